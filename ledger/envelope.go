@@ -1,0 +1,321 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+)
+
+// StatementType is the DSSE payload type of an in-toto statement, the only one
+// that the ledger takes.
+const StatementType = "application/vnd.in-toto+json"
+
+// BundleType is the media type of a Sigstore bundle.
+const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// oldBundleType is how the same version was written at first.
+const oldBundleType = "application/vnd.dev.sigstore.bundle+json;version=0.3"
+
+// An Envelope is a signed in-toto statement as it came, not verified.
+type Envelope struct {
+	Payload   []byte
+	Signature []byte
+	// Hint is what the envelope says of the key: a DSSE keyid, or a bundle's hint.
+	Hint string
+	// Certificates are those that came with the signature, the leaf first.
+	Certificates []*x509.Certificate
+
+	pae []byte // what was signed; ends in Payload
+}
+
+// PAE returns what a DSSE signature is made of: the pre-authentication
+// encoding of a payload and its type.
+func PAE(payloadType string, payload []byte) []byte {
+	return append(appendPAEHeader(nil, payloadType, len(payload)), payload...)
+}
+
+func appendPAEHeader(b []byte, payloadType string, n int) []byte {
+	b = slices.Grow(b, len("DSSEv1")+len(payloadType)+n+44)
+	b = strconv.AppendInt(append(b, "DSSEv1 "...), int64(len(payloadType)), 10)
+	b = append(append(b, ' '), payloadType...)
+	b = strconv.AppendInt(append(b, ' '), int64(n), 10)
+	return append(b, ' ')
+}
+
+// ParseEnvelope reads a DSSE envelope, as it is, with the certificates that
+// witness adds, or in a Sigstore bundle. Members that it does not know are
+// passed over: both formats are others' to extend.
+func ParseEnvelope(body []byte) (*Envelope, error) {
+	var doc documentJSON
+	if err := decodeOthers(body, &doc, CodeInvalidEnvelope, ""); err != nil {
+		return nil, err
+	}
+	if doc.isBundle() {
+		return doc.bundle()
+	}
+	if len(doc.OldCosign) > 0 {
+		return nil, Errorf(CodeInvalidEnvelope, "this is a bundle in cosign's old format: make one with --new-bundle-format, or post the DSSE envelope")
+	}
+	return doc.envelope("")
+}
+
+// decodeOthers reads a document that others define into v. A value of the
+// wrong form is an error of the given code that names the field, which lies
+// under prefix; what is not JSON at all is invalid_json.
+func decodeOthers(data []byte, v any, code Code, prefix string) error {
+	err := json.Unmarshal(data, v)
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return decodeError(err)
+	}
+	field := prefix + fieldPath(semantic.JSONPointer)
+	if prefix != "" && semantic.JSONPointer != "" {
+		field = prefix + "." + fieldPath(semantic.JSONPointer)
+	}
+	var reason error = fmt.Errorf("a JSON %s does not fit here", semantic.JSONKind)
+	if semantic.Err != nil {
+		reason = semantic.Err
+	}
+	if field == "" {
+		return Errorf(code, "the document cannot be read: %v", reason)
+	}
+	return FieldErrorf(code, field, "%v", reason)
+}
+
+// A documentJSON is a DSSE envelope or a Sigstore bundle: which, its members
+// tell. Reading both at once means reading the document once.
+type documentJSON struct {
+	dsseJSON
+	MediaType string        `json:"mediaType"`
+	Material  *materialJSON `json:"verificationMaterial"`
+	DSSE      *dsseJSON     `json:"dsseEnvelope"`
+	Message   *struct{}     `json:"messageSignature"`
+	OldCosign string        `json:"base64Signature"`
+}
+
+type dsseJSON struct {
+	PayloadType string          `json:"payloadType"`
+	Payload     paeText         `json:"payload"`
+	Signatures  []signatureJSON `json:"signatures"`
+}
+
+type signatureJSON struct {
+	KeyID         string            `json:"keyid"`
+	Sig           base64Text        `json:"sig"`
+	Certificate   certificateText   `json:"certificate"`
+	Intermediates []certificateText `json:"intermediates"`
+}
+
+type materialJSON struct {
+	Certificate *rawBytesJSON `json:"certificate"`
+	Chain       *struct {
+		Certificates []rawBytesJSON `json:"certificates"`
+	} `json:"x509CertificateChain"`
+	PublicKey *struct {
+		Hint string `json:"hint"`
+	} `json:"publicKey"`
+}
+
+type rawBytesJSON struct {
+	RawBytes certificateText `json:"rawBytes"`
+}
+
+func (d *documentJSON) isBundle() bool {
+	return d.MediaType != "" || d.Material != nil || d.DSSE != nil || d.Message != nil
+}
+
+func (d *documentJSON) bundle() (*Envelope, error) {
+	if d.MediaType != BundleType && d.MediaType != oldBundleType {
+		return nil, FieldErrorf(CodeInvalidEnvelope, "mediaType", "%q is not a bundle that is read here: it must be %s", clip(d.MediaType), BundleType)
+	}
+	if d.Message != nil {
+		return nil, FieldErrorf(CodeInvalidEnvelope, "messageSignature", "the bundle signs a blob, not a statement: make it with cosign attest-blob, not sign-blob")
+	}
+	if d.DSSE == nil {
+		return nil, FieldErrorf(CodeInvalidEnvelope, "dsseEnvelope", "the bundle holds no DSSE envelope")
+	}
+	env, err := d.DSSE.envelope("dsseEnvelope.")
+	if err != nil || d.Material == nil {
+		return env, err
+	}
+	if err := d.Material.addTo(env); err != nil {
+		return nil, err
+	}
+	return env, nil
+}
+
+func (m *materialJSON) addTo(env *Envelope) error {
+	const field = "verificationMaterial"
+	var raw []certificateText
+	given := 0
+	if m.PublicKey != nil {
+		given++
+		env.Hint, env.Certificates = m.PublicKey.Hint, nil
+	}
+	if m.Certificate != nil {
+		given++
+		raw = []certificateText{m.Certificate.RawBytes}
+	}
+	if m.Chain != nil {
+		given++
+		for _, c := range m.Chain.Certificates {
+			raw = append(raw, c.RawBytes)
+		}
+	}
+	if given > 1 {
+		return FieldErrorf(CodeInvalidEnvelope, field, "it holds more than one of certificate, x509CertificateChain and publicKey")
+	}
+	if raw == nil {
+		return nil
+	}
+	certs, err := parseChain(field, raw)
+	env.Certificates = certs
+	return err
+}
+
+// envelope returns the envelope, whose members lie under prefix.
+func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
+	if d.PayloadType == "" {
+		return nil, FieldErrorf(CodeInvalidEnvelope, prefix+"payloadType", "it is missing: a DSSE envelope or a Sigstore bundle is expected")
+	}
+	if d.PayloadType != StatementType {
+		return nil, FieldErrorf(CodeUnsupportedPayloadType, prefix+"payloadType", "%q is not a statement: it must be %s", clip(d.PayloadType), StatementType)
+	}
+	if d.Payload.pae == nil {
+		return nil, FieldErrorf(CodeInvalidEnvelope, prefix+"payload", "it is missing")
+	}
+	switch len(d.Signatures) {
+	case 0:
+		return nil, FieldErrorf(CodeInvalidEnvelope, prefix+"signatures", "there is no signature")
+	case 1:
+	default:
+		return nil, FieldErrorf(CodeSeveralSignatures, prefix+"signatures", "there are %d signatures, and just one is taken: post an envelope for each signer", len(d.Signatures))
+	}
+	sig := &d.Signatures[0]
+	field := prefix + "signatures[0]"
+	if len(sig.Sig) == 0 {
+		return nil, FieldErrorf(CodeInvalidEnvelope, field+".sig", "it is missing")
+	}
+	env := &Envelope{Payload: d.Payload.payload(), Signature: sig.Sig, Hint: sig.KeyID, pae: d.Payload.pae}
+	if len(sig.Certificate) == 0 {
+		return env, nil
+	}
+	var err error
+	env.Certificates, err = parseChain(field, append([]certificateText{sig.Certificate}, sig.Intermediates...))
+	if err != nil {
+		return nil, err
+	}
+	return env, nil
+}
+
+func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error) {
+	if len(raw) == 0 {
+		return nil, FieldErrorf(CodeInvalidEnvelope, field, "there is no certificate")
+	}
+	var certs []*x509.Certificate
+	for _, text := range raw {
+		if len(certs) >= maxChain {
+			return nil, FieldErrorf(CodeInvalidEnvelope, field, "there are more than %d certificates", maxChain)
+		}
+		more, err := text.parse()
+		if err != nil {
+			return nil, FieldErrorf(CodeInvalidEnvelope, field, "a certificate cannot be read: %v", err)
+		}
+		certs = append(certs, more...)
+	}
+	return certs, nil
+}
+
+// base64Text is base64 as DSSE allows it: in the standard or the URL alphabet,
+// padded or not.
+type base64Text []byte
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *base64Text) UnmarshalText(text []byte) error {
+	text, encoding, err := trimBase64(text)
+	if err != nil {
+		return err
+	}
+	*b, err = appendBase64(make([]byte, 0, encoding.DecodedLen(len(text))), text, encoding)
+	return err
+}
+
+// A paeText is a payload in base64 that is decoded to where it will be
+// verified: behind the header of its PAE. The payload type is read elsewhere
+// in the document, perhaps later, but only one will do.
+type paeText struct {
+	pae  []byte
+	size int
+}
+
+func (p *paeText) payload() []byte { return p.pae[len(p.pae)-p.size:] }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *paeText) UnmarshalText(text []byte) error {
+	text, encoding, err := trimBase64(text)
+	if err != nil {
+		return err
+	}
+	p.size = encoding.DecodedLen(len(text))
+	p.pae, err = appendBase64(appendPAEHeader(nil, StatementType, p.size), text, encoding)
+	return err
+}
+
+// A certificateText is a certificate in DER or PEM: witness writes PEM in
+// base64, a bundle DER in base64, people PEM as it is.
+type certificateText []byte
+
+const pemBegin = "-----BEGIN"
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (c *certificateText) UnmarshalText(text []byte) error {
+	if bytes.HasPrefix(text, []byte(pemBegin)) {
+		*c = bytes.Clone(text)
+		return nil
+	}
+	return (*base64Text)(c).UnmarshalText(text)
+}
+
+func (c certificateText) parse() ([]*x509.Certificate, error) {
+	if bytes.HasPrefix(c, []byte(pemBegin)) {
+		return ParseCertificates(c)
+	}
+	cert, err := x509.ParseCertificate(c)
+	return []*x509.Certificate{cert}, err
+}
+
+var (
+	// Strict, so that no two texts stand for the same bytes.
+	rawStd = base64.RawStdEncoding.Strict()
+	rawURL = base64.RawURLEncoding.Strict()
+
+	errNotBase64 = errors.New("it is not base64")
+)
+
+// trimBase64 takes the padding from text and returns the encoding of the rest.
+func trimBase64(text []byte) ([]byte, *base64.Encoding, error) {
+	trimmed := bytes.TrimRight(text, "=")
+	if padding := len(text) - len(trimmed); padding > 2 || padding > 0 && len(text)%4 != 0 {
+		return nil, nil, errNotBase64
+	}
+	if bytes.ContainsAny(trimmed, "-_") {
+		return trimmed, rawURL, nil
+	}
+	return trimmed, rawStd, nil
+}
+
+func appendBase64(dst, text []byte, encoding *base64.Encoding) ([]byte, error) {
+	size := encoding.DecodedLen(len(text))
+	dst = slices.Grow(dst, size)
+	n, err := encoding.Decode(dst[len(dst):len(dst)+size], text)
+	if err != nil || n != size { // fewer come of text with line ends, which the decoder skips
+		return nil, errNotBase64
+	}
+	return dst[:len(dst)+n], nil
+}

@@ -1,0 +1,182 @@
+package ledger
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"net/mail"
+	"strings"
+)
+
+// An IdentityKind is what an org trusts: one key, or all that a root vouches for.
+type IdentityKind string
+
+// The kinds of identity.
+const (
+	// KeyIdentity is the public key, or the certificate, of one signer.
+	KeyIdentity IdentityKind = "key"
+	// RootIdentity is a CA certificate: a signer whose certificate chains to it is trusted.
+	RootIdentity IdentityKind = "root"
+)
+
+const (
+	maxPEM   = 64 << 10
+	maxEmail = 254
+)
+
+// Identity checks what is asked for and returns the identity to record,
+// without what the ledger gives it: its id, its org and its times.
+func (n NewIdentity) Identity() (Identity, error) {
+	m, err := readMaterial(n.PEM)
+	if err != nil {
+		return Identity{}, err
+	}
+	id := Identity{Kind: n.Kind, Email: n.Email, PEM: n.PEM}
+	switch n.Kind {
+	case KeyIdentity:
+		id.DN, err = n.keyDN(m)
+	case RootIdentity:
+		id.DN, err = n.rootDN(m)
+	default:
+		err = FieldErrorf(CodeInvalidField, "kind", "%q is not a kind of identity: use key or root", clip(string(n.Kind)))
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := checkEmail(n.Email); err != nil {
+		return Identity{}, err
+	}
+	if m.cert != nil {
+		id.NotAfter = TimeOf(m.cert.NotAfter)
+		if emails := m.cert.EmailAddresses; n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 && checkEmail(emails[0]) == nil {
+			id.Email = emails[0]
+		}
+	}
+	id.Fingerprint, err = Fingerprint(m.pub)
+	return id, err
+}
+
+// keyDN returns the DN of a signer: a certificate's subject, or, for a bare
+// key, what was given.
+func (n NewIdentity) keyDN(m material) (string, error) {
+	if m.cert != nil {
+		dn, err := DNOf(m.cert.Subject)
+		if err != nil {
+			return "", FieldErrorf(CodeInvalidField, "pem", "the certificate does not name a signer: %v", err)
+		}
+		return dn.String(), n.checkGivenDN(dn)
+	}
+	if n.DN == "" {
+		return "", FieldErrorf(CodeInvalidField, "dn", "it is missing: a bare key needs one such as cn=ci,ou=build,o=acme")
+	}
+	dn, err := ParseDN(n.DN)
+	if err != nil {
+		return "", FieldErrorf(CodeInvalidField, "dn", "%v", err)
+	}
+	if dn.OU == "" || dn.O == "" {
+		return "", FieldErrorf(CodeInvalidField, "dn", "%q lacks ou or o: a bare key needs all of cn, ou and o", dn)
+	}
+	return dn.String(), nil
+}
+
+// rootDN returns the subject of a CA certificate, as far as a DN can show it.
+func (n NewIdentity) rootDN(m material) (string, error) {
+	if m.cert == nil {
+		return "", FieldErrorf(CodeInvalidField, "pem", "it is a bare key: a root must be a CA certificate")
+	}
+	if !m.cert.BasicConstraintsValid || !m.cert.IsCA {
+		return "", FieldErrorf(CodeInvalidField, "pem", "the certificate is not of a CA (basicConstraints CA:TRUE): register it as a key, or the CA that issued it as the root")
+	}
+	if m.cert.KeyUsage != 0 && m.cert.KeyUsage&x509.KeyUsageCertSign == 0 {
+		return "", FieldErrorf(CodeInvalidField, "pem", "the CA's certificate may not sign others (keyUsage has no keyCertSign)")
+	}
+	if n.Email != "" {
+		return "", FieldErrorf(CodeInvalidField, "email", "a root has none: those of its signers come from their certificates")
+	}
+	values, err := nameValues(m.cert.Subject)
+	dn := dnOf(values)
+	if err == nil && dn != (DN{}) {
+		return dn.String(), n.checkGivenDN(dn)
+	}
+	// No signer has this name, so it may be one that a DN cannot hold.
+	text := m.cert.Subject.String()
+	if text == "" {
+		return "", FieldErrorf(CodeInvalidField, "pem", "the CA's certificate has no subject")
+	}
+	if n.DN != "" && n.DN != text {
+		return "", FieldErrorf(CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", clip(text))
+	}
+	return text, nil
+}
+
+// checkGivenDN refuses a DN that says other than the certificate does.
+func (n NewIdentity) checkGivenDN(subject DN) error {
+	if n.DN == "" {
+		return nil
+	}
+	given, err := ParseDN(n.DN)
+	if err != nil && n.DN != subject.String() {
+		return FieldErrorf(CodeInvalidField, "dn", "%v", err)
+	}
+	if err == nil && given != subject {
+		return FieldErrorf(CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", subject)
+	}
+	return nil
+}
+
+func checkEmail(email string) error {
+	if email == "" {
+		return nil
+	}
+	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
+		return FieldErrorf(CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example", clip(email))
+	}
+	return nil
+}
+
+// A material is what an identity's PEM holds.
+type material struct {
+	pub  crypto.PublicKey
+	key  publicKey
+	cert *x509.Certificate // nil for a bare key
+}
+
+// readMaterial reads one public key or certificate. Its errors are about the
+// field pem.
+func readMaterial(text string) (material, error) {
+	refuse := func(format string, args ...any) (material, error) {
+		return material{}, FieldErrorf(CodeInvalidField, "pem", format, args...)
+	}
+	if strings.Contains(text, "PRIVATE KEY-----") {
+		return refuse("it holds a private key, which should never have been sent: make a new one, and register its public key")
+	}
+	if len(text) > maxPEM {
+		return refuse("it is longer than %d bytes", maxPEM)
+	}
+	block, rest := pem.Decode([]byte(text))
+	if block == nil {
+		return refuse("no PEM block found: it must begin with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----")
+	}
+	if len(strings.TrimSpace(string(rest))) > 0 {
+		return refuse("something follows the first PEM block: register just one key or certificate")
+	}
+	var m material
+	var err error
+	switch block.Type {
+	case "PUBLIC KEY":
+		m.pub, err = x509.ParsePKIXPublicKey(block.Bytes)
+	case "CERTIFICATE":
+		if m.cert, err = x509.ParseCertificate(block.Bytes); err == nil {
+			m.pub = m.cert.PublicKey
+		}
+	default:
+		return refuse("the PEM block is a %s: it must be a PUBLIC KEY or a CERTIFICATE", clip(block.Type))
+	}
+	if err != nil {
+		return refuse("the %s cannot be read: %v", strings.ToLower(block.Type), err)
+	}
+	if m.key, err = publicKeyOf(m.pub); err != nil {
+		return refuse("%v", err)
+	}
+	return m, nil
+}
