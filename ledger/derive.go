@@ -1,0 +1,134 @@
+package ledger
+
+// Evidence is what a derivation knows of one attestation: the latest of its
+// signer for its predicate.
+type Evidence struct {
+	Attestation string // its id
+	Predicate   string
+	Signer      DN
+	Emails      []string
+	Status      Status
+	RecordedAt  Time
+	// WhilePromotable tells that the commit was PROMOTABLE when it was
+	// recorded, without which it cannot count for DEPLOYED.
+	WhilePromotable bool
+}
+
+// Facts is what a derivation knows of a commit.
+type Facts struct {
+	Author Author
+	// Target is the branch that the commit is meant for.
+	Target string
+	// Changes are the changed paths, old ones too; they count only where
+	// HasChanges says that the commit came with a change record.
+	Changes    []string
+	HasChanges bool
+	// Evidence holds the latest attestation of each predicate and identity.
+	Evidence []Evidence
+	// Attested tells that anything was ever recorded.
+	Attested bool
+	// Deployed tells that the commit is DEPLOYED and was not rolled back.
+	Deployed bool
+}
+
+// A Derivation is the state that a contract gives a commit, and why.
+type Derivation struct {
+	State State
+	// Requirements tells of each requirement, in the contract's order.
+	Requirements []RequirementStatus
+	// Expires is the first moment when evidence that counts now runs out by
+	// max_age; until then the same facts give the same state. Zero: never.
+	Expires Time
+}
+
+// A RequirementStatus tells what has become of one requirement.
+type RequirementStatus struct {
+	State     State  `json:"state"`
+	Predicate string `json:"predicate"`
+	// Applies is false where paths or branches leave the commit out; Met is
+	// false then too, and the state does not wait for it.
+	Applies bool `json:"applies"`
+	Met     bool `json:"met"`
+	// Have and Need count distinct signers.
+	Have           int      `json:"have"`
+	Need           int      `json:"need"`
+	SignersCounted []string `json:"signers_counted"`
+	Reason         string   `json:"reason"`
+}
+
+// Derive tells which state the contract gives a commit of which f is known,
+// and why, at the time now. It is the only way a state comes about.
+//
+// A fail or error that a requirement does not accept keeps it unmet until its
+// signer says better, at any age: waiting never turns a fail into a pass.
+func (c Contract) Derive(f Facts, now Time) Derivation {
+	d := Derivation{Requirements: make([]RequirementStatus, len(c.Requirements))}
+	for i := range c.Requirements {
+		status, expires := c.Requirements[i].judge(&f, now)
+		d.Requirements[i] = status
+		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
+			d.Expires = expires
+		}
+	}
+	d.State = stateOf(&f, d.Requirements)
+	if f.Deployed {
+		d.Expires = 0 // age does not end a deployment
+	}
+	return d
+}
+
+// RollsBack reports whether e, just recorded for a commit that is DEPLOYED,
+// ends that: it is by a signer, and about the predicate, of a DEPLOYED
+// requirement that applies, with a status that this does not accept.
+func (c Contract) RollsBack(f Facts, e Evidence) bool {
+	for i := range c.Requirements {
+		r := &c.Requirements[i]
+		if r.State != Deployed || r.leftOut(&f) != "" {
+			continue
+		}
+		if v := r.weigh(&f, &e, e.RecordedAt); v == blocks || v == notAccepted {
+			return true
+		}
+	}
+	return false
+}
+
+// stateOf climbs from state to state as long as nothing that applies is unmet.
+func stateOf(f *Facts, requirements []RequirementStatus) State {
+	if f.Deployed {
+		return Deployed
+	}
+	if !f.Attested {
+		return Draft
+	}
+	state := Validating
+	for next := Attested; next <= Deployed; next++ {
+		applying, unmet := 0, 0
+		for i := range requirements {
+			if r := &requirements[i]; r.Applies && r.State == next {
+				applying++
+				if !r.Met {
+					unmet++
+				}
+			}
+		}
+		if unmet > 0 || next == Deployed && applying == 0 {
+			break
+		}
+		state = next
+	}
+	return state
+}
+
+// Path lists the states that a commit enters on its way: up one by one, down
+// straight to where it belongs.
+func Path(from, to State) []State {
+	if to < from {
+		return []State{to}
+	}
+	var way []State
+	for s := from + 1; s <= to; s++ {
+		way = append(way, s)
+	}
+	return way
+}

@@ -1,0 +1,306 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// policyNow is the time in the tables of this file.
+const policyNow = Time(1795424400000)
+
+const hour = Time(3600 * 1000)
+
+// attested returns facts with the given evidence, for main.
+func attested(evidence ...Evidence) Facts {
+	return Facts{
+		Author: Author{Name: "Alice", Email: "alice@acme.org"}, Target: "main",
+		Evidence: evidence, Attested: true,
+	}
+}
+
+// said returns evidence of an hour ago, recorded while PROMOTABLE.
+func said(dn, predicate string, s Status) Evidence {
+	d, err := ParseDN(dn)
+	if err != nil {
+		panic(err)
+	}
+	return Evidence{Predicate: predicate, Signer: d, Status: s, RecordedAt: policyNow - hour, WhilePromotable: true}
+}
+
+func (e Evidence) ago(t Time) Evidence { e.RecordedAt = policyNow - t; return e }
+func (e Evidence) early() Evidence     { e.WhilePromotable = false; return e }
+func (e Evidence) mail(addresses ...string) Evidence {
+	e.Emails = addresses
+	return e
+}
+
+const (
+	ci    = "cn=ci,ou=build,o=acme"
+	ci2   = "cn=ci2,ou=build,o=acme"
+	alice = "cn=alice,ou=dev,o=acme"
+	bob   = "cn=bob,ou=dev,o=acme"
+	carol = "cn=carol,ou=dev,o=acme"
+
+	ops = "cn=ops,ou=platform,o=acme"
+)
+
+func mustParse(t testing.TB, requirements ...string) Contract {
+	t.Helper()
+	c, err := ParseContract([]byte(`{"requirements":[` + strings.Join(requirements, ",") + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRequirement(t *testing.T) {
+	type verdict struct {
+		applies, met bool
+		have         int
+		reason       string
+	}
+	met := func(have int, reason string) verdict { return verdict{true, true, have, reason} }
+	unmet := func(have int, reason string) verdict { return verdict{true, false, have, reason} }
+	leftOut := func(reason string) verdict { return verdict{reason: "does not apply: " + reason} }
+
+	changed := func(f Facts, paths ...string) Facts { f.HasChanges, f.Changes = true, paths; return f }
+	meantFor := func(f Facts, branch string) Facts { f.Target = branch; return f }
+	by := func(f Facts, name, email string) Facts { f.Author = Author{name, email}; return f }
+
+	const (
+		tests    = `{"state":"ATTESTED","predicate":"test:*"`
+		reviews  = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`
+		deploys  = `{"state":"DEPLOYED","predicate":"deploy:prod"`
+		payments = `{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**","*.sql"]}`
+		releases = `{"state":"ATTESTED","predicate":"test:*","branches":["main","release/*"]}`
+	)
+	for name, test := range map[string]struct {
+		requirement string
+		facts       Facts
+		want        verdict
+	}{
+		// What the evidence is about.
+		"a prefix":                    {tests + `}`, attested(said(ci, "test:go", Pass)), met(1, "met by "+ci)},
+		"a prefix alone":              {tests + `}`, attested(said(ci, "test:", Pass)), met(1, "met by "+ci)},
+		"an exact predicate":          {deploys + `}`, attested(said(ops, "deploy:prod", Pass)), met(1, "met by "+ops)},
+		"a longer one than the exact": {deploys + `}`, attested(said(ops, "deploy:production", Pass)), unmet(0, "deploy:prod needs 1 signer: has 0")},
+		"another case":                {tests + `}`, attested(said(ci, "Test:go", Pass)), unmet(0, "test:* needs 1 signer: has 0")},
+		"any predicate":               {`{"state":"ATTESTED","predicate":"*"}`, attested(said(ci, "https://slsa.dev/provenance/v1", Pass)), met(1, "met by "+ci)},
+		"nothing said":                {tests + `}`, attested(), unmet(0, "test:* needs 1 signer: has 0")},
+
+		// Who counts.
+		"a signer who matches":          {tests + `,"signers":["cn=*,ou=build,o=acme"]}`, attested(said(ci, "test:go", Pass)), met(1, "met by "+ci)},
+		"a signer who does not":         {tests + `,"signers":["cn=*,ou=build,o=acme"]}`, attested(said(bob, "test:go", Pass)), unmet(0, "test:* needs 1 signer matching cn=*,ou=build,o=acme: has 0")},
+		"a signer of another pattern":   {tests + `,"signers":["ou=build","ou=platform"]}`, attested(said(ops, "test:go", Pass)), met(1, "met by "+ops)},
+		"several patterns, all in vain": {tests + `,"signers":["ou=build","ou=platform"]}`, attested(said(bob, "test:go", Pass)), unmet(0, "test:* needs 1 signer matching ou=build or ou=platform: has 0")},
+		"a stranger's fail":             {tests + `,"signers":["ou=build"]}`, attested(said(ci, "test:go", Pass), said(bob, "test:go", Fail)), met(1, "met by "+ci)},
+
+		// How many.
+		"two of two":                     {tests + `,"threshold":2}`, attested(said(ci2, "test:go", Pass), said(ci, "test:go", Pass)), met(2, "met by "+ci+" and "+ci2)},
+		"one of two":                     {tests + `,"threshold":2}`, attested(said(ci, "test:go", Pass)), unmet(1, "test:* needs 2 signers: has 1, "+ci)},
+		"one signer twice is one":        {tests + `,"threshold":2}`, attested(said(ci, "test:go", Pass), said(ci, "test:js", Pass)), unmet(1, "test:* needs 2 signers: has 1, "+ci)},
+		"five of one, told in short":     {tests + `}`, attested(said(ci, "test:go", Pass), said(ops, "test:go", Pass), said(alice, "test:go", Pass), said(bob, "test:go", Pass), said(ci2, "test:go", Pass)), met(5, "met by "+alice+" and "+bob+" and "+ci+" and 2 more")},
+		"two who differ in o are two":    {tests + `,"threshold":2}`, attested(said("cn=ci", "test:go", Pass), said("cn=ci,o=acme", "test:go", Pass)), met(2, "met by cn=ci and cn=ci,o=acme")},
+		"two who differ in case are two": {tests + `,"threshold":2}`, attested(said("cn=ci", "test:go", Pass), said("cn=CI", "test:go", Pass)), met(2, "met by cn=CI and cn=ci")},
+
+		// What was said.
+		"a fail":                      {tests + `}`, attested(said(ci, "test:go", Fail)), unmet(0, ci+" reports fail for test:go")},
+		"an error":                    {tests + `}`, attested(said(ci, "test:go", Errored)), unmet(0, ci+" reports error for test:go")},
+		"a fail whatever others say":  {tests + `}`, attested(said(ci, "test:go", Pass), said(ci2, "test:go", Fail)), unmet(1, ci2+" reports fail for test:go")},
+		"a fail beside one's pass":    {tests + `}`, attested(said(ci, "test:go", Pass), said(ci, "test:js", Fail)), unmet(1, ci+" reports fail for test:js")},
+		"two fails":                   {tests + `}`, attested(said(ci2, "test:go", Fail), said(ci, "test:go", Errored)), unmet(0, ci+" reports error for test:go and "+ci2+" reports fail for test:go")},
+		"a fail that is accepted":     {tests + `,"accept":["fail"]}`, attested(said(ci, "test:go", Fail)), met(1, "met by "+ci)},
+		"an error where fail counts":  {tests + `,"accept":["pass","fail"]}`, attested(said(ci, "test:go", Errored)), unmet(0, ci+" reports error for test:go")},
+		"a skip":                      {tests + `}`, attested(said(ci, "test:go", Skip)), unmet(0, "test:* needs 1 signer: has 0; status not accepted: "+ci+" reports skip for test:go")},
+		"a skip does not stop others": {tests + `}`, attested(said(ci, "test:go", Skip), said(ci2, "test:go", Pass)), met(1, "met by "+ci2)},
+		"a warning that is accepted":  {tests + `,"accept":["pass","warn"]}`, attested(said(ci, "test:go", Warn)), met(1, "met by "+ci)},
+		"pass where only warn counts": {tests + `,"accept":["warn"]}`, attested(said(ci, "test:go", Pass)), unmet(0, "test:* needs 1 signer: has 0; status not accepted: "+ci+" reports pass for test:go")},
+
+		// When it was said.
+		"young enough":             {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", Pass).ago(2*hour - 1)), met(1, "met by "+ci)},
+		"too old to the moment":    {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", Pass).ago(2 * hour)), unmet(0, "test:* needs 1 signer: has 0; expired evidence: "+ci+" reports pass for test:go")},
+		"an old fail stays a fail": {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", Fail).ago(5*hour), said(ci2, "test:go", Pass)), unmet(1, ci+" reports fail for test:go")},
+		"old, but no age is set":   {tests + `}`, attested(said(ci, "test:go", Pass).ago(400000 * hour)), met(1, "met by "+ci)},
+
+		// The author.
+		"the author by name":             {reviews + `}`, attested(said(alice, "review:code", Pass)), unmet(0, "review:* needs 1 signer: has 0; by the commit's author: "+alice+" reports pass for review:code")},
+		"the author by e-mail":           {reviews + `}`, attested(said(bob, "review:code", Pass).mail("bob@acme.org", "Alice@ACME.org")), unmet(0, "review:* needs 1 signer: has 0; by the commit's author: "+bob+" reports pass for review:code")},
+		"the author by e-mail as a name": {reviews + `}`, attested(said("cn=ALICE@acme.org", "review:code", Pass)), unmet(0, "review:* needs 1 signer: has 0; by the commit's author: cn=ALICE@acme.org reports pass for review:code")},
+		"another than the author":        {reviews + `}`, attested(said(bob, "review:code", Pass).mail("bob@acme.org")), met(1, "met by "+bob)},
+		"the author's own no":            {reviews + `}`, attested(said(alice, "review:code", Fail), said(bob, "review:code", Pass)), met(1, "met by "+bob)},
+		"an unknown author":              {reviews + `}`, by(attested(said(bob, "review:code", Pass).mail("")), "", ""), met(1, "met by "+bob)},
+		"the author is not excluded":     {`{"state":"PROMOTABLE","predicate":"review:*"}`, attested(said(alice, "review:code", Pass)), met(1, "met by "+alice)},
+
+		// For DEPLOYED, only what was said while the commit was PROMOTABLE.
+		"deployed too early": {deploys + `}`, attested(said(ops, "deploy:prod", Pass).early()), unmet(0, "deploy:prod needs 1 signer: has 0; recorded before the commit was PROMOTABLE: "+ops+" reports pass for deploy:prod")},
+		"failed early":       {deploys + `}`, attested(said(ops, "deploy:prod", Fail).early()), unmet(0, ops+" reports fail for deploy:prod")},
+		"tested early":       {tests + `}`, attested(said(ci, "test:go", Pass).early()), met(1, "met by "+ci)},
+
+		// Paths.
+		"a path is changed":      {payments, changed(attested(said(ci, "test:payments", Pass)), "README.md", "services/payments/api/pay.go"), met(1, "met by "+ci)},
+		"a path by the second":   {payments, changed(attested(), "schema.sql"), unmet(0, "test:payments needs 1 signer: has 0")},
+		"no path is changed":     {payments, changed(attested(said(ci, "test:payments", Fail)), "README.md", "db/schema.sql"), leftOut("no changed path matches services/payments/** or *.sql")},
+		"an empty commit":        {payments, changed(attested()), leftOut("no changed path matches services/payments/** or *.sql")},
+		"without change record":  {payments, attested(), unmet(0, "test:payments needs 1 signer: has 0")},
+		"many paths, in short":   {`{"state":"ATTESTED","predicate":"x","paths":["a","b","c","d","e"]}`, changed(attested(), "f"), leftOut("no changed path matches a or b or c or 2 more")},
+		"hidden files match too": {`{"state":"ATTESTED","predicate":"x","paths":["**/*.yml"]}`, changed(attested(), ".github/.ci.yml"), unmet(0, "x needs 1 signer: has 0")},
+
+		// Branches.
+		"meant for a branch that is named": {releases, attested(), unmet(0, "test:* needs 1 signer: has 0")},
+		"meant for one that matches":       {releases, meantFor(attested(said(ci, "test:go", Pass)), "release/1.2"), met(1, "met by "+ci)},
+		"meant for another":                {releases, meantFor(attested(said(ci, "test:go", Pass)), "feature-x"), leftOut("the commit is meant for feature-x")},
+		"meant for one a level deeper":     {releases, meantFor(attested(), "release/1/2"), leftOut("the commit is meant for release/1/2")},
+		"meant for nothing":                {releases, meantFor(attested(), ""), leftOut("the commit has no target branch")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := mustParse(t, test.requirement)
+			got := c.Derive(test.facts, policyNow).Requirements[0]
+			if got.State != c.Requirements[0].State || got.Predicate != c.Requirements[0].Predicate ||
+				got.Applies && got.Need != c.Requirements[0].Threshold || len(got.SignersCounted) != got.Have {
+				t.Errorf("got %+v", got)
+			}
+			if v := (verdict{got.Applies, got.Met, got.Have, got.Reason}); v != test.want {
+				t.Errorf("got  %+v\nwant %+v", v, test.want)
+			}
+		})
+	}
+}
+
+func TestState(t *testing.T) {
+	const (
+		tests   = `{"state":"ATTESTED","predicate":"test:*"}`
+		lint    = `{"state":"ATTESTED","predicate":"lint:*"}`
+		reviews = `{"state":"PROMOTABLE","predicate":"review:*"}`
+		release = `{"state":"PROMOTABLE","predicate":"review:*","branches":["release/*"]}`
+		deploys = `{"state":"DEPLOYED","predicate":"deploy:*"}`
+		smoke   = `{"state":"DEPLOYED","predicate":"smoke:*"}`
+		canary  = `{"state":"DEPLOYED","predicate":"deploy:*","branches":["canary"]}`
+	)
+	var (
+		tested   = said(ci, "test:go", Pass)
+		linted   = said(ci, "lint:go", Pass)
+		reviewed = said(bob, "review:code", Pass)
+		deployed = said(ops, "deploy:prod", Pass)
+		other    = said(ci, "other:thing", Pass)
+	)
+	whole := []string{tests, reviews, deploys}
+	for name, test := range map[string]struct {
+		requirements []string
+		facts        Facts
+		want         State
+	}{
+		"nothing signed":                                {whole, Facts{}, Draft},
+		"nothing signed, nothing needed":                {nil, Facts{}, Draft},
+		"anything signed":                               {whole, attested(other), Validating},
+		"anything signed, nothing needed":               {nil, attested(other), Promotable},
+		"tested":                                        {whole, attested(tested), Attested},
+		"tested and reviewed":                           {whole, attested(tested, reviewed), Promotable},
+		"reviewed, not tested":                          {whole, attested(reviewed), Validating},
+		"tested, reviewed, deployed":                    {whole, attested(tested, reviewed, deployed), Deployed},
+		"deployed, not reviewed":                        {whole, attested(tested, deployed), Attested},
+		"deployed before it was PROMOTABLE":             {whole, attested(tested, reviewed, deployed.early()), Promotable},
+		"one of two for a state":                        {[]string{tests, lint, reviews, deploys}, attested(tested, reviewed), Validating},
+		"two of two for a state":                        {[]string{tests, reviews, lint, deploys}, attested(tested, linted, reviewed), Promotable},
+		"one of two for DEPLOYED":                       {[]string{tests, reviews, deploys, smoke}, attested(tested, reviewed, deployed), Promotable},
+		"a state without requirements":                  {[]string{tests, deploys}, attested(tested), Promotable},
+		"a state without requirements that apply":       {[]string{tests, release, deploys}, attested(tested), Promotable},
+		"the lowest without requirements":               {[]string{reviews}, attested(other), Attested},
+		"DEPLOYED without requirements":                 {[]string{tests, reviews}, attested(tested, reviewed, deployed), Promotable},
+		"DEPLOYED without requirements that apply":      {[]string{tests, reviews, canary}, attested(tested, reviewed, deployed), Promotable},
+		"a fail takes it down":                          {whole, attested(said(ci, "test:go", Fail), reviewed), Validating},
+		"DEPLOYED stays, whatever is unmet":             {whole, Facts{Attested: true, Deployed: true}, Deployed},
+		"DEPLOYED stays, whatever the contract says":    {nil, Facts{Attested: true, Deployed: true}, Deployed},
+		"requirements in any order give the same state": {[]string{deploys, reviews, tests}, attested(deployed, reviewed, tested), Deployed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := mustParse(t, test.requirements...).Derive(test.facts, policyNow)
+			if got.State != test.want {
+				t.Errorf("got %s, want %s: %+v", got.State, test.want, got.Requirements)
+			}
+			if len(got.Requirements) != len(test.requirements) {
+				t.Errorf("told of %d requirements", len(got.Requirements))
+			}
+		})
+	}
+}
+
+func TestExpires(t *testing.T) {
+	const (
+		tests  = `{"state":"ATTESTED","predicate":"test:*","max_age":"3h"}`
+		lint   = `{"state":"ATTESTED","predicate":"lint:*","max_age":"2h"}`
+		always = `{"state":"ATTESTED","predicate":"test:*"}`
+		main   = `{"state":"ATTESTED","predicate":"test:*","max_age":"1h30m","branches":["x"]}`
+	)
+	deployed := attested(said(ci, "test:go", Pass))
+	deployed.Deployed = true
+	for name, test := range map[string]struct {
+		requirements []string
+		facts        Facts
+		want         Time
+	}{
+		"nothing counts":                     {[]string{tests}, attested(), 0},
+		"what counts, counts for ever":       {[]string{always}, attested(said(ci, "test:go", Pass)), 0},
+		"the one that counts":                {[]string{tests}, attested(said(ci, "test:go", Pass)), policyNow + 2*hour},
+		"the first of two":                   {[]string{tests}, attested(said(ci, "test:go", Pass), said(ci2, "test:go", Pass).ago(2*hour)), policyNow + hour},
+		"the first of two requirements":      {[]string{tests, lint}, attested(said(ci, "test:go", Pass), said(ci, "lint:go", Pass)), policyNow + hour},
+		"not what has expired":               {[]string{tests}, attested(said(ci, "test:go", Pass), said(ci2, "test:go", Pass).ago(3*hour)), policyNow + 2*hour},
+		"not a fail, which does not expire":  {[]string{tests}, attested(said(ci, "test:go", Fail)), 0},
+		"not what is not accepted":           {[]string{tests}, attested(said(ci, "test:go", Skip)), 0},
+		"not a requirement that is left out": {[]string{main}, attested(said(ci, "test:go", Pass)), 0},
+		"not what is DEPLOYED":               {[]string{tests}, deployed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mustParse(t, test.requirements...).Derive(test.facts, policyNow).Expires; got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRollsBack(t *testing.T) {
+	c := mustParse(t,
+		`{"state":"ATTESTED","predicate":"test:*"}`,
+		`{"state":"DEPLOYED","predicate":"deploy:*","signers":["ou=platform"],"accept":["pass","warn"],"exclude_author":true}`,
+		`{"state":"DEPLOYED","predicate":"canary:*","branches":["canary"]}`)
+	for name, test := range map[string]struct {
+		evidence Evidence
+		want     bool
+	}{
+		"a fail": {said(ops, "deploy:prod", Fail), true},
+		"a skip": {said(ops, "deploy:prod", Skip), true},
+		"a fail recorded while it was not PROMOTABLE": {said(ops, "deploy:prod", Fail).early(), true},
+		"a pass":                        {said(ops, "deploy:prod", Pass), false},
+		"another accepted status":       {said(ops, "deploy:prod", Warn), false},
+		"a stranger's fail":             {said(bob, "deploy:prod", Fail), false},
+		"the author's fail":             {said("cn=alice,ou=platform", "deploy:prod", Fail), false},
+		"a fail of something else":      {said(ops, "test:go", Fail), false},
+		"a fail of what does not apply": {said(ops, "canary:eu", Fail), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := attested(test.evidence)
+			f.Deployed = true
+			if got := c.RollsBack(f, test.evidence); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPath(t *testing.T) {
+	for _, test := range []struct {
+		from, to State
+		want     []State
+	}{
+		{Draft, Promotable, []State{Validating, Attested, Promotable}},
+		{Validating, Deployed, []State{Attested, Promotable, Deployed}},
+		{Promotable, Deployed, []State{Deployed}},
+		{Promotable, Validating, []State{Validating}},
+		{Deployed, Draft, []State{Draft}},
+		{Attested, Attested, nil},
+	} {
+		if got := Path(test.from, test.to); !slices.Equal(got, test.want) {
+			t.Errorf("Path(%s, %s) = %v, want %v", test.from, test.to, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A Duration is a span of time in a contract. As text it is a Go duration such
+// as 90m, in which weeks and days may come first: 2w, 1d12h.
+type Duration time.Duration
+
+const (
+	day         = 24 * time.Hour
+	maxDuration = 10 * 365 * day
+)
+
+var longUnits = regexp.MustCompile(`^(?:([0-9.]+)w)?(?:([0-9.]+)d)?([0-9.a-zµμ]*)$`)
+
+// ParseDuration reads the text form: positive, at most ten years, and in whole
+// milliseconds, which is how finely the ledger tells time.
+func ParseDuration(s string) (Duration, error) {
+	parts := longUnits.FindStringSubmatch(s)
+	if s == "" || parts == nil {
+		return 0, notADuration(s)
+	}
+	var sum time.Duration
+	for i, unit := range []time.Duration{7 * day, day, time.Hour} {
+		part := parts[i+1]
+		if part == "" {
+			continue
+		}
+		if unit > time.Hour {
+			part += "h"
+		}
+		d, err := time.ParseDuration(part)
+		if err != nil {
+			return 0, notADuration(s)
+		}
+		hours := unit / time.Hour // d counts units as if they were hours
+		if d > maxDuration/hours {
+			return 0, tooLong(s)
+		}
+		sum += d * hours
+	}
+	if sum <= 0 || sum%time.Millisecond != 0 {
+		return 0, fmt.Errorf("%q is no span of whole milliseconds: use one such as 168h or 7d", s)
+	}
+	if sum > maxDuration {
+		return 0, tooLong(s)
+	}
+	return Duration(sum), nil
+}
+
+func notADuration(s string) error {
+	return fmt.Errorf("%q is not a duration: use one such as 90m, 168h, 7d or 2w", s)
+}
+
+func tooLong(s string) error {
+	return fmt.Errorf("%q is too long: use at most 3650d (ten years)", s)
+}
+
+// Std returns d as the standard library's type.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// String returns d in hours, minutes and seconds, without those that are zero
+// at its end: 168h and not 168h0m0s.
+func (d Duration) String() string {
+	s := d.Std().String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// AppendText implements encoding.TextAppender.
+func (d Duration) AppendText(b []byte) ([]byte, error) { return append(b, d.String()...), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the text form.
+func (d *Duration) UnmarshalText(b []byte) error {
+	parsed, err := ParseDuration(string(b))
+	if err != nil {
+		return err
+	}
+	*d = parsed
+	return nil
+}

@@ -1,0 +1,131 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// An EventType is one kind of what the ledger tells the world.
+type EventType string
+
+// The event types.
+const (
+	EventAttestation EventType = "attestation" // a new signed attestation is recorded
+	EventState       EventType = "state"       // a commit moves between two states
+	EventPolicy      EventType = "policy"      // a policy contract is updated
+	EventRadar       EventType = "radar"       // the radar finds an overlap
+)
+
+// EventTypes lists all event types.
+func EventTypes() []EventType {
+	return []EventType{EventAttestation, EventState, EventPolicy, EventRadar}
+}
+
+// ParseEventType reads the name of an event type.
+func ParseEventType(name string) (EventType, error) {
+	for _, t := range EventTypes() {
+		if string(t) == name {
+			return t, nil
+		}
+	}
+	return "", fmt.Errorf("%q is not an event type: use attestation, state, policy or radar", name)
+}
+
+// A Cause is what made a commit change its state.
+type Cause struct {
+	Type CauseType `json:"type"`
+	// ID names the attestation, policy version, commit or event; for an
+	// expiry, the attestation that ran out.
+	ID string `json:"id"`
+}
+
+// A CauseType is one kind of Cause.
+type CauseType string
+
+// The causes of a change of state.
+const (
+	CauseAttestation CauseType = "attestation" // an attestation was recorded
+	CausePolicy      CauseType = "policy"      // the repo's contract changed
+	CauseExpiry      CauseType = "expiry"      // evidence ran out by max_age
+	CauseRadar       CauseType = "radar"       // an overlap opened or ended
+	CauseCommit      CauseType = "commit"      // the commit's registration changed what applies to it
+)
+
+// An Event is the body of one event: an AttestationEvent, StateEvent or
+// PolicyEvent. Their fields stand in the order in which they are written;
+// within v1 of the API, fields are only ever added.
+type Event interface {
+	EventType() EventType
+	// typed returns the event with its Type filled in.
+	typed() Event
+}
+
+// An AttestationEvent tells that an attestation was recorded.
+type AttestationEvent struct {
+	ID            string    `json:"id"`
+	Type          EventType `json:"type"` // set by Render
+	Org           string    `json:"org"`
+	Repo          string    `json:"repo"`
+	Commit        string    `json:"commit"`
+	Predicate     string    `json:"predicate"`
+	Identity      string    `json:"identity"` // the signer's DN
+	Result        Result    `json:"result"`
+	Timestamp     Time      `json:"timestamp"`
+	Attestation   string    `json:"attestation"`
+	PayloadDigest string    `json:"payload_digest"`
+}
+
+// A StateEvent tells that a commit moved between two states.
+type StateEvent struct {
+	ID        string    `json:"id"`
+	Type      EventType `json:"type"` // set by Render
+	Org       string    `json:"org"`
+	Repo      string    `json:"repo"`
+	Commit    string    `json:"commit"`
+	From      State     `json:"from"`
+	To        State     `json:"to"`
+	Cause     Cause     `json:"cause"`
+	Timestamp Time      `json:"timestamp"`
+}
+
+// A PolicyEvent tells that a repo's contract was updated.
+type PolicyEvent struct {
+	ID              string    `json:"id"`
+	Type            EventType `json:"type"` // set by Render
+	Org             string    `json:"org"`
+	Repo            string    `json:"repo"`
+	Version         int       `json:"version"`
+	PreviousVersion int       `json:"previous_version"`
+	Digest          string    `json:"digest"`
+	ChangedBy       string    `json:"changed_by"`
+	Timestamp       Time      `json:"timestamp"`
+}
+
+// EventType returns EventAttestation.
+func (AttestationEvent) EventType() EventType { return EventAttestation }
+
+// EventType returns EventState.
+func (StateEvent) EventType() EventType { return EventState }
+
+// EventType returns EventPolicy.
+func (PolicyEvent) EventType() EventType { return EventPolicy }
+
+func (e AttestationEvent) typed() Event { e.Type = e.EventType(); return e }
+func (e StateEvent) typed() Event       { e.Type = e.EventType(); return e }
+func (e PolicyEvent) typed() Event      { e.Type = e.EventType(); return e }
+
+// Render writes the body of an event. It is called once for each: the bytes
+// are what is stored, delivered to webhooks, listed and proven by the log.
+func Render(e Event) []byte { return mustMarshal(e.typed()) }
+
+// mustMarshal writes a value of one of the package's own plain types, for
+// which marshalling cannot fail: text that is not UTF-8 is mended.
+func mustMarshal(v any) []byte {
+	data, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic(fmt.Sprintf("ledger: writing %T: %v", v, err))
+	}
+	return data
+}

@@ -1,0 +1,63 @@
+package ledger
+
+import "testing"
+
+// The bodies are fixed: receivers verify signatures over them and read their
+// fields, and the log proves them byte for byte.
+func TestRender(t *testing.T) {
+	const at = Time(1795424400123)
+	for name, test := range map[string]struct {
+		event Event
+		want  string
+	}{
+		"attestation": {
+			AttestationEvent{
+				ID: "evt_1", Org: "acme", Repo: "api", Commit: "6e61", Predicate: "test:go", Identity: "cn=ci,ou=build,o=acme",
+				Result: Result{Status: Pass, DurationMS: 1234}, Timestamp: at, Attestation: "att_1", PayloadDigest: "sha256:00",
+			},
+			`{"id":"evt_1","type":"attestation","org":"acme","repo":"api","commit":"6e61","predicate":"test:go",` +
+				`"identity":"cn=ci,ou=build,o=acme","result":{"status":"pass","duration_ms":1234},` +
+				`"timestamp":"2026-11-23T09:00:00.123Z","attestation":"att_1","payload_digest":"sha256:00"}`,
+		},
+		"state": {
+			StateEvent{
+				ID: "evt_2", Org: "acme", Repo: "api", Commit: "6e61", From: Validating, To: Attested,
+				Cause: Cause{CauseAttestation, "att_1"}, Timestamp: at,
+			},
+			`{"id":"evt_2","type":"state","org":"acme","repo":"api","commit":"6e61","from":"VALIDATING","to":"ATTESTED",` +
+				`"cause":{"type":"attestation","id":"att_1"},"timestamp":"2026-11-23T09:00:00.123Z"}`,
+		},
+		"policy": {
+			PolicyEvent{
+				ID: "evt_3", Org: "acme", Repo: "api", Version: 2, PreviousVersion: 1, Digest: "sha256:00", ChangedBy: "tok_1", Timestamp: at,
+			},
+			`{"id":"evt_3","type":"policy","org":"acme","repo":"api","version":2,"previous_version":1,` +
+				`"digest":"sha256:00","changed_by":"tok_1","timestamp":"2026-11-23T09:00:00.123Z"}`,
+		},
+		"text is written as it is, without HTML escapes": {
+			PolicyEvent{ChangedBy: "<ü>&"},
+			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"<ü>&","timestamp":""}`,
+		},
+		"what is not UTF-8 is mended": {
+			PolicyEvent{ChangedBy: "a\xffb"},
+			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"a` + "\ufffd" + `b","timestamp":""}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := string(Render(test.event)); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestParseEventType(t *testing.T) {
+	for _, want := range EventTypes() {
+		if got, err := ParseEventType(string(want)); got != want || err != nil {
+			t.Errorf("ParseEventType(%q) = %q, %v", want, got, err)
+		}
+	}
+	if _, err := ParseEventType("State"); err == nil {
+		t.Error("ParseEventType took a name in the wrong case")
+	}
+}

@@ -1,0 +1,135 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// A Contract is a repo's policy: what a commit needs to reach each state.
+// ParseContract makes one from a document and fills in the defaults, so that
+// a Contract says in full what holds.
+type Contract struct {
+	Requirements []Requirement `json:"requirements"`
+	Radar        RadarSettings `json:"radar"`
+}
+
+// A Requirement is one thing that a commit needs to reach State.
+type Requirement struct {
+	State State `json:"state"`
+	// Predicate is what the evidence has to be about: exact, or a prefix
+	// ending in *.
+	Predicate string `json:"predicate"`
+	// Signers are those whose evidence counts; any trusted identity if empty.
+	Signers []Pattern `json:"signers"`
+	// Threshold is how many distinct signers are needed.
+	Threshold int `json:"threshold"`
+	// Accept are the statuses that count.
+	Accept []Status `json:"accept"`
+	// MaxAge is how long evidence counts after it was recorded; for ever if 0.
+	MaxAge Duration `json:"max_age,omitzero"`
+	// ExcludeAuthor leaves out the commit's author as a signer.
+	ExcludeAuthor bool `json:"exclude_author"`
+	// Paths and Branches are globs that limit the requirement to commits that
+	// change such a path, and to commits meant for such a branch.
+	Paths    []string `json:"paths"`
+	Branches []string `json:"branches"`
+}
+
+// RadarSettings say what Conflict Radar does in a repo.
+type RadarSettings struct {
+	Enabled bool `json:"enabled"`
+	// Notify is the lowest level that makes an event.
+	Notify Level `json:"notify"`
+	// Block is the lowest level that keeps the later commit of an overlap from
+	// being PROMOTABLE; NoLevel blocks nothing.
+	Block Level `json:"block"`
+	// Ignore are globs of paths to leave out.
+	Ignore []string `json:"ignore"`
+	// MaxAge is how long a tip counts as in flight.
+	MaxAge Duration `json:"max_age"`
+}
+
+// A Level is how badly two commits overlap. Levels are ordered.
+type Level uint8
+
+// The levels.
+const (
+	NoLevel Level = iota
+	Low           // files of one directory
+	Medium        // the same file
+	High          // git could not merge the two
+)
+
+var levelNames = [...]string{"none", "LOW", "MEDIUM", "HIGH"}
+
+func (l Level) String() string {
+	if int(l) < len(levelNames) {
+		return levelNames[l]
+	}
+	return fmt.Sprintf("Level(%d)", uint8(l))
+}
+
+// ParseLevel reads the name of a level, or none.
+func ParseLevel(name string) (Level, error) {
+	for i, n := range levelNames {
+		if n == name {
+			return Level(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a level: use LOW, MEDIUM, HIGH or none", name)
+}
+
+// AppendText implements encoding.TextAppender.
+func (l Level) AppendText(b []byte) ([]byte, error) { return append(b, l.String()...), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads the name of a level, or none.
+func (l *Level) UnmarshalText(b []byte) error {
+	parsed, err := ParseLevel(string(b))
+	if err != nil {
+		return err
+	}
+	*l = parsed
+	return nil
+}
+
+// DefaultContract is what a new repo starts with: one test, one review and one
+// deployment, each by anyone whom the org trusts.
+func DefaultContract() Contract {
+	one := func(s State, predicate string) Requirement {
+		return Requirement{State: s, Predicate: predicate, Threshold: 1, Accept: []Status{Pass}}
+	}
+	return Contract{
+		Requirements: []Requirement{one(Attested, "test:*"), one(Promotable, "review:*"), one(Deployed, "deploy:*")},
+		Radar:        defaultRadar(),
+	}
+}
+
+func defaultRadar() RadarSettings {
+	return RadarSettings{Enabled: true, Notify: Low, Block: NoLevel, MaxAge: Duration(30 * day)}
+}
+
+// Canonical returns the contract as one line of JSON with its defaults written
+// out and its members in a fixed order: the same bytes for documents that say
+// the same.
+func (c Contract) Canonical() []byte { return mustMarshal(c) }
+
+// Digest returns "sha256:" and the hex SHA-256 of the canonical document.
+func (c Contract) Digest() string {
+	sum := sha256.Sum256(c.Canonical())
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// NeedsChanges reports whether some requirement depends on which paths a
+// commit changes, so that a derivation must know them.
+func (c Contract) NeedsChanges() bool {
+	for i := range c.Requirements {
+		if len(c.Requirements[i].Paths) > 0 {
+			return true
+		}
+	}
+	return false
+}
