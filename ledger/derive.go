@@ -93,6 +93,21 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	return false
 }
 
+// RanOut returns the id of evidence that counts until just before the given
+// moment and is too old from then on; empty if there is none.
+func (c Contract) RanOut(f Facts, at Time) string {
+	for i := range c.Requirements {
+		r := &c.Requirements[i]
+		for j := range f.Evidence {
+			e := &f.Evidence[j]
+			if r.end(e) == at && r.leftOut(&f) == "" && r.weigh(&f, e, at) == expired {
+				return e.Attestation
+			}
+		}
+	}
+	return ""
+}
+
 // stateOf climbs from state to state as long as nothing that applies is unmet.
 func stateOf(f *Facts, requirements []RequirementStatus) State {
 	if f.Deployed {

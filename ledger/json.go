@@ -1,0 +1,81 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// DecodeStrict reads one JSON document into v and refuses, naming the place,
+// what is not JSON, members that v does not have, members given twice, and
+// values of the wrong type.
+func DecodeStrict(data []byte, v any) error {
+	return decodeError(json.Unmarshal(data, v, json.RejectUnknownMembers(true)))
+}
+
+// DecodeOpen is DecodeStrict for documents that others define and extend:
+// members that v does not have are passed over.
+func DecodeOpen(data []byte, v any) error {
+	return decodeError(json.Unmarshal(data, v))
+}
+
+func decodeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return Errorf(CodeInvalidJSON, "the JSON ends too early")
+	}
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return &Error{
+			Code:   CodeInvalidJSON,
+			Detail: fmt.Sprintf("not valid JSON at byte %d: %v", syntactic.ByteOffset, syntactic.Err),
+			Fields: fieldAt(syntactic.JSONPointer, "not valid JSON"),
+		}
+	}
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return Errorf(CodeInvalidJSON, "%v", err)
+	}
+	if errors.Is(err, json.ErrUnknownName) {
+		field := fieldPath(semantic.JSONPointer)
+		return FieldErrorf(CodeUnknownField, field, "there is no such field")
+	}
+	return decodeTypeError(semantic)
+}
+
+func decodeTypeError(e *json.SemanticError) error {
+	message := fmt.Sprintf("a JSON %s does not fit here", e.JSONKind)
+	if e.Err != nil {
+		message = e.Err.Error()
+	}
+	return &Error{Code: CodeInvalidJSON, Detail: "a value has the wrong form", Fields: fieldAt(e.JSONPointer, message)}
+}
+
+func fieldAt(p jsontext.Pointer, message string) []FieldError {
+	if p == "" {
+		return nil
+	}
+	return []FieldError{{fieldPath(p), message}}
+}
+
+// fieldPath writes a JSON pointer (RFC 6901) the way errors name fields:
+// /requirements/1/state as requirements[1].state.
+func fieldPath(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		switch {
+		case token != "" && strings.Trim(token, "0123456789") == "":
+			b.WriteString("[" + token + "]")
+		case b.Len() > 0:
+			b.WriteString("." + token)
+		default:
+			b.WriteString(token)
+		}
+	}
+	return b.String()
+}

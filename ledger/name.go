@@ -1,0 +1,46 @@
+package ledger
+
+import "regexp"
+
+var (
+	orgName       = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,38}$`)
+	repoName      = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+	predicateName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$`)
+)
+
+// CheckOrg reports whether name can name an org.
+func CheckOrg(name string) error {
+	if !orgName.MatchString(name) {
+		return FieldErrorf(CodeInvalidField, "name", "%q cannot name an org: use 1 to 39 of a-z, 0-9 and -, not - first", name)
+	}
+	return nil
+}
+
+// CheckRepo reports whether name can name a repo.
+func CheckRepo(name string) error {
+	if !repoName.MatchString(name) || name == "." || name == ".." {
+		return FieldErrorf(CodeInvalidField, "name", "%q cannot name a repo: use 1 to 100 of A-Z, a-z, 0-9, dot, underscore and -", name)
+	}
+	return nil
+}
+
+// IsPredicateName reports whether s can name a predicate of the ledger's own
+// predicate type, such as test:go.
+func IsPredicateName(s string) bool { return predicateName.MatchString(s) }
+
+// IsCommit reports whether s is a whole object id: 40 (SHA-1) or 64 (SHA-256)
+// lower-case hex digits.
+func IsCommit(s string) bool { return (len(s) == 40 || len(s) == 64) && isHex(s) }
+
+// IsCommitPrefix reports whether s can stand for a commit in a read: at least
+// 7 and at most 64 lower-case hex digits.
+func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && isHex(s) }
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,252 @@
+package ledger
+
+// The records here are the bodies of the HTTP API: what the server writes and
+// the client reads.
+
+// An Org owns repos, identities and tokens.
+type Org struct {
+	Name      string `json:"name"`
+	CreatedAt Time   `json:"created_at"`
+}
+
+// A Repo is one git repository whose commits are attested.
+type Repo struct {
+	Org           string `json:"org"`
+	Name          string `json:"name"`
+	DefaultBranch string `json:"default_branch"`
+	PolicyVersion int    `json:"policy_version"`
+	CreatedAt     Time   `json:"created_at"`
+	// Commits counts the repo's commits by state; every state is present.
+	Commits map[State]int64 `json:"commits"`
+	// Attestations counts the repo's attestations.
+	Attestations int64 `json:"attestations"`
+}
+
+// A NewRepo asks for a repo.
+type NewRepo struct {
+	Name          string `json:"name"`
+	DefaultBranch string `json:"default_branch,omitzero"`
+}
+
+// A NewOrg asks for an org.
+type NewOrg struct {
+	Name string `json:"name"`
+}
+
+// An AttestationRecord is one attestation as the ledger recorded it.
+type AttestationRecord struct {
+	ID            string `json:"id"`
+	Org           string `json:"org"`
+	Repo          string `json:"repo"`
+	Commit        string `json:"commit"`
+	Predicate     string `json:"predicate"`
+	PredicateType string `json:"predicate_type"`
+	// Identity is the signer's DN, Signer its plain name (CN).
+	Identity   string `json:"identity"`
+	Signer     string `json:"signer"`
+	Result     Result `json:"result"`
+	RecordedAt Time   `json:"recorded_at"`
+	// PayloadDigest is "sha256:" and the hex digest of the payload bytes.
+	PayloadDigest string `json:"payload_digest"`
+	// Event is the id of the event that told of it.
+	Event string `json:"event"`
+}
+
+// An Author is the author of a commit, as git names one.
+type Author struct {
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// A Registration is what its pusher says of a commit. All of it is optional;
+// a later registration of the same commit replaces what it names.
+type Registration struct {
+	Branch string `json:"branch,omitzero"`
+	// Target is the branch that the commit is meant for; the repo's default
+	// branch where it is empty.
+	Target string `json:"target,omitzero"`
+	// Base is the merge base with the mainline, against which Changes are.
+	Base    string   `json:"base,omitzero"`
+	Parents []string `json:"parents,omitempty"`
+	// Ancestors are the commits from Base to this one, at most 500.
+	Ancestors []string `json:"ancestors,omitempty"`
+	// Contained are tips in flight that Base already holds.
+	Contained   []string `json:"contained,omitempty"`
+	Author      Author   `json:"author,omitzero"`
+	Message     string   `json:"message,omitzero"`
+	CommittedAt Time     `json:"committed_at,omitzero"`
+	// Changes is the change record; nil means that none was given.
+	Changes []Change `json:"changes,omitzero"`
+}
+
+// A Change tells what a commit changed about one path, without its content.
+type Change struct {
+	Path    string `json:"path"`
+	OldPath string `json:"old_path,omitzero"`
+	// Status is A, M, D, R or T, as git diff-tree has it.
+	Status  string `json:"status"`
+	OldMode string `json:"old_mode,omitzero"`
+	Mode    string `json:"mode,omitzero"`
+	OldBlob string `json:"old_blob,omitzero"`
+	Blob    string `json:"blob,omitzero"`
+	Binary  bool   `json:"binary,omitzero"`
+	Hunks   []Hunk `json:"hunks,omitempty"`
+}
+
+// A Hunk is one changed place of a text file. Start and Lines are of the old
+// side, Added counts lines of the new one; the hashes are of lines only.
+type Hunk struct {
+	Start    int      `json:"start"`
+	Lines    int      `json:"lines"`
+	Added    int      `json:"added"`
+	Text     string   `json:"text,omitzero"`
+	Function string   `json:"function,omitzero"`
+	Near     []string `json:"near,omitempty"`
+	Far      []string `json:"far,omitempty"`
+}
+
+// A CommitSummary is a commit as lists show it.
+type CommitSummary struct {
+	Org          string `json:"org"`
+	Repo         string `json:"repo"`
+	SHA          string `json:"sha"`
+	State        State  `json:"state"`
+	StateSince   Time   `json:"state_since"`
+	RegisteredAt Time   `json:"registered_at"`
+	Branch       string `json:"branch,omitzero"`
+	Target       string `json:"target,omitzero"`
+	Author       Author `json:"author,omitzero"`
+	Message      string `json:"message,omitzero"`
+	CommittedAt  Time   `json:"committed_at,omitzero"`
+	// Attested counts the commit's attestations.
+	Attested int64 `json:"attested"`
+}
+
+// A Commit is the whole record of a commit.
+type Commit struct {
+	CommitSummary `json:",embed"`
+	Base          string   `json:"base,omitzero"`
+	Parents       []string `json:"parents,omitempty"`
+	Ancestors     []string `json:"ancestors,omitempty"`
+	Contained     []string `json:"contained,omitempty"`
+	Changes       []Change `json:"changes,omitzero"`
+	PolicyVersion int      `json:"policy_version"`
+	// Requirements tells, in the contract's order, what is met and what is
+	// missing at the time of the answer.
+	Requirements []RequirementStatus `json:"requirements"`
+	// Attestations are the newest 100; AttestationsURL gives the rest.
+	Attestations    []AttestationRecord `json:"attestations"`
+	AttestationsURL string              `json:"attestations_url"`
+	// Overlaps counts the open overlaps with other commits by level.
+	Overlaps    map[string]int `json:"overlaps"`
+	Transitions []Transition   `json:"transitions"`
+}
+
+// A Transition is one move of a commit between two states.
+type Transition struct {
+	From  State `json:"from"`
+	To    State `json:"to"`
+	At    Time  `json:"at"`
+	Cause Cause `json:"cause"`
+}
+
+// A Policy is one version of a repo's contract: the contract's own members
+// beside what the ledger says of it.
+type Policy struct {
+	Org     string `json:"org"`
+	Repo    string `json:"repo"`
+	Version int    `json:"version"`
+	// Digest is "sha256:" and the hex digest of the canonical contract.
+	Digest    string `json:"digest"`
+	CreatedAt Time   `json:"created_at"`
+	CreatedBy string `json:"created_by"`
+	Contract  `json:",embed"`
+}
+
+// A Move is a transition that a draft contract would bring about.
+type Move struct {
+	Commit string `json:"commit"`
+	From   State  `json:"from"`
+	To     State  `json:"to"`
+	// Reasons are those of the requirements that decide it.
+	Reasons []string `json:"reasons"`
+}
+
+// A Simulation is what a draft contract would do to a repo's commits.
+type Simulation struct {
+	// Evaluated counts the commits looked at: all that are not DEPLOYED.
+	Evaluated int64  `json:"evaluated"`
+	Moves     []Move `json:"moves"`
+}
+
+// An Identity is a key or a root certificate that an org trusts.
+type Identity struct {
+	ID   string       `json:"id"`
+	Org  string       `json:"org"`
+	Kind IdentityKind `json:"kind"`
+	// DN names the signer; for a root it is the certificate's own subject.
+	DN    string `json:"dn"`
+	Email string `json:"email,omitzero"`
+	// PEM is the public key or certificate as it was given.
+	PEM string `json:"pem"`
+	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
+	Fingerprint string `json:"fingerprint"`
+	// NotAfter is when the certificate ends; zero for a bare key.
+	NotAfter  Time `json:"not_after,omitzero"`
+	CreatedAt Time `json:"created_at"`
+	RevokedAt Time `json:"revoked_at,omitzero"`
+}
+
+// A NewIdentity asks to trust a key or a root. PEM holds a public key (then
+// DN is required) or an X.509 certificate (then its subject is the DN).
+type NewIdentity struct {
+	Kind  IdentityKind `json:"kind"`
+	PEM   string       `json:"pem"`
+	DN    string       `json:"dn,omitzero"`
+	Email string       `json:"email,omitzero"`
+}
+
+// A Token is an API token, without its secret.
+type Token struct {
+	ID         string `json:"id"`
+	Org        string `json:"org"`
+	Name       string `json:"name"`
+	Scope      Scope  `json:"scope"`
+	CreatedAt  Time   `json:"created_at"`
+	ExpiresAt  Time   `json:"expires_at,omitzero"`
+	LastUsedAt Time   `json:"last_used_at,omitzero"`
+	RevokedAt  Time   `json:"revoked_at,omitzero"`
+	// Secret is the token itself; present only in the answer that made it.
+	Secret string `json:"token,omitzero"`
+}
+
+// A NewToken asks for a token.
+type NewToken struct {
+	Name      string `json:"name"`
+	Scope     Scope  `json:"scope"`
+	ExpiresAt Time   `json:"expires_at,omitzero"`
+}
+
+// A PredicateCount says how many of an org's attestations are about a predicate.
+type PredicateCount struct {
+	Predicate      string `json:"predicate"`
+	Count          int64  `json:"count"`
+	LastRecordedAt Time   `json:"last_recorded_at"`
+}
+
+// A Page is one page of a list. NextCursor is empty on the last one.
+type Page[T any] struct {
+	Data       []T    `json:"data"`
+	NextCursor string `json:"next_cursor,omitzero"`
+}
+
+// A Problem is the body of every error answer (RFC 9457).
+type Problem struct {
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Detail    string       `json:"detail"`
+	Code      Code         `json:"code"`
+	RequestID string       `json:"request_id"`
+	Errors    []FieldError `json:"errors,omitempty"`
+}

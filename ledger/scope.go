@@ -1,0 +1,44 @@
+package ledger
+
+import "fmt"
+
+// A Scope is what a token may do. Each scope includes those below it.
+type Scope uint8
+
+// The scopes.
+const (
+	Read  Scope = iota + 1 // read everything of the org
+	Write                  // register commits, record attestations
+	Admin                  // repos, identities, policies, webhooks, tokens
+	Host                   // the administrator of the machine: orgs too; no token has it
+)
+
+var scopeNames = map[Scope]string{Read: "read", Write: "write", Admin: "admin", Host: "host"}
+
+func (s Scope) String() string { return scopeNames[s] }
+
+// ParseScope reads the name of a scope that a token can have.
+func ParseScope(name string) (Scope, error) {
+	for _, s := range []Scope{Read, Write, Admin} {
+		if scopeNames[s] == name {
+			return s, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a scope: use read, write or admin", name)
+}
+
+// AppendText implements encoding.TextAppender.
+func (s Scope) AppendText(b []byte) ([]byte, error) { return append(b, s.String()...), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the name of a scope that a token can have.
+func (s *Scope) UnmarshalText(b []byte) error {
+	parsed, err := ParseScope(string(b))
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}

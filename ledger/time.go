@@ -1,0 +1,73 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Time is a moment in Unix milliseconds, which is how the store keeps it. As
+// text it is RFC 3339 in UTC with three decimals. The zero Time means none.
+type Time int64
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// TimeOf returns t cut to milliseconds.
+func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
+
+// Std returns t as the standard library's type, in UTC.
+func (t Time) Std() time.Time { return time.UnixMilli(int64(t)).UTC() }
+
+// Add returns t shifted by d.
+func (t Time) Add(d time.Duration) Time { return t + Time(d.Milliseconds()) }
+
+// Sub returns the duration from u to t.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Millisecond }
+
+// String returns the text form, empty for the zero Time.
+func (t Time) String() string {
+	if t == 0 {
+		return ""
+	}
+	return t.Std().Format(timeLayout)
+}
+
+// AppendText implements encoding.TextAppender.
+func (t Time) AppendText(b []byte) ([]byte, error) {
+	if t == 0 {
+		return b, nil
+	}
+	return t.Std().AppendFormat(b, timeLayout), nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
+
+// UnmarshalText reads any RFC 3339 date-time.
+func (t *Time) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*t = 0
+		return nil
+	}
+	parsed, err := time.Parse(time.RFC3339Nano, string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not an RFC 3339 date-time such as 2026-11-20T09:00:00Z", b)
+	}
+	if parsed.Year() < 1970 || parsed.Year() > 9999 {
+		return fmt.Errorf("%q lies outside the years 1970 to 9999", b)
+	}
+	*t = TimeOf(parsed)
+	return nil
+}
+
+// ParseSince reads an RFC 3339 date-time or a date, which means its first
+// moment in UTC.
+func ParseSince(s string) (Time, error) {
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		s = day.Format(timeLayout)
+	}
+	var t Time
+	if err := t.UnmarshalText([]byte(s)); err != nil || t == 0 {
+		return 0, fmt.Errorf("%q is neither an RFC 3339 date-time such as 2026-11-20T09:00:00Z nor a date such as 2026-11-20", s)
+	}
+	return t, nil
+}
