@@ -1,0 +1,75 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// BenchmarkRecord measures the way of an attestation through the writer, 64
+// at a time, without its verification.
+func BenchmarkRecord(b *testing.B) {
+	bench := newBench(b)
+	_, version, err := bench.Keyring(b.Context(), "acme")
+	check(b, err)
+	var n atomic.Int64
+	b.SetParallelism(64)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			i := int(n.Add(1))
+			_, _, err := bench.Record(b.Context(), "acme", "api", made(i), version)
+			check(b, err)
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+// made returns the i-th of the attestations that were never signed.
+func made(i int) *ledger.Attestation {
+	predicate := []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}[i/1000%4]
+	envelope := fmt.Appendf(make([]byte, 0, 1500), "%1500d", i)
+	return &ledger.Attestation{
+		Commit: sha(i % 1000), Predicate: predicate, PredicateType: ledger.ResultPredicateType,
+		Result:        ledger.Result{Status: ledger.Pass, DurationMS: 1200},
+		Signer:        ledger.Signer{DN: ledger.DN{CN: predicate, OU: "build", O: "acme"}, Identity: "idn_made"},
+		PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
+	}
+}
+
+func BenchmarkCommit(b *testing.B) {
+	bench := newBench(b)
+	_, version, err := bench.Keyring(b.Context(), "acme")
+	check(b, err)
+	for i := range 20 {
+		a := made(i)
+		a.Commit = sha(0)
+		_, _, err := bench.Record(b.Context(), "acme", "api", a, version)
+		check(b, err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := bench.Commit(b.Context(), "acme", "api", sha(0))
+		check(b, err)
+	}
+}
+
+func BenchmarkAttestations(b *testing.B) {
+	bench := newBench(b)
+	_, version, err := bench.Keyring(b.Context(), "acme")
+	check(b, err)
+	for i := range 10_000 {
+		_, _, err := bench.Record(b.Context(), "acme", "api", made(i), version)
+		check(b, err)
+	}
+	f := store.AttestationFilter{Query: store.Query{Limit: 50}, Predicate: "test:go", Since: 1}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := bench.Attestations(b.Context(), "acme", "api", f)
+		check(b, err)
+	}
+}

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Register records what its pusher says of a commit, makes it known where it
+// was not, and derives its state anew where that changes what applies to it.
+// Members that the registration leaves out keep what an earlier one said.
+func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Registration) (created bool, err error) {
+	err = s.write(ctx, func(t *tx) error {
+		r, err := findRepo(t.conn, org, repo)
+		if err != nil {
+			return err
+		}
+		c, isNew, err := t.findOrAddCommit(r, sha)
+		if err != nil {
+			return err
+		}
+		created = isNew
+		if err := t.describeCommit(c.id, n); err != nil {
+			return err
+		}
+		if c.attestations == 0 {
+			return nil // DRAFT, whatever applies
+		}
+		return s.resettle(t, r, c.id, func(deriver, commitRow, ledger.Facts) ledger.Cause {
+			return ledger.Cause{Type: ledger.CauseCommit, ID: sha}
+		})
+	})
+	return created, err
+}
+
+// resettle reads a commit and its facts, which may tell the cause, and settles it.
+func (s *Store) resettle(t *tx, r repoRow, commitID int64, cause func(deriver, commitRow, ledger.Facts) ledger.Cause) error {
+	d, err := s.deriver(t.conn, r)
+	if err != nil {
+		return err
+	}
+	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
+	if err != nil {
+		return fmt.Errorf("read commit: %w", err)
+	}
+	f, err := d.facts(c)
+	if err != nil {
+		return err
+	}
+	return t.settle(d, c, f, cause(d, c, f))
+}
+
+func (t *tx) findOrAddCommit(r repoRow, sha string) (c commitRow, created bool, err error) {
+	c, err = scanCommitRow(t.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", r.id, sha))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return c, false, err
+	}
+	c = commitRow{sha: sha, state: ledger.Draft}
+	c.id, err = t.insert("INSERT INTO commits (repo_id, sha, state, state_since, registered_at, policy_version) VALUES (?, ?, ?, ?, ?, ?)",
+		r.id, sha, c.state, t.now, t.now, r.policyVersion)
+	if err != nil {
+		return c, false, fmt.Errorf("insert commit: %w", err)
+	}
+	t.countState(r.id, c.state, 1)
+	return c, true, nil
+}
+
+func (t *tx) describeCommit(id int64, n ledger.Registration) error {
+	_, err := t.exec(`
+UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(nullif(?, ''), target), base = coalesce(nullif(?, ''), base),
+  author_name = coalesce(nullif(?, ''), author_name), author_email = coalesce(nullif(?, ''), author_email),
+  message = coalesce(nullif(?, ''), message), committed_at = coalesce(nullif(?, 0), committed_at)
+WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Message, n.CommittedAt, id)
+	if err != nil {
+		return fmt.Errorf("update commit: %w", err)
+	}
+	if n.Parents == nil && n.Ancestors == nil && n.Contained == nil && n.Changes == nil {
+		return nil
+	}
+	d, err := findDetails(t.conn, id)
+	if err != nil {
+		return err
+	}
+	d.merge(n)
+	return t.saveDetails(id, d)
+}
+
+// details is the long part of a commit's registration.
+type details struct {
+	parents, ancestors, contained []string
+	changes                       []ledger.Change
+}
+
+func (d *details) merge(n ledger.Registration) {
+	if n.Parents != nil {
+		d.parents = n.Parents
+	}
+	if n.Ancestors != nil {
+		d.ancestors = n.Ancestors
+	}
+	if n.Contained != nil {
+		d.contained = n.Contained
+	}
+	if n.Changes != nil {
+		d.changes = n.Changes
+	}
+}
+
+func findDetails(c *conn, commitID int64) (d details, err error) {
+	err = c.each(func(row scanner) error {
+		var parents, ancestors, contained, changes []byte
+		if err := row.Scan(&parents, &ancestors, &contained, &changes); err != nil {
+			return err
+		}
+		errs := []error{json.Unmarshal(parents, &d.parents), json.Unmarshal(ancestors, &d.ancestors), json.Unmarshal(contained, &d.contained)}
+		if changes != nil {
+			errs = append(errs, json.Unmarshal(changes, &d.changes))
+		}
+		return errors.Join(errs...)
+	}, "SELECT parents, ancestors, contained, changes FROM commit_details WHERE commit_id = ?", commitID)
+	if err != nil {
+		return d, fmt.Errorf("read commit details: %w", err)
+	}
+	return d, nil
+}
+
+func (t *tx) saveDetails(commitID int64, d details) error {
+	var columns [4][]byte
+	for i, v := range []any{d.parents, d.ancestors, d.contained, d.changes} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("encode commit details: %w", err)
+		}
+		columns[i] = text
+	}
+	if d.changes == nil {
+		columns[3] = nil
+	}
+	_, err := t.exec("INSERT OR REPLACE INTO commit_details (commit_id, parents, ancestors, contained, changes) VALUES (?, ?, ?, ?, ?)",
+		commitID, columns[0], columns[1], columns[2], columns[3])
+	if err != nil {
+		return fmt.Errorf("save commit details: %w", err)
+	}
+	return nil
+}
+
+// The id comes last, for the cursor.
+const selectCommit = `
+SELECT sha, state, state_since, registered_at, branch, target, author_name, author_email, message, committed_at, attestations, base, policy_version, id
+FROM commits `
+
+func scanCommit(row scanner) (keyed[ledger.Commit], error) {
+	var c keyed[ledger.Commit]
+	v := &c.row
+	err := row.Scan(&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target, &v.Author.Name, &v.Author.Email,
+		&v.Message, &v.CommittedAt, &v.Attested, &v.Base, &v.PolicyVersion, &c.id)
+	return c, err
+}
+
+// Commit returns the record of a commit, named by its whole id or a prefix
+// that no other commit of the repo has.
+func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Commit, error) {
+	var c keyed[ledger.Commit]
+	err := s.read(ctx, func(conn *conn) error {
+		r, err := findRepo(conn, org, repo)
+		if err != nil {
+			return err
+		}
+		if c, err = findCommit(conn, r, prefix); err != nil {
+			return err
+		}
+		c.row.Org, c.row.Repo = r.org, r.name
+		c.row.Target = cmp.Or(c.row.Target, r.defaultBranch)
+		return s.completeCommit(conn, r, &c)
+	})
+	return c.row, err
+}
+
+func findCommit(conn *conn, r repoRow, prefix string) (keyed[ledger.Commit], error) {
+	// "g" sorts behind every hex digit: the range holds what begins with prefix.
+	found, err := all(conn, scanCommit, selectCommit+"WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2", r.id, prefix, prefix+"g")
+	switch {
+	case err != nil:
+		return keyed[ledger.Commit]{}, fmt.Errorf("find commit: %w", err)
+	case len(found) == 0:
+		return keyed[ledger.Commit]{}, ledger.Errorf(ledger.CodeNotFound, "%s/%s has no commit %s", r.org, r.name, prefix)
+	case len(found) > 1 && found[0].row.SHA != prefix:
+		return keyed[ledger.Commit]{}, ledger.Errorf(ledger.CodeAmbiguousCommit, "several commits of %s/%s begin with %s, %s and %s among them: give more digits",
+			r.org, r.name, prefix, found[0].row.SHA, found[1].row.SHA)
+	}
+	return found[0], nil
+}
+
+// newestAttestations is how many of them a commit record holds.
+const newestAttestations = 100
+
+func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) error {
+	details, err := findDetails(conn, c.id)
+	if err != nil {
+		return err
+	}
+	v := &c.row
+	v.Parents, v.Ancestors, v.Contained, v.Changes = details.parents, details.ancestors, details.contained, details.changes
+
+	d, err := s.deriver(conn, r)
+	if err != nil {
+		return err
+	}
+	f, err := d.facts(commitRow{id: c.id, state: v.State, attestations: v.Attested, target: v.Target, author: v.Author})
+	if err != nil {
+		return err
+	}
+	v.Requirements = d.contract.Derive(f, s.Now()).Requirements
+
+	newest := attestationQuery{repo: r, commit: c.id, limit: newestAttestations}
+	attestations, err := newest.run(conn, s.names)
+	if err != nil {
+		return err
+	}
+	v.Attestations = make([]ledger.AttestationRecord, len(attestations))
+	for i, a := range attestations {
+		v.Attestations[i] = a.row
+	}
+	v.AttestationsURL = fmt.Sprintf("/v1/orgs/%s/repos/%s/attestations?commit=%s", r.org, r.name, v.SHA)
+	v.Overlaps = map[string]int{"HIGH": 0, "MEDIUM": 0, "LOW": 0}
+	v.Transitions, err = all(conn, scanTransition, "SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
+	return err
+}
+
+func scanTransition(row scanner) (ledger.Transition, error) {
+	var t ledger.Transition
+	err := row.Scan(&t.From, &t.To, &t.At, &t.Cause.Type, &t.Cause.ID)
+	return t, err
+}
+
+// A CommitFilter says which commits a list holds. Empty members do not filter.
+type CommitFilter struct {
+	Query
+	State  *ledger.State
+	Branch string
+	Author string // a name or an e-mail address
+}
+
+// Commits lists a repo's commits, those registered last first.
+func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (list ledger.Page[ledger.CommitSummary], err error) {
+	before, err := f.after(1 << 62)
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, func(conn *conn) error {
+		r, err := findRepo(conn, org, repo)
+		if err != nil {
+			return err
+		}
+		where, args := "WHERE repo_id = ? AND id < ?", []any{r.id, before}
+		if f.State != nil {
+			where, args = where+" AND state = ?", append(args, *f.State)
+		}
+		if f.Branch != "" {
+			where, args = where+" AND branch = ? AND branch <> ''", append(args, f.Branch)
+		}
+		if f.Author != "" {
+			where, args = where+" AND (author_name = ? OR author_email = ?)", append(args, f.Author, f.Author)
+		}
+		rows, err := all(conn, scanCommit, selectCommit+where+" ORDER BY id DESC LIMIT ?", append(args, f.Limit+1)...)
+		summaries := make([]keyed[ledger.CommitSummary], len(rows))
+		for i, row := range rows {
+			row.row.Org, row.row.Repo = r.org, r.name
+			row.row.Target = cmp.Or(row.row.Target, r.defaultBranch)
+			summaries[i] = keyed[ledger.CommitSummary]{row.id, row.row.CommitSummary}
+		}
+		list = page(summaries, f.Limit)
+		return err
+	})
+	return list, err
+}

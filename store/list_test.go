@@ -1,0 +1,186 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// listed walks all pages of a list of attestations and returns their ids.
+func (b *bench) listed(f store.AttestationFilter) []string {
+	b.t.Helper()
+	var ids []string
+	for {
+		list, err := b.Attestations(b.t.Context(), "acme", "api", f)
+		check(b.t, err)
+		for _, rec := range list.Data {
+			ids = append(ids, rec.ID)
+		}
+		if f.Cursor = list.NextCursor; f.Cursor == "" {
+			return ids
+		}
+	}
+}
+
+func TestAttestationFilters(t *testing.T) {
+	b := newBench(t)
+	signers := []*signer{b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme"), b.signer("cn=ci,ou=nightly,o=acme")}
+	predicates := []string{"test:go", "test:js", "testing", "review:code"}
+	var all []ledger.AttestationRecord
+	for i := range 60 {
+		b.clock.advance(time.Second)
+		status := []ledger.Status{ledger.Pass, ledger.Fail}[i%5/4]
+		all = append(all, signers[i%3].attests(sha(i%7), predicates[i%4], status))
+	}
+	since := all[30].RecordedAt
+
+	tests := []struct {
+		name   string
+		filter store.AttestationFilter
+		want   func(ledger.AttestationRecord) bool
+	}{
+		{"none", store.AttestationFilter{}, func(ledger.AttestationRecord) bool { return true }},
+		{"predicate", store.AttestationFilter{Predicate: "test:go"}, func(r ledger.AttestationRecord) bool { return r.Predicate == "test:go" }},
+		{"predicate prefix", store.AttestationFilter{Predicate: "test:*"}, func(r ledger.AttestationRecord) bool { return r.Predicate == "test:go" || r.Predicate == "test:js" }},
+		{"unknown predicate", store.AttestationFilter{Predicate: "none"}, func(ledger.AttestationRecord) bool { return false }},
+		{"identity by DN", store.AttestationFilter{Identity: "cn=ci,ou=build,o=acme"}, func(r ledger.AttestationRecord) bool { return r.Identity == "cn=ci,ou=build,o=acme" }},
+		{"identity by plain name", store.AttestationFilter{Identity: "ci"}, func(r ledger.AttestationRecord) bool { return r.Signer == "ci" }},
+		{"since", store.AttestationFilter{Since: since}, func(r ledger.AttestationRecord) bool { return r.RecordedAt >= since }},
+		{"status", store.AttestationFilter{Status: ledger.Fail}, func(r ledger.AttestationRecord) bool { return r.Result.Status == ledger.Fail }},
+		{"commit", store.AttestationFilter{Commit: sha(3)}, func(r ledger.AttestationRecord) bool { return r.Commit == sha(3) }},
+		{"all at once", store.AttestationFilter{Predicate: "test*", Identity: "ci", Since: since, Status: ledger.Pass}, func(r ledger.AttestationRecord) bool {
+			return r.Predicate != "review:code" && r.Signer == "ci" && r.RecordedAt >= since && r.Result.Status == ledger.Pass
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var want []string
+			for _, rec := range all {
+				if test.want(rec) {
+					want = append(want, rec.ID)
+				}
+			}
+			for _, limit := range []int{1, 7, 500} {
+				test.filter.Limit, test.filter.Ascending = limit, true
+				if got := b.listed(test.filter); !slices.Equal(got, want) {
+					t.Errorf("oldest first by %d: got %v, want %v", limit, got, want)
+				}
+				test.filter.Ascending = false
+				got := b.listed(test.filter)
+				slices.Reverse(got)
+				if !slices.Equal(got, want) {
+					t.Errorf("newest first by %d: got %v, want %v", limit, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestACursorIsStableWhileRowsAreAdded(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	var want []string
+	for i := range 20 {
+		want = append(want, ci.attests(sha(i), "test:go", ledger.Pass).ID)
+	}
+	slices.Reverse(want)
+	f := store.AttestationFilter{Query: store.Query{Limit: 6}, Predicate: "test:go"}
+	var got []string
+	for {
+		list, err := b.Attestations(t.Context(), "acme", "api", f)
+		check(t, err)
+		for _, rec := range list.Data {
+			got = append(got, rec.ID)
+		}
+		if f.Cursor = list.NextCursor; f.Cursor == "" {
+			break
+		}
+		ci.attests(sha(100+len(got)), "test:go", ledger.Pass)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestABadCursorIsRefused(t *testing.T) {
+	b := newBench(t)
+	for _, cursor := range []string{"!", "bm9uZQ", "MQ", "MS4y.", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OS4x"} {
+		f := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: cursor}}
+		_, err := b.Attestations(t.Context(), "acme", "api", f)
+		wantCode(t, err, ledger.CodeInvalidCursor)
+	}
+}
+
+func TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
+	b := newBench(t)
+	ann, bob := ledger.Author{Name: "Ann", Email: "ann@acme.example"}, ledger.Author{Name: "Bob", Email: "bob@acme.example"}
+	register := func(sha string, n ledger.Registration) {
+		_, err := b.Register(t.Context(), "acme", "api", sha, n)
+		check(t, err)
+	}
+	register("aaaaaaa1"+sha(0)[8:], ledger.Registration{Branch: "main", Author: ann})
+	register("aaaaaaa2"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: bob})
+	register("bbbbbbbb"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: ann})
+	b.signer("cn=ci,ou=build,o=acme").attests("bbbbbbbb"+sha(0)[8:], "test:go", ledger.Pass)
+
+	if got := b.commit("aaaaaaa2"); got.Branch != "fix" || got.Target != "main" {
+		t.Errorf("got %+v, want the second commit, meant for main", got)
+	}
+	_, err := b.Commit(t.Context(), "acme", "api", "aaaaaaa")
+	wantCode(t, err, ledger.CodeAmbiguousCommit)
+	_, err = b.Commit(t.Context(), "acme", "api", "ccccccc")
+	wantCode(t, err, ledger.CodeNotFound)
+
+	attested := ledger.Attested
+	tests := []struct {
+		name   string
+		filter store.CommitFilter
+		want   string
+	}{
+		{"none", store.CommitFilter{}, "[bbbbbbbb aaaaaaa2 aaaaaaa1]"},
+		{"branch", store.CommitFilter{Branch: "fix"}, "[bbbbbbbb aaaaaaa2]"},
+		{"author by name", store.CommitFilter{Author: "Ann"}, "[bbbbbbbb aaaaaaa1]"},
+		{"author by e-mail", store.CommitFilter{Author: "bob@acme.example"}, "[aaaaaaa2]"},
+		{"state", store.CommitFilter{State: &attested}, "[bbbbbbbb]"},
+		{"all at once", store.CommitFilter{State: &attested, Branch: "main", Author: "Ann"}, "[]"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := []string{}
+			for test.filter.Limit = 1; ; {
+				list, err := b.Commits(t.Context(), "acme", "api", test.filter)
+				check(t, err)
+				for _, c := range list.Data {
+					got = append(got, c.SHA[:8])
+				}
+				if test.filter.Cursor = list.NextCursor; test.filter.Cursor == "" {
+					break
+				}
+			}
+			if fmt.Sprint(got) != test.want {
+				t.Errorf("got %v, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestEventsAreListedFromAnyOfThem(t *testing.T) {
+	b := newBench(t)
+	rec := b.signer("cn=ci,ou=build,o=acme").attests(sha(1), "test:go", ledger.Pass)
+	list, err := b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event})
+	check(t, err)
+	if len(list.Data) != 2 {
+		t.Errorf("%d events after the attestation's, want its 2 transitions", len(list.Data))
+	}
+	list, err = b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, Types: []ledger.EventType{ledger.EventAttestation}, Repo: "API"})
+	check(t, err)
+	if len(list.Data) != 1 {
+		t.Errorf("%d attestation events, want 1", len(list.Data))
+	}
+	_, err = b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: "evt_none"})
+	wantCode(t, err, ledger.CodeInvalidParameter)
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A Query says which page of a list is wanted.
+type Query struct {
+	// Limit is how many rows at most, from 1 to 500.
+	Limit int
+	// Cursor is the NextCursor of the page before; empty for the first.
+	Cursor string
+}
+
+// keys returns the n numbers of the query's cursor, or none for the first page.
+func (q Query) keys(n int) ([]int64, error) {
+	if q.Cursor == "" {
+		return nil, nil
+	}
+	bad := ledger.Errorf(ledger.CodeInvalidCursor, "the cursor is not one that this list gave: start again without it")
+	text, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil {
+		return nil, bad
+	}
+	parts := strings.Split(string(text), ".")
+	if len(parts) != n {
+		return nil, bad
+	}
+	keys := make([]int64, n)
+	for i, part := range parts {
+		if keys[i], err = strconv.ParseInt(part, 10, 64); err != nil {
+			return nil, bad
+		}
+	}
+	return keys, nil
+}
+
+// after returns the one number of the query's cursor, or first without one.
+func (q Query) after(first int64) (int64, error) {
+	keys, err := q.keys(1)
+	if keys == nil {
+		return first, err
+	}
+	return keys[0], nil
+}
+
+func cursor(keys ...int64) string {
+	var text []byte
+	for i, key := range keys {
+		if i > 0 {
+			text = append(text, '.')
+		}
+		text = strconv.AppendInt(text, key, 10)
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// A keyed is a row of a list with the id that its cursor holds.
+type keyed[T any] struct {
+	id  int64
+	row T
+}
+
+// page makes a page of rows that were read with a limit of one more than
+// asked for: that one tells whether there is a next page.
+func page[T any](rows []keyed[T], limit int) ledger.Page[T] {
+	p := ledger.Page[T]{Data: make([]T, 0, min(len(rows), limit))}
+	if len(rows) > limit {
+		p.NextCursor = cursor(rows[limit-1].id)
+		rows = rows[:limit]
+	}
+	for _, r := range rows {
+		p.Data = append(p.Data, r.row)
+	}
+	return p
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A commitRow is what a derivation needs to know of a commit.
+type commitRow struct {
+	id           int64
+	sha          string
+	state        ledger.State
+	expires      ledger.Time // when evidence that counts runs out
+	attestations int64
+	target       string
+	author       ledger.Author
+}
+
+const selectCommitRow = `
+SELECT id, sha, state, expires, attestations, target, author_name, author_email FROM commits `
+
+func scanCommitRow(row scanner) (commitRow, error) {
+	var c commitRow
+	err := row.Scan(&c.id, &c.sha, &c.state, &c.expires, &c.attestations, &c.target, &c.author.Name, &c.author.Email)
+	return c, err
+}
+
+// A deriver applies a contract to commits of one repo.
+type deriver struct {
+	conn     *conn
+	names    *names
+	repo     repoRow
+	contract *ledger.Contract
+}
+
+// facts gathers what the contract may ask of a commit.
+func (d deriver) facts(c commitRow) (ledger.Facts, error) {
+	f := ledger.Facts{
+		Author:   c.author,
+		Target:   cmp.Or(c.target, d.repo.defaultBranch),
+		Attested: c.attestations > 0,
+		Deployed: c.state == ledger.Deployed,
+	}
+	var err error
+	if f.Evidence, err = findEvidence(d.conn, d.names, c.id); err != nil || !d.contract.NeedsChanges() {
+		return f, err
+	}
+	changes, err := findChanges(d.conn, c.id)
+	if err != nil {
+		return f, err
+	}
+	f.HasChanges = changes != nil
+	for _, change := range changes {
+		f.Changes = append(f.Changes, change.Path)
+		if change.OldPath != "" {
+			f.Changes = append(f.Changes, change.OldPath)
+		}
+	}
+	return f, nil
+}
+
+func findChanges(c *conn, commitID int64) ([]ledger.Change, error) {
+	var changes []ledger.Change
+	err := c.each(func(row scanner) error {
+		var text []byte
+		if err := row.Scan(&text); err != nil || text == nil {
+			return err
+		}
+		return json.Unmarshal(text, &changes)
+	}, "SELECT changes FROM commit_details WHERE commit_id = ?", commitID)
+	if err != nil {
+		return nil, fmt.Errorf("read changes: %w", err)
+	}
+	return changes, nil
+}
+
+// findEvidence reads the evidence of a commit: the latest attestation of each
+// signer for each predicate.
+func findEvidence(c *conn, n *names, commitID int64) ([]ledger.Evidence, error) {
+	var evidence []ledger.Evidence
+	err := c.each(func(row scanner) error {
+		e, err := scanEvidence(row, c, n)
+		evidence = append(evidence, e)
+		return err
+	}, `
+SELECT l.predicate_id, l.signer_id, a.attestation_id, a.emails, a.status, a.recorded_at, a.while_promotable
+FROM latest l CROSS JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id = ?`, commitID)
+	if err != nil {
+		return nil, fmt.Errorf("read evidence: %w", err)
+	}
+	return evidence, nil
+}
+
+func scanEvidence(row scanner, c *conn, n *names) (e ledger.Evidence, err error) {
+	var predicateID, signerID int64
+	var emails string
+	if err = row.Scan(&predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable); err != nil {
+		return e, err
+	}
+	if emails != "" {
+		e.Emails = strings.Split(emails, "\n")
+	}
+	if e.Predicate, err = n.predicate(c, predicateID); err != nil {
+		return e, err
+	}
+	e.Signer, err = n.signer(c, signerID)
+	return e, err
+}
+
+// deriver returns what derives the states of the repo's commits under its
+// active contract.
+func (s *Store) deriver(c *conn, r repoRow) (deriver, error) {
+	contract, err := s.contract(c, r)
+	return deriver{conn: c, names: s.names, repo: r, contract: contract}, err
+}
+
+// settle derives a commit's state anew from its facts and records what
+// follows: the state, its transitions and their events.
+func (t *tx) settle(d deriver, c commitRow, f ledger.Facts, cause ledger.Cause) error {
+	derived := d.contract.Derive(f, t.now)
+	from := c.state
+	for _, to := range ledger.Path(c.state, derived.State) {
+		if err := t.transition(d.repo, c, from, to, cause); err != nil {
+			return err
+		}
+		from = to
+	}
+	_, err := t.exec("UPDATE commits SET expires = ?, policy_version = ?, attestations = ? WHERE id = ?",
+		derived.Expires, d.repo.policyVersion, c.attestations, c.id)
+	if err != nil {
+		return fmt.Errorf("update commit: %w", err)
+	}
+	if derived.State == c.state {
+		return nil
+	}
+	if _, err := t.exec("UPDATE commits SET state = ?, state_since = ? WHERE id = ?", derived.State, t.now, c.id); err != nil {
+		return fmt.Errorf("move commit: %w", err)
+	}
+	t.countState(d.repo.id, c.state, -1)
+	t.countState(d.repo.id, derived.State, 1)
+	return nil
+}
+
+func (t *tx) transition(r repoRow, c commitRow, from, to ledger.State, cause ledger.Cause) error {
+	event, err := t.stateEvent(r, c.sha, from, to, cause)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec("INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		c.id, event, from, to, t.now, cause.Type, cause.ID)
+	if err != nil {
+		return fmt.Errorf("insert transition: %w", err)
+	}
+	return nil
+}

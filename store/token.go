@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const selectToken = `
+SELECT t.id, t.token_id, o.name, t.name, t.scope, t.created_at, t.expires_at, t.last_used_at, t.revoked_at
+FROM tokens t JOIN orgs o ON o.id = t.org_id `
+
+func scanToken(row scanner) (keyed[ledger.Token], error) {
+	var t keyed[ledger.Token]
+	err := row.Scan(&t.id, &t.row.ID, &t.row.Org, &t.row.Name, &t.row.Scope, &t.row.CreatedAt, &t.row.ExpiresAt, &t.row.LastUsedAt, &t.row.RevokedAt)
+	return t, err
+}
+
+// CreateToken makes a token; hash is the SHA-256 of its secret.
+func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
+	var token keyed[ledger.Token]
+	err := s.write(ctx, func(t *tx) error {
+		orgID, err := orgID(t.conn, org)
+		if err != nil {
+			return err
+		}
+		tokenID, err := t.ids.next(tokenPrefix, t.now)
+		if err != nil {
+			return err
+		}
+		id, err := t.insert("INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+			tokenID, orgID, n.Name, n.Scope, hash[:], t.now, n.ExpiresAt)
+		if err != nil {
+			return fmt.Errorf("insert token: %w", err)
+		}
+		token, err = scanToken(t.row(selectToken+"WHERE t.id = ?", id))
+		return err
+	})
+	return token.row, err
+}
+
+// TokenByHash returns the token whose secret has that SHA-256, revoked and
+// expired ones too.
+func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error) {
+	var token keyed[ledger.Token]
+	err := s.read(ctx, func(c *conn) (err error) {
+		token, err = scanToken(c.row(selectToken+"WHERE t.hash = ?", hash[:]))
+		return missing(err, "such token")
+	})
+	return token.row, err
+}
+
+// Tokens lists the tokens of an org, oldest first.
+func (s *Store) Tokens(ctx context.Context, org string, q Query) (list ledger.Page[ledger.Token], err error) {
+	after, err := q.after(0)
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, func(c *conn) error {
+		orgID, err := orgID(c, org)
+		if err != nil {
+			return err
+		}
+		rows, err := all(c, scanToken, selectToken+"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?", orgID, after, q.Limit+1)
+		list = page(rows, q.Limit)
+		return err
+	})
+	return list, err
+}
+
+// RevokeToken ends a token. Revoking it again changes nothing.
+func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
+	return s.write(ctx, func(t *tx) error {
+		token, err := scanToken(t.row(selectToken+"WHERE o.name = ? AND t.token_id = ?", org, id))
+		if err != nil {
+			return missing(err, "token %s", id)
+		}
+		_, err = t.exec("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at = 0", t.now, token.id)
+		return err
+	})
+}
+
+// TouchToken notes that a token is used now. It writes at most once a minute
+// for each token, and does not wait; under a full queue it does nothing.
+func (s *Store) TouchToken(id string) {
+	now := s.Now()
+	if last, ok := s.touched.Load(id); ok && now.Sub(last.(ledger.Time)) < time.Minute {
+		return
+	}
+	s.touched.Store(id, now)
+	s.writer.tryWrite(func(t *tx) error {
+		_, err := t.exec("UPDATE tokens SET last_used_at = max(last_used_at, ?) WHERE token_id = ?", now, id)
+		return err
+	})
+}
