@@ -171,7 +171,7 @@ func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, erro
 	for i, cert := range certs {
 		always[i] = timeless(cert)
 	}
-	leaf := clip(certs[0].Subject.String())
+	leaf := subjectOf(certs[0])
 	if _, chain, err := k.activeTimeless.verify(always, now); err == nil {
 		return "", expiredError(chain, now)
 	}
@@ -187,8 +187,16 @@ func expiredError(chain []*x509.Certificate, now time.Time) error {
 	for _, always := range chain {
 		cert, err := x509.ParseCertificate(always.Raw)
 		if err == nil && !withinValidity(cert.NotBefore, cert.NotAfter, now) {
-			return Errorf(CodeExpiredCertificate, "the certificate of %s %s", clip(cert.Subject.String()), describeValidity(cert.NotBefore, cert.NotAfter, now))
+			return Errorf(CodeExpiredCertificate, "the certificate of %s %s", subjectOf(cert), describeValidity(cert.NotBefore, cert.NotAfter, now))
 		}
 	}
 	return Errorf(CodeExpiredCertificate, "the certificate chain is not valid now")
+}
+
+// subjectOf names a certificate in an error's text.
+func subjectOf(cert *x509.Certificate) string {
+	if dn, err := DNOf(cert.Subject); err == nil {
+		return dn.String()
+	}
+	return quoted(cert.Subject.String())
 }

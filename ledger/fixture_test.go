@@ -14,11 +14,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // testNow is when the tests' attestations are received: within the validity
 // of the certificates in testdata.
-const testNow = Time(1_796_000_000_000) // 2026-11-29T23:33:20Z
+const testNow = Time(1_796_000_000_000) // 2026-11-30T00:53:20Z
 
 // testCommit is what the statements in testdata speak of.
 const testCommit = "adbc8813901bba65827259daa8e22ff94ec1f30e"
@@ -153,4 +155,9 @@ func passed() []byte {
 	return must(NewStatement("git+https://git.example/acme/cobra", testCommit, ResultPredicate{
 		Predicate: "test:go", Result: Result{Pass, 1234}, StartedOn: testNow - 2000, FinishedOn: testNow - 766,
 	}))
+}
+
+// dsseOf returns a DSSE envelope, as cosign writes a bare one.
+func dsseOf(payload, sig []byte) []byte {
+	return must(json.Marshal(signedJSON{payload, StatementType, []madeSignature{{Sig: sig}}}))
 }

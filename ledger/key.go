@@ -170,7 +170,7 @@ func parsePrivateBlock(block *pem.Block) (key any, err error) {
 	case block.Type == "PRIVATE KEY":
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	case strings.HasPrefix(block.Type, "ENCRYPTED ") || block.Headers["DEK-Info"] != "":
-		return nil, errors.New("the private key is encrypted: decrypt it first, for example with openssl pkcs8")
+		return nil, errors.New("the private key is encrypted: only a plain one, such as PKCS #8, is read")
 	case block.Type == "EC PRIVATE KEY":
 		key, err = x509.ParseECPrivateKey(block.Bytes)
 	case block.Type == "RSA PRIVATE KEY":

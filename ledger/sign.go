@@ -73,7 +73,7 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 	}
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok || !public.Equal(chain[0].PublicKey) {
-		return nil, fmt.Errorf("the certificate of %s is not of this private key", clip(chain[0].Subject.String()))
+		return nil, fmt.Errorf("the certificate of %s is not of this private key", subjectOf(chain[0]))
 	}
 	sig, err := sign(key, payload)
 	if err != nil {

@@ -251,8 +251,8 @@ func (d *statementJSON) understandProvenance(predicate []byte) (body, error) {
 		b.sources = resources{"predicate.materials", p.Materials}
 		from, to = p.Metadata.BuildStartedOn, p.Metadata.BuildFinishedOn
 	}
-	if !from.IsZero() && !to.IsZero() {
-		b.result.DurationMS = min(max(to.Sub(from.Time).Milliseconds(), 0), maxDurationMS)
+	if !from.at.IsZero() && !to.at.IsZero() {
+		b.result.DurationMS = min(max(to.at.Sub(from.at).Milliseconds(), 0), maxDurationMS)
 	}
 	return b, nil
 }
@@ -265,7 +265,7 @@ func decodePredicate(predicate []byte, v any) error {
 }
 
 // A moment is a time that a builder claims; an empty text means none.
-type moment struct{ time.Time }
+type moment struct{ at time.Time }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (m *moment) UnmarshalText(b []byte) error {
@@ -276,7 +276,7 @@ func (m *moment) UnmarshalText(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%q is not an RFC 3339 date-time", clip(string(b)))
 	}
-	m.Time = t
+	m.at = t
 	return nil
 }
 

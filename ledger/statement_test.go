@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const otherCommit = "0123456789abcdef0123456789abcdef01234567"
+
+// statementOf returns a statement with the given JSON in its places.
+func statementOf(subject, predicateType, predicate string) string {
+	return `{"_type":"https://in-toto.io/Statement/v1","subject":` + subject + `,"predicateType":` + strconv.Quote(predicateType) + `,"predicate":` + predicate + `}`
+}
+
+// aboutCommit is the subject of most statements here.
+const aboutCommit = `[{"name":"git+https://git.example/acme/cobra","digest":{"gitCommit":"` + testCommit + `"}}]`
+
+const (
+	testResultV01 = "https://in-toto.io/attestation/test-result/v0.1"
+	vsaV1         = "https://slsa.dev/verification_summary/v1"
+	slsaV1        = "https://slsa.dev/provenance/v1"
+	slsaV02       = "https://slsa.dev/provenance/v0.2"
+)
+
+// What each predicate type comes to on the ledger.
+func TestStatementResults(t *testing.T) {
+	ours := func(result string) string { return `{"predicate":"test:go","result":` + result + `}` }
+	v1 := func(metadata string) string { return `{"runDetails":{"metadata":` + metadata + `}}` }
+	v02 := func(metadata string) string { return `{"metadata":` + metadata + `}` }
+	tests := []struct {
+		predicateType, predicate string
+		name                     string // "": the type itself
+		want                     Result
+	}{
+		{ResultPredicateType, ours(`{"status":"pass","duration_ms":1234}`), "test:go", Result{Pass, 1234}},
+		{ResultPredicateType, ours(`{"status":"warn"}`), "test:go", Result{Warn, 0}},
+		{ResultPredicateType, ours(`{"status":"fail","duration_ms":0}`), "test:go", Result{Fail, 0}},
+		{ResultPredicateType, ours(`{"status":"error","duration_ms":31536000000}`), "test:go", Result{Errored, 31536000000}},
+		{ResultPredicateType, ours(`{"status":"skip","why":"no tests"}`), "test:go", Result{Skip, 0}},
+		{ResultPredicateType, `{"predicate":"review:code","result":{"status":"pass"},"annotations":{"n":1},"x":[]}`, "review:code", Result{Pass, 0}},
+		{testResultV01, `{"result":"PASSED","configuration":[]}`, "", Result{Pass, 0}},
+		{testResultV01, `{"result":"WARNED"}`, "", Result{Warn, 0}},
+		{testResultV01, `{"result":"FAILED"}`, "", Result{Fail, 0}},
+		{vsaV1, `{"verificationResult":"PASSED"}`, "", Result{Pass, 0}},
+		{vsaV1, `{"verificationResult":"FAILED"}`, "", Result{Fail, 0}},
+		{"https://slsa.dev/verification_summary/v0.2", `{"verification_result":"FAILED"}`, "", Result{Fail, 0}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00Z","finishedOn":"2026-11-20T09:02:30.25Z"}`), "", Result{Pass, 150_250}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00+01:00","finishedOn":"2026-11-20T08:00:01Z"}`), "", Result{Pass, 1000}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00Z"}`), "", Result{Pass, 0}},
+		{slsaV1, v1(`{"startedOn":"","finishedOn":null}`), "", Result{Pass, 0}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:01Z","finishedOn":"2026-11-20T09:00:00Z"}`), "", Result{Pass, 0}},
+		{slsaV1, v1(`{"startedOn":"0001-01-01T00:00:01Z","finishedOn":"9999-01-01T00:00:00Z"}`), "", Result{Pass, maxDurationMS}},
+		{slsaV1, `{}`, "", Result{Pass, 0}},
+		{slsaV02, v02(`{"buildStartedOn":"2026-11-20T09:00:00Z","buildFinishedOn":"2026-11-20T09:00:02Z"}`), "", Result{Pass, 2000}},
+		{"https://spdx.dev/Document", `{"result":"FAILED"}`, "", Result{Pass, 0}},
+		{"https://example.com/any", `null`, "", Result{Pass, 0}},
+		{"https://example.com/any", `[1,"two"]`, "", Result{Pass, 0}},
+	}
+	for _, test := range tests {
+		got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, test.predicate)))
+		if err != nil {
+			t.Errorf("%s %s: %v", test.predicateType, test.predicate, err)
+			continue
+		}
+		if test.name == "" {
+			test.name = test.predicateType
+		}
+		if want := (statement{testCommit, test.name, test.predicateType, test.want}); got != want {
+			t.Errorf("%s %s: got %v, want %v", test.predicateType, test.predicate, got, want)
+		}
+	}
+}
+
+// What cannot be a statement, and the field that the answer names.
+func TestStatementInvalid(t *testing.T) {
+	ours := func(predicate string) string { return statementOf(aboutCommit, ResultPredicateType, predicate) }
+	good := ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1}}`)
+	if _, err := parseStatement([]byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ name, text, field string }{
+		{"no type", strings.Replace(good, "_type", "type", 1), "_type"},
+		{"another type", strings.Replace(good, "Statement/v1", "Statement/v2", 1), "_type"},
+		{"type is a number", `{"_type":1}`, "_type"},
+		{"no subject", strings.Replace(good, `"subject"`, `"subjects"`, 1), "subject"},
+		{"subject is an object", statementOf(`{}`, "x", `{}`), "subject"},
+		{"a subject is a text", statementOf(`["x"]`, "x", `{}`), "subject[0]"},
+		{"digest is a text", statementOf(`[{"digest":"x"}]`, "x", `{}`), "subject[0].digest"},
+		{"gitCommit is a number", statementOf(`[{"digest":{"gitCommit":7}}]`, "x", `{}`), "subject[0].digest.gitCommit"},
+		{"gitCommit is short", statementOf(`[{"digest":{}},{"digest":{"gitCommit":"adbc881"}}]`, "x", `{}`), "subject[1].digest.gitCommit"},
+		{"gitCommit is not hex", statementOf(`[{"digest":{"gitCommit":"`+strings.Repeat("g", 40)+`"}}]`, "x", `{}`), "subject[0].digest.gitCommit"},
+		{"sha1 of 64 digits", statementOf(`[{"digest":{"sha1":"`+strings.Repeat("0", 64)+`"}}]`, "x", `{}`), "subject[0].digest.sha1"},
+		{"no predicate type", statementOf(aboutCommit, "", `{}`), "predicateType"},
+		{"a space in it", statementOf(aboutCommit, "my type", `{}`), "predicateType"},
+		{"a control in it", statementOf(aboutCommit, "type\n", `{}`), "predicateType"},
+		{"a predicate type too long", statementOf(aboutCommit, "https://"+strings.Repeat("x", 505), `{}`), "predicateType"},
+		{"no predicate", strings.Replace(good, `"predicate":{"p`, `"content":{"p`, 1), "predicate"},
+		{"predicate is null", ours(`null`), "predicate"},
+		{"predicate is a list", ours(`[]`), "predicate"},
+		{"no name", ours(`{"result":{"status":"pass"}}`), "predicate.predicate"},
+		{"a name that is none", ours(`{"predicate":"test go","result":{"status":"pass"}}`), "predicate.predicate"},
+		{"no result", ours(`{"predicate":"test:go"}`), "predicate.result.status"},
+		{"result is a text", ours(`{"predicate":"test:go","result":"pass"}`), "predicate.result"},
+		{"an unknown status", ours(`{"predicate":"test:go","result":{"status":"PASS"}}`), "predicate.result.status"},
+		{"a negative duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":-1}}`), "predicate.result.duration_ms"},
+		{"a duration over a year", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":31536000001}}`), "predicate.result.duration_ms"},
+		{"a broken duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1.5}}`), "predicate.result.duration_ms"},
+		{"a duration as text", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":"1"}}`), "predicate.result.duration_ms"},
+		{"an unknown test result", statementOf(aboutCommit, testResultV01, `{"result":"passed"}`), "predicate.result"},
+		{"no test result", statementOf(aboutCommit, testResultV01, `{}`), "predicate.result"},
+		{"an unknown result of a test result to come", statementOf(aboutCommit, "https://in-toto.io/attestation/test-result/v9", `{"result":"BROKEN"}`), "predicate.result"},
+		{"a VSA that warns", statementOf(aboutCommit, vsaV1, `{"verificationResult":"WARNED"}`), "predicate.verificationResult"},
+		{"no VSA result", statementOf(aboutCommit, vsaV1, `{}`), "predicate.verificationResult"},
+		{"a time that is none", statementOf(aboutCommit, slsaV1, `{"runDetails":{"metadata":{"startedOn":"today"}}}`), "predicate.runDetails.metadata.startedOn"},
+		{"a bad dependency", statementOf(`[]`, slsaV1, `{"buildDefinition":{"resolvedDependencies":[{"digest":{"gitCommit":"x"}}]}}`), "predicate.buildDefinition.resolvedDependencies[0].digest.gitCommit"},
+		{"a bad material", statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"x"}}]}`), "predicate.materials[0].digest.sha1"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := parseStatement([]byte(test.text))
+			wantCode(t, err, CodeInvalidStatement)
+			wantField(t, err, test.field)
+		})
+	}
+	for _, text := range []string{``, `null`, `[]`, `"x"`, `{`, good + good, good[:len(good)-1], `{"_type":"","_type":""}`} {
+		_, err := parseStatement([]byte(text))
+		wantCode(t, err, CodeInvalidStatement)
+	}
+}
+
+// Which commit a statement is about.
+func TestStatementCommit(t *testing.T) {
+	sha256Commit := strings.Repeat("0a", 32)
+	deps := func(list string) string {
+		return `{"buildDefinition":{"resolvedDependencies":` + list + `}}`
+	}
+	git := func(commit string) string { return `{"digest":{"gitCommit":"` + commit + `"}}` }
+	sha1 := func(commit string) string { return `{"digest":{"sha1":"` + commit + `"}}` }
+	const artifact = `{"name":"cobra.tar.gz","digest":{"sha256":"0000000000000000000000000000000000000000000000000000000000000007"}}`
+	tests := []struct {
+		name, subject, predicateType, predicate string
+		want                                    string // the commit, or the code
+	}{
+		{"gitCommit", `[` + git(testCommit) + `]`, "x", `{}`, testCommit},
+		{"sha1", `[` + sha1(testCommit) + `]`, "x", `{}`, testCommit},
+		{"of SHA-256", `[` + git(sha256Commit) + `]`, "x", `{}`, sha256Commit},
+		{"upper case", `[` + git(strings.ToUpper(testCommit)) + `,` + git(testCommit) + `]`, "x", `{}`, testCommit},
+		{"both, the same", `[{"digest":{"gitCommit":"` + testCommit + `","sha1":"` + testCommit + `"}}]`, "x", `{}`, testCommit},
+		{"beside an artifact", `[` + artifact + `,` + git(testCommit) + `]`, "x", `{}`, testCommit},
+		{"two", `[` + git(testCommit) + `,` + git(otherCommit) + `]`, "x", `{}`, string(CodeSeveralCommits)},
+		{"two, by different digests", `[` + git(testCommit) + `,` + sha1(otherCommit) + `]`, "x", `{}`, string(CodeSeveralCommits)},
+		{"an artifact alone", `[` + artifact + `]`, "x", `{}`, string(CodeNoCommitSubject)},
+		{"no subject", `[]`, "x", `{}`, string(CodeNoCommitSubject)},
+		{"a digest that is empty", `[` + git("") + `]`, "x", `{}`, string(CodeNoCommitSubject)},
+
+		{"provenance of it", `[` + artifact + `]`, slsaV1, deps(`[` + git(testCommit) + `]`), testCommit},
+		{"provenance by sha1", `[` + artifact + `]`, slsaV1, deps(`[` + sha1(testCommit) + `]`), testCommit},
+		{"provenance with packages", `[` + artifact + `]`, slsaV1, deps(`[` + sha1(otherCommit) + `,` + git(testCommit) + `]`), testCommit},
+		{"provenance of two repos", `[` + artifact + `]`, slsaV1, deps(`[` + git(otherCommit) + `,` + git(testCommit) + `]`), string(CodeSeveralCommits)},
+		{"provenance of none", `[` + artifact + `]`, slsaV1, deps(`[]`), string(CodeNoCommitSubject)},
+		{"subject before dependencies", `[` + git(testCommit) + `]`, slsaV1, deps(`[` + git(otherCommit) + `]`), testCommit},
+		{"provenance v0.2", `[` + artifact + `]`, slsaV02, `{"materials":[` + artifact + `,` + sha1(testCommit) + `]}`, testCommit},
+		{"provenance v0.2, gitCommit", `[` + artifact + `]`, slsaV02, `{"materials":[` + git(testCommit) + `]}`, testCommit},
+		{"another type's dependencies", `[` + artifact + `]`, "x", deps(`[` + git(testCommit) + `]`), string(CodeNoCommitSubject)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := parseStatement([]byte(statementOf(test.subject, test.predicateType, test.predicate)))
+			if !IsCommit(test.want) {
+				wantCode(t, err, Code(test.want))
+				if Code(test.want) == CodeSeveralCommits && (!strings.Contains(err.Error(), testCommit) || !strings.Contains(err.Error(), otherCommit)) {
+					t.Errorf("%v does not name them", err)
+				}
+				return
+			}
+			if err != nil || got.commit != test.want {
+				t.Errorf("got %s, %v; want %s", got.commit, err, test.want)
+			}
+		})
+	}
+}
+
+// Members may come in any order, and the older type is read as the newer.
+func TestStatementOrder(t *testing.T) {
+	text := `{"predicate":{"result":{"duration_ms":5,"status":"fail"},"predicate":"lint:golangci"},` +
+		`"predicateType":"` + ResultPredicateType + `","subject":` + aboutCommit + `,"_type":"https://in-toto.io/Statement/v0.1","more":{}}`
+	got, err := parseStatement([]byte(text))
+	want := statement{testCommit, "lint:golangci", ResultPredicateType, Result{Fail, 5}}
+	if err != nil || got != want {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+}
