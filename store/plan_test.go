@@ -1,0 +1,104 @@
+package store
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every page of attestations comes out of an index in its order: no query may
+// read a whole table or sort.
+func TestPagesWalkAnIndex(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for variant := range 1 << 6 {
+		is := func(bit int) bool { return variant>>bit&1 == 1 }
+		q := attestationQuery{repo: repoRow{id: 1}, limit: 51, ascending: is(0)}
+		if is(1) {
+			q.predicate = 1
+		}
+		if is(2) {
+			q.signer = 1
+		}
+		if is(3) {
+			q.commit = 1
+		}
+		if is(4) {
+			q.since = 1
+		}
+		if is(5) {
+			q.position = []int64{1, 1}
+		}
+		query, args := q.sql()
+		checkPlan(t, s, query, args...)
+	}
+	checkPlan(t, s, "SELECT seq, body FROM events WHERE org_id = ? AND seq > ? ORDER BY seq LIMIT ?", 1, 1, 51)
+	checkPlan(t, s, selectCommit+"WHERE repo_id = ? AND id < ? ORDER BY id DESC LIMIT ?", 1, 1, 51)
+	checkPlan(t, s, selectCommit+"WHERE repo_id = ? AND id < ? AND state = ? ORDER BY id DESC LIMIT ?", 1, 1, 1, 51)
+	checkPlan(t, s, selectCommit+"WHERE repo_id = ? AND id < ? AND branch = ? AND branch <> '' ORDER BY id DESC LIMIT ?", 1, 1, "main", 51)
+	checkPlan(t, s, selectToken+"WHERE t.hash = ?", []byte{1})
+}
+
+func checkPlan(t *testing.T, s *Store, query string, args ...any) {
+	t.Helper()
+	err := s.read(t.Context(), func(c *conn) error {
+		return c.each(func(row scanner) error {
+			var id, parent, unused int
+			var step string
+			if err := row.Scan(&id, &parent, &unused, &step); err != nil {
+				return err
+			}
+			if strings.Contains(step, "SCAN") || strings.Contains(step, "TEMP B-TREE") {
+				return fmt.Errorf("%s: %s", query, step)
+			}
+			return nil
+		}, "EXPLAIN QUERY PLAN "+query, args...)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestANewerSchemaIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.writer.conn.execOnce("PRAGMA user_version = 9999"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Open(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), "newer release") {
+		t.Fatalf("got %v, want an error that names a newer release", err)
+	}
+}
+
+func TestAWriteThatPanicsTakesBackOnlyItself(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.write(t.Context(), func(t *tx) error {
+		if _, err := t.exec("INSERT INTO orgs (name, created_at) VALUES ('lost', 1)"); err != nil {
+			return err
+		}
+		panic("a fault")
+	})
+	if err == nil || !strings.Contains(err.Error(), "a fault") {
+		t.Fatalf("got %v, want the panic's message", err)
+	}
+	if _, err := s.CreateOrg(t.Context(), "acme"); err != nil {
+		t.Fatalf("the next write fails: %v", err)
+	}
+	if _, err := s.Org(t.Context(), "lost"); err == nil {
+		t.Fatal("what the panicking write did is there")
+	}
+}
