@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // StatementType is the DSSE payload type of an in-toto statement, the only one
@@ -78,14 +79,25 @@ func decodeOthers(data []byte, v any, code Code, prefix string) error {
 	if prefix != "" && semantic.JSONPointer != "" {
 		field = prefix + "." + fieldPath(semantic.JSONPointer)
 	}
-	var reason error = fmt.Errorf("a JSON %s does not fit here", semantic.JSONKind)
-	if semantic.Err != nil {
-		reason = semantic.Err
-	}
 	if field == "" {
-		return Errorf(code, "the document cannot be read: %v", reason)
+		return Errorf(code, "the document cannot be read: %s", misfit(semantic))
 	}
-	return FieldErrorf(code, field, "%v", reason)
+	return FieldErrorf(code, field, "%s", misfit(semantic))
+}
+
+// misfit says why a JSON value does not fit where it stands.
+func misfit(e *json.SemanticError) string {
+	switch {
+	case errors.Is(e.Err, strconv.ErrSyntax), errors.Is(e.Err, strconv.ErrRange):
+		return "it must be a whole number, and not too large"
+	case e.Err != nil:
+		return e.Err.Error()
+	case e.JSONKind == jsontext.KindBeginArray:
+		return "a JSON array does not fit here"
+	case e.JSONKind == jsontext.KindBeginObject:
+		return "a JSON object does not fit here"
+	}
+	return fmt.Sprintf("a JSON %s does not fit here", e.JSONKind)
 }
 
 // A documentJSON is a DSSE envelope or a Sigstore bundle: which, its members
@@ -304,7 +316,7 @@ func trimBase64(text []byte) ([]byte, *base64.Encoding, error) {
 	if padding := len(text) - len(trimmed); padding > 2 || padding > 0 && len(text)%4 != 0 {
 		return nil, nil, errNotBase64
 	}
-	if bytes.ContainsAny(trimmed, "-_") {
+	if bytes.IndexByte(trimmed, '-') >= 0 || bytes.IndexByte(trimmed, '_') >= 0 {
 		return trimmed, rawURL, nil
 	}
 	return trimmed, rawStd, nil

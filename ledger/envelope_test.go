@@ -115,6 +115,16 @@ func TestParseEnvelopeRefused(t *testing.T) {
 			wantField(t, err, test.field)
 		})
 	}
+	for body, want := range map[string]string{
+		`[]`:                `a JSON array does not fit here`,
+		`{"payload":7}`:     `payload: JSON value must be string type`,
+		`{"signatures":{}}`: `signatures: a JSON object does not fit here`,
+		`{"signatures":""}`: `signatures: a JSON string does not fit here`,
+	} {
+		if _, err := ParseEnvelope([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want it to say %q", body, err, want)
+		}
+	}
 	t.Run("cosign's old bundle", func(t *testing.T) {
 		_, err := ParseEnvelope([]byte(`{"base64Signature":"eyJ9","cert":"LS0t"}`))
 		wantCode(t, err, CodeInvalidEnvelope)

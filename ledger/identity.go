@@ -47,7 +47,9 @@ func (n NewIdentity) Identity() (Identity, error) {
 		return Identity{}, err
 	}
 	if m.cert != nil {
-		id.NotAfter = TimeOf(m.cert.NotAfter)
+		if id.NotAfter = TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // which Time cannot tell from none
+			return Identity{}, FieldErrorf(CodeInvalidField, "pem", "the certificate ended before 1970")
+		}
 		if emails := m.cert.EmailAddresses; n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 && checkEmail(emails[0]) == nil {
 			id.Email = emails[0]
 		}

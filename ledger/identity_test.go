@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestNewIdentity(t *testing.T) {
@@ -88,6 +89,7 @@ func TestNewIdentityRefused(t *testing.T) {
 		{"a broken certificate", asKey(pemOf("CERTIFICATE", []byte{0x30}), dn, ""), "pem", "certificate cannot be read"},
 		{"a small key", asKey(publicPEM(&must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey), dn, ""), "pem", "1024 bits"},
 		{"a key that signs nothing", asKey(publicPEM(must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey()), dn, ""), "pem", "use Ed25519"},
+		{"a certificate of long ago", asKey(named(ciName(), func(c *x509.Certificate) { c.NotBefore, c.NotAfter = time.Unix(-2, 0), time.Unix(0, 0) }), "", ""), "pem", "before 1970"},
 		{"endless", asKey(strings.Repeat("x", maxPEM+1)+bare, dn, ""), "pem", "longer than"},
 
 		{"no DN", asKey(bare, "", ""), "dn", "missing"},

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"crypto"
-	"crypto/dsa"
 	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -112,7 +111,6 @@ func TestKeyKindsRefused(t *testing.T) {
 		"RSA 1024":  {&must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey, "1024 bits"},
 		"P-224":     {must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader)).Public(), "P-256, P-384 or P-521"},
 		"X25519":    {must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey(), "use Ed25519"},
-		"DSA":       {&dsa.PublicKey{}, "use Ed25519"},
 		"no key":    {nil, "use Ed25519"},
 		"ECDSA nil": {&ecdsa.PublicKey{}, "P-256, P-384 or P-521"},
 	}
