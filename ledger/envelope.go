@@ -5,12 +5,10 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // StatementType is the DSSE payload type of an in-toto statement, the only one
@@ -83,21 +81,6 @@ func decodeOthers(data []byte, v any, code Code, prefix string) error {
 		return Errorf(code, "the document cannot be read: %s", misfit(semantic))
 	}
 	return FieldErrorf(code, field, "%s", misfit(semantic))
-}
-
-// misfit says why a JSON value does not fit where it stands.
-func misfit(e *json.SemanticError) string {
-	switch {
-	case errors.Is(e.Err, strconv.ErrSyntax), errors.Is(e.Err, strconv.ErrRange):
-		return "it must be a whole number, and not too large"
-	case e.Err != nil:
-		return e.Err.Error()
-	case e.JSONKind == jsontext.KindBeginArray:
-		return "a JSON array does not fit here"
-	case e.JSONKind == jsontext.KindBeginObject:
-		return "a JSON object does not fit here"
-	}
-	return fmt.Sprintf("a JSON %s does not fit here", e.JSONKind)
 }
 
 // A documentJSON is a DSSE envelope or a Sigstore bundle: which, its members

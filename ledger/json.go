@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -45,15 +46,22 @@ func decodeError(err error) error {
 		field := fieldPath(semantic.JSONPointer)
 		return FieldErrorf(CodeUnknownField, field, "there is no such field")
 	}
-	return decodeTypeError(semantic)
+	return &Error{Code: CodeInvalidJSON, Detail: "a value has the wrong form", Fields: fieldAt(semantic.JSONPointer, misfit(semantic))}
 }
 
-func decodeTypeError(e *json.SemanticError) error {
-	message := fmt.Sprintf("a JSON %s does not fit here", e.JSONKind)
-	if e.Err != nil {
-		message = e.Err.Error()
+// misfit says why a JSON value does not fit where it stands.
+func misfit(e *json.SemanticError) string {
+	switch {
+	case errors.Is(e.Err, strconv.ErrSyntax), errors.Is(e.Err, strconv.ErrRange):
+		return "it must be a whole number, and not too large"
+	case e.Err != nil:
+		return e.Err.Error()
+	case e.JSONKind == jsontext.KindBeginArray:
+		return "a JSON array does not fit here"
+	case e.JSONKind == jsontext.KindBeginObject:
+		return "a JSON object does not fit here"
 	}
-	return &Error{Code: CodeInvalidJSON, Detail: "a value has the wrong form", Fields: fieldAt(e.JSONPointer, message)}
+	return fmt.Sprintf("a JSON %s does not fit here", e.JSONKind)
 }
 
 func fieldAt(p jsontext.Pointer, message string) []FieldError {

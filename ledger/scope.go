@@ -9,7 +9,7 @@ type Scope uint8
 const (
 	Read  Scope = iota + 1 // read everything of the org
 	Write                  // register commits, record attestations
-	Admin                  // repos, identities, policies, webhooks, tokens
+	Admin                  // repos, identities, policies, tokens
 	Host                   // the administrator of the machine: orgs too; no token has it
 )
 

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/ledgerd/ledgerd"
+
+// mayImport says which of our packages each may import. Arrows go one way.
+var mayImport = map[string][]string{
+	".":      {"cmd"},
+	"cmd":    {"client", "ledger", "server", "store"},
+	"client": {"ledger"},
+	"server": {"ledger", "store"},
+	"store":  {"ledger"},
+	"ledger": {},
+}
+
+// ledgerMayNot lists what would make the package ledger other than pure.
+var ledgerMayNot = []string{"database/sql", "net/http", "os", "log", "log/slog", "context", "sync"}
+
+func TestImportsGoOneWay(t *testing.T) {
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder := path.Dir(filepath.ToSlash(file))
+		allowed, known := mayImport[folder]
+		if !known {
+			t.Errorf("%s: the test does not know the package %s: say what it may import", file, folder)
+		}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			ours, isOurs := strings.CutPrefix(imported, module+"/")
+			if isOurs && !slices.Contains(allowed, ours) {
+				t.Errorf("%s may not import %s", file, imported)
+			}
+			if folder == "ledger" && slices.Contains(ledgerMayNot, imported) {
+				t.Errorf("%s imports %s: the package ledger is pure", file, imported)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

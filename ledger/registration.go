@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"cmp"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// What a registration may hold at most.
+const (
+	maxParents   = 64
+	maxAncestors = 500
+	maxContained = 10_000
+	maxChanges   = 10_000
+	maxGaps      = 512 // near and far entries of a hunk
+	maxRefLen    = 255
+	maxAuthorLen = 320
+	maxMessage   = 64 << 10
+	maxPathLen   = 4096
+	maxHeading   = 1024
+	maxLine      = 1<<31 - 1
+)
+
+// Check reports the first field that cannot be, by its path.
+func (r Registration) Check() error {
+	return cmp.Or(
+		checkRef("branch", r.Branch),
+		checkRef("target", r.Target),
+		checkObject("base", r.Base),
+		checkObjects("parents", r.Parents, maxParents),
+		checkObjects("ancestors", r.Ancestors, maxAncestors),
+		checkObjects("contained", r.Contained, maxContained),
+		checkAuthor("author.name", r.Author.Name),
+		checkAuthor("author.email", r.Author.Email),
+		checkMessage(r.Message),
+		checkChanges(r.Changes),
+	)
+}
+
+// Check reports what cannot be about a repo that is asked for.
+func (n NewRepo) Check() error {
+	if err := CheckRepo(n.Name); err != nil {
+		return err
+	}
+	return checkRef("default_branch", n.DefaultBranch)
+}
+
+// checkRef accepts what git check-ref-format --branch does, and no name at all.
+func checkRef(field, name string) error {
+	if name == "" || isRef(name) {
+		return nil
+	}
+	return FieldErrorf(CodeInvalidField, field, "%q cannot name a branch (see git check-ref-format), or is over %d bytes", clip(name), maxRefLen)
+}
+
+func isRef(name string) bool {
+	if len(name) > maxRefLen || name == "@" || name == "HEAD" || name[0] == '-' || strings.HasSuffix(name, ".") {
+		return false
+	}
+	if strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.ContainsFunc(name, notInRef) {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return true
+}
+
+func notInRef(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune(" ~^:?*[\\", r) }
+
+func checkObject(field, id string) error {
+	if id == "" || IsCommit(id) {
+		return nil
+	}
+	return FieldErrorf(CodeInvalidField, field, notObject, clip(id))
+}
+
+const notObject = "%q is not a whole object id: 40 or 64 lower-case hex digits"
+
+func checkObjects(field string, ids []string, limit int) error {
+	if len(ids) > limit {
+		return FieldErrorf(CodeInvalidField, field, "%d entries are more than the %d allowed", len(ids), limit)
+	}
+	for i, id := range ids {
+		if !IsCommit(id) {
+			return FieldErrorf(CodeInvalidField, entry(field, i), notObject, clip(id))
+		}
+	}
+	return nil
+}
+
+func checkAuthor(field, s string) error {
+	if len(s) > maxAuthorLen {
+		return FieldErrorf(CodeInvalidField, field, "%d bytes are more than the %d allowed", len(s), maxAuthorLen)
+	}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return FieldErrorf(CodeInvalidField, field, "it holds a control character")
+	}
+	return nil
+}
+
+func checkMessage(s string) error {
+	if len(s) > maxMessage {
+		return FieldErrorf(CodeInvalidField, "message", "%d bytes are more than the %d allowed", len(s), maxMessage)
+	}
+	if strings.ContainsRune(s, 0) {
+		return FieldErrorf(CodeInvalidField, "message", "it holds a NUL character")
+	}
+	return nil
+}
+
+func checkChanges(changes []Change) error {
+	if len(changes) > maxChanges {
+		return FieldErrorf(CodeInvalidField, "changes", "%d entries are more than the %d allowed", len(changes), maxChanges)
+	}
+	for i, c := range changes {
+		if field, fault := c.fault(); fault != "" {
+			return FieldErrorf(CodeInvalidField, entry("changes", i)+"."+field, "%s", fault)
+		}
+	}
+	return nil
+}
+
+// fault returns the first member of the change that cannot be, and why.
+func (c Change) fault() (field, message string) {
+	renamed := c.Status == "R"
+	switch {
+	case !isTreePath(c.Path):
+		return "path", notTreePath(c.Path)
+	case len(c.Status) != 1 || !strings.Contains("AMDRT", c.Status):
+		return "status", quoted(c.Status) + " is none of A, M, D, R and T"
+	case renamed && (!isTreePath(c.OldPath) || c.OldPath == c.Path):
+		return "old_path", "a rename names the path it came from; " + notTreePath(c.OldPath)
+	case !renamed && c.OldPath != "":
+		return "old_path", "only a rename (status R) has one"
+	case !isMode(c.OldMode):
+		return "old_mode", quoted(c.OldMode) + " is not a mode of six octal digits"
+	case !isMode(c.Mode):
+		return "mode", quoted(c.Mode) + " is not a mode of six octal digits"
+	case c.OldBlob != "" && !IsCommit(c.OldBlob):
+		return "old_blob", quoted(c.OldBlob) + " is not a whole object id"
+	case c.Blob != "" && !IsCommit(c.Blob):
+		return "blob", quoted(c.Blob) + " is not a whole object id"
+	}
+	for i, h := range c.Hunks {
+		if field, message := h.fault(); message != "" {
+			return entry("hunks", i) + "." + field, message
+		}
+	}
+	return "", ""
+}
+
+// isTreePath reports whether p can be the path of a file in a git tree.
+func isTreePath(p string) bool {
+	return p != "" && p != "." && len(p) <= maxPathLen && p[0] != '/' &&
+		path.Clean(p) == p && p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsRune(p, 0)
+}
+
+func notTreePath(p string) string {
+	return quoted(p) + " is not a clean path inside the repo, of at most 4096 bytes"
+}
+
+func isMode(s string) bool {
+	return s == "" || len(s) == 6 && strings.Trim(s, "01234567") == ""
+}
+
+// fault returns the first member of the hunk that cannot be, and why.
+func (h Hunk) fault() (field, message string) {
+	const notLine = "it is not a number from 0 to 2147483647"
+	const notHash = "a hash has 16 lower-case hex digits"
+	switch {
+	case h.Start < 0 || h.Start > maxLine:
+		return "start", notLine
+	case h.Lines < 0 || h.Lines > maxLine:
+		return "lines", notLine
+	case h.Added < 0 || h.Added > maxLine:
+		return "added", notLine
+	case !isLineHash(h.Text):
+		return "text", notHash
+	case len(h.Function) > maxHeading:
+		return "function", "it is over 1024 bytes"
+	case len(h.Near) > maxGaps:
+		return "near", "a hunk has at most 512 gaps"
+	case len(h.Far) > maxGaps:
+		return "far", "a hunk has at most 512 gaps"
+	}
+	for i, hash := range h.Near {
+		if !isLineHash(hash) {
+			return entry("near", i), notHash
+		}
+	}
+	for i, hash := range h.Far {
+		if !isLineHash(hash) {
+			return entry("far", i), notHash
+		}
+	}
+	return "", ""
+}
+
+// isLineHash accepts the empty text too: it marks a hash that is not unique.
+func isLineHash(s string) bool { return s == "" || len(s) == 16 && isHex(s) }
+
+// entry names the i-th entry of a list the way errors name fields.
+func entry(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+
+func quoted(s string) string { return strconv.Quote(clip(s)) }

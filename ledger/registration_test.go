@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRegistrationCheck(t *testing.T) {
+	sha := strings.Repeat("a1", 20)
+	hash := "0123456789abcdef"
+	changed := func(c Change) Registration { return Registration{Changes: []Change{{Path: "a", Status: "M"}, c}} }
+	hunk := func(h Hunk) Registration {
+		return changed(Change{Path: "b", Status: "M", Hunks: []Hunk{{}, h}})
+	}
+
+	for name, test := range map[string]struct {
+		registration Registration
+		field        string // of the fault; empty: none
+	}{
+		"nothing at all": {Registration{}, ""},
+		"everything": {Registration{
+			Branch: "feature/x", Target: "main", Base: sha, Parents: []string{sha}, Ancestors: []string{sha}, Contained: []string{strings.Repeat("0", 64)},
+			Author: Author{Name: "Ada Lovelace", Email: "ada@acme.example"}, Message: "Subject\n\nBody\twith a tab\n", CommittedAt: 1,
+			Changes: []Change{
+				{Path: "cmd/new name.go", OldPath: "..hidden/old.go", Status: "R", OldMode: "100644", Mode: "100755", OldBlob: sha, Blob: sha,
+					Hunks: []Hunk{{Start: 1, Lines: 0, Added: 3, Text: hash, Function: "func main() {", Near: []string{hash, ""}, Far: []string{hash}}}},
+				{Path: "logo.png", Status: "A", Mode: "100644", Blob: sha, Binary: true},
+			}}, ""},
+
+		"a branch with a blank":        {Registration{Branch: "a b"}, "branch"},
+		"a branch over 255 bytes":      {Registration{Branch: strings.Repeat("b", 256)}, "branch"},
+		"a target with two dots":       {Registration{Target: "a..b"}, "target"},
+		"a short base":                 {Registration{Base: sha[:12]}, "base"},
+		"an upper-case parent":         {Registration{Parents: []string{sha, strings.ToUpper(sha)}}, "parents[1]"},
+		"an empty parent":              {Registration{Parents: []string{""}}, "parents[0]"},
+		"65 parents":                   {Registration{Parents: slices.Repeat([]string{sha}, 65)}, "parents"},
+		"500 ancestors":                {Registration{Ancestors: slices.Repeat([]string{sha}, 500)}, ""},
+		"501 ancestors":                {Registration{Ancestors: slices.Repeat([]string{sha}, 501)}, "ancestors"},
+		"10,001 contained":             {Registration{Contained: slices.Repeat([]string{sha}, 10_001)}, "contained"},
+		"a line break in the author":   {Registration{Author: Author{Name: "Ada\nEve"}}, "author.name"},
+		"an e-mail over 320 bytes":     {Registration{Author: Author{Email: strings.Repeat("e", 321)}}, "author.email"},
+		"a message of 64 KiB":          {Registration{Message: strings.Repeat("m", 64<<10)}, ""},
+		"a message over 64 KiB":        {Registration{Message: strings.Repeat("m", 64<<10+1)}, "message"},
+		"a NUL in the message":         {Registration{Message: "a\x00b"}, "message"},
+		"10,001 changes":               {Registration{Changes: slices.Repeat([]Change{{Path: "a", Status: "M"}}, 10_001)}, "changes"},
+		"a change without a path":      {changed(Change{Status: "M"}), "changes[1].path"},
+		"an absolute path":             {changed(Change{Path: "/etc/passwd", Status: "M"}), "changes[1].path"},
+		"a path out of the repo":       {changed(Change{Path: "../x", Status: "M"}), "changes[1].path"},
+		"a path up and down":           {changed(Change{Path: "a/../b", Status: "M"}), "changes[1].path"},
+		"the repo itself as a path":    {changed(Change{Path: ".", Status: "M"}), "changes[1].path"},
+		"a slash at the end":           {changed(Change{Path: "a/", Status: "M"}), "changes[1].path"},
+		"a NUL in a path":              {changed(Change{Path: "a\x00", Status: "M"}), "changes[1].path"},
+		"a path over 4096 bytes":       {changed(Change{Path: strings.Repeat("p", 4097), Status: "M"}), "changes[1].path"},
+		"an unknown status":            {changed(Change{Path: "a", Status: "C"}), "changes[1].status"},
+		"two statuses":                 {changed(Change{Path: "a", Status: "AM"}), "changes[1].status"},
+		"no status":                    {changed(Change{Path: "a"}), "changes[1].status"},
+		"a rename from nowhere":        {changed(Change{Path: "a", Status: "R"}), "changes[1].old_path"},
+		"a rename to the same path":    {changed(Change{Path: "a", OldPath: "a", Status: "R"}), "changes[1].old_path"},
+		"an old path without rename":   {changed(Change{Path: "a", OldPath: "b", Status: "M"}), "changes[1].old_path"},
+		"a mode with an 8":             {changed(Change{Path: "a", Status: "M", Mode: "100648"}), "changes[1].mode"},
+		"a short old mode":             {changed(Change{Path: "a", Status: "M", OldMode: "644"}), "changes[1].old_mode"},
+		"a blob that is not hex":       {changed(Change{Path: "a", Status: "M", Blob: strings.Repeat("x", 40)}), "changes[1].blob"},
+		"an abbreviated old blob":      {changed(Change{Path: "a", Status: "M", OldBlob: sha[:7]}), "changes[1].old_blob"},
+		"a negative start":             {hunk(Hunk{Start: -1}), "changes[1].hunks[1].start"},
+		"negative lines":               {hunk(Hunk{Lines: -1}), "changes[1].hunks[1].lines"},
+		"negative added":               {hunk(Hunk{Added: -1}), "changes[1].hunks[1].added"},
+		"a text instead of its hash":   {hunk(Hunk{Text: "fmt.Println()"}), "changes[1].hunks[1].text"},
+		"a heading over 1024 bytes":    {hunk(Hunk{Function: strings.Repeat("f", 1025)}), "changes[1].hunks[1].function"},
+		"a near entry not a hash":      {hunk(Hunk{Near: []string{hash, "abc"}}), "changes[1].hunks[1].near[1]"},
+		"a far entry not a hash":       {hunk(Hunk{Far: []string{"ABCDEF0123456789"}}), "changes[1].hunks[1].far[0]"},
+		"512 gaps":                     {hunk(Hunk{Near: make([]string, 512), Far: make([]string, 512)}), ""},
+		"513 gaps, near":               {hunk(Hunk{Near: make([]string, 513)}), "changes[1].hunks[1].near"},
+		"513 gaps, far":                {hunk(Hunk{Far: make([]string, 513)}), "changes[1].hunks[1].far"},
+		"a line number past 2^31 - 1":  {hunk(Hunk{Start: 1 << 31}), "changes[1].hunks[1].start"},
+		"the default branch of a repo": {Registration{Branch: "main"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) { wantFieldFault(t, test.registration.Check(), test.field) })
+	}
+}
+
+func TestBranchNames(t *testing.T) {
+	// As git check-ref-format --branch has it.
+	good := []string{"", "main", "release/2026.11", "dependabot/go_modules/x-1.2", "a@b", "ünïcode", "a/-b", "x.lockfile"}
+	bad := []string{"-x", "@", "HEAD", "a..b", "a.", ".a", "a/.b", "a/", "/a", "a//b", "a b", "a~1", "a^", "a:b", "a?", "a*", "a[", `a\b`, "a@{b", "a.lock", "a.lock/b", "a\x7f", "a\nb"}
+	for _, name := range good {
+		if err := checkRef("branch", name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range bad {
+		if checkRef("branch", name) == nil {
+			t.Errorf("%q: accepted", name)
+		}
+	}
+}
+
+func TestNewRepoCheck(t *testing.T) {
+	for name, test := range map[string]struct {
+		repo  NewRepo
+		field string
+	}{
+		"a name":            {NewRepo{Name: "api"}, ""},
+		"and a branch":      {NewRepo{Name: "api", DefaultBranch: "trunk"}, ""},
+		"no name":           {NewRepo{}, "name"},
+		"a parent folder":   {NewRepo{Name: ".."}, "name"},
+		"an unfit branch":   {NewRepo{Name: "api", DefaultBranch: "-main"}, "default_branch"},
+		"a slash in a name": {NewRepo{Name: "a/b"}, "name"},
+	} {
+		t.Run(name, func(t *testing.T) { wantFieldFault(t, test.repo.Check(), test.field) })
+	}
+}

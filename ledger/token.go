@@ -1,0 +1,76 @@
+package ledger
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"hash/crc32"
+	"math/big"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A token's secret is "ldg_", 32 random bytes as 43 digits of base 62, and the
+// CRC-32 of all that as 6 digits more. The checksum tells a mistyped token from
+// one that is not known, and lets scanners for leaked secrets be sure.
+const (
+	secretPrefix = "ldg_"
+	randomDigits = 43
+	checkDigits  = 6
+	secretLen    = len(secretPrefix) + randomDigits + checkDigits
+)
+
+// NewSecret makes the secret of a new token.
+func NewSecret() string {
+	var random [32]byte
+	rand.Read(random[:])
+	text := secretPrefix + base62(new(big.Int).SetBytes(random[:]), randomDigits)
+	return text + secretChecksum(text)
+}
+
+// ParseSecret checks the form of a secret and returns the SHA-256 by which its
+// token is known. The error never repeats the secret.
+func ParseSecret(s string) (hash [32]byte, err error) {
+	if !strings.HasPrefix(s, secretPrefix) {
+		return hash, Errorf(CodeUnauthenticated, "this is not an API token of ledgerd: those begin with %s", secretPrefix)
+	}
+	if len(s) != secretLen {
+		return hash, Errorf(CodeUnauthenticated, "the API token has %d characters where there should be %d: it was not copied whole", len(s), secretLen)
+	}
+	if body := s[:secretLen-checkDigits]; s[len(body):] != secretChecksum(body) {
+		return hash, Errorf(CodeUnauthenticated, "the API token's checksum is wrong: it was mistyped")
+	}
+	return sha256.Sum256([]byte(s)), nil
+}
+
+func secretChecksum(text string) string {
+	return base62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(text)))), checkDigits)
+}
+
+// base62 writes n with leading zeros up to the given number of digits.
+func base62(n *big.Int, digits int) string {
+	text := n.Text(62)
+	return strings.Repeat("0", digits-len(text)) + text
+}
+
+const maxTokenName = 100
+
+// Check reports what cannot be about a token that is asked for at the given time.
+func (n NewToken) Check(now Time) error {
+	switch {
+	case !isTokenName(n.Name):
+		return FieldErrorf(CodeInvalidField, "name", "give the token a name of 1 to %d printable characters, without blanks around it", maxTokenName)
+	case n.Scope == 0:
+		return FieldErrorf(CodeInvalidField, "scope", "say what the token may do: read, write or admin")
+	case n.ExpiresAt != 0 && n.ExpiresAt <= now:
+		return FieldErrorf(CodeInvalidField, "expires_at", "%s is not in the future: it is %s now", n.ExpiresAt, now)
+	}
+	return nil
+}
+
+func isTokenName(s string) bool {
+	if n := utf8.RuneCountInString(s); n == 0 || n > maxTokenName || strings.TrimSpace(s) != s {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}

@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestNewSecret(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		secret := NewSecret()
+		if len(secret) != 53 || seen[secret] {
+			t.Fatalf("NewSecret() = %q: %d characters, seen before: %t", secret, len(secret), seen[secret])
+		}
+		seen[secret] = true
+		hash, err := ParseSecret(secret)
+		if err != nil || hash != sha256.Sum256([]byte(secret)) {
+			t.Fatalf("ParseSecret(%q) = %x, %v", secret, hash, err)
+		}
+	}
+}
+
+func TestParseSecret(t *testing.T) {
+	// The form is fixed: tokens that were handed out once must stay valid.
+	const good = "ldg_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG1DrFcK"
+	for name, test := range map[string]struct{ secret, wrong string }{
+		"a token":                 {good, ""},
+		"nothing":                 {"", "begin with ldg_"},
+		"another service's token": {"ghp_" + good[4:], "begin with ldg_"},
+		"a character missing":     {good[:len(good)-1], "not copied whole"},
+		"a character too many":    {good + "0", "not copied whole"},
+		"two characters swapped":  {strings.Replace(good, "ab", "ba", 1), "mistyped"},
+		"another case":            {strings.Replace(good, "G", "g", 1), "mistyped"},
+		"a wrong checksum":        {good[:47] + "000000", "mistyped"},
+		"not of the alphabet":     {"ldg_" + strings.Repeat("é", 24) + "0", "mistyped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseSecret(test.secret)
+			if test.wrong == "" {
+				if err != nil {
+					t.Fatalf("ParseSecret: %v", err)
+				}
+				return
+			}
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Code != CodeUnauthenticated || !strings.Contains(e.Detail, test.wrong) {
+				t.Fatalf("ParseSecret: %v; want %s saying %q", err, CodeUnauthenticated, test.wrong)
+			}
+			if test.secret != "" && strings.Contains(err.Error(), test.secret) {
+				t.Errorf("the error repeats the secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestNewTokenCheck(t *testing.T) {
+	const now = Time(1_790_000_000_000)
+	for name, test := range map[string]struct {
+		token NewToken
+		field string // of the fault; empty: none
+	}{
+		"a token for ever":        {NewToken{Name: "ci", Scope: Write}, ""},
+		"one that expires":        {NewToken{Name: "ci", Scope: Admin, ExpiresAt: now + 1}, ""},
+		"a name in any script":    {NewToken{Name: "сборка 建造 №1", Scope: Read}, ""},
+		"a name of 100":           {NewToken{Name: strings.Repeat("ü", 100), Scope: Read}, ""},
+		"a name of 101":           {NewToken{Name: strings.Repeat("ü", 101), Scope: Read}, "name"},
+		"no name":                 {NewToken{Scope: Read}, "name"},
+		"a blank before the name": {NewToken{Name: " ci", Scope: Read}, "name"},
+		"a line break in a name":  {NewToken{Name: "c\ni", Scope: Read}, "name"},
+		"a bidi override":         {NewToken{Name: "c\u202ei", Scope: Read}, "name"},
+		"no scope":                {NewToken{Name: "ci"}, "scope"},
+		"expired at birth":        {NewToken{Name: "ci", Scope: Read, ExpiresAt: now}, "expires_at"},
+	} {
+		t.Run(name, func(t *testing.T) { wantFieldFault(t, test.token.Check(now), test.field) })
+	}
+}
+
+// wantFieldFault checks that err is CodeInvalidField about that one field, or
+// nil where field is empty.
+func wantFieldFault(t *testing.T, err error, field string) {
+	t.Helper()
+	if field == "" {
+		if err != nil {
+			t.Errorf("unexpected fault: %v", err)
+		}
+		return
+	}
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != CodeInvalidField || len(e.Fields) != 1 || e.Fields[0].Field != field {
+		t.Errorf("got %v; want %s about %s", err, CodeInvalidField, field)
+	}
+}

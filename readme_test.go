@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestReadmeFirstTenMinutes does what the README's section of that name says,
+// line by line, in a git repository with a Go module of its own.
+func TestReadmeFirstTenMinutes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the README's commands are for a Unix shell")
+	}
+	for _, tool := range []string{"bash", "curl", "git", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	dir := t.TempDir()
+	run(t, ".", "go", "build", "-o", filepath.Join(dir, "ledgerd"), ".")
+	for name, text := range map[string]string{
+		"go.mod":       "module example.org/api\n\ngo 1.26\n",
+		"api_test.go":  "package api\n\nimport \"testing\"\n\nfunc TestNothing(t *testing.T) {}\n",
+		"first-ten.sh": readmeScript(t),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, dir, "git", "init", "-q", "-b", "main")
+	run(t, dir, "git", "add", "go.mod", "api_test.go")
+	run(t, dir, "git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-q", "-m", "Begin")
+
+	out := run(t, dir, "bash", "first-ten.sh")
+	for _, want := range []string{"ATTESTED", "review:*", `"predicate":"test:go"`, `"type":"attestation"`, `"requirements"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output does not have %q:\n%s", want, out)
+		}
+	}
+}
+
+func run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	command := exec.Command(name, args...)
+	command.Dir = dir
+	// Nothing of the machine's own may answer in the README's place.
+	command.Env = append(os.Environ(), "LEDGERD_URL=", "LEDGERD_TOKEN=", "LEDGERD_DATABASE=", "LEDGERD_CONFIG=", "GOFLAGS=")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// readmeScript makes one script of the section's shell blocks: the server goes
+// into the background, onto a port that is free, and a line that tells its exit
+// status in a comment has to have just that.
+func readmeScript(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "## The first ten minutes")
+	section, _, ok2 := strings.Cut(section, "A statement that cosign signed")
+	if !ok || !ok2 {
+		t.Fatal("README.md has no section of the first ten minutes, or it does not end where it did")
+	}
+	script := "set -eu\n"
+	for i, block := range strings.Split(section, "```") {
+		if i%2 == 0 {
+			continue // prose
+		}
+		for line := range strings.Lines(strings.TrimPrefix(block, "sh\n")) {
+			script += readmeLine(strings.TrimRight(line, "\n")) + "\n"
+		}
+	}
+	return strings.ReplaceAll(script, "127.0.0.1:8080", freeAddress(t))
+}
+
+func readmeLine(line string) string {
+	switch {
+	case strings.HasPrefix(line, "go build "):
+		return "" // the test has built it
+	case strings.HasPrefix(line, "./ledgerd serve "):
+		return line + " &\ntrap 'kill %1; wait' EXIT\n" +
+			"for i in $(seq 100); do curl -sf http://127.0.0.1:8080/readyz > /dev/null && break; sleep 0.1; done"
+	case strings.Contains(line, "# exit 4"):
+		return "status=0; " + strings.Split(line, "#")[0] + "|| status=$?; test $status -eq 4"
+	}
+	return line
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestEveryErrorCodeIsDocumented(t *testing.T) {
+	source, err := os.ReadFile("ledger/error.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile("docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile(`Code = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(codes) < 20 {
+		t.Fatalf("found only %d codes in ledger/error.go", len(codes))
+	}
+	for _, code := range codes {
+		if !strings.Contains(string(docs), fmt.Sprintf("| <a id=%q></a>`%s` |", code[1], code[1])) {
+			t.Errorf("docs/api.md does not tell of %s", code[1])
+		}
+	}
+}
