@@ -1,0 +1,507 @@
+package client_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A bench is a server on a file of its own, with the org acme and its repo api.
+type bench struct {
+	url   string
+	host  *client.Client // who may do everything
+	admin *client.Client // with a token of acme
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := server.New(server.Config{Store: db})
+	host, public := httptest.NewServer(s.Host()), httptest.NewServer(s.Handler())
+	t.Cleanup(host.Close)
+	t.Cleanup(public.Close)
+
+	b := &bench{url: public.URL, host: newClient(t, host.URL, "")}
+	if _, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	b.admin = newClient(t, b.url, b.token(t, ledger.Admin))
+	if _, err := b.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newClient(t *testing.T, url, token string) *client.Client {
+	t.Helper()
+	c, err := client.New(url, client.Options{Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// token makes a token of acme and returns its secret.
+func (b *bench) token(t *testing.T, scope ledger.Scope) string {
+	t.Helper()
+	token, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: scope.String(), Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Secret
+}
+
+// addKey makes the org trust a new key.
+func (b *bench) addKey(t *testing.T, dn string) (ed25519.PrivateKey, ledger.Identity) {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := b.admin.AddIdentity(t.Context(), "acme", ledger.NewIdentity{
+		Kind: ledger.KeyIdentity,
+		DN:   dn,
+		PEM:  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, identity
+}
+
+func envelope(t *testing.T, key ed25519.PrivateKey, commit, predicate string, status ledger.Status) []byte {
+	t.Helper()
+	statement, err := ledger.NewStatement("acme/api", commit, ledger.ResultPredicate{
+		Predicate: predicate,
+		Result:    ledger.Result{Status: status, DurationMS: 12},
+		StartedOn: ledger.TimeOf(time.Now()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := ledger.SignDSSE(key, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+var sha = strings.Repeat("a1", 20)
+
+// must returns v where there is no error.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestOrgsAndTokens(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+
+	orgs := must(client.Collect(b.host.Orgs(ctx), 0))(t)
+	if len(orgs) != 1 || orgs[0].Name != "acme" {
+		t.Errorf("orgs are %v, want acme alone", orgs)
+	}
+	if org := must(b.admin.Org(ctx, "acme"))(t); org != orgs[0] {
+		t.Errorf("org is %v, listed as %v", org, orgs[0])
+	}
+	repo := must(b.admin.Repo(ctx, "acme", "api"))(t)
+	if repo.DefaultBranch != "main" || repo.PolicyVersion != 1 || len(repo.Commits) != len(ledger.States()) {
+		t.Errorf("repo is %+v", repo)
+	}
+	if repos := must(client.Collect(b.admin.Repos(ctx, "acme"), 0))(t); len(repos) != 1 || repos[0].Name != "api" {
+		t.Errorf("repos are %v", repos)
+	}
+	own := must(b.admin.OwnToken(ctx))(t)
+	if own.Name != "admin" || own.Scope != ledger.Admin || own.Org != "acme" || own.Secret != "" {
+		t.Errorf("own token is %+v", own)
+	}
+	made := must(b.admin.CreateToken(ctx, "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write, ExpiresAt: ledger.TimeOf(time.Now().Add(time.Hour))}))(t)
+	if made.Secret == "" || made.ExpiresAt == 0 {
+		t.Errorf("made token %+v", made)
+	}
+	if err := b.admin.RevokeToken(ctx, "acme", made.ID); err != nil {
+		t.Error(err)
+	}
+	_, err := newClient(t, b.url, made.Secret).OwnToken(ctx)
+	if client.CodeOf(err) != ledger.CodeUnauthenticated {
+		t.Errorf("a revoked token: %v", err)
+	}
+	if tokens := must(client.Collect(b.admin.Tokens(ctx, "acme"), 0))(t); len(tokens) != 2 {
+		t.Errorf("tokens are %v, want two", tokens)
+	}
+}
+
+func TestAttest(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	key, identity := b.addKey(t, "cn=ci,ou=build,o=acme")
+
+	commit, created, err := b.admin.Register(ctx, "acme", "api", sha, ledger.Registration{
+		Branch: "topic", Author: ledger.Author{Name: "Ada", Email: "ada@example.org"}, Changes: []ledger.Change{},
+	})
+	if err != nil || !created || commit.State != ledger.Draft || commit.Changes == nil {
+		t.Fatalf("registered %+v, created %t: %v", commit, created, err)
+	}
+	if _, created, err = b.admin.Register(ctx, "acme", "api", sha, ledger.Registration{Message: "m"}); err != nil || created {
+		t.Errorf("registered again: created %t: %v", created, err)
+	}
+
+	signed := envelope(t, key, sha, "test:go", ledger.Pass)
+	record, created, err := b.admin.Record(ctx, "acme", "api", signed)
+	if err != nil || !created {
+		t.Fatalf("recorded %+v, created %t: %v", record, created, err)
+	}
+	again, created, err := b.admin.Record(ctx, "acme", "api", signed)
+	if err != nil || created || again != record {
+		t.Errorf("recorded again as %+v, created %t: %v", again, created, err)
+	}
+	if got := must(b.admin.Attestation(ctx, "acme", "api", record.ID))(t); got != record {
+		t.Errorf("attestation is %+v, recorded as %+v", got, record)
+	}
+	if got := must(b.admin.Envelope(ctx, "acme", "api", record.ID))(t); string(got) != string(signed) {
+		t.Errorf("envelope is %s, posted as %s", got, signed)
+	}
+	commit = must(b.admin.Commit(ctx, "acme", "api", sha[:8]))(t)
+	if commit.State != ledger.Attested || len(commit.Attestations) != 1 || len(commit.Transitions) != 2 || commit.Message != "m" {
+		t.Errorf("commit is %+v", commit)
+	}
+	if got := must(client.Collect(b.admin.Predicates(ctx, "acme"), 0))(t); len(got) != 1 || got[0].Predicate != "test:go" {
+		t.Errorf("predicates are %v", got)
+	}
+
+	if err := b.admin.RevokeIdentity(ctx, "acme", identity.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(b.admin.Identity(ctx, "acme", identity.ID))(t); got.RevokedAt == 0 {
+		t.Errorf("revoked identity is %+v", got)
+	}
+	if got := must(client.Collect(b.admin.Identities(ctx, "acme"), 0))(t); len(got) != 1 {
+		t.Errorf("identities are %v", got)
+	}
+	_, _, err = b.admin.Record(ctx, "acme", "api", envelope(t, key, sha, "test:go", ledger.Fail))
+	if client.CodeOf(err) != ledger.CodeRevokedIdentity {
+		t.Errorf("signed by a revoked identity: %v", err)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
+	other := strings.Repeat("b2", 20)
+	for _, e := range [][]byte{
+		envelope(t, key, sha, "test:go", ledger.Pass),
+		envelope(t, key, sha, "lint:vet", ledger.Fail),
+		envelope(t, key, other, "lint:vet", ledger.Pass),
+	} {
+		if _, _, err := b.admin.Record(ctx, "acme", "api", e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attested := ledger.Attested
+	for name, test := range map[string]struct {
+		filter client.AttestationFilter
+		want   string
+	}{
+		"all, newest first": {client.AttestationFilter{}, "lint:vet pass, lint:vet fail, test:go pass"},
+		"oldest first":      {client.AttestationFilter{Oldest: true}, "test:go pass, lint:vet fail, lint:vet pass"},
+		"a predicate":       {client.AttestationFilter{Predicate: "test:*"}, "test:go pass"},
+		"a plain name":      {client.AttestationFilter{Identity: "nobody"}, ""},
+		"a DN":              {client.AttestationFilter{Identity: "cn=ci,ou=build,o=acme", Status: ledger.Fail}, "lint:vet fail"},
+		"a commit":          {client.AttestationFilter{Commit: other[:10]}, "lint:vet pass"},
+		"the future":        {client.AttestationFilter{Since: ledger.TimeOf(time.Now().Add(time.Hour))}, ""},
+	} {
+		var got []string
+		for a, err := range b.admin.Attestations(ctx, "acme", "api", test.filter) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got = append(got, fmt.Sprintf("%s %s", a.Predicate, a.Result.Status))
+		}
+		if s := strings.Join(got, ", "); s != test.want {
+			t.Errorf("%s: %q, want %q", name, s, test.want)
+		}
+	}
+	commits := must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{State: &attested}), 0))(t)
+	if len(commits) != 1 || commits[0].SHA != sha {
+		t.Errorf("commits that are ATTESTED: %v, want %s alone", commits, sha)
+	}
+	commits = must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{Branch: "none", Author: "nobody"}), 0))(t)
+	if len(commits) != 0 {
+		t.Errorf("commits of nobody: %v", commits)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	first, etag, err := b.admin.Policy(ctx, "acme", "api")
+	if err != nil || first.Version != 1 || etag == "" {
+		t.Fatalf("policy %+v, ETag %s: %v", first, etag, err)
+	}
+	contract := jsontext.Value(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`)
+	if s := must(b.admin.Simulate(ctx, "acme", "api", contract))(t); s.Evaluated != 0 || len(s.Moves) != 0 {
+		t.Errorf("simulated %+v", s)
+	}
+	second := must(b.admin.SetPolicy(ctx, "acme", "api", contract, etag))(t)
+	if second.Version != 2 || len(second.Requirements) != 1 {
+		t.Errorf("policy set is %+v", second)
+	}
+	// An answer that is large enough to be compressed has an ETag of its own.
+	large := jsontext.Value(`{"requirements":[` + strings.Repeat(`{"state":"ATTESTED","predicate":"lint:*"},`, 20) + `{"state":"ATTESTED","predicate":"test:*"}]}`)
+	for range 2 {
+		if _, etag, err = b.admin.Policy(ctx, "acme", "api"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = b.admin.SetPolicy(ctx, "acme", "api", large, etag); err != nil {
+			t.Fatalf("with the ETag %s: %v", etag, err)
+		}
+	}
+	_, err = b.admin.SetPolicy(ctx, "acme", "api", contract, etag)
+	if client.CodeOf(err) != ledger.CodePreconditionFailed {
+		t.Errorf("a stale ETag: %v", err)
+	}
+	_, err = b.admin.SetPolicy(ctx, "acme", "api", contract, "")
+	if client.CodeOf(err) != ledger.CodePreconditionRequired {
+		t.Errorf("no ETag: %v", err)
+	}
+	if old := must(b.admin.PolicyVersion(ctx, "acme", "api", 1))(t); old.Digest != first.Digest {
+		t.Errorf("version 1 is %+v, was %+v", old, first)
+	}
+	versions := must(client.Collect(b.admin.PolicyVersions(ctx, "acme", "api"), 0))(t)
+	if len(versions) != 4 || versions[0].Version != 4 {
+		t.Errorf("versions are %v, want 4, 3, 2 and 1", versions)
+	}
+}
+
+func TestPages(t *testing.T) {
+	b := newBench(t)
+	const repos = 120 // more than two pages of 50
+	for i := range repos {
+		if _, err := b.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("r%03d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := make(map[string]bool)
+	for repo, err := range b.admin.Repos(t.Context(), "acme") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[repo.Name] = true
+	}
+	if len(seen) != repos+1 {
+		t.Errorf("walked over %d repos, want %d", len(seen), repos+1)
+	}
+	if some := must(client.Collect(b.admin.Repos(t.Context(), "acme"), 70))(t); len(some) != 70 {
+		t.Errorf("collected %d repos, want 70", len(some))
+	}
+	none := must(client.Collect(b.admin.Identities(t.Context(), "acme"), 0))(t)
+	if none == nil {
+		t.Error("an empty list is nil, and would be null as JSON")
+	}
+}
+
+func TestEvents(t *testing.T) {
+	b := newBench(t)
+	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
+	if _, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass)); err != nil {
+		t.Fatal(err)
+	}
+	type event struct {
+		ID   string           `json:"id"`
+		Type ledger.EventType `json:"type"`
+	}
+	walk := func(f client.EventFilter) (events []event) {
+		for body, err := range b.admin.Events(t.Context(), "acme", f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e event
+			if err := ledger.DecodeOpen(body, &e); err != nil {
+				t.Fatalf("%s: %v", body, err)
+			}
+			events = append(events, e)
+		}
+		return events
+	}
+	all := walk(client.EventFilter{})
+	if len(all) != 3 || all[0].Type != ledger.EventAttestation {
+		t.Fatalf("events are %v, want an attestation and two states", all)
+	}
+	after := walk(client.EventFilter{After: all[0].ID, Types: []ledger.EventType{ledger.EventState, ledger.EventPolicy}, Repo: "api"})
+	if len(after) != 2 || after[0] != all[1] {
+		t.Errorf("events after the first are %v", after)
+	}
+}
+
+func TestOpenEndpoints(t *testing.T) {
+	b := newBench(t)
+	c := newClient(t, b.url+"/", "") // a slash at the end does no harm
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if text := must(c.Description(t.Context()))(t); !strings.HasPrefix(string(text), "openapi:") && !strings.Contains(string(text), "\nopenapi:") {
+		t.Errorf("the description begins with %.40q", text)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+
+	_, err := b.admin.Repo(ctx, "acme", "nope")
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 404 || e.Problem.Code != ledger.CodeNotFound || e.Problem.RequestID == "" {
+		t.Errorf("a repo that is not there: %#v", err)
+	}
+	_, err = b.admin.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "no/such"})
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 422 || len(e.Problem.Errors) != 1 || !strings.Contains(err.Error(), "name: ") {
+		t.Errorf("a name that cannot be: %v", err)
+	}
+	if _, err = newClient(t, b.url, "").OwnToken(ctx); client.CodeOf(err) != ledger.CodeUnauthenticated {
+		t.Errorf("no token: %v", err)
+	}
+	if _, err = newClient(t, b.url, b.token(t, ledger.Read)).CreateRepo(ctx, "acme", ledger.NewRepo{Name: "x"}); client.CodeOf(err) != ledger.CodeForbidden {
+		t.Errorf("too small a scope: %v", err)
+	}
+	if _, err = b.admin.Commit(ctx, "acme", "a repo/../x?y", "#"); client.CodeOf(err) != ledger.CodeNotFound {
+		t.Errorf("names are not escaped: %v", err)
+	}
+	for _, err := range b.admin.Repos(ctx, "nobodys") {
+		if client.CodeOf(err) != ledger.CodeForbidden {
+			t.Errorf("another org's list: %v", err)
+		}
+	}
+}
+
+// Others may answer in place of the server: proxies, or whoever has the URL.
+func TestForeignAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"a page of a proxy": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(http.StatusBadGateway)
+				io.WriteString(w, "<html>bad gateway</html>")
+			},
+			"the server answered 502 Bad Gateway",
+		},
+		"a line of text": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "try later\nor not", http.StatusServiceUnavailable)
+			},
+			"the server answered 503 Service Unavailable: try later",
+		},
+		"a redirect": {
+			func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "https://elsewhere.example/v1", http.StatusMovedPermanently)
+			},
+			"the server answered 301 Moved Permanently, see https://elsewhere.example/v1",
+		},
+		"a problem that says nothing": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusInternalServerError)
+				io.WriteString(w, "{}")
+			},
+			"the server answered 500 Internal Server Error: {}",
+		},
+		"not JSON": {
+			func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>welcome</html>") },
+			"is not of this API (is the URL right?)",
+		},
+	} {
+		s := httptest.NewServer(test.answer)
+		_, err := newClient(t, s.URL, "ldg_secret").OwnToken(t.Context())
+		s.Close()
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "ldg_secret") {
+			t.Errorf("%s: the error holds the token: %v", name, err)
+		}
+	}
+}
+
+// A newer server may say more than this client knows.
+func TestUnknownMembers(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"id":"tok_1","name":"ci","scope":"read","colour":"blue"}`)
+	}))
+	defer s.Close()
+	if token := must(newClient(t, s.URL, "t").OwnToken(t.Context()))(t); token.Name != "ci" {
+		t.Errorf("token is %+v", token)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"https://ledger.example":      true,
+		"http://127.0.0.1:8080/":      true,
+		"https://host.example/ledger": true,
+		"":                            false,
+		"ledger.example":              false,
+		"localhost:8080":              false,
+		"ftp://ledger.example":        false,
+		"https://ledger.example?x=1":  false,
+		"https://ledger.example/#x":   false,
+		"https://user:pw@":            false,
+		"https://user:pw@ho st":       false,
+	} {
+		_, err := client.New(url, client.Options{})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", url, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "pw") {
+			t.Errorf("%q: the error holds the password: %v", url, err)
+		}
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	release := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer s.Close()
+	defer close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := newClient(t, s.URL, "").OwnToken(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a server that does not answer: %v", err)
+	}
+}

@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A CommitFilter narrows a list of commits; its zero value lets all pass.
+type CommitFilter struct {
+	State  *ledger.State
+	Branch string
+	// Author is an author's name or e-mail address.
+	Author string
+}
+
+// Commits lists the commits of a repo, the newest first.
+func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) iter.Seq2[ledger.CommitSummary, error] {
+	var state string
+	if f.State != nil {
+		state = f.State.String()
+	}
+	query := parameters("state", state, "branch", f.Branch, "author", f.Author)
+	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), query)
+}
+
+// Commit returns the record of a commit, which may be named by a unique prefix
+// of at least 7 digits.
+func (c *Client) Commit(ctx context.Context, org, repo, sha string) (ledger.Commit, error) {
+	return get[ledger.Commit](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha))
+}
+
+// Register tells the ledger of a commit, or completes what it knows of it.
+// It reports whether the commit is new.
+func (c *Client) Register(ctx context.Context, org, repo, sha string, r ledger.Registration) (ledger.Commit, bool, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return ledger.Commit{}, false, fmt.Errorf("writing the registration as JSON: %w", err)
+	}
+	commit, a, err := call[ledger.Commit](ctx, c, request{
+		method: http.MethodPut,
+		path:   pathOf("orgs", org, "repos", repo, "commits", sha),
+		body:   body,
+	})
+	if err != nil {
+		return ledger.Commit{}, false, err
+	}
+	return commit, a.created(), nil
+}

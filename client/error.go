@@ -1,0 +1,63 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An Error is an answer that tells of a failure.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Problem is the answer's body. Where something other than ledgerd answered,
+	// a proxy for instance, only its Status, Title and Detail are set.
+	Problem ledger.Problem
+}
+
+// Error returns the problem's detail and what it says of single fields.
+func (e *Error) Error() string {
+	p := e.Problem
+	return (&ledger.Error{Code: p.Code, Detail: p.Detail, Fields: p.Errors}).Error()
+}
+
+// CodeOf returns the code of the problem in err's chain, empty where err is no
+// answer of a ledgerd server.
+func CodeOf(err error) ledger.Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Problem.Code
+	}
+	return ""
+}
+
+func newError(resp *http.Response, body []byte) *Error {
+	e := &Error{Status: resp.StatusCode}
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if mediaType == "application/problem+json" &&
+		ledger.DecodeOpen(body, &e.Problem) == nil && e.Problem.Detail != "" {
+		return e
+	}
+	e.Problem = ledger.Problem{
+		Title:  http.StatusText(e.Status),
+		Status: e.Status,
+		Detail: foreignDetail(resp, body),
+	}
+	return e
+}
+
+// foreignDetail describes an answer that is not ledgerd's own.
+func foreignDetail(resp *http.Response, body []byte) string {
+	detail := fmt.Sprintf("the server answered %s", resp.Status)
+	if location := resp.Header.Get("Location"); location != "" {
+		return detail + ", see " + location
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "<") {
+		return detail
+	}
+	return detail + ": " + strings.ToValidUTF8(line[:min(len(line), 200)], "")
+}

@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An EventFilter narrows an org's history; its zero value lets all pass.
+type EventFilter struct {
+	// After is the id of an event: only what came after it passes.
+	After string
+	Types []ledger.EventType
+	Repo  string
+}
+
+// Events lists the history of an org, the oldest event first. Each is the JSON
+// document that webhooks carry.
+func (c *Client) Events(ctx context.Context, org string, f EventFilter) iter.Seq2[jsontext.Value, error] {
+	types := make([]string, len(f.Types))
+	for i, t := range f.Types {
+		types[i] = string(t)
+	}
+	query := parameters("after", f.After, "types", strings.Join(types, ","), "repo", f.Repo)
+	return list[jsontext.Value](ctx, c, pathOf("orgs", org, "events"), query)
+}
+
+// Ready reports, by a nil error, that the server can do its work.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.do(ctx, request{method: http.MethodGet, path: "/readyz", accept: "*/*"})
+	return err
+}
+
+// Description returns the OpenAPI description of the server's API, as YAML.
+func (c *Client) Description(ctx context.Context) ([]byte, error) {
+	a, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/openapi.yaml", accept: "*/*"})
+	if err != nil {
+		return nil, err
+	}
+	return a.body, nil
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Orgs lists the orgs of the server. Only its host may.
+func (c *Client) Orgs(ctx context.Context) iter.Seq2[ledger.Org, error] {
+	return list[ledger.Org](ctx, c, pathOf("orgs"), parameters())
+}
+
+// Org returns one org.
+func (c *Client) Org(ctx context.Context, org string) (ledger.Org, error) {
+	return get[ledger.Org](ctx, c, pathOf("orgs", org))
+}
+
+// CreateOrg makes an org. Only the server's host may.
+func (c *Client) CreateOrg(ctx context.Context, n ledger.NewOrg) (ledger.Org, error) {
+	return post[ledger.Org](ctx, c, pathOf("orgs"), n)
+}
+
+// Repos lists the repos of an org.
+func (c *Client) Repos(ctx context.Context, org string) iter.Seq2[ledger.Repo, error] {
+	return list[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters())
+}
+
+// Repo returns one repo with its counts.
+func (c *Client) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
+	return get[ledger.Repo](ctx, c, pathOf("orgs", org, "repos", repo))
+}
+
+// CreateRepo makes a repo with the contract that every new repo starts with.
+func (c *Client) CreateRepo(ctx context.Context, org string, n ledger.NewRepo) (ledger.Repo, error) {
+	return post[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), n)
+}
+
+// Tokens lists the tokens of an org, revoked and expired ones included.
+func (c *Client) Tokens(ctx context.Context, org string) iter.Seq2[ledger.Token, error] {
+	return list[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), parameters())
+}
+
+// CreateToken makes a token. Its Secret is in this answer and never again.
+func (c *Client) CreateToken(ctx context.Context, org string, n ledger.NewToken) (ledger.Token, error) {
+	return post[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), n)
+}
+
+// RevokeToken ends a token from now on.
+func (c *Client) RevokeToken(ctx context.Context, org, id string) error {
+	_, err := c.do(ctx, request{method: http.MethodDelete, path: pathOf("orgs", org, "tokens", id)})
+	return err
+}
+
+// OwnToken returns the token that the client itself uses.
+func (c *Client) OwnToken(ctx context.Context) (ledger.Token, error) {
+	return get[ledger.Token](ctx, c, pathOf("token"))
+}
+
+// Identities lists the keys and roots of an org, revoked ones included.
+func (c *Client) Identities(ctx context.Context, org string) iter.Seq2[ledger.Identity, error] {
+	return list[ledger.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters())
+}
+
+// Identity returns one key or root.
+func (c *Client) Identity(ctx context.Context, org, id string) (ledger.Identity, error) {
+	return get[ledger.Identity](ctx, c, pathOf("orgs", org, "identities", id))
+}
+
+// AddIdentity makes an org trust a key or a root.
+func (c *Client) AddIdentity(ctx context.Context, org string, n ledger.NewIdentity) (ledger.Identity, error) {
+	return post[ledger.Identity](ctx, c, pathOf("orgs", org, "identities"), n)
+}
+
+// RevokeIdentity ends the trust in a key or root from now on. What it signed
+// before stays recorded.
+func (c *Client) RevokeIdentity(ctx context.Context, org, id string) error {
+	_, err := c.do(ctx, request{method: http.MethodDelete, path: pathOf("orgs", org, "identities", id)})
+	return err
+}
+
+// Predicates lists what the attestations of an org are about, counted.
+func (c *Client) Predicates(ctx context.Context, org string) iter.Seq2[ledger.PredicateCount, error] {
+	return list[ledger.PredicateCount](ctx, c, pathOf("orgs", org, "predicates"), parameters())
+}

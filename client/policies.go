@@ -1,0 +1,61 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Policy returns the active policy of a repo, and the ETag that SetPolicy asks
+// for.
+func (c *Client) Policy(ctx context.Context, org, repo string) (p ledger.Policy, etag string, err error) {
+	p, a, err := call[ledger.Policy](ctx, c, request{method: http.MethodGet, path: pathOf("orgs", org, "policies", repo)})
+	if err != nil {
+		return p, "", err
+	}
+	return p, a.header.Get("ETag"), nil
+}
+
+// PolicyVersion returns one version of a repo's policy, counted from 1.
+func (c *Client) PolicyVersion(ctx context.Context, org, repo string, version int) (ledger.Policy, error) {
+	p, _, err := call[ledger.Policy](ctx, c, request{
+		method: http.MethodGet,
+		path:   pathOf("orgs", org, "policies", repo),
+		query:  parameters("version", strconv.Itoa(version)),
+	})
+	return p, err
+}
+
+// PolicyVersions lists the versions of a repo's policy, the newest first.
+func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2[ledger.Policy, error] {
+	return list[ledger.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters())
+}
+
+// SetPolicy makes contract, a JSON document, the active one. The etag is that
+// of the policy it replaces: where another one has become active meanwhile,
+// nothing is written and the error's code is ledger.CodePreconditionFailed.
+func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract jsontext.Value, etag string) (ledger.Policy, error) {
+	p, _, err := call[ledger.Policy](ctx, c, request{
+		method:  http.MethodPut,
+		path:    pathOf("orgs", org, "policies", repo),
+		body:    contract,
+		ifMatch: etag,
+	})
+	return p, err
+}
+
+// Simulate tells which commits would move if contract, a JSON document, became
+// the active one. It writes nothing.
+func (c *Client) Simulate(ctx context.Context, org, repo string, contract jsontext.Value) (ledger.Simulation, error) {
+	s, _, err := call[ledger.Simulation](ctx, c, request{
+		method: http.MethodPost,
+		path:   pathOf("orgs", org, "policies", repo, "simulate"),
+		body:   contract,
+	})
+	return s, err
+}
