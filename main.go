@@ -1,6 +1,10 @@
 // Ledgerd is a self-hosted ledger of signed attestations about git commits.
 package main
 
-import _ "modernc.org/sqlite"
+import (
+	"os"
 
-func main() {}
+	"github.com/ledgerd/ledgerd/cmd"
+)
+
+func main() { os.Exit(cmd.Execute()) }

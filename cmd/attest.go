@@ -1,0 +1,225 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An attestation is what the flags of attest ask for.
+type attestation struct {
+	repo        repoName
+	commit      string // a git rev, then the sha it names
+	predicate   string
+	status      ledger.Status
+	statement   string // a file
+	envelope    string // a file
+	key, cert   string // files
+	out         string // a file
+	annotations []string
+	command     []string
+}
+
+func newAttest(p *program) *cobra.Command {
+	var a attestation
+	command := &cobra.Command{
+		Use:   "attest ORG/REPO [flags] -- COMMAND [ARG]...",
+		Short: "Run a command and record how it went, signed",
+		Long: `Runs a command, signs whether it passed and how long it took, and records that
+about a commit. The command's input, output and exit status are passed through;
+so are the signals that ledgerd gets.
+
+Without a command it records --status as it is, a --statement that somebody else
+wrote, or an --envelope that somebody else signed.
+
+With --cert the statement goes out as a Sigstore bundle that holds the
+certificate, else as a DSSE envelope. The private key must not be encrypted.
+
+EXIT STATUS
+  that of the command, where one was run and did not pass; 127 if it could not
+  be started
+  0  recorded (with --out: written)
+  1  not recorded, though the command, if any, passed
+  2  wrong usage; nothing was run`,
+		Example: `  ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key -- go test ./...
+  ledgerd attest acme/api --commit HEAD --predicate review:code --status pass --key alice.key --cert alice.crt
+  ledgerd attest acme/api --statement provenance.json --key ci.key
+  ledgerd attest acme/api --envelope bundle.json
+  ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key --out envelope.json -- go test ./...`,
+		Args: a.takeArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := a.check(); err != nil {
+				return err
+			}
+			return p.attest(command, &a)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&a.commit, "commit", "", "commit that it is about, a sha or a git `rev`; with --statement and --envelope it is only compared")
+	flags.StringVar(&a.predicate, "predicate", "", "`name` of what it says, such as test:go")
+	flags.Var(statusFlag(&a.status), "status", "record this status, without a command")
+	flags.StringVar(&a.statement, "statement", "", "sign the in-toto statement in this `file`")
+	flags.StringVar(&a.envelope, "envelope", "", "record the signed envelope in this `file`")
+	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
+	flags.StringVar(&a.cert, "cert", "", "its certificate, and those up to the root, a PEM `file`")
+	flags.StringVar(&a.out, "out", "", "write the signed envelope to this `file` and speak to no server")
+	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; may be given again")
+	command.MarkFlagsMutuallyExclusive("status", "statement", "envelope")
+	command.MarkFlagsMutuallyExclusive("out", "envelope")
+	complete(command, "status", statuses()...)
+	return command
+}
+
+// takeArgs splits the arguments into the repo and the command to run.
+func (a *attestation) takeArgs(command *cobra.Command, args []string) error {
+	own := args
+	if dash := command.ArgsLenAtDash(); dash >= 0 {
+		own, a.command = args[:dash], args[dash:]
+	}
+	if len(own) == 0 {
+		return errors.New("ORG/REPO is missing")
+	}
+	if len(own) > 1 {
+		return fmt.Errorf("unexpected argument %q: the command to run comes after --", own[1])
+	}
+	var err error
+	a.repo, err = parseRepoName(own[0])
+	return err
+}
+
+// check reports flags that do not go together.
+func (a *attestation) check() error {
+	foreign := a.statement != "" || a.envelope != ""
+	switch {
+	case len(a.command) > 0 && (foreign || a.status != ""):
+		return usagef("give a command to run, or --status, --statement or --envelope, not both")
+	case len(a.command) == 0 && !foreign && a.status == "":
+		return usagef("there is nothing to attest: give a command after --, or --status, --statement or --envelope")
+	case foreign && (a.predicate != "" || len(a.annotations) > 0):
+		return usagef("--predicate and --annotation do not go with --statement and --envelope: those say it themselves")
+	case !foreign && a.commit == "":
+		return usagef("--commit is missing")
+	case !foreign && !ledger.IsPredicateName(a.predicate):
+		return usagef("--predicate %q is no name of a predicate: use one such as test:go", a.predicate)
+	case a.envelope != "" && (a.key != "" || a.cert != ""):
+		return usagef("--key and --cert do not go with --envelope: it is signed already")
+	case a.envelope == "" && a.key == "":
+		return usagef("--key is missing")
+	}
+	for _, annotation := range a.annotations {
+		if name, _, ok := strings.Cut(annotation, "="); !ok || name == "" {
+			return usagef("--annotation %q is not of the form key=value", annotation)
+		}
+	}
+	return nil
+}
+
+// attest makes the attestation and records it. All that can go wrong before
+// the command runs is found out before: it may take long.
+func (p *program) attest(command *cobra.Command, a *attestation) (err error) {
+	ctx := command.Context()
+	var s *signer
+	if a.envelope == "" {
+		if s, err = loadSigner(a.key, a.cert); err != nil {
+			return err
+		}
+	}
+	if a.commit != "" {
+		if a.commit, err = resolveCommit(ctx, a.commit); err != nil {
+			return err
+		}
+	}
+	var t target
+	if a.out == "" {
+		if t, err = p.target(command); err != nil {
+			return err
+		}
+		if err := t.use(ctx, a.repo.mustExist); err != nil {
+			return err
+		}
+	}
+	outcome := p.runCommand(a)
+	envelope, err := p.envelope(a, s, outcome)
+	if err == nil {
+		if a.out != "" {
+			err = p.writeEnvelope(a, outcome, envelope)
+		} else {
+			err = p.recordEnvelope(ctx, t, a, envelope)
+		}
+	}
+	return outcome.exit(err)
+}
+
+// envelope returns the signed envelope to record.
+func (p *program) envelope(a *attestation, s *signer, o outcome) ([]byte, error) {
+	if a.envelope != "" {
+		return p.readFile(a.envelope)
+	}
+	if a.statement != "" {
+		statement, err := p.readFile(a.statement)
+		if err != nil {
+			return nil, err
+		}
+		return s.sign(statement)
+	}
+	predicate := ledger.ResultPredicate{
+		Predicate:  a.predicate,
+		Result:     ledger.Result{Status: o.status, DurationMS: o.finished.Sub(o.started).Milliseconds()},
+		StartedOn:  ledger.TimeOf(o.started),
+		FinishedOn: ledger.TimeOf(o.finished),
+	}
+	for _, annotation := range a.annotations {
+		if predicate.Annotations == nil {
+			predicate.Annotations = make(map[string]string)
+		}
+		name, value, _ := strings.Cut(annotation, "=")
+		predicate.Annotations[name] = value
+	}
+	statement, err := ledger.NewStatement(a.repo.String(), a.commit, predicate)
+	if err != nil {
+		return nil, err
+	}
+	return s.sign(statement)
+}
+
+func (p *program) writeEnvelope(a *attestation, o outcome, envelope []byte) error {
+	if err := os.WriteFile(a.out, envelope, 0o644); err != nil {
+		return err
+	}
+	what := a.statement
+	if what == "" {
+		what = fmt.Sprintf("%s %s", a.predicate, o.status)
+	}
+	fmt.Fprintf(p.stderr, "signed %s into %s; record it with 'ledgerd attest %s --envelope %s'\n", what, a.out, a.repo, a.out)
+	return nil
+}
+
+// recordEnvelope records the envelope and tells what has become of the commit.
+func (p *program) recordEnvelope(ctx context.Context, t target, a *attestation, envelope []byte) error {
+	return t.use(ctx, func(ctx context.Context, c *connection) error {
+		record, created, err := c.Record(ctx, a.repo.org, a.repo.repo, envelope)
+		if err != nil {
+			return err
+		}
+		verb := "recorded"
+		if !created {
+			verb = "had been recorded"
+		}
+		state := "the commit's state cannot be read"
+		if commit, err := c.Commit(ctx, record.Org, record.Repo, record.Commit); err == nil {
+			state = "the commit is " + commit.State.String()
+		}
+		fmt.Fprintf(p.stderr, "%s %s (%v) of %s: %s, %s\n", printable(record.Predicate), record.Result.Status,
+			milliseconds(record.Result.DurationMS), a.repo.at(record.Commit), verb, state)
+		if a.commit != "" && a.commit != record.Commit {
+			return fmt.Errorf("that is not about commit %s, as --commit says", short(a.commit))
+		}
+		return p.print(record, func() {})
+	})
+}

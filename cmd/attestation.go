@@ -1,0 +1,103 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newAttestation(p *program) *cobra.Command {
+	return group("attestation", "See what has been attested",
+		newAttestationList(p), newAttestationShow(p), newAttestationEnvelope(p))
+}
+
+func newAttestationList(p *program) *cobra.Command {
+	var filter client.AttestationFilter
+	var limit int
+	var rev string
+	command := &cobra.Command{
+		Use:   "list ORG/REPO",
+		Short: "List the attestations of a repo, the newest first",
+		Example: `  ledgerd attestation list acme/api --predicate 'test:*' --since 2026-11-20
+  ledgerd attestation list acme/api --commit HEAD --status fail -o json`,
+		Args: takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
+				if rev != "" {
+					if filter.Commit, err = findCommit(ctx, rev); err != nil {
+						return err
+					}
+				}
+				columns := []string{"RECORDED", "COMMIT", "PREDICATE", "STATUS", "IDENTITY", "ID"}
+				return printList(p, c.Attestations(ctx, name.org, name.repo, filter), limit, columns, func(a ledger.AttestationRecord) []any {
+					return []any{a.RecordedAt, short(a.Commit), a.Predicate, a.Result.Status, a.Identity, a.ID}
+				})
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&filter.Predicate, "predicate", "", "only those about this `predicate`, or all that begin so where it ends in *")
+	flags.StringVar(&filter.Identity, "identity", "", "only those signed by this `DN` or plain name")
+	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
+	flags.Var(&parsed[ledger.Time]{value: &filter.Since, kind: "WHEN", parse: ledger.ParseSince}, "since", "only those recorded from this date or date-time on")
+	flags.Var(statusFlag(&filter.Status), "status", "only those with this status")
+	flags.BoolVar(&filter.Oldest, "oldest", false, "the oldest first")
+	limitFlag(command, &limit)
+	complete(command, "status", statuses()...)
+	return command
+}
+
+func newAttestationShow(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ORG/REPO ID",
+		Short:   "Show an attestation",
+		Example: "  ledgerd attestation show acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
+		Args:    takes("ORG/REPO", "ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				a, err := c.Attestation(ctx, name.org, name.repo, args[1])
+				if err != nil {
+					return err
+				}
+				return p.print(a, func() { p.showAttestation(a) })
+			})
+		},
+	}
+}
+
+func (p *program) showAttestation(a ledger.AttestationRecord) {
+	t := newTable(p.stdout)
+	t.row("id", a.ID)
+	t.row("commit", a.Commit)
+	t.row("predicate", a.Predicate)
+	t.row("predicate type", a.PredicateType)
+	t.row("signed by", a.Identity)
+	t.row("status", a.Result.Status)
+	t.row("duration", milliseconds(a.Result.DurationMS))
+	t.row("recorded", a.RecordedAt)
+	t.row("payload", a.PayloadDigest)
+	t.row("event", a.Event)
+	t.flush()
+}
+
+func newAttestationEnvelope(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "envelope ORG/REPO ID",
+		Short:   "Print the signed envelope of an attestation, byte for byte as it was posted",
+		Example: "  ledgerd attestation envelope acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >envelope.json",
+		Args:    takes("ORG/REPO", "ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				envelope, err := c.Envelope(ctx, name.org, name.repo, args[1])
+				if err != nil {
+					return err
+				}
+				_, err = p.stdout.Write(envelope)
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,185 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newCommit(p *program) *cobra.Command {
+	return group("commit", "Register commits and see how far they have come",
+		newCommitPush(p), newCommitShow(p), newCommitList(p))
+}
+
+func newCommitPush(p *program) *cobra.Command {
+	var branch, target, mainline string
+	command := &cobra.Command{
+		Use:   "push ORG/REPO [REV]",
+		Short: "Tell the ledger of a commit of this git work tree",
+		Long: `Tells the ledger of a commit, HEAD where none is named: its author, message,
+parents and branch, and which paths it changes against the point where it left
+the mainline. The ledger gets names and hashes, never content.`,
+		Example: `  ledgerd commit push acme/api
+  ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
+		Args: takes("ORG/REPO", "[REV]"),
+		RunE: func(command *cobra.Command, args []string) error {
+			rev := "HEAD"
+			if len(args) > 1 {
+				rev = args[1]
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				git := gitRepo{"."}
+				sha, r, err := git.read(ctx, rev, branch, mainline)
+				if err != nil {
+					return err
+				}
+				r.Target = target
+				if r.Changes == nil {
+					fmt.Fprintln(p.stderr, "the commit goes without a record of its changes: this clone is shallow and holds no base of it (git fetch --unshallow), or it changes more than 10,000 paths")
+				}
+				commit, created, err := c.Register(ctx, name.org, name.repo, sha, r)
+				if err != nil {
+					return err
+				}
+				return p.print(commit, func() {
+					verb := "completed"
+					if created {
+						verb = "registered"
+					}
+					fmt.Fprintf(p.stdout, "%s %s@%s: %s, %s\n", verb, name, short(sha), plural(int64(len(r.Changes)), "changed path"), commit.State)
+				})
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&branch, "branch", "", "`branch` of the commit (default the one it stands on)")
+	flags.StringVar(&target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
+	flags.StringVar(&mainline, "base", "", "`rev` of the mainline that it left (default origin's HEAD, main or master)")
+	return command
+}
+
+// read returns the sha that rev names and what the ledger wants to know of it.
+func (g gitRepo) read(ctx context.Context, rev, branch, mainline string) (string, ledger.Registration, error) {
+	sha, err := g.commit(ctx, rev)
+	if err == nil && sha == "" {
+		err = fmt.Errorf("there is no commit %q in this git repository", rev)
+	}
+	if err != nil {
+		return "", ledger.Registration{}, err
+	}
+	if branch == "" {
+		if branch, err = g.branch(ctx, rev, sha); err != nil {
+			return "", ledger.Registration{}, err
+		}
+	}
+	r, err := g.registration(ctx, sha, mainline)
+	r.Branch = branch
+	return sha, r, err
+}
+
+func newCommitShow(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ORG/REPO [REV]",
+		Short: "Show a commit, what it still needs and what is attested about it",
+		Long: `Shows the record of a commit, HEAD where none is named. In a git work tree REV
+is any revision; a sha or the beginning of one works everywhere.`,
+		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
+		Args:    takes("ORG/REPO", "[REV]"),
+		RunE: func(command *cobra.Command, args []string) error {
+			rev := "HEAD"
+			if len(args) > 1 {
+				rev = args[1]
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				sha, err := findCommit(ctx, rev)
+				if err != nil {
+					return err
+				}
+				commit, err := c.Commit(ctx, name.org, name.repo, sha)
+				if err != nil {
+					return err
+				}
+				return p.print(commit, func() { p.showCommit(commit) })
+			})
+		},
+	}
+}
+
+func (p *program) showCommit(c ledger.Commit) {
+	t := newTable(p.stdout)
+	t.row("commit", c.SHA)
+	t.row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
+	t.row("branch", fmt.Sprintf("%s, meant for %s", orDash(c.Branch), orDash(c.Target)))
+	t.row("author", fmt.Sprintf("%s <%s>", orDash(c.Author.Name), orDash(c.Author.Email)))
+	t.row("message", orDash(c.Message))
+	t.row("changes", plural(int64(len(c.Changes)), "path"))
+	t.flush()
+
+	fmt.Fprintf(p.stdout, "\nrequirements (policy version %d)\n", c.PolicyVersion)
+	p.showRequirements(c.Requirements)
+
+	fmt.Fprintf(p.stdout, "\n%s\n", plural(c.Attested, "attestation"))
+	t = newTable(p.stdout)
+	t.indent = "  "
+	for _, a := range c.Attestations {
+		t.row(a.RecordedAt, a.Predicate, a.Result.Status, a.Identity, a.ID)
+	}
+	t.flush()
+
+	fmt.Fprintf(p.stdout, "\n%s\n", plural(int64(len(c.Transitions)), "transition"))
+	t = newTable(p.stdout)
+	t.indent = "  "
+	for _, m := range c.Transitions {
+		t.row(m.At, fmt.Sprintf("%s -> %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID))
+	}
+	t.flush()
+}
+
+// showRequirements writes a line for each requirement of a policy.
+func (p *program) showRequirements(requirements []ledger.RequirementStatus) {
+	t := newTable(p.stdout, "", "STATE", "PREDICATE", "HAVE", "REASON")
+	for _, r := range requirements {
+		mark := "✗"
+		switch {
+		case !r.Applies:
+			mark = "-"
+		case r.Met:
+			mark = "✓"
+		}
+		t.row(mark, r.State, r.Predicate, fmt.Sprintf("%d of %d", r.Have, r.Need), r.Reason)
+	}
+	t.flush()
+}
+
+func newCommitList(p *program) *cobra.Command {
+	var filter client.CommitFilter
+	var state ledger.State
+	var limit int
+	command := &cobra.Command{
+		Use:     "list ORG/REPO",
+		Short:   "List the commits of a repo, the newest first",
+		Example: "  ledgerd commit list acme/api\n  ledgerd commit list acme/api --state PROMOTABLE --branch main -o json",
+		Args:    takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if command.Flags().Changed("state") {
+				filter.State = &state
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				columns := []string{"COMMIT", "STATE", "SINCE", "ATTESTED", "BRANCH", "AUTHOR", "MESSAGE"}
+				return printList(p, c.Commits(ctx, name.org, name.repo, filter), limit, columns, func(s ledger.CommitSummary) []any {
+					return []any{short(s.SHA), s.State, s.StateSince, s.Attested, orDash(s.Branch), orDash(s.Author.Name), clip(oneLine(s.Message), 50)}
+				})
+			})
+		},
+	}
+	flags := command.Flags()
+	stateFlag(command, &state, "only commits in this state")
+	flags.StringVar(&filter.Branch, "branch", "", "only commits of this `branch`")
+	flags.StringVar(&filter.Author, "author", "", "only commits of this author, by `name` or e-mail address")
+	limitFlag(command, &limit)
+	return command
+}

@@ -1,0 +1,56 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+func newConfig(p *program) *cobra.Command {
+	return group("config", "See and check the configuration", newConfigShow(p), newConfigCheck(p))
+}
+
+func newConfigShow(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show",
+		Short: "Print the configuration that holds, without secrets",
+		Long: `Prints the configuration that holds here: flags over the environment, where
+log.level is LEDGERD_LOG_LEVEL, over the file that --config or LEDGERD_CONFIG
+names, over the defaults.`,
+		Example: "  ledgerd config show --config /etc/ledgerd/config.yaml",
+		Args:    takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			s, err := p.settings(command)
+			if err != nil {
+				return err
+			}
+			text, err := writeYAML(s)
+			if err != nil {
+				return err
+			}
+			var record map[string]any
+			if err := yaml.Unmarshal(text, &record); err != nil {
+				return fmt.Errorf("reading YAML: %w", err)
+			}
+			return p.print(record, func() { p.stdout.Write(text) })
+		},
+	}
+}
+
+func newConfigCheck(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check",
+		Short:   "Tell whether the configuration is right, before a restart does",
+		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
+		Args:    takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if _, err := p.settings(command); err != nil {
+				return err
+			}
+			return p.print(struct {
+				OK bool `json:"ok"`
+			}{true}, func() { fmt.Fprintln(p.stdout, "the configuration is right") })
+		},
+	}
+}

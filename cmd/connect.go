@@ -1,0 +1,185 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A target is the ledger that a command is about: a server, or a database file
+// of this machine.
+type target struct {
+	url      string // empty for a file
+	token    string
+	settings settings
+}
+
+// target finds out what the command line and the environment name. It opens
+// nothing.
+func (p *program) target(command *cobra.Command) (target, error) {
+	s, err := p.settings(command)
+	if err != nil {
+		return target{}, err
+	}
+	t := target{url: p.global.url, settings: s}
+	if t.url == "" && !command.Flags().Changed("database") {
+		t.url = os.Getenv("LEDGERD_URL")
+	}
+	if t.url == "" {
+		if p.global.token != "" {
+			return t, usagef("--token goes with --url: on a database file of this machine nobody asks for one")
+		}
+		return t, nil
+	}
+	t.token, err = p.token()
+	return t, err
+}
+
+// token returns the API token that the command line or the environment gives.
+func (p *program) token() (string, error) {
+	if p.global.token != "" {
+		return p.global.token, nil
+	}
+	if token := os.Getenv("LEDGERD_TOKEN"); token != "" {
+		return strings.TrimSpace(token), nil
+	}
+	file := os.Getenv("LEDGERD_TOKEN_FILE")
+	if file == "" {
+		return "", errors.New("the server asks for an API token: give it as LEDGERD_TOKEN, LEDGERD_TOKEN_FILE or --token")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("LEDGERD_TOKEN_FILE: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// exists reports, by a nil error, that there is a database at the path.
+func exists(path string) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf(`there is no database at %s
+Make one with 'ledgerd org create NAME' or 'ledgerd serve', name another one
+with --database, or a server with --url`, path)
+	}
+	return err
+}
+
+// check reports what can be told without opening anything.
+func (t target) check() error {
+	if t.url == "" {
+		return exists(t.settings.Database)
+	}
+	_, err := client.New(t.url, client.Options{})
+	return err
+}
+
+// A connection is a client of the API, and what stands behind it.
+type connection struct {
+	*client.Client
+	local *localAPI // nil where a server answers
+}
+
+// open connects to the ledger. The connection must be closed.
+func (t target) open(ctx context.Context) (*connection, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if t.url == "" {
+		return openFile(ctx, t.settings)
+	}
+	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: userAgent()})
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Client: c}, nil
+}
+
+// openFile opens the database, which it makes where there is none, and serves
+// the API on it in process, as the administrator of the host.
+func openFile(ctx context.Context, s settings) (*connection, error) {
+	db, err := store.Open(ctx, s.Database, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	local := &localAPI{db: db}
+	api := server.New(server.Config{Store: db, MaxBody: int64(s.MaxBody), Version: version()})
+	c, err := newHostClient(api, &local.wrote)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &connection{c, local}, nil
+}
+
+// newHostClient returns a client that speaks to the API in process, as the
+// administrator of the host. It sets wrote once it may have changed something.
+func newHostClient(api *server.Server, wrote *atomic.Bool) (*client.Client, error) {
+	return client.New("http://localhost", client.Options{
+		UserAgent:  userAgent(),
+		HTTPClient: &http.Client{Transport: &inProcess{handler: api.Host(), wrote: wrote}},
+	})
+}
+
+// settle does, on a file, what time has made due: a server does it by itself.
+func (c *connection) settle(ctx context.Context) error {
+	if c.local == nil {
+		return nil
+	}
+	return c.local.db.Settle(ctx)
+}
+
+// close ends the connection. What was written to a file is carried out before:
+// there may be no server to do it.
+func (c *connection) close(ctx context.Context) error {
+	if c.local == nil {
+		return nil
+	}
+	var err error
+	if c.local.wrote.Load() {
+		err = c.settle(ctx)
+	}
+	return errors.Join(err, c.local.db.Close())
+}
+
+// with runs do on a connection to the ledger that the command names.
+func (p *program) with(command *cobra.Command, do func(ctx context.Context, c *connection) error) error {
+	t, err := p.target(command)
+	if err != nil {
+		return err
+	}
+	return t.use(command.Context(), do)
+}
+
+// use runs do on a connection.
+func (t target) use(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
+	c, err := t.open(ctx)
+	if err != nil {
+		return err
+	}
+	return c.use(ctx, do)
+}
+
+// make is use on the database file of this machine, which it makes where there
+// is none.
+func (t target) make(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
+	c, err := openFile(ctx, t.settings)
+	if err != nil {
+		return err
+	}
+	return c.use(ctx, do)
+}
+
+func (c *connection) use(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
+	return errors.Join(do(ctx, c), c.close(ctx))
+}

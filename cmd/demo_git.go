@@ -1,0 +1,108 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A history is the git repository that the demo shows, and its last commits,
+// the newest first.
+type history struct {
+	gitRepo
+	name    string // fit to name a repo
+	made    bool   // by the demo
+	commits []string
+}
+
+// findHistory returns the last commits of the git work tree that we stand in,
+// or of a small history which it makes in dir.
+func findHistory(ctx context.Context, dir string) (*history, error) {
+	if _, err := exec.LookPath("git"); err != nil {
+		return nil, fmt.Errorf("the demo needs git, and there is no git command in PATH")
+	}
+	here := &history{gitRepo: gitRepo{"."}}
+	if top, err := here.run(ctx, "rev-parse", "--show-toplevel"); err == nil {
+		here.name = fitName(filepath.Base(strings.TrimSpace(top)))
+		if err := here.read(ctx); err == nil && len(here.commits) > 0 {
+			return here, nil
+		}
+	}
+	made := &history{gitRepo: gitRepo{dir}, name: "sample", made: true}
+	if err := made.make(ctx); err != nil {
+		return nil, fmt.Errorf("making a small history: %w", err)
+	}
+	return made, made.read(ctx)
+}
+
+// fitName makes a folder's name one of a repo.
+func fitName(folder string) string {
+	name := strings.Map(func(r rune) rune {
+		if r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '-'
+	}, folder)
+	if strings.Trim(name, ".-/") == "" {
+		return "repo"
+	}
+	return name[:min(len(name), 100)]
+}
+
+func (h *history) read(ctx context.Context) error {
+	out, err := h.run(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", demoCommits), "HEAD")
+	h.commits = strings.Fields(out)
+	return err
+}
+
+// make makes a repository with a commit for each state.
+func (h *history) make(ctx context.Context) error {
+	if err := os.Mkdir(h.dir, 0o755); err != nil {
+		return err
+	}
+	if err := h.change(ctx, "init", "--quiet", "--template="); err != nil {
+		return err
+	}
+	if err := h.change(ctx, "symbolic-ref", "HEAD", "refs/heads/main"); err != nil {
+		return err
+	}
+	when := time.Now().Add(-demoCommits * time.Hour)
+	for i, message := range []string{
+		"Add a greeting", "Greet whoever is named", "Say goodbye too", "Keep names out of the log", "Greet in three languages",
+	} {
+		text := fmt.Sprintf("%s\n", strings.Repeat("hello\n", i+1))
+		if err := os.WriteFile(filepath.Join(h.dir, fmt.Sprintf("greeting-%d.txt", i/2)), []byte(text), 0o644); err != nil {
+			return err
+		}
+		if err := h.change(ctx, "add", "."); err != nil {
+			return err
+		}
+		date := when.Add(time.Duration(i) * time.Hour).Format(time.RFC3339)
+		if err := h.change(ctx, "commit", "--quiet", "--date="+date, "--message="+message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change runs a git command on the repository that the demo makes, so that
+// nothing the machine configures for git has a say in it.
+func (h *history) change(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, "git", append([]string{"-C", h.dir}, args...)...)
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "GIT_") {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	command.Env = append(command.Env, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
+		"GIT_AUTHOR_NAME=Ada Example", "GIT_AUTHOR_EMAIL=ada@example.org",
+		"GIT_COMMITTER_NAME=Ada Example", "GIT_COMMITTER_EMAIL=ada@example.org")
+	if out, err := command.CombinedOutput(); err != nil {
+		return &gitError{args[0], strings.TrimSpace(string(out)), err}
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package cmd
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A stage is where the demo plays: what was set up, and where it is told.
+type stage struct {
+	out    io.Writer
+	colour bool
+	url    string
+	org    string
+	git    *history
+
+	writer  *client.Client     // with a token that may write
+	reader  string             // a token that may read
+	signers map[string]*signer // by plain name
+	dns     map[string]string
+}
+
+// A role is one who signs in the demo.
+type role struct{ name, unit string }
+
+func roles() []role {
+	return []role{{"ci", "build"}, {"rita", "review"}, {"pilot", "platform"}}
+}
+
+// An act is one attestation of the demo.
+type act struct {
+	signer    string
+	predicate string
+	status    ledger.Status
+	took      time.Duration
+}
+
+// script returns what is attested of the newest commit, of the one before it,
+// and so on: one for each state, from the highest.
+func script() [demoCommits][]act {
+	tested := act{"ci", "test:go", ledger.Pass, 8421 * time.Millisecond}
+	reviewed := act{"rita", "review:code", ledger.Pass, 0}
+	return [demoCommits][]act{
+		{{"ci", "build:docker", ledger.Pass, 31500 * time.Millisecond}, tested, reviewed, {"pilot", "deploy:prod", ledger.Pass, 12 * time.Second}},
+		{tested, reviewed},
+		{tested},
+		{{"ci", "test:go", ledger.Fail, 3077 * time.Millisecond}},
+		nil,
+	}
+}
+
+// play sets the stage and plays the commits, the oldest first.
+func (s *stage) play(ctx context.Context, service *service) error {
+	s.heading("A server on a throw-away database")
+	s.say("  %s", s.url)
+	if err := s.setUp(ctx, service); err != nil {
+		return err
+	}
+	acts := script()
+	for i := len(s.git.commits) - 1; i >= 0; i-- {
+		if err := s.playCommit(ctx, s.git.commits[i], acts[i]); err != nil {
+			return err
+		}
+	}
+	if err := s.showStates(ctx); err != nil {
+		return err
+	}
+	s.showCurl()
+	return nil
+}
+
+// setUp makes the org as the host of the machine, and all else with a token,
+// as anybody would.
+func (s *stage) setUp(ctx context.Context, service *service) error {
+	host, err := service.host()
+	if err != nil {
+		return err
+	}
+	if _, err := host.CreateOrg(ctx, ledger.NewOrg{Name: s.org}); err != nil {
+		return err
+	}
+	adminToken, err := host.CreateToken(ctx, s.org, ledger.NewToken{Name: "demo admin", Scope: ledger.Admin})
+	if err != nil {
+		return err
+	}
+	admin, err := s.client(adminToken.Secret)
+	if err != nil {
+		return err
+	}
+	if _, err := admin.CreateRepo(ctx, s.org, ledger.NewRepo{Name: s.git.name}); err != nil {
+		return err
+	}
+	origin := "the git repository you stand in"
+	if s.git.made {
+		origin = "a small history that the demo made"
+	}
+	s.say("  org %s, repo %s/%s: %s", s.org, s.org, s.git.name, origin)
+	if err := s.addSigners(ctx, admin); err != nil {
+		return err
+	}
+	return s.addTokens(ctx, admin)
+}
+
+func (s *stage) client(token string) (*client.Client, error) {
+	return client.New(s.url, client.Options{Token: token, UserAgent: userAgent()})
+}
+
+// addSigners makes a key for each role and has the org trust it.
+func (s *stage) addSigners(ctx context.Context, admin *client.Client) error {
+	s.heading("Keys, each with a certificate that the org trusts")
+	s.signers, s.dns = make(map[string]*signer), make(map[string]string)
+	for _, r := range roles() {
+		dn := ledger.DN{CN: r.name, OU: r.unit, O: s.org}
+		pair, err := newKeyPair(dn, "", time.Now(), 1)
+		if err != nil {
+			return err
+		}
+		_, err = admin.AddIdentity(ctx, s.org, ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(pair.certPEM())})
+		if err != nil {
+			return err
+		}
+		s.signers[r.name] = &signer{key: pair.key, chain: []*x509.Certificate{pair.cert}}
+		s.dns[r.name] = dn.String()
+		s.say("  %-8s %s", r.name, s.faint(dn.String()))
+	}
+	return nil
+}
+
+func (s *stage) addTokens(ctx context.Context, admin *client.Client) error {
+	write, err := admin.CreateToken(ctx, s.org, ledger.NewToken{Name: "demo ci", Scope: ledger.Write})
+	if err != nil {
+		return err
+	}
+	if s.writer, err = s.client(write.Secret); err != nil {
+		return err
+	}
+	read, err := admin.CreateToken(ctx, s.org, ledger.NewToken{Name: "demo reader", Scope: ledger.Read})
+	s.reader = read.Secret
+	return err
+}
+
+// playCommit pushes a commit and attests what the script says of it.
+func (s *stage) playCommit(ctx context.Context, sha string, acts []act) error {
+	_, r, err := s.git.gitRepo.read(ctx, sha, "", "")
+	if err != nil {
+		return err
+	}
+	s.heading("Commit %s %s", short(sha), s.faint(printable(clip(oneLine(r.Message), 50))))
+	commit, _, err := s.writer.Register(ctx, s.org, s.git.name, sha, r)
+	if err != nil {
+		return err
+	}
+	s.say("  %-34s %s", fmt.Sprintf("pushed, %s", plural(int64(len(r.Changes)), "changed path")), s.state(commit.State))
+	for _, a := range acts {
+		if commit, err = s.perform(ctx, commit, a); err != nil {
+			return err
+		}
+	}
+	s.showMissing(commit)
+	return nil
+}
+
+// perform signs and records an attestation, and tells what came of it, as the
+// API then has it.
+func (s *stage) perform(ctx context.Context, before ledger.Commit, a act) (ledger.Commit, error) {
+	now := time.Now()
+	statement, err := ledger.NewStatement(s.org+"/"+s.git.name, before.SHA, ledger.ResultPredicate{
+		Predicate:   a.predicate,
+		Result:      ledger.Result{Status: a.status, DurationMS: a.took.Milliseconds()},
+		StartedOn:   ledger.TimeOf(now.Add(-a.took)),
+		FinishedOn:  ledger.TimeOf(now),
+		Annotations: map[string]string{"made-up-by": "ledgerd demo"},
+	})
+	if err != nil {
+		return before, err
+	}
+	envelope, err := s.signers[a.signer].sign(statement)
+	if err != nil {
+		return before, err
+	}
+	if _, _, err := s.writer.Record(ctx, s.org, s.git.name, envelope); err != nil {
+		return before, err
+	}
+	after, err := s.writer.Commit(ctx, s.org, s.git.name, before.SHA)
+	if err != nil {
+		return before, err
+	}
+	s.say("  %-8s signed %-13s %-4s %s", a.signer, a.predicate, a.status, s.moves(before, after))
+	return after, nil
+}
+
+// moves tells the transitions of a commit between two looks at it.
+func (s *stage) moves(before, after ledger.Commit) string {
+	text := s.state(before.State)
+	for _, t := range after.Transitions[len(before.Transitions):] {
+		text += " -> " + s.state(t.To)
+	}
+	return text
+}
+
+// showMissing tells what gate would: what the next state still needs.
+func (s *stage) showMissing(c ledger.Commit) {
+	if c.State == ledger.Deployed {
+		return
+	}
+	next := max(c.State+1, ledger.Attested)
+	s.say("  gate --state %s: not reached", next)
+	for _, r := range c.Requirements {
+		if r.Applies && !r.Met && r.State <= next {
+			s.say("    %-10s %d of %d  %s", printable(r.Predicate), r.Have, r.Need, s.faint(printable(r.Reason)))
+		}
+	}
+}
+
+func (s *stage) showStates(ctx context.Context) error {
+	s.heading("Where they stand")
+	commits, err := client.Collect(s.writer.Commits(ctx, s.org, s.git.name, client.CommitFilter{}), demoCommits)
+	if err != nil {
+		return err
+	}
+	for _, c := range commits {
+		s.say("  %s  %s  %-15s %s", short(c.SHA), s.paddedState(c.State), plural(c.Attested, "attestation"), s.faint(printable(clip(oneLine(c.Message), 50))))
+	}
+	return nil
+}
+
+func (s *stage) showCurl() {
+	s.heading("Try it")
+	s.say("  TOKEN=%s", s.reader)
+	base := s.url + "/v1/orgs/" + s.org
+	newest := s.git.commits[0]
+	for _, path := range []string{
+		"/repos",
+		"/repos/" + s.git.name + "/commits/" + short(newest),
+		"/repos/" + s.git.name + "/attestations?predicate=test:*",
+		"/policies/" + s.git.name,
+		"/events",
+	} {
+		s.say(`  curl -H "Authorization: Bearer $TOKEN" '%s%s'`, base, path)
+	}
+}
+
+func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+
+func (s *stage) heading(format string, args ...any) {
+	s.say("\n%s", s.paint("1", fmt.Sprintf(format, args...)))
+}
+
+func (s *stage) faint(text string) string { return s.paint("2", text) }
+
+// stateColours are those of the states, from the lowest.
+var stateColours = [...]string{"37", "33", "36", "34", "32"}
+
+func (s *stage) state(state ledger.State) string {
+	return s.paint(stateColours[state], state.String())
+}
+
+func (s *stage) paddedState(state ledger.State) string {
+	return s.paint(stateColours[state], fmt.Sprintf("%-10s", state))
+}
+
+func (s *stage) paint(code, text string) string {
+	if !s.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// colour reports whether standard output is a terminal that shows colours, and
+// its user has nothing against them.
+func (p *program) colour() bool {
+	f, ok := p.stdout.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	// The old console of Windows prints the codes.
+	return runtime.GOOS != "windows" || os.Getenv("WT_SESSION") != ""
+}

@@ -1,0 +1,205 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A gitRepo is a git repository, read by the machine's own git.
+type gitRepo struct{ dir string }
+
+// run runs a git command that only reads and returns what it prints.
+func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "git", append([]string{"-C", g.dir}, args...)...)
+	command.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", errors.New("git is not installed here: there is no git command in PATH")
+	}
+	if err != nil {
+		return "", &gitError{args[0], strings.TrimSpace(stderr.String()), err}
+	}
+	return stdout.String(), nil
+}
+
+// A gitError is git's own refusal.
+type gitError struct {
+	command string
+	stderr  string
+	err     error
+}
+
+func (e *gitError) Error() string {
+	if e.stderr == "" {
+		return fmt.Sprintf("git %s: %v", e.command, e.err)
+	}
+	return fmt.Sprintf("git %s: %s", e.command, e.stderr)
+}
+
+func (e *gitError) Unwrap() error { return e.err }
+
+// line runs git and returns the line that it prints. Where git has no answer,
+// which is not an error, the line is empty.
+func (g gitRepo) line(ctx context.Context, args ...string) (string, error) {
+	out, err := g.run(ctx, args...)
+	if e, ok := errors.AsType[*exec.ExitError](err); ok && e.ExitCode() == 1 {
+		return "", nil
+	}
+	return strings.TrimSpace(out), err
+}
+
+// commit returns the sha of the commit that rev names, empty where it names
+// none.
+func (g gitRepo) commit(ctx context.Context, rev string) (string, error) {
+	if strings.HasPrefix(rev, "-") {
+		return "", fmt.Errorf("%q is not a git revision", rev)
+	}
+	return g.line(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+}
+
+// resolveCommit returns the sha that rev names: in a git work tree any
+// revision, elsewhere a whole sha.
+func resolveCommit(ctx context.Context, rev string) (string, error) {
+	sha, err := gitRepo{"."}.commit(ctx, rev)
+	if sha != "" {
+		return sha, nil
+	}
+	if ledger.IsCommit(rev) {
+		return rev, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot tell which commit %q is: %w", rev, err)
+	}
+	return "", fmt.Errorf("there is no commit %q in this git repository", rev)
+}
+
+// findCommit is resolveCommit for reading: it also takes the beginning of a
+// sha that only the ledger knows.
+func findCommit(ctx context.Context, rev string) (string, error) {
+	sha, err := resolveCommit(ctx, rev)
+	if err != nil && ledger.IsCommitPrefix(rev) {
+		return rev, nil
+	}
+	return sha, err
+}
+
+// branch returns the branch that rev stands on: itself where it names one, the
+// current one where that holds it, else none.
+func (g gitRepo) branch(ctx context.Context, rev, sha string) (string, error) {
+	name, err := g.line(ctx, "rev-parse", "--symbolic-full-name", "--verify", "--quiet", rev)
+	if err != nil {
+		return "", err
+	}
+	if branch, ok := strings.CutPrefix(name, "refs/heads/"); ok {
+		return branch, nil
+	}
+	if remote, ok := strings.CutPrefix(name, "refs/remotes/"); ok {
+		_, branch, _ := strings.Cut(remote, "/")
+		return branch, nil
+	}
+	current, err := g.line(ctx, "symbolic-ref", "--quiet", "HEAD")
+	if err != nil || current == "" {
+		return "", err
+	}
+	base, err := g.line(ctx, "merge-base", sha, "HEAD")
+	if err != nil || base != sha {
+		return "", err
+	}
+	return strings.TrimPrefix(current, "refs/heads/"), nil
+}
+
+// registration reads what the ledger wants to know of a commit.
+func (g gitRepo) registration(ctx context.Context, sha string, mainline string) (ledger.Registration, error) {
+	const format = "%P%x00%an%x00%ae%x00%ct%x00%B"
+	out, err := g.run(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
+	if err != nil {
+		return ledger.Registration{}, err
+	}
+	fields := strings.SplitN(out, "\x00", 5)
+	if len(fields) != 5 {
+		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %s where 5 were asked for", len(fields), short(sha))
+	}
+	r := ledger.Registration{
+		Parents: strings.Fields(fields[0]),
+		Author:  ledger.Author{Name: plainText(fields[1]), Email: plainText(fields[2])},
+		Message: messageText(fields[4]),
+	}
+	if seconds, err := strconv.ParseInt(fields[3], 10, 64); err == nil && seconds > 0 {
+		r.CommittedAt = ledger.Time(seconds * 1000)
+	}
+	r.Base, err = g.base(ctx, sha, r.Parents, mainline)
+	if err != nil {
+		return r, err
+	}
+	return r, g.addHistory(ctx, sha, &r)
+}
+
+// plainText returns s without what git lets into names and the ledger does not.
+func plainText(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// messageText returns a commit's message, cut where the ledger would refuse it.
+func messageText(s string) string {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "")
+}
+
+// base returns where the commit left the mainline; of a commit on the mainline
+// its first parent, and nothing where there is neither.
+func (g gitRepo) base(ctx context.Context, sha string, parents []string, mainline string) (string, error) {
+	tip, err := g.mainline(ctx, mainline)
+	if err != nil {
+		return "", err
+	}
+	base := ""
+	if tip != "" {
+		if base, err = g.line(ctx, "merge-base", tip, sha); err != nil {
+			return "", err
+		}
+	}
+	if base == sha || tip == "" {
+		base = ""
+		if len(parents) > 0 {
+			base = parents[0]
+		}
+	}
+	return base, nil
+}
+
+// mainline returns the tip of the branch that others are merged into: the one
+// that is named, else the first there is of the usual ones.
+func (g gitRepo) mainline(ctx context.Context, named string) (string, error) {
+	if named != "" {
+		tip, err := g.commit(ctx, named)
+		if err == nil && tip == "" {
+			err = fmt.Errorf("there is no commit %q in this git repository", named)
+		}
+		return tip, err
+	}
+	for _, ref := range []string{
+		"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master",
+		"refs/heads/main", "refs/heads/master",
+	} {
+		if tip, err := g.commit(ctx, ref); err != nil || tip != "" {
+			return tip, err
+		}
+	}
+	return "", nil
+}

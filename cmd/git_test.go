@@ -1,0 +1,69 @@
+package cmd
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestParseRawDiff(t *testing.T) {
+	const (
+		old  = "1111111111111111111111111111111111111111"
+		new  = "2222222222222222222222222222222222222222"
+		zero = "0000000000000000000000000000000000000000"
+	)
+	for name, test := range map[string]struct {
+		out  string
+		want []ledger.Change
+	}{
+		"nothing": {"", []ledger.Change{}},
+		"added, changed, deleted": {
+			":000000 100644 " + zero + " " + new + " A|new.txt|" +
+				":100644 100755 " + old + " " + new + " M|with space|" +
+				":100644 000000 " + old + " " + zero + " D|old.txt|",
+			[]ledger.Change{
+				{Path: "new.txt", Status: "A", Mode: "100644", Blob: new},
+				{Path: "with space", Status: "M", OldMode: "100644", Mode: "100755", OldBlob: old, Blob: new},
+				{Path: "old.txt", Status: "D", OldMode: "100644", OldBlob: old},
+			},
+		},
+		"renamed, with how alike it is": {
+			":100644 100644 " + old + " " + new + " R087|a\nb|c|",
+			[]ledger.Change{{Path: "c", OldPath: "a\nb", Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
+		},
+		"a file became a link": {
+			":100644 120000 " + old + " " + new + " T|link|",
+			[]ledger.Change{{Path: "link", Status: "T", OldMode: "100644", Mode: "120000", OldBlob: old, Blob: new}},
+		},
+		"not UTF-8": {
+			":000000 100644 " + zero + " " + new + " A|caf\xe9|",
+			[]ledger.Change{{Path: "caf\uFFFD", Status: "A", Mode: "100644", Blob: new}},
+		},
+	} {
+		got, err := parseRawDiff(strings.ReplaceAll(test.out, "|", "\x00"))
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v (%v), want %+v", name, got, err, test.want)
+		}
+	}
+	for name, out := range map[string]string{
+		"not a change":            "hello|world|",
+		"a rename to nowhere":     ":100644 100644 " + old + " " + new + " R100|a|",
+		"a change without status": ":100644 100644 " + old + " " + new + "|a|",
+	} {
+		if got, err := parseRawDiff(strings.ReplaceAll(out, "|", "\x00")); err == nil {
+			t.Errorf("%s is read as %+v", name, got)
+		}
+	}
+}
+
+func TestFitName(t *testing.T) {
+	for folder, want := range map[string]string{
+		"api": "api", "My Project": "My-Project", "été": "-t-", "..": "repo", "/": "repo", strings.Repeat("a", 120): strings.Repeat("a", 100),
+	} {
+		if got := fitName(folder); got != want || ledger.CheckRepo(got) != nil {
+			t.Errorf("%q becomes %q, want %q", folder, got, want)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package cmd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestHelp checks that every command that people see tells what it does and
+// shows a line that one can type.
+func TestHelp(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(command *cobra.Command) {
+		if command.Hidden {
+			return
+		}
+		path := command.CommandPath()
+		if command.Short == "" || strings.HasSuffix(command.Short, ".") {
+			t.Errorf("%s: its short help is %q", path, command.Short)
+		}
+		if !command.HasSubCommands() && !strings.Contains(command.Example, "  "+path) {
+			t.Errorf("%s: no example shows it: %q", path, command.Example)
+		}
+		for line := range strings.SplitSeq(command.Long, "\n") {
+			if len(line) > 81 {
+				t.Errorf("%s: a line of its help is longer than 81 characters: %q", path, line)
+			}
+		}
+		for _, child := range command.Commands() {
+			check(child)
+		}
+	}
+	root := newRoot(&program{})
+	check(root)
+	for _, name := range []string{"attest", "gate"} {
+		command, _, err := root.Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(command.Long, "EXIT STATUS\n") {
+			t.Errorf("%s does not tell its exit statuses", name)
+		}
+	}
+}

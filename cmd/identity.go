@@ -1,0 +1,117 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newIdentity(p *program) *cobra.Command {
+	return group("identity", "Manage whose signatures count in an org",
+		newIdentityAdd(p), newIdentityList(p), newIdentityRevoke(p))
+}
+
+func newIdentityAdd(p *program) *cobra.Command {
+	var org, cert, root, key string
+	var n ledger.NewIdentity
+	command := &cobra.Command{
+		Use:   "add",
+		Short: "Trust a key, a certificate or a root",
+		Long: `Makes the signatures of a key count in an org. The key comes as a certificate,
+whose subject names the signer, or as a public key with --dn. With --root, all
+whose certificates chain to that CA, are valid at the time and may sign code are
+trusted.`,
+		Example: `  ledgerd identity add --org acme --cert ci.crt
+  ledgerd identity add --org acme --root ca.crt
+  ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example`,
+		Args: takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if key != "" && n.DN == "" {
+				return usagef("--key needs --dn: a bare key does not say whose it is")
+			}
+			n.Kind = ledger.KeyIdentity
+			if root != "" {
+				n.Kind = ledger.RootIdentity
+			}
+			text, err := p.readFile(cert + root + key) // one of them alone is given
+			if err != nil {
+				return err
+			}
+			n.PEM = string(text)
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				identity, err := c.AddIdentity(ctx, org, n)
+				if err != nil {
+					return err
+				}
+				return p.print(identity, func() {
+					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", identity.Org, identity.Kind, printable(identity.DN), identity.ID)
+				})
+			})
+		},
+	}
+	flags := command.Flags()
+	orgFlag(command, &org)
+	flags.StringVar(&cert, "cert", "", "certificate of one signer, a PEM `file`")
+	flags.StringVar(&root, "root", "", "certificate of a CA, a PEM `file`")
+	flags.StringVar(&key, "key", "", "public key of one signer, a PEM `file`")
+	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the key's signer")
+	flags.StringVar(&n.Email, "email", "", "e-mail `address` of the signer, where the certificate has none")
+	command.MarkFlagsOneRequired("cert", "root", "key")
+	command.MarkFlagsMutuallyExclusive("cert", "root", "key")
+	return command
+}
+
+// readFile reads a file that a flag names, or standard input where that is "-".
+func (p *program) readFile(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(p.stdin)
+	}
+	return os.ReadFile(name)
+}
+
+func newIdentityList(p *program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List the keys and roots of an org",
+		Example: "  ledgerd identity list --org acme",
+		Args:    takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				columns := []string{"ID", "KIND", "DN", "EMAIL", "FINGERPRINT", "ENDS", "CREATED", "REVOKED"}
+				return printList(p, c.Identities(ctx, org), 0, columns, func(i ledger.Identity) []any {
+					return []any{i.ID, i.Kind, i.DN, orDash(i.Email), short(i.Fingerprint), orDash(i.NotAfter.String()), i.CreatedAt, orDash(i.RevokedAt.String())}
+				})
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}
+
+func newIdentityRevoke(p *program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End the trust in a key or root from now on",
+		Long: `Ends the trust in a key or root: what it signs is refused from now on. What was
+recorded before stays recorded, and counts.`,
+		Example: "  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				if err := c.RevokeIdentity(ctx, org, args[0]); err != nil {
+					return err
+				}
+				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "revoked %s\n", args[0]) })
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}

@@ -1,0 +1,78 @@
+package cmd
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A localAPI is what answers a client inside the process.
+type localAPI struct {
+	db *store.Store
+	// wrote is set once a request may have changed something.
+	wrote atomic.Bool
+}
+
+// inProcess is a transport whose requests go to a handler and not through a
+// network, each answered whole.
+type inProcess struct {
+	handler http.Handler
+	wrote   *atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		t.wrote.Store(true)
+	}
+	in := r.Clone(r.Context())
+	in.RequestURI = r.URL.RequestURI()
+	in.RemoteAddr = "in process"
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	w := &recorder{header: http.Header{}}
+	t.handler.ServeHTTP(w, in)
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	w.WriteHeader(http.StatusOK)
+	return &http.Response{
+		Status:        http.StatusText(w.status),
+		StatusCode:    w.status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        w.sent,
+		Body:          io.NopCloser(&w.body),
+		ContentLength: int64(w.body.Len()),
+		Request:       r,
+	}, nil
+}
+
+// A recorder keeps an answer in memory.
+type recorder struct {
+	header http.Header
+	sent   http.Header // as it was when the answer began
+	status int
+	body   bytes.Buffer
+}
+
+func (w *recorder) Header() http.Header { return w.header }
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status, w.sent = status, w.header.Clone()
+	}
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}

@@ -1,0 +1,62 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newOrg(p *program) *cobra.Command {
+	return group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p))
+}
+
+func newOrgCreate(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an org, and the database where there is none",
+		Long: `Makes an org, which owns repos, identities and tokens. Only the administrator of
+the machine may, so it works on the database file. Where there is none yet, it is
+made.`,
+		Example: "  ledgerd org create acme --database ledger.db",
+		Args:    takes("NAME"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := ledger.CheckOrg(args[0]); err != nil {
+				return err
+			}
+			t, err := p.target(command)
+			if err != nil {
+				return err
+			}
+			create := func(ctx context.Context, c *connection) error {
+				org, err := c.CreateOrg(ctx, ledger.NewOrg{Name: args[0]})
+				if err != nil {
+					return err
+				}
+				return p.print(org, func() { fmt.Fprintf(p.stdout, "made org %s\n", org.Name) })
+			}
+			if t.url == "" {
+				return t.make(command.Context(), create)
+			}
+			return t.use(command.Context(), create)
+		},
+	}
+}
+
+func newOrgList(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the orgs",
+		Example: "  ledgerd org list --database ledger.db",
+		Args:    takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.with(command, func(ctx context.Context, c *connection) error {
+				return printList(p, c.Orgs(ctx), 0, []string{"ORG", "CREATED"}, func(org ledger.Org) []any {
+					return []any{org.Name, org.CreatedAt}
+				})
+			})
+		},
+	}
+}

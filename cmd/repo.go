@@ -1,0 +1,96 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newRepo(p *program) *cobra.Command {
+	return group("repo", "Manage the repos of an org", newRepoCreate(p), newRepoList(p), newRepoShow(p))
+}
+
+func newRepoCreate(p *program) *cobra.Command {
+	var branch string
+	command := &cobra.Command{
+		Use:   "create ORG/REPO",
+		Short: "Make a repo",
+		Long: `Makes a repo. Its policy asks for one test:* to be ATTESTED, one review:* to be
+PROMOTABLE and one deploy:* to be DEPLOYED, until 'ledgerd policy apply' says
+otherwise.`,
+		Example: "  ledgerd repo create acme/api\n  ledgerd repo create acme/api --default-branch trunk",
+		Args:    takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				repo, err := c.CreateRepo(ctx, name.org, ledger.NewRepo{Name: name.repo, DefaultBranch: branch})
+				if err != nil {
+					return err
+				}
+				return p.print(repo, func() { fmt.Fprintf(p.stdout, "made repo %s/%s\n", repo.Org, repo.Name) })
+			})
+		},
+	}
+	command.Flags().StringVar(&branch, "default-branch", "", "`branch` that commits are meant for where they do not say (default main)")
+	return command
+}
+
+func newRepoList(p *program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List the repos of an org",
+		Example: "  ledgerd repo list --org acme",
+		Args:    takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				columns := []string{"REPO", "BRANCH", "POLICY", "COMMITS", "ATTESTATIONS", "CREATED"}
+				return printList(p, c.Repos(ctx, org), 0, columns, func(r ledger.Repo) []any {
+					commits := int64(0)
+					for _, n := range r.Commits {
+						commits += n
+					}
+					return []any{r.Org + "/" + r.Name, r.DefaultBranch, fmt.Sprintf("v%d", r.PolicyVersion), commits, r.Attestations, r.CreatedAt}
+				})
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}
+
+func newRepoShow(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ORG/REPO",
+		Short:   "Show a repo and how far its commits have come",
+		Example: "  ledgerd repo show acme/api",
+		Args:    takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				repo, err := c.Repo(ctx, name.org, name.repo)
+				if err != nil {
+					return err
+				}
+				return p.print(repo, func() { p.showRepo(repo) })
+			})
+		},
+	}
+}
+
+func (p *program) showRepo(r ledger.Repo) {
+	t := newTable(p.stdout)
+	t.row("repo", r.Org+"/"+r.Name)
+	t.row("default branch", r.DefaultBranch)
+	t.row("policy version", r.PolicyVersion)
+	t.row("created", r.CreatedAt)
+	t.row("attestations", r.Attestations)
+	var states []string
+	for _, s := range ledger.States() {
+		states = append(states, fmt.Sprintf("%d %s", r.Commits[s], s))
+	}
+	t.row("commits", strings.Join(states, ", "))
+	t.flush()
+}

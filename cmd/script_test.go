@@ -1,0 +1,120 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"ledgerd": func() { os.Exit(Execute()) },
+	})
+}
+
+// TestScript runs the scripts in testdata/script, each in a folder of its own,
+// with the real binary and the machine's git.
+//
+// Beside testscript's own commands there are: exits STATUS COMMAND…, which runs
+// a command and checks its exit status; await URL, which waits until a server
+// answers; and get URL, which is curl with the token in the file $TOKEN.
+func TestScript(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("the scripts need git")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup:               setUpScript,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": scriptExits,
+			"await": scriptAwait,
+			"get":   scriptGet,
+		},
+	})
+}
+
+// setUpScript gives a script a free address, and a git that knows nothing of
+// whose machine this is.
+func setUpScript(env *testscript.Env) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	fixtures, err := filepath.Abs(filepath.Join("..", "ledger", "testdata", "cosign"))
+	if err != nil {
+		return err
+	}
+	env.Vars = append(env.Vars,
+		"HOME="+env.WorkDir,
+		"XDG_CONFIG_HOME="+env.WorkDir,
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CEILING_DIRECTORIES="+filepath.Dir(env.WorkDir),
+		"GIT_AUTHOR_NAME=Ada",
+		"GIT_AUTHOR_EMAIL=ada@example.org",
+		"GIT_COMMITTER_NAME=Ada",
+		"GIT_COMMITTER_EMAIL=ada@example.org",
+		"LISTEN="+listener.Addr().String(),
+		"FIXTURES="+fixtures,
+	)
+	return nil
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND [ARG]...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		e, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = e.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+func scriptAwait(ts *testscript.TestScript, _ bool, args []string) {
+	for range 200 {
+		resp, err := http.Get(args[0])
+		if err == nil {
+			resp.Body.Close()
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("nobody answers at %s", args[0])
+}
+
+func scriptGet(ts *testscript.TestScript, _ bool, args []string) {
+	req, err := http.NewRequest(http.MethodGet, args[0], nil)
+	ts.Check(err)
+	if token := ts.Getenv("TOKEN"); token != "" {
+		text, err := os.ReadFile(ts.MkAbs(token))
+		ts.Check(err)
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(text)))
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", resp.StatusCode, body)
+}

@@ -1,0 +1,96 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+)
+
+func newServe(p *program) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the HTTP API",
+		Long: `Serves the HTTP API on a database file, which is made where there is none.
+SIGINT and SIGTERM stop it: requests under way are finished first. Every flag can
+also be set in the environment or in the file that --config names; see
+'ledgerd config show'.`,
+		Example: `  ledgerd serve --listen 127.0.0.1:8080 --database ledger.db
+  ledgerd serve --config /etc/ledgerd/config.yaml`,
+		Args: takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if p.global.url != "" {
+				return usagef("serve takes no --url: it is the server")
+			}
+			s, err := p.settings(command)
+			if err != nil {
+				return err
+			}
+			return p.serve(command.Context(), s)
+		},
+	}
+	addServeFlags(command, command.Flags())
+	return command
+}
+
+// serve runs a server until a signal or the context stops it.
+func (p *program) serve(ctx context.Context, s settings) error {
+	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer release()
+	log := p.logger(s.Log)
+	service, err := startService(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "listening on %s\n", service.url)
+	err = p.hint(ctx, service, s)
+	if err == nil {
+		err = service.wait(ctx)
+	}
+	release() // a second signal ends the program at once
+	log.Info("stopping")
+	return errors.Join(err, service.stop(s.ShutdownTimeout))
+}
+
+// hint tells, on an empty database, what to do next.
+func (p *program) hint(ctx context.Context, service *service, s settings) error {
+	host, err := service.host()
+	if err != nil {
+		return err
+	}
+	orgs, err := client.Collect(host.Orgs(ctx), 1)
+	if err != nil || len(orgs) > 0 {
+		return err
+	}
+	fmt.Fprintf(p.stderr, `
+The ledger is empty. While this runs, in another terminal:
+
+  ledgerd org create acme --database %[1]s
+  ledgerd repo create acme/api --database %[1]s
+  ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci
+  ledgerd identity add --org acme --cert ci.crt --database %[1]s
+  ledgerd token create --org acme --name ci --scope write --database %[1]s
+
+`, s.Database)
+	return nil
+}
+
+// logger returns what the server logs to: standard error.
+func (p *program) logger(s logSettings) *slog.Logger {
+	options := &slog.HandlerOptions{}
+	var level slog.Level
+	if level.UnmarshalText([]byte(s.Level)) == nil { // settings.check has seen it
+		options.Level = level
+	}
+	if s.Format == "json" {
+		return slog.New(slog.NewJSONHandler(p.stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, options))
+}

@@ -1,0 +1,108 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A service is a running server with the store below it and the goroutines
+// beside it.
+type service struct {
+	url string
+
+	db      *store.Store
+	api     *server.Server
+	web     *http.Server
+	cancel  context.CancelFunc // of the goroutines
+	running sync.WaitGroup
+	failed  chan error // why a goroutine ended by itself
+}
+
+// startService listens, opens the database and serves. The context only
+// matters for starting: stop ends the service.
+func startService(ctx context.Context, s settings, log *slog.Logger) (*service, error) {
+	listener, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, s.Database, store.Options{})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	api := server.New(server.Config{Store: db, Logger: log, MaxBody: int64(s.MaxBody), Version: version()})
+	owned, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	v := &service{
+		url:    "http://" + listener.Addr().String(),
+		db:     db,
+		api:    api,
+		cancel: cancel,
+		failed: make(chan error, 2),
+		web: &http.Server{
+			Handler:           api.Handler(),
+			ReadHeaderTimeout: 10 * time.Second,
+			ReadTimeout:       time.Minute,
+			WriteTimeout:      time.Minute,
+			IdleTimeout:       2 * time.Minute,
+			MaxHeaderBytes:    64 << 10,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		},
+	}
+	v.start("evaluating commits anew", func() error { return db.Evaluate(owned) })
+	v.start("serving", func() error {
+		if err := v.web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return v, nil
+}
+
+// start runs a part of the service that lasts until the service stops.
+func (v *service) start(what string, run func() error) {
+	v.running.Go(func() {
+		if err := run(); err != nil {
+			v.failed <- fmt.Errorf("%s: %w", what, err)
+		}
+	})
+}
+
+// wait returns when the context ends, or with the error of a part that has
+// ended by itself.
+func (v *service) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-v.failed:
+		return err
+	}
+}
+
+// host returns a client that may do everything, without a network between.
+func (v *service) host() (*client.Client, error) {
+	return newHostClient(v.api, new(atomic.Bool))
+}
+
+// stop lets requests that are under way finish, for as long as the timeout,
+// and closes the database.
+func (v *service) stop(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	err := v.web.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests did not finish within %v: %w", timeout, err), v.web.Close())
+	}
+	v.cancel()
+	v.running.Wait()
+	return errors.Join(err, v.db.Close())
+}

@@ -1,0 +1,66 @@
+package cmd
+
+import (
+	"crypto"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A signer signs statements: with a certificate as a Sigstore bundle, which
+// says whose the key is, else as a DSSE envelope.
+type signer struct {
+	key   crypto.Signer
+	chain []*x509.Certificate // the leaf first; nil where there is none
+}
+
+// loadSigner reads a private key, and the certificate where one is named.
+func loadSigner(keyFile, certFile string) (*signer, error) {
+	text, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	if encrypted := encryptedKey(string(text)); encrypted != "" {
+		return nil, fmt.Errorf("%s: %s", keyFile, encrypted)
+	}
+	s := &signer{}
+	if s.key, err = ledger.ParsePrivateKey(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", keyFile, err)
+	}
+	if certFile == "" {
+		return s, nil
+	}
+	if text, err = os.ReadFile(certFile); err != nil {
+		return nil, err
+	}
+	if s.chain, err = ledger.ParseCertificates(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", certFile, err)
+	}
+	public, ok := s.key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(s.chain[0].PublicKey) {
+		return nil, fmt.Errorf("%s is not the certificate of the key in %s", certFile, keyFile)
+	}
+	return s, nil
+}
+
+// encryptedKey tells what to do about a private key that a passphrase guards.
+func encryptedKey(text string) string {
+	switch {
+	case strings.Contains(text, "BEGIN ENCRYPTED SIGSTORE PRIVATE KEY"), strings.Contains(text, "BEGIN ENCRYPTED COSIGN PRIVATE KEY"):
+		return "keys that cosign encrypted are not supported: sign with cosign and post what it wrote with --envelope, or make a key with 'ledgerd keygen'"
+	case strings.Contains(text, "BEGIN ENCRYPTED PRIVATE KEY"), strings.Contains(text, "Proc-Type: 4,ENCRYPTED"):
+		return "private keys with a passphrase are not supported: decrypt it with 'openssl pkcs8', or make one with 'ledgerd keygen'"
+	}
+	return ""
+}
+
+// sign returns the statement in an envelope.
+func (s *signer) sign(statement []byte) ([]byte, error) {
+	if s.chain != nil {
+		return ledger.SignBundle(s.key, s.chain, statement)
+	}
+	return ledger.SignDSSE(s.key, statement)
+}

@@ -1,0 +1,135 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newToken(p *program) *cobra.Command {
+	return group("token", "Manage the API tokens of an org",
+		newTokenCreate(p), newTokenList(p), newTokenRevoke(p), newTokenShow(p))
+}
+
+func newTokenCreate(p *program) *cobra.Command {
+	var org string
+	var n ledger.NewToken
+	command := &cobra.Command{
+		Use:   "create",
+		Short: "Make an API token and print it, this once",
+		Long: `Makes an API token of an org and prints it alone on standard output. The ledger
+keeps no more of it than a hash: it is never shown again.
+
+Scopes: read reads everything of the org; write also registers commits and
+records attestations; admin also manages repos, identities, policies and tokens.`,
+		Example: `  ledgerd token create --org acme --name ci --scope write
+  ledgerd token create --org acme --name dashboard --scope read --expires 90d -o json`,
+		Args: takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				token, err := c.CreateToken(ctx, org, n)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(p.stderr, "made %s, the %s token %q of %s; it is shown only now\n", token.ID, token.Scope, token.Name, token.Org)
+				return p.print(token, func() { fmt.Fprintln(p.stdout, token.Secret) })
+			})
+		},
+	}
+	flags := command.Flags()
+	orgFlag(command, &org)
+	flags.StringVar(&n.Name, "name", "", "what people call it")
+	flags.Var(&parsed[ledger.Scope]{value: &n.Scope, kind: "read|write|admin", parse: ledger.ParseScope}, "scope", "what it may do")
+	flags.Var(&parsed[ledger.Time]{value: &n.ExpiresAt, kind: "WHEN", parse: parseExpiry(time.Now())},
+		"expires", "when it ends: after a duration such as 90d, or at a date (default never)")
+	complete(command, "scope", "read", "write", "admin")
+	require(command, "name", "scope")
+	return command
+}
+
+func newTokenList(p *program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List the API tokens of an org, without their secrets",
+		Example: "  ledgerd token list --org acme",
+		Args:    takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"}
+				return printList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
+					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, orDash(t.LastUsedAt.String()), orDash(t.ExpiresAt.String()), orDash(t.RevokedAt.String())}
+				})
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}
+
+func newTokenRevoke(p *program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "End an API token from now on",
+		Example: "  ledgerd token revoke tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				if err := c.RevokeToken(ctx, org, args[0]); err != nil {
+					return err
+				}
+				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "revoked %s\n", args[0]) })
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}
+
+// revoked is what revoking a token or an identity prints.
+type revoked struct {
+	ID  string `json:"id"`
+	Org string `json:"org"`
+}
+
+func newTokenShow(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show",
+		Short:   "Show what the token in use is and may do",
+		Example: "  ledgerd token show --url https://ledger.example",
+		Args:    takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.with(command, func(ctx context.Context, c *connection) (err error) {
+				token := ledger.Token{Name: "host", Scope: ledger.Host}
+				if c.local == nil {
+					token, err = c.OwnToken(ctx)
+				}
+				if err != nil {
+					return err
+				}
+				return p.print(token, func() { p.showToken(token) })
+			})
+		},
+	}
+}
+
+func (p *program) showToken(token ledger.Token) {
+	if token.Scope == ledger.Host {
+		fmt.Fprintln(p.stdout, "no token: the administrator of this machine, who may do everything")
+		return
+	}
+	t := newTable(p.stdout)
+	t.row("id", token.ID)
+	t.row("org", token.Org)
+	t.row("name", token.Name)
+	t.row("scope", token.Scope)
+	t.row("created", token.CreatedAt)
+	t.row("last used", orDash(token.LastUsedAt.String()))
+	t.row("expires", orDash(token.ExpiresAt.String()))
+	t.flush()
+}

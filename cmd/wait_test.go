@@ -1,0 +1,66 @@
+package cmd
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// TestGateTrouble checks that a gate that waits outlives a server that cannot
+// answer for a while, and that one which does not wait fails.
+func TestGateTrouble(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	sha := strings.Repeat("a1", 20)
+	if _, err := db.CreateOrg(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Register(t.Context(), "acme", "api", sha, ledger.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	var down atomic.Int32 // answers that it will not give
+	host := server.New(server.Config{Store: db}).Host()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Add(-1) >= 0 {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		host.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+
+	for name, test := range map[string]struct {
+		wait   string
+		down   int32
+		status int
+	}{
+		"a server that is up":         {"0s", 0, 0},
+		"down, and no wait":           {"0s", 1, exitFailure},
+		"down for a while, and waits": {"30s", 1, 0},
+		"down for longer":             {"300ms", 100, exitFailure},
+	} {
+		down.Store(test.down)
+		var stdout, stderr bytes.Buffer
+		args := []string{"gate", "acme/api", "--commit", sha, "--state", "DRAFT", "--wait", test.wait, "--url", s.URL, "--token", "ldg_secret"}
+		if status := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); status != test.status {
+			t.Errorf("%s: exit status %d, want %d\n%s%s", name, status, test.status, &stdout, &stderr)
+		}
+		if strings.Contains(stdout.String()+stderr.String(), "ldg_secret") {
+			t.Errorf("%s: the token shows", name)
+		}
+	}
+}
