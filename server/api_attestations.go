@@ -1,0 +1,148 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+func (s *Server) listAttestations(c *call) (*reply, error) {
+	f, err := c.attestationFilter()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Attestations(c.ctx(), c.org(), c.repo(), f)
+	return listed(c, page, err)
+}
+
+func (c *call) attestationFilter() (f store.AttestationFilter, err error) {
+	if f.Query, err = c.page(); err != nil {
+		return f, err
+	}
+	if f.Predicate, err = parse(c, "predicate", predicatePattern); err != nil {
+		return f, err
+	}
+	if f.Identity, err = parse(c, "identity", dnOrName); err != nil {
+		return f, err
+	}
+	if f.Since, err = parse(c, "since", ledger.ParseSince); err != nil {
+		return f, err
+	}
+	if f.Status, err = parse(c, "status", status); err != nil {
+		return f, err
+	}
+	if f.Commit, err = parse(c, "commit", commitPrefix); err != nil {
+		return f, err
+	}
+	f.Ascending, err = parse(c, "order", ascending)
+	return f, err
+}
+
+func predicatePattern(s string) (string, error) {
+	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {
+		return "", fmt.Errorf("%q is neither a predicate nor a prefix of one: * can only be its last character", s)
+	}
+	return s, nil
+}
+
+func dnOrName(s string) (string, error) {
+	if !strings.Contains(s, "=") {
+		return s, nil
+	}
+	dn, err := ledger.ParseDN(s)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a DN such as cn=ci,ou=build,o=acme: %w", s, err)
+	}
+	return dn.String(), nil
+}
+
+func status(s string) (ledger.Status, error) {
+	known := []ledger.Status{ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip}
+	if !slices.Contains(known, ledger.Status(s)) {
+		return "", fmt.Errorf("%q is not a status: use pass, warn, fail, error or skip", s)
+	}
+	return ledger.Status(s), nil
+}
+
+func commitPrefix(s string) (string, error) {
+	if !ledger.IsCommitPrefix(s) {
+		return "", fmt.Errorf("%q is not a commit: give 7 to 64 lower-case hex digits", s)
+	}
+	return s, nil
+}
+
+func ascending(s string) (bool, error) {
+	switch s {
+	case "asc":
+		return true, nil
+	case "desc":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is not an order: use asc or desc", s)
+}
+
+// verifyTimes is how often an attestation is verified at most, while the org's
+// identities change between verifying and recording.
+const verifyTimes = 4
+
+func (s *Server) recordAttestation(c *call) (*reply, error) {
+	body, err := c.body(s.maxBody, typeJSON, typeDSSE, typeBundle, typeBundleOld)
+	if err != nil {
+		return nil, err
+	}
+	for range verifyTimes {
+		keyring, version, err := s.store.Keyring(c.ctx(), c.org())
+		if err != nil {
+			return nil, err
+		}
+		attestation, err := ledger.Verify(body, keyring, s.time())
+		if err != nil {
+			return nil, err
+		}
+		record, isNew, err := s.store.Record(c.ctx(), c.org(), c.repo(), attestation, version)
+		switch {
+		case errors.Is(err, store.ErrKeyringChanged):
+			continue
+		case err != nil:
+			return nil, err
+		case isNew:
+			return created(record, "/v1/orgs/"+record.Org+"/repos/"+record.Repo+"/attestations/"+record.ID), nil
+		default:
+			return &reply{status: http.StatusOK, record: record}, nil
+		}
+	}
+	return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded, try again")
+}
+
+func (s *Server) getAttestation(c *call) (*reply, error) {
+	record, err := s.store.Attestation(c.ctx(), c.org(), c.repo(), c.id())
+	return found(record, err)
+}
+
+// getEnvelope answers the bytes that were posted.
+func (s *Server) getEnvelope(c *call) (*reply, error) {
+	envelope, err := s.store.Envelope(c.ctx(), c.org(), c.repo(), c.id())
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, body: envelope, mediaType: envelopeType(envelope), tagged: true}, nil
+}
+
+// envelopeType returns the media type of an envelope that Verify accepted.
+func envelopeType(envelope []byte) string {
+	var bundle struct {
+		MediaType string `json:"mediaType"`
+	}
+	if err := ledger.DecodeOpen(envelope, &bundle); err != nil || bundle.MediaType == "" {
+		return typeDSSE
+	}
+	if strings.HasPrefix(bundle.MediaType, typeBundleOld) {
+		return typeBundleOld + ";version=0.3"
+	}
+	return typeBundle
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+func (s *Server) listCommits(c *call) (*reply, error) {
+	f, err := c.commitFilter()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Commits(c.ctx(), c.org(), c.repo(), f)
+	return listed(c, page, err)
+}
+
+func (c *call) commitFilter() (f store.CommitFilter, err error) {
+	if f.Query, err = c.page(); err != nil {
+		return f, err
+	}
+	state, err := parse(c, "state", ledger.ParseState)
+	if err != nil {
+		return f, err
+	}
+	if c.query.Has("state") {
+		f.State = &state
+	}
+	f.Branch, f.Author = c.query.Get("branch"), c.query.Get("author")
+	return f, nil
+}
+
+func (s *Server) getCommit(c *call) (*reply, error) {
+	if !ledger.IsCommitPrefix(c.sha()) {
+		return nil, ledger.Errorf(ledger.CodeNotFound, "%q cannot be a commit: those are 40 or 64 lower-case hex digits, or the first 7 or more of them", c.sha())
+	}
+	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
+	return found(commit, err)
+}
+
+func (s *Server) putCommit(c *call) (*reply, error) {
+	if !ledger.IsCommit(c.sha()) {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "sha", "%q is not a whole commit id: 40 or 64 lower-case hex digits", c.sha())
+	}
+	var r ledger.Registration
+	if err := c.decode(&r, s.maxBody); err != nil {
+		return nil, err
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	isNew, err := s.store.Register(c.ctx(), c.org(), c.repo(), c.sha(), r)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		return created(commit, "/v1/orgs/"+commit.Org+"/repos/"+commit.Repo+"/commits/"+commit.SHA), nil
+	}
+	return &reply{status: http.StatusOK, record: commit}, nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// listEvents answers the history of an org's events, page by page.
+func (s *Server) listEvents(c *call) (*reply, error) {
+	if !accepts(c.r.Header["Accept"], typeJSON) {
+		return nil, ledger.Errorf(ledger.CodeNotAcceptable, "the events are answered as %s", typeJSON)
+	}
+	f, err := c.eventFilter()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Events(c.ctx(), c.org(), f)
+	answer, err := listed(c, page, err)
+	if err != nil {
+		return nil, err
+	}
+	answer.vary = "Accept"
+	return answer, nil
+}
+
+func (c *call) eventFilter() (f store.EventFilter, err error) {
+	if f.Query, err = c.page(); err != nil {
+		return f, err
+	}
+	if f.Types, err = parse(c, "types", eventTypes); err != nil {
+		return f, err
+	}
+	if f.Types == nil {
+		f.Types = []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy}
+	}
+	f.After, f.Repo = c.query.Get("after"), c.query.Get("repo")
+	return f, nil
+}
+
+// eventTypes reads names of event types with commas between them.
+func eventTypes(s string) ([]ledger.EventType, error) {
+	var types []ledger.EventType
+	for name := range strings.SplitSeq(s, ",") {
+		t, err := ledger.ParseEventType(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// accepts reports whether the Accept headers allow the media type. None at all
+// allows every one, and so does what cannot be read.
+func accepts(headers []string, mediaType string) bool {
+	main, _, _ := strings.Cut(mediaType, "/")
+	some := false
+	for _, header := range headers {
+		for element := range strings.SplitSeq(header, ",") {
+			accepted, parameters, err := mime.ParseMediaType(element)
+			if err != nil {
+				continue
+			}
+			some = true
+			if accepted == mediaType || accepted == main+"/*" || accepted == "*/*" {
+				q := parameters["q"]
+				return q == "" || strings.Trim(q, "0.") != "" // q=0 means: not this one
+			}
+		}
+	}
+	return !some
+}
+
+func (s *Server) getHealth(*call) (*reply, error) { return healthy(), nil }
+
+// getReadiness answers whether requests can be served, and if not, why.
+func (s *Server) getReadiness(c *call) (*reply, error) {
+	if err := s.store.Ready(c.ctx()); err != nil {
+		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
+	}
+	return healthy(), nil
+}
+
+func healthy() *reply {
+	return &reply{status: http.StatusOK, record: map[string]string{"status": "ok"}}
+}

@@ -1,0 +1,36 @@
+package server
+
+import "github.com/ledgerd/ledgerd/ledger"
+
+func (s *Server) listIdentities(c *call) (*reply, error) {
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Identities(c.ctx(), c.org(), q)
+	return listed(c, page, err)
+}
+
+func (s *Server) addIdentity(c *call) (*reply, error) {
+	var n ledger.NewIdentity
+	if err := c.decode(&n, smallBody); err != nil {
+		return nil, err
+	}
+	identity, err := n.Identity()
+	if err != nil {
+		return nil, err
+	}
+	if identity, err = s.store.AddIdentity(c.ctx(), c.org(), identity); err != nil {
+		return nil, err
+	}
+	return created(identity, "/v1/orgs/"+identity.Org+"/identities/"+identity.ID), nil
+}
+
+func (s *Server) getIdentity(c *call) (*reply, error) {
+	identity, err := s.store.Identity(c.ctx(), c.org(), c.id())
+	return found(identity, err)
+}
+
+func (s *Server) revokeIdentity(c *call) (*reply, error) {
+	return deleted(s.store.RevokeIdentity(c.ctx(), c.org(), c.id()))
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func (s *Server) listOrgs(c *call) (*reply, error) {
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Orgs(c.ctx(), q)
+	return listed(c, page, err)
+}
+
+func (s *Server) createOrg(c *call) (*reply, error) {
+	var n ledger.NewOrg
+	if err := c.decode(&n, smallBody); err != nil {
+		return nil, err
+	}
+	if err := ledger.CheckOrg(n.Name); err != nil {
+		return nil, err
+	}
+	org, err := s.store.CreateOrg(c.ctx(), n.Name)
+	if err != nil {
+		return nil, err
+	}
+	return created(org, "/v1/orgs/"+org.Name), nil
+}
+
+func (s *Server) getOrg(c *call) (*reply, error) {
+	org, err := s.store.Org(c.ctx(), c.org())
+	return found(org, err)
+}
+
+func (s *Server) listRepos(c *call) (*reply, error) {
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Repos(c.ctx(), c.org(), q)
+	return listed(c, page, err)
+}
+
+func (s *Server) createRepo(c *call) (*reply, error) {
+	var n ledger.NewRepo
+	if err := c.decode(&n, smallBody); err != nil {
+		return nil, err
+	}
+	if err := n.Check(); err != nil {
+		return nil, err
+	}
+	repo, err := s.store.CreateRepo(c.ctx(), c.org(), n, c.caller.name())
+	if err != nil {
+		return nil, err
+	}
+	return created(repo, "/v1/orgs/"+repo.Org+"/repos/"+repo.Name), nil
+}
+
+func (s *Server) getRepo(c *call) (*reply, error) {
+	repo, err := s.store.Repo(c.ctx(), c.org(), c.repo())
+	return found(repo, err)
+}
+
+func (s *Server) listPredicates(c *call) (*reply, error) {
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Predicates(c.ctx(), c.org(), q)
+	return listed(c, page, err)
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func (s *Server) listTokens(c *call) (*reply, error) {
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Tokens(c.ctx(), c.org(), q)
+	return listed(c, page, err)
+}
+
+// createToken answers the one and only time that a token's secret is shown.
+func (s *Server) createToken(c *call) (*reply, error) {
+	var n ledger.NewToken
+	if err := c.decode(&n, smallBody); err != nil {
+		return nil, err
+	}
+	if err := n.Check(s.time()); err != nil {
+		return nil, err
+	}
+	secret := ledger.NewSecret()
+	hash, err := ledger.ParseSecret(secret)
+	if err != nil {
+		return nil, err
+	}
+	token, err := s.store.CreateToken(c.ctx(), c.org(), n, hash)
+	if err != nil {
+		return nil, err
+	}
+	token.Secret = secret
+	return &reply{status: http.StatusCreated, record: token, secret: true}, nil
+}
+
+func (s *Server) revokeToken(c *call) (*reply, error) {
+	return deleted(s.store.RevokeToken(c.ctx(), c.org(), c.id()))
+}
+
+// getOwnToken tells a caller what its token is. The host's administrator has
+// none, only a name and a scope.
+func (s *Server) getOwnToken(c *call) (*reply, error) {
+	if c.caller.isHost() {
+		return found(hostCaller{c.caller.token.Name, c.caller.token.Scope}, nil)
+	}
+	return found(c.caller.token, nil)
+}
+
+type hostCaller struct {
+	Name  string       `json:"name"`
+	Scope ledger.Scope `json:"scope"`
+}

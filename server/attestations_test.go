@@ -1,0 +1,359 @@
+package server
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// trustCosign registers the identities of the cosign fixtures.
+func (b *bench) trustCosign() (key, root ledger.Identity) {
+	b.t.Helper()
+	key = b.trust(ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(cosignFile(b.t, "p256.pub")), DN: "cn=cosign,ou=build,o=acme"})
+	root = b.trust(ledger.NewIdentity{Kind: ledger.RootIdentity, PEM: string(cosignFile(b.t, "ca.crt"))})
+	return key, root
+}
+
+// cosign calls test:* what cosign's own predicate types are called here.
+const cosignContract = `{"requirements":[{"state":"ATTESTED","predicate":"https://in-toto.io/attestation/test-result/v0.1"}]}`
+
+func (b *bench) setContract(contract string) {
+	b.t.Helper()
+	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: contract, header: map[string]string{"If-Match": "*"}}).want(200)
+	check(b.t, b.store.Settle(b.t.Context()))
+}
+
+func TestCosign(t *testing.T) {
+	const testResult, provenance = "https://in-toto.io/attestation/test-result/v0.1", "https://slsa.dev/provenance/v1"
+	for _, test := range []struct {
+		file, mediaType string
+		want            ledger.AttestationRecord
+		state           ledger.State
+	}{
+		{"v3-p256.bundle.json", typeBundle,
+			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign", Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
+		{"v3-p256-failed.dsse.json", typeDSSE,
+			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign", Result: ledger.Result{Status: ledger.Fail}}, ledger.Validating},
+		{"v3-x509.bundle.json", typeBundle,
+			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=ci-bot,ou=build,o=acme", Signer: "ci-bot", Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
+		{"v2-p256-provenance.dsse.json", typeDSSE,
+			ledger.AttestationRecord{Predicate: provenance, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign", Result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000}}, ledger.Validating},
+	} {
+		t.Run(test.file, func(t *testing.T) {
+			b := newBench(t)
+			b.trustCosign()
+			b.setContract(cosignContract)
+			envelope := cosignFile(t, test.file)
+			answer := b.attest(envelope).want(201)
+			got := decode[ledger.AttestationRecord](answer)
+
+			want := test.want
+			want.Org, want.Repo, want.Commit, want.PredicateType, want.RecordedAt = "acme", "api", cosignCommit, test.want.Predicate, b.clock.time()
+			want.ID, want.Event, want.PayloadDigest = got.ID, got.Event, got.PayloadDigest
+			if got != want {
+				t.Errorf("recorded\n%+v, want\n%+v", got, want)
+			}
+			if location := answer.header.Get("Location"); location != attestationsPath+"/"+got.ID {
+				t.Errorf("Location: %s", location)
+			}
+			if read := decode[ledger.AttestationRecord](b.get(answer.header.Get("Location")).want(200)); read != got {
+				t.Errorf("read\n%+v, want\n%+v", read, got)
+			}
+			posted := b.get(attestationsPath + "/" + got.ID + "/envelope").want(200)
+			if string(posted.body) != string(envelope) || posted.header.Get("Content-Type") != test.mediaType {
+				t.Errorf("the envelope comes back as %s, different: %t", posted.header.Get("Content-Type"), string(posted.body) != string(envelope))
+			}
+			if state := b.state(cosignCommit); state != test.state {
+				t.Errorf("the commit is %s, want %s", state, test.state)
+			}
+		})
+	}
+}
+
+// A changed byte in the payload or the signature makes an attestation void.
+func TestFlippedBytes(t *testing.T) {
+	for _, file := range []string{"v3-p256.bundle.json", "v3-p256-failed.dsse.json", "v3-x509.bundle.json", "v2-p256-provenance.dsse.json"} {
+		for _, member := range []string{"payload", "sig"} {
+			t.Run(file+" "+member, func(t *testing.T) {
+				b := newBench(t)
+				b.trustCosign()
+				p := decode[ledger.Problem](b.attest(flipped(t, cosignFile(t, file), member)).want(422))
+				if p.Code != ledger.CodeInvalidSignature && p.Code != ledger.CodeUntrustedIdentity {
+					t.Errorf("%s: %s", p.Code, p.Detail)
+				}
+				if attestations, events := b.count(); attestations+events != 0 {
+					t.Errorf("recorded %d attestations and %d events", attestations, events)
+				}
+				b.get(commitPath(cosignCommit)).wantProblem(404, ledger.CodeNotFound)
+			})
+		}
+	}
+}
+
+// flipped changes one bit in the bytes that a base64 member of an envelope holds.
+func flipped(t *testing.T, envelope []byte, member string) []byte {
+	t.Helper()
+	_, rest, ok := strings.Cut(string(envelope), `"`+member+`":"`)
+	text, _, _ := strings.Cut(rest, `"`)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if !ok || err != nil {
+		t.Fatalf("no %s in %s: %v", member, envelope, err)
+	}
+	raw[len(raw)/2] ^= 1
+	return []byte(strings.Replace(string(envelope), text, base64.StdEncoding.EncodeToString(raw), 1))
+}
+
+// issue makes a certificate of ci-bot that the fixtures' CA has signed.
+func issue(t *testing.T, now time.Time, change func(*x509.Certificate)) (*ecdsa.PrivateKey, *x509.Certificate) {
+	t.Helper()
+	caKey, ca := cosignAuthority(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: "ci-bot", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}},
+		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+	}
+	change(template)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
+	check(t, err)
+	cert, err := x509.ParseCertificate(der)
+	check(t, err)
+	return key, cert
+}
+
+func TestCertificates(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*x509.Certificate)
+		status int
+		code   ledger.Code
+	}{
+		"a good one":                 {func(*x509.Certificate) {}, 201, ""},
+		"an expired one":             {func(c *x509.Certificate) { c.NotAfter = c.NotBefore.Add(time.Minute) }, 422, ledger.CodeExpiredCertificate},
+		"one of tomorrow":            {func(c *x509.Certificate) { c.NotBefore = c.NotAfter.Add(-time.Minute) }, 422, ledger.CodeExpiredCertificate},
+		"without code-signing usage": {func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }, 422, ledger.CodeUntrustedIdentity},
+		"without any usage":          {func(c *x509.Certificate) { c.ExtKeyUsage = nil }, 422, ledger.CodeUntrustedIdentity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.trustCosign()
+			key, cert := issue(t, b.clock.now(), test.change)
+			payload, err := ledger.NewStatement("", commitID(1), ledger.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}})
+			check(t, err)
+			bundle, err := ledger.SignBundle(key, []*x509.Certificate{cert}, payload)
+			check(t, err)
+			answer := b.attest(bundle)
+			if test.code == "" {
+				answer.want(test.status)
+				return
+			}
+			answer.wantProblem(test.status, test.code)
+			if attestations, events := b.count(); attestations+events != 0 {
+				t.Errorf("recorded %d attestations and %d events", attestations, events)
+			}
+		})
+	}
+	t.Run("of a root that the org does not have", func(t *testing.T) {
+		newBench(t).attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeUntrustedIdentity)
+	})
+	t.Run("of a root that was revoked", func(t *testing.T) {
+		b := newBench(t)
+		_, root := b.trustCosign()
+		b.delete("/v1/orgs/acme/identities/" + root.ID).want(204)
+		b.attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeRevokedIdentity)
+	})
+}
+
+func statement(subjects, predicateType, predicate string) []byte {
+	return fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[%s],"predicateType":%q,"predicate":%s}`, subjects, predicateType, predicate)
+}
+
+func TestRefusedAttestations(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	about := func(sha string) string { return fmt.Sprintf(`{"name":"x","digest":{"gitCommit":%q}}`, sha) }
+	good := string(ci.says(t, commitID(1), "test:go", ledger.Pass, 1))
+	signature := good[strings.Index(good, `"signatures":[`)+len(`"signatures":[`) : len(good)-2]
+	gone := b.signer("cn=gone,ou=build,o=acme")
+	b.delete("/v1/orgs/acme/identities/" + gone.id).want(204)
+	const custom = "https://acme.example/custom/v1"
+
+	for name, test := range map[string]struct {
+		body   string
+		status int
+		code   ledger.Code
+	}{
+		"nothing":                     {"", 400, ledger.CodeInvalidJSON},
+		"truncated JSON":              {good[:len(good)-1], 400, ledger.CodeInvalidJSON},
+		"not JSON":                    {"-----BEGIN", 400, ledger.CodeInvalidJSON},
+		"5 MiB":                       {`{"payload":"` + strings.Repeat("A", 5<<20) + `"}`, 413, ledger.CodePayloadTooLarge},
+		"an empty object":             {`{}`, 422, ledger.CodeInvalidEnvelope},
+		"a list":                      {`[` + good + `]`, 422, ledger.CodeInvalidEnvelope},
+		"no signature":                {strings.Replace(good, signature, "", 1), 422, ledger.CodeInvalidEnvelope},
+		"two signatures":              {strings.Replace(good, signature, signature+","+signature, 1), 422, ledger.CodeSeveralSignatures},
+		"an unknown payload type":     {strings.Replace(good, ledger.StatementType, "application/json", 1), 422, ledger.CodeUnsupportedPayloadType},
+		"by a stranger":               {string(newSigner(t, "cn=eve").says(t, commitID(1), "test:go", ledger.Pass, 1)), 422, ledger.CodeUntrustedIdentity},
+		"by somebody who was revoked": {string(gone.says(t, commitID(1), "test:go", ledger.Pass, 1)), 422, ledger.CodeRevokedIdentity},
+		"a flipped payload":           {string(flipped(t, []byte(good), "payload")), 422, ledger.CodeInvalidSignature},
+		"a flipped signature":         {string(flipped(t, []byte(good), "sig")), 422, ledger.CodeInvalidSignature},
+		"not a statement":             {string(ci.sign(t, []byte(`{"hello":"world"}`))), 422, ledger.CodeInvalidStatement},
+		"no commit":                   {string(ci.sign(t, statement(`{"name":"x","digest":{"sha256":"`+strings.Repeat("0", 64)+`"}}`, custom, `{}`))), 422, ledger.CodeNoCommitSubject},
+		"several commits":             {string(ci.sign(t, statement(about(commitID(1))+","+about(commitID(2)), custom, `{}`))), 422, ledger.CodeSeveralCommits},
+		"a status that there is not":  {string(ci.sign(t, statement(about(commitID(1)), ledger.ResultPredicateType, `{"predicate":"test:go","result":{"status":"ok","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
+		"a predicate with a blank":    {string(ci.sign(t, statement(about(commitID(1)), ledger.ResultPredicateType, `{"predicate":"test go","result":{"status":"pass","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			answer := b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: test.body, header: map[string]string{"Content-Type": typeJSON}})
+			answer.wantProblem(test.status, test.code)
+		})
+	}
+	t.Run("in a media type that is not accepted", func(t *testing.T) {
+		b := b.in(t)
+		b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: good, header: map[string]string{"Content-Type": "text/plain"}}).
+			wantProblem(415, ledger.CodeUnsupportedMediaType)
+	})
+	t.Run("to a repo that there is not", func(t *testing.T) {
+		b := b.in(t)
+		b.send(request{method: "POST", path: "/v1/orgs/acme/repos/none/attestations", token: b.writer, body: good}).wantProblem(404, ledger.CodeNotFound)
+	})
+	t.Run("by a token that may only read", func(t *testing.T) {
+		b := b.in(t)
+		b.send(request{method: "POST", path: attestationsPath, token: b.reader, body: good}).wantProblem(403, ledger.CodeForbidden)
+	})
+
+	if attestations, events := b.count(); attestations+events != 0 {
+		t.Errorf("recorded %d attestations and %d events", attestations, events)
+	}
+	commits := decode[ledger.Page[ledger.CommitSummary]](b.get("/v1/orgs/acme/repos/api/commits").want(200))
+	if len(commits.Data) != 0 {
+		t.Errorf("refused attestations made commits known: %+v", commits.Data)
+	}
+}
+
+func TestMediaTypesOfAttestations(t *testing.T) {
+	b := newBench(t)
+	b.trustCosign()
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	for i, mediaType := range []string{typeJSON, "application/json; charset=utf-8", typeDSSE} {
+		b.send(request{method: "POST", path: attestationsPath, token: b.writer, header: map[string]string{"Content-Type": mediaType},
+			body: string(ci.says(t, commitID(1), "test:go", ledger.Pass, i))}).want(201)
+	}
+	bundle := string(cosignFile(t, "v3-p256.bundle.json"))
+	old := strings.Replace(bundle, typeBundle, typeBundleOld+";version=0.3", 1)
+	b.send(request{method: "POST", path: attestationsPath, token: b.writer, header: map[string]string{"Content-Type": typeBundleOld + ";version=0.3"}, body: old}).want(201)
+	b.send(request{method: "POST", path: attestationsPath, token: b.writer, header: map[string]string{"Content-Type": typeBundle}, body: bundle}).want(200)
+
+	first := decode[ledger.Page[ledger.AttestationRecord]](b.get(attestationsPath + "?limit=1").want(200)).Data[0]
+	envelope := b.get(attestationsPath + "/" + first.ID + "/envelope").want(200)
+	if got := envelope.header.Get("Content-Type"); got != typeBundleOld+";version=0.3" || string(envelope.body) != old {
+		t.Errorf("the bundle comes back as %s: %s", got, envelope.body)
+	}
+}
+
+// One statement posted 64 times at once: one record, one event, one 201.
+func TestOneStatementManyTimesAtOnce(t *testing.T) {
+	b := newBench(t)
+	envelope := b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)
+	var made, known atomic.Int64
+	ids := new(sync.Map)
+	var posts sync.WaitGroup
+	for range 64 {
+		posts.Go(func() {
+			answer := b.attest(envelope)
+			switch answer.status {
+			case 201:
+				made.Add(1)
+			case 200:
+				known.Add(1)
+			}
+			ids.Store(decode[ledger.AttestationRecord](answer).ID, true)
+		})
+	}
+	posts.Wait()
+	if made.Load() != 1 || known.Load() != 63 {
+		t.Errorf("%d times 201 and %d times 200, want 1 and 63", made.Load(), known.Load())
+	}
+	distinct := 0
+	ids.Range(func(any, any) bool { distinct++; return true })
+	if attestations, events := b.count(); attestations != 1 || events != 1 || distinct != 1 {
+		t.Errorf("%d records, %d events, %d ids; want 1 each", attestations, events, distinct)
+	}
+}
+
+func TestLaterSaysCount(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	sha := commitID(1)
+	pass, fail := ci.says(t, sha, "test:go", ledger.Pass, 1), ci.says(t, sha, "test:go", ledger.Fail, 2)
+
+	first := decode[ledger.AttestationRecord](b.attest(pass).want(201))
+	if state := b.state(sha); state != ledger.Attested {
+		t.Fatalf("after a pass %s, want ATTESTED", state)
+	}
+	second := decode[ledger.AttestationRecord](b.attest(fail).want(201))
+	if state := b.state(sha); state != ledger.Validating {
+		t.Fatalf("after a fail by the same signer %s, want VALIDATING", state)
+	}
+
+	// The old pass must not undo the newer fail.
+	p := b.attest(pass).wantProblem(409, ledger.CodeStaleStatement)
+	if !strings.Contains(p.Detail, first.ID) || !strings.Contains(p.Detail, second.ID) {
+		t.Errorf("detail %q; want it to name %s and %s", p.Detail, first.ID, second.ID)
+	}
+	if again := decode[ledger.AttestationRecord](b.attest(fail).want(200)); again != second {
+		t.Errorf("the fail again: %+v, want %+v", again, second)
+	}
+	if attestations, events := b.count(); attestations != 2 || events != 2 {
+		t.Errorf("%d records, %d events; want 2 each", attestations, events)
+	}
+	b.attest(ci.says(t, sha, "test:go", ledger.Pass, 3)).want(201)
+	if state := b.state(sha); state != ledger.Attested {
+		t.Errorf("after a true rerun %s, want ATTESTED", state)
+	}
+}
+
+// rekeyed is the real store, in which somebody trusts one more identity between
+// the verification of an attestation and its record, the first few times.
+type rekeyed struct {
+	*store.Store
+	t     *testing.T
+	times int
+}
+
+func (r *rekeyed) Record(ctx context.Context, org, repo string, a *ledger.Attestation, version int64) (ledger.AttestationRecord, bool, error) {
+	if r.times > 0 {
+		r.times--
+		identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: newSigner(r.t, "").publicPEM(r.t), DN: "cn=new,ou=build,o=acme"}.Identity()
+		check(r.t, err)
+		_, err = r.AddIdentity(ctx, org, identity)
+		check(r.t, err)
+	}
+	return r.Store.Record(ctx, org, repo, a, version)
+}
+
+func TestKeyringChangesMeanwhile(t *testing.T) {
+	for times, status := range []int{201, 201, 201, 201, 503} {
+		b := newBench(t, func(c *Config) { c.Store = &rekeyed{c.Store.(*store.Store), t, times} })
+		answer := b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1))
+		if answer.status != status {
+			t.Errorf("changed %d times: %d, want %d: %s", times, answer.status, status, answer.body)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestAuthentication(t *testing.T) {
+	b := newBench(t)
+	b.host("POST", "/v1/orgs/acme/tokens", fmt.Sprintf(`{"name":"brief","scope":"read","expires_at":%q}`, b.clock.time().Add(time.Hour))).want(201)
+	expiring := decode[ledger.Token](b.host("POST", "/v1/orgs/acme/tokens",
+		fmt.Sprintf(`{"name":"brief","scope":"read","expires_at":%q}`, b.clock.time().Add(time.Minute))).want(201))
+	revoked := decode[ledger.Token](b.host("POST", "/v1/orgs/acme/tokens", `{"name":"gone","scope":"admin"}`).want(201))
+	for _, secret := range []string{expiring.Secret, revoked.Secret} {
+		b.send(request{method: "GET", path: "/v1/token", token: secret}).want(200)
+	}
+	b.clock.advance(time.Minute)
+	b.delete("/v1/orgs/acme/tokens/" + revoked.ID).want(204)
+
+	mistyped := "ldg_A" + b.reader[5:]
+	if mistyped == b.reader {
+		mistyped = "ldg_B" + b.reader[5:]
+	}
+	for name, test := range map[string]struct{ authorization, says string }{
+		"no token":              {"", "Authorization: Bearer"},
+		"no secret":             {"Bearer", "begin with ldg_"},
+		"another scheme":        {"Basic " + b.reader, "begin with Bearer"},
+		"the secret alone":      {b.reader, "begin with Bearer"},
+		"not ours":              {"Bearer ghp_abc", "begin with ldg_"},
+		"cut short":             {"Bearer " + b.reader[:40], "not copied whole"},
+		"mistyped":              {"Bearer " + mistyped, "mistyped"},
+		"well-formed, not made": {"Bearer " + ledger.NewSecret(), "not known"},
+		"expired":               {"Bearer " + expiring.Secret, "expired at 2026-11-30T09:01:00.000Z"},
+		"revoked":               {"Bearer " + revoked.Secret, "revoked at 2026-11-30T09:01:00.000Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			header := map[string]string{}
+			if test.authorization != "" {
+				header["Authorization"] = test.authorization
+			}
+			answer := b.send(request{method: "GET", path: "/v1/orgs/acme", header: header})
+			p := answer.wantProblem(401, ledger.CodeUnauthenticated)
+			if !strings.Contains(p.Detail, test.says) {
+				t.Errorf("detail %q; want it to say %q", p.Detail, test.says)
+			}
+			if got := answer.header.Get("WWW-Authenticate"); got != "Bearer" {
+				t.Errorf("WWW-Authenticate: %q", got)
+			}
+		})
+	}
+	t.Run("two Authorization headers", func(t *testing.T) {
+		b := b.in(t)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", b.url+"/v1/orgs/acme", nil)
+		check(t, err)
+		req.Header["Authorization"] = []string{"Bearer " + b.reader, "Bearer " + b.admin}
+		resp, err := b.client.Do(req)
+		check(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != 401 {
+			t.Errorf("%d, want 401", resp.StatusCode)
+		}
+	})
+	t.Run("the scheme in lower case", func(t *testing.T) {
+		b := b.in(t)
+		b.send(request{method: "GET", path: "/v1/orgs/acme", header: map[string]string{"Authorization": "bearer " + b.reader}}).want(200)
+	})
+}
+
+// example fills in the names of a pattern with things that there are not.
+func example(pattern string) string {
+	return strings.NewReplacer(":org", "acme", ":repo", "nowhere", ":sha", commitID(1), "tokens/:id", "tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
+		"identities/:id", "identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":id", "att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
+}
+
+func TestEveryRouteWantsItsScope(t *testing.T) {
+	b := newBench(t)
+	secrets := map[ledger.Scope]string{0: "", ledger.Read: b.reader, ledger.Write: b.writer, ledger.Admin: b.admin}
+	for _, rt := range b.server.routes() {
+		for scope, secret := range secrets {
+			// The query is refused where the caller is let in.
+			answer := b.send(request{method: rt.method, path: example(rt.pattern) + "?nonsense=1", token: secret})
+			want := 400
+			switch {
+			case rt.scope == open:
+			case scope == 0:
+				want = 401
+			case scope < rt.scope:
+				want = 403
+			}
+			if answer.status != want {
+				t.Errorf("%s with scope %q: %d, want %d: %s", answer.what, scope, answer.status, want, answer.body)
+			}
+		}
+	}
+}
+
+// Another org's token learns nothing, not even whether the org exists.
+func TestAnotherOrgsToken(t *testing.T) {
+	b := newBench(t)
+	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
+	stranger := b.token("umbrella", "admin")
+	for _, rt := range b.server.routes() {
+		if !strings.Contains(rt.pattern, ":org") {
+			continue
+		}
+		var bodies [2]string
+		for i, org := range []string{"acme", "none"} {
+			path := strings.Replace(example(rt.pattern), "acme", org, 1)
+			answer := b.send(request{method: rt.method, path: path, token: stranger, header: map[string]string{headerRequestID: "same"}})
+			answer.wantProblem(403, ledger.CodeForbidden)
+			bodies[i] = strings.ReplaceAll(string(answer.body), "the org "+org, "the org X")
+		}
+		if bodies[0] != bodies[1] {
+			t.Errorf("%s %s tells whether an org exists:\n%s\n%s", rt.method, rt.pattern, bodies[0], bodies[1])
+		}
+	}
+}
+
+// The order of checks: path, method, token, org and scope, query, body.
+func TestOrderOfChecks(t *testing.T) {
+	b := newBench(t)
+	b.send(request{method: "POST", path: "/v1/nowhere?nonsense=1", body: "{"}).wantProblem(404, ledger.CodeNotFound)
+	b.send(request{method: "PATCH", path: attestationsPath + "?nonsense=1", body: "{"}).wantProblem(405, ledger.CodeMethodNotAllowed)
+	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{"}).wantProblem(401, ledger.CodeUnauthenticated)
+	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{", token: b.reader}).wantProblem(403, ledger.CodeForbidden)
+	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{", token: b.writer}).wantProblem(400, ledger.CodeUnknownParameter)
+	b.send(request{method: "POST", path: attestationsPath, body: "{", token: b.writer}).wantProblem(400, ledger.CodeInvalidJSON)
+}
+
+func TestHostNeedsNoToken(t *testing.T) {
+	b := newBench(t)
+	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
+	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"rain"}`).want(201)
+	if got := decode[ledger.Policy](b.host("GET", "/v1/orgs/umbrella/policies/rain", "").want(200)).CreatedBy; got != "host" {
+		t.Errorf("created_by %q, want host", got)
+	}
+	if got := string(b.host("GET", "/v1/token", "").want(200).body); got != `{"name":"host","scope":"host"}` {
+		t.Errorf("/v1/token: %s", got)
+	}
+	orgs := decode[ledger.Page[ledger.Org]](b.host("GET", "/v1/orgs", "").want(200))
+	if len(orgs.Data) != 2 || orgs.Data[0].Name != "acme" || orgs.Data[1].Name != "umbrella" {
+		t.Errorf("orgs: %+v", orgs)
+	}
+	b.host("GET", "/v1/orgs/none/repos", "").wantProblem(404, ledger.CodeNotFound)
+	b.host("POST", "/v1/orgs", `{"name":"acme"}`).wantProblem(409, ledger.CodeAlreadyExists)
+	b.host("POST", "/v1/orgs", `{"name":"Acme"}`).wantFields(422, ledger.CodeInvalidField, "name")
+}
+
+func TestTokens(t *testing.T) {
+	b := newBench(t)
+	expires := b.clock.time().Add(time.Hour)
+	answer := b.post("/v1/orgs/acme/tokens", fmt.Sprintf(`{"name":"deploy bot","scope":"write","expires_at":%q}`, expires)).want(201)
+	made := decode[ledger.Token](answer)
+	if answer.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("Cache-Control: %q, want no-store", answer.header.Get("Cache-Control"))
+	}
+	if made.Org != "acme" || made.Name != "deploy bot" || made.Scope != ledger.Write || made.ExpiresAt != expires || made.Secret == "" {
+		t.Errorf("made %+v", made)
+	}
+
+	own := b.send(request{method: "GET", path: "/v1/token", token: made.Secret}).want(200)
+	if got := decode[ledger.Token](own); got.ID != made.ID || got.Scope != ledger.Write || got.Secret != "" {
+		t.Errorf("/v1/token: %+v", got)
+	}
+	list := b.get("/v1/orgs/acme/tokens").want(200)
+	if strings.Contains(string(list.body), "ldg_") {
+		t.Errorf("the list shows secrets: %s", list.body)
+	}
+
+	b.delete("/v1/orgs/acme/tokens/" + made.ID).want(204)
+	b.delete("/v1/orgs/acme/tokens/" + made.ID).want(204)
+	b.send(request{method: "GET", path: "/v1/token", token: made.Secret}).wantProblem(401, ledger.CodeUnauthenticated)
+	b.delete("/v1/orgs/acme/tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantProblem(404, ledger.CodeNotFound)
+
+	for name, test := range map[string]struct{ body, field string }{
+		"no name":            {`{"scope":"read"}`, "name"},
+		"no scope":           {`{"name":"x"}`, "scope"},
+		"a name of a tab":    {`{"name":"\t","scope":"read"}`, "name"},
+		"expired at birth":   {fmt.Sprintf(`{"name":"x","scope":"read","expires_at":%q}`, b.clock.time()), "expires_at"},
+		"a name of 101 runs": {fmt.Sprintf(`{"name":%q,"scope":"read"}`, strings.Repeat("x", 101)), "name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			b.post("/v1/orgs/acme/tokens", test.body).wantFields(422, ledger.CodeInvalidField, test.field)
+		})
+	}
+	// A value of the wrong form is told by DecodeStrict, with the field.
+	b.post("/v1/orgs/acme/tokens", `{"name":"x","scope":"host"}`).wantFields(400, ledger.CodeInvalidJSON, "scope")
+}
+
+func TestLastUse(t *testing.T) {
+	b := newBench(t)
+	b.clock.advance(time.Hour)
+	b.get("/v1/token").want(200)
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		// It is noted without waiting.
+		token := decode[ledger.Token](b.get("/v1/token").want(200))
+		if token.LastUsedAt == b.clock.time() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("last_used_at %s, want %s", token.LastUsedAt, b.clock.time())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestWhoDidIt(t *testing.T) {
+	b := newBench(t)
+	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
+	own := decode[ledger.Token](b.send(request{method: "GET", path: "/v1/token", token: b.admin}))
+	policy := decode[ledger.Policy](b.get("/v1/orgs/acme/policies/web").want(200))
+	if want := fmt.Sprintf("admin of acme (%s)", own.ID); policy.CreatedBy != want {
+		t.Errorf("created_by %q, want %q", policy.CreatedBy, want)
+	}
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const (
+	smallBody = 1 << 20  // the limit where Config.MaxBody is not
+	drainMost = 16 << 20 // read of a body that is refused for its length
+)
+
+// decode reads a JSON body of at most limit bytes into v, strictly.
+func (c *call) decode(v any, limit int64) error {
+	body, err := c.body(limit, typeJSON)
+	if err != nil {
+		return err
+	}
+	return ledger.DecodeStrict(body, v)
+}
+
+// body reads a body of at most limit bytes that is of one of the media types.
+func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
+	if err := checkMediaType(c.r.Header, mediaTypes); err != nil {
+		return nil, err
+	}
+	body, err := readBody(c.r, limit)
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body is empty: it has to be a JSON document")
+	}
+	return body, nil
+}
+
+func checkMediaType(h http.Header, mediaTypes []string) error {
+	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "a body with Content-Encoding %s is not accepted: send it as it is", coding)
+	}
+	given := h.Get("Content-Type")
+	if slices.Contains(mediaTypes, given) {
+		return nil
+	}
+	mediaType, parameters, err := mime.ParseMediaType(given)
+	if err != nil || !slices.Contains(mediaTypes, mediaType) {
+		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "the Content-Type %q is not accepted: use %s", given, strings.Join(mediaTypes, " or "))
+	}
+	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "the charset %s is not accepted: JSON is UTF-8", charset)
+	}
+	return nil
+}
+
+// readBody reads the body. One that is too long is read on to its end, within
+// reason, and thrown away: a client that sends all before it reads would
+// otherwise find the connection reset and never see why.
+func readBody(r *http.Request, limit int64) ([]byte, error) {
+	var buf bytes.Buffer
+	if r.ContentLength > limit {
+		return nil, drain(r, limit)
+	}
+	if r.ContentLength > 0 {
+		buf.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
+	if err != nil {
+		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body broke off after %d bytes", n)
+	}
+	if n > limit {
+		return nil, drain(r, limit)
+	}
+	return buf.Bytes(), nil
+}
+
+func drain(r *http.Request, limit int64) error {
+	if r.Header.Get("Expect") == "" { // else the client waits to be told whether to send it
+		io.CopyN(io.Discard, r.Body, drainMost)
+	}
+	return &http.MaxBytesError{Limit: limit}
+}

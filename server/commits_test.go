@@ -1,0 +1,181 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestRegisterCommit(t *testing.T) {
+	b := newBench(t)
+	sha, base := commitID(1), commitID(0)
+	answer := b.send(request{method: "PUT", path: commitPath(sha), token: b.writer, body: "{}"}).want(201)
+	if got := answer.header.Get("Location"); got != commitPath(sha) {
+		t.Errorf("Location: %s", got)
+	}
+	bare := decode[ledger.Commit](answer)
+	if bare.SHA != sha || bare.State != ledger.Draft || bare.Target != "main" || bare.Changes != nil || len(bare.Requirements) != 3 || bare.RegisteredAt != b.clock.time() {
+		t.Errorf("a bare commit: %+v", bare)
+	}
+
+	registration := fmt.Sprintf(`{"branch":"feature/x","target":"release/1","base":%q,"parents":[%q],"ancestors":[%q],"contained":[%q],
+		"author":{"name":"Ada","email":"ada@acme.example"},"message":"Count\n\nin base sixteen","committed_at":"2026-11-30T10:00:00+01:00",
+		"changes":[{"path":"a b/ü.go","status":"R","old_path":"x.go","mode":"100755","old_mode":"100644","blob":%q,"old_blob":%q,
+		"hunks":[{"start":1,"lines":0,"added":2,"text":"0123456789abcdef","function":"func main() {","near":["0123456789abcdef",""],"far":["fedcba9876543210"]}]}]}`,
+		base, base, base, commitID(7), base, sha)
+	full := decode[ledger.Commit](b.put(commitPath(sha), registration).want(200))
+	if full.Branch != "feature/x" || full.Target != "release/1" || full.Base != base || full.Author.Email != "ada@acme.example" ||
+		full.CommittedAt.String() != "2026-11-30T09:00:00.000Z" || len(full.Changes) != 1 || full.Changes[0].Hunks[0].Near[1] != "" {
+		t.Errorf("completed: %+v", full)
+	}
+
+	// What a later registration leaves out stays; an empty change record is one.
+	later := decode[ledger.Commit](b.put(commitPath(sha), `{"branch":"feature/y","changes":[]}`).want(200))
+	if later.Branch != "feature/y" || later.Target != "release/1" || later.Changes == nil || len(later.Changes) != 0 || len(later.Parents) != 1 {
+		t.Errorf("later: %+v", later)
+	}
+	if read := b.get(commitPath(sha)).want(200); string(read.body) != toJSONSorted(t, later) {
+		t.Errorf("read\n%s, want\n%s", read.body, toJSONSorted(t, later))
+	}
+	b.put(commitPath(strings.Repeat("ab", 32)), "{}").want(201) // SHA-256
+	b.put("/v1/orgs/acme/repos/none/commits/"+sha, "{}").wantProblem(404, ledger.CodeNotFound)
+}
+
+func toJSONSorted(t *testing.T, v any) string {
+	t.Helper()
+	text, err := marshal(v)
+	check(t, err)
+	return string(text)
+}
+
+func TestRefusedRegistrations(t *testing.T) {
+	b := newBench(t)
+	sha := commitID(1)
+	for name, test := range map[string]struct {
+		sha, body string
+		status    int
+		code      ledger.Code
+		fields    []string
+	}{
+		"a short id":            {sha[:12], `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
+		"an upper-case id":      {strings.ToUpper(sha), `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
+		"a path upwards":        {sha, `{"changes":[{"path":"a","status":"A"},{"path":"../b","status":"M"}]}`, 422, ledger.CodeInvalidField, []string{"changes[1].path"}},
+		"no such status":        {sha, `{"changes":[{"path":"a","status":"X"}]}`, 422, ledger.CodeInvalidField, []string{"changes[0].status"}},
+		"a negative line":       {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":-1,"lines":0,"added":0}]}]}`, 422, ledger.CodeInvalidField, []string{"changes[0].hunks[0].start"}},
+		"half a line":           {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":1.5,"lines":0,"added":0}]}]}`, 400, ledger.CodeInvalidJSON, []string{"changes[0].hunks[0].start"}},
+		"an unknown field":      {sha, `{"author":{"nmae":"Ada"}}`, 400, ledger.CodeUnknownField, []string{"author.nmae"}},
+		"a time that is none":   {sha, `{"committed_at":"yesterday"}`, 400, ledger.CodeInvalidJSON, []string{"committed_at"}},
+		"a branch that is none": {sha, `{"branch":"-x"}`, 422, ledger.CodeInvalidField, []string{"branch"}},
+		"a parent that is none": {sha, `{"parents":["HEAD~1"]}`, 422, ledger.CodeInvalidField, []string{"parents[0]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			b.put(commitPath(test.sha), test.body).wantFields(test.status, test.code, test.fields...)
+		})
+	}
+	b.get(commitPath(sha)).wantProblem(404, ledger.CodeNotFound)
+}
+
+func TestReadCommitByPrefix(t *testing.T) {
+	b := newBench(t)
+	one, two := "abcdef0"+strings.Repeat("0", 33), "abcdef01"+strings.Repeat("1", 32)
+	b.put(commitPath(one), "{}").want(201)
+	b.put(commitPath(two), "{}").want(201)
+	for prefix, want := range map[string]string{one: one, "abcdef00": one, "abcdef01": two} {
+		if got := decode[ledger.Commit](b.get(commitPath(prefix)).want(200)).SHA; got != want {
+			t.Errorf("%s: %s, want %s", prefix, got, want)
+		}
+	}
+	p := b.get(commitPath("abcdef0")).wantProblem(409, ledger.CodeAmbiguousCommit)
+	if !strings.Contains(p.Detail, one) || !strings.Contains(p.Detail, two) {
+		t.Errorf("detail %q; want it to name both", p.Detail)
+	}
+	for _, none := range []string{"abcdef2", "abcde", "ABCDEF00", "main", one + "0"} {
+		b.get(commitPath(none)).wantProblem(404, ledger.CodeNotFound)
+	}
+}
+
+func TestCommitFilters(t *testing.T) {
+	b := newBench(t)
+	for i, body := range []string{
+		`{"branch":"x","author":{"name":"Ada","email":"ada@acme.example"}}`,
+		`{"branch":"y","author":{"name":"Bob","email":"bob@acme.example"}}`,
+		`{"branch":"x","author":{"name":"Bob","email":"bob@home.example"}}`,
+		`{}`,
+	} {
+		b.put(commitPath(commitID(i)), body).want(201)
+	}
+	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(2), "lint:x", ledger.Pass, 1)).want(201)
+	for query, want := range map[string]string{
+		"":                             "[3 2 1 0]",
+		"?state=DRAFT":                 "[3 1 0]",
+		"?state=VALIDATING":            "[2]",
+		"?state=DEPLOYED":              "[]",
+		"?branch=x":                    "[2 0]",
+		"?author=Bob":                  "[2 1]",
+		"?author=bob@acme.example":     "[1]",
+		"?branch=x&author=Bob&limit=1": "[2]",
+		"?branch=x&state=DRAFT":        "[0]",
+		"?branch=z":                    "[]",
+	} {
+		got := []int{}
+		for _, c := range decode[ledger.Page[ledger.CommitSummary]](b.get("/v1/orgs/acme/repos/api/commits" + query).want(200)).Data {
+			var n int
+			fmt.Sscanf(c.SHA, "%x", &n)
+			got = append(got, n-0xc0ffee0000)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, want %s", query, got, want)
+		}
+	}
+}
+
+// The main job: a commit goes all the way, and its record tells why.
+func TestCommitGoesAllTheWay(t *testing.T) {
+	b := newBench(t)
+	ci, ada, ops := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ada,ou=review,o=acme"), b.signer("cn=ops,ou=platform,o=acme")
+	sha := commitID(1)
+	b.put(commitPath(sha), `{"branch":"feature/x","target":"main"}`).want(201)
+	for _, step := range []struct {
+		by        *signer
+		predicate string
+		state     ledger.State
+	}{
+		{ci, "build:docker", ledger.Validating},
+		{ci, "test:go", ledger.Attested},
+		{ada, "review:code", ledger.Promotable},
+		{ops, "deploy:prod", ledger.Deployed},
+	} {
+		b.clock.advance(time.Minute)
+		b.attest(step.by.says(t, sha, step.predicate, ledger.Pass, 1)).want(201)
+		if state := b.state(sha); state != step.state {
+			t.Fatalf("after %s %s, want %s", step.predicate, state, step.state)
+		}
+	}
+	c := decode[ledger.Commit](b.get(commitPath(sha)).want(200))
+	var moves []string
+	for _, m := range c.Transitions {
+		moves = append(moves, m.From.String()+">"+m.To.String())
+	}
+	if fmt.Sprint(moves) != "[DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE PROMOTABLE>DEPLOYED]" {
+		t.Errorf("transitions: %v", moves)
+	}
+	if len(c.Attestations) != 4 || c.Attestations[0].Predicate != "deploy:prod" || c.Attested != 4 {
+		t.Errorf("attestations: %+v", c.Attestations)
+	}
+	if all := b.get(c.AttestationsURL).want(200); strings.Count(string(all.body), `"att_`) != 4 {
+		t.Errorf("%s: %s", c.AttestationsURL, all.body)
+	}
+	for _, r := range c.Requirements {
+		if !r.Met || r.Have != 1 || len(r.SignersCounted) != 1 || r.Reason == "" {
+			t.Errorf("requirement: %+v", r)
+		}
+	}
+	repo := decode[ledger.Repo](b.get("/v1/orgs/acme/repos/api").want(200))
+	if repo.Commits[ledger.Deployed] != 1 || repo.Commits[ledger.Draft] != 0 || repo.Attestations != 4 {
+		t.Errorf("repo: %+v", repo)
+	}
+}

@@ -1,0 +1,382 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+func TestUnknownPaths(t *testing.T) {
+	b := newBench(t)
+	for _, path := range []string{"/", "/v1", "/v1/orgs/acme/", "/v1/orgs/acme/repo", "/v2/orgs", "/V1/orgs", "/v1//orgs", "/v1/orgs/acme/repos/a%2Fb", "/v1/orgs/%ff/x"} {
+		b.get(path).wantProblem(404, ledger.CodeNotFound)
+	}
+}
+
+func TestMethods(t *testing.T) {
+	b := newBench(t)
+	for _, test := range []struct{ method, path, allow string }{
+		{"DELETE", "/v1/orgs/acme", "GET, HEAD"},
+		{"PATCH", "/v1/orgs/acme/repos", "GET, HEAD, POST"},
+		{"POST", commitPath(commitID(1)), "GET, HEAD, PUT"},
+		{"GET", "/v1/orgs/acme/policies/api/simulate", "POST"},
+		{"GET", "/v1/orgs/acme/tokens/tok_x", "DELETE"},
+		{"OPTIONS", attestationsPath, "GET, HEAD, POST"},
+		{"BREW", "/healthz", "GET, HEAD"},
+	} {
+		answer := b.send(request{method: test.method, path: test.path, token: b.admin})
+		answer.wantProblem(405, ledger.CodeMethodNotAllowed)
+		if got := answer.header.Get("Allow"); got != test.allow {
+			t.Errorf("%s: Allow: %q, want %q", answer.what, got, test.allow)
+		}
+	}
+}
+
+// HEAD answers with the headers of a GET that is not compressed.
+func TestHeadIsGetWithoutBody(t *testing.T) {
+	b := newBench(t)
+	id := decode[ledger.AttestationRecord](b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)).ID
+	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos", commitPath(commitID(1)), attestationsPath, attestationsPath + "/" + id, attestationsPath + "/" + id + "/envelope",
+		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/tokens", "/v1/orgs/acme/events", "/v1/token", "/v1/openapi.yaml", "/healthz", "/readyz", "/v1/orgs/acme/repos/none", "/v1/none"} {
+		get := b.send(request{method: "GET", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": "identity", headerRequestID: "same"}})
+		get.header.Del("Date")
+		for _, encoding := range []string{"identity", "gzip"} {
+			head := b.send(request{method: "HEAD", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": encoding, headerRequestID: "same"}})
+			head.header.Del("Date")
+			if len(head.body) != 0 || head.status != get.status || fmt.Sprint(get.header) != fmt.Sprint(head.header) {
+				t.Errorf("%s, %s:\nGET  %d %v\nHEAD %d %v and %d bytes", path, encoding, get.status, get.header, head.status, head.header, len(head.body))
+			}
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	b := newBench(t)
+	for name, test := range map[string]struct {
+		sent string
+		kept bool
+	}{
+		"a UUID":              {"7e57d004-2b97-0e7a-b45f-5387367791cd", true},
+		"what proxies make":   {"Root=1-67891233-abcdef/012:+_.", true},
+		"128 characters":      {strings.Repeat("a", 128), true},
+		"129 characters":      {strings.Repeat("a", 129), false},
+		"a blank":             {"a b", false},
+		"something to escape": {`a"<script>`, false},
+		"none":                {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			header := map[string]string{}
+			if test.sent != "" {
+				header[headerRequestID] = test.sent
+			}
+			answer := b.send(request{method: "GET", path: "/v1/orgs/none", token: b.reader, header: header})
+			got := answer.header.Get(headerRequestID)
+			if test.kept != (got == test.sent) || got == "" {
+				t.Errorf("sent %q, got %q", test.sent, got)
+			}
+			answer.wantProblem(403, ledger.CodeForbidden) // with the same id in the body
+		})
+	}
+}
+
+func TestParameters(t *testing.T) {
+	b := newBench(t)
+	for _, test := range []struct {
+		path   string
+		code   ledger.Code
+		fields []string
+	}{
+		{"/v1/orgs/acme?x=1", ledger.CodeUnknownParameter, []string{"x"}},
+		{"/v1/orgs/acme/repos?b=1&limit=2&a=", ledger.CodeUnknownParameter, []string{"a", "b"}},
+		{"/healthz?verbose", ledger.CodeUnknownParameter, []string{"verbose"}},
+		{"/v1/orgs/acme/repos?limit=1&limit=2", ledger.CodeInvalidParameter, []string{"limit"}},
+		{"/v1/orgs/acme/repos?limit=", ledger.CodeInvalidParameter, []string{"limit"}},
+		{"/v1/orgs/acme/repos?limit=0", ledger.CodeInvalidParameter, []string{"limit"}},
+		{"/v1/orgs/acme/repos?limit=501", ledger.CodeInvalidParameter, []string{"limit"}},
+		{"/v1/orgs/acme/repos?limit=ten", ledger.CodeInvalidParameter, []string{"limit"}},
+		{"/v1/orgs/acme/repos?limit=%zz", ledger.CodeInvalidParameter, nil},
+		{"/v1/orgs/acme/repos?limit=5;cursor=x", ledger.CodeInvalidParameter, nil},
+		{"/v1/orgs/acme/repos/api/commits?state=attested", ledger.CodeInvalidParameter, []string{"state"}},
+		{attestationsPath + "?since=yesterday", ledger.CodeInvalidParameter, []string{"since"}},
+		{attestationsPath + "?since=2026-13-01", ledger.CodeInvalidParameter, []string{"since"}},
+		{attestationsPath + "?status=PASSED", ledger.CodeInvalidParameter, []string{"status"}},
+		{attestationsPath + "?order=up", ledger.CodeInvalidParameter, []string{"order"}},
+		{attestationsPath + "?predicate=*:go", ledger.CodeInvalidParameter, []string{"predicate"}},
+		{attestationsPath + "?identity=cn%3D", ledger.CodeInvalidParameter, []string{"identity"}},
+		{attestationsPath + "?identity=ou%3Dbuild", ledger.CodeInvalidParameter, []string{"identity"}},
+		{attestationsPath + "?commit=abc", ledger.CodeInvalidParameter, []string{"commit"}},
+		{attestationsPath + "?commit=HEAD", ledger.CodeInvalidParameter, []string{"commit"}},
+		{"/v1/orgs/acme/policies/api?version=0", ledger.CodeInvalidParameter, []string{"version"}},
+		{"/v1/orgs/acme/policies/api?version=v1", ledger.CodeInvalidParameter, []string{"version"}},
+		{"/v1/orgs/acme/events?types=attestation,stat", ledger.CodeInvalidParameter, []string{"types"}},
+		{"/v1/orgs/acme/events?after=evt_none", ledger.CodeInvalidParameter, []string{"after"}},
+		{"/v1/orgs/acme/repos?cursor=!", ledger.CodeInvalidCursor, nil},
+		{"/v1/orgs/acme/tokens?cursor=bm9uZQ", ledger.CodeInvalidCursor, nil},
+		{"/v1/orgs/acme/identities?cursor=MS4y", ledger.CodeInvalidCursor, nil},
+		{"/v1/orgs/acme/predicates?cursor=x", ledger.CodeInvalidCursor, nil},
+		{"/v1/orgs/acme/events?cursor=x", ledger.CodeInvalidCursor, nil},
+		{"/v1/orgs/acme/policies/api/versions?cursor=x", ledger.CodeInvalidCursor, nil},
+		{"/v1/orgs/acme/repos/api/commits?cursor=x", ledger.CodeInvalidCursor, nil},
+		{attestationsPath + "?cursor=MQ", ledger.CodeInvalidCursor, nil},
+	} {
+		b.get(test.path).wantFields(400, test.code, test.fields...)
+	}
+}
+
+func TestBodies(t *testing.T) {
+	b := newBench(t)
+	mediaType := func(value string) map[string]string { return map[string]string{"Content-Type": value} }
+	repo := `{"name":"x"}`
+	for name, test := range map[string]struct {
+		body   string
+		header map[string]string
+		status int
+		code   ledger.Code
+		fields []string
+	}{
+		"nothing":                 {"", mediaType(typeJSON), 400, ledger.CodeInvalidJSON, nil},
+		"blanks":                  {" \n", nil, 400, ledger.CodeInvalidJSON, nil},
+		"truncated":               {`{"name":"x"`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"not JSON":                {`name: x`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"two documents":           {repo + repo, nil, 400, ledger.CodeInvalidJSON, nil},
+		"not an object":           {`["x"]`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"a number for a name":     {`{"name":1}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
+		"a name twice":            {`{"name":"x","name":"y"}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
+		"an unknown field":        {`{"name":"x","nmae":"y"}`, nil, 400, ledger.CodeUnknownField, []string{"nmae"}},
+		"a field in upper case":   {`{"Name":"x"}`, nil, 400, ledger.CodeUnknownField, []string{"Name"}},
+		"not UTF-8":               {"{\"name\":\"\xff\"}", nil, 400, ledger.CodeInvalidJSON, nil},
+		"over 1 MiB":              {`{"name":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, ledger.CodePayloadTooLarge, nil},
+		"no media type":           {repo, mediaType(""), 415, ledger.CodeUnsupportedMediaType, nil},
+		"a form":                  {repo, mediaType("application/x-www-form-urlencoded"), 415, ledger.CodeUnsupportedMediaType, nil},
+		"an envelope's type":      {repo, mediaType(typeDSSE), 415, ledger.CodeUnsupportedMediaType, nil},
+		"another charset":         {repo, mediaType("application/json; charset=latin1"), 415, ledger.CodeUnsupportedMediaType, nil},
+		"compressed":              {repo, map[string]string{"Content-Encoding": "gzip"}, 415, ledger.CodeUnsupportedMediaType, nil},
+		"a name that cannot be":   {`{"name":"a b"}`, nil, 422, ledger.CodeInvalidField, []string{"name"}},
+		"a branch that cannot be": {`{"name":"x","default_branch":"a..b"}`, nil, 422, ledger.CodeInvalidField, []string{"default_branch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			answer := b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: test.body, header: test.header})
+			p := answer.wantProblem(test.status, test.code)
+			var fields []string
+			for _, e := range p.Errors {
+				fields = append(fields, e.Field)
+			}
+			if test.fields != nil && !slices.Equal(fields, test.fields) {
+				t.Errorf("names %q, want %q", fields, test.fields)
+			}
+		})
+	}
+	b.get("/v1/orgs/acme/repos/x").wantProblem(404, ledger.CodeNotFound)
+	for i, contentType := range []string{"application/json; charset=utf-8", "Application/JSON;charset=UTF-8", "application/json"} {
+		b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: fmt.Sprintf(`{"name":"x%d"}`, i), header: map[string]string{
+			"Content-Type": contentType, "Content-Encoding": "identity"}}).want(201)
+	}
+	b.post("/v1/orgs/acme/repos", `{"name":"X0"}`).wantProblem(409, ledger.CodeAlreadyExists)
+}
+
+func TestMaxBody(t *testing.T) {
+	const limit = 10_000
+	b := newBench(t, func(c *Config) { c.MaxBody = limit })
+	registration := func(size int) string {
+		const before, after = `{"message":"`, `"}`
+		return before + strings.Repeat("m", size-len(before)-len(after)) + after
+	}
+	b.put(commitPath(commitID(1)), registration(limit)).want(201)
+	p := b.put(commitPath(commitID(2)), registration(limit+1)).wantProblem(413, ledger.CodePayloadTooLarge)
+	if !strings.Contains(p.Detail, "10000 bytes") || !strings.Contains(p.Detail, "max_body") {
+		t.Errorf("detail %q; want it to name the limit and max_body", p.Detail)
+	}
+	b.get(commitPath(commitID(2))).wantProblem(404, ledger.CodeNotFound)
+
+	// In chunks, without a Content-Length.
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", b.url+commitPath(commitID(3)), io.MultiReader(strings.NewReader(registration(limit+1))))
+	check(t, err)
+	req.Header.Set("Authorization", "Bearer "+b.writer)
+	req.Header.Set("Content-Type", typeJSON)
+	resp, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer resp.Body.Close()
+	if resp.StatusCode != 413 {
+		t.Errorf("in chunks: %s", resp.Status)
+	}
+}
+
+func TestETags(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	sha := commitID(1)
+	id := decode[ledger.AttestationRecord](b.attest(ci.says(t, sha, "test:go", ledger.Pass, 1)).want(201)).ID
+	b.get("/v1/token").want(200) // and is noted as used in this minute
+
+	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos/api", commitPath(sha), attestationsPath + "/" + id, attestationsPath + "/" + id + "/envelope",
+		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/policies/api?version=1", "/v1/orgs/acme/identities/" + ci.id, "/v1/openapi.yaml"} {
+		for _, encoding := range []string{"identity", "gzip"} {
+			given := func(method, tags string) answer {
+				return b.send(request{method: method, path: path, token: b.reader, header: map[string]string{"Accept-Encoding": encoding, "If-None-Match": tags}})
+			}
+			fresh := given("GET", `"other"`).want(200)
+			tag := fresh.header.Get("ETag")
+			compressed := fresh.header.Get("Content-Encoding") == "gzip"
+			if tag == "" || compressed != strings.HasSuffix(tag, `-gzip"`) {
+				t.Errorf("%s: ETag %s, compressed: %t", path, tag, compressed)
+			}
+			bare := strings.Replace(tag, "-gzip", "", 1)
+			for _, tags := range []string{tag, bare, "W/" + tag, `"x", ` + tag + `, "y"`} {
+				for _, method := range []string{"GET", "HEAD"} {
+					unchanged := given(method, tags).want(304)
+					if len(unchanged.body) != 0 || !strings.Contains(tags, unchanged.header.Get("ETag")) || unchanged.header.Get("Cache-Control") == "" {
+						t.Errorf("%s with %s: 304 with %d bytes and ETag %s", path, tags, len(unchanged.body), unchanged.header.Get("ETag"))
+					}
+				}
+			}
+			given("GET", "*").want(304)
+		}
+	}
+	if got := b.get("/v1/orgs/acme/repos").header.Get("ETag"); got != "" {
+		t.Errorf("a list has the ETag %s", got)
+	}
+
+	// A change changes it.
+	before := b.get(commitPath(sha)).header.Get("ETag")
+	b.attest(ci.says(t, sha, "test:go", ledger.Fail, 2)).want(201)
+	b.send(request{method: "GET", path: commitPath(sha), token: b.reader, header: map[string]string{"If-None-Match": before}}).want(200)
+}
+
+func TestCompression(t *testing.T) {
+	b := newBench(t)
+	ask := func(path, accept string) answer {
+		return b.send(request{method: "GET", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": accept}})
+	}
+	plain := ask("/v1/orgs/acme/repos", "identity").want(200)
+	for i := range 10 {
+		b.post("/v1/orgs/acme/repos", fmt.Sprintf(`{"name":"r%d"}`, i)).want(201)
+	}
+	for _, test := range []struct {
+		path, accept string
+		compressed   bool
+	}{
+		{"/v1/orgs/acme/repos", "gzip", true},
+		{"/v1/openapi.yaml", "br;q=1.0, gzip;q=0.8, *;q=0.1", true},
+		{"/v1/orgs/acme/repos", "gzip;q=0", false},
+		{"/v1/orgs/acme/repos", "zstd", false},
+		{"/v1/orgs/acme/repos", "identity", false},
+		{"/v1/orgs/acme", "gzip", false},      // too small to be worth it
+		{"/v1/orgs/acme/none", "gzip", false}, // nor is a problem
+	} {
+		answer := ask(test.path, test.accept)
+		if got := answer.header.Get("Content-Encoding") == "gzip"; got != test.compressed {
+			t.Errorf("%s for %q: compressed: %t, want %t", test.path, test.accept, got, test.compressed)
+		}
+		if vary := answer.header.Values("Vary"); !slices.Contains(vary, "Accept-Encoding") {
+			t.Errorf("%s for %q: Vary: %q", test.path, test.accept, vary)
+		}
+		if test.compressed {
+			zipped, err := gzip.NewReader(bytes.NewReader(answer.body))
+			check(t, err)
+			body, err := io.ReadAll(zipped)
+			check(t, err)
+			if want := ask(test.path, "identity").body; !bytes.Equal(body, want) {
+				t.Errorf("%s: unzipped to %d bytes, want %d", test.path, len(body), len(want))
+			}
+		}
+	}
+	if plain.header.Get("Content-Encoding") != "" {
+		t.Errorf("compressed without being asked")
+	}
+}
+
+func TestHealth(t *testing.T) {
+	b := newBench(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if got := string(b.send(request{method: "GET", path: path}).want(200).body); got != `{"status":"ok"}` {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// A failing store is the real one with one method that fails as asked.
+type failing struct {
+	*store.Store
+	fail func() error
+}
+
+func (f failing) Org(context.Context, string) (ledger.Org, error) { return ledger.Org{}, f.fail() }
+func (f failing) Ready(context.Context) error                     { return f.fail() }
+
+func TestFailures(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail   func() error
+		path   string
+		status int
+		code   ledger.Code
+		says   string // in the detail
+		logged string
+	}{
+		"a full disk": {func() error {
+			return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
+		},
+			"/v1/orgs/acme", 503, ledger.CodeStorageUnavailable, "the disk is full", ""},
+		"wrapped":      {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "there is no such x")) }, "/v1/orgs/acme", 404, ledger.CodeNotFound, "no such x", ""},
+		"a time-out":   {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, "/v1/orgs/acme", 503, ledger.CodeStorageUnavailable, "nothing was done", ""},
+		"a fault":      {func() error { return errors.New("SELECT secret: no such column") }, "/v1/orgs/acme", 500, ledger.CodeInternal, "request id", "no such column"},
+		"an odd code":  {func() error { return ledger.Errorf("made_up", "something private") }, "/v1/orgs/acme", 500, ledger.CodeInternal, "request id", "something private"},
+		"a panic":      {func() error { panic("out of cheese") }, "/v1/orgs/acme", 500, ledger.CodeInternal, "request id", "out of cheese"},
+		"not ready":    {func() error { return errors.New("the disk is full") }, "/readyz", 503, ledger.CodeStorageUnavailable, "not ready: the disk is full", ""},
+		"alive anyhow": {func() error { return errors.New("the disk is full") }, "/healthz", 200, "", "", ""},
+		"reads go on":  {func() error { return errors.New("the disk is full") }, "/v1/orgs/acme/repos", 200, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(c *Config) { c.Store = failing{c.Store.(*store.Store), test.fail} })
+			answer := b.get(test.path)
+			if test.code == "" {
+				answer.want(test.status)
+				return
+			}
+			p := answer.wantProblem(test.status, test.code)
+			if !strings.Contains(p.Detail, test.says) {
+				t.Errorf("detail %q; want it to say %q", p.Detail, test.says)
+			}
+			if retry := answer.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
+				t.Errorf("Retry-After: %q", retry)
+			}
+			log := b.log.String()
+			if test.logged == "" && log != "" || !strings.Contains(log, test.logged) || test.logged != "" && !strings.Contains(log, p.RequestID) {
+				t.Errorf("log %q; want it to hold %q and the request id", log, test.logged)
+			}
+		})
+	}
+}
+
+func TestAccessLogHoldsNoSecret(t *testing.T) {
+	var log bytes.Buffer
+	b := newBench(t, func(c *Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	log.Reset()
+	r := httptest.NewRequest("GET", "/v1/orgs/acme?token="+b.reader, nil)
+	r.Header.Set("Authorization", "Bearer "+b.reader)
+	r.Header.Set(headerRequestID, "the-id")
+	b.server.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	for _, want := range []string{"method=GET", "path=/v1/orgs/acme ", "status=400", "request=the-id"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, log.String())
+		}
+	}
+	if strings.Contains(log.String(), b.reader[:10]) {
+		t.Errorf("the log holds a token: %s", log.String())
+	}
+}

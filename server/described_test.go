@@ -1,0 +1,305 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// openAPI is openapi.yaml, read and checked once.
+var openAPI = sync.OnceValues(func() (*openapi3.T, error) {
+	for _, mediaType := range []string{typeDSSE, typeBundle, typeBundleOld} {
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.JSONBodyDecoder)
+	}
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromData(description)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(loader.Context, openapi3.EnableExamplesValidation())
+})
+
+func description3(t testing.TB) *openapi3.T {
+	t.Helper()
+	doc, err := openAPI()
+	check(t, err)
+	return doc
+}
+
+var openAPIRouter = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := openAPI()
+	if err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(doc)
+})
+
+// described checks every exchange against openapi.yaml: whatever the server
+// answers must be described, and so must every request that it accepts.
+type described struct {
+	t    testing.TB
+	next http.RoundTripper
+}
+
+func (d *described) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent []byte
+	if r.Body != nil {
+		sent, _ = io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	resp, err := d.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	received, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(received))
+	if err == nil {
+		if fault := d.check(r, sent, resp, received); fault != nil {
+			d.t.Errorf("%s %s: %d is not as openapi.yaml has it: %v", r.Method, r.URL, resp.StatusCode, fault)
+		}
+	}
+	return resp, err
+}
+
+func (d *described) check(r *http.Request, sent []byte, resp *http.Response, received []byte) error {
+	if err := checkHeader(resp); err != nil {
+		return err
+	}
+	router, err := openAPIRouter()
+	if err != nil {
+		return err
+	}
+	asked := r.Clone(r.Context())
+	asked.Body = io.NopCloser(bytes.NewReader(sent))
+	if r.Method == http.MethodHead {
+		asked.Method = http.MethodGet
+	}
+	route, parameters, err := router.FindRoute(asked)
+	if err != nil {
+		return checkUnrouted(resp, received)
+	}
+	options := &openapi3filter.Options{
+		IncludeResponseStatus: true,
+		AuthenticationFunc:    openapi3filter.NoopAuthenticationFunc,
+		SkipSettingDefaults:   true,
+		ExcludeResponseBody:   r.Method == http.MethodHead,
+	}
+	input := &openapi3filter.RequestValidationInput{Request: asked, PathParams: parameters, Route: route, Options: options}
+	if resp.StatusCode < 400 {
+		if err := openapi3filter.ValidateRequest(r.Context(), input); err != nil {
+			return fmt.Errorf("the request: %w", err)
+		}
+		if err := checkQuery(route, r); err != nil {
+			return err
+		}
+	}
+	if received, err = unzipped(resp, received); err != nil {
+		return err
+	}
+	return openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input,
+		Status:                 resp.StatusCode,
+		Header:                 resp.Header,
+		Body:                   io.NopCloser(bytes.NewReader(received)),
+		Options:                options,
+	})
+}
+
+func unzipped(resp *http.Response, body []byte) ([]byte, error) {
+	if resp.Header.Get("Content-Encoding") != "gzip" {
+		return body, nil
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(zipped)
+}
+
+// checkHeader checks what all answers have in common.
+func checkHeader(resp *http.Response) error {
+	h := resp.Header
+	cache := h.Get("Cache-Control")
+	switch {
+	case len(h["X-Request-Id"]) != 1:
+		return fmt.Errorf("request ids: %q", h["X-Request-Id"])
+	case h.Get("X-Content-Type-Options") != "nosniff":
+		return fmt.Errorf("no nosniff")
+	case cache != "private, no-cache" && cache != "no-store":
+		return fmt.Errorf("Cache-Control: %s", cache)
+	}
+	return nil
+}
+
+// checkUnrouted checks an answer to what openapi.yaml has no operation for.
+func checkUnrouted(resp *http.Response, received []byte) error {
+	if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+		return fmt.Errorf("there is no such operation")
+	}
+	if resp.Request != nil && resp.Request.Method == http.MethodHead {
+		return nil
+	}
+	var problem ledger.Problem
+	return ledger.DecodeStrict(received, &problem)
+}
+
+// checkQuery looks for parameters that are not described, which the filter
+// passes over.
+func checkQuery(route *routers.Route, r *http.Request) error {
+	for name := range r.URL.Query() {
+		if route.Operation.Parameters.GetByInAndName("query", name) == nil {
+			return fmt.Errorf("the query parameter %s is not described", name)
+		}
+	}
+	return nil
+}
+
+// An endpoint is what the table of routes and openapi.yaml have to agree on.
+func endpointsOfRoutes() map[string]string {
+	endpoints := make(map[string]string)
+	for _, rt := range New(Config{}).routes() {
+		var path strings.Builder
+		for i, part := range strings.Split(rt.pattern, "/") {
+			if i > 0 {
+				path.WriteByte('/')
+			}
+			if name, ok := strings.CutPrefix(part, ":"); ok {
+				part = "{" + name + "}"
+			}
+			path.WriteString(part)
+		}
+		parameters := slices.Clone(rt.parameters)
+		slices.Sort(parameters)
+		endpoints[rt.method+" "+path.String()] = fmt.Sprintf("scope %q, parameters %q", rt.scope, parameters)
+	}
+	return endpoints
+}
+
+func endpointsOfDescription(t *testing.T) map[string]string {
+	endpoints := make(map[string]string)
+	for path, item := range description3(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			scope, _ := operation.Extensions["x-scope"].(string)
+			if open := operation.Security != nil && len(*operation.Security) == 0; open != (scope == "") {
+				t.Errorf("%s %s: open: %t, but x-scope: %q", method, path, open, scope)
+			}
+			parameters := []string{}
+			for _, p := range operation.Parameters {
+				if p.Value.In == "query" {
+					parameters = append(parameters, p.Value.Name)
+				}
+			}
+			slices.Sort(parameters)
+			endpoints[method+" "+path] = fmt.Sprintf("scope %q, parameters %q", scope, parameters)
+		}
+	}
+	return endpoints
+}
+
+func TestEveryRouteIsDescribed(t *testing.T) {
+	routes, described := endpointsOfRoutes(), endpointsOfDescription(t)
+	for endpoint, want := range routes {
+		if got, ok := described[endpoint]; !ok {
+			t.Errorf("%s is not in openapi.yaml", endpoint)
+		} else if got != want {
+			t.Errorf("%s: openapi.yaml has %s; routes.go has %s", endpoint, got, want)
+		}
+	}
+	for endpoint := range described {
+		if _, ok := routes[endpoint]; !ok {
+			t.Errorf("%s is in openapi.yaml, but not in routes.go", endpoint)
+		}
+	}
+}
+
+func TestDescriptionIsServed(t *testing.T) {
+	b := newBench(t)
+	answer := b.send(request{method: "GET", path: "/v1/openapi.yaml"}).want(200)
+	if !bytes.Equal(answer.body, description) || answer.header.Get("Content-Type") != typeYAML {
+		t.Errorf("served as %s: %d bytes, want openapi.yaml's %d", answer.header.Get("Content-Type"), len(answer.body), len(description))
+	}
+}
+
+func TestEveryOperationHasTheCommonAnswers(t *testing.T) {
+	for path, item := range description3(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			want := []string{"400", "500"}
+			if operation.Extensions["x-scope"] != nil {
+				want = append(want, "401", "403", "503")
+			}
+			if operation.RequestBody != nil {
+				want = append(want, "413", "415", "422")
+			}
+			for _, status := range want {
+				if operation.Responses.Value(status) == nil {
+					t.Errorf("%s %s: no answer %s", method, path, status)
+				}
+			}
+			if operation.OperationID == "" || operation.Summary == "" || len(operation.Tags) != 1 {
+				t.Errorf("%s %s: wants an operationId, a summary and one tag", method, path)
+			}
+		}
+	}
+}
+
+// codesOfLedger reads the codes from the source: a new one cannot be forgotten.
+func codesOfLedger(t *testing.T) []ledger.Code {
+	file, err := parser.ParseFile(token.NewFileSet(), "../ledger/error.go", nil, 0)
+	check(t, err)
+	var codes []ledger.Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Code" {
+			for _, value := range spec.Values {
+				codes = append(codes, ledger.Code(strings.Trim(value.(*ast.BasicLit).Value, `"`)))
+			}
+		}
+		return true
+	})
+	slices.Sort(codes)
+	return codes
+}
+
+func TestEveryCodeHasItsStatus(t *testing.T) {
+	codes := codesOfLedger(t)
+	if len(codes) < 30 {
+		t.Fatalf("found only the codes %q", codes)
+	}
+	if known := slices.Sorted(maps.Keys(problems)); !slices.Equal(known, codes) {
+		t.Errorf("problem.go has\n%q, package ledger\n%q", known, codes)
+	}
+	var described []ledger.Code
+	for _, code := range description3(t).Components.Schemas["Code"].Value.Enum {
+		described = append(described, ledger.Code(code.(string)))
+	}
+	slices.Sort(described)
+	if !slices.Equal(described, codes) {
+		t.Errorf("openapi.yaml has\n%q, package ledger\n%q", described, codes)
+	}
+	for code, k := range problems {
+		if k.status < 400 || k.title == "" || http.StatusText(k.status) == "" {
+			t.Errorf("%s: %d %q", code, k.status, k.title)
+		}
+	}
+}

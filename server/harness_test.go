@@ -1,0 +1,330 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A clock is a time that tests move. It starts within the validity of the
+// certificates among the cosign fixtures.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.ms.Store(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) time() ledger.Time       { return ledger.TimeOf(c.now()) }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// A bench is a server on loopback, on a real database file, with the org acme,
+// its repo api and a token of each scope. Every exchange with it is checked
+// against openapi.yaml.
+type bench struct {
+	t      testing.TB
+	clock  *clock
+	store  *store.Store
+	server *Server
+	url    string
+	client *http.Client
+	log    *bytes.Buffer
+
+	reader, writer, admin string // secrets of tokens of acme
+}
+
+func newBench(t testing.TB, changes ...func(*Config)) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: newClock(), log: new(bytes.Buffer)}
+	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	b.store = db
+
+	config := Config{Store: db, Now: b.clock.now, Logger: slog.New(slog.NewTextHandler(b.log, nil)), Version: "0.0.0-test"}
+	for _, change := range changes {
+		change(&config)
+	}
+	b.server = New(config)
+	network := httptest.NewServer(b.server.Handler())
+	t.Cleanup(network.Close)
+	b.url = network.URL
+	transport := network.Client().Transport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	t.Cleanup(transport.CloseIdleConnections)
+	b.client = &http.Client{Transport: &described{t: t, next: transport}}
+
+	b.host("POST", "/v1/orgs", `{"name":"acme"}`).want(201)
+	b.host("POST", "/v1/orgs/acme/repos", `{"name":"api"}`).want(201)
+	b.reader, b.writer, b.admin = b.token("acme", "read"), b.token("acme", "write"), b.token("acme", "admin")
+	return b
+}
+
+// in returns the bench for use in a subtest.
+func (b *bench) in(t testing.TB) *bench {
+	inside := *b
+	inside.t = t
+	return &inside
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// token makes a token and returns its secret.
+func (b *bench) token(org, scope string) string {
+	b.t.Helper()
+	answer := b.host("POST", "/v1/orgs/"+org+"/tokens", fmt.Sprintf(`{"name":%q,"scope":%q}`, scope+" of "+org, scope)).want(201)
+	return decode[ledger.Token](answer).Secret
+}
+
+// A request is what send sends.
+type request struct {
+	method, path string
+	token        string
+	body         string
+	header       map[string]string // over Content-Type: application/json where there is a body
+}
+
+// An answer is a response that was read to its end.
+type answer struct {
+	t      testing.TB
+	what   string
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (b *bench) send(r request) answer {
+	b.t.Helper()
+	return receive(b.t, b.client, b.url, r)
+}
+
+// host sends to the handler that the command uses inside the process.
+func (b *bench) host(method, path, body string) answer {
+	b.t.Helper()
+	inside := &http.Client{Transport: &described{t: b.t, next: inProcess{b.server.Host()}}}
+	return receive(b.t, inside, "http://host", request{method: method, path: path, body: body})
+}
+
+type inProcess struct{ handler http.Handler }
+
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	p.handler.ServeHTTP(recorder, r)
+	return recorder.Result(), nil
+}
+
+func receive(t testing.TB, client *http.Client, base string, r request) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), r.method, base+r.path, strings.NewReader(r.body))
+	check(t, err)
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	if r.body != "" {
+		req.Header.Set("Content-Type", typeJSON)
+	}
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+	}
+	resp, err := client.Do(req)
+	check(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	check(t, err)
+	return answer{t, r.method + " " + r.path, resp.StatusCode, resp.Header, body}
+}
+
+func (b *bench) get(path string) answer {
+	b.t.Helper()
+	return b.send(request{method: "GET", path: path, token: b.reader})
+}
+
+func (b *bench) post(path, body string) answer {
+	b.t.Helper()
+	return b.send(request{method: "POST", path: path, token: b.admin, body: body})
+}
+
+func (b *bench) put(path, body string) answer {
+	b.t.Helper()
+	return b.send(request{method: "PUT", path: path, token: b.admin, body: body})
+}
+
+func (b *bench) delete(path string) answer {
+	b.t.Helper()
+	return b.send(request{method: "DELETE", path: path, token: b.admin})
+}
+
+const attestationsPath = "/v1/orgs/acme/repos/api/attestations"
+
+// attest posts an envelope as a build machine would.
+func (b *bench) attest(envelope []byte) answer {
+	b.t.Helper()
+	return b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: string(envelope)})
+}
+
+// want fails the test unless the answer has that status.
+func (a answer) want(status int) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("%s: %d, want %d: %s", a.what, a.status, status, a.body)
+	}
+	return a
+}
+
+// wantProblem fails the test unless the answer is the problem of that code,
+// with the status that openapi.yaml and docs name for it.
+func (a answer) wantProblem(status int, code ledger.Code) ledger.Problem {
+	a.t.Helper()
+	a.want(status)
+	p := decode[ledger.Problem](a)
+	if p.Code != code || p.Status != status || p.Type != problemTypes+string(code) || p.RequestID != a.header.Get(headerRequestID) {
+		a.t.Fatalf("%s: %s, want %s with the answer's status and request id: %s", a.what, p.Code, code, a.body)
+	}
+	return p
+}
+
+// wantFields is wantProblem for one that names these fields and no other.
+func (a answer) wantFields(status int, code ledger.Code, fields ...string) {
+	a.t.Helper()
+	p := a.wantProblem(status, code)
+	var got []string
+	for _, e := range p.Errors {
+		got = append(got, e.Field)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(fields) {
+		a.t.Errorf("%s: names the fields %q, want %q: %s", a.what, got, fields, a.body)
+	}
+}
+
+func decode[T any](a answer) T {
+	a.t.Helper()
+	var v T
+	if err := ledger.DecodeStrict(a.body, &v); err != nil {
+		a.t.Fatalf("%s: %v in %s", a.what, err, a.body)
+	}
+	return v
+}
+
+// A signer is somebody with an Ed25519 key.
+type signer struct {
+	key ed25519.PrivateKey
+	dn  string
+	id  string // of the identity, once trusted
+}
+
+func newSigner(t testing.TB, dn string) *signer {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	check(t, err)
+	return &signer{key: key, dn: dn}
+}
+
+// signer returns a signer whom acme trusts.
+func (b *bench) signer(dn string) *signer {
+	b.t.Helper()
+	s := newSigner(b.t, dn)
+	s.id = b.trust(ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: s.publicPEM(b.t), DN: dn}).ID
+	return s
+}
+
+func (b *bench) trust(n ledger.NewIdentity) ledger.Identity {
+	b.t.Helper()
+	return decode[ledger.Identity](b.post("/v1/orgs/acme/identities", toJSON(b.t, n)).want(201))
+}
+
+func (s *signer) publicPEM(t testing.TB) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
+	check(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+// says returns the signed statement that a predicate of a commit has that
+// status. Statements of another run differ.
+func (s *signer) says(t testing.TB, commit, predicate string, status ledger.Status, run int) []byte {
+	t.Helper()
+	payload, err := ledger.NewStatement("git+https://git.example/acme/api", commit, ledger.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}, Annotations: map[string]string{"run": fmt.Sprint(run)},
+	})
+	check(t, err)
+	return s.sign(t, payload)
+}
+
+func (s *signer) sign(t testing.TB, payload []byte) []byte {
+	t.Helper()
+	envelope, err := ledger.SignDSSE(s.key, payload)
+	check(t, err)
+	return envelope
+}
+
+// commitID returns the n-th commit of the tests.
+func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
+
+func commitPath(sha string) string { return "/v1/orgs/acme/repos/api/commits/" + sha }
+
+// state returns the state of a commit.
+func (b *bench) state(sha string) ledger.State {
+	b.t.Helper()
+	return decode[ledger.Commit](b.get(commitPath(sha)).want(200)).State
+}
+
+// count returns how many attestations and events acme has.
+func (b *bench) count() (attestations, events int) {
+	b.t.Helper()
+	a := decode[ledger.Page[ledger.AttestationRecord]](b.get(attestationsPath + "?limit=500").want(200))
+	e := decode[ledger.Page[any]](b.get("/v1/orgs/acme/events?limit=500&types=attestation").want(200))
+	return len(a.Data), len(e.Data)
+}
+
+func toJSON(t testing.TB, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	check(t, err)
+	return string(text)
+}
+
+// The cosign fixtures speak of this commit.
+const cosignCommit = "adbc8813901bba65827259daa8e22ff94ec1f30e"
+
+func cosignFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "ledger", "testdata", "cosign", name))
+	check(t, err)
+	return data
+}
+
+// cosignAuthority is the CA among the cosign fixtures.
+func cosignAuthority(t testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
+	t.Helper()
+	key, err := ledger.ParsePrivateKey(cosignFile(t, "ca.key"))
+	check(t, err)
+	certs, err := ledger.ParseCertificates(cosignFile(t, "ca.crt"))
+	check(t, err)
+	return key.(*ecdsa.PrivateKey), certs[0]
+}

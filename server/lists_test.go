@@ -1,0 +1,133 @@
+package server
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Every list is walked page by page while rows are added: what was there when
+// the walk began is seen once, in order.
+func TestPagesWhileRowsAreAdded(t *testing.T) {
+	const rows = 7
+	for name, test := range map[string]struct {
+		path string
+		// add adds the n-th row.
+		add func(b *bench, ci *signer, n int)
+		// key is what tells the rows apart.
+		key string
+		// newest is whether added rows come first; then the walk does not see them.
+		newest bool
+		// more is how many rows there are without any added.
+		more int
+	}{
+		"repos": {"/v1/orgs/acme/repos", func(b *bench, _ *signer, n int) {
+			b.post("/v1/orgs/acme/repos", fmt.Sprintf(`{"name":"r%d"}`, n)).want(201)
+		}, "name", false, 1},
+		"commits": {"/v1/orgs/acme/repos/api/commits?state=DRAFT", func(b *bench, _ *signer, n int) {
+			b.put(commitPath(commitID(n)), "{}").want(201)
+		}, "sha", true, 0},
+		"attestations": {attestationsPath + "?predicate=test:*", func(b *bench, ci *signer, n int) {
+			b.attest(ci.says(b.t, commitID(n), fmt.Sprintf("test:%d", n%3), ledger.Pass, n)).want(201)
+		}, "id", true, 0},
+		"attestations, oldest first": {attestationsPath + "?order=asc&identity=ci", func(b *bench, ci *signer, n int) {
+			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		}, "id", false, 0},
+		"versions of a policy": {policyPath + "/versions", func(b *bench, _ *signer, n int) {
+			b.putPolicy("*", fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, n)).want(200)
+		}, "version", true, 1},
+		"identities": {"/v1/orgs/acme/identities", func(b *bench, _ *signer, n int) { b.signer(fmt.Sprintf("cn=s%d,ou=build,o=acme", n)) }, "id", false, 1},
+		"tokens":     {"/v1/orgs/acme/tokens", func(b *bench, _ *signer, _ int) { b.token("acme", "read") }, "id", false, 3},
+		"predicates": {"/v1/orgs/acme/predicates", func(b *bench, ci *signer, n int) {
+			b.attest(ci.says(b.t, commitID(1), fmt.Sprintf("test:%d", n), ledger.Pass, n)).want(201)
+		}, "predicate", false, 0},
+		"events": {"/v1/orgs/acme/events?types=attestation", func(b *bench, ci *signer, n int) {
+			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		}, "id", false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			ci := b.signer("cn=ci,ou=build,o=acme")
+			for n := range rows {
+				test.add(b, ci, n)
+			}
+			whole, _ := b.page(withQuery(test.path, "limit=500"), test.key)
+			if len(whole) != rows+test.more {
+				t.Fatalf("%d rows, want %d", len(whole), rows+test.more)
+			}
+			var walked []string
+			added := rows
+			for next := withQuery(test.path, "limit=2"); next != ""; {
+				var some []string
+				some, next = b.page(next, test.key)
+				walked = append(walked, some...)
+				if added < rows+3 {
+					test.add(b, ci, added)
+					added++
+				}
+			}
+			want := whole
+			if !test.newest {
+				want, _ = b.page(withQuery(test.path, "limit=500"), test.key)
+			}
+			if fmt.Sprint(walked) != fmt.Sprint(want) {
+				t.Errorf("walked\n%v, want\n%v", walked, want)
+			}
+		})
+	}
+}
+
+func withQuery(path, query string) string {
+	if strings.Contains(path, "?") {
+		return path + "&" + query
+	}
+	return path + "?" + query
+}
+
+// page returns the keys of a page's rows, and the next page's path, which the
+// Link header and next_cursor have to agree on.
+func (b *bench) page(path, key string) (keys []string, next string) {
+	b.t.Helper()
+	answer := b.get(path).want(200)
+	page := decode[ledger.Page[map[string]any]](answer)
+	for _, row := range page.Data {
+		keys = append(keys, fmt.Sprint(row[key]))
+	}
+	link := answer.header.Get("Link")
+	if page.NextCursor == "" {
+		if link != "" {
+			b.t.Errorf("%s: the last page has the Link %s", path, link)
+		}
+		return keys, ""
+	}
+	next = strings.TrimSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`)
+	was, err := url.Parse(path)
+	check(b.t, err)
+	is, err := url.Parse(next)
+	check(b.t, err)
+	query := was.Query()
+	query.Set("cursor", page.NextCursor)
+	if is.Path != was.Path || is.RawQuery != query.Encode() {
+		b.t.Errorf("%s: Link: %s, want the same with cursor=%s", path, link, page.NextCursor)
+	}
+	return keys, next
+}
+
+func TestLimit(t *testing.T) {
+	b := newBench(t)
+	for n := range 60 {
+		b.put(commitPath(commitID(n)), "{}").want(201)
+	}
+	for query, want := range map[string]int{"": 50, "?limit=1": 1, "?limit=60": 60, "?limit=500": 60} {
+		page := decode[ledger.Page[ledger.CommitSummary]](b.get("/v1/orgs/acme/repos/api/commits" + query).want(200))
+		if len(page.Data) != want || (page.NextCursor != "") != (want < 60) {
+			t.Errorf("%s: %d rows and the cursor %q, want %d rows", query, len(page.Data), page.NextCursor, want)
+		}
+	}
+	if empty := b.get("/v1/orgs/acme/identities").want(200); string(empty.body) != `{"data":[]}` {
+		t.Errorf("an empty list: %s", empty.body)
+	}
+}

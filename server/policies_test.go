@@ -1,0 +1,182 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const policyPath = "/v1/orgs/acme/policies/api"
+
+func (b *bench) putPolicy(ifMatch, contract string) answer {
+	b.t.Helper()
+	return b.send(request{method: "PUT", path: policyPath, token: b.admin, body: contract, header: map[string]string{"If-Match": ifMatch}})
+}
+
+func TestPolicyVersions(t *testing.T) {
+	b := newBench(t)
+	read := b.get(policyPath).want(200)
+	first := decode[ledger.Policy](read)
+	if first.Version != 1 || first.CreatedBy != "host" || len(first.Requirements) != 3 || !strings.HasPrefix(first.Digest, "sha256:") {
+		t.Errorf("a new repo's policy: %+v", first)
+	}
+	tag := read.header.Get("ETag")
+	if want := fmt.Sprintf(`"v1-%s"`, first.Digest[7:19]); tag != want {
+		t.Errorf("ETag %s, want %s", tag, want)
+	}
+
+	// What was read can be edited and sent back as it is.
+	edited := strings.Replace(string(read.body), `"threshold":1`, `"threshold":2`, 1)
+	answer := b.putPolicy(tag, edited).want(200)
+	second := decode[ledger.Policy](answer)
+	if second.Version != 2 || second.Requirements[0].Threshold != 2 || second.Digest == first.Digest || !strings.HasPrefix(second.CreatedBy, "admin of acme (tok_") {
+		t.Errorf("version 2: %+v", second)
+	}
+	if got := b.get(policyPath).want(200); string(got.body) != string(answer.body) || got.header.Get("ETag") != answer.header.Get("ETag") {
+		t.Errorf("read back\n%s %s, want\n%s %s", got.header.Get("ETag"), got.body, answer.header.Get("ETag"), answer.body)
+	}
+	if old := b.get(policyPath + "?version=1").want(200); string(old.body) != string(read.body) || old.header.Get("ETag") != tag {
+		t.Errorf("version 1 is now\n%s, was\n%s", old.body, read.body)
+	}
+	b.get(policyPath+"?version=3").wantProblem(404, ledger.CodeNotFound)
+	b.get("/v1/orgs/acme/policies/none").wantProblem(404, ledger.CodeNotFound)
+
+	versions := decode[ledger.Page[ledger.Policy]](b.get(policyPath + "/versions").want(200))
+	if len(versions.Data) != 2 || versions.Data[0].Version != 2 || versions.Data[1].Digest != first.Digest {
+		t.Errorf("versions: %+v", versions)
+	}
+}
+
+func TestPolicyPreconditions(t *testing.T) {
+	b := newBench(t)
+	const contract = `{"requirements":[]}`
+	stale := b.get(policyPath).header.Get("ETag")
+	active := b.putPolicy(stale, contract).want(200).header.Get("ETag")
+
+	b.put(policyPath, contract).wantProblem(428, ledger.CodePreconditionRequired)
+	p := b.putPolicy(stale, contract).wantProblem(412, ledger.CodePreconditionFailed)
+	if !strings.Contains(p.Detail, active) {
+		t.Errorf("detail %q; want it to name %s", p.Detail, active)
+	}
+	for _, wrong := range []string{`"v2-000000000000"`, `"v2"`, `v2`, `"v3` + active[3:], ""} {
+		if wrong != "" {
+			b.putPolicy(wrong, contract).wantProblem(412, ledger.CodePreconditionFailed)
+		}
+	}
+	// As a proxy or a client that got it compressed may send it.
+	for n, right := range []func(tag string) string{
+		func(tag string) string { return tag },
+		func(tag string) string { return `"v1-x", ` + tag },
+		func(tag string) string { return "W/" + tag },
+		func(tag string) string { return strings.TrimSuffix(tag, `"`) + `-gzip"` },
+		func(string) string { return "*" },
+	} {
+		got := b.putPolicy(right(active), contract).want(200)
+		if v := decode[ledger.Policy](got).Version; v != n+3 {
+			t.Errorf("version %d, want %d", v, n+3)
+		}
+		active = got.header.Get("ETag")
+	}
+}
+
+func TestPolicyIsReplacedByOneAtATime(t *testing.T) {
+	b := newBench(t)
+	tag := b.get(policyPath).header.Get("ETag")
+	var won, lost atomic.Int64
+	var writers sync.WaitGroup
+	for i := range 16 {
+		writers.Go(func() {
+			answer := b.putPolicy(tag, fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, i))
+			switch answer.status {
+			case http.StatusOK:
+				won.Add(1)
+			case http.StatusPreconditionFailed:
+				lost.Add(1)
+			}
+		})
+	}
+	writers.Wait()
+	if won.Load() != 1 || lost.Load() != 15 {
+		t.Errorf("%d won and %d lost, want 1 and 15", won.Load(), lost.Load())
+	}
+}
+
+func TestRefusedPolicies(t *testing.T) {
+	b := newBench(t)
+	requirement := func(members string) string {
+		return `{"requirements":[{"state":"ATTESTED","predicate":"test:go"},{` + members + `}]}`
+	}
+	for name, test := range map[string]struct {
+		contract string
+		status   int
+		code     ledger.Code
+		fields   []string
+	}{
+		"a typo in a state's name":     {requirement(`"state":"ATESTED","predicate":"x"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].state"}},
+		"a state without requirements": {requirement(`"state":"DRAFT","predicate":"x"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].state"}},
+		"threshold 0":                  {requirement(`"state":"ATTESTED","predicate":"x","threshold":0`), 422, ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
+		"threshold in words":           {requirement(`"state":"ATTESTED","predicate":"x","threshold":"two"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
+		"an unparsable DN pattern":     {requirement(`"state":"ATTESTED","predicate":"x","signers":["cn=a","ci"]`), 422, ledger.CodeInvalidContract, []string{"requirements[1].signers[1]"}},
+		"an unknown status":            {requirement(`"state":"ATTESTED","predicate":"x","accept":["passed"]`), 422, ledger.CodeInvalidContract, []string{"requirements[1].accept[0]"}},
+		"an age without unit":          {requirement(`"state":"ATTESTED","predicate":"x","max_age":"7"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].max_age"}},
+		"a glob that is none":          {requirement(`"state":"ATTESTED","predicate":"x","paths":["a["]`), 422, ledger.CodeInvalidContract, []string{"requirements[1].paths[0]"}},
+		"two faults":                   {requirement(`"state":"X","predicate":""`), 422, ledger.CodeInvalidContract, []string{"requirements[1].state", "requirements[1].predicate"}},
+		"no requirements":              {`{}`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
+		"a list":                       {`[]`, 422, ledger.CodeInvalidContract, nil},
+		"null":                         {`null`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
+		"an unknown field":             {requirement(`"state":"ATTESTED","predicate":"x","treshold":2`), 400, ledger.CodeUnknownField, []string{"requirements[1].treshold"}},
+		"an unknown field outside":     {`{"requirements":[],"versoin":1}`, 400, ledger.CodeUnknownField, []string{"versoin"}},
+		"a member twice":               {`{"requirements":[],"requirements":[]}`, 400, ledger.CodeInvalidJSON, []string{"requirements"}},
+		"truncated":                    {`{"requirements":[`, 400, ledger.CodeInvalidJSON, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			for _, answer := range []answer{b.putPolicy("*", test.contract), b.post(policyPath+"/simulate", test.contract)} {
+				if test.fields == nil {
+					answer.wantProblem(test.status, test.code)
+				} else {
+					answer.wantFields(test.status, test.code, test.fields...)
+				}
+			}
+		})
+	}
+	if got := decode[ledger.Policy](b.get(policyPath)).Version; got != 1 {
+		t.Errorf("refused contracts made version %d", got)
+	}
+}
+
+// A simulation predicts exactly the moves that the contract then makes.
+func TestSimulate(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	for i, status := range []ledger.Status{ledger.Pass, ledger.Fail, ledger.Pass} {
+		b.attest(ci.says(t, commitID(i), "test:go", status, 1)).want(201)
+	}
+	b.attest(ci.says(t, commitID(2), "lint:golangci", ledger.Pass, 1)).want(201)
+	b.put(commitPath(commitID(3)), "{}").want(201)
+
+	const draft = `{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}],"version":9,"org":"other"}`
+	before := b.get("/v1/orgs/acme/events").body
+	simulated := decode[ledger.Simulation](b.post(policyPath+"/simulate", draft).want(200))
+	if after := b.get("/v1/orgs/acme/events").body; string(before) != string(after) {
+		t.Errorf("simulating made events: %s", after)
+	}
+	if simulated.Evaluated != 4 || len(simulated.Moves) != 2 {
+		t.Fatalf("simulated: %+v", simulated)
+	}
+	b.putPolicy("*", draft).want(200)
+	check(t, b.store.Settle(t.Context()))
+	for _, move := range simulated.Moves {
+		if state := b.state(move.Commit); state != move.To || len(move.Reasons) == 0 && move.To < move.From {
+			t.Errorf("%+v, but it is %s", move, state)
+		}
+	}
+	if state := b.state(commitID(1)); state != ledger.Validating {
+		t.Errorf("a commit that was not to move is %s", state)
+	}
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A route is one endpoint.
+type route struct {
+	method  string
+	pattern string
+	// scope is the least that a caller needs; open for none, nor a token.
+	scope ledger.Scope
+	// parameters are those that the query may hold.
+	parameters []string
+	handle     func(*call) (*reply, error)
+}
+
+const open ledger.Scope = 0
+
+// routes is the whole API.
+func (s *Server) routes() []route {
+	const (
+		get, put, post, del        = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete
+		read, write, admin, atHost = ledger.Read, ledger.Write, ledger.Admin, ledger.Host
+
+		orgs         = "/v1/orgs"
+		org          = orgs + "/:org"
+		repos        = org + "/repos"
+		repo         = repos + "/:repo"
+		commits      = repo + "/commits"
+		attestations = repo + "/attestations"
+		policy       = org + "/policies/:repo"
+		identities   = org + "/identities"
+		tokens       = org + "/tokens"
+	)
+	list := func(more ...string) []string { return append(more, "limit", "cursor") }
+
+	return []route{
+		{get, orgs, atHost, list(), s.listOrgs},
+		{post, orgs, atHost, nil, s.createOrg},
+		{get, org, read, nil, s.getOrg},
+
+		{get, repos, read, list(), s.listRepos},
+		{post, repos, admin, nil, s.createRepo},
+		{get, repo, read, nil, s.getRepo},
+
+		{get, commits, read, list("state", "branch", "author"), s.listCommits},
+		{get, commits + "/:sha", read, nil, s.getCommit},
+		{put, commits + "/:sha", write, nil, s.putCommit},
+
+		{get, attestations, read, list("predicate", "identity", "since", "status", "commit", "order"), s.listAttestations},
+		{post, attestations, write, nil, s.recordAttestation},
+		{get, attestations + "/:id", read, nil, s.getAttestation},
+		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},
+
+		{get, policy, read, []string{"version"}, s.getPolicy},
+		{put, policy, admin, nil, s.putPolicy},
+		{get, policy + "/versions", read, list(), s.listPolicies},
+		{post, policy + "/simulate", admin, nil, s.simulatePolicy},
+
+		{get, identities, read, list(), s.listIdentities},
+		{post, identities, admin, nil, s.addIdentity},
+		{get, identities + "/:id", read, nil, s.getIdentity},
+		{del, identities + "/:id", admin, nil, s.revokeIdentity},
+
+		{get, tokens, read, list(), s.listTokens},
+		{post, tokens, admin, nil, s.createToken},
+		{del, tokens + "/:id", admin, nil, s.revokeToken},
+		{get, "/v1/token", read, nil, s.getOwnToken},
+
+		{get, org + "/predicates", read, list(), s.listPredicates},
+		{get, org + "/events", read, list("after", "types", "repo"), s.listEvents},
+
+		{get, "/v1/openapi.yaml", open, nil, s.getDescription},
+		{get, "/healthz", open, nil, s.getHealth},
+		{get, "/readyz", open, nil, s.getReadiness},
+	}
+}
+
+// router makes the table answer requests. HEAD works where GET does.
+func (s *Server) router(identify identify) http.Handler {
+	router := httprouter.New()
+	router.RedirectTrailingSlash = false
+	router.RedirectFixedPath = false
+	router.HandleOPTIONS = false
+	for _, rt := range s.routes() {
+		router.Handle(rt.method, rt.pattern, s.serve(rt, identify))
+		if rt.method == http.MethodGet {
+			router.Handle(http.MethodHead, rt.pattern, s.serve(rt, identify))
+		}
+	}
+	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "there is no endpoint at %s: GET /v1/openapi.yaml describes all there are", r.URL.Path))
+	})
+	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// httprouter names OPTIONS for every path, but it is no endpoint's.
+		allow := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "), func(m string) bool { return m == http.MethodOptions })
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, strings.Join(allow, " or ")))
+	})
+	return router
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A Store is what the server needs of the ledger's storage, part by part.
+type Store interface {
+	orgs
+	repos
+	tokens
+	identities
+	attestations
+	commits
+	policies
+	events
+	// Ready reports why nothing can be answered, if so.
+	Ready(context.Context) error
+}
+
+var _ Store = (*store.Store)(nil)
+
+type orgs interface {
+	CreateOrg(ctx context.Context, name string) (ledger.Org, error)
+	Org(ctx context.Context, name string) (ledger.Org, error)
+	Orgs(context.Context, store.Query) (ledger.Page[ledger.Org], error)
+}
+
+type repos interface {
+	CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by string) (ledger.Repo, error)
+	Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
+	Repos(ctx context.Context, org string, q store.Query) (ledger.Page[ledger.Repo], error)
+}
+
+type tokens interface {
+	CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error)
+	Tokens(ctx context.Context, org string, q store.Query) (ledger.Page[ledger.Token], error)
+	RevokeToken(ctx context.Context, org, id string) error
+	// TokenByHash returns revoked and expired tokens too.
+	TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error)
+	// TouchToken notes that a token is used now. It never waits.
+	TouchToken(id string)
+}
+
+type identities interface {
+	AddIdentity(ctx context.Context, org string, i ledger.Identity) (ledger.Identity, error)
+	Identity(ctx context.Context, org, id string) (ledger.Identity, error)
+	Identities(ctx context.Context, org string, q store.Query) (ledger.Page[ledger.Identity], error)
+	RevokeIdentity(ctx context.Context, org, id string) error
+	// Keyring returns what an attestation is verified with, and its version.
+	Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error)
+}
+
+type attestations interface {
+	// Record answers store.ErrKeyringChanged where the keyring is not of that version any more.
+	Record(ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64) (rec ledger.AttestationRecord, created bool, err error)
+	Attestation(ctx context.Context, org, repo, id string) (ledger.AttestationRecord, error)
+	Envelope(ctx context.Context, org, repo, id string) ([]byte, error)
+	Attestations(ctx context.Context, org, repo string, f store.AttestationFilter) (ledger.Page[ledger.AttestationRecord], error)
+	Predicates(ctx context.Context, org string, q store.Query) (ledger.Page[ledger.PredicateCount], error)
+}
+
+type commits interface {
+	Register(ctx context.Context, org, repo, sha string, r ledger.Registration) (created bool, err error)
+	Commit(ctx context.Context, org, repo, shaOrPrefix string) (ledger.Commit, error)
+	Commits(ctx context.Context, org, repo string, f store.CommitFilter) (ledger.Page[ledger.CommitSummary], error)
+}
+
+type policies interface {
+	// Policy returns the active version for 0.
+	Policy(ctx context.Context, org, repo string, version int) (ledger.Policy, error)
+	SetPolicy(ctx context.Context, org, repo string, c ledger.Contract, ifVersion int, by string) (ledger.Policy, error)
+	Policies(ctx context.Context, org, repo string, q store.Query) (ledger.Page[ledger.Policy], error)
+	Simulate(ctx context.Context, org, repo string, c ledger.Contract) (ledger.Simulation, error)
+}
+
+type events interface {
+	// Events returns the bodies as they were rendered.
+	Events(ctx context.Context, org string, f store.EventFilter) (ledger.Page[jsontext.Value], error)
+}
