@@ -1,0 +1,196 @@
+package cmd
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A benchSigner signs the benchmark's statements.
+type benchSigner struct {
+	key       ed25519.PrivateKey
+	predicate string
+}
+
+// benchPredicates are what the statements are about; each has a signer of its
+// own. With the first, the commits become ATTESTED.
+func benchPredicates() []string {
+	return []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}
+}
+
+// setUp makes the org bench with its repo, signers and token.
+func (b *benchRun) setUp() (err error) {
+	if _, err := b.ledgerd("org", "create", "bench"); err != nil {
+		return err
+	}
+	if _, err := b.ledgerd("repo", "create", "bench/repo"); err != nil {
+		return err
+	}
+	for _, predicate := range benchPredicates() {
+		if err := b.addSigner(predicate); err != nil {
+			return err
+		}
+	}
+	b.token, err = b.ledgerd("token", "create", "--org", "bench", "--name", "bench", "--scope", "write")
+	return err
+}
+
+func (b *benchRun) addSigner(predicate string) error {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(b.dir, "signer.pub")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
+		return err
+	}
+	dn := ledger.DN{CN: strings.ReplaceAll(predicate, ":", "-"), OU: "build", O: "bench"}
+	b.signers = append(b.signers, benchSigner{private, predicate})
+	_, err = b.ledgerd("identity", "add", "--org", "bench", "--key", file, "--dn", dn.String())
+	return err
+}
+
+// benchCommit returns the id of the i-th commit.
+func benchCommit(i int) string { return fmt.Sprintf("%08x%032x", uint32(i)*2654435761, i) }
+
+// sign makes requests for the next n attestations.
+func (b *benchRun) sign(n int) ([][]byte, error) {
+	requests := make([][]byte, n)
+	filler := strings.Repeat("all of the tests have passed on this one. ", 13)
+	for i := range requests {
+		number := b.recorded + i
+		signer := b.signers[number/b.commits%len(b.signers)]
+		payload, err := ledger.NewStatement("git+https://git.example/bench/repo", benchCommit(number%b.commits), ledger.ResultPredicate{
+			Predicate:   signer.predicate,
+			Result:      ledger.Result{Status: ledger.Pass, DurationMS: 1200},
+			Annotations: map[string]string{"run": fmt.Sprint(number), "log": filler},
+		})
+		if err != nil {
+			return nil, err
+		}
+		envelope, err := ledger.SignDSSE(signer.key, payload)
+		if err != nil {
+			return nil, err
+		}
+		requests[i] = httpRequest(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", b.token, envelope)
+	}
+	return requests, nil
+}
+
+// attest records n attestations and reports the rate.
+func (b *benchRun) attest(n int) error {
+	requests, err := b.sign(n)
+	if err != nil {
+		return fmt.Errorf("sign statements: %w", err)
+	}
+	o, err := load{address: b.server.address, conns: b.conns, requests: requests}.run()
+	if err != nil {
+		return fmt.Errorf("attest: %w", err)
+	}
+	b.recorded += n
+	b.report(fmt.Sprintf("attest: %d to a ledger that then holds %d", n, b.recorded), o)
+	return nil
+}
+
+// attestChunk is how many statements are signed ahead, outside the time measured.
+const attestChunk = 50_000
+
+// pagesEarly is the size at which pages are read for comparison with the end.
+const pagesEarly = 10_000
+
+func (b *benchRun) workloads() error {
+	if err := b.attest(min(pagesEarly, b.attestations)); err != nil {
+		return err
+	}
+	if err := b.read(); err != nil {
+		return err
+	}
+	if b.recorded == b.attestations {
+		return b.finish()
+	}
+	for b.recorded < b.attestations {
+		if err := b.attest(min(attestChunk, b.attestations-b.recorded)); err != nil {
+			return err
+		}
+	}
+	if err := b.read(); err != nil {
+		return err
+	}
+	return b.finish()
+}
+
+func (b *benchRun) read() error {
+	if err := b.readPages(); err != nil {
+		return err
+	}
+	return b.readCommits()
+}
+
+func (b *benchRun) finish() error {
+	b.reportMemory()
+	return b.restart()
+}
+
+func (b *benchRun) readPages() error {
+	query := url.Values{"predicate": {"test:go"}, "since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}, "limit": {"50"}}
+	page := httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/attestations?"+query.Encode(), b.token, nil)
+	o, err := load{address: b.server.address, conns: b.readers, requests: [][]byte{page}, repeat: b.seconds}.run()
+	if err != nil {
+		return fmt.Errorf("read pages: %w", err)
+	}
+	b.report(fmt.Sprintf("page of 50 by predicate and since, of %d", b.recorded), o)
+	return nil
+}
+
+func (b *benchRun) readCommits() error {
+	requests := make([][]byte, b.commits)
+	for i := range requests {
+		requests[i] = httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+benchCommit(i), b.token, nil)
+	}
+	o, err := load{address: b.server.address, conns: b.readers, requests: requests, repeat: b.seconds}.run()
+	if err != nil {
+		return fmt.Errorf("read commits: %w", err)
+	}
+	b.report(fmt.Sprintf("commit record with %d attestations, of %d", min(100, (b.recorded+b.commits-1)/b.commits), b.recorded), o)
+	return nil
+}
+
+func (b *benchRun) reportMemory() {
+	if bytes, ok := b.server.residentMemory(); ok {
+		fmt.Fprintf(b.p.stdout, "%-58s %8.0f MB\n", "memory of the server after all that", float64(bytes)/1e6)
+	}
+}
+
+// restart measures how long the server takes to be ready on the full database.
+func (b *benchRun) restart() error {
+	if err := b.server.stop(); err != nil {
+		return fmt.Errorf("stop the server: %w", err)
+	}
+	start := time.Now()
+	if err := b.startServer(); err != nil {
+		return err
+	}
+	answer, err := http.Get("http://" + b.server.address + "/readyz")
+	if err != nil {
+		return err
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server is not ready: %s", answer.Status)
+	}
+	fmt.Fprintf(b.p.stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready on a ledger of %d", b.recorded), ms(time.Since(start)))
+	return nil
+}

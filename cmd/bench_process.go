@@ -1,0 +1,76 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// A process is this program, started once more as a server on a free port.
+type process struct {
+	command *exec.Cmd
+	address string // host:port
+}
+
+// startProcess starts this program with the arguments and waits for the line
+// that tells where it listens.
+func startProcess(ctx context.Context, stderr io.Writer, args ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, self, args...)
+	command.Stderr = stderr
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", args[0], err)
+	}
+	p := &process{command: command}
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if _, address, ok := strings.Cut(lines.Text(), "http://"); ok {
+			p.address = strings.TrimRight(strings.Fields(address)[0], "/")
+			go io.Copy(io.Discard, stdout) // ends with the process
+			return p, nil
+		}
+	}
+	p.kill()
+	return nil, fmt.Errorf("%s ended before it listened", args[0])
+}
+
+func (p *process) kill() {
+	p.command.Process.Kill()
+	p.command.Wait()
+}
+
+// stop asks the process to end and waits until it has.
+func (p *process) stop() error {
+	if err := p.command.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	return p.command.Wait()
+}
+
+// residentMemory returns the bytes of memory that the process holds, or false
+// where the system does not tell.
+func (p *process) residentMemory() (int64, bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,384 @@
+package cmd_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"database/sql"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A victim is a real server on a real file, to be killed.
+type victim struct {
+	t        *testing.T
+	database string
+	server   *exec.Cmd
+	url      string
+}
+
+func newVictim(t *testing.T) *victim {
+	v := &victim{t: t, database: filepath.Join(t.TempDir(), "ledger.db")}
+	v.ledgerd("org", "create", "acme")
+	v.ledgerd("repo", "create", "acme/api")
+	return v
+}
+
+// ledgerd runs a command on the database and returns what it printed.
+func (v *victim) ledgerd(args ...string) string {
+	v.t.Helper()
+	command := exec.Command("ledgerd", append(args, "--database", v.database)...)
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		v.t.Fatalf("ledgerd %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (v *victim) start() {
+	v.t.Helper()
+	v.server = exec.Command("ledgerd", "serve", "--listen", "127.0.0.1:0", "--database", v.database)
+	stdout, err := v.server.StdoutPipe()
+	check(v.t, err)
+	check(v.t, v.server.Start())
+	v.t.Cleanup(v.kill)
+	line := make([]byte, 4096)
+	n, err := stdout.Read(line)
+	check(v.t, err)
+	_, address, ok := strings.Cut(string(line[:n]), "http://")
+	if !ok {
+		v.t.Fatalf("serve printed %q, which names no address", line[:n])
+	}
+	v.url = "http://" + strings.TrimRight(strings.Fields(address)[0], "/")
+	go io.Copy(io.Discard, stdout) // ends with the process
+}
+
+// kill ends the server as a power failure would end the process.
+func (v *victim) kill() {
+	v.server.Process.Kill()
+	v.server.Wait()
+}
+
+func (v *victim) open() *store.Store {
+	v.t.Helper()
+	s, err := store.Open(v.t.Context(), v.database, store.Options{})
+	check(v.t, err)
+	return s
+}
+
+// checkIntegrity asks SQLite about the file, and whether events have gaps.
+func (v *victim) checkIntegrity() {
+	v.t.Helper()
+	db, err := sql.Open("sqlite", v.database)
+	check(v.t, err)
+	defer db.Close()
+	var verdict string
+	check(v.t, db.QueryRow("PRAGMA integrity_check").Scan(&verdict))
+	if verdict != "ok" {
+		v.t.Fatalf("integrity_check: %s", verdict)
+	}
+	var events, first, last, next int64
+	check(v.t, db.QueryRow("SELECT count(*), coalesce(min(seq), 0), coalesce(max(seq), -1) FROM events").Scan(&events, &first, &last))
+	check(v.t, db.QueryRow("SELECT next_seq FROM orgs").Scan(&next))
+	if first != 0 || last != events-1 || next != events {
+		v.t.Fatalf("%d events are numbered %d to %d, the next is %d", events, first, last, next)
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKillingTheServerLosesNothingThatWasAnswered(t *testing.T) {
+	const rounds, writers = 20, 64
+	v := newVictim(t)
+	keys := make([]ed25519.PrivateKey, 4)
+	for i := range keys {
+		keys[i] = v.addSigner(fmt.Sprintf("cn=signer-%d,ou=build,o=acme", i))
+	}
+	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
+
+	var mu sync.Mutex
+	var answered []string
+	for round := range rounds {
+		v.start()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for writer := range writers {
+			wg.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					id, err := v.attest(token, keys[writer%len(keys)], fmt.Sprint(round, writer, n))
+					if err != nil {
+						return // the server is dead
+					}
+					mu.Lock()
+					answered = append(answered, id)
+					mu.Unlock()
+				}
+			})
+		}
+		time.Sleep(time.Duration(50+rand.IntN(250)) * time.Millisecond)
+		v.kill()
+		cancel()
+		wg.Wait()
+		v.checkIntegrity()
+	}
+	s := v.open()
+	defer s.Close()
+	recorded := replay(t, s)
+	for _, id := range answered {
+		if !recorded[id] {
+			t.Errorf("%s was answered with 201 and is not there", id)
+		}
+	}
+	t.Logf("%d kills, %d attestations answered, %d recorded", rounds, len(answered), len(recorded))
+	if len(answered) < rounds*writers {
+		t.Errorf("only %d attestations were answered: the test did not load the server", len(answered))
+	}
+}
+
+func (v *victim) addSigner(dn string) ed25519.PrivateKey {
+	public, private, err := ed25519.GenerateKey(nil)
+	check(v.t, err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	check(v.t, err)
+	file := filepath.Join(v.t.TempDir(), "key.pub")
+	check(v.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	v.ledgerd("identity", "add", "--org", "acme", "--key", file, "--dn", dn)
+	return private
+}
+
+// attest posts a new statement about one of fifty commits.
+func (v *victim) attest(token string, key ed25519.PrivateKey, note string) (id string, err error) {
+	payload, err := ledger.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", rand.IntN(50)), ledger.ResultPredicate{
+		Predicate:   []string{"test:go", "review:code", "deploy:prod"}[rand.IntN(3)],
+		Result:      ledger.Result{Status: []ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail}[rand.IntN(3)]},
+		Annotations: map[string]string{"note": note},
+	})
+	if err != nil {
+		return "", err
+	}
+	envelope, err := ledger.SignDSSE(key, payload)
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequest(http.MethodPost, v.url+"/v1/orgs/acme/repos/api/attestations", bytes.NewReader(envelope))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return "", err
+	}
+	if answer.StatusCode != http.StatusCreated {
+		v.t.Errorf("%s: %s", answer.Status, body)
+	}
+	var record ledger.AttestationRecord
+	return record.ID, json.Unmarshal(body, &record)
+}
+
+// An anyEvent holds what the test reads of events.
+type anyEvent struct {
+	Type        ledger.EventType `json:"type"`
+	Commit      string           `json:"commit"`
+	Predicate   string           `json:"predicate"`
+	Identity    string           `json:"identity"`
+	Result      ledger.Result    `json:"result"`
+	Timestamp   ledger.Time      `json:"timestamp"`
+	Attestation string           `json:"attestation"`
+	From        ledger.State     `json:"from"`
+	To          ledger.State     `json:"to"`
+}
+
+// replay derives every commit's states again from the org's events, from the
+// first on, and checks that the ledger told of just these transitions and that
+// the commits are where they lead. It returns the attestations it met.
+func replay(t *testing.T, s *store.Store) map[string]bool {
+	t.Helper()
+	contract := ledger.DefaultContract()
+	facts, states, pending := make(map[string]*ledger.Facts), make(map[string]ledger.State), []ledger.State{}
+	attestations := make(map[string]bool)
+	for e := range events(t, s) {
+		if e.Type == ledger.EventState {
+			if len(pending) == 0 || e.From != states[e.Commit] || e.To != pending[0] {
+				t.Fatalf("commit %s moved from %s to %s; its evidence says from %s to %v", e.Commit, e.From, e.To, states[e.Commit], pending)
+			}
+			states[e.Commit], pending = e.To, pending[1:]
+			continue
+		}
+		if len(pending) > 0 {
+			t.Fatalf("transitions to %v are missing before %s", pending, e.Attestation)
+		}
+		attestations[e.Attestation] = true
+		f := facts[e.Commit]
+		if f == nil {
+			f = &ledger.Facts{Target: "main", Attested: true}
+			facts[e.Commit] = f
+		}
+		evidence := evidenceOf(t, e, states[e.Commit])
+		f.Evidence = slices.DeleteFunc(f.Evidence, func(o ledger.Evidence) bool {
+			return o.Predicate == evidence.Predicate && o.Signer == evidence.Signer
+		})
+		f.Evidence = append(f.Evidence, evidence)
+		f.Deployed = states[e.Commit] == ledger.Deployed && !contract.RollsBack(*f, evidence)
+		pending = ledger.Path(states[e.Commit], contract.Derive(*f, e.Timestamp).State)
+	}
+	for sha, want := range states {
+		c, err := s.Commit(t.Context(), "acme", "api", sha)
+		check(t, err)
+		if c.State != want {
+			t.Errorf("commit %s is %s, its events lead to %s", sha, c.State, want)
+		}
+	}
+	return attestations
+}
+
+func evidenceOf(t *testing.T, e anyEvent, before ledger.State) ledger.Evidence {
+	t.Helper()
+	dn, err := ledger.ParseDN(e.Identity)
+	check(t, err)
+	return ledger.Evidence{
+		Attestation: e.Attestation, Predicate: e.Predicate, Signer: dn, Status: e.Result.Status,
+		RecordedAt: e.Timestamp, WhilePromotable: before >= ledger.Promotable,
+	}
+}
+
+// events goes through all events of the org.
+func events(t *testing.T, s *store.Store) func(func(anyEvent) bool) {
+	return func(yield func(anyEvent) bool) {
+		f := store.EventFilter{Query: store.Query{Limit: 500}}
+		for {
+			page, err := s.Events(t.Context(), "acme", f)
+			check(t, err)
+			for _, body := range page.Data {
+				var e anyEvent
+				check(t, json.Unmarshal(body, &e))
+				if !yield(e) {
+					return
+				}
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
+	const commits = 10_000
+	v := newVictim(t)
+	s := v.open()
+	fill(t, s, commits)
+	draft, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"test:*"}]}`))
+	check(t, err)
+	foretold, err := s.Simulate(t.Context(), "acme", "api", draft)
+	check(t, err)
+	_, err = s.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
+	check(t, err)
+	check(t, s.Close())
+
+	v.start()
+	v.waitForReevaluation(func(done, all int) bool { return done > all/4 })
+	v.kill()
+	v.checkIntegrity()
+	v.start()
+	v.waitForReevaluation(func(done, all int) bool { return done == all })
+	v.kill()
+	v.checkIntegrity()
+
+	s = v.open()
+	defer s.Close()
+	want := make(map[string][]ledger.State)
+	for _, move := range foretold.Moves {
+		want[move.Commit] = ledger.Path(move.From, move.To)
+	}
+	for e := range events(t, s) {
+		if steps := want[e.Commit]; e.Type == ledger.EventState && len(steps) > 0 && e.To == steps[0] {
+			want[e.Commit] = steps[1:]
+		}
+	}
+	for sha, steps := range want {
+		if len(steps) > 0 {
+			t.Errorf("commit %s was never told to move to %v", sha, steps)
+		}
+	}
+	repo, err := s.Repo(t.Context(), "acme", "api")
+	check(t, err)
+	if len(foretold.Moves) != commits || repo.Commits[ledger.Validating] != commits/2 || repo.Commits[ledger.Attested] != commits/2 {
+		t.Errorf("%d moves were foretold, and the commits are now in %v", len(foretold.Moves), repo.Commits)
+	}
+}
+
+// fill records an attestation for each of n commits, half of them tests and
+// half lints, signed by nobody: what is tried here comes after verification.
+func fill(t *testing.T, s *store.Store, n int) {
+	t.Helper()
+	_, version, err := s.Keyring(t.Context(), "acme")
+	check(t, err)
+	var wg sync.WaitGroup
+	for lane := range 64 {
+		wg.Go(func() {
+			for i := lane; i < n; i += 64 {
+				envelope := fmt.Appendf(nil, "%d", i)
+				_, _, err := s.Record(t.Context(), "acme", "api", &ledger.Attestation{
+					Commit: fmt.Sprintf("%040x", i), Predicate: []string{"test:go", "lint:go"}[i%2], PredicateType: ledger.ResultPredicateType,
+					Result: ledger.Result{Status: ledger.Pass}, Signer: ledger.Signer{DN: ledger.DN{CN: "ci", OU: "build", O: "acme"}},
+					PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
+				}, version)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// waitForReevaluation waits until enough of the commits stand under version 2
+// of the policy.
+func (v *victim) waitForReevaluation(enough func(done, all int) bool) {
+	v.t.Helper()
+	db, err := sql.Open("sqlite", v.database+"?_pragma=busy_timeout(5000)")
+	check(v.t, err)
+	defer db.Close()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		var done, all int
+		check(v.t, db.QueryRow("SELECT coalesce(sum(policy_version = 2), 0), count(*) FROM commits").Scan(&done, &all))
+		if enough(done, all) {
+			return
+		}
+		if time.Now().After(deadline) {
+			v.t.Fatalf("after a minute %d of %d commits are evaluated", done, all)
+		}
+	}
+}
