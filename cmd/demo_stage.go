@@ -116,7 +116,7 @@ func (s *stage) client(token string) (*client.Client, error) {
 
 // addSigners makes a key for each role and has the org trust it.
 func (s *stage) addSigners(ctx context.Context, admin *client.Client) error {
-	s.heading("Keys, each with a certificate that the org trusts")
+	s.heading("Keys, each with a certificate that the org trusts; what they will sign is made up")
 	s.signers, s.dns = make(map[string]*signer), make(map[string]string)
 	for _, r := range roles() {
 		dn := ledger.DN{CN: r.name, OU: r.unit, O: s.org}

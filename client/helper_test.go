@@ -1,0 +1,122 @@
+package client_test
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A bench is a real server on a file of its own, with the org acme and its repo api.
+type bench struct {
+	url   string
+	host  *client.Client // who may do everything
+	admin *client.Client // with a token of acme
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := server.New(server.Config{Store: db})
+	host, public := httptest.NewServer(s.Host()), httptest.NewServer(s.Handler())
+	t.Cleanup(host.Close)
+	t.Cleanup(public.Close)
+
+	b := &bench{url: public.URL, host: newClient(t, host.URL, "")}
+	if _, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	b.admin = newClient(t, b.url, b.token(t, ledger.Admin))
+	if _, err := b.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newClient(t *testing.T, url, token string) *client.Client {
+	t.Helper()
+	c, err := client.New(url, client.Options{Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// token makes a token of acme and returns its secret.
+func (b *bench) token(t *testing.T, scope ledger.Scope) string {
+	t.Helper()
+	token, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: scope.String(), Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Secret
+}
+
+// addKey makes the org trust a new key.
+func (b *bench) addKey(t *testing.T, dn string) (ed25519.PrivateKey, ledger.Identity) {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := b.admin.AddIdentity(t.Context(), "acme", ledger.NewIdentity{
+		Kind: ledger.KeyIdentity,
+		DN:   dn,
+		PEM:  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, identity
+}
+
+func envelope(t *testing.T, key ed25519.PrivateKey, commit, predicate string, status ledger.Status) []byte {
+	t.Helper()
+	statement, err := ledger.NewStatement("acme/api", commit, ledger.ResultPredicate{
+		Predicate: predicate,
+		Result:    ledger.Result{Status: status, DurationMS: 12},
+		StartedOn: ledger.TimeOf(time.Now()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := ledger.SignDSSE(key, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+var sha = strings.Repeat("a1", 20)
+
+// must returns v where there is no error.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
