@@ -26,7 +26,7 @@ type service struct {
 	web     *http.Server
 	cancel  context.CancelFunc // of the goroutines
 	running sync.WaitGroup
-	failed  chan error // why a goroutine ended by itself
+	failed  chan error // why the serving ended by itself
 }
 
 // startService listens, opens the database and serves. The context only
@@ -36,7 +36,7 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{})
+	db, err := store.Open(ctx, s.Database, store.Options{Logger: log})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -47,7 +47,7 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 		db:     db,
 		api:    api,
 		cancel: cancel,
-		failed: make(chan error, 2),
+		failed: make(chan error, 1),
 		web: &http.Server{
 			Handler:           api.Handler(),
 			ReadHeaderTimeout: 10 * time.Second,
@@ -58,27 +58,16 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}
-	v.start("evaluating commits anew", func() error { return db.Evaluate(owned) })
-	v.start("serving", func() error {
+	v.running.Go(func() { db.Evaluate(owned) })
+	v.running.Go(func() {
 		if err := v.web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
+			v.failed <- fmt.Errorf("serving: %w", err)
 		}
-		return nil
 	})
 	return v, nil
 }
 
-// start runs a part of the service that lasts until the service stops.
-func (v *service) start(what string, run func() error) {
-	v.running.Go(func() {
-		if err := run(); err != nil {
-			v.failed <- fmt.Errorf("%s: %w", what, err)
-		}
-	})
-}
-
-// wait returns when the context ends, or with the error of a part that has
-// ended by itself.
+// wait returns when the context ends, or with the error that ended the serving.
 func (v *service) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

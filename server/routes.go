@@ -69,7 +69,7 @@ func (s *Server) routes() []route {
 		{get, identities + "/:id", read, nil, s.getIdentity},
 		{del, identities + "/:id", admin, nil, s.revokeIdentity},
 
-		{get, tokens, read, list(), s.listTokens},
+		{get, tokens, admin, list(), s.listTokens},
 		{post, tokens, admin, nil, s.createToken},
 		{del, tokens + "/:id", admin, nil, s.revokeToken},
 		{get, "/v1/token", read, nil, s.getOwnToken},

@@ -30,25 +30,18 @@ func (s *Store) wakeEvaluate() {
 // Evaluate carries out, until the context ends, what has to be derived anew
 // without anybody's request: the commits of a repo whose policy has changed,
 // and those whose evidence runs out. What is left to do stands in the
-// database, so that a crash loses nothing of it. It returns nil once the
-// context ends, else the error that stopped it.
-func (s *Store) Evaluate(ctx context.Context) error {
+// database, so that a crash loses nothing of it. What fails is logged and
+// tried again.
+func (s *Store) Evaluate(ctx context.Context) {
 	tick := time.NewTicker(evaluateEvery)
 	defer tick.Stop()
 	for {
-		if err := s.Settle(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			var unavailable *ledger.Error
-			if !errors.As(err, &unavailable) {
-				return err
-			}
-			// A full or locked disk: the next tick tries again.
+		if err := s.Settle(ctx); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "evaluating commits anew", "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		case <-s.wake:
 		}

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -24,11 +25,14 @@ const maxReaders = 8
 type Options struct {
 	// Now is the ledger's clock; time.Now where nil.
 	Now func() time.Time
+	// Logger gets what goes wrong in the background; nothing is logged where nil.
+	Logger *slog.Logger
 }
 
 // A Store is an open database. Its methods may be called at the same time.
 type Store struct {
 	now     func() time.Time
+	log     *slog.Logger
 	writeDB *sql.DB
 	readDB  *sql.DB
 	writer  *writer
@@ -51,7 +55,10 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{now: o.Now, pool: make(chan *conn, maxReaders), names: newNames(), wake: make(chan struct{}, 1)}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{now: o.Now, log: o.Logger, pool: make(chan *conn, maxReaders), names: newNames(), wake: make(chan struct{}, 1)}
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), s.Close())
 	}
