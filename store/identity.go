@@ -142,7 +142,9 @@ func (k *keyringCache) put(org string, version int64, keyring *ledger.Keyring) {
 func (s *Store) Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error) {
 	var keyring *ledger.Keyring
 	var version int64
-	err := s.read(ctx, func(c *conn) error {
+	// Identities read after the version may be newer: then Record finds that
+	// out by the version, as it does when they change later.
+	err := s.readLoose(ctx, func(c *conn) error {
 		err := c.row("SELECT keyring_version FROM orgs WHERE name = ?", org).Scan(&version)
 		if err != nil {
 			return missing(err, "org %s", org)

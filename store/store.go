@@ -159,6 +159,22 @@ func (s *Store) write(ctx context.Context, fn func(*tx) error) error {
 // read runs fn on a connection of the pool, in a transaction: all that fn
 // reads is of one moment. The context counts while waiting for a connection.
 func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
+	return s.readLoose(ctx, func(c *conn) (err error) {
+		if _, err := c.exec("BEGIN"); err != nil {
+			return fmt.Errorf("begin reading: %w", err)
+		}
+		defer func() { // also when fn panics
+			if _, end := c.exec("ROLLBACK"); end != nil {
+				err = errors.Join(err, fmt.Errorf("end reading: %w", end))
+			}
+		}()
+		return fn(c)
+	})
+}
+
+// readLoose is read without the transaction, for an fn of one statement or one
+// whose statements need not agree: it is on the way of every request.
+func (s *Store) readLoose(ctx context.Context, fn func(*conn) error) error {
 	var c *conn
 	select {
 	case c = <-s.pool:
@@ -166,12 +182,5 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 		return ctx.Err()
 	}
 	defer func() { s.pool <- c }()
-	if _, err := c.exec("BEGIN"); err != nil {
-		return storageError(fmt.Errorf("begin reading: %w", err))
-	}
-	err := fn(c)
-	if _, end := c.exec("ROLLBACK"); end != nil && err == nil {
-		err = fmt.Errorf("end reading: %w", end)
-	}
-	return storageError(err)
+	return storageError(fn(c))
 }

@@ -45,7 +45,7 @@ func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, 
 // expired ones too.
 func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error) {
 	var token keyed[ledger.Token]
-	err := s.read(ctx, func(c *conn) (err error) {
+	err := s.readLoose(ctx, func(c *conn) (err error) {
 		token, err = scanToken(c.row(selectToken+"WHERE t.hash = ?", hash[:]))
 		return missing(err, "such token")
 	})
