@@ -241,14 +241,16 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 		attestations[e.Attestation] = true
 		f := facts[e.Commit]
 		if f == nil {
-			f = &ledger.Facts{Target: "main", Attested: true}
+			f = &ledger.Facts{Target: "main"}
 			facts[e.Commit] = f
 		}
-		evidence := evidenceOf(t, e, states[e.Commit])
+		f.Deployed = false
+		promotable := contract.Derive(*f, e.Timestamp).State >= ledger.Promotable
+		evidence := evidenceOf(t, e, promotable)
 		f.Evidence = slices.DeleteFunc(f.Evidence, func(o ledger.Evidence) bool {
 			return o.Predicate == evidence.Predicate && o.Signer == evidence.Signer
 		})
-		f.Evidence = append(f.Evidence, evidence)
+		f.Evidence, f.Attested = append(f.Evidence, evidence), true
 		f.Deployed = states[e.Commit] == ledger.Deployed && !contract.RollsBack(*f, evidence)
 		pending = ledger.Path(states[e.Commit], contract.Derive(*f, e.Timestamp).State)
 	}
@@ -262,13 +264,13 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 	return attestations
 }
 
-func evidenceOf(t *testing.T, e anyEvent, before ledger.State) ledger.Evidence {
+func evidenceOf(t *testing.T, e anyEvent, promotable bool) ledger.Evidence {
 	t.Helper()
 	dn, err := ledger.ParseDN(e.Identity)
 	check(t, err)
 	return ledger.Evidence{
 		Attestation: e.Attestation, Predicate: e.Predicate, Signer: dn, Status: e.Result.Status,
-		RecordedAt: e.Timestamp, WhilePromotable: before >= ledger.Promotable,
+		RecordedAt: e.Timestamp, WhilePromotable: promotable,
 	}
 }
 

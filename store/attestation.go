@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -87,6 +88,14 @@ func (s *Store) record(t *tx, r repoRow, signerID int64, a *ledger.Attestation) 
 	if err != nil {
 		return rec, err
 	}
+	d, err := s.deriver(t.conn, r)
+	if err != nil {
+		return rec, err
+	}
+	c, f, err := t.settleDue(d, c)
+	if err != nil {
+		return rec, err
+	}
 	rec = ledger.AttestationRecord{
 		Org: r.org, Repo: r.name, Commit: a.Commit,
 		Predicate: a.Predicate, PredicateType: a.PredicateType,
@@ -102,29 +111,36 @@ func (s *Store) record(t *tx, r repoRow, signerID int64, a *ledger.Attestation) 
 	}
 	e := ledger.Evidence{
 		Attestation: rec.ID, Predicate: a.Predicate, Signer: a.Signer.DN, Emails: a.Signer.Emails,
-		Status: a.Result.Status, RecordedAt: t.now, WhilePromotable: c.state >= ledger.Promotable,
+		Status: a.Result.Status, RecordedAt: t.now, WhilePromotable: d.isPromotable(c, f, t.now),
 	}
 	if err := s.insertAttestation(t, r, c, signerID, a, rec, e); err != nil {
 		return rec, err
 	}
-	return rec, s.settleRecorded(t, r, c, e)
+	c.attestations++
+	_, err = t.settle(d, c, d.with(f, e), ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation})
+	return rec, err
 }
 
-// settleRecorded settles a commit that e was just recorded for.
-func (s *Store) settleRecorded(t *tx, r repoRow, c commitRow, e ledger.Evidence) error {
-	c.attestations++
-	d, err := s.deriver(t.conn, r)
-	if err != nil {
-		return err
+// isPromotable reports whether all is met that a commit needs to be
+// PROMOTABLE: of one that is DEPLOYED, and stays so, its state does not tell.
+func (d deriver) isPromotable(c commitRow, f ledger.Facts, now ledger.Time) bool {
+	if c.state != ledger.Deployed {
+		return c.state == ledger.Promotable
 	}
-	f, err := d.facts(c)
-	if err != nil {
-		return err
-	}
-	if f.Deployed && d.contract.RollsBack(f, e) {
-		f.Deployed = false
-	}
-	return t.settle(d, c, f, ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation})
+	f.Deployed = false
+	return d.contract.Derive(f, now).State >= ledger.Promotable
+}
+
+// with returns the facts after e was recorded: it takes the place of what its
+// signer said before of that predicate, and may be a rollback.
+func (d deriver) with(f ledger.Facts, e ledger.Evidence) ledger.Facts {
+	f.Attested = true
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(old ledger.Evidence) bool {
+		return old.Predicate == e.Predicate && old.Signer == e.Signer
+	})
+	f.Evidence = append(f.Evidence, e)
+	f.Deployed = f.Deployed && !d.contract.RollsBack(f, e)
+	return f
 }
 
 func (s *Store) insertAttestation(t *tx, r repoRow, c commitRow, signerID int64, a *ledger.Attestation, rec ledger.AttestationRecord, e ledger.Evidence) error {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -47,8 +49,9 @@ func (s *Store) Attestations(ctx context.Context, org, repo string, f Attestatio
 }
 
 // run answers the filter as one query for each predicate and signer that it
-// matches: each walks an index in the order of the list and stops at the end
-// of the page, however many attestations there are.
+// matches: each walks an index in the order of the list until the page is
+// full. Only a status, and a predicate together with a signer, are looked for
+// row by row.
 func (f AttestationFilter) run(c *conn, n *names, r repoRow, position []int64) ([]keyed[ledger.AttestationRecord], error) {
 	q := attestationQuery{repo: r, status: f.Status, since: f.Since, position: position, ascending: f.Ascending, limit: f.Limit + 1}
 	if f.Commit != "" {
@@ -66,9 +69,14 @@ func (f AttestationFilter) run(c *conn, n *names, r repoRow, position []int64) (
 	if err != nil {
 		return nil, err
 	}
+	if q.commit != 0 { // one walk along its attestations, whatever they are about
+		q.predicates, q.signers = predicates, signers
+		return q.run(c, n)
+	}
 	var rows []keyed[ledger.AttestationRecord]
-	for _, q.predicate = range predicates {
-		for _, q.signer = range signers {
+	for predicate := range predicates.each() {
+		for signer := range signers.each() {
+			q.predicates, q.signers = predicate, signer
 			some, err := q.run(c, n)
 			if err != nil {
 				return nil, err
@@ -76,43 +84,81 @@ func (f AttestationFilter) run(c *conn, n *names, r repoRow, position []int64) (
 			rows = append(rows, some...)
 		}
 	}
-	if len(predicates)*len(signers) > 1 {
-		slices.SortFunc(rows, q.compare)
-		rows = rows[:min(len(rows), q.limit)]
-	}
-	return rows, nil
+	slices.SortFunc(rows, q.compare)
+	return rows[:min(len(rows), q.limit)], nil
 }
 
-// anyID stands for every predicate or signer in a query.
-const anyID = 0
+// An idSet is a set of ids that a query asks for; nil means all there are.
+type idSet []int64
 
-// predicates returns the ids of the predicates that the filter matches.
-func (f AttestationFilter) predicates(c *conn, orgID int64) ([]int64, error) {
+// each yields the members as sets of one, and nil for nil.
+func (s idSet) each() iter.Seq[idSet] {
+	return func(yield func(idSet) bool) {
+		if s == nil {
+			yield(nil)
+			return
+		}
+		for i := range s {
+			if !yield(s[i : i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// where adds the condition that column is in the set.
+func (s idSet) where(column, where string, args []any) (string, []any) {
+	switch {
+	case s == nil:
+		return where, args
+	case len(s) == 1:
+		return where + " AND " + column + " = ?", append(args, s[0])
+	}
+	list := make([]byte, 0, 8*len(s))
+	for i, id := range s {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = strconv.AppendInt(list, id, 10)
+	}
+	return where + " AND " + column + " IN (SELECT value FROM json_each(?))", append(args, "["+string(list)+"]")
+}
+
+func findIDs(c *conn, query string, args ...any) (idSet, error) {
+	ids, err := all(c, scanID, query, args...)
+	if ids == nil {
+		ids = []int64{}
+	}
+	return ids, err
+}
+
+// predicates returns the predicates that the filter matches.
+func (f AttestationFilter) predicates(c *conn, orgID int64) (idSet, error) {
 	prefix, isPrefix := strings.CutSuffix(f.Predicate, "*")
 	switch {
 	case f.Predicate == "" || f.Predicate == "*":
-		return []int64{anyID}, nil
+		return nil, nil
 	case isPrefix:
 		// U+10FFFF sorts behind every character that a predicate can have.
-		return all(c, scanID, "SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?", orgID, prefix, prefix+"\U0010FFFF")
+		return findIDs(c, "SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?", orgID, prefix, prefix+"\U0010FFFF")
 	default:
-		return all(c, scanID, "SELECT id FROM predicates WHERE org_id = ? AND name = ?", orgID, f.Predicate)
+		return findIDs(c, "SELECT id FROM predicates WHERE org_id = ? AND name = ?", orgID, f.Predicate)
 	}
 }
 
-// signers returns the ids of the signers that the filter matches.
-func (f AttestationFilter) signers(c *conn, orgID int64) ([]int64, error) {
+// signers returns the signers that the filter matches.
+func (f AttestationFilter) signers(c *conn, orgID int64) (idSet, error) {
 	switch {
 	case f.Identity == "":
-		return []int64{anyID}, nil
+		return nil, nil
 	case strings.Contains(f.Identity, "="):
 		dn, err := ledger.ParseDN(f.Identity)
 		if err != nil {
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidParameter, "identity", "%v", err)
 		}
-		return all(c, scanID, "SELECT id FROM signers WHERE org_id = ? AND dn = ?", orgID, dn.String())
+		return findIDs(c, "SELECT id FROM signers WHERE org_id = ? AND dn = ?", orgID, dn.String())
 	default:
-		return all(c, scanID, "SELECT id FROM signers WHERE org_id = ? AND cn = ?", orgID, f.Identity)
+		return findIDs(c, "SELECT id FROM signers WHERE org_id = ? AND cn = ?", orgID, f.Identity)
 	}
 }
 
@@ -123,15 +169,15 @@ func scanID(row scanner) (id int64, err error) {
 
 // An attestationQuery is one walk along an index of attestations.
 type attestationQuery struct {
-	repo      repoRow
-	commit    int64 // 0: any
-	predicate int64
-	signer    int64
-	status    ledger.Status
-	since     ledger.Time
-	position  []int64 // (recorded_at, id) of the row before the first; nil: from the start
-	ascending bool
-	limit     int
+	repo       repoRow
+	commit     int64 // 0: any
+	predicates idSet
+	signers    idSet
+	status     ledger.Status
+	since      ledger.Time
+	position   []int64 // (recorded_at, id) of the row before the first; nil: from the start
+	ascending  bool
+	limit      int
 }
 
 func (q attestationQuery) run(c *conn, n *names) ([]keyed[ledger.AttestationRecord], error) {
@@ -150,17 +196,13 @@ func (q attestationQuery) sql() (string, []any) {
 	switch {
 	case q.commit != 0:
 		index, where, args = "attestations_by_commit", "a.commit_id = ?", []any{q.commit}
-	case q.predicate != anyID:
+	case q.predicates != nil:
 		index = "attestations_by_predicate"
-	case q.signer != anyID:
+	case q.signers != nil:
 		index = "attestations_by_signer"
 	}
-	if q.predicate != anyID {
-		where, args = where+" AND a.predicate_id = ?", append(args, q.predicate)
-	}
-	if q.signer != anyID {
-		where, args = where+" AND a.signer_id = ?", append(args, q.signer)
-	}
+	where, args = q.predicates.where("a.predicate_id", where, args)
+	where, args = q.signers.where("a.signer_id", where, args)
 	if q.status != "" {
 		where, args = where+" AND a.status = ?", append(args, q.status)
 	}

@@ -26,25 +26,36 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 			return err
 		}
 		created = isNew
+		if err := checkAuthor(c, n.Author); err != nil {
+			return err
+		}
+		d, err := s.deriver(t.conn, r)
+		if err != nil {
+			return err
+		}
+		if _, _, err := t.settleDue(d, c); err != nil {
+			return err
+		}
 		if err := t.describeCommit(c.id, n); err != nil {
 			return err
 		}
-		if c.attestations == 0 {
-			return nil // DRAFT, whatever applies
-		}
-		return s.resettle(t, r, c.id, func(deriver, commitRow, ledger.Facts) ledger.Cause {
-			return ledger.Cause{Type: ledger.CauseCommit, ID: sha}
-		})
+		return t.resettle(d, c.id, ledger.Cause{Type: ledger.CauseCommit, ID: sha})
 	})
 	return created, err
 }
 
-// resettle reads a commit and its facts, which may tell the cause, and settles it.
-func (s *Store) resettle(t *tx, r repoRow, commitID int64, cause func(deriver, commitRow, ledger.Facts) ledger.Cause) error {
-	d, err := s.deriver(t.conn, r)
-	if err != nil {
-		return err
+// checkAuthor refuses to change the author of a commit: git cannot, and a
+// review by the author must not come to count because somebody says so.
+func checkAuthor(c commitRow, n ledger.Author) error {
+	known := func(before, now string) bool { return now == "" || before == "" || before == now }
+	if known(c.author.Name, n.Name) && known(c.author.Email, n.Email) {
+		return nil
 	}
+	return ledger.FieldErrorf(ledger.CodeInvalidField, "author", "the commit is registered as by %s <%s>: a commit's author cannot change", c.author.Name, c.author.Email)
+}
+
+// resettle reads a commit and its facts anew and settles it.
+func (t *tx) resettle(d deriver, commitID int64, cause ledger.Cause) error {
 	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
 	if err != nil {
 		return fmt.Errorf("read commit: %w", err)
@@ -53,7 +64,8 @@ func (s *Store) resettle(t *tx, r repoRow, commitID int64, cause func(deriver, c
 	if err != nil {
 		return err
 	}
-	return t.settle(d, c, f, cause(d, c, f))
+	_, err = t.settle(d, c, f, cause)
+	return err
 }
 
 func (t *tx) findOrAddCommit(r repoRow, sha string) (c commitRow, created bool, err error) {
@@ -61,7 +73,7 @@ func (t *tx) findOrAddCommit(r repoRow, sha string) (c commitRow, created bool, 
 	if !errors.Is(err, sql.ErrNoRows) {
 		return c, false, err
 	}
-	c = commitRow{sha: sha, state: ledger.Draft}
+	c = commitRow{sha: sha, state: ledger.Draft, policyVersion: r.policyVersion}
 	c.id, err = t.insert("INSERT INTO commits (repo_id, sha, state, state_since, registered_at, policy_version) VALUES (?, ?, ?, ?, ?, ?)",
 		r.id, sha, c.state, t.now, t.now, r.policyVersion)
 	if err != nil {
@@ -217,6 +229,7 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 		return err
 	}
 	v.Requirements = d.contract.Derive(f, s.Now()).Requirements
+	v.PolicyVersion = r.policyVersion
 
 	newest := attestationQuery{repo: r, commit: c.id, limit: newestAttestations}
 	attestations, err := newest.run(conn, s.names)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -48,111 +47,106 @@ func (s *Store) Evaluate(ctx context.Context) {
 	}
 }
 
-// Settle does what Evaluate would do now, and returns.
+// Settle does what Evaluate would do now, and returns. What fails for one repo
+// does not keep it from the others.
 func (s *Store) Settle(ctx context.Context) error {
+	var errs []error
+	repos, err := s.reevaluations(ctx)
+	errs = append(errs, err)
+	for _, repoID := range repos {
+		if err := s.repeat(ctx, func(t *tx) (bool, error) { return s.reevaluate(t, repoID) }); err != nil {
+			errs = append(errs, fmt.Errorf("evaluate repo %d after a policy change: %w", repoID, err))
+		}
+	}
+	expired, err := s.hasExpired(ctx)
+	if err == nil && expired {
+		err = s.repeat(ctx, s.expire)
+	}
+	if err != nil {
+		errs = append(errs, fmt.Errorf("evaluate commits whose evidence has run out: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// repeat writes a batch after the other until one says that it was the last.
+func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
 	for {
-		reevaluated, err := s.reevaluate(ctx)
-		if err != nil {
-			return fmt.Errorf("re-evaluate after a policy change: %w", err)
-		}
-		expired, err := s.expire(ctx)
-		if err != nil {
-			return fmt.Errorf("re-evaluate expired evidence: %w", err)
-		}
-		if !reevaluated && !expired {
-			return nil
+		var last bool
+		err := s.write(ctx, func(t *tx) (err error) {
+			last, err = batch(t)
+			return err
+		})
+		if err != nil || last {
+			return err
 		}
 	}
 }
 
-// pending reports whether the query finds a row, without taking the write lock.
-func (s *Store) pending(ctx context.Context, query string, args ...any) (found bool, err error) {
-	err = s.read(ctx, func(c *conn) error { return c.row(query, args...).Scan(&found) })
-	return found, err
-}
-
-// reevaluate takes one batch of one repo after a policy change. It reports
-// whether there was any.
-func (s *Store) reevaluate(ctx context.Context) (bool, error) {
-	found, err := s.pending(ctx, "SELECT EXISTS (SELECT 1 FROM reevaluations)")
-	if err != nil || !found {
-		return false, err
-	}
-	return true, s.write(ctx, func(t *tx) error {
-		var repoID, done int64
-		var version int
-		err := t.row("SELECT repo_id, version, done FROM reevaluations ORDER BY repo_id LIMIT 1").Scan(&repoID, &version, &done)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil // another process was quicker
-		}
-		if err != nil {
-			return fmt.Errorf("read what is left: %w", err)
-		}
-		commits, err := all(t.conn, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
-		if err != nil {
-			return fmt.Errorf("read commits: %w", err)
-		}
-		if len(commits) == 0 {
-			_, err := t.exec("DELETE FROM reevaluations WHERE repo_id = ?", repoID)
-			return err
-		}
-		if err := s.settleAll(t, repoID, commits, ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(version)}); err != nil {
-			return err
-		}
-		_, err = t.exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", commits[len(commits)-1].id, repoID)
+// reevaluations lists the repos whose policy has changed.
+func (s *Store) reevaluations(ctx context.Context) (repos []int64, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		repos, err = all(c, scanID, "SELECT repo_id FROM reevaluations ORDER BY repo_id")
 		return err
 	})
+	return repos, err
 }
 
-// settleAll settles those of the repo's commits that are not DEPLOYED.
-func (s *Store) settleAll(t *tx, repoID int64, commits []commitRow, cause ledger.Cause) error {
+// reevaluate settles the next batch of a repo's commits after a policy change.
+func (s *Store) reevaluate(t *tx, repoID int64) (last bool, err error) {
+	var done int64
+	err = t.row("SELECT done FROM reevaluations WHERE repo_id = ?", repoID).Scan(&done)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil // another process was quicker
+	}
+	if err != nil {
+		return false, fmt.Errorf("read what is left: %w", err)
+	}
+	commits, err := all(t.conn, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
+	if err != nil {
+		return false, fmt.Errorf("read commits: %w", err)
+	}
+	if len(commits) == 0 {
+		_, err := t.exec("DELETE FROM reevaluations WHERE repo_id = ?", repoID)
+		return true, err
+	}
 	r, err := repoByID(t.conn, repoID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	d, err := s.deriver(t.conn, r)
 	if err != nil {
-		return err
-	}
-	return d.each(commits, func(c commitRow, f ledger.Facts) error { return t.settle(d, c, f, cause) })
-}
-
-// each visits those of the commits that are not DEPLOYED, with their facts.
-func (d deriver) each(commits []commitRow, visit func(commitRow, ledger.Facts) error) error {
-	for _, c := range commits {
-		if c.state == ledger.Deployed {
-			continue
-		}
-		f, err := d.facts(c)
-		if err != nil {
-			return err
-		}
-		if err := visit(c, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// expire settles a batch of commits whose evidence has run out. It reports
-// whether there was any.
-func (s *Store) expire(ctx context.Context) (bool, error) {
-	found, err := s.pending(ctx, "SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)", s.Now())
-	if err != nil || !found {
 		return false, err
 	}
-	return true, s.write(ctx, func(t *tx) error {
-		ids, err := all(t.conn, scanID, "SELECT id FROM commits WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
-		if err != nil {
-			return fmt.Errorf("read commits: %w", err)
+	for _, c := range commits {
+		if _, _, err := t.settleDue(d, c); err != nil {
+			return false, err
 		}
-		for _, id := range ids {
-			if err := s.expireOne(t, id); err != nil {
-				return err
-			}
-		}
-		return nil
+	}
+	_, err = t.exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", commits[len(commits)-1].id, repoID)
+	return false, err
+}
+
+// hasExpired reports, without taking the write lock, whether evidence of any
+// commit has run out.
+func (s *Store) hasExpired(ctx context.Context) (found bool, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.row("SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)", s.Now()).Scan(&found)
 	})
+	return found, err
+}
+
+// expire settles the next batch of commits whose evidence has run out.
+func (s *Store) expire(t *tx) (last bool, err error) {
+	ids, err := all(t.conn, scanID, "SELECT id FROM commits WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
+	if err != nil {
+		return false, fmt.Errorf("read commits: %w", err)
+	}
+	for _, id := range ids {
+		if err := s.expireOne(t, id); err != nil {
+			return false, err
+		}
+	}
+	return len(ids) < evaluateBatch, nil
 }
 
 func (s *Store) expireOne(t *tx, commitID int64) error {
@@ -164,15 +158,22 @@ func (s *Store) expireOne(t *tx, commitID int64) error {
 	if err != nil {
 		return err
 	}
-	return s.resettle(t, r, commitID, func(d deriver, c commitRow, f ledger.Facts) ledger.Cause {
-		return ledger.Cause{Type: ledger.CauseExpiry, ID: d.contract.RanOut(f, c.expires)}
-	})
+	d, err := s.deriver(t.conn, r)
+	if err != nil {
+		return err
+	}
+	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
+	if err != nil {
+		return fmt.Errorf("read commit: %w", err)
+	}
+	_, _, err = t.settleDue(d, c)
+	return err
 }
 
 // Simulate tells what the draft contract would do to the repo's commits that
 // are not DEPLOYED, if it became active now. It writes nothing.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Contract) (ledger.Simulation, error) {
-	sim := ledger.Simulation{Moves: []ledger.Move{}}
+	sim, now := ledger.Simulation{Moves: []ledger.Move{}}, s.Now()
 	err := s.read(ctx, func(c *conn) error {
 		r, err := findRepo(c, org, repo)
 		if err != nil {
@@ -185,10 +186,7 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Con
 				return err
 			}
 			last = commits[len(commits)-1].id
-			if err := d.each(commits, func(c commitRow, f ledger.Facts) error {
-				s.simulateOne(&sim, d, c, f)
-				return nil
-			}); err != nil {
+			if err := d.simulate(&sim, commits, now); err != nil {
 				return err
 			}
 		}
@@ -197,17 +195,34 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Con
 	return sim, err
 }
 
-func (s *Store) simulateOne(sim *ledger.Simulation, d deriver, c commitRow, f ledger.Facts) {
-	sim.Evaluated++
-	derived := d.contract.Derive(f, s.Now())
-	if derived.State == c.state {
-		return
-	}
-	move := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
-	for _, req := range derived.Requirements {
-		if req.Applies && req.State > min(c.state, derived.State) && req.State <= max(c.state, derived.State)+1 {
-			move.Reasons = append(move.Reasons, req.Reason)
+// simulate adds to sim what the contract would do to those of the commits that
+// are not DEPLOYED.
+func (d deriver) simulate(sim *ledger.Simulation, commits []commitRow, now ledger.Time) error {
+	for _, c := range commits {
+		if c.state == ledger.Deployed {
+			continue
+		}
+		f, err := d.facts(c)
+		if err != nil {
+			return err
+		}
+		sim.Evaluated++
+		if derived := d.contract.Derive(f, now); derived.State != c.state {
+			sim.Moves = append(sim.Moves, move(c, derived))
 		}
 	}
-	sim.Moves = append(sim.Moves, move)
+	return nil
+}
+
+// move tells what would move a commit, with the reasons of the requirements
+// between where it is and one beyond where it would be.
+func move(c commitRow, derived ledger.Derivation) ledger.Move {
+	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
+	low, high := min(c.state, derived.State), max(c.state, derived.State)
+	for _, r := range derived.Requirements {
+		if r.Applies && r.State > low && r.State <= high+1 {
+			m.Reasons = append(m.Reasons, r.Reason)
+		}
+	}
+	return m
 }

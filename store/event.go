@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -106,8 +107,9 @@ func (f EventFilter) where(c *conn, orgID int64, org string, after int64) (strin
 	}
 	where, args := "org_id = ? AND seq > ?", []any{orgID, after}
 	if len(f.Types) > 0 {
-		where += " AND type IN (?" + strings.Repeat(", ?", len(f.Types)-1) + ")"
-		for _, kind := range f.Types {
+		types := slices.Compact(slices.Sorted(slices.Values(f.Types)))
+		where += " AND type IN (?" + strings.Repeat(", ?", len(types)-1) + ")"
+		for _, kind := range types {
 			args = append(args, kind)
 		}
 	}

@@ -48,20 +48,28 @@ func (m *model) attest() {
 	commit := m.commit()
 	predicate := rapid.SampledFrom([]string{"test:go", "review:code", "deploy:prod"}).Draw(m.r, "predicate")
 	status := rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(m.r, "status")
-	before := ledger.Draft
-	if c, err := m.b.Commit(m.b.t.Context(), "acme", "api", commit); err == nil {
-		before = c.State
-	}
+	promotable := m.isPromotable(commit)
 	rec := signer.attests(commit, predicate, status)
 	dn, err := ledger.ParseDN(signer.dn)
 	check(m.b.t, err)
 	m.said[commit] = append(m.said[commit], ledger.Evidence{
-		Attestation: rec.ID, Predicate: predicate, Signer: dn, Status: status, RecordedAt: rec.RecordedAt, WhilePromotable: before >= ledger.Promotable,
+		Attestation: rec.ID, Predicate: predicate, Signer: dn, Status: status, RecordedAt: rec.RecordedAt, WhilePromotable: promotable,
 	})
 }
 
+// isPromotable derives whether the commit has all that PROMOTABLE needs.
+func (m *model) isPromotable(commit string) bool {
+	policy, err := m.b.Policy(m.b.t.Context(), "acme", "api", 0)
+	check(m.b.t, err)
+	return policy.Contract.Derive(m.facts(commit), m.b.Now()).State >= ledger.Promotable
+}
+
 func (m *model) register() {
-	commit, author := m.commit(), rapid.SampledFrom([]string{"ann", "bob"}).Draw(m.r, "author")
+	commit := m.commit()
+	author := m.author[commit]
+	if author == "" {
+		author = rapid.SampledFrom([]string{"ann", "bob"}).Draw(m.r, "author")
+	}
 	_, err := m.b.Register(m.b.t.Context(), "acme", "api", commit, ledger.Registration{Author: ledger.Author{Name: author}})
 	check(m.b.t, err)
 	m.author[commit] = author
@@ -79,6 +87,12 @@ func (m *model) changePolicy() {
 	check(m.b.t, err)
 	_, err = m.b.SetPolicy(m.b.t.Context(), "acme", "api", contract, 0, "host")
 	check(m.b.t, err)
+	if rapid.Bool().Draw(m.r, "something comes before the evaluation") {
+		m.attest()
+		m.register()
+		check(m.b.t, m.b.Settle(m.b.t.Context()))
+		return
+	}
 	check(m.b.t, m.b.Settle(m.b.t.Context()))
 	for _, move := range foretold.Moves {
 		if c := m.b.commit(move.Commit); c.State != move.To {
@@ -89,6 +103,9 @@ func (m *model) changePolicy() {
 
 func (m *model) wait() {
 	m.b.clock.advance(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(m.r, "wait"))
+	if rapid.Bool().Draw(m.r, "something comes before the evaluation") {
+		m.attest()
+	}
 	check(m.b.t, m.b.Settle(m.b.t.Context()))
 }
 
@@ -129,17 +146,17 @@ func (m *model) checkCommit(contract ledger.Contract, c ledger.Commit) {
 	if c.State == ledger.Deployed {
 		return // what keeps it there is checked where it is left
 	}
-	want := contract.Derive(m.facts(c), m.b.Now())
+	want := contract.Derive(m.facts(c.SHA), m.b.Now())
 	if c.State != want.State || fmt.Sprint(c.Requirements) != fmt.Sprint(want.Requirements) {
 		m.r.Fatalf("commit %s is %s %+v\nits evidence derives %s %+v", c.SHA, c.State, c.Requirements, want.State, want.Requirements)
 	}
 }
 
 // facts gathers a commit's evidence from all that was ever said of it.
-func (m *model) facts(c ledger.Commit) ledger.Facts {
-	f := ledger.Facts{Author: ledger.Author{Name: m.author[c.SHA]}, Target: "main", Attested: len(m.said[c.SHA]) > 0}
+func (m *model) facts(sha string) ledger.Facts {
+	f := ledger.Facts{Author: ledger.Author{Name: m.author[sha]}, Target: "main", Attested: len(m.said[sha]) > 0}
 	latest := make(map[string]int)
-	for _, s := range m.said[c.SHA] {
+	for _, s := range m.said[sha] {
 		key := s.Predicate + " " + s.Signer.String()
 		if i, ok := latest[key]; ok {
 			f.Evidence[i] = s

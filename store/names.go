@@ -11,7 +11,7 @@ import (
 
 // names remembers predicates and signers, whose rows never change, so that
 // neither lists nor derivations have to join them. The writer puts in what it
-// has just inserted, and clears all of it whenever it takes something back.
+// has just inserted, and clears all of it whenever it takes that back.
 type names struct {
 	mu         sync.RWMutex
 	predicates map[int64]string
@@ -113,6 +113,7 @@ func (n *names) id(t *tx, key orgName, query string, insert func() (int64, error
 	err := t.row(query, key.orgID, key.name).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		id, err = insert()
+		t.named = true
 	}
 	if err != nil {
 		return 0, fmt.Errorf("find %q: %w", key.name, err)

@@ -86,6 +86,77 @@ func TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 	b.wantState(sha(1), ledger.Deployed)
 }
 
+// What is due is settled before something new is recorded, whoever comes first.
+func TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
+	contract := func(text string) ledger.Contract {
+		c, err := ledger.ParseContract([]byte(text))
+		check(t, err)
+		return c
+	}
+	const deploy = `{"state":"DEPLOYED","predicate":"deploy:*"}`
+	tests := []struct {
+		name           string
+		before         string        // policy
+		after          string        // policy set, but not evaluated, before the deploy
+		wait           time.Duration // not evaluated either
+		then           string        // predicate attested after the deploy
+		atDeploy, want ledger.State
+	}{
+		{"a stricter policy", `{"requirements":[` + deploy + `]}`, `{"requirements":[{"state":"ATTESTED","predicate":"sec:*"},` + deploy + `]}`, 0,
+			"sec:scan", ledger.Validating, ledger.Promotable},
+		{"a looser policy", `{"requirements":[{"state":"ATTESTED","predicate":"sec:*"},` + deploy + `]}`, `{"requirements":[` + deploy + `]}`, 0,
+			"test:go", ledger.Deployed, ledger.Deployed},
+		{"evidence that has run out", `{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},` + deploy + `]}`, "", 2 * time.Hour,
+			"test:go", ledger.Validating, ledger.Promotable},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			ci := b.signer("cn=ci,ou=build,o=acme")
+			_, err := b.SetPolicy(t.Context(), "acme", "api", contract(test.before), 0, "host")
+			check(t, err)
+			check(t, b.Settle(t.Context()))
+			ci.attests(sha(1), "test:go", ledger.Pass)
+			if test.after != "" {
+				_, err = b.SetPolicy(t.Context(), "acme", "api", contract(test.after), 0, "host")
+				check(t, err)
+			}
+			b.clock.advance(test.wait)
+			ci.attests(sha(1), "deploy:prod", ledger.Pass)
+			b.wantState(sha(1), test.atDeploy)
+			ci.attests(sha(1), test.then, ledger.Pass)
+			b.wantState(sha(1), test.want)
+		})
+	}
+}
+
+func TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
+	b := newBench(t)
+	ci, ann := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme")
+	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
+		ci.attests(sha(1), predicate, ledger.Pass)
+	}
+	ci.attests(sha(1), "test:go", ledger.Fail)
+	ann.attests(sha(1), "deploy:prod", ledger.Pass) // DEPLOYED, but no longer fit for it
+	ci.attests(sha(1), "deploy:prod", ledger.Skip)
+	b.wantState(sha(1), ledger.Validating)
+	ci.attests(sha(1), "test:go", ledger.Pass)
+	b.wantState(sha(1), ledger.Promotable)
+}
+
+func TestTheAuthorOfACommitCannotChange(t *testing.T) {
+	b := newBench(t)
+	register := func(name, email string) error {
+		_, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Author: ledger.Author{Name: name, Email: email}})
+		return err
+	}
+	check(t, register("Ann", ""))
+	check(t, register("Ann", "ann@acme.example"))
+	check(t, register("", ""))
+	wantCode(t, register("Bob", "ann@acme.example"), ledger.CodeInvalidField)
+	wantCode(t, register("Ann", "bob@acme.example"), ledger.CodeInvalidField)
+}
+
 func TestTheSameStatementIsRecordedOnce(t *testing.T) {
 	b := newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -12,21 +13,22 @@ import (
 
 // A commitRow is what a derivation needs to know of a commit.
 type commitRow struct {
-	id           int64
-	sha          string
-	state        ledger.State
-	expires      ledger.Time // when evidence that counts runs out
-	attestations int64
-	target       string
-	author       ledger.Author
+	id            int64
+	sha           string
+	state         ledger.State
+	policyVersion int         // under which the state was derived
+	expires       ledger.Time // when evidence that counts runs out
+	attestations  int64
+	target        string
+	author        ledger.Author
 }
 
 const selectCommitRow = `
-SELECT id, sha, state, expires, attestations, target, author_name, author_email FROM commits `
+SELECT id, sha, state, policy_version, expires, attestations, target, author_name, author_email FROM commits `
 
 func scanCommitRow(row scanner) (commitRow, error) {
 	var c commitRow
-	err := row.Scan(&c.id, &c.sha, &c.state, &c.expires, &c.attestations, &c.target, &c.author.Name, &c.author.Email)
+	err := row.Scan(&c.id, &c.sha, &c.state, &c.policyVersion, &c.expires, &c.attestations, &c.target, &c.author.Name, &c.author.Email)
 	return c, err
 }
 
@@ -119,31 +121,61 @@ func (s *Store) deriver(c *conn, r repoRow) (deriver, error) {
 	return deriver{conn: c, names: s.names, repo: r, contract: contract}, err
 }
 
+// settleDue settles a commit whose policy has changed or whose evidence has run
+// out since its state was derived, and for which Evaluate has not come round
+// yet: what is done to it next must find it where it belongs. It returns the
+// commit and its facts as they are then.
+func (t *tx) settleDue(d deriver, c commitRow) (commitRow, ledger.Facts, error) {
+	f, err := d.facts(c)
+	if err != nil {
+		return c, f, err
+	}
+	var cause ledger.Cause
+	switch {
+	case c.state == ledger.Deployed:
+		return c, f, nil
+	case c.policyVersion != d.repo.policyVersion:
+		cause = ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
+	case c.expires != 0 && c.expires <= t.now:
+		cause = ledger.Cause{Type: ledger.CauseExpiry, ID: d.contract.RanOut(f, c.expires)}
+	default:
+		return c, f, nil
+	}
+	c, err = t.settle(d, c, f, cause)
+	f.Deployed = c.state == ledger.Deployed
+	return c, f, err
+}
+
 // settle derives a commit's state anew from its facts and records what
-// follows: the state, its transitions and their events.
-func (t *tx) settle(d deriver, c commitRow, f ledger.Facts, cause ledger.Cause) error {
+// follows: the state, its transitions and their events. It returns the commit
+// as it is then.
+func (t *tx) settle(d deriver, c commitRow, f ledger.Facts, cause ledger.Cause) (commitRow, error) {
 	derived := d.contract.Derive(f, t.now)
 	from := c.state
 	for _, to := range ledger.Path(c.state, derived.State) {
 		if err := t.transition(d.repo, c, from, to, cause); err != nil {
-			return err
+			return c, err
 		}
 		from = to
 	}
-	_, err := t.exec("UPDATE commits SET expires = ?, policy_version = ?, attestations = ? WHERE id = ?",
-		derived.Expires, d.repo.policyVersion, c.attestations, c.id)
+	c.expires, c.policyVersion = derived.Expires, d.repo.policyVersion
+	if derived.State == ledger.Deployed {
+		c.expires = 0 // age does not end a deployment
+	}
+	_, err := t.exec("UPDATE commits SET expires = ?, policy_version = ?, attestations = ? WHERE id = ?", c.expires, c.policyVersion, c.attestations, c.id)
 	if err != nil {
-		return fmt.Errorf("update commit: %w", err)
+		return c, fmt.Errorf("update commit: %w", err)
 	}
 	if derived.State == c.state {
-		return nil
+		return c, nil
 	}
 	if _, err := t.exec("UPDATE commits SET state = ?, state_since = ? WHERE id = ?", derived.State, t.now, c.id); err != nil {
-		return fmt.Errorf("move commit: %w", err)
+		return c, fmt.Errorf("move commit: %w", err)
 	}
 	t.countState(d.repo.id, c.state, -1)
 	t.countState(d.repo.id, derived.State, 1)
-	return nil
+	c.state = derived.State
+	return c, nil
 }
 
 func (t *tx) transition(r repoRow, c commitRow, from, to ledger.State, cause ledger.Cause) error {

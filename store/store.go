@@ -38,6 +38,7 @@ type Store struct {
 	writer  *writer
 	pool    chan *conn // readers that nobody uses now
 	readers int        // how many there are
+	closing chan struct{}
 
 	contracts contractCache
 	keyrings  keyringCache
@@ -58,7 +59,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{now: o.Now, log: o.Logger, pool: make(chan *conn, maxReaders), names: newNames(), wake: make(chan struct{}, 1)}
+	s := &Store{now: o.Now, log: o.Logger, pool: make(chan *conn, maxReaders), names: newNames(), closing: make(chan struct{}), wake: make(chan struct{}, 1)}
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), s.Close())
 	}
@@ -122,6 +123,7 @@ func (s *Store) Close() error {
 
 func (s *Store) close() error {
 	var errs []error
+	close(s.closing)
 	if s.writer != nil {
 		s.writer.close()
 	}
@@ -180,6 +182,8 @@ func (s *Store) readLoose(ctx context.Context, fn func(*conn) error) error {
 	case c = <-s.pool:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.closing:
+		return errClosed
 	}
 	defer func() { s.pool <- c }()
 	return storageError(fn(c))

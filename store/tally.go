@@ -34,6 +34,7 @@ type delta struct {
 type tally struct {
 	sums map[counter]int64
 	seqs map[int64]int64 // by org: the next sequence number when the transaction began
+	now  ledger.Time     // of the last write
 }
 
 func newTally() *tally {
@@ -41,14 +42,15 @@ func newTally() *tally {
 }
 
 // add takes over the deltas of a write that has succeeded.
-func (y *tally) add(deltas []delta) {
-	for _, d := range deltas {
+func (y *tally) add(t *tx) {
+	for _, d := range t.deltas {
 		y.sums[d.counter] += d.by
 	}
+	y.now = t.now
 }
 
 // flush writes the counters and forgets them.
-func (y *tally) flush(c *conn, now ledger.Time) error {
+func (y *tally) flush(c *conn) error {
 	for counter, by := range y.sums {
 		if by == 0 {
 			continue
@@ -58,7 +60,7 @@ func (y *tally) flush(c *conn, now ledger.Time) error {
 		case repoAttestations:
 			_, err = c.exec("UPDATE repos SET attestations = attestations + ? WHERE id = ?", by, counter.id)
 		case predicateAttestations:
-			_, err = c.exec("UPDATE predicates SET attestations = attestations + ?, last_at = ? WHERE id = ?", by, now, counter.id)
+			_, err = c.exec("UPDATE predicates SET attestations = attestations + ?, last_at = ? WHERE id = ?", by, y.now, counter.id)
 		case commitsInState:
 			_, err = c.exec("INSERT INTO repo_states (repo_id, state, commits) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET commits = commits + excluded.commits",
 				counter.id, counter.state, by)

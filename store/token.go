@@ -89,9 +89,11 @@ func (s *Store) TouchToken(id string) {
 	if last, ok := s.touched.Load(id); ok && now.Sub(last.(ledger.Time)) < time.Minute {
 		return
 	}
-	s.touched.Store(id, now)
-	s.writer.tryWrite(func(t *tx) error {
+	queued := s.writer.tryWrite(func(t *tx) error {
 		_, err := t.exec("UPDATE tokens SET last_used_at = max(last_used_at, ?) WHERE token_id = ?", now, id)
 		return err
 	})
+	if queued {
+		s.touched.Store(id, now)
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -46,6 +48,7 @@ type tx struct {
 	now    ledger.Time // the ledger's clock when this write began
 	tally  *tally
 	deltas []delta // of this write
+	named  bool    // whether it has put something into names
 }
 
 func newWriter(c *conn, now func() time.Time, n *names) *writer {
@@ -89,11 +92,13 @@ func (w *writer) write(ctx context.Context, fn func(*tx) error) error {
 	}
 }
 
-// tryWrite queues fn if there is room, and does not wait for it.
-func (w *writer) tryWrite(fn func(*tx) error) {
+// tryWrite queues fn if there is room, which it reports, and does not wait for it.
+func (w *writer) tryWrite(fn func(*tx) error) bool {
 	select {
 	case w.queue <- &job{ctx: context.Background(), fn: fn, done: make(chan struct{})}:
+		return true
 	default:
+		return false
 	}
 }
 
@@ -143,10 +148,10 @@ func (w *writer) commit(batch []*job) {
 	if err == nil {
 		return
 	}
-	// A failed COMMIT or a full disk may have ended the transaction already.
-	w.conn.execOnce("ROLLBACK")
 	w.tally.reset()
-	w.names.clear()
+	w.names.clear() // before others can take the ids that were given
+	// The failure may have ended the transaction already.
+	w.conn.execOnce("ROLLBACK")
 	err = storageError(err)
 	for _, j := range batch {
 		j.err = err
@@ -165,7 +170,7 @@ func (w *writer) transact(batch []*job) error {
 			return err
 		}
 	}
-	if err := w.tally.flush(w.conn, ledger.TimeOf(w.now())); err != nil {
+	if err := w.tally.flush(w.conn); err != nil {
 		return err
 	}
 	if _, err := w.conn.exec("COMMIT"); err != nil {
@@ -181,18 +186,30 @@ func (w *writer) runOne(j *job) error {
 		return fmt.Errorf("savepoint: %w", err)
 	}
 	t := &tx{conn: w.conn, ids: w.ids, now: ledger.TimeOf(w.now()), tally: w.tally}
-	if j.err = run(j.fn, t); j.err == nil {
-		w.tally.add(t.deltas)
-	} else {
-		w.names.clear()
-		if _, err := w.conn.exec("ROLLBACK TO job"); err != nil {
-			return fmt.Errorf("take back %w, after: %w", err, j.err)
-		}
-		j.err = storageError(j.err)
+	if j.err = run(j.fn, t); j.err != nil {
+		return w.takeBack(j, t)
 	}
+	w.tally.add(t)
 	if _, err := w.conn.exec("RELEASE job"); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
+	return nil
+}
+
+// takeBack undoes what a job did that has failed. Where that cannot be done,
+// the job's error is the transaction's: a full disk makes SQLite end the whole
+// of it by itself.
+func (w *writer) takeBack(j *job, t *tx) error {
+	if t.named {
+		w.names.clear()
+	}
+	if err := w.conn.execOnce("ROLLBACK TO job; RELEASE job"); err != nil {
+		if _, ok := errors.AsType[*sqlite.Error](j.err); ok {
+			return j.err
+		}
+		return fmt.Errorf("take back a write: %w", err)
+	}
+	j.err = storageError(j.err)
 	return nil
 }
 
