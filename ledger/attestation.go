@@ -88,9 +88,17 @@ func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, erro
 	return signer, nil
 }
 
+// maxTried bounds the bytes that are hashed where all keys are tried: of each
+// key the whole payload.
+const maxTried = 256 << 20
+
 // tried returns the signer among all keys whose signature it is. Keys that
 // nobody holds any more come last, to tell that theirs it was.
 func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
+	if len(k.keys)*len(m.pae) > maxTried {
+		return Signer{}, Errorf(CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org: "+
+			"name the key in the signature's keyid, by the SHA-256 of its SubjectPublicKeyInfo", len(k.keys))
+	}
 	for _, key := range k.keys {
 		if !key.verify(m, sig) {
 			continue
@@ -108,6 +116,13 @@ func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 // certified returns the key and the signer that the first of certs speaks of:
 // a registered identity that has the same key, or whom a root vouches for.
 func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
+	// Before any of them verifies another: anybody can send a certificate whose
+	// key takes ages.
+	for _, cert := range certs {
+		if _, err := publicKeyOf(cert.PublicKey); err != nil {
+			return nil, Signer{}, Errorf(CodeUntrustedIdentity, "the certificate of %s: %v", subjectOf(cert), err)
+		}
+	}
 	leaf := certs[0]
 	registered := k.bySubjectKey(leaf)
 	if registered == nil {
@@ -145,7 +160,7 @@ func (k *Keyring) chained(certs []*x509.Certificate, now time.Time) (publicKey, 
 	if err != nil {
 		return nil, Signer{}, err
 	}
-	return key, Signer{DN: subject, Emails: slices.Clone(leaf.EmailAddresses), Identity: root}, nil
+	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root}, nil
 }
 
 // checkUsage wants a certificate made for signing code: one that may be used

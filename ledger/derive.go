@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // Evidence is what a derivation knows of one attestation: the latest of its
 // signer for its predicate.
 type Evidence struct {
@@ -63,8 +65,9 @@ type RequirementStatus struct {
 // signer says better, at any age: waiting never turns a fail into a pass.
 func (c Contract) Derive(f Facts, now Time) Derivation {
 	d := Derivation{Requirements: make([]RequirementStatus, len(c.Requirements))}
+	steps := c.matchingSteps()
 	for i := range c.Requirements {
-		status, expires := c.Requirements[i].judge(&f, now)
+		status, expires := c.Requirements[i].judge(&f, now, steps)
 		d.Requirements[i] = status
 		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
 			d.Expires = expires
@@ -81,12 +84,16 @@ func (c Contract) Derive(f Facts, now Time) Derivation {
 // ends that: it is by a signer, and about the predicate, of a DEPLOYED
 // requirement that applies, with a status that this does not accept.
 func (c Contract) RollsBack(f Facts, e Evidence) bool {
+	steps := c.matchingSteps()
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		if r.State != Deployed || r.leftOut(&f) != "" {
+		if r.State != Deployed {
 			continue
 		}
-		if v := r.weigh(&f, &e, e.RecordedAt); v == blocks || v == notAccepted {
+		if v := r.weigh(&f, &e, e.RecordedAt); v != blocks && v != notAccepted {
+			continue
+		}
+		if leftOut, _ := r.scope(&f, steps); leftOut == "" {
 			return true
 		}
 	}
@@ -96,16 +103,30 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 // RanOut returns the id of evidence that counts until just before the given
 // moment and is too old from then on; empty if there is none.
 func (c Contract) RanOut(f Facts, at Time) string {
+	steps := c.matchingSteps()
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		for j := range f.Evidence {
-			e := &f.Evidence[j]
-			if r.end(e) == at && r.leftOut(&f) == "" && r.weigh(&f, e, at) == expired {
-				return e.Attestation
-			}
+		j := slices.IndexFunc(f.Evidence, func(e Evidence) bool {
+			return r.end(&e) == at && r.weigh(&f, &e, at) == expired
+		})
+		if j < 0 {
+			continue
+		}
+		if leftOut, _ := r.scope(&f, steps); leftOut == "" {
+			return f.Evidence[j].Attestation
 		}
 	}
 	return ""
+}
+
+// matchingSteps returns how many steps each of the contract's globs may take
+// to match the paths of one commit.
+func (c Contract) matchingSteps() int {
+	globs := 0
+	for i := range c.Requirements {
+		globs += len(c.Requirements[i].Paths)
+	}
+	return maxMatching / max(globs, 1)
 }
 
 // stateOf climbs from state to state as long as nothing that applies is unmet.

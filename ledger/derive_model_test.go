@@ -158,7 +158,8 @@ func modelMatches(r Requirement, f Facts, e Evidence) bool {
 	return signer && among(e.Predicate, modelPredicates[r.Predicate])
 }
 
-// modelMeets: "threshold: distinct DNs"; "accept: statuses that count";
+// modelMeets: "when the commit's author is not known, nobody counts where the
+// author is excluded"; "threshold: distinct DNs"; "accept: statuses that count";
 // "max_age: by recorded_at"; "a latest fail or error by a matching signer keeps
 // the requirement unmet"; DEPLOYED "by an attestation recorded while the commit
 // was PROMOTABLE".
@@ -174,6 +175,7 @@ func modelMeets(r Requirement, f Facts, now Time) (who map[DN]bool, first Time, 
 		case !modelMatches(r, f, e):
 		case !accepted:
 			met = met && e.Status != "fail" && e.Status != "error"
+		case r.ExcludeAuthor && f.Author.Name == "" && f.Author.Email == "":
 		case r.State == Deployed && !e.WhilePromotable:
 		case r.MaxAge > 0 && now >= until:
 		default:

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,7 @@ func TestRequirement(t *testing.T) {
 	by := func(f Facts, name, email string) Facts { f.Author = Author{name, email}; return f }
 
 	const (
+		unknown  = "the commit's author is not known: register the commit with its author"
 		tests    = `{"state":"ATTESTED","predicate":"test:*"`
 		reviews  = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`
 		deploys  = `{"state":"DEPLOYED","predicate":"deploy:prod"`
@@ -129,7 +131,12 @@ func TestRequirement(t *testing.T) {
 		"the author by e-mail as a name": {reviews + `}`, attested(said("cn=ALICE@acme.org", "review:code", Pass)), unmet(0, "review:* needs 1 signer: has 0; by the commit's author: cn=ALICE@acme.org reports pass for review:code")},
 		"another than the author":        {reviews + `}`, attested(said(bob, "review:code", Pass).mail("bob@acme.org")), met(1, "met by "+bob)},
 		"the author's own no":            {reviews + `}`, attested(said(alice, "review:code", Fail), said(bob, "review:code", Pass)), met(1, "met by "+bob)},
-		"an unknown author":              {reviews + `}`, by(attested(said(bob, "review:code", Pass).mail("")), "", ""), met(1, "met by "+bob)},
+		"an unknown author":              {reviews + `}`, by(attested(said(bob, "review:code", Pass).mail("")), "", " "), unmet(0, "review:* needs 1 signer: has 0; "+unknown)},
+		"an unknown author, and too old": {reviews + `,"max_age":"1m"}`, by(attested(said(bob, "review:code", Pass)), "", ""), unmet(0, "review:* needs 1 signer: has 0; "+unknown)},
+		"an unknown author, a skip":      {reviews + `}`, by(attested(said(bob, "review:code", Skip)), "", ""), unmet(0, "review:* needs 1 signer: has 0; status not accepted: "+bob+" reports skip for review:code; "+unknown)},
+		"an unknown author, a fail":      {reviews + `}`, by(attested(said(bob, "review:code", Fail)), "", ""), unmet(0, bob+" reports fail for review:code")},
+		"an author by name alone":        {reviews + `}`, by(attested(said(bob, "review:code", Pass)), "Alice", ""), met(1, "met by "+bob)},
+		"unknown, but not excluded":      {tests + `}`, by(attested(said(ci, "test:go", Pass)), "", ""), met(1, "met by "+ci)},
 		"the author is not excluded":     {`{"state":"PROMOTABLE","predicate":"review:*"}`, attested(said(alice, "review:code", Pass)), met(1, "met by "+alice)},
 
 		// For DEPLOYED, only what was said while the commit was PROMOTABLE.
@@ -144,6 +151,10 @@ func TestRequirement(t *testing.T) {
 		"an empty commit":        {payments, changed(attested()), leftOut("no changed path matches services/payments/** or *.sql")},
 		"without change record":  {payments, attested(), unmet(0, "test:payments needs 1 signer: has 0")},
 		"many paths, in short":   {`{"state":"ATTESTED","predicate":"x","paths":["a","b","c","d","e"]}`, changed(attested(), "f"), leftOut("no changed path matches a or b or c or 2 more")},
+		"2000 paths are changed": {payments, changed(attested(), numbered(2000)...), leftOut("no changed path matches services/payments/** or *.sql")},
+		"2001 paths are changed": {payments, changed(attested(), numbered(2001)...), unmet(0, "test:payments needs 1 signer: has 0; applies because the commit changes more than 2000 paths")},
+		"2001, and tested":       {payments, changed(attested(said(ci, "test:payments", Pass)), numbered(2001)...), met(1, "met by "+ci)},
+		"paths that take ages":   {`{"state":"ATTESTED","predicate":"x","paths":["*` + strings.Repeat("a", 200) + `?b*"]}`, changed(attested(), slices.Repeat([]string{strings.Repeat("a", 4000) + "/b"}, 40)...), unmet(0, "x needs 1 signer: has 0; applies because the changed paths take too long to match")},
 		"hidden files match too": {`{"state":"ATTESTED","predicate":"x","paths":["**/*.yml"]}`, changed(attested(), ".github/.ci.yml"), unmet(0, "x needs 1 signer: has 0")},
 
 		// Branches.
@@ -165,6 +176,15 @@ func TestRequirement(t *testing.T) {
 			}
 		})
 	}
+}
+
+// numbered returns so many paths.
+func numbered(n int) []string {
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("services/web/%d.go", i)
+	}
+	return paths
 }
 
 func TestState(t *testing.T) {

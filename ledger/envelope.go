@@ -73,10 +73,7 @@ func decodeOthers(data []byte, v any, code Code, prefix string) error {
 	if !ok {
 		return decodeError(err)
 	}
-	field := prefix + fieldPath(semantic.JSONPointer)
-	if prefix != "" && semantic.JSONPointer != "" {
-		field = prefix + "." + fieldPath(semantic.JSONPointer)
-	}
+	field := fieldPath(prefix, semantic.JSONPointer)
 	if field == "" {
 		return Errorf(code, "the document cannot be read: %s", misfit(semantic))
 	}
@@ -132,6 +129,9 @@ func (d *documentJSON) bundle() (*Envelope, error) {
 	if d.Message != nil {
 		return nil, FieldErrorf(CodeInvalidEnvelope, "messageSignature", "the bundle signs a blob, not a statement: make it with cosign attest-blob, not sign-blob")
 	}
+	if field := d.given(); field != "" {
+		return nil, FieldErrorf(CodeInvalidEnvelope, field, "a bundle holds its envelope in dsseEnvelope: this document is both a bundle and an envelope, and which one counts is anybody's guess")
+	}
 	if d.DSSE == nil {
 		return nil, FieldErrorf(CodeInvalidEnvelope, "dsseEnvelope", "the bundle holds no DSSE envelope")
 	}
@@ -172,6 +172,19 @@ func (m *materialJSON) addTo(env *Envelope) error {
 	certs, err := parseChain(field, raw)
 	env.Certificates = certs
 	return err
+}
+
+// given returns the first member of an envelope that is there, if any.
+func (d *dsseJSON) given() string {
+	switch {
+	case d.PayloadType != "":
+		return "payloadType"
+	case d.Payload.pae != nil:
+		return "payload"
+	case d.Signatures != nil:
+		return "signatures"
+	}
+	return ""
 }
 
 // envelope returns the envelope, whose members lie under prefix.
@@ -215,14 +228,13 @@ func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error
 	}
 	var certs []*x509.Certificate
 	for _, text := range raw {
-		if len(certs) >= maxChain {
-			return nil, FieldErrorf(CodeInvalidEnvelope, field, "there are more than %d certificates", maxChain)
-		}
 		more, err := text.parse()
 		if err != nil {
 			return nil, FieldErrorf(CodeInvalidEnvelope, field, "a certificate cannot be read: %v", err)
 		}
-		certs = append(certs, more...)
+		if certs = append(certs, more...); len(certs) > maxChain {
+			return nil, FieldErrorf(CodeInvalidEnvelope, field, "there are more than %d certificates", maxChain)
+		}
 	}
 	return certs, nil
 }

@@ -105,6 +105,10 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		{"a bundle's payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), CodeInvalidEnvelope, "dsseEnvelope.payload"},
 		{"a bundle's certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` + dsse), CodeInvalidEnvelope, "verificationMaterial"},
 		{"a certificate without bytes", bundle(`"verificationMaterial":{"certificate":{}},"dsseEnvelope":` + dsse), CodeInvalidEnvelope, "verificationMaterial"},
+		{"a bundle beside an envelope", bundle(`"dsseEnvelope":` + dsse + `,` + dsse[1:len(dsse)-1]), CodeInvalidEnvelope, "payloadType"},
+		{"a bundle beside a payload", bundle(`"dsseEnvelope":` + dsse + `,"payload":"e30="`), CodeInvalidEnvelope, "payload"},
+		{"a bundle beside signatures", bundle(`"dsseEnvelope":` + dsse + `,"signatures":[]`), CodeInvalidEnvelope, "signatures"},
+		{"eleven certificates, ten of them in one PEM", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"`+leaf+`","intermediates":[`+string(must(json.Marshal(strings.Repeat(string(cosignFile("ca.crt")), 10))))+`]`, 1), CodeInvalidEnvelope, "signatures[0]"},
 		{"key and certificate", bundle(`"verificationMaterial":{"publicKey":{"hint":"x"},"certificate":` + certificate + `},"dsseEnvelope":` + dsse), CodeInvalidEnvelope, "verificationMaterial"},
 		{"eleven certificates", bundle(`"verificationMaterial":{"x509CertificateChain":{"certificates":[` + strings.Repeat(certificate+",", 10) + certificate + `]}},"dsseEnvelope":` + dsse), CodeInvalidEnvelope, "verificationMaterial"},
 	}

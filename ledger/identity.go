@@ -3,9 +3,12 @@ package ledger
 import (
 	"crypto"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"net/mail"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // An IdentityKind is what an org trusts: one key, or all that a root vouches for.
@@ -50,7 +53,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 		if id.NotAfter = TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // which Time cannot tell from none
 			return Identity{}, FieldErrorf(CodeInvalidField, "pem", "the certificate ended before 1970")
 		}
-		if emails := m.cert.EmailAddresses; n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 && checkEmail(emails[0]) == nil {
+		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 && checkEmail(emails[0]) == nil {
 			id.Email = emails[0]
 		}
 	}
@@ -134,6 +137,30 @@ func checkEmail(email string) error {
 		return FieldErrorf(CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example", clip(email))
 	}
 	return nil
+}
+
+// oidEmail is the subject's attribute emailAddress (RFC 2985), where older CAs
+// write what belongs into the alternative names.
+var oidEmail = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
+
+// emailsOf returns the e-mail addresses of a certificate's alternative names
+// and of its subject, without those that hold control characters.
+func emailsOf(cert *x509.Certificate) []string {
+	var emails []string
+	add := func(email string) {
+		if email != "" && !strings.ContainsFunc(email, unicode.IsControl) && !slices.Contains(emails, email) {
+			emails = append(emails, email)
+		}
+	}
+	for _, email := range cert.EmailAddresses {
+		add(email)
+	}
+	for _, attribute := range cert.Subject.Names {
+		if email, ok := attribute.Value.(string); ok && attribute.Type.Equal(oidEmail) {
+			add(email)
+		}
+	}
+	return emails
 }
 
 // A material is what an identity's PEM holds.

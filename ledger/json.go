@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,7 +44,7 @@ func decodeError(err error) error {
 		return Errorf(CodeInvalidJSON, "%v", err)
 	}
 	if errors.Is(err, json.ErrUnknownName) {
-		field := fieldPath(semantic.JSONPointer)
+		field := fieldPath("", semantic.JSONPointer)
 		return FieldErrorf(CodeUnknownField, field, "there is no such field")
 	}
 	return &Error{Code: CodeInvalidJSON, Detail: "a value has the wrong form", Fields: fieldAt(semantic.JSONPointer, misfit(semantic))}
@@ -68,22 +69,33 @@ func fieldAt(p jsontext.Pointer, message string) []FieldError {
 	if p == "" {
 		return nil
 	}
-	return []FieldError{{fieldPath(p), message}}
+	return []FieldError{{fieldPath("", p), message}}
 }
 
-// fieldPath writes a JSON pointer (RFC 6901) the way errors name fields:
-// /requirements/1/state as requirements[1].state.
-func fieldPath(p jsontext.Pointer) string {
-	var b strings.Builder
+// maxFieldPath bounds, roughly, how much of a document's own names an error
+// repeats.
+const maxFieldPath = 200
+
+// fieldPath writes a JSON pointer (RFC 6901), which starts at the field prefix,
+// the way errors name fields: /requirements/1/state as requirements[1].state.
+func fieldPath(prefix string, p jsontext.Pointer) string {
+	path := prefix
 	for token := range p.Tokens() {
 		switch {
+		case len(path) > maxFieldPath:
+			return path + "…"
 		case token != "" && strings.Trim(token, "0123456789") == "":
-			b.WriteString("[" + token + "]")
-		case b.Len() > 0:
-			b.WriteString("." + token)
+			path += "[" + clip(token) + "]"
+		case token == "" || strings.ContainsFunc(token, notInName):
+			path += "[" + quoted(token) + "]"
+		case path != "":
+			path += "." + clip(token)
 		default:
-			b.WriteString(token)
+			path = clip(token)
 		}
 	}
-	return b.String()
+	return path
 }
+
+// notInName reports what would make a field's path say something else.
+func notInName(r rune) bool { return strings.ContainsRune(`.[]"`, r) || !unicode.IsPrint(r) }

@@ -101,7 +101,8 @@ func (k rsaKey) verify(m *message, sig []byte) bool {
 		rsa.VerifyPSS(k.pub, crypto.SHA256, digest, sig, nil) == nil
 }
 
-// A message is what was signed. It is hashed once for all keys that are tried.
+// A message is what was signed. Its digests are made once for all keys that are
+// tried; but Ed25519 hashes the message together with the key, for each anew.
 type message struct {
 	pae                    []byte
 	sha256, sha384, sha512 []byte

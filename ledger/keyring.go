@@ -101,7 +101,7 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	}
 	if m.cert != nil {
 		h.notBefore, h.notAfter = m.cert.NotBefore, m.cert.NotAfter
-		for _, email := range m.cert.EmailAddresses {
+		for _, email := range emailsOf(m.cert) {
 			if email != id.Email {
 				h.signer.Emails = append(h.signer.Emails, email)
 			}
@@ -176,8 +176,8 @@ func (t *trustedKey) isActive() bool {
 }
 
 // holder returns the identity that the key stands for at a time, or the error
-// that says why none counts: an active one is preferred to an expired one, and
-// that to a revoked one.
+// that says why none counts: an active one is preferred to a revoked one, and
+// that to an expired one, or expiry would undo the revocation.
 func (t *trustedKey) holder(now time.Time) (*holder, error) {
 	var expired, revoked *holder
 	for _, h := range t.holders {
@@ -190,10 +190,10 @@ func (t *trustedKey) holder(now time.Time) (*holder, error) {
 			expired = h
 		}
 	}
-	if expired != nil {
-		return nil, Errorf(CodeExpiredCertificate, "the certificate that %s is registered with %s", expired.signer.DN, describeValidity(expired.notBefore, expired.notAfter, now))
+	if revoked != nil {
+		return nil, Errorf(CodeRevokedIdentity, "the identity of %s was revoked", revoked.signer.DN)
 	}
-	return nil, Errorf(CodeRevokedIdentity, "the identity of %s was revoked", revoked.signer.DN)
+	return nil, Errorf(CodeExpiredCertificate, "the certificate that %s is registered with %s", expired.signer.DN, describeValidity(expired.notBefore, expired.notAfter, now))
 }
 
 func withinValidity(notBefore, notAfter, now time.Time) bool {

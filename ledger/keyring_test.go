@@ -1,12 +1,15 @@
 package ledger
 
 import (
+	"crypto"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/base64"
 	"encoding/hex"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +69,49 @@ func TestVerifyHints(t *testing.T) {
 	})
 }
 
+// A signature that names no key is tried with all, unless that takes too long.
+func TestVerifyTriesSoMuchOnly(t *testing.T) {
+	key := newP256()
+	var ids []Identity
+	for range 99 {
+		ids = append(ids, keyIdentity(newP256().Public()))
+	}
+	org := keyringOf(append(ids, keyIdentity(key.Public()))...)
+	large := append(passed(), make([]byte, maxTried/100)...)
+	_, err := Verify(dsseOf(large, must(sign(key, large))), org, testNow)
+	wantCode(t, err, CodeUntrustedIdentity)
+	if err == nil || !strings.Contains(err.Error(), "keyid") {
+		t.Errorf("%v does not say to name the key", err)
+	}
+	_, err = Verify(must(SignDSSE(key, large)), org, testNow)
+	wantCode(t, err, CodeInvalidStatement) // the signature is good
+	if _, err := Verify(dsseOf(passed(), must(sign(key, passed()))), org, testNow); err != nil {
+		t.Errorf("a small one: %v", err)
+	}
+}
+
+// E-mail addresses are those of the alternative names and of the subject; one
+// with a line end would be two to the store.
+func TestVerifyEmails(t *testing.T) {
+	root := newRoot()
+	name := ciName()
+	for _, email := range []string{"ann@acme.example", "ci@acme.example", "b@acme.example\nc@acme.example"} {
+		name.ExtraNames = append(name.ExtraNames, pkix.AttributeTypeAndValue{Type: oidEmail, Value: email})
+	}
+	key := newP256()
+	leaf := newCert(root, name, key, func(c *x509.Certificate) {
+		asSigner(c)
+		c.EmailAddresses = []string{"ci@acme.example", "d@acme.example\n", "bob@acme.example"}
+	})
+	want := []string{"ci@acme.example", "bob@acme.example", "ann@acme.example"}
+	for how, id := range map[string]Identity{"chained": rootIdentity(root.cert), "registered": certIdentity(leaf.cert)} {
+		got, err := Verify(bundleOf([]*testCA{leaf}), keyringOf(id), testNow)
+		if err != nil || !slices.Equal(got.Signer.Emails, want) {
+			t.Errorf("%s: got %v, %v, want the addresses %q", how, got, err, want)
+		}
+	}
+}
+
 // What an org holds of one key, and what a signature by it then is.
 func TestVerifyHolders(t *testing.T) {
 	key := newP256()
@@ -89,7 +135,8 @@ func TestVerifyHolders(t *testing.T) {
 		{"not yet valid", []Identity{certIdentity(coming.cert)}, string(CodeExpiredCertificate)},
 		{"revoked, then registered again", []Identity{revoked(bare), certIdentity(ci.cert)}, "idn_cert"},
 		{"expired, then renewed", []Identity{expired, certIdentity(ci.cert)}, "idn_cert"},
-		{"expired and revoked", []Identity{revoked(bare), expired}, string(CodeExpiredCertificate)},
+		{"expired and revoked", []Identity{revoked(bare), expired}, string(CodeRevokedIdentity)},
+		{"revoked and expired", []Identity{expired, revoked(bare)}, string(CodeRevokedIdentity)},
 		{"registered twice", []Identity{bare, certIdentity(ci.cert)}, "idn_bare"},
 		{"among others", []Identity{keyIdentity(newP256().Public()), revoked(keyIdentity(newP256().Public())), bare}, "idn_bare"},
 	}
@@ -137,6 +184,14 @@ func TestVerifyRegisteredName(t *testing.T) {
 	}
 }
 
+// A posingKey claims to be of another public key than it is.
+type posingKey struct {
+	crypto.Signer
+	public crypto.PublicKey
+}
+
+func (k posingKey) Public() crypto.PublicKey { return k.public }
+
 // Chains: who a root vouches for, and who not.
 func TestVerifyChains(t *testing.T) {
 	root := newRoot()
@@ -155,6 +210,8 @@ func TestVerifyChains(t *testing.T) {
 	oldMiddle := newCert(root, pkix.Name{CommonName: "acme build CA"}, newP256(), func(c *x509.Certificate) { asCA(c); c.NotAfter = testNow.Std().Add(-day / 2) })
 	tlsMiddle := newCert(root, pkix.Name{CommonName: "acme web CA"}, newP256(), func(c *x509.Certificate) { asCA(c); usage(x509.ExtKeyUsageServerAuth)(c) })
 	notCA := newCert(root, pkix.Name{CommonName: "bob"}, newP256(), asSigner)
+	huge := &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 65536, 1), E: 1<<31 - 1}
+	hugeCA := newCert(root, notCA.cert.Subject, posingKey{newP256(), huge}, asCA)
 	posing := newCert(nil, root.cert.Subject, newP256(), asCA)
 	twice := pkix.Name{CommonName: "ci", ExtraNames: []pkix.AttributeTypeAndValue{
 		{Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "build"}, {Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "release"}}}
@@ -172,6 +229,8 @@ func TestVerifyChains(t *testing.T) {
 		{"self-signed", []*testCA{newCert(nil, ciName(), newP256(), asSigner)}, CodeUntrustedIdentity, "no trusted root"},
 		{"under a root of the same name", append(leafOf(posing, as), posing), CodeUntrustedIdentity, "no trusted root"},
 		{"issued by one who is no CA", append(leafOf(notCA, as), notCA), CodeUntrustedIdentity, "no trusted root"},
+		{"by a CA whose key takes ages", append(leafOf(notCA, as), hugeCA), CodeUntrustedIdentity, "an RSA key of 65537 bits is not accepted"},
+		{"beside a CA whose key takes ages", append(leafOf(root, as), hugeCA), CodeUntrustedIdentity, "an RSA key of 65537 bits is not accepted"},
 		{"by a CA that is for TLS", append(leafOf(tlsMiddle, as), tlsMiddle), CodeUntrustedIdentity, "usage"},
 		{"for TLS", leafOf(root, usage(x509.ExtKeyUsageClientAuth)), CodeUntrustedIdentity, "code-signing"},
 		{"for TLS and code", leafOf(root, usage(x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageCodeSigning)), "", ""},
@@ -244,6 +303,11 @@ func TestVerifyRoots(t *testing.T) {
 		got, err := Verify(bundleOf([]*testCA{leaf}), keyringOf(certIdentity(expired.cert), rootIdentity(root.cert)), testNow)
 		if err != nil || got.Signer.Identity != "idn_root" {
 			t.Errorf("got %v, %v", got, err)
+		}
+		// But expiry does not undo that the key was revoked.
+		for _, order := range [][]Identity{{certIdentity(expired.cert), revoked(keyIdentity(leaf.key.Public()))}, {revoked(keyIdentity(leaf.key.Public())), certIdentity(expired.cert)}} {
+			_, err := Verify(bundleOf([]*testCA{leaf}), keyringOf(append(order, rootIdentity(root.cert))...), testNow)
+			wantCode(t, err, CodeRevokedIdentity)
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package ledger
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 var (
 	orgName       = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,38}$`)
@@ -25,8 +28,14 @@ func CheckRepo(name string) error {
 }
 
 // IsPredicateName reports whether s can name a predicate of the ledger's own
-// predicate type, such as test:go.
-func IsPredicateName(s string) bool { return predicateName.MatchString(s) }
+// predicate type, such as test:go. A URI cannot: it names the predicates of
+// other types, which must never be taken for one of ours.
+func IsPredicateName(s string) bool {
+	return predicateName.MatchString(s) && !strings.Contains(s, schemeMark)
+}
+
+// schemeMark tells a URI from the name of a predicate.
+const schemeMark = "://"
 
 // IsCommit reports whether s is a whole object id: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.

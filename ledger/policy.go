@@ -77,7 +77,7 @@ func ParseLevel(name string) (Level, error) {
 			return Level(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a level: use LOW, MEDIUM, HIGH or none", name)
+	return 0, fmt.Errorf("%q is not a level: use LOW, MEDIUM, HIGH or none", clip(name))
 }
 
 // AppendText implements encoding.TextAppender.
@@ -113,8 +113,8 @@ func defaultRadar() RadarSettings {
 }
 
 // Canonical returns the contract as one line of JSON with its defaults written
-// out and its members in a fixed order: the same bytes for documents that say
-// the same.
+// out and its members in a fixed order: the same bytes for documents that
+// differ in form only. Lists stay in the order in which they were given.
 func (c Contract) Canonical() []byte { return mustMarshal(c) }
 
 // Digest returns "sha256:" and the hex SHA-256 of the canonical document.

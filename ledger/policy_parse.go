@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -16,8 +15,6 @@ const (
 	maxEntries      = 100 // of any list inside a contract
 	maxThreshold    = 100
 	maxPredicate    = 512 // bytes; a type URI can be long
-	maxGlob         = 512 // bytes
-	maxAlternatives = 256 // that the braces of one glob multiply to
 	maxFaults       = 100 // told of one document
 )
 
@@ -91,7 +88,10 @@ func contractTypeError(data []byte, err error) error {
 }
 
 // A contractCheck gathers the faults of one document.
-type contractCheck struct{ faults []FieldError }
+type contractCheck struct {
+	faults    []FieldError
+	globsSeen int // so far
+}
 
 func (k *contractCheck) fault(field, format string, args ...any) {
 	if len(k.faults) < maxFaults {
@@ -155,7 +155,7 @@ func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
 func (k *contractCheck) state(field, name string) State {
 	s, err := ParseState(name)
 	if err != nil || s < Attested {
-		k.fault(field, "%q is not a state with requirements: use ATTESTED, PROMOTABLE or DEPLOYED", name)
+		k.fault(field, "%q is not a state with requirements: use ATTESTED, PROMOTABLE or DEPLOYED", clip(name))
 	}
 	return s
 }
@@ -210,7 +210,7 @@ func (k *contractCheck) accept(field string, names []string) []Status {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch s := Status(name); {
 		case !slices.Contains([]Status{Pass, Warn, Fail, Errored, Skip}, s):
-			k.fault(at, "%q is not a status: use pass, warn, fail, error or skip", name)
+			k.fault(at, "%q is not a status: use pass, warn, fail, error or skip", clip(name))
 		case slices.Contains(accept, s):
 			k.fault(at, "%q is given twice: name each status once", name)
 		default:
@@ -246,6 +246,11 @@ func (k *contractCheck) globs(field string, globs []string, check func(string) e
 	if len(globs) == 0 || !k.fits(field, globs) {
 		return nil
 	}
+	seen := k.globsSeen
+	k.globsSeen += len(globs)
+	if seen <= maxGlobs && k.globsSeen > maxGlobs {
+		k.fault(field, "with these the contract has more than %d globs in all: paths, branches and radar.ignore together", maxGlobs)
+	}
 	for i, g := range globs {
 		k.note(fmt.Sprintf("%s[%d]", field, i), check(g))
 	}
@@ -257,46 +262,4 @@ func (k *contractCheck) fits(field string, list []string) bool {
 		k.fault(field, "%d entries are too many: use at most %d", len(list), maxEntries)
 	}
 	return len(list) <= maxEntries
-}
-
-// checkPathGlob refuses, beside what is no glob, one that could never match a
-// path as git has it: a requirement must not go away by a slash.
-func checkPathGlob(glob string) error {
-	if strings.HasPrefix(glob, "/") || strings.HasPrefix(glob, "./") {
-		return fmt.Errorf("%q can match no path: paths start at the repo's root, without a slash or dot", glob)
-	}
-	return checkGlob(glob)
-}
-
-func checkGlob(glob string) error {
-	switch {
-	case glob == "":
-		return errors.New("empty: use a glob such as release/* or services/**")
-	case len(glob) > maxGlob:
-		return fmt.Errorf("%d bytes are too long: use at most %d", len(glob), maxGlob)
-	case !doublestar.ValidatePattern(glob):
-		return fmt.Errorf("%q is not a glob: close each [ and {, and write \\ before a character that stands for itself", glob)
-	case alternatives(glob) > maxAlternatives:
-		return fmt.Errorf("%q has braces for more than %d alternatives: use several globs", glob, maxAlternatives)
-	}
-	return nil
-}
-
-// alternatives returns at least the number of globs that the braces of one
-// stand for, which is how often matching has to try. It takes every comma for
-// one that parts alternatives.
-func alternatives(glob string) int {
-	product, group := 1, 1
-	for i := range len(glob) {
-		switch glob[i] {
-		case '{':
-			product, group = product*group, 1
-		case ',':
-			group++
-		}
-		if product > maxAlternatives {
-			break
-		}
-	}
-	return product * group
 }

@@ -212,7 +212,7 @@ type Token struct {
 	Org        string `json:"org"`
 	Name       string `json:"name"`
 	Scope      Scope  `json:"scope"`
-	CreatedAt  Time   `json:"created_at"`
+	CreatedAt  Time   `json:"created_at,omitzero"`
 	ExpiresAt  Time   `json:"expires_at,omitzero"`
 	LastUsedAt Time   `json:"last_used_at,omitzero"`
 	RevokedAt  Time   `json:"revoked_at,omitzero"`

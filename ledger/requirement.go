@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 // A verdict is what one piece of evidence means to one requirement.
@@ -14,6 +12,7 @@ type verdict uint8
 const (
 	unrelated   verdict = iota // about something else, or by somebody else
 	byAuthor                   // by the commit's author, who is excluded
+	byAnyone                   // perhaps by the author, who is excluded but not known
 	blocks                     // a fail or error
 	notAccepted                // another status that does not count
 	expired                    // older than max_age
@@ -23,10 +22,11 @@ const (
 
 // judge tells what has become of the requirement, and when the first of what
 // counts for it runs out (zero: never).
-func (r *Requirement) judge(f *Facts, now Time) (RequirementStatus, Time) {
+func (r *Requirement) judge(f *Facts, now Time, steps int) (RequirementStatus, Time) {
 	s := RequirementStatus{State: r.State, Predicate: r.Predicate, Need: r.Threshold}
-	if why := r.leftOut(f); why != "" {
-		s.Reason = "does not apply: " + why
+	leftOut, unsure := r.scope(f, steps)
+	if leftOut != "" {
+		s.Reason = "does not apply: " + leftOut
 		return s, 0
 	}
 	s.Applies = true
@@ -51,32 +51,36 @@ func (r *Requirement) judge(f *Facts, now Time) (RequirementStatus, Time) {
 	s.Have = len(s.SignersCounted)
 	s.Met = s.Have >= s.Need && !blocked
 	s.Reason = r.reason(f, &s, weighed)
+	if unsure != "" && !s.Met {
+		s.Reason += "; applies because " + unsure
+	}
 	return s, expires
 }
 
-// leftOut says why the requirement does not apply to a commit; empty if it
-// does. A commit without a change record may have changed anything.
-func (r *Requirement) leftOut(f *Facts) string {
+// scope says why the requirement does not apply to a commit; empty if it does.
+// A commit without a change record may have changed anything, and so may one
+// that changes too much to look at each path: unsure says why. The steps are
+// those that each glob of paths may take.
+func (r *Requirement) scope(f *Facts, steps int) (leftOut, unsure string) {
 	if len(r.Branches) > 0 && !matchesAny(r.Branches, f.Target) {
 		if f.Target == "" {
-			return "the commit has no target branch"
+			return "the commit has no target branch", ""
 		}
-		return "the commit is meant for " + f.Target
+		return "the commit is meant for " + f.Target, ""
 	}
-	changes := func(path string) bool { return matchesAny(r.Paths, path) }
-	if len(r.Paths) > 0 && f.HasChanges && !slices.ContainsFunc(f.Changes, changes) {
-		return "no changed path matches " + some(r.Paths, " or ")
+	if len(r.Paths) == 0 || !f.HasChanges {
+		return "", ""
 	}
-	return ""
-}
-
-func matchesAny(globs []string, name string) bool {
-	for _, g := range globs {
-		if doublestar.MatchUnvalidated(g, name) {
-			return true
-		}
+	if len(f.Changes) > maxMatched {
+		return "", fmt.Sprintf("the commit changes more than %d paths", maxMatched)
 	}
-	return false
+	switch matches, sure := anyMatches(r.Paths, f.Changes, steps*len(r.Paths)); {
+	case !sure:
+		return "", "the changed paths take too long to match"
+	case !matches:
+		return "no changed path matches " + some(r.Paths, " or "), ""
+	}
+	return "", ""
 }
 
 // weigh tells what e means to the requirement. What says no is weighed before
@@ -96,6 +100,8 @@ func (r *Requirement) weigh(f *Facts, e *Evidence, now Time) verdict {
 		return notAccepted
 	}
 	switch {
+	case r.ExcludeAuthor && !f.Author.isKnown():
+		return byAnyone
 	case r.State == Deployed && !e.WhilePromotable:
 		return early
 	case end != 0 && end <= now:
@@ -132,6 +138,9 @@ func (r *Requirement) isSigner(d DN) bool {
 	}
 	return false
 }
+
+// isKnown reports whether there is a name or an address to tell the author by.
+func (a Author) isKnown() bool { return strings.TrimSpace(a.Name+a.Email) != "" }
 
 // isAuthor reports whether e is by the author of the commit: by name or by
 // e-mail address, in letters of any case.
@@ -179,6 +188,9 @@ func (r *Requirement) reason(f *Facts, s *RequirementStatus, weighed []verdict) 
 		if who := reports(f.Evidence, weighed, note.verdict); who != "" {
 			b.WriteString("; " + note.text + ": " + who)
 		}
+	}
+	if r.ExcludeAuthor && !f.Author.isKnown() {
+		b.WriteString("; the commit's author is not known: register the commit with its author")
 	}
 	return b.String()
 }

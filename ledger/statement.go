@@ -18,7 +18,11 @@ const (
 
 // ResultPredicateType is the ledger's own predicate type: a name of what was
 // checked, and the result.
-const ResultPredicateType = "https://github.com/ledgerd/ledgerd/predicate/result/v1"
+const ResultPredicateType = ownPredicateTypes + "result/v1"
+
+// ownPredicateTypes is where all predicate types of the ledger's own are and
+// will be.
+const ownPredicateTypes = "https://github.com/ledgerd/ledgerd/predicate/"
 
 // The predicate types of others whose results are understood, without their
 // versions: a version to come is better refused for what it does not hold
@@ -124,6 +128,10 @@ func (d *statementJSON) check() error {
 		return FieldErrorf(CodeInvalidStatement, "predicateType", "it is longer than %d bytes", maxPredicateType)
 	case strings.ContainsFunc(d.PredicateType, notInURI):
 		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q holds what a URI cannot", clip(d.PredicateType))
+	case !strings.Contains(d.PredicateType, schemeMark):
+		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q is not a URI such as %s", clip(d.PredicateType), ResultPredicateType)
+	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType:
+		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q is not known here: use %s", clip(d.PredicateType), ResultPredicateType)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ func statementOf(subject, predicateType, predicate string) string {
 const aboutCommit = `[{"name":"git+https://git.example/acme/cobra","digest":{"gitCommit":"` + testCommit + `"}}]`
 
 const (
+	anyType       = "https://example.com/any"
 	testResultV01 = "https://in-toto.io/attestation/test-result/v0.1"
 	vsaV1         = "https://slsa.dev/verification_summary/v1"
 	slsaV1        = "https://slsa.dev/provenance/v1"
@@ -84,15 +85,20 @@ func TestStatementInvalid(t *testing.T) {
 		{"another type", strings.Replace(good, "Statement/v1", "Statement/v2", 1), "_type"},
 		{"type is a number", `{"_type":1}`, "_type"},
 		{"no subject", strings.Replace(good, `"subject"`, `"subjects"`, 1), "subject"},
-		{"subject is an object", statementOf(`{}`, "x", `{}`), "subject"},
-		{"a subject is a text", statementOf(`["x"]`, "x", `{}`), "subject[0]"},
-		{"digest is a text", statementOf(`[{"digest":"x"}]`, "x", `{}`), "subject[0].digest"},
-		{"gitCommit is a number", statementOf(`[{"digest":{"gitCommit":7}}]`, "x", `{}`), "subject[0].digest.gitCommit"},
-		{"gitCommit is short", statementOf(`[{"digest":{}},{"digest":{"gitCommit":"adbc881"}}]`, "x", `{}`), "subject[1].digest.gitCommit"},
-		{"gitCommit is not hex", statementOf(`[{"digest":{"gitCommit":"`+strings.Repeat("g", 40)+`"}}]`, "x", `{}`), "subject[0].digest.gitCommit"},
-		{"sha1 of 64 digits", statementOf(`[{"digest":{"sha1":"`+strings.Repeat("0", 64)+`"}}]`, "x", `{}`), "subject[0].digest.sha1"},
+		{"subject is an object", statementOf(`{}`, anyType, `{}`), "subject"},
+		{"a subject is a text", statementOf(`["x"]`, anyType, `{}`), "subject[0]"},
+		{"digest is a text", statementOf(`[{"digest":"x"}]`, anyType, `{}`), "subject[0].digest"},
+		{"gitCommit is a number", statementOf(`[{"digest":{"gitCommit":7}}]`, anyType, `{}`), "subject[0].digest.gitCommit"},
+		{"gitCommit is short", statementOf(`[{"digest":{}},{"digest":{"gitCommit":"adbc881"}}]`, anyType, `{}`), "subject[1].digest.gitCommit"},
+		{"gitCommit is not hex", statementOf(`[{"digest":{"gitCommit":"`+strings.Repeat("g", 40)+`"}}]`, anyType, `{}`), "subject[0].digest.gitCommit"},
+		{"sha1 of 64 digits", statementOf(`[{"digest":{"sha1":"`+strings.Repeat("0", 64)+`"}}]`, anyType, `{}`), "subject[0].digest.sha1"},
 		{"no predicate type", statementOf(aboutCommit, "", `{}`), "predicateType"},
 		{"a space in it", statementOf(aboutCommit, "my type", `{}`), "predicateType"},
+		{"a name of ours", statementOf(aboutCommit, "test:go", `{"result":{"status":"fail"}}`), "predicateType"},
+		{"a URN", statementOf(aboutCommit, "urn:example:any", `{}`), "predicateType"},
+		{"a version of ours to come", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/result/v2", `{"predicate":"test:go","result":{"status":"fail"}}`), "predicateType"},
+		{"another type of ours", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/review/v1", `{}`), "predicateType"},
+		{"ours with a slash", statementOf(aboutCommit, ResultPredicateType+"/", `{}`), "predicateType"},
 		{"a control in it", statementOf(aboutCommit, "type\n", `{}`), "predicateType"},
 		{"a predicate type too long", statementOf(aboutCommit, "https://"+strings.Repeat("x", 505), `{}`), "predicateType"},
 		{"no predicate", strings.Replace(good, `"predicate":{"p`, `"content":{"p`, 1), "predicate"},
@@ -100,6 +106,7 @@ func TestStatementInvalid(t *testing.T) {
 		{"predicate is a list", ours(`[]`), "predicate"},
 		{"no name", ours(`{"result":{"status":"pass"}}`), "predicate.predicate"},
 		{"a name that is none", ours(`{"predicate":"test go","result":{"status":"pass"}}`), "predicate.predicate"},
+		{"the type of another", ours(`{"predicate":"https://slsa.dev/provenance/v1","result":{"status":"pass"}}`), "predicate.predicate"},
 		{"no result", ours(`{"predicate":"test:go"}`), "predicate.result.status"},
 		{"result is a text", ours(`{"predicate":"test:go","result":"pass"}`), "predicate.result"},
 		{"an unknown status", ours(`{"predicate":"test:go","result":{"status":"PASS"}}`), "predicate.result.status"},
@@ -142,17 +149,17 @@ func TestStatementCommit(t *testing.T) {
 		name, subject, predicateType, predicate string
 		want                                    string // the commit, or the code
 	}{
-		{"gitCommit", `[` + git(testCommit) + `]`, "x", `{}`, testCommit},
-		{"sha1", `[` + sha1(testCommit) + `]`, "x", `{}`, testCommit},
-		{"of SHA-256", `[` + git(sha256Commit) + `]`, "x", `{}`, sha256Commit},
-		{"upper case", `[` + git(strings.ToUpper(testCommit)) + `,` + git(testCommit) + `]`, "x", `{}`, testCommit},
-		{"both, the same", `[{"digest":{"gitCommit":"` + testCommit + `","sha1":"` + testCommit + `"}}]`, "x", `{}`, testCommit},
-		{"beside an artifact", `[` + artifact + `,` + git(testCommit) + `]`, "x", `{}`, testCommit},
-		{"two", `[` + git(testCommit) + `,` + git(otherCommit) + `]`, "x", `{}`, string(CodeSeveralCommits)},
-		{"two, by different digests", `[` + git(testCommit) + `,` + sha1(otherCommit) + `]`, "x", `{}`, string(CodeSeveralCommits)},
-		{"an artifact alone", `[` + artifact + `]`, "x", `{}`, string(CodeNoCommitSubject)},
-		{"no subject", `[]`, "x", `{}`, string(CodeNoCommitSubject)},
-		{"a digest that is empty", `[` + git("") + `]`, "x", `{}`, string(CodeNoCommitSubject)},
+		{"gitCommit", `[` + git(testCommit) + `]`, anyType, `{}`, testCommit},
+		{"sha1", `[` + sha1(testCommit) + `]`, anyType, `{}`, testCommit},
+		{"of SHA-256", `[` + git(sha256Commit) + `]`, anyType, `{}`, sha256Commit},
+		{"upper case", `[` + git(strings.ToUpper(testCommit)) + `,` + git(testCommit) + `]`, anyType, `{}`, testCommit},
+		{"both, the same", `[{"digest":{"gitCommit":"` + testCommit + `","sha1":"` + testCommit + `"}}]`, anyType, `{}`, testCommit},
+		{"beside an artifact", `[` + artifact + `,` + git(testCommit) + `]`, anyType, `{}`, testCommit},
+		{"two", `[` + git(testCommit) + `,` + git(otherCommit) + `]`, anyType, `{}`, string(CodeSeveralCommits)},
+		{"two, by different digests", `[` + git(testCommit) + `,` + sha1(otherCommit) + `]`, anyType, `{}`, string(CodeSeveralCommits)},
+		{"an artifact alone", `[` + artifact + `]`, anyType, `{}`, string(CodeNoCommitSubject)},
+		{"no subject", `[]`, anyType, `{}`, string(CodeNoCommitSubject)},
+		{"a digest that is empty", `[` + git("") + `]`, anyType, `{}`, string(CodeNoCommitSubject)},
 
 		{"provenance of it", `[` + artifact + `]`, slsaV1, deps(`[` + git(testCommit) + `]`), testCommit},
 		{"provenance by sha1", `[` + artifact + `]`, slsaV1, deps(`[` + sha1(testCommit) + `]`), testCommit},
@@ -162,7 +169,7 @@ func TestStatementCommit(t *testing.T) {
 		{"subject before dependencies", `[` + git(testCommit) + `]`, slsaV1, deps(`[` + git(otherCommit) + `]`), testCommit},
 		{"provenance v0.2", `[` + artifact + `]`, slsaV02, `{"materials":[` + artifact + `,` + sha1(testCommit) + `]}`, testCommit},
 		{"provenance v0.2, gitCommit", `[` + artifact + `]`, slsaV02, `{"materials":[` + git(testCommit) + `]}`, testCommit},
-		{"another type's dependencies", `[` + artifact + `]`, "x", deps(`[` + git(testCommit) + `]`), string(CodeNoCommitSubject)},
+		{"another type's dependencies", `[` + artifact + `]`, anyType, deps(`[` + git(testCommit) + `]`), string(CodeNoCommitSubject)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

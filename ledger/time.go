@@ -42,18 +42,18 @@ func (t Time) AppendText(b []byte) ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler.
 func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 
-// UnmarshalText reads any RFC 3339 date-time.
+// UnmarshalText reads any RFC 3339 date-time, but not the zero Time: none is
+// said by leaving it out, so that it cannot be said by mistake.
 func (t *Time) UnmarshalText(b []byte) error {
-	if len(b) == 0 {
-		*t = 0
-		return nil
-	}
 	parsed, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil {
-		return fmt.Errorf("%q is not an RFC 3339 date-time such as 2026-11-20T09:00:00Z", b)
+		return fmt.Errorf("%q is not an RFC 3339 date-time such as 2026-11-20T09:00:00Z", clip(string(b)))
 	}
-	if parsed.Year() < 1970 || parsed.Year() > 9999 {
-		return fmt.Errorf("%q lies outside the years 1970 to 9999", b)
+	switch year := parsed.UTC().Year(); {
+	case year < 1970 || year > 9999:
+		return fmt.Errorf("%q lies outside the years 1970 to 9999 of UTC", clip(string(b)))
+	case TimeOf(parsed) == 0:
+		return fmt.Errorf("%q is the first moment of 1970, which is no time here: leave it out if there is none", clip(string(b)))
 	}
 	*t = TimeOf(parsed)
 	return nil
@@ -66,8 +66,8 @@ func ParseSince(s string) (Time, error) {
 		s = day.Format(timeLayout)
 	}
 	var t Time
-	if err := t.UnmarshalText([]byte(s)); err != nil || t == 0 {
-		return 0, fmt.Errorf("%q is neither an RFC 3339 date-time such as 2026-11-20T09:00:00Z nor a date such as 2026-11-20", s)
+	if err := t.UnmarshalText([]byte(s)); err != nil {
+		return 0, fmt.Errorf("%q is neither an RFC 3339 date-time such as 2026-11-20T09:00:00Z nor a date such as 2026-11-20, after 1970-01-01", clip(s))
 	}
 	return t, nil
 }

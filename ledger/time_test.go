@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTimeText(t *testing.T) {
+	for text, want := range map[string]string{ // empty: refused
+		"2026-11-20T09:00:00Z":               "2026-11-20T09:00:00.000Z",
+		"2026-11-20T09:00:00.0019+01:00":     "2026-11-20T08:00:00.001Z",
+		"1970-01-01T00:00:00.001Z":           "1970-01-01T00:00:00.001Z",
+		"1969-12-31T23:30:00-01:00":          "1970-01-01T00:30:00.000Z",
+		"9999-12-31T23:59:59.999Z":           "9999-12-31T23:59:59.999Z",
+		"":                                   "",
+		"2026-11-20":                         "",
+		"1970-01-01T00:00:00Z":               "",
+		"1970-01-01T00:00:00.0009Z":          "",
+		"1970-01-01T01:00:00+01:00":          "",
+		"1970-01-01T00:00:00+01:00":          "",
+		"1969-12-31T23:59:59Z":               "",
+		"9999-12-31T23:59:59-01:00":          "",
+		strings.Repeat("2026-11-20", 10_000): "",
+	} {
+		var got Time
+		err := got.UnmarshalText([]byte(text))
+		if got.String() != want || (err == nil) != (want != "") {
+			t.Errorf("%.40q: got %q, %v; want %q", text, got, err, want)
+		}
+		if err != nil && (len(err.Error()) > 300 || got != 0) {
+			t.Errorf("%.40q: got %d beside an error of %d bytes", text, got, len(err.Error()))
+		}
+	}
+}
+
+// A token that should have ended with the epoch must not live for ever.
+func TestTimeZeroIsLeftOut(t *testing.T) {
+	for _, text := range []string{`""`, `"1970-01-01T00:00:00Z"`} {
+		var n NewToken
+		err := DecodeStrict([]byte(`{"name":"ci","scope":"read","expires_at":`+text+`}`), &n)
+		wantCode(t, err, CodeInvalidJSON)
+		wantField(t, err, "expires_at")
+	}
+	for _, v := range []any{Token{Scope: Read}, NewToken{Scope: Read}, Identity{}, Registration{}, ResultPredicate{}} {
+		if text := mustMarshal(v); strings.Contains(string(text), `_at":""`) && !strings.Contains(string(text), `"created_at":""`) || strings.Contains(string(text), `On":""`) {
+			t.Errorf("%T has an empty time: %s", v, text)
+		}
+	}
+}
+
+func TestParseSince(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026-11-20":                "2026-11-20T00:00:00.000Z",
+		"2026-11-20T09:00:00+01:00": "2026-11-20T08:00:00.000Z",
+		"1970-01-01":                "",
+		"":                          "",
+		"yesterday":                 "",
+	} {
+		if got, err := ParseSince(text); got.String() != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
