@@ -13,7 +13,7 @@ import (
 
 const (
 	smallBody = 1 << 20  // the limit where Config.MaxBody is not
-	drainMost = 16 << 20 // read of a body that is refused for its length
+	drainMost = 16 << 20 // read of a body that is refused
 )
 
 // decode reads a JSON body of at most limit bytes into v, strictly.
@@ -58,30 +58,30 @@ func checkMediaType(h http.Header, mediaTypes []string) error {
 	return nil
 }
 
-// readBody reads the body. One that is too long is read on to its end, within
-// reason, and thrown away: a client that sends all before it reads would
-// otherwise find the connection reset and never see why.
+// readBody reads a body of at most limit bytes.
 func readBody(r *http.Request, limit int64) ([]byte, error) {
-	var buf bytes.Buffer
 	if r.ContentLength > limit {
-		return nil, drain(r, limit)
+		return nil, &http.MaxBytesError{Limit: limit}
 	}
+	var buf bytes.Buffer
 	if r.ContentLength > 0 {
-		buf.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
+		buf.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
 	n, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
 	if err != nil {
 		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body broke off after %d bytes", n)
 	}
 	if n > limit {
-		return nil, drain(r, limit)
+		return nil, &http.MaxBytesError{Limit: limit}
 	}
 	return buf.Bytes(), nil
 }
 
-func drain(r *http.Request, limit int64) error {
+// drain reads, within reason, what is left of a body that was refused, and
+// throws it away: a client that sends all before it reads would otherwise find
+// the connection reset and never see why.
+func drain(r *http.Request) {
 	if r.Header.Get("Expect") == "" { // else the client waits to be told whether to send it
 		io.CopyN(io.Discard, r.Body, drainMost)
 	}
-	return &http.MaxBytesError{Limit: limit}
 }

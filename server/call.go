@@ -45,7 +45,7 @@ func (s *Server) call(rt route, identify identify, c *call) (*reply, error) {
 		if c.caller, err = identify(c.r); err != nil {
 			return nil, err
 		}
-		if err := c.caller.may(rt.scope, c.org()); err != nil {
+		if err := c.caller.may(rt, c.org()); err != nil {
 			return nil, err
 		}
 	}

@@ -68,6 +68,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Code == ledger.CodeInternal {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
 	}
+	drain(r)
 	k := problems[e.Code]
 	switch k.status {
 	case http.StatusUnauthorized:

@@ -23,6 +23,9 @@ type route struct {
 
 const open ledger.Scope = 0
 
+// inOrg reports whether the path names an org.
+func (rt route) inOrg() bool { return strings.Contains(rt.pattern, "/:org") }
+
 // routes is the whole API.
 func (s *Server) routes() []route {
 	const (

@@ -2,7 +2,9 @@ package store
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -139,5 +141,26 @@ func TestAFullDiskIsStorageUnavailable(t *testing.T) {
 	limit(1 << 30)
 	if _, err := s.CreateOrg(t.Context(), fmt.Sprintf("org-%d", full)); err != nil {
 		t.Errorf("with room again: %v", err)
+	}
+}
+
+func TestTheFilesAreTheOwnersAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("file modes mean nothing there")
+	}
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o, want 600", info.Name(), mode)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type Store struct {
 	contracts contractCache
 	keyrings  keyringCache
 	names     *names
+	notifier  notifier
 	wake      chan struct{} // tells Evaluate of a policy change
 
 	touched   sync.Map // token id -> ledger.Time of the last TouchToken written
@@ -67,6 +69,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context, path string) (err error) {
+	if err := createPrivate(path); err != nil {
+		return err
+	}
 	if s.writeDB, err = openDB(path, writerPragmas); err != nil {
 		return err
 	}
@@ -77,7 +82,7 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 	if err := migrate(c); err != nil {
 		return errors.Join(err, c.close())
 	}
-	s.writer = newWriter(c, s.now, s.names)
+	s.writer = newWriter(c, s.now, s.names, &s.notifier)
 
 	if s.readDB, err = openDB(path, readerPragmas); err != nil {
 		return err
@@ -113,6 +118,16 @@ func openDB(path string, pragmas []string) (*sql.DB, error) {
 	}
 	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
 	return sql.Open("sqlite", dsn.String())
+}
+
+// createPrivate makes the file, where there is none, for its owner alone.
+// SQLite gives the files beside it the same mode.
+func createPrivate(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // Close lets what is under way finish and closes the file.
