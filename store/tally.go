@@ -49,7 +49,7 @@ func (y *tally) add(t *tx) {
 	y.now = t.now
 }
 
-// flush writes the counters and forgets them.
+// flush writes the counters.
 func (y *tally) flush(c *conn) error {
 	for counter, by := range y.sums {
 		if by == 0 {
@@ -71,7 +71,6 @@ func (y *tally) flush(c *conn) error {
 			return fmt.Errorf("write counters: %w", err)
 		}
 	}
-	y.reset()
 	return nil
 }
 

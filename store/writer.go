@@ -28,9 +28,11 @@ type writer struct {
 	ids   *ids
 	tally *tally
 	names *names
-	queue chan *job
-	stop  chan struct{} // closed by close: take no more
-	done  chan struct{} // closed by run when it has ended
+	// notifier tells of an org's events once they are on disk.
+	notifier *notifier
+	queue    chan *job
+	stop     chan struct{} // closed by close: take no more
+	done     chan struct{} // closed by run when it has ended
 }
 
 // A job is one write on its way. The writer sets err and closes done.
@@ -51,16 +53,17 @@ type tx struct {
 	named  bool    // whether it has put something into names
 }
 
-func newWriter(c *conn, now func() time.Time, n *names) *writer {
+func newWriter(c *conn, now func() time.Time, n *names, notifier *notifier) *writer {
 	w := &writer{
-		conn:  c,
-		now:   now,
-		ids:   newIDs(),
-		tally: newTally(),
-		names: n,
-		queue: make(chan *job, maxBatch),
-		stop:  make(chan struct{}),
-		done:  make(chan struct{}),
+		conn:     c,
+		now:      now,
+		ids:      newIDs(),
+		tally:    newTally(),
+		names:    n,
+		notifier: notifier,
+		queue:    make(chan *job, maxBatch),
+		stop:     make(chan struct{}),
+		done:     make(chan struct{}),
 	}
 	go w.run()
 	return w
@@ -176,6 +179,10 @@ func (w *writer) transact(batch []*job) error {
 	if _, err := w.conn.exec("COMMIT"); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	for orgID := range w.tally.seqs {
+		w.notifier.notify(orgID)
+	}
+	w.tally.reset()
 	return nil
 }
 
