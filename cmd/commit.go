@@ -32,7 +32,7 @@ the mainline. The ledger gets names and hashes, never content.`,
 				rev = args[1]
 			}
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				git := gitRepo{"."}
+				git := gitRepo{dir: "."}
 				sha, r, err := git.read(ctx, rev, branch, mainline)
 				if err != nil {
 					return err

@@ -25,14 +25,14 @@ func findHistory(ctx context.Context, dir string) (*history, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, fmt.Errorf("the demo needs git, and there is no git command in PATH")
 	}
-	here := &history{gitRepo: gitRepo{"."}}
+	here := &history{gitRepo: gitRepo{dir: "."}}
 	if top, err := here.run(ctx, "rev-parse", "--show-toplevel"); err == nil {
 		here.name = fitName(filepath.Base(strings.TrimSpace(top)))
 		if err := here.read(ctx); err == nil && len(here.commits) > 0 {
 			return here, nil
 		}
 	}
-	made := &history{gitRepo: gitRepo{dir}, name: "sample", made: true}
+	made := &history{gitRepo: gitRepo{dir: dir, own: true}, name: "sample", made: true}
 	if err := made.make(ctx); err != nil {
 		return nil, fmt.Errorf("making a small history: %w", err)
 	}
@@ -89,16 +89,10 @@ func (h *history) make(ctx context.Context) error {
 	return nil
 }
 
-// change runs a git command on the repository that the demo makes, so that
-// nothing the machine configures for git has a say in it.
+// change runs a git command on the repository that the demo makes.
 func (h *history) change(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, "git", append([]string{"-C", h.dir}, args...)...)
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "GIT_") {
-			command.Env = append(command.Env, variable)
-		}
-	}
-	command.Env = append(command.Env, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
+	command.Env = append(h.environment(),
 		"GIT_AUTHOR_NAME=Ada Example", "GIT_AUTHOR_EMAIL=ada@example.org",
 		"GIT_COMMITTER_NAME=Ada Example", "GIT_COMMITTER_EMAIL=ada@example.org")
 	if out, err := command.CombinedOutput(); err != nil {

@@ -9,18 +9,36 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A gitRepo is a git repository, read by the machine's own git.
-type gitRepo struct{ dir string }
+type gitRepo struct {
+	dir string
+	// own is set for one that we made: nothing that the machine or its user
+	// configures for git has a say in it.
+	own bool
+}
 
-// run runs a git command that only reads and returns what it prints.
+// run runs a git command that only reads and returns what it prints. The
+// repository may be anybody's, so its configuration must not make git run
+// anything: a file system monitor, or whatever fetches what a partial clone
+// lacks.
 func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "git", append([]string{"-C", g.dir}, args...)...)
-	command.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+	options := []string{"-C", g.dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"}
+	command := exec.CommandContext(ctx, "git", append(options, args...)...)
+	command.Env = append(g.environment(),
+		"GIT_NO_LAZY_FETCH=1",
+		"GIT_ALLOW_PROTOCOL=none", // which comes before protocol.NAME.allow
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_OPTIONAL_LOCKS=0",
+		// What the hashes name, not what a clone puts in its place.
+		"GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_GRAFT_FILE="+os.DevNull,
+		"LC_ALL=C")
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err := command.Run()
@@ -31,6 +49,20 @@ func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
 		return "", &gitError{args[0], strings.TrimSpace(stderr.String()), err}
 	}
 	return stdout.String(), nil
+}
+
+// environment returns the environment of the git commands on the repository.
+func (g gitRepo) environment() []string {
+	if !g.own {
+		return os.Environ()
+	}
+	var kept []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "GIT_") {
+			kept = append(kept, variable)
+		}
+	}
+	return append(kept, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 }
 
 // A gitError is git's own refusal.
@@ -71,7 +103,7 @@ func (g gitRepo) commit(ctx context.Context, rev string) (string, error) {
 // resolveCommit returns the sha that rev names: in a git work tree any
 // revision, elsewhere a whole sha.
 func resolveCommit(ctx context.Context, rev string) (string, error) {
-	sha, err := gitRepo{"."}.commit(ctx, rev)
+	sha, err := gitRepo{dir: "."}.commit(ctx, rev)
 	if sha != "" {
 		return sha, nil
 	}
@@ -79,7 +111,7 @@ func resolveCommit(ctx context.Context, rev string) (string, error) {
 		return rev, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot tell which commit %q is: %w", rev, err)
+		return "", fmt.Errorf("cannot tell which commit %q is: %w (a whole sha needs no git)", rev, err)
 	}
 	return "", fmt.Errorf("there is no commit %q in this git repository", rev)
 }
@@ -135,14 +167,26 @@ func (g gitRepo) registration(ctx context.Context, sha string, mainline string) 
 		Author:  ledger.Author{Name: plainText(fields[1]), Email: plainText(fields[2])},
 		Message: messageText(fields[4]),
 	}
-	if seconds, err := strconv.ParseInt(fields[3], 10, 64); err == nil && seconds > 0 {
-		r.CommittedAt = ledger.Time(seconds * 1000)
-	}
+	r.CommittedAt = commitTime(fields[3])
 	r.Base, err = g.base(ctx, sha, r.Parents, mainline)
 	if err != nil {
 		return r, err
 	}
 	return r, g.addHistory(ctx, sha, &r)
+}
+
+// commitTime reads the Unix seconds of a commit. They can be anything, and those
+// that the ledger does not take are none.
+func commitTime(seconds string) ledger.Time {
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return 0
+	}
+	var t ledger.Time
+	if t.UnmarshalText([]byte(time.Unix(n, 0).UTC().Format(time.RFC3339))) != nil {
+		return 0
+	}
+	return t
 }
 
 // plainText returns s without what git lets into names and the ledger does not.

@@ -37,7 +37,7 @@ func (g gitRepo) addHistory(ctx context.Context, sha string, r *ledger.Registrat
 		return err
 	}
 	r.Ancestors = strings.Fields(out)
-	if out, err = g.run(ctx, "diff-tree", "-r", "-M50%", "--raw", "-z", "--no-abbrev", from, sha); err != nil {
+	if out, err = g.diff(ctx, from, sha); err != nil {
 		return err
 	}
 	if r.Changes, err = parseRawDiff(out); err != nil {
@@ -47,6 +47,23 @@ func (g gitRepo) addHistory(ctx context.Context, sha string, r *ledger.Registrat
 		r.Changes = nil
 	}
 	return nil
+}
+
+// diff returns what changed between two trees, in git's raw format. A partial
+// clone lacks the content that tells a changed file with a new name from
+// another: there only files that did not change otherwise count as renamed.
+func (g gitRepo) diff(ctx context.Context, from, to string) (string, error) {
+	tree := func(renames string) (string, error) {
+		return g.run(ctx, "diff-tree", "-r", renames, "--ignore-submodules=none", "--raw", "-z", "--no-abbrev", from, to)
+	}
+	out, err := tree("-M50%")
+	if err == nil {
+		return out, nil
+	}
+	if exact, exactErr := tree("-M100%"); exactErr == nil {
+		return exact, nil
+	}
+	return "", err
 }
 
 func (g gitRepo) isShallow(ctx context.Context) (bool, error) {

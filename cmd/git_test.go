@@ -67,3 +67,24 @@ func TestFitName(t *testing.T) {
 		}
 	}
 }
+
+// A commit's date is whatever its author wrote.
+func TestCommitTime(t *testing.T) {
+	for seconds, want := range map[string]string{
+		"1700000000":           "2023-11-14T22:13:20.000Z",
+		"1":                    "1970-01-01T00:00:01.000Z",
+		"253402300799":         "9999-12-31T23:59:59.000Z",
+		"253402300800":         "",
+		"0":                    "",
+		"-1":                   "",
+		"9223372036854775":     "",
+		"9223372036854775807":  "",
+		"-9223372036854775808": "",
+		"18446744073709551615": "",
+		"":                     "",
+	} {
+		if got := commitTime(seconds).String(); got != want {
+			t.Errorf("%s seconds are %q, want %q", seconds, got, want)
+		}
+	}
+}
