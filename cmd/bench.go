@@ -2,11 +2,14 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,8 +33,13 @@ and starts the server again on the file.`,
   ledgerd bench --attestations 1000000 --seconds 10s`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			b.ctx = command.Context()
-			return b.run()
+			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer release()
+			err := b.run(ctx)
+			if err != nil && ctx.Err() != nil {
+				return errors.New("interrupted")
+			}
+			return err
 		},
 	}
 	flags := command.Flags()
@@ -47,8 +55,7 @@ and starts the server again on the file.`,
 
 // A benchRun is one run of bench.
 type benchRun struct {
-	p   *program
-	ctx context.Context
+	p *program
 
 	attestations, commits, conns, readers int
 	seconds                               time.Duration
@@ -61,7 +68,7 @@ type benchRun struct {
 	recorded int
 }
 
-func (b *benchRun) run() error {
+func (b *benchRun) run(ctx context.Context) error {
 	if b.attestations < 1 || b.commits < 1 || b.conns < 1 || b.readers < 1 {
 		return usagef("--attestations, --commits, --connections and --readers must be at least 1")
 	}
@@ -72,22 +79,22 @@ func (b *benchRun) run() error {
 	defer os.RemoveAll(dir)
 	b.dir, b.database = dir, filepath.Join(dir, "ledger.db")
 
-	if err := b.describeMachine(); err != nil {
+	if err := b.describeMachine(ctx); err != nil {
 		return err
 	}
-	if err := b.setUp(); err != nil {
+	if err := b.setUp(ctx); err != nil {
 		return err
 	}
-	if err := b.startServer(); err != nil {
+	if err := b.startServer(ctx); err != nil {
 		return err
 	}
 	defer func() { b.server.kill() }()
-	return b.workloads()
+	return b.workloads(ctx)
 }
 
-func (b *benchRun) describeMachine() error {
+func (b *benchRun) describeMachine(ctx context.Context) error {
 	fmt.Fprintf(b.p.stdout, "ledgerd %s, %s/%s, %d cores\n\n", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	m, err := b.measureMachine()
+	m, err := b.measureMachine(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,17 +109,17 @@ func (b *benchRun) describeMachine() error {
 
 // ledgerd runs one of the program's own commands on the benchmark's database
 // and returns what it printed.
-func (b *benchRun) ledgerd(args ...string) (string, error) {
+func (b *benchRun) ledgerd(ctx context.Context, args ...string) (string, error) {
 	var out, problem strings.Builder
 	args = append(args, "--database", b.database)
-	if status := Main(b.ctx, args, strings.NewReader(""), &out, &problem); status != 0 {
+	if status := Main(ctx, args, strings.NewReader(""), &out, &problem); status != 0 {
 		return "", fmt.Errorf("ledgerd %s: exit status %d: %s", strings.Join(args, " "), status, problem.String())
 	}
 	return strings.TrimSpace(out.String()), nil
 }
 
-func (b *benchRun) startServer() (err error) {
-	b.server, err = startProcess(b.ctx, b.p.stderr, "serve", "--listen", "127.0.0.1:0", "--database", b.database, "--log-level", "warn")
+func (b *benchRun) startServer(ctx context.Context) (err error) {
+	b.server, err = startProcess(ctx, b.p.stderr, "serve", "--listen", "127.0.0.1:0", "--database", b.database, "--log-level", "warn")
 	return err
 }
 

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
@@ -28,23 +29,23 @@ func benchPredicates() []string {
 }
 
 // setUp makes the org bench with its repo, signers and token.
-func (b *benchRun) setUp() (err error) {
-	if _, err := b.ledgerd("org", "create", "bench"); err != nil {
+func (b *benchRun) setUp(ctx context.Context) (err error) {
+	if _, err := b.ledgerd(ctx, "org", "create", "bench"); err != nil {
 		return err
 	}
-	if _, err := b.ledgerd("repo", "create", "bench/repo"); err != nil {
+	if _, err := b.ledgerd(ctx, "repo", "create", "bench/repo"); err != nil {
 		return err
 	}
 	for _, predicate := range benchPredicates() {
-		if err := b.addSigner(predicate); err != nil {
+		if err := b.addSigner(ctx, predicate); err != nil {
 			return err
 		}
 	}
-	b.token, err = b.ledgerd("token", "create", "--org", "bench", "--name", "bench", "--scope", "write")
+	b.token, err = b.ledgerd(ctx, "token", "create", "--org", "bench", "--name", "bench", "--scope", "write")
 	return err
 }
 
-func (b *benchRun) addSigner(predicate string) error {
+func (b *benchRun) addSigner(ctx context.Context, predicate string) error {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (b *benchRun) addSigner(predicate string) error {
 	}
 	dn := ledger.DN{CN: strings.ReplaceAll(predicate, ":", "-"), OU: "build", O: "bench"}
 	b.signers = append(b.signers, benchSigner{private, predicate})
-	_, err = b.ledgerd("identity", "add", "--org", "bench", "--key", file, "--dn", dn.String())
+	_, err = b.ledgerd(ctx, "identity", "add", "--org", "bench", "--key", file, "--dn", dn.String())
 	return err
 }
 
@@ -111,7 +112,7 @@ const attestChunk = 50_000
 // pagesEarly is the size at which pages are read for comparison with the end.
 const pagesEarly = 10_000
 
-func (b *benchRun) workloads() error {
+func (b *benchRun) workloads(ctx context.Context) error {
 	if err := b.attest(min(pagesEarly, b.attestations)); err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (b *benchRun) workloads() error {
 		return err
 	}
 	if b.recorded == b.attestations {
-		return b.finish()
+		return b.finish(ctx)
 	}
 	for b.recorded < b.attestations {
 		if err := b.attest(min(attestChunk, b.attestations-b.recorded)); err != nil {
@@ -129,7 +130,7 @@ func (b *benchRun) workloads() error {
 	if err := b.read(); err != nil {
 		return err
 	}
-	return b.finish()
+	return b.finish(ctx)
 }
 
 func (b *benchRun) read() error {
@@ -139,9 +140,9 @@ func (b *benchRun) read() error {
 	return b.readCommits()
 }
 
-func (b *benchRun) finish() error {
+func (b *benchRun) finish(ctx context.Context) error {
 	b.reportMemory()
-	return b.restart()
+	return b.restart(ctx)
 }
 
 func (b *benchRun) readPages() error {
@@ -175,12 +176,12 @@ func (b *benchRun) reportMemory() {
 }
 
 // restart measures how long the server takes to be ready on the full database.
-func (b *benchRun) restart() error {
+func (b *benchRun) restart(ctx context.Context) error {
 	if err := b.server.stop(); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	start := time.Now()
-	if err := b.startServer(); err != nil {
+	if err := b.startServer(ctx); err != nil {
 		return err
 	}
 	answer, err := http.Get("http://" + b.server.address + "/readyz")

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"net"
@@ -40,9 +41,9 @@ func newEmptyHandler(p *program) *cobra.Command {
 	}
 }
 
-func (b *benchRun) measureMachine() (machineSpeed, error) {
+func (b *benchRun) measureMachine(ctx context.Context) (machineSpeed, error) {
 	var m machineSpeed
-	process, err := startProcess(b.ctx, b.p.stderr, "bench", "empty-handler")
+	process, err := startProcess(ctx, b.p.stderr, "bench", "empty-handler")
 	if err != nil {
 		return m, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -51,8 +52,13 @@ func (p *process) kill() {
 	p.command.Wait()
 }
 
-// stop asks the process to end and waits until it has.
+// stop asks the process to end and waits until it has. On Windows nobody can be
+// asked from outside.
 func (p *process) stop() error {
+	if runtime.GOOS == "windows" {
+		p.kill()
+		return nil
+	}
 	if err := p.command.Process.Signal(os.Interrupt); err != nil {
 		return err
 	}
