@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -33,7 +33,11 @@ func newAttest(p *program) *cobra.Command {
 		Short: "Run a command and record how it went, signed",
 		Long: `Runs a command, signs whether it passed and how long it took, and records that
 about a commit. The command's input, output and exit status are passed through;
-so are the signals that ledgerd gets.
+so are the signals that ledgerd gets. It does not get LEDGERD_TOKEN and
+LEDGERD_TOKEN_FILE: what is tested need not be able to record.
+
+What a signal stopped has neither passed nor failed: where ledgerd is told to
+stop, or SIGINT, SIGTERM or SIGHUP ends the command, nothing is recorded.
 
 Without a command it records --status as it is, a --statement that somebody else
 wrote, or an --envelope that somebody else signed.
@@ -43,7 +47,7 @@ certificate, else as a DSSE envelope. The private key must not be encrypted.
 
 EXIT STATUS
   that of the command, where one was run and did not pass; 127 if it could not
-  be started
+  be started; 128 and the signal's number if one stopped it
   0  recorded (with --out: written)
   1  not recorded, though the command, if any, passed
   2  wrong usage; nothing was run`,
@@ -68,7 +72,7 @@ EXIT STATUS
 	flags.StringVar(&a.envelope, "envelope", "", "record the signed envelope in this `file`")
 	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
 	flags.StringVar(&a.cert, "cert", "", "its certificate, and those up to the root, a PEM `file`")
-	flags.StringVar(&a.out, "out", "", "write the signed envelope to this `file` and speak to no server")
+	flags.StringVar(&a.out, "out", "", "write the signed envelope to this `file`, - for standard output, and speak to no server")
 	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; may be given again")
 	command.MarkFlagsMutuallyExclusive("status", "statement", "envelope")
 	command.MarkFlagsMutuallyExclusive("out", "envelope")
@@ -135,25 +139,74 @@ func (p *program) attest(command *cobra.Command, a *attestation) (err error) {
 			return err
 		}
 	}
-	var t target
-	if a.out == "" {
-		if t, err = p.target(command); err != nil {
-			return err
-		}
-		if err := t.use(ctx, a.repo.mustExist); err != nil {
-			return err
-		}
+	keep, discard, err := p.keeper(command, a, s)
+	if err != nil {
+		return err
 	}
+	defer discard()
 	outcome := p.runCommand(a)
+	if outcome.stopped != 0 {
+		return outcome.exit(nil)
+	}
 	envelope, err := p.envelope(a, s, outcome)
 	if err == nil {
-		if a.out != "" {
-			err = p.writeEnvelope(a, outcome, envelope)
-		} else {
-			err = p.recordEnvelope(ctx, t, a, envelope)
-		}
+		err = keep(ctx, outcome, envelope)
 	}
 	return outcome.exit(err)
+}
+
+// A keep does with an envelope what was asked for.
+type keep func(ctx context.Context, o outcome, envelope []byte) error
+
+// keeper returns what writes the envelope to --out or records it, once it is
+// sure that, as far as can be told now, this will work. What it began must be
+// discarded, also after it was used.
+func (p *program) keeper(command *cobra.Command, a *attestation, s *signer) (keep, func(), error) {
+	if a.out == "-" {
+		return func(_ context.Context, _ outcome, envelope []byte) error {
+			_, err := p.stdout.Write(append(envelope, '\n'))
+			return err
+		}, func() {}, nil
+	}
+	if a.out != "" {
+		file, err := replace(a.out, 0o644)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(_ context.Context, o outcome, envelope []byte) error {
+			return p.writeEnvelope(file, a, o, envelope)
+		}, file.discard, nil
+	}
+	t, err := p.target(command)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = t.use(command.Context(), func(ctx context.Context, c *connection) error { return a.mayRecord(ctx, c, s) })
+	return func(ctx context.Context, _ outcome, envelope []byte) error {
+		return p.recordEnvelope(ctx, t, a, envelope)
+	}, func() {}, err
+}
+
+// mayRecord reports what would keep the ledger from taking what the command's
+// outcome is signed as. Without a command the ledger itself tells at once.
+func (a *attestation) mayRecord(ctx context.Context, c *connection, s *signer) error {
+	if err := a.repo.mustExist(ctx, c); err != nil || len(a.command) == 0 {
+		return err
+	}
+	if c.local == nil {
+		own, err := c.OwnToken(ctx)
+		if err != nil {
+			return err
+		}
+		if own.Scope < ledger.Write {
+			return fmt.Errorf("to record needs an API token with the scope write: this one, %q, has %s", own.Name, own.Scope)
+		}
+	}
+	identities, err := client.Collect(c.Identities(ctx, a.repo.org), 0)
+	if err != nil {
+		return err
+	}
+	return s.trusted(identities, a.commit)
 }
 
 // envelope returns the signed envelope to record.
@@ -165,6 +218,9 @@ func (p *program) envelope(a *attestation, s *signer, o outcome) ([]byte, error)
 		statement, err := p.readFile(a.statement)
 		if err != nil {
 			return nil, err
+		}
+		if err := s.understood(statement); err != nil {
+			return nil, fmt.Errorf("%s: %w", a.statement, err)
 		}
 		return s.sign(statement)
 	}
@@ -188,8 +244,8 @@ func (p *program) envelope(a *attestation, s *signer, o outcome) ([]byte, error)
 	return s.sign(statement)
 }
 
-func (p *program) writeEnvelope(a *attestation, o outcome, envelope []byte) error {
-	if err := os.WriteFile(a.out, envelope, 0o644); err != nil {
+func (p *program) writeEnvelope(file *replacement, a *attestation, o outcome, envelope []byte) error {
+	if err := file.write(envelope); err != nil {
 		return err
 	}
 	what := a.statement

@@ -3,8 +3,6 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -64,14 +62,6 @@ trusted.`,
 	command.MarkFlagsOneRequired("cert", "root", "key")
 	command.MarkFlagsMutuallyExclusive("cert", "root", "key")
 	return command
-}
-
-// readFile reads a file that a flag names, or standard input where that is "-".
-func (p *program) readFile(name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(p.stdin)
-	}
-	return os.ReadFile(name)
 }
 
 func newIdentityList(p *program) *cobra.Command {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +27,9 @@ type outcome struct {
 	ran      bool  // false where a status was given instead of a command
 	code     int   // the command's exit status
 	err      error // why it could not be started
+	// stopped is the signal that told ledgerd or the command to end: what the
+	// command would have come to is not known.
+	stopped syscall.Signal
 }
 
 // exit returns the error that attest ends with, where err is what kept the
@@ -34,6 +39,8 @@ func (o outcome) exit(err error) error {
 		err = errors.Join(o.err, err)
 	}
 	switch {
+	case o.stopped != 0:
+		return &exitError{128 + int(o.stopped), fmt.Errorf("stopped by a signal (%v): nothing is recorded", o.stopped)}
 	case o.code != 0:
 		return &exitError{o.code, err}
 	case err != nil && o.ran:
@@ -51,9 +58,14 @@ func (p *program) runCommand(a *attestation) outcome {
 	}
 	command := exec.Command(a.command[0], a.command[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = p.stdin, p.stdout, p.stderr
+	command.Env = withoutToken(os.Environ())
 
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	for _, s := range stopSignals() {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(signals, s)
+		}
+	}
 	defer signal.Stop(signals)
 
 	o := outcome{ran: true, started: time.Now()}
@@ -66,23 +78,60 @@ func (p *program) runCommand(a *attestation) outcome {
 	for {
 		select {
 		case s := <-signals:
+			o.stop(s)
 			if !fromTerminal(s) {
 				// A command that has just ended needs it no more.
 				_ = command.Process.Signal(s)
 			}
-			continue
 		case err := <-done:
 			o.finished = time.Now()
+			select {
+			case s := <-signals: // the one that also ended the command
+				o.stop(s)
+			default:
+			}
 			return o.finish(err)
 		}
 	}
+}
+
+// stopSignals are those that tell a program to end.
+func stopSignals() []syscall.Signal {
+	return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+}
+
+func (o *outcome) stop(s os.Signal) {
+	if number, ok := s.(syscall.Signal); ok && o.stopped == 0 {
+		o.stopped = number
+	}
+}
+
+// withoutToken returns the environment without the API token.
+func withoutToken(environment []string) []string {
+	return slices.DeleteFunc(environment, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return name == "LEDGERD_TOKEN" || name == "LEDGERD_TOKEN_FILE"
+	})
 }
 
 // fromTerminal tells whether a signal most likely came from a key press: then
 // the terminal has sent it to the command too, and a second one would make
 // many programs end at once without cleaning up.
 func fromTerminal(s os.Signal) bool {
-	return s == os.Interrupt && term.IsTerminal(int(os.Stdin.Fd()))
+	if s != os.Interrupt {
+		return false
+	}
+	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
+		if term.IsTerminal(int(f.Fd())) {
+			return true
+		}
+	}
+	tty, err := os.Open("/dev/tty") // of a program whose files are all redirected
+	if err != nil {
+		return false
+	}
+	tty.Close()
+	return true
 }
 
 // finish notes how the command ended: err is what Wait returned.
@@ -94,6 +143,9 @@ func (o outcome) finish(err error) outcome {
 	o.status, o.code = ledger.Fail, exitFailure
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		o.code = exitCode(e.ProcessState)
+		if status, ok := e.Sys().(syscall.WaitStatus); ok && status.Signaled() && slices.Contains(stopSignals(), status.Signal()) {
+			o.stop(status.Signal())
+		}
 	} else {
 		o.err = err
 	}

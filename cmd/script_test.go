@@ -106,6 +106,7 @@ func scriptAwait(ts *testscript.TestScript, _ bool, args []string) {
 func scriptGet(ts *testscript.TestScript, _ bool, args []string) {
 	req, err := http.NewRequest(http.MethodGet, args[0], nil)
 	ts.Check(err)
+	req.Header.Set("Accept", "application/json")
 	if token := ts.Getenv("TOKEN"); token != "" {
 		text, err := os.ReadFile(ts.MkAbs(token))
 		ts.Check(err)

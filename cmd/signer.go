@@ -3,9 +3,12 @@ package cmd
 import (
 	"crypto"
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -63,4 +66,49 @@ func (s *signer) sign(statement []byte) ([]byte, error) {
 		return ledger.SignBundle(s.key, s.chain, statement)
 	}
 	return ledger.SignDSSE(s.key, statement)
+}
+
+// trusted reports that the identities are clearly not to take what the signer
+// signs. Whoever records decides: what cannot be told here is no error.
+func (s *signer) trusted(identities []ledger.Identity, commit string) error {
+	statement, err := ledger.NewStatement("", commit, ledger.ResultPredicate{
+		Predicate: "probe", Result: ledger.Result{Status: ledger.Skip},
+	})
+	if err != nil {
+		return err
+	}
+	envelope, err := s.sign(statement)
+	if err != nil {
+		return err
+	}
+	keys, err := ledger.NewKeyring(identities)
+	if err != nil {
+		return nil // a newer server may know kinds that we do not
+	}
+	_, err = ledger.Verify(envelope, keys, ledger.TimeOf(time.Now()))
+	e, ok := errors.AsType[*ledger.Error](err)
+	if ok && (e.Code == ledger.CodeUntrustedIdentity || e.Code == ledger.CodeRevokedIdentity) {
+		return fmt.Errorf("what this key signs would be refused: %w", err)
+	}
+	return nil
+}
+
+// understood reports why the ledger would not understand a statement. It takes
+// the ledger's own way: that of a signed one whose key is known.
+func (s *signer) understood(statement []byte) error {
+	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
+	if err != nil {
+		return err
+	}
+	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	keys, err := ledger.NewKeyring([]ledger.Identity{{Kind: ledger.KeyIdentity, DN: "cn=signer", PEM: string(public)}})
+	if err != nil {
+		return err
+	}
+	envelope, err := ledger.SignDSSE(s.key, statement)
+	if err != nil {
+		return err
+	}
+	_, err = ledger.Verify(envelope, keys, ledger.TimeOf(time.Now()))
+	return err
 }
