@@ -50,7 +50,7 @@ func newPolicyShow(p *program) *cobra.Command {
 		},
 	}
 	command.Flags().IntVar(&version, "version", 0, "an older version, `N` (default the active one)")
-	choiceVar(command, command.Flags(), &format, "output", "o", "how to print", "yaml", "json")
+	choiceVar(command, command.Flags(), &format, "output", "o", "how to print; table is as yaml", "yaml", "json", "table")
 	return command
 }
 

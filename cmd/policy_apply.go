@@ -80,8 +80,7 @@ func saysTheSame(contract jsontext.Value, active ledger.Policy) bool {
 	if json.Unmarshal(contract, &members) != nil {
 		return false
 	}
-	// What an answer of the API holds beside the contract.
-	for _, name := range []string{"org", "repo", "version", "digest", "created_at", "created_by"} {
+	for _, name := range ledger.PolicyRecordFields() {
 		delete(members, name)
 	}
 	text, err := json.Marshal(members)
@@ -98,16 +97,29 @@ func (p *program) readContract(file string) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-		return text, nil // its mistakes are for the server to name
+	contract, err := contractOfYAML(file, text)
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && (err != nil || jsontext.Value(text).IsValid()) {
+		return text, nil // JSON: its mistakes are for the server to name
 	}
+	return contract, err
+}
+
+// contractOfYAML returns a contract in YAML as JSON.
+func contractOfYAML(file string, text []byte) (jsontext.Value, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document map[string]any
-	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+	var root yaml.Node
+	if err := decoder.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if document == nil {
+	if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
 		return nil, fmt.Errorf("%s: there is no contract in it", file)
+	}
+	if root.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s: a contract is a mapping, with its list under the key requirements", file)
+	}
+	var document map[string]any
+	if err := root.Decode(&document); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: there is more than one document in it", file)
@@ -124,12 +136,12 @@ func (p *program) showDifference(before, after ledger.Contract) {
 	old, current := contractLines(before), contractLines(after)
 	for _, line := range old {
 		if !slices.Contains(current, line) {
-			fmt.Fprintln(p.stdout, "  - "+line)
+			fmt.Fprintln(p.stdout, "  - "+printable(line))
 		}
 	}
 	for _, line := range current {
 		if !slices.Contains(old, line) {
-			fmt.Fprintln(p.stdout, "  + "+line)
+			fmt.Fprintln(p.stdout, "  + "+printable(line))
 		}
 	}
 }

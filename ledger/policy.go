@@ -96,6 +96,13 @@ func (l *Level) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// PolicyRecordFields names the members that a policy has beside its contract's.
+// They are the ledger's to say, and passed over where a policy that was read is
+// sent back.
+func PolicyRecordFields() []string {
+	return []string{"org", "repo", "version", "digest", "created_at", "created_by"}
+}
+
 // DefaultContract is what a new repo starts with: one test, one review and one
 // deployment, each by anyone whom the org trusts.
 func DefaultContract() Contract {
