@@ -20,12 +20,14 @@ import (
 )
 
 // maxAnswer bounds what is read of one answer, so that a wrong URL cannot fill
-// the memory. The largest honest answer is a page of 500 commit records.
+// the memory. The largest honest answer is the record of a commit that
+// changes very many paths.
 const maxAnswer = 256 << 20
 
 // A Client speaks to one ledgerd server. It may be used by several goroutines
 // at once. It never repeats a request by itself: what to do about an error is
-// its caller's to decide, and every write of the API can be repeated safely.
+// its caller's to decide. Making a token, an org or a repo again does not do the
+// same again.
 type Client struct {
 	base      string // without a slash at its end
 	token     string
@@ -47,6 +49,9 @@ type Options struct {
 // New returns a client of the server at base, such as https://ledger.example
 // or https://host.example/ledger.
 func New(base string, o Options) (*Client, error) {
+	if !strings.Contains(base, "://") { // it may hold a password
+		return nil, errors.New("the server's URL must begin with https:// or http://, such as https://ledger.example")
+	}
 	u, err := url.Parse(base)
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return nil, fmt.Errorf("the server's URL: %w", e.Err) // e repeats the URL, which may hold a password
@@ -56,6 +61,9 @@ func New(base string, o Options) (*Client, error) {
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not a server's URL: it must end with its path", u.Redacted())
+	}
+	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return nil, errors.New("the API token holds a blank, a control character or one that is not ASCII: was it copied as it is?")
 	}
 	c := &Client{
 		base:      strings.TrimRight(u.String(), "/"),
@@ -116,6 +124,9 @@ func (c *Client) do(ctx context.Context, r request) (*answer, error) {
 }
 
 func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {
+	if err := checkPath(r.path); err != nil {
+		return nil, err
+	}
 	target := c.base + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
@@ -176,4 +187,16 @@ func pathOf(segments ...string) string {
 		b.WriteString(url.PathEscape(s))
 	}
 	return b.String()
+}
+
+// checkPath refuses a path with a segment that would lead elsewhere than its
+// name says: servers and proxies resolve dots and take %2F for a slash.
+func checkPath(path string) error {
+	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if segment == "" || segment == "." || segment == ".." || strings.Contains(segment, "%2F") {
+			name, _ := url.PathUnescape(segment)
+			return fmt.Errorf("%q cannot name anything in the ledger: a name is not empty, has no slash and is not . or ..", name)
+		}
+	}
+	return nil
 }

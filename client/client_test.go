@@ -287,12 +287,34 @@ func TestProblems(t *testing.T) {
 	if _, err = newClient(t, b.url, b.token(t, ledger.Read)).CreateRepo(ctx, "acme", ledger.NewRepo{Name: "x"}); client.CodeOf(err) != ledger.CodeForbidden {
 		t.Errorf("too small a scope: %v", err)
 	}
-	if _, err = b.admin.Commit(ctx, "acme", "a repo/../x?y", "#"); client.CodeOf(err) != ledger.CodeNotFound {
+	if _, err = b.admin.Commit(ctx, "acme", "a repo?y", "#"); client.CodeOf(err) != ledger.CodeNotFound {
 		t.Errorf("names are not escaped: %v", err)
 	}
 	for _, err := range b.admin.Repos(ctx, "nobodys") {
 		if client.CodeOf(err) != ledger.CodeForbidden {
 			t.Errorf("another org's list: %v", err)
+		}
+	}
+}
+
+func TestNamesThatLeadElsewhere(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"", ".", "..", "a/b", "/"} {
+		_, err := b.admin.Repo(t.Context(), "acme", name)
+		if err == nil || !strings.Contains(err.Error(), "cannot name anything") {
+			t.Errorf("the repo %q: %v", name, err)
+		}
+		if err := b.admin.RevokeToken(t.Context(), "acme", name); err == nil {
+			t.Errorf("the token %q could be revoked", name)
+		}
+	}
+}
+
+func TestTokensThatCannotBeSent(t *testing.T) {
+	for _, token := range []string{"ldg_secret\n", "ldg_ secret", "ldg_secret\x00", "ldg_sécret"} {
+		_, err := client.New("https://ledger.example", client.Options{Token: token})
+		if err == nil || strings.Contains(err.Error(), "ldg_") {
+			t.Errorf("%q: %v", token, err)
 		}
 	}
 }
