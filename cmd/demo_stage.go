@@ -74,7 +74,6 @@ func (s *stage) play(ctx context.Context, service *service) error {
 	if err := s.showStates(ctx); err != nil {
 		return err
 	}
-	s.showCurl()
 	return nil
 }
 

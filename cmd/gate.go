@@ -34,7 +34,7 @@ exit status whether the commit has reached the state: what a deployment asks
 before it begins. With --wait it asks again until the commit has.
 
 A state counts as reached when the commit is in it or in one above it. A commit
-that the ledger does not know has reached none.
+that the ledger does not know has reached none: with -o json its state is null.
 
 EXIT STATUS
   0  reached
@@ -91,6 +91,15 @@ func (p *program) gateAnswer(g gate, sha string, commit *ledger.Commit) error {
 		status = exitGaveUp
 	}
 	if commit == nil {
+		unknown := struct {
+			Org   string        `json:"org"`
+			Repo  string        `json:"repo"`
+			SHA   string        `json:"sha"`
+			State *ledger.State `json:"state"`
+		}{g.repo.org, g.repo.repo, sha, nil}
+		if err := p.print(unknown, func() {}); err != nil {
+			return err
+		}
 		return &exitError{status, fmt.Errorf("the ledger does not know commit %s, so it has not reached %s", g.repo.at(sha), g.state)}
 	}
 	err := p.print(commit, func() {

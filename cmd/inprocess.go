@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -44,7 +45,7 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w.WriteHeader(http.StatusOK)
 	return &http.Response{
-		Status:        http.StatusText(w.status),
+		Status:        fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)),
 		StatusCode:    w.status,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,

@@ -50,6 +50,9 @@ func (p *program) withOrg(command *cobra.Command, org string, do func(ctx contex
 			}
 			org = own.Org
 		}
+		if ledger.CheckOrg(org) != nil {
+			return usagef("--org %q cannot name an org", org)
+		}
 		return do(ctx, c, org)
 	})
 }

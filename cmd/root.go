@@ -60,7 +60,7 @@ func (p *program) addGlobalFlags(root *cobra.Command) {
 	flags.StringVar(&p.global.config, "config", "", "configuration `file` (LEDGERD_CONFIG)")
 	flags.String("database", defaults().Database, "database `file` (LEDGERD_DATABASE)")
 	flags.StringVar(&p.global.url, "url", "", "`URL` of the server to speak to (LEDGERD_URL)")
-	flags.StringVar(&p.global.token, "token", "", "API `token` for that server (LEDGERD_TOKEN, LEDGERD_TOKEN_FILE)")
+	flags.StringVar(&p.global.token, "token", "", "API `token` for that server; others on this machine can see it, so rather set LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
 	choiceVar(root, flags, &p.global.output, "output", "o", "how to print", "table", "json")
 	root.MarkFlagsMutuallyExclusive("database", "url")
 }
