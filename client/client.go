@@ -195,7 +195,7 @@ func checkPath(path string) error {
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if segment == "" || segment == "." || segment == ".." || strings.Contains(segment, "%2F") {
 			name, _ := url.PathUnescape(segment)
-			return fmt.Errorf("%q cannot name anything in the ledger: a name is not empty, has no slash and is not . or ..", name)
+			return fmt.Errorf("%q cannot name anything in the ledger: names are not empty, are not . or .. and have no slash", name)
 		}
 	}
 	return nil
