@@ -56,9 +56,13 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    64 << 10,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			// OPTIONS * is answered like every other request that has no endpoint.
+			DisableGeneralOptionsHandler: true,
 		},
 	}
+	v.web.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(owned) })
+	v.running.Go(func() { db.Watch(owned) })
 	v.running.Go(func() {
 		if err := v.web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			v.failed <- fmt.Errorf("serving: %w", err)

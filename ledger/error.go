@@ -52,6 +52,7 @@ const (
 
 	// The server cannot.
 	CodeStorageUnavailable Code = "storage_unavailable"
+	CodeTooManyStreams     Code = "too_many_streams"
 	CodeInternal           Code = "internal"
 )
 

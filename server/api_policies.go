@@ -73,7 +73,7 @@ func (c *call) contract() (ledger.Contract, error) {
 	if ledger.DecodeStrict(body, &members) != nil {
 		return ledger.ParseContract(body) // which says what is wrong with it
 	}
-	for _, name := range []string{"org", "repo", "version", "digest", "created_at", "created_by"} {
+	for _, name := range ledger.PolicyRecordFields() {
 		delete(members, name)
 	}
 	if body, err = json.Marshal(members, json.Deterministic(true)); err != nil {

@@ -15,8 +15,10 @@ import (
 type call struct {
 	r      *http.Request
 	caller caller
-	path   httprouter.Params
-	query  url.Values
+	// identify tells who makes the request; a long one asks again.
+	identify identify
+	path     httprouter.Params
+	query    url.Values
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
@@ -29,7 +31,7 @@ func (c *call) id() string           { return c.path.ByName("id") }
 // answer or the problem.
 func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
-		answer, err := s.call(rt, identify, &call{r: r, path: path})
+		answer, err := s.call(rt, &call{r: r, path: path, identify: identify})
 		if err == nil {
 			err = answer.write(w, r)
 		}
@@ -39,10 +41,10 @@ func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	}
 }
 
-func (s *Server) call(rt route, identify identify, c *call) (*reply, error) {
+func (s *Server) call(rt route, c *call) (*reply, error) {
 	var err error
 	if rt.scope != open {
-		if c.caller, err = identify(c.r); err != nil {
+		if c.caller, err = c.identify(c.r); err != nil {
 			return nil, err
 		}
 		if err := c.caller.may(rt, c.org()); err != nil {

@@ -143,6 +143,7 @@ func checkHeader(resp *http.Response) error {
 		return fmt.Errorf("request ids: %q", h["X-Request-Id"])
 	case h.Get("X-Content-Type-Options") != "nosniff":
 		return fmt.Errorf("no nosniff")
+	case resp.Header.Get("Content-Type") == typeEvents && cache == "no-cache, no-transform": // as a stream must have it
 	case cache != "private, no-cache" && cache != "no-store":
 		return fmt.Errorf("Cache-Control: %s", cache)
 	}

@@ -149,6 +149,7 @@ func receive(t testing.TB, client *http.Client, base string, r request) answer {
 	if r.body != "" {
 		req.Header.Set("Content-Type", typeJSON)
 	}
+	req.Header.Set("Accept", typeJSON) // or events would stream
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}

@@ -52,6 +52,7 @@ var problems = map[ledger.Code]kind{
 	ledger.CodePreconditionFailed:   {http.StatusPreconditionFailed, "It has changed since it was read"},
 
 	ledger.CodeStorageUnavailable: {http.StatusServiceUnavailable, "The ledger cannot be used at the moment"},
+	ledger.CodeTooManyStreams:     {http.StatusServiceUnavailable, "Too many live streams are open"},
 	ledger.CodeInternal:           {http.StatusInternalServerError, "Something went wrong inside ledgerd"},
 }
 

@@ -19,6 +19,7 @@ const (
 	typeJSON      = "application/json"
 	typeProblem   = "application/problem+json"
 	typeYAML      = "application/yaml"
+	typeEvents    = "text/event-stream"
 	typeDSSE      = "application/vnd.dsse.envelope.v1+json"
 	typeBundle    = ledger.BundleType
 	typeBundleOld = "application/vnd.dev.sigstore.bundle+json" // with the parameter version=0.3
@@ -32,6 +33,8 @@ type reply struct {
 	record    any
 	body      []byte
 	mediaType string
+	// stream writes the answer itself, for as long as it lasts.
+	stream func(http.ResponseWriter, *http.Request)
 
 	location string // of what was made
 	next     string // page
@@ -44,6 +47,10 @@ type reply struct {
 }
 
 func (a *reply) write(w http.ResponseWriter, r *http.Request) error {
+	if a.stream != nil {
+		a.stream(w, r)
+		return nil
+	}
 	if a.record != nil {
 		body, err := marshal(a.record)
 		if err != nil {

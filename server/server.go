@@ -3,10 +3,12 @@
 package server
 
 import (
+	"cmp"
 	"compress/gzip"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -19,6 +21,12 @@ import (
 // a commit may have, unless Config says otherwise.
 const DefaultMaxBody = 4 << 20
 
+// How many live streams may be open, unless Config says otherwise.
+const (
+	DefaultStreamsPerOrg   = 5000
+	DefaultStreamsPerToken = 2000
+)
+
 // Config is what a Server is made of.
 type Config struct {
 	Store Store
@@ -30,6 +38,9 @@ type Config struct {
 	MaxBody int64
 	// Version is ledgerd's own, for the Server header.
 	Version string
+	// StreamsPerOrg and StreamsPerToken are the config keys streams.per_org and
+	// streams.per_token; DefaultStreamsPerOrg and DefaultStreamsPerToken where 0.
+	StreamsPerOrg, StreamsPerToken int
 }
 
 // A Server answers the HTTP API.
@@ -39,11 +50,18 @@ type Server struct {
 	log     *slog.Logger
 	maxBody int64
 	name    string // for the Server header
+
+	feeds  *feeds
+	limits *limits
+	pace   pace
+	ending chan struct{} // closed by EndStreams
+	end    sync.Once
 }
 
-// New returns a Server. It holds nothing that has to be closed.
+// New returns a Server. EndStreams ends what it has running.
 func New(c Config) *Server {
-	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd"}
+	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", pace: defaultPace, ending: make(chan struct{})}
+	s.limits = &limits{perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg), perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -56,8 +74,13 @@ func New(c Config) *Server {
 	if c.Version != "" {
 		s.name += "/" + c.Version
 	}
+	s.feeds = &feeds{store: s.store, log: s.log, byOrg: make(map[string]*feed)}
 	return s
 }
+
+// EndStreams ends the live streams, those to come too. Their clients connect
+// again, to the next server, and resume.
+func (s *Server) EndStreams() { s.end.Do(func() { close(s.ending) }) }
 
 // Handler returns the API as the network sees it: callers show a token.
 func (s *Server) Handler() http.Handler { return compressed(s.handler(s.byToken)) }

@@ -80,6 +80,8 @@ type policies interface {
 }
 
 type events interface {
+	// Tail returns a reader of the org's events as they come.
+	Tail(ctx context.Context, org string) (*store.Tail, error)
 	// Events returns the bodies as they were rendered.
 	Events(ctx context.Context, org string, f store.EventFilter) (ledger.Page[jsontext.Value], error)
 }

@@ -1,0 +1,246 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A pace is how a stream goes with time.
+type pace struct {
+	silence time.Duration // after which it writes a comment
+	check   time.Duration // between two looks whether its token is still good
+	stall   time.Duration // that a write may wait for a client that does not read
+}
+
+// defaultPace keeps a little below the 15 s that are promised for silence and
+// revocation.
+var defaultPace = pace{silence: 14 * time.Second, check: 10 * time.Second, stall: 10 * time.Second}
+
+const (
+	// streamWrite is the most that one such wait is for.
+	streamWrite = 64 << 10
+	// streamRetry is what clients are told to wait before they connect again.
+	streamRetry = "retry: 3000\n\n"
+)
+
+// earliest, in the place of an event's id, asks for everything there is.
+const earliest = "earliest"
+
+// A stream sends an org's events to one client, each once and in order, from
+// its cursor on. It holds nothing but the cursor: what it sends comes from the
+// feed, or, when it is too far behind for that, from the database.
+type stream struct {
+	feed   *feed
+	filter filter
+	cursor int64 // the sequence number of the next event to send
+	valid  func() error
+	pace   pace
+	ends   <-chan struct{} // closed when the server stops
+
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	silence *time.Timer   // since the last write
+	atOnce  chan struct{} // closed
+}
+
+// streamEvents answers with the live stream of an org's events.
+func (s *Server) streamEvents(c *call) (*reply, error) {
+	for _, name := range []string{"limit", "cursor", "after"} {
+		if c.query.Has(name) {
+			return nil, invalidParameter(name, "it is for the history: ask for that with Accept: %s", typeJSON)
+		}
+	}
+	f, err := c.streamFilter(s)
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.limits.take(c.org(), c.caller.token.ID)
+	if err != nil {
+		return nil, err
+	}
+	feed, err := s.feeds.take(c.ctx(), c.org())
+	if err != nil {
+		release()
+		return nil, err
+	}
+	done := func() { s.feeds.give(c.org(), feed); release() }
+	st := &stream{feed: feed, filter: f, pace: s.pace, ends: s.ending, valid: func() error {
+		_, err := c.identify(c.r)
+		return err
+	}}
+	if st.cursor, err = c.streamStart(feed); err != nil {
+		done()
+		return nil, err
+	}
+	return &reply{stream: func(w http.ResponseWriter, r *http.Request) {
+		defer done()
+		st.serve(w, r)
+	}}, nil
+}
+
+func (c *call) streamFilter(s *Server) (f filter, err error) {
+	if f.types, err = parse(c, "types", eventTypes); err != nil {
+		return f, err
+	}
+	if f.repo = c.query.Get("repo"); f.repo != "" {
+		_, err = s.store.Repo(c.ctx(), c.org(), f.repo) // an unknown one would be silent for ever
+	}
+	return f, err
+}
+
+// streamStart returns the sequence number of the first event to send. The
+// header comes from a client that resumes, and so goes before the parameter,
+// which it repeats.
+func (c *call) streamStart(t *feed) (int64, error) {
+	id := c.r.Header.Get("Last-Event-ID")
+	if id == "" {
+		id = c.query.Get("last_event_id")
+	}
+	switch id {
+	case "":
+		return t.Next(c.ctx())
+	case earliest:
+		return 0, nil
+	}
+	seq, ok, err := t.Seq(c.ctx(), id)
+	if err == nil && !ok {
+		return 0, invalidParameter("last_event_id", "the org has no event %q: give the id of one, or %s", id, earliest)
+	}
+	return seq + 1, err
+}
+
+// serve sends until the client goes, does not read, loses its token, or the
+// server stops.
+func (st *stream) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", typeEvents)
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no") // or nginx would hold events back
+	h.Set(gzhttp.HeaderNoCompression, "1")
+	h.Add("Vary", "Accept")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	st.w, st.rc = w, http.NewResponseController(w)
+	st.silence, st.atOnce = time.NewTimer(st.pace.silence), make(chan struct{})
+	defer st.silence.Stop()
+	close(st.atOnce)
+	// The server's limit for reading a request would end the stream.
+	if st.rc.SetReadDeadline(time.Time{}) == nil && st.write([]byte(streamRetry)) == nil {
+		st.follow(r.Context())
+	}
+}
+
+func (st *stream) follow(ctx context.Context) {
+	check := time.NewTicker(st.pace.check)
+	defer check.Stop()
+	for {
+		more, err := st.send(ctx)
+		if err != nil {
+			return
+		}
+		select {
+		case <-more:
+		case <-st.silence.C:
+			if st.write([]byte(":\n\n")) != nil {
+				return
+			}
+		case <-check.C:
+			if st.valid() != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		case <-st.ends:
+			return
+		}
+	}
+}
+
+// send writes what there is, as much as is at hand at once. The channel it
+// returns is closed when there is more.
+func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
+	chunks, grown, behind := st.feed.from(st.cursor)
+	if behind {
+		if chunks, err = st.readChunk(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(chunks) == 0 && grown != nil {
+		return grown, nil
+	}
+	for _, c := range chunks {
+		if err := st.write(st.filter.pick(c, st.cursor)); err != nil {
+			return nil, err
+		}
+		st.cursor = c.next
+	}
+	return st.atOnce, nil
+}
+
+func (st *stream) readChunk(ctx context.Context) ([]*chunk, error) {
+	events, err := st.feed.Read(ctx, st.cursor, feedBatch)
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	c, err := newChunk(events)
+	return []*chunk{c}, err
+}
+
+// write writes text and has it sent. It fails when the client does not read
+// for as long as a stall may be.
+func (st *stream) write(text []byte) error {
+	for len(text) > 0 {
+		if err := st.rc.SetWriteDeadline(time.Now().Add(st.pace.stall)); err != nil {
+			return err
+		}
+		n, err := st.w.Write(text[:min(len(text), streamWrite)])
+		if err == nil {
+			err = st.rc.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		text = text[n:]
+		st.silence.Reset(st.pace.silence)
+	}
+	return nil
+}
+
+// A limits counts the streams that are open.
+type limits struct {
+	perOrg, perToken int
+
+	mu   sync.Mutex
+	open map[string]int // by org, and by token id
+}
+
+// take counts one more stream, if that is within the limits. It must be released.
+func (l *limits) take(org, token string) (release func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[org] >= l.perOrg {
+		return nil, ledger.Errorf(ledger.CodeTooManyStreams, "the org has %d streams open already (the config key streams.per_org)", l.perOrg)
+	}
+	if l.open[token] >= l.perToken {
+		return nil, ledger.Errorf(ledger.CodeTooManyStreams, "the API token has %d streams open already (the config key streams.per_token)", l.perToken)
+	}
+	l.open[org]++
+	l.open[token]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, key := range []string{org, token} {
+			if l.open[key]--; l.open[key] == 0 {
+				delete(l.open, key)
+			}
+		}
+	}, nil
+}

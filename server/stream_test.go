@@ -1,0 +1,352 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A message is one event as it came over a stream.
+type message struct{ id, event, data string }
+
+// A listener is a client of the live stream that hands on what it gets.
+type listener struct {
+	t        *testing.T
+	response *http.Response
+	messages chan message // closed when the stream ends
+	comments chan struct{}
+	close    context.CancelFunc
+}
+
+func (b *bench) listen(query, token string, header map[string]string) *listener {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/v1/orgs/acme/events"+query, nil)
+	check(b.t, err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Accept", typeEvents)
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	check(b.t, err)
+	l := &listener{b.t.(*testing.T), response, make(chan message, 10_000), make(chan struct{}, 100), cancel}
+	if response.StatusCode != http.StatusOK {
+		b.t.Fatalf("GET events%s: %s", query, response.Status)
+	}
+	b.t.Cleanup(func() { cancel(); response.Body.Close() })
+	go l.read()
+	return l
+}
+
+func (l *listener) read() {
+	defer close(l.messages)
+	var m message
+	for lines := bufio.NewScanner(l.response.Body); lines.Scan(); {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "event":
+			m.event = value
+		case "id":
+			m.id = value
+		case "data":
+			m.data = value
+		case ":":
+			l.comments <- struct{}{}
+		case "":
+			if m.data != "" {
+				l.messages <- m
+			}
+			m = message{}
+		}
+	}
+}
+
+// next returns the next n messages.
+func (l *listener) next(n int) []message {
+	l.t.Helper()
+	var got []message
+	for deadline := time.After(20 * time.Second); len(got) < n; {
+		select {
+		case m, ok := <-l.messages:
+			if !ok {
+				l.t.Fatalf("the stream ended after %d of %d messages", len(got), n)
+			}
+			got = append(got, m)
+		case <-deadline:
+			l.t.Fatalf("%d of %d messages came", len(got), n)
+		}
+	}
+	return got
+}
+
+// wantEnd waits for the end of the stream.
+func (l *listener) wantEnd() {
+	l.t.Helper()
+	select {
+	case m, ok := <-l.messages:
+		if ok {
+			l.t.Fatalf("got %+v, want the end of the stream", m)
+		}
+	case <-time.After(20 * time.Second):
+		l.t.Fatal("the stream does not end")
+	}
+}
+
+func TestStreamTellsOfEveryEvent(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	l := b.listen("", b.reader, nil)
+	for name, want := range map[string]string{"Content-Type": typeEvents, "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "Content-Encoding": ""} {
+		if got := l.response.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	sha := commitID(1)
+	record := decode[ledger.AttestationRecord](b.attest(ci.says(t, sha, "test:go", ledger.Pass, 1)).want(201))
+	b.putPolicy("*", `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`).want(200)
+
+	got := l.next(4)
+	at := record.RecordedAt.String()
+	for i, want := range []message{
+		{record.Event, "attestation", fmt.Sprintf(`{"commit":%q,"predicate":"test:go","identity":"ci","repo":"api","timestamp":%q,"result":{"status":"pass","duration_ms":%d}}`, sha, at, record.Result.DurationMS)},
+		{got[1].id, "state", fmt.Sprintf(`{"commit":%q,"from":"DRAFT","to":"VALIDATING","repo":"api","timestamp":%q}`, sha, at)},
+		{got[2].id, "state", fmt.Sprintf(`{"commit":%q,"from":"VALIDATING","to":"ATTESTED","repo":"api","timestamp":%q}`, sha, at)},
+	} {
+		if got[i] != want {
+			t.Errorf("message %d:\n%+v, want\n%+v", i, got[i], want)
+		}
+	}
+	if m := got[3]; m.event != "policy" || !strings.HasPrefix(m.data, `{"repo":"api","version":2,"previous_version":1,"digest":"sha256:`) {
+		t.Errorf("message 3: %+v, want the policy's", m)
+	}
+}
+
+func TestStreamResumes(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	for i := range 3 {
+		b.attest(ci.says(t, commitID(i), "lint:go", ledger.Pass, i)).want(201)
+	}
+	all := b.listen("?last_event_id=earliest", b.reader, nil).next(6)
+
+	resume := func(id string) map[string]string { return map[string]string{"Last-Event-ID": id} }
+	for name, test := range map[string]struct {
+		query  string
+		header map[string]string
+		want   []message
+	}{
+		"by header":                       {"", resume(all[1].id), all[2:]},
+		"by parameter":                    {"?last_event_id=" + all[3].id, nil, all[4:]},
+		"the header goes first":           {"?last_event_id=earliest", resume(all[4].id), all[5:]},
+		"from the earliest, by header":    {"", resume("earliest"), all},
+		"filtered by type":                {"?types=state&last_event_id=" + all[0].id, nil, []message{all[1], all[3], all[5]}},
+		"filtered by repo":                {"?repo=API&last_event_id=" + all[2].id, nil, all[3:]},
+		"filtered by repo and both types": {"?repo=api&types=state,attestation&last_event_id=earliest", nil, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := b.listen(test.query, b.reader, test.header)
+			if got := l.next(len(test.want)); !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestStreamRefusals(t *testing.T) {
+	b := newBench(t)
+	stream := func(query, token string) answer {
+		t.Helper()
+		return b.send(request{method: "GET", path: "/v1/orgs/acme/events" + query, token: token, header: map[string]string{"Accept": typeEvents}})
+	}
+	stream("?last_event_id=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", b.reader).wantFields(400, ledger.CodeInvalidParameter, "last_event_id")
+	stream("?types=states", b.reader).wantFields(400, ledger.CodeInvalidParameter, "types")
+	stream("?repo=none", b.reader).wantProblem(404, ledger.CodeNotFound)
+	stream("?limit=1", b.reader).wantFields(400, ledger.CodeInvalidParameter, "limit")
+	stream("?after=evt_x", b.reader).wantFields(400, ledger.CodeInvalidParameter, "after")
+	stream("?from=1", b.reader).wantFields(400, ledger.CodeUnknownParameter, "from")
+	stream("", "").wantProblem(401, ledger.CodeUnauthenticated)
+	b.host("POST", "/v1/orgs", `{"name":"other"}`).want(201)
+	stream("", b.token("other", "admin")).wantProblem(403, ledger.CodeForbidden)
+	b.get("/v1/orgs/acme/events?last_event_id=earliest").wantFields(400, ledger.CodeInvalidParameter, "last_event_id")
+}
+
+func TestStreamsAreLimited(t *testing.T) {
+	b := newBench(t)
+	b.server.limits.perOrg, b.server.limits.perToken = 3, 2
+	refused := func(token string) {
+		t.Helper()
+		answer := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: token, header: map[string]string{"Accept": typeEvents}})
+		answer.wantProblem(503, ledger.CodeTooManyStreams)
+		if answer.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	first := b.listen("", b.reader, nil)
+	b.listen("", b.reader, nil)
+	refused(b.reader) // its limit
+	b.listen("", b.admin, nil)
+	refused(b.admin) // the org's
+	first.close()
+	waitFor(t, "the first stream's place", func() bool {
+		b.server.limits.mu.Lock()
+		defer b.server.limits.mu.Unlock()
+		return b.server.limits.open["acme"] == 2
+	})
+	b.listen("", b.admin, nil)
+}
+
+func TestStreamEnds(t *testing.T) {
+	b := newBench(t)
+	b.server.pace.check = 20 * time.Millisecond
+
+	token := decode[ledger.Token](b.post("/v1/orgs/acme/tokens", `{"name":"short","scope":"read"}`).want(201))
+	l := b.listen("", token.Secret, nil)
+	b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
+	l.wantEnd() // revoked
+
+	l = b.listen("", b.reader, nil)
+	b.server.EndStreams()
+	l.wantEnd() // the server stops
+}
+
+// The server's time limits are for requests, and must not end a stream.
+func TestAStreamOutlivesTheServersTimeouts(t *testing.T) {
+	b := newBench(t)
+	web := httptest.NewUnstartedServer(b.server.Handler())
+	web.Config.ReadTimeout, web.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
+	web.Start()
+	defer web.Close()
+	defer b.server.EndStreams()
+	b.url = web.URL
+	l := b.listen("", b.reader, nil)
+	time.Sleep(300 * time.Millisecond)
+	b.putPolicy("*", `{"requirements":[]}`).want(200)
+	l.next(1)
+}
+
+func TestASilentStreamWritesComments(t *testing.T) {
+	b := newBench(t)
+	b.server.pace.silence = 20 * time.Millisecond
+	l := b.listen("", b.reader, nil)
+	for range 3 {
+		select {
+		case <-l.comments:
+		case <-time.After(20 * time.Second):
+			t.Fatal("no comment came")
+		}
+	}
+}
+
+// Every stream gets every event once and in order, wherever it begins and
+// however the writers go on; and one that never reads is cut off without
+// anybody's noticing.
+func TestStreamsMissNothingUnderLoad(t *testing.T) {
+	const writers, each, listeners = 8, 100, 20
+	b := newBench(t)
+	b.server.pace.stall = 200 * time.Millisecond
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.mute()
+
+	var streams []*listener
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				b.attest(ci.says(t, commitID(i%10), fmt.Sprintf("test:%d", w), ledger.Pass, w*each+i)).want(201)
+			}
+		})
+	}
+	for range listeners {
+		streams = append(streams, b.listen("?types=attestation&last_event_id=earliest", b.reader, nil))
+		time.Sleep(5 * time.Millisecond)
+	}
+	wg.Wait()
+
+	want := streams[0].next(writers * each)
+	for _, l := range streams[1:] {
+		if got := l.next(len(want)); !slices.Equal(got, want) {
+			t.Fatal("two streams differ")
+		}
+	}
+	history, _ := b.page("/v1/orgs/acme/events?types=attestation&limit=500", "id")
+	for i, id := range history {
+		if want[i].id != id {
+			t.Fatalf("message %d is %s, in the history it is %s", i, want[i].id, id)
+		}
+	}
+	waitFor(t, "the end of the stream that nobody reads", func() bool {
+		b.server.limits.mu.Lock()
+		defer b.server.limits.mu.Unlock()
+		return len(b.server.limits.open) == 2 // the org and the reader's token; the admin's is gone
+	})
+}
+
+// mute asks for a stream with the admin's token, over a connection with small
+// buffers, and never reads.
+func (b *bench) mute() {
+	b.t.Helper()
+	web := httptest.NewUnstartedServer(b.server.Handler())
+	web.Listener = smallBuffers{web.Listener}
+	web.Start()
+	b.t.Cleanup(web.Close)
+	conn, err := net.Dial("tcp", web.Listener.Addr().String())
+	check(b.t, err)
+	b.t.Cleanup(func() { conn.Close() })
+	check(b.t, conn.(*net.TCPConn).SetReadBuffer(4096))
+	_, err = fmt.Fprintf(conn, "GET /v1/orgs/acme/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n\r\n", b.admin, typeEvents)
+	check(b.t, err)
+}
+
+type smallBuffers struct{ net.Listener }
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		err = conn.(*net.TCPConn).SetWriteBuffer(4096)
+	}
+	return conn, err
+}
+
+func TestStreamsLeaveNothingBehind(t *testing.T) {
+	b := newBench(t)
+	b.listen("", b.reader, nil).close()
+	before := runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 100 {
+				b.listen("", b.reader, nil).close()
+			}
+		})
+	}
+	wg.Wait()
+	waitFor(t, "the streams' goroutines to end", func() bool { return runtime.NumGoroutine() <= before+5 })
+	waitFor(t, "the end of the count and of the feed", func() bool {
+		b.server.limits.mu.Lock()
+		defer b.server.limits.mu.Unlock()
+		b.server.feeds.mu.Lock()
+		defer b.server.feeds.mu.Unlock()
+		return len(b.server.limits.open) == 0 && len(b.server.feeds.byOrg) == 0
+	})
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
