@@ -243,19 +243,6 @@ func scanPredicate(row scanner) (keyed[ledger.PredicateCount], error) {
 
 // Predicates lists what an org's attestations are about, in the order in which
 // each was first seen.
-func (s *Store) Predicates(ctx context.Context, org string, q Query) (list ledger.Page[ledger.PredicateCount], err error) {
-	after, err := q.after(0)
-	if err != nil {
-		return list, err
-	}
-	err = s.read(ctx, func(c *conn) error {
-		orgID, err := orgID(c, org)
-		if err != nil {
-			return err
-		}
-		rows, err := all(c, scanPredicate, "SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?", orgID, after, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
-	})
-	return list, err
+func (s *Store) Predicates(ctx context.Context, org string, q Query) (ledger.Page[ledger.PredicateCount], error) {
+	return listOf(ctx, s, org, q, scanPredicate, "SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")
 }

@@ -70,21 +70,8 @@ func (s *Store) Identity(ctx context.Context, org, id string) (ledger.Identity, 
 }
 
 // Identities lists the identities of an org, oldest first, revoked ones too.
-func (s *Store) Identities(ctx context.Context, org string, q Query) (list ledger.Page[ledger.Identity], err error) {
-	after, err := q.after(0)
-	if err != nil {
-		return list, err
-	}
-	err = s.read(ctx, func(c *conn) error {
-		orgID, err := orgID(c, org)
-		if err != nil {
-			return err
-		}
-		rows, err := all(c, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?", orgID, after, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
-	})
-	return list, err
+func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[ledger.Identity], error) {
+	return listOf(ctx, s, org, q, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 
 // RevokeIdentity ends the trust in an identity from now on; what was recorded

@@ -135,21 +135,8 @@ func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
 }
 
 // Repos lists the repos of an org, oldest first.
-func (s *Store) Repos(ctx context.Context, org string, q Query) (list ledger.Page[ledger.Repo], err error) {
-	after, err := q.after(0)
-	if err != nil {
-		return list, err
-	}
-	err = s.read(ctx, func(c *conn) error {
-		orgID, err := orgID(c, org)
-		if err != nil {
-			return err
-		}
-		rows, err := all(c, scanRepo, selectRepo+"WHERE r.org_id = ? AND r.id > ? ORDER BY r.id LIMIT ?", orgID, after, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
-	})
-	return list, err
+func (s *Store) Repos(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
+	return listOf(ctx, s, org, q, scanRepo, selectRepo+"WHERE r.org_id = ? AND r.id > ? ORDER BY r.id LIMIT ?")
 }
 
 // A repoRow is what writes and reads inside a repo need to know of it.

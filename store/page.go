@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/base64"
 	"strconv"
 	"strings"
@@ -77,4 +78,23 @@ func page[T any](rows []keyed[T], limit int) ledger.Page[T] {
 		p.Data = append(p.Data, r.row)
 	}
 	return p
+}
+
+// listOf reads one page of what belongs to an org. The query's parameters are
+// the org's id, the id behind which the page begins, and how many rows.
+func listOf[T any](ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string) (list ledger.Page[T], err error) {
+	after, err := q.after(0)
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, func(c *conn) error {
+		orgID, err := orgID(c, org)
+		if err != nil {
+			return err
+		}
+		rows, err := all(c, scan, query, orgID, after, q.Limit+1)
+		list = page(rows, q.Limit)
+		return err
+	})
+	return list, err
 }

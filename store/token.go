@@ -53,21 +53,8 @@ func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, e
 }
 
 // Tokens lists the tokens of an org, oldest first.
-func (s *Store) Tokens(ctx context.Context, org string, q Query) (list ledger.Page[ledger.Token], err error) {
-	after, err := q.after(0)
-	if err != nil {
-		return list, err
-	}
-	err = s.read(ctx, func(c *conn) error {
-		orgID, err := orgID(c, org)
-		if err != nil {
-			return err
-		}
-		rows, err := all(c, scanToken, selectToken+"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?", orgID, after, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
-	})
-	return list, err
+func (s *Store) Tokens(ctx context.Context, org string, q Query) (ledger.Page[ledger.Token], error) {
+	return listOf(ctx, s, org, q, scanToken, selectToken+"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?")
 }
 
 // RevokeToken ends a token. Revoking it again changes nothing.
