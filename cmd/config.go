@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -40,12 +42,20 @@ names, over the defaults.`,
 
 func newConfigCheck(p *program) *cobra.Command {
 	return &cobra.Command{
-		Use:     "check",
-		Short:   "Tell whether the configuration is right, before a restart does",
+		Use:   "check",
+		Short: "Tell whether the configuration is right, before a restart does",
+		Long: `Tells all that is wrong with the configuration that holds here. It also names
+the LEDGERD_ variables of the environment that nothing reads: a misspelt one
+changes nothing, and no other command says so.`,
 		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if _, err := p.settings(command); err != nil {
+			_, err := p.settings(command)
+			known, keysErr := newViper()
+			if keysErr != nil {
+				return keysErr
+			}
+			if err = errors.Join(err, checkEnvironment(os.Environ(), known.AllKeys())); err != nil {
 				return err
 			}
 			return p.print(struct {

@@ -40,7 +40,14 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	api := server.New(server.Config{Store: db, Logger: log, MaxBody: int64(s.MaxBody), Version: version()})
+	api := server.New(server.Config{
+		Store:           db,
+		Logger:          log,
+		MaxBody:         int64(s.MaxBody),
+		StreamsPerOrg:   s.Streams.PerOrg,
+		StreamsPerToken: s.Streams.PerToken,
+		Version:         version(),
+	})
 	owned, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	v := &service{
 		url:    "http://" + listener.Addr().String(),

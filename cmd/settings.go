@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"net"
 	"os"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/ledgerd/ledgerd/server"
 )
 
 // settings are what the configuration file, the environment and the flags of
@@ -23,8 +27,15 @@ type settings struct {
 	Listen          string        `mapstructure:"listen" yaml:"listen"`
 	Database        string        `mapstructure:"database" yaml:"database"`
 	MaxBody         byteSize      `mapstructure:"max_body" yaml:"max_body"`
+	Streams         streamLimits  `mapstructure:"streams" yaml:"streams"`
 	Log             logSettings   `mapstructure:"log" yaml:"log"`
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
+}
+
+// streamLimits are how many live streams there may be at once.
+type streamLimits struct {
+	PerOrg   int `mapstructure:"per_org" yaml:"per_org"`
+	PerToken int `mapstructure:"per_token" yaml:"per_token"`
 }
 
 type logSettings struct {
@@ -39,6 +50,7 @@ func defaults() settings {
 		Listen:          "127.0.0.1:8080",
 		Database:        "ledger.db",
 		MaxBody:         4 << 20,
+		Streams:         streamLimits{PerOrg: server.DefaultStreamsPerOrg, PerToken: server.DefaultStreamsPerToken},
 		Log:             logSettings{Level: logLevels()[0], Format: logFormats()[0]},
 		ShutdownTimeout: 15 * time.Second,
 	}
@@ -59,10 +71,9 @@ func (p *program) settings(command *cobra.Command) (settings, error) {
 	if file == "" {
 		file = os.Getenv("LEDGERD_CONFIG")
 	}
+	var inFile error
 	if file != "" {
-		if err := readConfig(v, file); err != nil {
-			return settings{}, err
-		}
+		inFile = readConfig(v, file)
 	}
 	for _, key := range v.AllKeys() {
 		if flag := command.Flags().Lookup(flagOf(key)); flag != nil {
@@ -71,7 +82,8 @@ func (p *program) settings(command *cobra.Command) (settings, error) {
 			}
 		}
 	}
-	return decodeSettings(v)
+	s, err := decodeSettings(v)
+	return s, errors.Join(inFile, err)
 }
 
 // flagOf returns the name of the flag of a key; not every command has it.
@@ -99,62 +111,69 @@ func newViper() (*viper.Viper, error) {
 	return v, nil
 }
 
-func readConfig(v *viper.Viper, file string) error {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no configuration file %s", file)
-	}
-	if err != nil {
-		return err
-	}
-	known := v.AllKeys()
-	v.SetConfigType("yaml")
-	if err := v.ReadConfig(bytes.NewReader(text)); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	var problems []error
-	for _, key := range v.AllKeys() {
-		if !slices.Contains(known, key) {
-			problems = append(problems, fmt.Errorf("%s: there is no key %q; the keys are %s", file, key, listed(known)))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-func listed(keys []string) string { return strings.Join(slices.Sorted(slices.Values(keys)), ", ") }
-
 // decodeSettings turns what viper found into settings and checks them.
 func decodeSettings(v *viper.Viper) (settings, error) {
 	var s settings
-	hooks := mapstructure.ComposeDecodeHookFunc(
-		mapstructure.StringToTimeDurationHookFunc(),
-		mapstructure.TextUnmarshallerHookFunc(),
-	)
+	hooks := mapstructure.ComposeDecodeHookFunc(decodeWord, mapstructure.TextUnmarshallerHookFunc())
 	err := v.UnmarshalExact(&s, viper.DecodeHook(hooks))
-	if err != nil {
-		return s, fmt.Errorf("configuration: %s", decodeProblems(err))
-	}
-	return s, s.check()
+	found := s.check()
+	undecoded(err, found) // a key that has no value yet is not below its least one
+	return s, found.err()
 }
 
-// decodeProblems returns mapstructure's findings without its heading.
-func decodeProblems(err error) string {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err.Error()
+// decodeWord reads durations and numbers, with messages for people.
+func decodeWord(_, to reflect.Type, value any) (any, error) {
+	text, ok := value.(string)
+	switch {
+	case ok && to == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a duration such as 15s or 1m30s", text)
+		}
+		return d, nil
+	case ok && to.Kind() == reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a whole number such as 100", text)
+		}
+		return n, nil
 	}
-	var lines []string
-	for _, e := range joined.Unwrap() {
-		lines = append(lines, e.Error())
-	}
-	return strings.Join(lines, "; ")
+	return value, nil
 }
 
-func (s settings) check() error {
-	var problems []error
-	wrong := func(key, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("configuration: %s: %s", key, fmt.Sprintf(format, args...)))
+// undecoded adds what mapstructure could not decode, without its headings.
+func undecoded(err error, found problems) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range several.Unwrap() {
+			undecoded(e, found)
+		}
+		return
 	}
+	inner := errors.Unwrap(err)
+	e, ok := err.(*mapstructure.DecodeError)
+	if _, deeper := errors.AsType[*mapstructure.DecodeError](inner); ok && !deeper {
+		found[e.Name()] = inner.Error()
+	} else if inner != nil {
+		undecoded(inner, found)
+	} else if err != nil {
+		found[""] = err.Error()
+	}
+}
+
+// problems are what is wrong with settings, by key.
+type problems map[string]string
+
+func (p problems) err() error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		errs = append(errs, fmt.Errorf("configuration: %s: %s", key, p[key]))
+	}
+	return errors.Join(errs...)
+}
+
+func (s settings) check() problems {
+	found := problems{}
+	wrong := func(key, format string, args ...any) { found[key] = fmt.Sprintf(format, args...) }
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
 		wrong("listen", "%q is not an address such as 127.0.0.1:8080 or :8080", s.Listen)
 	}
@@ -164,16 +183,22 @@ func (s settings) check() error {
 	if s.MaxBody < 1<<10 || s.MaxBody > 1<<30 {
 		wrong("max_body", "%v is not between 1KiB and 1GiB", s.MaxBody)
 	}
+	if s.Streams.PerOrg < 1 {
+		wrong("streams.per_org", "%d is less than 1", s.Streams.PerOrg)
+	}
+	if s.Streams.PerToken < 1 {
+		wrong("streams.per_token", "%d is less than 1", s.Streams.PerToken)
+	}
 	if !slices.Contains(logLevels(), s.Log.Level) {
 		wrong("log.level", "%q is none: use %s", s.Log.Level, either(logLevels()))
 	}
 	if !slices.Contains(logFormats(), s.Log.Format) {
 		wrong("log.format", "%q is none: use %s", s.Log.Format, either(logFormats()))
 	}
-	if s.ShutdownTimeout <= 0 {
-		wrong("shutdown_timeout", "%v is no time: use one such as 15s", s.ShutdownTimeout)
+	if s.ShutdownTimeout < time.Millisecond {
+		wrong("shutdown_timeout", "%v is less than 1ms", s.ShutdownTimeout)
 	}
-	return errors.Join(problems...)
+	return found
 }
 
 // addServeFlags defines the flags of the settings that only a server has.

@@ -1,0 +1,41 @@
+package cmd
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEnvironment tells which variables are reported as read by nothing.
+func TestEnvironment(t *testing.T) {
+	v, err := newViper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, reported := range map[string]bool{
+		"LEDGERD_LISTEN":              false,
+		"LEDGERD_LOG_LEVEL":           false,
+		"LEDGERD_STREAMS_PER_ORG":     false,
+		"LEDGERD_CONFIG":              false,
+		"LEDGERD_URL":                 false,
+		"LEDGERD_TOKEN":               false,
+		"LEDGERD_TOKEN_FILE":          false,
+		"PATH":                        false,
+		"LEDGERDS":                    false,
+		"LEDGERD_PORT_8080_TCP_ADDR":  false, // by Kubernetes
+		"LEDGERD_SERVICE_HOST":        false,
+		"LEDGERD_LOGLEVEL":            true,
+		"LEDGERD_LOG":                 true,
+		"LEDGERD_log_level":           true,
+		"LEDGERD_STREAMS__PER_ORG":    true,
+		"LEDGERD_TOKEN_FILES":         true,
+		"LEDGERD_SHUTDOWN_TIMEOUT_MS": true,
+	} {
+		err := checkEnvironment([]string{name + "=x=y", "HOME=/"}, v.AllKeys())
+		if got := err != nil; got != reported {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "nothing reads "+name+";") {
+			t.Errorf("%s is not named: %v", name, err)
+		}
+	}
+}
