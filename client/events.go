@@ -22,12 +22,16 @@ type EventFilter struct {
 // Events lists the history of an org, the oldest event first. Each is the JSON
 // document that webhooks carry.
 func (c *Client) Events(ctx context.Context, org string, f EventFilter) iter.Seq2[jsontext.Value, error] {
-	types := make([]string, len(f.Types))
-	for i, t := range f.Types {
-		types[i] = string(t)
-	}
-	query := parameters("after", f.After, "types", strings.Join(types, ","), "repo", f.Repo)
+	query := parameters("after", f.After, "types", joinTypes(f.Types), "repo", f.Repo)
 	return list[jsontext.Value](ctx, c, pathOf("orgs", org, "events"), query)
+}
+
+func joinTypes(types []ledger.EventType) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ",")
 }
 
 // Ready reports, by a nil error, that the server can do its work.

@@ -166,6 +166,18 @@ func (f *feed) from(seq int64) (chunks []*chunk, grown <-chan struct{}, behind b
 	return f.chunks[i:len(f.chunks):len(f.chunks)], nil, false
 }
 
+// before returns the id of the event before a sequence number, or earliest.
+func (f *feed) before(ctx context.Context, seq int64) (id string, err error) {
+	if seq == 0 {
+		return earliest, nil
+	}
+	events, err := f.Read(ctx, seq-1, 1)
+	if err != nil {
+		return "", err
+	}
+	return events[0].ID, nil
+}
+
 func newChunk(events []store.Event) (*chunk, error) {
 	c := &chunk{first: events[0].Seq, next: events[len(events)-1].Seq + 1, frames: make([]frame, len(events))}
 	for i, e := range events {

@@ -26,7 +26,7 @@ const (
 	// streamWrite is the most that one such wait is for.
 	streamWrite = 64 << 10
 	// streamRetry is what clients are told to wait before they connect again.
-	streamRetry = "retry: 3000\n\n"
+	streamRetry = "retry: 3000\n"
 )
 
 // earliest, in the place of an event's id, asks for everything there is.
@@ -38,7 +38,8 @@ const earliest = "earliest"
 type stream struct {
 	feed   *feed
 	filter filter
-	cursor int64 // the sequence number of the next event to send
+	cursor int64  // the sequence number of the next event to send
+	begin  string // what it writes first
 	valid  func() error
 	pace   pace
 	ends   <-chan struct{} // closed when the server stops
@@ -74,7 +75,7 @@ func (s *Server) streamEvents(c *call) (*reply, error) {
 		_, err := c.identify(c.r)
 		return err
 	}}
-	if st.cursor, err = c.streamStart(feed); err != nil {
+	if st.cursor, st.begin, err = c.streamStart(feed); err != nil {
 		done()
 		return nil, err
 	}
@@ -94,25 +95,30 @@ func (c *call) streamFilter(s *Server) (f filter, err error) {
 	return f, err
 }
 
-// streamStart returns the sequence number of the first event to send. The
-// header comes from a client that resumes, and so goes before the parameter,
-// which it repeats.
-func (c *call) streamStart(t *feed) (int64, error) {
+// streamStart returns the sequence number of the first event to send, and what
+// the stream writes before it. The header comes from a client that resumes, and
+// so goes before the parameter, which it repeats.
+func (c *call) streamStart(t *feed) (seq int64, begin string, err error) {
 	id := c.r.Header.Get("Last-Event-ID")
 	if id == "" {
 		id = c.query.Get("last_event_id")
 	}
 	switch id {
 	case "":
-		return t.Next(c.ctx())
+		if seq, err = t.Next(c.ctx()); err == nil {
+			id, err = t.before(c.ctx(), seq)
+		}
+		// An id without data is no message, but what the client resumes from: also
+		// when the stream is cut off before its first message, nothing is lost.
+		return seq, streamRetry + "id: " + id + "\n\n", err
 	case earliest:
-		return 0, nil
+		return 0, streamRetry + "\n", nil
 	}
 	seq, ok, err := t.Seq(c.ctx(), id)
 	if err == nil && !ok {
-		return 0, invalidParameter("last_event_id", "the org has no event %q: give the id of one, or %s", id, earliest)
+		err = invalidParameter("last_event_id", "the org has no event %q: give the id of one, or %s", id, earliest)
 	}
-	return seq + 1, err
+	return seq + 1, streamRetry + "\n", err
 }
 
 // serve sends until the client goes, does not read, loses its token, or the
@@ -133,7 +139,7 @@ func (st *stream) serve(w http.ResponseWriter, r *http.Request) {
 	defer st.silence.Stop()
 	close(st.atOnce)
 	// The server's limit for reading a request would end the stream.
-	if st.rc.SetReadDeadline(time.Time{}) == nil && st.write([]byte(streamRetry)) == nil {
+	if st.rc.SetReadDeadline(time.Time{}) == nil && st.write([]byte(st.begin)) == nil {
 		st.follow(r.Context())
 	}
 }

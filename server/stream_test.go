@@ -25,6 +25,7 @@ type listener struct {
 	t        *testing.T
 	response *http.Response
 	messages chan message // closed when the stream ends
+	begin    chan string  // the id that it begins with
 	comments chan struct{}
 	close    context.CancelFunc
 }
@@ -41,7 +42,7 @@ func (b *bench) listen(query, token string, header map[string]string) *listener 
 	}
 	response, err := http.DefaultClient.Do(request)
 	check(b.t, err)
-	l := &listener{b.t.(*testing.T), response, make(chan message, 10_000), make(chan struct{}, 100), cancel}
+	l := &listener{b.t.(*testing.T), response, make(chan message, 10_000), make(chan string, 1), make(chan struct{}, 100), cancel}
 	if response.StatusCode != http.StatusOK {
 		b.t.Fatalf("GET events%s: %s", query, response.Status)
 	}
@@ -65,8 +66,11 @@ func (l *listener) read() {
 		case ":":
 			l.comments <- struct{}{}
 		case "":
-			if m.data != "" {
+			switch {
+			case m.data != "":
 				l.messages <- m
+			case m.id != "":
+				l.begin <- m.id
 			}
 			m = message{}
 		}
@@ -161,6 +165,32 @@ func TestStreamResumes(t *testing.T) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// A stream that begins with what happens next says where that is, so that its
+// client can resume before any message has come.
+func TestStreamTellsWhereItBegins(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	l := b.listen("", b.reader, nil)
+	if got := <-l.begin; got != earliest {
+		t.Errorf("the stream of an empty ledger begins at %q, want %q", got, earliest)
+	}
+	b.attest(ci.says(t, commitID(1), "lint:go", ledger.Pass, 1)).want(201)
+	all := l.next(2)
+
+	for name, query := range map[string]string{"all": "", "filtered": "?types=policy"} {
+		if got := <-b.listen(query, b.reader, nil).begin; got != all[1].id {
+			t.Errorf("%s: the stream begins at %q, want the last event %q", name, got, all[1].id)
+		}
+	}
+	l = b.listen("?last_event_id="+all[0].id, b.reader, nil)
+	l.next(1)
+	select {
+	case id := <-l.begin:
+		t.Errorf("a stream that resumes begins at %q, and its client knows better", id)
+	default:
 	}
 }
 
