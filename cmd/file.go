@@ -22,7 +22,7 @@ func (p *program) readFile(name string) ([]byte, error) {
 type replacement struct {
 	name string
 	file *os.File // beside it, or what has the name where that is no file
-	temp bool
+	temp bool     // there is a file to rename or remove
 }
 
 // replace begins a file of the given name and mode. It must be written or
@@ -48,22 +48,40 @@ func replace(name string, mode fs.FileMode) (*replacement, error) {
 	return r, nil
 }
 
-// write gives the file its content and its name.
+// write gives the file its content and its name, or discards it.
 func (r *replacement) write(text []byte) error {
+	defer r.discard()
+	if err := r.fill(text); err != nil {
+		return err
+	}
+	return r.rename()
+}
+
+// fill writes the content, to the disk as well: what it replaces may be all that
+// there is of a key.
+func (r *replacement) fill(text []byte) error {
 	_, err := r.file.Write(text)
-	err = errors.Join(err, r.file.Close())
 	if r.temp && err == nil {
-		err = os.Rename(r.file.Name(), r.name)
+		err = r.file.Sync()
 	}
-	if r.temp && err != nil {
-		err = errors.Join(err, os.Remove(r.file.Name()))
+	return errors.Join(err, r.file.Close())
+}
+
+// rename gives the filled file its name.
+func (r *replacement) rename() error {
+	if !r.temp {
+		return nil
 	}
+	err := os.Rename(r.file.Name(), r.name)
+	r.temp = err != nil
 	return err
 }
 
-// discard leaves what has the name as it is. After write it does nothing.
+// discard leaves what has the name as it is. After rename it does nothing.
 func (r *replacement) discard() {
-	if r.file.Close() == nil && r.temp {
+	r.file.Close()
+	if r.temp {
 		os.Remove(r.file.Name())
+		r.temp = false
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"math/big"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,9 @@ NAME.key, and a certificate that says whose it is to NAME.crt. Keep the key;
 		RunE: func(*cobra.Command, []string) error {
 			if days < 1 || days > 36500 {
 				return usagef("--days %d is not between 1 and 36500", days)
+			}
+			if base := filepath.Base(out); out == "" || os.IsPathSeparator(out[len(out)-1]) || base == "." || base == ".." {
+				return usagef("--out %q is no name of files: with ci, they are ci.key and ci.crt", out)
 			}
 			made, err := newKeyPair(dn, email, time.Now(), days)
 			if err != nil {
@@ -120,38 +124,68 @@ func (k *keyPair) certPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.cert.Raw})
 }
 
-// write makes the two files. The certificate comes first: where it cannot be
-// written, no key is left behind.
+// write makes the two files. Neither is left behind where the other cannot be
+// written, and with force what they replace stays until both are on the disk.
 func (k *keyPair) write(name string, force bool) error {
 	der, err := x509.MarshalPKCS8PrivateKey(k.key)
 	if err != nil {
 		return fmt.Errorf("writing the key: %w", err)
 	}
-	if !force {
-		for _, file := range []string{name + ".key", name + ".crt"} {
-			if _, err := os.Lstat(file); err == nil {
-				return fmt.Errorf("%s exists already: --force overwrites it", file)
-			}
+	key, cert := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), k.certPEM()
+	if force {
+		return replacePair(name, key, cert)
+	}
+	for _, file := range []string{name + ".key", name + ".crt"} {
+		if _, err := os.Lstat(file); err == nil {
+			return fmt.Errorf("%s exists already: --force overwrites it", file)
 		}
 	}
-	if err := writeNew(name+".crt", k.certPEM(), 0o644, force); err != nil {
-		return err
-	}
-	return writeNew(name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600, force)
+	return writePair(name, key, cert)
 }
 
-// writeNew writes a file that was not there. With force it replaces one that
-// was, so that the permissions are those of a new file.
-func writeNew(name string, text []byte, mode fs.FileMode, force bool) error {
-	if force {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+// writePair writes two files that were not there.
+func writePair(name string, key, cert []byte) error {
+	if err := writeNew(name+".crt", cert, 0o644); err != nil {
+		return err
 	}
+	if err := writeNew(name+".key", key, 0o600); err != nil {
+		return errors.Join(err, os.Remove(name+".crt"))
+	}
+	return nil
+}
+
+// writeNew writes a file that was not there.
+func writeNew(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
+
+// replacePair writes both files beside those that it replaces, and then
+// renames them: the key last, since of the two it is the one that nobody can
+// make again.
+func replacePair(name string, key, cert []byte) error {
+	newKey, err := replace(name+".key", 0o600)
+	if err != nil {
+		return err
+	}
+	defer newKey.discard()
+	newCert, err := replace(name+".crt", 0o644)
+	if err != nil {
+		return err
+	}
+	defer newCert.discard()
+	if err := errors.Join(newCert.fill(cert), newKey.fill(key)); err != nil {
+		return err
+	}
+	if err := newCert.rename(); err != nil {
+		return err
+	}
+	return newKey.rename()
 }
