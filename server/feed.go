@@ -38,6 +38,7 @@ type feed struct {
 
 	streams int                // that use it; guarded by feeds.mu
 	stop    context.CancelFunc // of run
+	stopped chan struct{}      // closed when run has ended
 
 	mu     sync.Mutex
 	chunks []*chunk // those read last, the newest at the end, without gaps
@@ -79,24 +80,29 @@ func (f *feeds) take(ctx context.Context, org string) (*feed, error) {
 		return nil, err
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	fresh := &feed{Tail: tail, log: f.log, streams: 1, stop: stop, next: next, grown: make(chan struct{})}
+	fresh := &feed{Tail: tail, log: f.log, streams: 1, stop: stop, next: next, grown: make(chan struct{}), stopped: make(chan struct{})}
 	f.byOrg[org] = fresh
 	go fresh.run(run) // until the last stream gives it back
 	return fresh, nil
 }
 
-// give takes a feed back, and ends it with its last stream.
+// give takes a feed back. With its last stream it ends it, and waits for that.
 func (f *feeds) give(org string, used *feed) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	used.streams--
-	if used.streams == 0 {
-		used.stop()
+	last := used.streams == 0
+	if last {
 		delete(f.byOrg, org)
+	}
+	f.mu.Unlock()
+	if last {
+		used.stop()
+		<-used.stopped
 	}
 }
 
 func (f *feed) run(ctx context.Context) {
+	defer close(f.stopped)
 	for {
 		changed := f.Changed()
 		if err := f.catchUp(ctx); err != nil && ctx.Err() == nil {

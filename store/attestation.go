@@ -23,8 +23,8 @@ func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestat
 		if err != nil {
 			return err
 		}
-		if err := t.checkKeyring(r.orgID, keyringVersion); err != nil {
-			return err
+		if r.keyringVersion != keyringVersion {
+			return ErrKeyringChanged
 		}
 		signerID, err := s.names.signerID(t, r.orgID, a.Signer.DN)
 		if err != nil {
@@ -43,17 +43,6 @@ func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestat
 		return err
 	})
 	return rec, created, err
-}
-
-func (t *tx) checkKeyring(orgID, version int64) error {
-	var current int64
-	if err := t.row("SELECT keyring_version FROM orgs WHERE id = ?", orgID).Scan(&current); err != nil {
-		return fmt.Errorf("read keyring version: %w", err)
-	}
-	if current != version {
-		return ErrKeyringChanged
-	}
-	return nil
 }
 
 // findStatement looks for a record of the same statement by the same signer.

@@ -146,22 +146,24 @@ type repoRow struct {
 	defaultBranch string
 	policyVersion int
 	policyDigest  string
+	// keyringVersion is the org's.
+	keyringVersion int64
 }
 
 func findRepo(c *conn, org, repo string) (repoRow, error) {
 	return scanRepoRow(c.row(`
-SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest
+SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version
 FROM repos r JOIN orgs o ON o.id = r.org_id WHERE o.name = ? AND r.name = ?`, org, repo), org+"/"+repo)
 }
 
 func repoByID(c *conn, id int64) (repoRow, error) {
 	return scanRepoRow(c.row(`
-SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest
+SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version
 FROM repos r JOIN orgs o ON o.id = r.org_id WHERE r.id = ?`, id), fmt.Sprint(id))
 }
 
 func scanRepoRow(row scanner, what string) (repoRow, error) {
 	var r repoRow
-	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest)
+	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest, &r.keyringVersion)
 	return r, missing(err, "repo %s", what)
 }
