@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -21,6 +21,7 @@ import (
 // of this machine.
 type target struct {
 	url      string // empty for a file
+	from     string // what gave the URL: --url or LEDGERD_URL
 	token    string
 	settings settings
 }
@@ -32,9 +33,9 @@ func (p *program) target(command *cobra.Command) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	t := target{url: p.global.url, settings: s}
+	t := target{url: p.global.url, from: "--url", settings: s}
 	if t.url == "" && !command.Flags().Changed("database") {
-		t.url = os.Getenv("LEDGERD_URL")
+		t.url, t.from = os.Getenv("LEDGERD_URL"), "LEDGERD_URL"
 	}
 	if t.url == "" {
 		if p.global.token != "" {
@@ -65,17 +66,6 @@ func (p *program) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// exists reports, by a nil error, that there is a database at the path.
-func exists(path string) error {
-	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf(`there is no database at %s
-Make one with 'ledgerd org create NAME' or 'ledgerd serve', name another one
-with --database, or a server with --url`, path)
-	}
-	return err
-}
-
 // check reports what can be told without opening anything.
 func (t target) check() error {
 	if t.url == "" {
@@ -83,6 +73,15 @@ func (t target) check() error {
 	}
 	_, err := client.New(t.url, client.Options{})
 	return err
+}
+
+// explain adds, where a server refused what only the administrator of its host
+// may do, why a server was asked at all.
+func (t target) explain(err error) error {
+	if t.url == "" || client.CodeOf(err) != ledger.CodeForbidden {
+		return err
+	}
+	return fmt.Errorf("%w\nA server was asked because %s is set; on its host, --database FILE instead works on the file itself", err, t.from)
 }
 
 // A connection is a client of the API, and what stands behind it.
@@ -109,6 +108,9 @@ func (t target) open(ctx context.Context) (*connection, error) {
 // openFile opens the database, which it makes where there is none, and serves
 // the API on it in process, as the administrator of the host.
 func openFile(ctx context.Context, s settings) (*connection, error) {
+	if err := checkDatabase(s.Database); err != nil {
+		return nil, err
+	}
 	db, err := store.Open(ctx, s.Database, store.Options{})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 
@@ -107,9 +109,29 @@ func describe(err error) string {
 		text, fields = strings.Replace(text, e.Error(), e.Problem.Detail, 1), e.Problem.Errors
 	} else if e, ok := errors.AsType[*ledger.Error](err); ok {
 		text, fields = strings.Replace(text, e.Error(), e.Detail, 1), e.Fields
+	} else if e, ok := errors.AsType[*url.Error](err); ok {
+		text = strings.Replace(text, e.Error(), describeRequest(e), 1)
 	}
 	for _, f := range fields {
 		text += fmt.Sprintf("\n  %s: %s", f.Field, f.Message)
 	}
 	return printable(strings.TrimSpace(text))
+}
+
+// describeRequest writes why a request got no answer; of a server that cannot
+// be reached, what to look at.
+func describeRequest(err *url.Error) string {
+	dial, ok := errors.AsType[*net.OpError](err)
+	if !ok || dial.Op != "dial" {
+		return err.Error()
+	}
+	server := err.URL
+	if u, err := url.Parse(server); err == nil {
+		server = u.Scheme + "://" + u.Host
+	}
+	reason := dial.Err.Error()
+	if e, ok := errors.AsType[*net.DNSError](dial); ok {
+		reason = e.Err
+	}
+	return fmt.Sprintf("no server answers at %s: is ledgerd serve running there? (%s)", server, reason)
 }

@@ -40,7 +40,7 @@ made.`,
 			if t.url == "" {
 				return t.make(command.Context(), create)
 			}
-			return t.use(command.Context(), create)
+			return t.explain(t.use(command.Context(), create))
 		},
 	}
 }
@@ -52,11 +52,15 @@ func newOrgList(p *program) *cobra.Command {
 		Example: "  ledgerd org list --database ledger.db",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.with(command, func(ctx context.Context, c *connection) error {
+			t, err := p.target(command)
+			if err != nil {
+				return err
+			}
+			return t.explain(t.use(command.Context(), func(ctx context.Context, c *connection) error {
 				return printList(p, c.Orgs(ctx), 0, []string{"ORG", "CREATED"}, func(org ledger.Org) []any {
 					return []any{org.Name, org.CreatedAt}
 				})
-			})
+			}))
 		},
 	}
 }

@@ -104,6 +104,17 @@ func printable(s string) string {
 	}, s)
 }
 
+// quoteShell writes a word so that a shell reads it as it is.
+func quoteShell(s string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:,@%+=", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // oneLine returns the first line of s, without tabs.
 func oneLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")

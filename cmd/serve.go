@@ -72,13 +72,13 @@ func (p *program) hint(ctx context.Context, service *service, s settings) error 
 	fmt.Fprintf(p.stderr, `
 The ledger is empty. While this runs, in another terminal:
 
-  ledgerd org create acme --database %[1]s
-  ledgerd repo create acme/api --database %[1]s
-  ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci
-  ledgerd identity add --org acme --cert ci.crt --database %[1]s
-  ledgerd token create --org acme --name ci --scope write --database %[1]s
+  %[1]s org create acme --database %[2]s
+  %[1]s repo create acme/api --database %[2]s
+  %[1]s keygen --dn 'cn=ci,ou=build,o=acme' --out ci
+  %[1]s identity add --org acme --cert ci.crt --database %[2]s
+  %[1]s token create --org acme --name ci --scope write --database %[2]s
 
-`, s.Database)
+`, quoteShell(os.Args[0]), quoteShell(s.Database))
 	return nil
 }
 

@@ -32,6 +32,9 @@ type service struct {
 // startService listens, opens the database and serves. The context only
 // matters for starting: stop ends the service.
 func startService(ctx context.Context, s settings, log *slog.Logger) (*service, error) {
+	if err := checkDatabase(s.Database); err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", s.Listen)
 	if err != nil {
 		return nil, err
