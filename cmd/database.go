@@ -30,14 +30,14 @@ func checkDatabase(path string) error {
 	}
 	defer file.Close()
 	start := make([]byte, len(sqliteMagic))
-	n, err := io.ReadFull(file, start)
+	_, err = io.ReadFull(file, start)
 	if err == io.EOF || string(start) == sqliteMagic {
 		return nil
 	}
 	if err != nil && err != io.ErrUnexpectedEOF {
 		return fmt.Errorf("the database cannot be read: %w", err)
 	}
-	return fmt.Errorf("%s is no database (it begins with %q): name another file with --database", path, start[:n])
+	return fmt.Errorf("%s is no database of ledgerd's: name another file with --database", path)
 }
 
 // checkFolder reports that the folder of a database is missing.
