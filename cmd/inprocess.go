@@ -18,7 +18,7 @@ type localAPI struct {
 }
 
 // inProcess is a transport whose requests go to a handler and not through a
-// network, each answered whole.
+// network: each is answered whole, but for streams.
 type inProcess struct {
 	handler http.Handler
 	wrote   *atomic.Bool
@@ -37,6 +37,9 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	in.RemoteAddr = "in process"
 	if in.Body == nil {
 		in.Body = http.NoBody
+	}
+	if r.Header.Get("Accept") == "text/event-stream" {
+		return t.stream(in)
 	}
 	w := &recorder{header: http.Header{}}
 	t.handler.ServeHTTP(w, in)

@@ -1,0 +1,269 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An eventQuery says which events the command shows.
+type eventQuery struct {
+	org    string
+	follow bool
+	types  []ledger.EventType
+	repo   string
+	since  string // an event's id, client.Earliest or empty
+	limit  int
+}
+
+func newEvents(p *program) *cobra.Command {
+	var q eventQuery
+	command := &cobra.Command{
+		Use:   "events ORG",
+		Short: "List or follow what happens in an org",
+		Long: `Prints the events of an org, the oldest first, a line for each: recorded
+attestations, changes of a commit's state, changes of a policy.
+
+With --follow it goes on with what happens next, or from --since-id on, until
+Ctrl-C. When the connection breaks or the server starts again, it connects again
+and resumes where it was: every event comes once and in order.
+
+With -o json it prints one JSON object a line: the event's id and type, and what
+the live stream tells of it.`,
+		Example: `  ledgerd events acme --repo api --types policy
+  ledgerd events acme --follow --types attestation,state -o json
+  ledgerd events acme --follow --since-id earliest`,
+		Args: takes("ORG"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if q.org = args[0]; ledger.CheckOrg(q.org) != nil {
+				return usagef("%q cannot name an org", q.org)
+			}
+			t, err := p.target(command)
+			if err != nil {
+				return err
+			}
+			if q.follow {
+				return p.followEvents(command.Context(), t, q)
+			}
+			return t.use(command.Context(), func(ctx context.Context, c *connection) error {
+				if err := c.settle(ctx); err != nil {
+					return err
+				}
+				return p.showEvents(pastEvents(ctx, c, q), q.limit)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what happens next, until Ctrl-C")
+	flags.Var(&parsed[[]ledger.EventType]{value: &q.types, kind: "TYPES", parse: parseEventTypes}, "types", "only those of these types, with commas between them (default attestation,state,policy)")
+	flags.StringVar(&q.repo, "repo", "", "only those of this `REPO`")
+	flags.StringVar(&q.since, "since-id", "", "only those behind the event of this `ID`; earliest is before the first one")
+	limitFlag(command, &q.limit)
+	return command
+}
+
+func parseEventTypes(s string) ([]ledger.EventType, error) {
+	var types []ledger.EventType
+	for name := range strings.SplitSeq(s, ",") {
+		t, err := ledger.ParseEventType(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// pastEvents yields the events that there are, as the stream tells of them.
+func pastEvents(ctx context.Context, c *connection, q eventQuery) iter.Seq2[client.Event, error] {
+	f := client.EventFilter{Types: q.types, Repo: q.repo}
+	if q.since != client.Earliest {
+		f.After = q.since
+	}
+	return func(yield func(client.Event, error) bool) {
+		for body, err := range c.Events(ctx, q.org, f) {
+			var e client.Event
+			if err == nil {
+				e, err = streamEvent(body)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// streamEvent returns the event of the history as the stream tells of it.
+func streamEvent(body []byte) (client.Event, error) {
+	var head struct {
+		ID   string           `json:"id"`
+		Type ledger.EventType `json:"type"`
+	}
+	if err := ledger.DecodeOpen(body, &head); err != nil {
+		return client.Event{}, fmt.Errorf("an event of the history: %w", err)
+	}
+	data, err := ledger.StreamData(head.Type, body)
+	if err != nil {
+		return client.Event{}, err
+	}
+	return client.NewEvent(head.ID, head.Type, data)
+}
+
+// followEvents shows events as they happen, until it is interrupted.
+func (p *program) followEvents(ctx context.Context, t target, q eventQuery) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := t.use(ctx, func(ctx context.Context, c *connection) error {
+		ctx, cancel := context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		defer watch.Wait()
+		defer cancel()
+		if c.local != nil {
+			watch.Go(func() { c.local.db.Watch(ctx) }) // other processes write to the file
+		}
+		if err := c.settle(ctx); err != nil {
+			return err
+		}
+		told := ""
+		events := c.Follow(ctx, q.org, client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, Trouble: func(err error, wait time.Duration) {
+			if text := describe(err); text != told {
+				told = text
+				fmt.Fprintf(p.stderr, "connecting again in %.1f s: %s\n", wait.Seconds(), text)
+			}
+		}})
+		return p.showEvents(func(yield func(client.Event, error) bool) {
+			for e, err := range events {
+				told = ""
+				if !yield(e, err) {
+					return
+				}
+			}
+		}, q.limit)
+	})
+	if ctx.Err() != nil {
+		return nil // Ctrl-C is how it ends
+	}
+	return err
+}
+
+// showEvents prints events, each as soon as it is there, and no more than limit
+// where that is not 0.
+func (p *program) showEvents(events iter.Seq2[client.Event, error], limit int) error {
+	line := jsonLine
+	if p.global.output != "json" {
+		line = (&eventLines{colour: p.colour()}).line
+	}
+	n := 0
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		text, err := line(e)
+		if err != nil {
+			return err
+		}
+		if _, err := p.stdout.Write(text); err != nil {
+			return err
+		}
+		if n++; n == limit {
+			break
+		}
+	}
+	return nil
+}
+
+// jsonLine writes an event as one object: its id and type before its data's
+// members.
+func jsonLine(e client.Event) ([]byte, error) {
+	text := []byte(`{"id":`)
+	text, err := jsontext.AppendQuote(text, e.ID)
+	if err == nil {
+		text, err = jsontext.AppendQuote(append(text, `,"type":`...), e.Type)
+	}
+	if err == nil {
+		err = e.Data.Compact()
+	}
+	members, ok := strings.CutPrefix(string(e.Data), "{")
+	if err != nil || !ok {
+		return nil, fmt.Errorf("event %s cannot be written as JSON", e.ID)
+	}
+	if members != "}" {
+		text = append(text, ',')
+	}
+	return append(append(text, members...), '\n'), nil
+}
+
+// eventLines writes events for people. Its columns grow with what stands in
+// them.
+type eventLines struct {
+	colour bool
+	repo   int // width of the column
+}
+
+func (l *eventLines) paint(colour, text string) string {
+	if !l.colour {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// The colours of terminals that stand for what an event is and says.
+const (
+	red     = "31"
+	green   = "32"
+	yellow  = "33"
+	blue    = "34"
+	magenta = "35"
+	cyan    = "36"
+	grey    = "90"
+)
+
+func (l *eventLines) line(e client.Event) ([]byte, error) {
+	var at ledger.Time
+	repo, commit, what, colour := "-", "-", string(e.Data), grey
+	switch {
+	case e.Attestation != nil:
+		a := e.Attestation
+		at, repo, commit, colour = a.Timestamp, a.Repo, a.Commit, blue
+		status := l.paint(statusColour(a.Result.Status), string(a.Result.Status))
+		what = fmt.Sprintf("%s %s, signed by %s", clean(a.Predicate), status, clean(a.Identity))
+	case e.State != nil:
+		s := e.State
+		at, repo, commit, colour = s.Timestamp, s.Repo, s.Commit, magenta
+		what = fmt.Sprintf("from %s to %s", s.From, l.paint(stateColours[s.To], s.To.String()))
+	case e.Policy != nil:
+		at, repo, colour = e.Policy.Timestamp, e.Policy.Repo, cyan
+		what = fmt.Sprintf("version %d takes the place of %d", e.Policy.Version, e.Policy.PreviousVersion)
+	default:
+		what = clean(what)
+	}
+	repo = clean(repo)
+	l.repo = max(l.repo, len(repo))
+	kind := l.paint(colour, fmt.Sprintf("%-11s", clean(string(e.Type))))
+	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s\n", l.paint(grey, orDash(at.String())), kind, l.repo, repo, clean(short(commit)), what), nil
+}
+
+// clean makes text that others chose fit for a line on a terminal.
+func clean(s string) string { return printable(oneLine(s)) }
+
+func statusColour(s ledger.Status) string {
+	switch s {
+	case ledger.Pass:
+		return green
+	case ledger.Fail, ledger.Errored:
+		return red
+	}
+	return yellow
+}

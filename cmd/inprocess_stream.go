@@ -1,0 +1,91 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// stream makes a request whose answer has no end: the handler runs until the
+// answer is closed or the request's context ends.
+func (t *inProcess) stream(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	read, write := net.Pipe()
+	w := &streamed{conn: write, header: http.Header{}, begun: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer write.Close()
+		t.handler.ServeHTTP(w, r.WithContext(ctx))
+		w.WriteHeader(http.StatusOK)
+	}()
+	body := &streamBody{read, cancel, ended}
+	select {
+	case <-w.begun:
+	case <-ctx.Done():
+		body.Close()
+		return nil, ctx.Err()
+	}
+	return &http.Response{
+		Status:        fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)),
+		StatusCode:    w.status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        w.sent,
+		Body:          body,
+		ContentLength: -1,
+		Request:       r,
+	}, nil
+}
+
+// A streamBody is the reading end of a streamed answer. Closed, it waits for
+// the handler to end.
+type streamBody struct {
+	net.Conn
+	cancel context.CancelFunc
+	ended  <-chan struct{}
+}
+
+func (b *streamBody) Close() error {
+	b.cancel()
+	err := b.Conn.Close()
+	<-b.ended
+	return err
+}
+
+// A streamed passes an answer on while it is written. A write waits until it
+// is read, or its deadline is over.
+type streamed struct {
+	conn   net.Conn
+	header http.Header
+	once   sync.Once
+	begun  chan struct{} // closed once there is:
+	status int
+	sent   http.Header // as it was when the answer began
+}
+
+func (w *streamed) Header() http.Header { return w.header }
+
+func (w *streamed) WriteHeader(status int) {
+	w.once.Do(func() {
+		w.status, w.sent = status, w.header.Clone()
+		close(w.begun)
+	})
+}
+
+func (w *streamed) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.conn.Write(b)
+}
+
+// The following are for http.ResponseController.
+
+func (w *streamed) FlushError() error { return nil }
+
+func (w *streamed) SetReadDeadline(time.Time) error { return nil }
+
+func (w *streamed) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
