@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,11 @@ also be set in the environment or in the file that --config names; see
 
 // serve runs a server until a signal or the context stops it.
 func (p *program) serve(ctx context.Context, s settings) error {
+	// The heap is small beside SQLite's caches: to collect half as often costs
+	// a few megabytes, and spares a tenth of the time.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200)
+	}
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
 	log := p.logger(s.Log)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 )
@@ -16,6 +17,9 @@ func migrate(c *conn) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return fmt.Errorf("list migrations: %w", err)
+	}
+	if err := checkOurs(c); err != nil {
+		return err
 	}
 	version, err := schemaVersion(c)
 	if err != nil {
@@ -32,6 +36,23 @@ func migrate(c *conn) error {
 	}
 	return nil
 }
+
+// checkOurs refuses the database of another program: one that has tables, but
+// not the application_id that the first migration sets.
+func checkOurs(c *conn) error {
+	var id, tables int64
+	err := c.row("SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)").Scan(&id, &tables)
+	if err != nil {
+		return fmt.Errorf("read application id: %w", err)
+	}
+	if tables > 0 && id != applicationID {
+		return errors.New("it is the SQLite database of another program")
+	}
+	return nil
+}
+
+// applicationID marks the files of ledgerd: "ldgd" in ASCII.
+const applicationID = 0x6c646764
 
 func schemaVersion(c *conn) (int, error) {
 	var version int

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,6 +85,21 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	}
 	if _, err = Open(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), "newer release") {
 		t.Fatalf("got %v, want an error that names a newer release", err)
+	}
+}
+
+func TestAnotherProgramsDatabaseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TABLE orgs (name TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Open(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), "another program") {
+		t.Fatalf("got %v, want an error that tells of another program", err)
 	}
 }
 

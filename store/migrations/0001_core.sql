@@ -1,5 +1,7 @@
 -- Times are Unix milliseconds, 0 where there is none.
 
+PRAGMA application_id = 0x6c646764; -- "ldgd"
+
 CREATE TABLE orgs (
   id              INTEGER PRIMARY KEY,
   name            TEXT    NOT NULL UNIQUE,
