@@ -14,7 +14,7 @@ import (
 // TestCurl reads the stream as curl prints it, line by line.
 func TestCurl(t *testing.T) {
 	need(t, "curl")
-	t.Parallel()
+	t.Parallel() // it waits for most of its time
 	o := newOrg(t)
 	o.start()
 	headers := filepath.Join(t.TempDir(), "headers")

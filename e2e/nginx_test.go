@@ -14,7 +14,7 @@ import (
 const nginxConfig = `
 daemon off;
 pid %[1]s/nginx.pid;
-error_log stderr warn;
+error_log stderr crit;
 events {}
 http {
 	access_log off;
@@ -28,40 +28,42 @@ http {
 	gzip_proxied any;
 	server {
 		listen %[2]s;
-		location / {
-			proxy_pass %[3]s;
-		}
+		%[3]s
 	}
 }
 `
 
-// TestNginxPassesEventsAtOnce looks through an nginx that buffers, and that
-// compresses what it may.
-func TestNginxPassesEventsAtOnce(t *testing.T) {
-	// Debian has it where only root's PATH leads.
-	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin")
-	need(t, "nginx")
-	o := newOrg(t)
-	o.start()
-	dir, address := t.TempDir(), freeAddress(t)
+// nginx starts one that serves what is given, and returns its address.
+func (o *org) nginx(locations string) string {
+	o.t.Helper()
+	dir, address := o.t.TempDir(), freeAddress(o.t)
+	check(o.t, os.Chmod(filepath.Dir(dir), 0o755)) // its workers are somebody else where it runs as root
 	config := filepath.Join(dir, "nginx.conf")
-	check(t, os.WriteFile(config, fmt.Appendf(nil, nginxConfig, dir, address, o.url), 0o600))
+	check(o.t, os.WriteFile(config, fmt.Appendf(nil, nginxConfig, dir, address, locations), 0o600))
 	nginx := exec.Command("nginx", "-c", config, "-p", dir, "-e", "stderr")
 	nginx.Stderr = os.Stderr
-	check(t, nginx.Start())
-	t.Cleanup(func() {
+	check(o.t, nginx.Start())
+	o.t.Cleanup(func() {
 		nginx.Process.Signal(os.Interrupt)
 		nginx.Wait()
 	})
-	waitFor(t, "nginx to listen", 10*time.Second, func() bool {
+	waitFor(o.t, "nginx to listen", 10*time.Second, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
 		}
 		return err == nil
 	})
+	return address
+}
 
-	s := o.listen("http://" + address)
+// nginx buffers, and here compresses what it may; events pass all the same.
+func TestNginxPassesEventsAtOnce(t *testing.T) {
+	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
+	need(t, "nginx")
+	o := newOrg(t)
+	o.start()
+	s := o.listen("http://" + o.nginx("location / { proxy_pass "+o.url+"; }"))
 	for range 20 {
 		began := time.Now()
 		record, err := o.attest()

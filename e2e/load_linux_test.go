@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,14 +20,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
-
-// linux skips tests that look into /proc elsewhere.
-func linux(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("there is no /proc")
-	}
-}
 
 // status returns a number of the server's /proc/PID/status: VmRSS in KiB, Threads.
 func (o *org) status(name string) int {
@@ -67,7 +58,6 @@ func (o *org) ask(query string) *net.TCPConn {
 // One client that never reads, among 200 that do, is cut off after 10 s, and
 // neither the others nor the server's memory notice.
 func TestAClientThatNeverReadsHarmsNobody(t *testing.T) {
-	linux(t)
 	const readers, before = 200, 25_000
 	o := newOrg(t)
 	o.fill(before) // more than the buffers of a connection hold
@@ -184,7 +174,6 @@ func procAddress(t *testing.T, a net.Addr) string {
 // Ten thousand clients that come and go leave nothing behind: no goroutine, no
 // file, no thread, no memory.
 func TestClientsThatGoLeaveNothingBehind(t *testing.T) {
-	linux(t)
 	const clients, lanes = 10_000, 20
 	o := newOrg(t)
 	o.start()
@@ -272,4 +261,3 @@ func (o *org) checkGoroutines() {
 		o.t.Errorf("%d goroutines, %d of them streams, want one: see %s", all, streams, file)
 	}
 }
-

@@ -1,0 +1,294 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A follower is a client of the live stream that shall get everything from the
+// org's first event on.
+type follower interface {
+	ids() []string // of the events that it has received
+}
+
+// The browser, the npm package and the documentation's examples get every event
+// once and in order, while writers go on and the server is killed and stopped
+// under them.
+func TestClientsMissNothingThroughRestarts(t *testing.T) {
+	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
+	need(t, "bash", "chromium", "curl", "go", "nginx", "node", "python3")
+	examples := readExamples(t)
+	o := newOrg(t)
+	o.start()
+	browser := newBrowser(t)
+	plain := browser.open(o.plainPage(), "ids")
+	// Cut off before its first event, it still knows where to resume.
+	waitFor(t, "the EventSource to connect", 10*time.Second, plain.connected)
+	time.Sleep(200 * time.Millisecond) // for the first lines, which follow the head
+	o.kill()
+	o.start()
+	_, err := o.attest()
+	check(t, err)
+	followers := map[string]follower{
+		"EventSource":       plain,
+		"docs/stream: page": browser.open(o.nginxPage(examples), "[...document.querySelectorAll('li')].map(line => line.textContent.split(' ')[0])"),
+		"docs/stream: sh":   o.program("bash", "-c", examples.pick("sh", "while :")),
+		"docs/stream: node": o.node(examples.pick("js", "eventsource")),
+		"docs/stream: go":   o.goProgram(examples.pick("go", "Follow")),
+		"docs/stream: py":   o.program("python3", "-c", examples.pick("python", "follow")),
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var writers sync.WaitGroup
+	for range 2 {
+		writers.Go(func() { o.write(ctx, 30*time.Millisecond) })
+	}
+	for i, restart := range []struct {
+		by   os.Signal
+		down time.Duration
+	}{
+		{syscall.SIGKILL, 0},
+		{syscall.SIGTERM, 0},
+		{syscall.SIGTERM, 4 * time.Second}, // longer than clients wait: they are refused
+		{syscall.SIGKILL, 200 * time.Millisecond},
+	} {
+		o.waitForAll(followers) // or this restart would cut nobody off
+		began := time.Now()
+		o.signal(restart.by)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("restart %d: the server took %s to stop", i, took)
+		}
+		time.Sleep(restart.down)
+		o.start()
+	}
+	o.waitForAll(followers)
+	stop()
+	writers.Wait()
+
+	want := o.history()
+	t.Logf("%d events", len(want))
+	for name, f := range followers {
+		t.Run(name, func(t *testing.T) {
+			waitFor(t, "all events", 10*time.Second, func() bool { return len(f.ids()) >= len(want) })
+			if got := f.ids(); !slices.Equal(got, want) {
+				t.Errorf("received %d events, the history has %d; they differ first at %d", len(got), len(want), differ(got, want))
+			}
+		})
+	}
+}
+
+// The shortest example only looks on.
+func TestDocumentedCurl(t *testing.T) {
+	need(t, "bash", "curl")
+	t.Parallel()
+	o := newOrg(t)
+	o.start()
+	looks := o.program("bash", "-c", readExamples(t).pick("sh", "curl -N"))
+	waitFor(t, "its first line", 10*time.Second, func() bool { return slices.Contains(looks.ids(), "retry:") })
+	_, err := o.attest()
+	check(t, err)
+	waitFor(t, "an event", time.Second, func() bool { return slices.Contains(looks.ids(), "data:") })
+}
+
+func differ(a, b []string) int {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+// waitForAll waits until every follower has an event of now.
+func (o *org) waitForAll(followers map[string]follower) {
+	o.t.Helper()
+	record, err := o.attest()
+	check(o.t, err)
+	for name, f := range followers {
+		waitFor(o.t, name, 20*time.Second, func() bool { return slices.Contains(f.ids(), record.Event) })
+	}
+}
+
+// A process is a program that prints a line for each event, its id first.
+type process struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (p *process) ids() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.got)
+}
+
+// program starts a program that finds the server as the documentation says.
+func (o *org) program(name string, args ...string) *process {
+	o.t.Helper()
+	command := exec.Command(name, args...)
+	command.Dir = o.t.TempDir()
+	command.Env = append(os.Environ(), "LEDGERD_URL="+o.url, "LEDGERD_TOKEN="+o.token)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it starts ends with it
+	stdout, err := command.StdoutPipe()
+	check(o.t, err)
+	check(o.t, command.Start())
+	o.t.Cleanup(func() {
+		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		command.Wait()
+	})
+	p := new(process)
+	go func() {
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			id, _, _ := strings.Cut(lines.Text(), " ")
+			p.mu.Lock()
+			p.got = append(p.got, id)
+			p.mu.Unlock()
+		}
+	}()
+	return p
+}
+
+// node starts a module of Node.js that imports the packages in testdata/node.
+func (o *org) node(code string) *process {
+	o.t.Helper()
+	modules, err := filepath.Abs("testdata/node/node_modules")
+	check(o.t, err)
+	if _, err := os.Stat(filepath.Join(modules, "eventsource")); err != nil {
+		if os.Getenv("CI") == "true" {
+			o.t.Fatal(err)
+		}
+		o.t.Skip("run npm ci in e2e/testdata/node")
+	}
+	dir := o.t.TempDir()
+	check(o.t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	file := filepath.Join(dir, "follow.mjs")
+	check(o.t, os.WriteFile(file, []byte(code), 0o600))
+	return o.program("node", file)
+}
+
+// goProgram builds a program that imports packages of this module, and starts it.
+func (o *org) goProgram(code string) *process {
+	o.t.Helper()
+	dir := o.t.TempDir()
+	file := filepath.Join(dir, "main.go")
+	check(o.t, os.WriteFile(file, []byte(code), 0o600))
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "follow"), file)
+	if out, err := build.CombinedOutput(); err != nil {
+		o.t.Fatalf("%v\n%s", err, out)
+	}
+	return o.program(filepath.Join(dir, "follow"))
+}
+
+// A browser is a Chromium without a window.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath("chromium"),
+		chromedp.NoSandbox, // it would not start for root
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true),
+	)
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	check(t, chromedp.Do(ctx)) // starts it
+	return &browser{t, ctx}
+}
+
+// A tab shows a page.
+type tab struct {
+	t          *testing.T
+	ctx        context.Context
+	expression string // of the ids that it has received
+}
+
+func (b *browser) open(url, expression string) *tab {
+	b.t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(cancel)
+	check(b.t, chromedp.Do(ctx, chromedp.Navigate(url)))
+	return &tab{b.t, ctx, expression}
+}
+
+func (p *tab) ids() []string {
+	p.t.Helper()
+	ids, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]string](p.expression))
+	check(p.t, err)
+	return ids
+}
+
+// connected tells whether the page's EventSource is.
+func (p *tab) connected() bool {
+	p.t.Helper()
+	state, err := chromedp.Run(p.ctx, chromedp.Evaluate[int]("source.readyState"))
+	check(p.t, err)
+	return state == 1
+}
+
+// plainPage serves a page with an EventSource that is left to itself, behind a
+// proxy that adds the token. The proxy breaks connections off as its server
+// does: an answer of 502 would end an EventSource.
+func (o *org) plainPage() string {
+	o.t.Helper()
+	target, err := url.Parse(o.url)
+	check(o.t, err)
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Set("Authorization", "Bearer "+o.token)
+		},
+		ErrorLog:     log.New(io.Discard, "", 0), // it is meant to fail
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", proxy)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `<!doctype html><script>
+			const ids = []
+			const source = new EventSource("/v1/orgs/acme/events")
+			for (const type of ["attestation", "state", "policy"])
+				source.addEventListener(type, event => ids.push(event.lastEventId))
+		</script>`)
+	})
+	web := httptest.NewServer(mux)
+	o.t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return web.URL
+}
+
+// nginxPage serves the documentation's page with the documentation's nginx.
+func (o *org) nginxPage(e examples) string {
+	o.t.Helper()
+	dir := o.t.TempDir()
+	check(o.t, os.WriteFile(filepath.Join(dir, "index.html"), []byte(e.pick("html", "EventSource")), 0o644))
+	location := strings.NewReplacer("http://127.0.0.1:8080/", o.url+"/", "ldg_…", o.token).Replace(e.pick("nginx", "proxy_pass"))
+	return "http://" + o.nginx(location+"\nlocation / { root "+dir+"; }")
+}
