@@ -56,7 +56,13 @@ func (v *victim) ledgerd(args ...string) string {
 
 func (v *victim) start() {
 	v.t.Helper()
-	v.server = exec.Command("ledgerd", "serve", "--listen", "127.0.0.1:0", "--database", v.database)
+	v.url = "http://" + v.listen("127.0.0.1:0")
+}
+
+// listen starts the server and returns where it listens.
+func (v *victim) listen(address string) string {
+	v.t.Helper()
+	v.server = exec.Command("ledgerd", "serve", "--listen", address, "--database", v.database)
 	stdout, err := v.server.StdoutPipe()
 	check(v.t, err)
 	check(v.t, v.server.Start())
@@ -64,12 +70,12 @@ func (v *victim) start() {
 	line := make([]byte, 4096)
 	n, err := stdout.Read(line)
 	check(v.t, err)
-	_, address, ok := strings.Cut(string(line[:n]), "http://")
+	_, url, ok := strings.Cut(string(line[:n]), "http://")
 	if !ok {
 		v.t.Fatalf("serve printed %q, which names no address", line[:n])
 	}
-	v.url = "http://" + strings.TrimRight(strings.Fields(address)[0], "/")
 	go io.Copy(io.Discard, stdout) // ends with the process
+	return strings.TrimRight(strings.Fields(url)[0], "/")
 }
 
 // kill ends the server as a power failure would end the process.
