@@ -49,7 +49,7 @@ and starts the server again on the file.`,
 	flags.IntVar(&b.readers, "readers", 16, "connections of the reading loads")
 	flags.DurationVar(&b.seconds, "seconds", 5*time.Second, "how long each reading load lasts")
 	flags.StringVar(&b.dir, "dir", "", "folder for the temporary database (default: the system's)")
-	command.AddCommand(newEmptyHandler(p))
+	command.AddCommand(newEmptyHandler(p), newBenchStream(p))
 	return command
 }
 
