@@ -246,7 +246,7 @@ func (o *org) listen(url string) *stream {
 	request.Header.Set("Authorization", "Bearer "+o.token)
 	request.Header.Set("Accept", "text/event-stream")
 	// Each on a connection of its own.
-	response, err := (&http.Transport{}).RoundTrip(request)
+	response, err := (&http.Transport{ResponseHeaderTimeout: 10 * time.Second}).RoundTrip(request)
 	check(o.t, err)
 	if response.StatusCode != http.StatusOK {
 		o.t.Fatalf("the stream: %s", response.Status)
