@@ -241,9 +241,14 @@ type stream struct {
 // listen opens a stream, and returns when the server has answered.
 func (o *org) listen(url string) *stream {
 	o.t.Helper()
+	return o.listenAs(o.token, url)
+}
+
+func (o *org) listenAs(token, url string) *stream {
+	o.t.Helper()
 	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, url+"/v1/orgs/acme/events", nil)
 	check(o.t, err)
-	request.Header.Set("Authorization", "Bearer "+o.token)
+	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "text/event-stream")
 	// Each on a connection of its own.
 	response, err := (&http.Transport{ResponseHeaderTimeout: 10 * time.Second}).RoundTrip(request)

@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // What another process writes into the same file reaches the stream within a
@@ -37,4 +41,31 @@ func TestTheStreamTellsWhatOtherProcessesWrite(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A token that another process revokes ends its streams within 15 s, and only
+// those.
+func TestRevocationEndsTheStream(t *testing.T) {
+	t.Parallel() // it waits for most of its time
+	o := newOrg(t)
+	o.start()
+	stays := o.listen(o.url)
+	var token ledger.Token
+	made := o.ledgerd("token", "create", "--org", "acme", "--name", "short", "--scope", "read", "-o", "json")
+	check(t, json.Unmarshal([]byte(made), &token))
+	ends := o.listenAs(token.Secret, o.url)
+	o.ledgerd("token", "revoke", token.ID, "--org", "acme")
+	revoked := time.Now()
+	select {
+	case m, open := <-ends.messages:
+		if open {
+			t.Errorf("got %+v, want the end of the stream", m)
+		}
+		t.Logf("the stream ended after %s", time.Since(revoked))
+	case <-time.After(15 * time.Second):
+		t.Error("the stream goes on after 15 s")
+	}
+	_, err := o.attest()
+	check(t, err)
+	stays.next(t)
 }

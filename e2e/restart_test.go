@@ -37,26 +37,9 @@ type follower interface {
 func TestClientsMissNothingThroughRestarts(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
 	need(t, "bash", "chromium", "curl", "go", "nginx", "node", "python3")
-	examples := readExamples(t)
 	o := newOrg(t)
 	o.start()
-	browser := newBrowser(t)
-	plain := browser.open(o.plainPage(), "ids")
-	// Cut off before its first event, it still knows where to resume.
-	waitFor(t, "the EventSource to connect", 10*time.Second, plain.connected)
-	time.Sleep(200 * time.Millisecond) // for the first lines, which follow the head
-	o.kill()
-	o.start()
-	_, err := o.attest()
-	check(t, err)
-	followers := map[string]follower{
-		"EventSource":       plain,
-		"docs/stream: page": browser.open(o.nginxPage(examples), "[...document.querySelectorAll('li')].map(line => line.textContent.split(' ')[0])"),
-		"docs/stream: sh":   o.program("bash", "-c", examples.pick("sh", "while :")),
-		"docs/stream: node": o.node(examples.pick("js", "eventsource")),
-		"docs/stream: go":   o.goProgram(examples.pick("go", "Follow")),
-		"docs/stream: py":   o.program("python3", "-c", examples.pick("python", "follow")),
-	}
+	followers := o.followers()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var writers sync.WaitGroup
@@ -94,6 +77,29 @@ func TestClientsMissNothingThroughRestarts(t *testing.T) {
 				t.Errorf("received %d events, the history has %d; they differ first at %d", len(got), len(want), differ(got, want))
 			}
 		})
+	}
+}
+
+// followers starts every kind of client. The first is cut off before its first
+// event, and still knows where to resume.
+func (o *org) followers() map[string]follower {
+	o.t.Helper()
+	examples := readExamples(o.t)
+	browser := newBrowser(o.t)
+	plain := browser.open(o.plainPage(), "ids")
+	waitFor(o.t, "the EventSource to connect", 10*time.Second, plain.connected)
+	time.Sleep(200 * time.Millisecond) // for the first lines, which follow the head
+	o.kill()
+	o.start()
+	_, err := o.attest()
+	check(o.t, err)
+	return map[string]follower{
+		"EventSource":       plain,
+		"docs/stream: page": browser.open(o.nginxPage(examples), "[...document.querySelectorAll('li')].map(line => line.textContent.split(' ')[0])"),
+		"docs/stream: sh":   o.program("bash", "-c", examples.pick("sh", "while :")),
+		"docs/stream: node": o.node(examples.pick("js", "eventsource")),
+		"docs/stream: go":   o.goProgram(examples.pick("go", "Follow")),
+		"docs/stream: py":   o.program("python3", "-c", examples.pick("python", "follow")),
 	}
 }
 
