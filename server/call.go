@@ -31,7 +31,17 @@ func (c *call) id() string           { return c.path.ByName("id") }
 // answer or the problem.
 func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
-		answer, err := s.call(rt, &call{r: r, path: path, identify: identify})
+		var answer *reply
+		call := func() (err error) {
+			answer, err = s.call(rt, &call{r: r, path: path, identify: identify})
+			return err
+		}
+		var err error
+		if asksForStream(r) {
+			err = apart(call)
+		} else {
+			err = call()
+		}
 		if err == nil {
 			err = answer.write(w, r)
 		}

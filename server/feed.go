@@ -17,6 +17,10 @@ const (
 	// feedMemory is about how many bytes of frames a feed keeps for streams
 	// that are a little behind; those further behind read the database.
 	feedMemory = 2 << 20
+	// feedPause is the least time between two readings. The first event after a
+	// pause goes out at once; of those that come faster, the streams write several
+	// at a time, or a busy org would spend its time on them.
+	feedPause = 20 * time.Millisecond
 	// feedRetry is how long a feed waits after the database has failed.
 	feedRetry = time.Second
 )
@@ -104,7 +108,7 @@ func (f *feeds) give(org string, used *feed) {
 func (f *feed) run(ctx context.Context) {
 	defer close(f.stopped)
 	for {
-		changed := f.Changed()
+		changed, pause := f.Changed(), time.After(feedPause)
 		if err := f.catchUp(ctx); err != nil && ctx.Err() == nil {
 			f.log.ErrorContext(ctx, "reading events for the stream", "error", err)
 			changed = nil // try again by time
@@ -114,6 +118,11 @@ func (f *feed) run(ctx context.Context) {
 			return
 		case <-changed:
 		case <-after(changed == nil, feedRetry):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause:
 		}
 	}
 }

@@ -111,7 +111,16 @@ func compressed(h http.Handler) http.Handler {
 	if err != nil {
 		panic(err) // the options are constants
 	}
-	return wrap(h)
+	zipped := wrap(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A stream is never compressed, and thousands of them wait at this depth of
+		// the stack.
+		if asksForStream(r) {
+			h.ServeHTTP(w, r)
+		} else {
+			zipped.ServeHTTP(w, r)
+		}
+	})
 }
 
 const headerRequestID = "X-Request-Id"
@@ -160,16 +169,20 @@ func requestID(r *http.Request) string {
 // stands in a query or a header may be a secret.
 func (s *Server) logged(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.log.Enabled(r.Context(), slog.LevelDebug) {
+		if s.log.Enabled(r.Context(), slog.LevelDebug) {
+			s.logRequest(h, w, r)
+		} else {
 			h.ServeHTTP(w, r)
-			return
 		}
-		begin := time.Now()
-		seen := &observed{ResponseWriter: w, status: http.StatusOK}
-		h.ServeHTTP(seen, r)
-		s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes,
-			"duration", time.Since(begin), "remote", r.RemoteAddr, "request", w.Header().Get(headerRequestID))
 	})
+}
+
+func (s *Server) logRequest(h http.Handler, w http.ResponseWriter, r *http.Request) {
+	begin := time.Now()
+	seen := &observed{ResponseWriter: w, status: http.StatusOK}
+	h.ServeHTTP(seen, r)
+	s.log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes,
+		"duration", time.Since(begin), "remote", r.RemoteAddr, "request", w.Header().Get(headerRequestID))
 }
 
 // An observed writer notes what the access log tells.

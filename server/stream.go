@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 // A pace is how a stream goes with time.
@@ -159,7 +160,7 @@ func (st *stream) follow(ctx context.Context) {
 				return
 			}
 		case <-check.C:
-			if st.valid() != nil {
+			if apart(st.valid) != nil {
 				return
 			}
 		case <-ctx.Done():
@@ -192,12 +193,32 @@ func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
 }
 
 func (st *stream) readChunk(ctx context.Context) ([]*chunk, error) {
-	events, err := st.feed.Read(ctx, st.cursor, feedBatch)
+	var events []store.Event
+	err := apart(func() (err error) {
+		events, err = st.feed.Read(ctx, st.cursor, feedBatch)
+		return err
+	})
 	if err != nil || len(events) == 0 {
 		return nil, err
 	}
 	c, err := newChunk(events)
 	return []*chunk{c}, err
+}
+
+// apart runs do on a goroutine of its own and waits for it. A query needs a
+// deep stack, which would stay with a stream for as long as that is open: with
+// thousands of them, it is most of their memory.
+func apart(do func() error) error {
+	var err error
+	ended := make(chan any)
+	go func() {
+		defer func() { ended <- recover() }()
+		err = do()
+	}()
+	if p := <-ended; p != nil {
+		panic(p)
+	}
+	return err
 }
 
 // write writes text and has it sent. It fails when the client does not read
