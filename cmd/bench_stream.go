@@ -154,15 +154,16 @@ func (b *streamBench) steady(ctx context.Context) error {
 	if _, err := a.wait(ctx, int64(len(requests))); err != nil {
 		return err
 	}
-	b.memory("memory of the server then", b.server)
+	memory, known := b.server.residentMemory() // with all of them connected
 	o := a.close()
 	b.line(fmt.Sprintf("POST to arrival, %d subscribers, %d attestations a second", b.subscribers, steadyRate),
 		"p50 %6.2f ms  p99 %6.2f ms", ms(o.percentile(0.50)), ms(o.percentile(0.99)))
+	b.memory("memory of the server then", memory, known)
 	return nil
 }
 
-func (b *streamBench) memory(what string, of *process) {
-	if bytes, ok := of.residentMemory(); ok {
+func (b *streamBench) memory(what string, bytes int64, known bool) {
+	if known {
 		b.line(what, "%8.0f MB", float64(bytes)/1e6)
 	}
 }
@@ -185,7 +186,8 @@ func (b *streamBench) flood(ctx context.Context) error {
 	if err := b.delivered(ctx, "ledgerd", a, start); err != nil {
 		return err
 	}
-	b.memory("memory of the server then", b.server)
+	memory, known := b.server.residentMemory()
+	b.memory("memory of the server then", memory, known)
 	return nil
 }
 
@@ -220,7 +222,8 @@ func (b *streamBench) bare(ctx context.Context) error {
 	if err := b.delivered(ctx, "bare r3labs/sse", a, start); err != nil {
 		return err
 	}
-	b.memory("memory of that server then", process)
+	memory, known := process.residentMemory()
+	b.memory("memory of that server then", memory, known)
 	return nil
 }
 
