@@ -67,23 +67,11 @@ the live stream tells of it.`,
 	}
 	flags := command.Flags()
 	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what happens next, until Ctrl-C")
-	flags.Var(&parsed[[]ledger.EventType]{value: &q.types, kind: "TYPES", parse: parseEventTypes}, "types", "only those of these types, with commas between them (default attestation,state,policy)")
+	flags.Var(&parsed[[]ledger.EventType]{value: &q.types, kind: "TYPES", parse: ledger.ParseEventTypes}, "types", "only those of these types, with commas between them (default attestation,state,policy)")
 	flags.StringVar(&q.repo, "repo", "", "only those of this `REPO`")
 	flags.StringVar(&q.since, "since-id", "", "only those behind the event of this `ID`; earliest is before the first one")
 	limitFlag(command, &q.limit)
 	return command
-}
-
-func parseEventTypes(s string) ([]ledger.EventType, error) {
-	var types []ledger.EventType
-	for name := range strings.SplitSeq(s, ",") {
-		t, err := ledger.ParseEventType(strings.TrimSpace(name))
-		if err != nil {
-			return nil, err
-		}
-		types = append(types, t)
-	}
-	return types, nil
 }
 
 // pastEvents yields the events that there are, as the stream tells of them.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,6 +32,19 @@ func ParseEventType(name string) (EventType, error) {
 		}
 	}
 	return "", fmt.Errorf("%q is not an event type: use attestation, state, policy or radar", name)
+}
+
+// ParseEventTypes reads names of event types with commas between them.
+func ParseEventTypes(list string) ([]EventType, error) {
+	var types []EventType
+	for name := range strings.SplitSeq(list, ",") {
+		t, err := ParseEventType(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		types = append(types, t)
+	}
+	return types, nil
 }
 
 // A Cause is what made a commit change its state.

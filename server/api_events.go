@@ -47,7 +47,7 @@ func (c *call) eventFilter() (f store.EventFilter, err error) {
 	if f.Query, err = c.page(); err != nil {
 		return f, err
 	}
-	if f.Types, err = parse(c, "types", eventTypes); err != nil {
+	if f.Types, err = parse(c, "types", ledger.ParseEventTypes); err != nil {
 		return f, err
 	}
 	if f.Types == nil {
@@ -55,19 +55,6 @@ func (c *call) eventFilter() (f store.EventFilter, err error) {
 	}
 	f.After, f.Repo = c.query.Get("after"), c.query.Get("repo")
 	return f, nil
-}
-
-// eventTypes reads names of event types with commas between them.
-func eventTypes(s string) ([]ledger.EventType, error) {
-	var types []ledger.EventType
-	for name := range strings.SplitSeq(s, ",") {
-		t, err := ledger.ParseEventType(strings.TrimSpace(name))
-		if err != nil {
-			return nil, err
-		}
-		types = append(types, t)
-	}
-	return types, nil
 }
 
 // accepts reports whether the Accept headers allow the media type. None at all

@@ -87,7 +87,7 @@ func (s *Server) streamEvents(c *call) (*reply, error) {
 }
 
 func (c *call) streamFilter(s *Server) (f filter, err error) {
-	if f.types, err = parse(c, "types", eventTypes); err != nil {
+	if f.types, err = parse(c, "types", ledger.ParseEventTypes); err != nil {
 		return f, err
 	}
 	if f.repo = c.query.Get("repo"); f.repo != "" {
