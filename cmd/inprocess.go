@@ -47,17 +47,22 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body.Close()
 	}
 	w.WriteHeader(http.StatusOK)
+	return answered(r, w.status, w.sent, io.NopCloser(&w.body), int64(w.body.Len())), nil
+}
+
+// answered makes the response that a client sees; a length of -1 is unknown.
+func answered(r *http.Request, status int, header http.Header, body io.ReadCloser, length int64) *http.Response {
 	return &http.Response{
-		Status:        fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)),
-		StatusCode:    w.status,
+		Status:        fmt.Sprintf("%d %s", status, http.StatusText(status)),
+		StatusCode:    status,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-		Header:        w.sent,
-		Body:          io.NopCloser(&w.body),
-		ContentLength: int64(w.body.Len()),
+		Header:        header,
+		Body:          body,
+		ContentLength: length,
 		Request:       r,
-	}, nil
+	}
 }
 
 // A recorder keeps an answer in memory.

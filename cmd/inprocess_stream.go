@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -29,17 +28,7 @@ func (t *inProcess) stream(r *http.Request) (*http.Response, error) {
 		body.Close()
 		return nil, ctx.Err()
 	}
-	return &http.Response{
-		Status:        fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)),
-		StatusCode:    w.status,
-		Proto:         "HTTP/1.1",
-		ProtoMajor:    1,
-		ProtoMinor:    1,
-		Header:        w.sent,
-		Body:          body,
-		ContentLength: -1,
-		Request:       r,
-	}, nil
+	return answered(r, w.status, w.sent, body, -1), nil
 }
 
 // A streamBody is the reading end of a streamed answer. Closed, it waits for
