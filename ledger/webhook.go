@@ -1,0 +1,300 @@
+package ledger
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Webhook is a URL to which the events of one repo are posted.
+type Webhook struct {
+	ID          string      `json:"id"`
+	Org         string      `json:"org"`
+	Repo        string      `json:"repo"`
+	URL         string      `json:"url"`
+	Events      []EventType `json:"events"`
+	Active      bool        `json:"active"`
+	Description string      `json:"description"`
+	CreatedAt   Time        `json:"created_at"`
+	// DisabledReason tells why ledgerd has made the webhook inactive by itself.
+	DisabledReason string `json:"disabled_reason,omitzero"`
+	DisabledAt     Time   `json:"disabled_at,omitzero"`
+	// FailingSince is when the first attempt failed after the last success.
+	FailingSince Time `json:"failing_since,omitzero"`
+	// PreviousSecretUntil is how long the secret before this one signs too.
+	PreviousSecretUntil Time `json:"previous_secret_until,omitzero"`
+	// Secret is what deliveries are signed with; present only in the answer that made it.
+	Secret string `json:"secret,omitzero"`
+}
+
+// A NewWebhook asks for a webhook.
+type NewWebhook struct {
+	URL string `json:"url"`
+	// Events are the types that are sent; DefaultWebhookEvents where nil.
+	Events      []EventType `json:"events,omitzero"`
+	Description string      `json:"description,omitzero"`
+	// Active is true where it is left out.
+	Active *bool `json:"active,omitzero"`
+}
+
+// A WebhookChange changes what it names of a webhook. Making one active takes
+// DisabledReason away.
+type WebhookChange struct {
+	URL         *string      `json:"url,omitzero"`
+	Events      *[]EventType `json:"events,omitzero"`
+	Description *string      `json:"description,omitzero"`
+	Active      *bool        `json:"active,omitzero"`
+}
+
+// DefaultWebhookEvents returns the types that a webhook gets unless it names
+// others: all but radar.
+func DefaultWebhookEvents() []EventType {
+	return []EventType{EventAttestation, EventState, EventPolicy}
+}
+
+const (
+	maxWebhookURL         = 2048
+	maxWebhookDescription = 500
+)
+
+// Check reports what cannot be about a webhook that is asked for, and fills in
+// the events that it leaves out.
+func (n *NewWebhook) Check() error {
+	if n.Events == nil {
+		n.Events = DefaultWebhookEvents()
+	}
+	return WebhookChange{URL: &n.URL, Events: &n.Events, Description: &n.Description}.Check()
+}
+
+// Check reports what cannot be about a change.
+func (c WebhookChange) Check() error {
+	if c.URL != nil {
+		if err := checkWebhookURL(*c.URL); err != nil {
+			return err
+		}
+	}
+	if c.Events != nil {
+		if err := checkWebhookEvents(*c.Events); err != nil {
+			return err
+		}
+	}
+	if c.Description != nil {
+		if d := *c.Description; utf8.RuneCountInString(d) > maxWebhookDescription || strings.ContainsFunc(d, unicode.IsControl) {
+			return FieldErrorf(CodeInvalidField, "description", "use at most %d characters, on one line", maxWebhookDescription)
+		}
+	}
+	return nil
+}
+
+func checkWebhookURL(text string) error {
+	u, err := url.Parse(text)
+	var problem string
+	switch {
+	case text == "":
+		problem = "give the URL that events are to be posted to, such as https://ci.example.com/ledger"
+	case len(text) > maxWebhookURL:
+		problem = "the URL is too long: at most 2048 characters"
+	case err != nil:
+		problem = "this is not a URL such as https://ci.example.com/ledger"
+	case u.Scheme != "https" && u.Scheme != "http":
+		problem = "the URL has to begin with https:// or http://"
+	case u.Hostname() == "":
+		problem = "the URL names no host"
+	case u.User != nil:
+		problem = "the URL may not hold a user name or password: the signature tells the receiver who sends"
+	case u.Fragment != "":
+		problem = "the URL may not hold a fragment (#…): it would not be sent"
+	default:
+		return nil
+	}
+	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
+}
+
+func checkWebhookEvents(types []EventType) error {
+	if len(types) == 0 {
+		return FieldErrorf(CodeInvalidField, "events", "name at least one of attestation, state, policy and radar; to pause the webhook, make it inactive")
+	}
+	for i, t := range types {
+		if _, err := ParseEventType(string(t)); err != nil {
+			return FieldErrorf(CodeInvalidField, "events", "%v", err)
+		}
+		if slices.Contains(types[:i], t) {
+			return FieldErrorf(CodeInvalidField, "events", "%s is named twice", t)
+		}
+	}
+	return nil
+}
+
+// webhookSecretPrefix begins every signing secret, as Standard Webhooks has it.
+const webhookSecretPrefix = "whsec_"
+
+// NewWebhookSecret makes a signing secret: "whsec_" and the base64 of 32
+// random bytes.
+func NewWebhookSecret() string {
+	var random [32]byte
+	rand.Read(random[:])
+	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(random[:])
+}
+
+// A Rotation asks for a new signing secret.
+type Rotation struct {
+	// Overlap is how long the old secret signs too; DefaultOverlap where nil.
+	Overlap *Duration `json:"overlap,omitzero"`
+}
+
+// DefaultOverlap is how long a secret goes on signing after its rotation,
+// unless the rotation says otherwise.
+const DefaultOverlap = Duration(24 * 3600 * 1e9)
+
+// A Replay asks for the events that a webhook has missed.
+type Replay struct {
+	Since Time `json:"since"`
+}
+
+// A Replayed tells what a replay brought about.
+type Replayed struct {
+	// Queued counts the deliveries that wait now and did not before.
+	Queued int64 `json:"queued"`
+}
+
+// EventPing is the type of what a webhook is sent to try it out. It is no
+// event of the ledger: the log and the stream do not know it, and no webhook
+// can name it.
+const EventPing EventType = "ping"
+
+// A PingEvent is the body of a ping.
+type PingEvent struct {
+	ID        string    `json:"id"`
+	Type      EventType `json:"type"` // set by Render
+	Org       string    `json:"org"`
+	Repo      string    `json:"repo"`
+	Webhook   string    `json:"webhook"`
+	Timestamp Time      `json:"timestamp"`
+}
+
+// EventType returns EventPing.
+func (PingEvent) EventType() EventType { return EventPing }
+
+func (e PingEvent) typed() Event { e.Type = e.EventType(); return e }
+
+// A DeliveryStatus tells how far a delivery has come.
+type DeliveryStatus string
+
+// The statuses of a delivery.
+const (
+	DeliveryPending   DeliveryStatus = "pending"   // it will be tried, or tried again
+	DeliverySucceeded DeliveryStatus = "succeeded" // the receiver answered 2xx
+	DeliveryFailed    DeliveryStatus = "failed"    // the last retry failed
+)
+
+// ParseDeliveryStatus reads the name of a status.
+func ParseDeliveryStatus(name string) (DeliveryStatus, error) {
+	switch s := DeliveryStatus(name); s {
+	case DeliveryPending, DeliverySucceeded, DeliveryFailed:
+		return s, nil
+	}
+	return "", FieldErrorf(CodeInvalidParameter, "status", "%q is not the status of a delivery: use pending, succeeded or failed", clip(name))
+}
+
+// A Delivery is the sending of one event to one webhook.
+type Delivery struct {
+	ID      string         `json:"id"`
+	Webhook string         `json:"webhook"`
+	Event   string         `json:"event"`
+	Type    EventType      `json:"type"`
+	Status  DeliveryStatus `json:"status"`
+	// Attempts counts those that have ended.
+	Attempts  int  `json:"attempts"`
+	CreatedAt Time `json:"created_at"`
+	// NextAttemptAt is when it is tried next, while it is pending.
+	NextAttemptAt Time `json:"next_attempt_at,omitzero"`
+	// LastStatus is the HTTP status of the last attempt's answer; 0 where there was none.
+	LastStatus int `json:"last_status,omitzero"`
+	// LastError tells why the last attempt failed; empty where it succeeded.
+	LastError string `json:"last_error,omitzero"`
+}
+
+// A DeliveryRecord is a delivery with the body that it sends and all its
+// attempts, oldest first.
+type DeliveryRecord struct {
+	Delivery `json:",embed"`
+	// Body is what every attempt sends: the bytes stored for the event.
+	Body jsontext.Value `json:"body"`
+	// History holds the attempts.
+	History []Attempt `json:"history"`
+}
+
+// An Attempt is one request of a delivery and what came of it.
+type Attempt struct {
+	Number     int   `json:"number"` // from 1
+	At         Time  `json:"at"`
+	DurationMS int64 `json:"duration_ms"`
+	// Error tells why it failed; empty where it succeeded.
+	Error    string          `json:"error,omitzero"`
+	Request  AttemptRequest  `json:"request"`
+	Response AttemptResponse `json:"response,omitzero"`
+}
+
+// An AttemptRequest is the head of what was sent.
+type AttemptRequest struct {
+	URL     string              `json:"url"`
+	Headers map[string][]string `json:"headers"`
+}
+
+// An AttemptResponse is what the receiver answered; the zero value where it
+// did not.
+type AttemptResponse struct {
+	Status  int                 `json:"status"`
+	Headers map[string][]string `json:"headers,omitempty"`
+	// Body is the beginning of the answer, at most 16 KiB of it, with what is
+	// not UTF-8 replaced.
+	Body string `json:"body,omitzero"`
+	// Truncated says that there was more.
+	Truncated bool `json:"truncated,omitzero"`
+}
+
+// The types below are what the store hands to whoever sends deliveries, and
+// gets back.
+
+// An Endpoint is where the deliveries of a webhook go, and what signs them.
+type Endpoint struct {
+	Webhook string // its id
+	URL     string
+	Secret  string
+	// PreviousSecret signs too, until PreviousUntil; empty where there is none.
+	PreviousSecret string
+	PreviousUntil  Time
+}
+
+// A DueDelivery is a delivery that its holder has to try until Lease ends: up
+// to then nobody else will.
+type DueDelivery struct {
+	ID    string // dlv_…
+	Event string // evt_…
+	Type  EventType
+	Body  []byte
+	// Attempts counts those before this one, Tries those since it was queued
+	// or last redelivered: they say how long to wait for the next.
+	Attempts int
+	Tries    int
+	Lease    Time
+}
+
+// An Outcome is what came of one attempt.
+type Outcome struct {
+	Webhook  string // the webhook's id
+	Delivery string
+	Attempt  Attempt
+	// Status is what the delivery has become.
+	Status DeliveryStatus
+	// RetryAt is when it is tried again, if it is pending.
+	RetryAt Time
+	// Disable is why the webhook becomes inactive; empty where it does not.
+	Disable string
+}
