@@ -49,6 +49,8 @@ const (
 	CodeAlreadyExists        Code = "already_exists"
 	CodePreconditionRequired Code = "precondition_required"
 	CodePreconditionFailed   Code = "precondition_failed"
+	CodeLimitReached         Code = "limit_reached"
+	CodeWebhookInactive      Code = "webhook_inactive"
 
 	// The server cannot.
 	CodeStorageUnavailable Code = "storage_unavailable"

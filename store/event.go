@@ -13,7 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// append appends an event to its org's log and returns its row id.
+// append appends an event to its org's log, with the deliveries to the repo's
+// webhooks, and returns its row id.
 func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byte) (int64, error) {
 	seq, err := t.nextSeq(r.orgID)
 	if err != nil {
@@ -24,7 +25,7 @@ func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byt
 	if err != nil {
 		return 0, fmt.Errorf("insert event: %w", err)
 	}
-	return id, nil
+	return id, t.enqueue(r, kind, id)
 }
 
 func (t *tx) attestationEvent(r repoRow, rec ledger.AttestationRecord) (eventID string, err error) {

@@ -30,6 +30,8 @@ const (
 	attestationPrefix = "att_"
 	tokenPrefix       = "tok_"
 	identityPrefix    = "idn_"
+	webhookPrefix     = "whk_"
+	deliveryPrefix    = "dlv_"
 )
 
 // idTime returns the time at which an identifier was made.
@@ -42,4 +44,14 @@ func idTime(prefix, id string) (ledger.Time, bool) {
 		return 0, false
 	}
 	return ledger.Time(parsed.Time()), true
+}
+
+// firstID returns the identifier before all that were made at the given time
+// or later.
+func firstID(prefix string, at ledger.Time) string {
+	var id ulid.ULID
+	if at > 0 {
+		id.SetTime(uint64(at)) // fails only beyond the year 10889
+	}
+	return prefix + id.String()
 }

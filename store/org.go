@@ -148,22 +148,24 @@ type repoRow struct {
 	policyDigest  string
 	// keyringVersion is the org's.
 	keyringVersion int64
+	// webhookEvents are the types that any of its active webhooks wants.
+	webhookEvents typeSet
 }
 
 func findRepo(c *conn, org, repo string) (repoRow, error) {
 	return scanRepoRow(c.row(`
-SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version
+SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version, r.webhook_events
 FROM repos r JOIN orgs o ON o.id = r.org_id WHERE o.name = ? AND r.name = ?`, org, repo), org+"/"+repo)
 }
 
 func repoByID(c *conn, id int64) (repoRow, error) {
 	return scanRepoRow(c.row(`
-SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version
+SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version, r.webhook_events
 FROM repos r JOIN orgs o ON o.id = r.org_id WHERE r.id = ?`, id), fmt.Sprint(id))
 }
 
 func scanRepoRow(row scanner, what string) (repoRow, error) {
 	var r repoRow
-	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest, &r.keyringVersion)
+	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest, &r.keyringVersion, &r.webhookEvents)
 	return r, missing(err, "repo %s", what)
 }

@@ -17,24 +17,25 @@ type Query struct {
 	Cursor string
 }
 
+var errCursor = ledger.Errorf(ledger.CodeInvalidCursor, "the cursor is not one that this list gave: start again without it")
+
 // keys returns the n numbers of the query's cursor, or none for the first page.
 func (q Query) keys(n int) ([]int64, error) {
 	if q.Cursor == "" {
 		return nil, nil
 	}
-	bad := ledger.Errorf(ledger.CodeInvalidCursor, "the cursor is not one that this list gave: start again without it")
 	text, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	if err != nil {
-		return nil, bad
+		return nil, errCursor
 	}
 	parts := strings.Split(string(text), ".")
 	if len(parts) != n {
-		return nil, bad
+		return nil, errCursor
 	}
 	keys := make([]int64, n)
 	for i, part := range parts {
 		if keys[i], err = strconv.ParseInt(part, 10, 64); err != nil {
-			return nil, bad
+			return nil, errCursor
 		}
 	}
 	return keys, nil

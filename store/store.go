@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -28,12 +29,19 @@ type Options struct {
 	Now func() time.Time
 	// Logger gets what goes wrong in the background; nothing is logged where nil.
 	Logger *slog.Logger
+	// KeepDeliveries is how long the log of a delivery is kept; DefaultKeepDeliveries where 0.
+	KeepDeliveries time.Duration
 }
+
+// DefaultKeepDeliveries is how long the log of a delivery is kept, unless
+// Options says otherwise.
+const DefaultKeepDeliveries = 30 * 24 * time.Hour
 
 // A Store is an open database. Its methods may be called at the same time.
 type Store struct {
 	now     func() time.Time
 	log     *slog.Logger
+	keep    time.Duration // the log of deliveries
 	writeDB *sql.DB
 	readDB  *sql.DB
 	writer  *writer
@@ -45,6 +53,7 @@ type Store struct {
 	keyrings  keyringCache
 	names     *names
 	notifier  notifier
+	queued    *queued
 	wake      chan struct{} // tells Evaluate of a policy change
 
 	touched   sync.Map // token id -> ledger.Time of the last TouchToken written
@@ -61,7 +70,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{now: o.Now, log: o.Logger, pool: make(chan *conn, maxReaders), names: newNames(), closing: make(chan struct{}), wake: make(chan struct{}, 1)}
+	s := &Store{now: o.Now, log: o.Logger, keep: cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries), pool: make(chan *conn, maxReaders), names: newNames(), queued: newQueued(), closing: make(chan struct{}), wake: make(chan struct{}, 1)}
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), s.Close())
 	}
@@ -82,7 +91,7 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 	if err := migrate(c); err != nil {
 		return errors.Join(err, c.close())
 	}
-	s.writer = newWriter(c, s.now, s.names, &s.notifier)
+	s.writer = newWriter(c, s.now, s.names, &s.notifier, s.queued)
 
 	if s.readDB, err = openDB(path, readerPragmas); err != nil {
 		return err

@@ -35,6 +35,8 @@ type tally struct {
 	sums map[counter]int64
 	seqs map[int64]int64 // by org: the next sequence number when the transaction began
 	now  ledger.Time     // of the last write
+	// queued are the webhooks that were given deliveries.
+	queued []string
 }
 
 func newTally() *tally {
@@ -47,6 +49,7 @@ func (y *tally) add(t *tx) {
 		y.sums[d.counter] += d.by
 	}
 	y.now = t.now
+	y.queued = append(y.queued, t.queued...)
 }
 
 // flush writes the counters.
@@ -77,6 +80,7 @@ func (y *tally) flush(c *conn) error {
 func (y *tally) reset() {
 	clear(y.sums)
 	clear(y.seqs)
+	y.queued = y.queued[:0]
 }
 
 // count adds to a counter, if this write succeeds.

@@ -30,9 +30,11 @@ type writer struct {
 	names *names
 	// notifier tells of an org's events once they are on disk.
 	notifier *notifier
-	queue    chan *job
-	stop     chan struct{} // closed by close: take no more
-	done     chan struct{} // closed by run when it has ended
+	// queued tells of deliveries once they are on disk.
+	queued *queued
+	queue  chan *job
+	stop   chan struct{} // closed by close: take no more
+	done   chan struct{} // closed by run when it has ended
 }
 
 // A job is one write on its way. The writer sets err and closes done.
@@ -49,11 +51,12 @@ type tx struct {
 	ids    *ids
 	now    ledger.Time // the ledger's clock when this write began
 	tally  *tally
-	deltas []delta // of this write
-	named  bool    // whether it has put something into names
+	deltas []delta  // of this write
+	named  bool     // whether it has put something into names
+	queued []string // webhooks that it has given deliveries
 }
 
-func newWriter(c *conn, now func() time.Time, n *names, notifier *notifier) *writer {
+func newWriter(c *conn, now func() time.Time, n *names, notifier *notifier, queued *queued) *writer {
 	w := &writer{
 		conn:     c,
 		now:      now,
@@ -61,6 +64,7 @@ func newWriter(c *conn, now func() time.Time, n *names, notifier *notifier) *wri
 		tally:    newTally(),
 		names:    n,
 		notifier: notifier,
+		queued:   queued,
 		queue:    make(chan *job, maxBatch),
 		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
@@ -182,6 +186,7 @@ func (w *writer) transact(batch []*job) error {
 	for orgID := range w.tally.seqs {
 		w.notifier.notify(orgID)
 	}
+	w.queued.add(w.tally.queued)
 	w.tally.reset()
 	return nil
 }

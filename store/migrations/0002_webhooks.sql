@@ -1,0 +1,58 @@
+-- The types of event that any active webhook of the repo wants, as a sum of
+-- the numbers in webhooks.events: what nobody wants costs nothing.
+ALTER TABLE repos ADD COLUMN webhook_events INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE webhooks (
+  id              INTEGER PRIMARY KEY,
+  webhook_id      TEXT    NOT NULL UNIQUE,
+  repo_id         INTEGER NOT NULL REFERENCES repos,
+  url             TEXT    NOT NULL,
+  events          INTEGER NOT NULL, -- attestation 1 + state 2 + policy 4 + radar 8
+  description     TEXT    NOT NULL,
+  active          INTEGER NOT NULL,
+  created_at      INTEGER NOT NULL,
+  disabled_at     INTEGER NOT NULL DEFAULT 0,
+  disabled_reason TEXT    NOT NULL DEFAULT '',
+  failing_since   INTEGER NOT NULL DEFAULT 0, -- the first failure since the last success
+  secret          TEXT    NOT NULL,
+  previous_secret TEXT    NOT NULL DEFAULT '',
+  previous_until  INTEGER NOT NULL DEFAULT 0,
+  deleted_at      INTEGER NOT NULL DEFAULT 0  -- its rows go in the background, then itself
+) STRICT;
+CREATE INDEX webhooks_by_repo ON webhooks (repo_id, id) WHERE deleted_at = 0;
+CREATE INDEX webhooks_active ON webhooks (id) WHERE active = 1;
+CREATE INDEX webhooks_deleted ON webhooks (id) WHERE deleted_at > 0;
+
+-- Every delivery of an event to a webhook, written in the event's own
+-- transaction. While it is pending, due_at says when to try it; whoever tries
+-- it first puts due_at behind the end of that try, and so leases it. When it
+-- is over, due_at is 0 and the row stays as the log.
+CREATE TABLE outbox (
+  webhook_id  INTEGER NOT NULL REFERENCES webhooks,
+  delivery_id TEXT    NOT NULL,
+  event       INTEGER REFERENCES events, -- NULL: a ping
+  ping        TEXT,                      -- the body of a ping, which is no event of the ledger
+  status      TEXT    NOT NULL,
+  due_at      INTEGER NOT NULL,
+  leased      INTEGER NOT NULL DEFAULT 0, -- 1 while somebody tries it
+  attempts    INTEGER NOT NULL DEFAULT 0,
+  tries       INTEGER NOT NULL DEFAULT 0, -- attempts since it was queued or redelivered
+  created_at  INTEGER NOT NULL,
+  PRIMARY KEY (webhook_id, delivery_id),
+  UNIQUE (webhook_id, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX outbox_due ON outbox (webhook_id, due_at) WHERE due_at > 0;
+CREATE INDEX outbox_failed ON outbox (webhook_id, delivery_id) WHERE status = 'failed';
+
+CREATE TABLE attempts (
+  webhook_id  INTEGER NOT NULL REFERENCES webhooks,
+  delivery_id TEXT    NOT NULL,
+  number      INTEGER NOT NULL,
+  at          INTEGER NOT NULL,
+  duration_ms INTEGER NOT NULL,
+  status      INTEGER NOT NULL, -- the answer's HTTP status; 0 where there was none
+  error       TEXT    NOT NULL,
+  request     BLOB    NOT NULL, -- JSON
+  response    BLOB    NOT NULL, -- JSON
+  PRIMARY KEY (webhook_id, delivery_id, number)
+) STRICT, WITHOUT ROWID;

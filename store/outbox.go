@@ -1,0 +1,342 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// queued gathers the webhooks that have been given deliveries, for whoever
+// sends them.
+type queued struct {
+	wake chan struct{} // holds one signal at most
+
+	mu       sync.Mutex
+	webhooks map[string]struct{}
+}
+
+func newQueued() *queued {
+	return &queued{wake: make(chan struct{}, 1), webhooks: make(map[string]struct{})}
+}
+
+func (q *queued) add(webhooks []string) {
+	if len(webhooks) == 0 {
+		return
+	}
+	q.mu.Lock()
+	for _, id := range webhooks {
+		q.webhooks[id] = struct{}{}
+	}
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Queued returns the channel on which a signal waits once deliveries were
+// queued by this process that TakeQueued has not told of yet.
+func (s *Store) Queued() <-chan struct{} { return s.queued.wake }
+
+// TakeQueued returns the ids of the webhooks for which this process has queued
+// deliveries since it was last called.
+func (s *Store) TakeQueued() []string {
+	s.queued.mu.Lock()
+	defer s.queued.mu.Unlock()
+	webhooks := slices.Collect(maps.Keys(s.queued.webhooks))
+	clear(s.queued.webhooks)
+	return webhooks
+}
+
+// queue tells, if this write succeeds, that a webhook has deliveries to send.
+func (t *tx) queue(webhook string) { t.queued = append(t.queued, webhook) }
+
+// A hookKey is a webhook by its two ids.
+type hookKey struct {
+	id     int64
+	public string
+}
+
+func scanHookKey(row scanner) (hookKey, error) {
+	var k hookKey
+	err := row.Scan(&k.id, &k.public)
+	return k, err
+}
+
+// enqueue writes the deliveries of an event to those of the repo's webhooks
+// that want its type.
+func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
+	if r.webhookEvents&typeBit(kind) == 0 {
+		return nil
+	}
+	webhooks, err := all(t.conn, scanHookKey, "SELECT id, webhook_id FROM webhooks WHERE repo_id = ? AND deleted_at = 0 AND active = 1 AND events & ? <> 0", r.id, typeBit(kind))
+	if err != nil {
+		return fmt.Errorf("read webhooks: %w", err)
+	}
+	for _, w := range webhooks {
+		deliveryID, err := t.ids.next(deliveryPrefix, t.now)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec("INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES (?, ?, ?, 'pending', ?, ?)", w.id, deliveryID, event, t.now, t.now)
+		if err != nil {
+			return fmt.Errorf("insert delivery: %w", err)
+		}
+		t.queue(w.public)
+	}
+	return nil
+}
+
+// DueWebhooks returns the active webhooks that have deliveries to be tried now.
+func (s *Store) DueWebhooks(ctx context.Context) (ids []string, err error) {
+	err = s.readLoose(ctx, func(c *conn) error {
+		ids, err = all(c, scanText, "SELECT webhook_id FROM webhooks w WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND due_at > 0 AND due_at <= ?)", s.Now())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read due webhooks: %w", err)
+	}
+	return ids, nil
+}
+
+func scanText(row scanner) (string, error) {
+	var text string
+	err := row.Scan(&text)
+	return text, err
+}
+
+// Claim leases deliveries of a webhook that are due, the longest due first, at
+// most limit: until the lease is over nobody else will try them. There are
+// none where the webhook is inactive or gone.
+func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (e ledger.Endpoint, due []ledger.DueDelivery, err error) {
+	var claimed []claimedRow
+	err = s.write(ctx, func(t *tx) error {
+		var id int64
+		e = ledger.Endpoint{Webhook: webhook}
+		err := t.row("SELECT id, url, secret, previous_secret, previous_until FROM webhooks WHERE webhook_id = ? AND active = 1", webhook).
+			Scan(&id, &e.URL, &e.Secret, &e.PreviousSecret, &e.PreviousUntil)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read webhook: %w", err)
+		}
+		until := t.now.Add(lease)
+		claimed, err = all(t.conn, scanClaimed, `
+UPDATE outbox SET due_at = ?1, leased = 1 WHERE webhook_id = ?2 AND delivery_id IN (
+  SELECT delivery_id FROM outbox WHERE webhook_id = ?2 AND due_at > 0 AND due_at <= ?3 ORDER BY due_at, delivery_id LIMIT ?4)
+RETURNING delivery_id, event, ping, attempts, tries`, until, id, t.now, limit)
+		for i := range claimed {
+			claimed[i].due.Lease = until
+		}
+		return err
+	})
+	if err != nil {
+		return e, nil, fmt.Errorf("claim deliveries: %w", err)
+	}
+	slices.SortFunc(claimed, func(a, b claimedRow) int { return cmp.Compare(a.due.ID, b.due.ID) })
+	due, err = s.bodies(ctx, claimed)
+	return e, due, err
+}
+
+// A claimedRow is a delivery whose event has not been read yet.
+type claimedRow struct {
+	due   ledger.DueDelivery
+	event sql.NullInt64
+	ping  sql.NullString
+}
+
+func scanClaimed(row scanner) (claimedRow, error) {
+	var r claimedRow
+	err := row.Scan(&r.due.ID, &r.event, &r.ping, &r.due.Attempts, &r.due.Tries)
+	return r, err
+}
+
+// bodies reads what the deliveries send, away from the writer.
+func (s *Store) bodies(ctx context.Context, claimed []claimedRow) ([]ledger.DueDelivery, error) {
+	due := make([]ledger.DueDelivery, len(claimed))
+	err := s.readLoose(ctx, func(c *conn) error {
+		for i, r := range claimed {
+			due[i] = r.due
+			var err error
+			if r.ping.Valid {
+				due[i].Type, due[i].Body = ledger.EventPing, []byte(r.ping.String)
+				due[i].Event, err = pingID(due[i].Body)
+			} else {
+				err = c.row("SELECT event_id, type, body FROM events WHERE id = ?", r.event).Scan(&due[i].Event, &due[i].Type, &due[i].Body)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the events of deliveries: %w", err)
+	}
+	return due, nil
+}
+
+// pingID returns the id in the body of a ping.
+func pingID(body []byte) (string, error) {
+	var ping ledger.PingEvent
+	if err := json.Unmarshal(body, &ping); err != nil {
+		return "", fmt.Errorf("read the body of a ping: %w", err)
+	}
+	return ping.ID, nil
+}
+
+// Release makes deliveries that were claimed, but not tried, due again.
+func (s *Store) Release(ctx context.Context, webhook string, deliveries []string) error {
+	return s.write(ctx, func(t *tx) error {
+		for _, id := range deliveries {
+			_, err := t.exec("UPDATE outbox SET due_at = ?, leased = 0 WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1", t.now, webhook, id)
+			if err != nil {
+				return fmt.Errorf("release delivery: %w", err)
+			}
+		}
+		t.queue(webhook)
+		return nil
+	})
+}
+
+// RecordOutcomes records what came of attempts. A webhook that has only failed for as
+// long as disableAfter becomes inactive.
+func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
+	rows := make([]settledRow, len(outcomes))
+	for i, o := range outcomes { // before the writer waits for it
+		rows[i] = settledRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
+	}
+	return s.write(ctx, func(t *tx) error {
+		health := make(map[string]*hookHealth)
+		for _, r := range rows {
+			h, err := t.health(health, r.Webhook)
+			if err != nil {
+				return err
+			}
+			if h == nil { // deleted meanwhile
+				continue
+			}
+			if err := t.settleDelivery(h.id, r); err != nil {
+				return err
+			}
+			h.note(r.Outcome, disableAfter)
+		}
+		for _, h := range health {
+			if err := s.saveHealth(t, h); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// marshal writes what is kept of a request or a response: headers and the
+// beginning of a body, which may be anything.
+func marshal(v any) []byte {
+	data, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return []byte("{}") // a log that cannot be written must not stop the deliveries
+	}
+	return data
+}
+
+// A settledRow is an outcome as the database keeps it.
+type settledRow struct {
+	ledger.Outcome
+	request, response []byte
+}
+
+// settleDelivery records one attempt. A delivery that has succeeded stays so,
+// whatever a second try that was under way came to.
+func (t *tx) settleDelivery(webhook int64, r settledRow) error {
+	var number int
+	err := t.row(`
+UPDATE outbox SET attempts = attempts + 1, tries = tries + 1, leased = 0, status = iif(status = 'succeeded', status, ?), due_at = iif(status = 'succeeded', 0, ?)
+WHERE webhook_id = ? AND delivery_id = ? RETURNING attempts`, r.Status, r.RetryAt, webhook, r.Delivery).Scan(&number)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // pruned meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("update delivery: %w", err)
+	}
+	a := r.Attempt
+	_, err = t.exec("INSERT INTO attempts (webhook_id, delivery_id, number, at, duration_ms, status, error, request, response) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		webhook, r.Delivery, number, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
+	if err != nil {
+		return fmt.Errorf("insert attempt: %w", err)
+	}
+	return nil
+}
+
+// hookHealth is how a webhook has fared, while outcomes are being recorded.
+type hookHealth struct {
+	hookKey
+	active       bool
+	failingSince ledger.Time
+	disable      string
+	changed      bool
+}
+
+// health returns the record of a webhook, or nil if there is none any more.
+func (t *tx) health(known map[string]*hookHealth, webhook string) (*hookHealth, error) {
+	if h, ok := known[webhook]; ok {
+		return h, nil
+	}
+	h := &hookHealth{hookKey: hookKey{public: webhook}}
+	err := t.row("SELECT id, active, failing_since FROM webhooks WHERE webhook_id = ? AND deleted_at = 0", webhook).Scan(&h.id, &h.active, &h.failingSince)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read webhook: %w", err)
+	}
+	known[webhook] = h
+	return h, nil
+}
+
+func (h *hookHealth) note(o ledger.Outcome, disableAfter time.Duration) {
+	failed := o.Attempt.Error != ""
+	switch {
+	case !failed:
+		h.changed = h.changed || h.failingSince != 0
+		h.failingSince = 0
+	case h.failingSince == 0:
+		h.failingSince, h.changed = o.Attempt.At, true
+	}
+	switch {
+	case o.Disable != "":
+		h.disable = o.Disable
+	case failed && disableAfter > 0 && o.Attempt.At.Sub(h.failingSince) >= disableAfter:
+		h.disable = fmt.Sprintf("every attempt since %s has failed; the last: %s", h.failingSince, o.Attempt.Error)
+	}
+}
+
+func (s *Store) saveHealth(t *tx, h *hookHealth) error {
+	if h.changed {
+		if _, err := t.exec("UPDATE webhooks SET failing_since = ? WHERE id = ?", h.failingSince, h.id); err != nil {
+			return fmt.Errorf("update webhook: %w", err)
+		}
+	}
+	if h.disable == "" || !h.active {
+		return nil
+	}
+	reason := strings.ToValidUTF8(h.disable, "\uFFFD")
+	if _, err := t.exec("UPDATE webhooks SET active = 0, disabled_at = ?, disabled_reason = ? WHERE id = ?", t.now, reason, h.id); err != nil {
+		return fmt.Errorf("disable webhook: %w", err)
+	}
+	s.log.Warn("webhook disabled", "webhook", h.public, "reason", reason)
+	return t.repoWebhooksChanged(h.id)
+}

@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxWebhooks is how many webhooks a repo may have: every event is written once
+// for each.
+const maxWebhooks = 50
+
+// A typeSet is a set of event types as the database keeps it.
+type typeSet int64
+
+// typeBit returns the set of one type.
+func typeBit(kind ledger.EventType) typeSet {
+	for i, t := range ledger.EventTypes() {
+		if t == kind {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+func typeSetOf(types []ledger.EventType) (set typeSet) {
+	for _, t := range types {
+		set |= typeBit(t)
+	}
+	return set
+}
+
+func (s typeSet) types() []ledger.EventType {
+	var types []ledger.EventType
+	for _, t := range ledger.EventTypes() {
+		if s&typeBit(t) != 0 {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+const selectWebhook = `
+SELECT w.id, w.webhook_id, o.name, r.name, w.url, w.events, w.active, w.description, w.created_at, w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until
+FROM webhooks w JOIN repos r ON r.id = w.repo_id JOIN orgs o ON o.id = r.org_id `
+
+func scanWebhook(row scanner) (keyed[ledger.Webhook], error) {
+	var w keyed[ledger.Webhook]
+	var events typeSet
+	err := row.Scan(&w.id, &w.row.ID, &w.row.Org, &w.row.Repo, &w.row.URL, &events, &w.row.Active, &w.row.Description, &w.row.CreatedAt,
+		&w.row.DisabledReason, &w.row.DisabledAt, &w.row.FailingSince, &w.row.PreviousSecretUntil)
+	w.row.Events = events.types()
+	return w, err
+}
+
+// findWebhook reads a webhook of a repo. A previous secret that signs no more
+// is not mentioned.
+func findWebhook(c *conn, org, repo, id string, now ledger.Time) (keyed[ledger.Webhook], error) {
+	w, err := scanWebhook(c.row(selectWebhook+"WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?", id, org, repo))
+	if w.row.PreviousSecretUntil <= now {
+		w.row.PreviousSecretUntil = 0
+	}
+	return w, missing(err, "webhook %s in %s/%s", id, org, repo)
+}
+
+// CreateWebhook makes a webhook, whose deliveries the secret signs.
+func (s *Store) CreateWebhook(ctx context.Context, org, repo string, n ledger.NewWebhook, secret string) (ledger.Webhook, error) {
+	var w keyed[ledger.Webhook]
+	err := s.write(ctx, func(t *tx) error {
+		r, err := findRepo(t.conn, org, repo)
+		if err != nil {
+			return err
+		}
+		var count int
+		if err := t.row("SELECT count(*) FROM webhooks WHERE repo_id = ? AND deleted_at = 0", r.id).Scan(&count); err != nil {
+			return fmt.Errorf("count webhooks: %w", err)
+		}
+		if count >= maxWebhooks {
+			return ledger.Errorf(ledger.CodeLimitReached, "%s/%s has %d webhooks, which is as many as a repo may have: remove one first", r.org, r.name, count)
+		}
+		webhookID, err := t.ids.next(webhookPrefix, t.now)
+		if err != nil {
+			return err
+		}
+		active := n.Active == nil || *n.Active
+		id, err := t.insert("INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, secret) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, secret)
+		if err != nil {
+			return fmt.Errorf("insert webhook: %w", err)
+		}
+		if err := t.webhooksChanged(r.id); err != nil {
+			return err
+		}
+		w, err = scanWebhook(t.row(selectWebhook+"WHERE w.id = ?", id))
+		return err
+	})
+	return w.row, err
+}
+
+// webhooksChanged notes with the repo which events its webhooks want now.
+func (t *tx) webhooksChanged(repoID int64) error {
+	var wanted typeSet
+	err := t.each(func(row scanner) error {
+		var events typeSet
+		err := row.Scan(&events)
+		wanted |= events
+		return err
+	}, "SELECT events FROM webhooks WHERE repo_id = ? AND deleted_at = 0 AND active = 1", repoID)
+	if err == nil {
+		_, err = t.exec("UPDATE repos SET webhook_events = ? WHERE id = ?", wanted, repoID)
+	}
+	if err != nil {
+		return fmt.Errorf("note what the repo's webhooks want: %w", err)
+	}
+	return nil
+}
+
+// Webhook returns one webhook of a repo.
+func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
+	var w keyed[ledger.Webhook]
+	err := s.read(ctx, func(c *conn) (err error) {
+		w, err = findWebhook(c, org, repo, id, s.Now())
+		return err
+	})
+	return w.row, err
+}
+
+// Webhooks lists the webhooks of a repo, oldest first.
+func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (list ledger.Page[ledger.Webhook], err error) {
+	after, err := q.after(0)
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, func(c *conn) error {
+		r, err := findRepo(c, org, repo)
+		if err != nil {
+			return err
+		}
+		rows, err := all(c, scanWebhook, selectWebhook+"WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?", r.id, after, q.Limit+1)
+		list = page(rows, q.Limit)
+		return err
+	})
+	return list, err
+}
+
+// ChangeWebhook changes what c names. A webhook that becomes active, or gets
+// another URL, begins with a clean record.
+func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledger.WebhookChange) (ledger.Webhook, error) {
+	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
+		changed := w.row
+		if c.URL != nil && *c.URL != changed.URL {
+			changed.URL, changed.FailingSince = *c.URL, 0
+		}
+		if c.Events != nil {
+			changed.Events = *c.Events
+		}
+		if c.Description != nil {
+			changed.Description = *c.Description
+		}
+		if c.Active != nil && *c.Active != changed.Active {
+			changed.Active = *c.Active
+			changed.DisabledAt, changed.DisabledReason, changed.FailingSince = 0, "", 0
+		}
+		if changed.Active {
+			t.queue(changed.ID) // what waited can go
+		}
+		_, err := t.exec("UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?, failing_since = ? WHERE id = ?",
+			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt, changed.DisabledReason, changed.FailingSince, w.id)
+		return err
+	})
+}
+
+// RotateWebhook gives a webhook a new secret. The one before signs beside it
+// for the overlap.
+func (s *Store) RotateWebhook(ctx context.Context, org, repo, id, secret string, overlap time.Duration) (ledger.Webhook, error) {
+	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
+		_, err := t.exec("UPDATE webhooks SET previous_secret = iif(?, secret, ''), previous_until = iif(?, ?, 0), secret = ? WHERE id = ?",
+			overlap > 0, overlap > 0, t.now.Add(overlap), secret, w.id)
+		return err
+	})
+}
+
+// updateWebhook runs a change of a webhook and returns it as it is then.
+func (s *Store) updateWebhook(ctx context.Context, org, repo, id string, change func(*tx, keyed[ledger.Webhook]) error) (ledger.Webhook, error) {
+	var w keyed[ledger.Webhook]
+	err := s.write(ctx, func(t *tx) (err error) {
+		if w, err = findWebhook(t.conn, org, repo, id, t.now); err != nil {
+			return err
+		}
+		if err := change(t, w); err != nil {
+			return fmt.Errorf("update webhook: %w", err)
+		}
+		if err := t.repoWebhooksChanged(w.id); err != nil {
+			return err
+		}
+		w, err = findWebhook(t.conn, org, repo, id, t.now)
+		return err
+	})
+	return w.row, err
+}
+
+func (t *tx) repoWebhooksChanged(webhook int64) error {
+	var repoID int64
+	if err := t.row("SELECT repo_id FROM webhooks WHERE id = ?", webhook).Scan(&repoID); err != nil {
+		return fmt.Errorf("read webhook: %w", err)
+	}
+	return t.webhooksChanged(repoID)
+}
+
+// DeleteWebhook removes a webhook. What waits for it is not sent any more; its
+// deliveries go in the background.
+func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
+	return s.write(ctx, func(t *tx) error {
+		w, err := findWebhook(t.conn, org, repo, id, t.now)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?", t.now, w.id)
+		if err != nil {
+			return fmt.Errorf("delete webhook: %w", err)
+		}
+		return t.repoWebhooksChanged(w.id)
+	})
+}
