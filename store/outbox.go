@@ -117,6 +117,13 @@ func scanText(row scanner) (string, error) {
 	return text, err
 }
 
+// claim leases the deliveries of a webhook that are due. Its parameters: the
+// lease's end, the webhook, now, how many.
+const claim = `
+UPDATE outbox SET due_at = ?1, leased = 1 WHERE webhook_id = ?2 AND delivery_id IN (
+  SELECT delivery_id FROM outbox WHERE webhook_id = ?2 AND due_at > 0 AND due_at <= ?3 ORDER BY due_at, delivery_id LIMIT ?4)
+RETURNING delivery_id, event, ping, attempts, tries`
+
 // Claim leases deliveries of a webhook that are due, the longest due first, at
 // most limit: until the lease is over nobody else will try them. There are
 // none where the webhook is inactive or gone.
@@ -134,10 +141,7 @@ func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time
 			return fmt.Errorf("read webhook: %w", err)
 		}
 		until := t.now.Add(lease)
-		claimed, err = all(t.conn, scanClaimed, `
-UPDATE outbox SET due_at = ?1, leased = 1 WHERE webhook_id = ?2 AND delivery_id IN (
-  SELECT delivery_id FROM outbox WHERE webhook_id = ?2 AND due_at > 0 AND due_at <= ?3 ORDER BY due_at, delivery_id LIMIT ?4)
-RETURNING delivery_id, event, ping, attempts, tries`, until, id, t.now, limit)
+		claimed, err = all(t.conn, scanClaimed, claim, until, id, t.now, limit)
 		for i := range claimed {
 			claimed[i].due.Lease = until
 		}

@@ -49,6 +49,9 @@ func TestPagesWalkAnIndex(t *testing.T) {
 	checkPlan(t, s, selectCommit+"WHERE repo_id = ? AND id < ? AND state = ? ORDER BY id DESC LIMIT ?", 1, 1, 1, 51)
 	checkPlan(t, s, selectCommit+"WHERE repo_id = ? AND id < ? AND branch = ? AND branch <> '' ORDER BY id DESC LIMIT ?", 1, 1, "main", 51)
 	checkPlan(t, s, selectToken+"WHERE t.hash = ?", []byte{1})
+	checkPlan(t, s, claim, 1, 1, 1, 1)
+	checkPlan(t, s, selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id < ? ORDER BY o.delivery_id DESC LIMIT ?", 1, "dlv_~", 51)
+	checkPlan(t, s, selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id < ? AND o.status = 'failed' ORDER BY o.delivery_id DESC LIMIT ?", 1, "dlv_~", 51)
 }
 
 func checkPlan(t *testing.T, s *Store, query string, args ...any) {

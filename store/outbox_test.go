@@ -1,0 +1,407 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+func (b *bench) webhook(types ...ledger.EventType) ledger.Webhook {
+	b.t.Helper()
+	n := ledger.NewWebhook{URL: "https://ci.example.com/ledger", Events: types}
+	check(b.t, n.Check())
+	w, err := b.CreateWebhook(b.t.Context(), "acme", "api", n, ledger.NewWebhookSecret())
+	check(b.t, err)
+	return w
+}
+
+func (b *bench) claim(webhook string, limit int) []ledger.DueDelivery {
+	b.t.Helper()
+	_, due, err := b.Claim(b.t.Context(), webhook, limit, 30*time.Second)
+	check(b.t, err)
+	return due
+}
+
+// settle records an attempt that was answered with an HTTP status.
+func (b *bench) settle(webhook string, d ledger.DueDelivery, status int, retry time.Duration) {
+	b.t.Helper()
+	o := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Status: ledger.DeliverySucceeded, Attempt: ledger.Attempt{At: b.Now(), Response: ledger.AttemptResponse{Status: status}}}
+	if status != 200 {
+		o.Attempt.Error = fmt.Sprintf("the receiver answered %d", status)
+		o.Status = ledger.DeliveryFailed
+		if retry > 0 {
+			o.Status, o.RetryAt = ledger.DeliveryPending, b.Now().Add(retry)
+		}
+	}
+	check(b.t, b.RecordOutcomes(b.t.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
+}
+
+func (b *bench) deliveries(webhook string, f store.DeliveryFilter) []ledger.Delivery {
+	b.t.Helper()
+	var list []ledger.Delivery
+	for f.Limit = 2; ; {
+		page, err := b.Deliveries(b.t.Context(), "acme", "api", webhook, f)
+		check(b.t, err)
+		list = append(list, page.Data...)
+		if f.Cursor = page.NextCursor; f.Cursor == "" {
+			return list
+		}
+	}
+}
+
+func (b *bench) getWebhook(id string) ledger.Webhook {
+	b.t.Helper()
+	w, err := b.Webhook(b.t.Context(), "acme", "api", id)
+	check(b.t, err)
+	return w
+}
+
+// types tells the types of deliveries, in their order.
+func types(due []ledger.DueDelivery) []ledger.EventType {
+	var list []ledger.EventType
+	for _, d := range due {
+		list = append(list, d.Type)
+	}
+	return list
+}
+
+func TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	_, err := b.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
+	check(t, err)
+	other, err := b.CreateWebhook(t.Context(), "acme", "web", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
+	check(t, err)
+	usual, onlyState, paused := b.webhook(), b.webhook(ledger.EventState), b.webhook()
+	inactive := false
+	_, err = b.ChangeWebhook(t.Context(), "acme", "api", paused.ID, ledger.WebhookChange{Active: &inactive})
+	check(t, err)
+	b.TakeQueued()
+
+	ci.attests(sha(0), "test:go", ledger.Pass) // DRAFT > VALIDATING > ATTESTED
+
+	queued := b.TakeQueued()
+	slices.Sort(queued)
+	if want := []string{usual.ID, onlyState.ID}; !slices.Equal(queued, want) {
+		t.Errorf("queued for %v, want %v", queued, want)
+	}
+	for _, test := range []struct {
+		name    string
+		webhook string
+		want    []ledger.EventType
+	}{
+		{"the usual types", usual.ID, []ledger.EventType{"attestation", "state", "state"}},
+		{"one type", onlyState.ID, []ledger.EventType{"state", "state"}},
+		{"paused", paused.ID, nil},
+		{"of another repo", other.ID, nil},
+	} {
+		if got := types(b.claim(test.webhook, 10)); !slices.Equal(got, test.want) {
+			t.Errorf("%s: claimed %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestADeliverySendsTheBytesStoredForTheEvent(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook()
+	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
+	events, err := b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}})
+	check(t, err)
+	due := b.claim(w.ID, 10)
+	if len(due) != len(events.Data) {
+		t.Fatalf("%d deliveries for %d events", len(due), len(events.Data))
+	}
+	for i, d := range due {
+		if string(d.Body) != string(events.Data[i]) {
+			t.Errorf("delivery %d sends %s, want %s", i, d.Body, events.Data[i])
+		}
+	}
+}
+
+func TestALeaseKeepsADeliveryFromOthersUntilItEnds(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook()
+	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
+	if first, second := b.claim(w.ID, 2), b.claim(w.ID, 2); len(first) != 2 || len(second) != 1 {
+		t.Fatalf("claimed %d, then %d; want 2, then the third", len(first), len(second))
+	}
+	if due, err := b.DueWebhooks(t.Context()); err != nil || len(due) != 0 {
+		t.Errorf("due while all are leased: %v, %v", due, err)
+	}
+	b.clock.advance(30 * time.Second)
+	if due, err := b.DueWebhooks(t.Context()); err != nil || !slices.Equal(due, []string{w.ID}) {
+		t.Errorf("due after the lease: %v, %v; want %s", due, err, w.ID)
+	}
+	again := b.claim(w.ID, 10)
+	if len(again) != 3 {
+		t.Fatalf("claimed %d after the lease, want 3", len(again))
+	}
+	check(t, b.Release(t.Context(), w.ID, []string{again[0].ID}))
+	if released := b.claim(w.ID, 10); len(released) != 1 || released[0].ID != again[0].ID {
+		t.Errorf("claimed %v after a release, want the one released", released)
+	}
+}
+
+func TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(ledger.EventAttestation)
+	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
+	d := b.claim(w.ID, 10)[0]
+	failed := b.Now()
+	b.settle(w.ID, d, 500, time.Minute)
+	if since := b.getWebhook(w.ID).FailingSince; since != failed {
+		t.Errorf("failing since %q, want %q", since, failed)
+	}
+	if early := b.claim(w.ID, 10); len(early) != 0 {
+		t.Fatalf("claimed %v before the retry is due", early)
+	}
+	b.clock.advance(time.Minute)
+	d = b.claim(w.ID, 10)[0]
+	if d.Attempts != 1 || d.Tries != 1 {
+		t.Errorf("the second claim tells of %d attempts, %d tries; want 1 and 1", d.Attempts, d.Tries)
+	}
+	b.settle(w.ID, d, 200, 0)
+	if since := b.getWebhook(w.ID).FailingSince; since != 0 {
+		t.Errorf("failing since %q after a success", since)
+	}
+	rec, err := b.Delivery(t.Context(), "acme", "api", w.ID, d.ID)
+	check(t, err)
+	if rec.Status != ledger.DeliverySucceeded || rec.Attempts != 2 || rec.NextAttemptAt != 0 || rec.LastStatus != 200 || rec.LastError != "" {
+		t.Errorf("the delivery is %+v, want it to have succeeded at the second attempt", rec.Delivery)
+	}
+	if len(rec.History) != 2 || rec.History[0].Number != 1 || rec.History[0].Response.Status != 500 || rec.History[1].Response.Status != 200 {
+		t.Errorf("history %+v, want a 500 and a 200", rec.History)
+	}
+
+	// What a second try that was under way came to changes nothing.
+	b.settle(w.ID, d, 500, time.Minute)
+	if d := b.deliveries(w.ID, store.DeliveryFilter{})[0]; d.Status != ledger.DeliverySucceeded || d.NextAttemptAt != 0 {
+		t.Errorf("a late failure made it %+v", d)
+	}
+}
+
+func TestAWebhookIsDisabled(t *testing.T) {
+	t.Run("by 410", func(t *testing.T) {
+		b := newBench(t)
+		w := b.webhook(ledger.EventAttestation)
+		b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
+		d := b.claim(w.ID, 1)[0]
+		check(t, b.RecordOutcomes(t.Context(), []ledger.Outcome{{
+			Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410 Gone",
+			Attempt: ledger.Attempt{At: b.Now(), Error: "410"},
+		}}, 0))
+		if w = b.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver answered 410 Gone" || w.DisabledAt != b.Now() {
+			t.Errorf("after 410 it is %+v", w)
+		}
+	})
+	t.Run("after five days of failure, and replay delivers what was missed", func(t *testing.T) {
+		b := newBench(t)
+		ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
+		begin := b.Now()
+		ci.attests(sha(0), "test:go", ledger.Pass)
+		for day := range 6 {
+			if active := b.getWebhook(w.ID).Active; !active {
+				t.Fatalf("disabled after %d days", day-1)
+			}
+			b.settle(w.ID, b.claim(w.ID, 1)[0], 500, 24*time.Hour)
+			b.clock.advance(24 * time.Hour)
+		}
+		w = b.getWebhook(w.ID)
+		if w.Active || w.DisabledReason == "" {
+			t.Fatalf("after five days it is %+v", w)
+		}
+		if due := b.claim(w.ID, 10); len(due) != 0 {
+			t.Errorf("claimed %v of a disabled webhook", due)
+		}
+		ci.attests(sha(1), "test:go", ledger.Pass) // missed
+		_, err := b.ReplayWebhook(t.Context(), "acme", "api", w.ID, begin)
+		wantCode(t, err, ledger.CodeWebhookInactive)
+		active := true
+		w, err = b.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{Active: &active})
+		check(t, err)
+		if !w.Active || w.DisabledReason != "" || w.DisabledAt != 0 || w.FailingSince != 0 {
+			t.Errorf("made active again it is %+v", w)
+		}
+		queued, err := b.ReplayWebhook(t.Context(), "acme", "api", w.ID, begin)
+		check(t, err)
+		if queued != 1 {
+			t.Errorf("replay queued %d, want the one that was missed", queued)
+		}
+		if due := b.claim(w.ID, 10); len(due) != 2 {
+			t.Errorf("claimed %d, want the one that waited and the one that was missed", len(due))
+		}
+	})
+}
+
+func TestReplayQueuesWhatIsNeitherAcknowledgedNorWaiting(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	ci.attests(sha(0), "test:go", ledger.Pass) // before there is a webhook
+	b.clock.advance(time.Hour)
+	since := b.Now()
+	ci.attests(sha(1), "test:go", ledger.Pass) // likewise, but asked for
+	w := b.webhook(ledger.EventAttestation)
+	for i := range 3 {
+		ci.attests(sha(2+i), "test:go", ledger.Pass)
+	}
+	due := b.claim(w.ID, 10)
+	b.settle(w.ID, due[0], 200, 0)         // acknowledged
+	b.settle(w.ID, due[1], 500, 0)         // failed for good
+	b.settle(w.ID, due[2], 500, time.Hour) // waits
+	for _, want := range []int64{2, 0} {
+		queued, err := b.ReplayWebhook(t.Context(), "acme", "api", w.ID, since)
+		check(t, err)
+		if queued != want {
+			t.Errorf("replay queued %d, want %d", queued, want)
+		}
+	}
+	got := b.claim(w.ID, 10)
+	if len(got) != 2 || got[0].ID != due[1].ID || got[0].Tries != 0 {
+		t.Errorf("claimed %+v, want the failed one afresh and the one never sent", got)
+	}
+}
+
+func TestRedeliverSendsTheSameEventAgain(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(ledger.EventAttestation)
+	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
+	first := b.claim(w.ID, 1)[0]
+	_, err := b.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
+	check(t, err)
+	if got := b.claim(w.ID, 1); len(got) != 0 {
+		t.Errorf("a redelivery hit a delivery that was under way: %+v", got)
+	}
+	b.settle(w.ID, first, 200, 0)
+	again, err := b.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
+	check(t, err)
+	if again.Status != ledger.DeliveryPending || again.Attempts != 1 {
+		t.Errorf("redelivered it is %+v", again)
+	}
+	second := b.claim(w.ID, 1)
+	if len(second) != 1 || second[0].ID != first.ID || second[0].Event != first.Event || string(second[0].Body) != string(first.Body) {
+		t.Errorf("redelivered %+v, want %+v", second, first)
+	}
+	_, err = b.Redeliver(t.Context(), "acme", "api", w.ID, "dlv_none")
+	wantCode(t, err, ledger.CodeNotFound)
+}
+
+func TestAPingIsADeliveryButNoEvent(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook()
+	ping, err := b.PingWebhook(t.Context(), "acme", "api", w.ID)
+	check(t, err)
+	due := b.claim(w.ID, 10)
+	if len(due) != 1 || due[0].Type != ledger.EventPing || due[0].ID != ping.ID || due[0].Event != ping.Event {
+		t.Fatalf("claimed %+v, want the ping %+v", due, ping)
+	}
+	b.settle(w.ID, due[0], 200, 0)
+	rec, err := b.Delivery(t.Context(), "acme", "api", w.ID, ping.ID)
+	check(t, err)
+	if string(rec.Body) != string(due[0].Body) {
+		t.Errorf("the record has the body %s, sent was %s", rec.Body, due[0].Body)
+	}
+	events, err := b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}})
+	check(t, err)
+	if len(events.Data) != 0 {
+		t.Errorf("the log holds %s", events.Data)
+	}
+}
+
+func TestDeliveriesAreListedNewestFirst(t *testing.T) {
+	b := newBench(t)
+	ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
+	for i := range 7 {
+		b.clock.advance(time.Second)
+		ci.attests(sha(i), "test:go", ledger.Pass)
+	}
+	due := b.claim(w.ID, 6)
+	for i, d := range due {
+		b.settle(w.ID, d, []int{200, 500}[i%2], 0)
+	}
+	tests := []struct {
+		name   string
+		filter store.DeliveryFilter
+		want   int
+	}{
+		{"all", store.DeliveryFilter{}, 7},
+		{"pending", store.DeliveryFilter{Status: ledger.DeliveryPending}, 1},
+		{"succeeded", store.DeliveryFilter{Status: ledger.DeliverySucceeded}, 3},
+		{"failed", store.DeliveryFilter{Status: ledger.DeliveryFailed}, 3},
+		{"of an event", store.DeliveryFilter{Event: due[2].Event}, 1},
+		{"of an unknown event", store.DeliveryFilter{Event: "evt_none"}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := b.deliveries(w.ID, test.filter)
+			newestFirst := slices.IsSortedFunc(got, func(a, b ledger.Delivery) int { return int(b.CreatedAt - a.CreatedAt) })
+			if len(got) != test.want || !newestFirst {
+				t.Errorf("%d deliveries, newest first: %v; want %d", len(got), newestFirst, test.want)
+			}
+		})
+	}
+}
+
+func TestRotationKeepsThePreviousSecretForTheOverlap(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(ledger.EventAttestation)
+	endpoint := func() ledger.Endpoint {
+		e, _, err := b.Claim(t.Context(), w.ID, 1, time.Second)
+		check(t, err)
+		return e
+	}
+	first := endpoint().Secret
+	rotated, err := b.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", time.Hour)
+	check(t, err)
+	if want := b.Now().Add(time.Hour); rotated.PreviousSecretUntil != want {
+		t.Errorf("the previous secret signs until %s, want %s", rotated.PreviousSecretUntil, want)
+	}
+	if e := endpoint(); e.Secret != "whsec_new" || e.PreviousSecret != first || e.PreviousUntil != rotated.PreviousSecretUntil {
+		t.Errorf("after the rotation: %+v", e)
+	}
+	b.clock.advance(time.Hour)
+	if until := b.getWebhook(w.ID).PreviousSecretUntil; until != 0 {
+		t.Errorf("after the overlap the previous secret signs until %s", until)
+	}
+	_, err = b.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_newer", 0)
+	check(t, err)
+	if e := endpoint(); e.Secret != "whsec_newer" || e.PreviousSecret != "" {
+		t.Errorf("after a rotation without overlap: %+v", e)
+	}
+}
+
+func TestPruning(t *testing.T) {
+	b := newBench(t)
+	ci, w, gone := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation), b.webhook(ledger.EventAttestation)
+	for i := range 2 {
+		ci.attests(sha(i), "test:go", ledger.Pass)
+	}
+	over := b.claim(w.ID, 1)[0]
+	b.settle(w.ID, over, 200, 0)
+	b.clock.advance(31 * 24 * time.Hour)
+	ci.attests(sha(2), "test:go", ledger.Pass)
+	check(t, b.DeleteWebhook(t.Context(), "acme", "api", gone.ID))
+	check(t, b.Prune(t.Context()))
+
+	list := b.deliveries(w.ID, store.DeliveryFilter{})
+	if len(list) != 2 || slices.ContainsFunc(list, func(d ledger.Delivery) bool { return d.ID == over.ID }) {
+		t.Errorf("left are %+v, want the pending and the new one", list)
+	}
+	_, err := b.Webhook(t.Context(), "acme", "api", gone.ID)
+	wantCode(t, err, ledger.CodeNotFound)
+	if due := b.claim(gone.ID, 10); len(due) != 0 {
+		t.Errorf("claimed %v of a deleted webhook", due)
+	}
+}
+
+func TestARepoHasABoundOnItsWebhooks(t *testing.T) {
+	b := newBench(t)
+	for range 50 {
+		b.webhook()
+	}
+	_, err := b.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
+	wantCode(t, err, ledger.CodeLimitReached)
+}
