@@ -96,6 +96,8 @@ func (f *configFile) read(prefix string, mapping *yaml.Node) {
 			f.wrong("there is no key %q; the keys are %s", key, listed(f.keys))
 		case twice:
 			f.wrong("%s is there twice", key)
+		case value.Kind == yaml.SequenceNode && slices.Contains(listKeys(), key):
+			f.readList(key, value)
 		case value.Kind != yaml.ScalarNode:
 			f.wrong("%s takes a single value", key)
 		case value.ShortTag() == "!!null":
@@ -104,6 +106,22 @@ func (f *configFile) read(prefix string, mapping *yaml.Node) {
 			f.values[key] = value.Value
 		}
 	}
+}
+
+// readList takes the values of a list: as one text, with commas between them.
+func (f *configFile) readList(key string, list *yaml.Node) {
+	var values []string
+	for _, item := range list.Content {
+		if item.Kind == yaml.AliasNode {
+			item = item.Alias
+		}
+		if item.Kind != yaml.ScalarNode || item.ShortTag() == "!!null" {
+			f.wrong("%s takes a list of single values", key)
+			return
+		}
+		values = append(values, item.Value)
+	}
+	f.values[key] = strings.Join(values, ",")
 }
 
 // membersOf returns the last parts of the keys in a section, nil where there is
@@ -129,7 +147,7 @@ func variableOf(key string) string {
 // checkEnvironment reports the variables that look like ours and that nothing
 // reads.
 func checkEnvironment(environment, keys []string) error {
-	known := []string{"LEDGERD_CONFIG", "LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE"}
+	known := []string{"LEDGERD_CONFIG", "LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE", secretVariable, secretVariable + "_FILE"}
 	for _, key := range keys {
 		known = append(known, variableOf(key))
 	}

@@ -106,11 +106,13 @@ func (o *outcome) stop(s os.Signal) {
 	}
 }
 
-// withoutToken returns the environment without the API token.
+// withoutToken returns the environment without the API token and the secret of
+// a webhook.
 func withoutToken(environment []string) []string {
 	return slices.DeleteFunc(environment, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return name == "LEDGERD_TOKEN" || name == "LEDGERD_TOKEN_FILE"
+		name = strings.TrimSuffix(name, "_FILE")
+		return name == "LEDGERD_TOKEN" || name == secretVariable
 	})
 }
 

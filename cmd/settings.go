@@ -24,12 +24,13 @@ import (
 // settings are what the configuration file, the environment and the flags of
 // the same names decide. config.example.yaml tells of each.
 type settings struct {
-	Listen          string        `mapstructure:"listen" yaml:"listen"`
-	Database        string        `mapstructure:"database" yaml:"database"`
-	MaxBody         byteSize      `mapstructure:"max_body" yaml:"max_body"`
-	Streams         streamLimits  `mapstructure:"streams" yaml:"streams"`
-	Log             logSettings   `mapstructure:"log" yaml:"log"`
-	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
+	Listen          string          `mapstructure:"listen" yaml:"listen"`
+	Database        string          `mapstructure:"database" yaml:"database"`
+	MaxBody         byteSize        `mapstructure:"max_body" yaml:"max_body"`
+	Streams         streamLimits    `mapstructure:"streams" yaml:"streams"`
+	Webhooks        webhookSettings `mapstructure:"webhooks" yaml:"webhooks"`
+	Log             logSettings     `mapstructure:"log" yaml:"log"`
+	ShutdownTimeout time.Duration   `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 }
 
 // streamLimits are how many live streams there may be at once.
@@ -51,6 +52,7 @@ func defaults() settings {
 		Database:        "ledger.db",
 		MaxBody:         4 << 20,
 		Streams:         streamLimits{PerOrg: server.DefaultStreamsPerOrg, PerToken: server.DefaultStreamsPerToken},
+		Webhooks:        defaultWebhooks(),
 		Log:             logSettings{Level: logLevels()[0], Format: logFormats()[0]},
 		ShutdownTimeout: 15 * time.Second,
 	}
@@ -103,7 +105,11 @@ func newViper() (*viper.Viper, error) {
 		return nil, fmt.Errorf("reading the defaults: %w", err)
 	}
 	for _, key := range known.AllKeys() {
-		v.SetDefault(key, known.Get(key))
+		value := known.Get(key)
+		if slices.Contains(listKeys(), key) {
+			value = strings.Join(known.GetStringSlice(key), ",") // as the environment has it
+		}
+		v.SetDefault(key, value)
 	}
 	v.SetEnvPrefix("ledgerd")
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
@@ -189,6 +195,7 @@ func (s settings) check() problems {
 	if s.Streams.PerToken < 1 {
 		wrong("streams.per_token", "%d is less than 1", s.Streams.PerToken)
 	}
+	s.Webhooks.check(wrong)
 	if !slices.Contains(logLevels(), s.Log.Level) {
 		wrong("log.level", "%q is none: use %s", s.Log.Level, either(logLevels()))
 	}
@@ -207,6 +214,7 @@ func addServeFlags(command *cobra.Command, flags *pflag.FlagSet) {
 	flags.String("listen", d.Listen, "`address` to listen on; port 0 takes a free one (LEDGERD_LISTEN)")
 	flags.Var(&parsed[byteSize]{value: new(byteSize), text: d.MaxBody.String(), kind: "SIZE", parse: parseByteSize},
 		"max-body", "largest request body that is read (LEDGERD_MAX_BODY)")
+	addWebhookFlags(flags)
 	choiceVar(command, flags, new(string), "log-level", "", "least level that is logged (LEDGERD_LOG_LEVEL)", logLevels()...)
 	choiceVar(command, flags, new(string), "log-format", "", "how to log (LEDGERD_LOG_FORMAT)", logFormats()...)
 	flags.Duration("shutdown-timeout", d.ShutdownTimeout, "how long a stop waits for requests to finish (LEDGERD_SHUTDOWN_TIMEOUT)")
