@@ -83,8 +83,13 @@ func (d Duration) AppendText(b []byte) ([]byte, error) { return append(b, d.Stri
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the text form.
+// UnmarshalText reads the text form, and 0s, which is how zero is written:
+// whether that means something is for whoever asked for a duration to say.
 func (d *Duration) UnmarshalText(b []byte) error {
+	if string(b) == Duration(0).String() {
+		*d = 0
+		return nil
+	}
 	parsed, err := ParseDuration(string(b))
 	if err != nil {
 		return err

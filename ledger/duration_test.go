@@ -74,3 +74,18 @@ func TestDurationTextIsReadBack(t *testing.T) {
 		}
 	})
 }
+
+// A field of a document may be zero where a contract's may not.
+func TestDurationAsText(t *testing.T) {
+	for text, want := range map[string]Duration{"0s": 0, "1d": Duration(day), "24h": Duration(day)} {
+		d := Duration(1)
+		if err := d.UnmarshalText([]byte(text)); err != nil || d != want {
+			t.Errorf("%q is read as %s, %v, want %s", text, d, err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "0d", "-0s", "-1s"} {
+		if d := Duration(1); d.UnmarshalText([]byte(text)) == nil || d != 1 {
+			t.Errorf("%q is read as %s", text, d)
+		}
+	}
+}

@@ -3,8 +3,10 @@ package ledger
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,6 +108,8 @@ func checkWebhookURL(text string) error {
 		problem = "the URL has to begin with https:// or http://"
 	case u.Hostname() == "":
 		problem = "the URL names no host"
+	case !isPort(u.Port()):
+		problem = "the URL's port is none: use 1 to 65535"
 	case u.User != nil:
 		problem = "the URL may not hold a user name or password: the signature tells the receiver who sends"
 	case u.Fragment != "":
@@ -114,6 +118,12 @@ func checkWebhookURL(text string) error {
 		return nil
 	}
 	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
+}
+
+// isPort reports whether text names a port, or leaves it to the scheme.
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && port > 0
 }
 
 func checkWebhookEvents(types []EventType) error {
@@ -152,9 +162,34 @@ type Rotation struct {
 // unless the rotation says otherwise.
 const DefaultOverlap = Duration(24 * 3600 * 1e9)
 
+const maxOverlap = 30 * day
+
+// Check reports an overlap that cannot be, and fills in one that is left out.
+// None at all ends the old secret at once.
+func (r *Rotation) Check() error {
+	if r.Overlap == nil {
+		r.Overlap = new(DefaultOverlap)
+	}
+	if o := r.Overlap.Std(); o < 0 || o > maxOverlap {
+		return FieldErrorf(CodeInvalidField, "overlap", "%s is too long: use at most %dd, or 0s to end the old secret at once", r.Overlap, maxOverlap/day)
+	}
+	return nil
+}
+
 // A Replay asks for the events that a webhook has missed.
 type Replay struct {
 	Since Time `json:"since"`
+}
+
+// Check reports a moment that cannot be, at the given time.
+func (r Replay) Check(now Time) error {
+	switch {
+	case r.Since == 0:
+		return FieldErrorf(CodeInvalidField, "since", "say from when on events are to be sent, such as 2026-11-20T09:00:00Z")
+	case r.Since > now:
+		return FieldErrorf(CodeInvalidField, "since", "%s is in the future: it is %s now", r.Since, now)
+	}
+	return nil
 }
 
 // A Replayed tells what a replay brought about.
@@ -199,7 +234,7 @@ func ParseDeliveryStatus(name string) (DeliveryStatus, error) {
 	case DeliveryPending, DeliverySucceeded, DeliveryFailed:
 		return s, nil
 	}
-	return "", FieldErrorf(CodeInvalidParameter, "status", "%q is not the status of a delivery: use pending, succeeded or failed", clip(name))
+	return "", fmt.Errorf("%q is not the status of a delivery: use pending, succeeded or failed", clip(name))
 }
 
 // A Delivery is the sending of one event to one webhook.

@@ -50,6 +50,8 @@ var problems = map[ledger.Code]kind{
 	ledger.CodeAlreadyExists:        {http.StatusConflict, "It exists already"},
 	ledger.CodePreconditionRequired: {http.StatusPreconditionRequired, "The request needs an If-Match header"},
 	ledger.CodePreconditionFailed:   {http.StatusPreconditionFailed, "It has changed since it was read"},
+	ledger.CodeLimitReached:         {http.StatusUnprocessableEntity, "There are as many as there may be"},
+	ledger.CodeWebhookInactive:      {http.StatusConflict, "The webhook is not active"},
 
 	ledger.CodeStorageUnavailable: {http.StatusServiceUnavailable, "The ledger cannot be used at the moment"},
 	ledger.CodeTooManyStreams:     {http.StatusServiceUnavailable, "Too many live streams are open"},

@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWebhookURLs(t *testing.T) {
+	for _, url := range []string{
+		"https://ci.example.com/ledger", "http://ci.example.com", "HTTPS://ci.example.com:8443/a?token=b", "https://[2001:db8::1]:443/",
+		"https://10.0.0.1/hook", "https://ci.example.com/" + strings.Repeat("a", 2025),
+	} {
+		n := NewWebhook{URL: url}
+		if err := n.Check(); err != nil {
+			t.Errorf("%.60s: %v", url, err)
+		}
+		if !slices.Equal(n.Events, []EventType{EventAttestation, EventState, EventPolicy}) {
+			t.Errorf("without events it gets %s", n.Events)
+		}
+	}
+	for _, url := range []string{
+		"", "ci.example.com", "/ledger", "ftp://ci.example.com", "https://", "https://:443", "https:ci.example.com", "https://ci.example.com:99999", "https://ci.example.com:0",
+		"https://ci.example.com:http", "https://ada:pw@ci.example.com", "https://token@ci.example.com", "https://ci.example.com/#top", "https://ci example.com",
+		"https://ci.example.com/\n", "https://ci.example.com/" + strings.Repeat("a", 2026),
+	} {
+		err := (&NewWebhook{URL: url}).Check()
+		wantFieldFault(t, err, "url")
+		if err != nil && strings.Contains(err.Error(), "pw") {
+			t.Errorf("the error holds the password: %v", err)
+		}
+	}
+}
+
+func TestWebhookChecks(t *testing.T) {
+	for field, change := range map[string][]WebhookChange{
+		"events": {
+			{Events: &[]EventType{}}, {Events: &[]EventType{"attestations"}}, {Events: &[]EventType{EventPing}},
+			{Events: &[]EventType{EventState, EventRadar, EventState}}, {Events: &[]EventType{""}},
+		},
+		"description": {{Description: new(strings.Repeat("é", 501))}, {Description: new("two\nlines")}},
+	} {
+		for _, c := range change {
+			wantFieldFault(t, c.Check(), field)
+		}
+	}
+	for _, c := range []WebhookChange{
+		{}, {Active: new(false)}, {Events: &[]EventType{EventRadar}}, {Description: new("")}, {Description: new(strings.Repeat("é", 500))},
+	} {
+		if err := c.Check(); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestRotationCheck(t *testing.T) {
+	for name, test := range map[string]struct {
+		given *Duration
+		want  time.Duration
+	}{
+		"left out":    {nil, 24 * time.Hour},
+		"none":        {new(Duration(0)), 0},
+		"the longest": {new(Duration(30 * day)), 30 * day},
+	} {
+		r := Rotation{test.given}
+		if err := r.Check(); err != nil || r.Overlap.Std() != test.want {
+			t.Errorf("%s: %s, %v, want %s", name, r.Overlap, err, test.want)
+		}
+	}
+	for _, overlap := range []time.Duration{30*day + time.Millisecond, -time.Second} {
+		wantFieldFault(t, (&Rotation{new(Duration(overlap))}).Check(), "overlap")
+	}
+}
+
+func TestReplayCheck(t *testing.T) {
+	const now = Time(1_800_000_000_000)
+	for _, since := range []Time{1, now - 1, now} {
+		if err := (Replay{since}).Check(now); err != nil {
+			t.Errorf("%s: %v", since, err)
+		}
+	}
+	for _, since := range []Time{0, now + 1} {
+		wantFieldFault(t, Replay{since}.Check(now), "since")
+	}
+}
+
+func TestNewWebhookSecret(t *testing.T) {
+	one, other := NewWebhookSecret(), NewWebhookSecret()
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(one, "whsec_"))
+	if err != nil || len(key) != 32 || !strings.HasPrefix(one, "whsec_") || one == other {
+		t.Errorf("made %q and %q, want whsec_ and the base64 of 32 bytes, never the same", one, other)
+	}
+}
+
+func TestParseDeliveryStatus(t *testing.T) {
+	for _, s := range []DeliveryStatus{DeliveryPending, DeliverySucceeded, DeliveryFailed} {
+		if got, err := ParseDeliveryStatus(string(s)); got != s || err != nil {
+			t.Errorf("%s is read as %q, %v", s, got, err)
+		}
+	}
+	if _, err := ParseDeliveryStatus("Failed"); err == nil || !strings.Contains(err.Error(), "pending, succeeded or failed") {
+		t.Errorf("Failed: %v", err)
+	}
+}
