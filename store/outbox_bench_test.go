@@ -1,0 +1,68 @@
+package store_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// BenchmarkRecordWithWebhooks measures what webhooks cost the one who records:
+// a row in the outbox for each event and webhook.
+func BenchmarkRecordWithWebhooks(b *testing.B) {
+	for _, webhooks := range []int{0, 3} {
+		b.Run(fmt.Sprint(webhooks), func(b *testing.B) {
+			bench := newBench(b)
+			for range webhooks {
+				bench.webhook()
+			}
+			_, version, err := bench.Keyring(b.Context(), "acme")
+			check(b, err)
+			var n atomic.Int64
+			b.SetParallelism(64)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					_, _, err := bench.Record(b.Context(), "acme", "api", made(int(n.Add(1))), version)
+					check(b, err)
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+		})
+	}
+}
+
+// BenchmarkOutbox measures a delivery's way through the store: claimed and
+// settled in batches of 256.
+func BenchmarkOutbox(b *testing.B) {
+	bench := newBench(b)
+	w := bench.webhook(ledger.EventAttestation)
+	_, version, err := bench.Keyring(b.Context(), "acme")
+	check(b, err)
+	for i := range 10_000 {
+		_, _, err := bench.Record(b.Context(), "acme", "api", made(i), version)
+		check(b, err)
+	}
+	headers := map[string][]string{"Content-Type": {"application/json"}, "X-ledger-Signature": {"t=1763629200, v1=4qK5x0eJmVq2rBf3yI4r1cQ1u0mXb1b2l9sX3QJw2vA="}, "User-Agent": {"ledgerd/0.1.0"}}
+	done := 0
+	for b.Loop() {
+		due := bench.claim(w.ID, 256)
+		if len(due) == 0 { // all have been settled, as failed: begin again
+			b.StopTimer()
+			_, err := bench.ReplayWebhook(b.Context(), "acme", "api", w.ID, 1)
+			check(b, err)
+			b.StartTimer()
+			continue
+		}
+		outcomes := make([]ledger.Outcome, len(due))
+		for i, d := range due {
+			outcomes[i] = ledger.Outcome{Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Attempt: ledger.Attempt{
+				At: bench.Now(), DurationMS: 3, Request: ledger.AttemptRequest{URL: w.URL, Headers: headers}, Response: ledger.AttemptResponse{Status: 204, Headers: headers},
+			}}
+		}
+		check(b, bench.RecordOutcomes(b.Context(), outcomes, 5*24*time.Hour))
+		done += len(due)
+	}
+	b.ReportMetric(float64(done)/b.Elapsed().Seconds(), "deliveries/s")
+}
