@@ -25,6 +25,21 @@ func (c *call) decode(v any, limit int64) error {
 	return ledger.DecodeStrict(body, v)
 }
 
+// decodeAny is decode for a body that may be left out: then v stays as it is.
+func (c *call) decodeAny(v any, limit int64) error {
+	body, err := readBody(c.r, limit)
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
+	}
+	if err := checkMediaType(c.r.Header, []string{typeJSON}); err != nil {
+		return err
+	}
+	return ledger.DecodeStrict(body, v)
+}
+
+// noBody refuses a body that says anything, for it would not be heeded.
+func (c *call) noBody() error { return c.decodeAny(&struct{}{}, smallBody) }
+
 // body reads a body of at most limit bytes that is of one of the media types.
 func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
 	if err := checkMediaType(c.r.Header, mediaTypes); err != nil {

@@ -29,7 +29,7 @@ func (rt route) inOrg() bool { return strings.Contains(rt.pattern, "/:org") }
 // routes is the whole API.
 func (s *Server) routes() []route {
 	const (
-		get, put, post, del        = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete
+		get, put, post, patch, del = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete
 		read, write, admin, atHost = ledger.Read, ledger.Write, ledger.Admin, ledger.Host
 
 		orgs         = "/v1/orgs"
@@ -38,6 +38,8 @@ func (s *Server) routes() []route {
 		repo         = repos + "/:repo"
 		commits      = repo + "/commits"
 		attestations = repo + "/attestations"
+		webhooks     = repo + "/webhooks"
+		deliveries   = webhooks + "/:id/deliveries"
 		policy       = org + "/policies/:repo"
 		identities   = org + "/identities"
 		tokens       = org + "/tokens"
@@ -61,6 +63,19 @@ func (s *Server) routes() []route {
 		{post, attestations, write, nil, s.recordAttestation},
 		{get, attestations + "/:id", read, nil, s.getAttestation},
 		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},
+
+		// Admins alone: a webhook's URL is often a secret by itself.
+		{get, webhooks, admin, list(), s.listWebhooks},
+		{post, webhooks, admin, nil, s.createWebhook},
+		{get, webhooks + "/:id", admin, nil, s.getWebhook},
+		{patch, webhooks + "/:id", admin, nil, s.changeWebhook},
+		{del, webhooks + "/:id", admin, nil, s.deleteWebhook},
+		{post, webhooks + "/:id/ping", admin, nil, s.pingWebhook},
+		{post, webhooks + "/:id/rotate", admin, nil, s.rotateWebhook},
+		{post, webhooks + "/:id/replay", admin, nil, s.replayWebhook},
+		{get, deliveries, admin, list("status", "event"), s.listDeliveries},
+		{get, deliveries + "/:delivery", admin, nil, s.getDelivery},
+		{post, deliveries + "/:delivery/redeliver", admin, nil, s.redeliver},
 
 		{get, policy, read, []string{"version"}, s.getPolicy},
 		{put, policy, admin, nil, s.putPolicy},

@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"compress/gzip"
+	"context"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -41,6 +42,9 @@ type Config struct {
 	// StreamsPerOrg and StreamsPerToken are the config keys streams.per_org and
 	// streams.per_token; DefaultStreamsPerOrg and DefaultStreamsPerToken where 0.
 	StreamsPerOrg, StreamsPerToken int
+	// CheckTarget refuses, by a *ledger.Error about the field url, a URL that no
+	// webhook may have, whether it is made or changed; every URL passes where nil.
+	CheckTarget func(ctx context.Context, url string) error
 }
 
 // A Server answers the HTTP API.
@@ -50,6 +54,8 @@ type Server struct {
 	log     *slog.Logger
 	maxBody int64
 	name    string // for the Server header
+
+	checkTarget func(ctx context.Context, url string) error
 
 	feeds  *feeds
 	limits *limits
@@ -62,6 +68,9 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", pace: defaultPace, ending: make(chan struct{})}
 	s.limits = &limits{perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg), perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
+	if s.checkTarget = c.CheckTarget; s.checkTarget == nil {
+		s.checkTarget = func(context.Context, string) error { return nil }
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}

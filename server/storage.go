@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -19,6 +20,8 @@ type Store interface {
 	commits
 	policies
 	events
+	webhooks
+	deliveries
 	// Ready reports why nothing can be answered, if so.
 	Ready(context.Context) error
 }
@@ -84,4 +87,23 @@ type events interface {
 	Tail(ctx context.Context, org string) (*store.Tail, error)
 	// Events returns the bodies as they were rendered.
 	Events(ctx context.Context, org string, f store.EventFilter) (ledger.Page[jsontext.Value], error)
+}
+
+type webhooks interface {
+	// CreateWebhook makes a webhook whose deliveries the secret signs.
+	CreateWebhook(ctx context.Context, org, repo string, n ledger.NewWebhook, secret string) (ledger.Webhook, error)
+	Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error)
+	Webhooks(ctx context.Context, org, repo string, q store.Query) (ledger.Page[ledger.Webhook], error)
+	ChangeWebhook(ctx context.Context, org, repo, id string, c ledger.WebhookChange) (ledger.Webhook, error)
+	DeleteWebhook(ctx context.Context, org, repo, id string) error
+	// RotateWebhook lets the old secret sign beside the new one for the overlap.
+	RotateWebhook(ctx context.Context, org, repo, id, secret string, overlap time.Duration) (ledger.Webhook, error)
+	ReplayWebhook(ctx context.Context, org, repo, id string, since ledger.Time) (queued int64, err error)
+}
+
+type deliveries interface {
+	PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error)
+	Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error)
+	Deliveries(ctx context.Context, org, repo, id string, f store.DeliveryFilter) (ledger.Page[ledger.Delivery], error)
+	Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error)
 }

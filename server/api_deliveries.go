@@ -1,0 +1,62 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+func (c *call) delivery() string { return c.path.ByName("delivery") }
+
+func (s *Server) listDeliveries(c *call) (*reply, error) {
+	f, err := c.deliveryFilter()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Deliveries(c.ctx(), c.org(), c.repo(), c.id(), f)
+	return listed(c, page, err)
+}
+
+func (c *call) deliveryFilter() (f store.DeliveryFilter, err error) {
+	if f.Query, err = c.page(); err != nil {
+		return f, err
+	}
+	f.Event = c.query.Get("event")
+	f.Status, err = parse(c, "status", ledger.ParseDeliveryStatus)
+	return f, err
+}
+
+// getDelivery answers with a delivery's body and all its attempts.
+func (s *Server) getDelivery(c *call) (*reply, error) {
+	record, err := s.store.Delivery(c.ctx(), c.org(), c.repo(), c.id(), c.delivery())
+	return found(record, err)
+}
+
+// pingWebhook sends a webhook something to try it out.
+func (s *Server) pingWebhook(c *call) (*reply, error) {
+	if err := c.noBody(); err != nil {
+		return nil, err
+	}
+	delivery, err := s.store.PingWebhook(c.ctx(), c.org(), c.repo(), c.id())
+	return queued(c, delivery, err)
+}
+
+// redeliver sends a delivery once more, whatever became of it.
+func (s *Server) redeliver(c *call) (*reply, error) {
+	if err := c.noBody(); err != nil {
+		return nil, err
+	}
+	delivery, err := s.store.Redeliver(c.ctx(), c.org(), c.repo(), c.id(), c.delivery())
+	return queued(c, delivery, err)
+}
+
+// queued makes the answer of a delivery that will be tried, which the location
+// tells more of when it was.
+func queued(c *call, d ledger.Delivery, err error) (*reply, error) {
+	if err != nil {
+		return nil, err
+	}
+	location := "/v1/orgs/" + c.org() + "/repos/" + c.repo() + "/webhooks/" + d.Webhook + "/deliveries/" + d.ID
+	return &reply{status: http.StatusAccepted, record: d, location: location}, nil
+}
