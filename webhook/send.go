@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const (
+	// maxHeader bounds what a receiver may send before its body.
+	maxHeader = 64 << 10
+	// idlePerHost is for the many webhooks that may have one host.
+	idlePerHost = 256
+	idleTimeout = 30 * time.Second
+)
+
+// Why a request was given up.
+var (
+	errSlowConnect = errors.New("no connection in time")
+	errSlowAnswer  = errors.New("no answer in time")
+)
+
+// A sender makes the requests of deliveries.
+type sender struct {
+	transport http.RoundTripper
+	guard     *Guard
+	proxied   bool
+	userAgent string
+	timeout   time.Duration // of all of a request
+	connect   time.Duration // of all until it can be sent
+	now       func() ledger.Time
+}
+
+func newSender(c Config) *sender {
+	// The timer in send bounds dial and handshake together; these end what goes
+	// on in the background after it.
+	guarded := &net.Dialer{Timeout: c.ConnectTimeout, Control: c.Guard.control, Resolver: c.Guard.resolver}
+	t := &http.Transport{
+		DialContext:            guarded.DialContext,
+		TLSHandshakeTimeout:    c.ConnectTimeout,
+		TLSClientConfig:        &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: c.Timeout, PingTimeout: c.ConnectTimeout},
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleTimeout,
+	}
+	if c.Proxy != nil {
+		// All that this transport ever dials is the proxy, which the operator has
+		// chosen and which may well be on a private network. Targets are checked
+		// before each attempt instead.
+		t.Proxy = http.ProxyURL(c.Proxy)
+		t.DialContext = (&net.Dialer{Timeout: c.ConnectTimeout}).DialContext
+	}
+	return &sender{transport: t, guard: c.Guard, proxied: c.Proxy != nil, userAgent: c.UserAgent,
+		timeout: c.Timeout, connect: c.ConnectTimeout, now: c.Outbox.Now}
+}
+
+// close ends the connections that are kept for more requests.
+func (s *sender) close() {
+	if t, ok := s.transport.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// A sent is what came of one request.
+type sent struct {
+	attempt    ledger.Attempt
+	result     result
+	retryAfter time.Duration
+	took       time.Duration
+}
+
+// send makes one request. It returns an error only when ctx ends: then nobody
+// knows what came of it.
+func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery) (sent, error) {
+	start, now := time.Now(), s.now()
+	out := sent{attempt: ledger.Attempt{Number: d.Attempts + 1, At: now, Request: ledger.AttemptRequest{URL: to.URL}}}
+	response, err := s.exchange(ctx, to, d, &out.attempt)
+	if ctx.Err() != nil && (err != nil || response.Status == 0) {
+		return out, context.Cause(ctx)
+	}
+	out.took = time.Since(start)
+	out.attempt.DurationMS = out.took.Milliseconds()
+	if err != nil {
+		out.result, out.attempt.Error = s.explain(err)
+		return out, nil
+	}
+	out.attempt.Response = response.AttemptResponse
+	out.result, out.attempt.Error = judge(response.Status, response.location)
+	if out.result != resultSuccess {
+		out.retryAfter = parseRetryAfter(response.retryAfter, s.now())
+	}
+	return out, nil
+}
+
+// exchange sends the request, noting in the attempt what was sent, and reads
+// the answer.
+func (s *sender) exchange(ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery, a *ledger.Attempt) (response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errSlowAnswer)
+	defer cancel()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	slow := time.AfterFunc(s.connect, func() { giveUp(errSlowConnect) })
+	defer slow.Stop()
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { slow.Reset(s.connect) },
+		GotConn: func(httptrace.GotConnInfo) { slow.Stop() },
+	}), http.MethodPost, to.URL, bytes.NewReader(d.Body))
+	if err != nil {
+		return response{}, errors.New("the URL cannot be requested")
+	}
+	request.Header = signedHeader(to, d, a.At)
+	request.Header["User-Agent"] = []string{s.userAgent}
+	a.Request.Headers = maps.Clone(map[string][]string(request.Header))
+	a.Request.Headers["Host"] = []string{request.URL.Host}
+	a.Request.Headers["Content-Length"] = []string{strconv.Itoa(len(d.Body))}
+	// Not sent, it tells the transport that it may try again when a connection
+	// that it had kept turns out to be closed. Receivers know deliveries by id.
+	request.Header["X-Idempotency-Key"] = nil
+	if s.proxied {
+		if err := s.guard.checkStrictly(ctx, to.URL); err != nil {
+			return response{}, err
+		}
+	}
+	answer, err := s.transport.RoundTrip(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return response{}, err
+	}
+	return readResponse(answer), nil
+}
+
+// explain tells why there was no answer, in words for the webhook's owner.
+func (s *sender) explain(err error) (result, string) {
+	var refused *refusedError
+	var checked *ledger.Error
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, errSlowConnect):
+		return resultTimeout, "no connection within " + s.connect.String()
+	case errors.Is(err, errSlowAnswer):
+		return resultTimeout, "no answer within " + s.timeout.String()
+	case errors.As(err, &refused):
+		return resultRefused, refused.Error()
+	case errors.As(err, &checked) && len(checked.Fields) > 0:
+		return resultRefused, checked.Fields[0].Message
+	case errors.As(err, &dns):
+		return resultNetwork, clean(fmt.Sprintf("the name %s has no address: %s", dns.Name, dns.Err))
+	case errors.As(err, &certificate):
+		return resultNetwork, clean("the certificate is not acceptable: " + certificate.Err.Error())
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return resultTimeout, "no connection within " + s.connect.String()
+	}
+	return resultNetwork, clean("no answer: " + err.Error())
+}

@@ -1,0 +1,160 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const (
+	settleBatch = 500
+	// The pauses between tries to reach a store that fails.
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// An unsettled is an outcome that is not written yet.
+type unsettled struct {
+	ledger.Outcome
+	written chan struct{} // closed when it is; nil if nobody waits for that
+}
+
+// A settler writes outcomes, all that are waiting at once. It drops none: what
+// cannot be written is tried again until it can, and while so, nothing new is
+// claimed.
+type settler struct {
+	outbox       Outbox
+	logger       *slog.Logger
+	disableAfter time.Duration
+	metrics      *metrics
+
+	mu      sync.Mutex
+	waiting []unsettled
+	more    chan struct{} // capacity 1
+	closed  bool
+	failing chan struct{} // closed when it works again; nil while it does
+}
+
+func newSettler(c Config, m *metrics) *settler {
+	return &settler{outbox: c.Outbox, logger: c.Logger, disableAfter: c.DisableAfter, metrics: m, more: make(chan struct{}, 1)}
+}
+
+// add takes an outcome that is to be written. The channel is closed when it is.
+func (s *settler) add(o ledger.Outcome) <-chan struct{} {
+	u := unsettled{Outcome: o}
+	if o.Disable != "" {
+		u.written = make(chan struct{})
+	}
+	s.metrics.unsettled.Inc()
+	s.mu.Lock()
+	s.waiting = append(s.waiting, u)
+	s.mu.Unlock()
+	s.signal()
+	return u.written
+}
+
+// close lets run return once all is written.
+func (s *settler) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *settler) signal() {
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// gate returns nil while outcomes can be written, else a channel that is
+// closed once they can.
+func (s *settler) gate() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failing
+}
+
+// run writes until close was called and nothing is left, or ctx ends.
+func (s *settler) run(ctx context.Context) {
+	size, pause := settleBatch, minPause
+	for {
+		batch, closed := s.take(size)
+		if len(batch) == 0 {
+			if closed {
+				return
+			}
+			<-s.more
+			continue
+		}
+		err := s.write(ctx, batch)
+		if err == nil {
+			size, pause = min(size*2, settleBatch), minPause
+			continue
+		}
+		// Smaller batches and a turn for the next keep one that can never be
+		// written from holding up the others.
+		s.giveBack(batch)
+		size = max(1, len(batch)/2)
+		s.logger.Error("cannot write what came of webhook deliveries; trying again", "attempts", s.count(), "error", err)
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		case <-ctx.Done():
+			s.logger.Error("stopped before this was written: these deliveries will be sent again", "attempts", s.count())
+			return
+		}
+	}
+}
+
+func (s *settler) take(n int) (batch []unsettled, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n = min(n, len(s.waiting))
+	batch, s.waiting = s.waiting[:n:n], s.waiting[n:]
+	return batch, s.closed
+}
+
+// giveBack puts back a batch that could not be written, behind what waits, and
+// closes the gate.
+func (s *settler) giveBack(batch []unsettled) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, batch...)
+	if s.failing == nil {
+		s.failing = make(chan struct{})
+	}
+}
+
+func (s *settler) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
+}
+
+func (s *settler) write(ctx context.Context, batch []unsettled) error {
+	outcomes := make([]ledger.Outcome, len(batch))
+	for i, u := range batch {
+		outcomes[i] = u.Outcome
+	}
+	if err := s.outbox.Settle(ctx, outcomes, s.disableAfter); err != nil {
+		return err
+	}
+	s.metrics.unsettled.Sub(float64(len(batch)))
+	for _, u := range batch {
+		if u.written != nil {
+			close(u.written)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing != nil {
+		close(s.failing)
+		s.failing = nil
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package webhook_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/webhook"
+)
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+
+var signedAt = time.Unix(1763715600, 0)
+
+func TestSign(t *testing.T) {
+	body := []byte(`{"id":"evt_1"}`)
+	// Computed apart from Sign, as the contract words it.
+	h := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(h, "1763715600.%s", body)
+	want := "t=1763715600, v1=" + base64.StdEncoding.EncodeToString(h.Sum(nil))
+	if got := webhook.Sign(secret, signedAt, body); got != want {
+		t.Errorf("Sign = %s\nwant   %s", got, want)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	body, other := []byte(`{"id":"evt_1"}`), ledger.NewWebhookSecret()
+	good, old := webhook.Sign(secret, signedAt, body), webhook.Sign(other, signedAt, body)
+	stamp, mac, _ := strings.Cut(good, ", ")
+	one := func(name, value string) http.Header { return http.Header{name: {value}} }
+	for _, c := range []struct {
+		what   string
+		header http.Header
+		body   string
+		off    time.Duration
+		err    string // "": it verifies
+	}{
+		{what: "as sent", header: one("X-ledger-Signature", good)},
+		{what: "as net/http's server spells it", header: one("X-Ledger-Signature", good)},
+		{what: "as HTTP/2 spells it", header: one("x-ledger-signature", good)},
+		{what: "five minutes ago", header: one("X-ledger-Signature", good), off: 5 * time.Minute},
+		{what: "in five minutes", header: one("X-ledger-Signature", good), off: -5 * time.Minute},
+		{what: "the secret is the previous one", header: http.Header{"X-Ledger-Signature": {old}, "X-Ledger-Signature-Previous": {good}}},
+		{what: "the previous one alone", header: one("X-Ledger-Signature-Previous", good)},
+
+		{what: "too old", header: one("X-ledger-Signature", good), off: 301 * time.Second, err: "more than 5m off"},
+		{what: "from the future", header: one("X-ledger-Signature", good), off: -301 * time.Second, err: "more than 5m off"},
+		{what: "another body", header: one("X-ledger-Signature", good), body: `{"id":"evt_2"}`, err: "does not fit"},
+		{what: "another secret", header: one("X-ledger-Signature", old), err: "does not fit"},
+		{what: "another time", header: one("X-ledger-Signature", "t=1763715601, "+mac), err: "does not fit"},
+		{what: "the same time, written otherwise", header: one("X-ledger-Signature", "t=01763715600, "+mac), err: "does not fit"},
+		{what: "no header", header: http.Header{}, err: "0 headers"},
+		{what: "two headers", header: http.Header{"X-Ledger-Signature": {good, good}}, err: "2 headers"},
+		{what: "two spellings", header: http.Header{"X-Ledger-Signature": {good}, "X-ledger-Signature": {good}}, err: "2 headers"},
+		{what: "nothing", header: one("X-ledger-Signature", ""), err: "has not the form"},
+		{what: "no space", header: one("X-ledger-Signature", strings.Replace(good, ", ", ",", 1)), err: "has not the form"},
+		{what: "the other order", header: one("X-ledger-Signature", mac+", "+stamp), err: "has not the form"},
+		{what: "a third part", header: one("X-ledger-Signature", good+", v2=abc"), err: "not the base64"},
+		{what: "a signed time", header: one("X-ledger-Signature", "t=+1763715600, "+mac), err: "not a number"},
+		{what: "a huge time", header: one("X-ledger-Signature", "t=9999999999999999999, "+mac), err: "not a number"},
+		{what: "no padding", header: one("X-ledger-Signature", strings.TrimSuffix(good, "=")), err: "not the base64"},
+		{what: "hex", header: one("X-ledger-Signature", stamp+", v1="+strings.Repeat("ab", 32)), err: "not the base64"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			text := string(body)
+			if c.body != "" {
+				text = c.body
+			}
+			err := webhook.Verify(secret, c.header, []byte(text), signedAt.Add(c.off))
+			switch {
+			case c.err == "" && err != nil:
+				t.Errorf("got %v", err)
+			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+				t.Errorf("got %v, want an error with %q", err, c.err)
+			}
+		})
+	}
+	if err := webhook.Verify("", one("X-ledger-Signature", webhook.Sign("", signedAt, body)), body, signedAt); err == nil {
+		t.Error("an empty secret verifies what anybody can sign")
+	}
+}
+
+// FuzzVerify looks for values that verify and are not the one that Sign makes.
+func FuzzVerify(f *testing.F) {
+	body := []byte(`{"id":"evt_1"}`)
+	good := webhook.Sign(secret, signedAt, body)
+	for _, seed := range []string{good, "", "t=, v1=", "t=1763715600, v1=", "t=-1, v1=" + strings.Repeat("A", 43) + "=", good + " ", good + "\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		err := webhook.Verify(secret, http.Header{"X-Ledger-Signature": {value}}, body, signedAt)
+		if (err == nil) != (value == good) {
+			t.Errorf("%q: %v", value, err)
+		}
+	})
+}
+
+func BenchmarkSign(b *testing.B) {
+	body := []byte(strings.Repeat("x", 600))
+	for b.Loop() {
+		webhook.Sign(secret, signedAt, body)
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	body := []byte(strings.Repeat("x", 600))
+	header := http.Header{"X-Ledger-Signature": {webhook.Sign(secret, signedAt, body)}, "Content-Type": {"application/json"}, "User-Agent": {"ledgerd"}}
+	for b.Loop() {
+		if err := webhook.Verify(secret, header, body, signedAt); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
