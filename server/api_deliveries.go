@@ -1,7 +1,11 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
@@ -22,9 +26,19 @@ func (c *call) deliveryFilter() (f store.DeliveryFilter, err error) {
 	if f.Query, err = c.page(); err != nil {
 		return f, err
 	}
-	f.Event = c.query.Get("event")
+	if f.Event, err = parse(c, "event", eventID); err != nil {
+		return f, err
+	}
 	f.Status, err = parse(c, "status", ledger.ParseDeliveryStatus)
 	return f, err
+}
+
+func eventID(s string) (string, error) {
+	id, ok := strings.CutPrefix(s, "evt_")
+	if _, err := ulid.ParseStrict(id); !ok || err != nil {
+		return "", fmt.Errorf("%q is not the id of an event: those are evt_ and 26 letters and digits", s)
+	}
+	return s, nil
 }
 
 // getDelivery answers with a delivery's body and all its attempts.

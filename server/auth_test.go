@@ -75,7 +75,7 @@ func TestAuthentication(t *testing.T) {
 // example fills in the names of a pattern with things that there are not.
 func example(pattern string) string {
 	return strings.NewReplacer(":org", "acme", ":repo", "nowhere", ":sha", commitID(1), "tokens/:id", "tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
-		"identities/:id", "identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":id", "att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
+		"identities/:id", "identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", "webhooks/:id", "webhooks/whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":delivery", "dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":id", "att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
 }
 
 func TestEveryRouteWantsItsScope(t *testing.T) {

@@ -94,6 +94,7 @@ func TestRequestID(t *testing.T) {
 
 func TestParameters(t *testing.T) {
 	b := newBench(t)
+	deliveries := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com"}`).ID + "/deliveries"
 	for _, test := range []struct {
 		path   string
 		code   ledger.Code
@@ -131,6 +132,12 @@ func TestParameters(t *testing.T) {
 		{"/v1/orgs/acme/policies/api/versions?cursor=x", ledger.CodeInvalidCursor, nil},
 		{"/v1/orgs/acme/repos/api/commits?cursor=x", ledger.CodeInvalidCursor, nil},
 		{attestationsPath + "?cursor=MQ", ledger.CodeInvalidCursor, nil},
+		{webhooksPath + "?cursor=x", ledger.CodeInvalidCursor, nil},
+		{deliveries + "?cursor=MQ", ledger.CodeInvalidCursor, nil},
+		{deliveries + "?status=delivered", ledger.CodeInvalidParameter, []string{"status"}},
+		{deliveries + "?event=1", ledger.CodeInvalidParameter, []string{"event"}},
+		{deliveries + "?event=" + commitID(1), ledger.CodeInvalidParameter, []string{"event"}},
+		{deliveries + "?type=state", ledger.CodeUnknownParameter, []string{"type"}},
 	} {
 		b.get(test.path).wantFields(400, test.code, test.fields...)
 	}

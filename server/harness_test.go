@@ -164,8 +164,8 @@ func receive(t testing.TB, client *http.Client, base string, r request) answer {
 func (b *bench) get(path string) answer {
 	b.t.Helper()
 	token := b.reader
-	if strings.Contains(path, "/tokens") {
-		token = b.admin // tokens are the admins' business
+	if strings.Contains(path, "/tokens") || strings.Contains(path, "/webhooks") {
+		token = b.admin // they are the admins' business
 	}
 	return b.send(request{method: "GET", path: path, token: token})
 }
@@ -178,6 +178,11 @@ func (b *bench) post(path, body string) answer {
 func (b *bench) put(path, body string) answer {
 	b.t.Helper()
 	return b.send(request{method: "PUT", path: path, token: b.admin, body: body})
+}
+
+func (b *bench) patch(path, body string) answer {
+	b.t.Helper()
+	return b.send(request{method: "PATCH", path: path, token: b.admin, body: body})
 }
 
 func (b *bench) delete(path string) answer {

@@ -14,7 +14,7 @@ import (
 func TestPagesWhileRowsAreAdded(t *testing.T) {
 	const rows = 7
 	for name, test := range map[string]struct {
-		path string
+		path string // :webhook in it is one that gets attestations
 		// add adds the n-th row.
 		add func(b *bench, ci *signer, n int)
 		// key is what tells the rows apart.
@@ -47,10 +47,17 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 		"events": {"/v1/orgs/acme/events?types=attestation", func(b *bench, ci *signer, n int) {
 			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", false, 0},
+		"webhooks": {webhooksPath, func(b *bench, _ *signer, _ int) { b.webhook(`{"url":"https://ci.example.com"}`) }, "id", false, 0},
+		"deliveries": {webhooksPath + "/:webhook/deliveries?status=pending", func(b *bench, ci *signer, n int) {
+			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		}, "id", true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			ci := b.signer("cn=ci,ou=build,o=acme")
+			if strings.Contains(test.path, ":webhook") {
+				test.path = strings.Replace(test.path, ":webhook", b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`).ID, 1)
+			}
 			for n := range rows {
 				test.add(b, ci, n)
 			}

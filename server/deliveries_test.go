@@ -1,0 +1,302 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// claim takes what is due for a webhook, as one who sends deliveries does.
+func (b *bench) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) {
+	b.t.Helper()
+	endpoint, due, err := b.store.Claim(b.t.Context(), webhook, 100, time.Minute)
+	check(b.t, err)
+	return endpoint, due
+}
+
+// settle tells that a delivery was tried and answered with that HTTP status, or
+// not at all where it is 0.
+func (b *bench) settle(webhook string, d ledger.DueDelivery, became ledger.DeliveryStatus, httpStatus int) {
+	b.t.Helper()
+	attempt := ledger.Attempt{
+		At: b.clock.time(), DurationMS: 12,
+		Request: ledger.AttemptRequest{URL: "https://ci.example.com", Headers: map[string][]string{"X-Ledger-Event": {string(d.Type)}}},
+	}
+	switch {
+	case httpStatus == 0:
+		attempt.Error = "connection refused"
+	default:
+		attempt.Response = ledger.AttemptResponse{Status: httpStatus, Headers: map[string][]string{"Server": {"ci"}}, Body: "it\ufffds", Truncated: true}
+		if httpStatus >= 300 {
+			attempt.Error = fmt.Sprintf("the receiver answered %d", httpStatus)
+		}
+	}
+	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: became}
+	if became == ledger.DeliveryPending {
+		outcome.RetryAt = b.clock.time().Add(5 * time.Minute)
+	}
+	check(b.t, b.store.RecordOutcomes(b.t.Context(), []ledger.Outcome{outcome}, 0))
+}
+
+func TestDeliveries(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com"}`)
+	at := webhooksPath + "/" + w.ID + "/deliveries"
+	if got := string(b.get(at).want(200).body); got != `{"data":[]}` {
+		t.Errorf("before anything happened: %s", got)
+	}
+	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	events := decode[ledger.Page[ledger.AttestationEvent]](answer{t, "events", 200, nil, historyOf(b, "attestation")})
+	_, due := b.claim(w.ID)
+	if len(due) != 3 || due[0].Type != ledger.EventAttestation || due[0].Event != events.Data[0].ID {
+		t.Fatalf("due: %+v, want an attestation and two states", due)
+	}
+	succeeded, pending, failed := due[0], due[1], due[2]
+	b.settle(w.ID, succeeded, ledger.DeliverySucceeded, 204)
+	b.settle(w.ID, pending, ledger.DeliveryPending, 500)
+	b.settle(w.ID, failed, ledger.DeliveryFailed, 0)
+
+	names := map[string]string{succeeded.ID: "s", pending.ID: "p", failed.ID: "f"}
+	for query, want := range map[string]string{
+		"":                        "fps",
+		"?status=succeeded":       "s",
+		"?status=pending":         "p",
+		"?status=failed":          "f",
+		"?event=" + pending.Event: "p",
+		"?event=" + failed.Event:  "f",
+		"?event=" + failed.Event + "&status=failed":  "f",
+		"?event=" + failed.Event + "&status=pending": "",
+		"?event=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE":      "",
+		"?limit=2":                                   "fp",
+	} {
+		got := ""
+		for _, d := range decode[ledger.Page[ledger.Delivery]](b.get(at + query).want(200)).Data {
+			got += names[d.ID]
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+
+	now := b.clock.time()
+	for _, test := range []struct {
+		due  ledger.DueDelivery
+		want ledger.Delivery
+	}{
+		{succeeded, ledger.Delivery{Status: ledger.DeliverySucceeded, LastStatus: 204}},
+		{pending, ledger.Delivery{Status: ledger.DeliveryPending, LastStatus: 500, LastError: "the receiver answered 500", NextAttemptAt: now.Add(5 * time.Minute)}},
+		{failed, ledger.Delivery{Status: ledger.DeliveryFailed, LastError: "connection refused"}},
+	} {
+		want := test.want
+		want.ID, want.Webhook, want.Event, want.Type, want.Attempts, want.CreatedAt = test.due.ID, w.ID, test.due.Event, test.due.Type, 1, now
+		read := b.get(at + "/" + want.ID).want(200)
+		got := decode[ledger.DeliveryRecord](read)
+		if got.Delivery != want {
+			t.Errorf("read %+v, want %+v", got.Delivery, want)
+		}
+		if !strings.Contains(string(read.body), `"body":`+string(test.due.Body)) {
+			t.Errorf("read %s, want the body %s", read.body, test.due.Body)
+		}
+		b.send(request{method: "GET", path: at + "/" + want.ID, token: b.admin, header: map[string]string{"If-None-Match": read.header.Get("ETag")}}).want(304)
+	}
+}
+
+// historyOf returns a page of the org's events of a type.
+func historyOf(b *bench, kind string) []byte {
+	b.t.Helper()
+	return b.get("/v1/orgs/acme/events?types=" + kind).want(200).body
+}
+
+// Every attempt is kept: what was sent, and what came back.
+func TestDeliveryHistory(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com"}`)
+	at := b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202).header.Get("Location")
+	if got := string(b.get(at).want(200).body); !strings.Contains(got, `"history":[]`) {
+		t.Errorf("before the first attempt: %s", got)
+	}
+	for _, try := range []struct {
+		became     ledger.DeliveryStatus
+		httpStatus int
+	}{{ledger.DeliveryPending, 0}, {ledger.DeliverySucceeded, 200}} {
+		_, due := b.claim(w.ID)
+		if len(due) != 1 {
+			t.Fatalf("%d deliveries are due, want the ping", len(due))
+		}
+		b.settle(w.ID, due[0], try.became, try.httpStatus)
+		b.clock.advance(5 * time.Minute)
+	}
+	answer := b.get(at).want(200)
+	const request = `"request":{"url":"https://ci.example.com","headers":{"X-Ledger-Event":["ping"]}}`
+	want := `"history":[{"number":1,"at":"2026-11-30T09:00:00.000Z","duration_ms":12,"error":"connection refused",` + request + `},` +
+		`{"number":2,"at":"2026-11-30T09:05:00.000Z","duration_ms":12,` + request + `,"response":{"status":200,"headers":{"Server":["ci"]},"body":"it` + "\ufffd" + `s","truncated":true}}]`
+	if !strings.Contains(string(answer.body), want) {
+		t.Errorf("read\n%s, want it to hold\n%s", answer.body, want)
+	}
+}
+
+func TestPingWebhook(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com","events":["policy"]}`)
+	at := webhooksPath + "/" + w.ID
+	for _, body := range []string{"", "{}"} {
+		answer := b.post(at+"/ping", body).want(202)
+		d := decode[ledger.Delivery](answer)
+		if d.Webhook != w.ID || d.Type != ledger.EventPing || d.Status != ledger.DeliveryPending || d.Attempts != 0 || d.NextAttemptAt != b.clock.time() {
+			t.Errorf("pinged with %+v", d)
+		}
+		if got := answer.header.Get("Location"); got != at+"/deliveries/"+d.ID {
+			t.Errorf("Location: %s, want that of %s", got, d.ID)
+		}
+		record := decode[ledger.DeliveryRecord](b.get(at + "/deliveries/" + d.ID).want(200))
+		want := string(ledger.Render(ledger.PingEvent{ID: d.Event, Org: "acme", Repo: "api", Webhook: w.ID, Timestamp: b.clock.time()}))
+		if string(record.Body) != want {
+			t.Errorf("it sends %s, want %s", record.Body, want)
+		}
+		if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries?event=" + d.Event).want(200)); len(list.Data) != 1 || list.Data[0] != d {
+			t.Errorf("listed by its event: %+v", list.Data)
+		}
+	}
+	if got := string(historyOf(b, "attestation,state,policy,radar")); got != `{"data":[]}` {
+		t.Errorf("a ping is in the history: %s", got)
+	}
+
+	b.post(at+"/ping", `{"event":"policy"}`).wantFields(400, ledger.CodeUnknownField, "event")
+	b.post(at+"/ping", `[]`).wantProblem(400, ledger.CodeInvalidJSON)
+	b.send(request{method: "POST", path: at + "/ping", token: b.admin, body: "x=1", header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}).
+		wantProblem(415, ledger.CodeUnsupportedMediaType)
+	b.post(at+"/ping?event=policy", "").wantFields(400, ledger.CodeUnknownParameter, "event")
+	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 2 {
+		t.Errorf("%d deliveries, want those of two pings", len(list.Data))
+	}
+}
+
+// The same bytes go out under the same ids, whatever came of them before.
+func TestRedeliver(t *testing.T) {
+	for _, was := range []ledger.DeliveryStatus{ledger.DeliverySucceeded, ledger.DeliveryFailed, ledger.DeliveryPending} {
+		t.Run(string(was), func(t *testing.T) {
+			b := newBench(t)
+			w := b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`)
+			b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+			_, first := b.claim(w.ID)
+			status := map[ledger.DeliveryStatus]int{ledger.DeliverySucceeded: 200, ledger.DeliveryFailed: 500, ledger.DeliveryPending: 500}[was]
+			b.settle(w.ID, first[0], was, status)
+			b.clock.advance(time.Second)
+
+			at := webhooksPath + "/" + w.ID + "/deliveries/" + first[0].ID
+			answer := b.post(at+"/redeliver", "").want(202)
+			d := decode[ledger.Delivery](answer)
+			if d.ID != first[0].ID || d.Status != ledger.DeliveryPending || d.Attempts != 1 || d.LastStatus != status || d.NextAttemptAt != b.clock.time() || answer.header.Get("Location") != at {
+				t.Errorf("redelivered as %+v, at %s", d, answer.header.Get("Location"))
+			}
+			_, second := b.claim(w.ID)
+			if len(second) != 1 || second[0].ID != first[0].ID || second[0].Event != first[0].Event || string(second[0].Body) != string(first[0].Body) || second[0].Tries != 0 {
+				t.Errorf("sent again as %+v, first as %+v", second, first)
+			}
+			b.settle(w.ID, second[0], ledger.DeliverySucceeded, 200)
+			if got := decode[ledger.DeliveryRecord](b.get(at).want(200)); got.Status != ledger.DeliverySucceeded || len(got.History) != 2 {
+				t.Errorf("then it is %+v", got)
+			}
+		})
+	}
+}
+
+func TestReplayWebhook(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	start := b.clock.time()
+	for n := range 3 { // each an attestation and two states
+		b.attest(ci.says(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		b.clock.advance(time.Hour)
+	}
+	at := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com","events":["attestation","policy"]}`).ID
+	replay := func(since string) int64 {
+		t.Helper()
+		return decode[ledger.Replayed](b.post(at+"/replay", fmt.Sprintf(`{"since":%q}`, since)).want(202)).Queued
+	}
+	for _, step := range []struct {
+		since string
+		want  int64
+	}{
+		{b.clock.time().String(), 0},           // nothing since
+		{start.Add(2 * time.Hour).String(), 1}, // the last one
+		{"2026-11-30T11:00:00+01:00", 1},       // and the one before: what waits already is not counted
+		{start.Add(-time.Hour).String(), 1},    // from before there was anything
+		{start.String(), 0},                    // all wait
+	} {
+		if got := replay(step.since); got != step.want {
+			t.Errorf("since %s: %d queued, want %d", step.since, got, step.want)
+		}
+	}
+	_, due := b.claim(strings.TrimPrefix(at, webhooksPath+"/"))
+	if len(due) != 3 {
+		t.Fatalf("%d are due, want the three attestations", len(due))
+	}
+	w := strings.TrimPrefix(at, webhooksPath+"/")
+	b.settle(w, due[0], ledger.DeliverySucceeded, 200)
+	b.settle(w, due[1], ledger.DeliveryFailed, 500)
+	b.settle(w, due[2], ledger.DeliveryPending, 500)
+	if got := replay(start.String()); got != 1 {
+		t.Errorf("%d queued again, want only the one that failed", got)
+	}
+
+	for name, test := range map[string]struct {
+		body   string
+		status int
+		code   ledger.Code
+		fields []string
+	}{
+		"no moment":        {`{}`, 422, ledger.CodeInvalidField, []string{"since"}},
+		"the future":       {fmt.Sprintf(`{"since":%q}`, b.clock.time()+1), 422, ledger.CodeInvalidField, []string{"since"}},
+		"a date":           {`{"since":"2026-11-30"}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
+		"nothing":          {`{"since":""}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
+		"a duration":       {`{"since":"1h"}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
+		"an unknown field": {`{"from":"2026-11-30T09:00:00Z"}`, 400, ledger.CodeUnknownField, []string{"from"}},
+		"blanks":           {" ", 400, ledger.CodeInvalidJSON, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.in(t).post(at+"/replay", test.body).wantFields(test.status, test.code, test.fields...)
+		})
+	}
+	b.post(at+"/replay", "").wantProblem(415, ledger.CodeUnsupportedMediaType)
+}
+
+// What would send something is refused while nothing is sent.
+func TestInactiveWebhook(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com"}`)
+	at := webhooksPath + "/" + w.ID
+	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
+	_, due := b.claim(w.ID)
+	check(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
+		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410",
+		Attempt: ledger.Attempt{At: b.clock.time(), Error: "the receiver answered 410", Response: ledger.AttemptResponse{Status: 410}},
+	}}, 0))
+	off := decode[ledger.Webhook](b.get(at).want(200))
+	if off.Active || off.DisabledReason != "the receiver answered 410" || off.DisabledAt != b.clock.time() || off.FailingSince != b.clock.time() {
+		t.Errorf("disabled, it is %+v", off)
+	}
+
+	since := fmt.Sprintf(`{"since":%q}`, b.clock.time())
+	b.post(at+"/ping", "").wantProblem(409, ledger.CodeWebhookInactive)
+	b.post(at+"/replay", since).wantProblem(409, ledger.CodeWebhookInactive)
+	b.post(at+"/deliveries/"+d.ID+"/redeliver", "").wantProblem(409, ledger.CodeWebhookInactive)
+	b.post(at+"/rotate", "").want(200)
+	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 1 {
+		t.Errorf("%d deliveries, want the ping alone", len(list.Data))
+	}
+
+	on := decode[ledger.Webhook](b.patch(at, `{"active":true}`).want(200))
+	if !on.Active || on.DisabledReason != "" || on.DisabledAt != 0 || on.FailingSince != 0 {
+		t.Errorf("active again, it is %+v", on)
+	}
+	if got := decode[ledger.Replayed](b.post(at+"/replay", since).want(202)).Queued; got != 3 {
+		t.Errorf("%d queued, want the attestation and two states", got)
+	}
+	b.post(at+"/ping", "").want(202)
+	b.post(at+"/deliveries/"+d.ID+"/redeliver", "").want(202)
+}

@@ -1,0 +1,428 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const webhooksPath = "/v1/orgs/acme/repos/api/webhooks"
+
+// webhook makes a webhook of acme/api.
+func (b *bench) webhook(body string) ledger.Webhook {
+	b.t.Helper()
+	return decode[ledger.Webhook](b.post(webhooksPath, body).want(201))
+}
+
+func TestWebhooks(t *testing.T) {
+	b := newBench(t)
+	answer := b.post(webhooksPath, `{"url":"https://ci.example.com/ledger?key=k"}`).want(201)
+	made := decode[ledger.Webhook](answer)
+	want := ledger.Webhook{
+		ID: made.ID, Org: "acme", Repo: "api", URL: "https://ci.example.com/ledger?key=k", Active: true, CreatedAt: b.clock.time(), Secret: made.Secret,
+		Events: []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy},
+	}
+	if toJSON(t, made) != toJSON(t, want) || !strings.HasPrefix(made.Secret, "whsec_") {
+		t.Errorf("made %+v, want %+v", made, want)
+	}
+	at := webhooksPath + "/" + made.ID
+	if answer.header.Get("Location") != at || answer.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("Location: %s, Cache-Control: %s; want %s and no-store", answer.header.Get("Location"), answer.header.Get("Cache-Control"), at)
+	}
+
+	// Nothing else shows the secret.
+	want.Secret = ""
+	read := b.get(at).want(200)
+	if got := string(read.body); got != toJSON(t, want) {
+		t.Errorf("read %s, want %s", got, toJSON(t, want))
+	}
+	if got := string(b.get(webhooksPath).want(200).body); got != `{"data":[`+toJSON(t, want)+`]}` {
+		t.Errorf("listed %s, want %s alone", got, toJSON(t, want))
+	}
+	unchanged := map[string]string{"If-None-Match": read.header.Get("ETag")}
+	for _, method := range []string{"GET", "HEAD"} {
+		b.send(request{method: method, path: at, token: b.admin, header: unchanged}).want(304)
+	}
+
+	named := b.webhook(`{"url":"http://ci.example.com","events":["radar","state"],"description":"tells the bot","active":false}`)
+	if !slices.Equal(named.Events, []ledger.EventType{ledger.EventState, ledger.EventRadar}) || named.Description != "tells the bot" || named.Active {
+		t.Errorf("made %+v", named)
+	}
+	if named.Secret == made.Secret {
+		t.Error("two webhooks have the same secret")
+	}
+
+	b.delete(at).want(204)
+	b.delete(at).wantProblem(404, ledger.CodeNotFound)
+	b.get(at).wantProblem(404, ledger.CodeNotFound)
+	b.patch(at, "{}").wantProblem(404, ledger.CodeNotFound)
+	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 || list.Data[0].ID != named.ID {
+		t.Errorf("listed %+v, want %s alone", list.Data, named.ID)
+	}
+}
+
+// Whatever a PATCH does not name stays as it is.
+func TestChangeWebhook(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com","events":["state"],"description":"before"}`)
+	w.Secret = ""
+	at := webhooksPath + "/" + w.ID
+	tag := b.get(at).want(200).header.Get("ETag")
+	for _, test := range []struct {
+		body   string
+		change func()
+	}{
+		{`{}`, func() {}},
+		{`{"description":"after"}`, func() { w.Description = "after" }},
+		{`{"description":""}`, func() { w.Description = "" }},
+		{`{"url":"http://10.1.2.3:8080/x"}`, func() { w.URL = "http://10.1.2.3:8080/x" }},
+		{`{"events":["radar","attestation"]}`, func() { w.Events = []ledger.EventType{ledger.EventAttestation, ledger.EventRadar} }},
+		{`{"active":false}`, func() { w.Active = false }},
+		{`{"active":true,"description":"again"}`, func() { w.Active, w.Description = true, "again" }},
+	} {
+		test.change()
+		if got := string(b.patch(at, test.body).want(200).body); got != toJSON(t, w) {
+			t.Errorf("after %s it is\n%s, want\n%s", test.body, got, toJSON(t, w))
+		}
+		read := b.get(at).want(200)
+		if string(read.body) != toJSON(t, w) || (read.header.Get("ETag") == tag) != (test.body == "{}") {
+			t.Errorf("after %s, read\n%s with the ETag %s, want\n%s", test.body, read.body, read.header.Get("ETag"), toJSON(t, w))
+		}
+		tag = read.header.Get("ETag")
+	}
+}
+
+func TestWebhookFields(t *testing.T) {
+	b := newBench(t)
+	at := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com"}`).ID
+	before := b.get(at).want(200)
+	for name, test := range map[string]struct {
+		body   string
+		status int
+		code   ledger.Code
+		field  string
+	}{
+		"an empty URL":          {`{"url":""}`, 422, ledger.CodeInvalidField, "url"},
+		"no scheme":             {`{"url":"ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"another scheme":        {`{"url":"ftp://ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"no host":               {`{"url":"https:///ledger"}`, 422, ledger.CodeInvalidField, "url"},
+		"a port that is none":   {`{"url":"https://ci.example.com:70000"}`, 422, ledger.CodeInvalidField, "url"},
+		"a password":            {`{"url":"https://ada:pw@ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"a fragment":            {`{"url":"https://ci.example.com/#x"}`, 422, ledger.CodeInvalidField, "url"},
+		"a long URL":            {`{"url":"https://ci.example.com/` + strings.Repeat("x", 2048) + `"}`, 422, ledger.CodeInvalidField, "url"},
+		"a number for a URL":    {`{"url":1}`, 400, ledger.CodeInvalidJSON, "url"},
+		"no events":             {`{"url":"https://x.example","events":[]}`, 422, ledger.CodeInvalidField, "events"},
+		"an unknown event":      {`{"url":"https://x.example","events":["state","deploy"]}`, 422, ledger.CodeInvalidField, "events"},
+		"what is no event":      {`{"url":"https://x.example","events":["ping"]}`, 422, ledger.CodeInvalidField, "events"},
+		"an event twice":        {`{"url":"https://x.example","events":["state","state"]}`, 422, ledger.CodeInvalidField, "events"},
+		"events in one text":    {`{"url":"https://x.example","events":"state"}`, 400, ledger.CodeInvalidJSON, "events"},
+		"a number for an event": {`{"url":"https://x.example","events":["state",1]}`, 400, ledger.CodeInvalidJSON, "events[1]"},
+		"a long description":    {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422, ledger.CodeInvalidField, "description"},
+		"two lines":             {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField, "description"},
+		"active in quotes":      {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
+		"its own secret":        {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			b.post(webhooksPath, test.body).wantFields(test.status, test.code, test.field)
+			b.patch(at, test.body).wantFields(test.status, test.code, test.field)
+		})
+	}
+	b.post(webhooksPath, `{"events":["state"]}`).wantFields(422, ledger.CodeInvalidField, "url")
+	for _, send := range []func(string) answer{
+		func(body string) answer { return b.post(webhooksPath, body) }, func(body string) answer { return b.patch(at, body) },
+	} {
+		send("").wantProblem(415, ledger.CodeUnsupportedMediaType)
+		send(" ").wantProblem(400, ledger.CodeInvalidJSON)
+		send(`{"url":"`+strings.Repeat("x", 1<<20)+`"}`).wantProblem(413, ledger.CodePayloadTooLarge)
+	}
+	if after := b.get(at).want(200); string(after.body) != string(before.body) {
+		t.Errorf("a refused change left %s, before it was %s", after.body, before.body)
+	}
+	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 {
+		t.Errorf("refused webhooks were made: %+v", list.Data)
+	}
+}
+
+// guard refuses targets as the server is told to, and notes which it was asked about.
+type guard struct {
+	refused string // host
+	asked   []string
+}
+
+func (g *guard) check(_ context.Context, target string) error {
+	g.asked = append(g.asked, target)
+	if u, err := url.Parse(target); err == nil && u.Hostname() == g.refused {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "url", "%s is a private address: name its network in webhooks.allowed_networks", g.refused)
+	}
+	return nil
+}
+
+func TestWebhookTargets(t *testing.T) {
+	g := &guard{refused: "10.0.0.1"}
+	b := newBench(t, func(c *Config) { c.CheckTarget = g.check })
+	const private, public = `{"url":"http://10.0.0.1/hook"}`, `{"url":"https://ci.example.com"}`
+	refused := func(a answer) {
+		t.Helper()
+		a.wantFields(422, ledger.CodeInvalidField, "url")
+		if !strings.Contains(string(a.body), "webhooks.allowed_networks") {
+			t.Errorf("%s: %s; want it to name the setting", a.what, a.body)
+		}
+	}
+	refused(b.post(webhooksPath, private))
+	at := webhooksPath + "/" + b.webhook(public).ID
+	refused(b.patch(at, private))
+
+	// Only a URL that changes, of a webhook that there is, is looked at.
+	g.asked = nil
+	g.refused = "ci.example.com" // from now on
+	b.patch(at, public).want(200)
+	b.patch(at, `{"description":"x","active":false}`).want(200)
+	b.patch(webhooksPath+"/whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", private).wantProblem(404, ledger.CodeNotFound)
+	b.post(webhooksPath, `{"url":"ftp://x.example"}`).wantFields(422, ledger.CodeInvalidField, "url")
+	if len(g.asked) != 0 {
+		t.Errorf("asked about %q", g.asked)
+	}
+	b.patch(at, private).want(200)
+	refused(b.patch(at, public))
+}
+
+func TestWebhookLimit(t *testing.T) {
+	b := newBench(t)
+	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
+	const body = `{"url":"https://ci.example.com"}`
+	var last ledger.Webhook
+	for range 50 {
+		last = b.webhook(body)
+	}
+	p := b.post(webhooksPath, body).wantProblem(422, ledger.CodeLimitReached)
+	if !strings.Contains(p.Detail, "50 webhooks") {
+		t.Errorf("detail %q; want it to name the limit", p.Detail)
+	}
+	b.post("/v1/orgs/acme/repos/web/webhooks", body).want(201)
+	b.delete(webhooksPath + "/" + last.ID).want(204)
+	b.webhook(body)
+}
+
+// webhookRoute is one endpoint about webhooks, ready to be called.
+type webhookRoute struct{ method, path, body string }
+
+// webhookRoutes returns all endpoints about one webhook, and those of the list.
+func (b *bench) webhookRoutes(repo, webhook, delivery string) (one, list []webhookRoute) {
+	b.t.Helper()
+	for _, rt := range b.server.routes() {
+		if !strings.Contains(rt.pattern, "/webhooks") {
+			continue
+		}
+		r := webhookRoute{rt.method, strings.NewReplacer(":org/repos/:repo", repo, ":id", webhook, ":delivery", delivery).Replace(rt.pattern), ""}
+		switch {
+		case rt.method == "PATCH":
+			r.body = `{"url":"https://other.example"}`
+		case strings.HasSuffix(rt.pattern, "/replay"):
+			r.body = fmt.Sprintf(`{"since":%q}`, b.clock.time())
+		case rt.method == "POST" && strings.HasSuffix(rt.pattern, "/webhooks"):
+			r.body = `{"url":"https://ci.example.com"}`
+		}
+		if strings.Contains(rt.pattern, ":id") {
+			one = append(one, r)
+		} else {
+			list = append(list, r)
+		}
+	}
+	if len(one) != 9 || len(list) != 2 {
+		b.t.Fatalf("%d routes about one webhook and %d about all, want 9 and 2", len(one), len(list))
+	}
+	return one, list
+}
+
+func (b *bench) call(r webhookRoute, token string) answer {
+	b.t.Helper()
+	return b.send(request{method: r.method, path: r.path, token: token, body: r.body})
+}
+
+// A webhook's URL is often a secret by itself, and so is what a receiver answers.
+func TestWebhooksAreForAdmins(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com"}`)
+	d := decode[ledger.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
+	one, list := b.webhookRoutes("acme/repos/api", w.ID, d.ID)
+	for _, r := range slices.Concat(one, list) {
+		for _, token := range []string{b.reader, b.writer} {
+			p := b.call(r, token).wantProblem(403, ledger.CodeForbidden)
+			if !strings.Contains(p.Detail, "scope admin") {
+				t.Errorf("%s %s: detail %q", r.method, r.path, p.Detail)
+			}
+		}
+		b.call(r, "").wantProblem(401, ledger.CodeUnauthenticated)
+	}
+}
+
+// A webhook is there only in its own repo.
+func TestWebhooksOfOthers(t *testing.T) {
+	b := newBench(t)
+	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
+	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"api"}`).want(201)
+	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
+	w := b.webhook(`{"url":"https://ci.example.com"}`)
+	d := decode[ledger.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
+	before := b.get(webhooksPath + "/" + w.ID).want(200)
+
+	for _, test := range []struct{ repo, token string }{{"acme/repos/web", b.admin}, {"umbrella/repos/api", b.token("umbrella", "admin")}} {
+		one, list := b.webhookRoutes(test.repo, w.ID, d.ID)
+		for _, r := range one {
+			b.call(r, test.token).wantProblem(404, ledger.CodeNotFound)
+		}
+		for _, r := range list {
+			if a := b.call(r, test.token); strings.Contains(string(a.body), w.ID) || a.status >= 300 {
+				t.Errorf("%s: %d %s", a.what, a.status, a.body)
+			}
+		}
+	}
+	const none = "01KAJ8Q0M6R4YB0J3X5T9ZC2DE"
+	unknown, _ := b.webhookRoutes("acme/repos/api", "whk_"+none, d.ID)
+	ofNowhere, listOfNowhere := b.webhookRoutes("acme/repos/nowhere", w.ID, d.ID)
+	for _, r := range slices.Concat(unknown, ofNowhere, listOfNowhere) {
+		b.call(r, b.admin).wantProblem(404, ledger.CodeNotFound)
+	}
+
+	// And a delivery only at its own webhook.
+	other := b.webhook(`{"url":"https://other.example"}`)
+	for _, at := range []string{webhooksPath + "/" + other.ID + "/deliveries/" + d.ID, webhooksPath + "/" + w.ID + "/deliveries/dlv_" + none} {
+		b.get(at).wantProblem(404, ledger.CodeNotFound)
+		b.post(at+"/redeliver", "").wantProblem(404, ledger.CodeNotFound)
+	}
+	if after := b.get(webhooksPath + "/" + w.ID).want(200); string(after.body) != string(before.body) {
+		t.Errorf("others made it %s, it was %s", after.body, before.body)
+	}
+}
+
+// A repo is found by its name in any case, and so are its webhooks.
+func TestWebhooksOfARepoInAnyCase(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com"}`)
+	at := "/v1/orgs/acme/repos/API/webhooks/" + w.ID
+	if got := decode[ledger.Webhook](b.get(at).want(200)); got.Repo != "api" {
+		t.Errorf("read as a webhook of %s", got.Repo)
+	}
+	b.get(b.post(at+"/ping", "").want(202).header.Get("Location")).want(200)
+}
+
+func TestRotateWebhook(t *testing.T) {
+	const hour = time.Hour
+	for name, test := range map[string]struct {
+		body    string
+		overlap time.Duration
+	}{
+		"no body":      {"", 24 * hour},
+		"nothing said": {"{}", 24 * hour},
+		"three days":   {`{"overlap":"3d"}`, 72 * hour},
+		"the longest":  {`{"overlap":"30d"}`, 720 * hour},
+		"none":         {`{"overlap":"0s"}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			w := b.webhook(`{"url":"https://ci.example.com"}`)
+			at := webhooksPath + "/" + w.ID
+			answer := b.post(at+"/rotate", test.body).want(200)
+			rotated := decode[ledger.Webhook](answer)
+			if rotated.Secret == w.Secret || !strings.HasPrefix(rotated.Secret, "whsec_") || answer.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("rotated to %+v", rotated)
+			}
+			var until ledger.Time
+			if test.overlap > 0 {
+				until = b.clock.time().Add(test.overlap)
+			}
+			if got := decode[ledger.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != until || rotated.PreviousSecretUntil != until || got.Secret != "" {
+				t.Errorf("read %+v, want the previous secret until %q", got, until)
+			}
+
+			// What was shown is what signs.
+			b.post(at+"/ping", "").want(202)
+			endpoint, due := b.claim(w.ID)
+			if len(due) != 1 || endpoint.Secret != rotated.Secret || (endpoint.PreviousSecret == w.Secret) != (test.overlap > 0) || endpoint.PreviousUntil != until {
+				t.Errorf("claimed %d deliveries for %+v", len(due), endpoint)
+			}
+			b.clock.advance(test.overlap)
+			if got := decode[ledger.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != 0 {
+				t.Errorf("after the overlap the previous secret signs until %s", got.PreviousSecretUntil)
+			}
+		})
+	}
+}
+
+func TestRotateWebhookRefuses(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(`{"url":"https://ci.example.com"}`)
+	at := webhooksPath + "/" + w.ID + "/rotate"
+	for name, test := range map[string]struct {
+		body   string
+		status int
+		code   ledger.Code
+		fields []string
+	}{
+		"too long":         {`{"overlap":"30d1ms"}`, 422, ledger.CodeInvalidField, []string{"overlap"}},
+		"too long by far":  {`{"overlap":"9999d"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"before now":       {`{"overlap":"-1h"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"no duration":      {`{"overlap":"soon"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"a number":         {`{"overlap":24}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"an unknown field": {`{"overlpa":"1h"}`, 400, ledger.CodeUnknownField, []string{"overlpa"}},
+		"truncated":        {`{`, 400, ledger.CodeInvalidJSON, nil},
+	} {
+		t.Run(name, func(t *testing.T) { b.in(t).post(at, test.body).wantFields(test.status, test.code, test.fields...) })
+	}
+	b.send(request{method: "POST", path: at, token: b.admin, body: "{}", header: map[string]string{"Content-Type": "text/plain"}}).wantProblem(415, ledger.CodeUnsupportedMediaType)
+	b.post(at, strings.Repeat(" ", 1<<20+1)).wantProblem(413, ledger.CodePayloadTooLarge)
+	b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202)
+	if endpoint, _ := b.claim(w.ID); endpoint.Secret != w.Secret || endpoint.PreviousSecret != "" {
+		t.Errorf("a refused rotation left %+v", endpoint)
+	}
+}
+
+// The host's command needs no token, and sends the same requests.
+func TestWebhooksOfTheHost(t *testing.T) {
+	b := newBench(t)
+	made := decode[ledger.Webhook](b.host("POST", webhooksPath, `{"url":"https://ci.example.com"}`).want(201))
+	at := webhooksPath + "/" + made.ID
+	b.host("PATCH", at, `{"description":"x"}`).want(200)
+	if rotated := decode[ledger.Webhook](b.host("POST", at+"/rotate", "").want(200)); made.Secret == "" || rotated.Secret == "" || rotated.Description != "x" {
+		t.Errorf("made %+v, rotated to %+v", made, rotated)
+	}
+	location := b.host("POST", at+"/ping", "").want(202).header.Get("Location")
+	b.host("GET", location, "").want(200)
+	b.host("POST", location+"/redeliver", "").want(202)
+	b.host("POST", at+"/replay", fmt.Sprintf(`{"since":%q}`, b.clock.time())).want(202)
+	if list := decode[ledger.Page[ledger.Delivery]](b.host("GET", at+"/deliveries", "").want(200)); len(list.Data) != 1 {
+		t.Errorf("deliveries: %+v", list.Data)
+	}
+	b.host("DELETE", at, "").want(204)
+	b.host("GET", at, "").wantProblem(404, ledger.CodeNotFound)
+}
+
+func TestLogsHoldNoSigningSecret(t *testing.T) {
+	var log bytes.Buffer
+	b := newBench(t, func(c *Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	w := b.webhook(`{"url":"https://ci.example.com/hidden-path"}`)
+	rotated := decode[ledger.Webhook](b.post(webhooksPath+"/"+w.ID+"/rotate", "").want(200))
+	shown := decode[ledger.Webhook](b.get(webhooksPath + "/" + w.ID).want(200))
+	if !strings.Contains(log.String(), "/rotate") {
+		t.Errorf("the log tells of no rotation: %s", log.String())
+	}
+	for _, secret := range []string{w.Secret[6:], rotated.Secret[6:], "whsec_", "hidden-path"} {
+		if strings.Contains(log.String(), secret) {
+			t.Errorf("the log holds %s: %s", secret, log.String())
+		}
+	}
+	if shown.Secret != "" {
+		t.Errorf("a GET shows the secret %s", shown.Secret)
+	}
+}
