@@ -21,6 +21,7 @@ type bench struct {
 	url   string
 	host  *client.Client // who may do everything
 	admin *client.Client // with a token of acme
+	store *store.Store
 }
 
 func newBench(t *testing.T) *bench {
@@ -39,7 +40,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(host.Close)
 	t.Cleanup(public.Close)
 
-	b := &bench{url: public.URL, host: newClient(t, host.URL, "")}
+	b := &bench{url: public.URL, host: newClient(t, host.URL, ""), store: db}
 	if _, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"}); err != nil {
 		t.Fatal(err)
 	}

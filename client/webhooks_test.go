@@ -1,0 +1,114 @@
+package client_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestWebhooks(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	made := must(b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Active: new(false)}))(t)
+	if made.Secret == "" || made.Active || len(made.Events) != 3 {
+		t.Errorf("made %+v", made)
+	}
+	changed := must(b.admin.ChangeWebhook(ctx, "acme", "api", made.ID, ledger.WebhookChange{
+		Active: new(true), Events: &[]ledger.EventType{ledger.EventState},
+	}))(t)
+	if !changed.Active || !slices.Equal(changed.Events, []ledger.EventType{ledger.EventState}) || changed.URL != made.URL || changed.Secret != "" {
+		t.Errorf("changed to %+v", changed)
+	}
+
+	before := ledger.TimeOf(time.Now())
+	rotated := must(b.admin.RotateWebhook(ctx, "acme", "api", made.ID, ledger.DefaultOverlap))(t)
+	if rotated.Secret == "" || rotated.Secret == made.Secret || rotated.PreviousSecretUntil < before.Add(ledger.DefaultOverlap.Std()) {
+		t.Errorf("rotated to %+v", rotated)
+	}
+	rotated = must(b.admin.RotateWebhook(ctx, "acme", "api", made.ID, 0))(t)
+	if rotated.PreviousSecretUntil != 0 {
+		t.Errorf("without overlap, the old secret signs until %s", rotated.PreviousSecretUntil)
+	}
+
+	read := must(b.admin.Webhook(ctx, "acme", "api", made.ID))(t)
+	if read.Secret != "" || read.ID != made.ID || !read.Active {
+		t.Errorf("read %+v", read)
+	}
+	if all := must(client.Collect(b.admin.Webhooks(ctx, "acme", "api"), 0))(t); len(all) != 1 || all[0].ID != made.ID {
+		t.Errorf("listed %+v", all)
+	}
+	_, err := b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"deploy"}})
+	if client.CodeOf(err) != ledger.CodeInvalidField {
+		t.Errorf("an unknown event: %v", err)
+	}
+
+	if err := b.admin.DeleteWebhook(ctx, "acme", "api", made.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.admin.Webhook(ctx, "acme", "api", made.ID); client.CodeOf(err) != ledger.CodeNotFound {
+		t.Errorf("a deleted webhook: %v", err)
+	}
+	if err := b.admin.DeleteWebhook(ctx, "acme", "api", made.ID); client.CodeOf(err) != ledger.CodeNotFound {
+		t.Errorf("deleted twice: %v", err)
+	}
+}
+
+func TestDeliveries(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	start := ledger.TimeOf(time.Now())
+	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
+	if _, _, err := b.admin.Record(ctx, "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass)); err != nil {
+		t.Fatal(err)
+	}
+	w := must(b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com"}))(t)
+
+	ping := must(b.admin.PingWebhook(ctx, "acme", "api", w.ID))(t)
+	if ping.Type != ledger.EventPing || ping.Status != ledger.DeliveryPending {
+		t.Errorf("pinged with %+v", ping)
+	}
+	_, due, err := b.store.Claim(ctx, w.ID, 10, time.Minute)
+	if err != nil || len(due) != 1 {
+		t.Fatalf("due: %v, %v", due, err)
+	}
+	err = b.store.RecordOutcomes(ctx, []ledger.Outcome{{
+		Webhook: w.ID, Delivery: ping.ID, Status: ledger.DeliverySucceeded,
+		Attempt: ledger.Attempt{At: start, Response: ledger.AttemptResponse{Status: 200, Body: "thanks"}},
+	}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := must(b.admin.Delivery(ctx, "acme", "api", w.ID, ping.ID))(t)
+	if record.Status != ledger.DeliverySucceeded || len(record.History) != 1 || record.History[0].Response.Body != "thanks" || string(record.Body) != string(due[0].Body) {
+		t.Errorf("the ping is %+v", record)
+	}
+
+	if got := must(b.admin.ReplayWebhook(ctx, "acme", "api", w.ID, start))(t); got.Queued != 3 {
+		t.Errorf("replayed %+v, want the attestation and two states", got)
+	}
+	for name, test := range map[string]struct {
+		filter client.DeliveryFilter
+		want   int
+	}{
+		"all":       {client.DeliveryFilter{}, 4},
+		"a status":  {client.DeliveryFilter{Status: ledger.DeliveryPending}, 3},
+		"an event":  {client.DeliveryFilter{Event: ping.Event}, 1},
+		"neither's": {client.DeliveryFilter{Event: ping.Event, Status: ledger.DeliveryFailed}, 0},
+	} {
+		if got := must(client.Collect(b.admin.Deliveries(ctx, "acme", "api", w.ID, test.filter), 0))(t); len(got) != test.want {
+			t.Errorf("%s: %d deliveries, want %d", name, len(got), test.want)
+		}
+	}
+	again := must(b.admin.Redeliver(ctx, "acme", "api", w.ID, ping.ID))(t)
+	if again.ID != ping.ID || again.Status != ledger.DeliveryPending || again.Attempts != 1 {
+		t.Errorf("redelivered as %+v", again)
+	}
+
+	must(b.admin.ChangeWebhook(ctx, "acme", "api", w.ID, ledger.WebhookChange{Active: new(false)}))(t)
+	if _, err := b.admin.PingWebhook(ctx, "acme", "api", w.ID); client.CodeOf(err) != ledger.CodeWebhookInactive {
+		t.Errorf("a ping of an inactive webhook: %v", err)
+	}
+}
