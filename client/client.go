@@ -26,8 +26,8 @@ const maxAnswer = 256 << 20
 
 // A Client speaks to one ledgerd server. It may be used by several goroutines
 // at once. It never repeats a request by itself: what to do about an error is
-// its caller's to decide. Making a token, an org, a repo or a webhook again does not do the
-// same again.
+// its caller's to decide. Making a token, an org, a repo or a webhook again does
+// not do the same again.
 type Client struct {
 	base      string // without a slash at its end
 	token     string
