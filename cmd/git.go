@@ -21,13 +21,26 @@ type gitRepo struct {
 	// own is set for one that we made: nothing that the machine or its user
 	// configures for git has a say in it.
 	own bool
+	// variables of the environment are what its git commands need beside.
+	variables []string
 }
 
-// run runs a git command that only reads and returns what it prints. The
-// repository may be anybody's, so its configuration must not make git run
-// anything: a file system monitor, or whatever fetches what a partial clone
-// lacks.
+// run runs a git command that only reads and returns what it prints.
 func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
+	command := g.command(ctx, args...)
+	var stdout strings.Builder
+	command.Stdout = &stdout
+	if err := command.Run(); err != nil {
+		return "", failure(command, args[0], err)
+	}
+	return stdout.String(), nil
+}
+
+// command returns a git command that only reads, not yet started, whose standard
+// error is kept for failure. The repository may be anybody's, so its
+// configuration must not make git run anything: a file system monitor, or
+// whatever fetches what a partial clone lacks.
+func (g gitRepo) command(ctx context.Context, args ...string) *exec.Cmd {
 	options := []string{"-C", g.dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"}
 	command := exec.CommandContext(ctx, "git", append(options, args...)...)
 	command.Env = append(g.environment(),
@@ -39,22 +52,23 @@ func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
 		"GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_GRAFT_FILE="+os.DevNull,
 		"LC_ALL=C")
-	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	err := command.Run()
+	command.Stderr = new(bytes.Buffer)
+	return command
+}
+
+// failure says why a command of g.command failed.
+func failure(command *exec.Cmd, name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("git is not installed here: there is no git command in PATH")
+		return errors.New("git is not installed here: there is no git command in PATH")
 	}
-	if err != nil {
-		return "", &gitError{args[0], strings.TrimSpace(stderr.String()), err}
-	}
-	return stdout.String(), nil
+	stderr, _ := command.Stderr.(*bytes.Buffer)
+	return &gitError{name, strings.TrimSpace(stderr.String()), err}
 }
 
 // environment returns the environment of the git commands on the repository.
 func (g gitRepo) environment() []string {
 	if !g.own {
-		return os.Environ()
+		return append(os.Environ(), g.variables...)
 	}
 	var kept []string
 	for _, variable := range os.Environ() {
@@ -62,7 +76,8 @@ func (g gitRepo) environment() []string {
 			kept = append(kept, variable)
 		}
 	}
-	return append(kept, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	kept = append(kept, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	return append(kept, g.variables...)
 }
 
 // A gitError is git's own refusal.

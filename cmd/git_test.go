@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func TestParseRawDiff(t *testing.T) {
+func TestReadRawDiff(t *testing.T) {
 	const (
 		old  = "1111111111111111111111111111111111111111"
 		new  = "2222222222222222222222222222222222222222"
@@ -38,11 +38,15 @@ func TestParseRawDiff(t *testing.T) {
 			[]ledger.Change{{Path: "link", Status: "T", OldMode: "100644", Mode: "120000", OldBlob: old, Blob: new}},
 		},
 		"not UTF-8": {
-			":000000 100644 " + zero + " " + new + " A|caf\xe9|",
-			[]ledger.Change{{Path: "caf\uFFFD", Status: "A", Mode: "100644", Blob: new}},
+			":000000 100644 " + zero + " " + new + " A|caf\xe9/né|",
+			[]ledger.Change{{Path: `caf\351/né`, Status: "A", Mode: "100644", Blob: new}},
+		},
+		"renamed to what a replacement would not tell": {
+			":100644 100644 " + old + " " + new + " R100|\xe9|\xe8|",
+			[]ledger.Change{{Path: `\350`, OldPath: `\351`, Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
 		},
 	} {
-		got, err := parseRawDiff(strings.ReplaceAll(test.out, "|", "\x00"))
+		got, err := readDiff(strings.NewReader(strings.ReplaceAll(test.out, "|", "\x00")), nil)
 		if err != nil || !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v (%v), want %+v", name, got, err, test.want)
 		}
@@ -52,7 +56,7 @@ func TestParseRawDiff(t *testing.T) {
 		"a rename to nowhere":     ":100644 100644 " + old + " " + new + " R100|a|",
 		"a change without status": ":100644 100644 " + old + " " + new + "|a|",
 	} {
-		if got, err := parseRawDiff(strings.ReplaceAll(out, "|", "\x00")); err == nil {
+		if got, err := readDiff(strings.NewReader(strings.ReplaceAll(out, "|", "\x00")), nil); err == nil {
 			t.Errorf("%s is read as %+v", name, got)
 		}
 	}

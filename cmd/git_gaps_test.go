@@ -1,0 +1,193 @@
+package cmd
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A plainModel is what a change record says of hunks, written down word by word
+// and without a thought for time.
+type plainModel struct{ lines []string }
+
+func modelOf(content string) plainModel {
+	lines := strings.Split(content, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return plainModel{lines}
+}
+
+// around returns the hash of the n lines before and after gap g, which lies
+// between the lines g and g+1.
+func (m plainModel) around(g, n int) string {
+	s := ""
+	for i := g - n + 1; i <= g+n; i++ {
+		switch {
+		case i < 1:
+			s += "^\n"
+		case i > len(m.lines):
+			s += "$\n"
+		default:
+			s += " " + strings.TrimRight(m.lines[i-1], " \t\r\v\f") + "\n"
+		}
+	}
+	return modelHash(s)
+}
+
+func (m plainModel) near(g int) string {
+	hash, times := m.around(g, 1), 0
+	for other := 0; other <= len(m.lines); other++ {
+		if m.around(other, 1) == hash {
+			times++
+		}
+	}
+	if times > 1 {
+		return ""
+	}
+	return hash
+}
+
+func modelHash(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:16] }
+
+// checkHunks checks the hashes of a change's hunks against the model.
+func checkHunks(t *testing.T, c ledger.Change, before, after gitTree) {
+	t.Helper()
+	if len(c.Hunks) == 0 {
+		return
+	}
+	path, oldPath := strings.ReplaceAll(c.Path, `\351`, "\xe9"), c.OldPath
+	if oldPath == "" {
+		oldPath = path
+	}
+	old := modelOf(before[oldPath].content)
+	newLines := strings.SplitAfter(after[path].content, "\n")
+	shift := 0
+	for _, h := range c.Hunks {
+		first, last := h.Start-1, h.Start-1+h.Lines
+		from := h.Start - 1 + shift // in the new file
+		if h.Lines == 0 {
+			first, last = h.Start, h.Start
+			from++
+		}
+		shift += h.Added - h.Lines
+		last = min(last, first+511)
+		if len(h.Far) != last-first+1 || len(h.Near) != len(h.Far) {
+			t.Fatalf("%q: %d far and %d near for the gaps %d to %d", c.Path, len(h.Far), len(h.Near), first, last)
+		}
+		for g := first; g <= last; g++ {
+			if len(old.lines) > 500 && g > first+3 && g < last-3 {
+				continue // the model would take all day
+			}
+			if got, want := h.Far[g-first], old.around(g, 3); got != want {
+				t.Errorf("%q: far of gap %d is %q, want %q", c.Path, g, got, want)
+			}
+			if got, want := h.Near[g-first], old.near(g); got != want {
+				t.Errorf("%q: near of gap %d is %q, want %q", c.Path, g, got, want)
+			}
+		}
+		if want := modelHash(strings.Join(newLines[from:from+h.Added], "")); h.Text != want {
+			t.Errorf("%q: the text at %d is %q, want %q", c.Path, h.Start, h.Text, want)
+		}
+	}
+}
+
+// Random small files and edits, with many lines that are alike: git's hunks
+// carry the hashes that the model gives them.
+func TestGitRecordOfRandomEdits(t *testing.T) {
+	useNoGitConfig(t)
+	random := rand.New(rand.NewPCG(5, 2026))
+	hunks, repeated := 0, 0
+	for range 12 {
+		before, after := gitTree{}, gitTree{}
+		for i := range 60 {
+			lines := randomLines(random, random.IntN(40))
+			name := fmt.Sprintf("file %d", i)
+			before[name] = textFile(randomFile(random, lines))
+			for range 1 + random.IntN(4) {
+				at := random.IntN(len(lines) + 1)
+				to := min(len(lines), at+random.IntN(4))
+				lines = slices.Replace(lines, at, to, randomLines(random, random.IntN(3))...)
+			}
+			if random.IntN(8) == 0 {
+				name += " moved"
+			}
+			after[name] = textFile(randomFile(random, lines))
+		}
+		g, shas := newGitRepo(t, nil, before, after)
+		for _, c := range mustRecord(t, g, shas[0], shas[1]) {
+			checkHunks(t, c, before, after)
+			for _, h := range c.Hunks {
+				hunks++
+				if slices.Contains(h.Near, "") {
+					repeated++
+				}
+			}
+		}
+	}
+	if hunks < 500 || repeated < hunks/10 {
+		t.Errorf("%d hunks, %d of them at repeated lines, show little", hunks, repeated)
+	}
+}
+
+func randomLines(random *rand.Rand, n int) []string {
+	words := []string{"", "", "}", "\t}", "x", "x ", "x\t\r", "y", "func f() {", "^", "$", " x", "\x0b"}
+	lines := make([]string, n)
+	for i := range lines {
+		if lines[i] = words[random.IntN(len(words))]; random.IntN(3) == 0 {
+			lines[i] = fmt.Sprint("line ", random.IntN(50))
+		}
+	}
+	return lines
+}
+
+func randomFile(random *rand.Rand, lines []string) string {
+	content := strings.Join(lines, "\n")
+	if random.IntN(5) > 0 && len(lines) > 0 {
+		content += "\n"
+	}
+	return content
+}
+
+// Lines count as the same by what they say, whatever the sums that lead there.
+func TestRepeatedGapsWithoutGoodSums(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	hasher := newGapHasher()
+	for range 200 {
+		content := randomFile(random, randomLines(random, random.IntN(30)))
+		model := modelOf(content)
+		hasher.split([]byte(content))
+		if len(hasher.lines) != len(model.lines) {
+			t.Fatalf("%q has %d lines, not %d", content, len(model.lines), len(hasher.lines))
+		}
+		for i := range hasher.sums {
+			hasher.sums[i] %= 2
+		}
+		all := ledger.Hunk{Start: 1, Lines: len(model.lines)}
+		hasher.findRepeated([]ledger.Hunk{all})
+		for g := range len(model.lines) + 1 {
+			if got, want := hasher.isRepeated(g), model.near(g) == ""; got != want {
+				t.Errorf("%q: gap %d repeated: %v, want %v", content, g, got, want)
+			}
+		}
+	}
+}
+
+// What is hashed is fixed: records made today are compared with those of
+// another version.
+func TestGapHashesStay(t *testing.T) {
+	hunks := []ledger.Hunk{{Start: 2, Lines: 1}}
+	newGapHasher().addHashes([]byte("one  \ntwo\r\nthree"), hunks)
+	want := ledger.Hunk{Start: 2, Lines: 1,
+		Near: []string{modelHash(" one\n two\n"), modelHash(" two\n three\n")},
+		Far:  []string{modelHash("^\n^\n one\n two\n three\n$\n"), modelHash("^\n one\n two\n three\n$\n$\n")},
+	}
+	if got := hunks[0]; fmt.Sprint(got) != fmt.Sprint(want) || got.Near[0] != "1c27d1527b477a05" {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,187 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// changes returns the change record from one tree to another, the whole of it
+// but for what a partial clone lacks.
+func (o *gitObjects) changes(ctx context.Context, from, to string) ([]ledger.Change, error) {
+	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
+	if _, refused := errors.AsType[*gitError](err); !refused || ctx.Err() != nil {
+		return changes, err
+	}
+	if changes, partErr := o.partOf(ctx, from, to); partErr == nil {
+		return changes, nil
+	}
+	return nil, err
+}
+
+// How much alike a file and one of another name are that count as renamed.
+const (
+	exactAndAlike = "-M50%"
+	exactOnly     = "-M100%"
+)
+
+func rawDiff(renames, from, to string) []string {
+	return []string{"diff-tree", "-r", renames, "--ignore-submodules=none", "--raw", "-z", "--no-abbrev", from, to}
+}
+
+func patchDiff(renames, from, to string, paths ...string) []string {
+	args := []string{"--literal-pathspecs", "diff-tree", "-r", renames, "--ignore-submodules=none",
+		"--raw", "-z", "-p", "-U0", "--no-abbrev", "--full-index", "--diff-algorithm=histogram", "--no-indent-heuristic",
+		"--no-color", "--no-ext-diff", "--no-textconv", from, to, "--"}
+	return append(args, paths...)
+}
+
+// record reads a diff with patches. The old content of each file with hunks is
+// asked for as soon as these are read, and hashed while git goes on.
+func (o *gitObjects) record(ctx context.Context, diff []string) ([]ledger.Change, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	places, err := o.startPlacer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := o.stream(ctx, diff, func(c *ledger.Change) {
+		if len(c.Hunks) > 0 {
+			places.add(c)
+		}
+	})
+	if err != nil {
+		cancel()
+	}
+	if placeErr := places.wait(); err == nil {
+		err = placeErr
+	}
+	return changes, err
+}
+
+// stream runs git diff-tree and reads what it prints while it does.
+func (o *gitObjects) stream(ctx context.Context, diff []string, done func(*ledger.Change)) ([]ledger.Change, error) {
+	command := o.command(ctx, diff...)
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, failure(command, "diff-tree", err)
+	}
+	changes, readErr := readDiff(stdout, done)
+	if readErr != nil {
+		// Where git itself gave up, that is the reason.
+		io.Copy(io.Discard, stdout)
+	}
+	if err := command.Wait(); err != nil {
+		return nil, failure(command, "diff-tree", err)
+	}
+	if readErr != nil {
+		return nil, fmt.Errorf("git diff-tree: %w", readErr)
+	}
+	return changes, nil
+}
+
+// A placer adds to hunks the hashes of where they are, from the old content of
+// their files, which one git command gives.
+type placer struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	asked   chan *ledger.Change
+	done    chan error
+	failed  chan struct{}
+}
+
+func (o *gitObjects) startPlacer(ctx context.Context) (*placer, error) {
+	p := &placer{
+		command: o.command(ctx, "cat-file", "--batch"),
+		asked:   make(chan *ledger.Change, 64),
+		done:    make(chan error, 1),
+		failed:  make(chan struct{}),
+	}
+	var err error
+	if p.in, err = p.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := p.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, failure(p.command, "cat-file", err)
+	}
+	go func() {
+		err := p.read(bufio.NewReaderSize(stdout, 64<<10))
+		if err != nil {
+			close(p.failed)
+		}
+		p.done <- err
+	}()
+	return p, nil
+}
+
+// add asks for the old content of a change, which is the placer's from then on.
+func (p *placer) add(c *ledger.Change) {
+	select {
+	case p.asked <- c: // first, so that the answer is read while we write
+		io.WriteString(p.in, c.OldBlob+"\n") // where it fails, the reader does too
+	case <-p.failed:
+	}
+}
+
+// wait returns once all that was added has its hashes.
+func (p *placer) wait() error {
+	close(p.asked)
+	p.in.Close()
+	readErr := <-p.done
+	if err := p.command.Wait(); err != nil {
+		return failure(p.command, "cat-file", err)
+	}
+	return readErr
+}
+
+func (p *placer) read(out *bufio.Reader) error {
+	hasher := newGapHasher()
+	var content []byte
+	for c := range p.asked {
+		var err error
+		if content, err = readObject(out, content); err != nil {
+			return fmt.Errorf("git cat-file of %s: %w", c.OldBlob, err)
+		}
+		hasher.addHashes(content, c.Hunks)
+	}
+	return nil
+}
+
+// readObject reads the next object that git cat-file --batch prints, into buf
+// where it has room.
+func readObject(out *bufio.Reader, buf []byte) ([]byte, error) {
+	head, err := out.ReadString('\n')
+	if err != nil {
+		return nil, noEOF(err)
+	}
+	fields := strings.Fields(head)
+	if len(fields) != 3 {
+		return nil, fmt.Errorf("git answers %q", strings.TrimSpace(head))
+	}
+	size, err := strconv.Atoi(fields[2])
+	if err != nil {
+		return nil, err
+	}
+	if cap(buf) <= size {
+		buf = make([]byte, size+size/4+1)
+	}
+	buf = buf[:size+1] // and a line break
+	if _, err := io.ReadFull(out, buf); err != nil {
+		return nil, noEOF(err)
+	}
+	return buf[:size], nil
+}
