@@ -19,6 +19,9 @@ func TestEnvironment(t *testing.T) {
 		"LEDGERD_URL":                 false,
 		"LEDGERD_TOKEN":               false,
 		"LEDGERD_TOKEN_FILE":          false,
+		"LEDGERD_WEBHOOKS_TIMEOUT":    false,
+		"LEDGERD_WEBHOOK_SECRET":      false,
+		"LEDGERD_WEBHOOK_SECRET_FILE": false,
 		"PATH":                        false,
 		"LEDGERDS":                    false,
 		"LEDGERD_PORT_8080_TCP_ADDR":  false, // by Kubernetes

@@ -21,10 +21,13 @@ import (
 // of this machine.
 type target struct {
 	url      string // empty for a file
-	from     string // what gave the URL: --url or LEDGERD_URL
+	from     string // what gave the URL: --url, --server or LEDGERD_URL
 	token    string
 	settings settings
 }
+
+// serverFlag takes the place of --url in commands whose --url is another one.
+const serverFlag = "server"
 
 // target finds out what the command line and the environment name. It opens
 // nothing.
@@ -34,12 +37,20 @@ func (p *program) target(command *cobra.Command) (target, error) {
 		return target{}, err
 	}
 	t := target{url: p.global.url, from: "--url", settings: s}
+	if command.Flags().Lookup(serverFlag) != nil {
+		t.from = "--" + serverFlag
+	}
+	if t.url != "" && command.Flags().Changed("database") {
+		return t, usagef("--database and %s exclude each other", t.from)
+	}
 	if t.url == "" && !command.Flags().Changed("database") {
-		t.url, t.from = os.Getenv("LEDGERD_URL"), "LEDGERD_URL"
+		if url := os.Getenv("LEDGERD_URL"); url != "" {
+			t.url, t.from = url, "LEDGERD_URL"
+		}
 	}
 	if t.url == "" {
 		if p.global.token != "" {
-			return t, usagef("--token goes with --url: on a database file of this machine nobody asks for one")
+			return t, usagef("--token goes with %s: on a database file of this machine nobody asks for one", t.from)
 		}
 		return t, nil
 	}
@@ -116,7 +127,12 @@ func openFile(ctx context.Context, s settings) (*connection, error) {
 		return nil, err
 	}
 	local := &localAPI{db: db}
-	api := server.New(server.Config{Store: db, MaxBody: int64(s.MaxBody), Version: version()})
+	api := server.New(server.Config{
+		Store:       db,
+		MaxBody:     int64(s.MaxBody),
+		CheckTarget: s.Webhooks.guard().Check,
+		Version:     version(),
+	})
 	c, err := newHostClient(api, &local.wrote)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -219,28 +219,48 @@ const (
 )
 
 func (l *eventLines) line(e client.Event) ([]byte, error) {
+	at, told := l.tell(e)
+	return append(l.text(at, told), '\n'), nil
+}
+
+// told is what a line tells of an event, fit for a terminal.
+type told struct {
+	kind   ledger.EventType
+	colour string // of the kind
+	repo   string
+	commit string
+	what   string
+}
+
+// tell returns what an event says, and when it happened.
+func (l *eventLines) tell(e client.Event) (ledger.Time, told) {
 	var at ledger.Time
-	repo, commit, what, colour := "-", "-", string(e.Data), grey
+	t := told{kind: e.Type, colour: grey, repo: "-", commit: "-"}
 	switch {
 	case e.Attestation != nil:
 		a := e.Attestation
-		at, repo, commit, colour = a.Timestamp, a.Repo, a.Commit, blue
+		at, t.repo, t.commit, t.colour = a.Timestamp, a.Repo, a.Commit, blue
 		status := l.paint(statusColour(a.Result.Status), string(a.Result.Status))
-		what = fmt.Sprintf("%s %s, signed by %s", clean(a.Predicate), status, clean(a.Identity))
+		t.what = fmt.Sprintf("%s %s, signed by %s", clean(a.Predicate), status, clean(a.Identity))
 	case e.State != nil:
 		s := e.State
-		at, repo, commit, colour = s.Timestamp, s.Repo, s.Commit, magenta
-		what = fmt.Sprintf("from %s to %s", s.From, l.paint(stateColours[s.To], s.To.String()))
+		at, t.repo, t.commit, t.colour = s.Timestamp, s.Repo, s.Commit, magenta
+		t.what = fmt.Sprintf("from %s to %s", s.From, l.paint(stateColours[s.To], s.To.String()))
 	case e.Policy != nil:
-		at, repo, colour = e.Policy.Timestamp, e.Policy.Repo, cyan
-		what = fmt.Sprintf("version %d takes the place of %d", e.Policy.Version, e.Policy.PreviousVersion)
+		at, t.repo, t.colour = e.Policy.Timestamp, e.Policy.Repo, cyan
+		t.what = fmt.Sprintf("version %d takes the place of %d", e.Policy.Version, e.Policy.PreviousVersion)
 	default:
-		what = clean(what)
+		t.what = clean(string(e.Data))
 	}
-	repo = clean(repo)
+	return at, t
+}
+
+// text writes what is told of an event as a line, without its end.
+func (l *eventLines) text(at ledger.Time, t told) []byte {
+	repo := clean(t.repo)
 	l.repo = max(l.repo, len(repo))
-	kind := l.paint(colour, fmt.Sprintf("%-11s", clean(string(e.Type))))
-	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s\n", l.paint(grey, orDash(at.String())), kind, l.repo, repo, clean(short(commit)), what), nil
+	kind := l.paint(t.colour, fmt.Sprintf("%-11s", clean(string(t.kind))))
+	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.paint(grey, orDash(at.String())), kind, l.repo, repo, clean(short(t.commit)), t.what)
 }
 
 // clean makes text that others chose fit for a line on a terminal.

@@ -33,8 +33,8 @@ func TestHelp(t *testing.T) {
 	}
 	root := newRoot(&program{})
 	check(root)
-	for _, name := range []string{"attest", "gate"} {
-		command, _, err := root.Find([]string{name})
+	for _, name := range []string{"attest", "gate", "webhook ping", "webhook redeliver"} {
+		command, _, err := root.Find(strings.Fields(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,7 +29,8 @@ func TestMain(m *testing.M) {
 //
 // Beside testscript's own commands there are: exits STATUS COMMAND…, which runs
 // a command and checks its exit status; await URL, which waits until a server
-// answers; and get URL, which is curl with the token in the file $TOKEN.
+// answers; get URL, which is curl with the token in the file $TOKEN; and grab
+// NAME FILE REGEXP, which sets a variable to what the first group matches.
 func TestScript(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the scripts need git")
@@ -41,11 +43,12 @@ func TestScript(t *testing.T) {
 			"exits": scriptExits,
 			"await": scriptAwait,
 			"get":   scriptGet,
+			"grab":  scriptGrab,
 		},
 	})
 }
 
-// setUpScript gives a script a free address, and a git that knows nothing of
+// setUpScript gives a script two free addresses, and a git that knows nothing of
 // whose machine this is.
 func setUpScript(env *testscript.Env) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,6 +56,11 @@ func setUpScript(env *testscript.Env) error {
 		return err
 	}
 	defer listener.Close()
+	receiver, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer receiver.Close()
 	fixtures, err := filepath.Abs(filepath.Join("..", "ledger", "testdata", "cosign"))
 	if err != nil {
 		return err
@@ -67,6 +75,7 @@ func setUpScript(env *testscript.Env) error {
 		"GIT_COMMITTER_NAME=Ada",
 		"GIT_COMMITTER_EMAIL=ada@example.org",
 		"LISTEN="+listener.Addr().String(),
+		"RECEIVER="+receiver.Addr().String(),
 		"FIXTURES="+fixtures,
 	)
 	return nil
@@ -118,4 +127,16 @@ func scriptGet(ts *testscript.TestScript, _ bool, args []string) {
 	body, err := io.ReadAll(resp.Body)
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", resp.StatusCode, body)
+}
+
+func scriptGrab(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: grab NAME FILE REGEXP")
+	}
+	text := ts.ReadFile(args[1])
+	found := regexp.MustCompile("(?m)" + args[2]).FindStringSubmatch(text)
+	if len(found) < 2 {
+		ts.Fatalf("%s does not match:\n%s", args[2], text)
+	}
+	ts.Setenv(args[0], found[1])
 }

@@ -217,5 +217,5 @@ func addServeFlags(command *cobra.Command, flags *pflag.FlagSet) {
 	addWebhookFlags(flags)
 	choiceVar(command, flags, new(string), "log-level", "", "least level that is logged (LEDGERD_LOG_LEVEL)", logLevels()...)
 	choiceVar(command, flags, new(string), "log-format", "", "how to log (LEDGERD_LOG_FORMAT)", logFormats()...)
-	flags.Duration("shutdown-timeout", d.ShutdownTimeout, "how long a stop waits for requests to finish (LEDGERD_SHUTDOWN_TIMEOUT)")
+	flags.Duration("shutdown-timeout", d.ShutdownTimeout, "how long a stop waits for requests, then for webhooks, to finish (LEDGERD_SHUTDOWN_TIMEOUT)")
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/webhook"
 )
 
 // webhookSettings say where webhooks may post to, and how they do.
@@ -29,14 +31,17 @@ type webhookSettings struct {
 const day = 24 * time.Hour
 
 func defaultWebhooks() webhookSettings {
-	const s, m, h = span(time.Second), span(time.Minute), span(time.Hour)
+	var retries schedule
+	for _, d := range webhook.DefaultSchedule() {
+		retries = append(retries, span(d))
+	}
 	return webhookSettings{
-		Schedule:       schedule{5 * s, 5 * m, 30 * m, 2 * h, 5 * h, 10 * h, 14 * h, 20 * h, 24 * h},
-		Timeout:        15 * s,
-		ConnectTimeout: 5 * s,
+		Schedule:       retries,
+		Timeout:        span(15 * time.Second),
+		ConnectTimeout: span(5 * time.Second),
 		InFlight:       8,
 		DisableAfter:   span(5 * day),
-		Keep:           span(30 * day),
+		Keep:           span(store.DefaultKeepDeliveries),
 	}
 }
 
@@ -158,6 +163,9 @@ func (p proxyURL) parsed() *url.URL {
 	}
 	return u
 }
+
+// guard returns what refuses to post to networks that are not allowed.
+func (s webhookSettings) guard() *webhook.Guard { return webhook.NewGuard(s.AllowedNetworks) }
 
 func (s webhookSettings) check(wrong func(key, format string, args ...any)) {
 	within := func(key string, d, least, most span) {

@@ -1,5 +1,191 @@
 package cmd
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
 // secretVariable names the signing secret of a webhook; with _FILE behind it, a
 // file that holds it.
 const secretVariable = "LEDGERD_WEBHOOK_SECRET"
+
+func newWebhookListen(p *program) *cobra.Command {
+	var v receiver
+	var listen string
+	command := &cobra.Command{
+		Use:   "listen",
+		Short: "Receive webhooks here, check their signatures and print them",
+		Long: `Receives webhooks on this machine, to try them out: checks the signature of what
+arrives, prints a line for it and answers 204, or 401 where the signature is
+wrong. Without a secret it takes everything and says that it is not verified.
+It begins by telling how to have a server deliver to it. Ctrl-C ends it.
+
+With -o json it prints an object a line: what arrived as its body, and whether it
+is verified.`,
+		Example: `  LEDGERD_WEBHOOK_SECRET_FILE=secret ledgerd webhook listen
+  ledgerd webhook listen --listen 127.0.0.1:9000 --status 500   # see how it is tried again`,
+		Args: takes(),
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			if v.status != 0 && (v.status < 200 || v.status > 599) {
+				return usagef("--status %d is none to answer with: use 200 to 599", v.status)
+			}
+			if v.path != "" && !strings.HasPrefix(v.path, "/") {
+				return usagef("--path %q does not begin with /", v.path)
+			}
+			if v.secret, err = webhookSecret(v.secret); err != nil {
+				return err
+			}
+			return p.receive(command.Context(), listen, &v)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&listen, "listen", "127.0.0.1:9000", "`address` to listen on; port 0 takes a free one")
+	flags.StringVar(&v.secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so rather set "+secretVariable+" or "+secretVariable+"_FILE")
+	flags.StringVar(&v.path, "path", "", "`path` that is answered, and no other (default every one)")
+	flags.IntVar(&v.status, "status", 0, "HTTP `status` to answer with instead of 204")
+	return command
+}
+
+// webhookSecret returns the signing secret that the flag or the environment
+// gives, empty where none does.
+func webhookSecret(flag string) (string, error) {
+	secret := flag
+	if secret == "" {
+		secret = os.Getenv(secretVariable)
+	}
+	if file := os.Getenv(secretVariable + "_FILE"); secret == "" && file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("%s_FILE: %w", secretVariable, err)
+		}
+		if secret = strings.TrimSpace(string(text)); secret == "" {
+			return "", fmt.Errorf("%s_FILE: %s is empty", secretVariable, file)
+		}
+	}
+	secret = strings.TrimSpace(secret)
+	if secret != "" && !strings.HasPrefix(secret, "whsec_") {
+		return "", errors.New("the secret is none of a webhook: it has to begin with whsec_")
+	}
+	return secret, nil
+}
+
+// receive prints what arrives until it is interrupted.
+func (p *program) receive(ctx context.Context, listen string, v *receiver) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	written := make(chan error, 1)
+	print := p.receiptPrinter()
+	v.took = func(t receipt) {
+		if err := print(t); err != nil {
+			select {
+			case written <- err:
+			default: // one is enough
+			}
+		}
+	}
+	p.receiveHint(listener.Addr(), v)
+	r := receiveOn(listener, v, p.logger(defaults().Log))
+	select {
+	case <-ctx.Done():
+		return r.stop() // Ctrl-C is how it ends
+	case err = <-written:
+		return errors.Join(err, r.stop())
+	case err = <-r.failed:
+		return fmt.Errorf("receiving: %w", err)
+	}
+}
+
+// receiveHint tells how to have a server deliver to where we listen.
+func (p *program) receiveHint(address net.Addr, v *receiver) {
+	at, network := hintAddress(address)
+	url := "http://" + at + v.path
+	fmt.Fprintf(p.stderr, `receiving on %[1]s until Ctrl-C
+
+To have a server on this machine deliver here, give it leave to post to private
+addresses, and likewise to 'webhook add' where that works on the database file:
+
+  export %[2]s=%[3]s
+  ledgerd serve
+  ledgerd webhook add ORG/REPO --url %[1]s
+
+`, quoteShell(url), variableOf("webhooks.allowed_networks"), network)
+	if v.secret == "" {
+		fmt.Fprintf(p.stderr, "Nothing is verified: there is no --secret and no %s or %[1]s_FILE.\n\n", secretVariable)
+	}
+}
+
+// hintAddress returns where this machine reaches what listens on an address,
+// and the network that has to be allowed for that.
+func hintAddress(address net.Addr) (at, network string) {
+	a, err := netip.ParseAddrPort(address.String())
+	if err != nil || a.Addr().IsUnspecified() {
+		a = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), a.Port())
+	}
+	if ip := a.Addr(); ip.Is4() && ip.IsLoopback() {
+		return a.String(), "127.0.0.0/8"
+	}
+	return a.String(), netip.PrefixFrom(a.Addr().WithZone(""), a.Addr().BitLen()).String()
+}
+
+// receiptPrinter returns what prints a line for each delivery.
+func (p *program) receiptPrinter() func(receipt) error {
+	if p.global.output == "json" {
+		return func(t receipt) error {
+			text, err := json.Marshal(t)
+			if err != nil {
+				return fmt.Errorf("writing JSON: %w", err)
+			}
+			_, err = p.stdout.Write(append(text, '\n'))
+			return err
+		}
+	}
+	lines := &eventLines{colour: p.colour()}
+	return func(t receipt) error {
+		_, err := p.stdout.Write(lines.receipt(t))
+		return err
+	}
+}
+
+// receipt writes the line of a delivery: when it arrived, what, and whether it
+// is what it says.
+func (l *eventLines) receipt(t receipt) []byte {
+	line := l.text(t.ReceivedAt, l.delivered(t))
+	if t.Again {
+		line = append(line, ", again"...)
+	}
+	verdict := l.paint(green, "verified")
+	if !t.Verified {
+		verdict = l.paint(red, "not verified") + ": " + clean(t.Problem)
+	}
+	return fmt.Appendf(line, "; %s\n", verdict)
+}
+
+// delivered returns what a delivery says, which may come from anybody.
+func (l *eventLines) delivered(t receipt) told {
+	e, err := t.event()
+	if err != nil {
+		return told{kind: "?", colour: grey, repo: "-", commit: "-", what: "no event of ledgerd's"}
+	}
+	_, said := l.tell(e)
+	if e.Type == ledger.EventPing {
+		head, _ := readHead(t.Body) // event has read it too
+		said.repo, said.what = head.Repo, "a ping"
+	}
+	return said
+}
