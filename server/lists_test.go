@@ -56,7 +56,8 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 			b := newBench(t)
 			ci := b.signer("cn=ci,ou=build,o=acme")
 			if strings.Contains(test.path, ":webhook") {
-				test.path = strings.Replace(test.path, ":webhook", b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`).ID, 1)
+				w := b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`)
+				test.path = strings.Replace(test.path, ":webhook", w.ID, 1)
 			}
 			for n := range rows {
 				test.add(b, ci, n)
