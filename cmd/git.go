@@ -41,7 +41,7 @@ func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
 // configuration must not make git run anything: a file system monitor, or
 // whatever fetches what a partial clone lacks.
 func (g gitRepo) command(ctx context.Context, args ...string) *exec.Cmd {
-	options := []string{"-C", g.dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"}
+	options := []string{"-C", g.dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "-c", "advice.graftFileDeprecated=false"}
 	command := exec.CommandContext(ctx, "git", append(options, args...)...)
 	command.Env = append(g.environment(),
 		"GIT_NO_LAZY_FETCH=1",

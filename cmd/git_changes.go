@@ -43,7 +43,7 @@ func (g gitRepo) addHistory(ctx context.Context, sha string, r *ledger.Registrat
 	r.Ancestors = strings.Fields(out)
 	changes, err := objects.changes(ctx, from, sha)
 	if err != nil {
-		if partial, _ := g.line(ctx, "config", "--get", "extensions.partialClone"); partial != "" {
+		if g.isPartial(ctx) {
 			return nil
 		}
 		return fmt.Errorf("the changes of %s: %w", short(sha), err)
@@ -52,4 +52,9 @@ func (g gitRepo) addHistory(ctx context.Context, sha string, r *ledger.Registrat
 		r.Changes = changes
 	}
 	return nil
+}
+
+func (g gitRepo) isPartial(ctx context.Context) bool {
+	settings, err := g.line(ctx, "config", "--get-regexp", `^(extensions\.partialclone|remote\..*\.promisor)$`)
+	return err == nil && settings != ""
 }

@@ -1,0 +1,77 @@
+package cmd
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// cloneGitRepo clones g, without a work tree's files.
+func cloneGitRepo(t *testing.T, g gitRepo, options ...string) gitRepo {
+	t.Helper()
+	mustGit(t, g, "", "config", "uploadpack.allowFilter", "true")
+	clone := gitRepo{dir: filepath.Join(t.TempDir(), "clone")}
+	args := append([]string{"clone", "--quiet", "--no-checkout"}, options...)
+	mustGit(t, g, "", append(args, "file://"+filepath.ToSlash(g.dir), clone.dir)...)
+	return clone
+}
+
+// A partial clone tells of all paths, and has hunks where it has both contents.
+func TestGitRecordOfAPartialClone(t *testing.T) {
+	useNoGitConfig(t)
+	g, shas := newGitRepo(t, nil,
+		gitTree{"here": textFile(gitPoem), "half here": textFile(gitPoem + "half\n"), "not here": textFile(gitPoem + "not\n"), "binary": textFile(gitBlob),
+			"alike": textFile(gitPoem + "alike\n"), "same": textFile("same\n"), "dir/here": textFile(gitPoem + "dir\n")},
+		gitTree{"here": textFile(gitPoem + "x\n"), "half here": textFile(gitPoem + "x half\n"), "not here": textFile(gitPoem + "x not\n"), "binary": textFile(gitBlob + "x"),
+			"alike now": textFile(gitPoem + "alike x\n"), "same now": textFile("same\n"), "dir/here": execFile(gitPoem + "x dir\n")})
+	clone := cloneGitRepo(t, g, "--filter=blob:none")
+	for _, name := range []string{"main~1:here", "main:here", "main~1:half here", "main~1:binary", "main:binary", "main~1:dir/here", "main:dir/here"} {
+		mustGit(t, clone, "", "cat-file", "-e", name) // fetches it
+	}
+	want := []string{"D alike", "A alike now", "M binary binary", "M dir/here 100644>100755 [8,1 +1 seven]", "M half here", "M here [7,0 +1 seven]", "M not here", "R same -> same now"}
+	if got := outline(mustRecord(t, clone, shas[0], shas[1])); !slices.Equal(got, want) {
+		t.Errorf("%q, want\n%q", got, want)
+	}
+	_, r, err := clone.read(t.Context(), "main", "", "main~1")
+	if err != nil || !slices.Equal(outline(r.Changes), want) {
+		t.Errorf("%q (%v), want\n%q", outline(r.Changes), err, want)
+	}
+
+	// With what it takes to find renames, these are whole too.
+	for _, name := range []string{"main~1:alike", "main:alike now"} {
+		mustGit(t, clone, "", "cat-file", "-e", name)
+	}
+	want = []string{"R alike -> alike now [8,1 +1 seven]", "M binary binary", "M dir/here 100644>100755 [8,1 +1 seven]", "M half here", "M here [7,0 +1 seven]", "M not here", "R same -> same now"}
+	if got := outline(mustRecord(t, clone, shas[0], shas[1])); !slices.Equal(got, want) {
+		t.Errorf("%q, want\n%q", got, want)
+	}
+}
+
+// What a clone does not hold at all is told as not known, not as nothing.
+func TestGitRecordThatNobodyHereKnows(t *testing.T) {
+	useNoGitConfig(t)
+	g, shas := newGitRepo(t, nil, gitTree{"d/a": textFile("1\n")}, gitTree{"d/a": textFile("2\n")}, gitTree{"d/a": textFile("3\n")})
+	for name, test := range map[string]struct {
+		options   []string
+		mainline  string
+		known     bool
+		ancestors int
+	}{
+		"a clone without folders":               {[]string{"--filter=tree:0"}, "main~1", false, 1},
+		"a shallow clone of one commit":         {[]string{"--depth=1"}, "", false, 0},
+		"a shallow clone with the commit's own": {[]string{"--depth=2"}, "", true, 1},
+		"a shallow clone with the base":         {[]string{"--depth=2"}, "main~1", true, 1},
+		"a whole clone":                         {nil, "main~2", true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clone := cloneGitRepo(t, g, test.options...)
+			_, r, err := clone.read(t.Context(), "main", "", test.mainline)
+			if err != nil || (r.Changes != nil) != test.known || len(r.Ancestors) != test.ancestors {
+				t.Errorf("base %s of %q: changes %q, ancestors %q (%v)", r.Base, shas, outline(r.Changes), r.Ancestors, err)
+			}
+			if test.known && !slices.Equal(outline(r.Changes), []string{"M d/a [1,1 +1 ]"}) {
+				t.Errorf("changes %q", outline(r.Changes))
+			}
+		})
+	}
+}
