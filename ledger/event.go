@@ -67,8 +67,8 @@ const (
 	CauseCommit      CauseType = "commit"      // the commit's registration changed what applies to it
 )
 
-// An Event is the body of one event: an AttestationEvent, StateEvent or
-// PolicyEvent. Their fields stand in the order in which they are written;
+// An Event is the body of one event: an AttestationEvent, StateEvent,
+// PolicyEvent or RadarEvent. Their fields stand in the order in which they are written;
 // within v1 of the API, fields are only ever added.
 type Event interface {
 	EventType() EventType
@@ -117,6 +117,37 @@ type PolicyEvent struct {
 	Timestamp       Time      `json:"timestamp"`
 }
 
+// A RadarEvent tells that two commits overlap, or overlap worse than before. It
+// is about the one registered later.
+type RadarEvent struct {
+	ID     string     `json:"id"`
+	Type   EventType  `json:"type"` // set by Render
+	Org    string     `json:"org"`
+	Repo   string     `json:"repo"`
+	Commit string     `json:"commit"`
+	Level  Level      `json:"level"`
+	Other  RadarOther `json:"other"`
+	// Paths are the strongest, the strongest first. Render leaves out what is
+	// too much; PathsTotal counts all.
+	Paths      []RadarEventPath `json:"paths"`
+	Timestamp  Time             `json:"timestamp"`
+	PathsTotal int              `json:"paths_total"`
+}
+
+// A RadarOther is the commit registered earlier.
+type RadarOther struct {
+	Commit string `json:"commit"`
+	Branch string `json:"branch"`
+	Author Author `json:"author"`
+}
+
+// A RadarEventPath is a RadarPath without its lines.
+type RadarEventPath struct {
+	Path   string      `json:"path"`
+	Level  Level       `json:"level"`
+	Reason RadarReason `json:"reason"`
+}
+
 // EventType returns EventAttestation.
 func (AttestationEvent) EventType() EventType { return EventAttestation }
 
@@ -126,9 +157,36 @@ func (StateEvent) EventType() EventType { return EventState }
 // EventType returns EventPolicy.
 func (PolicyEvent) EventType() EventType { return EventPolicy }
 
+// EventType returns EventRadar.
+func (RadarEvent) EventType() EventType { return EventRadar }
+
 func (e AttestationEvent) typed() Event { e.Type = e.EventType(); return e }
 func (e StateEvent) typed() Event       { e.Type = e.EventType(); return e }
 func (e PolicyEvent) typed() Event      { e.Type = e.EventType(); return e }
+
+func (e RadarEvent) typed() Event {
+	e.Type = e.EventType()
+	e.PathsTotal = max(e.PathsTotal, len(e.Paths))
+	e.Paths = fitting(e.Paths)
+	return e
+}
+
+// maxRadarText bounds the paths of a radar event in bytes of JSON, so that its
+// body stays under the 256 KiB that a webhook's body has at most: what else there
+// is in it takes a few KiB.
+const maxRadarText = 192 << 10
+
+// fitting returns as many of the first paths as a body may hold.
+func fitting(paths []RadarEventPath) []RadarEventPath {
+	paths = paths[:min(len(paths), MaxRadarPaths)]
+	size := 0
+	for i := range paths {
+		if size += len(mustMarshal(paths[i])) + 1; size > maxRadarText {
+			return paths[:i]
+		}
+	}
+	return paths
+}
 
 // Render writes the body of an event. It is called once for each: the bytes
 // are what is stored, delivered to webhooks, listed and proven by the log.

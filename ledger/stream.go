@@ -37,6 +37,17 @@ type StreamPolicy struct {
 	Timestamp       Time   `json:"timestamp"`
 }
 
+// A StreamRadar is the data of a radar event on the stream.
+type StreamRadar struct {
+	Commit     string           `json:"commit"`
+	Level      Level            `json:"level"`
+	Other      RadarOther       `json:"other"`
+	Paths      []RadarEventPath `json:"paths"`
+	Repo       string           `json:"repo"`
+	Timestamp  Time             `json:"timestamp"`
+	PathsTotal int              `json:"paths_total"`
+}
+
 // StreamData returns the stream's data, one JSON object on one line, for the
 // body of an event of that type.
 func StreamData(t EventType, body []byte) ([]byte, error) {
@@ -63,6 +74,12 @@ func StreamData(t EventType, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("read the body of an event: %w", err)
 		}
 		return mustMarshal(StreamPolicy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}), nil
+	case EventRadar:
+		var e RadarEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("read the body of an event: %w", err)
+		}
+		return mustMarshal(StreamRadar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}), nil
 	}
 	return nil, fmt.Errorf("the stream does not know events of type %s", t)
 }

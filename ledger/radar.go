@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Conflict Radar tells from the change records of two commits, which hold no
+// source code, whether git could merge the two. It does so in two steps: a
+// Radar makes a Footprint of each record, once, and Compare holds two of them
+// against each other, as often as wanted.
+
+// A RadarReason tells why two commits overlap at a path.
+type RadarReason string
+
+// The reasons, the weightiest first: eight of level HIGH, three of MEDIUM and
+// one of LOW.
+const (
+	SameLines     RadarReason = "same_lines"     // both change the same lines, or lines that touch
+	DeleteEdit    RadarReason = "delete_edit"    // one deletes what the other changes
+	RenameRename  RadarReason = "rename_rename"  // both rename it, to different names
+	RenameDelete  RadarReason = "rename_delete"  // one renames what the other deletes
+	AddAdd        RadarReason = "add_add"        // both make it, with different contents
+	BinaryBoth    RadarReason = "binary"         // both change a binary file
+	TypeChange    RadarReason = "type"           // it changes in type or mode, or is a symlink or submodule that both change
+	DirectoryFile RadarReason = "directory_file" // one makes a file where the other has a directory
+	SameFunction  RadarReason = "same_function"  // both change lines of one function
+	NearLines     RadarReason = "near_lines"     // both change lines that are close to each other
+	SameFile      RadarReason = "same_file"      // both change the file
+	SiblingFiles  RadarReason = "sibling_files"  // both change files of the directory
+)
+
+// RadarReasons lists the reasons, the weightiest first.
+func RadarReasons() []RadarReason { return slices.Clone(radarReasons[:]) }
+
+var radarReasons = [...]RadarReason{
+	SameLines, DeleteEdit, RenameRename, RenameDelete, AddAdd, BinaryBoth, TypeChange, DirectoryFile,
+	SameFunction, NearLines, SameFile, SiblingFiles,
+}
+
+// Level returns the level of overlaps for that reason.
+func (r RadarReason) Level() Level {
+	switch r {
+	case "":
+		return NoLevel
+	case SiblingFiles:
+		return Low
+	case SameFunction, NearLines, SameFile:
+		return Medium
+	}
+	return High
+}
+
+// weight orders reasons, the weightiest first.
+func (r RadarReason) weight() int { return slices.Index(radarReasons[:], r) }
+
+// An Overlap is what two change records have to do with each other.
+type Overlap struct {
+	// Level is that of the strongest path; NoLevel where there is none.
+	Level Level
+	// Paths are all the paths concerned, the strongest first.
+	Paths []RadarPath
+}
+
+// CompareOptions say what else is known of two records.
+type CompareOptions struct {
+	// Shared tells that the two commits have unmerged commits in common, so
+	// that hunks which are the same in both are left out first.
+	Shared bool
+	// Only are the paths to compare, directories with a slash at their end; nil
+	// compares all. Then the caller answers for what it names: files that the
+	// two have in common count only where they are among these.
+	Only []string
+}
+
+// Compare tells how two commits overlap. The ranges of its answer tell the first
+// from the second; but for that, their order does not matter.
+func Compare(commit, other *Footprint, o CompareOptions) Overlap {
+	c := comparison{a: commit, b: other, shared: o.Shared}
+	if o.Only == nil {
+		c.everywhere()
+	} else {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(o.Only))) {
+			c.at(name)
+		}
+	}
+	return c.overlap()
+}
+
+// A comparison is one under way.
+type comparison struct {
+	a, b   *Footprint
+	shared bool
+	common bool        // the two have a file in common
+	files  []RadarPath // above LOW
+	dirs   []RadarPath
+}
+
+// everywhere compares at all paths at which something may come of it.
+func (c *comparison) everywhere() {
+	small, large := c.a, c.b
+	if len(small.touched) > len(large.touched) {
+		small, large = large, small
+	}
+	for name := range small.touched {
+		if _, both := large.touched[name]; both {
+			c.at(name)
+		}
+	}
+	for _, name := range c.a.made {
+		if _, both := c.b.touched[name]; !both {
+			c.at(name)
+		}
+	}
+	for _, name := range c.b.made {
+		if _, both := c.a.touched[name]; !both {
+			c.at(name)
+		}
+	}
+	if c.common || len(c.files) > 0 {
+		return // siblings do not count any more
+	}
+	small, large = c.a, c.b
+	if len(small.dirs) > len(large.dirs) {
+		small, large = large, small
+	}
+	for dir := range small.dirs {
+		c.at(dir)
+	}
+}
+
+// at compares at one path, which is that of a directory where it ends in a slash.
+func (c *comparison) at(name string) {
+	if strings.HasSuffix(name, "/") {
+		if c.a.dirs[name] && c.b.dirs[name] {
+			c.dirs = append(c.dirs, RadarPath{Path: name, Level: Low, Reason: SiblingFiles})
+		}
+		return
+	}
+	x, inA := c.a.touched[name]
+	y, inB := c.b.touched[name]
+	var f finding
+	switch {
+	case inA && inB:
+		c.common = true
+		f = compareTouches(x, y, c.shared)
+	case inA && x.role == made && c.b.hasBelow(name), inB && y.role == made && c.a.hasBelow(name):
+		f.reason = DirectoryFile
+	}
+	if f.reason != "" {
+		ranges := RadarRanges{Commit: f.x, Other: f.y}
+		c.files = append(c.files, RadarPath{Path: name, Level: f.reason.Level(), Reason: f.reason, Ranges: ranges})
+	}
+}
+
+// overlap returns what was found, the strongest first: siblings only where the
+// two have no file in common.
+func (c *comparison) overlap() Overlap {
+	paths := c.files
+	if !c.common && len(paths) == 0 {
+		paths = c.dirs
+	}
+	if len(paths) == 0 {
+		return Overlap{}
+	}
+	slices.SortFunc(paths, func(p, q RadarPath) int {
+		return cmp.Or(p.Reason.weight()-q.Reason.weight(), strings.Compare(p.Path, q.Path))
+	})
+	return Overlap{Level: paths[0].Level, Paths: paths}
+}

@@ -1,0 +1,39 @@
+package ledger
+
+import "slices"
+
+// A Tip is what tells how a commit stands to others.
+type Tip struct {
+	SHA    string
+	Branch string
+	// Base is the merge base with the mainline.
+	Base    string
+	Parents []string
+	// Ancestors are the commits from Base to this one.
+	Ancestors []string
+}
+
+// Related reports whether two commits are never compared: they are one, of one
+// branch, or one is built on the other, as far as that is known.
+func Related(a, b Tip) bool {
+	return a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.holds(b.SHA) || b.holds(a.SHA)
+}
+
+// holds reports whether the commit is known to have that ancestor.
+func (t Tip) holds(sha string) bool {
+	return t.Base == sha || slices.Contains(t.Parents, sha) || slices.Contains(t.Ancestors, sha)
+}
+
+// SharesUnmerged reports whether two commits have ancestors in common that are
+// not in the mainline, as far as that is known. A base is in the mainline, and
+// does not count where it is listed.
+func SharesUnmerged(a, b Tip) bool {
+	if len(a.Ancestors) == 0 || len(b.Ancestors) == 0 {
+		return false
+	}
+	unmerged := make(map[string]bool, len(a.Ancestors))
+	for _, sha := range a.Ancestors {
+		unmerged[sha] = sha != a.Base && sha != b.Base
+	}
+	return slices.ContainsFunc(b.Ancestors, func(sha string) bool { return unmerged[sha] })
+}
