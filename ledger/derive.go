@@ -31,12 +31,28 @@ type Facts struct {
 	Attested bool
 	// Deployed tells that the commit is DEPLOYED and was not rolled back.
 	Deployed bool
+	// Overlaps are the commit's open overlaps with those registered before it.
+	// They count only where the contract's radar blocks, which see.
+	Overlaps []OpenOverlap
+}
+
+// An OpenOverlap is what a derivation knows of an overlap of the commit with one
+// registered before it.
+type OpenOverlap struct {
+	Level Level
+	// Commit and Branch are those of the other side.
+	Commit string
+	Branch string
+	// Path is the strongest path, and Reason why the two overlap there.
+	Path   string
+	Reason RadarReason
 }
 
 // A Derivation is the state that a contract gives a commit, and why.
 type Derivation struct {
 	State State
-	// Requirements tells of each requirement, in the contract's order.
+	// Requirements tells of each requirement, in the contract's order, and last
+	// of the radar where it blocks.
 	Requirements []RequirementStatus
 	// Expires is the first moment when evidence that counts now runs out by
 	// max_age; until then the same facts give the same state. Zero: never.
@@ -51,7 +67,7 @@ type RequirementStatus struct {
 	// false then too, and the state does not wait for it.
 	Applies bool `json:"applies"`
 	Met     bool `json:"met"`
-	// Have and Need count distinct signers.
+	// Have and Need count distinct signers; the radar needs none.
 	Have           int      `json:"have"`
 	Need           int      `json:"need"`
 	SignersCounted []string `json:"signers_counted"`
@@ -64,7 +80,7 @@ type RequirementStatus struct {
 // A fail or error that a requirement does not accept keeps it unmet until its
 // signer says better, at any age: waiting never turns a fail into a pass.
 func (c Contract) Derive(f Facts, now Time) Derivation {
-	d := Derivation{Requirements: make([]RequirementStatus, len(c.Requirements))}
+	d := Derivation{Requirements: make([]RequirementStatus, len(c.Requirements), len(c.Requirements)+1)}
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
 		status, expires := c.Requirements[i].judge(&f, now, steps)
@@ -72,6 +88,9 @@ func (c Contract) Derive(f Facts, now Time) Derivation {
 		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
 			d.Expires = expires
 		}
+	}
+	if c.Radar.Blocks() {
+		d.Requirements = append(d.Requirements, c.Radar.judge(f.Overlaps))
 	}
 	d.State = stateOf(&f, d.Requirements)
 	if f.Deployed {

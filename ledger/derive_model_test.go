@@ -93,6 +93,13 @@ func drawFacts(t *rapid.T) Facts {
 		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
 		Evidence:   rapid.SliceOfNDistinct(rapid.Custom(drawEvidence), 0, 8, signerAndPredicate).Draw(t, "evidence"),
 	}
+	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "overlaps") {
+		f.Overlaps = append(f.Overlaps, OpenOverlap{
+			Level:  rapid.SampledFrom([]Level{Low, Medium, High}).Draw(t, "level"),
+			Commit: rapid.SampledFrom([]string{"c0ffee", "decade"}).Draw(t, "other"),
+			Path:   rapid.SampledFrom([]string{"a.go", "cmd/main.go"}).Draw(t, "path"),
+		})
+	}
 	f.Attested = len(f.Evidence) > 0
 	if f.HasChanges {
 		f.Changes = rapid.SliceOfN(rapid.SampledFrom([]string{"go.mod", "cmd/main.go", "cmd/sub/x.go", "a.go", "docs/a.md"}), 0, 3).Draw(t, "changes")
@@ -188,6 +195,23 @@ func modelMeets(r Requirement, f Facts, now Time) (who map[DN]bool, first Time, 
 	return who, first, met && len(who) >= r.Threshold
 }
 
+// modelBlocks: "the later-registered commit of an overlap of that level or above
+// is not PROMOTABLE".
+func modelBlocks(c Contract, f Facts) bool {
+	if !c.Radar.Enabled {
+		return false
+	}
+	blocking := map[Level][]Level{Low: {Low, Medium, High}, Medium: {Medium, High}, High: {High}}[c.Radar.Block]
+	for _, o := range f.Overlaps {
+		for _, level := range blocking {
+			if o.Level == level {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // modelState: the states as section 5 of the contract tells them, from the top.
 func modelState(c Contract, f Facts, now Time) State {
 	open, any := map[State]bool{}, map[State]bool{}
@@ -205,7 +229,7 @@ func modelState(c Contract, f Facts, now Time) State {
 		return Draft
 	case open[Attested]:
 		return Validating
-	case open[Promotable]:
+	case open[Promotable], modelBlocks(c, f):
 		return Attested
 	case open[Deployed], !any[Deployed]:
 		return Promotable
@@ -227,6 +251,7 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now Time) {
 	if want := modelState(c, f, now); got.State != want {
 		t.Errorf("state %s, want %s", got.State, want)
 	}
+	compareBlock(t, c, f, got.Requirements)
 	var expires Time
 	for i, r := range c.Requirements {
 		s := got.Requirements[i]
@@ -246,6 +271,25 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now Time) {
 	}
 	if got.Expires != expires {
 		t.Errorf("expires %d, want %d", got.Expires, expires)
+	}
+}
+
+// compareBlock looks at what is told of the radar, behind the requirements.
+func compareBlock(t *rapid.T, c Contract, f Facts, got []RequirementStatus) {
+	tells := c.Radar.Enabled && c.Radar.Block != NoLevel
+	if tells != (len(got) == len(c.Requirements)+1) || !tells && len(got) != len(c.Requirements) {
+		t.Fatalf("%d requirements of %d, with radar settings %+v", len(got), len(c.Requirements), c.Radar)
+	}
+	if !tells {
+		return
+	}
+	s, blocked := got[len(got)-1], modelBlocks(c, f)
+	if s.State != Promotable || s.Predicate != "radar:"+c.Radar.Block.String() || !s.Applies || s.Met == blocked || s.Have != 0 || s.Need != 0 {
+		t.Errorf("the radar's part is %+v, blocked: want %t", s, blocked)
+	}
+	named := strings.Contains(s.Reason, "c0ffee at ") || strings.Contains(s.Reason, "decade at ")
+	if s.Reason == "" || named != blocked {
+		t.Errorf("reason %q, blocked: %t", s.Reason, blocked)
 	}
 }
 
@@ -299,6 +343,7 @@ func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		want := c.Derive(f, now)
 		f.Evidence = rapid.Permutation(f.Evidence).Draw(t, "order")
+		f.Overlaps = rapid.Permutation(f.Overlaps).Draw(t, "order of overlaps")
 		if got := c.Derive(f, now); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
