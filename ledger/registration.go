@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -145,10 +146,17 @@ func (c Change) fault() (field, message string) {
 		return "old_blob", quoted(c.OldBlob) + " is not a whole object id"
 	case c.Blob != "" && !IsCommit(c.Blob):
 		return "blob", quoted(c.Blob) + " is not a whole object id"
+	case len(c.Hunks) > 0 && (c.Binary || c.Status != "M" && !renamed):
+		return "hunks", "only a text file that was modified or renamed (status M or R) has hunks"
 	}
-	for i, h := range c.Hunks {
+	for i := range c.Hunks {
+		h := &c.Hunks[i]
 		if field, message := h.fault(); message != "" {
 			return entry("hunks", i) + "." + field, message
+		}
+		// Between two of git's hunks there is at least one line that both keep.
+		if i > 0 && h.firstGap() <= c.Hunks[i-1].lastGap() {
+			return entry("hunks", i) + ".start", "it does not lie behind the hunk before it, with a line between the two: give hunks as git diff -U0 does"
 		}
 	}
 	return "", ""
@@ -169,7 +177,7 @@ func isMode(s string) bool {
 }
 
 // fault returns the first member of the hunk that cannot be, and why.
-func (h Hunk) fault() (field, message string) {
+func (h *Hunk) fault() (field, message string) {
 	const notLine = "it is not a number from 0 to 2147483647"
 	const notHash = "a hash has 16 lower-case hex digits"
 	switch {
@@ -179,14 +187,20 @@ func (h Hunk) fault() (field, message string) {
 		return "lines", notLine
 	case h.Added < 0 || h.Added > maxLine:
 		return "added", notLine
+	case h.Lines > 0 && h.Start == 0:
+		return "start", "lines are counted from 1; 0 is for lines added at the beginning"
+	case h.Lines > maxLine-h.Start:
+		return "lines", "the last line is past 2147483647"
+	case h.Lines == 0 && h.Added == 0:
+		return "lines", "a hunk without lines on either side changes nothing"
 	case !isLineHash(h.Text):
 		return "text", notHash
 	case len(h.Function) > maxHeading:
 		return "function", "it is over 1024 bytes"
-	case len(h.Near) > maxGaps:
-		return "near", "a hunk has at most 512 gaps"
-	case len(h.Far) > maxGaps:
-		return "far", "a hunk has at most 512 gaps"
+	case len(h.Near) != h.gaps():
+		return "near", h.notGaps(len(h.Near))
+	case len(h.Far) != h.gaps():
+		return "far", h.notGaps(len(h.Far))
 	}
 	for i, hash := range h.Near {
 		if !isLineHash(hash) {
@@ -199,6 +213,13 @@ func (h Hunk) fault() (field, message string) {
 		}
 	}
 	return "", ""
+}
+
+// gaps returns how many near and far hashes the hunk has.
+func (h *Hunk) gaps() int { return min(h.Lines, maxGaps-1) + 1 }
+
+func (h *Hunk) notGaps(n int) string {
+	return fmt.Sprintf("%d hashes are given, but a hunk of %d lines has %d: one for each gap before, between and behind them, at most %d", n, h.Lines, h.gaps(), maxGaps)
 }
 
 // isLineHash accepts the empty text too: it marks a hash that is not unique.

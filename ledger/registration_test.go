@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +11,16 @@ func TestRegistrationCheck(t *testing.T) {
 	sha := strings.Repeat("a1", 20)
 	hash := "0123456789abcdef"
 	changed := func(c Change) Registration { return Registration{Changes: []Change{{Path: "a", Status: "M"}, c}} }
+	// Behind a hunk that adds a line after line 1, so that it covers gap 1.
 	hunk := func(h Hunk) Registration {
-		return changed(Change{Path: "b", Status: "M", Hunks: []Hunk{{}, h}})
+		return changed(Change{Path: "b", Status: "M", Hunks: []Hunk{{Start: 1, Added: 1, Near: []string{hash}, Far: []string{hash}}, h}})
+	}
+	gaps := func(n int) []string { return make([]string, n) }
+	paths := func(n int) (changes []Change) {
+		for i := range n {
+			changes = append(changes, Change{Path: fmt.Sprintf("dir/%d.go", i), Status: "M"})
+		}
+		return changes
 	}
 
 	for name, test := range map[string]struct {
@@ -24,7 +33,7 @@ func TestRegistrationCheck(t *testing.T) {
 			Author: Author{Name: "Ada Lovelace", Email: "ada@acme.example"}, Message: "Subject\n\nBody\twith a tab\n", CommittedAt: 1,
 			Changes: []Change{
 				{Path: "cmd/new name.go", OldPath: "..hidden/old.go", Status: "R", OldMode: "100644", Mode: "100755", OldBlob: sha, Blob: sha,
-					Hunks: []Hunk{{Start: 1, Lines: 0, Added: 3, Text: hash, Function: "func main() {", Near: []string{hash, ""}, Far: []string{hash}}}},
+					Hunks: []Hunk{{Start: 0, Lines: 0, Added: 3, Text: hash, Function: "func main() {", Near: []string{""}, Far: []string{hash}}}},
 				{Path: "logo.png", Status: "A", Mode: "100644", Blob: sha, Binary: true},
 			}}, ""},
 
@@ -43,7 +52,8 @@ func TestRegistrationCheck(t *testing.T) {
 		"a message of 64 KiB":          {Registration{Message: strings.Repeat("m", 64<<10)}, ""},
 		"a message over 64 KiB":        {Registration{Message: strings.Repeat("m", 64<<10+1)}, "message"},
 		"a NUL in the message":         {Registration{Message: "a\x00b"}, "message"},
-		"10,001 changes":               {Registration{Changes: slices.Repeat([]Change{{Path: "a", Status: "M"}}, 10_001)}, "changes"},
+		"10,000 changes":               {Registration{Changes: paths(10_000)}, ""},
+		"10,001 changes":               {Registration{Changes: paths(10_001)}, "changes"},
 		"a change without a path":      {changed(Change{Status: "M"}), "changes[1].path"},
 		"an absolute path":             {changed(Change{Path: "/etc/passwd", Status: "M"}), "changes[1].path"},
 		"a path out of the repo":       {changed(Change{Path: "../x", Status: "M"}), "changes[1].path"},
@@ -51,6 +61,7 @@ func TestRegistrationCheck(t *testing.T) {
 		"the repo itself as a path":    {changed(Change{Path: ".", Status: "M"}), "changes[1].path"},
 		"a slash at the end":           {changed(Change{Path: "a/", Status: "M"}), "changes[1].path"},
 		"a NUL in a path":              {changed(Change{Path: "a\x00", Status: "M"}), "changes[1].path"},
+		"a path of 4096 bytes":         {changed(Change{Path: strings.Repeat("p", 4096), Status: "M"}), ""},
 		"a path over 4096 bytes":       {changed(Change{Path: strings.Repeat("p", 4097), Status: "M"}), "changes[1].path"},
 		"an unknown status":            {changed(Change{Path: "a", Status: "C"}), "changes[1].status"},
 		"two statuses":                 {changed(Change{Path: "a", Status: "AM"}), "changes[1].status"},
@@ -65,14 +76,31 @@ func TestRegistrationCheck(t *testing.T) {
 		"a negative start":             {hunk(Hunk{Start: -1}), "changes[1].hunks[1].start"},
 		"negative lines":               {hunk(Hunk{Lines: -1}), "changes[1].hunks[1].lines"},
 		"negative added":               {hunk(Hunk{Added: -1}), "changes[1].hunks[1].added"},
-		"a text instead of its hash":   {hunk(Hunk{Text: "fmt.Println()"}), "changes[1].hunks[1].text"},
-		"a heading over 1024 bytes":    {hunk(Hunk{Function: strings.Repeat("f", 1025)}), "changes[1].hunks[1].function"},
-		"a near entry not a hash":      {hunk(Hunk{Near: []string{hash, "abc"}}), "changes[1].hunks[1].near[1]"},
-		"a far entry not a hash":       {hunk(Hunk{Far: []string{"ABCDEF0123456789"}}), "changes[1].hunks[1].far[0]"},
-		"512 gaps":                     {hunk(Hunk{Near: make([]string, 512), Far: make([]string, 512)}), ""},
-		"513 gaps, near":               {hunk(Hunk{Near: make([]string, 513)}), "changes[1].hunks[1].near"},
-		"513 gaps, far":                {hunk(Hunk{Far: make([]string, 513)}), "changes[1].hunks[1].far"},
+		"a text instead of its hash":   {hunk(Hunk{Start: 3, Added: 1, Text: "fmt.Println()"}), "changes[1].hunks[1].text"},
+		"a heading over 1024 bytes":    {hunk(Hunk{Start: 3, Added: 1, Function: strings.Repeat("f", 1025)}), "changes[1].hunks[1].function"},
+		"a near entry not a hash":      {hunk(Hunk{Start: 3, Lines: 1, Near: []string{hash, "abc"}, Far: gaps(2)}), "changes[1].hunks[1].near[1]"},
+		"a far entry not a hash":       {hunk(Hunk{Start: 3, Added: 1, Near: gaps(1), Far: []string{"ABCDEF0123456789"}}), "changes[1].hunks[1].far[0]"},
+		"one gap of added lines":       {hunk(Hunk{Start: 3, Added: 9, Near: gaps(1), Far: gaps(1)}), ""},
+		"two gaps of added lines":      {hunk(Hunk{Start: 3, Added: 9, Near: gaps(2), Far: gaps(1)}), "changes[1].hunks[1].near"},
+		"a gap too few, near":          {hunk(Hunk{Start: 3, Lines: 2, Near: gaps(2), Far: gaps(3)}), "changes[1].hunks[1].near"},
+		"a gap too few, far":           {hunk(Hunk{Start: 3, Lines: 2, Near: gaps(3), Far: gaps(2)}), "changes[1].hunks[1].far"},
+		"no gaps":                      {hunk(Hunk{Start: 3, Lines: 2}), "changes[1].hunks[1].near"},
+		"512 gaps":                     {hunk(Hunk{Start: 3, Lines: 511, Near: gaps(512), Far: gaps(512)}), ""},
+		"512 of more gaps":             {hunk(Hunk{Start: 3, Lines: 100_000, Near: gaps(512), Far: gaps(512)}), ""},
+		"513 gaps, near":               {hunk(Hunk{Start: 3, Lines: 512, Near: gaps(513), Far: gaps(512)}), "changes[1].hunks[1].near"},
+		"513 gaps, far":                {hunk(Hunk{Start: 3, Lines: 512, Near: gaps(512), Far: gaps(513)}), "changes[1].hunks[1].far"},
 		"a line number past 2^31 - 1":  {hunk(Hunk{Start: 1 << 31}), "changes[1].hunks[1].start"},
+		"lines that end past 2^31 - 1": {hunk(Hunk{Start: 3, Lines: 1<<31 - 3, Near: gaps(512), Far: gaps(512)}), "changes[1].hunks[1].lines"},
+		"lines that start at 0":        {hunk(Hunk{Start: 0, Lines: 1, Near: gaps(2), Far: gaps(2)}), "changes[1].hunks[1].start"},
+		"no line changed":              {hunk(Hunk{Start: 3, Near: gaps(1), Far: gaps(1)}), "changes[1].hunks[1].lines"},
+		"a line between two hunks":     {hunk(Hunk{Start: 3, Lines: 1, Near: gaps(2), Far: gaps(2)}), ""},
+		"hunks that touch":             {hunk(Hunk{Start: 2, Lines: 1, Near: gaps(2), Far: gaps(2)}), "changes[1].hunks[1].start"},
+		"hunks that overlap":           {hunk(Hunk{Start: 1, Lines: 2, Near: gaps(3), Far: gaps(3)}), "changes[1].hunks[1].start"},
+		"hunks at one place":           {hunk(Hunk{Start: 1, Added: 2, Near: gaps(1), Far: gaps(1)}), "changes[1].hunks[1].start"},
+		"hunks out of order":           {hunk(Hunk{Start: 0, Added: 2, Near: gaps(1), Far: gaps(1)}), "changes[1].hunks[1].start"},
+		"hunks of a new file":          {changed(Change{Path: "b", Status: "A", Hunks: []Hunk{{Added: 1, Near: gaps(1), Far: gaps(1)}}}), "changes[1].hunks"},
+		"hunks of a binary file":       {changed(Change{Path: "b", Status: "M", Binary: true, Hunks: []Hunk{{Added: 1, Near: gaps(1), Far: gaps(1)}}}), "changes[1].hunks"},
+		"no hunks of a text file":      {changed(Change{Path: "b", Status: "M"}), ""},
 		"the default branch of a repo": {Registration{Branch: "main"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) { wantFieldFault(t, test.registration.Check(), test.field) })

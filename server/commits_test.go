@@ -24,7 +24,7 @@ func TestRegisterCommit(t *testing.T) {
 	registration := fmt.Sprintf(`{"branch":"feature/x","target":"release/1","base":%q,"parents":[%q],"ancestors":[%q],"contained":[%q],
 		"author":{"name":"Ada","email":"ada@acme.example"},"message":"Count\n\nin base sixteen","committed_at":"2026-11-30T10:00:00+01:00",
 		"changes":[{"path":"a b/ü.go","status":"R","old_path":"x.go","mode":"100755","old_mode":"100644","blob":%q,"old_blob":%q,
-		"hunks":[{"start":1,"lines":0,"added":2,"text":"0123456789abcdef","function":"func main() {","near":["0123456789abcdef",""],"far":["fedcba9876543210"]}]}]}`,
+		"hunks":[{"start":1,"lines":1,"added":2,"text":"0123456789abcdef","function":"func main() {","near":["0123456789abcdef",""],"far":["fedcba9876543210",""]}]}]}`,
 		base, base, base, commitID(7), base, sha)
 	full := decode[ledger.Commit](b.put(commitPath(sha), registration).want(200))
 	if full.Branch != "feature/x" || full.Target != "release/1" || full.Base != base || full.Author.Email != "ada@acme.example" ||
