@@ -1,0 +1,106 @@
+package cmd
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/webhook"
+)
+
+// TestReceiver tells what a receiver answers, and what it prints of it.
+func TestReceiver(t *testing.T) {
+	const (
+		state = `{"id":"evt_1","type":"state","org":"acme","repo":"api","commit":"c0ffee0000000000000000000000000000000000","from":"DRAFT","to":"VALIDATING","cause":{"type":"attestation","id":"att_1"},"timestamp":"2026-11-20T09:00:00.000Z"}`
+		ping  = `{"id":"evt_2","type":"ping","org":"acme","repo":"api","webhook":"whk_1","timestamp":"2026-11-20T09:00:00.000Z"}`
+	)
+	secret := ledger.NewWebhookSecret()
+	for name, test := range map[string]struct {
+		receiver *receiver
+		method   string
+		path     string
+		signer   string // the secret that signs; none where empty
+		late     time.Duration
+		body     string
+		status   int
+		printed  string // from the event's type on; nothing where empty
+	}{
+		"an event":                     {&receiver{secret: secret}, "POST", "/", secret, 0, state, 204, "state        api  c0ffee000000  from DRAFT to VALIDATING; verified"},
+		"a ping":                       {&receiver{secret: secret}, "POST", "/x", secret, 0, ping, 204, "ping         api  -             a ping; verified"},
+		"signed by somebody else":      {&receiver{secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state, 401, "not verified: X-ledger-Signature does not fit"},
+		"not signed":                   {&receiver{secret: secret}, "POST", "/", "", 0, state, 401, "not verified: the request has 0 headers X-ledger-Signature"},
+		"signed long ago":              {&receiver{secret: secret}, "POST", "/", secret, time.Hour, state, 401, "not verified: X-ledger-Signature was made 3600 s from now"},
+		"no secret to verify with":     {&receiver{}, "POST", "/", secret, 0, state, 204, "from DRAFT to VALIDATING; not verified: no --secret"},
+		"another status":               {&receiver{secret: secret, status: 503}, "POST", "/", secret, 0, state, 503, "; verified"},
+		"another status, badly signed": {&receiver{secret: secret, status: 503}, "POST", "/", "", 0, state, 401, "not verified"},
+		"no JSON":                      {&receiver{}, "POST", "/", "", 0, "\x1b[31mhello", 204, "?            -  -             no event of ledgerd's; not verified"},
+		"JSON, but no event":           {&receiver{}, "POST", "/", "", 0, `{"id":7}`, 204, "no event of ledgerd's"},
+		"an event that is not whole":   {&receiver{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204, "no event of ledgerd's"},
+		"text that acts on a terminal": {&receiver{}, "POST", "/", "", 0, `{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
+		"at the path":                  {&receiver{path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "a ping"},
+		"at another path":              {&receiver{path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
+		"not posted":                   {&receiver{}, "GET", "/", "", 0, "", 405, ""},
+		"more than an event can be":    {&receiver{}, "POST", "/", "", 0, strings.Repeat(" ", maxReceived+1), 413, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := &eventLines{}
+			var printed string
+			test.receiver.took = func(r receipt) { printed += string(lines.receipt(r)) }
+			r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
+			if test.signer != "" {
+				r.Header.Set(webhook.HeaderSignature, webhook.Sign(test.signer, time.Now().Add(-test.late), []byte(test.body)))
+			}
+			w := httptest.NewRecorder()
+			test.receiver.ServeHTTP(w, r)
+			if w.Code != test.status {
+				t.Errorf("answered %d, want %d", w.Code, test.status)
+			}
+			if !strings.Contains(printed, test.printed) || (test.printed == "") != (printed == "") {
+				t.Errorf("printed %q, want %q in it", printed, test.printed)
+			}
+			if strings.Contains(printed, "\x1b") {
+				t.Errorf("printed %q, which a terminal obeys", printed)
+			}
+		})
+	}
+}
+
+// TestReceiverAgain tells that an event which arrives twice is marked, and that
+// one which is not verified does not count.
+func TestReceiverAgain(t *testing.T) {
+	secret, body := ledger.NewWebhookSecret(), `{"id":"evt_1","type":"ping","repo":"api"}`
+	var again []bool
+	v := &receiver{secret: secret, took: func(r receipt) { again = append(again, r.Again) }}
+	for _, signer := range []string{ledger.NewWebhookSecret(), secret, secret} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.Header.Set(webhook.HeaderSignature, webhook.Sign(signer, time.Now(), []byte(body)))
+		v.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if want := []bool{false, false, true}; !slices.Equal(again, want) {
+		t.Errorf("arrived again: %v, want %v", again, want)
+	}
+}
+
+func TestHintAddress(t *testing.T) {
+	for listening, want := range map[string][2]string{
+		"127.0.0.1:9000":       {"127.0.0.1:9000", "127.0.0.0/8"},
+		"[::1]:9000":           {"[::1]:9000", "::1/128"},
+		"192.168.7.8:80":       {"192.168.7.8:80", "192.168.7.8/32"},
+		"0.0.0.0:9000":         {"127.0.0.1:9000", "127.0.0.0/8"},
+		"[::]:9000":            {"127.0.0.1:9000", "127.0.0.0/8"},
+		"[::ffff:127.0.0.1]:9": {"127.0.0.1:9", "127.0.0.0/8"},
+	} {
+		address, err := net.ResolveTCPAddr("tcp", listening)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, network := hintAddress(address); [2]string{at, network} != want {
+			t.Errorf("%s: %s in %s, want %v", listening, at, network, want)
+		}
+	}
+}
