@@ -24,9 +24,9 @@ type Outbox interface {
 	DueWebhooks(ctx context.Context) ([]string, error)
 	// Claim leases due deliveries of a webhook; none if it is inactive or gone.
 	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error)
-	// Settle writes what came of attempts. A webhook that has only failed for
+	// RecordOutcomes writes what came of attempts. A webhook that has only failed for
 	// disableAfter becomes inactive.
-	Settle(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
+	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
 	// Release gives back deliveries that were claimed and not tried.
 	Release(ctx context.Context, webhook string, deliveries []string) error
 	Now() ledger.Time

@@ -11,7 +11,7 @@ import (
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(webhook.New(webhook.Config{Outbox: newOutbox(t)}))
+	registry.MustRegister(webhook.New(webhook.Config{Outbox: newBench(t)}))
 	problems, err := testutil.GatherAndLint(registry)
 	if err != nil {
 		t.Fatal(err)

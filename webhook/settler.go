@@ -141,7 +141,7 @@ func (s *settler) write(ctx context.Context, batch []unsettled) error {
 	for i, u := range batch {
 		outcomes[i] = u.Outcome
 	}
-	if err := s.outbox.Settle(ctx, outcomes, s.disableAfter); err != nil {
+	if err := s.outbox.RecordOutcomes(ctx, outcomes, s.disableAfter); err != nil {
 		return err
 	}
 	s.metrics.unsettled.Sub(float64(len(batch)))

@@ -1,0 +1,168 @@
+package webhook_test
+
+import (
+	"bufio"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/webhook"
+)
+
+// TestWire reads a delivery from a plain socket, as it comes.
+func TestWire(t *testing.T) {
+	b := newBench(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	w := b.webhook("http://" + listener.Addr().String() + "/hooks/ledger?of=acme")
+	id := b.ping(w).ID
+	b.start(nil)
+	conn, err := listener.Accept()
+	check(t, err)
+	defer conn.Close()
+	lines, body := readRequest(t, conn)
+	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	check(t, err)
+	d := b.attempted(w, id, 1)
+	if d.Status != ledger.DeliverySucceeded || d.History[0].Response.Body != "ok" {
+		t.Errorf("the delivery is %+v", d)
+	}
+	if lines[0] != "POST /hooks/ledger?of=acme HTTP/1.1" {
+		t.Errorf("request line %q", lines[0])
+	}
+	if body != string(d.Body) {
+		t.Errorf("body %s\nthe event's bytes are %s", body, d.Body)
+	}
+	// Every line is one that the attempt tells of, and one that is expected.
+	var recorded []string
+	for name, values := range d.History[0].Request.Headers {
+		recorded = append(recorded, name+": "+strings.Join(values, ", "))
+	}
+	sent := slices.Sorted(slices.Values(lines[1:]))
+	slices.Sort(recorded)
+	if !slices.Equal(recorded, sent) {
+		t.Errorf("sent:\n%s\n\nrecorded:\n%s", strings.Join(sent, "\n"), strings.Join(recorded, "\n"))
+	}
+	for i, want := range []string{
+		`Content-Length: \d+`, `Content-Type: application/json`, `Host: 127\.0\.0\.1:\d+`, `User-Agent: ledgerd/test`,
+		`X-ledger-Delivery: ` + id, `X-ledger-Event: ping`, `X-ledger-Signature: t=\d{10}, v1=[A-Za-z0-9+/]{43}=`,
+		`webhook-id: ` + d.Event, `webhook-signature: v1,[A-Za-z0-9+/]{43}=`, `webhook-timestamp: \d{10}`,
+	} {
+		if i >= len(sent) || !regexp.MustCompile("^"+want+"$").MatchString(sent[i]) {
+			t.Errorf("line %d is none like %s:\n%s", i, want, strings.Join(sent, "\n"))
+			break
+		}
+	}
+}
+
+func readRequest(t *testing.T, conn net.Conn) (lines []string, body string) {
+	t.Helper()
+	check(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	r := textproto.NewReader(bufio.NewReader(conn))
+	length := 0
+	for {
+		line, err := r.ReadLine()
+		check(t, err)
+		if line == "" {
+			break
+		}
+		fmt.Sscanf(line, "Content-Length: %d", &length)
+		lines = append(lines, line)
+	}
+	raw := make([]byte, length)
+	_, err := io.ReadFull(r.R, raw)
+	check(t, err)
+	return lines, string(raw)
+}
+
+// TestReceiversVerify has what arrives verified by this package and by the
+// library of Standard Webhooks, over HTTP/1.1 and HTTP/2.
+func TestReceiversVerify(t *testing.T) {
+	for _, proto := range []int{1, 2} {
+		t.Run(fmt.Sprintf("HTTP/%d", proto), func(t *testing.T) {
+			b := newBench(t)
+			r := newReceiver(func(http.ResponseWriter, *http.Request) { time.Sleep(300 * time.Millisecond) })
+			r.EnableHTTP2 = proto == 2
+			r.StartTLS()
+			defer r.Close()
+			w := b.webhook(r.URL)
+			id := b.ping(w).ID
+			b.start(func(c *webhook.Config) {
+				c.RootCAs = x509.NewCertPool()
+				c.RootCAs.AddCert(r.Certificate())
+				c.ConnectTimeout = 200 * time.Millisecond // which is not that of the answer
+			})
+			d := b.attempted(w, id, 1)
+			if d.Status != ledger.DeliverySucceeded {
+				t.Fatalf("the delivery is %+v", d)
+			}
+			got := r.all()[0]
+			if got.proto != proto {
+				t.Errorf("it came by HTTP/%d", got.proto)
+			}
+			if err := verifies(secret, got); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// verifies asks both verifiers.
+func verifies(secret string, got received) error {
+	if err := webhook.Verify(secret, got.header, got.body, time.Now()); err != nil {
+		return err
+	}
+	standard, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		return err
+	}
+	return standard.Verify(got.body, got.header)
+}
+
+func TestRotation(t *testing.T) {
+	b := newBench(t)
+	r := receive(t, nil)
+	w := b.webhook(r.URL)
+	b.start(nil)
+	next := func() received {
+		t.Helper()
+		before := r.count()
+		b.attempted(w, b.ping(w).ID, 1)
+		return r.all()[before]
+	}
+	fresh := ledger.NewWebhookSecret()
+	_, err := b.RotateWebhook(t.Context(), "acme", "api", w.ID, fresh, time.Hour)
+	check(t, err)
+	both := next()
+	if len(both.header["X-Ledger-Signature-Previous"]) != 1 {
+		t.Errorf("the overlap's header is %v", slices.Sorted(maps.Keys(both.header)))
+	}
+	for _, s := range []string{secret, fresh} {
+		if err := verifies(s, both); err != nil {
+			t.Errorf("during the overlap: %v", err)
+		}
+	}
+	_, err = b.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.NewWebhookSecret(), 50*time.Millisecond)
+	check(t, err)
+	time.Sleep(60 * time.Millisecond)
+	after := next()
+	if verifies(secret, after) == nil || verifies(fresh, after) == nil {
+		t.Error("an old secret verifies after the overlap")
+	}
+	if len(after.header["X-Ledger-Signature-Previous"]) != 0 {
+		t.Error("the header of the overlap outlives it")
+	}
+}
