@@ -49,7 +49,7 @@ and starts the server again on the file.`,
 	flags.IntVar(&b.readers, "readers", 16, "connections of the reading loads")
 	flags.DurationVar(&b.seconds, "seconds", 5*time.Second, "how long each reading load lasts")
 	flags.StringVar(&b.dir, "dir", "", "folder for the temporary database (default: the system's)")
-	command.AddCommand(newEmptyHandler(p), newBenchStream(p))
+	command.AddCommand(newEmptyHandler(p), newBenchStream(p), newBenchWebhook(p))
 	return command
 }
 
@@ -60,12 +60,13 @@ type benchRun struct {
 	attestations, commits, conns, readers int
 	seconds                               time.Duration
 
-	dir      string
-	database string
-	server   *process
-	token    string
-	signers  []benchSigner
-	recorded int
+	dir        string
+	database   string
+	serveFlags []string // of its servers, beside the usual ones
+	server     *process
+	token      string
+	signers    []benchSigner
+	recorded   int
 }
 
 func (b *benchRun) run(ctx context.Context) error {
@@ -119,7 +120,8 @@ func (b *benchRun) ledgerd(ctx context.Context, args ...string) (string, error) 
 }
 
 func (b *benchRun) startServer(ctx context.Context) (err error) {
-	b.server, err = startProcess(ctx, b.p.stderr, "serve", "--listen", "127.0.0.1:0", "--database", b.database, "--log-level", "warn")
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--database", b.database, "--log-level", "warn"}
+	b.server, err = startProcess(ctx, b.p.stderr, append(args, b.serveFlags...)...)
 	return err
 }
 

@@ -70,25 +70,28 @@ func benchCommit(i int) string { return fmt.Sprintf("%08x%032x", uint32(i)*26544
 // sign makes requests for the next n attestations.
 func (b *benchRun) sign(n int) ([][]byte, error) {
 	requests := make([][]byte, n)
-	filler := strings.Repeat("all of the tests have passed on this one. ", 13)
 	for i := range requests {
-		number := b.recorded + i
-		signer := b.signers[number/b.commits%len(b.signers)]
-		payload, err := ledger.NewStatement("git+https://git.example/bench/repo", benchCommit(number%b.commits), ledger.ResultPredicate{
-			Predicate:   signer.predicate,
-			Result:      ledger.Result{Status: ledger.Pass, DurationMS: 1200},
-			Annotations: map[string]string{"run": fmt.Sprint(number), "log": filler},
-		})
-		if err != nil {
-			return nil, err
-		}
-		envelope, err := ledger.SignDSSE(signer.key, payload)
+		envelope, err := b.envelope(b.recorded + i)
 		if err != nil {
 			return nil, err
 		}
 		requests[i] = httpRequest(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", b.token, envelope)
 	}
 	return requests, nil
+}
+
+// envelope signs the attestation of that number.
+func (b *benchRun) envelope(number int) ([]byte, error) {
+	signer := b.signers[number/b.commits%len(b.signers)]
+	payload, err := ledger.NewStatement("git+https://git.example/bench/repo", benchCommit(number%b.commits), ledger.ResultPredicate{
+		Predicate:   signer.predicate,
+		Result:      ledger.Result{Status: ledger.Pass, DurationMS: 1200},
+		Annotations: map[string]string{"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ledger.SignDSSE(signer.key, payload)
 }
 
 // attest records n attestations and reports the rate.
