@@ -22,7 +22,7 @@ const (
 	exitFailure    = 1 // it could not be done, or could not be told
 	exitUsage      = 2 // the command line is wrong
 	exitNotReached = 4 // gate: the commit has not reached the state; webhook ping: the attempt failed
-	exitGaveUp     = 5 // gate: nor had it when the wait was over; webhook ping: not tried by then
+	exitGaveUp     = 5 // gate: nor had it when the wait was over; webhook ping: no outcome by then
 )
 
 // A program is one run of ledgerd.

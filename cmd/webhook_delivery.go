@@ -29,7 +29,7 @@ EXIT STATUS
   1  could not tell: no answer, or a refusal
   2  wrong usage
   4  the attempt failed; it is tried again by the schedule
-  5  not tried when the --wait was over; it still waits to be sent`
+  5  no outcome when the --wait was over; it is sent nevertheless`
 
 func waitFlag(command *cobra.Command, wait *time.Duration) {
 	command.Flags().DurationVar(wait, "wait", attemptWait, "how long to wait for the outcome; 0s does not wait")
@@ -98,7 +98,7 @@ func (p *program) deliver(command *cobra.Command, args []string, wait time.Durat
 			return err
 		}
 		if record.Attempts <= d.Attempts {
-			return p.notTried(c, record, wait)
+			return p.noOutcome(c, record, wait)
 		}
 		return p.attemptAnswer(record)
 	})
@@ -122,14 +122,14 @@ func awaitAttempt(ctx context.Context, c *connection, name repoName, d ledger.De
 	}
 }
 
-// notTried tells that a delivery still waits, and returns the exit status that
+// noOutcome tells that a delivery is still to be sent, or under way, and returns the exit status that
 // says it again.
-func (p *program) notTried(c *connection, record ledger.DeliveryRecord, wait time.Duration) error {
-	err := p.print(record, func() { fmt.Fprintf(p.stdout, "%s waits to be sent\n", record.ID) })
+func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait time.Duration) error {
+	err := p.print(record, func() { fmt.Fprintf(p.stdout, "%s is still to be delivered\n", record.ID) })
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("%s was not tried within %v", record.ID, wait)
+	err = fmt.Errorf("%s had no outcome within %v", record.ID, wait)
 	if c.local != nil {
 		err = fmt.Errorf("%w: 'ledgerd serve' sends webhooks, and unless one runs on this database it waits until one does", err)
 	}
