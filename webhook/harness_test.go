@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -185,3 +186,6 @@ func (r *receiver) all() []received {
 }
 
 func (r *receiver) count() int { return len(r.all()) }
+
+// discard is for servers whose complaints are part of a test.
+var discard = log.New(io.Discard, "", 0)
