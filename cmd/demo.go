@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,8 +25,10 @@ func newDemo(p *program) *cobra.Command {
 		Short: "See the ledger at work, on the last commits of this git repository",
 		Long: `Starts a server on a throw-away database, makes an org, a repo, keys and tokens,
 and takes the last commits of the git work tree it stands in from DRAFT to
-DEPLOYED, by signed attestations through the HTTP API. Outside of a git work tree
-it makes a small history of its own. The results it signs are made up.
+DEPLOYED, by signed attestations through the HTTP API. What happens is shown as
+the live stream tells it, and as it reaches a webhook, whose receiver checks the
+signatures. Outside of a git work tree it makes a small history of its own. The
+results it signs are made up.
 
 Then it goes on serving until Ctrl-C. Nothing of it is kept.`,
 		Example: "  ledgerd demo\n  ledgerd demo --once",
@@ -64,11 +67,12 @@ func (p *program) demo(ctx context.Context, org, listen string, once bool) (err 
 	s := defaults()
 	s.Listen, s.Database = listen, filepath.Join(dir, "ledger.db")
 	s.Log.Level = "warn"
+	s.Webhooks.AllowedNetworks = networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	service, err := startService(ctx, s, p.logger(s.Log))
 	if err != nil {
 		return err
 	}
-	stage := &stage{out: p.stdout, colour: p.colour(), url: service.url, org: org, git: git}
+	stage := &stage{out: p.stdout, colour: p.colour(), url: service.url, org: org, git: git, witnesses: newWitnesses()}
 	if err = stage.play(ctx, service); err == nil && !once {
 		stage.showCurl()
 		stage.say("\nServing until Ctrl-C; then all of it is gone.")
@@ -78,5 +82,6 @@ func (p *program) demo(ctx context.Context, org, listen string, once bool) (err 
 		err = nil // Ctrl-C in the middle
 	}
 	release() // a second Ctrl-C ends the program at once
-	return errors.Join(err, service.stop(s.ShutdownTimeout))
+	stage.witnesses.leave()
+	return errors.Join(err, service.stop(s.ShutdownTimeout), stage.witnesses.close())
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -22,6 +23,9 @@ type stage struct {
 	url    string
 	org    string
 	git    *history
+
+	witnesses *witnesses
+	happened  int // events so far
 
 	writer  *client.Client     // with a token that may write
 	reader  string             // a token that may read
@@ -74,7 +78,7 @@ func (s *stage) play(ctx context.Context, service *service) error {
 	if err := s.showStates(ctx); err != nil {
 		return err
 	}
-	return nil
+	return s.showCounts(ctx)
 }
 
 // setUp makes the org as the host of the machine, and all else with a token,
@@ -106,7 +110,28 @@ func (s *stage) setUp(ctx context.Context, service *service) error {
 	if err := s.addSigners(ctx, admin); err != nil {
 		return err
 	}
-	return s.addTokens(ctx, admin)
+	if err := s.addTokens(ctx, admin); err != nil {
+		return err
+	}
+	return s.addWitnesses(ctx, admin)
+}
+
+// addWitnesses has the events shown as they come: on the live stream, and to a
+// webhook.
+func (s *stage) addWitnesses(ctx context.Context, admin *client.Client) error {
+	s.heading("Who hears of it: a reader of the live stream, and a receiver of signed webhooks")
+	hook, err := s.witnesses.subscribe(ctx, admin, s.org, s.git.name)
+	if err != nil {
+		return err
+	}
+	reader, err := s.client(s.reader)
+	if err != nil {
+		return err
+	}
+	s.witnesses.follow(ctx, reader, s.org)
+	s.say("  stream   %s", s.faint(s.url+"/v1/orgs/"+s.org+"/events"))
+	s.say("  webhook  %s", s.faint(hook.URL+", which checks every signature"))
+	return nil
 }
 
 func (s *stage) client(token string) (*client.Client, error) {
@@ -194,7 +219,41 @@ func (s *stage) perform(ctx context.Context, before ledger.Commit, a act) (ledge
 		return before, err
 	}
 	s.say("  %-8s signed %-13s %-4s %s", a.signer, a.predicate, a.status, s.moves(before, after))
-	return after, nil
+	s.happened += 1 + len(after.Transitions) - len(before.Transitions)
+	return after, s.showNews(ctx)
+}
+
+// showNews tells what the witnesses have heard of the last act.
+func (s *stage) showNews(ctx context.Context) error {
+	if err := s.witnesses.await(ctx, s.happened); err != nil {
+		return err
+	}
+	stream, webhook := s.witnesses.news()
+	verdict := "signature ok"
+	if n := len(webhook); n != 1 {
+		verdict = fmt.Sprintf("%d signatures ok", n)
+	}
+	s.say("    stream   %s", s.faint(strings.Join(stream, ", ")))
+	s.say("    webhook  %s  %s", s.faint(strings.Join(webhook, ", ")), s.paint(green, verdict))
+	return nil
+}
+
+// showCounts waits until all that the log holds has reached the witnesses, and
+// tells how much that was.
+func (s *stage) showCounts(ctx context.Context) error {
+	events, err := client.Collect(s.writer.Events(ctx, s.org, client.EventFilter{}), 0)
+	if err != nil {
+		return err
+	}
+	if err := s.witnesses.await(ctx, len(events)); err != nil {
+		return err
+	}
+	stream, webhook, err := s.witnesses.counts()
+	if err != nil {
+		return err
+	}
+	s.say("\n  %s on the stream, %d delivered to the webhook, every signature verified", plural(int64(stream), "event"), webhook)
+	return nil
 }
 
 // moves tells the transitions of a commit between two looks at it.

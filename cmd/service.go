@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/webhook"
 )
 
 // A service is a running server with the store below it and the goroutines
@@ -39,18 +40,21 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{Logger: log})
+	db, err := store.Open(ctx, s.Database, store.Options{Logger: log, KeepDeliveries: time.Duration(s.Webhooks.Keep)})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	guard := s.Webhooks.guard()
 	api := server.New(server.Config{
 		Store:           db,
 		Logger:          log,
 		MaxBody:         int64(s.MaxBody),
 		StreamsPerOrg:   s.Streams.PerOrg,
 		StreamsPerToken: s.Streams.PerToken,
+		CheckTarget:     guard.Check,
 		Version:         version(),
 	})
+	dispatcher := newDispatcher(s, db, guard, log)
 	owned, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	v := &service{
 		url:    "http://" + listener.Addr().String(),
@@ -73,12 +77,30 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	v.web.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(owned) })
 	v.running.Go(func() { db.Watch(owned) })
+	v.running.Go(func() { dispatcher.Run(owned) })
 	v.running.Go(func() {
 		if err := v.web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			v.failed <- fmt.Errorf("serving: %w", err)
 		}
 	})
 	return v, nil
+}
+
+// newDispatcher returns what sends the deliveries in the database.
+func newDispatcher(s settings, db *store.Store, guard *webhook.Guard, log *slog.Logger) *webhook.Dispatcher {
+	return webhook.New(webhook.Config{
+		Outbox:         db,
+		Logger:         log,
+		Guard:          guard,
+		UserAgent:      userAgent(),
+		Schedule:       s.Webhooks.Schedule.durations(),
+		Timeout:        time.Duration(s.Webhooks.Timeout),
+		ConnectTimeout: time.Duration(s.Webhooks.ConnectTimeout),
+		InFlight:       s.Webhooks.InFlight,
+		DisableAfter:   time.Duration(s.Webhooks.DisableAfter),
+		Grace:          s.ShutdownTimeout,
+		Proxy:          s.Webhooks.Proxy.parsed(),
+	})
 }
 
 // wait returns when the context ends, or with the error that ended the serving.
@@ -96,8 +118,8 @@ func (v *service) host() (*client.Client, error) {
 	return newHostClient(v.api, new(atomic.Bool))
 }
 
-// stop lets requests that are under way finish, for as long as the timeout,
-// and closes the database.
+// stop lets requests that are under way finish, for as long as the timeout, then
+// what is being sent to webhooks for as long again, and closes the database.
 func (v *service) stop(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
