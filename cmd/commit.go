@@ -71,12 +71,16 @@ func (g gitRepo) read(ctx context.Context, rev, branch, mainline string) (string
 	if err != nil {
 		return "", ledger.Registration{}, err
 	}
-	if branch == "" {
-		if branch, err = g.branch(ctx, rev, sha); err != nil {
-			return "", ledger.Registration{}, err
-		}
-	}
-	r, err := g.registration(ctx, sha, mainline)
+	var r ledger.Registration
+	err = together(
+		func() (err error) { r, err = g.registration(ctx, sha, mainline); return err },
+		func() (err error) {
+			if branch == "" {
+				branch, err = g.branch(ctx, rev, sha)
+			}
+			return err
+		},
+	)
 	r.Branch = branch
 	return sha, r, err
 }

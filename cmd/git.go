@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -167,7 +169,40 @@ func (g gitRepo) branch(ctx context.Context, rev, sha string) (string, error) {
 }
 
 // registration reads what the ledger wants to know of a commit.
-func (g gitRepo) registration(ctx context.Context, sha string, mainline string) (ledger.Registration, error) {
+func (g gitRepo) registration(ctx context.Context, sha string, mainline string) (r ledger.Registration, err error) {
+	var tip string
+	var objects *gitObjects
+	err = together(
+		func() (err error) { r, err = g.told(ctx, sha); return err },
+		func() (err error) { tip, err = g.mainline(ctx, mainline); return err },
+		func() (err error) { objects, err = g.objects(ctx); return err },
+	)
+	if objects != nil {
+		defer func() { err = errors.Join(err, objects.close()) }()
+	}
+	if err != nil {
+		return r, err
+	}
+	if r.Base, err = g.base(ctx, sha, r.Parents, tip); err != nil {
+		return r, err
+	}
+	return r, g.addHistory(ctx, objects, sha, &r)
+}
+
+// together asks git several things at once and returns the first thing that
+// went wrong.
+func together(questions ...func() error) error {
+	errs := make([]error, len(questions))
+	var all sync.WaitGroup
+	for i, ask := range questions {
+		all.Go(func() { errs[i] = ask() })
+	}
+	all.Wait()
+	return cmp.Or(errs...)
+}
+
+// told returns what the commit itself tells.
+func (g gitRepo) told(ctx context.Context, sha string) (ledger.Registration, error) {
 	const format = "%P%x00%an%x00%ae%x00%ct%x00%B"
 	out, err := g.run(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
 	if err != nil {
@@ -177,17 +212,12 @@ func (g gitRepo) registration(ctx context.Context, sha string, mainline string) 
 	if len(fields) != 5 {
 		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %s where 5 were asked for", len(fields), short(sha))
 	}
-	r := ledger.Registration{
-		Parents: strings.Fields(fields[0]),
-		Author:  ledger.Author{Name: plainText(fields[1]), Email: plainText(fields[2])},
-		Message: messageText(fields[4]),
-	}
-	r.CommittedAt = commitTime(fields[3])
-	r.Base, err = g.base(ctx, sha, r.Parents, mainline)
-	if err != nil {
-		return r, err
-	}
-	return r, g.addHistory(ctx, sha, &r)
+	return ledger.Registration{
+		Parents:     strings.Fields(fields[0]),
+		Author:      ledger.Author{Name: plainText(fields[1]), Email: plainText(fields[2])},
+		CommittedAt: commitTime(fields[3]),
+		Message:     messageText(fields[4]),
+	}, nil
 }
 
 // commitTime reads the Unix seconds of a commit. They can be anything, and those
@@ -222,13 +252,10 @@ func messageText(s string) string {
 
 // base returns where the commit left the mainline; of a commit on the mainline
 // its first parent, and nothing where there is neither.
-func (g gitRepo) base(ctx context.Context, sha string, parents []string, mainline string) (string, error) {
-	tip, err := g.mainline(ctx, mainline)
-	if err != nil {
-		return "", err
-	}
-	base := ""
-	if tip != "" {
+func (g gitRepo) base(ctx context.Context, sha string, parents []string, tip string) (string, error) {
+	base := tip
+	if tip != "" && tip != sha {
+		var err error
 		if base, err = g.line(ctx, "merge-base", tip, sha); err != nil {
 			return "", err
 		}
@@ -252,12 +279,22 @@ func (g gitRepo) mainline(ctx context.Context, named string) (string, error) {
 		}
 		return tip, err
 	}
-	for _, ref := range []string{
+	usual := []string{
 		"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master",
 		"refs/heads/main", "refs/heads/master",
-	} {
-		if tip, err := g.commit(ctx, ref); err != nil || tip != "" {
-			return tip, err
+	}
+	out, err := g.run(ctx, append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, usual...)...)
+	if err != nil {
+		return "", err
+	}
+	tips := make(map[string]string)
+	for line := range strings.Lines(out) {
+		ref, tip, _ := strings.Cut(strings.TrimSpace(line), " ")
+		tips[ref] = tip
+	}
+	for _, ref := range usual {
+		if tip := tips[ref]; tip != "" {
+			return tip, nil
 		}
 	}
 	return "", nil

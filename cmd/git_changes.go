@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,13 +20,7 @@ const (
 // what they change. A commit without a base changes all that it holds, unless
 // the clone is shallow: then nobody here knows, and it comes without changes. So
 // it does where a partial clone lacks the folders.
-func (g gitRepo) addHistory(ctx context.Context, sha string, r *ledger.Registration) (err error) {
-	objects, err := g.objects(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, objects.close()) }()
-
+func (g gitRepo) addHistory(ctx context.Context, objects *gitObjects, sha string, r *ledger.Registration) error {
 	from, since := r.Base, []string{"^" + r.Base}
 	if r.Base == "" {
 		if objects.shallow {
@@ -35,23 +28,24 @@ func (g gitRepo) addHistory(ctx context.Context, sha string, r *ledger.Registrat
 		}
 		from, since = objects.emptyTree(), nil
 	}
-	args := append([]string{"rev-list", "--max-count=" + strconv.Itoa(maxAncestors), sha}, since...)
-	out, err := g.run(ctx, args...)
-	if err != nil {
-		return err
-	}
-	r.Ancestors = strings.Fields(out)
-	changes, err := objects.changes(ctx, from, sha)
-	if err != nil {
-		if g.isPartial(ctx) {
+	return together(
+		func() error {
+			args := append([]string{"rev-list", "--max-count=" + strconv.Itoa(maxAncestors), sha}, since...)
+			out, err := g.run(ctx, args...)
+			r.Ancestors = strings.Fields(out)
+			return err
+		},
+		func() error {
+			changes, err := objects.changes(ctx, from, sha)
+			if err != nil && !g.isPartial(ctx) {
+				return fmt.Errorf("the changes of %s: %w", short(sha), err)
+			}
+			if len(changes) <= maxChanges {
+				r.Changes = changes
+			}
 			return nil
-		}
-		return fmt.Errorf("the changes of %s: %w", short(sha), err)
-	}
-	if len(changes) <= maxChanges {
-		r.Changes = changes
-	}
-	return nil
+		},
+	)
 }
 
 func (g gitRepo) isPartial(ctx context.Context) bool {

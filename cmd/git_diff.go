@@ -30,14 +30,8 @@ type diffReader struct {
 	text    hash.Hash // of the lines that a hunk adds
 }
 
-// readDiff returns the changes. Each is shown to done, where there is one, once
-// all that the diff tells of it is read; there is no patch without a done.
-func readDiff(in io.Reader, done func(*ledger.Change)) ([]ledger.Change, error) {
-	d := &diffReader{in: bufio.NewReaderSize(in, 64<<10), changes: []ledger.Change{}, text: sha256.New()}
-	if err := d.readRaw(); err != nil || done == nil {
-		return d.changes, err
-	}
-	return d.changes, d.readPatches(done)
+func newDiffReader(in io.Reader) *diffReader {
+	return &diffReader{in: bufio.NewReaderSize(in, 64<<10), changes: []ledger.Change{}, text: sha256.New()}
 }
 
 // readRaw reads the raw part: for each change
@@ -117,7 +111,8 @@ func unlessZero(s string) string {
 }
 
 // readPatches reads the patches: one for each change, in the same order, and two
-// for a change of type, which git shows as a deletion and an addition.
+// for a change of type, which git shows as a deletion and an addition. Each
+// change is shown to done once all that the diff tells of it is read.
 func (d *diffReader) readPatches(done func(*ledger.Change)) error {
 	line, err := d.readLine()
 	for i := range d.changes {

@@ -44,7 +44,10 @@ func (g gitRepo) objects(ctx context.Context) (*gitObjects, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o, o.make(shallow)
+	if err := o.make(shallow); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 const alternates = "GIT_ALTERNATE_OBJECT_DIRECTORIES"

@@ -41,7 +41,7 @@ func (o *gitObjects) partOf(ctx context.Context, from, to string) ([]ledger.Chan
 }
 
 func (o *gitObjects) raw(ctx context.Context, diff []string) ([]ledger.Change, error) {
-	return o.stream(ctx, diff, nil)
+	return o.stream(ctx, diff, (*diffReader).readRaw)
 }
 
 // withContent returns, by path, the changes of files that could have hunks and

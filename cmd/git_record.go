@@ -48,26 +48,34 @@ func patchDiff(renames, from, to string, paths ...string) []string {
 func (o *gitObjects) record(ctx context.Context, diff []string) ([]ledger.Change, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	places, err := o.startPlacer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := o.stream(ctx, diff, func(c *ledger.Change) {
-		if len(c.Hunks) > 0 {
-			places.add(c)
+	var places *placer
+	changes, err := o.stream(ctx, diff, func(d *diffReader) error {
+		if err := d.readRaw(); err != nil {
+			return err
 		}
+		var err error
+		if places, err = o.startPlacer(ctx, len(d.changes)); err != nil {
+			return err
+		}
+		return d.readPatches(func(c *ledger.Change) {
+			if len(c.Hunks) > 0 {
+				places.add(c)
+			}
+		})
 	})
 	if err != nil {
 		cancel()
 	}
-	if placeErr := places.wait(); err == nil {
-		err = placeErr
+	if places != nil {
+		if placeErr := places.wait(); err == nil {
+			err = placeErr
+		}
 	}
 	return changes, err
 }
 
 // stream runs git diff-tree and reads what it prints while it does.
-func (o *gitObjects) stream(ctx context.Context, diff []string, done func(*ledger.Change)) ([]ledger.Change, error) {
+func (o *gitObjects) stream(ctx context.Context, diff []string, read func(*diffReader) error) ([]ledger.Change, error) {
 	command := o.command(ctx, diff...)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
@@ -76,7 +84,8 @@ func (o *gitObjects) stream(ctx context.Context, diff []string, done func(*ledge
 	if err := command.Start(); err != nil {
 		return nil, failure(command, "diff-tree", err)
 	}
-	changes, readErr := readDiff(stdout, done)
+	d := newDiffReader(stdout)
+	readErr := read(d)
 	if readErr != nil {
 		// Where git itself gave up, that is the reason.
 		io.Copy(io.Discard, stdout)
@@ -87,30 +96,31 @@ func (o *gitObjects) stream(ctx context.Context, diff []string, done func(*ledge
 	if readErr != nil {
 		return nil, fmt.Errorf("git diff-tree: %w", readErr)
 	}
-	return changes, nil
+	return d.changes, nil
 }
 
 // A placer adds to hunks the hashes of where they are, from the old content of
 // their files, which one git command gives.
 type placer struct {
 	command *exec.Cmd
-	in      io.WriteCloser
-	asked   chan *ledger.Change
+	pipe    io.Closer
+	in      *bufio.Writer       // of the object ids
+	asked   chan *ledger.Change // with room for all of them: git answers late
 	done    chan error
-	failed  chan struct{}
 }
 
-func (o *gitObjects) startPlacer(ctx context.Context) (*placer, error) {
+// startPlacer starts a placer for a number of changes at most.
+func (o *gitObjects) startPlacer(ctx context.Context, limit int) (*placer, error) {
 	p := &placer{
-		command: o.command(ctx, "cat-file", "--batch"),
-		asked:   make(chan *ledger.Change, 64),
+		command: o.command(ctx, "cat-file", "--batch", "--buffer"),
+		asked:   make(chan *ledger.Change, limit),
 		done:    make(chan error, 1),
-		failed:  make(chan struct{}),
 	}
-	var err error
-	if p.in, err = p.command.StdinPipe(); err != nil {
+	in, err := p.command.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
+	p.pipe, p.in = in, bufio.NewWriter(in)
 	stdout, err := p.command.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -118,29 +128,21 @@ func (o *gitObjects) startPlacer(ctx context.Context) (*placer, error) {
 	if err := p.command.Start(); err != nil {
 		return nil, failure(p.command, "cat-file", err)
 	}
-	go func() {
-		err := p.read(bufio.NewReaderSize(stdout, 64<<10))
-		if err != nil {
-			close(p.failed)
-		}
-		p.done <- err
-	}()
+	go func() { p.done <- p.read(bufio.NewReaderSize(stdout, 64<<10)) }()
 	return p, nil
 }
 
 // add asks for the old content of a change, which is the placer's from then on.
 func (p *placer) add(c *ledger.Change) {
-	select {
-	case p.asked <- c: // first, so that the answer is read while we write
-		io.WriteString(p.in, c.OldBlob+"\n") // where it fails, the reader does too
-	case <-p.failed:
-	}
+	p.in.WriteString(c.OldBlob + "\n") // where it fails, the reader does too
+	p.asked <- c
 }
 
 // wait returns once all that was added has its hashes.
 func (p *placer) wait() error {
 	close(p.asked)
-	p.in.Close()
+	p.in.Flush()
+	p.pipe.Close()
 	readErr := <-p.done
 	if err := p.command.Wait(); err != nil {
 		return failure(p.command, "cat-file", err)

@@ -46,9 +46,9 @@ func TestReadRawDiff(t *testing.T) {
 			[]ledger.Change{{Path: `\350`, OldPath: `\351`, Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
 		},
 	} {
-		got, err := readDiff(strings.NewReader(strings.ReplaceAll(test.out, "|", "\x00")), nil)
-		if err != nil || !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%s: %+v (%v), want %+v", name, got, err, test.want)
+		d := newDiffReader(strings.NewReader(strings.ReplaceAll(test.out, "|", "\x00")))
+		if err := d.readRaw(); err != nil || !reflect.DeepEqual(d.changes, test.want) {
+			t.Errorf("%s: %+v (%v), want %+v", name, d.changes, err, test.want)
 		}
 	}
 	for name, out := range map[string]string{
@@ -56,8 +56,9 @@ func TestReadRawDiff(t *testing.T) {
 		"a rename to nowhere":     ":100644 100644 " + old + " " + new + " R100|a|",
 		"a change without status": ":100644 100644 " + old + " " + new + "|a|",
 	} {
-		if got, err := readDiff(strings.NewReader(strings.ReplaceAll(out, "|", "\x00")), nil); err == nil {
-			t.Errorf("%s is read as %+v", name, got)
+		d := newDiffReader(strings.NewReader(strings.ReplaceAll(out, "|", "\x00")))
+		if err := d.readRaw(); err == nil {
+			t.Errorf("%s is read as %+v", name, d.changes)
 		}
 	}
 }

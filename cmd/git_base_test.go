@@ -1,0 +1,53 @@
+package cmd
+
+import (
+	"slices"
+	"testing"
+)
+
+// A record covers a branch from where it left the mainline, whatever happened on
+// either since.
+func TestGitBase(t *testing.T) {
+	f := newForest(t)
+	first := f.commit("file", gitPoem)
+	f.branch("topic", "main", "topic.txt", "x\n")
+	onMain := f.commit("main.txt", "main\n")
+	f.git("checkout", "--quiet", "topic")
+	f.git("merge", "--quiet", "--no-edit", "main")
+	merge := f.git("rev-parse", "HEAD")
+	last := f.commit("topic.txt", "y\n")
+	f.git("checkout", "--quiet", "main")
+	later := f.commit("later.txt", "later\n")
+	f.git("checkout", "--quiet", "-b", "release", first)
+	f.commit("release.txt", "release\n")
+	f.git("checkout", "--quiet", "main")
+	f.git("merge", "--quiet", "--no-edit", "-s", "ours", "release")
+
+	f.git("update-ref", "refs/remotes/origin/topic", last)
+	check := func(name, rev, mainline, base string, want ...string) {
+		t.Helper()
+		_, r, err := f.read(t.Context(), rev, "", mainline)
+		if got := outline(r.Changes); err != nil || r.Base != base || !slices.Equal(got, want) {
+			t.Errorf("%s: base %q, changes %q (%v), want %q and %q", name, r.Base, got, err, base, want)
+		}
+	}
+	check("a branch that merged the mainline", "topic", "", onMain, "A topic.txt")
+	check("the merge itself", merge, "", onMain, "A topic.txt")
+	check("against another mainline", "topic", "release", first, "A main.txt", "A topic.txt")
+	check("a commit of the mainline", later, "", onMain, "A later.txt")
+	check("a merge on the mainline", "main", "", later)
+	check("a branch that was merged", "release", "", first, "A release.txt")
+	check("the first commit", first, "", "", "A file")
+	check("a mainline by its sha", last, merge, merge, "M topic.txt [1,1 +1 ]")
+
+	f.git("update-ref", "refs/remotes/origin/main", first)
+	check("the remote's main is ahead of one's own", "main", "", first, "A later.txt", "A main.txt")
+	f.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/nothing")
+	check("a remote's HEAD that leads nowhere", "main", "", first, "A later.txt", "A main.txt")
+	f.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/topic")
+	check("the remote's HEAD goes before all", later, "", onMain, "A later.txt")
+	check("so does --base before it", later, first, first, "A later.txt", "A main.txt")
+	if _, _, err := f.read(t.Context(), "main", "", "nowhere"); err == nil {
+		t.Error("a mainline that is not there is taken")
+	}
+}
