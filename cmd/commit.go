@@ -39,7 +39,7 @@ the mainline. The ledger gets names and hashes, never content.`,
 				}
 				r.Target = target
 				if r.Changes == nil {
-					fmt.Fprintln(p.stderr, "the commit goes without a record of its changes: this clone is shallow and holds no base of it (git fetch --unshallow) or partial and lacks its folders, or it changes more than 10,000 paths")
+					fmt.Fprintln(p.stderr, "the commit goes without a record of its changes: this clone is shallow and holds no base of it (git fetch --unshallow) or partial and lacks its folders, or it changes more than 10,000 paths, or more places than a server takes")
 				}
 				commit, created, err := c.Register(ctx, name.org, name.repo, sha, r)
 				if err != nil {

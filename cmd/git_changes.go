@@ -40,9 +40,7 @@ func (g gitRepo) addHistory(ctx context.Context, objects *gitObjects, sha string
 			if err != nil && !g.isPartial(ctx) {
 				return fmt.Errorf("the changes of %s: %w", short(sha), err)
 			}
-			if len(changes) <= maxChanges {
-				r.Changes = changes
-			}
+			r.Changes = fit(changes)
 			return nil
 		},
 	)

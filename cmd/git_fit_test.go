@@ -1,0 +1,59 @@
+package cmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// The record of a large commit is cut to what a server takes, fairly.
+func TestFit(t *testing.T) {
+	record := func(paths, hunks, gaps int) []ledger.Change {
+		id, hash := strings.Repeat("a", 40), strings.Repeat("b", 16)
+		changes := make([]ledger.Change, paths)
+		for i := range changes {
+			changes[i] = ledger.Change{Path: fmt.Sprintf("some/folder/file %d", i), Status: "M", OldMode: "100644", Mode: "100644", OldBlob: id, Blob: id}
+			for range hunks {
+				changes[i].Hunks = append(changes[i].Hunks, ledger.Hunk{Start: 100_000, Lines: gaps - 1, Added: 100_000, Text: hash, Function: `func (s *Server) Say("something") {`,
+					Near: slices.Repeat([]string{hash}, gaps), Far: slices.Repeat([]string{hash}, gaps)})
+			}
+		}
+		return changes
+	}
+	for name, test := range map[string]struct {
+		changes []ledger.Change
+		gaps    int // that are left; -1: no record
+	}{
+		"nothing":                         {[]ledger.Change{}, 0},
+		"a common commit":                 {record(500, 3, 4), 4},
+		"a hundred files rewritten":       {record(100, 1, 512), 512},
+		"a thousand files rewritten":      {record(1000, 1, 512), 64},
+		"a line in each of 8,000 files":   {record(8000, 1, 2), 1},
+		"more hunks than a server takes":  {record(9000, 3, 2), -1},
+		"10,001 files":                    {record(10_001, 0, 0), -1},
+		"10,000 files without their text": {record(10_000, 0, 0), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := fit(test.changes)
+			if (got == nil) != (test.gaps < 0) {
+				t.Fatalf("a record: %v", got != nil)
+			}
+			for _, c := range got {
+				for _, h := range c.Hunks {
+					if len(h.Near) != test.gaps || len(h.Far) != test.gaps {
+						t.Fatalf("%d near and %d far, want %d", len(h.Near), len(h.Far), test.gaps)
+					}
+				}
+			}
+			text, err := json.Marshal(got)
+			if err != nil || len(text) > maxRecord {
+				t.Errorf("%d bytes of JSON (%v)", len(text), err)
+			}
+		})
+	}
+}
