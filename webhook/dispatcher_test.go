@@ -2,8 +2,6 @@ package webhook_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -11,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
@@ -117,79 +114,6 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestStop stops while two requests are under way and more wait.
-func TestStop(t *testing.T) {
-	for _, c := range []struct {
-		what     string
-		grace    time.Duration
-		finished int
-	}{
-		{"they finish in time", 5 * time.Second, 2},
-		{"they do not", 50 * time.Millisecond, 0},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			release := make(chan struct{})
-			r := receive(t, func(_ http.ResponseWriter, q *http.Request) {
-				select {
-				case <-release:
-				case <-q.Context().Done():
-				}
-			})
-			b := newBench(t)
-			w := b.webhook(r.URL)
-			ids := b.pings(w, 20)
-			stop := b.start(func(cfg *webhook.Config) { cfg.Grace, cfg.InFlight = c.grace, 2 })
-			eventually(t, func() bool { return r.count() == 2 })
-			if _, rest, err := b.Claim(t.Context(), w.ID, 100, 0); err != nil || len(rest) != 18 {
-				t.Errorf("%d deliveries are left for others, %v: a slow endpoint holds more than it sends", len(rest), err)
-			}
-			time.AfterFunc(300*time.Millisecond, func() { close(release) })
-			before := time.Now()
-			stop()
-			if took := time.Since(before); took > time.Second || c.finished == 0 && took > 250*time.Millisecond {
-				t.Errorf("it took %v to stop", took)
-			}
-			succeeded := 0
-			for _, id := range ids {
-				if d := b.delivery(w, id); d.Status == ledger.DeliverySucceeded {
-					succeeded++
-				}
-			}
-			if succeeded != c.finished {
-				t.Errorf("%d have succeeded, want %d", succeeded, c.finished)
-			}
-			// What was cut off is leased still; all else is due.
-			_, due, err := b.Claim(t.Context(), w.ID, 100, 0)
-			check(t, err)
-			if len(due) != 18 {
-				t.Errorf("%d are due, want 18", len(due))
-			}
-			b.advance(time.Minute)
-			b.start(nil)
-			for _, id := range ids {
-				b.attempted(w, id, 1)
-			}
-		})
-	}
-}
-
-// TestStopGivesBack stops a quick endpoint, which has claimed ahead.
-func TestStopGivesBack(t *testing.T) {
-	r := receive(t, nil)
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	b.pings(w, 2000)
-	stop := b.start(nil)
-	eventually(t, func() bool { return r.count() > 100 })
-	stop()
-	sent := r.count()
-	_, due, err := b.Claim(t.Context(), w.ID, 5000, time.Minute)
-	check(t, err)
-	if sent+len(due) != 2000 {
-		t.Errorf("%d were sent and %d are due, of 2000", sent, len(due))
-	}
-}
-
 // TestFewerAtOnceAfterFailure has a receiver that fails: it gets one request
 // at a time, until it does not.
 func TestFewerAtOnceAfterFailure(t *testing.T) {
@@ -270,85 +194,4 @@ func TestNoWakeIsLost(t *testing.T) {
 	if late > 1 { // one may be the machine's fault
 		t.Errorf("%d deliveries of 300 have waited", late)
 	}
-}
-
-// A faulty outbox fails when told to.
-type faulty struct {
-	*store.Store
-	fails  atomic.Bool
-	claims atomic.Int64
-}
-
-var errFull = errors.New("the disk is full")
-
-func (f *faulty) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error) {
-	f.claims.Add(1)
-	if f.fails.Load() {
-		return ledger.Endpoint{}, nil, errFull
-	}
-	return f.Store.Claim(ctx, webhook, limit, lease)
-}
-
-func (f *faulty) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
-	if f.fails.Load() {
-		return errFull
-	}
-	return f.Store.RecordOutcomes(ctx, outcomes, disableAfter)
-}
-
-// TestStorageFails has the store fail while requests are under way: what came
-// of them is written when it works again, and nothing is sent twice.
-func TestStorageFails(t *testing.T) {
-	release := make(chan struct{})
-	r := receive(t, func(http.ResponseWriter, *http.Request) { <-release })
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	ids := b.pings(w, 50)
-	outbox := &faulty{Store: b.Store}
-	b.start(func(c *webhook.Config) { c.Outbox = outbox })
-	eventually(t, func() bool { return r.count() == 8 })
-	outbox.fails.Store(true)
-	close(release)
-	time.Sleep(200 * time.Millisecond)
-	before := outbox.claims.Load()
-	time.Sleep(200 * time.Millisecond)
-	if n := outbox.claims.Load() - before; n > 1 {
-		t.Errorf("%d claims while outcomes cannot be written", n)
-	}
-	outbox.fails.Store(false)
-	for _, id := range ids {
-		if d := b.attempted(w, id, 1); d.Status != ledger.DeliverySucceeded || d.Attempts != 1 {
-			t.Errorf("%s after %d attempts", d.Status, d.Attempts)
-		}
-	}
-	if n := r.count(); n != 50 {
-		t.Errorf("%d requests for 50 deliveries", n)
-	}
-}
-
-// TestStopWhileStorageFails ends in bounded time.
-func TestStopWhileStorageFails(t *testing.T) {
-	r := receive(t, nil)
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	id := b.ping(w).ID
-	outbox := &stuck{Store: b.Store}
-	stop := b.start(func(c *webhook.Config) { c.Outbox, c.Grace = outbox, 10*time.Millisecond })
-	eventually(t, func() bool { return r.count() == 1 })
-	before := time.Now()
-	stop()
-	if took := time.Since(before); took > 3*time.Second {
-		t.Errorf("it took %v to stop", took)
-	}
-	if d := b.delivery(w, id); d.Status != ledger.DeliveryPending {
-		t.Errorf("the delivery is %s", d.Status)
-	}
-}
-
-// A stuck outbox claims and never records.
-type stuck struct{ *store.Store }
-
-func (s *stuck) RecordOutcomes(ctx context.Context, _ []ledger.Outcome, _ time.Duration) error {
-	<-ctx.Done()
-	return ctx.Err()
 }

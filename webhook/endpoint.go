@@ -34,8 +34,8 @@ type done struct {
 }
 
 // An endpoint delivers to one webhook for as long as there is something due.
-// Its goroutine never waits for a request or a claim alone, and none of
-// another endpoint ever waits for it. Fields below woken are the goroutine's.
+// Requests and claims have goroutines of their own, which it waits for before
+// it ends. Fields below woken belong to its own goroutine.
 type endpoint struct {
 	d     *Dispatcher
 	life  span
@@ -108,7 +108,7 @@ func (e *endpoint) await(stopping bool, gate <-chan struct{}) {
 	case <-e.pause:
 		e.pause = nil
 	case <-e.gone:
-		e.gone, e.more = nil, false // the webhook is inactive, or wakes it
+		e.gone = nil // from now on a claim finds the webhook inactive, or active again
 	case c := <-e.claims:
 		e.claimed(c)
 	case r := <-e.dones:
@@ -164,7 +164,9 @@ func (e *endpoint) claimed(c claim) {
 		e.wait = minPause
 		return
 	}
-	e.d.cfg.Logger.Error("cannot claim deliveries; trying again", "webhook", e.id, "error", c.err)
+	if e.wait == minPause { // the first time
+		e.d.cfg.Logger.Error("cannot claim deliveries; trying again", "webhook", e.id, "error", c.err)
+	}
 	e.more, e.pause = true, time.After(e.wait)
 	e.wait = min(2*e.wait, maxPause)
 }

@@ -6,11 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -160,7 +162,9 @@ func (s *sender) explain(err error) (result, string) {
 	case errors.As(err, &checked) && len(checked.Fields) > 0:
 		return resultRefused, checked.Fields[0].Message
 	case errors.As(err, &dns):
-		return resultNetwork, clean(fmt.Sprintf("the name %s has no address: %s", dns.Name, dns.Err))
+		return resultNetwork, clean(fmt.Sprintf("the name %s cannot be looked up: %s", dns.Name, dns.Err))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return resultNetwork, "the receiver closed the connection without an answer"
 	case errors.As(err, &certificate):
 		return resultNetwork, clean("the certificate is not acceptable: " + certificate.Err.Error())
 	}

@@ -44,7 +44,7 @@ func TestAnswers(t *testing.T) {
 		{what: "a long redirect", answer: redirect(308, "/"+strings.Repeat("x", 1000)), status: 308, err: "points to /" + strings.Repeat("x", 199) + "…"},
 		{what: "304", answer: status(304), status: 304, err: "redirects are not followed"},
 		{what: "it hangs", answer: hang, err: "no answer within 400ms"},
-		{what: "it closes", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, err: "no answer: EOF"},
+		{what: "it closes", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, err: "closed the connection without an answer"},
 		{what: "it drips after 200", answer: drip(200), status: 200, body: "drop", truncated: true},
 		{what: "it drips after 500", answer: drip(500), status: 500, err: "answered 500", body: "drop", truncated: true},
 		{what: "bytes that are no text", answer: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "a\xff\xfeb\x00c") }, status: 200, body: "a\uFFFDb\x00c"},

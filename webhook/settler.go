@@ -14,12 +14,16 @@ const (
 	// The pauses between tries to reach a store that fails.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
+	// After so many failures of its own an outcome is no sign any more that the
+	// store fails.
+	maxAlone = 3
 )
 
 // An unsettled is an outcome that is not written yet.
 type unsettled struct {
 	ledger.Outcome
 	written chan struct{} // closed when it is; nil if nobody waits for that
+	alone   int           // how often it has failed, in a batch of its own
 }
 
 // A settler writes outcomes, all that are waiting at once. It drops none: what
@@ -82,6 +86,7 @@ func (s *settler) gate() <-chan struct{} {
 // run writes until close was called and nothing is left, or ctx ends.
 func (s *settler) run(ctx context.Context) {
 	size, pause := settleBatch, minPause
+	var logged time.Time
 	for {
 		batch, closed := s.take(size)
 		if len(batch) == 0 {
@@ -96,11 +101,17 @@ func (s *settler) run(ctx context.Context) {
 			size, pause = min(size*2, settleBatch), minPause
 			continue
 		}
-		// Smaller batches and a turn for the next keep one that can never be
-		// written from holding up the others.
-		s.giveBack(batch)
+		// Smaller batches find the one that cannot be written, if it is one; the
+		// others then have their turn without it.
+		waiting, suspect := s.giveBack(batch)
 		size = max(1, len(batch)/2)
-		s.logger.Error("cannot write what came of webhook deliveries; trying again", "attempts", s.count(), "error", err)
+		if suspect && waiting > 1 {
+			pause = minPause
+		}
+		if time.Since(logged) > maxPause {
+			s.logger.Error("cannot write what came of webhook deliveries; trying again", "attempts", waiting, "error", err)
+			logged = time.Now()
+		}
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, maxPause)
@@ -111,22 +122,48 @@ func (s *settler) run(ctx context.Context) {
 	}
 }
 
+// take returns at most n outcomes to be written together. One that has failed
+// alone stays alone.
 func (s *settler) take(n int) (batch []unsettled, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = min(n, len(s.waiting))
+	for i := range n {
+		if s.waiting[i].alone > 0 {
+			n = max(i, 1)
+			break
+		}
+	}
 	batch, s.waiting = s.waiting[:n:n], s.waiting[n:]
+	if len(s.waiting) == 0 {
+		s.waiting = nil // and with it what has been written
+	}
 	return batch, s.closed
 }
 
-// giveBack puts back a batch that could not be written, behind what waits, and
-// closes the gate.
-func (s *settler) giveBack(batch []unsettled) {
+// giveBack puts a batch that could not be written behind what waits. It closes
+// the gate, unless the batch is a single outcome that is itself suspect.
+func (s *settler) giveBack(batch []unsettled) (waiting int, suspect bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(batch) == 1 {
+		batch[0].alone++
+		suspect = batch[0].alone >= maxAlone
+	}
 	s.waiting = append(s.waiting, batch...)
-	if s.failing == nil {
+	if suspect {
+		s.open()
+	} else if s.failing == nil {
 		s.failing = make(chan struct{})
+	}
+	return len(s.waiting), suspect
+}
+
+// open opens the gate. The caller holds the lock.
+func (s *settler) open() {
+	if s.failing != nil {
+		close(s.failing)
+		s.failing = nil
 	}
 }
 
@@ -152,9 +189,6 @@ func (s *settler) write(ctx context.Context, batch []unsettled) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failing != nil {
-		close(s.failing)
-		s.failing = nil
-	}
+	s.open()
 	return nil
 }

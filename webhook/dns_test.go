@@ -1,0 +1,95 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A dns is a name server whose answers change at will.
+type dns struct {
+	conn net.PacketConn
+	mu   sync.Mutex
+	zone map[string][]netip.Addr
+}
+
+func newDNS(t *testing.T) *dns {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	check(t, err)
+	d := &dns{conn: conn, zone: map[string][]netip.Addr{}}
+	served := make(chan struct{})
+	go func() { defer close(served); d.serve() }()
+	t.Cleanup(func() { conn.Close(); <-served })
+	return d
+}
+
+func (d *dns) set(name string, addrs ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.zone[name] = nil
+	for _, a := range addrs {
+		d.zone[name] = append(d.zone[name], netip.MustParseAddr(a))
+	}
+}
+
+func (d *dns) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "udp", d.conn.LocalAddr().String())
+	}}
+}
+
+func (d *dns) serve() {
+	buffer := make([]byte, 1500)
+	for {
+		n, from, err := d.conn.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		if answer := d.answer(buffer[:n]); answer != nil {
+			d.conn.WriteTo(answer, from)
+		}
+	}
+}
+
+// answer makes the reply to a query with one question (RFC 1035, section 4).
+func (d *dns) answer(query []byte) []byte {
+	var labels []string
+	end := 12
+	for end < len(query) && query[end] != 0 {
+		next := end + 1 + int(query[end])
+		labels = append(labels, string(query[end+1:next]))
+		end = next
+	}
+	end += 5 // the root's label, type and class
+	kind := binary.BigEndian.Uint16(query[end-4:])
+	d.mu.Lock()
+	addrs, known := d.zone[strings.Join(labels, ".")]
+	d.mu.Unlock()
+	flags := uint16(0x8180)
+	if !known {
+		flags |= 3 // no such name
+	}
+	reply := append([]byte{}, query[:2]...)
+	var records []byte
+	count := uint16(0)
+	for _, a := range addrs {
+		if a.Is4() != (kind == 1) || a.Is6() != (kind == 28) {
+			continue
+		}
+		count++
+		records = append(records, 0xc0, 12) // the question's name
+		records = binary.BigEndian.AppendUint16(records, kind)
+		records = append(records, 0, 1, 0, 0, 0, 0) // class IN, no time to live
+		records = binary.BigEndian.AppendUint16(records, uint16(a.BitLen()/8))
+		records = append(records, a.AsSlice()...)
+	}
+	for _, v := range []uint16{flags, 1, count, 0, 0} {
+		reply = binary.BigEndian.AppendUint16(reply, v)
+	}
+	return append(append(reply, query[12:end]...), records...)
+}

@@ -1,0 +1,86 @@
+package webhook_test
+
+import (
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/webhook"
+)
+
+// TestProxy has deliveries go through a proxy on a network that the guard
+// refuses, but to no target that it refuses.
+func TestProxy(t *testing.T) {
+	target := newReceiver(nil)
+	target.StartTLS()
+	defer target.Close()
+	proxy := httptest.NewServer(forward(target.Listener.Addr().String()))
+	defer proxy.Close()
+	proxyURL, err := url.Parse(proxy.URL)
+	check(t, err)
+	for _, c := range []struct{ url, answer, err string }{
+		{url: "http://public.example/x", answer: "by proxy: http://public.example/x"},
+		{url: "https://example.com/x"},
+		{url: "http://unknown.example/x", answer: "by proxy: http://unknown.example/x"},
+		{url: "http://private.example/x", err: "10.0.0.5 is not a public address"},
+		{url: "http://both.example/x", err: "10.0.0.5 is not a public address"},
+		{url: "http://127.0.0.1/x", err: "127.0.0.1 is not a public address"},
+		{url: "http://127.1/x", err: "four decimal numbers"},
+		{url: proxy.URL, err: "127.0.0.1 is not a public address"},
+	} {
+		t.Run(c.url, func(t *testing.T) {
+			dns := newDNS(t)
+			dns.set("public.example", public)
+			dns.set("example.com", public)
+			dns.set("private.example", internal)
+			dns.set("both.example", internal, public)
+			g := webhook.NewGuard(nil)
+			g.SetResolver(dns.resolver())
+			b := newBench(t)
+			w := b.webhook(c.url)
+			id := b.ping(w).ID
+			b.start(func(cfg *webhook.Config) {
+				cfg.Guard, cfg.Proxy, cfg.RootCAs = g, proxyURL, x509.NewCertPool()
+				cfg.RootCAs.AddCert(target.Certificate())
+			})
+			d := b.attempted(w, id, 1)
+			if c.err == "" && d.LastError != "" || !strings.Contains(d.LastError, c.err) {
+				t.Errorf("error %q, want %q", d.LastError, c.err)
+			}
+			if got := d.History[0].Response.Body; got != c.answer {
+				t.Errorf("answer %q, want %q", got, c.answer)
+			}
+		})
+	}
+}
+
+// forward is a proxy that answers http requests itself and tunnels all others
+// to one address.
+func forward(to string) http.HandlerFunc {
+	return func(w http.ResponseWriter, q *http.Request) {
+		if q.Method != http.MethodConnect {
+			fmt.Fprintf(w, "by proxy: %s", q.URL)
+			return
+		}
+		out, err := net.Dial("tcp", to)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer out.Close()
+		w.WriteHeader(http.StatusOK)
+		in, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer in.Close()
+		go io.Copy(out, in)
+		io.Copy(in, out)
+	}
+}

@@ -1,0 +1,127 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/webhook"
+)
+
+// A faulty outbox fails when told to.
+type faulty struct {
+	*store.Store
+	fails  atomic.Bool
+	claims atomic.Int64
+}
+
+var errFull = errors.New("the disk is full")
+
+func (f *faulty) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error) {
+	f.claims.Add(1)
+	if f.fails.Load() {
+		return ledger.Endpoint{}, nil, errFull
+	}
+	return f.Store.Claim(ctx, webhook, limit, lease)
+}
+
+func (f *faulty) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
+	if f.fails.Load() {
+		return errFull
+	}
+	return f.Store.RecordOutcomes(ctx, outcomes, disableAfter)
+}
+
+// TestStorageFails has the store fail while requests are under way: what came
+// of them is written when it works again, and nothing is sent twice.
+func TestStorageFails(t *testing.T) {
+	release := make(chan struct{})
+	r := receive(t, func(http.ResponseWriter, *http.Request) { <-release })
+	b := newBench(t)
+	w := b.webhook(r.URL)
+	ids := b.pings(w, 50)
+	outbox := &faulty{Store: b.Store}
+	b.start(func(c *webhook.Config) { c.Outbox = outbox })
+	eventually(t, func() bool { return r.count() == 8 })
+	outbox.fails.Store(true)
+	close(release)
+	time.Sleep(200 * time.Millisecond)
+	before := outbox.claims.Load()
+	time.Sleep(200 * time.Millisecond)
+	if n := outbox.claims.Load() - before; n > 1 {
+		t.Errorf("%d claims while outcomes cannot be written", n)
+	}
+	outbox.fails.Store(false)
+	for _, id := range ids {
+		if d := b.attempted(w, id, 1); d.Status != ledger.DeliverySucceeded || d.Attempts != 1 {
+			t.Errorf("%s after %d attempts", d.Status, d.Attempts)
+		}
+	}
+	if n := r.count(); n != 50 {
+		t.Errorf("%d requests for 50 deliveries", n)
+	}
+}
+
+// A picky outbox never records what came of one delivery, nor of any that are
+// recorded with it.
+type picky struct {
+	*store.Store
+	refuses string
+}
+
+func (p *picky) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
+	if slices.ContainsFunc(outcomes, func(o ledger.Outcome) bool { return o.Delivery == p.refuses }) {
+		return errors.New("no")
+	}
+	return p.Store.RecordOutcomes(ctx, outcomes, disableAfter)
+}
+
+// TestOneOutcomeCannotBeRecorded has the others recorded all the same.
+func TestOneOutcomeCannotBeRecorded(t *testing.T) {
+	r := receive(t, nil)
+	b := newBench(t)
+	w := b.webhook(r.URL)
+	ids := b.pings(w, 30)
+	b.start(func(c *webhook.Config) { c.Outbox, c.Grace = &picky{b.Store, ids[3]}, time.Millisecond })
+	for i, id := range ids {
+		if i != 3 {
+			b.attempted(w, id, 1)
+		}
+	}
+	if d := b.delivery(w, ids[3]); d.Attempts != 0 {
+		t.Errorf("the one that cannot be recorded is %+v", d)
+	}
+}
+
+// TestStopWhileStorageFails ends in bounded time.
+func TestStopWhileStorageFails(t *testing.T) {
+	r := receive(t, nil)
+	b := newBench(t)
+	w := b.webhook(r.URL)
+	id := b.ping(w).ID
+	outbox := &stuck{Store: b.Store}
+	stop := b.start(func(c *webhook.Config) { c.Outbox, c.Grace = outbox, 10*time.Millisecond })
+	eventually(t, func() bool { return r.count() == 1 })
+	before := time.Now()
+	stop()
+	if took := time.Since(before); took > 3*time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
+	if d := b.delivery(w, id); d.Status != ledger.DeliveryPending {
+		t.Errorf("the delivery is %s", d.Status)
+	}
+}
+
+// A stuck outbox claims and never records.
+type stuck struct{ *store.Store }
+
+func (s *stuck) RecordOutcomes(ctx context.Context, _ []ledger.Outcome, _ time.Duration) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
