@@ -29,7 +29,7 @@ func TestGateTrouble(t *testing.T) {
 	if _, err := db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Register(t.Context(), "acme", "api", sha, ledger.Registration{}); err != nil {
+	if _, _, err := db.Register(t.Context(), "acme", "api", sha, ledger.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	var down atomic.Int32 // answers that it will not give

@@ -46,6 +46,8 @@ type OpenOverlap struct {
 	// Path is the strongest path, and Reason why the two overlap there.
 	Path   string
 	Reason RadarReason
+	// Until is when it ends by the age of its commits; zero for never.
+	Until Time
 }
 
 // A Derivation is the state that a contract gives a commit, and why.
@@ -90,7 +92,11 @@ func (c Contract) Derive(f Facts, now Time) Derivation {
 		}
 	}
 	if c.Radar.Blocks() {
-		d.Requirements = append(d.Requirements, c.Radar.judge(f.Overlaps))
+		status, expires := c.Radar.judge(f.Overlaps, now)
+		d.Requirements = append(d.Requirements, status)
+		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
+			d.Expires = expires
+		}
 	}
 	d.State = stateOf(&f, d.Requirements)
 	if f.Deployed {

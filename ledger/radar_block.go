@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Blocks reports whether overlaps of some level keep a commit from being
@@ -11,12 +12,17 @@ import (
 func (r RadarSettings) Blocks() bool { return r.Enabled && r.Block != NoLevel }
 
 // judge tells, as of a requirement for PROMOTABLE, whether an overlap blocks.
-func (r RadarSettings) judge(overlaps []OpenOverlap) RequirementStatus {
-	s := RequirementStatus{State: Promotable, Predicate: "radar:" + r.Block.String(), Applies: true}
+// It returns the first moment when an overlap that blocks ends by its age.
+func (r RadarSettings) judge(overlaps []OpenOverlap, now Time) (s RequirementStatus, expires Time) {
+	s = RequirementStatus{State: Promotable, Predicate: "radar:" + r.Block.String(), Applies: true}
 	var blocking []OpenOverlap
 	for _, o := range overlaps {
-		if o.Level >= r.Block {
-			blocking = append(blocking, o)
+		if o.Level < r.Block || o.Until != 0 && o.Until <= now {
+			continue
+		}
+		blocking = append(blocking, o)
+		if o.Until != 0 && (expires == 0 || o.Until < expires) {
+			expires = o.Until
 		}
 	}
 	slices.SortFunc(blocking, func(a, b OpenOverlap) int {
@@ -24,14 +30,14 @@ func (r RadarSettings) judge(overlaps []OpenOverlap) RequirementStatus {
 	})
 	if s.Met = len(blocking) == 0; s.Met {
 		s.Reason = "no open overlap of level " + r.Block.String() + orAbove(r.Block) + " with a commit registered before"
-		return s
+		return s, 0
 	}
 	told := make([]string, len(blocking))
 	for i, o := range blocking {
 		told[i] = o.String()
 	}
 	s.Reason = "overlaps with what was registered before: " + some(told, "; ") + ": rebase onto it once it has landed, and push anew"
-	return s
+	return s, expires
 }
 
 func orAbove(l Level) string {
@@ -55,4 +61,14 @@ func (o OpenOverlap) String() string {
 		b.WriteString(" (" + string(o.Reason) + ")")
 	}
 	return b.String()
+}
+
+// Oldest returns the time before which a commit came into flight too early to be
+// compared now.
+func (r RadarSettings) Oldest(now Time) Time { return now.Add(-time.Duration(r.MaxAge)) }
+
+// SeesAs reports whether the radar finds with these settings what it finds with
+// others, as far as paths go.
+func (r RadarSettings) SeesAs(other RadarSettings) bool {
+	return r.Enabled == other.Enabled && slices.Equal(r.Ignore, other.Ignore)
 }

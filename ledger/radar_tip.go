@@ -4,7 +4,7 @@ import "slices"
 
 // A Tip is what tells how a commit stands to others.
 type Tip struct {
-	SHA    string
+	SHA    string // empty where it is not known yet
 	Branch string
 	// Base is the merge base with the mainline.
 	Base    string
@@ -16,12 +16,12 @@ type Tip struct {
 // Related reports whether two commits are never compared: they are one, of one
 // branch, or one is built on the other, as far as that is known.
 func Related(a, b Tip) bool {
-	return a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.holds(b.SHA) || b.holds(a.SHA)
+	return a.SHA != "" && a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.holds(b.SHA) || b.holds(a.SHA)
 }
 
 // holds reports whether the commit is known to have that ancestor.
 func (t Tip) holds(sha string) bool {
-	return t.Base == sha || slices.Contains(t.Parents, sha) || slices.Contains(t.Ancestors, sha)
+	return sha != "" && (t.Base == sha || slices.Contains(t.Parents, sha) || slices.Contains(t.Ancestors, sha))
 }
 
 // SharesUnmerged reports whether two commits have ancestors in common that are

@@ -137,9 +137,15 @@ type Commit struct {
 	// Attestations are the newest 100; AttestationsURL gives the rest.
 	Attestations    []AttestationRecord `json:"attestations"`
 	AttestationsURL string              `json:"attestations_url"`
+	// InFlight tells that the radar compares other commits with this one: it is
+	// what its branch registered last, and neither deployed nor withdrawn.
+	InFlight bool `json:"in_flight"`
 	// Overlaps counts the open overlaps with other commits by level.
-	Overlaps    map[string]int `json:"overlaps"`
-	Transitions []Transition   `json:"transitions"`
+	Overlaps map[string]int `json:"overlaps"`
+	// Radar is what it overlaps with, the strongest; present only in the answer
+	// to a registration.
+	Radar       *RadarResult `json:"radar,omitzero"`
+	Transitions []Transition `json:"transitions"`
 }
 
 // A Transition is one move of a commit between two states.

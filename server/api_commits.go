@@ -50,7 +50,7 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	isNew, err := s.store.Register(c.ctx(), c.org(), c.repo(), c.sha(), r)
+	isNew, overlaps, err := s.store.Register(c.ctx(), c.org(), c.repo(), c.sha(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,7 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	commit.Radar = &overlaps
 	if isNew {
 		return created(commit, "/v1/orgs/"+commit.Org+"/repos/"+commit.Repo+"/commits/"+commit.SHA), nil
 	}

@@ -37,6 +37,10 @@ func TestRegisterCommit(t *testing.T) {
 	if later.Branch != "feature/y" || later.Target != "release/1" || later.Changes == nil || len(later.Changes) != 0 || len(later.Parents) != 1 {
 		t.Errorf("later: %+v", later)
 	}
+	if later.Radar == nil || len(later.Radar.Overlaps) != 0 {
+		t.Errorf("the answer to the registration tells of the radar %+v, want no overlaps", later.Radar)
+	}
+	later.Radar = nil // only that answer has it
 	if read := b.get(commitPath(sha)).want(200); string(read.body) != toJSONSorted(t, later) {
 		t.Errorf("read\n%s, want\n%s", read.body, toJSONSorted(t, later))
 	}

@@ -14,8 +14,14 @@ import (
 
 // Register records what its pusher says of a commit, makes it known where it
 // was not, and derives its state anew where that changes what applies to it.
-// Members that the registration leaves out keep what an earlier one said.
-func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Registration) (created bool, err error) {
+// Members that the registration leaves out keep what an earlier one said. What
+// names a branch is its tip from then on; overlaps are the strongest with other
+// tips.
+func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Registration) (created bool, overlaps ledger.RadarResult, err error) {
+	ahead, err := s.lookAhead(ctx, org, repo, sha, n)
+	if err != nil {
+		return false, overlaps, err
+	}
 	err = s.write(ctx, func(t *tx) error {
 		r, err := findRepo(t.conn, org, repo)
 		if err != nil {
@@ -33,15 +39,54 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 		if err != nil {
 			return err
 		}
-		if _, _, err := t.settleDue(d, c); err != nil {
+		if c, _, err = t.settleDue(d, c); err != nil {
 			return err
 		}
 		if err := t.describeCommit(c.id, n); err != nil {
 			return err
 		}
-		return t.resettle(d, c.id, ledger.Cause{Type: ledger.CauseCommit, ID: sha})
+		overlaps, err = s.registerTip(t, d, c, isNew, n, ahead)
+		return err
 	})
-	return created, err
+	return created, overlaps, err
+}
+
+// answeredPairs is how many overlaps the answer to a registration holds.
+const answeredPairs = 20
+
+// registerTip has the radar look at a registered commit and derives its state
+// anew.
+func (s *Store) registerTip(t *tx, d deriver, c commitRow, isNew bool, n ledger.Registration, a *ahead) (ledger.RadarResult, error) {
+	l := d.lister(t.now)
+	var err error
+	if !isNew {
+		if n, err = registrationOf(t.conn, c.id); err != nil {
+			return ledger.RadarResult{}, err
+		}
+	}
+	list, more, err := t.track(d, c, n, a)
+	if err != nil {
+		return ledger.RadarResult{}, err
+	}
+	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
+	if c.state >= ledger.Promotable && len(list) > 0 && d.contract.Radar.Blocks() && list[0].Level >= d.contract.Radar.Block {
+		cause = ledger.Cause{Type: ledger.CauseRadar, ID: list[0].SHA}
+	}
+	if err := t.resettle(d, c.id, cause); err != nil {
+		return ledger.RadarResult{}, err
+	}
+	return l.result(c.id, list, more, answeredPairs, t.now)
+}
+
+// registrationOf reads what is known of a commit by its registrations.
+func registrationOf(c *conn, commitID int64) (n ledger.Registration, err error) {
+	err = c.row("SELECT branch, target, base FROM commits WHERE id = ?", commitID).Scan(&n.Branch, &n.Target, &n.Base)
+	if err != nil {
+		return n, fmt.Errorf("read commit: %w", err)
+	}
+	d, err := findDetails(c, commitID)
+	n.Parents, n.Ancestors, n.Contained, n.Changes = d.parents, d.ancestors, d.contained, d.changes
+	return n, err
 }
 
 // checkAuthor refuses to change the author of a commit: git cannot, and a
@@ -241,7 +286,14 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 		v.Attestations[i] = a.row
 	}
 	v.AttestationsURL = fmt.Sprintf("/v1/orgs/%s/repos/%s/attestations?commit=%s", r.org, r.name, v.SHA)
-	v.Overlaps = map[string]int{"HIGH": 0, "MEDIUM": 0, "LOW": 0}
+	if v.Overlaps, err = s.countOverlaps(conn, d.contract.Radar, c.id); err != nil {
+		return err
+	}
+	tip, _, err := findTip(conn, c.id)
+	if err != nil {
+		return err
+	}
+	v.InFlight = tip.flight == inFlight && tip.openedAt >= d.contract.Radar.Oldest(s.Now())
 	v.Transitions, err = all(conn, scanTransition, "SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
 	return err
 }
@@ -258,6 +310,8 @@ type CommitFilter struct {
 	State  *ledger.State
 	Branch string
 	Author string // a name or an e-mail address
+	// InFlight leaves only the tips that the radar compares others with.
+	InFlight bool
 }
 
 // Commits lists a repo's commits, those registered last first.
@@ -280,6 +334,14 @@ func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (
 		}
 		if f.Author != "" {
 			where, args = where+" AND (author_name = ? OR author_email = ?)", append(args, f.Author, f.Author)
+		}
+		if f.InFlight {
+			contract, err := s.contract(conn, r)
+			if err != nil {
+				return err
+			}
+			where += " AND id IN (SELECT commit_id FROM tips WHERE repo_id = ? AND flight = ? AND opened_at >= ?)"
+			args = append(args, r.id, inFlight, contract.Radar.Oldest(s.Now()))
 		}
 		rows, err := all(conn, scanCommit, selectCommit+where+" ORDER BY id DESC LIMIT ?", append(args, f.Limit+1)...)
 		summaries := make([]keyed[ledger.CommitSummary], len(rows))

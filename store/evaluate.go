@@ -123,13 +123,52 @@ func (s *Store) reevaluate(t *tx, repoID int64) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, c := range commits {
+	var lastID int64
+	for rescans := 0; len(commits) > 0 && rescans < rescanBatch; commits = commits[1:] {
+		c := commits[0]
+		rescanned, err := s.rescan(t, d, c)
+		if err != nil {
+			return false, err
+		}
+		if rescanned {
+			rescans++
+		}
 		if _, _, err := t.settleDue(d, c); err != nil {
 			return false, err
 		}
+		lastID = c.id
 	}
-	_, err = t.exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", commits[len(commits)-1].id, repoID)
+	_, err = t.exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", lastID, repoID)
 	return false, err
+}
+
+// rescanBatch is how many commits one write has the radar look at anew: each
+// costs what a registration does.
+const rescanBatch = 20
+
+// rescan has the radar look anew at a tip in flight, if the contract under which
+// it last did let it see other paths.
+func (s *Store) rescan(t *tx, d deriver, c commitRow) (bool, error) {
+	tip, known, err := findTip(t.conn, c.id)
+	if err != nil || !known || tip.flight != inFlight || tip.policyVersion == d.repo.policyVersion {
+		return false, err
+	}
+	before := d.repo
+	before.policyVersion = tip.policyVersion
+	err = t.row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", before.id, before.policyVersion).Scan(&before.policyDigest)
+	if err != nil {
+		return false, fmt.Errorf("read policy: %w", err)
+	}
+	contract, err := s.contract(t.conn, before)
+	if err != nil || contract.Radar.SeesAs(d.contract.Radar) {
+		return false, err
+	}
+	n, err := registrationOf(t.conn, c.id)
+	if err != nil {
+		return false, err
+	}
+	_, _, err = t.track(d, c, n, nil)
+	return true, err
 }
 
 // hasExpired reports, without taking the write lock, whether evidence of any

@@ -119,7 +119,7 @@ func TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
 	b := newBench(t)
 	ann, bob := ledger.Author{Name: "Ann", Email: "ann@acme.example"}, ledger.Author{Name: "Bob", Email: "bob@acme.example"}
 	register := func(sha string, n ledger.Registration) {
-		_, err := b.Register(t.Context(), "acme", "api", sha, n)
+		_, _, err := b.Register(t.Context(), "acme", "api", sha, n)
 		check(t, err)
 	}
 	register("aaaaaaa1"+sha(0)[8:], ledger.Registration{Branch: "main", Author: ann})

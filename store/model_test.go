@@ -70,7 +70,7 @@ func (m *model) register() {
 	if author == "" {
 		author = rapid.SampledFrom([]string{"ann", "bob"}).Draw(m.r, "author")
 	}
-	_, err := m.b.Register(m.b.t.Context(), "acme", "api", commit, ledger.Registration{Author: ledger.Author{Name: author}})
+	_, _, err := m.b.Register(m.b.t.Context(), "acme", "api", commit, ledger.Registration{Author: ledger.Author{Name: author}})
 	check(m.b.t, err)
 	m.author[commit] = author
 }

@@ -27,7 +27,7 @@ func TestACommitGoesThroughEveryStateToDeployed(t *testing.T) {
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	ann := b.signer("cn=ann,ou=dev,o=acme")
 
-	_, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first"})
+	_, _, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first"})
 	check(t, err)
 	b.wantState(sha(1), ledger.Draft)
 	ci.attests(sha(1), "build:docker", ledger.Pass)
@@ -147,7 +147,7 @@ func TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
 func TestTheAuthorOfACommitCannotChange(t *testing.T) {
 	b := newBench(t)
 	register := func(name, email string) error {
-		_, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Author: ledger.Author{Name: name, Email: email}})
+		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Author: ledger.Author{Name: name, Email: email}})
 		return err
 	}
 	check(t, register("Ann", ""))
@@ -280,7 +280,7 @@ func TestARegistrationCanChangeWhatApplies(t *testing.T) {
 
 	register := func(n ledger.Registration) {
 		t.Helper()
-		_, err := b.Register(t.Context(), "acme", "api", sha(1), n)
+		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), n)
 		check(t, err)
 	}
 	register(ledger.Registration{Changes: []ledger.Change{{Path: "README.md", Status: "M"}}})

@@ -49,6 +49,11 @@ func (d deriver) facts(c commitRow) (ledger.Facts, error) {
 		Deployed: c.state == ledger.Deployed,
 	}
 	var err error
+	if d.contract.Radar.Blocks() {
+		if f.Overlaps, err = d.openOverlaps(c.id); err != nil {
+			return f, err
+		}
+	}
 	if f.Evidence, err = findEvidence(d.conn, d.names, c.id); err != nil || !d.contract.NeedsChanges() {
 		return f, err
 	}
@@ -121,6 +126,19 @@ func (s *Store) deriver(c *conn, r repoRow) (deriver, error) {
 	return deriver{conn: c, names: s.names, repo: r, contract: contract}, err
 }
 
+// expiry tells what ended at the given moment: evidence, or else an overlap.
+func (d deriver) expiry(f ledger.Facts, at ledger.Time) ledger.Cause {
+	id := d.contract.RanOut(f, at)
+	if id == "" {
+		for _, o := range f.Overlaps {
+			if o.Until == at {
+				return ledger.Cause{Type: ledger.CauseRadar, ID: o.Commit}
+			}
+		}
+	}
+	return ledger.Cause{Type: ledger.CauseExpiry, ID: id}
+}
+
 // settleDue settles a commit whose policy has changed or whose evidence has run
 // out since its state was derived, and for which Evaluate has not come round
 // yet: what is done to it next must find it where it belongs. It returns the
@@ -137,7 +155,7 @@ func (t *tx) settleDue(d deriver, c commitRow) (commitRow, ledger.Facts, error) 
 	case c.policyVersion != d.repo.policyVersion:
 		cause = ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
 	case c.expires != 0 && c.expires <= t.now:
-		cause = ledger.Cause{Type: ledger.CauseExpiry, ID: d.contract.RanOut(f, c.expires)}
+		cause = d.expiry(f, c.expires)
 	default:
 		return c, f, nil
 	}
@@ -171,6 +189,9 @@ func (t *tx) settle(d deriver, c commitRow, f ledger.Facts, cause ledger.Cause) 
 	}
 	if _, err := t.exec("UPDATE commits SET state = ?, state_since = ? WHERE id = ?", derived.State, t.now, c.id); err != nil {
 		return c, fmt.Errorf("move commit: %w", err)
+	}
+	if err := t.deployTip(c, derived.State); err != nil {
+		return c, err
 	}
 	t.countState(d.repo.id, c.state, -1)
 	t.countState(d.repo.id, derived.State, 1)

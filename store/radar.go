@@ -1,0 +1,288 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An ahead is a scan that was done before its registration got to the writer,
+// beside those of others: the writer has only to look at what came since.
+type ahead struct {
+	found []found
+	more  bool
+	upTo  int64 // the last tip that it saw
+}
+
+// lookAhead scans for the registration of a commit that is not known yet. It
+// answers nil where that is not so, or where there is nothing to scan for.
+func (s *Store) lookAhead(ctx context.Context, org, repo, sha string, n ledger.Registration) (a *ahead, err error) {
+	if n.Branch == "" || len(n.Changes) == 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, func(c *conn) error {
+		r, err := findRepo(c, org, repo)
+		if err != nil {
+			return err
+		}
+		contract, err := s.contract(c, r)
+		if err != nil || !contract.Radar.Enabled {
+			return err
+		}
+		var known bool
+		a = new(ahead)
+		err = c.row("SELECT EXISTS (SELECT 1 FROM commits WHERE repo_id = ? AND sha = ?), coalesce((SELECT max(seq) FROM tips WHERE repo_id = ?), 0)", r.id, sha, r.id).Scan(&known, &a.upTo)
+		if err != nil || known {
+			a = nil
+			return err
+		}
+		own := tipRow{Tip: tipOf(sha, n), place: 1 << 62, openedAt: s.Now()}
+		a.found, a.more, err = newScan(c, r, contract.Radar, own, n, s.Now()).run()
+		return err
+	})
+	return a, err
+}
+
+func tipOf(sha string, n ledger.Registration) ledger.Tip {
+	return ledger.Tip{SHA: sha, Branch: n.Branch, Base: n.Base, Parents: n.Parents, Ancestors: n.Ancestors}
+}
+
+// track makes a registered commit the tip of its branch, ends the tips that it
+// replaces or holds, and records and tells what it overlaps with.
+func (t *tx) track(d deriver, c commitRow, n ledger.Registration, a *ahead) (list []found, more bool, err error) {
+	if n.Branch == "" {
+		return nil, false, nil
+	}
+	if err := t.endTips(d, superseded, "t.branch = ? AND t.commit_id <> ?", n.Branch, c.id); err != nil {
+		return nil, false, err
+	}
+	for _, sha := range n.Contained {
+		if err := t.endTips(d, landed, "c.sha = ? AND t.flight = ?", sha, inFlight); err != nil {
+			return nil, false, err
+		}
+	}
+	footprint := d.contract.Radar.Radar().Footprint(n.Changes)
+	own, err := t.openTip(d.repo, c, tipOf(c.sha, n), footprint, n.Changes)
+	if err != nil || own.flight != inFlight || !d.contract.Radar.Enabled {
+		return nil, false, err
+	}
+	if list, more, err = t.scan(d, own, n, a); err != nil {
+		return nil, false, err
+	}
+	return list, more, t.recordOverlaps(d, own, list, more)
+}
+
+// scan finishes the scan that was done ahead, or does it whole.
+func (t *tx) scan(d deriver, own tipRow, n ledger.Registration, a *ahead) ([]found, bool, error) {
+	rest := newScan(t.conn, d.repo, d.contract.Radar, own, n, t.now)
+	if a == nil {
+		return rest.run()
+	}
+	rest.after = a.upTo
+	list, more, err := rest.run()
+	if err != nil {
+		return nil, false, err
+	}
+	since, err := all(t.conn, scanID, "SELECT commit_id FROM tips WHERE repo_id = ? AND seq > ?", d.repo.id, a.upTo)
+	if err != nil {
+		return nil, false, fmt.Errorf("read tips: %w", err)
+	}
+	for _, f := range a.found {
+		if !slices.Contains(since, f.commitID) {
+			list = append(list, f)
+		}
+	}
+	sortFound(list)
+	if len(list) > ledger.MaxRadarPairs {
+		list, more = list[:ledger.MaxRadarPairs], true
+	}
+	return list, a.more || more, nil
+}
+
+// A pairRow is an overlap as the database keeps it.
+type pairRow struct {
+	later, earlier int64
+	level, told    ledger.Level
+}
+
+func scanPair(row scanner) (pairRow, error) {
+	var p pairRow
+	err := row.Scan(&p.later, &p.earlier, &p.level, &p.told)
+	return p, err
+}
+
+// recordOverlaps puts what was found in the place of what was known of the
+// commit before, and tells of what is new or has become worse.
+func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) error {
+	known, err := t.knownPairs(own.commitID)
+	if err != nil {
+		return err
+	}
+	var strongest ledger.Level
+	for _, f := range list {
+		p := pairRow{later: own.commitID, earlier: f.commitID, level: f.Level}
+		if f.place > own.place {
+			p.later, p.earlier = f.commitID, own.commitID
+		} else {
+			strongest = max(strongest, f.Level)
+		}
+		before := known[pairKey{p.later, p.earlier}]
+		delete(known, pairKey{p.later, p.earlier})
+		p.told = before.told
+		if f.Level >= d.contract.Radar.Notify && d.contract.Radar.Notify > ledger.NoLevel && f.Level > before.told {
+			p.told = f.Level
+			if err := t.tellOverlap(d.repo, own, f); err != nil {
+				return err
+			}
+		}
+		if err := t.savePair(p, f.Overlap); err != nil {
+			return err
+		}
+		if p.later != own.commitID {
+			if err := t.raise(d, p, max(p.level, before.level), own); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range known {
+		if err := t.dropPair(d, p, own); err != nil {
+			return err
+		}
+	}
+	if _, err := t.exec("UPDATE tips SET level = ?, truncated = ? WHERE commit_id = ?", strongest, more, own.commitID); err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	return nil
+}
+
+type pairKey struct{ later, earlier int64 }
+
+// knownPairs reads the overlaps of a commit that are recorded.
+func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
+	rows, err := all(t.conn, scanPair, "SELECT later, earlier, level, told FROM overlaps WHERE later = ? UNION ALL SELECT later, earlier, level, told FROM overlaps WHERE earlier = ?", commitID, commitID)
+	if err != nil {
+		return nil, fmt.Errorf("read overlaps: %w", err)
+	}
+	known := make(map[pairKey]pairRow, len(rows))
+	for _, p := range rows {
+		known[pairKey{p.later, p.earlier}] = p
+	}
+	return known, nil
+}
+
+func (t *tx) savePair(p pairRow, o ledger.Overlap) error {
+	_, err := t.exec(`
+INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET level = excluded.level, told = excluded.told, path = excluded.path, reason = excluded.reason`,
+		p.later, p.earlier, p.level, p.told, t.now, o.Paths[0].Path, o.Paths[0].Reason)
+	if err != nil {
+		return fmt.Errorf("insert overlap: %w", err)
+	}
+	return nil
+}
+
+// raise notes an overlap with a commit that is the later of the two. highest is
+// the higher of its levels before and now.
+func (t *tx) raise(d deriver, p pairRow, highest ledger.Level, own tipRow) error {
+	if _, err := t.exec("UPDATE tips SET level = max(level, ?) WHERE commit_id = ?", p.level, p.later); err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	if !d.contract.Radar.Blocks() || highest < d.contract.Radar.Block {
+		return nil
+	}
+	return t.resettle(d, p.later, ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA})
+}
+
+// dropPair forgets an overlap that is none any more.
+func (t *tx) dropPair(d deriver, p pairRow, own tipRow) error {
+	if _, err := t.exec("DELETE FROM overlaps WHERE later = ? AND earlier = ?", p.later, p.earlier); err != nil {
+		return fmt.Errorf("delete overlap: %w", err)
+	}
+	if p.later == own.commitID || !d.contract.Radar.Blocks() || p.level < d.contract.Radar.Block {
+		return nil
+	}
+	return t.resettle(d, p.later, ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA})
+}
+
+// tellOverlap appends the event of an overlap, about the commit registered later.
+func (t *tx) tellOverlap(r repoRow, own tipRow, f found) error {
+	later, earlier, o := own, f.tipRow, f.Overlap
+	if f.place > own.place {
+		later, earlier, o = f.tipRow, own, o.Swap()
+	}
+	var author ledger.Author
+	if err := t.row("SELECT author_name, author_email FROM commits WHERE id = ?", earlier.commitID).Scan(&author.Name, &author.Email); err != nil {
+		return fmt.Errorf("read author: %w", err)
+	}
+	eventID, err := t.ids.next(eventPrefix, t.now)
+	if err != nil {
+		return err
+	}
+	_, err = t.append(r, ledger.EventRadar, eventID, ledger.Render(ledger.RadarEvent{
+		ID: eventID, Org: r.org, Repo: r.name, Commit: later.SHA, Level: o.Level,
+		Other: ledger.RadarOther{Commit: earlier.SHA, Branch: earlier.Branch, Author: author},
+		Paths: ledger.EventPaths(o.Strongest()), PathsTotal: len(o.Paths), Timestamp: t.now,
+	}))
+	return err
+}
+
+// openOverlaps reads what may keep a commit from being PROMOTABLE, where the
+// contract's radar blocks. Age is for the derivation to judge.
+func (d deriver) openOverlaps(commitID int64) ([]ledger.OpenOverlap, error) {
+	overlaps, err := all(d.conn, func(row scanner) (ledger.OpenOverlap, error) {
+		var o ledger.OpenOverlap
+		var opened ledger.Time
+		err := row.Scan(&o.Level, &o.Commit, &o.Branch, &o.Path, &o.Reason, &opened)
+		o.Until = opened.Add(time.Duration(d.contract.Radar.MaxAge))
+		return o, err
+	}, `
+SELECT o.level, c.sha, e.branch, o.path, o.reason, min(l.opened_at, e.opened_at)
+FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier JOIN commits c ON c.id = o.earlier
+WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ?`, commitID, d.contract.Radar.Block, deployed, superseded)
+	if err != nil {
+		return nil, fmt.Errorf("read overlaps: %w", err)
+	}
+	return overlaps, nil
+}
+
+// deployTip takes a commit that was deployed out of flight, and one that was
+// rolled back into it again.
+func (t *tx) deployTip(c commitRow, to ledger.State) error {
+	var err error
+	switch ledger.Deployed {
+	case to:
+		_, err = t.exec("UPDATE tips SET flight = ?, ended_at = ? WHERE commit_id = ? AND flight = ?", deployed, t.now, c.id, inFlight)
+	case c.state:
+		_, err = t.exec("UPDATE tips SET flight = ?, ended_at = 0 WHERE commit_id = ? AND flight = ?", inFlight, c.id, deployed)
+	}
+	if err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	return nil
+}
+
+// Withdraw takes a commit out of flight: its branch is given up. Where it is
+// not in flight, nothing changes.
+func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
+	return s.write(ctx, func(t *tx) error {
+		r, err := findRepo(t.conn, org, repo)
+		if err != nil {
+			return err
+		}
+		c, err := findCommit(t.conn, r, shaOrPrefix)
+		if err != nil {
+			return err
+		}
+		d, err := s.deriver(t.conn, r)
+		if err != nil {
+			return err
+		}
+		if err := t.endTips(d, withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, superseded); err != nil {
+			return err
+		}
+		return t.resettle(d, c.id, ledger.Cause{Type: ledger.CauseRadar, ID: c.row.SHA})
+	})
+}

@@ -1,0 +1,280 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A RadarFilter says which overlaps a list holds. Empty members do not filter.
+type RadarFilter struct {
+	Query
+	Level  ledger.Level // exactly this one
+	Commit string       // a sha or the beginning of one: of either side
+	Branch string       // of either side
+}
+
+// An openPair is an open overlap with what a list needs of its two tips.
+type openPair struct {
+	later, earlier int64
+	level          ledger.Level
+	since          ledger.Time
+}
+
+func scanOpenPair(row scanner) (openPair, error) {
+	var p openPair
+	err := row.Scan(&p.later, &p.earlier, &p.level, &p.since)
+	return p, err
+}
+
+// isOpen is the condition of an open overlap o of the tips l, the later, and e;
+// its parameter is the time before which tips are too old, twice.
+const isOpen = " l.flight = 1 AND e.flight < 4 AND l.opened_at >= ? AND e.opened_at >= ? "
+
+const selectPairs = "SELECT o.later, o.earlier, o.level, o.since FROM tips l CROSS JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier WHERE"
+
+// Overlaps lists the open overlaps of a repo's commits, the strongest first and
+// of those alike that of the commit registered last.
+func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (list ledger.Page[ledger.RadarPair], err error) {
+	position, err := f.keys(3) // level, later, earlier
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, func(c *conn) error {
+		l, err := s.lister(c, org, repo)
+		if err != nil {
+			return err
+		}
+		pairs, err := l.pairs(f, position)
+		if err != nil {
+			return err
+		}
+		if len(pairs) > f.Limit {
+			pairs = pairs[:f.Limit]
+			last := pairs[f.Limit-1]
+			list.NextCursor = cursor(int64(last.level), last.later, last.earlier)
+		}
+		list.Data = make([]ledger.RadarPair, len(pairs))
+		for i, p := range pairs {
+			if list.Data[i], err = l.pair(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// A pairLister reads open overlaps of one repo, and each commit of them once.
+type pairLister struct {
+	conn     *conn
+	repo     repoRow
+	settings ledger.RadarSettings
+	radar    *ledger.Radar
+	oldest   ledger.Time
+	sides    map[int64]side
+}
+
+// A side is one commit of a pair.
+type side struct {
+	ledger.RadarCommit
+	tip       ledger.Tip
+	footprint *ledger.Footprint
+}
+
+func (s *Store) lister(c *conn, org, repo string) (*pairLister, error) {
+	r, err := findRepo(c, org, repo)
+	if err != nil {
+		return nil, err
+	}
+	contract, err := s.contract(c, r)
+	if err != nil {
+		return nil, err
+	}
+	return deriver{conn: c, repo: r, contract: contract}.lister(s.Now()), nil
+}
+
+func (d deriver) lister(now ledger.Time) *pairLister {
+	return &pairLister{
+		conn: d.conn, repo: d.repo, settings: d.contract.Radar, radar: d.contract.Radar.Radar(),
+		oldest: d.contract.Radar.Oldest(now), sides: make(map[int64]side),
+	}
+}
+
+// pairs reads one more than the filter's limit, from behind the position on.
+func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) {
+	if !l.settings.Enabled {
+		return nil, nil
+	}
+	where, args := isOpen+"AND l.repo_id = ?", []any{l.oldest, l.oldest, l.repo.id}
+	if f.Commit != "" {
+		c, err := findCommit(l.conn, l.repo, f.Commit)
+		if err != nil {
+			return nil, err
+		}
+		where, args = where+" AND (o.later = ? OR o.earlier = ?)", append(args, c.id, c.id)
+	}
+	if f.Branch != "" {
+		where, args = where+" AND (l.branch = ? OR e.branch = ?)", append(args, f.Branch, f.Branch)
+	}
+	var list []openPair
+	for level := ledger.High; level > ledger.NoLevel && len(list) <= f.Limit; level-- {
+		if f.Level != ledger.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
+			continue
+		}
+		query, of := selectPairs+where+" AND l.level >= ? AND o.level = ?", append(args[:len(args):len(args)], level, level)
+		if position != nil && int64(level) == position[0] {
+			query, of = query+" AND (o.later, o.earlier) < (?, ?)", append(of, position[1], position[2])
+		}
+		rows, err := all(l.conn, scanOpenPair, query+" ORDER BY l.commit_id DESC, o.earlier DESC LIMIT ?", append(of, f.Limit+1-len(list))...)
+		if err != nil {
+			return nil, fmt.Errorf("read overlaps: %w", err)
+		}
+		list = append(list, rows...)
+	}
+	return list, nil
+}
+
+// pair compares the two commits again: what is kept of an overlap is not more
+// than its strongest path.
+func (l *pairLister) pair(p openPair) (ledger.RadarPair, error) {
+	later, err := l.side(p.later)
+	if err != nil {
+		return ledger.RadarPair{}, err
+	}
+	earlier, err := l.side(p.earlier)
+	if err != nil {
+		return ledger.RadarPair{}, err
+	}
+	o := ledger.Compare(later.footprint, earlier.footprint, ledger.CompareOptions{Shared: ledger.SharesUnmerged(later.tip, earlier.tip)})
+	pair := pairOf(later.RadarCommit, earlier.RadarCommit, o)
+	pair.Level, pair.Since = p.level, p.since
+	return pair, nil
+}
+
+func pairOf(later, earlier ledger.RadarCommit, o ledger.Overlap) ledger.RadarPair {
+	return ledger.RadarPair{
+		Level: o.Level, Commit: later, Other: earlier, SameAuthor: later.Author.SameAs(earlier.Author),
+		Paths: o.Strongest(), PathsTotal: len(o.Paths),
+	}
+}
+
+func (l *pairLister) side(commitID int64) (side, error) {
+	if v, ok := l.sides[commitID]; ok {
+		return v, nil
+	}
+	v, err := l.commit(commitID)
+	if err != nil {
+		return v, err
+	}
+	d, err := findDetails(l.conn, commitID)
+	if err != nil {
+		return v, err
+	}
+	v.tip.Ancestors = d.ancestors
+	v.footprint = l.radar.Footprint(d.changes)
+	l.sides[commitID] = v
+	return v, nil
+}
+
+// commit reads what a pair tells of a commit.
+func (l *pairLister) commit(commitID int64) (v side, err error) {
+	var message string
+	err = l.conn.row("SELECT sha, branch, base, author_name, author_email, message FROM commits WHERE id = ?", commitID).
+		Scan(&v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message)
+	if err != nil {
+		return v, fmt.Errorf("read commit: %w", err)
+	}
+	v.Subject = ledger.Subject(message)
+	return v, nil
+}
+
+// result tells what was found for a registered commit: the strongest, at most
+// limit.
+func (l *pairLister) result(commitID int64, list []found, more bool, limit int, since ledger.Time) (ledger.RadarResult, error) {
+	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: more || len(list) > limit}
+	own, err := l.commit(commitID)
+	if err != nil {
+		return r, err
+	}
+	tip, _, err := findTip(l.conn, commitID)
+	if err != nil {
+		return r, err
+	}
+	for _, f := range list[:min(len(list), limit)] {
+		other, err := l.commit(f.commitID)
+		if err != nil {
+			return r, err
+		}
+		pair := pairOf(own.RadarCommit, other.RadarCommit, f.Overlap)
+		if f.place > tip.place {
+			pair = pairOf(other.RadarCommit, own.RadarCommit, f.Overlap.Swap())
+		}
+		pair.Since = since
+		r.Level = max(r.Level, pair.Level)
+		r.Overlaps = append(r.Overlaps, pair)
+	}
+	return r, nil
+}
+
+// foreseen tells what was found for a commit that is not registered.
+func (l *pairLister) foreseen(commit ledger.RadarCommit, list []found, more bool) (ledger.RadarResult, error) {
+	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: more}
+	for _, f := range list {
+		other, err := l.commit(f.commitID)
+		if err != nil {
+			return r, err
+		}
+		pair := pairOf(commit, other.RadarCommit, f.Overlap)
+		r.Level = max(r.Level, pair.Level)
+		r.Overlaps = append(r.Overlaps, pair)
+	}
+	return r, nil
+}
+
+// Foresee tells what a commit would overlap with if it were registered now. It
+// writes nothing.
+func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (result ledger.RadarResult, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		l, err := s.lister(c, org, repo)
+		if err != nil {
+			return err
+		}
+		result.Overlaps = []ledger.RadarPair{}
+		if !l.settings.Enabled {
+			return nil
+		}
+		own := tipRow{Tip: tipOf(q.Commit, q.Registration), place: 1 << 62, openedAt: s.Now()}
+		found, more, err := newScan(c, l.repo, l.settings, own, q.Registration, s.Now()).run()
+		if err != nil {
+			return err
+		}
+		commit := ledger.RadarCommit{SHA: q.Commit, Branch: q.Branch, Author: q.Author, Subject: ledger.Subject(q.Message)}
+		result, err = l.foreseen(commit, found, more)
+		return err
+	})
+	return result, err
+}
+
+// countOverlaps counts a commit's open overlaps by level.
+func (s *Store) countOverlaps(c *conn, settings ledger.RadarSettings, commitID int64) (map[string]int, error) {
+	counts := map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
+	if !settings.Enabled {
+		return counts, nil
+	}
+	oldest := settings.Oldest(s.Now())
+	for _, role := range []string{"later", "earlier"} {
+		err := c.each(func(row scanner) error {
+			var level ledger.Level
+			var n int
+			err := row.Scan(&level, &n)
+			counts[level.String()] += n
+			return err
+		}, "SELECT o.level, count(*) FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier WHERE o."+role+" = ? AND"+isOpen+"GROUP BY o.level", commitID, oldest, oldest)
+		if err != nil {
+			return nil, fmt.Errorf("count overlaps: %w", err)
+		}
+	}
+	return counts, nil
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A scan finds what one commit overlaps with among the tips of its repo. It
+// goes by path, so that its work follows the overlaps there are and not the
+// tips in flight.
+type scan struct {
+	conn  *conn
+	repo  repoRow
+	radar *ledger.Radar
+	// own is the commit as the tip that it is or would be.
+	own       tipRow
+	footprint *ledger.Footprint
+	contained []string    // tips that its base holds
+	oldest    ledger.Time // what came into flight before is too old
+	after     int64       // tips numbered up to here are left out
+
+	seen map[int64]*candidate
+}
+
+// A candidate is a tip that the commit may overlap with.
+type candidate struct {
+	tipRow
+	excluded bool
+	changes  []ledger.Change
+}
+
+// A found is an overlap that a scan found, as the commit sees it.
+type found struct {
+	tipRow
+	ledger.Overlap
+}
+
+// newScan prepares a scan for a registration.
+func newScan(c *conn, r repoRow, settings ledger.RadarSettings, own tipRow, n ledger.Registration, now ledger.Time) *scan {
+	radar := settings.Radar()
+	return &scan{
+		conn: c, repo: r, radar: radar, own: own, footprint: radar.Footprint(n.Changes), contained: n.Contained,
+		oldest: settings.Oldest(now), seen: make(map[int64]*candidate),
+	}
+}
+
+// run returns the strongest overlaps, at most ledger.MaxRadarPairs, the
+// strongest first, and whether there are more.
+func (s *scan) run() (list []found, more bool, err error) {
+	if err := s.gather(); err != nil {
+		return nil, false, err
+	}
+	for _, c := range s.seen {
+		if c.excluded {
+			continue
+		}
+		o := ledger.Compare(s.footprint, s.radar.Footprint(c.changes), ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.own.Tip, c.Tip)})
+		if o.Level > ledger.NoLevel {
+			list = append(list, found{c.tipRow, o})
+		}
+	}
+	if len(list) <= ledger.MaxRadarPairs {
+		siblings, err := s.siblings(ledger.MaxRadarPairs + 1 - len(list))
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, siblings...)
+	}
+	sortFound(list)
+	if len(list) > ledger.MaxRadarPairs {
+		return list[:ledger.MaxRadarPairs], true, nil
+	}
+	return list, false, nil
+}
+
+// sortFound puts the strongest first, and of those alike what was registered last.
+func sortFound(list []found) {
+	slices.SortFunc(list, func(a, b found) int {
+		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.place, a.place))
+	})
+}
+
+const (
+	tipsAtPath  = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id JOIN commits c ON c.id = t.commit_id WHERE p.repo_id = ? AND p.path = ?"
+	tipsBelow   = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id JOIN commits c ON c.id = t.commit_id WHERE p.repo_id = ? AND p.path >= ? AND p.path < ? LIMIT 1000"
+	tipsBeside  = "SELECT " + tipColumns + " FROM tip_dirs d CROSS JOIN tips t ON t.commit_id = d.commit_id JOIN commits c ON c.id = t.commit_id WHERE d.repo_id = ? AND d.dir = ? AND d.commit_id < ? ORDER BY d.commit_id DESC LIMIT ?"
+	besideBatch = 64
+)
+
+// gather reads what other tips change at the paths that matter.
+func (s *scan) gather() error {
+	at := append(s.footprint.Names(), s.footprint.Above()...)
+	slices.Sort(at)
+	for _, path := range slices.Compact(at) {
+		if err := s.conn.each(s.take, tipsAtPath, s.repo.id, path); err != nil {
+			return fmt.Errorf("read tips by path: %w", err)
+		}
+	}
+	for _, path := range s.footprint.Made() {
+		// "0" comes right behind "/": the range holds what lies below the path.
+		if err := s.conn.each(s.take, tipsBelow, s.repo.id, path+"/", path+"0"); err != nil {
+			return fmt.Errorf("read tips below a path: %w", err)
+		}
+	}
+	return nil
+}
+
+// take reads one change of a tip.
+func (s *scan) take(row scanner) error {
+	var text []byte
+	tip, err := scanTip(row, &text)
+	if err != nil {
+		return err
+	}
+	c := s.seen[tip.commitID]
+	if c == nil {
+		c = &candidate{tipRow: tip, excluded: !s.compares(tip)}
+		s.seen[tip.commitID] = c
+	}
+	if c.excluded {
+		return nil
+	}
+	var change ledger.Change
+	if err := json.Unmarshal(text, &change); err != nil {
+		return fmt.Errorf("decode change: %w", err)
+	}
+	same := func(other ledger.Change) bool { return other.Path == change.Path && other.OldPath == change.OldPath }
+	if !slices.ContainsFunc(c.changes, same) {
+		c.changes = append(c.changes, change)
+	}
+	return nil
+}
+
+// compares tells whether the commit is compared with a tip: one in flight, or
+// one that has landed since the commit itself came into flight.
+func (s *scan) compares(t tipRow) bool {
+	switch {
+	case t.commitID == s.own.commitID, t.seq <= s.after, t.openedAt < s.oldest, t.flight >= superseded:
+		return false
+	case t.flight != inFlight && (t.place > s.own.place || t.endedAt <= s.own.openedAt):
+		return false
+	}
+	return !slices.Contains(s.contained, t.SHA) && !ledger.Related(s.own.Tip, t.Tip)
+}
+
+// siblings returns overlaps with tips that change other files of the same
+// directories, at most limit.
+func (s *scan) siblings(limit int) (list []found, err error) {
+	beside := make(map[int64]int) // commit id -> index in list
+	for _, dir := range s.footprint.Dirs() {
+		path := ledger.RadarPath{Path: dir, Level: ledger.Low, Reason: ledger.SiblingFiles}
+		for before := int64(1 << 62); len(list) < limit; {
+			tips, err := all(s.conn, func(row scanner) (tipRow, error) { return scanTip(row) }, tipsBeside, s.repo.id, dir, before, besideBatch)
+			if err != nil {
+				return nil, fmt.Errorf("read tips by directory: %w", err)
+			}
+			for _, t := range tips {
+				before = t.commitID
+				if i, known := beside[t.commitID]; known {
+					list[i].Paths = append(list[i].Paths, path)
+				} else if _, file := s.seen[t.commitID]; !file && s.compares(t) && len(list) < limit {
+					beside[t.commitID] = len(list)
+					list = append(list, found{t, ledger.Overlap{Level: ledger.Low, Paths: []ledger.RadarPath{path}}})
+				}
+			}
+			if len(tips) < besideBatch {
+				break
+			}
+		}
+	}
+	return list, nil
+}
