@@ -33,9 +33,13 @@ func bothChange(x, y *file, shared bool) finding {
 		return finding{}
 	case xGone, yGone:
 		return finding{DeleteEdit, x.allRanges(), y.allRanges()}
-	case x.onlyMoves(), y.onlyMoves(), x.arrivesWith(y):
+	case x.arrivesWith(y):
 		return finding{}
-	case x.changesType(), y.changesType(), x.changesMode() && y.changesMode() && x.Mode != y.Mode, x.isLink(), y.isLink():
+	case x.changesType(), y.changesType():
+		return finding{reason: TypeChange} // git follows no rename then
+	case x.onlyMoves(), y.onlyMoves():
+		return finding{}
+	case x.changesMode() && y.changesMode() && x.Mode != y.Mode, x.isLink(), y.isLink():
 		return finding{reason: TypeChange}
 	case !x.changesContent(), !y.changesContent(), x.Blob != "" && x.Blob == y.Blob:
 		return sameFile(x, y)
@@ -52,7 +56,7 @@ func bothMake(x, y *file) finding {
 		return finding{} // compared by its old path
 	case x.arrivesWith(y):
 		return finding{}
-	case x.Mode == y.Mode && !x.Binary && !y.Binary && !x.isLink() && (isEmptyBlob(x.Blob) || isEmptyBlob(y.Blob)):
+	case x.isPlainNew() && y.isPlainNew() && x.Mode == y.Mode && (isEmptyBlob(x.Blob) || isEmptyBlob(y.Blob)):
 		return finding{reason: SameFile} // git takes the one that is not empty
 	}
 	return finding{reason: AddAdd}
@@ -62,10 +66,16 @@ func bothMake(x, y *file) finding {
 // found a file there: they do not start from the same mainline commit. Where git
 // could not merge the first with the mainline, that is not for the second to mend.
 func oneMakes(x, y touch, shared bool) finding {
+	maker, finder := x, y
+	if y.role == made {
+		maker, finder = y, x
+	}
 	switch {
-	case x.buildsOn(y.file), y.buildsOn(x.file), x.role != gone && y.role != gone && x.arrivesWith(y.file):
+	case finder.OldBlob != "" && finder.OldBlob == maker.Blob:
+		return finding{} // it is built on the other's result
+	case finder.role == kept && x.arrivesWith(y.file):
 		return finding{}
-	case x.role == gone, y.role == gone, x.isLink(), y.isLink(), x.Binary, y.Binary:
+	case finder.role == gone, x.isLink(), y.isLink(), x.Binary, y.Binary:
 		return finding{reason: SameFile}
 	}
 	return compareHunks(x.file, y.file, shared)
@@ -87,6 +97,10 @@ func (f *file) onlyMoves() bool {
 func (f *file) arrivesWith(other *file) bool {
 	return f.Blob != "" && f.Blob == other.Blob && f.Mode == other.Mode
 }
+
+// isPlainNew reports whether f is a new text file. What is renamed brings along
+// what the other commit does to it by its old name.
+func (f *file) isPlainNew() bool { return f.Status == "A" && !f.Binary && !f.isLink() }
 
 // changesContent reports whether f changes the content, as far as is known.
 func (f *file) changesContent() bool { return f.Blob == "" || f.Blob != f.OldBlob }
