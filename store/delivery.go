@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -263,66 +262,3 @@ ON CONFLICT (webhook_id, event) DO UPDATE SET status = 'pending', due_at = exclu
 	}
 	return result.RowsAffected()
 }
-
-// pruneBatch is how many deliveries one write deletes.
-const pruneBatch = 500
-
-// Prune deletes the logs of deliveries that are over and older than
-// Options.KeepDeliveries, and what is left of deleted webhooks.
-func (s *Store) Prune(ctx context.Context) error {
-	cutoff := firstID(deliveryPrefix, s.Now().Add(-s.keep))
-	var old, deleted []int64
-	err := s.read(ctx, func(c *conn) (err error) {
-		if old, err = all(c, scanID, "SELECT id FROM webhooks w WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND delivery_id < ? AND due_at = 0)", cutoff); err != nil {
-			return err
-		}
-		deleted, err = all(c, scanID, "SELECT id FROM webhooks WHERE deleted_at > 0")
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("read what is to be pruned: %w", err)
-	}
-	for _, id := range old {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.prune(id, cutoff, false) }); err != nil {
-			return fmt.Errorf("prune deliveries: %w", err)
-		}
-	}
-	for _, id := range deleted {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneWebhook(id) }); err != nil {
-			return fmt.Errorf("prune a deleted webhook: %w", err)
-		}
-	}
-	return nil
-}
-
-// prune deletes a batch of a webhook's deliveries from before the cutoff, with
-// their attempts; pending ones only where asked to.
-func (t *tx) prune(webhook int64, cutoff string, pending bool) (last bool, err error) {
-	ids, err := all(t.conn, scanText, "SELECT delivery_id FROM outbox WHERE webhook_id = ? AND delivery_id < ? AND (due_at = 0 OR ?) ORDER BY delivery_id LIMIT ?",
-		webhook, cutoff, pending, pruneBatch)
-	if err != nil {
-		return false, err
-	}
-	for _, id := range ids {
-		if _, err := t.exec("DELETE FROM attempts WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
-			return false, err
-		}
-		if _, err := t.exec("DELETE FROM outbox WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
-			return false, err
-		}
-	}
-	return len(ids) < pruneBatch, nil
-}
-
-// pruneWebhook deletes a batch of a deleted webhook's deliveries, and at last
-// the webhook.
-func (t *tx) pruneWebhook(id int64) (last bool, err error) {
-	last, err = t.prune(id, deliveryPrefix+"~", true)
-	if err == nil && last {
-		_, err = t.exec("DELETE FROM webhooks WHERE id = ?", id)
-	}
-	return last, err
-}
-
-// pruneEvery is how often Evaluate prunes.
-const pruneEvery = time.Minute

@@ -50,6 +50,11 @@ func TestPagesWalkAnIndex(t *testing.T) {
 	checkPlan(t, s, selectCommit+"WHERE repo_id = ? AND id < ? AND branch = ? AND branch <> '' ORDER BY id DESC LIMIT ?", 1, 1, "main", 51)
 	checkPlan(t, s, selectToken+"WHERE t.hash = ?", []byte{1})
 	checkPlan(t, s, claim, 1, 1, 1, 1)
+	checkPlan(t, s, doneTips, 1, 1)
+	checkPlan(t, s, oldTips, 1, 1, 1)
+	checkPlan(t, s, tipsAtPath, 1, "x")
+	checkPlan(t, s, tipsBelow, 1, "x/", "x0")
+	checkPlan(t, s, tipsBeside, 1, "x/", 1, 1)
 	checkPlan(t, s, selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id < ? ORDER BY o.delivery_id DESC LIMIT ?", 1, "dlv_~", 51)
 	checkPlan(t, s, selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id < ? AND o.status = 'failed' ORDER BY o.delivery_id DESC LIMIT ?", 1, "dlv_~", 51)
 }

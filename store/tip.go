@@ -21,6 +21,7 @@ const (
 	landed            // likewise: the base of another commit holds it
 	superseded        // its branch has a newer commit
 	withdrawn
+	forgotten // what it changed is not known any more
 )
 
 // A tipRow is a commit that its branch registered last.
@@ -186,36 +187,3 @@ SELECT o.later FROM overlaps o JOIN tips t ON t.commit_id = o.later WHERE o.earl
 	}
 	return nil
 }
-
-// pruneTips forgets, a batch at a time, what tips changed that are done with
-// or too old to be compared.
-func (s *Store) pruneTips(t *tx, repoID int64) (last bool, err error) {
-	r, err := repoByID(t.conn, repoID)
-	if err != nil {
-		return false, err
-	}
-	contract, err := s.contract(t.conn, r)
-	if err != nil {
-		return false, err
-	}
-	ids, err := all(t.conn, scanID, stalePaths, repoID, superseded, contract.Radar.Oldest(t.now), pruneTipsBatch)
-	if err != nil {
-		return false, fmt.Errorf("read stale tips: %w", err)
-	}
-	for _, id := range ids {
-		if err := t.clearTip(id, false); err != nil {
-			return false, err
-		}
-		if _, err := t.exec("UPDATE tips SET flight = max(flight, ?) WHERE commit_id = ?", superseded, id); err != nil {
-			return false, fmt.Errorf("end stale tip: %w", err)
-		}
-	}
-	return len(ids) < pruneTipsBatch, nil
-}
-
-const pruneTipsBatch = 50
-
-// stalePaths finds tips of which something is left that nobody needs.
-const stalePaths = `
-SELECT commit_id FROM tips t WHERE repo_id = ? AND (flight >= ? OR opened_at < ?)
-AND (EXISTS (SELECT 1 FROM tip_paths WHERE commit_id = t.commit_id) OR EXISTS (SELECT 1 FROM overlaps WHERE later = t.commit_id) OR EXISTS (SELECT 1 FROM overlaps WHERE earlier = t.commit_id)) LIMIT ?`

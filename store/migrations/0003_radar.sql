@@ -1,7 +1,7 @@
 -- The commits that their branches registered last: the tips. flight tells how
 -- a tip is: 1 in flight; out of flight, but not to be forgotten by those that
 -- overlap with it, 2 deployed, 3 landed in the base of another; out of it and
--- done with, 4 superseded, 5 withdrawn.
+-- done with, 4 superseded, 5 withdrawn, 6 forgotten.
 CREATE TABLE tips (
   commit_id  INTEGER PRIMARY KEY REFERENCES commits,
   repo_id    INTEGER NOT NULL REFERENCES repos,
@@ -18,7 +18,8 @@ CREATE TABLE tips (
 ) STRICT;
 CREATE INDEX tips_by_branch ON tips (repo_id, branch) WHERE flight < 4;
 CREATE INDEX tips_by_seq ON tips (repo_id, seq);
-CREATE INDEX tips_by_age ON tips (repo_id, opened_at);
+CREATE INDEX tips_by_age ON tips (repo_id, opened_at) WHERE flight < 4;
+CREATE INDEX tips_done ON tips (repo_id) WHERE flight IN (4, 5);
 
 -- What tips change, by path; a renamed file is there by both its names.
 CREATE TABLE tip_paths (

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// pruneEvery is how often Evaluate prunes.
+const pruneEvery = time.Minute
+
+// pruneBatch is how many deliveries one write deletes.
+const pruneBatch = 500
+
+// Prune deletes what nobody needs any more: the logs of deliveries that are
+// over and older than Options.KeepDeliveries, what is left of deleted webhooks,
+// and what tips changed that are out of flight for good.
+func (s *Store) Prune(ctx context.Context) error {
+	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx))
+}
+
+func (s *Store) pruneDeliveries(ctx context.Context) error {
+	cutoff := firstID(deliveryPrefix, s.Now().Add(-s.keep))
+	var old, deleted []int64
+	err := s.read(ctx, func(c *conn) (err error) {
+		if old, err = all(c, scanID, "SELECT id FROM webhooks w WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND delivery_id < ? AND due_at = 0)", cutoff); err != nil {
+			return err
+		}
+		deleted, err = all(c, scanID, "SELECT id FROM webhooks WHERE deleted_at > 0")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read what is to be pruned: %w", err)
+	}
+	for _, id := range old {
+		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.prune(id, cutoff, false) }); err != nil {
+			return fmt.Errorf("prune deliveries: %w", err)
+		}
+	}
+	for _, id := range deleted {
+		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneWebhook(id) }); err != nil {
+			return fmt.Errorf("prune a deleted webhook: %w", err)
+		}
+	}
+	return nil
+}
+
+// prune deletes a batch of a webhook's deliveries from before the cutoff, with
+// their attempts; pending ones only where asked to.
+func (t *tx) prune(webhook int64, cutoff string, pending bool) (last bool, err error) {
+	ids, err := all(t.conn, scanText, "SELECT delivery_id FROM outbox WHERE webhook_id = ? AND delivery_id < ? AND (due_at = 0 OR ?) ORDER BY delivery_id LIMIT ?",
+		webhook, cutoff, pending, pruneBatch)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ids {
+		if _, err := t.exec("DELETE FROM attempts WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
+			return false, err
+		}
+		if _, err := t.exec("DELETE FROM outbox WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
+			return false, err
+		}
+	}
+	return len(ids) < pruneBatch, nil
+}
+
+// pruneWebhook deletes a batch of a deleted webhook's deliveries, and at last
+// the webhook.
+func (t *tx) pruneWebhook(id int64) (last bool, err error) {
+	last, err = t.prune(id, deliveryPrefix+"~", true)
+	if err == nil && last {
+		_, err = t.exec("DELETE FROM webhooks WHERE id = ?", id)
+	}
+	return last, err
+}
+
+// pruneTipsBatch is how many tips one write forgets.
+const pruneTipsBatch = 50
+
+// Tips of which something is left that nobody needs: those that are done with,
+// and those that are too old.
+const (
+	doneTips = "SELECT commit_id FROM tips WHERE repo_id = ? AND flight IN (4, 5) LIMIT ?"
+	oldTips  = "SELECT commit_id FROM tips WHERE repo_id = ? AND flight < 4 AND opened_at < ? ORDER BY opened_at LIMIT ?"
+)
+
+func (s *Store) pruneTips(ctx context.Context) error {
+	var stale []int64
+	err := s.read(ctx, func(c *conn) error {
+		repos, err := all(c, scanID, "SELECT id FROM repos")
+		if err != nil {
+			return err
+		}
+		for _, id := range repos {
+			tips, err := s.staleTips(c, id, 1)
+			if err != nil {
+				return err
+			}
+			if len(tips) > 0 {
+				stale = append(stale, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read what is to be pruned: %w", err)
+	}
+	for _, id := range stale {
+		if err := s.repeat(ctx, func(t *tx) (bool, error) { return s.pruneTipsOf(t, id) }); err != nil {
+			return fmt.Errorf("prune tips: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) staleTips(c *conn, repoID int64, limit int) ([]int64, error) {
+	r, err := repoByID(c, repoID)
+	if err != nil {
+		return nil, err
+	}
+	contract, err := s.contract(c, r)
+	if err != nil {
+		return nil, err
+	}
+	done, err := all(c, scanID, doneTips, repoID, limit)
+	if err != nil || len(done) == limit {
+		return done, err
+	}
+	old, err := all(c, scanID, oldTips, repoID, contract.Radar.Oldest(s.Now()), limit-len(done))
+	return append(done, old...), err
+}
+
+func (s *Store) pruneTipsOf(t *tx, repoID int64) (last bool, err error) {
+	tips, err := s.staleTips(t.conn, repoID, pruneTipsBatch)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range tips {
+		if err := t.clearTip(id, false); err != nil {
+			return false, err
+		}
+		if _, err := t.exec("UPDATE tips SET flight = ? WHERE commit_id = ?", forgotten, id); err != nil {
+			return false, err
+		}
+	}
+	return len(tips) < pruneTipsBatch, nil
+}
