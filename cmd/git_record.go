@@ -120,7 +120,7 @@ func (o *gitObjects) startPlacer(ctx context.Context, limit int) (*placer, error
 	if err != nil {
 		return nil, err
 	}
-	p.pipe, p.in = in, bufio.NewWriter(in)
+	p.pipe, p.in = in, bufio.NewWriterSize(in, 1<<10)
 	stdout, err := p.command.StdoutPipe()
 	if err != nil {
 		return nil, err
