@@ -197,10 +197,12 @@ func (h *Hunk) fault() (field, message string) {
 		return "text", notHash
 	case len(h.Function) > maxHeading:
 		return "function", "it is over 1024 bytes"
-	case len(h.Near) != h.gaps():
+	case len(h.Near) == 0 || len(h.Near) > h.gaps():
 		return "near", h.notGaps(len(h.Near))
-	case len(h.Far) != h.gaps():
+	case len(h.Far) == 0 || len(h.Far) > h.gaps():
 		return "far", h.notGaps(len(h.Far))
+	case len(h.Far) != len(h.Near):
+		return "far", fmt.Sprintf("%d hashes do not go with the %d of near", len(h.Far), len(h.Near))
 	}
 	for i, hash := range h.Near {
 		if !isLineHash(hash) {
@@ -215,11 +217,12 @@ func (h *Hunk) fault() (field, message string) {
 	return "", ""
 }
 
-// gaps returns how many near and far hashes the hunk has.
+// gaps returns how many near and far hashes the hunk may have. A record that
+// would be too large leaves out the last ones; the radar sees that it does.
 func (h *Hunk) gaps() int { return min(h.Lines, maxGaps-1) + 1 }
 
 func (h *Hunk) notGaps(n int) string {
-	return fmt.Sprintf("%d hashes are given, but a hunk of %d lines has %d: one for each gap before, between and behind them, at most %d", n, h.Lines, h.gaps(), maxGaps)
+	return fmt.Sprintf("%d hashes are given, but a hunk of %d lines has 1 to %d: for each gap before, between and behind them one, at most %d", n, h.Lines, h.gaps(), maxGaps)
 }
 
 // isLineHash accepts the empty text too: it marks a hash that is not unique.
