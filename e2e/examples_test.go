@@ -6,19 +6,20 @@ import (
 	"testing"
 )
 
-// An example is a fenced block of docs/stream.md.
+// An example is a fenced block of a page in docs.
 type example struct{ language, code string }
 
 type examples struct {
-	t   *testing.T
-	all []example
+	t    *testing.T
+	page string
+	all  []example
 }
 
-func readExamples(t *testing.T) examples {
+func readExamples(t *testing.T, page string) examples {
 	t.Helper()
-	text, err := os.ReadFile("../docs/stream.md")
+	text, err := os.ReadFile("../docs/" + page)
 	check(t, err)
-	e := examples{t: t}
+	e := examples{t: t, page: page}
 	for i, block := range strings.Split(string(text), "```") {
 		if language, code, ok := strings.Cut(block, "\n"); ok && i%2 == 1 {
 			e.all = append(e.all, example{language, code})
@@ -37,7 +38,7 @@ func (e examples) pick(language, text string) string {
 		}
 	}
 	if len(found) != 1 {
-		e.t.Fatalf("docs/stream.md has %d examples in %s with %q, want one", len(found), language, text)
+		e.t.Fatalf("docs/%s has %d examples in %s with %q, want one", e.page, len(found), language, text)
 	}
 	return found[0]
 }

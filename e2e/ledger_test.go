@@ -63,7 +63,8 @@ type org struct {
 	database string
 	address  string // of the server
 	url      string
-	token    string // may write
+	token    string   // may write
+	env      []string // variables of the server's and the commands' environment
 	keyFile  string
 	key      ed25519.PrivateKey // of cn=ci,ou=build,o=acme
 
@@ -115,6 +116,7 @@ func freeAddress(t *testing.T) string {
 func (o *org) ledgerd(args ...string) string {
 	o.t.Helper()
 	command := exec.Command("ledgerd", append(args, "--database", o.database)...)
+	command.Env = append(os.Environ(), o.env...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
@@ -127,6 +129,7 @@ func (o *org) ledgerd(args ...string) string {
 func (o *org) start() {
 	o.t.Helper()
 	o.server = exec.Command("ledgerd", "serve", "--listen", o.address, "--database", o.database)
+	o.server.Env = append(os.Environ(), o.env...)
 	o.log.Reset()
 	o.server.Stderr = &o.log
 	stdout, err := o.server.StdoutPipe()

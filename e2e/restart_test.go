@@ -84,7 +84,7 @@ func TestClientsMissNothingThroughRestarts(t *testing.T) {
 // event, and still knows where to resume.
 func (o *org) followers() map[string]follower {
 	o.t.Helper()
-	examples := readExamples(o.t)
+	examples := readExamples(o.t, "stream.md")
 	browser := newBrowser(o.t)
 	plain := browser.open(o.plainPage(), "ids")
 	waitFor(o.t, "the EventSource to connect", 10*time.Second, plain.connected)
@@ -109,7 +109,7 @@ func TestDocumentedCurl(t *testing.T) {
 	t.Parallel()
 	o := newOrg(t)
 	o.start()
-	looks := o.program("bash", "-c", readExamples(t).pick("sh", "curl -N"))
+	looks := o.program("bash", "-c", readExamples(t, "stream.md").pick("sh", "curl -N"))
 	waitFor(t, "its first line", 10*time.Second, func() bool { return slices.Contains(looks.ids(), "retry:") })
 	_, err := o.attest()
 	check(t, err)
@@ -136,6 +136,8 @@ func (o *org) waitForAll(followers map[string]follower) {
 
 // A process is a program that prints a line for each event, its id first.
 type process struct {
+	ended chan struct{} // closed when it prints no more
+
 	mu  sync.Mutex
 	got []string
 }
@@ -149,19 +151,26 @@ func (p *process) ids() []string {
 // program starts a program that finds the server as the documentation says.
 func (o *org) program(name string, args ...string) *process {
 	o.t.Helper()
+	return startProgram(o.t, []string{"LEDGERD_URL=" + o.url, "LEDGERD_TOKEN=" + o.token}, name, args...)
+}
+
+// startProgram starts a program with variables beside those of the environment.
+func startProgram(t *testing.T, variables []string, name string, args ...string) *process {
+	t.Helper()
 	command := exec.Command(name, args...)
-	command.Dir = o.t.TempDir()
-	command.Env = append(os.Environ(), "LEDGERD_URL="+o.url, "LEDGERD_TOKEN="+o.token)
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), variables...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it starts ends with it
 	stdout, err := command.StdoutPipe()
-	check(o.t, err)
-	check(o.t, command.Start())
-	o.t.Cleanup(func() {
+	check(t, err)
+	check(t, command.Start())
+	t.Cleanup(func() {
 		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		command.Wait()
 	})
-	p := new(process)
+	p := &process{ended: make(chan struct{})}
 	go func() {
+		defer close(p.ended)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			id, _, _ := strings.Cut(lines.Text(), " ")
 			p.mu.Lock()
@@ -175,32 +184,48 @@ func (o *org) program(name string, args ...string) *process {
 // node starts a module of Node.js that imports the packages in testdata/node.
 func (o *org) node(code string) *process {
 	o.t.Helper()
-	modules, err := filepath.Abs("testdata/node/node_modules")
-	check(o.t, err)
-	if _, err := os.Stat(filepath.Join(modules, "eventsource")); err != nil {
-		if os.Getenv("CI") == "true" {
-			o.t.Fatal(err)
-		}
-		o.t.Skip("run npm ci in e2e/testdata/node")
-	}
-	dir := o.t.TempDir()
-	check(o.t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
-	file := filepath.Join(dir, "follow.mjs")
+	file := filepath.Join(nodeDir(o.t, "eventsource"), "follow.mjs")
 	check(o.t, os.WriteFile(file, []byte(code), 0o600))
 	return o.program("node", file)
+}
+
+// nodeDir makes a folder whose modules may import an npm package, one of those
+// in testdata/node.
+func nodeDir(t *testing.T, module string) string {
+	t.Helper()
+	modules, err := filepath.Abs("testdata/node/node_modules")
+	check(t, err)
+	if _, err := os.Stat(filepath.Join(modules, module)); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("run npm ci in e2e/testdata/node")
+	}
+	dir := t.TempDir()
+	check(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	return dir
 }
 
 // goProgram builds a program that imports packages of this module, and starts it.
 func (o *org) goProgram(code string) *process {
 	o.t.Helper()
-	dir := o.t.TempDir()
-	file := filepath.Join(dir, "main.go")
-	check(o.t, os.WriteFile(file, []byte(code), 0o600))
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "follow"), file)
-	if out, err := build.CombinedOutput(); err != nil {
-		o.t.Fatalf("%v\n%s", err, out)
+	return o.program(buildGo(o.t, code))
+}
+
+// buildGo builds a program of these files and returns its name.
+func buildGo(t *testing.T, files ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	args := []string{"build", "-o", program}
+	for i, code := range files {
+		file := fmt.Sprintf("%s%d.go", program, i)
+		check(t, os.WriteFile(file, []byte(code), 0o600))
+		args = append(args, file)
 	}
-	return o.program(filepath.Join(dir, "follow"))
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
 }
 
 // A browser is a Chromium without a window.

@@ -1,0 +1,465 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Hooks are an org's webhooks, and a client that may manage them. The server
+// runs.
+type hooks struct {
+	*org
+	api *client.Client
+}
+
+// newHooks starts a server that may post to this machine. The variables may say
+// otherwise.
+func newHooks(t *testing.T, variables ...string) *hooks {
+	t.Helper()
+	o := newOrg(t)
+	o.env = append([]string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128"}, variables...)
+	o.start()
+	token := o.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
+	api, err := client.New(o.url, client.Options{Token: token})
+	check(t, err)
+	return &hooks{o, api}
+}
+
+// add makes a webhook of acme/api.
+func (h *hooks) add(t *testing.T, url string, types ...ledger.EventType) ledger.Webhook {
+	t.Helper()
+	w, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url, Events: types})
+	check(t, err)
+	return w
+}
+
+func (h *hooks) show(t *testing.T, id string) ledger.Webhook {
+	t.Helper()
+	w, err := h.api.Webhook(t.Context(), "acme", "api", id)
+	check(t, err)
+	return w
+}
+
+// tried waits until a delivery has been tried so many times.
+func (h *hooks) tried(t *testing.T, webhook, delivery string, times int) ledger.DeliveryRecord {
+	t.Helper()
+	var d ledger.DeliveryRecord
+	waitFor(t, fmt.Sprintf("attempt %d of %s", times, delivery), 20*time.Second, func() bool {
+		var err error
+		d, err = h.api.Delivery(t.Context(), "acme", "api", webhook, delivery)
+		check(t, err)
+		return d.Attempts >= times
+	})
+	return d
+}
+
+// ping sends a ping and returns it when it has been tried.
+func (h *hooks) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
+	t.Helper()
+	d, err := h.api.PingWebhook(t.Context(), "acme", "api", webhook)
+	check(t, err)
+	return h.tried(t, webhook, d.ID, 1)
+}
+
+// oldest returns the first of a webhook's deliveries.
+func (h *hooks) oldest(t *testing.T, webhook string) (oldest ledger.Delivery) {
+	t.Helper()
+	for d, err := range h.api.Deliveries(t.Context(), "acme", "api", webhook, client.DeliveryFilter{}) {
+		check(t, err)
+		oldest = d
+	}
+	return oldest
+}
+
+// An arrival is a delivery as a receiver got it.
+type arrival struct {
+	header http.Header
+	body   []byte
+	at     time.Time
+}
+
+// event returns what all bodies have.
+func (a arrival) event(t *testing.T) (e struct{ ID, Type, Org, Repo, Commit string }) {
+	t.Helper()
+	check(t, json.Unmarshal(a.body, &e, json.MatchCaseInsensitiveNames(true)))
+	return e
+}
+
+// A sink is a receiver that takes everything.
+type sink struct {
+	url string
+	got chan arrival
+}
+
+func newSink(t *testing.T, status int) *sink {
+	t.Helper()
+	s := &sink{got: make(chan arrival, 10_000)}
+	s.url = serve(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			s.got <- arrival{r.Header, body, time.Now()}
+		}
+		w.WriteHeader(status)
+	})
+	return s
+}
+
+// serve serves on an address of this machine and returns the URL.
+func serve(t *testing.T, host string, handler http.HandlerFunc) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	check(t, err)
+	web := httptest.NewUnstartedServer(handler)
+	web.Listener.Close()
+	web.Listener = listener
+	web.Start()
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return web.URL
+}
+
+// next waits for the next delivery.
+func (s *sink) next(t *testing.T) arrival {
+	t.Helper()
+	select {
+	case a := <-s.got:
+		return a
+	case <-time.After(20 * time.Second):
+		t.Fatal("no delivery came for 20 s")
+	}
+	return arrival{}
+}
+
+// events waits for so many deliveries, and returns them by their event's id.
+func (s *sink) events(t *testing.T, n int) map[string]arrival {
+	t.Helper()
+	all := make(map[string]arrival)
+	for len(all) < n {
+		a := s.next(t)
+		all[a.event(t).ID] = a
+	}
+	return all
+}
+
+// quiet fails the test if anything comes for a while.
+func (s *sink) quiet(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case a := <-s.got:
+		t.Errorf("a delivery came: %s", a.body)
+	case <-time.After(d):
+	}
+}
+
+// hmacOf is the signature as the documentation has it.
+func hmacOf(key []byte, text string) string {
+	mac := hmac.New(sha256.New, key)
+	io.WriteString(mac, text)
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// signature returns the header of a delivery made at a time.
+func signature(secret string, at time.Time, body []byte) string {
+	return fmt.Sprintf("t=%d, v1=%s", at.Unix(), hmacOf([]byte(secret), fmt.Sprintf("%d.%s", at.Unix(), body)))
+}
+
+// catchRaw takes one delivery off a socket, and answers it.
+func catchRaw(t *testing.T, listener net.Listener) (head []string, body []byte) {
+	t.Helper()
+	conn, err := listener.Accept()
+	check(t, err)
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	length := 0
+	for {
+		line, err := in.ReadString('\n')
+		check(t, err)
+		if line == "\r\n" {
+			break
+		}
+		head = append(head, strings.TrimSuffix(line, "\r\n"))
+		fmt.Sscanf(line, "Content-Length: %d", &length)
+	}
+	body = make([]byte, length)
+	_, err = io.ReadFull(in, body)
+	check(t, err)
+	_, err = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+	check(t, err)
+	return head, body
+}
+
+// A delivery as it comes over a plain socket.
+func TestWebhookOnTheWire(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { listener.Close() })
+	w := h.add(t, "http://"+listener.Addr().String()+"/ledger?from=acme", ledger.EventAttestation)
+	record, err := h.attest()
+	check(t, err)
+
+	head, body := catchRaw(t, listener)
+	t1 := checkRaw(t, w, head, body)
+	if head[0] != "POST /ledger?from=acme HTTP/1.1" {
+		t.Errorf("it begins with %q", head[0])
+	}
+	if !slices.Contains(head, "webhook-id: "+record.Event) {
+		t.Errorf("no webhook-id: %s in the head:\n%s", record.Event, strings.Join(head, "\n"))
+	}
+	want := fmt.Sprintf(`{"id":%q,"type":"attestation","org":"acme","repo":"api","commit":%q,"predicate":"test:go","identity":"cn=ci,ou=build,o=acme","result":{"status":"pass","duration_ms":12},"timestamp":%q,"attestation":%q,"payload_digest":%q}`,
+		record.Event, record.Commit, record.RecordedAt, record.ID, record.PayloadDigest)
+	if string(body) != want {
+		t.Errorf("body:\n got %s\nwant %s", body, want)
+	}
+	if history := h.rawHistory(); !bytes.Contains(history, body) {
+		t.Errorf("the history does not have these bytes:\n%s\n%s", body, history)
+	}
+
+	// Once more: the same event and bytes, another time.
+	d := h.tried(t, w.ID, h.oldest(t, w.ID).ID, 1)
+	time.Sleep(1100 * time.Millisecond)
+	_, err = h.api.Redeliver(t.Context(), "acme", "api", w.ID, d.ID)
+	check(t, err)
+	head, again := catchRaw(t, listener)
+	if t2 := checkRaw(t, w, head, again); t2 == t1 {
+		t.Errorf("redelivered with the same t=%s", t1)
+	}
+	if !bytes.Equal(again, body) || !slices.Contains(head, "webhook-id: "+record.Event) || !slices.Contains(head, "X-ledger-Delivery: "+d.ID) {
+		t.Errorf("redelivered as\n%s\n\n%s", strings.Join(head, "\n"), again)
+	}
+}
+
+// checkRaw checks the head of a delivery and returns the t of its signature.
+func checkRaw(t *testing.T, w ledger.Webhook, head []string, body []byte) string {
+	t.Helper()
+	text := strings.Join(head, "\n")
+	found := regexp.MustCompile(`(?m)^X-ledger-Signature: t=([0-9]+), v1=([A-Za-z0-9+/]{43}=)$`).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("no X-ledger-Signature of the form in the head:\n%s", text)
+	}
+	if want := hmacOf([]byte(w.Secret), found[1]+"."+string(body)); found[2] != want {
+		t.Errorf("v1 is %s, want %s", found[2], want)
+	}
+	if strings.Count(strings.ToLower(text), "x-ledger-signature") != 1 {
+		t.Errorf("not one signature header in\n%s", text)
+	}
+	for _, want := range []string{"Content-Type: application/json", "X-ledger-Event: attestation", "webhook-timestamp: " + found[1]} {
+		if !slices.Contains(head, want) {
+			t.Errorf("no %s in the head:\n%s", want, text)
+		}
+	}
+	if !regexp.MustCompile(`(?m)^User-Agent: ledgerd/\S+$`).MatchString(text) {
+		t.Errorf("no User-Agent of ledgerd's in the head:\n%s", text)
+	}
+	return found[1]
+}
+
+// rawHistory returns the history as the server writes it.
+func (o *org) rawHistory() []byte {
+	o.t.Helper()
+	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, o.url+"/v1/orgs/acme/events", nil)
+	check(o.t, err)
+	request.Header.Set("Authorization", "Bearer "+o.token)
+	request.Header.Set("Accept", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	check(o.t, err)
+	defer response.Body.Close()
+	history, err := io.ReadAll(response.Body)
+	check(o.t, err)
+	return history
+}
+
+// The Go library of Standard Webhooks verifies what is sent as it is, with
+// either secret while a rotation overlaps.
+func TestStandardWebhooksInGo(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t)
+	s := newSink(t, http.StatusNoContent)
+	old := h.add(t, s.url)
+	verify := func(secret string, a arrival) error {
+		library, err := standard.NewWebhook(secret)
+		check(t, err)
+		return library.Verify(a.body, a.header)
+	}
+	_, err := h.attest()
+	check(t, err)
+	first := s.next(t)
+	if err := verify(old.Secret, first); err != nil {
+		t.Errorf("%v: %v", first.header, err)
+	}
+	first.body = bytes.Replace(first.body, []byte("acme"), []byte("acne"), 1)
+	if verify(old.Secret, first) == nil {
+		t.Error("a changed body is verified")
+	}
+
+	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, ledger.DefaultOverlap)
+	check(t, err)
+	h.ping(t, old.ID)
+	ping := s.next(t)
+	for ping.event(t).Type != "ping" {
+		ping = s.next(t)
+	}
+	if err := errorsOf(verify(old.Secret, ping), verify(rotated.Secret, ping)); err != "" {
+		t.Errorf("while the rotation overlaps: %s\n%v", err, ping.header)
+	}
+}
+
+func errorsOf(errs ...error) (text string) {
+	for i, err := range errs {
+		if err != nil {
+			text += fmt.Sprintf("[%d] %v ", i, err)
+		}
+	}
+	return text
+}
+
+// A webhook gets the events of its own repo and of the types that it names;
+// radar is not among those that it gets without naming any.
+func TestWebhookGetsOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t)
+	h.ledgerd("repo", "create", "acme/web")
+	all, states, radar, web := newSink(t, 204), newSink(t, 204), newSink(t, 204), newSink(t, 204)
+	if got := h.add(t, all.url).Events; slices.Contains(got, ledger.EventRadar) || len(got) != 3 {
+		t.Errorf("without naming types it gets %v", got)
+	}
+	h.add(t, states.url, ledger.EventState)
+	h.add(t, radar.url, ledger.EventRadar)
+	_, err := h.api.CreateWebhook(t.Context(), "acme", "web", ledger.NewWebhook{URL: web.url})
+	check(t, err)
+
+	_, err = h.attest()
+	check(t, err)
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	check(t, os.WriteFile(policy, []byte("requirements:\n- state: ATTESTED\n  predicate: test:*\n"), 0o600))
+	h.ledgerd("policy", "apply", "acme/web", "-f", policy)
+
+	ids := h.history()
+	got := all.events(t, len(ids)-1) // the last one is of the other repo
+	for _, id := range ids[:len(ids)-1] {
+		if a, ok := got[id]; !ok || a.event(t).Repo != "api" {
+			t.Errorf("of %s came %s", id, a.body)
+		}
+	}
+	for range len(ids) - 2 {
+		if e := states.next(t).event(t); e.Type != "state" {
+			t.Errorf("the webhook for states got %v", e)
+		}
+	}
+	if e := web.next(t).event(t); e.ID != ids[len(ids)-1] || e.Repo != "web" || e.Type != "policy" {
+		t.Errorf("the other repo's webhook got %v", e)
+	}
+	for _, s := range []*sink{all, states, radar, web} {
+		s.quiet(t, 300*time.Millisecond)
+	}
+}
+
+// A receiver that answers 410 gets no more until somebody wants it to, and then
+// what it has missed.
+func TestWebhookThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t)
+	gone, back := newSink(t, http.StatusGone), newSink(t, http.StatusNoContent)
+	w := h.add(t, gone.url, ledger.EventAttestation)
+	first, err := h.attest()
+	check(t, err)
+	gone.next(t)
+	waitFor(t, "the webhook to be disabled", 5*time.Second, func() bool { return !h.show(t, w.ID).Active })
+	shown := h.ledgerd("webhook", "show", "acme/api", w.ID)
+	for _, want := range []string{"disabled since", "410"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("webhook show does not tell %q:\n%s", want, shown)
+		}
+	}
+	second, err := h.attest()
+	check(t, err)
+	gone.quiet(t, 1500*time.Millisecond)
+
+	h.ledgerd("webhook", "update", "acme/api", w.ID, "--active", "--url", back.url)
+	h.ledgerd("webhook", "replay", "acme/api", w.ID, "--since", "1h")
+	got := back.events(t, 2)
+	for _, id := range []string{first.Event, second.Event} {
+		if _, ok := got[id]; !ok {
+			t.Errorf("%s is missing after the replay", id)
+		}
+	}
+	if now := h.show(t, w.ID); now.DisabledReason != "" || now.DisabledAt != 0 || now.FailingSince != 0 {
+		t.Errorf("enabled again it is %+v", now)
+	}
+}
+
+// What another process writes into the database is delivered by the server
+// within about a second.
+func TestWebhookTellsWhatOtherProcessesWrite(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t)
+	s := newSink(t, http.StatusNoContent)
+	h.add(t, s.url, ledger.EventAttestation)
+	for range 3 {
+		h.ledgerd("attest", "acme/api", "--commit", "0123456789012345678901234567890123456789", "--predicate", "test:go", "--status", "pass", "--key", h.keyFile)
+		ended := time.Now()
+		if took := s.next(t).at.Sub(ended); took > 1500*time.Millisecond {
+			t.Errorf("it came after %s", took)
+		} else {
+			t.Logf("it came after %s", took)
+		}
+	}
+}
+
+// A secret is in the answer that makes it, and nowhere else.
+func TestWebhookSecretIsShownOnce(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t, "LEDGERD_LOG_LEVEL=debug")
+	s := newSink(t, http.StatusInternalServerError)
+	secret := h.ledgerd("webhook", "add", "acme/api", "--url", s.url)
+	if !regexp.MustCompile(`^whsec_[A-Za-z0-9+/]{43}=$`).MatchString(secret) {
+		t.Fatalf("webhook add printed %q", secret)
+	}
+	id := regexp.MustCompile(`whk_\w+`).FindString(h.ledgerd("webhook", "list", "acme/api"))
+	rotated := h.ledgerd("webhook", "rotate", "acme/api", id)
+	d := h.ping(t, id)
+	var said strings.Builder
+	for _, args := range [][]string{{"list", "acme/api"}, {"show", "acme/api", id}, {"deliveries", "acme/api", id}, {"deliveries", "acme/api", id, d.ID}} {
+		for _, format := range []string{"table", "json"} {
+			said.WriteString(h.ledgerd(append(append([]string{"webhook"}, args...), "-o", format)...))
+		}
+	}
+	h.signal(os.Interrupt)
+	said.WriteString(h.log.String())
+	for _, secret := range []string{secret, rotated} {
+		if strings.Contains(said.String(), strings.TrimPrefix(secret, "whsec_")) {
+			t.Errorf("a secret is shown again:\n%s", said.String())
+		}
+	}
+}
+
+func decode(t *testing.T, text string) []byte {
+	t.Helper()
+	data, err := base64.StdEncoding.DecodeString(text)
+	check(t, err)
+	return data
+}
