@@ -31,6 +31,7 @@ import (
 type victim struct {
 	t        *testing.T
 	database string
+	flags    []string // of its servers, beside the usual ones
 	server   *exec.Cmd
 	url      string
 }
@@ -62,7 +63,7 @@ func (v *victim) start() {
 // listen starts the server and returns where it listens.
 func (v *victim) listen(address string) string {
 	v.t.Helper()
-	v.server = exec.Command("ledgerd", "serve", "--listen", address, "--database", v.database)
+	v.server = exec.Command("ledgerd", append([]string{"serve", "--listen", address, "--database", v.database}, v.flags...)...)
 	stdout, err := v.server.StdoutPipe()
 	check(v.t, err)
 	check(v.t, v.server.Start())
@@ -176,8 +177,12 @@ func (v *victim) addSigner(dn string) ed25519.PrivateKey {
 	return private
 }
 
-// attest posts a new statement about one of fifty commits.
+// attest posts a new statement about one of fifty commits of acme/api.
 func (v *victim) attest(token string, key ed25519.PrivateKey, note string) (id string, err error) {
+	return v.attestTo("api", token, key, note)
+}
+
+func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note string) (id string, err error) {
 	payload, err := ledger.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", rand.IntN(50)), ledger.ResultPredicate{
 		Predicate:   []string{"test:go", "review:code", "deploy:prod"}[rand.IntN(3)],
 		Result:      ledger.Result{Status: []ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail}[rand.IntN(3)]},
@@ -190,7 +195,7 @@ func (v *victim) attest(token string, key ed25519.PrivateKey, note string) (id s
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequest(http.MethodPost, v.url+"/v1/orgs/acme/repos/api/attestations", bytes.NewReader(envelope))
+	request, err := http.NewRequest(http.MethodPost, v.url+"/v1/orgs/acme/repos/"+repo+"/attestations", bytes.NewReader(envelope))
 	if err != nil {
 		return "", err
 	}
