@@ -17,6 +17,8 @@ type CommitFilter struct {
 	Branch string
 	// Author is an author's name or e-mail address.
 	Author string
+	// InFlight lets only those pass that the radar compares others with.
+	InFlight bool
 }
 
 // Commits lists the commits of a repo, the newest first.
@@ -26,6 +28,9 @@ func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) 
 		state = f.State.String()
 	}
 	query := parameters("state", state, "branch", f.Branch, "author", f.Author)
+	if f.InFlight {
+		query.Set("in_flight", "true")
+	}
 	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), query)
 }
 

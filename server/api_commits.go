@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -28,12 +29,29 @@ func (c *call) commitFilter() (f store.CommitFilter, err error) {
 		f.State = &state
 	}
 	f.Branch, f.Author = c.query.Get("branch"), c.query.Get("author")
-	return f, nil
+	f.InFlight, err = parse(c, "in_flight", onlyTrue)
+	return f, err
+}
+
+// onlyTrue reads a parameter that is true or left out.
+func onlyTrue(s string) (bool, error) {
+	if s != "true" {
+		return false, fmt.Errorf("%q is not true: leave it out for all", s)
+	}
+	return true, nil
+}
+
+// checkSHA refuses what in the path cannot name a commit.
+func (c *call) checkSHA() error {
+	if ledger.IsCommitPrefix(c.sha()) {
+		return nil
+	}
+	return ledger.Errorf(ledger.CodeNotFound, "%q cannot be a commit: those are 40 or 64 lower-case hex digits, or the first 7 or more of them", c.sha())
 }
 
 func (s *Server) getCommit(c *call) (*reply, error) {
-	if !ledger.IsCommitPrefix(c.sha()) {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "%q cannot be a commit: those are 40 or 64 lower-case hex digits, or the first 7 or more of them", c.sha())
+	if err := c.checkSHA(); err != nil {
+		return nil, err
 	}
 	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
 	return found(commit, err)

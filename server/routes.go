@@ -37,6 +37,7 @@ func (s *Server) routes() []route {
 		repos        = org + "/repos"
 		repo         = repos + "/:repo"
 		commits      = repo + "/commits"
+		radar        = repo + "/radar"
 		attestations = repo + "/attestations"
 		webhooks     = repo + "/webhooks"
 		deliveries   = webhooks + "/:id/deliveries"
@@ -55,9 +56,13 @@ func (s *Server) routes() []route {
 		{post, repos, admin, nil, s.createRepo},
 		{get, repo, read, nil, s.getRepo},
 
-		{get, commits, read, list("state", "branch", "author"), s.listCommits},
+		{get, commits, read, list("state", "branch", "author", "in_flight"), s.listCommits},
 		{get, commits + "/:sha", read, nil, s.getCommit},
 		{put, commits + "/:sha", write, nil, s.putCommit},
+		{post, commits + "/:sha/withdraw", write, nil, s.withdrawCommit},
+
+		{get, radar, read, list("level", "commit", "branch"), s.listOverlaps},
+		{post, radar, read, nil, s.foresee},
 
 		{get, attestations, read, list("predicate", "identity", "since", "status", "commit", "order"), s.listAttestations},
 		{post, attestations, write, nil, s.recordAttestation},

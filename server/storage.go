@@ -18,6 +18,7 @@ type Store interface {
 	identities
 	attestations
 	commits
+	radar
 	policies
 	events
 	webhooks
@@ -72,6 +73,14 @@ type commits interface {
 	Register(ctx context.Context, org, repo, sha string, r ledger.Registration) (created bool, overlaps ledger.RadarResult, err error)
 	Commit(ctx context.Context, org, repo, shaOrPrefix string) (ledger.Commit, error)
 	Commits(ctx context.Context, org, repo string, f store.CommitFilter) (ledger.Page[ledger.CommitSummary], error)
+}
+
+type radar interface {
+	// Overlaps lists the open ones, the strongest first.
+	Overlaps(ctx context.Context, org, repo string, f store.RadarFilter) (ledger.Page[ledger.RadarPair], error)
+	// Foresee writes nothing.
+	Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (ledger.RadarResult, error)
+	Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error
 }
 
 type policies interface {

@@ -1,0 +1,45 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An OverlapFilter narrows a list of overlaps; its zero value lets all pass.
+type OverlapFilter struct {
+	// Level lets only overlaps of exactly this level pass.
+	Level ledger.Level
+	// Commit is the sha of either of the two commits, or a unique prefix of it.
+	Commit string
+	// Branch is that of either of the two.
+	Branch string
+}
+
+// Overlaps lists the open overlaps of a repo's commits in flight, the strongest
+// first.
+func (c *Client) Overlaps(ctx context.Context, org, repo string, f OverlapFilter) iter.Seq2[ledger.RadarPair, error] {
+	query := parameters("commit", f.Commit, "branch", f.Branch)
+	if f.Level != ledger.NoLevel {
+		query.Set("level", f.Level.String())
+	}
+	return list[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), query)
+}
+
+// Foresee tells what a commit would overlap with if it were registered now.
+// Nothing is written.
+func (c *Client) Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (ledger.RadarResult, error) {
+	return post[ledger.RadarResult](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), q)
+}
+
+// Withdraw takes a commit out of flight, which may be named by a unique prefix
+// of at least 7 digits: its branch is given up. Twice does no harm.
+func (c *Client) Withdraw(ctx context.Context, org, repo, sha string) (ledger.Commit, error) {
+	commit, _, err := call[ledger.Commit](ctx, c, request{
+		method: http.MethodPost,
+		path:   pathOf("orgs", org, "repos", repo, "commits", sha, "withdraw"),
+	})
+	return commit, err
+}

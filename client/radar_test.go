@@ -1,0 +1,75 @@
+package client_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestRadar(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	shas := []string{strings.Repeat("a1", 20), strings.Repeat("b2", 20), strings.Repeat("c3", 20)}
+	adding := func(branch, path string) ledger.Registration { // two that add one path with different contents collide
+		blob := fmt.Sprintf("%040x", len(branch))
+		return ledger.Registration{Branch: branch, Changes: []ledger.Change{{Path: path, Status: "A", Mode: "100644", Blob: blob}}}
+	}
+	push := func(sha string, r ledger.Registration) ledger.Commit {
+		t.Helper()
+		commit, _, err := b.admin.Register(ctx, "acme", "api", sha, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commit
+	}
+	push(shas[0], adding("one", "cmd/new.go"))
+	push(shas[1], adding("second", "cmd/other.go"))
+
+	q := ledger.RadarQuery{Commit: shas[2], Registration: adding("three", "cmd/new.go")}
+	if got := must(b.admin.Foresee(ctx, "acme", "api", q))(t); got.Level != ledger.High || len(got.Overlaps) != 2 || got.Overlaps[0].Other.SHA != shas[0] {
+		t.Errorf("foreseen is %+v", got)
+	}
+	if commit := push(shas[2], q.Registration); commit.Radar == nil || commit.Radar.Level != ledger.High || !commit.InFlight {
+		t.Errorf("registered is %+v", commit)
+	}
+
+	for name, test := range map[string]struct {
+		filter client.OverlapFilter
+		want   string
+	}{
+		"all, the strongest first": {client.OverlapFilter{}, "three+one HIGH, three+second LOW, second+one LOW"},
+		"a level":                  {client.OverlapFilter{Level: ledger.High}, "three+one HIGH"},
+		"a commit":                 {client.OverlapFilter{Commit: shas[1][:8]}, "three+second LOW, second+one LOW"},
+		"a branch and a level":     {client.OverlapFilter{Branch: "one", Level: ledger.Low}, "second+one LOW"},
+	} {
+		var got []string
+		for p, err := range b.admin.Overlaps(ctx, "acme", "api", test.filter) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got = append(got, fmt.Sprintf("%s+%s %s", p.Commit.Branch, p.Other.Branch, p.Level))
+		}
+		if s := strings.Join(got, ", "); s != test.want {
+			t.Errorf("%s: %s, want %s", name, s, test.want)
+		}
+	}
+
+	for range 2 {
+		if commit := must(b.admin.Withdraw(ctx, "acme", "api", shas[0][:8]))(t); commit.SHA != shas[0] || commit.InFlight {
+			t.Errorf("withdrawn is %+v", commit)
+		}
+	}
+	tips := must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{InFlight: true}), 0))(t)
+	if len(tips) != 2 || tips[0].SHA != shas[2] || tips[1].SHA != shas[1] {
+		t.Errorf("in flight are %v", tips)
+	}
+	if _, err := b.admin.Withdraw(ctx, "acme", "api", strings.Repeat("d4", 20)); client.CodeOf(err) != ledger.CodeNotFound {
+		t.Errorf("an unknown commit: %v", err)
+	}
+	if _, err := b.admin.Foresee(ctx, "acme", "api", ledger.RadarQuery{Commit: "HEAD"}); client.CodeOf(err) != ledger.CodeInvalidField {
+		t.Errorf("no commit id: %v", err)
+	}
+}

@@ -1,0 +1,303 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const radarPath = "/v1/orgs/acme/repos/api/radar"
+
+// editing returns a change of one line of a file that all find alike. The same
+// line is HIGH, one within 25 lines MEDIUM, another file of the directory LOW.
+func editing(path string, line int) ledger.Change {
+	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
+	return ledger.Change{
+		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
+		OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
+		Hunks: []ledger.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
+			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)}}},
+	}
+}
+
+func registering(branch string, changes ...ledger.Change) ledger.Registration {
+	return ledger.Registration{
+		Branch: branch, Author: ledger.Author{Name: branch, Email: branch + "@acme.example"}, Message: "work on " + branch + "\n\nat length", Changes: changes,
+	}
+}
+
+// push registers the n-th commit as the tip of a branch.
+func (b *bench) push(n int, branch string, changes ...ledger.Change) ledger.Commit {
+	b.t.Helper()
+	answer := b.send(request{method: "PUT", path: commitPath(commitID(n)), token: b.writer, body: toJSON(b.t, registering(branch, changes...))})
+	return decode[ledger.Commit](answer)
+}
+
+// pairs reads a list of overlaps as "later+earlier LEVEL" by branch.
+func (b *bench) pairs(query string) []string {
+	b.t.Helper()
+	var list []string
+	for _, p := range decode[ledger.Page[ledger.RadarPair]](b.get(radarPath + query).want(200)).Data {
+		list = append(list, fmt.Sprintf("%s+%s %s", p.Commit.Branch, p.Other.Branch, p.Level))
+	}
+	return list
+}
+
+func TestOverlaps(t *testing.T) {
+	b := newBench(t)
+	b.push(1, "one", editing("cmd/root.go", 100))
+	b.clock.advance(time.Second)
+	b.push(2, "two", editing("cmd/serve.go", 1), editing("cmd/root.go", 110))
+	b.clock.advance(time.Second)
+	pushed := b.push(3, "three", editing("cmd/root.go", 101))
+
+	page := decode[ledger.Page[ledger.RadarPair]](b.get(radarPath + "?limit=1").want(200))
+	first := page.Data[0]
+	high := ledger.RadarPair{
+		Level: ledger.High, Since: b.clock.time(),
+		Commit: ledger.RadarCommit{SHA: commitID(3), Branch: "three", Author: ledger.Author{Name: "three", Email: "three@acme.example"}, Subject: "work on three"},
+		Other:  ledger.RadarCommit{SHA: commitID(1), Branch: "one", Author: ledger.Author{Name: "one", Email: "one@acme.example"}, Subject: "work on one"},
+		Paths: []ledger.RadarPath{{Path: "cmd/root.go", Level: ledger.High, Reason: ledger.SameLines, Ranges: ledger.RadarRanges{
+			Commit: []ledger.LineRange{{Start: 101, Lines: 1}}, Other: []ledger.LineRange{{Start: 100, Lines: 1}},
+		}}},
+		PathsTotal: 1,
+	}
+	if toJSON(t, first) != toJSON(t, high) {
+		t.Errorf("the first is\n%s, want\n%s", toJSON(t, first), toJSON(t, high))
+	}
+	if pushed.Radar == nil || pushed.Radar.Level != ledger.High || toJSON(t, pushed.Radar.Overlaps[0]) != toJSON(t, high) || !pushed.InFlight || pushed.Overlaps["HIGH"] != 1 || pushed.Overlaps["MEDIUM"] != 1 {
+		t.Errorf("the answer to the registration is\n%s", toJSON(t, pushed))
+	}
+
+	for query, want := range map[string][]string{
+		"":                                    {"three+one HIGH", "three+two MEDIUM", "two+one MEDIUM"},
+		"?level=HIGH":                         {"three+one HIGH"},
+		"?level=MEDIUM":                       {"three+two MEDIUM", "two+one MEDIUM"},
+		"?level=LOW":                          nil,
+		"?commit=" + commitID(1):              {"three+one HIGH", "two+one MEDIUM"},
+		"?commit=" + commitID(2) + "&limit=1": {"three+two MEDIUM"},
+		"?branch=one&level=MEDIUM":            {"two+one MEDIUM"},
+		"?branch=none":                        nil,
+	} {
+		if got := b.pairs(query); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	b.get(radarPath+"?level=none").wantFields(400, ledger.CodeInvalidParameter, "level")
+	b.get(radarPath+"?level=high").wantFields(400, ledger.CodeInvalidParameter, "level")
+	b.get(radarPath+"?commit=HEAD").wantFields(400, ledger.CodeInvalidParameter, "commit")
+	b.get(radarPath+"?cursor=x").wantProblem(400, ledger.CodeInvalidCursor)
+	b.get(radarPath+"?commit="+commitID(9)).wantProblem(404, ledger.CodeNotFound)
+	b.get(radarPath+"?commit="+commitID(1)[:20]).wantProblem(409, ledger.CodeAmbiguousCommit)
+	b.get("/v1/orgs/acme/repos/none/radar").wantProblem(404, ledger.CodeNotFound)
+}
+
+// Pages go on where the one before ended, from one level down to the next.
+func TestOverlapsPageByPage(t *testing.T) {
+	b := newBench(t)
+	for n := range 6 { // 3 pairs of HIGH, 4 of MEDIUM, 8 of LOW
+		path := "cmd/root.go"
+		if n >= 4 {
+			path = "cmd/serve.go"
+		}
+		b.push(n, fmt.Sprint("b", n), editing(path, 1+10*(n/2)+n%2))
+	}
+	whole := b.pairs("?limit=500")
+	if len(whole) != 15 || !slices.IsSortedFunc(whole, func(x, y string) int { return rank(y) - rank(x) }) {
+		t.Fatalf("all are %q, want 15 pairs, the strongest first", whole)
+	}
+	var walked []string
+	for next := radarPath + "?limit=2"; next != ""; {
+		walked = append(walked, b.pairs(strings.TrimPrefix(next, radarPath))...)
+		_, next = b.page(next, "level")
+	}
+	if !slices.Equal(walked, whole) {
+		t.Errorf("walked %q, want %q", walked, whole)
+	}
+}
+
+func rank(pair string) int {
+	_, name, _ := strings.Cut(pair, " ")
+	level, _ := ledger.ParseLevel(name)
+	return int(level)
+}
+
+func TestForesee(t *testing.T) {
+	b := newBench(t)
+	b.push(1, "one", editing("cmd/root.go", 100))
+	ask := func(token string, q ledger.RadarQuery) answer {
+		t.Helper()
+		return b.send(request{method: "POST", path: radarPath, token: token, body: toJSON(t, q)})
+	}
+	eventsBefore := b.get("/v1/orgs/acme/events?types=radar,state").want(200).body
+
+	got := decode[ledger.RadarResult](ask(b.reader, ledger.RadarQuery{Commit: commitID(2), Registration: registering("two", editing("cmd/root.go", 101))}).want(200))
+	if got.Level != ledger.High || len(got.Overlaps) != 1 || got.Overlaps[0].Since != 0 || got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
+		t.Errorf("foreseen is %+v", got)
+	}
+	for name, test := range map[string]struct {
+		q    ledger.RadarQuery
+		want ledger.Level
+	}{
+		"nothing":                     {ledger.RadarQuery{}, ledger.NoLevel},
+		"a record alone":              {ledger.RadarQuery{Registration: ledger.Registration{Changes: []ledger.Change{editing("cmd/root.go", 120)}}}, ledger.Medium},
+		"its own branch":              {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))}, ledger.NoLevel},
+		"itself, registered already":  {ledger.RadarQuery{Commit: commitID(1), Registration: registering("elsewhere", editing("cmd/root.go", 101))}, ledger.NoLevel},
+		"on top of what is in flight": {ledger.RadarQuery{Registration: ledger.Registration{Ancestors: []string{commitID(1)}, Changes: []ledger.Change{editing("cmd/root.go", 101)}}}, ledger.NoLevel},
+	} {
+		if got := decode[ledger.RadarResult](ask(b.reader, test.q).want(200)); got.Level != test.want {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+	}
+
+	b.get(commitPath(commitID(2))).wantProblem(404, ledger.CodeNotFound)
+	if got := b.pairs(""); len(got) != 0 {
+		t.Errorf("asking has made the overlaps %q", got)
+	}
+	if after := b.get("/v1/orgs/acme/events?types=radar,state").want(200).body; string(after) != string(eventsBefore) {
+		t.Errorf("asking has made the events %s", after)
+	}
+
+	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"sha":"x"}`}).wantFields(400, ledger.CodeUnknownField, "sha")
+	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"commit":"HEAD"}`}).wantFields(422, ledger.CodeInvalidField, "commit")
+	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"changes":[{"path":"/etc","status":"M"}]}`}).wantFields(422, ledger.CodeInvalidField, "changes[0].path")
+	b.send(request{method: "POST", path: radarPath, token: b.reader}).wantProblem(415, ledger.CodeUnsupportedMediaType)
+	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/none/radar", token: b.reader, body: `{}`}).wantProblem(404, ledger.CodeNotFound)
+}
+
+func TestWithdraw(t *testing.T) {
+	b := newBench(t)
+	b.push(1, "one", editing("cmd/root.go", 100))
+	b.push(2, "two", editing("cmd/root.go", 101))
+	withdraw := func(sha string) answer {
+		t.Helper()
+		return b.send(request{method: "POST", path: commitPath(sha) + "/withdraw", token: b.writer})
+	}
+	for range 2 { // twice is as good as once
+		if c := decode[ledger.Commit](withdraw(commitID(1)).want(200)); c.InFlight || c.Overlaps["HIGH"] != 0 || c.Radar != nil {
+			t.Errorf("withdrawn: in flight %t, overlaps %v", c.InFlight, c.Overlaps)
+		}
+	}
+	if got := b.pairs(""); len(got) != 0 {
+		t.Errorf("overlaps %q with a withdrawn commit", got)
+	}
+	if c := b.push(1, "one", editing("cmd/root.go", 100)); !c.InFlight || c.Overlaps["HIGH"] != 1 {
+		t.Errorf("registered again: in flight %t, overlaps %v", c.InFlight, c.Overlaps)
+	}
+	b.put(commitPath(commitID(3)), "{}").want(201)
+	if c := decode[ledger.Commit](withdraw(commitID(3)[:40]).want(200)); c.InFlight {
+		t.Error("a commit without a branch is in flight")
+	}
+
+	withdraw(commitID(9)).wantProblem(404, ledger.CodeNotFound)
+	withdraw("HEAD").wantProblem(404, ledger.CodeNotFound)
+	withdraw(commitID(1)[:20]).wantProblem(409, ledger.CodeAmbiguousCommit)
+	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer, body: `{"why":"x"}`}).wantFields(400, ledger.CodeUnknownField, "why")
+	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.reader}).wantProblem(403, ledger.CodeForbidden)
+}
+
+func TestCommitsInFlight(t *testing.T) {
+	b := newBench(t)
+	b.push(1, "one", editing("a.go", 1))
+	b.push(2, "one", editing("a.go", 2)) // supersedes the first
+	b.push(3, "two", editing("b.go", 1))
+	b.put(commitPath(commitID(4)), "{}").want(201) // of no branch
+	b.push(5, "three", editing("c.go", 1))
+	b.send(request{method: "POST", path: commitPath(commitID(5)) + "/withdraw", token: b.writer}).want(200)
+	list := func(query string) string {
+		keys, _ := b.page("/v1/orgs/acme/repos/api/commits"+query, "sha")
+		return strings.Join(keys, " ")
+	}
+	if got, want := list("?in_flight=true"), commitID(3)+" "+commitID(2); got != want {
+		t.Errorf("in flight are %s, want %s", got, want)
+	}
+	if got := list("?in_flight=true&branch=one"); got != commitID(2) {
+		t.Errorf("of the branch one, %s is in flight", got)
+	}
+	b.clock.advance(31 * 24 * time.Hour)
+	if got := list("?in_flight=true"); got != "" {
+		t.Errorf("after max_age %s is in flight", got)
+	}
+	b.get("/v1/orgs/acme/repos/api/commits?in_flight=false").wantFields(400, ledger.CodeInvalidParameter, "in_flight")
+}
+
+// Radar events come to those who asked for them, and to nobody else.
+func TestRadarEvents(t *testing.T) {
+	b := newBench(t)
+	asked, not := b.listen("?types=radar,policy", b.reader, nil), b.listen("", b.reader, nil)
+	named := b.webhook(`{"url":"https://ci.example.com","events":["radar"]}`)
+	unnamed := b.webhook(`{"url":"https://ci.example.com"}`)
+
+	b.push(1, "one", editing("cmd/root.go", 100))
+	b.push(2, "two", editing("cmd/root.go", 101))
+	b.putPolicy("*", `{"requirements":[]}`).want(200)
+
+	page := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events?types=radar").want(200))
+	if len(page.Data) != 1 {
+		t.Fatalf("the history has %s", page.Data)
+	}
+	var e ledger.RadarEvent
+	check(t, ledger.DecodeStrict(page.Data[0], &e))
+	if e.Commit != commitID(2) || e.Level != ledger.High || e.Other.Commit != commitID(1) || e.Other.Branch != "one" || e.Other.Author.Name != "one" ||
+		len(e.Paths) != 1 || e.Paths[0] != (ledger.RadarEventPath{Path: "cmd/root.go", Level: ledger.High, Reason: ledger.SameLines}) {
+		t.Errorf("the event is %s", page.Data[0])
+	}
+	if history, _ := b.page("/v1/orgs/acme/events", "type"); slices.Contains(history, "radar") {
+		t.Errorf("unasked, the history has %q", history)
+	}
+
+	data, err := ledger.StreamData(ledger.EventRadar, page.Data[0])
+	check(t, err)
+	if got, want := asked.next(2)[0], (message{e.ID, "radar", string(data)}); got != want {
+		t.Errorf("streamed\n%+v, want\n%+v", got, want)
+	}
+	// The policy's event came after the radar's.
+	if got := not.next(1)[0]; got.event != "policy" {
+		t.Errorf("unasked, the stream has %+v", got)
+	}
+
+	deliveries := func(w ledger.Webhook) []string {
+		types, _ := b.page(webhooksPath+"/"+w.ID+"/deliveries", "type")
+		return types
+	}
+	if got := deliveries(named); !slices.Equal(got, []string{"radar"}) {
+		t.Errorf("the webhook that named radar gets %q", got)
+	}
+	if got := deliveries(unnamed); !slices.Equal(got, []string{"policy"}) {
+		t.Errorf("the webhook that did not name radar gets %q", got)
+	}
+	ids, _ := b.page(webhooksPath+"/"+named.ID+"/deliveries", "id")
+	if record := decode[ledger.DeliveryRecord](b.get(webhooksPath + "/" + named.ID + "/deliveries/" + ids[0]).want(200)); string(record.Body) != string(page.Data[0]) {
+		t.Errorf("delivered is\n%s, want\n%s", record.Body, page.Data[0])
+	}
+}
+
+// A contract that blocks keeps the later commit back and says why.
+func TestRadarBlocks(t *testing.T) {
+	b := newBench(t)
+	b.putPolicy("*", `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"HIGH"}}`).want(200)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.push(1, "one", editing("cmd/root.go", 100))
+	b.push(2, "two", editing("cmd/root.go", 101))
+	for n := 1; n <= 2; n++ {
+		b.attest(ci.says(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+	}
+	if earlier, later := b.state(commitID(1)), b.state(commitID(2)); earlier != ledger.Promotable || later != ledger.Attested {
+		t.Errorf("the earlier is %s, the later %s", earlier, later)
+	}
+	c := decode[ledger.Commit](b.get(commitPath(commitID(2))).want(200))
+	last := c.Requirements[len(c.Requirements)-1]
+	if last.Predicate != "radar:HIGH" || last.Met || !strings.Contains(last.Reason, commitID(1)+" of one at cmd/root.go (same_lines)") {
+		t.Errorf("the radar's requirement is %+v", last)
+	}
+	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer}).want(200)
+	if state := b.state(commitID(2)); state != ledger.Promotable {
+		t.Errorf("with the earlier withdrawn, the later is %s", state)
+	}
+}
