@@ -263,22 +263,29 @@ type settledRow struct {
 	request, response []byte
 }
 
+// Each of these writes one row and returns none: SQLite journals all pages that
+// other statements touch once more, in a list that it goes through each time.
+const (
+	settle = `
+UPDATE outbox SET attempts = attempts + 1, tries = tries + 1, leased = 0, status = iif(status = 'succeeded', status, ?), due_at = iif(status = 'succeeded', 0, ?)
+WHERE webhook_id = ? AND delivery_id = ?`
+	insertAttempt = `
+INSERT INTO attempts (webhook_id, delivery_id, number, at, duration_ms, status, error, request, response)
+VALUES (?1, ?2, (SELECT attempts FROM outbox WHERE webhook_id = ?1 AND delivery_id = ?2), ?3, ?4, ?5, ?6, ?7, ?8)`
+)
+
 // settleDelivery records one attempt. A delivery that has succeeded stays so,
 // whatever a second try that was under way came to.
 func (t *tx) settleDelivery(webhook int64, r settledRow) error {
-	var number int
-	err := t.row(`
-UPDATE outbox SET attempts = attempts + 1, tries = tries + 1, leased = 0, status = iif(status = 'succeeded', status, ?), due_at = iif(status = 'succeeded', 0, ?)
-WHERE webhook_id = ? AND delivery_id = ? RETURNING attempts`, r.Status, r.RetryAt, webhook, r.Delivery).Scan(&number)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // pruned meanwhile
-	}
+	result, err := t.exec(settle, r.Status, r.RetryAt, webhook, r.Delivery)
 	if err != nil {
 		return fmt.Errorf("update delivery: %w", err)
 	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return err // pruned meanwhile
+	}
 	a := r.Attempt
-	_, err = t.exec("INSERT INTO attempts (webhook_id, delivery_id, number, at, duration_ms, status, error, request, response) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		webhook, r.Delivery, number, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
+	_, err = t.exec(insertAttempt, webhook, r.Delivery, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
 	if err != nil {
 		return fmt.Errorf("insert attempt: %w", err)
 	}
