@@ -126,10 +126,15 @@ RETURNING delivery_id, event, ping, attempts, tries`
 
 // Claim leases deliveries of a webhook that are due, the longest due first, at
 // most limit: until the lease is over nobody else will try them. There are
-// none where the webhook is inactive or gone.
+// none where the webhook is inactive or gone. While others keep the writer busy
+// it waits its turn.
 func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (e ledger.Endpoint, due []ledger.DueDelivery, err error) {
+	if err := s.writer.pace.wait(ctx); err != nil {
+		return e, nil, fmt.Errorf("claim deliveries: %w", err)
+	}
 	var claimed []claimedRow
 	err = s.write(ctx, func(t *tx) error {
+		t.delivering = true
 		var id int64
 		e = ledger.Endpoint{Webhook: webhook}
 		err := t.row("SELECT id, url, secret, previous_secret, previous_until FROM webhooks WHERE webhook_id = ? AND active = 1", webhook).
@@ -224,6 +229,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 		rows[i] = settledRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
 	}
 	return s.write(ctx, func(t *tx) error {
+		t.delivering = true
 		health := make(map[string]*hookHealth)
 		for _, r := range rows {
 			h, err := t.health(health, r.Webhook)

@@ -32,9 +32,11 @@ type writer struct {
 	notifier *notifier
 	// queued tells of deliveries once they are on disk.
 	queued *queued
-	queue  chan *job
-	stop   chan struct{} // closed by close: take no more
-	done   chan struct{} // closed by run when it has ended
+	// pace tells deliveries when it is their turn.
+	pace  *pace
+	queue chan *job
+	stop  chan struct{} // closed by close: take no more
+	done  chan struct{} // closed by run when it has ended
 }
 
 // A job is one write on its way. The writer sets err and closes done.
@@ -54,6 +56,8 @@ type tx struct {
 	deltas []delta  // of this write
 	named  bool     // whether it has put something into names
 	queued []string // webhooks that it has given deliveries
+	// delivering says that it is about sending deliveries: these yield to others.
+	delivering bool
 }
 
 func newWriter(c *conn, now func() time.Time, n *names, notifier *notifier, queued *queued) *writer {
@@ -65,6 +69,7 @@ func newWriter(c *conn, now func() time.Time, n *names, notifier *notifier, queu
 		names:    n,
 		notifier: notifier,
 		queued:   queued,
+		pace:     newPace(),
 		queue:    make(chan *job, maxBatch),
 		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
@@ -166,6 +171,10 @@ func (w *writer) commit(batch []*job) {
 }
 
 func (w *writer) transact(batch []*job) error {
+	begin := time.Now()
+	var deliveries time.Duration
+	others := false
+	defer func() { w.pace.note(begin, time.Now(), deliveries, others) }()
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -173,8 +182,15 @@ func (w *writer) transact(batch []*job) error {
 		if j.err = j.ctx.Err(); j.err != nil {
 			continue
 		}
-		if err := w.runOne(j); err != nil {
+		start := time.Now()
+		delivering, err := w.runOne(j)
+		if err != nil {
 			return err
+		}
+		if delivering {
+			deliveries += time.Since(start)
+		} else {
+			others = true
 		}
 	}
 	if err := w.tally.flush(w.conn); err != nil {
@@ -191,21 +207,22 @@ func (w *writer) transact(batch []*job) error {
 	return nil
 }
 
-// runOne runs one job in a savepoint. The error it returns is the
-// transaction's; the job's own goes into the job.
-func (w *writer) runOne(j *job) error {
+// runOne runs one job in a savepoint, and tells whether it was about sending
+// deliveries. The error it returns is the transaction's; the job's own goes
+// into the job.
+func (w *writer) runOne(j *job) (delivering bool, err error) {
 	if _, err := w.conn.exec("SAVEPOINT job"); err != nil {
-		return fmt.Errorf("savepoint: %w", err)
+		return false, fmt.Errorf("savepoint: %w", err)
 	}
 	t := &tx{conn: w.conn, ids: w.ids, now: ledger.TimeOf(w.now()), tally: w.tally}
 	if j.err = run(j.fn, t); j.err != nil {
-		return w.takeBack(j, t)
+		return t.delivering, w.takeBack(j, t)
 	}
 	w.tally.add(t)
 	if _, err := w.conn.exec("RELEASE job"); err != nil {
-		return fmt.Errorf("release: %w", err)
+		return t.delivering, fmt.Errorf("release: %w", err)
 	}
-	return nil
+	return t.delivering, nil
 }
 
 // takeBack undoes what a job did that has failed. Where that cannot be done,
