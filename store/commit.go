@@ -148,6 +148,19 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 	return t.saveDetails(id, d)
 }
 
+// mergedRegistration is registrationOf as another registration will make it.
+func mergedRegistration(c *conn, commitID int64, n ledger.Registration) (ledger.Registration, error) {
+	known, err := registrationOf(c, commitID)
+	if err != nil {
+		return n, err
+	}
+	d := details{known.Parents, known.Ancestors, known.Contained, known.Changes}
+	d.merge(n)
+	n.Branch, n.Base = cmp.Or(n.Branch, known.Branch), cmp.Or(n.Base, known.Base)
+	n.Parents, n.Ancestors, n.Contained, n.Changes = d.parents, d.ancestors, d.contained, d.changes
+	return n, nil
+}
+
 // details is the long part of a commit's registration.
 type details struct {
 	parents, ancestors, contained []string

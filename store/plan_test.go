@@ -52,6 +52,7 @@ func TestPagesWalkAnIndex(t *testing.T) {
 	checkPlan(t, s, claim, 1, 1, 1, 1)
 	checkPlan(t, s, doneTips, 1, 1)
 	checkPlan(t, s, oldTips, 1, 1, 1)
+	checkPlan(t, s, newerTips, 1, 1)
 	checkPlan(t, s, tipsAtPath, 1, "x")
 	checkPlan(t, s, tipsBelow, 1, "x/", "x0")
 	checkPlan(t, s, tipsBeside, 1, "x/", 1, 1)

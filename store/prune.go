@@ -137,7 +137,7 @@ func (s *Store) pruneTipsOf(t *tx, repoID int64) (last bool, err error) {
 		return false, err
 	}
 	for _, id := range tips {
-		if err := t.clearTip(id, false); err != nil {
+		if err := errors.Join(t.clearPaths(id), t.clearOverlaps(id)); err != nil {
 			return false, err
 		}
 		if _, err := t.exec("UPDATE tips SET flight = ? WHERE commit_id = ?", forgotten, id); err != nil {

@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -14,15 +17,14 @@ import (
 type ahead struct {
 	found []found
 	more  bool
-	upTo  int64 // the last tip that it saw
+	// commit is the id of the commit; 0 where it was not known.
+	commit int64
+	upTo   int64 // the last tip that it saw
 }
 
-// lookAhead scans for the registration of a commit that is not known yet. It
-// answers nil where that is not so, or where there is nothing to scan for.
+// lookAhead scans for a registration. It answers nil where there is nothing to
+// scan for.
 func (s *Store) lookAhead(ctx context.Context, org, repo, sha string, n ledger.Registration) (a *ahead, err error) {
-	if n.Branch == "" || len(n.Changes) == 0 {
-		return nil, nil
-	}
 	err = s.read(ctx, func(c *conn) error {
 		r, err := findRepo(c, org, repo)
 		if err != nil {
@@ -32,14 +34,28 @@ func (s *Store) lookAhead(ctx context.Context, org, repo, sha string, n ledger.R
 		if err != nil || !contract.Radar.Enabled {
 			return err
 		}
-		var known bool
-		a = new(ahead)
-		err = c.row("SELECT EXISTS (SELECT 1 FROM commits WHERE repo_id = ? AND sha = ?), coalesce((SELECT max(seq) FROM tips WHERE repo_id = ?), 0)", r.id, sha, r.id).Scan(&known, &a.upTo)
-		if err != nil || known {
-			a = nil
+		known, err := scanCommitRow(c.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", r.id, sha))
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		own := tipRow{Tip: tipOf(sha, n), place: 1 << 62, openedAt: s.Now()}
+		own := tipRow{place: 1 << 62, openedAt: s.Now()}
+		if known.id != 0 {
+			if n, err = mergedRegistration(c, known.id, n); err != nil {
+				return err
+			}
+			if tip, _, err := findTip(c, known.id); err != nil {
+				return err
+			} else if tip.flight == inFlight {
+				own = tip
+			}
+		}
+		if n.Branch == "" || len(n.Changes) == 0 {
+			return nil
+		}
+		a, own.Tip = &ahead{commit: known.id}, tipOf(sha, n)
+		if err := c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", r.id).Scan(&a.upTo); err != nil {
+			return fmt.Errorf("read tips: %w", err)
+		}
 		a.found, a.more, err = newScan(c, r, contract.Radar, own, n, s.Now()).run()
 		return err
 	})
@@ -65,30 +81,26 @@ func (t *tx) track(d deriver, c commitRow, n ledger.Registration, a *ahead) (lis
 		}
 	}
 	footprint := d.contract.Radar.Radar().Footprint(n.Changes)
-	own, err := t.openTip(d.repo, c, tipOf(c.sha, n), footprint, n.Changes)
+	own, before, err := t.openTip(d.repo, c, tipOf(c.sha, n), footprint, n.Changes)
 	if err != nil || own.flight != inFlight || !d.contract.Radar.Enabled {
 		return nil, false, err
 	}
-	if list, more, err = t.scan(d, own, n, a); err != nil {
+	if list, more, err = t.scan(d, own, before, n, a); err != nil {
 		return nil, false, err
 	}
 	return list, more, t.recordOverlaps(d, own, list, more)
 }
 
-// scan finishes the scan that was done ahead, or does it whole.
-func (t *tx) scan(d deriver, own tipRow, n ledger.Registration, a *ahead) ([]found, bool, error) {
-	rest := newScan(t.conn, d.repo, d.contract.Radar, own, n, t.now)
-	if a == nil {
-		return rest.run()
+// scan finishes the scan that was done ahead, or does it whole where that was
+// of something else: nothing was known of the commit, or less than now.
+func (t *tx) scan(d deriver, own tipRow, before int64, n ledger.Registration, a *ahead) ([]found, bool, error) {
+	scan := newScan(t.conn, d.repo, d.contract.Radar, own, n, t.now)
+	if a == nil || a.commit != 0 && before > a.upTo {
+		return scan.run()
 	}
-	rest.after = a.upTo
-	list, more, err := rest.run()
+	since, list, err := scan.newer(a.upTo)
 	if err != nil {
 		return nil, false, err
-	}
-	since, err := all(t.conn, scanID, "SELECT commit_id FROM tips WHERE repo_id = ? AND seq > ?", d.repo.id, a.upTo)
-	if err != nil {
-		return nil, false, fmt.Errorf("read tips: %w", err)
 	}
 	for _, f := range a.found {
 		if !slices.Contains(since, f.commitID) {
@@ -97,15 +109,18 @@ func (t *tx) scan(d deriver, own tipRow, n ledger.Registration, a *ahead) ([]fou
 	}
 	sortFound(list)
 	if len(list) > ledger.MaxRadarPairs {
-		list, more = list[:ledger.MaxRadarPairs], true
+		return list[:ledger.MaxRadarPairs], true, nil
 	}
-	return list, a.more || more, nil
+	return list, a.more, nil
 }
 
 // A pairRow is an overlap as the database keeps it.
 type pairRow struct {
 	later, earlier int64
 	level, told    ledger.Level
+	// path is the strongest, and reason why the two overlap there.
+	path   string
+	reason ledger.RadarReason
 }
 
 func scanPair(row scanner) (pairRow, error) {
@@ -122,8 +137,9 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) erro
 		return err
 	}
 	var strongest ledger.Level
+	saved := make([]pairRow, 0, len(list))
 	for _, f := range list {
-		p := pairRow{later: own.commitID, earlier: f.commitID, level: f.Level}
+		p := pairRow{later: own.commitID, earlier: f.commitID, level: f.Level, path: f.Paths[0].Path, reason: f.Paths[0].Reason}
 		if f.place > own.place {
 			p.later, p.earlier = f.commitID, own.commitID
 		} else {
@@ -132,17 +148,20 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) erro
 		before := known[pairKey{p.later, p.earlier}]
 		delete(known, pairKey{p.later, p.earlier})
 		p.told = before.told
-		if f.Level >= d.contract.Radar.Notify && d.contract.Radar.Notify > ledger.NoLevel && f.Level > before.told {
+		if notify := d.contract.Radar.Notify; notify > ledger.NoLevel && f.Level >= notify && f.Level > before.told {
 			p.told = f.Level
 			if err := t.tellOverlap(d.repo, own, f); err != nil {
 				return err
 			}
 		}
-		if err := t.savePair(p, f.Overlap); err != nil {
-			return err
-		}
+		saved = append(saved, p)
+	}
+	if err := t.savePairs(saved); err != nil {
+		return err
+	}
+	for _, p := range saved {
 		if p.later != own.commitID {
-			if err := t.raise(d, p, max(p.level, before.level), own); err != nil {
+			if err := t.raise(d, p, own); err != nil {
 				return err
 			}
 		}
@@ -173,24 +192,33 @@ func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
 	return known, nil
 }
 
-func (t *tx) savePair(p pairRow, o ledger.Overlap) error {
-	_, err := t.exec(`
-INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET level = excluded.level, told = excluded.told, path = excluded.path, reason = excluded.reason`,
-		p.later, p.earlier, p.level, p.told, t.now, o.Paths[0].Path, o.Paths[0].Reason)
-	if err != nil {
-		return fmt.Errorf("insert overlap: %w", err)
+// pairsAtOnce is how many overlaps one statement writes: it saves most of what a
+// statement for each would cost.
+const pairsAtOnce = 20
+
+// savePairs writes overlaps.
+func (t *tx) savePairs(pairs []pairRow) error {
+	for batch := range slices.Chunk(pairs, pairsAtOnce) {
+		args := make([]any, 0, 7*len(batch))
+		for _, p := range batch {
+			args = append(args, p.later, p.earlier, p.level, p.told, t.now, p.path, p.reason)
+		}
+		_, err := t.exec("INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES (?, ?, ?, ?, ?, ?, ?)"+strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", len(batch)-1)+`
+ON CONFLICT DO UPDATE SET level = excluded.level, told = excluded.told, path = excluded.path, reason = excluded.reason`, args...)
+		if err != nil {
+			return fmt.Errorf("insert overlaps: %w", err)
+		}
 	}
 	return nil
 }
 
-// raise notes an overlap with a commit that is the later of the two. highest is
-// the higher of its levels before and now.
-func (t *tx) raise(d deriver, p pairRow, highest ledger.Level, own tipRow) error {
+// raise notes an overlap with a commit that is the later of the two, and settles
+// that one.
+func (t *tx) raise(d deriver, p pairRow, own tipRow) error {
 	if _, err := t.exec("UPDATE tips SET level = max(level, ?) WHERE commit_id = ?", p.level, p.later); err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
-	if !d.contract.Radar.Blocks() || highest < d.contract.Radar.Block {
+	if !d.contract.Radar.Blocks() {
 		return nil
 	}
 	return t.resettle(d, p.later, ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA})

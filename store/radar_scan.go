@@ -22,7 +22,6 @@ type scan struct {
 	footprint *ledger.Footprint
 	contained []string    // tips that its base holds
 	oldest    ledger.Time // what came into flight before is too old
-	after     int64       // tips numbered up to here are left out
 
 	seen map[int64]*candidate
 }
@@ -59,8 +58,7 @@ func (s *scan) run() (list []found, more bool, err error) {
 		if c.excluded {
 			continue
 		}
-		o := ledger.Compare(s.footprint, s.radar.Footprint(c.changes), ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.own.Tip, c.Tip)})
-		if o.Level > ledger.NoLevel {
+		if o := s.compare(c.tipRow, c.changes); o.Level > ledger.NoLevel {
 			list = append(list, found{c.tipRow, o})
 		}
 	}
@@ -89,6 +87,7 @@ const (
 	tipsAtPath  = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id JOIN commits c ON c.id = t.commit_id WHERE p.repo_id = ? AND p.path = ?"
 	tipsBelow   = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id JOIN commits c ON c.id = t.commit_id WHERE p.repo_id = ? AND p.path >= ? AND p.path < ? LIMIT 1000"
 	tipsBeside  = "SELECT " + tipColumns + " FROM tip_dirs d CROSS JOIN tips t ON t.commit_id = d.commit_id JOIN commits c ON c.id = t.commit_id WHERE d.repo_id = ? AND d.dir = ? AND d.commit_id < ? ORDER BY d.commit_id DESC LIMIT ?"
+	newerTips   = "SELECT d.changes, " + tipColumns + " FROM tips t JOIN commits c ON c.id = t.commit_id LEFT JOIN commit_details d ON d.commit_id = t.commit_id WHERE t.repo_id = ? AND t.seq > ?"
 	besideBatch = 64
 )
 
@@ -140,7 +139,7 @@ func (s *scan) take(row scanner) error {
 // one that has landed since the commit itself came into flight.
 func (s *scan) compares(t tipRow) bool {
 	switch {
-	case t.commitID == s.own.commitID, t.seq <= s.after, t.openedAt < s.oldest, t.flight >= superseded:
+	case t.commitID == s.own.commitID, t.openedAt < s.oldest, t.flight >= superseded:
 		return false
 	case t.flight != inFlight && (t.place > s.own.place || t.endedAt <= s.own.openedAt):
 		return false
@@ -174,4 +173,36 @@ func (s *scan) siblings(limit int) (list []found, err error) {
 		}
 	}
 	return list, nil
+}
+
+// newer returns the tips that were registered behind the given number, and what
+// the commit overlaps with among them.
+func (s *scan) newer(than int64) (since []int64, list []found, err error) {
+	err = s.conn.each(func(row scanner) error {
+		var text []byte
+		tip, err := scanTip(row, &text)
+		if err != nil {
+			return err
+		}
+		since = append(since, tip.commitID)
+		if text == nil || !s.compares(tip) {
+			return nil
+		}
+		var changes []ledger.Change
+		if err := json.Unmarshal(text, &changes); err != nil {
+			return fmt.Errorf("decode changes: %w", err)
+		}
+		if o := s.compare(tip, changes); o.Level > ledger.NoLevel {
+			list = append(list, found{tip, o})
+		}
+		return nil
+	}, newerTips, s.repo.id, than)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read newer tips: %w", err)
+	}
+	return since, list, nil
+}
+
+func (s *scan) compare(t tipRow, changes []ledger.Change) ledger.Overlap {
+	return ledger.Compare(s.footprint, s.radar.Footprint(changes), ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.own.Tip, t.Tip)})
 }

@@ -81,22 +81,26 @@ func findTip(c *conn, commitID int64) (tipRow, bool, error) {
 
 // openTip makes a commit the tip of its branch and puts what it changes where
 // others look for it. A commit that was in flight keeps its place, any other
-// comes behind all.
-func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.Footprint, changes []ledger.Change) (tipRow, error) {
+// comes behind all. before is the number under which it was registered last.
+func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.Footprint, changes []ledger.Change) (row tipRow, before int64, err error) {
 	row, known, err := findTip(t.conn, c.id)
 	if err != nil {
-		return row, err
+		return row, 0, err
 	}
-	if err := t.row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.seq); err != nil {
-		return row, fmt.Errorf("number tip: %w", err)
+	before = row.seq
+	if err = t.row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.seq); err != nil {
+		return row, 0, fmt.Errorf("number tip: %w", err)
 	}
 	if known {
-		if err := t.clearTip(c.id, row.flight == inFlight); err != nil {
-			return row, err
+		if err := t.clearPaths(c.id); err != nil {
+			return row, 0, err
 		}
 	}
 	if !known || row.flight != inFlight {
 		row.place, row.openedAt = row.seq, t.now
+		if err := t.clearOverlaps(c.id); err != nil {
+			return row, 0, err
+		}
 	}
 	row.Tip, row.commitID, row.flight, row.endedAt = tip, c.id, inFlight, 0
 	if c.state == ledger.Deployed {
@@ -105,9 +109,9 @@ func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.F
 	_, err = t.exec(`INSERT OR REPLACE INTO tips (commit_id, repo_id, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.id, r.id, tip.Branch, row.flight, row.place, row.seq, row.openedAt, row.endedAt, r.policyVersion, joinLineage(tip))
 	if err != nil {
-		return row, fmt.Errorf("insert tip: %w", err)
+		return row, 0, fmt.Errorf("insert tip: %w", err)
 	}
-	return row, t.touchPaths(r, c.id, footprint, changes)
+	return row, before, t.touchPaths(r, c.id, footprint, changes)
 }
 
 // touchPaths puts a tip's changes where those who come later look for them.
@@ -136,13 +140,17 @@ func (t *tx) touchPaths(r repoRow, commitID int64, footprint *ledger.Footprint, 
 	return nil
 }
 
-// clearTip takes away what a tip changes and, unless it stays in flight, what
-// it overlapped with.
-func (t *tx) clearTip(commitID int64, keepOverlaps bool) error {
-	statements := []string{"DELETE FROM tip_paths WHERE commit_id = ?", "DELETE FROM tip_dirs WHERE commit_id = ?"}
-	if !keepOverlaps {
-		statements = append(statements, "DELETE FROM overlaps WHERE later = ?", "DELETE FROM overlaps WHERE earlier = ?")
-	}
+// clearPaths takes away what a tip changes.
+func (t *tx) clearPaths(commitID int64) error {
+	return t.clear(commitID, "DELETE FROM tip_paths WHERE commit_id = ?", "DELETE FROM tip_dirs WHERE commit_id = ?")
+}
+
+// clearOverlaps takes away what a tip overlapped with.
+func (t *tx) clearOverlaps(commitID int64) error {
+	return t.clear(commitID, "DELETE FROM overlaps WHERE later = ?", "DELETE FROM overlaps WHERE earlier = ?")
+}
+
+func (t *tx) clear(commitID int64, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := t.exec(statement, commitID); err != nil {
 			return fmt.Errorf("clear tip: %w", err)
@@ -152,8 +160,8 @@ func (t *tx) clearTip(commitID int64, keepOverlaps bool) error {
 }
 
 // endTips takes the tips that the query finds out of flight, and settles those
-// that they kept from being PROMOTABLE. What is left of them goes in the
-// background.
+// that they kept from being PROMOTABLE. What they overlapped with goes in the
+// background: it is not open any more.
 func (t *tx) endTips(d deriver, to flight, where string, args ...any) error {
 	ended, err := all(t.conn, func(row scanner) (tipRow, error) { return scanTip(row) },
 		"SELECT "+tipColumns+" FROM tips t JOIN commits c ON c.id = t.commit_id WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
@@ -172,8 +180,11 @@ func (t *tx) endTip(d deriver, tip tipRow, to flight) error {
 	if _, err := t.exec("UPDATE tips SET flight = ?, ended_at = ? WHERE commit_id = ?", to, t.now, tip.commitID); err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
-	if to < superseded || !d.contract.Radar.Blocks() {
-		return nil
+	if to < superseded {
+		return nil // others may still have to look at it
+	}
+	if err := t.clearPaths(tip.commitID); err != nil || !d.contract.Radar.Blocks() {
+		return err
 	}
 	blocked, err := all(t.conn, scanID, `
 SELECT o.later FROM overlaps o JOIN tips t ON t.commit_id = o.later WHERE o.earlier = ? AND o.level >= ? AND t.flight = ?`, tip.commitID, d.contract.Radar.Block, inFlight)

@@ -1,0 +1,68 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// BenchmarkRegister measures the registration of a commit of 20 files and 60
+// hunks, 16 at a time, with none and with 10,000 commits in flight over 20,000
+// paths; then with all of their overlaps told, and with those of HIGH alone.
+func BenchmarkRegister(b *testing.B) {
+	for _, test := range []struct {
+		name   string
+		tips   int
+		notify ledger.Level
+	}{
+		{"none in flight", 0, ledger.High},
+		{"10000 in flight, HIGH told", radarTips, ledger.High},
+		{"10000 in flight, all told", radarTips, ledger.Low},
+	} {
+		bench, random := newBench(b), rand.New(rand.NewPCG(1, 2))
+		bench.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.High })
+		for i := range test.tips {
+			bench.push(sha(i), fmt.Sprint("branch", i), wide(random)...)
+		}
+		bench.setRadar(func(r *ledger.RadarSettings) { r.Notify = test.notify })
+		registrations := make([]ledger.Registration, 500)
+		for i := range registrations {
+			registrations[i].Changes = wide(random)
+		}
+		var n atomic.Int64
+		b.Run(test.name, func(b *testing.B) {
+			b.SetParallelism(8)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					i := int(n.Add(1))
+					r := registrations[i%len(registrations)]
+					r.Branch = fmt.Sprint("new", i%50) // none of them stays for long
+					_, _, err := bench.Register(b.Context(), "acme", "api", sha(1_000_000+i), r)
+					check(b, err)
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "registrations/s")
+		})
+	}
+}
+
+// radarTips is how many commits are in flight.
+const radarTips = 2_000
+
+// wide changes three places in each of 20 files out of 20,000 in 400 directories.
+func wide(random *rand.Rand) []ledger.Change {
+	changes := make([]ledger.Change, 0, 20)
+	for range 20 {
+		file := random.IntN(20_000)
+		c := edit(fmt.Sprintf("dir%03d/file%05d.go", file%400, file), 1+random.IntN(300))
+		for i := 1; i < 3; i++ {
+			more := edit(c.Path, c.Hunks[0].Start+400*i+random.IntN(300))
+			c.Hunks = append(c.Hunks, more.Hunks...)
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
