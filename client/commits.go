@@ -30,6 +30,7 @@ func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) 
 	query := parameters("state", state, "branch", f.Branch, "author", f.Author)
 	if f.InFlight {
 		query.Set("in_flight", "true")
+		query.Set("limit", "500") // who asks wants to know them all
 	}
 	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), query)
 }

@@ -47,6 +47,7 @@ type Event struct {
 	Attestation *ledger.StreamAttestation
 	State       *ledger.StreamState
 	Policy      *ledger.StreamPolicy
+	Radar       *ledger.StreamRadar
 }
 
 // NewEvent returns the event of that id, its data decoded.
@@ -63,6 +64,9 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	case ledger.EventPolicy:
 		e.Policy = new(ledger.StreamPolicy)
 		typed = e.Policy
+	case ledger.EventRadar:
+		e.Radar = new(ledger.StreamRadar)
+		typed = e.Radar
 	default:
 		typed = new(jsontext.Value)
 	}

@@ -12,77 +12,7 @@ import (
 
 func newCommit(p *program) *cobra.Command {
 	return group("commit", "Register commits and see how far they have come",
-		newCommitPush(p), newCommitShow(p), newCommitList(p))
-}
-
-func newCommitPush(p *program) *cobra.Command {
-	var branch, target, mainline string
-	command := &cobra.Command{
-		Use:   "push ORG/REPO [REV]",
-		Short: "Tell the ledger of a commit of this git work tree",
-		Long: `Tells the ledger of a commit, HEAD where none is named: its author, message,
-parents and branch, and which paths it changes against the point where it left
-the mainline. The ledger gets names and hashes, never content.`,
-		Example: `  ledgerd commit push acme/api
-  ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
-		Args: takes("ORG/REPO", "[REV]"),
-		RunE: func(command *cobra.Command, args []string) error {
-			rev := "HEAD"
-			if len(args) > 1 {
-				rev = args[1]
-			}
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				git := gitRepo{dir: "."}
-				sha, r, err := git.read(ctx, rev, branch, mainline)
-				if err != nil {
-					return err
-				}
-				r.Target = target
-				if r.Changes == nil {
-					fmt.Fprintln(p.stderr, "the commit goes without a record of its changes: this clone is shallow and holds no base of it (git fetch --unshallow) or partial and lacks its folders, or it changes more than 10,000 paths, or more places than a server takes")
-				}
-				commit, created, err := c.Register(ctx, name.org, name.repo, sha, r)
-				if err != nil {
-					return err
-				}
-				return p.print(commit, func() {
-					verb := "completed"
-					if created {
-						verb = "registered"
-					}
-					fmt.Fprintf(p.stdout, "%s %s@%s: %s, %s\n", verb, name, short(sha), plural(int64(len(r.Changes)), "changed path"), commit.State)
-				})
-			})
-		},
-	}
-	flags := command.Flags()
-	flags.StringVar(&branch, "branch", "", "`branch` of the commit (default the one it stands on)")
-	flags.StringVar(&target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
-	flags.StringVar(&mainline, "base", "", "`rev` of the mainline that it left (default origin's HEAD, main or master)")
-	return command
-}
-
-// read returns the sha that rev names and what the ledger wants to know of it.
-func (g gitRepo) read(ctx context.Context, rev, branch, mainline string) (string, ledger.Registration, error) {
-	sha, err := g.commit(ctx, rev)
-	if err == nil && sha == "" {
-		err = fmt.Errorf("there is no commit %q in this git repository", rev)
-	}
-	if err != nil {
-		return "", ledger.Registration{}, err
-	}
-	var r ledger.Registration
-	err = together(
-		func() (err error) { r, err = g.registration(ctx, sha, mainline); return err },
-		func() (err error) {
-			if branch == "" {
-				branch, err = g.branch(ctx, rev, sha)
-			}
-			return err
-		},
-	)
-	r.Branch = branch
-	return sha, r, err
+		newCommitPush(p), newCommitShow(p), newCommitList(p), newCommitWithdraw(p))
 }
 
 func newCommitShow(p *program) *cobra.Command {
@@ -94,12 +24,8 @@ is any revision; a sha or the beginning of one works everywhere.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
 		Args:    takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			rev := "HEAD"
-			if len(args) > 1 {
-				rev = args[1]
-			}
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				sha, err := findCommit(ctx, rev)
+				sha, err := findCommit(ctx, revOf(args))
 				if err != nil {
 					return err
 				}
@@ -121,6 +47,7 @@ func (p *program) showCommit(c ledger.Commit) {
 	t.row("author", fmt.Sprintf("%s <%s>", orDash(c.Author.Name), orDash(c.Author.Email)))
 	t.row("message", orDash(c.Message))
 	t.row("changes", plural(int64(len(c.Changes)), "path"))
+	t.row("radar", radarLine(c))
 	t.flush()
 
 	fmt.Fprintf(p.stdout, "\nrequirements (policy version %d)\n", c.PolicyVersion)
@@ -154,7 +81,11 @@ func (p *program) showRequirements(requirements []ledger.RequirementStatus) {
 		case r.Met:
 			mark = "✓"
 		}
-		t.row(mark, r.State, r.Predicate, fmt.Sprintf("%d of %d", r.Have, r.Need), r.Reason)
+		have := "-" // the radar's counts nobody
+		if r.Need > 0 {
+			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
+		}
+		t.row(mark, r.State, r.Predicate, have, r.Reason)
 	}
 	t.flush()
 }
@@ -184,6 +115,7 @@ func newCommitList(p *program) *cobra.Command {
 	stateFlag(command, &state, "only commits in this state")
 	flags.StringVar(&filter.Branch, "branch", "", "only commits of this `branch`")
 	flags.StringVar(&filter.Author, "author", "", "only commits of this author, by `name` or e-mail address")
+	flags.BoolVar(&filter.InFlight, "in-flight", false, "only commits that the radar compares others with")
 	limitFlag(command, &limit)
 	return command
 }

@@ -34,7 +34,8 @@ func newEvents(p *program) *cobra.Command {
 		Use:   "events ORG",
 		Short: "List or follow what happens in an org",
 		Long: `Prints the events of an org, the oldest first, a line for each: recorded
-attestations, changes of a commit's state, changes of a policy.
+attestations, changes of a commit's state, changes of a policy, and, where
+--types names radar, overlaps of commits in flight.
 
 With --follow it goes on with what happens next, or from --since-id on, until
 Ctrl-C. When the connection breaks or the server starts again, it connects again
@@ -249,10 +250,30 @@ func (l *eventLines) tell(e client.Event) (ledger.Time, told) {
 	case e.Policy != nil:
 		at, t.repo, t.colour = e.Policy.Timestamp, e.Policy.Repo, cyan
 		t.what = fmt.Sprintf("version %d takes the place of %d", e.Policy.Version, e.Policy.PreviousVersion)
+	case e.Radar != nil:
+		r := e.Radar
+		at, t.repo, t.commit, t.colour = r.Timestamp, r.Repo, r.Commit, yellow
+		t.what = l.overlap(r)
 	default:
 		t.what = clean(string(e.Data))
 	}
 	return at, t
+}
+
+// levelColours are those of the levels of overlaps, from none.
+var levelColours = [...]string{grey, grey, yellow, red}
+
+// overlap tells of an overlap: how bad, with whom and at what.
+func (l *eventLines) overlap(r *ledger.StreamRadar) string {
+	what := fmt.Sprintf("%s overlap with %s of %s by %s", l.paint(levelColours[r.Level], r.Level.String()),
+		clean(short(r.Other.Commit)), clean(r.Other.Branch), clean(orDash(authorName(r.Other.Author))))
+	if len(r.Paths) > 0 {
+		what += fmt.Sprintf(": %s (%s)", clean(r.Paths[0].Path), clean(string(r.Paths[0].Reason)))
+	}
+	if r.PathsTotal > 1 {
+		what += fmt.Sprintf(", +%d more", r.PathsTotal-1)
+	}
+	return what
 }
 
 // text writes what is told of an event as a line, without its end.

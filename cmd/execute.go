@@ -21,7 +21,7 @@ import (
 const (
 	exitFailure    = 1 // it could not be done, or could not be told
 	exitUsage      = 2 // the command line is wrong
-	exitNotReached = 4 // gate: the commit has not reached the state; webhook ping: the attempt failed
+	exitNotReached = 4 // gate: the commit has not reached the state; radar: an overlap of --fail-on; webhook ping: the attempt failed
 	exitGaveUp     = 5 // gate: nor had it when the wait was over; webhook ping: no outcome by then
 )
 

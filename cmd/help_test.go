@@ -33,7 +33,7 @@ func TestHelp(t *testing.T) {
 	}
 	root := newRoot(&program{})
 	check(root)
-	for _, name := range []string{"attest", "gate", "webhook ping", "webhook redeliver"} {
+	for _, name := range []string{"attest", "gate", "radar", "webhook ping", "webhook redeliver"} {
 		command, _, err := root.Find(strings.Fields(name))
 		if err != nil {
 			t.Fatal(err)

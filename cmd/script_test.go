@@ -48,7 +48,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// setUpScript gives a script two free addresses, and a git that knows nothing of
+// setUpScript gives a script three free addresses, and a git that knows nothing of
 // whose machine this is.
 func setUpScript(env *testscript.Env) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,6 +61,11 @@ func setUpScript(env *testscript.Env) error {
 		return err
 	}
 	defer receiver.Close()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer other.Close()
 	fixtures, err := filepath.Abs(filepath.Join("..", "ledger", "testdata", "cosign"))
 	if err != nil {
 		return err
@@ -76,6 +81,7 @@ func setUpScript(env *testscript.Env) error {
 		"GIT_COMMITTER_EMAIL=ada@example.org",
 		"LISTEN="+listener.Addr().String(),
 		"RECEIVER="+receiver.Addr().String(),
+		"OTHER_RECEIVER="+other.Addr().String(),
 		"FIXTURES="+fixtures,
 	)
 	return nil

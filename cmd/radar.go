@@ -1,0 +1,221 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A radarQuery says which overlaps the command shows.
+type radarQuery struct {
+	filter   client.OverlapFilter
+	mainline string
+	dryRun   bool
+	failOn   ledger.Level
+	limit    int
+}
+
+func newRadar(p *program) *cobra.Command {
+	var q radarQuery
+	command := &cobra.Command{
+		Use:   "radar ORG/REPO",
+		Short: "Show which commits in flight collide, and how badly",
+		Long: `Lists the overlaps of a repo's commits in flight, the strongest first. HIGH: git
+cannot merge the two. MEDIUM: both change one file, and git merges them. LOW:
+both change files of one directory. The commit registered later is the one to
+rebase.
+
+With --dry-run it asks what HEAD of this git work tree, or the commit that
+--commit names, would overlap with if it were pushed now. Nothing is written, and
+a token with the scope read is enough.
+
+EXIT STATUS
+  0  told
+  1  could not tell: no answer, or a refusal
+  2  wrong usage
+  4  one of the overlaps shown is of the level of --fail-on or above`,
+		Example: `  ledgerd radar acme/api --level HIGH
+  ledgerd radar acme/api --commit HEAD
+  ledgerd radar acme/api --dry-run --fail-on HIGH`,
+		Args: takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if q.mainline != "" && !q.dryRun {
+				return usagef("--base goes with --dry-run")
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				if q.dryRun {
+					return p.foresee(ctx, c, name, q)
+				}
+				return p.showOverlaps(ctx, c, name, q)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&q.filter.Commit, "commit", "", "only overlaps of this commit, a sha or a git `rev`")
+	flags.StringVar(&q.filter.Branch, "branch", "", "only overlaps of this `branch`; with --dry-run, the one that the commit is of")
+	levelFlag(command, &q.filter.Level, "level", "only overlaps of exactly this level")
+	levelFlag(command, &q.failOn, "fail-on", "exit with 4 where an overlap is of this level or above")
+	flags.BoolVar(&q.dryRun, "dry-run", false, "ask about a commit of this work tree that is not pushed")
+	flags.StringVar(&q.mainline, "base", "", "with --dry-run, `rev` of the mainline that it left (default origin's HEAD, main or master)")
+	limitFlag(command, &q.limit)
+	return command
+}
+
+// levelFlag defines a flag that takes a level of overlaps.
+func levelFlag(command *cobra.Command, value *ledger.Level, name, usage string) {
+	command.Flags().Var(&parsed[ledger.Level]{value: value, kind: "LEVEL", parse: func(s string) (ledger.Level, error) {
+		level, err := ledger.ParseLevel(s)
+		if err != nil || level == ledger.NoLevel {
+			return level, fmt.Errorf("use LOW, MEDIUM or HIGH")
+		}
+		return level, nil
+	}}, name, usage)
+	complete(command, name, "LOW", "MEDIUM", "HIGH")
+}
+
+// showOverlaps prints the open overlaps.
+func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
+	if q.filter.Commit != "" {
+		var err error
+		if q.filter.Commit, err = findCommit(ctx, q.filter.Commit); err != nil {
+			return err
+		}
+	}
+	pairs, err := client.Collect(c.Overlaps(ctx, name.org, name.repo, q.filter), q.limit)
+	if err != nil {
+		return err
+	}
+	err = p.print(pairs, func() {
+		if len(pairs) == 0 {
+			fmt.Fprintf(p.stdout, "no open overlaps in %s\n", name)
+			return
+		}
+		p.tableOverlaps(pairs)
+	})
+	return q.verdict(pairs, err)
+}
+
+// tableOverlaps writes a line for each pair.
+func (p *program) tableOverlaps(pairs []ledger.RadarPair) {
+	t := newTable(p.stdout, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
+	for _, pair := range pairs {
+		later := pair.Commit
+		t.row(append([]any{pair.Level, short(later.SHA), orDash(later.Branch), orDash(authorName(later.Author))}, withCells(pair, pair.Other)...)...)
+	}
+	t.flush()
+}
+
+// withCells tells with whom and at what a commit overlaps.
+func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
+	author := orDash(authorName(other.Author))
+	if pair.SameAuthor {
+		author += " (the same)"
+	}
+	strongest := pair.Paths[0]
+	reason := string(strongest.Reason)
+	if pair.PathsTotal > 1 {
+		reason += fmt.Sprintf(", +%d more", pair.PathsTotal-1)
+	}
+	return []any{short(other.SHA), orDash(other.Branch), author, clip(strongest.Path, 60), reason}
+}
+
+func authorName(a ledger.Author) string {
+	if a.Name == "" {
+		return a.Email
+	}
+	return a.Name
+}
+
+// verdict returns what --fail-on makes of the overlaps that were shown.
+func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
+	if err != nil || q.failOn == ledger.NoLevel {
+		return err
+	}
+	if slices.ContainsFunc(pairs, func(pair ledger.RadarPair) bool { return pair.Level >= q.failOn }) {
+		return &exitError{status: exitNotReached}
+	}
+	return nil
+}
+
+// foresee prints what a commit of the work tree would overlap with.
+func (p *program) foresee(ctx context.Context, c *connection, name repoName, q radarQuery) error {
+	rev := q.filter.Commit
+	if rev == "" {
+		rev = "HEAD"
+	}
+	sha, registration, err := p.readCommit(ctx, c, name, rev, q.filter.Branch, q.mainline)
+	if err != nil {
+		return err
+	}
+	result, err := c.Foresee(ctx, name.org, name.repo, ledger.RadarQuery{Commit: sha, Registration: registration})
+	if err != nil {
+		return err
+	}
+	if q.filter.Level != ledger.NoLevel {
+		result.Overlaps = slices.DeleteFunc(result.Overlaps, func(pair ledger.RadarPair) bool { return pair.Level != q.filter.Level })
+	}
+	if q.limit > 0 && len(result.Overlaps) > q.limit {
+		result.Overlaps, result.Truncated = result.Overlaps[:q.limit], true
+	}
+	err = p.print(result, func() {
+		if len(result.Overlaps) == 0 {
+			fmt.Fprintf(p.stdout, "%s overlaps with nothing in flight\n", name.at(sha))
+			return
+		}
+		fmt.Fprintf(p.stdout, "%s, pushed now, would overlap with\n", name.at(sha))
+		p.tableOthers(sha, result.Overlaps)
+		if result.Truncated {
+			fmt.Fprintf(p.stdout, "and more: these are the strongest %d\n", len(result.Overlaps))
+		}
+	})
+	return q.verdict(result.Overlaps, err)
+}
+
+// tableOthers writes a line for each commit that one overlaps with.
+func (p *program) tableOthers(sha string, pairs []ledger.RadarPair) {
+	t := newTable(p.stdout, "LEVEL", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
+	for _, pair := range pairs {
+		other := pair.Other
+		if other.SHA == sha {
+			other = pair.Commit
+		}
+		t.row(append([]any{pair.Level}, withCells(pair, other)...)...)
+	}
+	t.flush()
+}
+
+// maxPushed is how many overlaps a push prints.
+const maxPushed = 5
+
+// showPushed prints, below what a push says, the strongest overlaps of the
+// commit.
+func (p *program) showPushed(name repoName, commit ledger.Commit) {
+	if commit.Radar == nil || len(commit.Radar.Overlaps) == 0 {
+		return
+	}
+	fmt.Fprintf(p.stdout, "overlaps with commits in flight: %s\n", countOverlaps(commit.Overlaps))
+	pairs := commit.Radar.Overlaps
+	p.tableOthers(commit.SHA, pairs[:min(len(pairs), maxPushed)])
+	if len(pairs) > maxPushed || commit.Radar.Truncated {
+		fmt.Fprintf(p.stdout, "all of them: ledgerd radar %s --commit %s\n", name, short(commit.SHA))
+	}
+}
+
+// countOverlaps writes how many overlaps there are of each level.
+func countOverlaps(counts map[string]int) string {
+	return fmt.Sprintf("%d HIGH, %d MEDIUM, %d LOW", counts["HIGH"], counts["MEDIUM"], counts["LOW"])
+}
+
+// radarLine tells how a commit stands with the radar.
+func radarLine(c ledger.Commit) string {
+	flight := "not in flight"
+	if c.InFlight {
+		flight = "in flight"
+	}
+	return flight + ", overlaps: " + countOverlaps(c.Overlaps)
+}
