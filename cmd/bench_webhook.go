@@ -67,15 +67,15 @@ which none was lost.`,
 	flags.IntVar(&b.webhooks, "webhooks", 20, "how many webhooks drain at once")
 	flags.IntVar(&b.single, "single", 500, "how many attestations to record one at a time")
 	flags.IntVar(&b.slow, "slowdown", 10_000, "how many attestations to record each time to see what webhooks cost")
-	flags.DurationVar(&b.seconds, "seconds", 10*time.Second, "how long each load with a steady rate lasts")
+	flags.DurationVar(&b.seconds, "seconds", 20*time.Second, "how long a healthy webhook is watched, alone and beside one that hangs")
 	flags.IntVar(&b.conns, "connections", 64, "connections of the writing load")
 	flags.StringVar(&b.dir, "dir", "", "folder for the temporary database (default: the system's)")
 	return command
 }
 
 func (b *webhookBench) run(ctx context.Context) error {
-	if b.events < 1 || b.webhooks < 1 || b.single < 1 || b.slow < 1 || b.conns < 1 || b.seconds < time.Second {
-		return usagef("--events, --webhooks, --single, --slowdown and --connections must be at least 1, --seconds at least 1s")
+	if b.events < 1 || b.webhooks < 2 || b.webhooks > maxBenchWebhooks || b.single < 1 || b.slow < 1 || b.conns < 1 || b.seconds < time.Second {
+		return usagef("--events, --single, --slowdown and --connections must be at least 1, --webhooks 2 to %d, --seconds at least 1s", maxBenchWebhooks)
 	}
 	dir, err := os.MkdirTemp(b.dir, "ledgerd-bench-")
 	if err != nil {
@@ -100,15 +100,17 @@ func (b *webhookBench) run(ctx context.Context) error {
 	if _, err := b.record(b.commits * len(b.signers)); err != nil {
 		return err
 	}
-	one := func(ctx context.Context) error { return b.drain(ctx, 1) }
-	all := func(ctx context.Context) error { return b.drain(ctx, b.webhooks) }
-	for _, workload := range []func(context.Context) error{b.idle, b.beside, b.slowdown, one, all} {
+	for _, workload := range []func(context.Context) error{b.idle, b.beside, b.slowdown, b.drainOne, b.drainAll} {
 		if err := workload(ctx); err != nil {
 			return err
 		}
 	}
 	return b.p.print(b.figures, func() {})
 }
+
+// maxBenchWebhooks is within what a repo may have, beside those of the other
+// workloads.
+const maxBenchWebhooks = 30
 
 // say prints a line for people.
 func (b *webhookBench) say(format string, values ...any) {
@@ -216,6 +218,10 @@ func (b *webhookBench) finish(ctx context.Context, hooks []hook, each int) (time
 	}
 	return end, nil
 }
+
+func (b *webhookBench) drainOne(ctx context.Context) error { return b.drain(ctx, 1) }
+
+func (b *webhookBench) drainAll(ctx context.Context) error { return b.drain(ctx, b.webhooks) }
 
 // drain measures deliveries of what was queued while no server ran.
 func (b *webhookBench) drain(ctx context.Context, webhooks int) error {

@@ -12,6 +12,8 @@ const (
 	singleEvery = 25 * time.Millisecond
 	// besideEvery is how far apart those are that a healthy webhook gets.
 	besideEvery = 10 * time.Millisecond
+	// besideTurns is how often it is measured alone and not alone, in turns.
+	besideTurns = 10
 )
 
 // record records n attestations as fast as it goes.
@@ -93,9 +95,9 @@ func (b *webhookBench) beside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := int(b.seconds / besideEvery)
+	n := int(b.seconds / besideEvery / besideTurns)
 	var alone, accompanied loadResult
-	for range 2 {
+	for range besideTurns {
 		o, err := b.arrivals(ctx, healthy[0], n, besideEvery)
 		if err != nil {
 			return err
