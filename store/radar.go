@@ -85,6 +85,7 @@ func (t *tx) track(d deriver, c commitRow, n ledger.Registration, a *ahead) (lis
 	if err != nil || own.flight != inFlight || !d.contract.Radar.Enabled {
 		return nil, false, err
 	}
+	t.recent.add(own, footprint)
 	if list, more, err = t.scan(d, own, before, n, a); err != nil {
 		return nil, false, err
 	}
@@ -98,7 +99,7 @@ func (t *tx) scan(d deriver, own tipRow, before int64, n ledger.Registration, a 
 	if a == nil || a.commit != 0 && before > a.upTo {
 		return scan.run()
 	}
-	since, list, err := scan.newer(a.upTo)
+	since, list, err := scan.newer(a.upTo, t.recent)
 	if err != nil {
 		return nil, false, err
 	}

@@ -58,7 +58,7 @@ func (s *scan) run() (list []found, more bool, err error) {
 		if c.excluded {
 			continue
 		}
-		if o := s.compare(c.tipRow, c.changes); o.Level > ledger.NoLevel {
+		if o := s.compare(c.tipRow, s.radar.Footprint(c.changes)); o.Level > ledger.NoLevel {
 			list = append(list, found{c.tipRow, o})
 		}
 	}
@@ -87,7 +87,7 @@ const (
 	tipsAtPath  = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id JOIN commits c ON c.id = t.commit_id WHERE p.repo_id = ? AND p.path = ?"
 	tipsBelow   = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id JOIN commits c ON c.id = t.commit_id WHERE p.repo_id = ? AND p.path >= ? AND p.path < ? LIMIT 1000"
 	tipsBeside  = "SELECT " + tipColumns + " FROM tip_dirs d CROSS JOIN tips t ON t.commit_id = d.commit_id JOIN commits c ON c.id = t.commit_id WHERE d.repo_id = ? AND d.dir = ? AND d.commit_id < ? ORDER BY d.commit_id DESC LIMIT ?"
-	newerTips   = "SELECT d.changes, " + tipColumns + " FROM tips t JOIN commits c ON c.id = t.commit_id LEFT JOIN commit_details d ON d.commit_id = t.commit_id WHERE t.repo_id = ? AND t.seq > ?"
+	newerTips   = "SELECT " + tipColumns + " FROM tips t JOIN commits c ON c.id = t.commit_id WHERE t.repo_id = ? AND t.seq > ?"
 	besideBatch = 64
 )
 
@@ -177,32 +177,69 @@ func (s *scan) siblings(limit int) (list []found, err error) {
 
 // newer returns the tips that were registered behind the given number, and what
 // the commit overlaps with among them.
-func (s *scan) newer(than int64) (since []int64, list []found, err error) {
-	err = s.conn.each(func(row scanner) error {
-		var text []byte
-		tip, err := scanTip(row, &text)
-		if err != nil {
-			return err
-		}
-		since = append(since, tip.commitID)
-		if text == nil || !s.compares(tip) {
-			return nil
-		}
-		var changes []ledger.Change
-		if err := json.Unmarshal(text, &changes); err != nil {
-			return fmt.Errorf("decode changes: %w", err)
-		}
-		if o := s.compare(tip, changes); o.Level > ledger.NoLevel {
-			list = append(list, found{tip, o})
-		}
-		return nil
-	}, newerTips, s.repo.id, than)
+func (s *scan) newer(than int64, recent *recentTips) (since []int64, list []found, err error) {
+	tips, err := all(s.conn, func(row scanner) (tipRow, error) { return scanTip(row) }, newerTips, s.repo.id, than)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read newer tips: %w", err)
+	}
+	for _, tip := range tips {
+		since = append(since, tip.commitID)
+		if !s.compares(tip) {
+			continue
+		}
+		footprint := recent.footprint(tip, s.repo.policyVersion)
+		if footprint == nil {
+			changes, err := findChanges(s.conn, tip.commitID)
+			if err != nil {
+				return nil, nil, err
+			}
+			footprint = s.radar.Footprint(changes)
+		}
+		if o := s.compare(tip, footprint); o.Level > ledger.NoLevel {
+			list = append(list, found{tip, o})
+		}
 	}
 	return since, list, nil
 }
 
-func (s *scan) compare(t tipRow, changes []ledger.Change) ledger.Overlap {
-	return ledger.Compare(s.footprint, s.radar.Footprint(changes), ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.own.Tip, t.Tip)})
+func (s *scan) compare(t tipRow, footprint *ledger.Footprint) ledger.Overlap {
+	return ledger.Compare(s.footprint, footprint, ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.own.Tip, t.Tip)})
+}
+
+// recentTips remembers the footprints of the tips that this process registered
+// last: those that registrations under way at the same time have to look at.
+// The writer alone uses it.
+type recentTips struct {
+	tips [64]recentTip
+	next int
+}
+
+// maxRecentNames bounds what is remembered of one tip.
+const maxRecentNames = 1000
+
+type recentTip struct {
+	commitID, seq int64
+	policyVersion int
+	footprint     *ledger.Footprint
+}
+
+func (r *recentTips) add(t tipRow, footprint *ledger.Footprint) {
+	if len(footprint.Names()) > maxRecentNames {
+		return
+	}
+	r.tips[r.next%len(r.tips)] = recentTip{t.commitID, t.seq, t.policyVersion, footprint}
+	r.next++
+}
+
+// footprint returns what is remembered of a tip under a contract; nil for
+// nothing. The newest comes first: one before it may be of a write that failed,
+// whose ids were given again.
+func (r *recentTips) footprint(t tipRow, policyVersion int) *ledger.Footprint {
+	for i := range r.tips {
+		known := &r.tips[(r.next+2*len(r.tips)-1-i)%len(r.tips)]
+		if known.commitID == t.commitID && known.seq == t.seq && known.policyVersion == policyVersion {
+			return known.footprint
+		}
+	}
+	return nil
 }

@@ -102,7 +102,7 @@ func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.F
 			return row, 0, err
 		}
 	}
-	row.Tip, row.commitID, row.flight, row.endedAt = tip, c.id, inFlight, 0
+	row.Tip, row.commitID, row.flight, row.endedAt, row.policyVersion = tip, c.id, inFlight, 0, r.policyVersion
 	if c.state == ledger.Deployed {
 		row.flight, row.endedAt = deployed, t.now
 	}

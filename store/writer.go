@@ -30,6 +30,7 @@ type writer struct {
 	names *names
 	// notifier tells of an org's events once they are on disk.
 	notifier *notifier
+	recent   recentTips
 	// queued tells of deliveries once they are on disk.
 	queued *queued
 	// pace tells deliveries when it is their turn.
@@ -53,7 +54,8 @@ type tx struct {
 	ids    *ids
 	now    ledger.Time // the ledger's clock when this write began
 	tally  *tally
-	deltas []delta  // of this write
+	deltas []delta // of this write
+	recent *recentTips
 	named  bool     // whether it has put something into names
 	queued []string // webhooks that it has given deliveries
 	// delivering says that it is about sending deliveries: these yield to others.
@@ -214,7 +216,7 @@ func (w *writer) runOne(j *job) (delivering bool, err error) {
 	if _, err := w.conn.exec("SAVEPOINT job"); err != nil {
 		return false, fmt.Errorf("savepoint: %w", err)
 	}
-	t := &tx{conn: w.conn, ids: w.ids, now: ledger.TimeOf(w.now()), tally: w.tally}
+	t := &tx{conn: w.conn, ids: w.ids, now: ledger.TimeOf(w.now()), tally: w.tally, recent: &w.recent}
 	if j.err = run(j.fn, t); j.err != nil {
 		return t.delivering, w.takeBack(j, t)
 	}
