@@ -299,7 +299,7 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 		v.Attestations[i] = a.row
 	}
 	v.AttestationsURL = fmt.Sprintf("/v1/orgs/%s/repos/%s/attestations?commit=%s", r.org, r.name, v.SHA)
-	if v.Overlaps, err = s.countOverlaps(conn, d.contract.Radar, c.id); err != nil {
+	if v.Overlaps, err = d.lister(s.Now()).countOverlaps(c.id); err != nil {
 		return err
 	}
 	tip, _, err := findTip(conn, c.id)

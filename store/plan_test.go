@@ -52,6 +52,8 @@ func TestPagesWalkAnIndex(t *testing.T) {
 	checkPlan(t, s, claim, 1, 1, 1, 1)
 	checkPlan(t, s, doneTips, 1, 1)
 	checkPlan(t, s, oldTips, 1, 1, 1)
+	checkPlan(t, s, pairColumns+withEarlier+"WHERE "+earlierThan+" AND"+isOpen, 1, 1, 1)
+	checkPlan(t, s, pairColumns+withLater+"WHERE "+laterThan+" AND"+isOpen, 1, 1, 1)
 	checkPlan(t, s, newerTips, 1, 1)
 	checkPlan(t, s, tipsAtPath, 1, "x")
 	checkPlan(t, s, tipsBelow, 1, "x/", "x0")

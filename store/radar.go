@@ -182,10 +182,15 @@ type pairKey struct{ later, earlier int64 }
 
 // knownPairs reads the overlaps of a commit that are recorded.
 func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
-	rows, err := all(t.conn, scanPair, "SELECT later, earlier, level, told FROM overlaps WHERE later = ? UNION ALL SELECT later, earlier, level, told FROM overlaps WHERE earlier = ?", commitID, commitID)
+	rows, err := all(t.conn, scanPair, "SELECT later, earlier, level, told FROM overlaps WHERE later = ?", commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
+	asEarlier, err := all(t.conn, scanPair, "SELECT later, earlier, o.level, told "+withLater+"WHERE "+laterThan, commitID)
+	if err != nil {
+		return nil, fmt.Errorf("read overlaps: %w", err)
+	}
+	rows = append(rows, asEarlier...)
 	known := make(map[pairKey]pairRow, len(rows))
 	for _, p := range rows {
 		known[pairKey{p.later, p.earlier}] = p
@@ -270,7 +275,7 @@ func (d deriver) openOverlaps(commitID int64) ([]ledger.OpenOverlap, error) {
 	}, `
 SELECT o.level, c.sha, e.branch, o.path, o.reason, min(l.opened_at, e.opened_at)
 FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier JOIN commits c ON c.id = o.earlier
-WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ?`, commitID, d.contract.Radar.Block, deployed, superseded)
+WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.place < l.place`, commitID, d.contract.Radar.Block, deployed, superseded)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -30,9 +31,18 @@ func scanOpenPair(row scanner) (openPair, error) {
 
 // isOpen is the condition of an open overlap o of the tips l, the later, and e;
 // its parameter is the time before which tips are too old, twice.
-const isOpen = " l.flight = 1 AND e.flight < 4 AND l.opened_at >= ? AND e.opened_at >= ? "
+const isOpen = " l.flight = 1 AND e.flight < 4 AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
 
-const selectPairs = "SELECT o.later, o.earlier, o.level, o.since FROM tips l CROSS JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier WHERE"
+// The ways to overlaps: of all tips, of one as the later, and of one as the
+// earlier among the tips l in flight that are later.
+const (
+	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
+	ofAll       = "FROM tips l CROSS JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
+	withEarlier = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
+	withLater   = "FROM tips e CROSS JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l.flight = 1 CROSS JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
+	earlierThan = "o.later = ?"
+	laterThan   = "e.commit_id = ?"
+)
 
 // Overlaps lists the open overlaps of a repo's commits, the strongest first and
 // of those alike that of the commit registered last.
@@ -53,7 +63,7 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 		if len(pairs) > f.Limit {
 			pairs = pairs[:f.Limit]
 			last := pairs[f.Limit-1]
-			list.NextCursor = cursor(int64(last.level), last.later, last.earlier)
+			list.NextCursor = cursor(last.position()...)
 		}
 		list.Data = make([]ledger.RadarPair, len(pairs))
 		for i, p := range pairs {
@@ -107,23 +117,16 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 	if !l.settings.Enabled {
 		return nil, nil
 	}
-	where, args := isOpen+"AND l.repo_id = ?", []any{l.oldest, l.oldest, l.repo.id}
-	if f.Commit != "" {
-		c, err := findCommit(l.conn, l.repo, f.Commit)
-		if err != nil {
-			return nil, err
-		}
-		where, args = where+" AND (o.later = ? OR o.earlier = ?)", append(args, c.id, c.id)
+	if f.Commit != "" || f.Branch != "" {
+		return l.pairsOf(f, position)
 	}
-	if f.Branch != "" {
-		where, args = where+" AND (l.branch = ? OR e.branch = ?)", append(args, f.Branch, f.Branch)
-	}
+	where, args := "WHERE"+isOpen+"AND l.repo_id = ?", []any{l.oldest, l.oldest, l.repo.id}
 	var list []openPair
 	for level := ledger.High; level > ledger.NoLevel && len(list) <= f.Limit; level-- {
 		if f.Level != ledger.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
 			continue
 		}
-		query, of := selectPairs+where+" AND l.level >= ? AND o.level = ?", append(args[:len(args):len(args)], level, level)
+		query, of := pairColumns+ofAll+where+" AND l.level >= ? AND o.level = ?", append(args[:len(args):len(args)], level, level)
 		if position != nil && int64(level) == position[0] {
 			query, of = query+" AND (o.later, o.earlier) < (?, ?)", append(of, position[1], position[2])
 		}
@@ -134,6 +137,58 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 		list = append(list, rows...)
 	}
 	return list, nil
+}
+
+// pairsOf reads the pairs of one commit, of a branch's tips, or of that which is
+// both.
+func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error) {
+	where, args := "repo_id = ? AND flight < 4", []any{l.repo.id}
+	if f.Branch != "" {
+		where, args = where+" AND branch = ?", append(args, f.Branch)
+	}
+	if f.Commit != "" {
+		c, err := findCommit(l.conn, l.repo, f.Commit)
+		if err != nil {
+			return nil, err
+		}
+		where, args = where+" AND commit_id = ?", append(args, c.id)
+	}
+	tips, err := all(l.conn, scanID, "SELECT commit_id FROM tips WHERE "+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read tips: %w", err)
+	}
+	var list []openPair
+	for _, id := range tips {
+		err := l.eachPair(id, func(p openPair) {
+			if (f.Level == ledger.NoLevel || f.Level == p.level) && (position == nil || slices.Compare(p.position(), position) < 0) {
+				list = append(list, p)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(list, func(a, b openPair) int { return slices.Compare(b.position(), a.position()) })
+	return list[:min(len(list), f.Limit+1)], nil
+}
+
+// position is what a cursor holds; pairs stand in falling order of it.
+func (p openPair) position() []int64 { return []int64{int64(p.level), p.later, p.earlier} }
+
+// eachPair visits the open overlaps of a tip, as the later one and as the
+// earlier one.
+func (l *pairLister) eachPair(tip int64, visit func(openPair)) error {
+	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
+		err := l.conn.each(func(row scanner) error {
+			p, err := scanOpenPair(row)
+			visit(p)
+			return err
+		}, pairColumns+from+" AND"+isOpen, tip, l.oldest, l.oldest)
+		if err != nil {
+			return fmt.Errorf("read overlaps: %w", err)
+		}
+	}
+	return nil
 }
 
 // pair compares the two commits again: what is kept of an overlap is not more
@@ -257,24 +312,11 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 	return result, err
 }
 
-// countOverlaps counts a commit's open overlaps by level.
-func (s *Store) countOverlaps(c *conn, settings ledger.RadarSettings, commitID int64) (map[string]int, error) {
+// countOverlaps counts a tip's open overlaps by level.
+func (l *pairLister) countOverlaps(tip int64) (map[string]int, error) {
 	counts := map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
-	if !settings.Enabled {
+	if !l.settings.Enabled {
 		return counts, nil
 	}
-	oldest := settings.Oldest(s.Now())
-	for _, role := range []string{"later", "earlier"} {
-		err := c.each(func(row scanner) error {
-			var level ledger.Level
-			var n int
-			err := row.Scan(&level, &n)
-			counts[level.String()] += n
-			return err
-		}, "SELECT o.level, count(*) FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier WHERE o."+role+" = ? AND"+isOpen+"GROUP BY o.level", commitID, oldest, oldest)
-		if err != nil {
-			return nil, fmt.Errorf("count overlaps: %w", err)
-		}
-	}
-	return counts, nil
+	return counts, l.eachPair(tip, func(p openPair) { counts[p.level.String()]++ })
 }

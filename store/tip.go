@@ -145,9 +145,10 @@ func (t *tx) clearPaths(commitID int64) error {
 	return t.clear(commitID, "DELETE FROM tip_paths WHERE commit_id = ?", "DELETE FROM tip_dirs WHERE commit_id = ?")
 }
 
-// clearOverlaps takes away what a tip overlapped with.
+// clearOverlaps takes away what a tip overlapped with as the later one; the
+// others go with the tips that are later than it.
 func (t *tx) clearOverlaps(commitID int64) error {
-	return t.clear(commitID, "DELETE FROM overlaps WHERE later = ?", "DELETE FROM overlaps WHERE earlier = ?")
+	return t.clear(commitID, "DELETE FROM overlaps WHERE later = ?")
 }
 
 func (t *tx) clear(commitID int64, statements ...string) error {
@@ -186,8 +187,7 @@ func (t *tx) endTip(d deriver, tip tipRow, to flight) error {
 	if err := t.clearPaths(tip.commitID); err != nil || !d.contract.Radar.Blocks() {
 		return err
 	}
-	blocked, err := all(t.conn, scanID, `
-SELECT o.later FROM overlaps o JOIN tips t ON t.commit_id = o.later WHERE o.earlier = ? AND o.level >= ? AND t.flight = ?`, tip.commitID, d.contract.Radar.Block, inFlight)
+	blocked, err := all(t.conn, scanID, "SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?", tip.commitID, d.contract.Radar.Block, d.contract.Radar.Block)
 	if err != nil {
 		return fmt.Errorf("read what was blocked: %w", err)
 	}
