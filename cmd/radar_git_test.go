@@ -1,0 +1,238 @@
+package cmd
+
+import (
+	"bytes"
+	"errors"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A radarTrial pushes histories with the command to a server, and asks git what
+// it says of each two branches.
+type radarTrial struct {
+	t     *testing.T
+	git   gitRepo
+	api   *client.Client // as the host's administrator
+	url   string
+	token string
+
+	pairs, high, conflicts, explained atomic.Int64
+}
+
+// TestRadarAgainstGit makes random small histories with git, the same ones each
+// time, pushes their
+// branches, and compares HIGH with what git could not merge: nothing is missed,
+// and HIGH beyond that is only what mayBeHigh gives a reason for.
+func TestRadarAgainstGit(t *testing.T) {
+	useNoGitConfig(t)
+	histories := 200
+	if testing.Short() {
+		histories = 20
+	}
+	trial := newRadarTrial(t)
+	var all []*randomHistory
+	var in bytes.Buffer
+	for seed := range histories {
+		h := newRandomHistory(uint64(seed))
+		h.write(&in)
+		all = append(all, h)
+	}
+	mustGit(t, trial.git, in.String(), "fast-import", "--quiet")
+	t.Chdir(trial.git.dir)
+
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(all); i = int(next.Add(1)) - 1 {
+				trial.history(all[i])
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%d histories, %d pairs of branches: git could not merge %d, HIGH are %d, of which %d have a reason although git merged them",
+		histories, trial.pairs.Load(), trial.conflicts.Load(), trial.high.Load(), trial.explained.Load())
+}
+
+func newRadarTrial(t *testing.T) *radarTrial {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	api := server.New(server.Config{Store: db})
+	web := httptest.NewServer(api.Handler())
+	t.Cleanup(web.Close)
+	host, err := newHostClient(api, new(atomic.Bool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	token, err := host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := &radarTrial{t: t, git: gitRepo{dir: t.TempDir()}, api: host, url: web.URL, token: token.Secret}
+	mustGit(t, trial.git, "", "init", "--quiet", "--initial-branch=main")
+	return trial
+}
+
+// history pushes the branches of a history and compares all pairs.
+func (r *radarTrial) history(h *randomHistory) {
+	if _, err := r.api.CreateRepo(r.t.Context(), "acme", ledger.NewRepo{Name: h.name}); err != nil {
+		r.t.Error(err)
+		return
+	}
+	for _, branch := range h.branches {
+		var stderr bytes.Buffer
+		args := []string{"commit", "push", "acme/" + h.name, branch, "--base", h.mainline(), "--url", r.url, "--token", r.token}
+		if status := Main(r.t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); status != 0 {
+			r.t.Errorf("seed %s: commit push of %s: exit status %d: %s", h.name, branch, status, &stderr)
+			return
+		}
+	}
+	found := make(map[[2]string]ledger.RadarPair)
+	for pair, err := range r.api.Overlaps(r.t.Context(), "acme", h.name, client.OverlapFilter{}) {
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		found[[2]string{pair.Other.Branch, pair.Commit.Branch}] = pair
+	}
+	for i, later := range h.branches {
+		for _, earlier := range h.branches[:i] {
+			r.compare(h, earlier, later, found[[2]string{earlier, later}])
+		}
+	}
+}
+
+// compare holds the radar's verdict against git's.
+func (r *radarTrial) compare(h *randomHistory, earlier, later string, pair ledger.RadarPair) {
+	a, b := r.ontoMainline(h, earlier), r.ontoMainline(h, later)
+	if a == "" || b == "" {
+		return // it conflicts with the mainline already
+	}
+	said, merges := r.mergeTree(a, b)
+	high := pair.Level == ledger.High
+	r.pairs.Add(1)
+	if high {
+		r.high.Add(1)
+	}
+	if !merges {
+		r.conflicts.Add(1)
+	}
+	if high != merges {
+		return
+	}
+	if high && r.mayBeHigh(h, pair) {
+		r.explained.Add(1)
+		return
+	}
+	var done []string
+	for _, line := range h.done {
+		if strings.HasPrefix(line, earlier) || strings.HasPrefix(line, later) || strings.HasPrefix(line, h.mainline()) {
+			done = append(done, line)
+		}
+	}
+	r.t.Errorf("seed %s: %s and %s: the radar says %s %+v, git merges them %t:\n%s\n%s", h.name, earlier, later, pair.Level, pair.Paths, merges, said, strings.Join(done, "\n"))
+}
+
+// mayBeHigh reports whether each path of HIGH has a reason to be, although git
+// merges the two:
+//
+//   - add_add, where one side moves a file to where the other makes an empty one.
+//     The radar cannot tell what else the other did to the file that was moved.
+//   - add_add and type, where one side moves a file to where the other makes one
+//     and turns the first into a symlink. git keeps the other's and drops the
+//     moved one without a word.
+func (r *radarTrial) mayBeHigh(h *randomHistory, pair ledger.RadarPair) bool {
+	x, y := r.record(h, pair.Commit.SHA), r.record(h, pair.Other.SHA)
+	for _, p := range pair.Paths {
+		if p.Level == ledger.High && !movesOnto(x, y, p) && !movesOnto(y, x, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// movesOnto reports whether one of these is so at a path.
+func movesOnto(mover, maker map[string]ledger.Change, p ledger.RadarPath) bool {
+	for _, move := range mover {
+		made := maker[move.Path]
+		if move.Status != "R" || made.Status != "A" && made.Status != "R" {
+			continue
+		}
+		linked := maker[move.OldPath].Status == "T"
+		switch {
+		case p.Reason == ledger.AddAdd && p.Path == move.Path && (linked || made.Status == "A" && made.Blob == emptyBlob):
+			return true
+		case p.Reason == ledger.TypeChange && p.Path == move.OldPath && linked:
+			return true
+		}
+	}
+	return false
+}
+
+const emptyBlob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+// record returns what a commit changes, by path.
+func (r *radarTrial) record(h *randomHistory, sha string) map[string]ledger.Change {
+	commit, err := r.api.Commit(r.t.Context(), "acme", h.name, sha)
+	if err != nil {
+		r.t.Error(err)
+	}
+	changes := make(map[string]ledger.Change)
+	for _, c := range commit.Changes {
+		changes[c.Path] = c
+	}
+	return changes
+}
+
+// ontoMainline returns a commit that brings a branch onto the mainline's head,
+// as whoever merges the two would; none where that conflicts.
+func (r *radarTrial) ontoMainline(h *randomHistory, branch string) string {
+	if r.run("merge-base", branch, h.mainline()) == r.run("rev-parse", h.mainline()) {
+		return branch
+	}
+	tree, ok := r.mergeTree(h.mainline(), branch)
+	if !ok {
+		return ""
+	}
+	tree, _, _ = strings.Cut(tree, "\n")
+	return r.run("commit-tree", "-p", h.mainline(), "-m", "rebased", tree)
+}
+
+// mergeTree reports whether git can merge two commits, and the tree of that or
+// what it says.
+func (r *radarTrial) mergeTree(a, b string) (out string, ok bool) {
+	command := exec.Command("git", "merge-tree", "--write-tree", "--messages", a, b)
+	text, err := command.Output()
+	if e, failed := errors.AsType[*exec.ExitError](err); failed && e.ExitCode() == 1 {
+		return string(text), false
+	}
+	if err != nil {
+		r.t.Errorf("git merge-tree %s %s: %v", a, b, err)
+	}
+	return string(text), true
+}
+
+func (r *radarTrial) run(args ...string) string {
+	out, err := exec.Command("git", args...).Output()
+	if err != nil {
+		r.t.Errorf("git %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,235 @@
+package cmd
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// A randomHistory is a small repository that a seed makes: a mainline of a few
+// commits, and three branches of which each has left it at one of them.
+type randomHistory struct {
+	*rand.Rand
+	name     string
+	branches []string
+	// done tells what each commit does, for people.
+	done []string
+}
+
+func newRandomHistory(seed uint64) *randomHistory {
+	return &randomHistory{Rand: rand.New(rand.NewPCG(seed, 5)), name: fmt.Sprintf("h%d", seed)}
+}
+
+// mainline is where the mainline is when all have left it.
+func (h *randomHistory) mainline() string { return h.name + "/main" }
+
+// write writes the history the way git fast-import reads one.
+func (h *randomHistory) write(in *bytes.Buffer) {
+	tree := h.tree()
+	h.commit(in, h.mainline(), "", tree)
+	for i := range 3 {
+		if i > 0 && h.IntN(4) == 0 {
+			next := maps.Clone(tree)
+			h.change(h.mainline(), next)
+			h.commit(in, h.mainline(), h.mainline(), next)
+			tree = next
+		}
+		branch := fmt.Sprintf("%s/b%d", h.name, i)
+		h.branches = append(h.branches, branch)
+		own, from := maps.Clone(tree), h.mainline()
+		for range 1 + h.IntN(2) {
+			h.change(branch, own)
+			h.commit(in, branch, from, own)
+			from = branch
+		}
+	}
+}
+
+func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitTree) {
+	fmt.Fprintf(in, "commit refs/heads/%s\ncommitter %s <%[1]s@example.org> 1700000000 +0000\ndata 2\nx\n\n", branch, branch)
+	if from != "" && from != branch {
+		fmt.Fprintf(in, "from refs/heads/%s\n", from)
+	}
+	in.WriteString("deleteall\n")
+	for _, path := range slices.Sorted(maps.Keys(tree)) {
+		f := tree[path]
+		fmt.Fprintf(in, "M %s inline \"%s\"\ndata %d\n%s\n", f.mode, path, len(f.content), f.content)
+	}
+	in.WriteString("\n")
+}
+
+// tree makes the files that all begin with: text for the most part, in three
+// folders, some of it alike, some executable, and a binary file and a symlink.
+func (h *randomHistory) tree() gitTree {
+	tree := gitTree{"bin/logo.png": textFile("\x00logo" + h.line()), "src/link": linkFile("main.go")}
+	for _, path := range []string{"src/main.go", "src/util.go", "docs/guide.md", "docs/faq.md", "bin/run.sh", "LICENSE", "with space é.txt"} {
+		f := textFile(h.text(4 + h.IntN(40)))
+		if h.IntN(4) == 0 {
+			f.mode = "100755"
+		}
+		tree[path] = f
+	}
+	return tree
+}
+
+// line makes a line of text; some lines occur everywhere.
+func (h *randomHistory) line() string {
+	switch h.IntN(8) {
+	case 0:
+		return "}"
+	case 1:
+		return ""
+	case 2:
+		return fmt.Sprintf("func f%d() {", h.IntN(1000))
+	}
+	return fmt.Sprintf("\tword%d word%d", h.IntN(1_000_000), h.IntN(1_000_000))
+}
+
+func (h *randomHistory) text(lines int) string {
+	var b strings.Builder
+	for range lines {
+		b.WriteString(h.line() + "\n")
+	}
+	return b.String()
+}
+
+// change does one to three things to the tree.
+func (h *randomHistory) change(branch string, tree gitTree) {
+	for range 1 + h.IntN(3) {
+		path := h.pick(tree)
+		steps := []struct {
+			often int
+			do    func(gitTree, string) string
+		}{
+			{40, h.edit}, {6, h.remove}, {10, h.move}, {5, h.moveAndEdit}, {6, h.chmod}, {8, h.add}, {3, h.link}, {2, h.makeFolder}, {5, h.binary},
+		}
+		n := h.IntN(85)
+		for _, s := range steps {
+			if n -= s.often; n < 0 {
+				h.done = append(h.done, branch+": "+s.do(tree, path))
+				break
+			}
+		}
+	}
+}
+
+func (h *randomHistory) pick(tree gitTree) string {
+	paths := slices.Sorted(maps.Keys(tree))
+	return paths[h.IntN(len(paths))]
+}
+
+// edit changes a place of a text: other lines, more lines or fewer. Often two
+// branches happen to make the same change.
+func (h *randomHistory) edit(tree gitTree, path string) string {
+	f := tree[path]
+	if f.mode == "120000" || strings.HasPrefix(f.content, "\x00") {
+		f.content = f.content[:1] + h.line()
+		tree[path] = f
+		return "sets " + path
+	}
+	lines := strings.SplitAfter(f.content, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	at := h.IntN(len(lines) + 1)
+	old := min(h.IntN(3), len(lines)-at)
+	var added []string
+	for i := range h.IntN(3) {
+		line := h.line()
+		if h.IntN(3) == 0 {
+			line = fmt.Sprintf("mended %d", at+i)
+		}
+		added = append(added, line+"\n")
+	}
+	if h.IntN(12) == 0 && at+old == len(lines) && len(added) > 0 {
+		added[len(added)-1] = strings.TrimSuffix(added[len(added)-1], "\n")
+	}
+	if at == len(lines) && at > 0 && !strings.HasSuffix(lines[at-1], "\n") {
+		lines[at-1] += "\n"
+	}
+	f.content = strings.Join(slices.Replace(lines, at, at+old, added...), "")
+	tree[path] = f
+	return fmt.Sprintf("edits %s, line %d, -%d +%d", path, at+1, old, len(added))
+}
+
+func (h *randomHistory) remove(tree gitTree, path string) string {
+	delete(tree, path)
+	return "removes " + path
+}
+
+// free returns a path of a few where nothing stands in the way.
+func (h *randomHistory) free(tree gitTree) string {
+	for {
+		path := []string{"src/", "docs/", "new/", ""}[h.IntN(4)] + fmt.Sprintf("n%d", h.IntN(4))
+		taken := false
+		for other := range tree {
+			taken = taken || other == path || strings.HasPrefix(other, path+"/")
+		}
+		if _, ok := tree[strings.TrimSuffix(path[:strings.LastIndex(path, "/")+1], "/")]; !taken && !ok {
+			return path
+		}
+	}
+}
+
+func (h *randomHistory) move(tree gitTree, path string) string {
+	to := h.free(tree)
+	tree[to] = tree[path]
+	delete(tree, path)
+	return "moves " + path + " to " + to
+}
+
+func (h *randomHistory) moveAndEdit(tree gitTree, path string) string {
+	to := h.free(tree)
+	tree[to] = tree[path]
+	delete(tree, path)
+	return "moves " + path + " to " + to + ", " + h.edit(tree, to)
+}
+
+func (h *randomHistory) chmod(tree gitTree, path string) string {
+	f := tree[path]
+	switch f.mode {
+	case "100644":
+		f.mode = "100755"
+	case "100755":
+		f.mode = "100644"
+	}
+	tree[path] = f
+	return "changes the mode of " + path
+}
+
+func (h *randomHistory) add(tree gitTree, _ string) string {
+	path, text := h.free(tree), "the same\nin all\nbranches\n"
+	switch h.IntN(4) {
+	case 0:
+		text = ""
+	case 1, 2:
+		text = h.text(1 + h.IntN(10))
+	}
+	tree[path] = textFile(text)
+	return "adds " + path
+}
+
+// link puts a symlink in the place of a file, or a file in that of a symlink.
+func (h *randomHistory) link(tree gitTree, path string) string {
+	if tree[path].mode == "120000" {
+		tree[path] = textFile(h.text(3))
+		return "puts a file in the place of the link " + path
+	}
+	tree[path] = linkFile("to" + h.line())
+	return "puts a link in the place of " + path
+}
+
+// makeFolder puts a folder in the place of a file.
+func (h *randomHistory) makeFolder(tree gitTree, path string) string {
+	tree[path+"/in"] = tree[path]
+	delete(tree, path)
+	return "makes a folder of " + path
+}
+
+func (h *randomHistory) binary(tree gitTree, _ string) string {
+	tree["bin/logo.png"] = textFile(fmt.Sprintf("\x00logo%d", h.IntN(3)))
+	return "sets bin/logo.png"
+}
