@@ -129,6 +129,8 @@ type Commit struct {
 	Parents       []string `json:"parents,omitempty"`
 	Ancestors     []string `json:"ancestors,omitempty"`
 	Contained     []string `json:"contained,omitempty"`
+	// Changes is nil where no change record was given, and in the answer to a
+	// registration, which may just have sent it.
 	Changes       []Change `json:"changes,omitzero"`
 	PolicyVersion int      `json:"policy_version"`
 	// Requirements tells, in the contract's order, what is met and what is

@@ -77,6 +77,7 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	commit.Radar = &overlaps
+	commit.Changes = nil // the caller has just sent them, and they may be long
 	if isNew {
 		return created(commit, "/v1/orgs/"+commit.Org+"/repos/"+commit.Repo+"/commits/"+commit.SHA), nil
 	}

@@ -26,22 +26,24 @@ func TestRegisterCommit(t *testing.T) {
 		"changes":[{"path":"a b/ü.go","status":"R","old_path":"x.go","mode":"100755","old_mode":"100644","blob":%q,"old_blob":%q,
 		"hunks":[{"start":1,"lines":1,"added":2,"text":"0123456789abcdef","function":"func main() {","near":["0123456789abcdef",""],"far":["fedcba9876543210",""]}]}]}`,
 		base, base, base, commitID(7), base, sha)
-	full := decode[ledger.Commit](b.put(commitPath(sha), registration).want(200))
+	b.put(commitPath(sha), registration).want(200)
+	full := decode[ledger.Commit](b.get(commitPath(sha)).want(200))
 	if full.Branch != "feature/x" || full.Target != "release/1" || full.Base != base || full.Author.Email != "ada@acme.example" ||
 		full.CommittedAt.String() != "2026-11-30T09:00:00.000Z" || len(full.Changes) != 1 || full.Changes[0].Hunks[0].Near[1] != "" {
 		t.Errorf("completed: %+v", full)
 	}
 
 	// What a later registration leaves out stays; an empty change record is one.
-	later := decode[ledger.Commit](b.put(commitPath(sha), `{"branch":"feature/y","changes":[]}`).want(200))
+	answer = b.put(commitPath(sha), `{"branch":"feature/y","changes":[]}`).want(200)
+	if told := decode[ledger.Commit](answer); told.Radar == nil || len(told.Radar.Overlaps) != 0 || told.Changes != nil {
+		t.Errorf("the answer tells of the radar %+v, want no overlaps, and of the changes %v, want none: they were sent", told.Radar, told.Changes)
+	}
+	read := b.get(commitPath(sha)).want(200)
+	later := decode[ledger.Commit](read)
 	if later.Branch != "feature/y" || later.Target != "release/1" || later.Changes == nil || len(later.Changes) != 0 || len(later.Parents) != 1 {
 		t.Errorf("later: %+v", later)
 	}
-	if later.Radar == nil || len(later.Radar.Overlaps) != 0 {
-		t.Errorf("the answer to the registration tells of the radar %+v, want no overlaps", later.Radar)
-	}
-	later.Radar = nil // only that answer has it
-	if read := b.get(commitPath(sha)).want(200); string(read.body) != toJSONSorted(t, later) {
+	if string(read.body) != toJSONSorted(t, later) {
 		t.Errorf("read\n%s, want\n%s", read.body, toJSONSorted(t, later))
 	}
 	b.put(commitPath(strings.Repeat("ab", 32)), "{}").want(201) // SHA-256
