@@ -22,6 +22,7 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 	if err != nil {
 		return false, overlaps, err
 	}
+	var result tipResult
 	err = s.write(ctx, func(t *tx) error {
 		r, err := findRepo(t.conn, org, repo)
 		if err != nil {
@@ -45,7 +46,14 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 		if err := t.describeCommit(c.id, n); err != nil {
 			return err
 		}
-		overlaps, err = s.registerTip(t, d, c, isNew, n, ahead)
+		result, err = s.registerTip(t, d, c, isNew, n, ahead)
+		return err
+	})
+	if err != nil {
+		return created, overlaps, err
+	}
+	err = s.read(ctx, func(c *conn) error {
+		overlaps, err = result.tell(c)
 		return err
 	})
 	return created, overlaps, err
@@ -56,26 +64,22 @@ const answeredPairs = 20
 
 // registerTip has the radar look at a registered commit and derives its state
 // anew.
-func (s *Store) registerTip(t *tx, d deriver, c commitRow, isNew bool, n ledger.Registration, a *ahead) (ledger.RadarResult, error) {
-	l := d.lister(t.now)
+func (s *Store) registerTip(t *tx, d deriver, c commitRow, isNew bool, n ledger.Registration, a *ahead) (tipResult, error) {
 	var err error
 	if !isNew {
 		if n, err = registrationOf(t.conn, c.id); err != nil {
-			return ledger.RadarResult{}, err
+			return tipResult{}, err
 		}
 	}
 	list, more, err := t.track(d, c, n, a)
 	if err != nil {
-		return ledger.RadarResult{}, err
+		return tipResult{}, err
 	}
 	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
 	if c.state >= ledger.Promotable && len(list) > 0 && d.contract.Radar.Blocks() && list[0].Level >= d.contract.Radar.Block {
 		cause = ledger.Cause{Type: ledger.CauseRadar, ID: list[0].SHA}
 	}
-	if err := t.resettle(d, c.id, cause); err != nil {
-		return ledger.RadarResult{}, err
-	}
-	return l.result(c.id, list, more, answeredPairs, t.now)
+	return tipResult{d.repo, c.id, list, more, t.now}, t.resettle(d, c.id, cause)
 }
 
 // registrationOf reads what is known of a commit by its registrations.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -70,6 +72,21 @@ func (c *conn) insert(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return result.LastInsertId()
+}
+
+// rowsAtOnce is how many rows one statement of insertMany writes.
+const rowsAtOnce = 25
+
+// insertMany writes rows of so many columns each; the statement ends with VALUES.
+// It spares most of what a statement for every row would cost.
+func (c *conn) insertMany(statement string, columns int, args []any) error {
+	row := "(?" + strings.Repeat(", ?", columns-1) + ")"
+	for batch := range slices.Chunk(args, columns*rowsAtOnce) {
+		if _, err := c.exec(statement+row+strings.Repeat(", "+row, len(batch)/columns-1), batch...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A scanner is one row: *sql.Row or *sql.Rows.

@@ -1,12 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -76,7 +76,7 @@ func (t *tx) track(d deriver, c commitRow, n ledger.Registration, a *ahead) (lis
 		return nil, false, err
 	}
 	for _, sha := range n.Contained {
-		if err := t.endTips(d, landed, "c.sha = ? AND t.flight = ?", sha, inFlight); err != nil {
+		if err := t.endTips(d, landed, "t.sha = ? AND t.flight = ?", sha, inFlight); err != nil {
 			return nil, false, err
 		}
 	}
@@ -119,6 +119,7 @@ func (t *tx) scan(d deriver, own tipRow, before int64, n ledger.Registration, a 
 type pairRow struct {
 	later, earlier int64
 	level, told    ledger.Level
+	since          ledger.Time
 	// path is the strongest, and reason why the two overlap there.
 	path   string
 	reason ledger.RadarReason
@@ -126,7 +127,7 @@ type pairRow struct {
 
 func scanPair(row scanner) (pairRow, error) {
 	var p pairRow
-	err := row.Scan(&p.later, &p.earlier, &p.level, &p.told)
+	err := row.Scan(&p.later, &p.earlier, &p.level, &p.told, &p.since)
 	return p, err
 }
 
@@ -148,7 +149,7 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) erro
 		}
 		before := known[pairKey{p.later, p.earlier}]
 		delete(known, pairKey{p.later, p.earlier})
-		p.told = before.told
+		p.told, p.since = before.told, cmp.Or(before.since, t.now)
 		if notify := d.contract.Radar.Notify; notify > ledger.NoLevel && f.Level >= notify && f.Level > before.told {
 			p.told = f.Level
 			if err := t.tellOverlap(d.repo, own, f); err != nil {
@@ -182,11 +183,11 @@ type pairKey struct{ later, earlier int64 }
 
 // knownPairs reads the overlaps of a commit that are recorded.
 func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
-	rows, err := all(t.conn, scanPair, "SELECT later, earlier, level, told FROM overlaps WHERE later = ?", commitID)
+	rows, err := all(t.conn, scanPair, "SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
-	asEarlier, err := all(t.conn, scanPair, "SELECT later, earlier, o.level, told "+withLater+"WHERE "+laterThan, commitID)
+	asEarlier, err := all(t.conn, scanPair, "SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
@@ -198,22 +199,14 @@ func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
 	return known, nil
 }
 
-// pairsAtOnce is how many overlaps one statement writes: it saves most of what a
-// statement for each would cost.
-const pairsAtOnce = 20
-
 // savePairs writes overlaps.
 func (t *tx) savePairs(pairs []pairRow) error {
-	for batch := range slices.Chunk(pairs, pairsAtOnce) {
-		args := make([]any, 0, 7*len(batch))
-		for _, p := range batch {
-			args = append(args, p.later, p.earlier, p.level, p.told, t.now, p.path, p.reason)
-		}
-		_, err := t.exec("INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES (?, ?, ?, ?, ?, ?, ?)"+strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", len(batch)-1)+`
-ON CONFLICT DO UPDATE SET level = excluded.level, told = excluded.told, path = excluded.path, reason = excluded.reason`, args...)
-		if err != nil {
-			return fmt.Errorf("insert overlaps: %w", err)
-		}
+	args := make([]any, 0, 7*len(pairs))
+	for _, p := range pairs {
+		args = append(args, p.later, p.earlier, p.level, p.told, p.since, p.path, p.reason)
+	}
+	if err := t.insertMany("INSERT OR REPLACE INTO overlaps (later, earlier, level, told, since, path, reason) VALUES ", 7, args); err != nil {
+		return fmt.Errorf("insert overlaps: %w", err)
 	}
 	return nil
 }
@@ -273,8 +266,8 @@ func (d deriver) openOverlaps(commitID int64) ([]ledger.OpenOverlap, error) {
 		o.Until = opened.Add(time.Duration(d.contract.Radar.MaxAge))
 		return o, err
 	}, `
-SELECT o.level, c.sha, e.branch, o.path, o.reason, min(l.opened_at, e.opened_at)
-FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier JOIN commits c ON c.id = o.earlier
+SELECT o.level, e.sha, e.branch, o.path, o.reason, min(l.opened_at, e.opened_at)
+FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier
 WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.place < l.place`, commitID, d.contract.Radar.Block, deployed, superseded)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)

@@ -245,19 +245,31 @@ func (l *pairLister) commit(commitID int64) (v side, err error) {
 	return v, nil
 }
 
-// result tells what was found for a registered commit: the strongest, at most
-// limit.
-func (l *pairLister) result(commitID int64, list []found, more bool, limit int, since ledger.Time) (ledger.RadarResult, error) {
-	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: more || len(list) > limit}
-	own, err := l.commit(commitID)
+// A tipResult is what the radar found for a registered commit.
+type tipResult struct {
+	repo   repoRow
+	commit int64
+	found  []found
+	more   bool
+	at     ledger.Time
+}
+
+// tell tells the strongest of it.
+func (t tipResult) tell(c *conn) (ledger.RadarResult, error) {
+	l := pairLister{conn: c, repo: t.repo}
+	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.more || len(t.found) > answeredPairs}
+	if len(t.found) == 0 {
+		return r, nil
+	}
+	own, err := l.commit(t.commit)
 	if err != nil {
 		return r, err
 	}
-	tip, _, err := findTip(l.conn, commitID)
+	tip, _, err := findTip(c, t.commit)
 	if err != nil {
 		return r, err
 	}
-	for _, f := range list[:min(len(list), limit)] {
+	for _, f := range t.found[:min(len(t.found), answeredPairs)] {
 		other, err := l.commit(f.commitID)
 		if err != nil {
 			return r, err
@@ -266,7 +278,7 @@ func (l *pairLister) result(commitID int64, list []found, more bool, limit int, 
 		if f.place > tip.place {
 			pair = pairOf(other.RadarCommit, own.RadarCommit, f.Overlap.Swap())
 		}
-		pair.Since = since
+		pair.Since = t.at
 		r.Level = max(r.Level, pair.Level)
 		r.Overlaps = append(r.Overlaps, pair)
 	}

@@ -36,7 +36,7 @@ type tipRow struct {
 	policyVersion int
 }
 
-const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_at, t.policy_version, t.branch, t.lineage, c.sha"
+const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_at, t.policy_version, t.branch, t.lineage, t.sha"
 
 // scanTip reads the tipColumns, and what else the row begins with.
 func scanTip(row scanner, first ...any) (tipRow, error) {
@@ -69,7 +69,7 @@ func splitLineage(text string) (base string, parents, ancestors []string) {
 
 // findTip reads the tip that a commit is or was; false if it never was one.
 func findTip(c *conn, commitID int64) (tipRow, bool, error) {
-	t, err := scanTip(c.row("SELECT "+tipColumns+" FROM tips t JOIN commits c ON c.id = t.commit_id WHERE t.commit_id = ?", commitID))
+	t, err := scanTip(c.row("SELECT "+tipColumns+" FROM tips t WHERE t.commit_id = ?", commitID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, false, nil
 	}
@@ -106,8 +106,8 @@ func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.F
 	if c.state == ledger.Deployed {
 		row.flight, row.endedAt = deployed, t.now
 	}
-	_, err = t.exec(`INSERT OR REPLACE INTO tips (commit_id, repo_id, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		c.id, r.id, tip.Branch, row.flight, row.place, row.seq, row.openedAt, row.endedAt, r.policyVersion, joinLineage(tip))
+	_, err = t.exec(`INSERT OR REPLACE INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.id, r.id, tip.SHA, tip.Branch, row.flight, row.place, row.seq, row.openedAt, row.endedAt, r.policyVersion, joinLineage(tip))
 	if err != nil {
 		return row, 0, fmt.Errorf("insert tip: %w", err)
 	}
@@ -117,25 +117,27 @@ func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.F
 // touchPaths puts a tip's changes where those who come later look for them.
 func (t *tx) touchPaths(r repoRow, commitID int64, footprint *ledger.Footprint, changes []ledger.Change) error {
 	named := footprint.Names()
+	var paths, dirs []any
 	for i := range changes {
 		text, err := json.Marshal(&changes[i])
 		if err != nil {
 			return fmt.Errorf("encode change: %w", err)
 		}
 		for _, path := range []string{changes[i].Path, changes[i].OldPath} {
-			if _, ok := slices.BinarySearch(named, path); !ok {
-				continue
-			}
-			// Of changes that name one path the first counts.
-			if _, err := t.exec("INSERT OR IGNORE INTO tip_paths (repo_id, path, commit_id, change) VALUES (?, ?, ?, ?)", r.id, path, commitID, text); err != nil {
-				return fmt.Errorf("insert path: %w", err)
+			if _, ok := slices.BinarySearch(named, path); ok {
+				paths = append(paths, r.id, path, commitID, text)
 			}
 		}
 	}
 	for _, dir := range footprint.Dirs() {
-		if _, err := t.exec("INSERT INTO tip_dirs (repo_id, dir, commit_id) VALUES (?, ?, ?)", r.id, dir, commitID); err != nil {
-			return fmt.Errorf("insert directory: %w", err)
-		}
+		dirs = append(dirs, r.id, dir, commitID)
+	}
+	// Of changes that name one path the first counts.
+	if err := t.insertMany("INSERT OR IGNORE INTO tip_paths (repo_id, path, commit_id, change) VALUES ", 4, paths); err != nil {
+		return fmt.Errorf("insert paths: %w", err)
+	}
+	if err := t.insertMany("INSERT INTO tip_dirs (repo_id, dir, commit_id) VALUES ", 3, dirs); err != nil {
+		return fmt.Errorf("insert directories: %w", err)
 	}
 	return nil
 }
@@ -165,7 +167,7 @@ func (t *tx) clear(commitID int64, statements ...string) error {
 // background: it is not open any more.
 func (t *tx) endTips(d deriver, to flight, where string, args ...any) error {
 	ended, err := all(t.conn, func(row scanner) (tipRow, error) { return scanTip(row) },
-		"SELECT "+tipColumns+" FROM tips t JOIN commits c ON c.id = t.commit_id WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
+		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
 	if err != nil {
 		return fmt.Errorf("read tips: %w", err)
 	}

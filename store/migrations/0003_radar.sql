@@ -5,6 +5,7 @@
 CREATE TABLE tips (
   commit_id  INTEGER PRIMARY KEY REFERENCES commits,
   repo_id    INTEGER NOT NULL REFERENCES repos,
+  sha        TEXT    NOT NULL,
   branch     TEXT    NOT NULL,
   flight     INTEGER NOT NULL,
   place      INTEGER NOT NULL, -- of two tips that with the greater place was registered later
@@ -22,11 +23,13 @@ CREATE INDEX tips_by_place ON tips (repo_id, place) WHERE flight = 1;
 CREATE INDEX tips_by_age ON tips (repo_id, opened_at) WHERE flight < 4;
 CREATE INDEX tips_done ON tips (repo_id) WHERE flight IN (4, 5);
 
--- What tips change, by path; a renamed file is there by both its names.
+-- What tips change, by path; a renamed file is there by both its names. These
+-- tables are written in hundreds of rows at a time, by one function each: that
+-- their ids are right is not checked again for every row.
 CREATE TABLE tip_paths (
-  repo_id   INTEGER NOT NULL REFERENCES repos,
+  repo_id   INTEGER NOT NULL,
   path      TEXT    NOT NULL,
-  commit_id INTEGER NOT NULL REFERENCES commits,
+  commit_id INTEGER NOT NULL,
   change    BLOB    NOT NULL, -- JSON
   PRIMARY KEY (repo_id, path, commit_id)
 ) STRICT, WITHOUT ROWID;
@@ -34,9 +37,9 @@ CREATE INDEX tip_paths_by_commit ON tip_paths (commit_id);
 
 -- The directories in which tips change files, each with a slash at its end.
 CREATE TABLE tip_dirs (
-  repo_id   INTEGER NOT NULL REFERENCES repos,
+  repo_id   INTEGER NOT NULL,
   dir       TEXT    NOT NULL,
-  commit_id INTEGER NOT NULL REFERENCES commits,
+  commit_id INTEGER NOT NULL,
   PRIMARY KEY (repo_id, dir, commit_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tip_dirs_by_commit ON tip_dirs (commit_id);
@@ -46,8 +49,8 @@ CREATE INDEX tip_dirs_by_commit ON tip_dirs (commit_id);
 -- no index by the earlier one: 200 rows at 200 places of it would be most of
 -- what a registration writes. Whoever asks looks among the later tips in flight.
 CREATE TABLE overlaps (
-  later   INTEGER NOT NULL REFERENCES commits,
-  earlier INTEGER NOT NULL REFERENCES commits,
+  later   INTEGER NOT NULL,
+  earlier INTEGER NOT NULL,
   level   INTEGER NOT NULL,
   told    INTEGER NOT NULL, -- the highest level that an event told of; 0: none
   since   INTEGER NOT NULL,
