@@ -76,6 +76,7 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	}
 	v.web.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(owned) })
+	v.running.Go(func() { db.Tidy(owned) })
 	v.running.Go(func() { db.Watch(owned) })
 	v.running.Go(func() { dispatcher.Run(owned) })
 	v.running.Go(func() {

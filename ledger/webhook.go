@@ -332,4 +332,8 @@ type Outcome struct {
 	RetryAt Time
 	// Disable is why the webhook becomes inactive; empty where it does not.
 	Disable string
+	// Tries and Lease are those of the DueDelivery that was tried. Somebody else
+	// may have got the delivery since, or asked for it anew.
+	Tries int
+	Lease Time
 }

@@ -29,13 +29,11 @@ func (s *Store) wakeEvaluate() {
 // Evaluate carries out, until the context ends, what has to be derived anew
 // without anybody's request: the commits of a repo whose policy has changed,
 // and those whose evidence runs out. What is left to do stands in the
-// database, so that a crash loses nothing of it. It prunes the log of
-// deliveries too. What fails is logged and tried again.
+// database, so that a crash loses nothing of it. What fails is logged and tried
+// again.
 func (s *Store) Evaluate(ctx context.Context) {
 	tick := time.NewTicker(evaluateEvery)
 	defer tick.Stop()
-	prune := time.NewTicker(pruneEvery)
-	defer prune.Stop()
 	for {
 		if err := s.Settle(ctx); err != nil && ctx.Err() == nil {
 			s.log.ErrorContext(ctx, "evaluating commits anew", "error", err)
@@ -43,10 +41,6 @@ func (s *Store) Evaluate(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-prune.C:
-			if err := s.Prune(ctx); err != nil && ctx.Err() == nil {
-				s.log.ErrorContext(ctx, "pruning deliveries", "error", err)
-			}
 		case <-tick.C:
 		case <-s.wake:
 		}

@@ -18,26 +18,30 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// queued gathers the webhooks that have been given deliveries, for whoever
-// sends them.
+// queued gathers the webhooks that have been given deliveries or changed, for
+// whoever sends them.
 type queued struct {
 	wake chan struct{} // holds one signal at most
 
 	mu       sync.Mutex
 	webhooks map[string]struct{}
+	changed  map[string]struct{}
 }
 
 func newQueued() *queued {
-	return &queued{wake: make(chan struct{}, 1), webhooks: make(map[string]struct{})}
+	return &queued{wake: make(chan struct{}, 1), webhooks: make(map[string]struct{}), changed: make(map[string]struct{})}
 }
 
-func (q *queued) add(webhooks []string) {
-	if len(webhooks) == 0 {
+func (q *queued) add(webhooks, changed []string) {
+	if len(webhooks) == 0 && len(changed) == 0 {
 		return
 	}
 	q.mu.Lock()
 	for _, id := range webhooks {
 		q.webhooks[id] = struct{}{}
+	}
+	for _, id := range changed {
+		q.changed[id] = struct{}{}
 	}
 	q.mu.Unlock()
 	select {
@@ -46,22 +50,28 @@ func (q *queued) add(webhooks []string) {
 	}
 }
 
-// Queued returns the channel on which a signal waits once deliveries were
-// queued by this process that TakeQueued has not told of yet.
+// Queued returns the channel on which a signal waits once this process has
+// done something that TakeQueued has not told of yet.
 func (s *Store) Queued() <-chan struct{} { return s.queued.wake }
 
-// TakeQueued returns the ids of the webhooks for which this process has queued
-// deliveries since it was last called.
-func (s *Store) TakeQueued() []string {
+// TakeQueued returns what this process has done since it was last called: the
+// ids of the webhooks for which it has queued deliveries, and of those that it
+// has changed or deleted, so that what was claimed of them is not as it was.
+func (s *Store) TakeQueued() (queued, changed []string) {
 	s.queued.mu.Lock()
 	defer s.queued.mu.Unlock()
-	webhooks := slices.Collect(maps.Keys(s.queued.webhooks))
+	queued = slices.Collect(maps.Keys(s.queued.webhooks))
+	changed = slices.Collect(maps.Keys(s.queued.changed))
 	clear(s.queued.webhooks)
-	return webhooks
+	clear(s.queued.changed)
+	return queued, changed
 }
 
 // queue tells, if this write succeeds, that a webhook has deliveries to send.
 func (t *tx) queue(webhook string) { t.queued = append(t.queued, webhook) }
+
+// change tells, if this write succeeds, that a webhook is not what it was.
+func (t *tx) change(webhook string) { t.changed = append(t.changed, webhook) }
 
 // A hookKey is a webhook by its two ids.
 type hookKey struct {
@@ -354,6 +364,8 @@ func (s *Store) saveHealth(t *tx, h *hookHealth) error {
 	if _, err := t.exec("UPDATE webhooks SET active = 0, disabled_at = ?, disabled_reason = ? WHERE id = ?", t.now, reason, h.id); err != nil {
 		return fmt.Errorf("disable webhook: %w", err)
 	}
-	s.log.Warn("webhook disabled", "webhook", h.public, "reason", reason)
+	t.change(h.public)
+	// The reason may hold a URL, and that a secret: it is for admins to read.
+	s.log.Warn("webhook disabled", "webhook", h.public)
 	return t.repoWebhooksChanged(h.id)
 }

@@ -40,6 +40,15 @@ func (b *bench) settle(webhook string, d ledger.DueDelivery, status int, retry t
 	check(b.t, b.RecordOutcomes(b.t.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
 }
 
+// gone records that the receiver of a webhook wants no more.
+func (b *bench) gone(w ledger.Webhook, d ledger.DueDelivery) {
+	b.t.Helper()
+	check(b.t, b.RecordOutcomes(b.t.Context(), []ledger.Outcome{{
+		Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410 Gone", Tries: d.Tries, Lease: d.Lease,
+		Attempt: ledger.Attempt{At: b.Now(), Error: "the receiver answered 410 Gone", Request: ledger.AttemptRequest{URL: w.URL}},
+	}}, 0))
+}
+
 func (b *bench) deliveries(webhook string, f store.DeliveryFilter) []ledger.Delivery {
 	b.t.Helper()
 	var list []ledger.Delivery
@@ -84,7 +93,7 @@ func TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
 
 	ci.attests(sha(0), "test:go", ledger.Pass) // DRAFT > VALIDATING > ATTESTED
 
-	queued := b.TakeQueued()
+	queued, _ := b.TakeQueued()
 	slices.Sort(queued)
 	if want := []string{usual.ID, onlyState.ID}; !slices.Equal(queued, want) {
 		t.Errorf("queued for %v, want %v", queued, want)
@@ -102,6 +111,43 @@ func TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
 		if got := types(b.claim(test.webhook, 10)); !slices.Equal(got, test.want) {
 			t.Errorf("%s: claimed %v, want %v", test.name, got, test.want)
 		}
+	}
+}
+
+func TestAChangedWebhookIsToldToWhoSends(t *testing.T) {
+	b := newBench(t)
+	w := b.webhook(ledger.EventAttestation)
+	change := func(c ledger.WebhookChange) {
+		_, err := b.ChangeWebhook(t.Context(), "acme", "api", w.ID, c)
+		check(t, err)
+	}
+	for _, test := range []struct {
+		name string
+		do   func()
+		told bool
+	}{
+		{"a delivery", func() { b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass) }, false},
+		{"another URL", func() { change(ledger.WebhookChange{URL: new("https://other.example")}) }, true},
+		{"other events", func() { change(ledger.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})}) }, true},
+		{"another secret", func() {
+			_, err := b.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", 0)
+			check(t, err)
+		}, true},
+		{"disabled by 410", func() { b.gone(b.getWebhook(w.ID), b.claim(w.ID, 1)[0]) }, true},
+		{"removed", func() { check(t, b.DeleteWebhook(t.Context(), "acme", "api", w.ID)) }, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b.TakeQueued()
+			test.do()
+			select {
+			case <-b.Queued():
+			default:
+				t.Error("no signal")
+			}
+			if _, changed := b.TakeQueued(); slices.Equal(changed, []string{w.ID}) != test.told {
+				t.Errorf("told of %v", changed)
+			}
+		})
 	}
 }
 
@@ -189,11 +235,7 @@ func TestAWebhookIsDisabled(t *testing.T) {
 		b := newBench(t)
 		w := b.webhook(ledger.EventAttestation)
 		b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
-		d := b.claim(w.ID, 1)[0]
-		check(t, b.RecordOutcomes(t.Context(), []ledger.Outcome{{
-			Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410 Gone",
-			Attempt: ledger.Attempt{At: b.Now(), Error: "410"},
-		}}, 0))
+		b.gone(w, b.claim(w.ID, 1)[0])
 		if w = b.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver answered 410 Gone" || w.DisabledAt != b.Now() {
 			t.Errorf("after 410 it is %+v", w)
 		}

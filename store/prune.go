@@ -7,11 +7,35 @@ import (
 	"time"
 )
 
-// pruneEvery is how often Evaluate prunes.
+// pruneEvery is how often Tidy prunes.
 const pruneEvery = time.Minute
 
 // pruneBatch is how many deliveries one write deletes.
 const pruneBatch = 500
+
+// Tidy prunes each minute until the context ends. What fails is logged and
+// tried again.
+func (s *Store) Tidy(ctx context.Context) {
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.tidy(ctx)
+		}
+	}
+}
+
+func (s *Store) tidy(ctx context.Context) {
+	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil {
+		s.log.ErrorContext(ctx, "pruning the log of webhook deliveries", "error", err)
+	}
+	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil {
+		s.log.ErrorContext(ctx, "pruning what tips of branches changed", "error", err)
+	}
+}
 
 // Prune deletes what nobody needs any more: the logs of deliveries that are
 // over and older than Options.KeepDeliveries, what is left of deleted webhooks,

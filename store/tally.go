@@ -37,6 +37,8 @@ type tally struct {
 	now  ledger.Time     // of the last write
 	// queued are the webhooks that were given deliveries.
 	queued []string
+	// changed are the webhooks that are not what they were.
+	changed []string
 }
 
 func newTally() *tally {
@@ -50,6 +52,7 @@ func (y *tally) add(t *tx) {
 	}
 	y.now = t.now
 	y.queued = append(y.queued, t.queued...)
+	y.changed = append(y.changed, t.changed...)
 }
 
 // flush writes the counters.
@@ -80,7 +83,7 @@ func (y *tally) flush(c *conn) error {
 func (y *tally) reset() {
 	clear(y.sums)
 	clear(y.seqs)
-	y.queued = y.queued[:0]
+	y.queued, y.changed = y.queued[:0], y.changed[:0]
 }
 
 // count adds to a counter, if this write succeeds.

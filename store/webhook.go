@@ -173,7 +173,9 @@ func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledge
 }
 
 // RotateWebhook gives a webhook a new secret. The one before signs beside it
-// for the overlap.
+// for the overlap. Only one can: rotated again within the overlap, the webhook
+// loses the secret before that one at once, and receivers that still hold it
+// can verify nothing.
 func (s *Store) RotateWebhook(ctx context.Context, org, repo, id, secret string, overlap time.Duration) (ledger.Webhook, error) {
 	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
 		_, err := t.exec("UPDATE webhooks SET previous_secret = iif(?, secret, ''), previous_until = iif(?, ?, 0), secret = ? WHERE id = ?",
@@ -192,6 +194,7 @@ func (s *Store) updateWebhook(ctx context.Context, org, repo, id string, change 
 		if err := change(t, w); err != nil {
 			return fmt.Errorf("update webhook: %w", err)
 		}
+		t.change(id)
 		if err := t.repoWebhooksChanged(w.id); err != nil {
 			return err
 		}
@@ -221,6 +224,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}
+		t.change(id)
 		return t.repoWebhooksChanged(w.id)
 	})
 }

@@ -51,13 +51,14 @@ type job struct {
 // A tx is one write inside the writer's transaction.
 type tx struct {
 	*conn
-	ids    *ids
-	now    ledger.Time // the ledger's clock when this write began
-	tally  *tally
-	deltas []delta // of this write
-	recent *recentTips
-	named  bool     // whether it has put something into names
-	queued []string // webhooks that it has given deliveries
+	ids     *ids
+	now     ledger.Time // the ledger's clock when this write began
+	tally   *tally
+	deltas  []delta // of this write
+	recent  *recentTips
+	named   bool     // whether it has put something into names
+	queued  []string // webhooks that it has given deliveries
+	changed []string // webhooks that it has changed or deleted
 	// delivering says that it is about sending deliveries: these yield to others.
 	delivering bool
 }
@@ -204,7 +205,7 @@ func (w *writer) transact(batch []*job) error {
 	for orgID := range w.tally.seqs {
 		w.notifier.notify(orgID)
 	}
-	w.queued.add(w.tally.queued)
+	w.queued.add(w.tally.queued, w.tally.changed)
 	w.tally.reset()
 	return nil
 }

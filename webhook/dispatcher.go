@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +19,9 @@ import (
 type Outbox interface {
 	// Queued is signalled when TakeQueued has something to give.
 	Queued() <-chan struct{}
-	// TakeQueued returns the webhooks that got deliveries since the last call.
-	TakeQueued() []string
+	// TakeQueued returns the webhooks that got deliveries since the last call,
+	// and those that are not any more what Claim has told of them.
+	TakeQueued() (queued, changed []string)
 	// DueWebhooks returns the webhooks that have deliveries due now.
 	DueWebhooks(ctx context.Context) ([]string, error)
 	// Claim leases due deliveries of a webhook; none if it is inactive or gone.
@@ -132,7 +134,8 @@ func (d *Dispatcher) watchSignals(life span) {
 		case <-life.work.Done():
 			return
 		case <-d.cfg.Outbox.Queued():
-			for _, id := range d.cfg.Outbox.TakeQueued() {
+			queued, changed := d.cfg.Outbox.TakeQueued()
+			for _, id := range slices.Concat(queued, changed) {
 				d.wake(life, id)
 			}
 		}
@@ -200,7 +203,8 @@ func (d *Dispatcher) try(ctx context.Context, to ledger.Endpoint, due ledger.Due
 	if err != nil {
 		return ledger.Outcome{}, s, err
 	}
-	o := ledger.Outcome{Webhook: to.Webhook, Delivery: due.ID, Attempt: s.attempt, Status: ledger.DeliverySucceeded}
+	o := ledger.Outcome{Webhook: to.Webhook, Delivery: due.ID, Attempt: s.attempt, Status: ledger.DeliverySucceeded,
+		Tries: due.Tries, Lease: due.Lease}
 	if s.result != resultSuccess {
 		o.Status = ledger.DeliveryFailed
 		if s.result == resultGone {
