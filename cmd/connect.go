@@ -145,8 +145,29 @@ func openFile(ctx context.Context, s settings) (*connection, error) {
 func newHostClient(api *server.Server, wrote *atomic.Bool) (*client.Client, error) {
 	return client.New("http://localhost", client.Options{
 		UserAgent:  userAgent(),
-		HTTPClient: &http.Client{Transport: &inProcess{handler: api.Host(), wrote: wrote}},
+		HTTPClient: &http.Client{Transport: &noting{client.InProcess(api.Host()), wrote}},
 	})
+}
+
+// A localAPI is what answers a client inside the process.
+type localAPI struct {
+	db *store.Store
+	// wrote is set once a request may have changed something.
+	wrote atomic.Bool
+}
+
+// A noting transport sets wrote at the first request that is no mere reading.
+type noting struct {
+	next  http.RoundTripper
+	wrote *atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		n.wrote.Store(true)
+	}
+	return n.next.RoundTrip(r)
 }
 
 // settle does, on a file, what time has made due: a server does it by itself.

@@ -1,36 +1,23 @@
-package cmd
+package client
 
 import (
 	"bytes"
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
-
-	"github.com/ledgerd/ledgerd/store"
 )
 
-// A localAPI is what answers a client inside the process.
-type localAPI struct {
-	db *store.Store
-	// wrote is set once a request may have changed something.
-	wrote atomic.Bool
-}
+// InProcess returns a transport, for Options.HTTPClient, whose requests go to a
+// handler and not through a network, with their context as it is. Each is
+// answered whole, but for streams.
+func InProcess(handler http.Handler) http.RoundTripper { return &inProcess{handler} }
 
-// inProcess is a transport whose requests go to a handler and not through a
-// network: each is answered whole, but for streams.
-type inProcess struct {
-	handler http.Handler
-	wrote   *atomic.Bool
-}
+type inProcess struct{ handler http.Handler }
 
 // RoundTrip implements http.RoundTripper.
 func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
-	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		t.wrote.Store(true)
 	}
 	in := r.Clone(r.Context())
 	in.RequestURI = r.URL.RequestURI()
