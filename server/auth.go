@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,17 +27,27 @@ func (s *Server) byToken(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
+	return s.bySecret(r.Context(), secret)
+}
+
+// bySecret finds the caller by the text of a token.
+func (s *Server) bySecret(ctx context.Context, secret string) (caller, error) {
 	hash, err := ledger.ParseSecret(secret)
 	if err != nil {
 		return caller{}, err
 	}
-	token, err := s.store.TokenByHash(r.Context(), hash)
-	if e, ok := errors.AsType[*ledger.Error](err); ok && e.Code == ledger.CodeNotFound {
+	token, err := s.store.TokenByHash(ctx, hash)
+	if isNotFound(err) {
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "this API token is not known here")
 	}
 	if err != nil {
 		return caller{}, fmt.Errorf("look up the token: %w", err)
 	}
+	return s.letIn(token)
+}
+
+// letIn makes the token the caller, if it is good at this time.
+func (s *Server) letIn(token ledger.Token) (caller, error) {
 	switch now := s.time(); {
 	case token.RevokedAt != 0:
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "this API token was revoked at %s", token.RevokedAt)
@@ -45,6 +56,11 @@ func (s *Server) byToken(r *http.Request) (caller, error) {
 	}
 	s.store.TouchToken(token.ID)
 	return caller{token}, nil
+}
+
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*ledger.Error](err)
+	return ok && e.Code == ledger.CodeNotFound
 }
 
 func bearer(r *http.Request) (string, error) {

@@ -99,6 +99,12 @@ func (s *Server) Handler() http.Handler { return compressed(s.handler(s.byToken)
 // must never be reachable from a network.
 func (s *Server) Host() http.Handler { return s.handler(byHost) }
 
+// Sessions returns the API as those see it who are signed in to the web
+// interface: callers are known by WithSession, and can do what the token can
+// that they signed in with. It is for use inside the process: what comes from a
+// network tells it nothing of who calls.
+func (s *Server) Sessions() http.Handler { return s.handler(s.bySession) }
+
 func (s *Server) handler(identify identify) http.Handler {
 	return s.logged(s.framed(s.router(identify)))
 }

@@ -15,6 +15,7 @@ type Store interface {
 	orgs
 	repos
 	tokens
+	sessions
 	identities
 	attestations
 	commits
@@ -49,6 +50,14 @@ type tokens interface {
 	TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error)
 	// TouchToken notes that a token is used now. It never waits.
 	TouchToken(id string)
+}
+
+type sessions interface {
+	// CreateSession begins one, of which hash is the SHA-256 of the secret.
+	CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error
+	// SessionToken returns revoked and expired tokens too.
+	SessionToken(ctx context.Context, hash [32]byte) (token ledger.Token, expires ledger.Time, err error)
+	DeleteSession(ctx context.Context, hash [32]byte) error
 }
 
 type identities interface {

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// SessionLife is how long a session of the web interface lasts.
+const SessionLife = 12 * time.Hour
+
+// SignIn begins a session with the text of a token. It returns the session's
+// secret, of which only the hash is kept.
+func (s *Server) SignIn(ctx context.Context, token string) (session string, err error) {
+	c, err := s.bySecret(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	session = rand.Text() + rand.Text() // 260 random bits
+	if err := s.store.CreateSession(ctx, c.token.ID, sha256.Sum256([]byte(session)), s.time().Add(SessionLife)); err != nil {
+		return "", fmt.Errorf("begin a session: %w", err)
+	}
+	return session, nil
+}
+
+// SignOut ends a session. One that there is not is no error.
+func (s *Server) SignOut(ctx context.Context, session string) error {
+	if err := s.store.DeleteSession(ctx, sha256.Sum256([]byte(session))); err != nil {
+		return fmt.Errorf("end a session: %w", err)
+	}
+	return nil
+}
+
+// sessionKey is the key of a session's secret in a context: no request from a
+// network can have it.
+type sessionKey struct{}
+
+// WithSession returns a context whose requests to Sessions are made by who has
+// the session.
+func (s *Server) WithSession(ctx context.Context, session string) context.Context {
+	return context.WithValue(ctx, sessionKey{}, session)
+}
+
+// bySession finds the caller by the session in the request's context.
+func (s *Server) bySession(r *http.Request) (caller, error) {
+	session, ok := r.Context().Value(sessionKey{}).(string)
+	if !ok {
+		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
+	}
+	token, expires, err := s.store.SessionToken(r.Context(), sha256.Sum256([]byte(session)))
+	switch {
+	case isNotFound(err), err == nil && expires <= s.time():
+		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the session is over: sign in again")
+	case err != nil:
+		return caller{}, fmt.Errorf("look up the session: %w", err)
+	}
+	return s.letIn(token)
+}
