@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -43,7 +44,8 @@ func retryIn(schedule []time.Duration, tries int, retryAfter time.Duration) (tim
 // parseRetryAfter reads the header Retry-After, seconds or a date. It is 0
 // where there is none, and the shortest time where that has passed.
 func parseRetryAfter(value string, now ledger.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {
+	// More seconds than 64 bits hold are the most that 64 bits hold.
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return max(time.Duration(min(seconds, uint64(maxRetryAfter/time.Second)))*time.Second, minRetryAfter)
 	}
 	if date, err := http.ParseTime(value); err == nil {

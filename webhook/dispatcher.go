@@ -1,73 +1,15 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
-	"crypto/x509"
 	"fmt"
-	"log/slog"
-	"net/url"
+	"maps"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-// An Outbox is what a Dispatcher needs of the store.
-type Outbox interface {
-	// Queued is signalled when TakeQueued has something to give.
-	Queued() <-chan struct{}
-	// TakeQueued returns the webhooks that got deliveries since the last call,
-	// and those that are not any more what Claim has told of them.
-	TakeQueued() (queued, changed []string)
-	// DueWebhooks returns the webhooks that have deliveries due now.
-	DueWebhooks(ctx context.Context) ([]string, error)
-	// Claim leases due deliveries of a webhook; none if it is inactive or gone.
-	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error)
-	// RecordOutcomes writes what came of attempts. A webhook that has only failed for
-	// disableAfter becomes inactive.
-	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
-	// Release gives back deliveries that were claimed and not tried.
-	Release(ctx context.Context, webhook string, deliveries []string) error
-	Now() ledger.Time
-}
-
-// A Config says how a Dispatcher delivers. Only Outbox has no default.
-type Config struct {
-	Outbox    Outbox
-	Logger    *slog.Logger
-	Guard     *Guard // public addresses only
-	UserAgent string // such as ledgerd/1.2.3
-	// Schedule is how long to wait before each retry; DefaultSchedule where nil.
-	Schedule       []time.Duration
-	Timeout        time.Duration // of a request in all, 15 s
-	ConnectTimeout time.Duration // of connecting, TLS and all, 5 s
-	InFlight       int           // requests to one webhook at once, 8
-	DisableAfter   time.Duration // of nothing but failure, 5 days
-	// Grace is how long requests in flight may go on when Run's context ends; 10 s.
-	Grace   time.Duration
-	Proxy   *url.URL       // that all requests go through; none
-	RootCAs *x509.CertPool // the system's
-}
-
-func (c Config) withDefaults() Config {
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	if c.Guard == nil {
-		c.Guard = NewGuard(nil)
-	}
-	c.UserAgent = cmp.Or(c.UserAgent, "ledgerd")
-	if c.Schedule == nil {
-		c.Schedule = DefaultSchedule()
-	}
-	c.Timeout = cmp.Or(c.Timeout, 15*time.Second)
-	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
-	c.InFlight = cmp.Or(c.InFlight, 8)
-	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
-	c.Grace = cmp.Or(c.Grace, 10*time.Second)
-	return c
-}
 
 const (
 	// poll is how often the dispatcher looks for what nothing signals: retries,
@@ -77,26 +19,27 @@ const (
 	storeGrace = 2 * time.Second
 )
 
-// A Dispatcher sends the deliveries in an outbox. It is also a Prometheus
-// collector of what it does.
+// A Dispatcher sends the deliveries in an outbox.
 type Dispatcher struct {
-	cfg     Config
-	sender  *sender
-	settler *settler
-	metrics *metrics
+	cfg      Config
+	sender   *sender
+	settler  *settler
+	slots    *slots
+	counters *counters
 
 	mu        sync.Mutex
 	endpoints map[string]*endpoint // those at work
-	failing   map[string]bool      // those not at work whose last attempt failed
+	known     map[string]standing  // of webhooks not at work that were, not long ago
+	shortage  time.Time            // when a lack of file descriptors was last logged
 	working   sync.WaitGroup       // the endpoints' goroutines
 }
 
 // New returns a Dispatcher; Run makes it work.
 func New(c Config) *Dispatcher {
 	c = c.withDefaults()
-	m := newMetrics()
-	return &Dispatcher{cfg: c, sender: newSender(c), settler: newSettler(c, m), metrics: m,
-		endpoints: map[string]*endpoint{}, failing: map[string]bool{}}
+	n := newCounters()
+	return &Dispatcher{cfg: c, sender: newSender(c), settler: newSettler(c, n), slots: newSlots(c.TotalInFlight), counters: n,
+		endpoints: map[string]*endpoint{}, known: map[string]standing{}}
 }
 
 // A span is the three lengths of a dispatcher's life, each longer than the one
@@ -135,8 +78,11 @@ func (d *Dispatcher) watchSignals(life span) {
 			return
 		case <-d.cfg.Outbox.Queued():
 			queued, changed := d.cfg.Outbox.TakeQueued()
-			for _, id := range slices.Concat(queued, changed) {
-				d.wake(life, id)
+			for _, id := range changed {
+				d.changed(id)
+			}
+			for _, id := range queued {
+				d.wake(life, id, true)
 			}
 		}
 	}
@@ -153,8 +99,9 @@ func (d *Dispatcher) watchTime(life span) {
 		}
 		failed = err != nil
 		for _, id := range due {
-			d.wake(life, id)
+			d.wake(life, id, false)
 		}
+		d.forget(d.cfg.Outbox.Now().Add(-forgetAfter))
 		select {
 		case <-life.work.Done():
 			return
@@ -163,43 +110,90 @@ func (d *Dispatcher) watchTime(life span) {
 	}
 }
 
-// wake lets a webhook's endpoint look for deliveries.
-func (d *Dispatcher) wake(life span, id string) {
+// wake lets a webhook's endpoint look for deliveries. One that is paused is
+// left alone until its pause is over, or for a while if something was queued
+// for it just now.
+func (d *Dispatcher) wake(life span, id string, queued bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e, ok := d.endpoints[id]; ok {
+		e.queued = e.queued || queued
 		e.wake()
 		return
 	}
-	e := newEndpoint(d, life, id, d.failing[id])
-	delete(d.failing, id)
+	s, known := d.known[id]
+	if !known {
+		s.limit = 1
+	}
+	if s.asked = s.asked || queued; !s.ready(d.cfg.Outbox.Now()) {
+		d.known[id] = s // the next look at what is due comes back to it
+		return
+	}
+	s.resume()
+	delete(d.known, id)
+	e := newEndpoint(d, life, id, s)
 	d.endpoints[id] = e
-	d.metrics.endpoints.Inc()
+	d.counters.endpoints(1)
 	d.working.Go(e.run)
 }
 
-// retire takes an endpoint that has nothing left to do off the list, unless it
-// was woken meanwhile: wakes happen under the same lock, so that none is lost.
-func (d *Dispatcher) retire(e *endpoint) bool {
+// changed takes note that a webhook is not what it was. What failed at its old
+// URL says nothing about the new one.
+func (d *Dispatcher) changed(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(e.woken) > 0 && e.life.work.Err() == nil {
+	if e, ok := d.endpoints[id]; ok {
+		e.change()
+		return
+	}
+	if s, ok := d.known[id]; ok {
+		s.failures = 0
+		s.resume()
+		d.known[id] = s
+	}
+}
+
+// retire takes an endpoint that has nothing left to do, or is paused, off the
+// list, unless it was woken meanwhile: wakes happen under the same lock, so
+// that none is lost. A paused one is found again by what is due.
+func (d *Dispatcher) retire(e *endpoint, paused bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e.life.work.Err() == nil && (len(e.changed) > 0 || len(e.woken) > 0 && !paused) {
 		return false
 	}
 	delete(d.endpoints, e.id)
-	if e.limit < d.cfg.InFlight {
-		d.failing[e.id] = true
+	if e.standing.tried != 0 {
+		e.standing.asked = paused && e.queued
+		d.known[e.id] = e.standing
 	}
-	d.metrics.endpoints.Dec()
+	d.counters.endpoints(-1)
 	return true
 }
 
-// try makes one attempt of a delivery. It returns an error only when the
-// dispatcher stops before there is an outcome.
+// forget drops what is known of webhooks that were last tried before a time.
+func (d *Dispatcher) forget(before ledger.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.known, func(_ string, s standing) bool { return s.tried < before })
+}
+
+// noteShortage logs, once in a while, that there are no file descriptors left.
+func (d *Dispatcher) noteShortage(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.shortage) > time.Minute {
+		d.shortage = time.Now()
+		d.cfg.Logger.Error("no file descriptors are left to send webhooks with: raise the limit (ulimit -n), or lower webhooks.total_in_flight; trying again", "error", err)
+	}
+}
+
+// try makes one attempt of a delivery. It returns an error only when there is
+// no outcome: the dispatcher has stopped before, or errShortage.
 func (d *Dispatcher) try(ctx context.Context, to ledger.Endpoint, due ledger.DueDelivery) (ledger.Outcome, sent, error) {
-	d.metrics.inFlight.Inc()
+	d.counters.inFlight(1)
 	s, err := d.sendContained(ctx, to, due)
-	d.metrics.inFlight.Dec()
+	d.counters.inFlight(-1)
 	if err != nil {
 		return ledger.Outcome{}, s, err
 	}
@@ -213,7 +207,7 @@ func (d *Dispatcher) try(ctx context.Context, to ledger.Endpoint, due ledger.Due
 			o.Status, o.RetryAt = ledger.DeliveryPending, d.cfg.Outbox.Now().Add(wait)
 		}
 	}
-	d.metrics.observe(s, o.Status)
+	d.counters.observe(s.result, s.took, o.Status)
 	return o, s, nil
 }
 

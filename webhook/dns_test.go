@@ -16,12 +16,16 @@ type dns struct {
 	conn net.PacketConn
 	mu   sync.Mutex
 	zone map[string][]netip.Addr
+	bad  map[string]uint16 // names that get no answer but an error's code
 }
+
+// silence stands for no answer at all.
+const silence = 0xffff
 
 func newDNS(t *testing.T) *dns {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	check(t, err)
-	d := &dns{conn: conn, zone: map[string][]netip.Addr{}}
+	d := &dns{conn: conn, zone: map[string][]netip.Addr{}, bad: map[string]uint16{}}
 	served := make(chan struct{})
 	go func() { defer close(served); d.serve() }()
 	t.Cleanup(func() { conn.Close(); <-served })
@@ -35,6 +39,12 @@ func (d *dns) set(name string, addrs ...string) {
 	for _, a := range addrs {
 		d.zone[name] = append(d.zone[name], netip.MustParseAddr(a))
 	}
+}
+
+func (d *dns) fail(name string, code uint16) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bad[name] = code
 }
 
 func (d *dns) resolver() *net.Resolver {
@@ -69,9 +79,15 @@ func (d *dns) answer(query []byte) []byte {
 	kind := binary.BigEndian.Uint16(query[end-4:])
 	d.mu.Lock()
 	addrs, known := d.zone[strings.Join(labels, ".")]
+	code := d.bad[strings.Join(labels, ".")]
 	d.mu.Unlock()
 	flags := uint16(0x8180)
-	if !known {
+	switch {
+	case code == silence:
+		return nil
+	case code > 0:
+		flags |= code
+	case !known:
 		flags |= 3 // no such name
 	}
 	reply := append([]byte{}, query[:2]...)

@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"cmp"
+	"errors"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -9,7 +11,7 @@ import (
 const (
 	// ahead is how much work, in time, a quick endpoint holds claimed beyond
 	// what is in flight, so that it need not wait for claims.
-	ahead    = 500 * time.Millisecond
+	ahead    = 250 * time.Millisecond
 	maxAhead = 256 // deliveries
 )
 
@@ -28,70 +30,104 @@ type claim struct {
 
 // A done tells the endpoint that an attempt is over.
 type done struct {
-	ok   bool
-	took time.Duration
-	gone <-chan struct{} // closed when it is written that the webhook is disabled
+	how        ending
+	took       time.Duration
+	retryAfter time.Duration
+	disabled   <-chan struct{} // closed when it is written that the webhook is; nil if it is not
 }
 
-// An endpoint delivers to one webhook for as long as there is something due.
-// Requests and claims have goroutines of their own, which it waits for before
-// it ends. Fields below woken belong to its own goroutine.
-type endpoint struct {
-	d     *Dispatcher
-	life  span
-	id    string
-	woken chan struct{} // capacity 1
+// An ending is how an attempt came to its end.
+type ending int
 
-	limit    int           // requests at once: fewer after a failure
+const (
+	endedWell ending = iota
+	endedBadly
+	endedByStop     // nobody knows
+	endedByShortage // before it began
+)
+
+// An endpoint delivers to one webhook for as long as there is something due,
+// and it is not paused. Requests and claims have goroutines of their own, which
+// it waits for before it ends. Fields below changed belong to its own
+// goroutine.
+type endpoint struct {
+	d       *Dispatcher
+	life    span
+	id      string
+	queued  bool          // deliveries were queued since it began; under the dispatcher's lock
+	woken   chan struct{} // capacity 1
+	changed chan struct{} // capacity 1: what is claimed is out of date
+
+	standing standing
 	latency  time.Duration // of successes, a moving mean; 0 after a failure
 	queue    []job         // claimed and not begun
 	inFlight int
 	dones    chan done
+	turn     *turn
+	slot     *slot // for the next request
 
-	more     bool // there may be deliveries due
-	claiming bool
-	stale    bool // woken while claiming: what is claimed may not be all
-	claims   chan claim
-	wait     time.Duration    // after the next claim that fails
-	pause    <-chan time.Time // until this, no claim
-	gone     <-chan struct{}
+	more      bool // there may be deliveries due
+	claiming  bool
+	stale     bool // woken while claiming: what is claimed may not be all
+	outdated  bool // changed while claiming
+	claims    chan claim
+	wait      time.Duration    // after the next claim that fails
+	hold      <-chan time.Time // until this, no claim
+	disabling <-chan struct{}  // until this, the webhook is active although it should not be
 }
 
-func newEndpoint(d *Dispatcher, life span, id string, failing bool) *endpoint {
-	e := &endpoint{d: d, life: life, id: id, woken: make(chan struct{}, 1), limit: d.cfg.InFlight,
-		dones: make(chan done, d.cfg.InFlight), claims: make(chan claim, 1), more: true, wait: minPause}
-	if failing {
-		e.limit = 1
-	}
-	return e
+func newEndpoint(d *Dispatcher, life span, id string, s standing) *endpoint {
+	return &endpoint{d: d, life: life, id: id, woken: make(chan struct{}, 1), changed: make(chan struct{}, 1), standing: s,
+		dones: make(chan done, d.cfg.InFlight), turn: newTurn(), claims: make(chan claim, 1), more: true, wait: minPause}
 }
 
-func (e *endpoint) wake() {
+func (e *endpoint) wake()   { signal(e.woken) }
+func (e *endpoint) change() { signal(e.changed) }
+
+// signal leaves a signal in a channel that holds one.
+func signal(c chan<- struct{}) {
 	select {
-	case e.woken <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
 func (e *endpoint) run() {
 	for {
-		stopping := e.life.work.Err() != nil
+		select {
+		case <-e.changed: // before anything else is begun
+			e.startAnew()
+		default:
+		}
+		stopping, paused := e.life.work.Err() != nil, e.standing.paused(e.d.cfg.Outbox.Now())
 		gate := e.d.settler.gate()
 		switch {
-		case stopping || e.gone != nil:
+		case stopping || paused || e.disabling != nil:
 			e.release(0)
+			e.yieldSlot()
 		case gate == nil:
 			e.start()
 			e.claim()
 		}
 		if e.ahead() == 0 {
-			e.release(max(0, e.limit-e.inFlight))
+			e.release(max(0, e.standing.limit-e.inFlight))
 		}
-		if e.inFlight == 0 && !e.claiming && len(e.queue) == 0 && (stopping || !e.more && e.gone == nil) && e.d.retire(e) {
+		if !e.more && !e.claiming && len(e.queue) == 0 {
+			e.yieldSlot()
+		}
+		if e.idle(stopping, paused) && e.d.retire(e, paused) {
 			return
 		}
 		e.await(stopping, gate)
 	}
+}
+
+// idle reports whether there is nothing left to do or to wait for.
+func (e *endpoint) idle(stopping, paused bool) bool {
+	if e.inFlight > 0 || e.claiming || len(e.queue) > 0 {
+		return false
+	}
+	return stopping || e.disabling == nil && (paused || !e.more)
 }
 
 // await waits until something has changed.
@@ -103,12 +139,16 @@ func (e *endpoint) await(stopping bool, gate <-chan struct{}) {
 	select {
 	case <-stop:
 	case <-gate:
+	case <-e.changed:
+		e.startAnew()
 	case <-e.woken:
 		e.more, e.stale = true, e.claiming
-	case <-e.pause:
-		e.pause = nil
-	case <-e.gone:
-		e.gone = nil // from now on a claim finds the webhook inactive, or active again
+	case <-e.hold:
+		e.hold = nil
+	case <-e.disabling:
+		e.disabling = nil // from now on a claim finds the webhook inactive, or active again
+	case s := <-e.turn.granted:
+		e.slot = &s
 	case c := <-e.claims:
 		e.claimed(c)
 	case r := <-e.dones:
@@ -116,15 +156,25 @@ func (e *endpoint) await(stopping bool, gate <-chan struct{}) {
 	}
 }
 
+// startAnew gives back what was claimed with the URL and secret of before, and
+// forgets what failed with them.
+func (e *endpoint) startAnew() {
+	e.release(0)
+	e.outdated = e.claiming
+	e.more = true
+	e.standing.failures = 0
+	e.standing.resume()
+}
+
 // ahead returns how many deliveries to hold beyond those in flight: what a
-// quick endpoint does in half a second. One that is slow or fails holds no
-// more than it can begin at once, or a crash would delay them by their lease.
+// quick endpoint does in the time of that name. One that is slow or fails holds
+// no more than it can begin at once, or a crash would delay them by their lease.
 func (e *endpoint) ahead() int {
-	if e.limit < e.d.cfg.InFlight || e.latency == 0 {
+	if e.standing.limit < e.d.cfg.InFlight || e.latency == 0 {
 		return 0
 	}
-	n := int(time.Duration(e.limit) * ahead / e.latency)
-	if n < 2*e.limit {
+	n := int(time.Duration(e.standing.limit) * ahead / e.latency)
+	if n < 2*e.standing.limit {
 		return 0
 	}
 	return min(n, maxAhead)
@@ -135,10 +185,10 @@ func (e *endpoint) lease() time.Duration { return 2 * e.d.cfg.Timeout }
 
 // claim asks for deliveries if there is room for them.
 func (e *endpoint) claim() {
-	if e.claiming || !e.more || e.pause != nil {
+	if e.claiming || !e.more || e.hold != nil {
 		return
 	}
-	room := e.limit - e.inFlight - len(e.queue)
+	room := e.standing.limit - e.inFlight - len(e.queue)
 	if n := e.ahead(); len(e.queue) <= n/2 {
 		room += n
 	}
@@ -160,6 +210,10 @@ func (e *endpoint) claimed(c claim) {
 	e.claiming = false
 	e.more, e.stale = c.full || e.stale, false
 	e.queue = append(e.queue, c.jobs...)
+	if e.outdated {
+		e.outdated, e.more = false, true
+		e.release(0)
+	}
 	if c.err == nil {
 		e.wait = minPause
 		return
@@ -167,51 +221,87 @@ func (e *endpoint) claimed(c claim) {
 	if e.wait == minPause { // the first time
 		e.d.cfg.Logger.Error("cannot claim deliveries; trying again", "webhook", e.id, "error", c.err)
 	}
-	e.more, e.pause = true, time.After(e.wait)
+	e.more, e.hold = true, time.After(e.wait)
 	e.wait = min(2*e.wait, maxPause)
 }
 
 // start begins as many attempts as may be in flight. A delivery whose lease
 // might end before its attempt does is not begun.
 func (e *endpoint) start() {
-	for e.inFlight < e.limit && len(e.queue) > 0 {
+	for e.inFlight < e.standing.limit && len(e.queue) > 0 {
 		j := e.queue[0]
 		if left := j.due.Lease.Sub(e.d.cfg.Outbox.Now()); left < e.d.cfg.Timeout {
 			e.release(0)
-			e.more, e.pause = true, time.After(minPause)
+			e.more, e.hold = true, time.After(minPause)
+			return
+		}
+		mine, ok := e.takeSlot()
+		if !ok {
 			return
 		}
 		e.queue[0] = job{}
 		e.queue = e.queue[1:]
 		e.inFlight++
-		go e.attempt(j)
+		go e.attempt(j, mine)
 	}
 }
 
-func (e *endpoint) attempt(j job) {
-	outcome, sent, err := e.d.try(e.life.requests, j.to, j.due)
-	if err != nil {
-		e.d.cfg.Logger.Info("stopped during a request: its delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
-		e.dones <- done{}
-		return
+// takeSlot returns what allows one request, or false if it has to be waited for.
+func (e *endpoint) takeSlot() (slot, bool) {
+	if e.slot != nil {
+		mine := *e.slot
+		e.slot = nil
+		return mine, true
 	}
-	e.dones <- done{ok: sent.result == resultSuccess, took: sent.took, gone: e.d.settler.add(outcome)}
+	return e.d.slots.take(e.turn, !e.standing.healthy)
+}
+
+// yieldSlot leaves to others what there is no use for.
+func (e *endpoint) yieldSlot() {
+	e.d.slots.leave(e.turn)
+	if e.slot != nil {
+		e.slot.give()
+		e.slot = nil
+	}
+}
+
+func (e *endpoint) attempt(j job, mine slot) {
+	outcome, sent, err := e.d.try(e.life.requests, j.to, j.due)
+	mine.give()
+	switch {
+	case errors.Is(err, errShortage):
+		e.d.noteShortage(err)
+		e.giveBack([]string{j.due.ID})
+		e.dones <- done{how: endedByShortage}
+	case err != nil:
+		e.d.cfg.Logger.Info("stopped during a request: its delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
+		e.dones <- done{how: endedByStop}
+	default:
+		how := endedWell
+		if sent.result != resultSuccess {
+			how = endedBadly
+		}
+		e.dones <- done{how, sent.took, sent.retryAfter, e.d.settler.add(outcome)}
+	}
 }
 
 func (e *endpoint) finished(r done) {
 	e.inFlight--
-	if r.gone != nil {
-		e.gone = r.gone
+	if r.disabled != nil {
+		e.disabling = r.disabled
 	}
-	if !r.ok {
-		e.limit, e.latency = 1, 0
-		return
+	now := e.d.cfg.Outbox.Now()
+	switch r.how {
+	case endedByShortage:
+		e.more, e.standing.tried = true, now
+		e.standing.until = max(e.standing.until, now.Add(shortagePause))
+	case endedBadly:
+		e.latency = 0
+		e.standing.failed(now, r.retryAfter)
+	case endedWell:
+		e.standing.succeeded(now, e.d.cfg.InFlight)
+		e.latency = max(1, (3*cmp.Or(e.latency, r.took)+r.took)/4)
 	}
-	e.limit = min(2*e.limit, e.d.cfg.InFlight)
-	if e.latency == 0 {
-		e.latency = r.took
-	}
-	e.latency = max(1, (3*e.latency+r.took)/4)
 }
 
 // release gives back what is in the queue beyond the first n. What is not
@@ -229,9 +319,12 @@ func (e *endpoint) release(n int) {
 	}
 	e.queue = e.queue[:n:n]
 	e.more = true
-	if len(ids) == 0 {
-		return
+	if len(ids) > 0 {
+		e.giveBack(ids)
 	}
+}
+
+func (e *endpoint) giveBack(ids []string) {
 	if err := e.d.cfg.Outbox.Release(e.life.store, e.id, ids); err != nil {
 		e.d.cfg.Logger.Warn("cannot give deliveries back: they wait for the end of their lease", "webhook", e.id, "deliveries", len(ids), "error", err)
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -54,6 +55,12 @@ func (e *refusedError) Error() string {
 	return e.addr + " is not a public address, and not in a network that the setting webhooks.allowed_networks names"
 }
 
+// leadsAway tells the same of a name. It leaves out the address: not everybody
+// who may make webhooks need know the addresses of internal names.
+func leadsAway(name string) string {
+	return name + " leads to an address that is not public; webhooks.allowed_networks in the server's configuration can allow it"
+}
+
 // allow reports whether an address may be dialled. One that is IPv4 within
 // IPv6 is what it stands for, and a zone changes nothing.
 func (g *Guard) allow(addr netip.Addr) error {
@@ -82,16 +89,18 @@ func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 // whose addresses are. A name without addresses passes, for it may get some:
 // what counts is what is dialled.
 func (g *Guard) Check(ctx context.Context, rawURL string) error {
-	return g.check(ctx, rawURL, func(refused, all int) bool { return refused == all })
+	return g.check(ctx, rawURL, false)
 }
 
-// checkStrictly is for targets that a proxy dials: the proxy, which the guard
-// does not see, takes any of the addresses.
+// checkStrictly is for targets that a proxy dials, which the guard does not
+// see: it takes any of the addresses, so that none may be refused, and knows
+// them although our DNS does not answer. Only a name that our DNS denies
+// passes: others may be the proxy's to know.
 func (g *Guard) checkStrictly(ctx context.Context, rawURL string) error {
-	return g.check(ctx, rawURL, func(refused, _ int) bool { return refused > 0 })
+	return g.check(ctx, rawURL, true)
 }
 
-func (g *Guard) check(ctx context.Context, rawURL string, bad func(refused, all int) bool) error {
+func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return urlError("this is not a URL")
@@ -114,22 +123,34 @@ func (g *Guard) check(ctx context.Context, rawURL string, bad func(refused, all 
 	defer cancel()
 	addrs, err := g.lookup().LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil // it may be in the DNS later
+		if dns, ok := errors.AsType[*net.DNSError](err); !strictly || ok && dns.IsNotFound {
+			return nil // it may be in the DNS later
+		}
+		return urlError(fmt.Sprintf("the addresses of %s cannot be looked up, so that nobody knows whether they are public: %s", host, lookupProblem(err)))
 	}
-	var first error
 	refused := 0
 	for _, addr := range addrs {
-		if err := g.allow(addr); err != nil {
+		if g.allow(addr) != nil {
 			refused++
-			if first == nil {
-				first = err
-			}
 		}
 	}
-	if refused > 0 && bad(refused, len(addrs)) {
-		return urlError(fmt.Sprintf("%s is at %v", host, first))
+	if refused == len(addrs) && refused > 0 || strictly && refused > 0 {
+		return urlError(leadsAway(host))
 	}
 	return nil
+}
+
+// lookupProblem tells why a name was not found, without the addresses of name
+// servers.
+func lookupProblem(err error) string {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case ok && dns.IsNotFound:
+		return "no such host"
+	case ok && dns.IsTimeout, errors.Is(err, context.DeadlineExceeded):
+		return "the DNS does not answer"
+	}
+	return "the DNS fails"
 }
 
 func (g *Guard) lookup() *net.Resolver {

@@ -28,8 +28,10 @@ func TestProxy(t *testing.T) {
 		{url: "http://public.example/x", answer: "by proxy: http://public.example/x"},
 		{url: "https://example.com/x"},
 		{url: "http://unknown.example/x", answer: "by proxy: http://unknown.example/x"},
-		{url: "http://private.example/x", err: "10.0.0.5 is not a public address"},
-		{url: "http://both.example/x", err: "10.0.0.5 is not a public address"},
+		{url: "http://private.example/x", err: "private.example leads to an address that is not public"},
+		{url: "http://both.example/x", err: "both.example leads to an address that is not public"},
+		{url: "http://broken.example/x", err: "broken.example cannot be looked up, so that nobody knows whether they are public: the DNS fails"},
+		{url: "http://silent.example/x", err: "the DNS does not answer"},
 		{url: "http://127.0.0.1/x", err: "127.0.0.1 is not a public address"},
 		{url: "http://127.1/x", err: "four decimal numbers"},
 		{url: proxy.URL, err: "127.0.0.1 is not a public address"},
@@ -40,6 +42,8 @@ func TestProxy(t *testing.T) {
 			dns.set("example.com", public)
 			dns.set("private.example", internal)
 			dns.set("both.example", internal, public)
+			dns.fail("broken.example", 2) // SERVFAIL
+			dns.fail("silent.example", silence)
 			g := webhook.NewGuard(nil)
 			g.SetResolver(dns.resolver())
 			b := newBench(t)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -73,11 +74,11 @@ func clip(text string, n int, cut bool) string {
 			}
 		}
 	}
-	if valid := strings.ToValidUTF8(text, "\uFFFD"); len(valid) > n {
+	valid := strings.ToValidUTF8(text, "\uFFFD")
+	if len(valid) > n {
 		return clip(valid, n, true)
-	} else {
-		return valid
 	}
+	return valid
 }
 
 // clean makes an error's text, which the other side may have had a hand in,
@@ -98,10 +99,7 @@ func judge(status int, location string) (result, string) {
 	case status >= 200 && status < 300:
 		return resultSuccess, ""
 	case status >= 300 && status < 400 && location != "":
-		if len(location) > maxLocation {
-			location = clip(location, maxLocation, true) + "…"
-		}
-		return resultRedirect, clean(answered + ": redirects are not followed; this one points to " + location)
+		return resultRedirect, clean(answered + ": redirects are not followed; this one points to " + target(location))
 	case status >= 300 && status < 400:
 		return resultRedirect, answered + ": redirects are not followed"
 	case status == http.StatusGone:
@@ -110,4 +108,21 @@ func judge(status int, location string) (result, string) {
 		return resultServerError, answered
 	}
 	return resultClientError, answered
+}
+
+// target tells where a redirect points, without what may be a secret: path,
+// query, user and password.
+func target(location string) string {
+	u, err := url.Parse(location)
+	if err != nil {
+		return "what is no URL"
+	}
+	if u.Host == "" {
+		return "the same host"
+	}
+	where := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	if len(where) > maxLocation {
+		where = clip(where, maxLocation, true) + "…"
+	}
+	return where
 }

@@ -11,7 +11,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
+	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +24,8 @@ import (
 const (
 	// maxHeader bounds what a receiver may send before its body.
 	maxHeader = 64 << 10
-	// idlePerHost is for the many webhooks that may have one host.
+	// idlePerHost is for the many webhooks that may have one host. In all no more
+	// connections are kept than there may be requests in flight.
 	idlePerHost = 256
 	idleTimeout = 30 * time.Second
 )
@@ -30,6 +34,8 @@ const (
 var (
 	errSlowConnect = errors.New("no connection in time")
 	errSlowAnswer  = errors.New("no answer in time")
+	// errShortage is no fault of the receiver's, so no attempt.
+	errShortage = errors.New("no file descriptors are left")
 )
 
 // A sender makes the requests of deliveries.
@@ -55,7 +61,8 @@ func newSender(c Config) *sender {
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: c.Timeout, PingTimeout: c.ConnectTimeout},
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeader,
-		MaxIdleConnsPerHost:    idlePerHost,
+		MaxIdleConns:           c.TotalInFlight,
+		MaxIdleConnsPerHost:    min(idlePerHost, c.TotalInFlight),
 		IdleConnTimeout:        idleTimeout,
 	}
 	if c.Proxy != nil {
@@ -85,7 +92,8 @@ type sent struct {
 }
 
 // send makes one request. It returns an error only when ctx ends: then nobody
-// knows what came of it.
+// knows what came of it; or when it could not be made for a lack of file
+// descriptors.
 func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery) (sent, error) {
 	start, now := time.Now(), s.now()
 	out := sent{attempt: ledger.Attempt{Number: d.Attempts + 1, At: now, Request: ledger.AttemptRequest{URL: to.URL}}}
@@ -95,8 +103,11 @@ func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDeliv
 	}
 	out.took = time.Since(start)
 	out.attempt.DurationMS = out.took.Milliseconds()
+	if isShortage(err) {
+		return out, fmt.Errorf("%w: %w", errShortage, err)
+	}
 	if err != nil {
-		out.result, out.attempt.Error = s.explain(err)
+		out.result, out.attempt.Error = s.explain(to.URL, err)
 		return out, nil
 	}
 	out.attempt.Response = response.AttemptResponse
@@ -146,8 +157,18 @@ func (s *sender) exchange(ctx context.Context, to ledger.Endpoint, d ledger.DueD
 	return readResponse(answer), nil
 }
 
-// explain tells why there was no answer, in words for the webhook's owner.
-func (s *sender) explain(err error) (result, string) {
+// isShortage reports whether this process, or the machine, has as many files
+// open as it may.
+func isShortage(err error) bool {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok { // which wraps nothing
+		return strings.HasSuffix(dns.Err, syscall.EMFILE.Error()) || strings.HasSuffix(dns.Err, syscall.ENFILE.Error())
+	}
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// explain tells why there was no answer, in words for the webhook's owner, who
+// need not learn the addresses of internal names.
+func (s *sender) explain(rawURL string, err error) (result, string) {
 	var refused *refusedError
 	var checked *ledger.Error
 	var dns *net.DNSError
@@ -158,11 +179,11 @@ func (s *sender) explain(err error) (result, string) {
 	case errors.Is(err, errSlowAnswer):
 		return resultTimeout, "no answer within " + s.timeout.String()
 	case errors.As(err, &refused):
-		return resultRefused, refused.Error()
+		return resultRefused, clean(refusal(rawURL, refused))
 	case errors.As(err, &checked) && len(checked.Fields) > 0:
-		return resultRefused, checked.Fields[0].Message
+		return resultRefused, clean(checked.Fields[0].Message)
 	case errors.As(err, &dns):
-		return resultNetwork, clean(fmt.Sprintf("the name %s cannot be looked up: %s", dns.Name, dns.Err))
+		return resultNetwork, clean(fmt.Sprintf("the name %s cannot be looked up: %s", dns.Name, lookupProblem(dns)))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return resultNetwork, "the receiver closed the connection without an answer"
 	case errors.As(err, &certificate):
@@ -171,5 +192,20 @@ func (s *sender) explain(err error) (result, string) {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return resultTimeout, "no connection within " + s.connect.String()
 	}
+	for op, ok := errors.AsType[*net.OpError](err); ok; op, ok = errors.AsType[*net.OpError](err) {
+		err = op.Err
+	}
 	return resultNetwork, clean("no answer: " + err.Error())
+}
+
+// refusal names what was refused as the URL has it.
+func refusal(rawURL string, refused *refusedError) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return refused.Error()
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return refused.Error()
+	}
+	return leadsAway(u.Hostname())
 }

@@ -39,9 +39,10 @@ func TestAnswers(t *testing.T) {
 		{what: "400", answer: status(400), status: 400, err: "the receiver answered 400 Bad Request"},
 		{what: "500", answer: status(500), status: 500, err: "the receiver answered 500 Internal Server Error"},
 		{what: "599", answer: status(599), status: 599, err: "the receiver answered 599"},
-		{what: "a redirect", answer: redirect(302, "/other"), status: 302, err: "answered 302 Found: redirects are not followed; this one points to /other"},
-		{what: "a redirect to metadata", answer: redirect(307, "http://169.254.169.254/latest/meta-data/"), status: 307, err: "points to http://169.254.169.254/latest/meta-data/"},
-		{what: "a long redirect", answer: redirect(308, "/"+strings.Repeat("x", 1000)), status: 308, err: "points to /" + strings.Repeat("x", 199) + "…"},
+		{what: "a redirect", answer: redirect(302, "/other"), status: 302, err: "answered 302 Found: redirects are not followed; this one points to the same host"},
+		{what: "a redirect to metadata", answer: redirect(307, "http://169.254.169.254/latest/meta-data/"), status: 307, err: "points to http://169.254.169.254"},
+		{what: "a redirect with secrets", answer: redirect(302, "https://ada:hunter2@example.com/hunter3?key=hunter4#hunter5"), status: 302, err: "points to https://example.com"},
+		{what: "a long redirect", answer: redirect(308, "http://"+strings.Repeat("x", 1000)), status: 308, err: "points to http://" + strings.Repeat("x", 193) + "…"},
 		{what: "304", answer: status(304), status: 304, err: "redirects are not followed"},
 		{what: "it hangs", answer: hang, err: "no answer within 400ms"},
 		{what: "it closes", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, err: "closed the connection without an answer"},
@@ -73,6 +74,9 @@ func TestAnswers(t *testing.T) {
 			}
 			if d.Status != want || a.Response.Status != c.status || (c.err == "") != (a.Error == "") || !strings.Contains(a.Error, c.err) {
 				t.Errorf("%s after %d, %q; want %s, %d, %q", d.Status, a.Response.Status, a.Error, want, c.status, c.err)
+			}
+			if strings.Contains(a.Error, "hunter") || strings.Contains(a.Error, "meta-data") {
+				t.Errorf("the error %q tells where on its host a redirect points", a.Error)
 			}
 			if !strings.HasPrefix(a.Response.Body, c.body) || c.body == "" && a.Response.Body != "" || a.Response.Truncated != c.truncated {
 				t.Errorf("body %q (truncated: %t), want %q (%t)", a.Response.Body, a.Response.Truncated, c.body, c.truncated)

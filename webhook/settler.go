@@ -33,7 +33,7 @@ type settler struct {
 	outbox       Outbox
 	logger       *slog.Logger
 	disableAfter time.Duration
-	metrics      *metrics
+	counters     *counters
 
 	mu      sync.Mutex
 	waiting []unsettled
@@ -42,8 +42,8 @@ type settler struct {
 	failing chan struct{} // closed when it works again; nil while it does
 }
 
-func newSettler(c Config, m *metrics) *settler {
-	return &settler{outbox: c.Outbox, logger: c.Logger, disableAfter: c.DisableAfter, metrics: m, more: make(chan struct{}, 1)}
+func newSettler(c Config, n *counters) *settler {
+	return &settler{outbox: c.Outbox, logger: c.Logger, disableAfter: c.DisableAfter, counters: n, more: make(chan struct{}, 1)}
 }
 
 // add takes an outcome that is to be written. The channel is closed when it is.
@@ -52,7 +52,7 @@ func (s *settler) add(o ledger.Outcome) <-chan struct{} {
 	if o.Disable != "" {
 		u.written = make(chan struct{})
 	}
-	s.metrics.unsettled.Inc()
+	s.counters.unsettled(1)
 	s.mu.Lock()
 	s.waiting = append(s.waiting, u)
 	s.mu.Unlock()
@@ -181,7 +181,7 @@ func (s *settler) write(ctx context.Context, batch []unsettled) error {
 	if err := s.outbox.RecordOutcomes(ctx, outcomes, s.disableAfter); err != nil {
 		return err
 	}
-	s.metrics.unsettled.Sub(float64(len(batch)))
+	s.counters.unsettled(-len(batch))
 	for _, u := range batch {
 		if u.written != nil {
 			close(u.written)
