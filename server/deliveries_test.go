@@ -34,7 +34,7 @@ func (b *bench) settle(webhook string, d ledger.DueDelivery, became ledger.Deliv
 			attempt.Error = fmt.Sprintf("the receiver answered %d", httpStatus)
 		}
 	}
-	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: became}
+	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: became, Tries: d.Tries, Lease: d.Lease}
 	if became == ledger.DeliveryPending {
 		outcome.RetryAt = b.clock.time().Add(5 * time.Minute)
 	}
@@ -272,8 +272,11 @@ func TestInactiveWebhook(t *testing.T) {
 	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
 	_, due := b.claim(w.ID)
 	check(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410",
-		Attempt: ledger.Attempt{At: b.clock.time(), Error: "the receiver answered 410", Response: ledger.AttemptResponse{Status: 410}},
+		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410", Tries: due[0].Tries, Lease: due[0].Lease,
+		Attempt: ledger.Attempt{
+			At: b.clock.time(), Error: "the receiver answered 410",
+			Request: ledger.AttemptRequest{URL: w.URL}, Response: ledger.AttemptResponse{Status: 410},
+		},
 	}}, 0))
 	off := decode[ledger.Webhook](b.get(at).want(200))
 	if off.Active || off.DisabledReason != "the receiver answered 410" || off.DisabledAt != b.clock.time() || off.FailingSince != b.clock.time() {

@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/go-json-experiment/json"
 
@@ -13,14 +15,28 @@ import (
 
 // selectDelivery reads deliveries with how the last attempt ended.
 const selectDelivery = `
-SELECT o.delivery_id, w.webhook_id, coalesce(e.event_id, o.ping ->> 'id'), coalesce(e.type, 'ping'), o.status, o.attempts, o.created_at, o.due_at, coalesce(a.status, 0), coalesce(a.error, '')
+SELECT o.delivery_id, w.webhook_id, coalesce(e.event_id, o.ping ->> 'id'), coalesce(e.type, 'ping'), o.status, o.attempts,
+  o.created_at, o.due_at, o.leased, w.active, coalesce(a.status, 0), coalesce(a.error, '')
 FROM outbox o JOIN webhooks w ON w.id = o.webhook_id LEFT JOIN events e ON e.id = o.event
 LEFT JOIN attempts a ON a.webhook_id = o.webhook_id AND a.delivery_id = o.delivery_id AND a.number = o.attempts `
 
-func scanDelivery(row scanner) (ledger.Delivery, error) {
-	var d ledger.Delivery
-	err := row.Scan(&d.ID, &d.Webhook, &d.Event, &d.Type, &d.Status, &d.Attempts, &d.CreatedAt, &d.NextAttemptAt, &d.LastStatus, &d.LastError)
-	return d, err
+// scanDelivery returns what scans a delivery as it is seen at that time.
+func scanDelivery(now ledger.Time) func(scanner) (ledger.Delivery, error) {
+	return func(row scanner) (ledger.Delivery, error) {
+		var d ledger.Delivery
+		var due ledger.Time
+		var leased, active bool
+		err := row.Scan(&d.ID, &d.Webhook, &d.Event, &d.Type, &d.Status, &d.Attempts,
+			&d.CreatedAt, &due, &leased, &active, &d.LastStatus, &d.LastError)
+		switch {
+		case !active, leased && due > now: // nothing is sent, or it is at this moment
+		case due == dueAtOnce:
+			d.NextAttemptAt = now
+		default:
+			d.NextAttemptAt = due
+		}
+		return d, err
+	}
 }
 
 // A DeliveryFilter says which deliveries a list holds. Empty members do not filter.
@@ -41,26 +57,69 @@ func (s *Store) Deliveries(ctx context.Context, org, repo, id string, f Delivery
 		if err != nil {
 			return err
 		}
-		where, args := "WHERE o.webhook_id = ? AND o.delivery_id < ?", []any{w.id, before}
-		switch f.Status {
-		case ledger.DeliveryFailed:
-			where += " AND o.status = 'failed'" // the words of its index
-		case ledger.DeliveryPending:
-			where += " AND o.due_at > 0 AND o.status = 'pending'"
-		case ledger.DeliverySucceeded:
-			where += " AND o.status = 'succeeded'"
+		query, args, err := f.page(c, w.id, before)
+		if err != nil {
+			return err
 		}
-		if f.Event != "" {
-			where, args = where+" AND coalesce(e.event_id, o.ping ->> 'id') = ?", append(args, f.Event)
-			if _, ok := idTime(eventPrefix, f.Event); ok {
-				where, args = where+" AND (o.event IS NULL OR o.event = (SELECT id FROM events WHERE event_id = ?))", append(args, f.Event)
-			}
-		}
-		rows, err := all(c, scanDelivery, selectDelivery+where+" ORDER BY o.delivery_id DESC LIMIT ?", append(args, f.Limit+1)...)
+		rows, err := all(c, scanDelivery(s.Now()), query, args...)
 		list = deliveryPage(rows, f.Limit)
 		return err
 	})
 	return list, err
+}
+
+// The ids of one page of a webhook's deliveries: ?1 is the webhook, ?2 the id
+// before which the page begins, ?3 how many, and for those of an event ?4 the
+// event and ?5 the status or nothing. Those that wait are sorted: the index
+// that has no others has them by when they are due.
+const (
+	anyDeliveries = `
+SELECT delivery_id FROM outbox WHERE webhook_id = ?1 AND delivery_id < ?2
+ORDER BY delivery_id DESC LIMIT ?3`
+	succeededDeliveries = `
+SELECT delivery_id FROM outbox WHERE webhook_id = ?1 AND delivery_id < ?2 AND status = 'succeeded'
+ORDER BY delivery_id DESC LIMIT ?3`
+	failedDeliveries = `
+SELECT delivery_id FROM outbox INDEXED BY outbox_failed WHERE webhook_id = ?1 AND delivery_id < ?2 AND status = 'failed'
+ORDER BY delivery_id DESC LIMIT ?3`
+	pendingDeliveries = `
+SELECT delivery_id FROM outbox INDEXED BY outbox_due WHERE webhook_id = ?1 AND delivery_id < ?2 AND due_at > 0
+ORDER BY delivery_id DESC LIMIT ?3`
+	eventDeliveries = `
+SELECT delivery_id FROM outbox INDEXED BY outbox_by_event
+WHERE webhook_id = ?1 AND event = ?4 AND delivery_id < ?2 AND ?5 IN ('', status)
+ORDER BY delivery_id DESC LIMIT ?3`
+	// Pings are few, and the index of events has them together.
+	pingDeliveries = `
+SELECT delivery_id FROM outbox INDEXED BY outbox_by_event
+WHERE webhook_id = ?1 AND event IS NULL AND delivery_id < ?2 AND ping ->> 'id' = ?4 AND ?5 IN ('', status)
+ORDER BY delivery_id DESC LIMIT ?3`
+)
+
+// deliveriesIn returns the query for the deliveries whose ids another gives.
+func deliveriesIn(ids string) string {
+	return selectDelivery + "WHERE o.webhook_id = ?1 AND o.delivery_id IN (" + ids + ") ORDER BY o.delivery_id DESC"
+}
+
+// page returns the query for a page and one row more.
+func (f DeliveryFilter) page(c *conn, webhook int64, before string) (query string, args []any, err error) {
+	args = []any{webhook, before, f.Limit + 1}
+	switch {
+	case f.Event != "":
+		var event int64
+		err := c.row("SELECT id FROM events WHERE event_id = ?", f.Event).Scan(&event)
+		if errors.Is(err, sql.ErrNoRows) {
+			return deliveriesIn(pingDeliveries), append(args, f.Event, f.Status), nil
+		}
+		return deliveriesIn(eventDeliveries), append(args, event, f.Status), err
+	case f.Status == ledger.DeliverySucceeded:
+		return deliveriesIn(succeededDeliveries), args, nil
+	case f.Status == ledger.DeliveryFailed:
+		return deliveriesIn(failedDeliveries), args, nil
+	case f.Status == ledger.DeliveryPending:
+		return deliveriesIn(pendingDeliveries), args, nil
+	}
+	return deliveriesIn(anyDeliveries), args, nil
 }
 
 // before returns the id that the query's cursor holds, or one beyond all of
@@ -85,8 +144,8 @@ func deliveryPage(rows []ledger.Delivery, limit int) ledger.Page[ledger.Delivery
 	return p
 }
 
-func findDelivery(c *conn, webhook int64, id string) (ledger.Delivery, error) {
-	d, err := scanDelivery(c.row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
+func findDelivery(c *conn, webhook int64, id string, now ledger.Time) (ledger.Delivery, error) {
+	d, err := scanDelivery(now)(c.row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
 	return d, missing(err, "delivery %s", id)
 }
 
@@ -97,15 +156,19 @@ func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (d
 		if err != nil {
 			return err
 		}
-		if d.Delivery, err = findDelivery(c, w.id, delivery); err != nil {
+		if d.Delivery, err = findDelivery(c, w.id, delivery, s.Now()); err != nil {
 			return err
 		}
-		err = c.row("SELECT coalesce(e.body, o.ping) FROM outbox o LEFT JOIN events e ON e.id = o.event WHERE o.webhook_id = ? AND o.delivery_id = ?", w.id, delivery).
+		err = c.row(`
+SELECT coalesce(e.body, o.ping) FROM outbox o LEFT JOIN events e ON e.id = o.event
+WHERE o.webhook_id = ? AND o.delivery_id = ?`, w.id, delivery).
 			Scan((*[]byte)(&d.Body))
 		if err != nil {
 			return fmt.Errorf("read body: %w", err)
 		}
-		d.History, err = all(c, scanAttempt, "SELECT number, at, duration_ms, error, request, response FROM attempts WHERE webhook_id = ? AND delivery_id = ? ORDER BY number", w.id, delivery)
+		d.History, err = all(c, scanAttempt, `
+SELECT number, at, duration_ms, error, request, response FROM attempts
+WHERE webhook_id = ? AND delivery_id = ? ORDER BY number`, w.id, delivery)
 		return err
 	})
 	return d, err
@@ -145,32 +208,42 @@ func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (d ledger
 			return err
 		}
 		body := ledger.Render(ledger.PingEvent{ID: eventID, Org: w.row.Org, Repo: w.row.Repo, Webhook: id, Timestamp: t.now})
-		_, err = t.exec("INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at) VALUES (?, ?, ?, 'pending', ?, ?)", w.id, deliveryID, string(body), t.now, t.now)
+		_, err = t.exec(`
+INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at)
+VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, string(body), dueAtOnce, t.now)
 		if err != nil {
 			return fmt.Errorf("insert ping: %w", err)
 		}
 		t.queue(id)
-		d, err = findDelivery(t.conn, w.id, deliveryID)
+		d, err = findDelivery(t.conn, w.id, deliveryID, t.now)
 		return err
 	})
 	return d, err
 }
 
-// Redeliver makes a delivery due now, whatever became of it, with the whole
-// schedule of retries before it. One that is being tried at this moment is
-// left to that.
+// redeliver leaves the lease of a delivery that is being tried as it is. Its
+// parameters: now, the webhook, the delivery.
+const redeliver = `
+UPDATE outbox
+SET status = 'pending', tries = 0, ended_at = 0,
+  leased = iif(leased = 1 AND due_at > ?1, 1, 0),
+  due_at = iif(leased = 1 AND due_at > ?1, due_at, 1)
+WHERE webhook_id = ?2 AND delivery_id = ?3`
+
+// Redeliver makes a delivery due now, before all that waits and whatever became
+// of it, with the whole schedule of retries before it. One that is being tried
+// at this moment begins anew if that fails.
 func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (d ledger.Delivery, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		w, err := activeWebhook(t, org, repo, id)
 		if err != nil {
 			return err
 		}
-		_, err = t.exec("UPDATE outbox SET status = 'pending', due_at = ?1, leased = 0, tries = 0 WHERE webhook_id = ?2 AND delivery_id = ?3 AND (leased = 0 OR due_at <= ?1)", t.now, w.id, delivery)
-		if err != nil {
+		if _, err := t.exec(redeliver, t.now, w.id, delivery); err != nil {
 			return fmt.Errorf("update delivery: %w", err)
 		}
 		t.queue(id)
-		d, err = findDelivery(t.conn, w.id, delivery)
+		d, err = findDelivery(t.conn, w.id, delivery, t.now)
 		return err
 	})
 	return d, err
@@ -188,9 +261,12 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 		if _, err := findWebhook(c, org, repo, id, s.Now()); err != nil {
 			return err
 		}
-		return c.row(`
-SELECT coalesce((SELECT seq FROM events e WHERE e.org_id = o.id AND e.event_id >= ? ORDER BY e.event_id LIMIT 1), o.next_seq), o.next_seq FROM orgs o WHERE o.name = ?`,
-			firstID(eventPrefix, since), org).Scan(&next, &end)
+		var orgID int64
+		if err := c.row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &end); err != nil {
+			return fmt.Errorf("read org: %w", err)
+		}
+		next, err = firstSince(c, orgID, end, since)
+		return err
 	})
 	for first := true; err == nil && (first || next < end); next += replayBatch {
 		var n int64
@@ -204,6 +280,27 @@ SELECT coalesce((SELECT seq FROM events e WHERE e.org_id = o.id AND e.event_id >
 	return queued, err
 }
 
+// firstSince returns the number of an org's first event since a time, or end,
+// the number of its next one, where there is none. An event's time is not in an
+// index, but as good as in the order of the numbers.
+func firstSince(c *conn, orgID, end int64, since ledger.Time) (int64, error) {
+	var failed error
+	n := sort.Search(int(end), func(seq int) bool {
+		if failed != nil {
+			return true
+		}
+		var at ledger.Time
+		failed = c.row(eventTime, orgID, seq).Scan(&at)
+		return at >= since
+	})
+	if failed != nil {
+		return 0, fmt.Errorf("find the first event since %s: %w", since, failed)
+	}
+	return int64(n), nil
+}
+
+const eventTime = "SELECT at FROM events WHERE org_id = ? AND seq = ?"
+
 // replay queues what the webhook has missed of the events numbered from first
 // up to, not including, end.
 func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err error) {
@@ -215,7 +312,7 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 	if err != nil {
 		return 0, err
 	}
-	events, err := all(t.conn, scanMissed, "SELECT id, type FROM events WHERE org_id = ? AND seq >= ? AND seq < ? AND repo_id = ? ORDER BY seq", r.orgID, first, end, r.id)
+	events, err := all(t.conn, scanMissed, missedEvents, r.orgID, first, end, r.id)
 	if err != nil {
 		return 0, fmt.Errorf("read events: %w", err)
 	}
@@ -236,6 +333,10 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 	return queued, nil
 }
 
+const missedEvents = `
+SELECT id, type FROM events
+WHERE org_id = ? AND seq >= ? AND seq < ? AND repo_id = ? ORDER BY seq`
+
 type missedEvent struct {
 	id   int64
 	kind ledger.EventType
@@ -255,8 +356,11 @@ func (t *tx) requeue(webhook, event int64) (int64, error) {
 		return 0, err
 	}
 	result, err := t.exec(`
-INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES (?, ?, ?, 'pending', ?, ?)
-ON CONFLICT (webhook_id, event) DO UPDATE SET status = 'pending', due_at = excluded.due_at, tries = 0 WHERE status = 'failed'`, webhook, deliveryID, event, t.now, t.now)
+INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at)
+VALUES (?, ?, ?, 'pending', ?, ?)
+ON CONFLICT (webhook_id, event) DO UPDATE
+SET status = 'pending', due_at = excluded.due_at, tries = 0, ended_at = 0 WHERE status = 'failed'`,
+		webhook, deliveryID, event, t.now, t.now)
 	if err != nil {
 		return 0, fmt.Errorf("queue event: %w", err)
 	}

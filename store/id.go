@@ -45,13 +45,3 @@ func idTime(prefix, id string) (ledger.Time, bool) {
 	}
 	return ledger.Time(parsed.Time()), true
 }
-
-// firstID returns the identifier before all that were made at the given time
-// or later.
-func firstID(prefix string, at ledger.Time) string {
-	var id ulid.ULID
-	if at > 0 {
-		id.SetTime(uint64(at)) // fails only beyond the year 10889
-	}
-	return prefix + id.String()
-}

@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -91,7 +89,9 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 	if r.webhookEvents&typeBit(kind) == 0 {
 		return nil
 	}
-	webhooks, err := all(t.conn, scanHookKey, "SELECT id, webhook_id FROM webhooks WHERE repo_id = ? AND deleted_at = 0 AND active = 1 AND events & ? <> 0", r.id, typeBit(kind))
+	webhooks, err := all(t.conn, scanHookKey, `
+SELECT id, webhook_id FROM webhooks
+WHERE repo_id = ? AND deleted_at = 0 AND active = 1 AND events & ? <> 0`, r.id, typeBit(kind))
 	if err != nil {
 		return fmt.Errorf("read webhooks: %w", err)
 	}
@@ -100,7 +100,9 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.exec("INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES (?, ?, ?, 'pending', ?, ?)", w.id, deliveryID, event, t.now, t.now)
+		_, err = t.exec(`
+INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at)
+VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, event, t.now, t.now)
 		if err != nil {
 			return fmt.Errorf("insert delivery: %w", err)
 		}
@@ -109,10 +111,18 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 	return nil
 }
 
+// dueAtOnce is the due_at of what goes before all that waits: what somebody has
+// asked for, and what was claimed already and given back.
+const dueAtOnce ledger.Time = 1
+
+const dueWebhooks = `
+SELECT webhook_id FROM webhooks w
+WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND due_at > 0 AND due_at <= ?)`
+
 // DueWebhooks returns the active webhooks that have deliveries to be tried now.
 func (s *Store) DueWebhooks(ctx context.Context) (ids []string, err error) {
 	err = s.readLoose(ctx, func(c *conn) error {
-		ids, err = all(c, scanText, "SELECT webhook_id FROM webhooks w WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND due_at > 0 AND due_at <= ?)", s.Now())
+		ids, err = all(c, scanText, dueWebhooks, s.Now())
 		return err
 	})
 	if err != nil {
@@ -130,8 +140,10 @@ func scanText(row scanner) (string, error) {
 // claim leases the deliveries of a webhook that are due. Its parameters: the
 // lease's end, the webhook, now, how many.
 const claim = `
-UPDATE outbox SET due_at = ?1, leased = 1 WHERE webhook_id = ?2 AND delivery_id IN (
-  SELECT delivery_id FROM outbox WHERE webhook_id = ?2 AND due_at > 0 AND due_at <= ?3 ORDER BY due_at, delivery_id LIMIT ?4)
+UPDATE outbox SET due_at = ?1, leased = 1
+WHERE webhook_id = ?2 AND delivery_id IN (
+  SELECT delivery_id FROM outbox WHERE webhook_id = ?2 AND due_at > 0 AND due_at <= ?3
+  ORDER BY due_at, delivery_id LIMIT ?4)
 RETURNING delivery_id, event, ping, attempts, tries`
 
 // Claim leases deliveries of a webhook that are due, the longest due first, at
@@ -147,7 +159,9 @@ func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time
 		t.delivering = true
 		var id int64
 		e = ledger.Endpoint{Webhook: webhook}
-		err := t.row("SELECT id, url, secret, previous_secret, previous_until FROM webhooks WHERE webhook_id = ? AND active = 1", webhook).
+		err := t.row(`
+SELECT id, url, secret, previous_secret, previous_until FROM webhooks
+WHERE webhook_id = ? AND active = 1`, webhook).
 			Scan(&id, &e.URL, &e.Secret, &e.PreviousSecret, &e.PreviousUntil)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -165,7 +179,7 @@ func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time
 	if err != nil {
 		return e, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
-	slices.SortFunc(claimed, func(a, b claimedRow) int { return cmp.Compare(a.due.ID, b.due.ID) })
+	slices.SortFunc(claimed, claimedRow.compare)
 	due, err = s.bodies(ctx, claimed)
 	return e, due, err
 }
@@ -175,6 +189,17 @@ type claimedRow struct {
 	due   ledger.DueDelivery
 	event sql.NullInt64
 	ping  sql.NullString
+}
+
+// compare puts pings first, for which somebody waits, then what is older.
+func (r claimedRow) compare(other claimedRow) int {
+	if r.ping.Valid != other.ping.Valid {
+		if r.ping.Valid {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(r.due.ID, other.due.ID)
 }
 
 func scanClaimed(row scanner) (claimedRow, error) {
@@ -217,11 +242,14 @@ func pingID(body []byte) (string, error) {
 	return ping.ID, nil
 }
 
-// Release makes deliveries that were claimed, but not tried, due again.
+// Release makes deliveries that were claimed, but not tried, due again: as they
+// were the first before, so they are now.
 func (s *Store) Release(ctx context.Context, webhook string, deliveries []string) error {
 	return s.write(ctx, func(t *tx) error {
 		for _, id := range deliveries {
-			_, err := t.exec("UPDATE outbox SET due_at = ?, leased = 0 WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1", t.now, webhook, id)
+			_, err := t.exec(`
+UPDATE outbox SET due_at = ?, leased = 0
+WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1`, dueAtOnce, webhook, id)
 			if err != nil {
 				return fmt.Errorf("release delivery: %w", err)
 			}
@@ -229,143 +257,4 @@ func (s *Store) Release(ctx context.Context, webhook string, deliveries []string
 		t.queue(webhook)
 		return nil
 	})
-}
-
-// RecordOutcomes records what came of attempts. A webhook that has only failed for as
-// long as disableAfter becomes inactive.
-func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
-	rows := make([]settledRow, len(outcomes))
-	for i, o := range outcomes { // before the writer waits for it
-		rows[i] = settledRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
-	}
-	return s.write(ctx, func(t *tx) error {
-		t.delivering = true
-		health := make(map[string]*hookHealth)
-		for _, r := range rows {
-			h, err := t.health(health, r.Webhook)
-			if err != nil {
-				return err
-			}
-			if h == nil { // deleted meanwhile
-				continue
-			}
-			if err := t.settleDelivery(h.id, r); err != nil {
-				return err
-			}
-			h.note(r.Outcome, disableAfter)
-		}
-		for _, h := range health {
-			if err := s.saveHealth(t, h); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// marshal writes what is kept of a request or a response: headers and the
-// beginning of a body, which may be anything.
-func marshal(v any) []byte {
-	data, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return []byte("{}") // a log that cannot be written must not stop the deliveries
-	}
-	return data
-}
-
-// A settledRow is an outcome as the database keeps it.
-type settledRow struct {
-	ledger.Outcome
-	request, response []byte
-}
-
-// Each of these writes one row and returns none: SQLite journals all pages that
-// other statements touch once more, in a list that it goes through each time.
-const (
-	settle = `
-UPDATE outbox SET attempts = attempts + 1, tries = tries + 1, leased = 0, status = iif(status = 'succeeded', status, ?), due_at = iif(status = 'succeeded', 0, ?)
-WHERE webhook_id = ? AND delivery_id = ?`
-	insertAttempt = `
-INSERT INTO attempts (webhook_id, delivery_id, number, at, duration_ms, status, error, request, response)
-VALUES (?1, ?2, (SELECT attempts FROM outbox WHERE webhook_id = ?1 AND delivery_id = ?2), ?3, ?4, ?5, ?6, ?7, ?8)`
-)
-
-// settleDelivery records one attempt. A delivery that has succeeded stays so,
-// whatever a second try that was under way came to.
-func (t *tx) settleDelivery(webhook int64, r settledRow) error {
-	result, err := t.exec(settle, r.Status, r.RetryAt, webhook, r.Delivery)
-	if err != nil {
-		return fmt.Errorf("update delivery: %w", err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return err // pruned meanwhile
-	}
-	a := r.Attempt
-	_, err = t.exec(insertAttempt, webhook, r.Delivery, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
-	if err != nil {
-		return fmt.Errorf("insert attempt: %w", err)
-	}
-	return nil
-}
-
-// hookHealth is how a webhook has fared, while outcomes are being recorded.
-type hookHealth struct {
-	hookKey
-	active       bool
-	failingSince ledger.Time
-	disable      string
-	changed      bool
-}
-
-// health returns the record of a webhook, or nil if there is none any more.
-func (t *tx) health(known map[string]*hookHealth, webhook string) (*hookHealth, error) {
-	if h, ok := known[webhook]; ok {
-		return h, nil
-	}
-	h := &hookHealth{hookKey: hookKey{public: webhook}}
-	err := t.row("SELECT id, active, failing_since FROM webhooks WHERE webhook_id = ? AND deleted_at = 0", webhook).Scan(&h.id, &h.active, &h.failingSince)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read webhook: %w", err)
-	}
-	known[webhook] = h
-	return h, nil
-}
-
-func (h *hookHealth) note(o ledger.Outcome, disableAfter time.Duration) {
-	failed := o.Attempt.Error != ""
-	switch {
-	case !failed:
-		h.changed = h.changed || h.failingSince != 0
-		h.failingSince = 0
-	case h.failingSince == 0:
-		h.failingSince, h.changed = o.Attempt.At, true
-	}
-	switch {
-	case o.Disable != "":
-		h.disable = o.Disable
-	case failed && disableAfter > 0 && o.Attempt.At.Sub(h.failingSince) >= disableAfter:
-		h.disable = fmt.Sprintf("every attempt since %s has failed; the last: %s", h.failingSince, o.Attempt.Error)
-	}
-}
-
-func (s *Store) saveHealth(t *tx, h *hookHealth) error {
-	if h.changed {
-		if _, err := t.exec("UPDATE webhooks SET failing_since = ? WHERE id = ?", h.failingSince, h.id); err != nil {
-			return fmt.Errorf("update webhook: %w", err)
-		}
-	}
-	if h.disable == "" || !h.active {
-		return nil
-	}
-	reason := strings.ToValidUTF8(h.disable, "\uFFFD")
-	if _, err := t.exec("UPDATE webhooks SET active = 0, disabled_at = ?, disabled_reason = ? WHERE id = ?", t.now, reason, h.id); err != nil {
-		return fmt.Errorf("disable webhook: %w", err)
-	}
-	t.change(h.public)
-	// The reason may hold a URL, and that a secret: it is for admins to read.
-	s.log.Warn("webhook disabled", "webhook", h.public)
-	return t.repoWebhooksChanged(h.id)
 }

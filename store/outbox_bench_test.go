@@ -57,7 +57,7 @@ func BenchmarkOutbox(b *testing.B) {
 		}
 		outcomes := make([]ledger.Outcome, len(due))
 		for i, d := range due {
-			outcomes[i] = ledger.Outcome{Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Attempt: ledger.Attempt{
+			outcomes[i] = ledger.Outcome{Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Tries: d.Tries, Lease: d.Lease, Attempt: ledger.Attempt{
 				At: bench.Now(), DurationMS: 3, Request: ledger.AttemptRequest{URL: w.URL, Headers: headers}, Response: ledger.AttemptResponse{Status: 204, Headers: headers},
 			}}
 		}

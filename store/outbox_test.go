@@ -10,9 +10,11 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
+const hookURL = "https://ci.example.com/ledger"
+
 func (b *bench) webhook(types ...ledger.EventType) ledger.Webhook {
 	b.t.Helper()
-	n := ledger.NewWebhook{URL: "https://ci.example.com/ledger", Events: types}
+	n := ledger.NewWebhook{URL: hookURL, Events: types}
 	check(b.t, n.Check())
 	w, err := b.CreateWebhook(b.t.Context(), "acme", "api", n, ledger.NewWebhookSecret())
 	check(b.t, err)
@@ -26,27 +28,65 @@ func (b *bench) claim(webhook string, limit int) []ledger.DueDelivery {
 	return due
 }
 
-// settle records an attempt that was answered with an HTTP status.
-func (b *bench) settle(webhook string, d ledger.DueDelivery, status int, retry time.Duration) {
-	b.t.Helper()
-	o := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Status: ledger.DeliverySucceeded, Attempt: ledger.Attempt{At: b.Now(), Response: ledger.AttemptResponse{Status: status}}}
-	if status != 200 {
-		o.Attempt.Error = fmt.Sprintf("the receiver answered %d", status)
-		o.Status = ledger.DeliveryFailed
-		if retry > 0 {
-			o.Status, o.RetryAt = ledger.DeliveryPending, b.Now().Add(retry)
-		}
+// outcome returns what comes of an attempt that is made now and answered with
+// an HTTP status, by the schedule tried again after retry or, where that is 0,
+// never.
+func (b *bench) outcome(webhook string, d ledger.DueDelivery, status int, retry time.Duration) ledger.Outcome {
+	o := ledger.Outcome{
+		Webhook: webhook, Delivery: d.ID, Status: ledger.DeliverySucceeded, Tries: d.Tries, Lease: d.Lease,
+		Attempt: ledger.Attempt{At: b.Now(), Request: ledger.AttemptRequest{URL: hookURL}, Response: ledger.AttemptResponse{Status: status}},
 	}
+	if status == 200 {
+		return o
+	}
+	o.Attempt.Error = fmt.Sprintf("the receiver answered %d", status)
+	o.Status = ledger.DeliveryFailed
+	switch {
+	case status == 410:
+		o.Disable = o.Attempt.Error
+	case retry > 0:
+		o.Status, o.RetryAt = ledger.DeliveryPending, b.Now().Add(retry)
+	}
+	return o
+}
+
+func (b *bench) record(o ledger.Outcome) {
+	b.t.Helper()
 	check(b.t, b.RecordOutcomes(b.t.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
 }
 
-// gone records that the receiver of a webhook wants no more.
-func (b *bench) gone(w ledger.Webhook, d ledger.DueDelivery) {
+// settle records an attempt that was answered with an HTTP status.
+func (b *bench) settle(webhook string, d ledger.DueDelivery, status int, retry time.Duration) {
 	b.t.Helper()
-	check(b.t, b.RecordOutcomes(b.t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410 Gone", Tries: d.Tries, Lease: d.Lease,
-		Attempt: ledger.Attempt{At: b.Now(), Error: "the receiver answered 410 Gone", Request: ledger.AttemptRequest{URL: w.URL}},
-	}}, 0))
+	b.record(b.outcome(webhook, d, status, retry))
+}
+
+func (b *bench) change(webhook string, c ledger.WebhookChange) ledger.Webhook {
+	b.t.Helper()
+	w, err := b.ChangeWebhook(b.t.Context(), "acme", "api", webhook, c)
+	check(b.t, err)
+	return w
+}
+
+func (b *bench) delivery(webhook, id string) ledger.DeliveryRecord {
+	b.t.Helper()
+	d, err := b.Delivery(b.t.Context(), "acme", "api", webhook, id)
+	check(b.t, err)
+	return d
+}
+
+func (b *bench) redeliver(webhook, id string) ledger.Delivery {
+	b.t.Helper()
+	d, err := b.Redeliver(b.t.Context(), "acme", "api", webhook, id)
+	check(b.t, err)
+	return d
+}
+
+func (b *bench) replay(webhook string, since ledger.Time) int64 {
+	b.t.Helper()
+	queued, err := b.ReplayWebhook(b.t.Context(), "acme", "api", webhook, since)
+	check(b.t, err)
+	return queued
 }
 
 func (b *bench) deliveries(webhook string, f store.DeliveryFilter) []ledger.Delivery {
@@ -117,23 +157,20 @@ func TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
 func TestAChangedWebhookIsToldToWhoSends(t *testing.T) {
 	b := newBench(t)
 	w := b.webhook(ledger.EventAttestation)
-	change := func(c ledger.WebhookChange) {
-		_, err := b.ChangeWebhook(t.Context(), "acme", "api", w.ID, c)
-		check(t, err)
-	}
 	for _, test := range []struct {
 		name string
 		do   func()
 		told bool
 	}{
 		{"a delivery", func() { b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass) }, false},
-		{"another URL", func() { change(ledger.WebhookChange{URL: new("https://other.example")}) }, true},
-		{"other events", func() { change(ledger.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})}) }, true},
+		{"another URL", func() { b.change(w.ID, ledger.WebhookChange{URL: new("https://other.example")}) }, true},
+		{"the first URL", func() { b.change(w.ID, ledger.WebhookChange{URL: new(hookURL)}) }, true},
+		{"other events", func() { b.change(w.ID, ledger.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})}) }, true},
 		{"another secret", func() {
 			_, err := b.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", 0)
 			check(t, err)
 		}, true},
-		{"disabled by 410", func() { b.gone(b.getWebhook(w.ID), b.claim(w.ID, 1)[0]) }, true},
+		{"disabled by 410", func() { b.settle(w.ID, b.claim(w.ID, 1)[0], 410, 0) }, true},
 		{"removed", func() { check(t, b.DeleteWebhook(t.Context(), "acme", "api", w.ID)) }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -235,8 +272,8 @@ func TestAWebhookIsDisabled(t *testing.T) {
 		b := newBench(t)
 		w := b.webhook(ledger.EventAttestation)
 		b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
-		b.gone(w, b.claim(w.ID, 1)[0])
-		if w = b.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver answered 410 Gone" || w.DisabledAt != b.Now() {
+		b.settle(w.ID, b.claim(w.ID, 1)[0], 410, 0)
+		if w = b.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver answered 410" || w.DisabledAt != b.Now() {
 			t.Errorf("after 410 it is %+v", w)
 		}
 	})
@@ -277,114 +314,6 @@ func TestAWebhookIsDisabled(t *testing.T) {
 			t.Errorf("claimed %d, want the one that waited and the one that was missed", len(due))
 		}
 	})
-}
-
-func TestReplayQueuesWhatIsNeitherAcknowledgedNorWaiting(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	ci.attests(sha(0), "test:go", ledger.Pass) // before there is a webhook
-	b.clock.advance(time.Hour)
-	since := b.Now()
-	ci.attests(sha(1), "test:go", ledger.Pass) // likewise, but asked for
-	w := b.webhook(ledger.EventAttestation)
-	for i := range 3 {
-		ci.attests(sha(2+i), "test:go", ledger.Pass)
-	}
-	due := b.claim(w.ID, 10)
-	b.settle(w.ID, due[0], 200, 0)         // acknowledged
-	b.settle(w.ID, due[1], 500, 0)         // failed for good
-	b.settle(w.ID, due[2], 500, time.Hour) // waits
-	for _, want := range []int64{2, 0} {
-		queued, err := b.ReplayWebhook(t.Context(), "acme", "api", w.ID, since)
-		check(t, err)
-		if queued != want {
-			t.Errorf("replay queued %d, want %d", queued, want)
-		}
-	}
-	got := b.claim(w.ID, 10)
-	if len(got) != 2 || got[0].ID != due[1].ID || got[0].Tries != 0 {
-		t.Errorf("claimed %+v, want the failed one afresh and the one never sent", got)
-	}
-}
-
-func TestRedeliverSendsTheSameEventAgain(t *testing.T) {
-	b := newBench(t)
-	w := b.webhook(ledger.EventAttestation)
-	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
-	first := b.claim(w.ID, 1)[0]
-	_, err := b.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
-	check(t, err)
-	if got := b.claim(w.ID, 1); len(got) != 0 {
-		t.Errorf("a redelivery hit a delivery that was under way: %+v", got)
-	}
-	b.settle(w.ID, first, 200, 0)
-	again, err := b.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
-	check(t, err)
-	if again.Status != ledger.DeliveryPending || again.Attempts != 1 {
-		t.Errorf("redelivered it is %+v", again)
-	}
-	second := b.claim(w.ID, 1)
-	if len(second) != 1 || second[0].ID != first.ID || second[0].Event != first.Event || string(second[0].Body) != string(first.Body) {
-		t.Errorf("redelivered %+v, want %+v", second, first)
-	}
-	_, err = b.Redeliver(t.Context(), "acme", "api", w.ID, "dlv_none")
-	wantCode(t, err, ledger.CodeNotFound)
-}
-
-func TestAPingIsADeliveryButNoEvent(t *testing.T) {
-	b := newBench(t)
-	w := b.webhook()
-	ping, err := b.PingWebhook(t.Context(), "acme", "api", w.ID)
-	check(t, err)
-	due := b.claim(w.ID, 10)
-	if len(due) != 1 || due[0].Type != ledger.EventPing || due[0].ID != ping.ID || due[0].Event != ping.Event {
-		t.Fatalf("claimed %+v, want the ping %+v", due, ping)
-	}
-	b.settle(w.ID, due[0], 200, 0)
-	rec, err := b.Delivery(t.Context(), "acme", "api", w.ID, ping.ID)
-	check(t, err)
-	if string(rec.Body) != string(due[0].Body) {
-		t.Errorf("the record has the body %s, sent was %s", rec.Body, due[0].Body)
-	}
-	events, err := b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}})
-	check(t, err)
-	if len(events.Data) != 0 {
-		t.Errorf("the log holds %s", events.Data)
-	}
-}
-
-func TestDeliveriesAreListedNewestFirst(t *testing.T) {
-	b := newBench(t)
-	ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
-	for i := range 7 {
-		b.clock.advance(time.Second)
-		ci.attests(sha(i), "test:go", ledger.Pass)
-	}
-	due := b.claim(w.ID, 6)
-	for i, d := range due {
-		b.settle(w.ID, d, []int{200, 500}[i%2], 0)
-	}
-	tests := []struct {
-		name   string
-		filter store.DeliveryFilter
-		want   int
-	}{
-		{"all", store.DeliveryFilter{}, 7},
-		{"pending", store.DeliveryFilter{Status: ledger.DeliveryPending}, 1},
-		{"succeeded", store.DeliveryFilter{Status: ledger.DeliverySucceeded}, 3},
-		{"failed", store.DeliveryFilter{Status: ledger.DeliveryFailed}, 3},
-		{"of an event", store.DeliveryFilter{Event: due[2].Event}, 1},
-		{"of an unknown event", store.DeliveryFilter{Event: "evt_none"}, 0},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := b.deliveries(w.ID, test.filter)
-			newestFirst := slices.IsSortedFunc(got, func(a, b ledger.Delivery) int { return int(b.CreatedAt - a.CreatedAt) })
-			if len(got) != test.want || !newestFirst {
-				t.Errorf("%d deliveries, newest first: %v; want %d", len(got), newestFirst, test.want)
-			}
-		})
-	}
 }
 
 func TestRotationKeepsThePreviousSecretForTheOverlap(t *testing.T) {
@@ -436,6 +365,38 @@ func TestPruning(t *testing.T) {
 	wantCode(t, err, ledger.CodeNotFound)
 	if due := b.claim(gone.ID, 10); len(due) != 0 {
 		t.Errorf("claimed %v of a deleted webhook", due)
+	}
+}
+
+// What counts is when a delivery ended, not when it was made.
+func TestWhatHasJustEndedIsKept(t *testing.T) {
+	b := newBench(t)
+	ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
+	begin := b.Now()
+	ci.attests(sha(0), "test:go", ledger.Pass)
+	ci.attests(sha(1), "test:go", ledger.Pass)
+	again := b.claim(w.ID, 1)[0]
+	b.settle(w.ID, again, 200, 0)
+	b.clock.advance(29 * 24 * time.Hour)
+	b.redeliver(w.ID, again.ID)
+	b.clock.advance(2 * 24 * time.Hour)
+	check(t, b.Prune(t.Context())) // one waits since it was redelivered, one all along
+	for _, d := range b.claim(w.ID, 2) {
+		b.settle(w.ID, d, 200, 0)
+	}
+	for _, test := range []struct {
+		name string
+		wait time.Duration
+		kept int
+	}{{"just ended", 0, 2}, {"30 days later", 30 * 24 * time.Hour, 2}, {"and a moment", time.Millisecond, 0}} {
+		b.clock.advance(test.wait)
+		check(t, b.Prune(t.Context()))
+		if list := b.deliveries(w.ID, store.DeliveryFilter{}); len(list) != test.kept {
+			t.Errorf("%s: %d are left, want %d", test.name, len(list), test.kept)
+		}
+		if queued := b.replay(w.ID, begin); test.kept > 0 && queued != 0 {
+			t.Errorf("%s: a replay sends %d again", test.name, queued)
+		}
 	}
 }
 

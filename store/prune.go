@@ -38,17 +38,20 @@ func (s *Store) tidy(ctx context.Context) {
 }
 
 // Prune deletes what nobody needs any more: the logs of deliveries that are
-// over and older than Options.KeepDeliveries, what is left of deleted webhooks,
+// over for longer than Options.KeepDeliveries, what is left of deleted webhooks,
 // and what tips changed that are out of flight for good.
 func (s *Store) Prune(ctx context.Context) error {
 	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx))
 }
 
 func (s *Store) pruneDeliveries(ctx context.Context) error {
-	cutoff := firstID(deliveryPrefix, s.Now().Add(-s.keep))
+	cutoff := s.Now().Add(-s.keep)
 	var old, deleted []int64
 	err := s.read(ctx, func(c *conn) (err error) {
-		if old, err = all(c, scanID, "SELECT id FROM webhooks w WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND delivery_id < ? AND due_at = 0)", cutoff); err != nil {
+		old, err = all(c, scanID, `
+SELECT id FROM webhooks w
+WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < ?)`, cutoff)
+		if err != nil {
 			return err
 		}
 		deleted, err = all(c, scanID, "SELECT id FROM webhooks WHERE deleted_at > 0")
@@ -58,7 +61,7 @@ func (s *Store) pruneDeliveries(ctx context.Context) error {
 		return fmt.Errorf("read what is to be pruned: %w", err)
 	}
 	for _, id := range old {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.prune(id, cutoff, false) }); err != nil {
+		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.prune(id, endedDeliveries, id, cutoff, pruneBatch) }); err != nil {
 			return fmt.Errorf("prune deliveries: %w", err)
 		}
 	}
@@ -70,11 +73,18 @@ func (s *Store) pruneDeliveries(ctx context.Context) error {
 	return nil
 }
 
-// prune deletes a batch of a webhook's deliveries from before the cutoff, with
-// their attempts; pending ones only where asked to.
-func (t *tx) prune(webhook int64, cutoff string, pending bool) (last bool, err error) {
-	ids, err := all(t.conn, scanText, "SELECT delivery_id FROM outbox WHERE webhook_id = ? AND delivery_id < ? AND (due_at = 0 OR ?) ORDER BY delivery_id LIMIT ?",
-		webhook, cutoff, pending, pruneBatch)
+// The deliveries of a webhook that ended before a time, and all of them.
+const (
+	endedDeliveries = `
+SELECT delivery_id FROM outbox WHERE webhook_id = ? AND ended_at > 0 AND ended_at < ?
+ORDER BY ended_at LIMIT ?`
+	allDeliveries = "SELECT delivery_id FROM outbox WHERE webhook_id = ? ORDER BY delivery_id LIMIT ?"
+)
+
+// prune deletes those of a webhook's deliveries that a query for pruneBatch of
+// them gives, with their attempts.
+func (t *tx) prune(webhook int64, query string, args ...any) (last bool, err error) {
+	ids, err := all(t.conn, scanText, query, args...)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +102,7 @@ func (t *tx) prune(webhook int64, cutoff string, pending bool) (last bool, err e
 // pruneWebhook deletes a batch of a deleted webhook's deliveries, and at last
 // the webhook.
 func (t *tx) pruneWebhook(id int64) (last bool, err error) {
-	last, err = t.prune(id, deliveryPrefix+"~", true)
+	last, err = t.prune(id, allDeliveries, id, pruneBatch)
 	if err == nil && last {
 		_, err = t.exec("DELETE FROM webhooks WHERE id = ?", id)
 	}

@@ -43,7 +43,8 @@ func (s typeSet) types() []ledger.EventType {
 }
 
 const selectWebhook = `
-SELECT w.id, w.webhook_id, o.name, r.name, w.url, w.events, w.active, w.description, w.created_at, w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until
+SELECT w.id, w.webhook_id, o.name, r.name, w.url, w.events, w.active, w.description, w.created_at,
+  w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until
 FROM webhooks w JOIN repos r ON r.id = w.repo_id JOIN orgs o ON o.id = r.org_id `
 
 func scanWebhook(row scanner) (keyed[ledger.Webhook], error) {
@@ -85,8 +86,10 @@ func (s *Store) CreateWebhook(ctx context.Context, org, repo string, n ledger.Ne
 			return err
 		}
 		active := n.Active == nil || *n.Active
-		id, err := t.insert("INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, secret) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, secret)
+		id, err := t.insert(`
+INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, t.now, secret)
 		if err != nil {
 			return fmt.Errorf("insert webhook: %w", err)
 		}
@@ -149,9 +152,9 @@ func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (list l
 // another URL, begins with a clean record.
 func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledger.WebhookChange) (ledger.Webhook, error) {
 	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
-		changed := w.row
+		changed, anew := w.row, false
 		if c.URL != nil && *c.URL != changed.URL {
-			changed.URL, changed.FailingSince = *c.URL, 0
+			changed.URL, anew = *c.URL, true
 		}
 		if c.Events != nil {
 			changed.Events = *c.Events
@@ -160,14 +163,19 @@ func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledge
 			changed.Description = *c.Description
 		}
 		if c.Active != nil && *c.Active != changed.Active {
-			changed.Active = *c.Active
-			changed.DisabledAt, changed.DisabledReason, changed.FailingSince = 0, "", 0
+			changed.Active, anew = *c.Active, true
+			changed.DisabledAt, changed.DisabledReason = 0, ""
 		}
 		if changed.Active {
 			t.queue(changed.ID) // what waited can go
 		}
-		_, err := t.exec("UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?, failing_since = ? WHERE id = ?",
-			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt, changed.DisabledReason, changed.FailingSince, w.id)
+		_, err := t.exec(`
+UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?
+WHERE id = ?`,
+			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt, changed.DisabledReason, w.id)
+		if err == nil && anew {
+			_, err = t.exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.id)
+		}
 		return err
 	})
 }
@@ -178,8 +186,9 @@ func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledge
 // can verify nothing.
 func (s *Store) RotateWebhook(ctx context.Context, org, repo, id, secret string, overlap time.Duration) (ledger.Webhook, error) {
 	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
-		_, err := t.exec("UPDATE webhooks SET previous_secret = iif(?, secret, ''), previous_until = iif(?, ?, 0), secret = ? WHERE id = ?",
-			overlap > 0, overlap > 0, t.now.Add(overlap), secret, w.id)
+		_, err := t.exec(`
+UPDATE webhooks SET previous_secret = iif(?1, secret, ''), previous_until = iif(?1, ?2, 0), secret = ?3
+WHERE id = ?4`, overlap > 0, t.now.Add(overlap), secret, w.id)
 		return err
 	})
 }

@@ -11,9 +11,11 @@ CREATE TABLE webhooks (
   description     TEXT    NOT NULL,
   active          INTEGER NOT NULL,
   created_at      INTEGER NOT NULL,
+  changed_at      INTEGER NOT NULL,           -- when url or active last changed
   disabled_at     INTEGER NOT NULL DEFAULT 0,
   disabled_reason TEXT    NOT NULL DEFAULT '',
   failing_since   INTEGER NOT NULL DEFAULT 0, -- the first failure since the last success
+  failures        INTEGER NOT NULL DEFAULT 0, -- since then, one after the other
   secret          TEXT    NOT NULL,
   previous_secret TEXT    NOT NULL DEFAULT '',
   previous_until  INTEGER NOT NULL DEFAULT 0,
@@ -25,8 +27,9 @@ CREATE INDEX webhooks_deleted ON webhooks (id) WHERE deleted_at > 0;
 
 -- Every delivery of an event to a webhook, written in the event's own
 -- transaction. While it is pending, due_at says when to try it; whoever tries
--- it first puts due_at behind the end of that try, and so leases it. When it
--- is over, due_at is 0 and the row stays as the log.
+-- it first puts due_at behind the end of that try, and so leases it. What
+-- somebody asks for has the due_at 1, before all that waits. When it is over,
+-- due_at is 0 and the row stays as the log, for some time from ended_at on.
 CREATE TABLE outbox (
   webhook_id  INTEGER NOT NULL REFERENCES webhooks,
   delivery_id TEXT    NOT NULL,
@@ -38,10 +41,12 @@ CREATE TABLE outbox (
   attempts    INTEGER NOT NULL DEFAULT 0,
   tries       INTEGER NOT NULL DEFAULT 0, -- attempts since it was queued or redelivered
   created_at  INTEGER NOT NULL,
-  PRIMARY KEY (webhook_id, delivery_id),
-  UNIQUE (webhook_id, event)
+  ended_at    INTEGER NOT NULL DEFAULT 0, -- while it is pending: 0
+  PRIMARY KEY (webhook_id, delivery_id)
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX outbox_by_event ON outbox (webhook_id, event);
 CREATE INDEX outbox_due ON outbox (webhook_id, due_at) WHERE due_at > 0;
+CREATE INDEX outbox_ended ON outbox (webhook_id, ended_at) WHERE ended_at > 0;
 CREATE INDEX outbox_failed ON outbox (webhook_id, delivery_id) WHERE status = 'failed';
 
 CREATE TABLE attempts (
