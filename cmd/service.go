@@ -98,6 +98,7 @@ func newDispatcher(s settings, db *store.Store, guard *webhook.Guard, log *slog.
 		Timeout:        time.Duration(s.Webhooks.Timeout),
 		ConnectTimeout: time.Duration(s.Webhooks.ConnectTimeout),
 		InFlight:       s.Webhooks.InFlight,
+		TotalInFlight:  s.Webhooks.TotalInFlight,
 		DisableAfter:   time.Duration(s.Webhooks.DisableAfter),
 		Grace:          s.ShutdownTimeout,
 		Proxy:          s.Webhooks.Proxy.parsed(),

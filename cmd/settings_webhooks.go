@@ -23,6 +23,7 @@ type webhookSettings struct {
 	Timeout         span     `mapstructure:"timeout" yaml:"timeout"`
 	ConnectTimeout  span     `mapstructure:"connect_timeout" yaml:"connect_timeout"`
 	InFlight        int      `mapstructure:"in_flight" yaml:"in_flight"`
+	TotalInFlight   int      `mapstructure:"total_in_flight" yaml:"total_in_flight"`
 	DisableAfter    span     `mapstructure:"disable_after" yaml:"disable_after"`
 	Keep            span     `mapstructure:"keep" yaml:"keep"`
 	Proxy           proxyURL `mapstructure:"proxy" yaml:"proxy"`
@@ -40,6 +41,7 @@ func defaultWebhooks() webhookSettings {
 		Timeout:        span(15 * time.Second),
 		ConnectTimeout: span(5 * time.Second),
 		InFlight:       8,
+		TotalInFlight:  webhook.DefaultTotalInFlight,
 		DisableAfter:   span(5 * day),
 		Keep:           span(store.DefaultKeepDeliveries),
 	}
@@ -168,24 +170,36 @@ func (p proxyURL) parsed() *url.URL {
 func (s webhookSettings) guard() *webhook.Guard { return webhook.NewGuard(s.AllowedNetworks) }
 
 func (s webhookSettings) check(wrong func(key, format string, args ...any)) {
-	within := func(key string, d, least, most span) {
+	within := func(key string, d, least, most span) bool {
 		if d < least || d > most {
 			wrong("webhooks."+key, "%v is not between %v and %v", d, least, most)
+			return false
 		}
+		return true
 	}
 	if len(s.Schedule) == 0 {
 		wrong("webhooks.schedule", "it must name at least one duration such as 5s")
 	}
+	least := span(day) // that a delivery is kept
 	for _, d := range s.Schedule {
-		within("schedule", d, span(time.Second), span(30*day))
+		if within("schedule", d, span(time.Second), span(30*day)) {
+			least += d
+		}
 	}
-	within("timeout", s.Timeout, span(time.Second), span(2*time.Minute))
-	within("connect_timeout", s.ConnectTimeout, span(100*time.Millisecond), span(2*time.Minute))
+	timeout := within("timeout", s.Timeout, span(time.Second), span(2*time.Minute))
+	if within("connect_timeout", s.ConnectTimeout, span(100*time.Millisecond), span(2*time.Minute)) && timeout && s.ConnectTimeout > s.Timeout {
+		wrong("webhooks.connect_timeout", "%v is longer than webhooks.timeout, %v, of which it is a part", s.ConnectTimeout, s.Timeout)
+	}
 	if s.InFlight < 1 || s.InFlight > 64 {
 		wrong("webhooks.in_flight", "%d is not between 1 and 64", s.InFlight)
 	}
+	if s.TotalInFlight < 1 || s.TotalInFlight > 65536 {
+		wrong("webhooks.total_in_flight", "%d is not between 1 and 65536", s.TotalInFlight)
+	}
 	within("disable_after", s.DisableAfter, span(time.Minute), span(365*day))
-	within("keep", s.Keep, span(time.Hour), span(3650*day))
+	if within("keep", s.Keep, span(time.Hour), span(3650*day)) && s.Keep < least {
+		wrong("webhooks.keep", "%v is too short: with this webhooks.schedule a delivery may be tried for nearly %v", s.Keep, least)
+	}
 }
 
 // addWebhookFlags defines the flags of the settings of webhooks.
@@ -204,6 +218,7 @@ func addWebhookFlags(flags *pflag.FlagSet) {
 	textVar("timeout", "DURATION", d.Timeout.String(), "how long a receiver may take to answer", readsAs[span])
 	textVar("connect-timeout", "DURATION", d.ConnectTimeout.String(), "how long connecting to a receiver may take", readsAs[span])
 	flags.Int("webhooks-in-flight", d.InFlight, "how many requests to one webhook run at once (LEDGERD_WEBHOOKS_IN_FLIGHT)")
+	flags.Int("webhooks-total-in-flight", d.TotalInFlight, "how many requests to all webhooks run at once (LEDGERD_WEBHOOKS_TOTAL_IN_FLIGHT)")
 	textVar("disable-after", "DURATION", d.DisableAfter.String(), "how long a webhook may only fail before it is disabled", readsAs[span])
 	textVar("keep", "DURATION", d.Keep.String(), "how long deliveries are kept to be looked at", readsAs[span])
 	flags.String("webhooks-proxy", "", "`URL` of an HTTP proxy through which webhooks post (LEDGERD_WEBHOOKS_PROXY)")

@@ -177,7 +177,7 @@ func TestKillsLoseNoWebhookDelivery(t *testing.T) {
 	v := newVictim(t)
 	v.ledgerd("repo", "create", "acme/web")
 	v.flags = []string{
-		"--webhooks-allowed-networks", "127.0.0.0/8,::1/128", "--webhooks-timeout", "1s",
+		"--webhooks-allowed-networks", "127.0.0.0/8,::1/128", "--webhooks-timeout", "1s", "--webhooks-connect-timeout", "1s",
 		// None is ever given up: one in five fails, thirty-one times in a row.
 		"--webhooks-schedule", strings.Repeat("1s,", 30) + "1s",
 	}

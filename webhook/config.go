@@ -51,8 +51,9 @@ type Config struct {
 	RootCAs *x509.CertPool // the system's
 }
 
-// maxTotalInFlight bounds requests in flight unless the Config says otherwise.
-const maxTotalInFlight = 512
+// DefaultTotalInFlight bounds requests in flight unless the Config says
+// otherwise.
+const DefaultTotalInFlight = 512
 
 func (c Config) withDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
@@ -66,7 +67,7 @@ func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, 15*time.Second)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
 	c.InFlight = cmp.Or(c.InFlight, 8)
-	c.TotalInFlight = min(cmp.Or(c.TotalInFlight, maxTotalInFlight), mostInFlight())
+	c.TotalInFlight = min(cmp.Or(c.TotalInFlight, DefaultTotalInFlight), affordable())
 	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
 	c.Grace = cmp.Or(c.Grace, 10*time.Second)
 	return c

@@ -2,5 +2,7 @@
 
 package webhook
 
-// mostInFlight returns how many requests in flight the process can afford.
-func mostInFlight() int { return maxTotalInFlight }
+import "math"
+
+// affordable returns how many requests in flight the process can afford.
+func affordable() int { return math.MaxInt32 }
