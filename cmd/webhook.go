@@ -2,11 +2,14 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -21,7 +24,11 @@ func newWebhook(p *program) *cobra.Command {
 // arguments name.
 func (p *program) withWebhook(command *cobra.Command, args []string, do func(ctx context.Context, c *connection, name repoName, id string) error) error {
 	return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-		return do(ctx, c, name, args[1])
+		err := do(ctx, c, name, args[1])
+		if client.CodeOf(err) == ledger.CodeWebhookInactive {
+			err = fmt.Errorf("%w: 'ledgerd webhook update %s %s --active' does", err, name, printable(args[1]))
+		}
+		return err
 	})
 }
 
@@ -34,6 +41,23 @@ func (p *program) urlFlags(command *cobra.Command, value *string) {
 
 func eventsFlag(command *cobra.Command, value *[]ledger.EventType, usage string) {
 	command.Flags().Var(&parsed[[]ledger.EventType]{value: value, kind: "TYPES", parse: ledger.ParseEventTypes}, "events", usage)
+}
+
+// activeFlag defines --active, which stands for --active=true.
+func activeFlag(command *cobra.Command, value *bool, preset bool, usage string) {
+	*value = preset
+	flag := command.Flags().VarPF(&parsed[bool]{value: value, text: strconv.FormatBool(preset), kind: "bool", parse: parseBool}, "active", "", usage)
+	flag.NoOptDefVal = "true"
+}
+
+func parseBool(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errors.New("use true or false")
 }
 
 func newWebhookAdd(p *program) *cobra.Command {
@@ -69,7 +93,7 @@ To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.
 	p.urlFlags(command, &n.URL)
 	eventsFlag(command, &n.Events, "types that are sent, with commas between them (default attestation,state,policy)")
 	command.Flags().StringVar(&n.Description, "description", "", "what people know it by")
-	command.Flags().BoolVar(&active, "active", true, "send at once; with --active=false, only once an update makes it active")
+	activeFlag(command, &active, true, "send at once; with --active=false, only once an update makes it active")
 	require(command, "url")
 	return command
 }
@@ -196,7 +220,7 @@ To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.
 	p.urlFlags(command, &url)
 	eventsFlag(command, &events, "types that are sent, with commas between them")
 	command.Flags().StringVar(&description, "description", "", "what people know it by")
-	command.Flags().BoolVar(&active, "active", false, "whether it is sent to")
+	activeFlag(command, &active, false, "whether it is sent to")
 	return command
 }
 
@@ -263,6 +287,12 @@ X-ledger-Signature-Previous by the old one, webhook-signature by both.`,
 }
 
 func parseOverlap(s string) (d ledger.Duration, err error) {
-	err = d.UnmarshalText([]byte(s))
-	return d, err
+	if err = d.UnmarshalText([]byte(s)); err != nil {
+		return 0, err
+	}
+	r := ledger.Rotation{Overlap: &d}
+	if e, ok := errors.AsType[*ledger.Error](r.Check()); ok {
+		return 0, errors.New(e.Fields[0].Message)
+	}
+	return d, nil
 }

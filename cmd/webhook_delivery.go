@@ -122,16 +122,16 @@ func awaitAttempt(ctx context.Context, c *connection, name repoName, d ledger.De
 	}
 }
 
-// noOutcome tells that a delivery is still to be sent, or under way, and returns the exit status that
-// says it again.
+// noOutcome tells that a delivery is still to be sent, or under way, and
+// returns the exit status that says it again.
 func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait time.Duration) error {
 	err := p.print(record, func() { fmt.Fprintf(p.stdout, "%s is still to be delivered\n", record.ID) })
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("%s had no outcome within %v", record.ID, wait)
+	err = fmt.Errorf("%s had no outcome within %v: it may be under way, or wait behind others while the receiver fails or is slow", record.ID, wait)
 	if c.local != nil {
-		err = fmt.Errorf("%w: 'ledgerd serve' sends webhooks, and unless one runs on this database it waits until one does", err)
+		err = fmt.Errorf("%w; webhooks are sent by 'ledgerd serve', which has to run on this database", err)
 	}
 	return &exitError{exitGaveUp, err}
 }

@@ -61,7 +61,11 @@ is verified.`,
 // webhookSecret returns the signing secret that the flag or the environment
 // gives, empty where none does.
 func webhookSecret(flag string) (string, error) {
-	secret := flag
+	const none = "the secret is none of a webhook: it has to begin with whsec_"
+	secret := strings.TrimSpace(flag)
+	if secret != "" && !isWebhookSecret(secret) {
+		return "", usagef(none)
+	}
 	if secret == "" {
 		secret = os.Getenv(secretVariable)
 	}
@@ -75,11 +79,13 @@ func webhookSecret(flag string) (string, error) {
 		}
 	}
 	secret = strings.TrimSpace(secret)
-	if secret != "" && !strings.HasPrefix(secret, "whsec_") {
-		return "", errors.New("the secret is none of a webhook: it has to begin with whsec_")
+	if secret != "" && !isWebhookSecret(secret) {
+		return "", errors.New(none)
 	}
 	return secret, nil
 }
+
+func isWebhookSecret(text string) bool { return strings.HasPrefix(text, "whsec_") }
 
 // receive prints what arrives until it is interrupted.
 func (p *program) receive(ctx context.Context, listen string, v *receiver) error {

@@ -171,7 +171,7 @@ func (r *Rotation) Check() error {
 		r.Overlap = new(DefaultOverlap)
 	}
 	if o := r.Overlap.Std(); o < 0 || o > maxOverlap {
-		return FieldErrorf(CodeInvalidField, "overlap", "%s is too long: use at most %dd, or 0s to end the old secret at once", r.Overlap, maxOverlap/day)
+		return FieldErrorf(CodeInvalidField, "overlap", "that is too long: use at most %dd, or 0s to end the old secret at once", maxOverlap/day)
 	}
 	return nil
 }
