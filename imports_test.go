@@ -20,7 +20,9 @@ var mayImport = map[string][]string{
 	"cmd":    {"client", "ledger", "server", "store", "webhook", "webhook/metrics"},
 	"client": {"ledger"},
 	"server": {"ledger", "store"},
-	"store":  {"ledger"},
+	// The pages are a client of the API like any other.
+	"server/web": {"client", "ledger"},
+	"store":      {"ledger"},
 	// Receivers import webhook to verify: it brings no database with it.
 	"webhook":         {"ledger"},
 	"webhook/metrics": {"webhook"},

@@ -76,7 +76,11 @@ func (p *program) hint(ctx context.Context, service *service, s settings) error 
 		return err
 	}
 	fmt.Fprintf(p.stderr, `
-The ledger is empty. While this runs, in another terminal:
+The ledger is empty. Make its first org in a browser, by this link that works once:
+
+  %[3]s
+
+Or, while this runs, in another terminal:
 
   %[1]s org create acme --database %[2]s
   %[1]s repo create acme/api --database %[2]s
@@ -84,7 +88,7 @@ The ledger is empty. While this runs, in another terminal:
   %[1]s identity add --org acme --cert ci.crt --database %[2]s
   %[1]s token create --org acme --name ci --scope write --database %[2]s
 
-`, quoteShell(os.Args[0]), quoteShell(s.Database))
+`, quoteShell(os.Args[0]), quoteShell(s.Database), service.url+service.site.SetupPath())
 	return nil
 }
 

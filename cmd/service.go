@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook"
 )
@@ -24,7 +26,8 @@ type service struct {
 
 	db      *store.Store
 	api     *server.Server
-	web     *http.Server
+	site    *web.Site
+	http    *http.Server
 	cancel  context.CancelFunc // of the goroutines
 	running sync.WaitGroup
 	failed  chan error // why the serving ended by itself
@@ -54,16 +57,21 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 		CheckTarget:     guard.Check,
 		Version:         version(),
 	})
+	site, err := web.New(web.Config{API: api, Logger: log})
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), listener.Close())
+	}
 	dispatcher := newDispatcher(s, db, guard, log)
 	owned, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	v := &service{
 		url:    "http://" + listener.Addr().String(),
 		db:     db,
 		api:    api,
+		site:   site,
 		cancel: cancel,
 		failed: make(chan error, 1),
-		web: &http.Server{
-			Handler:           api.Handler(),
+		http: &http.Server{
+			Handler:           withPages(api.Handler(), site.Handler()),
 			ReadHeaderTimeout: 10 * time.Second,
 			ReadTimeout:       time.Minute,
 			WriteTimeout:      time.Minute,
@@ -74,17 +82,29 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 			DisableGeneralOptionsHandler: true,
 		},
 	}
-	v.web.RegisterOnShutdown(api.EndStreams)
+	v.http.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(owned) })
 	v.running.Go(func() { db.Tidy(owned) })
 	v.running.Go(func() { db.Watch(owned) })
 	v.running.Go(func() { dispatcher.Run(owned) })
 	v.running.Go(func() {
-		if err := v.web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := v.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			v.failed <- fmt.Errorf("serving: %w", err)
 		}
 	})
 	return v, nil
+}
+
+// withPages has the API answer under its own paths and the pages under all others.
+func withPages(api, site http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case path == "/v1", strings.HasPrefix(path, "/v1/"), path == "/healthz", path == "/readyz", path == "*":
+			api.ServeHTTP(w, r)
+		default:
+			site.ServeHTTP(w, r)
+		}
+	})
 }
 
 // newDispatcher returns what sends the deliveries in the database.
@@ -125,9 +145,9 @@ func (v *service) host() (*client.Client, error) {
 func (v *service) stop(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	err := v.web.Shutdown(ctx)
+	err := v.http.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("requests did not finish within %v: %w", timeout, err), v.web.Close())
+		err = errors.Join(fmt.Errorf("requests did not finish within %v: %w", timeout, err), v.http.Close())
 	}
 	v.cancel()
 	v.running.Wait()

@@ -15,17 +15,18 @@ import (
 const SessionLife = 12 * time.Hour
 
 // SignIn begins a session with the text of a token. It returns the session's
-// secret, of which only the hash is kept.
-func (s *Server) SignIn(ctx context.Context, token string) (session string, err error) {
+// secret, of which only the hash is kept, and when it ends by itself.
+func (s *Server) SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error) {
 	c, err := s.bySecret(ctx, token)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	session = rand.Text() + rand.Text() // 260 random bits
-	if err := s.store.CreateSession(ctx, c.token.ID, sha256.Sum256([]byte(session)), s.time().Add(SessionLife)); err != nil {
-		return "", fmt.Errorf("begin a session: %w", err)
+	expires = s.time().Add(SessionLife)
+	if err := s.store.CreateSession(ctx, c.token.ID, sha256.Sum256([]byte(session)), expires); err != nil {
+		return "", 0, fmt.Errorf("begin a session: %w", err)
 	}
-	return session, nil
+	return session, expires, nil
 }
 
 // SignOut ends a session. One that there is not is no error.

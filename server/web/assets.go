@@ -1,0 +1,59 @@
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"mime"
+	"path"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+//go:embed static
+var static embed.FS
+
+// An assets holds the files that pages load. Their names hold a hash of what
+// is in them, so that browsers may keep them for ever.
+type assets struct {
+	paths map[string]string // by plain name
+	files map[string]answer // by hashed name
+}
+
+func loadAssets() (*assets, error) {
+	entries, err := static.ReadDir("static")
+	if err != nil {
+		return nil, fmt.Errorf("list static files: %w", err)
+	}
+	a := &assets{make(map[string]string), make(map[string]answer)}
+	for _, entry := range entries {
+		body, err := static.ReadFile("static/" + entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read a static file: %w", err)
+		}
+		sum := sha256.Sum256(body)
+		ext := path.Ext(entry.Name())
+		hashed := strings.TrimSuffix(entry.Name(), ext) + "-" + hex.EncodeToString(sum[:6]) + ext
+		a.paths[entry.Name()] = "/static/" + hashed
+		a.files[hashed] = answer{body: body, mediaType: mime.TypeByExtension(ext), immutable: true}
+	}
+	return a, nil
+}
+
+// path returns where browsers get the file of that name.
+func (a *assets) path(name string) (string, error) {
+	if p, ok := a.paths[name]; ok {
+		return p, nil
+	}
+	return "", fmt.Errorf("there is no static file %s", name)
+}
+
+func serveAsset(v *visit) (*answer, error) {
+	a, ok := v.site.assets.files[v.value("file")]
+	if !ok {
+		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no file %s: the page that names it is of another version, so load that again", v.value("file"))
+	}
+	return &a, nil
+}

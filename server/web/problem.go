@@ -1,0 +1,124 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const internalDetail = "the fault is ledgerd's, and its log tells more"
+
+// A problemPage tells what went wrong and what to do about it.
+type problemPage struct {
+	Status    int
+	Title     string
+	Detail    string
+	Fields    []ledger.FieldError
+	RequestID string
+}
+
+// problem makes the answer of an error. Who is not signed in is led to where
+// one does that, and back.
+func (v *visit) problem(err error) *answer {
+	p := v.site.explain(v.r, err)
+	if p.Status == http.StatusUnauthorized {
+		return v.toLogin()
+	}
+	a := v.page("problem", p.Title, p)
+	a.status = p.Status
+	return a
+}
+
+func (v *visit) toLogin() *answer {
+	query := url.Values{}
+	if isRead(v.r) {
+		query.Set("next", v.r.URL.RequestURI())
+	}
+	a := seeOther("/login")
+	if sessionOf(v.r) != "" {
+		query.Set("ended", "1")
+		a.cookies = endedCookies()
+	}
+	if len(query) > 0 {
+		a.location += "?" + query.Encode()
+	}
+	return a
+}
+
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// fail writes the page of a problem for which there is no visit.
+func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
+	v := &visit{site: s, r: r, api: s.client}
+	p := s.explain(r, err)
+	a := v.page("problem", p.Title, p)
+	a.status = p.Status
+	if err := v.write(w, a); err != nil {
+		s.log.ErrorContext(r.Context(), "writing the page of a problem", "error", err)
+		http.Error(w, p.Detail, p.Status)
+	}
+}
+
+// explain turns an error into what is told of it. What is not meant for
+// visitors is logged.
+func (s *Site) explain(r *http.Request, err error) problemPage {
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		return problemPage{e.Status, titleOf(e.Status), e.Problem.Detail, e.Problem.Errors, e.Problem.RequestID}
+	}
+	if e, ok := errors.AsType[*ledger.Error](err); ok && e.Code != ledger.CodeInternal {
+		status := statusOf(e.Code)
+		return problemPage{Status: status, Title: titleOf(status), Detail: e.Detail, Fields: e.Fields}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return problemPage{Status: http.StatusServiceUnavailable, Title: titleOf(http.StatusServiceUnavailable), Detail: "the request ended before its turn came: try again"}
+	}
+	s.log.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	return problemPage{Status: http.StatusInternalServerError, Title: titleOf(http.StatusInternalServerError), Detail: internalDetail}
+}
+
+// codeOf returns the code of an error, wherever it comes from.
+func codeOf(err error) ledger.Code {
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		return e.Code
+	}
+	return client.CodeOf(err)
+}
+
+// statusOf is for what the pages themselves refuse.
+func statusOf(code ledger.Code) int {
+	switch code {
+	case ledger.CodeUnauthenticated:
+		return http.StatusUnauthorized
+	case ledger.CodeForbidden:
+		return http.StatusForbidden
+	case ledger.CodeNotFound:
+		return http.StatusNotFound
+	case ledger.CodeMethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case ledger.CodePayloadTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case ledger.CodeStorageUnavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusUnprocessableEntity
+}
+
+func titleOf(status int) string {
+	switch status {
+	case http.StatusForbidden:
+		return "This is not open to you"
+	case http.StatusNotFound:
+		return "There is nothing here"
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return "It has changed meanwhile"
+	case http.StatusServiceUnavailable:
+		return "The ledger cannot be used at the moment"
+	case http.StatusInternalServerError:
+		return "Something went wrong inside ledgerd"
+	}
+	return "That did not work"
+}

@@ -1,0 +1,106 @@
+package web
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// loadPages parses each page together with the layout and the parts.
+func (s *Site) loadPages() (map[string]*template.Template, error) {
+	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse the layout: %w", err)
+	}
+	files, err := fs.Glob(templates, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("list templates: %w", err)
+	}
+	pages := make(map[string]*template.Template)
+	for _, file := range files {
+		page, err := shared.Clone()
+		if err == nil {
+			page, err = page.ParseFS(templates, file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse %s: %w", file, err)
+		}
+		pages[strings.TrimSuffix(path.Base(file), ".html")] = page
+	}
+	return pages, nil
+}
+
+// A view is what layout.html shows: a page's own Data, and what is around it.
+type view struct {
+	Title   string
+	Session *ledger.Token // nil for nobody
+	// Org and Repo are those that the page is about; empty for none.
+	Org, Repo string
+	// OrgTabs, RepoTabs and SettingsTabs are empty where they have no place.
+	OrgTabs, RepoTabs, SettingsTabs []tab
+	Live                            string
+	Data                            any
+}
+
+// CanWrite reports whether the visitor may register commits and attest.
+func (v view) CanWrite() bool { return v.Session != nil && v.Session.Scope >= ledger.Write }
+
+// CanAdmin reports whether the visitor may change what an admin may.
+func (v view) CanAdmin() bool { return v.Session != nil && v.Session.Scope >= ledger.Admin }
+
+// view puts around an answer's data what belongs there.
+func (v *visit) view(a *answer) view {
+	return view{
+		Title: a.title, Session: v.session, Org: v.org, Repo: v.repo, Live: a.live, Data: a.data,
+		OrgTabs: v.orgTabs(), RepoTabs: v.repoTabs(), SettingsTabs: v.settingsTabs(),
+	}
+}
+
+// write writes an answer, or nothing where it fails.
+func (v *visit) write(w http.ResponseWriter, a *answer) error {
+	for _, c := range a.cookies {
+		http.SetCookie(w, c)
+	}
+	switch {
+	case a.stream != nil:
+		a.stream(w, v.r)
+		return nil
+	case a.location != "":
+		http.Redirect(w, v.r, a.location, http.StatusSeeOther)
+		return nil
+	}
+	if a.page != "" {
+		var page bytes.Buffer
+		if err := v.site.pages[a.page].Execute(&page, v.view(a)); err != nil {
+			return fmt.Errorf("render the page %s: %w", a.page, err)
+		}
+		a.body, a.mediaType = page.Bytes(), "text/html; charset=utf-8"
+	}
+	h := w.Header()
+	if a.filename != "" {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": a.filename}))
+	}
+	if a.immutable {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	h.Set("Content-Type", a.mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	w.WriteHeader(a.status)
+	w.Write(a.body) // fails only when the browser has gone
+	return nil
+}

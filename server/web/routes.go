@@ -1,0 +1,85 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A handler makes the answer to a visit of a page.
+type handler func(*visit) (*answer, error)
+
+// A route is one page, or one form that is sent.
+type route struct {
+	method  string
+	pattern string // of http.ServeMux
+	// scope is the least that the visitor's token needs; open for none, nor to
+	// be signed in. The API asks for it too.
+	scope  ledger.Scope
+	handle handler
+}
+
+const open ledger.Scope = 0
+
+// routes is all there is to visit. The paths of /v1 are the API's.
+func routes() []route {
+	const (
+		get, post = http.MethodGet, http.MethodPost
+		read      = ledger.Read
+
+		org = "/orgs/{org}"
+	)
+	return []route{
+		{get, "/{$}", open, showHome},
+		{get, "/login", open, showLogin},
+		{post, "/login", open, signIn},
+		{post, "/logout", open, signOut},
+		{get, "/setup", open, showSetup},
+		{post, "/setup", open, setUp},
+		{get, "/static/{file}", open, serveAsset},
+
+		{get, org, read, showOrg},
+		{get, org + "/events", read, followEvents},
+	}
+}
+
+// mux makes the table answer requests. HEAD works where GET does.
+func (s *Site) mux() http.Handler {
+	mux := http.NewServeMux()
+	methods := make(map[string][]string) // by pattern
+	for _, rt := range s.routes {
+		methods[rt.pattern] = append(methods[rt.pattern], rt.method)
+		mux.Handle(rt.method+" "+rt.pattern, s.serve(rt))
+	}
+	for pattern, known := range methods {
+		if slices.Contains(known, http.MethodGet) {
+			known = append(known, http.MethodHead)
+		}
+		slices.Sort(known)
+		// A pattern without a method would clash with more special ones that have one.
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+			if !slices.Contains(known, method) {
+				mux.Handle(method+" "+pattern, s.wrongMethod(known))
+			}
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path))
+	})
+	return mux
+}
+
+func (s *Site) wrongMethod(known []string) http.Handler {
+	allow := strings.Join(known, ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, allow))
+	})
+}
+
+// has reports whether there is a page of that pattern.
+func (s *Site) has(pattern string) bool {
+	return slices.ContainsFunc(s.routes, func(rt route) bool { return rt.pattern == pattern && rt.method == http.MethodGet })
+}

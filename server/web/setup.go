@@ -1,0 +1,92 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"net/url"
+	"sync"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A setup makes the first org of an empty ledger, once, for who has the key.
+type setup struct {
+	host *client.Client
+	key  string
+	mu   *sync.Mutex // held while the org is being made
+}
+
+func newSetup(host *client.Client) setup {
+	return setup{host, rand.Text(), new(sync.Mutex)}
+}
+
+// SetupPath returns the path of the page where the first org is made, with the
+// key to it. It is for the administrator of the host alone; the page is closed
+// as soon as there is an org.
+func (s *Site) SetupPath() string {
+	return "/setup?" + url.Values{"key": {s.setup.key}}.Encode()
+}
+
+// check reports why the page is closed to who brings that key.
+func (s setup) check(ctx context.Context, key string) error {
+	if subtle.ConstantTimeCompare([]byte(key), []byte(s.key)) != 1 {
+		return ledger.Errorf(ledger.CodeForbidden, "this link does not lead to the setup: take the one that ledgerd serve printed when it last started")
+	}
+	orgs, err := client.Collect(s.host.Orgs(ctx), 1)
+	if err != nil {
+		return err
+	}
+	if len(orgs) > 0 {
+		return ledger.Errorf(ledger.CodeForbidden, "the link works only once, and the ledger has been set up: sign in with an API token")
+	}
+	return nil
+}
+
+type setupPage struct{ Form *form }
+
+func showSetup(v *visit) (*answer, error) {
+	key := v.query("key")
+	if err := v.site.setup.check(v.ctx(), key); err != nil {
+		return nil, err
+	}
+	return v.page("setup", "Set up", setupPage{newForm("key", key)}), nil
+}
+
+// A createdPage shows the admin token, this once.
+type createdPage struct{ Token ledger.Token }
+
+// setUp makes the org and its admin token, and signs in with it.
+func setUp(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	s := v.site.setup
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.check(v.ctx(), f.Get("key")); err != nil {
+		return nil, err
+	}
+	org, err := s.host.CreateOrg(v.ctx(), ledger.NewOrg{Name: f.Get("name")})
+	if f.explain(err) {
+		return f.again(v.page("setup", "Set up", setupPage{f})), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	token, err := s.host.CreateToken(v.ctx(), org.Name, ledger.NewToken{Name: "first admin", Scope: ledger.Admin})
+	if err != nil {
+		return nil, fmt.Errorf("the org %s is there, but its token is not (make it with ledgerd token create): %w", org.Name, err)
+	}
+	secret, expires, err := v.site.api.SignIn(v.ctx(), token.Secret)
+	if err != nil {
+		return nil, err
+	}
+	v.session, v.org = &token, org.Name
+	a := v.page("created", org.Name+" is ready", createdPage{token})
+	a.cookies = append(a.cookies, sessionCookie(v.r, secret, expires))
+	return a, nil
+}

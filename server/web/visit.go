@@ -1,0 +1,172 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A visit is one request on its way to its handler: the visitor may make it.
+type visit struct {
+	site *Site
+	r    *http.Request
+	// api answers as the visitor, in the context ctx() alone.
+	api *client.Client
+	// session is the token that the visitor has signed in with; nil for nobody.
+	session *ledger.Token
+	// org is that of the session, repo what the path names, if it does.
+	org, repo string
+}
+
+// ctx is the request's context, in which the API knows the visitor.
+func (v *visit) ctx() context.Context { return v.r.Context() }
+
+// value returns a part of the path by its name in the pattern.
+func (v *visit) value(name string) string { return v.r.PathValue(name) }
+
+// query returns a parameter of the URL; empty where there is none.
+func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
+
+// may reports whether the visitor's token has at least that scope.
+func (v *visit) may(scope ledger.Scope) bool { return v.session != nil && v.session.Scope >= scope }
+
+// serve wraps the handler of a route: it lets in who may, and writes the
+// answer or tells of the problem.
+func (s *Site) serve(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.visit(rt, r)
+		var a *answer
+		if err == nil {
+			a, err = rt.handle(v)
+		}
+		if err != nil {
+			a = v.problem(err)
+		}
+		if err := v.write(w, a); err != nil {
+			s.log.ErrorContext(r.Context(), "writing a page", "path", r.URL.Path, "error", err)
+			s.fail(w, r, ledger.Errorf(ledger.CodeInternal, internalDetail))
+		}
+	})
+}
+
+// visit finds out who visits, and whether they may.
+func (s *Site) visit(rt route, r *http.Request) (*visit, error) {
+	v := &visit{site: s, r: r, api: s.client}
+	// A page may be asked for by names that the API would take for another path.
+	for segment := range strings.SplitSeq(rt.pattern, "/") {
+		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
+		if value := r.PathValue(name); isValue && name != "$" && (value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
+			return v, ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
+		}
+	}
+	if secret := sessionOf(r); secret != "" {
+		v.r = r.WithContext(s.api.WithSession(r.Context(), secret))
+		token, err := v.api.OwnToken(v.ctx())
+		switch {
+		case err == nil:
+			v.session = &token
+		case rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated:
+			return v, err
+		}
+	}
+	if rt.scope == open {
+		return v, nil
+	}
+	return v, v.enter(rt)
+}
+
+// enter reports why the visitor may not see the page. The API would too, but
+// not of a page that does not ask it.
+func (v *visit) enter(rt route) error {
+	if v.session == nil {
+		return ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
+	}
+	v.org = v.session.Org
+	switch {
+	case v.value("org") != v.session.Org:
+		return ledger.Errorf(ledger.CodeForbidden, "your API token is not for the org %s, but for %s", v.value("org"), v.session.Org)
+	case v.session.Scope < rt.scope:
+		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; your API token has %s", rt.scope, v.session.Scope)
+	}
+	v.repo = v.value("repo")
+	return nil
+}
+
+// An answer is what a handler answers: a page, a redirect, a file or a stream.
+// It is written when it is complete.
+type answer struct {
+	status int // 200 where 0
+	// page is the name of the template that data is shown with.
+	page, title string
+	data        any
+	// live is the path of the events after which the page's live parts are
+	// fetched again; empty for none.
+	live string
+
+	location string // of a redirect
+	cookies  []*http.Cookie
+
+	// body is a file, of that media type.
+	body      []byte
+	mediaType string
+	// filename has the file saved under that name and not shown.
+	filename  string
+	immutable bool // a file that may be kept for ever
+	stream    http.HandlerFunc
+}
+
+// page answers with templates/NAME.html, which shows data.
+func (v *visit) page(name, title string, data any) *answer {
+	return &answer{page: name, title: title, data: data}
+}
+
+// livePage is page, whose live parts follow the org's events of these types,
+// and of the repo if the path names one.
+func (v *visit) livePage(name, title string, data any, types ...ledger.EventType) *answer {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	query := url.Values{"types": {strings.Join(names, ",")}}
+	if v.repo != "" {
+		query.Set("repo", v.repo)
+	}
+	a := v.page(name, title, data)
+	a.live = pathTo("orgs", v.org, "events") + "?" + query.Encode()
+	return a
+}
+
+// seeOther has the browser get another page, after a form was sent.
+func seeOther(path string) *answer {
+	return &answer{status: http.StatusSeeOther, location: path}
+}
+
+// file answers with bytes that are saved under that name.
+func file(name, mediaType string, body []byte) *answer {
+	return &answer{body: body, mediaType: mediaType, filename: name}
+}
+
+// pathTo returns the path of a page, its segments escaped.
+func pathTo(segments ...string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(s))
+	}
+	return b.String()
+}
+
+// followEvents passes the org's live stream on: it is the API's own.
+func followEvents(v *visit) (*answer, error) {
+	return &answer{stream: func(w http.ResponseWriter, r *http.Request) {
+		in := r.Clone(r.Context())
+		in.URL.Path = pathTo("v1", "orgs", v.org, "events")
+		in.URL.RawPath = ""
+		in.Header.Set("Accept", "text/event-stream")
+		v.site.stream.ServeHTTP(w, in)
+	}}, nil
+}

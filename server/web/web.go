@@ -1,0 +1,145 @@
+// Package web is the web interface of ledgerd: pages made on the server, whose
+// every fact comes from the HTTP API as the person who looks may see it.
+// routes.go holds all the pages there are.
+package web
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An API is what the pages are made from.
+type API interface {
+	// Sessions is the HTTP API as those see it who are signed in: in a context
+	// that WithSession made, they can do what their token can.
+	Sessions() http.Handler
+	WithSession(ctx context.Context, session string) context.Context
+	// SignIn begins a session with a token's text.
+	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
+	SignOut(ctx context.Context, session string) error
+	// Host is the API as the administrator of the host sees it. Only the page
+	// that makes the first org uses it.
+	Host() http.Handler
+}
+
+// Config is what a Site is made of.
+type Config struct {
+	API API
+	// Logger gets what went wrong inside; nothing is logged where nil.
+	Logger *slog.Logger
+}
+
+// A Site answers the requests of browsers.
+type Site struct {
+	api    API
+	log    *slog.Logger
+	client *client.Client // as those who are signed in
+	stream http.Handler   // the API, for answers without an end
+	setup  setup
+	pages  map[string]*template.Template
+	assets *assets
+	routes []route
+}
+
+// New returns a Site.
+func New(c Config) (*Site, error) {
+	s := &Site{api: c.API, log: c.Logger, stream: c.API.Sessions(), routes: routes()}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if s.client, err = inProcess(s.stream); err != nil {
+		return nil, err
+	}
+	host, err := inProcess(c.API.Host())
+	if err != nil {
+		return nil, err
+	}
+	s.setup = newSetup(host)
+	if s.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	if s.pages, err = s.loadPages(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func inProcess(h http.Handler) (*client.Client, error) {
+	c, err := client.New("http://localhost", client.Options{
+		UserAgent:  "ledgerd-web",
+		HTTPClient: &http.Client{Transport: client.InProcess(h)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the client of the pages: %w", err)
+	}
+	return c, nil
+}
+
+// Handler returns the pages.
+func (s *Site) Handler() http.Handler {
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "the form was sent from another site, so nothing was done: open the page here and send it again"))
+	}))
+	return s.framed(guard.Handler(compressed(s.mux())))
+}
+
+// contentPolicy lets a page load what this server gives and nothing else; no
+// script or style stands in a page itself.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// framed does what every answer needs: the headers that all have in common,
+// and an answer in case of a panic.
+func (s *Site) framed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(p)
+			default:
+				s.log.ErrorContext(r.Context(), "panic in a page", "panic", p, "stack", string(debug.Stack()), "path", r.URL.Path)
+				s.fail(w, r, ledger.Errorf(ledger.CodeInternal, internalDetail))
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// compressed gzips pages, style and script for those who accept it.
+func compressed(next http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(
+		gzhttp.EnableZstd(false),
+		gzhttp.CompressionLevel(gzip.BestSpeed),
+		gzhttp.ContentTypes([]string{"text/html", "text/css", "text/javascript", "image/svg+xml"}),
+	)
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	zipped := wrap(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") == "text/event-stream" {
+			next.ServeHTTP(w, r) // what is compressed waits to be more
+		} else {
+			zipped.ServeHTTP(w, r)
+		}
+	})
+}
