@@ -89,6 +89,27 @@ func (c *conn) insertMany(statement string, columns int, args []any) error {
 	return nil
 }
 
+// valuesAtOnce is how many values one statement of eachIn asks for.
+const valuesAtOnce = 32
+
+var manyValues = "(?" + strings.Repeat(", ?", valuesAtOnce-1) + ")"
+
+// eachIn runs a query that ends with IN for so many values at a time, and calls
+// visit for every row. It spares most of what a query for every value would
+// cost. The last ones are filled up with one that is there already.
+func eachIn[T any](c *conn, visit func(scanner) error, query string, values []T, args ...any) error {
+	for some := range slices.Chunk(values, valuesAtOnce) {
+		all := slices.Grow(slices.Clone(args), valuesAtOnce)
+		for i := range valuesAtOnce {
+			all = append(all, some[min(i, len(some)-1)])
+		}
+		if err := c.each(visit, query+manyValues, all...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A scanner is one row: *sql.Row or *sql.Rows.
 type scanner interface{ Scan(dest ...any) error }
 

@@ -54,7 +54,7 @@ func TestPagesWalkAnIndex(t *testing.T) {
 	checkPlan(t, s, pairColumns+withEarlier+"WHERE "+earlierThan+" AND"+isOpen, 1, 1, 1)
 	checkPlan(t, s, pairColumns+withLater+"WHERE "+laterThan+" AND"+isOpen, 1, 1, 1)
 	checkPlan(t, s, newerTips, 1, 1)
-	checkPlan(t, s, tipsAtPath, 1, "x")
+	checkPlan(t, s, tipsAtPaths+"(?, ?)", 1, "x", "y")
 	checkPlan(t, s, tipsBelow, 1, "x/", "x0")
 	checkPlan(t, s, tipsBeside, 1, "x/", 1, 1)
 }

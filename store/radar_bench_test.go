@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -24,9 +25,16 @@ func BenchmarkRegister(b *testing.B) {
 	} {
 		bench, random := newBench(b), rand.New(rand.NewPCG(1, 2))
 		bench.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.High })
-		for i := range test.tips {
-			bench.push(sha(i), fmt.Sprint("branch", i), wide(random)...)
+		var filling sync.WaitGroup
+		for lane := range 16 {
+			random := rand.New(rand.NewPCG(uint64(lane), 2))
+			filling.Go(func() {
+				for i := lane; i < test.tips; i += 16 {
+					bench.push(sha(i), fmt.Sprint("branch", i), wide(random)...)
+				}
+			})
 		}
+		filling.Wait()
 		bench.setRadar(func(r *ledger.RadarSettings) { r.Notify = test.notify })
 		registrations := make([]ledger.Registration, 500)
 		for i := range registrations {
@@ -50,7 +58,7 @@ func BenchmarkRegister(b *testing.B) {
 }
 
 // radarTips is how many commits are in flight.
-const radarTips = 2_000
+const radarTips = 10_000
 
 // wide changes three places in each of 20 files out of 20,000 in 400 directories.
 func wide(random *rand.Rand) []ledger.Change {

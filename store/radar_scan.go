@@ -2,10 +2,9 @@ package store
 
 import (
 	"cmp"
+	"database/sql"
 	"fmt"
 	"slices"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -84,7 +83,7 @@ func sortFound(list []found) {
 }
 
 const (
-	tipsAtPath  = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id WHERE p.repo_id = ? AND p.path = ?"
+	tipsAtPaths = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id WHERE p.repo_id = ? AND p.path IN "
 	tipsBelow   = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id WHERE p.repo_id = ? AND p.path >= ? AND p.path < ? LIMIT 1000"
 	tipsBeside  = "SELECT " + tipColumns + " FROM tip_dirs d CROSS JOIN tips t ON t.commit_id = d.commit_id WHERE d.repo_id = ? AND d.dir = ? AND d.commit_id < ? ORDER BY d.commit_id DESC LIMIT ?"
 	newerTips   = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.seq > ?"
@@ -95,10 +94,8 @@ const (
 func (s *scan) gather() error {
 	at := append(s.footprint.Names(), s.footprint.Above()...)
 	slices.Sort(at)
-	for _, path := range slices.Compact(at) {
-		if err := s.conn.each(s.take, tipsAtPath, s.repo.id, path); err != nil {
-			return fmt.Errorf("read tips by path: %w", err)
-		}
+	if err := eachIn(s.conn, s.take, tipsAtPaths, slices.Compact(at), s.repo.id); err != nil {
+		return fmt.Errorf("read tips by path: %w", err)
 	}
 	for _, path := range s.footprint.Made() {
 		// "0" comes right behind "/": the range holds what lies below the path.
@@ -111,8 +108,8 @@ func (s *scan) gather() error {
 
 // take reads one change of a tip.
 func (s *scan) take(row scanner) error {
-	var text []byte
-	tip, err := scanTip(row, &text)
+	var bytes sql.RawBytes
+	tip, err := scanTip(row, &bytes)
 	if err != nil {
 		return err
 	}
@@ -124,9 +121,9 @@ func (s *scan) take(row scanner) error {
 	if c.excluded {
 		return nil
 	}
-	var change ledger.Change
-	if err := json.Unmarshal(text, &change); err != nil {
-		return fmt.Errorf("decode change: %w", err)
+	change, err := readChange(bytes)
+	if err != nil {
+		return err
 	}
 	same := func(other ledger.Change) bool { return other.Path == change.Path && other.OldPath == change.OldPath }
 	if !slices.ContainsFunc(c.changes, same) {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -119,13 +117,13 @@ func (t *tx) touchPaths(r repoRow, commitID int64, footprint *ledger.Footprint, 
 	named := footprint.Names()
 	var paths, dirs []any
 	for i := range changes {
-		text, err := json.Marshal(&changes[i])
+		bytes, err := appendChange(nil, &changes[i])
 		if err != nil {
 			return fmt.Errorf("encode change: %w", err)
 		}
 		for _, path := range []string{changes[i].Path, changes[i].OldPath} {
 			if _, ok := slices.BinarySearch(named, path); ok {
-				paths = append(paths, r.id, path, commitID, text)
+				paths = append(paths, r.id, path, commitID, bytes)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ CREATE TABLE tip_paths (
   repo_id   INTEGER NOT NULL,
   path      TEXT    NOT NULL,
   commit_id INTEGER NOT NULL,
-  change    BLOB    NOT NULL, -- JSON
+  change    BLOB    NOT NULL, -- see appendChange
   PRIMARY KEY (repo_id, path, commit_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tip_paths_by_commit ON tip_paths (commit_id);
