@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"net/url"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -24,8 +25,7 @@ type AttestationFilter struct {
 	Oldest bool
 }
 
-// Attestations lists the attestations of a repo, the newest first.
-func (c *Client) Attestations(ctx context.Context, org, repo string, f AttestationFilter) iter.Seq2[ledger.AttestationRecord, error] {
+func (f AttestationFilter) query() url.Values {
 	query := parameters(
 		"predicate", f.Predicate,
 		"identity", f.Identity,
@@ -36,7 +36,17 @@ func (c *Client) Attestations(ctx context.Context, org, repo string, f Attestati
 	if f.Oldest {
 		query.Set("order", "asc")
 	}
-	return list[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "attestations"), query)
+	return query
+}
+
+// Attestations lists the attestations of a repo, the newest first.
+func (c *Client) Attestations(ctx context.Context, org, repo string, f AttestationFilter) iter.Seq2[ledger.AttestationRecord, error] {
+	return list[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "attestations"), f.query())
+}
+
+// AttestationsPage returns one page of what Attestations lists.
+func (c *Client) AttestationsPage(ctx context.Context, org, repo string, f AttestationFilter, q Query) (ledger.Page[ledger.AttestationRecord], error) {
+	return page[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "attestations"), f.query(), q)
 }
 
 // Attestation returns one attestation.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
 
 	"github.com/go-json-experiment/json"
 
@@ -21,8 +22,7 @@ type CommitFilter struct {
 	InFlight bool
 }
 
-// Commits lists the commits of a repo, the newest first.
-func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) iter.Seq2[ledger.CommitSummary, error] {
+func (f CommitFilter) query() url.Values {
 	var state string
 	if f.State != nil {
 		state = f.State.String()
@@ -32,7 +32,17 @@ func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) 
 		query.Set("in_flight", "true")
 		query.Set("limit", "500") // who asks wants to know them all
 	}
-	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), query)
+	return query
+}
+
+// Commits lists the commits of a repo, the newest first.
+func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) iter.Seq2[ledger.CommitSummary, error] {
+	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), f.query())
+}
+
+// CommitsPage returns one page of what Commits lists.
+func (c *Client) CommitsPage(ctx context.Context, org, repo string, f CommitFilter, q Query) (ledger.Page[ledger.CommitSummary], error) {
+	return page[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), f.query(), q)
 }
 
 // Commit returns the record of a commit, which may be named by a unique prefix

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,13 +18,27 @@ type EventFilter struct {
 	After string
 	Types []ledger.EventType
 	Repo  string
+	// Newest turns the order round: the newest comes first.
+	Newest bool
+}
+
+func (f EventFilter) query() url.Values {
+	query := parameters("after", f.After, "types", joinTypes(f.Types), "repo", f.Repo)
+	if f.Newest {
+		query.Set("order", "desc")
+	}
+	return query
 }
 
 // Events lists the history of an org, the oldest event first. Each is the JSON
 // document that webhooks carry.
 func (c *Client) Events(ctx context.Context, org string, f EventFilter) iter.Seq2[jsontext.Value, error] {
-	query := parameters("after", f.After, "types", joinTypes(f.Types), "repo", f.Repo)
-	return list[jsontext.Value](ctx, c, pathOf("orgs", org, "events"), query)
+	return list[jsontext.Value](ctx, c, pathOf("orgs", org, "events"), f.query())
+}
+
+// EventsPage returns one page of what Events lists.
+func (c *Client) EventsPage(ctx context.Context, org string, f EventFilter, q Query) (ledger.Page[jsontext.Value], error) {
+	return page[jsontext.Value](ctx, c, pathOf("orgs", org, "events"), f.query(), q)
 }
 
 func joinTypes(types []ledger.EventType) string {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -32,6 +33,26 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values) 
 			query.Set("cursor", page.NextCursor)
 		}
 	}
+}
+
+// A Query says which page of a list is wanted.
+type Query struct {
+	// Limit is how many records at most, up to 500; 50 where 0.
+	Limit int
+	// Cursor is the NextCursor of the page before; empty for the first.
+	Cursor string
+}
+
+// page asks for one page of a list.
+func page[T any](ctx context.Context, c *Client, path string, query url.Values, q Query) (ledger.Page[T], error) {
+	if q.Limit != 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Cursor != "" {
+		query.Set("cursor", q.Cursor)
+	}
+	p, _, err := call[ledger.Page[T]](ctx, c, request{method: http.MethodGet, path: path, query: query})
+	return p, err
 }
 
 // Collect returns up to limit records of a list, all of them where limit is 0.

@@ -28,6 +28,11 @@ func (c *Client) Repos(ctx context.Context, org string) iter.Seq2[ledger.Repo, e
 	return list[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters())
 }
 
+// ReposPage returns one page of what Repos lists.
+func (c *Client) ReposPage(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
+	return page[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters(), q)
+}
+
 // Repo returns one repo with its counts.
 func (c *Client) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
 	return get[ledger.Repo](ctx, c, pathOf("orgs", org, "repos", repo))
@@ -41,6 +46,11 @@ func (c *Client) CreateRepo(ctx context.Context, org string, n ledger.NewRepo) (
 // Tokens lists the tokens of an org, revoked and expired ones included.
 func (c *Client) Tokens(ctx context.Context, org string) iter.Seq2[ledger.Token, error] {
 	return list[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), parameters())
+}
+
+// TokensPage returns one page of what Tokens lists.
+func (c *Client) TokensPage(ctx context.Context, org string, q Query) (ledger.Page[ledger.Token], error) {
+	return page[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), parameters(), q)
 }
 
 // CreateToken makes a token. Its Secret is in this answer and never again.
@@ -62,6 +72,11 @@ func (c *Client) OwnToken(ctx context.Context) (ledger.Token, error) {
 // Identities lists the keys and roots of an org, revoked ones included.
 func (c *Client) Identities(ctx context.Context, org string) iter.Seq2[ledger.Identity, error] {
 	return list[ledger.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters())
+}
+
+// IdentitiesPage returns one page of what Identities lists.
+func (c *Client) IdentitiesPage(ctx context.Context, org string, q Query) (ledger.Page[ledger.Identity], error) {
+	return page[ledger.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters(), q)
 }
 
 // Identity returns one key or root.

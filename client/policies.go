@@ -36,6 +36,11 @@ func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2
 	return list[ledger.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters())
 }
 
+// PolicyVersionsPage returns one page of what PolicyVersions lists.
+func (c *Client) PolicyVersionsPage(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Policy], error) {
+	return page[ledger.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters(), q)
+}
+
 // SetPolicy makes contract, a JSON document, the active one. The etag is that
 // of the policy it replaces: where another one has become active meanwhile,
 // nothing is written and the error's code is ledger.CodePreconditionFailed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"net/url"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -18,14 +19,23 @@ type OverlapFilter struct {
 	Branch string
 }
 
-// Overlaps lists the open overlaps of a repo's commits in flight, the strongest
-// first.
-func (c *Client) Overlaps(ctx context.Context, org, repo string, f OverlapFilter) iter.Seq2[ledger.RadarPair, error] {
+func (f OverlapFilter) query() url.Values {
 	query := parameters("commit", f.Commit, "branch", f.Branch)
 	if f.Level != ledger.NoLevel {
 		query.Set("level", f.Level.String())
 	}
-	return list[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), query)
+	return query
+}
+
+// Overlaps lists the open overlaps of a repo's commits in flight, the strongest
+// first.
+func (c *Client) Overlaps(ctx context.Context, org, repo string, f OverlapFilter) iter.Seq2[ledger.RadarPair, error] {
+	return list[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), f.query())
+}
+
+// OverlapsPage returns one page of what Overlaps lists.
+func (c *Client) OverlapsPage(ctx context.Context, org, repo string, f OverlapFilter, q Query) (ledger.Page[ledger.RadarPair], error) {
+	return page[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), f.query(), q)
 }
 
 // Foresee tells what a commit would overlap with if it were registered now.

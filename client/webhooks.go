@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
 
 	"github.com/go-json-experiment/json"
 
@@ -70,10 +71,23 @@ type DeliveryFilter struct {
 	Event string
 }
 
+func (f DeliveryFilter) query() url.Values {
+	return parameters("status", string(f.Status), "event", f.Event)
+}
+
 // Deliveries lists the deliveries of a webhook, the newest first.
 func (c *Client) Deliveries(ctx context.Context, org, repo, webhook string, f DeliveryFilter) iter.Seq2[ledger.Delivery, error] {
-	query := parameters("status", string(f.Status), "event", f.Event)
-	return list[ledger.Delivery](ctx, c, webhookPath(org, repo, webhook, "deliveries"), query)
+	return list[ledger.Delivery](ctx, c, webhookPath(org, repo, webhook, "deliveries"), f.query())
+}
+
+// DeliveriesPage returns one page of what Deliveries lists.
+func (c *Client) DeliveriesPage(ctx context.Context, org, repo, webhook string, f DeliveryFilter, q Query) (ledger.Page[ledger.Delivery], error) {
+	return page[ledger.Delivery](ctx, c, webhookPath(org, repo, webhook, "deliveries"), f.query(), q)
+}
+
+// WebhooksPage returns one page of what Webhooks lists.
+func (c *Client) WebhooksPage(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Webhook], error) {
+	return page[ledger.Webhook](ctx, c, webhookPath(org, repo), parameters(), q)
 }
 
 // Delivery returns one delivery with its body and its attempts.

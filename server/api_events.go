@@ -53,8 +53,10 @@ func (c *call) eventFilter() (f store.EventFilter, err error) {
 	if f.Types == nil {
 		f.Types = []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy}
 	}
+	oldestFirst, err := parse(c, "order", ascending)
+	f.Descending = c.query.Has("order") && !oldestFirst
 	f.After, f.Repo = c.query.Get("after"), c.query.Get("repo")
-	return f, nil
+	return f, err
 }
 
 // accepts reports whether the Accept headers allow the media type. None at all

@@ -47,6 +47,10 @@ func TestEvents(t *testing.T) {
 		"?after=" + ids[4]:                  "web attestation ; web state DRAFTVALIDATING; ",
 		"?after=" + ids[4] + "&types=state": "web state DRAFTVALIDATING; ",
 		"?after=" + ids[6]:                  "",
+		"?order=asc&repo=web":               "web attestation ; web state DRAFTVALIDATING; ",
+		"?order=desc&repo=web":              "web state DRAFTVALIDATING; web attestation ; ",
+		"?order=desc&after=" + ids[4]:       "web state DRAFTVALIDATING; web attestation ; ",
+		"?order=desc&types=policy,state":    "web state DRAFTVALIDATING; api state ATTESTEDPROMOTABLE; api policy ; api state VALIDATINGATTESTED; api state DRAFTVALIDATING; ",
 	} {
 		if got, _ := events(query); got != want {
 			t.Errorf("%s:\n%s, want\n%s", query, got, want)
@@ -58,6 +62,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("the first event is\n%s, want\n%s", body, rendered)
 	}
 	b.get("/v1/orgs/acme/events?after=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantFields(400, ledger.CodeInvalidParameter, "after")
+	b.get("/v1/orgs/acme/events?order=up").wantFields(400, ledger.CodeInvalidParameter, "order")
 	b.get("/v1/orgs/acme/events?repo=none").wantProblem(404, ledger.CodeNotFound)
 }
 

@@ -47,6 +47,9 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 		"events": {"/v1/orgs/acme/events?types=attestation", func(b *bench, ci *signer, n int) {
 			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", false, 0},
+		"events, newest first": {"/v1/orgs/acme/events?types=attestation&order=desc", func(b *bench, ci *signer, n int) {
+			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		}, "id", true, 0},
 		"webhooks": {webhooksPath, func(b *bench, _ *signer, _ int) { b.webhook(`{"url":"https://ci.example.com"}`) }, "id", false, 0},
 		"deliveries": {webhooksPath + "/:webhook/deliveries?status=pending", func(b *bench, ci *signer, n int) {
 			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)

@@ -53,7 +53,7 @@ type stream struct {
 
 // streamEvents answers with the live stream of an org's events.
 func (s *Server) streamEvents(c *call) (*reply, error) {
-	for _, name := range []string{"limit", "cursor", "after"} {
+	for _, name := range []string{"limit", "cursor", "after", "order"} {
 		if c.query.Has(name) {
 			return nil, invalidParameter(name, "it is for the history: ask for that with Accept: %s", typeJSON)
 		}

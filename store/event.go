@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -67,12 +68,18 @@ type EventFilter struct {
 	After string // the id of the event behind which the list begins
 	Types []ledger.EventType
 	Repo  string
+	// Descending lists the newest first.
+	Descending bool
 }
 
-// Events lists an org's events, oldest first, each the bytes that were
-// rendered when it was recorded.
+// Events lists an org's events, oldest first unless the filter says otherwise,
+// each the bytes that were rendered when it was recorded.
 func (s *Store) Events(ctx context.Context, org string, f EventFilter) (list ledger.Page[jsontext.Value], err error) {
-	after, err := f.after(-1)
+	first, order := int64(-1), "ORDER BY seq LIMIT ?"
+	if f.Descending {
+		first, order = math.MaxInt64, "ORDER BY seq DESC LIMIT ?"
+	}
+	position, err := f.after(first)
 	if err != nil {
 		return list, err
 	}
@@ -81,11 +88,11 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (list led
 		if err != nil {
 			return err
 		}
-		where, args, err := f.where(c, orgID, org, after)
+		where, args, err := f.where(c, orgID, org, position)
 		if err != nil {
 			return err
 		}
-		rows, err := all(c, scanEvent, "SELECT seq, body FROM events WHERE "+where+" ORDER BY seq LIMIT ?", append(args, f.Limit+1)...)
+		rows, err := all(c, scanEvent, "SELECT seq, body FROM events WHERE "+where+" "+order, append(args, f.Limit+1)...)
 		list = page(rows, f.Limit)
 		return err
 	})
@@ -98,7 +105,11 @@ func scanEvent(row scanner) (keyed[jsontext.Value], error) {
 	return e, err
 }
 
-func (f EventFilter) where(c *conn, orgID int64, org string, after int64) (string, []any, error) {
+func (f EventFilter) where(c *conn, orgID int64, org string, position int64) (string, []any, error) {
+	after, before := position, int64(math.MaxInt64)
+	if f.Descending {
+		after, before = -1, position
+	}
 	if f.After != "" {
 		seq, err := eventSeq(c, orgID, f.After)
 		if err != nil {
@@ -106,7 +117,7 @@ func (f EventFilter) where(c *conn, orgID int64, org string, after int64) (strin
 		}
 		after = max(after, seq)
 	}
-	where, args := "org_id = ? AND seq > ?", []any{orgID, after}
+	where, args := "org_id = ? AND seq > ? AND seq < ?", []any{orgID, after, before}
 	if len(f.Types) > 0 {
 		types := slices.Compact(slices.Sorted(slices.Values(f.Types)))
 		where += " AND type IN (?" + strings.Repeat(", ?", len(types)-1) + ")"

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// as asks for a path as who has that session does, within the process.
+func (b *bench) as(session, method, path string) answer {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.server.WithSession(b.t.Context(), session), method, "http://localhost"+path, nil)
+	check(b.t, err)
+	req.Body = http.NoBody // as servers have it
+	client := &http.Client{Transport: &inProcess{b.server.Sessions()}}
+	resp, err := client.Do(req)
+	check(b.t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	check(b.t, err)
+	return answer{b.t, method + " " + path, resp.StatusCode, resp.Header, body}
+}
+
+// A session can do what its token can, no more, and ends with it.
+func TestSessions(t *testing.T) {
+	b := newBench(t)
+	session, expires, err := b.server.SignIn(t.Context(), b.reader)
+	check(t, err)
+	if want := b.clock.time().Add(12 * time.Hour); expires != want {
+		t.Errorf("the session expires %s, want %s", expires, want)
+	}
+	if got := decode[ledger.Token](b.as(session, "GET", "/v1/token").want(200)); got.Scope != ledger.Read || got.Org != "acme" {
+		t.Errorf("the session's token: %+v", got)
+	}
+	b.as(session, "GET", "/v1/orgs/acme/tokens").wantProblem(403, ledger.CodeForbidden)
+	b.as(session, "GET", "/v1/orgs/umbrella").wantProblem(403, ledger.CodeForbidden)
+	b.as("", "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
+	b.as(session+"A", "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
+
+	for name, bad := range map[string]string{"none": "", "no token": "hello", "not known": ledger.NewSecret()} {
+		if _, _, err := b.server.SignIn(t.Context(), bad); err == nil {
+			t.Errorf("signed in with a token that is %s", name)
+		}
+	}
+
+	t.Run("signed out", func(t *testing.T) {
+		b := b.in(t)
+		other, _, err := b.server.SignIn(t.Context(), b.reader)
+		check(t, err)
+		check(t, b.server.SignOut(t.Context(), other))
+		check(t, b.server.SignOut(t.Context(), other))
+		b.as(other, "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
+		b.as(session, "GET", "/v1/token").want(200)
+	})
+	t.Run("token revoked", func(t *testing.T) {
+		b := b.in(t)
+		writer, _, err := b.server.SignIn(t.Context(), b.writer)
+		check(t, err)
+		token := decode[ledger.Token](b.as(writer, "GET", "/v1/token").want(200))
+		b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
+		b.as(writer, "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
+		if _, _, err := b.server.SignIn(t.Context(), b.writer); err == nil {
+			t.Error("signed in with a revoked token")
+		}
+	})
+	t.Run("expired", func(t *testing.T) {
+		b := b.in(t)
+		b.clock.advance(12*time.Hour - time.Millisecond)
+		b.as(session, "GET", "/v1/token").want(200)
+		b.clock.advance(time.Millisecond)
+		b.as(session, "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
+	})
+}
+
+// Nothing that a network can send says who has a session, nor does a session
+// count where tokens are asked for, or a token where sessions are.
+func TestSessionsAreNotForTheNetwork(t *testing.T) {
+	b := newBench(t)
+	session, _, err := b.server.SignIn(t.Context(), b.admin)
+	check(t, err)
+	for _, header := range []map[string]string{
+		{"Cookie": "ledgerd=" + session},
+		{"Cookie": "__Host-ledgerd=" + session},
+		{"Authorization": "Bearer " + session},
+		{"Authorization": "Session " + session},
+		{"X-Session": session},
+	} {
+		b.send(request{method: "GET", path: "/v1/token", header: header}).wantProblem(401, ledger.CodeUnauthenticated)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/v1/token", nil)
+		check(t, err)
+		for name, value := range header {
+			req.Header.Set(name, value)
+		}
+		req.Header.Add("Authorization", "Bearer "+b.admin)
+		req.Body = http.NoBody
+		resp, err := (&inProcess{b.server.Sessions()}).RoundTrip(req)
+		check(t, err)
+		if resp.StatusCode != 401 {
+			t.Errorf("the sessions' API let in %v: %d", header, resp.StatusCode)
+		}
+	}
+	// The context of a session does not make one at the network's own handler.
+	req, err := http.NewRequestWithContext(b.server.WithSession(t.Context(), session), "GET", "http://localhost/v1/token", nil)
+	check(t, err)
+	req.Body = http.NoBody
+	resp, err := (&inProcess{b.server.Handler()}).RoundTrip(req)
+	check(t, err)
+	if resp.StatusCode != 401 {
+		t.Errorf("the network's API let a session in: %d", resp.StatusCode)
+	}
+}
