@@ -35,13 +35,16 @@ func (s *Store) tidy(ctx context.Context) {
 	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil {
 		s.log.ErrorContext(ctx, "pruning what tips of branches changed", "error", err)
 	}
+	if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil {
+		s.log.ErrorContext(ctx, "pruning sessions", "error", err)
+	}
 }
 
 // Prune deletes what nobody needs any more: the logs of deliveries that are
 // over for longer than Options.KeepDeliveries, what is left of deleted webhooks,
-// and what tips changed that are out of flight for good.
+// what tips changed that are out of flight for good, and expired sessions.
 func (s *Store) Prune(ctx context.Context) error {
-	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx))
+	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx))
 }
 
 func (s *Store) pruneDeliveries(ctx context.Context) error {
