@@ -147,7 +147,7 @@ func (p *program) attemptAnswer(record ledger.DeliveryRecord) error {
 			fmt.Fprintf(p.stdout, "%s was not delivered: %s\n", record.ID, clean(last.Error))
 		}
 		p.showText("  ", last.Response.Body)
-		if record.Status == ledger.DeliveryPending {
+		if record.NextAttemptAt != 0 {
 			fmt.Fprintf(p.stdout, "it is tried again at %s\n", record.NextAttemptAt)
 		}
 	})

@@ -247,7 +247,8 @@ type Delivery struct {
 	// Attempts counts those that have ended.
 	Attempts  int  `json:"attempts"`
 	CreatedAt Time `json:"created_at"`
-	// NextAttemptAt is when it is tried next, while it is pending.
+	// NextAttemptAt is when it is tried next, while it waits for that: not while
+	// an attempt is under way, nor while the webhook is inactive.
 	NextAttemptAt Time `json:"next_attempt_at,omitzero"`
 	// LastStatus is the HTTP status of the last attempt's answer; 0 where there was none.
 	LastStatus int `json:"last_status,omitzero"`
