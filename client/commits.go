@@ -20,6 +20,8 @@ type CommitFilter struct {
 	Author string
 	// InFlight lets only those pass that the radar compares others with.
 	InFlight bool
+	// Standing has each come with what it is missing, and its overlaps.
+	Standing bool
 }
 
 func (f CommitFilter) query() url.Values {
@@ -31,6 +33,9 @@ func (f CommitFilter) query() url.Values {
 	if f.InFlight {
 		query.Set("in_flight", "true")
 		query.Set("limit", "500") // who asks wants to know them all
+	}
+	if f.Standing {
+		query.Set("standing", "true")
 	}
 	return query
 }

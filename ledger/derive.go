@@ -73,7 +73,10 @@ type RequirementStatus struct {
 	Have           int      `json:"have"`
 	Need           int      `json:"need"`
 	SignersCounted []string `json:"signers_counted"`
-	Reason         string   `json:"reason"`
+	// FailedBy are the signers whose fail or error keeps it unmet, however many
+	// others count.
+	FailedBy []string `json:"failed_by,omitempty"`
+	Reason   string   `json:"reason"`
 }
 
 // Derive tells which state the contract gives a commit of which f is known,
@@ -179,6 +182,23 @@ func stateOf(f *Facts, requirements []RequirementStatus) State {
 		state = next
 	}
 	return state
+}
+
+// Missing returns those of the requirements that a commit in that state waits
+// for: what is unmet of the lowest state above for which something is.
+func Missing(state State, requirements []RequirementStatus) []RequirementStatus {
+	for next := state + 1; next <= Deployed; next++ {
+		var missing []RequirementStatus
+		for _, r := range requirements {
+			if r.State == next && r.Applies && !r.Met {
+				missing = append(missing, r)
+			}
+		}
+		if missing != nil {
+			return missing
+		}
+	}
+	return nil
 }
 
 // Path lists the states that a commit enters on its way: up one by one, down

@@ -307,6 +307,26 @@ func TestRollsBack(t *testing.T) {
 	}
 }
 
+func TestMissing(t *testing.T) {
+	requirements := []RequirementStatus{
+		{State: Attested, Predicate: "met", Applies: true, Met: true},
+		{State: Attested, Predicate: "test", Applies: true},
+		{State: Attested, Predicate: "elsewhere"},
+		{State: Deployed, Predicate: "deploy", Applies: true},
+	}
+	for state, want := range map[State]string{
+		Draft: "test", Validating: "test", Attested: "deploy", Promotable: "deploy", Deployed: "",
+	} {
+		var got []string
+		for _, r := range Missing(state, requirements) {
+			got = append(got, r.Predicate)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s waits for %v, want %q", state, got, want)
+		}
+	}
+}
+
 func TestPath(t *testing.T) {
 	for _, test := range []struct {
 		from, to State

@@ -120,6 +120,12 @@ type CommitSummary struct {
 	CommittedAt  Time   `json:"committed_at,omitzero"`
 	// Attested counts the commit's attestations.
 	Attested int64 `json:"attested"`
+	// Missing are the requirements that keep the commit from the next state;
+	// only in lists that were asked for it, where nil means that there are none.
+	Missing []RequirementStatus `json:"missing,omitempty"`
+	// Overlaps counts the open overlaps with other commits by level; nil in
+	// lists that were not asked for it.
+	Overlaps map[string]int `json:"overlaps,omitzero"`
 }
 
 // A Commit is the whole record of a commit.
@@ -142,8 +148,6 @@ type Commit struct {
 	// InFlight tells that the radar compares other commits with this one: it is
 	// what its branch registered last, and neither deployed nor withdrawn.
 	InFlight bool `json:"in_flight"`
-	// Overlaps counts the open overlaps with other commits by level.
-	Overlaps map[string]int `json:"overlaps"`
 	// Radar is what it overlaps with, the strongest; present only in the answer
 	// to a registration.
 	Radar       *RadarResult `json:"radar,omitzero"`

@@ -31,14 +31,13 @@ func (r *Requirement) judge(f *Facts, now Time, steps int) (RequirementStatus, T
 	}
 	s.Applies = true
 	var expires Time
-	blocked := false
 	weighed := make([]verdict, len(f.Evidence))
 	for i := range f.Evidence {
 		e := &f.Evidence[i]
 		weighed[i] = r.weigh(f, e, now)
 		switch weighed[i] {
 		case blocks:
-			blocked = true
+			s.FailedBy = append(s.FailedBy, e.Signer.String())
 		case counts:
 			s.SignersCounted = append(s.SignersCounted, e.Signer.String())
 			if end := r.end(e); end != 0 && (expires == 0 || end < expires) {
@@ -46,15 +45,21 @@ func (r *Requirement) judge(f *Facts, now Time, steps int) (RequirementStatus, T
 			}
 		}
 	}
-	slices.Sort(s.SignersCounted)
-	s.SignersCounted = slices.Compact(s.SignersCounted)
+	s.SignersCounted = distinct(s.SignersCounted)
+	s.FailedBy = distinct(s.FailedBy)
 	s.Have = len(s.SignersCounted)
-	s.Met = s.Have >= s.Need && !blocked
+	s.Met = s.Have >= s.Need && len(s.FailedBy) == 0
 	s.Reason = r.reason(f, &s, weighed)
 	if unsure != "" && !s.Met {
 		s.Reason += "; applies because " + unsure
 	}
 	return s, expires
+}
+
+// distinct sorts the names and leaves each in once.
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // scope says why the requirement does not apply to a commit; empty if it does.

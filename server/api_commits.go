@@ -29,7 +29,10 @@ func (c *call) commitFilter() (f store.CommitFilter, err error) {
 		f.State = &state
 	}
 	f.Branch, f.Author = c.query.Get("branch"), c.query.Get("author")
-	f.InFlight, err = parse(c, "in_flight", onlyTrue)
+	if f.InFlight, err = parse(c, "in_flight", onlyTrue); err != nil {
+		return f, err
+	}
+	f.Standing, err = parse(c, "standing", onlyTrue)
 	return f, err
 }
 

@@ -104,6 +104,41 @@ func TestReadCommitByPrefix(t *testing.T) {
 	}
 }
 
+func TestCommitStanding(t *testing.T) {
+	b := newBench(t)
+	const one = `{"branch":"one","author":{"name":"Ada"},"changes":[{"path":"a.go","status":"A","mode":"100644","blob":"%040x"}]}`
+	b.put(commitPath(commitID(1)), fmt.Sprintf(one, 1)).want(201)
+	b.put(commitPath(commitID(2)), fmt.Sprintf(strings.Replace(one, "one", "two", 1), 2)).want(201)
+	ci, dev := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=dev,ou=team,o=acme")
+	b.attest(ci.says(t, commitID(2), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(dev.says(t, commitID(2), "review:code", ledger.Fail, 2)).want(201)
+
+	const list = "/v1/orgs/acme/repos/api/commits"
+	told := decode[ledger.Page[ledger.CommitSummary]](b.get(list + "?standing=true").want(200)).Data
+	for i, want := range []struct {
+		state    ledger.State
+		missing  ledger.State
+		failedBy string
+	}{
+		{ledger.Attested, ledger.Promotable, "[cn=dev,ou=team,o=acme]"},
+		{ledger.Draft, ledger.Attested, "[]"},
+	} {
+		c := told[i]
+		if c.State != want.state || len(c.Missing) != 1 || c.Missing[0].State != want.missing || fmt.Sprint(c.Missing[0].FailedBy) != want.failedBy {
+			t.Errorf("%s: missing %+v, want one for %s, failed by %s", c.State, c.Missing, want.missing, want.failedBy)
+		}
+		if c.Overlaps["HIGH"] != 1 {
+			t.Errorf("%s: overlaps %v, want one HIGH", c.State, c.Overlaps)
+		}
+	}
+	for _, c := range decode[ledger.Page[ledger.CommitSummary]](b.get(list).want(200)).Data {
+		if c.Missing != nil || c.Overlaps != nil {
+			t.Errorf("not asked for: %+v", c)
+		}
+	}
+	b.get(list+"?standing=false").wantFields(400, ledger.CodeInvalidParameter, "standing")
+}
+
 func TestCommitFilters(t *testing.T) {
 	b := newBench(t)
 	for i, body := range []string{

@@ -56,7 +56,7 @@ func (s *Server) routes() []route {
 		{post, repos, admin, nil, s.createRepo},
 		{get, repo, read, nil, s.getRepo},
 
-		{get, commits, read, list("state", "branch", "author", "in_flight"), s.listCommits},
+		{get, commits, read, list("state", "branch", "author", "in_flight", "standing"), s.listCommits},
 		{get, commits + "/:sha", read, nil, s.getCommit},
 		{put, commits + "/:sha", write, nil, s.putCommit},
 		{post, commits + "/:sha/withdraw", write, nil, s.withdrawCommit},

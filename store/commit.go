@@ -329,6 +329,8 @@ type CommitFilter struct {
 	Author string // a name or an e-mail address
 	// InFlight leaves only the tips that the radar compares others with.
 	InFlight bool
+	// Standing has each commit come with what it is missing and its overlaps.
+	Standing bool
 }
 
 // Commits lists a repo's commits, those registered last first.
@@ -367,8 +369,33 @@ func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (
 			row.row.Target = cmp.Or(row.row.Target, r.defaultBranch)
 			summaries[i] = keyed[ledger.CommitSummary]{row.id, row.row.CommitSummary}
 		}
+		if err == nil && f.Standing {
+			err = s.addStanding(conn, r, summaries[:min(len(summaries), f.Limit)])
+		}
 		list = page(summaries, f.Limit)
 		return err
 	})
 	return list, err
+}
+
+// addStanding adds to commits what each is missing, and its overlaps.
+func (s *Store) addStanding(conn *conn, r repoRow, commits []keyed[ledger.CommitSummary]) error {
+	d, err := s.deriver(conn, r)
+	if err != nil {
+		return err
+	}
+	now := s.Now()
+	l := d.lister(now)
+	for i := range commits {
+		v := &commits[i].row
+		f, err := d.facts(commitRow{id: commits[i].id, state: v.State, attestations: v.Attested, target: v.Target, author: v.Author})
+		if err != nil {
+			return err
+		}
+		v.Missing = ledger.Missing(v.State, d.contract.Derive(f, now).Requirements)
+		if v.Overlaps, err = l.countOverlaps(commits[i].id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
