@@ -1,19 +1,101 @@
 package web
 
 import (
+	"cmp"
+	"net/url"
+
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An orgPage shows the repos of an org.
+const (
+	reposShown  = 50
+	eventsShown = 15
+)
+
+// An orgPage shows the repos of an org, what happened last in it, and what
+// needs somebody.
 type orgPage struct {
-	Repos []ledger.Repo
+	Repos  []repoCounts
+	Next   string // page of repos
+	Needs  []need
+	Latest []event
 }
 
 func showOrg(v *visit) (*answer, error) {
-	repos, err := client.Collect(v.api.Repos(v.ctx(), v.org), 0)
+	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: reposShown, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
 	}
-	return v.livePage("org", v.org, orgPage{Repos: repos}, ledger.EventTypes()...), nil
+	page := orgPage{Next: nextPage(v, list.NextCursor)}
+	for _, r := range list.Data {
+		page.Repos = append(page.Repos, countsOf(r))
+	}
+	if page.Needs, err = v.needs(list.Data); err != nil {
+		return nil, err
+	}
+	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true}, client.Query{Limit: eventsShown})
+	if err != nil {
+		return nil, err
+	}
+	if page.Latest, err = readEvents(bodies.Data); err != nil {
+		return nil, err
+	}
+	return v.livePage("org", v.org, page, ledger.EventTypes()...), nil
+}
+
+// nextPage returns the path of the page of a list behind this one; empty for none.
+func nextPage(v *visit, cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	query := url.Values{}
+	for name, values := range v.r.URL.Query() {
+		query[name] = values
+	}
+	query.Set("cursor", cursor)
+	return v.r.URL.EscapedPath() + "?" + query.Encode()
+}
+
+// A repoCounts is a repo with what is drawn of the counts of its commits.
+type repoCounts struct {
+	ledger.Repo
+	Total  int64
+	Shares []share
+}
+
+// A share is the part of a repo's commits that are in one state: Width percent
+// of them, drawn from Start on.
+type share struct {
+	State        ledger.State
+	Count        int64
+	Start, Width float64
+}
+
+// countsOf draws from the highest state to the lowest. What there is at all is
+// wide enough to be seen.
+func countsOf(r ledger.Repo) repoCounts {
+	c := repoCounts{Repo: r}
+	states := ledger.States()
+	for _, n := range r.Commits {
+		c.Total += n
+	}
+	const least = 1.5
+	var sum float64
+	for i := len(states) - 1; i >= 0; i-- {
+		n := r.Commits[states[i]]
+		if n == 0 {
+			continue
+		}
+		width := max(least, 100*float64(n)/float64(c.Total))
+		c.Shares = append(c.Shares, share{State: states[i], Count: n, Width: width})
+		sum += width
+	}
+	var start float64
+	for i := range c.Shares {
+		c.Shares[i].Width *= 100 / cmp.Or(sum, 100)
+		c.Shares[i].Start = start
+		start += c.Shares[i].Width
+	}
+	return c
 }

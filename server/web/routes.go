@@ -28,8 +28,6 @@ func routes() []route {
 	const (
 		get, post = http.MethodGet, http.MethodPost
 		read      = ledger.Read
-
-		org = "/orgs/{org}"
 	)
 	return []route{
 		{get, "/{$}", open, showHome},
@@ -40,8 +38,8 @@ func routes() []route {
 		{post, "/setup", open, setUp},
 		{get, "/static/{file}", open, serveAsset},
 
-		{get, org, read, showOrg},
-		{get, org + "/events", read, followEvents},
+		{get, orgPattern, read, showOrg},
+		{get, orgPattern + "/events", read, followEvents},
 	}
 }
 

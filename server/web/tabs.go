@@ -19,10 +19,19 @@ type place struct {
 	scope   ledger.Scope // without which it is not shown
 }
 
+// The patterns of pages that others lead to.
 const (
-	orgPattern      = "/orgs/{org}"
-	repoPattern     = orgPattern + "/repos/{repo}"
-	settingsPattern = orgPattern + "/settings"
+	orgPattern        = "/orgs/{org}"
+	activityPattern   = orgPattern + "/activity"
+	settingsPattern   = orgPattern + "/settings"
+	tokensPattern     = settingsPattern + "/tokens"
+	identitiesPattern = settingsPattern + "/identities"
+	repoPattern       = orgPattern + "/repos/{repo}"
+	commitPattern     = repoPattern + "/commits/{sha}"
+	policyPattern     = repoPattern + "/policy"
+	radarPattern      = repoPattern + "/radar"
+	webhooksPattern   = repoPattern + "/webhooks"
+	webhookPattern    = webhooksPattern + "/{id}"
 )
 
 func (v *visit) orgTabs() []tab {
@@ -31,7 +40,7 @@ func (v *visit) orgTabs() []tab {
 	}
 	return v.tabs(
 		place{"Repos", orgPattern, ledger.Read},
-		place{"Activity", orgPattern + "/activity", ledger.Read},
+		place{"Activity", activityPattern, ledger.Read},
 		place{"Settings", settingsPattern, ledger.Read},
 	)
 }
@@ -42,9 +51,9 @@ func (v *visit) repoTabs() []tab {
 	}
 	return v.tabs(
 		place{"Commits", repoPattern, ledger.Read},
-		place{"Policy", repoPattern + "/policy", ledger.Read},
-		place{"Radar", repoPattern + "/radar", ledger.Read},
-		place{"Webhooks", repoPattern + "/webhooks", ledger.Admin},
+		place{"Policy", policyPattern, ledger.Read},
+		place{"Radar", radarPattern, ledger.Read},
+		place{"Webhooks", webhooksPattern, ledger.Admin},
 	)
 }
 
@@ -53,8 +62,8 @@ func (v *visit) settingsTabs() []tab {
 		return nil
 	}
 	return v.tabs(
-		place{"Tokens", settingsPattern + "/tokens", ledger.Admin},
-		place{"Identities", settingsPattern + "/identities", ledger.Read},
+		place{"Tokens", tokensPattern, ledger.Admin},
+		place{"Identities", identitiesPattern, ledger.Read},
 	)
 }
 

@@ -106,6 +106,10 @@ type answer struct {
 	// live is the path of the events after which the page's live parts are
 	// fetched again; empty for none.
 	live string
+	// liveCommit has only the events about that commit count.
+	liveCommit string
+	// wide lets the page be as wide as the window.
+	wide bool
 
 	location string // of a redirect
 	cookies  []*http.Cookie

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"github.com/klauspost/compress/gzhttp"
 
@@ -37,12 +38,15 @@ type Config struct {
 	API API
 	// Logger gets what went wrong inside; nothing is logged where nil.
 	Logger *slog.Logger
+	// Now is the clock by which things end soon; time.Now where nil.
+	Now func() time.Time
 }
 
 // A Site answers the requests of browsers.
 type Site struct {
 	api    API
 	log    *slog.Logger
+	clock  func() time.Time
 	client *client.Client // as those who are signed in
 	stream http.Handler   // the API, for answers without an end
 	setup  setup
@@ -53,9 +57,12 @@ type Site struct {
 
 // New returns a Site.
 func New(c Config) (*Site, error) {
-	s := &Site{api: c.API, log: c.Logger, stream: c.API.Sessions(), routes: routes()}
+	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), routes: routes()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.clock == nil {
+		s.clock = time.Now
 	}
 	var err error
 	if s.client, err = inProcess(s.stream); err != nil {
@@ -74,6 +81,8 @@ func New(c Config) (*Site, error) {
 	}
 	return s, nil
 }
+
+func (s *Site) now() ledger.Time { return ledger.TimeOf(s.clock()) }
 
 func inProcess(h http.Handler) (*client.Client, error) {
 	c, err := client.New("http://localhost", client.Options{

@@ -1,0 +1,48 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An event is one of any type: which members it has, its Type tells.
+type event struct {
+	ID        string           `json:"id"`
+	Type      ledger.EventType `json:"type"`
+	Repo      string           `json:"repo"`
+	Commit    string           `json:"commit"`
+	Timestamp ledger.Time      `json:"timestamp"`
+
+	Predicate string        `json:"predicate"`
+	Identity  string        `json:"identity"`
+	Result    ledger.Result `json:"result"`
+
+	From  ledger.State `json:"from"`
+	To    ledger.State `json:"to"`
+	Cause ledger.Cause `json:"cause"`
+
+	Version   int    `json:"version"`
+	ChangedBy string `json:"changed_by"`
+
+	Level      ledger.Level            `json:"level"`
+	Other      ledger.RadarOther       `json:"other"`
+	Paths      []ledger.RadarEventPath `json:"paths"`
+	PathsTotal int                     `json:"paths_total"`
+	Org        string                  `json:"org"`
+	Body       jsontext.Value          `json:"-"` // its bytes
+}
+
+// readEvents reads the bodies of events.
+func readEvents(bodies []jsontext.Value) ([]event, error) {
+	events := make([]event, len(bodies))
+	for i, body := range bodies {
+		if err := ledger.DecodeOpen(body, &events[i]); err != nil {
+			return nil, fmt.Errorf("read an event: %w", err)
+		}
+		events[i].Body = body
+	}
+	return events, nil
+}
