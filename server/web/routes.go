@@ -28,6 +28,7 @@ func routes() []route {
 	const (
 		get, post = http.MethodGet, http.MethodPost
 		read      = ledger.Read
+		admin     = ledger.Admin
 	)
 	return []route{
 		{get, "/{$}", open, showHome},
@@ -40,6 +41,32 @@ func routes() []route {
 
 		{get, orgPattern, read, showOrg},
 		{get, orgPattern + "/events", read, followEvents},
+
+		{get, settingsPattern, read, showSettings},
+		{get, tokensPattern, admin, showTokens},
+		{get, tokensPattern + "/new", admin, newTokenForm},
+		{post, tokensPattern + "/new", admin, createToken},
+		{post, tokensPattern + "/{id}/revoke", admin, revokeToken},
+		{get, identitiesPattern, read, showIdentities},
+		{get, identitiesPattern + "/new", admin, newIdentityForm},
+		{post, identitiesPattern + "/new", admin, addIdentity},
+		{post, identitiesPattern + "/{id}/revoke", admin, revokeIdentity},
+
+		{get, webhooksPattern, admin, showWebhooks},
+		{get, webhooksPattern + "/new", admin, newWebhookForm},
+		{post, webhooksPattern + "/new", admin, createWebhook},
+		{get, webhookPattern, admin, showWebhook},
+		{get, webhookPattern + "/edit", admin, editWebhookForm},
+		{post, webhookPattern + "/edit", admin, editWebhook},
+		{get, webhookPattern + "/rotate", admin, rotateWebhookForm},
+		{post, webhookPattern + "/rotate", admin, rotateWebhook},
+		{get, webhookPattern + "/replay", admin, replayWebhookForm},
+		{post, webhookPattern + "/replay", admin, replayWebhook},
+		{post, webhookPattern + "/active", admin, activateWebhook},
+		{post, webhookPattern + "/ping", admin, pingWebhook},
+		{post, webhookPattern + "/remove", admin, removeWebhook},
+		{get, webhookPattern + "/deliveries/{delivery}", admin, showDelivery},
+		{post, webhookPattern + "/deliveries/{delivery}/redeliver", admin, redeliver},
 	}
 }
 

@@ -1,0 +1,230 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A webhookPage shows a webhook and a page of its deliveries.
+type webhookPage struct {
+	Webhook    ledger.Webhook
+	State      string // of the webhook, as a word
+	Status     string // of the deliveries that are listed; empty for all
+	Statuses   []string
+	Deliveries []ledger.Delivery
+	Next       string
+}
+
+func showWebhook(v *visit) (*answer, error) {
+	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	status := v.query("status")
+	page, err := v.api.DeliveriesPage(v.ctx(), v.org, v.repo, webhook.ID, client.DeliveryFilter{Status: ledger.DeliveryStatus(status)},
+		client.Query{Limit: settingsPage, Cursor: v.query("cursor")})
+	if err != nil {
+		return nil, err
+	}
+	return v.page("webhook", "Webhook", webhookPage{
+		Webhook: webhook, State: stateOfWebhook(webhook), Status: status, Deliveries: page.Data, Next: nextPage(v, page.NextCursor),
+		Statuses: []string{string(ledger.DeliveryPending), string(ledger.DeliverySucceeded), string(ledger.DeliveryFailed)},
+	}), nil
+}
+
+// deliveryWait is how long the answer to a ping waits for what comes of it, so
+// that most show it at once.
+const deliveryWait = 2 * time.Second
+
+func pingWebhook(v *visit) (*answer, error) {
+	d, err := v.api.PingWebhook(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	return v.sent(d), nil
+}
+
+func redeliver(v *visit) (*answer, error) {
+	d, err := v.api.Redeliver(v.ctx(), v.org, v.repo, v.value("id"), v.value("delivery"))
+	if err != nil {
+		return nil, err
+	}
+	return v.sent(d), nil
+}
+
+// sent leads to the page of a delivery that waits, when it has been tried once
+// more or after a moment.
+func (v *visit) sent(d ledger.Delivery) *answer {
+	ctx, cancel := context.WithTimeout(v.ctx(), deliveryWait)
+	defer cancel()
+	for tried := false; !tried; {
+		select {
+		case <-ctx.Done():
+			tried = true
+		case <-time.After(deliveryWait / 40):
+			now, err := v.api.Delivery(ctx, v.org, v.repo, d.Webhook, d.ID)
+			tried = err != nil || now.Attempts > d.Attempts
+		}
+	}
+	return seeOther(pathToWebhook(v, d.Webhook, "deliveries", d.ID))
+}
+
+// A deliveryPage shows a delivery with its body and its attempts.
+type deliveryPage struct {
+	Delivery ledger.Delivery
+	Webhook  ledger.Webhook
+	// Body is indented for reading; Sent is as it goes out, empty where that is long.
+	Body excerpt
+	Sent string
+	// Attempts are the newest, the newest first, of all that there were.
+	Attempts []attemptView
+	Earlier  int
+}
+
+// An attemptView is an attempt as it can be shown: harmless and not too long.
+type attemptView struct {
+	Number          int
+	At              ledger.Time
+	DurationMS      int64
+	Error           string
+	URL             string
+	RequestHeaders  []headerLine
+	Answered        bool
+	Status          int
+	ResponseHeaders []headerLine
+	Body            excerpt
+	// Truncated tells that there was more of the answer than the ledger keeps.
+	Truncated bool
+}
+
+type headerLine struct{ Name, Value string }
+
+// How much of one delivery its page shows.
+const (
+	maxSentText     = 16 << 10
+	maxBodyText     = 20_000
+	maxResponseText = 4_000
+	maxHeaderText   = 400
+	maxHeaderLines  = 60
+	maxAttempts     = 30
+)
+
+func showDelivery(v *visit) (*answer, error) {
+	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	d, err := v.api.Delivery(v.ctx(), v.org, v.repo, webhook.ID, v.value("delivery"))
+	if err != nil {
+		return nil, err
+	}
+	page := deliveryPage{Delivery: d.Delivery, Webhook: webhook, Body: excerptOf(indented(d.Body), maxBodyText)}
+	if len(d.Body) <= maxSentText {
+		page.Sent = string(d.Body)
+	}
+	for _, a := range slices.Backward(d.History) {
+		if len(page.Attempts) == maxAttempts {
+			page.Earlier = len(d.History) - maxAttempts
+			break
+		}
+		page.Attempts = append(page.Attempts, viewOf(a))
+	}
+	return v.page("delivery", "Delivery", page), nil
+}
+
+func viewOf(a ledger.Attempt) attemptView {
+	return attemptView{
+		Number: a.Number, At: a.At, DurationMS: a.DurationMS, Error: plainText(a.Error, maxHeaderText),
+		URL: plainText(a.Request.URL, 2048), RequestHeaders: headerLines(a.Request.Headers),
+		Answered: a.Response.Status != 0, Status: a.Response.Status, ResponseHeaders: headerLines(a.Response.Headers),
+		Body: excerptOf(a.Response.Body, maxResponseText), Truncated: a.Response.Truncated,
+	}
+}
+
+// headerLines puts headers in order.
+func headerLines(headers map[string][]string) []headerLine {
+	var lines []headerLine
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, value := range headers[name] {
+			if len(lines) == maxHeaderLines {
+				return append(lines, headerLine{"…", "and more"})
+			}
+			lines = append(lines, headerLine{plainText(name, 100), plainText(value, maxHeaderText)})
+		}
+	}
+	return lines
+}
+
+// indented returns JSON on lines of their own, its strings as they are.
+func indented(body jsontext.Value) string {
+	shown := body.Clone()
+	if err := shown.Indent(jsontext.WithIndent("  ")); err != nil {
+		return string(body)
+	}
+	return string(shown)
+}
+
+// An excerpt is the beginning of a text that others wrote.
+type excerpt struct {
+	Text string
+	// Clipped tells that it had more characters, Shown how many these are.
+	Clipped      bool
+	Shown, Total int
+}
+
+func excerptOf(text string, limit int) excerpt {
+	total := len([]rune(text))
+	return excerpt{visible(firstOf(text, limit)), total > limit, min(total, limit), total}
+}
+
+// plainText is a text on one line, with an ellipsis where it was cut.
+func plainText(text string, limit int) string {
+	cut := firstOf(text, limit)
+	shown := strings.NewReplacer("\n", "␊", "\t", "␉").Replace(visible(cut))
+	if len(cut) < len(text) {
+		shown += "…"
+	}
+	return shown
+}
+
+// firstOf returns at most so many characters of the text.
+func firstOf(text string, limit int) string {
+	for i := range text {
+		if limit == 0 {
+			return text[:i]
+		}
+		limit--
+	}
+	return text
+}
+
+// visible shows the characters that a browser would not, or by which it would
+// put others in another order: text from elsewhere stays where it stands.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r < ' ':
+			b.WriteRune('␀' + r)
+		case r == 0x7f:
+			b.WriteRune('␡')
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
+			b.WriteString("[U+" + strings.ToUpper(strconv.FormatInt(int64(r), 16)) + "]")
+		default:
+			b.WriteRune(r) // what is not UTF-8 becomes U+FFFD
+		}
+	}
+	return b.String()
+}

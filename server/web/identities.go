@@ -1,0 +1,70 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An identitiesPage lists the keys and roots that an org trusts or has trusted.
+type identitiesPage struct {
+	Identities []identityRow
+	Next       string
+}
+
+// An identityRow is a key or root and what has become of it.
+type identityRow struct {
+	ledger.Identity
+	State string // active, expired or revoked
+}
+
+func showIdentities(v *visit) (*answer, error) {
+	page, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: settingsPage, Cursor: v.query("cursor")})
+	if err != nil {
+		return nil, err
+	}
+	now := v.site.now()
+	shown := identitiesPage{Next: nextPage(v, page.NextCursor)}
+	for _, i := range page.Data {
+		shown.Identities = append(shown.Identities, identityRow{i, lifeOf(i.RevokedAt, i.NotAfter, now)})
+	}
+	return v.page("identities", "Identities", shown), nil
+}
+
+// An identityFormPage is where a key or root is added.
+type identityFormPage struct{ Form *form }
+
+func newIdentityForm(v *visit) (*answer, error) {
+	return v.page("identity-new", "Add an identity", identityFormPage{newForm("kind", string(ledger.KeyIdentity))}), nil
+}
+
+func addIdentity(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	_, err = v.api.AddIdentity(v.ctx(), v.org, ledger.NewIdentity{
+		Kind:  ledger.IdentityKind(f.Get("kind")),
+		PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // which browsers make of a line's end
+		DN:    strings.TrimSpace(f.Get("dn")),
+		Email: strings.TrimSpace(f.Get("email")),
+	})
+	if err != nil && f.explain(err) {
+		if strings.Contains(f.Get("pem"), "PRIVATE") {
+			f.Values.Del("pem") // a secret goes into no page, whoever sent it
+		}
+		return f.again(v.page("identity-new", "Add an identity", identityFormPage{f})), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return seeOther(v.pathOf(identitiesPattern)), nil
+}
+
+func revokeIdentity(v *visit) (*answer, error) {
+	if err := v.api.RevokeIdentity(v.ctx(), v.org, v.value("id")); err != nil {
+		return nil, err
+	}
+	return seeOther(v.pathOf(identitiesPattern)), nil
+}

@@ -1,0 +1,221 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A webhooksPage lists the webhooks of a repo. There are at most 50.
+type webhooksPage struct{ Webhooks []webhookRow }
+
+// A webhookRow is a webhook, and a word for how it stands.
+type webhookRow struct {
+	ledger.Webhook
+	State string
+}
+
+func stateOfWebhook(w ledger.Webhook) string {
+	switch {
+	case w.Active && w.FailingSince != 0:
+		return "failing"
+	case w.Active:
+		return "active"
+	case w.DisabledReason != "":
+		return "disabled"
+	}
+	return "paused"
+}
+
+func showWebhooks(v *visit) (*answer, error) {
+	webhooks, err := client.Collect(v.api.Webhooks(v.ctx(), v.org, v.repo), 0)
+	if err != nil {
+		return nil, err
+	}
+	var page webhooksPage
+	for _, w := range webhooks {
+		page.Webhooks = append(page.Webhooks, webhookRow{w, stateOfWebhook(w)})
+	}
+	return v.page("webhooks", "Webhooks", page), nil
+}
+
+// A webhookFormPage is where a webhook is asked for or changed, or something
+// is asked of it.
+type webhookFormPage struct {
+	Form *form
+	// Webhook is the one that there is; nil for a new one.
+	Webhook *ledger.Webhook
+}
+
+// pathToWebhook returns the path of a webhook's page, or of one below it.
+func pathToWebhook(v *visit, id string, more ...string) string {
+	return pathTo(append([]string{"orgs", v.org, "repos", v.repo, "webhooks", id}, more...)...)
+}
+
+func newWebhookForm(v *visit) (*answer, error) {
+	if _, err := v.api.Repo(v.ctx(), v.org, v.repo); err != nil {
+		return nil, err
+	}
+	f := newForm()
+	for _, t := range ledger.DefaultWebhookEvents() {
+		f.Values.Add("events", string(t))
+	}
+	return v.page("webhook-edit", "New webhook", webhookFormPage{Form: f}), nil
+}
+
+// A webhookSecretPage shows a webhook the only time that its secret is known.
+type webhookSecretPage struct {
+	Webhook ledger.Webhook
+	// Rotated tells that it had another one before.
+	Rotated bool
+}
+
+func createWebhook(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	webhook, err := v.api.CreateWebhook(v.ctx(), v.org, v.repo, ledger.NewWebhook{
+		URL: strings.TrimSpace(f.Get("url")), Events: f.events(), Description: strings.TrimSpace(f.Get("description")),
+	})
+	if err != nil && f.explain(err) {
+		return f.again(v.page("webhook-edit", "New webhook", webhookFormPage{Form: f})), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := v.page("webhook-secret", "Webhook made", webhookSecretPage{Webhook: webhook})
+	a.status = http.StatusCreated
+	return a, nil
+}
+
+// events returns the types that were chosen: none is not the same as those
+// that the API would choose.
+func (f *form) events() []ledger.EventType {
+	types := []ledger.EventType{}
+	for _, name := range f.Values["events"] {
+		types = append(types, ledger.EventType(name))
+	}
+	return types
+}
+
+func editWebhookForm(v *visit) (*answer, error) {
+	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	f := newForm("url", webhook.URL, "description", webhook.Description)
+	for _, t := range webhook.Events {
+		f.Values.Add("events", string(t))
+	}
+	return v.page("webhook-edit", "Edit webhook", webhookFormPage{f, &webhook}), nil
+}
+
+func editWebhook(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	events := f.events()
+	_, err = v.api.ChangeWebhook(v.ctx(), v.org, v.repo, v.value("id"), ledger.WebhookChange{
+		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
+	})
+	return v.asked(f, "webhook-edit", "Edit webhook", err)
+}
+
+// asked answers a form about a webhook that there is: with the webhook's page,
+// or with the form once more and what is wrong with it.
+func (v *visit) asked(f *form, page, title string, err error) (*answer, error) {
+	if err != nil && !f.explain(err) {
+		return nil, err
+	}
+	if !f.failed() {
+		return seeOther(pathToWebhook(v, v.value("id"))), nil
+	}
+	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	return f.again(v.page(page, title, webhookFormPage{f, &webhook})), nil
+}
+
+// activateWebhook pauses a webhook or ends its pause.
+func activateWebhook(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	change := ledger.WebhookChange{Active: new(f.Get("active") == "true")}
+	if _, err := v.api.ChangeWebhook(v.ctx(), v.org, v.repo, v.value("id"), change); err != nil {
+		return nil, err
+	}
+	return seeOther(pathToWebhook(v, v.value("id"))), nil
+}
+
+func removeWebhook(v *visit) (*answer, error) {
+	if err := v.api.DeleteWebhook(v.ctx(), v.org, v.repo, v.value("id")); err != nil {
+		return nil, err
+	}
+	return seeOther(pathTo("orgs", v.org, "repos", v.repo, "webhooks")), nil
+}
+
+func rotateWebhookForm(v *visit) (*answer, error) {
+	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	return v.page("webhook-rotate", "Rotate the secret", webhookFormPage{newForm("overlap", ledger.DefaultOverlap.String()), &webhook}), nil
+}
+
+func rotateWebhook(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	var overlap ledger.Duration
+	if err := overlap.UnmarshalText([]byte(f.Get("overlap"))); err != nil {
+		f.fail("overlap", err.Error())
+		return v.asked(f, "webhook-rotate", "Rotate the secret", nil)
+	}
+	webhook, err := v.api.RotateWebhook(v.ctx(), v.org, v.repo, v.value("id"), overlap)
+	if err != nil {
+		return v.asked(f, "webhook-rotate", "Rotate the secret", err)
+	}
+	return v.page("webhook-secret", "New secret", webhookSecretPage{webhook, true}), nil
+}
+
+func replayWebhookForm(v *visit) (*answer, error) {
+	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	f := newForm("since", cmp.Or(webhook.FailingSince, webhook.DisabledAt).String())
+	return v.page("webhook-replay", "Replay events", webhookFormPage{f, &webhook}), nil
+}
+
+// A replayedPage tells what a replay brought about.
+type replayedPage struct {
+	Webhook string
+	Since   ledger.Time
+	Queued  int64
+}
+
+func replayWebhook(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	since, err := ledger.ParseSince(strings.TrimSpace(f.Get("since")))
+	if err != nil {
+		f.fail("since", err.Error())
+		return v.asked(f, "webhook-replay", "Replay events", nil)
+	}
+	replayed, err := v.api.ReplayWebhook(v.ctx(), v.org, v.repo, v.value("id"), since)
+	if err != nil {
+		return v.asked(f, "webhook-replay", "Replay events", err)
+	}
+	return v.page("webhook-replayed", "Events replayed", replayedPage{v.value("id"), since, replayed.Queued}), nil
+}
