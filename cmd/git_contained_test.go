@@ -50,9 +50,9 @@ func TestContained(t *testing.T) {
 	numbers := "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 	old := f.commit("file", numbers)
 	merged := f.branch("merged", "main", "merged.txt", "merged\n")
-	squashed := f.branch("squashed", "main", "squashed.txt", "one\n")
+	f.branch("squashed", "main", "squashed.txt", "one\n")
 	f.git("checkout", "--quiet", "squashed")
-	squashed = f.commit("squashed.txt", "two\n")
+	squashed := f.commit("squashed.txt", "two\n")
 	f.git("checkout", "--quiet", "main")
 	picked := f.branch("picked", "main", "file", strings.Replace(numbers, "2\n", "two\n", 1))
 	open := f.branch("open", "main", "file", strings.Replace(numbers, "8\n", "eight\n", 1))
