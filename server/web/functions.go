@@ -22,6 +22,7 @@ func (s *Site) functions() template.FuncMap {
 		"plural":   plural,
 		"dn":       plainName,
 		"line":     firstLine,
+		"clip":     clip,
 		"number":   number,
 		"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 		"label":    stateLabel,

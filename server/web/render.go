@@ -20,7 +20,7 @@ var templates embed.FS
 
 // loadPages parses each page together with the layout and the parts.
 func (s *Site) loadPages() (map[string]*template.Template, error) {
-	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html", "templates/parts.html")
+	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html", "templates/parts*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the layout: %w", err)
 	}

@@ -41,6 +41,18 @@ func routes() []route {
 
 		{get, orgPattern, read, showOrg},
 		{get, orgPattern + "/events", read, followEvents},
+		{get, activityPattern, read, showActivity},
+
+		{get, repoPattern, read, showRepo},
+		{get, commitPattern, read, showCommit},
+		{get, repoPattern + "/attestations/{id}", read, showAttestation},
+		{get, repoPattern + "/attestations/{id}/envelope", read, downloadEnvelope},
+		{get, policyPattern, read, showPolicy},
+		{get, policyPattern + "/versions", read, showPolicyVersions},
+		{get, policyPattern + "/versions/{version}", read, showPolicyVersion},
+		{get, policyPattern + "/edit", admin, editPolicy},
+		{post, policyPattern + "/edit", admin, changePolicy},
+		{get, radarPattern, read, showRadar},
 
 		{get, settingsPattern, read, showSettings},
 		{get, tokensPattern, admin, showTokens},

@@ -1,0 +1,114 @@
+package web
+
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const (
+	activityShown = 50
+	// activityBytes is how much of the events' own bytes a page has at most: one
+	// of a radar can have 256 KiB.
+	activityBytes = 256 << 10
+	activityRepos = 500 // to choose from
+)
+
+// An activityPage shows what happened in an org, the newest first.
+type activityPage struct {
+	Form   *form
+	Types  []choice
+	Repos  []choice
+	Events []activityEvent
+	Next   string
+	// Older tells that the page is not the first one, which alone is live.
+	Older bool
+	// Filtered tells that not all events are asked for.
+	Filtered bool
+}
+
+// An activityEvent is an event with its bytes, unless the page has too many.
+type activityEvent struct {
+	event
+	Exact string
+	Size  int
+}
+
+func showActivity(v *visit) (*answer, error) {
+	f, types, err := v.activityFilter()
+	if err != nil {
+		return nil, err
+	}
+	page := activityPage{Form: newForm("repo", f.Repo), Older: v.query("cursor") != "", Filtered: f.Repo != "" || len(types) > 0}
+	for _, t := range ledger.EventTypes() {
+		page.Types = append(page.Types, choice{string(t), string(t)})
+	}
+	for _, t := range types {
+		page.Form.Values.Add("type", string(t))
+	}
+	if page.Repos, err = v.repoChoices(f.Repo); err != nil {
+		return nil, err
+	}
+	list, err := v.api.EventsPage(v.ctx(), v.org, f, client.Query{Limit: activityShown, Cursor: v.query("cursor")})
+	if err != nil {
+		return nil, err
+	}
+	events, err := readEvents(list.Data)
+	if err != nil {
+		return nil, err
+	}
+	page.Events, page.Next = withBytes(events), nextPage(v, list.NextCursor)
+	if page.Older {
+		return v.page("activity", "Activity", page), nil
+	}
+	return v.livePage("activity", "Activity", page, f.Types...), nil
+}
+
+// activityFilter reads which events are asked for; types are those that were
+// chosen, none for all.
+func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType, err error) {
+	for _, name := range v.r.URL.Query()["type"] {
+		t, err := ledger.ParseEventType(name)
+		if err != nil {
+			return f, nil, ledger.FieldErrorf(ledger.CodeInvalidParameter, "type", "%v", err)
+		}
+		if !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	f = client.EventFilter{Types: types, Repo: v.query("repo"), Newest: true}
+	if len(types) == 0 {
+		f.Types = ledger.EventTypes()
+	}
+	return f, types, nil
+}
+
+// repoChoices returns the repos of the org to choose from.
+func (v *visit) repoChoices(chosen string) ([]choice, error) {
+	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: activityRepos})
+	if err != nil {
+		return nil, err
+	}
+	choices := []choice{{"", "All repos"}}
+	for _, r := range list.Data {
+		choices = append(choices, choice{r.Name, r.Name})
+	}
+	if !slices.ContainsFunc(choices, func(c choice) bool { return c.Value == chosen }) {
+		choices = append(choices, choice{chosen, chosen})
+	}
+	return choices, nil
+}
+
+func withBytes(events []event) []activityEvent {
+	shown := make([]activityEvent, len(events))
+	left := activityBytes
+	for i, e := range events {
+		shown[i] = activityEvent{event: e, Size: len(e.Body)}
+		if len(e.Body) <= left {
+			shown[i].Exact = string(e.Body)
+			left -= len(e.Body)
+		}
+	}
+	return shown
+}

@@ -1,0 +1,101 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An attestationPage shows one attestation and what its statement says.
+type attestationPage struct {
+	ledger.AttestationRecord
+	// Statement is the signed payload, laid out to be read.
+	Statement string
+	// Cut tells that there is more of it.
+	Cut bool
+	// Size is the envelope's, in bytes.
+	Size int
+}
+
+func showAttestation(v *visit) (*answer, error) {
+	record, err := v.api.Attestation(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	body, err := v.api.Envelope(v.ctx(), v.org, v.repo, record.ID)
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := ledger.ParseEnvelope(body)
+	if err != nil {
+		return nil, fmt.Errorf("read the envelope of %s: %w", record.ID, err)
+	}
+	p := attestationPage{AttestationRecord: record, Size: len(body)}
+	p.Statement, p.Cut = readable(envelope.Payload)
+	return v.page("attestation", clip(record.Predicate, 80)+" by "+clip(record.Signer, 80), p), nil
+}
+
+func downloadEnvelope(v *visit) (*answer, error) {
+	body, err := v.api.Envelope(v.ctx(), v.org, v.repo, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	return file(v.value("id")+".json", "application/json", body), nil
+}
+
+const (
+	maxLaidOut  = 256 << 10 // bytes of a payload that is laid out anew
+	maxIndented = 32        // levels of one
+	maxReadable = 100_000   // characters that are shown
+)
+
+// readable lays JSON out in lines, unless that would make very much of it, and
+// cuts it where it is too long to be shown. No character of it can change the
+// order in which others are shown.
+func readable(payload []byte) (text string, cut bool) {
+	laidOut := jsontext.Value(bytes.Clone(payload))
+	if len(payload) <= maxLaidOut && depth(payload) <= maxIndented {
+		if err := laidOut.Indent(jsontext.WithIndent("  ")); err != nil {
+			laidOut = payload
+		}
+	}
+	text = strings.ToValidUTF8(string(laidOut), "\uFFFD")
+	shown := clip(text, maxReadable)
+	return escapeOrder(shown), shown != text
+}
+
+// depth returns how deep arrays and objects lie in each other, at most.
+func depth(text []byte) int {
+	deepest := 0
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	for {
+		if _, err := d.ReadToken(); err != nil {
+			return deepest
+		}
+		deepest = max(deepest, d.StackDepth())
+	}
+}
+
+// escapeOrder writes the characters that change the order of others as JSON
+// escapes them.
+func escapeOrder(text string) string {
+	if !strings.ContainsFunc(text, changesOrder) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if changesOrder(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func changesOrder(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }

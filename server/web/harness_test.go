@@ -1,0 +1,294 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/server/web"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A clock is a time that tests move.
+type clock struct{ ms atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) time() ledger.Time       { return ledger.TimeOf(c.now()) }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// A bench is the web interface on loopback, on a real server and a real
+// database file.
+type bench struct {
+	t     testing.TB
+	clock *clock
+	api   *server.Server
+	site  *web.Site
+	host  *client.Client // the administrator of the host
+	url   string
+	log   *bytes.Buffer
+
+	reader, writer, admin string // texts of tokens of acme
+}
+
+// newEmptyBench returns one whose ledger has no org.
+func newEmptyBench(t testing.TB) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: new(clock), log: new(bytes.Buffer)}
+	b.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
+	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	logger := slog.New(slog.NewTextHandler(b.log, nil))
+	b.api = server.New(server.Config{Store: db, Now: b.clock.now, Logger: logger})
+	b.site, err = web.New(web.Config{API: b.api, Logger: logger, Now: b.clock.now})
+	check(t, err)
+	b.host, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(b.api.Host())}})
+	check(t, err)
+	network := httptest.NewServer(b.site.Handler())
+	t.Cleanup(network.Close)
+	t.Cleanup(b.api.EndStreams)
+	b.url = network.URL
+	return b
+}
+
+// newBench returns one with the org acme, its repo api and a token of each scope.
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	b := newEmptyBench(t)
+	_, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
+	check(t, err)
+	_, err = b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
+	check(t, err)
+	b.reader, b.writer, b.admin = b.token("acme", ledger.Read).Secret, b.token("acme", ledger.Write).Secret, b.token("acme", ledger.Admin).Secret
+	return b
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// in returns the bench for use in a subtest.
+func (b *bench) in(t testing.TB) *bench {
+	inside := *b
+	inside.t = t
+	return &inside
+}
+
+func (b *bench) token(org string, scope ledger.Scope) ledger.Token {
+	b.t.Helper()
+	token, err := b.host.CreateToken(b.t.Context(), org, ledger.NewToken{Name: scope.String() + " of " + org, Scope: scope})
+	check(b.t, err)
+	return token
+}
+
+// A browser keeps cookies, and follows no redirect by itself.
+type browser struct {
+	t      testing.TB
+	url    string
+	client *http.Client
+	header map[string]string // of every request
+}
+
+func (b *bench) browser() *browser {
+	b.t.Helper()
+	jar, err := cookiejar.New(nil)
+	check(b.t, err)
+	return &browser{t: b.t, url: b.url, client: &http.Client{
+		Jar:           jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// signIn returns a browser that has signed in with a token's text.
+func (b *bench) signIn(token string) *browser {
+	b.t.Helper()
+	w := b.browser()
+	w.post("/login", url.Values{"token": {token}}).want(303)
+	return w
+}
+
+// A page is an answer that was read to its end.
+type page struct {
+	t      testing.TB
+	what   string
+	status int
+	header http.Header
+	body   string
+}
+
+func (w *browser) get(path string) page {
+	w.t.Helper()
+	return w.send("GET", path, nil)
+}
+
+// post sends a form, as a page of the site itself does.
+func (w *browser) post(path string, form url.Values) page {
+	w.t.Helper()
+	return w.send("POST", path, form)
+}
+
+func (w *browser) send(method, path string, form url.Values) page {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(form.Encode()))
+	check(w.t, err)
+	if method == "POST" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", w.url)
+		req.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for name, value := range w.header {
+		req.Header.Set(name, value)
+	}
+	resp, err := w.client.Do(req)
+	check(w.t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	check(w.t, err)
+	return page{w.t, method + " " + path, resp.StatusCode, resp.Header, string(body)}
+}
+
+// want fails the test unless the page has that status.
+func (p page) want(status int) page {
+	p.t.Helper()
+	if p.status != status {
+		p.t.Fatalf("%s: %d, want %d: %s", p.what, p.status, status, p.body)
+	}
+	return p
+}
+
+// to fails the test unless the page is a redirect there.
+func (p page) to(location string) page {
+	p.t.Helper()
+	if got := p.want(303).header.Get("Location"); got != location {
+		p.t.Errorf("%s leads to %q, want %q", p.what, got, location)
+	}
+	return p
+}
+
+// has reports each text that is not to be read on the page.
+func (p page) has(texts ...string) page {
+	p.t.Helper()
+	read := p.text()
+	for _, text := range texts {
+		if !strings.Contains(read, text) {
+			p.t.Errorf("%s: %q is not on it: %s", p.what, text, read)
+		}
+	}
+	return p
+}
+
+// hasNot reports each text that is to be read on the page, or stands in it.
+func (p page) hasNot(texts ...string) page {
+	p.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(p.body, text) || strings.Contains(p.text(), text) {
+			p.t.Errorf("%s: %q is on it", p.what, text)
+		}
+	}
+	return p
+}
+
+// text returns what is to be read on the page, with single blanks.
+func (p page) text() string {
+	var words []string
+	for n := range p.tree().Descendants() {
+		if n.Type == html.TextNode && n.Parent.Data != "script" && n.Parent.Data != "style" {
+			words = append(words, strings.Fields(n.Data)...)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (p page) tree() *html.Node {
+	p.t.Helper()
+	tree, err := html.Parse(strings.NewReader(p.body))
+	check(p.t, err)
+	return tree
+}
+
+// elements returns those of that name; values of attributes, names and values
+// in turn, narrow them.
+func (p page) elements(name string, attributes ...string) []*html.Node {
+	p.t.Helper()
+	var found []*html.Node
+	for n := range p.tree().Descendants() {
+		fits := n.Type == html.ElementNode && n.Data == name
+		for i := 0; fits && i < len(attributes); i += 2 {
+			fits = attribute(n, attributes[i]) == attributes[i+1]
+		}
+		if fits {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// A signer is somebody whose key acme trusts.
+type signer struct {
+	key ed25519.PrivateKey
+	dn  string
+}
+
+func (b *bench) signer(dn string) *signer {
+	b.t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	check(b.t, err)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	check(b.t, err)
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	_, err = b.host.AddIdentity(b.t.Context(), "acme", ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: text, DN: dn})
+	check(b.t, err)
+	return &signer{key, dn}
+}
+
+// attest records that a predicate of a commit of acme/api has that status.
+func (b *bench) attest(s *signer, commit, predicate string, status ledger.Status) ledger.AttestationRecord {
+	b.t.Helper()
+	payload, err := ledger.NewStatement("git+https://git.example/acme/api", commit, ledger.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
+		FinishedOn: b.clock.time(),
+	})
+	check(b.t, err)
+	envelope, err := ledger.SignDSSE(s.key, payload)
+	check(b.t, err)
+	record, _, err := b.host.Record(b.t.Context(), "acme", "api", envelope)
+	check(b.t, err)
+	return record
+}
+
+// push registers a commit of acme/api.
+func (b *bench) push(commit string, r ledger.Registration) {
+	b.t.Helper()
+	_, _, err := b.host.Register(b.t.Context(), "acme", "api", commit, r)
+	check(b.t, err)
+}

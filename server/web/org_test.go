@@ -1,0 +1,113 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// commitID returns the n-th commit of the tests.
+func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
+
+func TestOrgPage(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	w.get("/orgs/acme").want(200).has("api", "No commits yet", "ledgerd commit push acme/api HEAD", "Nothing yet")
+
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	for n := range 3 {
+		b.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n), Message: fmt.Sprintf("Change %d\n\nmore", n)})
+	}
+	b.attest(ci, commitID(0), "test:go", ledger.Pass)
+	b.attest(ci, commitID(1), "test:go", ledger.Fail)
+	p := w.get("/orgs/acme").want(200).has(
+		"1 Attested", "1 Validating", "1 Draft", "2 attestations",
+		"Needs somebody", "Failed", "api Change 1: test:* by ci",
+		"fail test:go by ci on api@ "+commitID(1)[:12], "Attested api@ "+commitID(0)[:12]+" , before Validating",
+	)
+	if rects := p.elements("rect"); len(rects) != 3 {
+		t.Errorf("%d bars, want 3", len(rects))
+	}
+	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
+		t.Errorf("data-live: %q", live)
+	}
+}
+
+// Admins see what else waits: webhooks that fail, keys and tokens that end.
+func TestWhatNeedsAnAdmin(t *testing.T) {
+	b := newBench(t)
+	_, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(24 * time.Hour)})
+	check(t, err)
+	b.signIn(b.admin).get("/orgs/acme").want(200).has("Token expires", "brief")
+	b.signIn(b.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs somebody")
+}
+
+// The page of repos behind the first is reached by a link.
+func TestManyRepos(t *testing.T) {
+	b := newBench(t)
+	for n := range 60 {
+		_, err := b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", n)})
+		check(t, err)
+	}
+	w := b.signIn(b.reader)
+	p := w.get("/orgs/acme").want(200).has("repo-48").hasNot("repo-49")
+	next := p.elements("a", "rel", "next")
+	if len(next) != 1 {
+		t.Fatal("there is no link to the next page")
+	}
+	w.get(attribute(next[0], "href")).want(200).has("repo-49", "repo-59").hasNot("repo-48")
+}
+
+// Text that means something to a browser is shown as it is.
+func TestTextIsEscaped(t *testing.T) {
+	b := newBench(t)
+	const nasty = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>{{.}}&amp;`
+	ci := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
+	b.push(commitID(1), ledger.Registration{Branch: "<u>main</u>", Message: nasty, Author: ledger.Author{Name: nasty, Email: "a@example.com"}})
+	b.attest(ci, commitID(1), "test:go", ledger.Fail)
+	token, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: `<b>"boss"</b>`, Scope: ledger.Admin, ExpiresAt: b.clock.time().Add(time.Hour)})
+	check(t, err)
+	w := b.signIn(token.Secret)
+	p := w.get("/orgs/acme").want(200).has(nasty, `<b>"boss"</b>`, `by <i>ci</i>,"x"`)
+	for _, name := range []string{"img", "i", "u"} {
+		if len(p.elements(name)) > 0 {
+			t.Errorf("the text became an element %s", name)
+		}
+	}
+	if scripts := p.elements("script"); len(scripts) != 1 {
+		t.Errorf("%d scripts, want the page's own", len(scripts))
+	}
+}
+
+// The stream of the API comes by the session, and only of its org.
+func TestEventsBySession(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	w := b.signIn(b.reader)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", b.url+"/orgs/acme/events?types=state&repo=api", nil)
+	check(t, err)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := w.client.Do(req)
+	check(t, err)
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: ") {
+	}
+	b.attest(ci, commitID(1), "test:go", ledger.Pass)
+	for lines.Scan() && lines.Text() != "event: state" {
+		if strings.HasPrefix(lines.Text(), "event: ") {
+			t.Fatal(lines.Text())
+		}
+	}
+	if lines.Text() != "event: state" {
+		t.Errorf("the stream ended at %q: %v", lines.Text(), lines.Err())
+	}
+}

@@ -1,0 +1,189 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A policyView shows one version of a repo's contract, in words and as a document.
+type policyView struct {
+	Policy   ledger.Policy
+	Stages   []stage
+	Radar    []sentence
+	Document string
+}
+
+func viewPolicy(p ledger.Policy) policyView {
+	return policyView{p, describeStates(p.Contract), describeRadar(p.Contract.Radar), documentOf(p.Contract)}
+}
+
+// A policyPage shows what holds in a repo.
+type policyPage struct {
+	policyView
+	// Saved tells that the visitor has just made this version.
+	Saved bool
+}
+
+func showPolicy(v *visit) (*answer, error) {
+	policy, _, err := v.api.Policy(v.ctx(), v.org, v.repo)
+	if err != nil {
+		return nil, err
+	}
+	page := policyPage{viewPolicy(policy), v.query("saved") == strconv.Itoa(policy.Version)}
+	return v.livePage("policy", "Policy", page, ledger.EventPolicy), nil
+}
+
+// pathToPolicy returns the path of the repo's policy, or of a page below it.
+func pathToPolicy(v *visit, more ...string) string {
+	return pathTo(append([]string{"orgs", v.org, "repos", v.repo, "policy"}, more...)...)
+}
+
+// A policyVersionsPage lists the versions of a policy, the newest first.
+type policyVersionsPage struct {
+	Versions []policyVersion
+	Next     string
+}
+
+// A policyVersion is one of them with what it changed.
+type policyVersion struct {
+	ledger.Policy
+	Changes []contractChange
+	// More is how many changes there are beside those.
+	More int
+}
+
+const (
+	versionsShown = 25
+	rulesShown    = 6 // changed ones of each version
+)
+
+func showPolicyVersions(v *visit) (*answer, error) {
+	list, err := v.api.PolicyVersionsPage(v.ctx(), v.org, v.repo, client.Query{Limit: versionsShown, Cursor: v.query("cursor")})
+	if err != nil {
+		return nil, err
+	}
+	page := policyVersionsPage{Next: nextPage(v, list.NextCursor)}
+	versions := list.Data
+	if n := len(versions); n > 0 && versions[n-1].Version > 1 {
+		first, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, versions[n-1].Version-1)
+		if err != nil {
+			return nil, err
+		}
+		versions = append(versions, first)
+	}
+	for i, p := range versions[:len(list.Data)] {
+		version := policyVersion{Policy: p}
+		if i+1 < len(versions) {
+			version.Changes = changesBetween(versions[i+1].Contract, p.Contract)
+		}
+		if version.More = max(len(version.Changes)-rulesShown, 0); version.More > 0 {
+			version.Changes = version.Changes[:rulesShown]
+		}
+		page.Versions = append(page.Versions, version)
+	}
+	return v.livePage("policy-versions", "History of the policy", page, ledger.EventPolicy), nil
+}
+
+// A contractChange is a requirement, or a rule of the radar, that came or went.
+type contractChange struct {
+	Sign  string       // + or -
+	State ledger.State // Draft for the radar's
+	Says  sentence
+}
+
+// IsRadar tells that it is about what Conflict Radar does.
+func (c contractChange) IsRadar() bool { return c.State == ledger.Draft }
+
+// changesBetween tells in words which parts of a contract went and came.
+func changesBetween(before, after ledger.Contract) []contractChange {
+	old, current := rulesOf(before), rulesOf(after)
+	var changes []contractChange
+	for _, r := range missingFrom(current, old) {
+		changes = append(changes, contractChange{"-", r.State, r.Says})
+	}
+	for _, r := range missingFrom(old, current) {
+		changes = append(changes, contractChange{"+", r.State, r.Says})
+	}
+	slices.SortStableFunc(changes, func(a, b contractChange) int {
+		return cmp.Compare(a.State-ledger.Attested, b.State-ledger.Attested) // the radar last
+	})
+	return changes
+}
+
+// A rule is a requirement or what the radar does, in words. The same words
+// mean the same.
+type rule struct {
+	State ledger.State
+	Says  sentence
+}
+
+func rulesOf(c ledger.Contract) []rule {
+	var rules []rule
+	for _, r := range c.Requirements {
+		rules = append(rules, rule{r.State, describe(r)})
+	}
+	for _, says := range describeRadar(c.Radar) {
+		rules = append(rules, rule{ledger.Draft, says})
+	}
+	return rules
+}
+
+// missingFrom returns the rules that some lacks, as often as it does.
+func missingFrom(some, rules []rule) []rule {
+	some = slices.Clone(some)
+	var missing []rule
+	for _, r := range rules {
+		i := slices.IndexFunc(some, func(o rule) bool { return o.State == r.State && slices.Equal(o.Says, r.Says) })
+		if i < 0 {
+			missing = append(missing, r)
+		} else {
+			some = slices.Delete(some, i, i+1)
+		}
+	}
+	return missing
+}
+
+// A policyVersionPage shows one version, and what differs from another one.
+type policyVersionPage struct {
+	policyView
+	// Against is the other version, 0 for none. Diff leads from it to this one.
+	Against int
+	Diff    []diffLine
+}
+
+func showPolicyVersion(v *visit) (*answer, error) {
+	number, err := versionNumber(v.value("version"))
+	if err != nil {
+		return nil, err
+	}
+	policy, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, number)
+	if err != nil {
+		return nil, err
+	}
+	page := policyVersionPage{policyView: viewPolicy(policy), Against: number - 1}
+	if given := v.query("against"); given != "" {
+		if page.Against, err = versionNumber(given); err != nil {
+			return nil, err
+		}
+	}
+	if page.Against > 0 {
+		other, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, page.Against)
+		if err != nil {
+			return nil, err
+		}
+		page.Diff = diff(documentOf(other.Contract), page.Document)
+	}
+	return v.page("policy-version", "Policy version "+strconv.Itoa(number), page), nil
+}
+
+func versionNumber(text string) (int, error) {
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 {
+		return 0, ledger.Errorf(ledger.CodeNotFound, "there is no version %q of the policy: they are counted from 1", text)
+	}
+	return number, nil
+}

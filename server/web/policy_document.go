@@ -1,0 +1,159 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxFlatList is how long a list may be, in bytes, to stand on one line.
+const maxFlatList = 100
+
+// documentOf writes a contract as a document to read and to edit: its canonical
+// form on many lines, with lists of words on one each.
+func documentOf(c ledger.Contract) string {
+	text := jsontext.Value(c.Canonical())
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		return string(text) // it is JSON, on one line
+	}
+	var b strings.Builder
+	lines := strings.Split(string(text), "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if flat, n := flatList(lines[i:]); n > 0 {
+			line, i = flat, i+n-1
+		}
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// flatList writes the list that begins on the first of the lines on one, and
+// tells how many it took; none where it holds more than words or is too long.
+func flatList(lines []string) (flat string, n int) {
+	if !strings.HasSuffix(lines[0], "[") {
+		return "", 0
+	}
+	flat = lines[0]
+	for i, line := range lines[1:] {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "]" || line == "],":
+			return strings.TrimSuffix(flat, " ") + line, i + 2
+		case !strings.HasPrefix(line, `"`) || len(flat)+len(line) > maxFlatList:
+			return "", 0
+		}
+		flat += line
+		if strings.HasSuffix(line, ",") {
+			flat += " "
+		}
+	}
+	return "", 0
+}
+
+// draftOf reads a document as the API would: what a policy has beside its
+// contract is passed over.
+func draftOf(document string) (ledger.Contract, error) {
+	var members map[string]jsontext.Value
+	if err := ledger.DecodeStrict([]byte(document), &members); err != nil {
+		return ledger.Contract{}, err
+	}
+	for _, name := range ledger.PolicyRecordFields() {
+		delete(members, name)
+	}
+	text, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		return ledger.Contract{}, fmt.Errorf("encode the contract: %w", err)
+	}
+	return ledger.ParseContract(text)
+}
+
+// places is where the fields of a document stand.
+type places struct {
+	lines  []string
+	fields map[string]int // the number of the line, from 1, by the field's path
+	// broken is the line from which on it is no JSON; 0 where all of it is.
+	broken int
+}
+
+func placesOf(document string) places {
+	p := places{lines: strings.Split(document, "\n"), fields: make(map[string]int)}
+	lineAt := func(offset int64) int {
+		return 1 + strings.Count(document[:min(int(offset), len(document))], "\n")
+	}
+	decoder := jsontext.NewDecoder(bytes.NewReader([]byte(document)))
+	for {
+		_, err := decoder.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return p
+		}
+		if err != nil {
+			p.broken = lineAt(decoder.InputOffset())
+			if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+				p.broken = lineAt(syntactic.ByteOffset)
+			}
+			return p
+		}
+		path := fieldPath(decoder.StackPointer())
+		if _, seen := p.fields[path]; !seen {
+			p.fields[path] = lineAt(decoder.InputOffset()) // no token has a line's end in it
+		}
+	}
+}
+
+// fieldPath writes a pointer as the API's errors name fields.
+func fieldPath(pointer jsontext.Pointer) string {
+	path := ""
+	for token := range pointer.Tokens() {
+		switch {
+		case token != "" && strings.Trim(token, "0123456789") == "":
+			path += "[" + token + "]"
+		case token == "" || strings.ContainsFunc(token, func(r rune) bool { return strings.ContainsRune(`.[]"`, r) || !unicode.IsPrint(r) }):
+			path += fmt.Sprintf("[%q]", token)
+		case path != "":
+			path += "." + token
+		default:
+			path = token
+		}
+	}
+	return path
+}
+
+// line returns the number of the line where a field stands, or the innermost
+// one around it: what is missing stands nowhere. It is 0 where none can be told.
+func (p places) line(field string) int {
+	for field != "" {
+		if line, ok := p.fields[field]; ok {
+			return line
+		}
+		if p.broken > 0 {
+			return p.broken
+		}
+		field = field[:max(strings.LastIndexAny(field, ".["), 0)]
+	}
+	return p.broken
+}
+
+// A fault is what is wrong with a document at one place.
+type fault struct {
+	Field, Message string
+	Line           int    // 0 where it cannot be told
+	Text           string // what stands on the line
+}
+
+func (p places) fault(field, message string) fault {
+	f := fault{Field: field, Message: message, Line: p.line(field)}
+	if f.Line > 0 {
+		f.Text = firstLine(p.lines[f.Line-1])
+	}
+	return f
+}

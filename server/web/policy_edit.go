@@ -1,0 +1,187 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A policyEditPage is where a contract is written, tried out and saved.
+type policyEditPage struct {
+	Form *form
+	// Active is the policy that would be replaced, ETag its.
+	Active ledger.Policy
+	ETag   string
+	Faults []fault
+	// Preview is what the contract would do; nil where that was not asked for.
+	Preview *preview
+	// Stale tells that Active is not what the contract was begun from.
+	// Meanwhile leads from that to Active.
+	Stale     bool
+	Meanwhile []diffLine
+}
+
+// A preview is what a contract would do if it were saved.
+type preview struct {
+	Evaluated int64
+	Total     int
+	Sums      []moveSum
+	// Moves are the first of them.
+	Moves []ledger.Move
+	// Diff leads from the active contract to this one; none where it says the same.
+	Diff []diffLine
+}
+
+// A moveSum counts the commits that would move from one state to another.
+type moveSum struct {
+	From, To ledger.State
+	Count    int
+}
+
+// movesShown is how many commits a preview names.
+const movesShown = 100
+
+func editPolicy(v *visit) (*answer, error) {
+	policy, etag, err := v.api.Policy(v.ctx(), v.org, v.repo)
+	if err != nil {
+		return nil, err
+	}
+	f := newForm("etag", etag, "version", strconv.Itoa(policy.Version), "document", documentOf(policy.Contract))
+	return v.editor(policyEditPage{Form: f, Active: policy, ETag: etag}), nil
+}
+
+func (v *visit) editor(page policyEditPage) *answer {
+	return v.page("policy-edit", "Edit the policy", page)
+}
+
+// changePolicy previews or saves the contract that was written.
+func changePolicy(v *visit) (*answer, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	f.Values.Set("document", strings.ReplaceAll(f.Get("document"), "\r\n", "\n"))
+	page := policyEditPage{Form: f}
+	if page.Active, page.ETag, err = v.api.Policy(v.ctx(), v.org, v.repo); err != nil {
+		return nil, err
+	}
+	switch f.Get("do") {
+	case "save":
+		return v.savePolicy(page, f.Get("etag"))
+	case "replace": // also the version that somebody else made meanwhile, which the visitor has been shown
+		return v.savePolicy(page, f.Get("seen"))
+	}
+	return v.previewPolicy(page)
+}
+
+func (v *visit) previewPolicy(page policyEditPage) (*answer, error) {
+	document := page.Form.Get("document")
+	simulation, err := v.api.Simulate(v.ctx(), v.org, v.repo, jsontext.Value(document))
+	if page.explain(err) {
+		return page.Form.again(v.editor(page)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	page.Preview = previewOf(simulation)
+	if draft, err := draftOf(document); err == nil {
+		page.Preview.Diff = diff(documentOf(page.Active.Contract), documentOf(draft))
+	}
+	if page.Form.Get("etag") != page.ETag {
+		return v.stale(page)
+	}
+	return v.editor(page), nil
+}
+
+func previewOf(s ledger.Simulation) *preview {
+	p := &preview{Evaluated: s.Evaluated, Total: len(s.Moves), Moves: s.Moves[:min(len(s.Moves), movesShown)]}
+	for _, m := range s.Moves {
+		i := slices.IndexFunc(p.Sums, func(sum moveSum) bool { return sum.From == m.From && sum.To == m.To })
+		if i < 0 {
+			i = len(p.Sums)
+			p.Sums = append(p.Sums, moveSum{From: m.From, To: m.To})
+		}
+		p.Sums[i].Count++
+	}
+	slices.SortFunc(p.Sums, func(a, b moveSum) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return p
+}
+
+// savePolicy makes the contract the active one in the place of that which the
+// ETag names.
+func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
+	f := page.Form
+	if draft, err := draftOf(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
+		f.Problem = "This says the same as version " + strconv.Itoa(page.Active.Version) + ", which is active: there is nothing to save."
+		return f.again(v.editor(page)), nil
+	}
+	if strings.ContainsFunc(etag, func(r rune) bool { return r < ' ' || r > '~' }) {
+		etag = "" // not one that a page has had
+	}
+	saved, err := v.api.SetPolicy(v.ctx(), v.org, v.repo, jsontext.Value(f.Get("document")), etag)
+	switch {
+	case err == nil:
+		return seeOther(pathToPolicy(v) + "?saved=" + strconv.Itoa(saved.Version)), nil
+	case codeOf(err) == ledger.CodePreconditionFailed:
+		page.explain(err)
+		f.Problem = ""
+		if page.Active, page.ETag, err = v.api.Policy(v.ctx(), v.org, v.repo); err != nil {
+			return nil, err
+		}
+		return v.stale(page)
+	case page.explain(err):
+		return f.again(v.editor(page)), nil
+	}
+	return nil, err
+}
+
+// stale shows the form again, with what somebody else has saved since it was
+// first shown.
+func (v *visit) stale(page policyEditPage) (*answer, error) {
+	page.Stale = true
+	if number, err := strconv.Atoi(page.Form.Get("version")); err == nil && number > 0 {
+		begun, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, number)
+		if err != nil && codeOf(err) != ledger.CodeNotFound {
+			return nil, err
+		}
+		if err == nil {
+			page.Meanwhile = diff(documentOf(begun.Contract), documentOf(page.Active.Contract))
+		}
+	}
+	a := v.editor(page)
+	a.status = page.Form.status
+	return a, nil
+}
+
+// explain puts what the API says of the document beside its lines. It reports
+// whether the visitor can mend it.
+func (p *policyEditPage) explain(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok || !p.Form.explain(err) {
+		return false
+	}
+	where := placesOf(p.Form.Get("document"))
+	p.Form.Errors, p.Form.Problem = nil, ""
+	switch {
+	case e.Problem.Code == ledger.CodeInvalidJSON && where.broken > 0:
+		p.Faults = []fault{where.fault("", e.Problem.Detail)}
+	case len(e.Problem.Errors) == 0:
+		p.Form.Problem = e.Problem.Detail
+		return true
+	}
+	for _, field := range e.Problem.Errors {
+		if e.Problem.Code != ledger.CodeInvalidJSON {
+			p.Faults = append(p.Faults, where.fault(field.Field, field.Message))
+		}
+	}
+	slices.SortStableFunc(p.Faults, func(a, b fault) int { return cmp.Compare(a.Line, b.Line) })
+	p.Form.fail("document", plural(len(p.Faults), "mistake")+": see the list above.")
+	return true
+}

@@ -1,0 +1,188 @@
+package web
+
+import (
+	"net/url"
+	"strconv"
+	"sync"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const (
+	// columnCards is how many commits a column of the board shows at most.
+	columnCards = 25
+	// listedCommits is how many commits one page of the list shows.
+	listedCommits = 50
+	// cardNeeds is how many of the requirements that it waits for a card names.
+	cardNeeds = 3
+)
+
+// A repoPage shows the commits of a repo: as a board of columns by state, or,
+// where Board is nil, as a list.
+type repoPage struct {
+	Repo    ledger.Repo
+	Commits int64
+	Board   []column
+	List    commitList
+}
+
+// A column is the newest commits of one state.
+type column struct {
+	State ledger.State
+	Total int64
+	Cards []commitCard
+	More  int64
+	Path  string // of the list of all of them
+}
+
+// A commitList is a page of the commits that a filter lets pass.
+type commitList struct {
+	State, Branch, Author string
+	Commits               []commitCard
+	Next                  string
+}
+
+// Filtered reports whether the list leaves commits out.
+func (l commitList) Filtered() bool { return l.State != "" || l.Branch != "" || l.Author != "" }
+
+// A commitCard is a commit as boards and lists show it.
+type commitCard struct {
+	ledger.CommitSummary
+	Needs     []lack
+	MoreNeeds int
+	Counts    []levelCount
+}
+
+// A lack is a requirement that a commit waits for.
+type lack struct {
+	Predicate string
+	Failed    bool
+	// Text is how far it is met, or whose fail keeps it unmet.
+	Text string
+}
+
+// A levelCount says how many overlaps there are of a level.
+type levelCount struct {
+	Level ledger.Level
+	Count int
+}
+
+func showRepo(v *visit) (*answer, error) {
+	repo, err := v.api.Repo(v.ctx(), v.org, v.repo)
+	if err != nil {
+		return nil, err
+	}
+	p := repoPage{Repo: repo}
+	for _, n := range repo.Commits {
+		p.Commits += n
+	}
+	p.List.State, p.List.Branch, p.List.Author = v.query("state"), v.query("branch"), v.query("author")
+	if v.query("view") == "list" || p.List.Filtered() {
+		err = p.List.read(v)
+	} else {
+		p.Board, err = board(v, repo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v.livePage("repo", v.repo, p, ledger.EventTypes()...), nil
+}
+
+// board reads the columns, all at once.
+func board(v *visit, repo ledger.Repo) ([]column, error) {
+	states := ledger.States()
+	columns, errs := make([]column, len(states)), make([]error, len(states))
+	var reading sync.WaitGroup
+	for i, state := range states {
+		reading.Go(func() { columns[i], errs[i] = readColumn(v, state, repo.Commits[state]) })
+	}
+	reading.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return columns, nil
+}
+
+func readColumn(v *visit, state ledger.State, total int64) (column, error) {
+	c := column{State: state, Path: pathTo("orgs", v.org, "repos", v.repo) + "?" + url.Values{"state": {state.String()}}.Encode()}
+	page, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{State: &state, Standing: true}, client.Query{Limit: columnCards})
+	if err != nil {
+		return c, err
+	}
+	c.Cards = cardsOf(page.Data)
+	c.Total = max(total, int64(len(c.Cards))) // which was counted a moment before
+	c.More = c.Total - int64(len(c.Cards))
+	return c, nil
+}
+
+// read reads the page of the list that the visit asks for.
+func (l *commitList) read(v *visit) error {
+	f := client.CommitFilter{Branch: l.Branch, Author: l.Author, Standing: true}
+	if l.State != "" {
+		state, err := ledger.ParseState(l.State)
+		if err != nil {
+			return ledger.FieldErrorf(ledger.CodeInvalidParameter, "state", "%v", err)
+		}
+		f.State = &state
+	}
+	page, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, f, client.Query{Limit: listedCommits, Cursor: v.query("cursor")})
+	if err != nil {
+		return err
+	}
+	l.Commits, l.Next = cardsOf(page.Data), nextPage(v, page.NextCursor)
+	return nil
+}
+
+func cardsOf(commits []ledger.CommitSummary) []commitCard {
+	cards := make([]commitCard, len(commits))
+	for i, c := range commits {
+		shown := c.Missing[:min(len(c.Missing), cardNeeds)]
+		cards[i] = commitCard{c, lacksOf(shown), len(c.Missing) - len(shown), levelsOf(c.Overlaps)}
+	}
+	return cards
+}
+
+func lacksOf(missing []ledger.RequirementStatus) []lack {
+	needs := make([]lack, len(missing))
+	for i, r := range missing {
+		n := lack{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
+		switch {
+		case n.Failed:
+			n.Text = "failed by " + clip(plainName(r.FailedBy[0]), 60)
+			if more := len(r.FailedBy) - 1; more > 0 {
+				n.Text += " and " + strconv.Itoa(more) + " more"
+			}
+		case r.Need > 0:
+			n.Text = strconv.Itoa(r.Have) + " of " + strconv.Itoa(r.Need)
+		default:
+			n.Text = "overlaps"
+		}
+		needs[i] = n
+	}
+	return needs
+}
+
+// levelsOf returns the levels that there are overlaps of, the strongest first.
+func levelsOf(overlaps map[string]int) []levelCount {
+	var counts []levelCount
+	for level := ledger.High; level > ledger.NoLevel; level-- {
+		if n := overlaps[level.String()]; n > 0 {
+			counts = append(counts, levelCount{level, n})
+		}
+	}
+	return counts
+}
+
+// clip cuts a text that is longer than so many characters.
+func clip(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

@@ -1,0 +1,184 @@
+package web_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestSignIn(t *testing.T) {
+	b := newBench(t)
+	w := b.browser()
+	w.get("/").to("/login")
+	w.get("/orgs/acme").to("/login?next=%2Forgs%2Facme")
+	w.get("/login?next=%2Forgs%2Facme").want(200).has("Sign in", "API token")
+
+	answer := w.post("/login", url.Values{"token": {" " + b.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).to("/orgs/acme?cursor=x")
+	cookie := answer.header.Get("Set-Cookie")
+	for _, want := range []string{"ledgerd=", "; Path=/", "; HttpOnly", "; SameSite=Lax", "; Expires=Sat, 30 Nov 2030 21:00:00 GMT"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("the cookie is %q: want %q in it", cookie, want)
+		}
+	}
+	if strings.Contains(cookie, "ldg_") {
+		t.Errorf("the cookie holds the token")
+	}
+	w.get("/orgs/acme").want(200).has("read of acme", "Sign out")
+	w.get("/").to("/orgs/acme")
+	w.get("/login").to("/")
+}
+
+func TestSignInRefused(t *testing.T) {
+	b := newBench(t)
+	gone := b.token("acme", ledger.Admin)
+	check(t, b.host.RevokeToken(t.Context(), "acme", gone.ID))
+	expired, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Minute)})
+	check(t, err)
+	b.clock.advance(time.Minute)
+	for name, test := range map[string]struct{ token, says string }{
+		"none":      {"", "begin with ldg_"},
+		"not ours":  {"hello<b>", "begin with ldg_"},
+		"not whole": {b.admin[:30], "not copied whole"},
+		"not known": {ledger.NewSecret(), "not known"},
+		"revoked":   {gone.Secret, "revoked"},
+		"expired":   {expired.Secret, "expired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := b.in(t).browser()
+			answer := w.post("/login", url.Values{"token": {test.token}, "next": {"/orgs/acme"}}).want(401).has(test.says)
+			if test.token != "" {
+				answer.hasNot(test.token)
+			}
+			if answer.header.Get("Set-Cookie") != "" {
+				t.Error("it sets a cookie")
+			}
+			if next := answer.elements("input", "name", "next"); len(next) != 1 || attribute(next[0], "value") != "/orgs/acme" {
+				t.Error("it forgets where to go on")
+			}
+			w.get("/orgs/acme").want(303)
+		})
+	}
+}
+
+// Signing in never leads to another site.
+func TestWhereSigningInLeads(t *testing.T) {
+	b := newBench(t)
+	for next, want := range map[string]string{
+		"/orgs/acme":            "/orgs/acme",
+		"/orgs/acme?a=b#c":      "/orgs/acme?a=b#c",
+		"":                      "/",
+		"orgs":                  "/",
+		"https://evil.example/": "/",
+		"//evil.example/":       "/",
+		`/\evil.example/`:       "/",
+		"/\n/evil.example":      "/",
+		"/\t/evil.example":      "/",
+		"javascript:alert(1)":   "/",
+		`\\evil.example`:        "/",
+	} {
+		b.browser().post("/login", url.Values{"token": {b.reader}, "next": {next}}).to(want)
+		if got := attribute(b.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name", "next")[0], "value"); got != want {
+			t.Errorf("the form leads from %q to %q, want %q", next, got, want)
+		}
+	}
+}
+
+// Over https, also behind a proxy, the cookie is one that no other host can
+// set and no plain connection carries.
+func TestCookieOverHTTPS(t *testing.T) {
+	b := newBench(t)
+	w := b.browser()
+	w.header = map[string]string{"Origin": strings.Replace(b.url, "http:", "https:", 1)}
+	cookie := w.post("/login", url.Values{"token": {b.reader}}).want(303).header.Get("Set-Cookie")
+	for _, want := range []string{"__Host-ledgerd=", "; Secure", "; Path=/", "; HttpOnly", "; SameSite=Lax"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("the cookie is %q: want %q in it", cookie, want)
+		}
+	}
+	if strings.Contains(cookie, "Domain") {
+		t.Errorf("the cookie is %q: it names a domain", cookie)
+	}
+	name, _, _ := strings.Cut(cookie, ";")
+	w.header = map[string]string{"Cookie": name}
+	w.get("/orgs/acme").want(200)
+}
+
+func TestSignOut(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	stolen := w.client.Jar.Cookies(parse(t, b.url))
+	other := b.signIn(b.admin)
+	w.post("/logout", nil).to("/login")
+	w.get("/orgs/acme").to("/login?next=%2Forgs%2Facme")
+	w.post("/logout", nil).to("/login")
+	other.get("/orgs/acme").want(200)
+
+	// What was in the cookie is of no use any more.
+	w.client.Jar.SetCookies(parse(t, b.url), stolen)
+	w.get("/orgs/acme").to("/login?ended=1&next=%2Forgs%2Facme")
+}
+
+func TestSessionsEnd(t *testing.T) {
+	b := newBench(t)
+	token := b.token("acme", ledger.Admin)
+	for name, end := range map[string]func(){
+		"revoked": func() { check(t, b.host.RevokeToken(t.Context(), "acme", token.ID)) },
+		"expired": func() { b.clock.advance(12 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			secret := b.admin
+			if name == "revoked" {
+				secret = token.Secret
+			}
+			w := b.signIn(secret)
+			w.get("/orgs/acme").want(200)
+			end()
+			w.header = map[string]string{"Accept": "text/event-stream"}
+			w.get("/orgs/acme/events").want(303)
+			w.header = nil
+			w = b.withCookies(w)
+			answer := w.get("/orgs/acme")
+			if answer.want(303); !strings.HasPrefix(answer.header.Get("Location"), "/login") {
+				t.Errorf("it leads to %s", answer.header.Get("Location"))
+			}
+			w.get("/login?ended=1").want(200).has("Your session has ended")
+		})
+	}
+}
+
+// withCookies returns a new browser with the cookies of another.
+func (b *bench) withCookies(other *browser) *browser {
+	w := b.browser()
+	w.client.Jar.SetCookies(parse(b.t, b.url), other.client.Jar.Cookies(parse(b.t, b.url)))
+	return w
+}
+
+// The session of one org is of no use for another, and nobody learns whether
+// there is one.
+func TestAnotherOrg(t *testing.T) {
+	b := newBench(t)
+	_, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "umbrella"})
+	check(t, err)
+	stranger := b.signIn(b.token("umbrella", ledger.Admin).Secret)
+	for _, rt := range routes() {
+		if !strings.Contains(rt.Pattern, "{org}") {
+			continue
+		}
+		here := stranger.send(rt.Method, example(rt.Pattern), url.Values{}).want(403)
+		none := stranger.send(rt.Method, strings.Replace(example(rt.Pattern), "acme", "none", 1), url.Values{}).want(403)
+		if strings.ReplaceAll(here.body, "acme", "none") != none.body {
+			t.Errorf("%s tells whether there is an org", here.what)
+		}
+	}
+}
+
+func parse(t testing.TB, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	check(t, err)
+	return u
+}
