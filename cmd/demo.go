@@ -74,7 +74,7 @@ func (p *program) demo(ctx context.Context, org, listen string, once bool) (err 
 	}
 	stage := &stage{out: p.stdout, colour: p.colour(), url: service.url, org: org, git: git, witnesses: newWitnesses()}
 	if err = stage.play(ctx, service); err == nil && !once {
-		stage.showCurl()
+		stage.showDoors()
 		stage.say("\nServing until Ctrl-C; then all of it is gone.")
 		err = service.wait(ctx)
 	}

@@ -29,6 +29,7 @@ type stage struct {
 
 	writer  *client.Client     // with a token that may write
 	reader  string             // a token that may read
+	admin   string             // a token that may do everything
 	signers map[string]*signer // by plain name
 	dns     map[string]string
 }
@@ -95,7 +96,8 @@ func (s *stage) setUp(ctx context.Context, service *service) error {
 	if err != nil {
 		return err
 	}
-	admin, err := s.client(adminToken.Secret)
+	s.admin = adminToken.Secret
+	admin, err := s.client(s.admin)
 	if err != nil {
 		return err
 	}
@@ -291,8 +293,12 @@ func (s *stage) showStates(ctx context.Context) error {
 	return nil
 }
 
-func (s *stage) showCurl() {
-	s.heading("Try it")
+// showDoors tells where to look on: in the web interface, and by curl.
+func (s *stage) showDoors() {
+	s.heading("Look at it in a browser")
+	s.say("  %s", s.url)
+	s.say("  sign in with the token %s", s.admin)
+	s.heading("Or by the HTTP API")
 	s.say("  TOKEN=%s", s.reader)
 	base := s.url + "/v1/orgs/" + s.org
 	newest := s.git.commits[0]

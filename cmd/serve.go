@@ -18,8 +18,10 @@ import (
 func newServe(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the HTTP API",
-		Long: `Serves the HTTP API on a database file, which is made where there is none.
+		Short: "Serve the HTTP API and the web interface",
+		Long: `Serves the HTTP API and the web interface on a database file, which is made
+where there is none. On an empty one it prints a link that works once, by which
+the first org is made in a browser.
 SIGINT and SIGTERM stop it: requests under way are finished first. Every flag can
 also be set in the environment or in the file that --config names; see
 'ledgerd config show'.`,
