@@ -17,7 +17,7 @@ const module = "github.com/ledgerd/ledgerd"
 // mayImport says which of our packages each may import. Arrows go one way.
 var mayImport = map[string][]string{
 	".":      {"cmd"},
-	"cmd":    {"client", "ledger", "server", "store", "webhook", "webhook/metrics"},
+	"cmd":    {"client", "ledger", "server", "server/web", "store", "webhook", "webhook/metrics"},
 	"client": {"ledger"},
 	"server": {"ledger", "store"},
 	// The pages are a client of the API like any other.
