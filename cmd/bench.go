@@ -32,15 +32,7 @@ and starts the server again on the file.`,
 		Example: `  ledgerd bench
   ledgerd bench --attestations 1000000 --seconds 10s`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
-			defer release()
-			err := b.run(ctx)
-			if err != nil && ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			return err
-		},
+		RunE: interruptible(b.run),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.attestations, "attestations", 50_000, "how many attestations to record")
@@ -49,8 +41,22 @@ and starts the server again on the file.`,
 	flags.IntVar(&b.readers, "readers", 16, "connections of the reading loads")
 	flags.DurationVar(&b.seconds, "seconds", 5*time.Second, "how long each reading load lasts")
 	flags.StringVar(&b.dir, "dir", "", "folder for the temporary database (default: the system's)")
-	command.AddCommand(newEmptyHandler(p), newBenchStream(p), newBenchWebhook(p))
+	command.AddCommand(newEmptyHandler(p), newBenchStream(p), newBenchWebhook(p), newBenchRadar(p))
 	return command
+}
+
+// interruptible returns the RunE of a benchmark, which says so where a signal
+// ended it.
+func interruptible(run func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, _ []string) error {
+		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+		defer release()
+		err := run(ctx)
+		if err != nil && ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		return err
+	}
 }
 
 // A benchRun is one run of bench.
@@ -67,34 +73,66 @@ type benchRun struct {
 	token      string
 	signers    []benchSigner
 	recorded   int
+	figures    []benchFigure // of those that print JSON too
+}
+
+// A benchFigure is what -o json prints of a workload.
+type benchFigure struct {
+	Workload string  `json:"workload"`
+	Rate     float64 `json:"per_second,omitzero"`
+	P50      float64 `json:"p50_ms,omitzero"`
+	P99      float64 `json:"p99_ms,omitzero"`
+	// Ratio is to the same without what the workload is about.
+	Ratio float64 `json:"ratio,omitzero"`
 }
 
 func (b *benchRun) run(ctx context.Context) error {
 	if b.attestations < 1 || b.commits < 1 || b.conns < 1 || b.readers < 1 {
 		return usagef("--attestations, --commits, --connections and --readers must be at least 1")
 	}
+	return b.within(func() error {
+		if err := b.describeMachine(ctx); err != nil {
+			return err
+		}
+		if err := b.setUp(ctx); err != nil {
+			return err
+		}
+		return b.serving(ctx, b.workloads)
+	})
+}
+
+// within gives the run a temporary folder while f runs.
+func (b *benchRun) within(f func() error) error {
 	dir, err := os.MkdirTemp(b.dir, "ledgerd-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	b.dir, b.database = dir, filepath.Join(dir, "ledger.db")
+	return f()
+}
 
-	if err := b.describeMachine(ctx); err != nil {
-		return err
-	}
-	if err := b.setUp(ctx); err != nil {
-		return err
-	}
+// serving runs the workloads on a server, one after the other.
+func (b *benchRun) serving(ctx context.Context, workloads ...func(context.Context) error) error {
 	if err := b.startServer(ctx); err != nil {
 		return err
 	}
-	defer func() { b.server.kill() }()
-	return b.workloads(ctx)
+	defer func() { b.server.kill() }() // not always the one that began
+	for _, workload := range workloads {
+		if err := workload(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// benchTitle says what was measured and on what.
+func benchTitle() string {
+	return fmt.Sprintf("ledgerd %s, %s/%s, %d cores", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
 func (b *benchRun) describeMachine(ctx context.Context) error {
-	fmt.Fprintf(b.p.stdout, "ledgerd %s, %s/%s, %d cores\n\n", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(b.p.stdout, "%s\n\n", benchTitle())
 	m, err := b.measureMachine(ctx)
 	if err != nil {
 		return err
@@ -128,6 +166,33 @@ func (b *benchRun) startServer(ctx context.Context) (err error) {
 // report prints a workload's line as soon as it is known.
 func (b *benchRun) report(workload string, o loadResult) {
 	fmt.Fprintf(b.p.stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, o.rate(), ms(o.percentile(0.50)), ms(o.percentile(0.99)))
+}
+
+// say prints a line for people.
+func (b *benchRun) say(format string, values ...any) {
+	if b.p.global.output != "json" {
+		fmt.Fprintf(b.p.stdout, format+"\n", values...)
+	}
+}
+
+// figure tells of a workload as soon as it is known.
+func (b *benchRun) figure(f benchFigure) {
+	b.figures = append(b.figures, f)
+	line := fmt.Sprintf("%-58s", f.Workload)
+	if f.Rate != 0 {
+		line += fmt.Sprintf(" %8.0f/s", f.Rate)
+	}
+	if f.P99 != 0 {
+		line += fmt.Sprintf("  p50 %6.2f ms  p99 %6.2f ms", f.P50, f.P99)
+	}
+	if f.Ratio != 0 {
+		line += fmt.Sprintf("  ratio %.2f", f.Ratio)
+	}
+	b.say("%s", line)
+}
+
+func latencyFigure(what string, o loadResult) benchFigure {
+	return benchFigure{Workload: what, P50: ms(o.percentile(0.50)), P99: ms(o.percentile(0.99))}
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -32,6 +32,13 @@ type loadResult struct {
 
 func (o loadResult) rate() float64 { return float64(len(o.latencies)) / o.elapsed.Seconds() }
 
+// add adds what came of more of the same load.
+func (o *loadResult) add(more loadResult) {
+	o.elapsed += more.elapsed
+	o.latencies = append(o.latencies, more.latencies...)
+	slices.Sort(o.latencies)
+}
+
 // percentile returns the latency that the given share of the answers kept.
 func (o loadResult) percentile(share float64) time.Duration {
 	if len(o.latencies) == 0 {

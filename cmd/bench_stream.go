@@ -2,18 +2,12 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/r3labs/sse/v2"
@@ -43,15 +37,7 @@ Every figure stands for messages of which none was lost.`,
 		Example: `  ledgerd bench stream
   ledgerd bench stream --subscribers 200 --events 5000`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
-			defer release()
-			err := b.run(ctx)
-			if err != nil && ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			return err
-		},
+		RunE: interruptible(b.run),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.subscribers, "subscribers", 1000, "how many listen")
@@ -68,31 +54,13 @@ func (b *streamBench) run(ctx context.Context) error {
 	if b.subscribers < 1 || b.events < 1 || b.slow < 1 || b.conns < 1 || b.seconds < time.Second {
 		return usagef("--subscribers, --events, --slowdown and --connections must be at least 1, --seconds at least 1s")
 	}
-	dir, err := os.MkdirTemp(b.dir, "ledgerd-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	b.dir, b.database = dir, filepath.Join(dir, "ledger.db")
-	fmt.Fprintf(b.p.stdout, "ledgerd %s, %s/%s, %d cores\n\n", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	if err := b.setUp(ctx); err != nil {
-		return err
-	}
-	if err := b.startServer(ctx); err != nil {
-		return err
-	}
-	defer func() { b.server.kill() }()
-	// Every commit gets all of its attestations once, so that those that follow
-	// change no state: each is one event.
-	if _, err := b.record(b.commits * len(b.signers)); err != nil {
-		return err
-	}
-	for _, workload := range []func(context.Context) error{b.steady, b.flood, b.bare, b.slowdown} {
-		if err := workload(ctx); err != nil {
+	return b.within(func() error {
+		fmt.Fprintf(b.p.stdout, "%s\n\n", benchTitle())
+		if err := b.setUp(ctx); err != nil {
 			return err
 		}
-	}
-	return nil
+		return b.serving(ctx, b.warmUp, b.steady, b.flood, b.bare, b.slowdown)
+	})
 }
 
 const (
@@ -102,24 +70,6 @@ const (
 	// slowdownSubscribers listen while the writing load is measured.
 	slowdownSubscribers = 100
 )
-
-// record records n attestations as fast as it goes.
-func (b *streamBench) record(n int) (loadResult, error) {
-	requests, err := b.sign(n)
-	if err != nil {
-		return loadResult{}, fmt.Errorf("sign statements: %w", err)
-	}
-	return b.post(requests, b.conns)
-}
-
-func (b *streamBench) post(requests [][]byte, conns int) (loadResult, error) {
-	o, err := load{address: b.server.address, conns: conns, requests: requests}.run()
-	if err != nil {
-		return o, fmt.Errorf("attest: %w", err)
-	}
-	b.recorded += len(requests)
-	return o, nil
-}
 
 // line prints one figure as soon as it is known.
 func (b *streamBench) line(what, format string, values ...any) {

@@ -2,13 +2,7 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"path/filepath"
-	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -22,18 +16,6 @@ import (
 type webhookBench struct {
 	*benchRun
 	events, webhooks, single, slow int
-
-	figures []benchFigure
-}
-
-// A benchFigure is what -o json prints of a workload.
-type benchFigure struct {
-	Workload string  `json:"workload"`
-	Rate     float64 `json:"per_second,omitzero"`
-	P50      float64 `json:"p50_ms,omitzero"`
-	P99      float64 `json:"p99_ms,omitzero"`
-	// Ratio is to the same without what the workload is about.
-	Ratio float64 `json:"ratio,omitzero"`
 }
 
 func newBenchWebhook(p *program) *cobra.Command {
@@ -52,15 +34,7 @@ which none was lost.`,
 		Example: `  ledgerd bench webhook
   ledgerd bench webhook --events 2000 -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
-			defer release()
-			err := b.run(ctx)
-			if err != nil && ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			return err
-		},
+		RunE: interruptible(b.run),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.events, "events", 10_000, "how many events to queue for each webhook")
@@ -77,63 +51,25 @@ func (b *webhookBench) run(ctx context.Context) error {
 	if b.events < 1 || b.webhooks < 2 || b.webhooks > maxBenchWebhooks || b.single < 1 || b.slow < 1 || b.conns < 1 || b.seconds < time.Second {
 		return usagef("--events, --single, --slowdown and --connections must be at least 1, --webhooks 2 to %d, --seconds at least 1s", maxBenchWebhooks)
 	}
-	dir, err := os.MkdirTemp(b.dir, "ledgerd-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	b.dir, b.database = dir, filepath.Join(dir, "ledger.db")
 	b.serveFlags = []string{"--webhooks-allowed-networks", "127.0.0.0/8"}
-	b.say("ledgerd %s, %s/%s, %d cores\n", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	if err := b.setUp(ctx); err != nil {
-		return err
-	}
-	if b.token, err = b.ledgerd(ctx, "token", "create", "--org", "bench", "--name", "bench-webhook", "--scope", "admin"); err != nil {
-		return err
-	}
-	if err := b.startServer(ctx); err != nil {
-		return err
-	}
-	defer func() { b.server.kill() }()
-	// Every commit gets all of its attestations once, so that those that follow
-	// change no state: each is one event.
-	if _, err := b.record(b.commits * len(b.signers)); err != nil {
-		return err
-	}
-	for _, workload := range []func(context.Context) error{b.idle, b.beside, b.slowdown, b.drainOne, b.drainAll} {
-		if err := workload(ctx); err != nil {
+	return b.within(func() (err error) {
+		b.say("%s\n", benchTitle())
+		if err := b.setUp(ctx); err != nil {
 			return err
 		}
-	}
-	return b.p.print(b.figures, func() {})
+		if b.token, err = b.ledgerd(ctx, "token", "create", "--org", "bench", "--name", "bench-webhook", "--scope", "admin"); err != nil {
+			return err
+		}
+		if err := b.serving(ctx, b.warmUp, b.idle, b.beside, b.slowdown, b.drainOne, b.drainAll); err != nil {
+			return err
+		}
+		return b.p.print(b.figures, func() {})
+	})
 }
 
 // maxBenchWebhooks is within what a repo may have, beside those of the other
 // workloads.
 const maxBenchWebhooks = 30
-
-// say prints a line for people.
-func (b *webhookBench) say(format string, values ...any) {
-	if b.p.global.output != "json" {
-		fmt.Fprintf(b.p.stdout, format+"\n", values...)
-	}
-}
-
-// figure tells of a workload as soon as it is known.
-func (b *webhookBench) figure(f benchFigure) {
-	b.figures = append(b.figures, f)
-	line := fmt.Sprintf("%-58s", f.Workload)
-	if f.Rate != 0 {
-		line += fmt.Sprintf(" %8.0f/s", f.Rate)
-	}
-	if f.P99 != 0 {
-		line += fmt.Sprintf("  p50 %6.2f ms  p99 %6.2f ms", f.P50, f.P99)
-	}
-	if f.Ratio != 0 {
-		line += fmt.Sprintf("  ratio %.2f", f.Ratio)
-	}
-	b.say("%s", line)
-}
 
 // repo of the benchmark, whose webhooks are measured.
 const benchOrg, benchRepo = "bench", "repo"

@@ -16,20 +16,6 @@ const (
 	besideTurns = 10
 )
 
-// record records n attestations as fast as it goes.
-func (b *webhookBench) record(n int) (loadResult, error) {
-	requests, err := b.sign(n)
-	if err != nil {
-		return loadResult{}, fmt.Errorf("sign statements: %w", err)
-	}
-	o, err := load{address: b.server.address, conns: b.conns, requests: requests}.run()
-	if err != nil {
-		return o, fmt.Errorf("attest: %w", err)
-	}
-	b.recorded += n
-	return o, nil
-}
-
 // arrivals records n attestations one at a time, and measures the time from the
 // POST to each one's arrival.
 func (b *webhookBench) arrivals(ctx context.Context, to hook, n int, every time.Duration) (loadResult, error) {
@@ -82,10 +68,6 @@ func (b *webhookBench) idle(ctx context.Context) error {
 	}
 	b.figure(latencyFigure(fmt.Sprintf("POST to arrival, %d attestations a second", time.Second/singleEvery), o))
 	return b.close(ctx, hooks)
-}
-
-func latencyFigure(what string, o loadResult) benchFigure {
-	return benchFigure{Workload: what, P50: ms(o.percentile(0.50)), P99: ms(o.percentile(0.99))}
 }
 
 // beside measures a healthy webhook alone and while another one's receiver

@@ -3,36 +3,10 @@ package cmd
 import (
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-// newBusyRepo makes a repository whose second commit changes 500 files, of some
-// 300 lines each, at three places.
-func newBusyRepo(b *testing.B) (gitRepo, []string) {
-	useNoGitConfig(b)
-	random := rand.New(rand.NewPCG(1, 1))
-	before, after := gitTree{}, gitTree{}
-	for i := range 500 {
-		lines := make([]string, 200+random.IntN(200))
-		for k := range lines {
-			if lines[k] = fmt.Sprintf("\tvalue%d := compute(%d, %q)", random.IntN(1000), random.IntN(1000), "some text"); random.IntN(4) == 0 {
-				lines[k] = []string{"", "}", "\t}", "func f() {"}[random.IntN(4)]
-			}
-		}
-		name := fmt.Sprintf("dir%d/file%d.go", i%20, i)
-		before[name] = textFile(joinLines(lines))
-		for range 3 {
-			lines[random.IntN(len(lines))] = fmt.Sprint("\tchanged ", random.Int())
-		}
-		after[name] = textFile(joinLines(lines))
-	}
-	g, shas := newGitRepo(b, nil, before, after)
-	mustGit(b, g, "", "repack", "-adq")
-	return g, shas
-}
 
 func joinLines(lines []string) string {
 	size := 0
@@ -49,11 +23,14 @@ func joinLines(lines []string) string {
 // BenchmarkGitRecord measures what commit push reads of a commit that changes
 // 500 files, beside the bare git diff-tree.
 func BenchmarkGitRecord(b *testing.B) {
-	g, shas := newBusyRepo(b)
+	useNoGitConfig(b)
+	g, err := makeBusyHistory(b.Context(), b.TempDir(), 500)
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.Run("git diff-tree", func(b *testing.B) {
 		for b.Loop() {
-			args := append([]string{"-C", g.dir}, patchDiff(exactAndAlike, shas[0], shas[1])...)
-			if err := exec.Command("git", args...).Run(); err != nil {
+			if err := g.diff(b.Context()).Run(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -64,7 +41,7 @@ func BenchmarkGitRecord(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if changes, err := objects.changes(b.Context(), shas[0], shas[1]); err != nil || len(changes) != 500 {
+			if changes, err := objects.changes(b.Context(), g.base, g.sha); err != nil || len(changes) != 500 {
 				b.Fatalf("%d changes: %v", len(changes), err)
 			}
 			objects.close()
@@ -72,7 +49,7 @@ func BenchmarkGitRecord(b *testing.B) {
 	})
 	b.Run("registration", func(b *testing.B) {
 		for b.Loop() {
-			if _, r, err := g.read(b.Context(), "main", "", ""); err != nil || len(r.Changes) != 500 {
+			if _, r, err := g.read(b.Context(), "HEAD", "", ""); err != nil || len(r.Changes) != 500 {
 				b.Fatalf("%d changes: %v", len(r.Changes), err)
 			}
 		}

@@ -1,0 +1,122 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A busyHistory is a git repository that benchmarks make: a commit on main, and
+// one on the branch busy that changes every file of it at three places.
+type busyHistory struct {
+	gitRepo
+	base, sha string
+}
+
+// makeBusyHistory makes a repository in a new folder of dir, with so many files
+// of some 300 lines.
+func makeBusyHistory(ctx context.Context, dir string, files int) (busyHistory, error) {
+	h := busyHistory{gitRepo: gitRepo{dir: filepath.Join(dir, "busy"), own: true}}
+	if err := os.Mkdir(h.dir, 0o755); err != nil {
+		return h, err
+	}
+	if _, err := h.run(ctx, "init", "--quiet", "--template="); err != nil {
+		return h, err
+	}
+	if _, err := h.run(ctx, "symbolic-ref", "HEAD", "refs/heads/busy"); err != nil {
+		return h, err
+	}
+	if err := h.fill(ctx, files); err != nil {
+		return h, err
+	}
+	if _, err := h.run(ctx, "repack", "-adq"); err != nil {
+		return h, err
+	}
+	out, err := h.run(ctx, "rev-parse", "main", "busy")
+	if shas := strings.Fields(out); len(shas) == 2 {
+		h.base, h.sha = shas[0], shas[1]
+	}
+	return h, err
+}
+
+// fill has git fast-import make the commits.
+func (h busyHistory) fill(ctx context.Context, files int) error {
+	command := h.command(ctx, "fast-import", "--quiet")
+	in, err := command.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return failure(command, "fast-import", err)
+	}
+	w := bufio.NewWriter(in)
+	writeBusyHistory(w, files)
+	w.Flush() // where it fails, git does too
+	in.Close()
+	if err := command.Wait(); err != nil {
+		return failure(command, "fast-import", err)
+	}
+	return nil
+}
+
+// writeBusyHistory writes the commits the way git fast-import reads them.
+func writeBusyHistory(w io.Writer, files int) {
+	random := rand.New(rand.NewPCG(1, 1))
+	texts := make([][]string, files)
+	for i := range texts {
+		texts[i] = make([]string, 200+random.IntN(200))
+		for k := range texts[i] {
+			texts[i][k] = busyLine(random)
+		}
+	}
+	writeBusyCommit(w, "main", texts)
+	for _, lines := range texts {
+		for range 3 {
+			lines[random.IntN(len(lines))] = fmt.Sprint("\tchanged ", random.Int())
+		}
+	}
+	writeBusyCommit(w, "busy", texts)
+}
+
+// busyLine makes a line of a program, one in four of those that occur often.
+func busyLine(random *rand.Rand) string {
+	if random.IntN(4) == 0 {
+		return []string{"", "}", "\t}", "func f() {"}[random.IntN(4)]
+	}
+	return fmt.Sprintf("\tvalue%d := compute(%d, %q)", random.IntN(1000), random.IntN(1000), "some text")
+}
+
+func writeBusyCommit(w io.Writer, branch string, texts [][]string) {
+	fmt.Fprintf(w, "commit refs/heads/%s\ncommitter Ada Example <ada@example.org> 1700000000 +0000\ndata 5\nBusy\n\n", branch)
+	if branch != "main" {
+		fmt.Fprint(w, "from refs/heads/main\n")
+	}
+	for i, lines := range texts {
+		text := strings.Join(lines, "\n") + "\n"
+		fmt.Fprintf(w, "M 100644 inline dir%d/file%d.go\ndata %d\n%s\n", i%20, i, len(text), text)
+	}
+	fmt.Fprintln(w)
+}
+
+// diff returns the bare command whose output commit push reads.
+func (h busyHistory) diff(ctx context.Context) *exec.Cmd {
+	return h.command(ctx, patchDiff(exactAndAlike, h.base, h.sha)...)
+}
+
+// push returns the commit push of the busy commit to a server.
+func (h busyHistory) push(ctx context.Context, stderr io.Writer, repo repoName, url, token string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, self, "commit", "push", repo.String(), "--url", url)
+	command.Dir, command.Stderr = h.dir, stderr
+	command.Env = append(h.environment(), "LEDGERD_TOKEN="+token)
+	return command, nil
+}
