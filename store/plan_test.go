@@ -53,6 +53,8 @@ func TestPagesWalkAnIndex(t *testing.T) {
 	checkPlan(t, s, oldTips, 1, 1, 1)
 	checkPlan(t, s, pairColumns+withEarlier+"WHERE "+earlierThan+" AND"+isOpen, 1, 1, 1)
 	checkPlan(t, s, pairColumns+withLater+"WHERE "+laterThan+" AND"+isOpen, 1, 1, 1)
+	checkPlan(t, s, countColumns+withEarlier+"WHERE "+earlierThan+" AND"+isOpen, 1, 1, 1, 1, 1, 1)
+	checkPlan(t, s, countColumns+withLater+"WHERE "+laterThan+" AND"+isOpen, 1, 1, 1, 1, 1, 1)
 	checkPlan(t, s, newerTips, 1, 1)
 	checkPlan(t, s, tipsAtPaths+"(?, ?)", 1, "x", "y")
 	checkPlan(t, s, tipsBelow, 1, "x/", "x0")

@@ -37,11 +37,13 @@ const isOpen = " l.flight = 1 AND e.flight < 4 AND e.place < l.place AND l.opene
 // earlier among the tips l in flight that are later.
 const (
 	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
-	ofAll       = "FROM tips l CROSS JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
-	withEarlier = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
-	withLater   = "FROM tips e CROSS JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l.flight = 1 CROSS JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
-	earlierThan = "o.later = ?"
-	laterThan   = "e.commit_id = ?"
+	// countColumns counts by level: to read each pair for it takes twice as long.
+	countColumns = "SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?) "
+	ofAll        = "FROM tips l CROSS JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
+	withEarlier  = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
+	withLater    = "FROM tips e CROSS JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l.flight = 1 CROSS JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
+	earlierThan  = "o.later = ?"
+	laterThan    = "e.commit_id = ?"
 )
 
 // Overlaps lists the open overlaps of a repo's commits, the strongest first and
@@ -330,5 +332,15 @@ func (l *pairLister) countOverlaps(tip int64) (map[string]int, error) {
 	if !l.settings.Enabled {
 		return counts, nil
 	}
-	return counts, l.eachPair(tip, func(p openPair) { counts[p.level.String()]++ })
+	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
+		var high, medium, low int
+		err := l.conn.row(countColumns+from+" AND"+isOpen, ledger.High, ledger.Medium, ledger.Low, tip, l.oldest, l.oldest).Scan(&high, &medium, &low)
+		if err != nil {
+			return nil, fmt.Errorf("count overlaps: %w", err)
+		}
+		counts[ledger.High.String()] += high
+		counts[ledger.Medium.String()] += medium
+		counts[ledger.Low.String()] += low
+	}
+	return counts, nil
 }
