@@ -44,23 +44,39 @@ func addIdentity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = v.api.AddIdentity(v.ctx(), v.org, ledger.NewIdentity{
-		Kind:  ledger.IdentityKind(f.Get("kind")),
-		PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // which browsers make of a line's end
-		DN:    strings.TrimSpace(f.Get("dn")),
-		Email: strings.TrimSpace(f.Get("email")),
-	})
-	if err != nil && f.explain(err) {
-		if strings.Contains(f.Get("pem"), "PRIVATE") {
-			f.Values.Del("pem") // a secret goes into no page, whoever sent it
+	f.refuseKeys("dn", "email")
+	if !f.failed() {
+		_, err = v.api.AddIdentity(v.ctx(), v.org, ledger.NewIdentity{
+			Kind:  ledger.IdentityKind(f.Get("kind")),
+			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // which browsers make of a line's end
+			DN:    strings.TrimSpace(f.Get("dn")),
+			Email: strings.TrimSpace(f.Get("email")),
+		})
+		if err != nil && !f.explain(err) {
+			return nil, err
+		}
+	}
+	if f.failed() {
+		if f.Errors["pem"] != "" || holdsKey(f.Get("pem")) {
+			f.Values.Del("pem") // it may be a secret, which goes into no page, whoever sent it
 		}
 		return f.again(v.page("identity-new", "Add an identity", identityFormPage{f})), nil
 	}
-	if err != nil {
-		return nil, err
-	}
 	return seeOther(v.pathOf(identitiesPattern)), nil
 }
+
+// refuseKeys refuses fields that a private key was pasted into by mistake, and
+// forgets what they hold: an error of the API would quote it.
+func (f *form) refuseKeys(fields ...string) {
+	for _, name := range fields {
+		if holdsKey(f.Get(name)) {
+			f.Values.Del(name)
+			f.fail(name, "it holds a private key, which should never have been sent: make a new one")
+		}
+	}
+}
+
+func holdsKey(text string) bool { return strings.Contains(strings.ToUpper(text), "PRIVATE") }
 
 func revokeIdentity(v *visit) (*answer, error) {
 	if err := v.api.RevokeIdentity(v.ctx(), v.org, v.value("id")); err != nil {

@@ -126,20 +126,18 @@ func (f *form) tokenEnd(now time.Time) ledger.Time {
 	return ledger.TimeOf(now.Add(life.Std()))
 }
 
-// plainHost is what a host may look like to stand in a line for a shell.
-var plainHost = regexp.MustCompile(`^[A-Za-z0-9._:\[\]-]+$`)
+// plainOrigin is what an address may look like to stand in a line for a shell.
+var plainOrigin = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]-]+$`)
 
 // curlLine returns a command that uses a token, for the server's address as
 // the browser knows it.
 func curlLine(r *http.Request, token ledger.Token) string {
-	base := "http://"
-	if overHTTPS(r) {
-		base = "https://"
+	base := r.Header.Get("Origin") // what the browser has sent the form to, also through a proxy
+	if !plainOrigin.MatchString(base) {
+		base = "http://" + r.Host
 	}
-	if plainHost.MatchString(r.Host) {
-		base += r.Host
-	} else {
-		base += "localhost"
+	if !plainOrigin.MatchString(base) {
+		base = "http://localhost"
 	}
 	return "curl -H 'Authorization: Bearer " + token.Secret + "' '" + base + pathTo("v1", "orgs", token.Org, "repos") + "'"
 }

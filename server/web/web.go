@@ -99,7 +99,7 @@ func inProcess(h http.Handler) (*client.Client, error) {
 func (s *Site) Handler() http.Handler {
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "the form was sent from another site, so nothing was done: open the page here and send it again"))
+		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "the form was sent from another site, so nothing was done: open the page here and send it again. A proxy before ledgerd has to pass on the Host header"))
 	}))
 	return s.framed(guard.Handler(compressed(s.mux())))
 }

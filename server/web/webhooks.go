@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -48,6 +49,13 @@ type webhookFormPage struct {
 	Form *form
 	// Webhook is the one that there is; nil for a new one.
 	Webhook *ledger.Webhook
+	// Now is the time in UTC, in which a replay's beginning is told.
+	Now string
+}
+
+// hookForm answers with a page that has a form about a webhook.
+func (v *visit) hookForm(page, title string, f *form, webhook *ledger.Webhook) *answer {
+	return v.page(page, title, webhookFormPage{f, webhook, v.site.clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
 // pathToWebhook returns the path of a webhook's page, or of one below it.
@@ -63,7 +71,7 @@ func newWebhookForm(v *visit) (*answer, error) {
 	for _, t := range ledger.DefaultWebhookEvents() {
 		f.Values.Add("events", string(t))
 	}
-	return v.page("webhook-edit", "New webhook", webhookFormPage{Form: f}), nil
+	return v.hookForm("webhook-edit", "New webhook", f, nil), nil
 }
 
 // A webhookSecretPage shows a webhook the only time that its secret is known.
@@ -80,9 +88,10 @@ func createWebhook(v *visit) (*answer, error) {
 	}
 	webhook, err := v.api.CreateWebhook(v.ctx(), v.org, v.repo, ledger.NewWebhook{
 		URL: strings.TrimSpace(f.Get("url")), Events: f.events(), Description: strings.TrimSpace(f.Get("description")),
+		Active: new(f.Get("paused") == ""),
 	})
 	if err != nil && f.explain(err) {
-		return f.again(v.page("webhook-edit", "New webhook", webhookFormPage{Form: f})), nil
+		return f.again(v.hookForm("webhook-edit", "New webhook", f, nil)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -111,7 +120,7 @@ func editWebhookForm(v *visit) (*answer, error) {
 	for _, t := range webhook.Events {
 		f.Values.Add("events", string(t))
 	}
-	return v.page("webhook-edit", "Edit webhook", webhookFormPage{f, &webhook}), nil
+	return v.hookForm("webhook-edit", "Edit webhook", f, &webhook), nil
 }
 
 func editWebhook(v *visit) (*answer, error) {
@@ -139,7 +148,7 @@ func (v *visit) asked(f *form, page, title string, err error) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.again(v.page(page, title, webhookFormPage{f, &webhook})), nil
+	return f.again(v.hookForm(page, title, f, &webhook)), nil
 }
 
 // activateWebhook pauses a webhook or ends its pause.
@@ -167,7 +176,7 @@ func rotateWebhookForm(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.page("webhook-rotate", "Rotate the secret", webhookFormPage{newForm("overlap", ledger.DefaultOverlap.String()), &webhook}), nil
+	return v.hookForm("webhook-rotate", "Rotate the secret", newForm("overlap", ledger.DefaultOverlap.String()), &webhook), nil
 }
 
 func rotateWebhook(v *visit) (*answer, error) {
@@ -192,8 +201,25 @@ func replayWebhookForm(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newForm("since", cmp.Or(webhook.FailingSince, webhook.DisabledAt).String())
-	return v.page("webhook-replay", "Replay events", webhookFormPage{f, &webhook}), nil
+	f := newForm()
+	if lost := cmp.Or(webhook.FailingSince, webhook.DisabledAt); lost != 0 {
+		f.Values.Set("since", lost.Std().UTC().Format(minuteLayout))
+	}
+	return v.hookForm("webhook-replay", "Replay events", f, &webhook), nil
+}
+
+// minuteLayout is how browsers write a date and time that were chosen. It names
+// no zone: the label of the field says that it is UTC.
+const minuteLayout = "2006-01-02T15:04"
+
+// sinceOf reads what a field for a date and time sends, or whoever writes one.
+func sinceOf(text string) (ledger.Time, error) {
+	for _, layout := range []string{minuteLayout, "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1970 {
+			return ledger.TimeOf(t), nil
+		}
+	}
+	return ledger.ParseSince(text)
 }
 
 // A replayedPage tells what a replay brought about.
@@ -208,7 +234,7 @@ func replayWebhook(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	since, err := ledger.ParseSince(strings.TrimSpace(f.Get("since")))
+	since, err := sinceOf(strings.TrimSpace(f.Get("since")))
 	if err != nil {
 		f.fail("since", err.Error())
 		return v.asked(f, "webhook-replay", "Replay events", nil)
