@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -69,12 +70,24 @@ type org struct {
 	key      ed25519.PrivateKey // of cn=ci,ou=build,o=acme
 
 	server *exec.Cmd
-	log    strings.Builder // what the server wrote to standard error; read it once it has ended
-	serial atomic.Int64    // of statements
+	log    journal      // what the server wrote to standard error
+	serial atomic.Int64 // of statements
 }
 
 // newOrg does not start the server yet.
 func newOrg(t *testing.T) *org {
+	t.Helper()
+	o := newEmptyLedger(t)
+	o.ledgerd("org", "create", "acme")
+	o.ledgerd("repo", "create", "acme/api")
+	o.ledgerd("identity", "add", "--org", "acme", "--key", o.keyFile+".pub", "--dn", "cn=ci,ou=build,o=acme")
+	o.token = o.ledgerd("token", "create", "--org", "acme", "--name", "e2e", "--scope", "write")
+	return o
+}
+
+// newEmptyLedger returns an org that has yet to be made: there is no database,
+// and nobody trusts the key or has the token.
+func newEmptyLedger(t *testing.T) *org {
 	t.Helper()
 	dir := t.TempDir()
 	o := &org{t: t, database: filepath.Join(dir, "ledger.db"), address: freeAddress(t), keyFile: filepath.Join(dir, "ci.key")}
@@ -88,12 +101,31 @@ func newOrg(t *testing.T) *org {
 	der, err = x509.MarshalPKCS8PrivateKey(private)
 	check(t, err)
 	check(t, os.WriteFile(o.keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-
-	o.ledgerd("org", "create", "acme")
-	o.ledgerd("repo", "create", "acme/api")
-	o.ledgerd("identity", "add", "--org", "acme", "--key", o.keyFile+".pub", "--dn", "cn=ci,ou=build,o=acme")
-	o.token = o.ledgerd("token", "create", "--org", "acme", "--name", "e2e", "--scope", "write")
 	return o
+}
+
+// A journal is what a process has written so far.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) Reset() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.text.Reset()
 }
 
 // freeAddress returns one that outgoing connections never take, so that the
