@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/webhook"
 )
 
 // A clock is a time that tests move.
@@ -39,6 +41,8 @@ func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 type bench struct {
 	t     testing.TB
 	clock *clock
+	db    *store.Store
+	guard *webhook.Guard // against private targets, but for loopback
 	api   *server.Server
 	site  *web.Site
 	host  *client.Client // the administrator of the host
@@ -56,8 +60,9 @@ func newEmptyBench(t testing.TB) *bench {
 	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
+	b.db, b.guard = db, webhook.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	logger := slog.New(slog.NewTextHandler(b.log, nil))
-	b.api = server.New(server.Config{Store: db, Now: b.clock.now, Logger: logger})
+	b.api = server.New(server.Config{Store: db, Now: b.clock.now, Logger: logger, CheckTarget: b.guard.Check})
 	b.site, err = web.New(web.Config{API: b.api, Logger: logger, Now: b.clock.now})
 	check(t, err)
 	b.host, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(b.api.Host())}})
@@ -207,6 +212,38 @@ func (p page) hasNot(texts ...string) page {
 		}
 	}
 	return p
+}
+
+// complains reports unless the page says that of a field of its form, beside it.
+func (p page) complains(field, says string) page {
+	p.t.Helper()
+	for n := range p.tree().Descendants() {
+		if n.Type != html.ElementNode || attribute(n, "id") != "field-"+field+"-note" {
+			continue
+		}
+		for inner := range n.Descendants() {
+			if inner.Type == html.TextNode && attribute(inner.Parent, "class") == "error" && strings.Contains(inner.Data, says) {
+				return p
+			}
+		}
+	}
+	p.t.Errorf("%s: it does not say %q of the field %s: %s", p.what, says, field, p.text())
+	return p
+}
+
+// value returns what stands in a field of the page's form.
+func (p page) value(field string) string {
+	p.t.Helper()
+	for n := range p.tree().Descendants() {
+		if n.Type != html.ElementNode || attribute(n, "name") != field {
+			continue
+		}
+		if n.Data == "textarea" && n.FirstChild != nil {
+			return n.FirstChild.Data
+		}
+		return attribute(n, "value")
+	}
+	return ""
 }
 
 // text returns what is to be read on the page, with single blanks.

@@ -1,0 +1,187 @@
+package web_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const identitiesPath = "/orgs/acme/settings/identities"
+
+func (b *bench) identities() []ledger.Identity {
+	b.t.Helper()
+	list, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
+	check(b.t, err)
+	return list
+}
+
+// pasted is text as a browser sends it from a form.
+func pasted(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
+
+func publicPEM(t *testing.T, key crypto.Signer) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	check(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+func privatePEM(t *testing.T, key crypto.Signer) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	check(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// rootPEM makes the certificate of a CA that is valid for a year.
+func (b *bench) rootPEM() string {
+	b.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(b.t, err)
+	root := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "acme root", Organization: []string{"acme"}},
+		NotBefore: b.clock.now().Add(-time.Hour), NotAfter: b.clock.now().AddDate(1, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
+	check(b.t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func TestAddIdentities(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	w.get(identitiesPath).want(200).has("Nobody is trusted yet", "ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci")
+	w.get(identitiesPath + "/new").want(200).has("Never paste a private key")
+
+	_, key, err := ed25519.GenerateKey(nil)
+	check(t, err)
+	text := publicPEM(t, key)
+	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)}, "dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).to(identitiesPath)
+	w.post(identitiesPath+"/new", url.Values{"kind": {"root"}, "pem": {pasted(b.rootPEM())}, "dn": {""}, "email": {""}}).to(identitiesPath)
+	added := b.identities()
+	if len(added) != 2 || added[0].Kind != ledger.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` || added[0].Email != "ci@example.com" || added[0].PEM != text {
+		t.Fatalf("added %+v", added)
+	}
+	if added[1].Kind != ledger.RootIdentity || added[1].DN != "cn=acme root,o=acme" {
+		t.Errorf("added %+v", added[1])
+	}
+	p := w.get(identitiesPath).want(200).has("<b>ci</b> key", `cn=\<b\>ci\</b\>,ou=build,o=acme`, "ci@example.com", "never ends", added[0].Fingerprint,
+		"acme root root", "ends 30 Nov 2031 09:00 UTC", "BEGIN PUBLIC KEY", "BEGIN CERTIFICATE")
+	if len(p.elements("b")) > 0 {
+		t.Error("a name became an element")
+	}
+	wellMade(t, "an admin", p)
+
+	// Who may only look sees them all, and nothing to press.
+	r := b.signIn(b.reader).get(identitiesPath).want(200).has("acme root", "Only admins add and revoke them")
+	if forms := r.elements("form", "method", "post"); len(forms) != 1 { // that signs out
+		t.Errorf("a reader sees %d forms", len(forms))
+	}
+}
+
+func TestRevokeIdentities(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	b.signer("cn=ci,ou=build,o=acme")
+	path := identitiesPath + "/" + b.identities()[0].ID + "/revoke"
+	if len(w.get(identitiesPath).has("active", "It cannot be undone").elements("form", "action", path)) != 1 {
+		t.Fatal("there is no form that revokes it")
+	}
+	b.signIn(b.writer).post(path, nil).want(403)
+	w.post(path, nil).to(identitiesPath)
+	p := w.get(identitiesPath).has("revoked 30 Nov 2030 09:00 UTC", "ci key")
+	if len(p.elements("form", "action", path)) != 0 {
+		t.Error("it can be revoked twice")
+	}
+	w.post(identitiesPath+"/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/revoke", nil).want(404)
+}
+
+// A wrong one is refused beside its field; what may be a secret goes into no
+// page and no log.
+func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	_, key, err := ed25519.GenerateKey(nil)
+	check(t, err)
+	private := privatePEM(t, key)
+	secret := strings.Split(private, "\n")[1]
+	good := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
+	for name, test := range map[string]struct{ field, value, says string }{
+		"no PEM":                     {"pem", "", "no PEM block"},
+		"what is no PEM":             {"pem", "<script>alert(1)</script>", "no PEM block"},
+		"a broken PEM":               {"pem", strings.Replace(good.Get("pem"), "MCow", "MCox", 1), ""},
+		"two PEMs":                   {"pem", good.Get("pem") + good.Get("pem"), "something follows"},
+		"a private key":              {"pem", private, "holds a private key"},
+		"a private key after it":     {"pem", good.Get("pem") + private, "private key"},
+		"one with another name":      {"pem", strings.ReplaceAll(private, "PRIVATE", "EC PRIVATE"), "private key"},
+		"one without its first line": {"pem", secret, "no PEM block"},
+		"one in lower case":          {"pem", strings.ReplaceAll(private, "PRIVATE KEY", "private key"), ""},
+		"a private key for a DN":     {"dn", private, "holds a private key"},
+		"a private key for a mail":   {"email", private, "holds a private key"},
+		"a long PEM":                 {"pem", strings.Repeat("x", 100_000), "longer than"},
+		"no DN":                      {"dn", "", ""},
+		"a wrong DN":                 {"dn", "ci<i>", ""},
+		"a long DN":                  {"dn", "cn=" + strings.Repeat("x", 10_000), ""},
+		"a wrong e-mail":             {"email", "nobody", ""},
+		"no kind":                    {"kind", "", ""},
+		"another kind":               {"kind", "<u>x</u>", ""},
+		"a key for a root":           {"kind", "root", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			form := url.Values{}
+			for field, values := range good {
+				form[field] = values
+			}
+			form.Set(test.field, pasted(test.value))
+			field := test.field
+			if name == "a key for a root" {
+				field = "pem"
+			}
+			p := b.in(t).browserOf(w).post(identitiesPath+"/new", form)
+			if p.status < 400 || p.status > 422 {
+				t.Fatalf("%d: %s", p.status, p.text())
+			}
+			p.complains(field, test.says).hasNot(secret, "<script>alert")
+			if len(p.elements("u"))+len(p.elements("i")) > 0 {
+				t.Error("a value became an element")
+			}
+			wellMade(t, "an admin", p)
+			if test.field == "dn" && p.value("pem") != good.Get("pem") {
+				t.Error("it forgets the public key, in which nothing is wrong")
+			}
+		})
+	}
+	if n := len(b.identities()); n > 0 {
+		t.Errorf("%d were added", n)
+	}
+	if strings.Contains(b.log.String(), secret) {
+		t.Error("a private key is in the log")
+	}
+	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 2<<20)}}).want(413).has("1048576 bytes at most")
+}
+
+// The same key again is not an error of a field.
+func TestIdentityTwice(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	_, key, err := ed25519.GenerateKey(nil)
+	check(t, err)
+	form := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
+	w.post(identitiesPath+"/new", form).to(identitiesPath)
+	if p := w.post(identitiesPath+"/new", form); p.status != 409 || len(b.identities()) != 1 {
+		t.Errorf("%d: %s", p.status, p.text())
+	}
+}

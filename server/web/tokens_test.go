@@ -1,0 +1,263 @@
+package web_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const tokensPath = "/orgs/acme/settings/tokens"
+
+// tokenText is what a token looks like.
+var tokenText = regexp.MustCompile(`ldg_\w{20,}`)
+
+func (b *bench) tokens() []ledger.Token {
+	b.t.Helper()
+	list, err := client.Collect(b.host.Tokens(b.t.Context(), "acme"), 0)
+	check(b.t, err)
+	return list
+}
+
+func TestMakeAToken(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	w.get("/orgs/acme/settings").to(tokensPath)
+	if href := attribute(w.get(tokensPath).want(200).elements("a", "class", "button primary")[0], "href"); href != tokensPath+"/new" {
+		t.Errorf("New leads to %s", href)
+	}
+	form := w.get(tokensPath+"/new").want(200).has("New token", "read: look at everything", "in 90 days")
+	if got := attribute(form.elements("form", "method", "post")[1], "action"); got != tokensPath+"/new" {
+		t.Errorf("the form is sent to %s", got)
+	}
+
+	p := w.post(tokensPath+"/new", url.Values{"name": {" ci "}, "scope": {"write"}, "expires_in": {"30d"}}).want(201).
+		has("ci is ready", "not shown again", "Its scope is write", "30 Dec 2030")
+	secret := tokenText.FindString(p.text())
+	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + b.url + "/v1/orgs/acme/repos'"; secret == "" || !strings.Contains(p.text(), line) {
+		t.Errorf("it does not show %s: %s", line, p.text())
+	}
+	if got := p.header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control: %q", got)
+	}
+	made := b.tokens()[3]
+	if made.Name != "ci" || made.Scope != ledger.Write || made.ExpiresAt != b.clock.time().Add(30*24*time.Hour) {
+		t.Errorf("made %+v", made)
+	}
+
+	// It works, and nothing shows it again.
+	b.signIn(secret).get("/orgs/acme").want(200).has("ci", "write")
+	w.get(tokensPath).want(200).has("ci write", made.ID[len(made.ID)-6:]).hasNot("ldg_")
+	w.get("/orgs/acme").want(200).hasNot("ldg_")
+	if strings.Contains(b.log.String(), secret) {
+		t.Error("the token is in the log")
+	}
+}
+
+// What a browser sends of the form decides when the token ends.
+func TestWhenATokenEnds(t *testing.T) {
+	b := newBench(t) // on 30 Nov 2030, 9:00
+	w := b.signIn(b.admin)
+	for name, test := range map[string]struct {
+		form url.Values
+		want string
+	}{
+		"never":               {url.Values{"expires_in": {"never"}}, ""},
+		"in a week":           {url.Values{"expires_in": {"7d"}}, "2030-12-07T09:00:00.000Z"},
+		"on a day":            {url.Values{"expires_in": {"7d"}, "expires_at": {"2031-02-28"}}, "2031-03-01T00:00:00.000Z"},
+		"on a day, not never": {url.Values{"expires_in": {"never"}, "expires_at": {"2031-02-28"}}, "2031-03-01T00:00:00.000Z"},
+		"today":               {url.Values{"expires_at": {"2030-11-30"}}, "2030-12-01T00:00:00.000Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.form.Set("name", name)
+			test.form.Set("scope", "read")
+			w.post(tokensPath+"/new", test.form).want(201)
+			for _, token := range b.in(t).tokens() {
+				if token.Name == name && token.ExpiresAt.String() != test.want {
+					t.Errorf("it ends %s, want %s", token.ExpiresAt, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestTokenFormSaysWhatIsWrong(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	good := url.Values{"name": {"ci"}, "scope": {"read"}, "expires_in": {"90d"}, "expires_at": {""}}
+	for name, test := range map[string]struct{ field, value, says string }{
+		"no name":             {"name", "  ", ""},
+		"a name of two lines": {"name", "a\r\nb", ""},
+		"a long name":         {"name", strings.Repeat("x", 10_000), ""},
+		"no scope":            {"scope", "", "read, write or admin"},
+		"another scope":       {"scope", "root", "read, write or admin"},
+		"the host's scope":    {"scope", "host", ""},
+		"no life":             {"expires_in", "", "never ends"},
+		"a negative life":     {"expires_in", "-5d", "never ends"},
+		"too long a life":     {"expires_in", "999999999999d", "never ends"},
+		"what is no day":      {"expires_at", "<b>soon</b>", "such as 2031-03-02"},
+		"a day before time":   {"expires_at", "0001-01-01", "such as 2031-03-02"},
+		"a day that has been": {"expires_at", "2030-11-29", ""},
+		"a day far ahead":     {"expires_at", "9999-12-31", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			form := url.Values{}
+			for field, values := range good {
+				form[field] = values
+			}
+			form.Set(test.field, test.value)
+			w := b.in(t).browserOf(w)
+			p := w.post(tokensPath+"/new", form)
+			if p.status < 400 || p.status > 422 {
+				t.Fatalf("%d: %s", p.status, p.text())
+			}
+			p.complains(test.field, test.says).has("Nothing was saved").hasNot("ldg_")
+			if test.field != "name" && p.value("name") != "ci" {
+				t.Error("it forgets the name")
+			}
+			wellMade(t, "an admin", p)
+		})
+	}
+	if n := len(b.tokens()); n != 3 {
+		t.Errorf("there are %d tokens, want those of the beginning", n)
+	}
+}
+
+// browserOf is a browser again, for use in a subtest.
+func (b *bench) browserOf(w *browser) *browser {
+	inside := *w
+	inside.t = b.t
+	return &inside
+}
+
+// The list tells how it stands with each token.
+func TestTokenList(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	brief, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "<i>brief</i>", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Hour)})
+	check(t, err)
+	check(t, b.host.RevokeToken(t.Context(), "acme", b.token("acme", ledger.Write).ID))
+	w.get(tokensPath).want(200).has("<i>brief</i>", "never used", "expires 30 Nov 2030 10:00 UTC", "never expires", "revoked 30 Nov 2030 09:00 UTC", "admin of acme admin you")
+	b.signIn(brief.Secret).get("/orgs/acme").want(200)
+	b.clock.advance(2 * time.Hour)
+	w.get(tokensPath).want(200).has("last used 30 Nov 2030 09:00 UTC", "expired 30 Nov 2030 10:00 UTC")
+
+	if len(w.get(tokensPath).elements("i")) > 0 {
+		t.Error("a name became an element")
+	}
+
+	for range 60 {
+		b.token("acme", ledger.Read)
+	}
+	p := w.get(tokensPath).want(200)
+	next := p.elements("a", "rel", "next")
+	if len(next) != 1 {
+		t.Fatal("there is no link to the next page")
+	}
+	w.get(attribute(next[0], "href")).want(200)
+}
+
+// A token that is revoked ends its sessions, also the one that revokes it.
+func TestRevokeTokens(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	victim := b.token("acme", ledger.Admin)
+	other := b.signIn(victim.Secret)
+	other.get(tokensPath).want(200)
+	if len(w.get(tokensPath).elements("form", "action", tokensPath+"/"+victim.ID+"/revoke")) != 1 {
+		t.Error("there is no form that revokes it")
+	}
+	w.post(tokensPath+"/"+victim.ID+"/revoke", nil).to(tokensPath)
+	w.get(tokensPath).want(200).has("revoked 30 Nov 2030 09:00 UTC")
+	if len(w.get(tokensPath).elements("form", "action", tokensPath+"/"+victim.ID+"/revoke")) != 0 {
+		t.Error("it can be revoked twice")
+	}
+	w.post(tokensPath+"/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/revoke", nil).want(404)
+
+	ended := other.get(tokensPath).to("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Ftokens")
+	for _, cookie := range ended.header.Values("Set-Cookie") {
+		if !strings.Contains(cookie, "Max-Age=0") {
+			t.Errorf("the cookie stays: %s", cookie)
+		}
+	}
+	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).to("/login")
+
+	var own string
+	for _, token := range b.tokens() {
+		if token.Name == "admin of acme" && token.RevokedAt == 0 {
+			own = token.ID
+		}
+	}
+	w.post(tokensPath+"/"+own+"/revoke", nil).to(tokensPath)
+	w.get(tokensPath).to("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Ftokens")
+	w.get("/login?ended=1").want(200).has("Your session has ended")
+}
+
+// Whose scope is less than admin finds no way to tokens and webhooks.
+func TestSettingsByScope(t *testing.T) {
+	b := newBench(t)
+	for _, secret := range []string{b.reader, b.writer} {
+		w := b.signIn(secret)
+		w.get("/orgs/acme/settings").to(identitiesPath)
+		for _, path := range []string{"/orgs/acme", "/orgs/acme/repos/api", identitiesPath} {
+			p := w.get(path).want(200)
+			for _, a := range p.elements("a") {
+				if href := attribute(a, "href"); strings.Contains(href, "/tokens") || strings.Contains(href, "/webhooks") || strings.HasSuffix(href, "/new") || strings.HasSuffix(href, "/edit") {
+					t.Errorf("%s links to %s", p.what, href)
+				}
+			}
+		}
+		w.get(tokensPath).want(403).has("needs the scope admin")
+		w.post(tokensPath+"/new", url.Values{"name": {"x"}, "scope": {"admin"}, "expires_in": {"never"}}).want(403)
+	}
+	if n := len(b.tokens()); n != 3 {
+		t.Errorf("there are %d tokens", n)
+	}
+}
+
+// The line to try a token out names the address that the browser knows, and
+// has no way out of its quotes.
+func TestLineToTryATokenOut(t *testing.T) {
+	b := newBench(t)
+	for _, test := range []struct{ origin, host, want string }{
+		{"https://ledger.example.com", "127.0.0.1:8080", "'https://ledger.example.com/v1/"},
+		{"https://ledger.example.com:8443", "", "'https://ledger.example.com:8443/v1/"},
+		{"http://[::1]:8080", "", "'http://[::1]:8080/v1/"},
+		{"", "ledger.internal:8080", "'http://ledger.internal:8080/v1/"},
+		{"", "x'$(id)'", "'http://localhost/v1/"},
+		{"https://x'$(id)", "y'$(id)", "'http://localhost/v1/"},
+	} {
+		w := b.signIn(b.admin)
+		req, err := http.NewRequestWithContext(t.Context(), "POST", b.url+tokensPath+"/new", strings.NewReader("name=x&scope=read&expires_in=7d"))
+		check(t, err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Sec-Fetch-Site", "same-origin")
+		if test.origin != "" {
+			req.Header.Set("Origin", test.origin)
+		}
+		for _, cookie := range w.client.Jar.Cookies(parse(t, b.url)) {
+			req.AddCookie(cookie)
+		}
+		p := b.serve(req, test.host).want(201)
+		if !strings.Contains(p.text(), test.want) || strings.Contains(p.text(), "$(id)") {
+			t.Errorf("from %q at %q: %s, want %s", test.origin, test.host, p.text(), test.want)
+		}
+	}
+}
+
+// serve answers a request as if it had come with that Host.
+func (b *bench) serve(r *http.Request, host string) page {
+	b.t.Helper()
+	if host != "" {
+		r.Host = host
+	}
+	w := httptest.NewRecorder()
+	b.site.Handler().ServeHTTP(w, r)
+	return page{b.t, r.Method + " " + r.URL.Path, w.Code, w.Header(), w.Body.String()}
+}
