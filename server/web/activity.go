@@ -1,6 +1,9 @@
 package web
 
 import (
+	"cmp"
+	"fmt"
+	"html/template"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -9,9 +12,9 @@ import (
 
 const (
 	activityShown = 50
-	// activityBytes is how much of the events' own bytes a page has at most: one
-	// of a radar can have 256 KiB.
-	activityBytes = 256 << 10
+	// activityBytes is how much a page takes of events' own bytes at most, as
+	// HTML has them: one of a radar can have 256 KiB.
+	activityBytes = 128 << 10
 	activityRepos = 500 // to choose from
 )
 
@@ -29,10 +32,12 @@ type activityPage struct {
 }
 
 // An activityEvent is an event with its bytes, unless the page has too many.
+// Then Command prints them.
 type activityEvent struct {
 	event
-	Exact string
-	Size  int
+	Exact   string
+	Size    int
+	Command string
 }
 
 func showActivity(v *visit) (*answer, error) {
@@ -58,7 +63,7 @@ func showActivity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page.Events, page.Next = withBytes(events), nextPage(v, list.NextCursor)
+	page.Events, page.Next = withBytes(v.org, events), nextPage(v, list.NextCursor)
 	if page.Older {
 		return v.page("activity", "Activity", page), nil
 	}
@@ -100,15 +105,29 @@ func (v *visit) repoChoices(chosen string) ([]choice, error) {
 	return choices, nil
 }
 
-func withBytes(events []event) []activityEvent {
+// withBytes gives the events their bytes, the small ones first: those leave most
+// to see. The events come the newest first, and all that are of the type and
+// repo of one of them are among them.
+func withBytes(org string, events []event) []activityEvent {
 	shown := make([]activityEvent, len(events))
-	left := activityBytes
+	bySize := make([]int, len(events))
 	for i, e := range events {
 		shown[i] = activityEvent{event: e, Size: len(e.Body)}
-		if len(e.Body) <= left {
-			shown[i].Exact = string(e.Body)
-			left -= len(e.Body)
+		bySize[i] = i
+	}
+	slices.SortStableFunc(bySize, func(a, b int) int { return cmp.Compare(shown[a].Size, shown[b].Size) })
+	left := activityBytes
+	for _, i := range bySize {
+		e := &shown[i]
+		if left -= len(template.HTMLEscapeString(string(e.Body))); left >= 0 {
+			e.Exact = string(e.Body)
+			continue
 		}
+		e.Command = fmt.Sprintf("ledgerd events %s --types %s --repo %s", org, e.Type, e.Repo)
+		if i+1 < len(events) {
+			e.Command += " --since-id " + events[i+1].ID + " --limit 1"
+		}
+		e.Command += " -o json"
 	}
 	return shown
 }

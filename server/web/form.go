@@ -9,8 +9,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxForm is the most bytes that a form may have.
-const maxForm = 1 << 20
+// maxForm is the most bytes that a form may have: a policy of 1 MiB has most of
+// its signs written as three.
+const maxForm = 4 << 20
 
 // A form is what somebody has filled in, and what is wrong with it.
 type form struct {

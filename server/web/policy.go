@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -11,14 +12,26 @@ import (
 
 // A policyView shows one version of a repo's contract, in words and as a document.
 type policyView struct {
-	Policy   ledger.Policy
-	Stages   []stage
-	Radar    []sentence
+	Policy ledger.Policy
+	Stages []stage
+	Radar  []sentence
+	// Document is empty where it is too long to be shown. Command prints it.
 	Document string
+	Command  string
 }
 
-func viewPolicy(p ledger.Policy) policyView {
-	return policyView{p, describeStates(p.Contract), describeRadar(p.Contract.Radar), documentOf(p.Contract)}
+// maxDocument is how long a document a page shows that is not about editing it.
+const maxDocument = 96 << 10
+
+func (v *visit) viewPolicy(p ledger.Policy) policyView {
+	view := policyView{
+		Policy: p, Stages: describeStates(p.Contract), Radar: describeRadar(p.Contract.Radar), Document: documentOf(p.Contract),
+		Command: fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
+	}
+	if len(view.Document) > maxDocument {
+		view.Document = ""
+	}
+	return view
 }
 
 // A policyPage shows what holds in a repo.
@@ -33,7 +46,7 @@ func showPolicy(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := policyPage{viewPolicy(policy), v.query("saved") == strconv.Itoa(policy.Version)}
+	page := policyPage{v.viewPolicy(policy), v.query("saved") == strconv.Itoa(policy.Version)}
 	return v.livePage("policy", "Policy", page, ledger.EventPolicy), nil
 }
 
@@ -164,7 +177,7 @@ func showPolicyVersion(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := policyVersionPage{policyView: viewPolicy(policy), Against: number - 1}
+	page := policyVersionPage{policyView: v.viewPolicy(policy), Against: number - 1}
 	if given := v.query("against"); given != "" {
 		if page.Against, err = versionNumber(given); err != nil {
 			return nil, err
@@ -175,7 +188,7 @@ func showPolicyVersion(v *visit) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		page.Diff = diff(documentOf(other.Contract), page.Document)
+		page.Diff = diff(documentOf(other.Contract), documentOf(policy.Contract))
 	}
 	return v.page("policy-version", "Policy version "+strconv.Itoa(number), page), nil
 }

@@ -5,7 +5,8 @@ import "strings"
 // A diffLine is a line of the difference between two documents.
 type diffLine struct {
 	// Sign is + for a line that came, - for one that went, and a blank for one
-	// that stayed; … stands for lines in between that stayed.
+	// that stayed; … stands for lines in between that stayed, and for those
+	// behind the last one that is shown.
 	Sign string
 	// Old and New are the line's numbers, 0 where it is not.
 	Old, New int
@@ -26,6 +27,8 @@ func (l diffLine) Word() string {
 const (
 	diffContext = 3       // lines that stayed around those that did not
 	maxDiffWork = 4 << 20 // pairs of lines to compare; beyond them all are told as new
+
+	maxDiffLines = 400 // that are shown
 )
 
 // diff returns what has become of the lines of a document, nothing where the
@@ -34,7 +37,15 @@ func diff(before, after string) []diffLine {
 	if before == after {
 		return nil
 	}
-	return around(align(splitLines(before), splitLines(after)))
+	return cut(around(align(splitLines(before), splitLines(after))))
+}
+
+// cut tells how many lines there are beyond those that are shown.
+func cut(lines []diffLine) []diffLine {
+	if more := len(lines) - maxDiffLines; more > 0 {
+		return append(lines[:maxDiffLines:maxDiffLines], diffLine{Sign: "…", Text: plural(more, "more line")})
+	}
+	return lines
 }
 
 func splitLines(text string) []string {

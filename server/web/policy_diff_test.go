@@ -36,8 +36,12 @@ func TestDiffOfLongDocuments(t *testing.T) {
 		fmt.Fprintf(&before, "a%d\n", i)
 		fmt.Fprintf(&after, "b%d\n", i)
 	}
-	lines := diff("{\n"+before.String()+"}\n", "{\n"+after.String()+"}\n")
+	lines := align(splitLines("{\n"+before.String()+"}\n"), splitLines("{\n"+after.String()+"}\n"))
 	if len(lines) != 40_002 || lines[1].Word() != "removed" || lines[40_000].New != 20_001 {
 		t.Errorf("%d lines, the second is %v, the last but one %v", len(lines), lines[1], lines[40_000])
+	}
+	shown := diff(before.String(), after.String())
+	if last := shown[len(shown)-1]; len(shown) != maxDiffLines+1 || last.Text != "39\u202f600 more lines" {
+		t.Errorf("%d lines are shown, the last is %v", len(shown), last)
 	}
 }

@@ -87,8 +87,12 @@ type places struct {
 
 func placesOf(document string) places {
 	p := places{lines: strings.Split(document, "\n"), fields: make(map[string]int)}
+	line, seen := 1, 0 // up to which byte its lines are counted
 	lineAt := func(offset int64) int {
-		return 1 + strings.Count(document[:min(int(offset), len(document))], "\n")
+		upTo := min(max(int(offset), seen), len(document))
+		line += strings.Count(document[seen:upTo], "\n")
+		seen = upTo
+		return line
 	}
 	decoder := jsontext.NewDecoder(bytes.NewReader([]byte(document)))
 	for {
@@ -97,14 +101,15 @@ func placesOf(document string) places {
 			return p
 		}
 		if err != nil {
-			p.broken = lineAt(decoder.InputOffset())
+			offset := decoder.InputOffset()
 			if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-				p.broken = lineAt(syntactic.ByteOffset)
+				offset = syntactic.ByteOffset
 			}
+			p.broken = lineAt(offset)
 			return p
 		}
 		path := fieldPath(decoder.StackPointer())
-		if _, seen := p.fields[path]; !seen {
+		if _, known := p.fields[path]; !known {
 			p.fields[path] = lineAt(decoder.InputOffset()) // no token has a line's end in it
 		}
 	}

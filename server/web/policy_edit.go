@@ -34,7 +34,7 @@ type preview struct {
 	Total     int
 	Sums      []moveSum
 	// Moves are the first of them.
-	Moves []ledger.Move
+	Moves []move
 	// Diff leads from the active contract to this one; none where it says the same.
 	Diff []diffLine
 }
@@ -45,8 +45,18 @@ type moveSum struct {
 	Count    int
 }
 
-// movesShown is how many commits a preview names.
-const movesShown = 100
+// A move is a commit that would move, and why: the first reasons, and how many
+// more there are.
+type move struct {
+	ledger.Move
+	Why  []string
+	More int
+}
+
+const (
+	movesShown   = 100 // commits that a preview names
+	reasonsShown = 3   // of each
+)
 
 func editPolicy(v *visit) (*answer, error) {
 	policy, etag, err := v.api.Policy(v.ctx(), v.org, v.repo)
@@ -101,7 +111,15 @@ func (v *visit) previewPolicy(page policyEditPage) (*answer, error) {
 }
 
 func previewOf(s ledger.Simulation) *preview {
-	p := &preview{Evaluated: s.Evaluated, Total: len(s.Moves), Moves: s.Moves[:min(len(s.Moves), movesShown)]}
+	p := &preview{Evaluated: s.Evaluated, Total: len(s.Moves)}
+	for _, m := range s.Moves[:min(len(s.Moves), movesShown)] {
+		shown := move{Move: m}
+		for _, reason := range m.Reasons[:min(len(m.Reasons), reasonsShown)] {
+			shown.Why = append(shown.Why, clip(reason, 300))
+		}
+		shown.More = len(m.Reasons) - len(shown.Why)
+		p.Moves = append(p.Moves, shown)
+	}
 	for _, m := range s.Moves {
 		i := slices.IndexFunc(p.Sums, func(sum moveSum) bool { return sum.From == m.From && sum.To == m.To })
 		if i < 0 {

@@ -38,6 +38,25 @@ func (s sentence) list(word string, texts []string) sentence {
 	return s
 }
 
+const (
+	maxSentence = 400 // characters of a sentence that are shown
+	maxCode     = 160 // of what it quotes
+)
+
+// Shown returns the beginning of the sentence, as much as there is room for.
+func (s sentence) Shown() sentence {
+	var shown sentence
+	room := maxSentence
+	for i, p := range s {
+		p.Text = clip(p.Text, maxCode)
+		if room -= len(p.Text); room < 0 {
+			return shown.say(" and %d more …", len(s[i:])/2+1)
+		}
+		shown = append(shown, p)
+	}
+	return shown
+}
+
 // describe tells a requirement in words.
 func describe(r ledger.Requirement) sentence {
 	s := sentence{}.say("%s of ", accepted(r.Accept))

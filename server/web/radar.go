@@ -1,7 +1,10 @@
 package web
 
 import (
+	"errors"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -23,10 +26,12 @@ type radarPage struct {
 	Overlaps []overlap // each from the side of the later commit
 	Next     string
 	Filtered bool
+	// Command lists the same in a terminal.
+	Command string
 }
 
 func showRadar(v *visit) (*answer, error) {
-	f := client.OverlapFilter{Branch: v.query("branch")}
+	f := client.OverlapFilter{Branch: v.query("branch"), Commit: strings.TrimSpace(v.query("commit"))}
 	if name := v.query("level"); name != "" {
 		level, err := ledger.ParseLevel(name)
 		if err != nil || level == ledger.NoLevel {
@@ -39,15 +44,59 @@ func showRadar(v *visit) (*answer, error) {
 		return nil, err
 	}
 	page := radarPage{
-		Form:     newForm("level", v.query("level"), "branch", f.Branch),
+		Form:     newForm("level", v.query("level"), "branch", f.Branch, "commit", f.Commit),
 		Levels:   []choice{{"", "All levels"}, {"HIGH", "HIGH"}, {"MEDIUM", "MEDIUM"}, {"LOW", "LOW"}},
 		Settings: describeRadar(policy.Radar), Enabled: policy.Radar.Enabled,
-		Filtered: f != client.OverlapFilter{},
+		Filtered: f != client.OverlapFilter{}, Command: v.radarCommand(f),
 	}
-	if err := v.findOverlaps(&page, f); err != nil {
+	err = v.findOverlaps(&page, f)
+	if f.Commit != "" && page.Form.explainCommit(err) {
+		a := v.page("radar", "Conflict Radar", page)
+		a.status = page.Form.status
+		return a, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	return v.livePage("radar", "Conflict Radar", page, ledger.EventTypes()...), nil
+}
+
+// explainCommit reports whether an error is about the commit that was asked
+// for, and puts it beside the field.
+func (f *form) explainCommit(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Problem.Code {
+	case ledger.CodeNotFound, ledger.CodeAmbiguousCommit, ledger.CodeInvalidParameter:
+		f.status = e.Status
+		message := e.Problem.Detail
+		for _, field := range e.Problem.Errors {
+			message = field.Message
+		}
+		f.fail("commit", message)
+		return true
+	}
+	return false
+}
+
+// plainWord is what a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./@+-]*$`)
+
+// radarCommand writes the command that lists the overlaps which a filter lets
+// pass.
+func (v *visit) radarCommand(f client.OverlapFilter) string {
+	command := "ledgerd radar " + v.org + "/" + v.repo
+	if f.Level != ledger.NoLevel {
+		command += " --level " + f.Level.String()
+	}
+	for _, option := range []struct{ name, value string }{{"commit", f.Commit}, {"branch", f.Branch}} {
+		if plainWord.MatchString(option.value) {
+			command += " --" + option.name + " " + option.value
+		}
+	}
+	return command
 }
 
 func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
@@ -57,7 +106,11 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 	}
 	for _, pair := range list.Data {
 		page.Overlaps = append(page.Overlaps, overlapOf(pair.Commit.SHA, pair))
-		page.Branches = append(page.Branches, pair.Commit.Branch, pair.Other.Branch)
+		for _, side := range []ledger.RadarCommit{pair.Commit, pair.Other} {
+			if side.Branch != "" {
+				page.Branches = append(page.Branches, side.Branch)
+			}
+		}
 	}
 	slices.Sort(page.Branches)
 	page.Branches = slices.Compact(page.Branches)

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A picture shows commits on a circle and a line for each overlap of two. Its
-// numbers are those of its SVG.
+// A picture shows commits one below the other, and an arc beside them for each
+// overlap of two. Its numbers are those of its SVG.
 type picture struct {
 	Width, Height float64
 	Nodes         []pictureNode
@@ -18,31 +19,36 @@ type picture struct {
 	Left int
 }
 
-// A pictureNode is one commit. Its name stands at TextX, with the end that
-// Anchor says.
+// A pictureNode is one commit: a dot at X, Y, and a name that ends at TextX.
 type pictureNode struct {
-	Name, Title  string
-	Level        ledger.Level // of the strongest overlap
-	X, Y         float64
-	TextX, TextY float64
-	Anchor       string
+	Name, Title string
+	Level       ledger.Level // of the strongest overlap
+	X, Y, TextX float64
 }
 
-// A pictureEdge is one overlap, bent through a point towards the middle. What
-// is told of it stands at TextX and TextY.
+// A pictureEdge is one overlap: half an ellipse from Y1 down to Y2. The letter
+// of its level stands at TagX, TagY, where it is furthest from the dots.
 type pictureEdge struct {
-	Level          ledger.Level
-	Letter, Title  string
-	X1, Y1, X2, Y2 float64
-	BendX, BendY   float64
-	TextX, TextY   float64
+	Level              ledger.Level
+	Letter, Title      string
+	X, Y1, Y2          float64
+	RadiusX, RadiusY   float64
+	TagX, TagY         float64
+	upper, lower, span int // nodes
 }
 
+// The measures of a picture fit a telephone. No two letters are closer than a
+// letter is wide: arcs as long as each other are a row apart, others half a
+// row and a step.
 const (
 	maxPictureNodes = 18 // more names than that cannot be told apart
-	maxPictureName  = 26 // in characters
-	pictureWidth    = 760
-	pictureHeight   = 440
+	maxPictureName  = 24 // in characters
+	pictureWidth    = 376
+	pictureDots     = 192 // where the dots are
+	pictureRow      = 27
+	pictureGap      = 12 // more between those that have nothing to do with each other
+	pictureReach    = 158
+	maxPictureStep  = 44
 )
 
 // draw draws the strongest of the pairs, which come in that order.
@@ -50,25 +56,21 @@ func draw(pairs []ledger.RadarPair) *picture {
 	if len(pairs) == 0 {
 		return nil
 	}
-	p := &picture{Width: pictureWidth, Height: pictureHeight}
+	p := &picture{Width: pictureWidth}
 	index := make(map[string]int) // of nodes, by sha
-	var drawn []ledger.RadarPair
 	for _, pair := range pairs {
 		if !p.add(index, pair) {
 			p.Left++
-			continue
 		}
-		drawn = append(drawn, pair)
 	}
+	p.arrange()
 	p.place()
-	for _, pair := range drawn {
-		p.connect(index, pair)
-	}
 	slices.SortStableFunc(p.Edges, func(a, b pictureEdge) int { return cmp.Compare(a.Level, b.Level) }) // the strongest above the others
 	return p
 }
 
-// add makes nodes of a pair's two commits, if there is room.
+// add makes nodes of a pair's two commits and an edge between them, if there
+// is room.
 func (p *picture) add(index map[string]int, pair ledger.RadarPair) bool {
 	sides := []ledger.RadarCommit{pair.Commit, pair.Other}
 	missing := 0
@@ -84,63 +86,146 @@ func (p *picture) add(index map[string]int, pair ledger.RadarPair) bool {
 		if _, ok := index[side.SHA]; !ok {
 			index[side.SHA] = len(p.Nodes)
 			name := nameOf(side)
-			p.Nodes = append(p.Nodes, pictureNode{Name: clipped(name, maxPictureName), Title: name + " " + short(side.SHA), Level: pair.Level})
+			p.Nodes = append(p.Nodes, pictureNode{Name: shortened(name, maxPictureName), Title: name + " " + short(side.SHA), Level: pair.Level})
 		}
 	}
+	a, b := index[pair.Commit.SHA], index[pair.Other.SHA]
+	p.Edges = append(p.Edges, pictureEdge{
+		Level: pair.Level, Letter: pair.Level.String()[:1], upper: a, lower: b,
+		Title: pair.Level.String() + ": " + p.Nodes[a].Title + " and " + p.Nodes[b].Title,
+	})
 	return true
 }
 
-// place puts the nodes on an ellipse, the first one on top.
-func (p *picture) place() {
-	const (
-		radiusX, radiusY = pictureWidth/2 - 190, pictureHeight/2 - 45
-		gap              = 14 // between a node and its name
-	)
-	for i := range p.Nodes {
-		angle := 2*math.Pi*float64(i)/float64(len(p.Nodes)) - math.Pi/2
-		n := &p.Nodes[i]
-		x, y := math.Cos(angle), math.Sin(angle)
-		n.X, n.Y = rounded(pictureWidth/2+radiusX*x), rounded(pictureHeight/2+radiusY*y)
-		n.TextX, n.TextY, n.Anchor = n.X, rounded(n.Y+4), "middle"
-		switch {
-		case x > 0.2:
-			n.TextX, n.Anchor = rounded(n.X+gap), "start"
-		case x < -0.2:
-			n.TextX, n.Anchor = rounded(n.X-gap), "end"
-		case y < 0:
-			n.TextY = rounded(n.Y - gap)
-		default:
-			n.TextY = rounded(n.Y + gap + 10)
+// arrange puts the nodes in an order that keeps the arcs short, the stronger the
+// shorter. Those that hang together stand together, that of the strongest
+// overlap first.
+func (p *picture) arrange() {
+	group := p.groups()
+	place := make([]int, len(p.Nodes)) // by node
+	order := make([]int, len(p.Nodes)) // nodes by place
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(group[a], group[b]) })
+	for i, node := range order {
+		place[node] = i
+	}
+	length := func() (sum int) {
+		for _, e := range p.Edges {
+			sum += int(e.Level) * max(place[e.upper]-place[e.lower], place[e.lower]-place[e.upper])
 		}
+		return sum
+	}
+	best := length()
+	for better := true; better; {
+		better = false
+		for a := range place {
+			for b := range a {
+				if group[a] != group[b] {
+					continue
+				}
+				place[a], place[b] = place[b], place[a]
+				if now := length(); now < best {
+					best, better = now, true
+				} else {
+					place[a], place[b] = place[b], place[a]
+				}
+			}
+		}
+	}
+	p.reorder(place, group)
+}
+
+// groups tells of each node the first one that it hangs together with.
+func (p *picture) groups() []int {
+	group := make([]int, len(p.Nodes))
+	for i := range group {
+		group[i] = i
+	}
+	for _, e := range p.Edges {
+		from, to := max(group[e.upper], group[e.lower]), min(group[e.upper], group[e.lower])
+		for i := range group {
+			if group[i] == from {
+				group[i] = to
+			}
+		}
+	}
+	return group
+}
+
+// reorder moves the nodes to their places, and those of other groups apart.
+func (p *picture) reorder(place, group []int) {
+	nodes, groups := make([]pictureNode, len(place)), make([]int, len(place))
+	for node, at := range place {
+		nodes[at], groups[at] = p.Nodes[node], group[node]
+	}
+	p.Nodes = nodes
+	y := float64(pictureRow) / 2
+	for i := range nodes {
+		if i > 0 {
+			y += pictureRow
+			if groups[i] != groups[i-1] {
+				y += pictureGap
+			}
+		}
+		nodes[i].X, nodes[i].Y, nodes[i].TextX = pictureDots, y, pictureDots-12
+	}
+	p.Height = y + float64(pictureRow)/2
+	for i := range p.Edges {
+		e := &p.Edges[i]
+		a, b := place[e.upper], place[e.lower]
+		e.upper, e.lower = min(a, b), max(a, b)
+		e.span = e.lower - e.upper
 	}
 }
 
-// connect draws a line between a pair's two commits.
-func (p *picture) connect(index map[string]int, pair ledger.RadarPair) {
-	a, b := p.Nodes[index[pair.Commit.SHA]], p.Nodes[index[pair.Other.SHA]]
-	bend := func(one, other, middle float64) float64 { return rounded((one+other)/2*0.55 + middle*0.45) }
-	e := pictureEdge{
-		Level: pair.Level, Letter: pair.Level.String()[:1],
-		Title: pair.Level.String() + ": " + a.Title + " and " + b.Title,
-		X1:    a.X, Y1: a.Y, X2: b.X, Y2: b.Y,
-		BendX: bend(a.X, b.X, pictureWidth/2), BendY: bend(a.Y, b.Y, pictureHeight/2),
+// place draws the arcs: the further apart two commits stand, the wider.
+func (p *picture) place() {
+	longest := 1
+	for _, e := range p.Edges {
+		longest = max(longest, e.span)
 	}
-	// Where a curve of Bézier's is, a good third of its way from the commit that
-	// has to be rebased: lines through the middle meet there.
-	const t = 0.38
-	at := func(from, bend, to float64) float64 {
-		return rounded((1-t)*(1-t)*from + 2*t*(1-t)*bend + t*t*to)
+	step := min(float64(pictureReach)/float64(longest), maxPictureStep)
+	for i := range p.Edges {
+		e := &p.Edges[i]
+		e.X, e.Y1, e.Y2 = pictureDots, p.Nodes[e.upper].Y, p.Nodes[e.lower].Y
+		e.RadiusX, e.RadiusY = rounded(12+step*float64(e.span)), (e.Y2-e.Y1)/2
+		e.TagX, e.TagY = e.X+e.RadiusX, e.Y1+e.RadiusY
 	}
-	e.TextX, e.TextY = at(e.X1, e.BendX, e.X2), at(e.Y1, e.BendY, e.Y2)
-	p.Edges = append(p.Edges, e)
 }
 
 func rounded(x float64) float64 { return math.Round(x*10) / 10 }
 
-// clipped cuts a text that has more characters.
-func clipped(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+// shortened leaves out the middle of a text that is wider than so many
+// characters: branches differ at their ends as often as at their beginnings.
+func shortened(text string, most int) string {
+	runes := []rune(text)
+	if columns(runes) <= most {
+		return text
 	}
-	return text
+	head, tail := 0, len(runes)
+	for columns(runes[:head+1]) <= most/2 {
+		head++
+	}
+	for tail > head && columns(runes[tail-1:]) <= (most-1)/2 {
+		tail--
+	}
+	return string(runes[:head]) + "…" + string(runes[tail:])
+}
+
+// columns returns how wide a text is in a font whose letters are all alike,
+// rather too wide than too narrow.
+func columns(text []rune) int {
+	width := 0
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case r >= 0x1100: // Hangul, Han, emoji
+			width += 2
+		default:
+			width++
+		}
+	}
+	return width
 }

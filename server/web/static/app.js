@@ -49,13 +49,13 @@
   }
 
   document.addEventListener('click', async (event) => {
-    const button = event.target.closest('[data-copy]');
+    const button = event.target.closest('[data-copy], [data-copy-from]');
     if (!button) return;
     const label = button.getAttribute('aria-label');
     const text = button.classList.contains('wide') ? button.textContent : null;
     let told = 'Copied';
     try {
-      await copy(button.dataset.copy);
+      await copy(button.dataset.copy ?? document.getElementById(button.dataset.copyFrom).textContent);
     } catch {
       told = 'Not copied: select it instead';
     }
@@ -77,7 +77,7 @@
   for (const part of parts(document)) source.set(part.dataset.livePart, part.outerHTML);
 
   function focusKey(element) {
-    for (const name of ['id', 'href', 'data-copy', 'name']) {
+    for (const name of ['id', 'href', 'data-copy', 'data-copy-from', 'name']) {
       const value = element.getAttribute(name);
       if (value) return element.localName + '[' + name + '="' + CSS.escape(value) + '"]';
     }

@@ -1,0 +1,157 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const activityPath = "/orgs/acme/activity"
+
+// bytesOf returns the exact bytes of the events of a page, in its order.
+func bytesOf(p page) []string {
+	var bodies []string
+	for _, n := range p.elements("pre") {
+		bodies = append(bodies, n.FirstChild.Data)
+	}
+	return bodies
+}
+
+func TestActivityPage(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	w.get(activityPath).want(200).has("Nothing happened yet", "ledgerd attest acme/REPO --commit HEAD --predicate test:go --key ci.key -- go test ./...")
+
+	_, err := b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "docs"})
+	check(t, err)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	b.branch(2, "two", "ada", editing("cmd/root.go", 101))
+	b.clock.advance(time.Second)
+	b.attest(ci, commitID(1), "test:go", ledger.Pass)
+	b.clock.advance(time.Second)
+	admin := b.signIn(b.admin)
+	admin.edit(admin.get(policyPath+"/edit"), "save", "document", lax).want(303)
+
+	p := w.get(activityPath).want(200).has(
+		"api has version 2, by admin of acme", "Attested api@ "+commitID(1)[:12]+" , before Validating",
+		"pass test:go by ci on api@ "+commitID(1)[:12], "HIGH api@ "+commitID(2)[:12]+" overlaps with one api@ "+commitID(1)[:12]+" in 1 path",
+	)
+	var want []string
+	for body, err := range b.host.Events(t.Context(), "acme", client.EventFilter{Types: ledger.EventTypes()}) {
+		check(t, err)
+		want = append([]string{string(body)}, want...)
+	}
+	if got := bytesOf(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("the bytes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
+		t.Errorf("data-live: %q", live)
+	}
+
+	for query, n := range map[string]int{
+		"?type=policy":                    1,
+		"?type=radar":                     1,
+		"?type=radar&type=policy":         2,
+		"?type=policy&type=policy&repo=":  1,
+		"?repo=api":                       len(want),
+		"?repo=api&type=attestation":      1,
+		"?repo=docs":                      0,
+		"?repo=api&type=state&type=radar": len(want) - 2,
+	} {
+		p := w.get(activityPath + query).want(200)
+		if got := len(bytesOf(p)); got != n {
+			t.Errorf("%s: %d events, want %d", query, got, n)
+		}
+		if n == 0 {
+			p.has("No such event", "ledgerd events acme --follow")
+		}
+		values, err := url.ParseQuery(query[1:])
+		check(t, err)
+		for _, kind := range values["type"] {
+			if box := p.elements("input", "value", kind); len(box) != 1 || !strings.Contains(p.body, `value="`+kind+`" checked`) {
+				t.Errorf("%s: the box of %s is not checked", query, kind)
+			}
+		}
+	}
+	w.get(activityPath + "?type=weather").want(422).has("weather")
+	w.get(activityPath + "?repo=none").want(404)
+}
+
+// Thousands of events come in pages, the newest first and each once.
+func TestActivityInPages(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	for n := range 130 {
+		b.attest(ci, commitID(n), "test:go", ledger.Pass)
+	}
+	w := b.signIn(b.reader)
+	seen := make(map[string]bool)
+	p := w.get(activityPath + "?type=attestation").want(200).hasNot("The newest")
+	for {
+		for _, body := range bytesOf(p) {
+			if want := fmt.Sprintf(`"commit":"%s"`, commitID(129-len(seen))); !strings.Contains(body, want) {
+				t.Fatalf("the event number %d is %s, want one with %s", len(seen), body, want)
+			}
+			seen[body] = true
+		}
+		next := p.elements("a", "rel", "next")
+		if len(next) == 0 {
+			break
+		}
+		p = w.get(attribute(next[0], "href")).want(200).has("The newest")
+		if live := attribute(p.elements("main")[0], "data-live"); live != "" {
+			t.Errorf("an older page is live: %s", live)
+		}
+	}
+	if len(seen) != 130 {
+		t.Errorf("%d events, want 130", len(seen))
+	}
+}
+
+// Events with many bytes do not make the page long: what it leaves out, a
+// command prints.
+func TestActivityOfLargeEvents(t *testing.T) {
+	b := newBench(t)
+	var changes []ledger.Change
+	for n := range 300 {
+		changes = append(changes, editing(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n), 10))
+	}
+	for n := range 12 {
+		for i := range changes {
+			changes[i].Blob = fmt.Sprintf("%040x", n*1000+i)
+			changes[i].Hunks[0].Text = fmt.Sprintf("%016x", n*1000+i)
+		}
+		b.branch(n, fmt.Sprintf("topic-%d", n), "ada", changes...)
+	}
+	p := b.signIn(b.reader).get(activityPath).want(200).has("has more bytes than this page can take", "--limit 1 -o json")
+	if len(p.body) > 300<<10 {
+		t.Errorf("the page has %d bytes", len(p.body))
+	}
+	if n := len(p.elements("pre")); n == 0 || n >= 50 {
+		t.Errorf("%d events have their bytes", n)
+	}
+}
+
+func TestActivityOfHostileTexts(t *testing.T) {
+	b := newBench(t)
+	const nasty = `</pre><script>alert(1)</script>"'><img/src=x>`
+	ci := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
+	b.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []ledger.Change{editing("a"+nasty, 5)}})
+	b.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty, Changes: []ledger.Change{editing("a"+nasty, 6)}})
+	b.attest(ci, commitID(1), "test:go", ledger.Fail)
+	p := b.signIn(b.reader).get(activityPath).want(200).has("overlaps with "+nasty, `by <i>ci</i>,"x" on`)
+	for _, name := range []string{"img", "i"} {
+		if len(p.elements(name)) > 0 {
+			t.Errorf("the text became an element %s", name)
+		}
+	}
+	if len(p.elements("script")) != 1 {
+		t.Error("the text became a script")
+	}
+}

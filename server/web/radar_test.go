@@ -1,0 +1,192 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// editing returns a change of one line of a file that all commits find alike.
+// The line beside it is HIGH, one within 25 lines MEDIUM, another file of the
+// directory LOW.
+func editing(path string, line int) ledger.Change {
+	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
+	return ledger.Change{
+		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
+		OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
+		Hunks: []ledger.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
+			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)}}},
+	}
+}
+
+// branch pushes the n-th commit as the tip of a branch, a second after what was
+// before.
+func (b *bench) branch(n int, name, author string, changes ...ledger.Change) {
+	b.t.Helper()
+	b.clock.advance(time.Second)
+	b.push(commitID(n), ledger.Registration{
+		Branch: name, Author: ledger.Author{Name: author, Email: author + "@acme.example"}, Message: "Work on " + name + "\n\nat length", Changes: changes,
+	})
+}
+
+// pairsOf reads the list of overlaps as "LEVEL later collides with earlier".
+func pairsOf(p page) string {
+	var pairs []string
+	for _, article := range p.elements("h3") {
+		var words []string
+		for n := range article.Descendants() {
+			if n.FirstChild == nil && strings.TrimSpace(n.Data) != "" {
+				words = append(words, strings.Join(strings.Fields(n.Data), " "))
+			}
+		}
+		if len(words) > 4 {
+			pairs = append(pairs, strings.Join(words[:4], " "))
+		}
+	}
+	return strings.Join(pairs, ", ")
+}
+
+const radarPath = "/orgs/acme/repos/api/radar"
+
+func TestRadarPage(t *testing.T) {
+	b := newBench(t)
+	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	b.branch(2, "two", "grace", editing("cmd/serve.go", 1), editing("cmd/root.go", 110))
+	b.branch(3, "three", "ada", editing("cmd/root.go", 101))
+	b.branch(4, "four", "ken", editing("docs/a.md", 1))
+	b.branch(5, "five", "ken", editing("docs/b.md", 1))
+	w := b.signIn(b.reader)
+
+	const all = "HIGH three collides with one, MEDIUM three collides with two, MEDIUM two collides with one, LOW five collides with four"
+	p := w.get(radarPath).want(200).has(
+		"Overlaps of commits in flight make an event from LOW up.",
+		"Has to be rebased api@ "+commitID(3)[:12]+" by ada · Work on three",
+		"Goes first api@ "+commitID(1)[:12]+" by ada · Work on one of the same author",
+		"cmd/root.go both change the same lines: lines 101 of the first, 100 of the second",
+		"docs/ both change files of the directory",
+	).hasNot("at length", "Not drawn", "Weaker ones")
+	if got := pairsOf(p); got != all {
+		t.Errorf("the list is %s, want %s", got, all)
+	}
+	if live := attribute(p.elements("main")[0], "data-live"); !strings.Contains(live, "repo=api") || !strings.Contains(live, "radar") {
+		t.Errorf("data-live: %q", live)
+	}
+	if dots, arcs := len(p.elements("g", "class", "node l-high"))+len(p.elements("g", "class", "node l-medium"))+len(p.elements("g", "class", "node l-low")), len(p.elements("path", "class", "edge l-high"))+len(p.elements("path", "class", "edge l-medium"))+len(p.elements("path", "class", "edge l-low")); dots != 5 || arcs != 4 {
+		t.Errorf("the picture has %d commits and %d overlaps, want 5 and 4", dots, arcs)
+	}
+	if label := attribute(p.elements("svg", "class", "picture")[0], "aria-label"); !strings.HasPrefix(label, "5 commits one below the other, 4 overlaps as arcs") {
+		t.Errorf("the picture is called %q", label)
+	}
+
+	for query, want := range map[string]string{
+		"?level=HIGH":                                "HIGH three collides with one",
+		"?level=MEDIUM&branch=one":                   "MEDIUM two collides with one",
+		"?branch=two":                                "MEDIUM three collides with two, MEDIUM two collides with one",
+		"?commit=" + commitID(5):                     "LOW five collides with four",
+		"?level=&branch=&commit=" + commitID(1)[:39]: "",
+		"?commit=+" + commitID(1) + "+":              "HIGH three collides with one, MEDIUM two collides with one",
+		"?commit=" + commitID(1) + "&branch=two":     "",
+	} {
+		p := w.get(radarPath + query)
+		if got := pairsOf(p); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+		if len(p.elements("a", "href", radarPath)) < 2 { // the tab's and that of the form
+			t.Errorf("%s: no way back to all", query)
+		}
+	}
+	if live := attribute(w.get(radarPath+"?commit="+commitID(1)).elements("input", "id", "field-commit")[0], "value"); live != commitID(1) {
+		t.Errorf("the form has the commit %q", live)
+	}
+}
+
+// Each page without overlaps tells why, and what to do next.
+func TestRadarWithoutOverlaps(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	w.get(radarPath).want(200).has("No commits in flight", "ledgerd commit push acme/api HEAD")
+	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	w.get(radarPath).want(200).has("Nothing collides", "ledgerd radar acme/api --dry-run")
+	w.get(radarPath+"?level=HIGH&branch=x/y&commit="+commitID(1)).want(200).
+		has("No such overlap", "ledgerd radar acme/api --level HIGH --commit "+commitID(1)+" --branch x/y")
+	w.get(radarPath + "?branch=" + url.QueryEscape("$(rm -rf ~)")).want(200).hasNot("--branch")
+	w.get(radarPath+"?commit="+strings.Repeat("f", 40)).want(404).has("No such commit", "ledgerd commit list acme/api --in-flight", strings.Repeat("f", 40))
+	w.get(radarPath+"?commit=HEAD").want(400).has("No such commit", `"HEAD" is not a commit: give 7 to 64 lower-case hex digits`)
+	w.get(radarPath + "?level=NONE").want(422).has(`"NONE" is not a level: use LOW, MEDIUM or HIGH`)
+	w.get(radarPath + "?cursor=x").want(400)
+	w.get("/orgs/acme/repos/none/radar").want(404)
+
+	w.post("/orgs/acme/repos/api/policy/edit", url.Values{"do": {"save"}, "etag": {etagOf(w)}, "document": {`{"requirements":[],"radar":{"enabled":false}}`}}).want(303)
+	if p := w.get(radarPath).want(200).has("Conflict Radar is off", `"radar": {"enabled": false}`, "ledgerd policy apply acme/api -f policy.yaml"); len(p.elements("form", "class", "filters")) > 0 {
+		t.Error("there is something to choose from")
+	}
+}
+
+// Of hundreds of overlaps the picture shows what can be told apart, and says
+// so; the list goes on, and every one is on it once.
+func TestRadarOfManyOverlaps(t *testing.T) {
+	b := newBench(t)
+	const commits = 40
+	for n := range commits {
+		b.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", editing(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
+	}
+	w := b.signIn(b.reader)
+	p := w.get(radarPath).want(200).has("Not drawn: ", "There are more overlaps than this page has")
+	if texts := p.elements("text"); len(texts) > 18+30 {
+		t.Errorf("the picture has %d names and letters", len(texts))
+	}
+	if len(p.body) > 200<<10 {
+		t.Errorf("the page has %d bytes", len(p.body))
+	}
+	seen := make(map[string]int)
+	strongest := ledger.High
+	for pages := 0; ; pages++ {
+		for _, pair := range strings.Split(pairsOf(p), ", ") {
+			level, err := ledger.ParseLevel(strings.Fields(pair)[0])
+			check(t, err)
+			if level > strongest {
+				t.Fatalf("%s comes behind one of %s", pair, strongest)
+			}
+			strongest = level
+			seen[pair]++
+		}
+		next := p.elements("a", "rel", "next")
+		if len(next) == 0 {
+			break
+		}
+		p = w.get(attribute(next[0], "href")).want(200)
+		if pages > 100 {
+			t.Fatal("the list does not end")
+		}
+	}
+	if want := commits * (commits - 1) / 2; len(seen) != want {
+		t.Errorf("%d overlaps are on the pages, want %d", len(seen), want)
+	}
+	for pair, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is there %d times", pair, n)
+		}
+	}
+}
+
+// What people write stays text, and the names of the picture stay in it.
+func TestRadarOfHostileNames(t *testing.T) {
+	b := newBench(t)
+	const nasty = `</text><script>alert(1)</script>"'><img/src=x>`
+	for n, name := range []string{nasty, strings.Repeat("界", 80), "\u202Egnp.exe", strings.Repeat("W", 255)} {
+		b.push(commitID(n), ledger.Registration{Branch: name, Message: nasty, Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []ledger.Change{editing("a"+nasty, 5+n%2)}})
+	}
+	p := b.signIn(b.reader).get(radarPath).want(200).has(nasty, "a"+nasty)
+	if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {
+		t.Error("the text became an element")
+	}
+	for _, name := range p.elements("text") {
+		if text := name.FirstChild.Data; len([]rune(text)) > 24 || strings.Count(text, "界") > 12 {
+			t.Errorf("the picture has the name %q", text)
+		}
+	}
+}
