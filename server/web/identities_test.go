@@ -170,7 +170,7 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 	if strings.Contains(b.log.String(), secret) {
 		t.Error("a private key is in the log")
 	}
-	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 2<<20)}}).want(413).has("1048576 bytes at most")
+	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 5<<20)}}).want(413).has("bytes at most")
 }
 
 // The same key again is not an error of a field.

@@ -67,17 +67,26 @@ func TestSignInRefused(t *testing.T) {
 func TestWhereSigningInLeads(t *testing.T) {
 	b := newBench(t)
 	for next, want := range map[string]string{
-		"/orgs/acme":            "/orgs/acme",
-		"/orgs/acme?a=b#c":      "/orgs/acme?a=b#c",
-		"":                      "/",
-		"orgs":                  "/",
-		"https://evil.example/": "/",
-		"//evil.example/":       "/",
-		`/\evil.example/`:       "/",
-		"/\n/evil.example":      "/",
-		"/\t/evil.example":      "/",
-		"javascript:alert(1)":   "/",
-		`\\evil.example`:        "/",
+		"/orgs/acme":             "/orgs/acme",
+		"/orgs/acme?a=b#c":       "/orgs/acme?a=b#c",
+		"":                       "/",
+		"orgs":                   "/",
+		"https://evil.example/":  "/",
+		"//evil.example/":        "/",
+		`/\evil.example/`:        "/",
+		"/\n/evil.example":       "/",
+		"/\t/evil.example":       "/",
+		"javascript:alert(1)":    "/",
+		`\\evil.example`:         "/",
+		"/\x00/evil.example":     "/",
+		"/\x7f":                  "/",
+		"///evil.example":        "/",
+		"/.//evil.example":       "/",
+		"/orgs/..//evil.example": "/",
+		"/%5cevil.example":       "/%5cevil.example",
+		"//evil.example@acme/":   "/",
+		" //evil.example":        "/",
+		"HTTPS:evil.example":     "/",
 	} {
 		b.browser().post("/login", url.Values{"token": {b.reader}, "next": {next}}).to(want)
 		if got := attribute(b.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name", "next")[0], "value"); got != want {

@@ -215,7 +215,7 @@ const minuteLayout = "2006-01-02T15:04"
 // sinceOf reads what a field for a date and time sends, or whoever writes one.
 func sinceOf(text string) (ledger.Time, error) {
 	for _, layout := range []string{minuteLayout, "2006-01-02T15:04:05"} {
-		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1970 {
+		if t, err := time.Parse(layout, text); err == nil && ledger.TimeOf(t) > 0 {
 			return ledger.TimeOf(t), nil
 		}
 	}

@@ -1,0 +1,192 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func isChecked(a html.Attribute) bool { return a.Key == "checked" }
+
+func (b *bench) deliveries(hook string) []ledger.Delivery {
+	b.t.Helper()
+	list, err := client.Collect(b.host.Deliveries(b.t.Context(), "acme", "api", hook, client.DeliveryFilter{}), 0)
+	check(b.t, err)
+	return list
+}
+
+// A ping is sent, and its page shows what was sent and what came back.
+func TestPing(t *testing.T) {
+	b := newBench(t)
+	r := newReceiver(t)
+	r.answers(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Receiver", "ci")
+		fmt.Fprint(w, "thank you")
+	})
+	hook := b.webhook(r.url + "/ledger")
+	at := webhooksPath + "/" + hook.ID
+	w := b.signIn(b.admin)
+	w.get(at).want(200).has("Nothing was sent yet", "ledgerd webhook ping acme/api "+hook.ID)
+	b.dispatch()
+	location := w.post(at+"/ping", nil).want(303).header.Get("Location")
+	sent := b.deliveries(hook.ID)[0]
+	if location != at+"/deliveries/"+sent.ID {
+		t.Errorf("a ping leads to %s", location)
+	}
+	p := w.get(location).want(200).has("Delivery of ping", "succeeded", "POST "+r.url+"/ledger", "X-ledger-Signature", "User-Agent ledgerd/test",
+		"X-Receiver ci", "thank you", `"type": "ping"`).hasNot("whsec_", hook.Secret)
+	wellMade(t, "an admin", p)
+	if copied := attribute(p.elements("button", "class", "copy wide")[0], "data-copy"); copied != r.bodies[0] {
+		t.Errorf("what is copied is %s, sent was %s", copied, r.bodies[0])
+	}
+	if got := r.got[0].Header.Get("X-ledger-Event"); got != "ping" {
+		t.Errorf("sent: %q", got)
+	}
+	w.get(at).has("succeeded", "ping", "1 attempt, last answered 200")
+}
+
+// Each attempt is shown with what came back, whatever that was, and does no
+// harm.
+func TestHostileAnswers(t *testing.T) {
+	b := newBench(t)
+	r := newReceiver(t)
+	const nasty = `<script>alert(1)</script></pre></textarea>"'><img src=x onerror=alert(1)>{{.}}&amp;`
+	r.answers(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Nasty", nasty)
+		w.Header().Set("Content-Type", `text/html; charset="<b>"`)
+		w.Header().Set("Set-Cookie", "ledgerd=stolen; Path=/")
+		for n := range 100 {
+			w.Header().Set(fmt.Sprintf("X-Many-%d", n), strings.Repeat("v", 60))
+		}
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, nasty+"\u202edlrow\u202c\x00\x1b[31m\xff😀"+strings.Repeat("long", 20_000))
+	})
+	hook := b.webhook(r.url)
+	w := b.signIn(b.admin)
+	b.dispatch()
+	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
+	w.post(location+"/redeliver", nil).to(location)
+	eventually(t, "two attempts", func() bool { return b.deliveries(hook.ID)[0].Attempts == 2 })
+	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "The first 4 000 of", "ledgerd keeps")
+	if n := len(p.elements("details", "class", "card attempt")); n != 2 {
+		t.Errorf("%d attempts are shown, want 2", n)
+	}
+	for name, most := range map[string]int{"script": 1, "img": 0, "textarea": 0, "b": 0} {
+		if n := len(p.elements(name)); n > most {
+			t.Errorf("the answer became %d elements %s", n, name)
+		}
+	}
+	if strings.ContainsAny(p.body, "\u202e\x00\x1b") {
+		t.Error("characters that nobody sees are in the page")
+	}
+	if p.header.Get("Set-Cookie") != "" {
+		t.Error("the receiver's cookie is set")
+	}
+	if len(p.body) > 60_000 {
+		t.Errorf("the page has %d bytes", len(p.body))
+	}
+	wellMade(t, "an admin", p)
+}
+
+// Where nobody answers, the page tells that.
+func TestNoAnswer(t *testing.T) {
+	b := newBench(t)
+	hook := b.webhook("http://127.0.0.1:1/<b>")
+	w := b.signIn(b.admin)
+	b.dispatch()
+	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
+	w.get(location).want(200).has("no answer", "There was none", "refused", "It waits to be sent", "Look again")
+	w.get(webhooksPath+"/"+hook.ID).has("pending", "1 attempt: ", ", next ")
+}
+
+func TestDeliveryLists(t *testing.T) {
+	b := newBench(t)
+	r := newReceiver(t)
+	hook := b.webhook(r.url, ledger.EventAttestation)
+	at := webhooksPath + "/" + hook.ID
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	for n := range 60 {
+		b.attest(ci, commitID(n), "test:go", ledger.Pass)
+	}
+	w := b.signIn(b.admin)
+	p := w.get(at).want(200).has("pending", "0 attempts")
+	next := p.elements("a", "rel", "next")
+	if len(next) != 1 {
+		t.Fatal("there is no link to the next page")
+	}
+	shown := func(p page) int {
+		n := 0
+		for _, a := range p.elements("a") {
+			if strings.HasPrefix(attribute(a, "href"), at+"/deliveries/") {
+				n++
+			}
+		}
+		return n
+	}
+	if here, there := shown(p), shown(w.get(attribute(next[0], "href")).want(200)); here != 50 || there != 10 {
+		t.Errorf("the pages have %d and %d deliveries", here, there)
+	}
+	w.get(at + "?status=failed").want(200).has("No failed deliveries here")
+	pending := w.get(at + "?status=pending").want(200)
+	if href := attribute(pending.elements("a", "rel", "next")[0], "href"); !strings.Contains(href, "status=pending") {
+		t.Errorf("the next page forgets the filter: %s", href)
+	}
+	if current := pending.elements("a", "aria-current", "page"); attribute(current[len(current)-1], "href") != at+"?status=pending" {
+		t.Error("it does not tell which filter there is")
+	}
+	for _, query := range []string{"?status=x<b>", "?cursor=x"} {
+		if p := w.get(at + query); p.status < 400 || p.status > 499 {
+			t.Errorf("%s: %d", query, p.status)
+		}
+	}
+	w.get(at + "/deliveries/dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").want(404)
+	b.dispatch()
+	eventually(t, "all to be sent", func() bool { return r.count() == 60 })
+	eventually(t, "all to be written", func() bool { return shown(w.get(at+"?status=pending")) == 0 })
+	w.get(at + "?status=succeeded").want(200).has("last answered 204")
+}
+
+// The events since a time are sent again. Its zone is UTC, and the page says so.
+func TestReplay(t *testing.T) {
+	b := newBench(t)
+	r := newReceiver(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.attest(ci, commitID(1), "test:go", ledger.Pass)
+	hook := b.webhook(r.url, ledger.EventAttestation)
+	at := webhooksPath + "/" + hook.ID
+	w := b.signIn(b.admin)
+	form := w.get(at+"/replay").want(200).has("Since, in UTC", "In UTC it is 09:00 on 30 Nov 2030.")
+	if fields := form.elements("input", "name", "since"); len(fields) != 1 || attribute(fields[0], "type") != "datetime-local" {
+		t.Error("the field is not one for a date and time")
+	}
+	for _, wrong := range []string{"", "yesterday<b>", "2030-13-01T00:00", "0001-01-01T00:00", "1969-12-31T23:59", "1970-01-01T00:00"} {
+		w.post(at+"/replay", url.Values{"since": {wrong}}).want(422).complains("since", "")
+	}
+	// Who forgets that it is UTC east of it, is told.
+	w.post(at+"/replay", url.Values{"since": {"2030-11-30T10:30"}}).want(422).complains("since", "is in the future")
+	b.clock.advance(2 * time.Minute)
+	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:01"}}).want(200).has("There was nothing to send")
+	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:00"}}).want(200).has("1 delivery on the way")
+	for _, since := range []string{"2030-11-30T08:59:59", "2030-11-30", "2030-11-30T11:00:00+02:00"} {
+		w.post(at+"/replay", url.Values{"since": {since}}).want(200).has("There was nothing to send") // it waits already
+	}
+	b.dispatch()
+	eventually(t, "the event", func() bool { return r.count() == 1 })
+
+	w.post(at+"/active", url.Values{"active": {"false"}}).to(at)
+	if p := w.post(at+"/replay", url.Values{"since": {"2030-11-30"}}); p.status < 400 || p.status > 499 {
+		t.Errorf("a replay to one that is paused: %d", p.status)
+	}
+	d := b.deliveries(hook.ID)[0]
+	if len(w.get(at+"/deliveries/"+d.ID).has("activate it to send this again").elements("form", "action", at+"/deliveries/"+d.ID+"/redeliver")) != 0 {
+		t.Error("what was sent can be sent again to one that is paused")
+	}
+}

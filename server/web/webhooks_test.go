@@ -1,0 +1,281 @@
+package web_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/webhook"
+)
+
+const webhooksPath = "/orgs/acme/repos/api/webhooks"
+
+// webhookSecret is what the secret of a webhook looks like.
+var webhookSecret = regexp.MustCompile(`whsec_[\w+/=]+`)
+
+// webhook makes a webhook of acme/api.
+func (b *bench) webhook(target string, events ...ledger.EventType) ledger.Webhook {
+	b.t.Helper()
+	made, err := b.host.CreateWebhook(b.t.Context(), "acme", "api", ledger.NewWebhook{URL: target, Events: events})
+	check(b.t, err)
+	return made
+}
+
+func (b *bench) webhooks() []ledger.Webhook {
+	b.t.Helper()
+	list, err := client.Collect(b.host.Webhooks(b.t.Context(), "acme", "api"), 0)
+	check(b.t, err)
+	return list
+}
+
+// A receiver is where webhooks post to. It answers as the test says, and keeps
+// what it got.
+type receiver struct {
+	url    string
+	answer atomic.Value // http.HandlerFunc
+	mu     sync.Mutex
+	got    []*http.Request
+	bodies []string
+}
+
+func newReceiver(t testing.TB) *receiver {
+	r := new(receiver)
+	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	network := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+		body, _ := io.ReadAll(in.Body)
+		r.mu.Lock()
+		r.got, r.bodies = append(r.got, in), append(r.bodies, string(body))
+		r.mu.Unlock()
+		r.answer.Load().(http.HandlerFunc)(w, in)
+	}))
+	t.Cleanup(network.Close)
+	r.url = network.URL
+	return r
+}
+
+func (r *receiver) answers(h http.HandlerFunc) { r.answer.Store(h) }
+
+// count tells how many requests have come.
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.got)
+}
+
+// dispatch has what waits be sent until the test ends.
+func (b *bench) dispatch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := webhook.New(webhook.Config{Outbox: b.db, Guard: b.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second, Grace: time.Second})
+	var running sync.WaitGroup
+	running.Go(func() { d.Run(ctx) })
+	b.t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// eventually waits until something holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+	}
+}
+
+func TestMakeAWebhook(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	w.get(webhooksPath).want(200).has("No webhooks yet", "ledgerd webhook add acme/api --url https://ci.example.com/ledger")
+	form := w.get(webhooksPath + "/new").want(200)
+	var chosen []string
+	for _, box := range form.elements("input", "name", "events") {
+		if slices.ContainsFunc(box.Attr, isChecked) {
+			chosen = append(chosen, attribute(box, "value"))
+		}
+	}
+	if !slices.Equal(chosen, []string{"attestation", "state", "policy"}) {
+		t.Errorf("chosen at first: %v, want all but radar", chosen)
+	}
+
+	p := w.post(webhooksPath+"/new", url.Values{"url": {" https://ci.example.com/ledger?key=<b> "}, "events": {"state", "radar"}, "description": {" the <b>deployer</b> "}}).
+		want(201).has("The webhook is ready", "It is not shown again", "webhook listen")
+	made := b.webhooks()[0]
+	if made.URL != "https://ci.example.com/ledger?key=<b>" || !slices.Equal(made.Events, []ledger.EventType{"state", "radar"}) || made.Description != "the <b>deployer</b>" || !made.Active {
+		t.Errorf("made %+v", made)
+	}
+	secret := webhookSecret.FindString(p.text())
+	if secret == "" || strings.Count(p.text(), secret) != 1 || p.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("the secret is not shown: %s", p.text())
+	}
+	for _, path := range []string{webhooksPath, webhooksPath + "/" + made.ID, webhooksPath + "/" + made.ID + "/edit", "/orgs/acme"} {
+		page := w.get(path).want(200).hasNot("whsec_")
+		if len(page.elements("b")) > 0 {
+			t.Errorf("%s: what was typed in became an element", path)
+		}
+		wellMade(t, "an admin", page)
+	}
+	w.get(webhooksPath).has("https://ci.example.com/ledger?key=<b>", "the <b>deployer</b>", "state, radar", "active")
+	if strings.Contains(b.log.String(), secret) {
+		t.Error("the secret is in the log")
+	}
+
+	w.post(webhooksPath+"/new", url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "paused": {"true"}}).want(201)
+	if paused := b.webhooks()[1]; paused.Active {
+		t.Errorf("made %+v, want it paused", paused)
+	}
+	w.get(webhooksPath).has("paused")
+	w.get("/orgs/acme/repos/none/webhooks/new").want(404)
+	w.get("/orgs/acme/repos/none/webhooks").want(404)
+}
+
+// A new webhook and a change of one are refused alike, beside the field, and
+// what was typed in stays.
+func TestWebhookFormsSayWhatIsWrong(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	at := webhooksPath + "/" + b.webhook("https://ci.example.com").ID
+	good := url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "description": {"typed in"}}
+	for name, test := range map[string]struct{ field, value, says string }{
+		"no URL":                 {"url", "", ""},
+		"what is no URL":         {"url", `"><script>alert(1)</script>`, ""},
+		"another scheme":         {"url", "ftp://ci.example.com", ""},
+		"a script":               {"url", "javascript:alert(1)", ""},
+		"a password":             {"url", "https://ada:pw@ci.example.com", ""},
+		"a long URL":             {"url", "https://ci.example.com/" + strings.Repeat("x", 10_000), ""},
+		"a private network":      {"url", "http://10.1.2.3/", "webhooks.allowed_networks"},
+		"metadata":               {"url", "http://169.254.169.254/latest/", "webhooks.allowed_networks"},
+		"its own IPv6":           {"url", "http://[::1]:8080/", "webhooks.allowed_networks"},
+		"no events":              {"events", "", ""},
+		"an unknown event":       {"events", "<i>deploy</i>", ""},
+		"a long description":     {"description", strings.Repeat("x", 10_000), ""},
+		"description, two lines": {"description", "a\r\nb", ""},
+	} {
+		for what, path := range map[string]string{"new": webhooksPath + "/new", "edit": at + "/edit"} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				form := url.Values{}
+				for field, values := range good {
+					form[field] = values
+				}
+				form.Set(test.field, test.value)
+				if name == "no events" {
+					form.Del("events")
+				}
+				p := b.in(t).browserOf(w).post(path, form)
+				if p.status < 400 || p.status > 422 {
+					t.Fatalf("%d: %s", p.status, p.text())
+				}
+				p.complains(test.field, test.says)
+				if len(p.elements("script")) > 1 || len(p.elements("i")) > 0 {
+					t.Error("what was typed in became an element")
+				}
+				if test.field != "description" && p.value("description") != "typed in" {
+					t.Error("it forgets the description")
+				}
+				wellMade(t, "an admin", p)
+			})
+		}
+	}
+	if all := b.webhooks(); len(all) != 1 || all[0].URL != "https://ci.example.com" {
+		t.Errorf("there are %+v", all)
+	}
+}
+
+func TestChangeAWebhook(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	hook := b.webhook("https://ci.example.com", ledger.EventState)
+	at := webhooksPath + "/" + hook.ID
+	form := w.get(at + "/edit").want(200)
+	if got := form.value("url"); got != "https://ci.example.com" {
+		t.Errorf("url: %q", got)
+	}
+	w.post(at+"/edit", url.Values{"url": {"https://cd.example.com"}, "events": {"policy", "radar"}, "description": {"new"}}).to(at)
+	w.get(at).want(200).has("https://cd.example.com", "policy, radar", "new")
+
+	if len(w.get(at).elements("form", "action", at+"/ping")) != 1 {
+		t.Error("there is no ping")
+	}
+	w.post(at+"/active", url.Values{"active": {"false"}}).to(at)
+	p := w.get(at).want(200).has("It is paused", "Activate", "Activate the webhook, and what happens").hasNot("Replay")
+	if len(p.elements("form", "action", at+"/ping")) != 0 {
+		t.Error("one that is paused can be pinged")
+	}
+	if p := w.post(at+"/ping", nil); p.status < 400 || p.status > 499 {
+		t.Errorf("a ping of one that is paused: %d", p.status)
+	}
+	w.post(at+"/active", url.Values{"active": {"true"}}).to(at)
+	w.get(at).has("active", "Pause")
+
+	w.post(at+"/remove", nil).to(webhooksPath)
+	w.get(at).want(404)
+	w.post(at+"/remove", nil).want(404)
+	if n := len(b.webhooks()); n != 0 {
+		t.Errorf("there are %d webhooks", n)
+	}
+}
+
+func TestRotateAWebhook(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	hook := b.webhook("https://ci.example.com")
+	at := webhooksPath + "/" + hook.ID
+	if got := w.get(at + "/rotate").want(200).value("overlap"); got != "24h" {
+		t.Errorf("overlap: %q", got)
+	}
+	for _, wrong := range []string{"", "soon", "-1h", "31d", "<b>"} {
+		p := w.post(at+"/rotate", url.Values{"overlap": {wrong}}).want(422).complains("overlap", "").hasNot("whsec_")
+		if p.value("overlap") != wrong {
+			t.Errorf("it forgets %q", wrong)
+		}
+	}
+	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("The new secret", "It is not shown again", "The old secret signs too until 2 Dec 2030 09:00 UTC")
+	secret := webhookSecret.FindString(p.text())
+	if secret == "" || secret == hook.Secret || strings.Contains(p.body, hook.Secret) {
+		t.Errorf("it shows the secret %s", secret)
+	}
+	w.get(at).has("Old secret signs too until 2 Dec 2030 09:00 UTC").hasNot("whsec_")
+	w.get(at + "/rotate").has("An earlier rotation overlaps until 2 Dec 2030 09:00 UTC")
+	w.post(at+"/rotate", url.Values{"overlap": {"0s"}}).want(200).has("The old secret signs no more")
+	w.get(at).hasNot("Old secret")
+}
+
+// A webhook that ledgerd has given up says why, on its page, in the list and
+// where the org tells what needs somebody; one that fails says since when.
+func TestWebhookThatFails(t *testing.T) {
+	b := newBench(t)
+	r := newReceiver(t)
+	w := b.signIn(b.admin)
+	hook := b.webhook(r.url)
+	at := webhooksPath + "/" + hook.ID
+	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	b.dispatch()
+	w.post(at+"/ping", nil).want(303)
+	eventually(t, "the failure", func() bool { return b.webhooks()[0].FailingSince != 0 })
+	w.get(at).has("failing since 30 Nov 2030 09:00 UTC")
+	w.get(webhooksPath).has("failing since 30 Nov 2030 09:00 UTC")
+	w.get("/orgs/acme").has("Webhook fails")
+	if got := w.get(at + "/replay").want(200).value("since"); got != "2030-11-30T09:00" {
+		t.Errorf("a replay begins at first at %q", got)
+	}
+
+	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
+	w.post(at+"/ping", nil).want(303)
+	eventually(t, "the end", func() bool { return !b.webhooks()[0].Active })
+	reason := b.webhooks()[0].DisabledReason
+	w.get(at).has("ledgerd has disabled it 30 Nov 2030 09:00 UTC", reason, "Mend the receiver", "Activate")
+	w.get(webhooksPath).has("disabled", reason)
+	w.get("/orgs/acme").has("Webhook off", reason)
+	b.signIn(b.reader).get("/orgs/acme").hasNot("Webhook off", reason)
+	w.post(at+"/active", url.Values{"active": {"true"}}).to(at)
+	w.get(at).hasNot("ledgerd has disabled it")
+}
