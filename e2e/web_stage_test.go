@@ -1,0 +1,296 @@
+package e2e_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A stage is an org in the middle of its work, with some days behind it, for
+// the web interface to show: repos with commits in every state, some of which
+// collide, and webhooks that work and fail.
+type stage struct {
+	*hooks
+	now     time.Time // the ledger's, while the past is made
+	keys    map[string]ed25519.PrivateKey
+	pending []step
+	admin   string // text of a token
+
+	attestation string // id of one about the commit shown
+	webhook     string // that fails
+	delivery    string // of it
+}
+
+// A step is something that happened in the past.
+type step struct {
+	at time.Time
+	do func()
+}
+
+// newStage makes the past by the server's own code on a clock of its own, then
+// starts the real server on it. More is done of the past where it is given.
+func newStage(t *testing.T, more ...func(*stage)) *stage {
+	t.Helper()
+	o := newEmptyLedger(t)
+	o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m"}
+	s := &stage{hooks: &hooks{org: o}, now: time.Now().Add(-80 * time.Hour), keys: map[string]ed25519.PrivateKey{"ci": o.key}}
+	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
+	check(t, err)
+	host := server.New(server.Config{Store: db, Now: func() time.Time { return s.now }}).Host()
+	s.api, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(host)}})
+	check(t, err)
+	s.makeOrg()
+	for _, tell := range append(more, (*stage).pushAll) {
+		tell(s)
+	}
+	slices.SortStableFunc(s.pending, func(a, b step) int { return a.at.Compare(b.at) })
+	for _, step := range s.pending {
+		s.now = step.at
+		step.do()
+	}
+	check(t, db.Settle(t.Context()))
+	check(t, db.Close())
+
+	o.start()
+	s.api, err = client.New(o.url, client.Options{Token: s.admin})
+	check(t, err)
+	return s
+}
+
+// makeOrg makes acme and what belongs to it.
+func (s *stage) makeOrg() {
+	t, ctx := s.t, s.t.Context()
+	_, err := s.api.CreateOrg(ctx, ledger.NewOrg{Name: "acme"})
+	check(t, err)
+	for _, repo := range []string{"api", "billing", "handbook", "web"} {
+		_, err := s.api.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo})
+		check(t, err)
+	}
+	for _, n := range []ledger.NewToken{
+		{Name: "Grace Okafor", Scope: ledger.Admin},
+		{Name: "ci", Scope: ledger.Write, ExpiresAt: ledger.TimeOf(s.now.AddDate(0, 3, 0))},
+		{Name: "wall screen", Scope: ledger.Read},
+		{Name: "old laptop", Scope: ledger.Write},
+	} {
+		token, err := s.api.CreateToken(ctx, "acme", n)
+		check(t, err)
+		switch n.Name {
+		case "Grace Okafor":
+			s.admin = token.Secret
+		case "ci":
+			s.token = token.Secret
+		case "old laptop":
+			check(t, s.api.RevokeToken(ctx, "acme", token.ID))
+		}
+	}
+	for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=rita,ou=review,o=acme", "cn=sam,ou=review,o=acme", "cn=pilot,ou=platform,o=acme"} {
+		s.trust(dn)
+	}
+	_, err = s.api.AddIdentity(ctx, "acme", ledger.NewIdentity{Kind: ledger.RootIdentity, PEM: s.rootCertificate()})
+	check(t, err)
+	for _, contract := range []string{firstContract, secondContract} {
+		_, etag, err := s.api.Policy(ctx, "acme", "api")
+		check(t, err)
+		s.now = s.now.Add(3 * time.Hour)
+		_, err = s.api.SetPolicy(ctx, "acme", "api", jsontext.Value(contract), etag)
+		check(t, err)
+	}
+}
+
+const firstContract = `{"requirements": [
+	{"state": "ATTESTED", "predicate": "test:*", "signers": ["ou=build,o=acme"]},
+	{"state": "PROMOTABLE", "predicate": "review:code", "signers": ["ou=review,o=acme"]},
+	{"state": "DEPLOYED", "predicate": "deploy:prod", "signers": ["ou=platform,o=acme"]}]}`
+
+const secondContract = `{"requirements": [
+	{"state": "ATTESTED", "predicate": "test:*", "signers": ["ou=build,o=acme"]},
+	{"state": "ATTESTED", "predicate": "lint:go", "signers": ["ou=build,o=acme"], "accept": ["pass", "warn"]},
+	{"state": "PROMOTABLE", "predicate": "review:code", "signers": ["ou=review,o=acme"], "threshold": 2, "exclude_author": true},
+	{"state": "PROMOTABLE", "predicate": "scan:dependencies", "max_age": "7d", "paths": ["go.mod"]},
+	{"state": "DEPLOYED", "predicate": "deploy:prod", "signers": ["ou=platform,o=acme"]}]}`
+
+// trust makes a key for a name, unless there is one, and has acme trust it.
+func (s *stage) trust(dn string) {
+	name, err := ledger.ParseDN(dn)
+	check(s.t, err)
+	key, ok := s.keys[name.CN]
+	if !ok {
+		_, key, err = ed25519.GenerateKey(nil)
+		check(s.t, err)
+		s.keys[name.CN] = key
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	check(s.t, err)
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	_, err = s.api.AddIdentity(s.t.Context(), "acme", ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: text, DN: dn})
+	check(s.t, err)
+}
+
+// rootCertificate returns one that ends soon.
+func (s *stage) rootCertificate() string {
+	public, private, err := ed25519.GenerateKey(nil)
+	check(s.t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Build Root", OrganizationalUnit: []string{"security"}, Organization: []string{"acme"}},
+		NotBefore: s.now.Add(-time.Hour), NotAfter: s.now.AddDate(0, 0, 10),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	check(s.t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// commitOf returns the id of the commit that a branch has at its tip.
+func commitOf(branch string) string {
+	sum := sha1.Sum([]byte(branch))
+	return hex.EncodeToString(sum[:])
+}
+
+// An act is an attestation, some time after the commit was pushed.
+type act struct {
+	after     time.Duration
+	signer    string
+	predicate string
+	status    ledger.Status
+	took      time.Duration
+}
+
+// push adds to the past that a commit was registered and attested.
+func (s *stage) push(repo string, ago time.Duration, r ledger.Registration, acts ...act) {
+	pushed, sha := time.Now().Add(-ago), commitOf(r.Branch)
+	r.CommittedAt = ledger.TimeOf(pushed.Add(-7 * time.Minute))
+	s.pending = append(s.pending, step{pushed, func() {
+		_, _, err := s.api.Register(s.t.Context(), "acme", repo, sha, r)
+		check(s.t, err)
+	}})
+	for _, a := range acts {
+		s.pending = append(s.pending, step{pushed.Add(a.after), func() { s.record(repo, sha, a) }})
+	}
+}
+
+// record attests something of a commit.
+func (s *stage) record(repo, sha string, a act) ledger.AttestationRecord {
+	payload, err := ledger.NewStatement("git+https://git.acme.example/"+repo, sha, ledger.ResultPredicate{
+		Predicate:   a.predicate,
+		Result:      ledger.Result{Status: a.status, DurationMS: a.took.Milliseconds()},
+		StartedOn:   ledger.TimeOf(s.now.Add(-a.took)),
+		FinishedOn:  ledger.TimeOf(s.now),
+		Annotations: map[string]string{"run": fmt.Sprintf("https://ci.acme.example/%s/%d", repo, 4000+s.serial.Add(1))},
+	})
+	check(s.t, err)
+	envelope, err := ledger.SignDSSE(s.keys[a.signer], payload)
+	check(s.t, err)
+	record, _, err := s.api.Record(s.t.Context(), "acme", repo, envelope)
+	check(s.t, err)
+	if sha == commitOf(shownBranch) {
+		s.attestation = record.ID
+	}
+	return record
+}
+
+// edited is a change of lines of a file that all branches began from.
+func edited(path string, start, lines, added int) ledger.Change {
+	of := func(text string) string { return commitOf(path + text) }
+	return ledger.Change{
+		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: of("before"), Blob: of(fmt.Sprint(start, lines)),
+		Hunks: []ledger.Hunk{{Start: start, Lines: lines, Added: added, Text: of(fmt.Sprint(start))[:16], Near: make([]string, lines+1), Far: make([]string, lines+1)}},
+	}
+}
+
+func by(name, mail string) ledger.Author {
+	return ledger.Author{Name: name, Email: mail + "@acme.example"}
+}
+
+// shownBranch is that of the commit whose page is shown.
+const shownBranch = "refund-currency"
+
+// pushAll tells what people did.
+func (s *stage) pushAll() {
+	const h, m = time.Hour, time.Minute
+	ada, jonas, mei, priya := by("Ada Moreno", "ada"), by("Jonas Weber", "jonas"), by("Mei Tanaka", "mei"), by("Priya Nair", "priya")
+	tested := act{4 * m, "ci", "test:go", ledger.Pass, 92 * time.Second}
+	linted := act{2 * m, "ci", "lint:go", ledger.Pass, 11400 * time.Millisecond}
+	rita, sam := act{50 * m, "rita", "review:code", ledger.Pass, 0}, act{95 * m, "sam", "review:code", ledger.Pass, 0}
+	scanned := act{6 * m, "ci", "scan:dependencies", ledger.Pass, 38 * time.Second}
+	deployed := act{150 * m, "pilot", "deploy:prod", ledger.Pass, 4 * m}
+	for _, p := range []struct {
+		ago     time.Duration
+		branch  string
+		author  ledger.Author
+		message string
+		changes []ledger.Change
+		acts    []act
+	}{
+		{70 * h, "health-check", ada, "Answer health checks without a token", []ledger.Change{edited("server/health.go", 12, 3, 9)}, []act{linted, tested, rita, sam, deployed}},
+		{50 * h, "price-cache", jonas, "Keep prices for a minute", []ledger.Change{edited("prices/cache.go", 40, 2, 31)}, []act{linted, tested, rita, sam, deployed}},
+		{29 * h, "payment-retry", mei, "Try payments again that time out\n\nThe provider now and then takes longer than our ten seconds. It knows\npayments by their key, so that a second try does no harm.", []ledger.Change{edited("payments/client.go", 88, 14, 22), edited("payments/retry.go", 5, 1, 40)}, []act{linted, tested, rita, sam}},
+		{27 * h, "go-1.26", ada, "Build with Go 1.26", []ledger.Change{edited("go.mod", 3, 1, 1), edited("payments/client.go", 12, 2, 2)}, []act{linted, tested, scanned, rita, sam}},
+		{9 * h, "order-sort", priya, "Sort orders by their date", []ledger.Change{edited("orders/list.go", 30, 8, 15)}, []act{linted, tested, rita}},
+		{7 * h, shownBranch, jonas, "Refund in the currency of the order\n\nA refund took the currency of the account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.", []ledger.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
+			[]act{{m, "ci", "lint:go", ledger.Warn, 12100 * time.Millisecond}, {3 * m, "ci", "test:go", ledger.Fail, 71 * time.Second}, {22 * m, "ci", "test:go", ledger.Pass, 94 * time.Second}, {24 * m, "ci", "test:e2e", ledger.Pass, 6*m + 12*time.Second}, rita,
+				{80 * m, "sam", "review:code", ledger.Fail, 0}}},
+		{5 * h, "order-pages", mei, "Page through long lists of orders", []ledger.Change{edited("orders/list.go", 34, 12, 30), edited("orders/page.go", 1, 1, 60)}, []act{linted, {4 * m, "ci", "test:go", ledger.Fail, 85 * time.Second}}},
+		{130 * m, "request-id", jonas, "Log the id of every request", []ledger.Change{edited("server/log.go", 14, 1, 4)}, []act{linted}},
+		{41 * m, "login-limit", priya, "Limit sign-ins to five a minute", []ledger.Change{edited("server/login.go", 50, 3, 20)}, nil},
+		{6 * m, "address-errors", ada, "Say what is wrong with an address", []ledger.Change{edited("orders/address.go", 9, 5, 18)}, nil},
+	} {
+		s.push("api", p.ago, ledger.Registration{Branch: p.branch, Author: p.author, Message: p.message, Changes: p.changes}, p.acts...)
+	}
+	s.push("web", 30*h, ledger.Registration{Branch: "dark-mode", Author: mei, Message: "Dark colours for the shop"}, tested, rita, deployed)
+	s.push("web", 4*h, ledger.Registration{Branch: "basket", Author: priya, Message: "Show the basket on every page"}, tested)
+	s.push("web", 25*m, ledger.Registration{Branch: "fonts", Author: jonas, Message: "Fonts of the system"})
+	s.push("billing", 20*h, ledger.Registration{Branch: "invoices", Author: ada, Message: "Invoices as PDF"}, tested, rita)
+	s.push("billing", 3*h, ledger.Registration{Branch: "vat", Author: mei, Message: "VAT by the country of the customer"}, tested)
+}
+
+// addWebhooks makes a webhook that works, one that fails and one that is
+// paused, and has something sent to them. Receivers answer with a text.
+func (s *stage) addWebhooks(answer string) {
+	ctx := s.t.Context()
+	receiver := func(status int) string {
+		return serve(s.t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("X-Served-By", "edge-3")
+			w.WriteHeader(status)
+			io.WriteString(w, answer)
+		})
+	}
+	add := func(url, description string) ledger.Webhook {
+		w, err := s.api.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: url, Description: description})
+		check(s.t, err)
+		return w
+	}
+	works := add(receiver(http.StatusOK)+"/hooks/ledger", "Deployments of the platform team")
+	paused := add(receiver(http.StatusOK)+"/old", "The chat room of before")
+	active := false
+	_, err := s.api.ChangeWebhook(ctx, "acme", "api", paused.ID, ledger.WebhookChange{Active: &active})
+	check(s.t, err)
+	fails := add(receiver(http.StatusServiceUnavailable)+"/ledger", "Tickets")
+	s.now = time.Now()
+	s.record("api", commitOf("request-id"), act{0, "ci", "build:image", ledger.Pass, 48 * time.Second})
+	for _, w := range []ledger.Webhook{works, fails} {
+		d, err := s.api.PingWebhook(ctx, "acme", "api", w.ID)
+		check(s.t, err)
+		s.tried(s.t, w.ID, d.ID, 1)
+		s.tried(s.t, w.ID, s.oldest(s.t, w.ID).ID, 1)
+		s.webhook, s.delivery = w.ID, d.ID
+	}
+}
