@@ -23,6 +23,9 @@ const (
 type commitPage struct {
 	ledger.Commit
 	Subject, Body string
+	// Told reports whether somebody has registered the commit; it may also be
+	// known by its attestations alone.
+	Told bool
 	Steps         []step
 	Missing       []lack
 	// Groups are the requirements by the state that they are for.
@@ -70,8 +73,6 @@ type moment struct {
 	At          ledger.Time
 	Attestation *ledger.AttestationRecord
 	Transition  *ledger.Transition
-	// Up tells that the transition is one to a higher state.
-	Up bool
 	// After is how long the commit was in the state before.
 	After time.Duration
 }
@@ -85,6 +86,7 @@ func showCommit(v *visit) (*answer, error) {
 		return seeOther(pathTo("orgs", v.org, "repos", v.repo, "commits", commit.SHA)), nil
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(firstLine(commit.Message), "No message"), Missing: lacksOf(ledger.Missing(commit.State, commit.Requirements))}
+	p.Told = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
 	for _, state := range ledger.States() {
 		p.Steps = append(p.Steps, step{state, state <= commit.State, state == commit.State})
@@ -93,14 +95,20 @@ func showCommit(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	since, err := beginOf(v, commit, next)
+	if err != nil {
+		return nil, err
+	}
 	p.Older = nextPage(v, next)
-	p.Timeline = timeline(commit, shown, v.query("cursor") == "", next == "")
-	p.Groups = groupsOf(commit, shown)
+	p.Timeline = timeline(commit, shown, v.query("cursor") == "", since)
+	p.Groups = groupsOf(commit, slices.Concat(commit.Attestations, shown))
 	p.ChangedPaths, p.MoreChanges = changedPaths(commit.Changes)
 	if p.Overlaps, p.MoreOverlaps, err = overlapsOf(v, commit); err != nil {
 		return nil, err
 	}
-	return v.livePage("commit", p.Subject, p, ledger.EventTypes()...), nil
+	a := v.livePage("commit", p.Subject, p, ledger.EventTypes()...)
+	a.liveCommit = commit.SHA
+	return a, nil
 }
 
 // attestationsOf returns those of the commit that the page shows, the newest
@@ -113,17 +121,31 @@ func attestationsOf(v *visit, c ledger.Commit) (shown []ledger.AttestationRecord
 	return page.Data, page.NextCursor, err
 }
 
+// beginOf returns the time behind which the page's part of the timeline begins:
+// that of the newest attestation on the page of the cursor next; 0 for the
+// whole beginning.
+func beginOf(v *visit, c ledger.Commit, next string) (ledger.Time, error) {
+	if next == "" {
+		return 0, nil
+	}
+	older, err := v.api.AttestationsPage(v.ctx(), v.org, v.repo, client.AttestationFilter{Commit: c.SHA}, client.Query{Limit: 1, Cursor: next})
+	if err != nil || len(older.Data) == 0 {
+		return 0, err
+	}
+	return older.Data[0].RecordedAt, nil
+}
+
 // timeline lists what happened, the newest first: the attestations shown, and
-// the transitions of the time in which they were recorded. The newest page has
-// all later ones too, the oldest all earlier ones.
-func timeline(c ledger.Commit, shown []ledger.AttestationRecord, newest, oldest bool) []moment {
+// the transitions since the time given until the last of them; the newest page
+// has all later ones too.
+func timeline(c ledger.Commit, shown []ledger.AttestationRecord, newest bool, since ledger.Time) []moment {
 	var moments []moment
 	within := func(at ledger.Time) bool {
-		return (newest || len(shown) > 0 && at <= shown[0].RecordedAt) && (oldest || len(shown) > 0 && at >= shown[len(shown)-1].RecordedAt)
+		return at > since && (newest || len(shown) > 0 && at <= shown[0].RecordedAt)
 	}
 	// In the order of their happening: what an attestation brought about comes
 	// behind it.
-	if oldest {
+	if since == 0 {
 		moments = append(moments, moment{At: c.RegisteredAt})
 	}
 	for i := range slices.Backward(shown) {
@@ -133,7 +155,7 @@ func timeline(c ledger.Commit, shown []ledger.AttestationRecord, newest, oldest 
 	for i := range c.Transitions {
 		t := &c.Transitions[i]
 		if within(t.At) {
-			moments = append(moments, moment{At: t.At, Transition: t, Up: t.To > t.From, After: t.At.Sub(before)})
+			moments = append(moments, moment{At: t.At, Transition: t, After: t.At.Sub(before)})
 		}
 		before = t.At
 	}

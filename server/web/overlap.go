@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	overlapsShown     = 10 // of a commit
-	overlapPathsShown = 5  // of an overlap
-	overlapLinesShown = 3  // ranges of lines of one side at one path
+	overlapsShown     = 5 // of a commit
+	overlapPathsShown = 5 // of an overlap
+	overlapLinesShown = 3 // ranges of lines of one side at one path
 )
 
 // An overlap is one of a commit with another, seen from its side.

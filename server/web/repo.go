@@ -86,7 +86,9 @@ func showRepo(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.livePage("repo", v.repo, p, ledger.EventTypes()...), nil
+	a := v.livePage("repo", v.repo, p, ledger.EventTypes()...)
+	a.wide = p.Board != nil
+	return a, nil
 }
 
 // board reads the columns, all at once.
