@@ -17,6 +17,7 @@ type violation struct {
 // axe-core finds no serious fault on any page, in light and dark, on a desk
 // and on a phone; none makes the browser complain or scroll sideways.
 func TestWebPagesAreAccessible(t *testing.T) {
+	need(t, "chromium")
 	t.Parallel()
 	axe, err := os.ReadFile("testdata/node/node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -25,7 +26,7 @@ func TestWebPagesAreAccessible(t *testing.T) {
 		}
 		t.Skip("axe-core is not installed: npm ci --prefix e2e/testdata/node")
 	}
-	r := newTour(t)
+	r := newTour(t, newBusyStage(t))
 	r.each(t, func(v *visitor, p webPage) {
 		// By the tools of developers, which the content security policy does not bind.
 		check(v.t, chromedp.Do(v.ctx, chromedp.Evaluate[chromedp.Void](string(axe)+";0")))

@@ -58,7 +58,7 @@ func (s *stage) pages() []webPage {
 		{name: "repo", route: repo, path: api},
 		{name: "repo-list", path: api + "?view=list"},
 		{name: "repo-none", path: "/orgs/acme/repos/handbook"},
-		{name: "commit", route: repo + "/commits/{sha}", path: api + "/commits/" + commitOf(shownBranch)},
+		{name: "commit", route: repo + "/commits/{sha}", path: api + "/commits/" + commitOf(s.shown)},
 		{name: "commit-deployed", path: api + "/commits/" + commitOf("price-cache")},
 		{name: "commit-draft", path: api + "/commits/" + commitOf("login-limit")},
 		{name: "attestation", route: repo + "/attestations/{id}", path: api + "/attestations/" + s.attestation},
@@ -171,12 +171,9 @@ type tour struct {
 	setupAt string
 }
 
-// newTour sets the stage.
-func newTour(t *testing.T) *tour {
+// newTour lets people look at a stage.
+func newTour(t *testing.T, s *stage) *tour {
 	t.Helper()
-	need(t, "chromium")
-	s := newStage(t)
-	s.addWebhooks("upstream is away: try again\n")
 	empty := newEmptyLedger(t)
 	empty.start()
 	link := regexp.MustCompile(`/setup\?key=\S+`)

@@ -34,7 +34,8 @@ type stage struct {
 	pending []step
 	admin   string // text of a token
 
-	attestation string // id of one about the commit shown
+	shown       string // branch of the commit whose page is shown
+	attestation string // id of one about it
 	webhook     string // that fails
 	delivery    string // of it
 }
@@ -51,7 +52,7 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 	t.Helper()
 	o := newEmptyLedger(t)
 	o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m"}
-	s := &stage{hooks: &hooks{org: o}, now: time.Now().Add(-80 * time.Hour), keys: map[string]ed25519.PrivateKey{"ci": o.key}}
+	s := &stage{hooks: &hooks{org: o}, now: time.Now().Add(-80 * time.Hour), keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
 	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
 	check(t, err)
 	host := server.New(server.Config{Store: db, Now: func() time.Time { return s.now }}).Host()
@@ -72,6 +73,14 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 	o.start()
 	s.api, err = client.New(o.url, client.Options{Token: s.admin})
 	check(t, err)
+	return s
+}
+
+// newBusyStage returns one with webhooks, to look at.
+func newBusyStage(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t)
+	s.addWebhooks("Tickets", "upstream is away: try again\n")
 	return s
 }
 
@@ -187,7 +196,7 @@ func (s *stage) push(repo string, ago time.Duration, r ledger.Registration, acts
 }
 
 // record attests something of a commit.
-func (s *stage) record(repo, sha string, a act) ledger.AttestationRecord {
+func (s *stage) record(repo, sha string, a act) {
 	payload, err := ledger.NewStatement("git+https://git.acme.example/"+repo, sha, ledger.ResultPredicate{
 		Predicate:   a.predicate,
 		Result:      ledger.Result{Status: a.status, DurationMS: a.took.Milliseconds()},
@@ -196,14 +205,18 @@ func (s *stage) record(repo, sha string, a act) ledger.AttestationRecord {
 		Annotations: map[string]string{"run": fmt.Sprintf("https://ci.acme.example/%s/%d", repo, 4000+s.serial.Add(1))},
 	})
 	check(s.t, err)
-	envelope, err := ledger.SignDSSE(s.keys[a.signer], payload)
+	s.post(repo, a.signer, payload)
+}
+
+// post has somebody sign a statement, and records it.
+func (s *stage) post(repo, signer string, statement []byte) {
+	envelope, err := ledger.SignDSSE(s.keys[signer], statement)
 	check(s.t, err)
 	record, _, err := s.api.Record(s.t.Context(), "acme", repo, envelope)
 	check(s.t, err)
-	if sha == commitOf(shownBranch) {
+	if record.Commit == commitOf(s.shown) {
 		s.attestation = record.ID
 	}
-	return record
 }
 
 // edited is a change of lines of a file that all branches began from.
@@ -218,9 +231,6 @@ func edited(path string, start, lines, added int) ledger.Change {
 func by(name, mail string) ledger.Author {
 	return ledger.Author{Name: name, Email: mail + "@acme.example"}
 }
-
-// shownBranch is that of the commit whose page is shown.
-const shownBranch = "refund-currency"
 
 // pushAll tells what people did.
 func (s *stage) pushAll() {
@@ -244,7 +254,7 @@ func (s *stage) pushAll() {
 		{29 * h, "payment-retry", mei, "Try payments again that time out\n\nThe provider now and then takes longer than our ten seconds. It knows\npayments by their key, so that a second try does no harm.", []ledger.Change{edited("payments/client.go", 88, 14, 22), edited("payments/retry.go", 5, 1, 40)}, []act{linted, tested, rita, sam}},
 		{27 * h, "go-1.26", ada, "Build with Go 1.26", []ledger.Change{edited("go.mod", 3, 1, 1), edited("payments/client.go", 12, 2, 2)}, []act{linted, tested, scanned, rita, sam}},
 		{9 * h, "order-sort", priya, "Sort orders by their date", []ledger.Change{edited("orders/list.go", 30, 8, 15)}, []act{linted, tested, rita}},
-		{7 * h, shownBranch, jonas, "Refund in the currency of the order\n\nA refund took the currency of the account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.", []ledger.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
+		{7 * h, "refund-currency", jonas, "Refund in the currency of the order\n\nA refund took the currency of the account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.", []ledger.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
 			[]act{{m, "ci", "lint:go", ledger.Warn, 12100 * time.Millisecond}, {3 * m, "ci", "test:go", ledger.Fail, 71 * time.Second}, {22 * m, "ci", "test:go", ledger.Pass, 94 * time.Second}, {24 * m, "ci", "test:e2e", ledger.Pass, 6*m + 12*time.Second}, rita,
 				{80 * m, "sam", "review:code", ledger.Fail, 0}}},
 		{5 * h, "order-pages", mei, "Page through long lists of orders", []ledger.Change{edited("orders/list.go", 34, 12, 30), edited("orders/page.go", 1, 1, 60)}, []act{linted, {4 * m, "ci", "test:go", ledger.Fail, 85 * time.Second}}},
@@ -262,8 +272,9 @@ func (s *stage) pushAll() {
 }
 
 // addWebhooks makes a webhook that works, one that fails and one that is
-// paused, and has something sent to them. Receivers answer with a text.
-func (s *stage) addWebhooks(answer string) {
+// paused, and has something sent to them. The one that fails has that description, and all
+// answer with that text.
+func (s *stage) addWebhooks(description, answer string) {
 	ctx := s.t.Context()
 	receiver := func(status int) string {
 		return serve(s.t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
@@ -283,7 +294,7 @@ func (s *stage) addWebhooks(answer string) {
 	active := false
 	_, err := s.api.ChangeWebhook(ctx, "acme", "api", paused.ID, ledger.WebhookChange{Active: &active})
 	check(s.t, err)
-	fails := add(receiver(http.StatusServiceUnavailable)+"/ledger", "Tickets")
+	fails := add(receiver(http.StatusServiceUnavailable)+"/ledger", description)
 	s.now = time.Now()
 	s.record("api", commitOf("request-id"), act{0, "ci", "build:image", ledger.Pass, 48 * time.Second})
 	for _, w := range []ledger.Webhook{works, fails} {

@@ -1,0 +1,103 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Text that wants to be more than text. It makes elements of the class planted
+// where a page lets it, and opens dialogs where a script runs.
+const (
+	planted  = `<img class=planted src=x onerror=alert(1)><script class=planted>alert(2)</script>`
+	quotes   = `"'></title></textarea></pre></script>` + "`${alert(3)}`" + `{{.}}&lt;b&gt;` + planted
+	reversed = "\u202egnp.tset\u2066 שלום \U0001f3f4\u200d\u2620\ufe0f e\u0301\u0301\u0301\u0301\u0301"
+)
+
+// hostileBranch is all that git takes as the name of a branch.
+var hostileBranch = `"'<img/class=planted/src=x/onerror=alert(4)>` + "\u202eא🏴" + strings.Repeat("w", 150)
+
+// tellHostile adds a past of such texts, wherever somebody can write one.
+func (s *stage) tellHostile() {
+	s.shown = hostileBranch
+	author := ledger.Author{Name: `Eve <script class=planted>alert(5)</script>` + reversed, Email: strings.Repeat("e", 200) + `"><b class=planted>@x`}
+	dn := `cn=\"\>\<img class\=planted src\=x onerror\=alert(6)\>` + reversed + `,ou=` + strings.Repeat("u", 200) + `,o=acme`
+	s.trust(dn)
+	name, err := ledger.ParseDN(dn)
+	check(s.t, err)
+
+	path := `payments/"><img class=planted src=x onerror=alert(7)>` + reversed + strings.Repeat("p", 300) + ".go"
+	s.push("api", 3*time.Hour, ledger.Registration{Branch: "victim", Message: quotes, Author: author, Changes: []ledger.Change{edited(path, 40, 9, 9)}})
+	s.push("api", 2*time.Hour, ledger.Registration{
+		Branch: hostileBranch, Author: author, Changes: []ledger.Change{edited(path, 42, 9, 12)},
+		Message: quotes + reversed + strings.Repeat("W", 10_000) + "\n\n" + strings.Repeat("n", 10_000) + "\n" + quotes,
+	}, act{time.Minute, name.CN, "test:go", ledger.Fail, time.Second})
+	s.pending = append(s.pending, step{time.Now().Add(-time.Hour), func() {
+		s.post("api", name.CN, s.hostileStatement())
+		s.setHostilePolicy()
+	}})
+}
+
+// hostileStatement is one of a type that the ledger does not know.
+func (s *stage) hostileStatement() []byte {
+	text, err := json.Marshal(map[string]any{
+		"_type":         "https://in-toto.io/Statement/v1",
+		"subject":       []any{map[string]any{"name": quotes, "digest": map[string]string{"gitCommit": commitOf(s.shown)}}},
+		"predicateType": "https://evil.example/" + strings.ReplaceAll(quotes, " ", "/") + strings.Repeat("t", 200), // a URI has no blanks
+		"predicate":     map[string]string{quotes: reversed + quotes, "long": strings.Repeat("L", 10_000)},
+	})
+	check(s.t, err)
+	return text
+}
+
+// setHostilePolicy asks for predicates of such names.
+func (s *stage) setHostilePolicy() {
+	policy, etag, err := s.api.Policy(s.t.Context(), "acme", "api")
+	check(s.t, err)
+	for _, predicate := range []string{quotes, reversed, strings.Repeat("q", 500)} {
+		policy.Requirements = append(policy.Requirements, ledger.Requirement{State: ledger.Promotable, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
+	}
+	text, err := json.Marshal(policy.Contract)
+	check(s.t, err)
+	_, err = s.api.SetPolicy(s.t.Context(), "acme", "api", jsontext.Value(text), etag)
+	check(s.t, err)
+}
+
+// Whatever people and receivers write, it stays text: no element is made of it,
+// no script of it runs, and it does not push the page out of a phone's window.
+func TestWebHostileTextStaysText(t *testing.T) {
+	need(t, "chromium")
+	t.Parallel()
+	s := newStage(t, (*stage).tellHostile)
+	s.addWebhooks(quotes+reversed, quotes+reversed+strings.Repeat("A", 10_000))
+	newTour(t, s).each(t, func(v *visitor, p webPage) {
+		if n := evaluate[int](v, `document.querySelectorAll('.planted, img, iframe, object, [onerror], script:not([src])').length`); n > 0 {
+			v.t.Errorf("%d elements are made of text", n)
+		}
+		v.window(narrow, "light")
+		if wider := v.overflow(); wider > 0 {
+			v.t.Errorf("it is %d px wider than a phone", wider)
+		}
+		if text := hostileOn[p.name]; text != "" && !strings.Contains(v.read(), text) {
+			v.t.Errorf("%q is not to be read on it: %s", text, v.read())
+		}
+	})
+}
+
+// hostileOn has what has to be read on single pages, so that the test is one.
+var hostileOn = map[string]string{
+	"org":         planted[:20],
+	"repo-list":   planted[:20],
+	"commit":      planted,
+	"attestation": planted,
+	"policy":      planted,
+	"radar":       `<img class=planted src=x onerror=alert(7)>`,
+	"identities":  `<img class=planted src=x onerror=alert(6)>`,
+	"webhook":     planted,
+	"delivery":    planted,
+}
