@@ -25,9 +25,9 @@ type commitPage struct {
 	Subject, Body string
 	// Told reports whether somebody has registered the commit; it may also be
 	// known by its attestations alone.
-	Told bool
-	Steps         []step
-	Missing       []lack
+	Told    bool
+	Steps   []step
+	Missing []lack
 	// Groups are the requirements by the state that they are for.
 	Groups   []requirementGroup
 	Overlaps []overlap

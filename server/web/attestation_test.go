@@ -1,0 +1,91 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// sign records a statement about a commit of acme/api as it is.
+func (b *bench) sign(s *signer, payload string) ledger.AttestationRecord {
+	b.t.Helper()
+	envelope, err := ledger.SignDSSE(s.key, []byte(payload))
+	check(b.t, err)
+	record, _, err := b.host.Record(b.t.Context(), "acme", "api", envelope)
+	check(b.t, err)
+	return record
+}
+
+func TestAttestationPage(t *testing.T) {
+	b := newBench(t)
+	a := b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	path := apiPath + "/attestations/" + a.ID
+	w := b.signIn(b.reader)
+	p := w.get(path).want(200).has("test:go pass", "Signed by ci cn=ci,ou=build,o=acme", "Took 1.2 s", "Recorded 30 Nov 2030 09:00 UTC",
+		a.PayloadDigest, a.ID, "ledgerd attestation envelope acme/api "+a.ID)
+	if links := p.elements("a", "href", commitPath(commitID(1))); len(links) != 1 {
+		t.Error("no link to the commit")
+	}
+	// The statement stands there in lines.
+	statement := p.elements("pre")[0].FirstChild.Data
+	for _, line := range []string{"{\n", "\n  \"predicateType\": ", "\n        \"gitCommit\": \"" + commitID(1) + "\"\n", "\n      \"status\": \"pass\",\n"} {
+		if !strings.Contains(statement, line) {
+			t.Errorf("%q is not in the statement:\n%s", line, statement)
+		}
+	}
+
+	w.get(apiPath + "/attestations/att_01ARZ3NDEKTSV4RRFFQ69G5FAV").want(404)
+	w.get(apiPath + "/attestations/att_01ARZ3NDEKTSV4RRFFQ69G5FAV/envelope").want(404)
+	w.get("/orgs/acme/repos/nope/attestations/" + a.ID).want(404)
+	other := b.signIn(b.token(b.otherOrg(), ledger.Admin).Secret)
+	other.get(path).want(403)
+	other.get(path + "/envelope").want(403).hasNot("payload")
+}
+
+func TestEnvelopeDownload(t *testing.T) {
+	b := newBench(t)
+	a := b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	want, err := b.host.Envelope(t.Context(), "acme", "api", a.ID)
+	check(t, err)
+	w := b.signIn(b.reader)
+	path := apiPath + "/attestations/" + a.ID
+	if links := w.get(path).want(200).elements("a", "href", path+"/envelope"); len(links) != 1 {
+		t.Error("nothing to download")
+	}
+	p := w.get(path + "/envelope").want(200)
+	if p.body != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", p.body, want)
+	}
+	if got := p.header.Get("Content-Disposition"); got != "attachment; filename="+a.ID+".json" {
+		t.Errorf("Content-Disposition: %s", got)
+	}
+	if got := p.header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type: %s", got)
+	}
+}
+
+// A statement is what somebody else wrote.
+func TestHostileStatements(t *testing.T) {
+	b := newBench(t)
+	s := b.signer("cn=ci,ou=build,o=acme")
+	of := func(predicate string) string {
+		return `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"x","digest":{"gitCommit":"` + commitID(1) + `"}}],` +
+			`"predicateType":"https://example.com/sbom/v1","predicate":` + predicate + `}`
+	}
+	w := b.signIn(b.reader)
+	show := func(predicate string) page {
+		return w.get(apiPath + "/attestations/" + b.sign(s, of(predicate)).ID).want(200)
+	}
+	p := show(`{"a":"</pre><script>alert(1)</script><b>","b":"\u202egnp.exe` + "\u202e" + `"}`).has("</pre><script>alert(1)</script><b>").hasNot("\u202e")
+	p.harmless()
+	p = show(`{"long":"` + strings.Repeat("y", 200_000) + `"}`).has("It is long: this is its beginning")
+	if len(p.body) > 120_000 {
+		t.Errorf("%d bytes", len(p.body))
+	}
+	// What would be mostly blanks is not laid out.
+	p = show(strings.Repeat("[", 500) + strings.Repeat("]", 500)).has(strings.Repeat("[", 500))
+	if len(p.body) > 10_000 {
+		t.Errorf("%d bytes", len(p.body))
+	}
+}

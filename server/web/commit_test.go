@@ -1,0 +1,226 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// policy has acme/api ask for what the contract says.
+func (b *bench) policy(contract string) {
+	b.t.Helper()
+	_, etag, err := b.host.Policy(b.t.Context(), "acme", "api")
+	check(b.t, err)
+	_, err = b.host.SetPolicy(b.t.Context(), "acme", "api", jsontext.Value(contract), etag)
+	check(b.t, err)
+}
+
+func commitPath(sha string) string { return apiPath + "/commits/" + sha }
+
+func TestCommitPage(t *testing.T) {
+	b := newBench(t)
+	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"ATTESTED","predicate":"lint:go"},` +
+		`{"state":"ATTESTED","predicate":"migration:dry","paths":["db/**"]},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	ci, mac, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=mac,ou=build,o=acme"), b.signer("cn=alice,ou=people,o=acme")
+	sha := commitID(7)
+	b.push(sha, ledger.Registration{Branch: "topic", Target: "release/2", Message: "Sessions end\n\nBecause they must.", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
+		Base: commitID(1), Parents: []string{commitID(2)}, Changes: []ledger.Change{edited("cmd/root.go", 10)}})
+	w := b.signIn(b.reader)
+	w.get(commitPath(sha)).want(200).has("Draft since", "Nothing is attested yet", "ledgerd attest acme/api --commit "+sha[:12])
+
+	b.clock.advance(90 * time.Second)
+	b.attest(ci, sha, "test:go", ledger.Pass)
+	b.clock.advance(time.Minute)
+	second := b.attest(mac, sha, "test:e2e", ledger.Pass)
+	b.attest(ci, sha, "lint:go", ledger.Fail)
+	b.clock.advance(time.Hour)
+	fixed := b.attest(ci, sha, "lint:go", ledger.Pass)
+	b.clock.advance(time.Second)
+	refused := b.attest(alice, sha, "review:code", ledger.Fail)
+
+	p := w.get(commitPath(sha)).want(200).has(
+		"Sessions end", "Ada topic for release/2 known since 30 Nov 2030 09:00 UTC", "Because they must.", "ada@acme.example",
+		"Attested since 30 Nov 2030 10:02 UTC . It waits for: review:* failed by alice", "1 changed path M cmd/root.go", "in flight", "None: no other commit in flight",
+	).hasNot("Nothing is attested")
+	same(t, "checklist", p.texts("li", "class", "check met"), []string{"test:* Met, 2 of 2 Signed by ci , mac", "lint:go Met, 1 of 1 Signed by ci"})
+	same(t, "left out", p.texts("li", "class", "check left-out"), []string{"migration:dry Does not apply does not apply: no changed path matches db/**"})
+	same(t, "failed", p.texts("li", "class", "check failed"), []string{"review:* Failed, 0 of 1 Failed by alice cn=alice,ou=people,o=acme reports fail for review:code"})
+	p.has("Deployed not reached The policy asks for nothing, so no commit gets there.")
+	for _, a := range []ledger.AttestationRecord{second, fixed, refused} {
+		if links := p.elements("a", "href", apiPath+"/attestations/"+a.ID); len(links) < 2 {
+			t.Errorf("checklist and timeline link %s %d times", a.Predicate, len(links))
+		}
+	}
+	const nine, ten = "30 Nov 2030 09:", "30 Nov 2030 10:"
+	same(t, "timeline", p.moments(), []string{
+		"fail review:code by alice in 1.2 s " + ten + "02 UTC",
+		"Validating → to Attested after 1 h 1 min, by an attestation " + ten + "02 UTC",
+		"pass lint:go by ci in 1.2 s " + ten + "02 UTC",
+		"fail lint:go by ci in 1.2 s " + nine + "02 UTC",
+		"pass test:e2e by mac in 1.2 s " + nine + "02 UTC",
+		"Draft → to Validating after 1 min 30 s, by an attestation " + nine + "01 UTC",
+		"pass test:go by ci in 1.2 s " + nine + "01 UTC",
+		"Became known to the ledger " + nine + "00 UTC",
+	})
+	if now := p.texts("li", "aria-current", "step"); len(now) != 1 || now[0] != "Attested (now)" {
+		t.Errorf("the step is %q", now)
+	}
+	if got := attribute(p.elements("main")[0], "data-live-commit"); got != sha {
+		t.Errorf("the page follows %q", got)
+	}
+}
+
+// moments returns what the timeline tells, the newest first.
+func (p page) moments() []string {
+	p.t.Helper()
+	lists := p.elements("ol", "class", "rows timeline")
+	if len(lists) != 1 {
+		p.t.Fatalf("%d timelines", len(lists))
+	}
+	var moments []string
+	for n := range lists[0].ChildNodes() {
+		if n.Data == "li" {
+			moments = append(moments, read(n))
+		}
+	}
+	return moments
+}
+
+// What is missing says how much there is of it.
+func TestMissingRequirement(t *testing.T) {
+	b := newBench(t)
+	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2}]}`)
+	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	p := b.signIn(b.reader).get(commitPath(commitID(1))).want(200)
+	same(t, "missing", p.texts("li", "class", "check missing"), []string{"test:* Missing, 1 of 2 Signed by ci test:* needs 2 signers: has 1, cn=ci,ou=build,o=acme"})
+}
+
+func TestNoMoreThanDeployed(t *testing.T) {
+	b := newBench(t)
+	s := b.signer("cn=all,ou=build,o=acme")
+	for _, predicate := range []string{"test:go", "review:code", "deploy:eu"} {
+		b.attest(s, commitID(1), predicate, ledger.Pass)
+	}
+	b.signIn(b.reader).get(commitPath(commitID(1))).want(200).has("Deployed since 30 Nov 2030 09:00 UTC . Nothing is missing.").hasNot("not reached")
+}
+
+func TestOverlapsOfACommit(t *testing.T) {
+	b := newBench(t)
+	b.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"}, Changes: []ledger.Change{edited("cmd/root.go", 10)}})
+	b.clock.advance(time.Minute)
+	b.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"}, Changes: []ledger.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
+	w := b.signIn(b.reader)
+	w.get(commitPath(commitID(2))).want(200).has("HIGH with First "+commitID(1)[:12]+" Ada first since 30 Nov 2030 09:01 UTC It was registered first.",
+		"cmd/root.go both change the same lines: lines 11 here, 10 there")
+	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "It was registered later, so it gives way.", "lines 10 here, 11 there")
+
+	for n := range 8 {
+		b.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More", Changes: []ledger.Change{edited("go.mod", 10)}})
+	}
+	p := w.get(commitPath(commitID(2))).want(200).has("4 more overlaps", "MEDIUM with More")
+	if links := p.elements("a", "href", apiPath+"/radar?branch=second"); len(links) != 1 {
+		t.Error("no link to the rest of the overlaps")
+	}
+}
+
+// A commit is found by the beginning of its id, at one path.
+func TestAbbreviatedCommit(t *testing.T) {
+	b := newBench(t)
+	b.push(commitID(1), ledger.Registration{Message: "One"})
+	b.push("abcdef0123456789abcdef0123456789abcdef01", ledger.Registration{Message: "Two"})
+	w := b.signIn(b.reader)
+	w.get(commitPath("abcdef0")).to(commitPath("abcdef0123456789abcdef0123456789abcdef01"))
+	w.get(commitPath("ffffffffffff")).want(404).has("There is nothing here", "acme/api has no commit ffffffffffff")
+	w.get(commitPath("nonsense")).hasNot("One", "went wrong inside")
+	b.push(commitID(2), ledger.Registration{Message: "Three"})
+	w.get(commitPath(commitID(1)[:36])).want(409).has("give more digits")
+	w.get("/orgs/acme/repos/nope/commits/" + commitID(1)).want(404)
+	b.signIn(b.token(b.otherOrg(), ledger.Admin).Secret).get(commitPath(commitID(1))).want(403).hasNot("One")
+}
+
+func TestCommitKnownByAttestations(t *testing.T) {
+	b := newBench(t)
+	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	w := b.signIn(b.reader)
+	w.get(commitPath(commitID(1))).want(200).has("No message", "Known by its attestations alone", "ledgerd commit push acme/api "+commitID(1)[:12], "the radar does not compare this commit")
+	b.push(commitID(1), ledger.Registration{Message: "Told"})
+	w.get(commitPath(commitID(1))).want(200).has("Told", "No change record was given").hasNot("Known by its attestations alone")
+}
+
+// The only form of who may only read is that which signs out.
+func TestReadersChangeNothing(t *testing.T) {
+	b := newBench(t)
+	a := b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	w := b.signIn(b.reader)
+	for _, path := range []string{apiPath, commitPath(commitID(1)), apiPath + "/attestations/" + a.ID} {
+		for _, form := range w.get(path).want(200).elements("form", "method", "post") {
+			if action := attribute(form, "action"); action != "/logout" {
+				t.Errorf("%s has a form of %s", path, action)
+			}
+		}
+	}
+}
+
+// The pages of a long timeline hold each attestation and transition once.
+func TestLongTimeline(t *testing.T) {
+	b := newBench(t)
+	s := b.signer("cn=ci,ou=build,o=acme")
+	b.push(commitID(1), ledger.Registration{Message: "Long"})
+	attest := func(n int) {
+		for range n {
+			b.clock.advance(time.Second)
+			b.attest(s, commitID(1), "test:go", ledger.Pass)
+		}
+	}
+	attest(250)
+	b.clock.advance(time.Second)
+	// This moves the commit between two attestations, of which one is the last
+	// of the first page.
+	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"lint:go"}]}`)
+	check(t, b.db.Settle(t.Context()))
+	attest(200)
+
+	w := b.signIn(b.reader)
+	path, told := commitPath(commitID(1)), make(map[string]int)
+	pages := 0
+	for path != "" {
+		p := w.get(path).want(200)
+		pages++
+		for _, moment := range p.moments() {
+			what, _, _ := strings.Cut(moment, " after ")
+			what, _, _ = strings.Cut(what, " 30 Nov")
+			told[what]++
+		}
+		path = ""
+		for _, next := range p.elements("a", "rel", "next") {
+			path = attribute(next, "href")
+		}
+	}
+	want := map[string]int{"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1, "Attested → to Validating": 1, "Became known to the ledger": 1}
+	if fmt.Sprint(told) != fmt.Sprint(want) || pages != 3 {
+		t.Errorf("%d pages tell %v, want %v", pages, told, want)
+	}
+}
+
+func TestHostileTextsOfACommit(t *testing.T) {
+	b := newBench(t)
+	sha := b.hostile()
+	w := b.signIn(b.reader)
+	p := w.get(commitPath(sha)).want(200).has(nasty, nastyBranch, `failed by <i>ci</i>,"x"`, "<em>.go", "<b>@acme.example")
+	p.harmless()
+	p = w.get(commitPath(commitID(2))).want(200)
+	p.harmless()
+	if len(p.body) > 60_000 {
+		t.Errorf("%d bytes of a page of one commit", len(p.body))
+	}
+	for _, name := range []string{"h1", "pre"} {
+		if n := p.elements(name)[0]; n.FirstChild.Data != "bdi" {
+			t.Errorf("the text of %s is not kept apart", name)
+		}
+	}
+}

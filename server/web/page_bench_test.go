@@ -1,0 +1,185 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxPage is what a page may weigh, before it is compressed.
+const maxPage = 300 << 10
+
+// A visitor asks the pages themselves, without a network between.
+type visitor struct {
+	t       testing.TB
+	site    http.Handler
+	cookies []*http.Cookie
+}
+
+func (b *bench) visitor(token string) visitor {
+	b.t.Helper()
+	at, err := url.Parse(b.url)
+	check(b.t, err)
+	jar := b.signIn(token).client.Jar.(*cookiejar.Jar)
+	return visitor{b.t, b.site.Handler(), jar.Cookies(at)}
+}
+
+// get returns how many bytes the page comes in.
+func (v visitor) get(path, encoding string) int {
+	v.t.Helper()
+	r := httptest.NewRequestWithContext(v.t.Context(), "GET", path, nil)
+	r.Header.Set("Accept-Encoding", encoding)
+	for _, c := range v.cookies {
+		r.AddCookie(c)
+	}
+	w := httptest.NewRecorder()
+	v.site.ServeHTTP(w, r)
+	if w.Code != 200 {
+		v.t.Fatalf("%s: %d: %s", path, w.Code, w.Body)
+	}
+	return w.Body.Len()
+}
+
+// measure has the page made again and again, as a browser asks for it, and
+// reports how large it is.
+func (v visitor) measure(b *testing.B, path string) {
+	plain, compressed := v.get(path, "identity"), 0
+	if plain > maxPage {
+		b.Errorf("%s has %d bytes", path, plain)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		compressed = v.get(path, "gzip")
+	}
+	b.ReportMetric(float64(plain), "bytes/page")
+	b.ReportMetric(float64(compressed), "gzip-bytes/page")
+}
+
+func BenchmarkRepoPage(b *testing.B) {
+	bench := newBench(b)
+	bench.fill(10_000)
+	v := bench.visitor(bench.reader)
+	for name, path := range map[string]string{
+		"board":             "/orgs/acme/repos/api",
+		"list":              "/orgs/acme/repos/api?view=list",
+		"list of an author": "/orgs/acme/repos/api?author=author-7@acme.example",
+		"list of a branch":  "/orgs/acme/repos/api?branch=topic-9950",
+	} {
+		b.Run(name, func(b *testing.B) { v.measure(b, path) })
+	}
+}
+
+func BenchmarkCommitPage(b *testing.B) {
+	bench := newBench(b)
+	bench.attestOften(200)
+	v := bench.visitor(bench.reader)
+	v.measure(b, "/orgs/acme/repos/api/commits/"+often)
+}
+
+// TestPageSizes holds the pages to what they may weigh where each of their
+// texts is as long as people write them.
+func TestPageSizes(t *testing.T) {
+	b := newBench(t)
+	b.fill(300)
+	b.attestOften(200)
+	v := b.visitor(b.reader)
+	for _, path := range []string{"", "?view=list", "/commits/" + often} {
+		if n := v.get("/orgs/acme/repos/api"+path, "identity"); n > maxPage {
+			t.Errorf("%q has %d bytes", path, n)
+		}
+	}
+}
+
+// fill registers commits of every state: the last 200 are in flight and
+// overlap, each with some others.
+func (b *bench) fill(commits int) {
+	b.t.Helper()
+	signers := map[string]*signer{"test:go": b.signer("cn=ci,ou=build,o=acme"), "review:code": b.signer("cn=alice,ou=people,o=acme"), "deploy:eu": b.signer("cn=deployer,ou=ops,o=acme")}
+	numbers := make(chan int)
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			for n := range numbers {
+				b.push(commitID(n), drawn(n, commits))
+				switch n % 10 {
+				case 0: // DRAFT
+				case 1:
+					b.attest(signers["test:go"], commitID(n), "test:go", ledger.Fail)
+				case 2:
+					b.attest(signers["test:go"], commitID(n), "test:go", ledger.Pass)
+				case 3:
+					b.attest(signers["test:go"], commitID(n), "test:go", ledger.Pass)
+					b.attest(signers["review:code"], commitID(n), "review:code", ledger.Pass)
+				default:
+					for predicate, s := range signers {
+						b.attest(s, commitID(n), predicate, ledger.Pass)
+					}
+				}
+			}
+		})
+	}
+	for n := range commits {
+		numbers <- n
+	}
+	close(numbers)
+	all.Wait()
+}
+
+func drawn(n, commits int) ledger.Registration {
+	author := fmt.Sprintf("author-%d", n%23)
+	r := ledger.Registration{
+		Branch: "main", Author: ledger.Author{Name: author, Email: author + "@acme.example"}, CommittedAt: 1795424400123,
+		Message: fmt.Sprintf("server: change %d of the many that there are, in a line of usual length\n\nAnd a body that tells why, of some sentences, as they are written where\nthe history is read by those who come later.\n", n),
+	}
+	if n >= commits-200 {
+		r.Branch = fmt.Sprintf("topic-%d", n)
+		r.Changes = []ledger.Change{edited(fmt.Sprintf("server/file-%d.go", n%40), n%7*10+1), edited(fmt.Sprintf("docs/page-%d.md", n%3), n%11*30+1)}
+	}
+	return r
+}
+
+// edited returns a change of one line of a file that all find alike: the same
+// line is HIGH, one within 25 lines MEDIUM, another file of the directory LOW.
+func edited(path string, line int) ledger.Change {
+	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
+	return ledger.Change{
+		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
+		OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
+		Hunks: []ledger.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
+			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)}}},
+	}
+}
+
+// often is the commit of attestOften.
+const often = "0123456789abcdef0123456789abcdef01234567"
+
+// attestOften records so many attestations about one commit, by 20
+// signers and of 10 predicates, every tenth a fail, where it overlaps too.
+func (b *bench) attestOften(attestations int) {
+	b.t.Helper()
+	var signers []*signer
+	for n := range 20 {
+		signers = append(signers, b.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
+	}
+	b.push(often, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
+		Changes: []ledger.Change{edited("server/file-1.go", 1), edited("docs/page-1.md", 5)}})
+	for n := range 12 {
+		b.push(commitID(1_000_000+n), ledger.Registration{Branch: fmt.Sprintf("other-%d", n), Message: "docs: another",
+			Changes: []ledger.Change{edited("server/file-1.go", n+1), edited("docs/page-1.md", 5)}})
+	}
+	for n := range attestations {
+		status := ledger.Pass
+		if n%10 == 9 {
+			status = ledger.Fail
+		}
+		b.clock.advance(time.Second) // or it would be the same statement again
+		b.attest(signers[n%20], often, fmt.Sprintf("test:part-%d", n%10), status)
+	}
+}

@@ -1,0 +1,239 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const apiPath = "/orgs/acme/repos/api"
+
+// read returns what is to be read in an element, with single blanks.
+func read(n *html.Node) string {
+	var words []string
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			words = append(words, strings.Fields(d.Data)...)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// texts returns what is to be read in each of the elements.
+func (p page) texts(name string, attributes ...string) []string {
+	p.t.Helper()
+	var list []string
+	for _, n := range p.elements(name, attributes...) {
+		list = append(list, read(n))
+	}
+	return list
+}
+
+// same fails the test unless both lists are alike.
+func same(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestBoard(t *testing.T) {
+	b := newBench(t)
+	ci, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=alice,ou=people,o=acme")
+	b.push(commitID(0), ledger.Registration{Branch: "draft", Message: "Nothing yet", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"}})
+	b.clock.advance(time.Minute)
+	b.push(commitID(1), ledger.Registration{Branch: "red", Message: "Fails\n\nand more", Author: ledger.Author{Email: "bob@acme.example"}})
+	b.attest(ci, commitID(1), "test:go", ledger.Fail)
+	b.push(commitID(2), ledger.Registration{Branch: "one", Message: "One", Changes: []ledger.Change{edited("cmd/root.go", 10)}})
+	b.attest(ci, commitID(2), "test:go", ledger.Pass)
+	b.push(commitID(3), ledger.Registration{Branch: "two", Message: "Two", Changes: []ledger.Change{edited("cmd/root.go", 11)}})
+	for _, done := range []string{"test:go", "review:code", "deploy:eu"} {
+		b.attest(alice, commitID(4), done, ledger.Pass)
+	}
+
+	p := b.signIn(b.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
+	same(t, "columns", p.texts("section"), []string{
+		"Draft 2 Two " + commitID(3)[:12] + " two 30 Nov 2030 09:01 UTC test:* 0 of 1 HIGH 1 overlap" +
+			" Nothing yet " + commitID(0)[:12] + " Ada draft 30 Nov 2030 09:00 UTC test:* 0 of 1",
+		"Validating 1 Fails " + commitID(1)[:12] + " bob@acme.example red 30 Nov 2030 09:01 UTC test:* failed by ci",
+		"Attested 1 One " + commitID(2)[:12] + " one 30 Nov 2030 09:01 UTC review:* 0 of 1 HIGH 1 overlap",
+		"Promotable 0 None",
+		"Deployed 1 No message " + commitID(4)[:12] + " 30 Nov 2030 09:01 UTC",
+	})
+	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || read(links[0]) != "Fails" {
+		t.Errorf("a card leads to its commit by %d links", len(links))
+	}
+	if live := attribute(p.elements("main")[0], "data-live"); !strings.HasSuffix(live, "&types=attestation%2Cstate%2Cpolicy%2Cradar") || !strings.Contains(live, "repo=api") {
+		t.Errorf("data-live: %q", live)
+	}
+	b.signIn(b.reader).get("/orgs/acme/repos/nope").want(404)
+	b.signIn(b.token(b.otherOrg(), ledger.Admin).Secret).get(apiPath).want(403)
+}
+
+// otherOrg makes an org that is none of acme's business.
+func (b *bench) otherOrg() string {
+	b.t.Helper()
+	_, err := b.host.CreateOrg(b.t.Context(), ledger.NewOrg{Name: "other"})
+	check(b.t, err)
+	return "other"
+}
+
+// A column shows the newest, and leads to the list of all.
+func TestBoardOfMany(t *testing.T) {
+	b := newBench(t)
+	for n := range 60 {
+		b.push(commitID(n), ledger.Registration{Message: fmt.Sprintf("Change %d.", n)})
+	}
+	w := b.signIn(b.reader)
+	p := w.get(apiPath).want(200).has("Draft 60", "Change 59.", "Change 35.", "35 more").hasNot("Change 34.")
+	all := attribute(p.elements("a", "class", "more")[0], "href")
+	if all != apiPath+"?state=DRAFT" {
+		t.Fatalf("the rest is at %s", all)
+	}
+	p = w.get(all).want(200).has("Change 59.", "Change 10.").hasNot("Change 9.", "more")
+	next := p.elements("a", "rel", "next")
+	if len(next) != 1 {
+		t.Fatal("there is no link to the next page")
+	}
+	w.get(attribute(next[0], "href")).want(200).has("Change 9.", "Change 0.").hasNot("Change 10.", "Older")
+}
+
+// What keeps a card short: it names some of what is missing.
+func TestCardOfManyNeeds(t *testing.T) {
+	b := newBench(t)
+	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:a"},{"state":"ATTESTED","predicate":"test:b"},{"state":"ATTESTED","predicate":"test:c"},` +
+		`{"state":"ATTESTED","predicate":"test:d"},{"state":"ATTESTED","predicate":"test:e"}]}`)
+	b.push(commitID(1), ledger.Registration{Message: "x"})
+	b.signIn(b.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 test:c 0 of 1 and 2 more").hasNot("test:d")
+}
+
+func TestList(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	ada, bob := ledger.Author{Name: "Ada", Email: "ada@acme.example"}, ledger.Author{Name: "Bob", Email: "bob@acme.example"}
+	b.push(commitID(0), ledger.Registration{Branch: "main", Message: "Zero", Author: ada})
+	b.push(commitID(1), ledger.Registration{Branch: "a&b", Message: "One", Author: bob})
+	b.push(commitID(2), ledger.Registration{Branch: "main", Message: "Two", Author: bob})
+	b.attest(ci, commitID(2), "test:go", ledger.Pass)
+	w := b.signIn(b.reader)
+	for query, want := range map[string][]string{
+		"view=list":                             {"Two", "One", "Zero"},
+		"state=ATTESTED":                        {"Two"},
+		"state=PROMOTABLE":                      nil,
+		"branch=main":                           {"Two", "Zero"},
+		"branch=" + url.QueryEscape("a&b"):      {"One"},
+		"author=Ada":                            {"Zero"},
+		"author=bob%40acme.example":             {"Two", "One"},
+		"author=Bob&branch=main&state=ATTESTED": {"Two"},
+		"view=list&state=&branch=&author=":      {"Two", "One", "Zero"}, // as the form sends it
+		"view=board&state=DRAFT":                {"One", "Zero"},
+		"branch=mai":                            nil, // names are exact
+	} {
+		p := w.get(apiPath + "?" + query).want(200)
+		same(t, query, p.texts("a", "class", "subject"), want)
+		if want == nil {
+			p.has("No such commit", "names have to be exact", "Show all")
+		}
+	}
+	p := w.get(apiPath+"?state=ATTESTED&branch=main&author=Bob").want(200).has("Two "+commitID(2)[:12]+" Bob main", "Attested review:* 0 of 1")
+	if got := attribute(p.elements("input", "name", "branch")[0], "value") + attribute(p.elements("input", "name", "author")[0], "value"); got != "mainBob" {
+		t.Errorf("the fields hold %q", got)
+	}
+	for _, option := range p.elements("option") {
+		isChosen := slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" })
+		if isChosen != (read(option) == "Attested") {
+			t.Errorf("the state %s is chosen: %t", read(option), isChosen)
+		}
+	}
+	w.get(apiPath+"?state=GONE").want(422).has("GONE", "is not a state", "use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED")
+	w.get(apiPath + "?view=list&cursor=x").want(400).has("cursor")
+	w.get("/orgs/acme/repos/nope?view=list").want(404)
+}
+
+// Each page of the list keeps the filter.
+func TestPagesOfTheList(t *testing.T) {
+	b := newBench(t)
+	for n := range 130 {
+		b.push(commitID(n), ledger.Registration{Branch: []string{"even&more", "odd"}[n%2], Message: fmt.Sprintf("Change %d.", n)})
+	}
+	w := b.signIn(b.reader)
+	path, pages, seen := apiPath+"?branch="+url.QueryEscape("even&more"), 0, 0
+	for path != "" {
+		p := w.get(path).want(200).hasNot("odd")
+		seen += len(p.elements("a", "class", "subject"))
+		pages++
+		path = ""
+		for _, next := range p.elements("a", "rel", "next") {
+			path = attribute(next, "href")
+		}
+	}
+	if pages != 2 || seen != 65 {
+		t.Errorf("%d commits on %d pages, want 65 on 2", seen, pages)
+	}
+}
+
+func TestEmptyRepo(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	for _, query := range []string{"", "?view=list"} {
+		w.get(apiPath+query).want(200).has("No commits yet", "ledgerd commit push acme/api HEAD")
+	}
+	// A filter of a repo without commits is not what is wrong.
+	w.get(apiPath + "?state=DRAFT").want(200).has("ledgerd commit push acme/api HEAD").hasNot("No such commit")
+}
+
+func TestHostileTextsInARepo(t *testing.T) {
+	b := newBench(t)
+	b.hostile()
+	w := b.signIn(b.reader)
+	for _, query := range []string{"", "?view=list", "?branch=" + url.QueryEscape(nastyBranch), "?author=" + url.QueryEscape(nasty)} {
+		p := w.get(apiPath + query).want(200)
+		p.harmless()
+		if len(p.body) > 60_000 {
+			t.Errorf("%s: %d bytes of a page of two commits", query, len(p.body))
+		}
+	}
+	w.get(apiPath + "?state=" + url.QueryEscape(nasty)).want(422).harmless()
+}
+
+const (
+	nasty       = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>{{.}}&amp;`
+	nastyBranch = `"'><img/src=x><u>main</u>&amp;` // as far as git has it
+)
+
+// hostile registers commits whose texts are meant to do harm, and returns the
+// one with attestations.
+func (b *bench) hostile() string {
+	b.t.Helper()
+	s := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
+	b.push(commitID(1), ledger.Registration{
+		Branch: nastyBranch, Target: nastyBranch, Author: ledger.Author{Name: nasty, Email: "<b>@acme.example"}, Message: nasty + "\n\n" + nasty,
+		Changes: []ledger.Change{edited("<em>.go", 1)},
+	})
+	b.push(commitID(2), ledger.Registration{
+		Branch: strings.Repeat("b", 200), Author: ledger.Author{Name: "\u202egnp.exe 🦊" + strings.Repeat("n", 200)},
+		Message: strings.Repeat("👩‍👩‍👧 ", 1500) + "\n\n\u202e" + strings.Repeat("w", 10_000), Changes: []ledger.Change{edited("<em>.go", 1)},
+	})
+	b.attest(s, commitID(1), "test:go", ledger.Fail)
+	return commitID(1)
+}
+
+// harmless reports what a text has become that is not the page's own.
+func (p page) harmless() {
+	p.t.Helper()
+	for _, name := range []string{"img", "i", "b", "u", "em", "style"} {
+		if len(p.elements(name)) > 0 {
+			p.t.Errorf("%s: a text became an element %s", p.what, name)
+		}
+	}
+	if scripts := p.elements("script"); len(scripts) != 1 {
+		p.t.Errorf("%s: %d scripts, want the page's own", p.what, len(scripts))
+	}
+}
