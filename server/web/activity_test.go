@@ -122,7 +122,7 @@ func TestActivityOfLargeEvents(t *testing.T) {
 	for n := range 300 {
 		changes = append(changes, editing(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n), 10))
 	}
-	for n := range 12 {
+	for n := range 6 {
 		for i := range changes {
 			changes[i].Blob = fmt.Sprintf("%040x", n*1000+i)
 			changes[i].Hunks[0].Text = fmt.Sprintf("%016x", n*1000+i)

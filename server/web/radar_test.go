@@ -99,6 +99,7 @@ func TestRadarPage(t *testing.T) {
 			t.Errorf("%s: no way back to all", query)
 		}
 	}
+	w.get(radarPath+"?commit="+commitID(1)[:39]).want(409).has("No such commit", "several commits")
 	if live := attribute(w.get(radarPath+"?commit="+commitID(1)).elements("input", "id", "field-commit")[0], "value"); live != commitID(1) {
 		t.Errorf("the form has the commit %q", live)
 	}
@@ -130,7 +131,7 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 // so; the list goes on, and every one is on it once.
 func TestRadarOfManyOverlaps(t *testing.T) {
 	b := newBench(t)
-	const commits = 40
+	const commits = 30
 	for n := range commits {
 		b.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", editing(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
 	}
