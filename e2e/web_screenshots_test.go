@@ -1,13 +1,13 @@
 package e2e_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -29,18 +29,23 @@ func TestWebScreenshots(t *testing.T) {
 			for _, width := range []int64{wide, narrow} {
 				v.window(width, scheme)
 				file := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", p.name, width, scheme))
-				check(v.t, os.WriteFile(file, v.picture(), 0o644))
+				check(v.t, os.WriteFile(file, v.picture(width), 0o644))
 			}
 		}
 	})
 }
 
-// picture returns one of the whole page, as a PNG file.
-func (v *visitor) picture() []byte {
+// picture returns one of the whole page, as a PNG file. The window is as high as
+// the page for that, so that no scroll bar takes room.
+func (v *visitor) picture(width int64) []byte {
 	v.t.Helper()
-	evaluate[int](v, "document.documentElement.style.scrollbarGutter = 'auto', scrollTo(0, 0), document.activeElement.blur(), 0")
-	all := true
-	shot, err := chromedp.Call(v.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &all})
+	height := evaluate[int64](v, "document.documentElement.style.scrollbarGutter = 'auto', document.activeElement.blur(), document.documentElement.scrollHeight")
+	shot, err := chromedp.Run(v.ctx, func(ctx context.Context, target *chromedp.Target) ([]byte, error) {
+		if _, err := chromedp.EmulateViewport(width, height)(ctx, target); err != nil {
+			return nil, err
+		}
+		return chromedp.CaptureScreenshot()(ctx, target)
+	})
 	check(v.t, err)
-	return shot.Data
+	return shot
 }
