@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -90,8 +93,21 @@ Or, while this runs, in another terminal:
   %[1]s identity add --org acme --cert ci.crt --database %[2]s
   %[1]s token create --org acme --name ci --scope write --database %[2]s
 
-`, quoteShell(os.Args[0]), quoteShell(s.Database), service.url+service.site.SetupPath())
+`, quoteShell(os.Args[0]), quoteShell(s.Database), visitURL(service.url)+service.site.SetupPath())
 	return nil
+}
+
+// visitURL returns the URL by which a browser on this machine gets to where
+// the server listens: [::]:8080 is no place to go.
+func visitURL(listening string) string {
+	u, err := url.Parse(listening)
+	if err != nil {
+		return listening
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", u.Port())
+	}
+	return u.String()
 }
 
 // logger returns what the server logs to: standard error.
