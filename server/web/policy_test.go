@@ -263,10 +263,8 @@ func TestPagesOfALargePolicy(t *testing.T) {
 		"/versions":   "more changes",
 		"/versions/4": "ledgerd policy show acme/api --version 4 -o json",
 	} {
-		began := time.Now()
-		p := w.get(policyPath + path).want(200).has(told)
-		if took := time.Since(began); len(p.body) > 300<<10 || took > 5*time.Second {
-			t.Errorf("%s: %d bytes in %s", path, len(p.body), took)
+		if p := w.get(policyPath + path).want(200).has(told); len(p.body) > 300<<10 {
+			t.Errorf("%s: %d bytes", path, len(p.body))
 		}
 	}
 }
