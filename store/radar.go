@@ -140,6 +140,7 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) erro
 	}
 	var strongest ledger.Level
 	saved := make([]pairRow, 0, len(list))
+	var told []found
 	for _, f := range list {
 		p := pairRow{later: own.commitID, earlier: f.commitID, level: f.Level, path: f.Paths[0].Path, reason: f.Paths[0].Reason}
 		if f.place > own.place {
@@ -152,11 +153,12 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) erro
 		p.told, p.since = before.told, cmp.Or(before.since, t.now)
 		if notify := d.contract.Radar.Notify; notify > ledger.NoLevel && f.Level >= notify && f.Level > before.told {
 			p.told = f.Level
-			if err := t.tellOverlap(d.repo, own, f); err != nil {
-				return err
-			}
+			told = append(told, f)
 		}
 		saved = append(saved, p)
+	}
+	if err := t.tellOverlaps(d.repo, own, told); err != nil {
+		return err
 	}
 	if err := t.savePairs(saved); err != nil {
 		return err
@@ -199,8 +201,11 @@ func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
 	return known, nil
 }
 
-// savePairs writes overlaps.
+// savePairs writes overlaps, in the order of their keys.
 func (t *tx) savePairs(pairs []pairRow) error {
+	slices.SortFunc(pairs, func(a, b pairRow) int {
+		return cmp.Or(cmp.Compare(a.later, b.later), cmp.Compare(a.earlier, b.earlier))
+	})
 	args := make([]any, 0, 7*len(pairs))
 	for _, p := range pairs {
 		args = append(args, p.later, p.earlier, p.level, p.told, p.since, p.path, p.reason)
@@ -234,26 +239,30 @@ func (t *tx) dropPair(d deriver, p pairRow, own tipRow) error {
 	return t.resettle(d, p.later, ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA})
 }
 
-// tellOverlap appends the event of an overlap, about the commit registered later.
-func (t *tx) tellOverlap(r repoRow, own tipRow, f found) error {
-	later, earlier, o := own, f.tipRow, f.Overlap
-	if f.place > own.place {
-		later, earlier, o = f.tipRow, own, o.Swap()
+// tellOverlaps appends the events of overlaps, each about the commit registered
+// later.
+func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
+	events := make([]newEvent, len(list))
+	for i, f := range list {
+		later, earlier, o := own, f, f.Overlap
+		if f.place > own.place {
+			mine := []found{{tipRow: own}}
+			if err := addAuthors(t.conn, mine); err != nil {
+				return err
+			}
+			later, earlier, o = f.tipRow, mine[0], o.Swap()
+		}
+		eventID, err := t.ids.next(eventPrefix, t.now)
+		if err != nil {
+			return err
+		}
+		events[i] = newEvent{eventID, ledger.Render(ledger.RadarEvent{
+			ID: eventID, Org: r.org, Repo: r.name, Commit: later.SHA, Level: o.Level,
+			Other: ledger.RadarOther{Commit: earlier.SHA, Branch: earlier.Branch, Author: earlier.author},
+			Paths: ledger.EventPaths(o.Strongest()), PathsTotal: len(o.Paths), Timestamp: t.now,
+		})}
 	}
-	var author ledger.Author
-	if err := t.row("SELECT author_name, author_email FROM commits WHERE id = ?", earlier.commitID).Scan(&author.Name, &author.Email); err != nil {
-		return fmt.Errorf("read author: %w", err)
-	}
-	eventID, err := t.ids.next(eventPrefix, t.now)
-	if err != nil {
-		return err
-	}
-	_, err = t.append(r, ledger.EventRadar, eventID, ledger.Render(ledger.RadarEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: later.SHA, Level: o.Level,
-		Other: ledger.RadarOther{Commit: earlier.SHA, Branch: earlier.Branch, Author: author},
-		Paths: ledger.EventPaths(o.Strongest()), PathsTotal: len(o.Paths), Timestamp: t.now,
-	}))
-	return err
+	return t.appendMany(r, ledger.EventRadar, events)
 }
 
 // openOverlaps reads what may keep a commit from being PROMOTABLE, where the

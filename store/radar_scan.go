@@ -36,6 +36,27 @@ type candidate struct {
 type found struct {
 	tipRow
 	ledger.Overlap
+	author ledger.Author // of the tip
+}
+
+// addAuthors adds the authors to what was found.
+func addAuthors(c *conn, list []found) error {
+	at := make(map[int64]int, len(list))
+	ids := make([]int64, len(list))
+	for i, f := range list {
+		at[f.commitID], ids[i] = i, f.commitID
+	}
+	err := eachIn(c, func(row scanner) error {
+		var id int64
+		var author ledger.Author
+		err := row.Scan(&id, &author.Name, &author.Email)
+		list[at[id]].author = author
+		return err
+	}, "SELECT id, author_name, author_email FROM commits WHERE id IN ", ids)
+	if err != nil {
+		return fmt.Errorf("read authors: %w", err)
+	}
+	return nil
 }
 
 // newScan prepares a scan for a registration.
@@ -58,7 +79,7 @@ func (s *scan) run() (list []found, more bool, err error) {
 			continue
 		}
 		if o := s.compare(c.tipRow, s.radar.Footprint(c.changes)); o.Level > ledger.NoLevel {
-			list = append(list, found{c.tipRow, o})
+			list = append(list, found{tipRow: c.tipRow, Overlap: o})
 		}
 	}
 	if len(list) <= ledger.MaxRadarPairs {
@@ -70,9 +91,9 @@ func (s *scan) run() (list []found, more bool, err error) {
 	}
 	sortFound(list)
 	if len(list) > ledger.MaxRadarPairs {
-		return list[:ledger.MaxRadarPairs], true, nil
+		list, more = list[:ledger.MaxRadarPairs], true
 	}
-	return list, false, nil
+	return list, more, addAuthors(s.conn, list)
 }
 
 // sortFound puts the strongest first, and of those alike what was registered last.
@@ -161,7 +182,7 @@ func (s *scan) siblings(limit int) (list []found, err error) {
 					list[i].Paths = append(list[i].Paths, path)
 				} else if _, file := s.seen[t.commitID]; !file && s.compares(t) && len(list) < limit {
 					beside[t.commitID] = len(list)
-					list = append(list, found{t, ledger.Overlap{Level: ledger.Low, Paths: []ledger.RadarPath{path}}})
+					list = append(list, found{tipRow: t, Overlap: ledger.Overlap{Level: ledger.Low, Paths: []ledger.RadarPath{path}}})
 				}
 			}
 			if len(tips) < besideBatch {
@@ -193,10 +214,10 @@ func (s *scan) newer(than int64, recent *recentTips) (since []int64, list []foun
 			footprint = s.radar.Footprint(changes)
 		}
 		if o := s.compare(tip, footprint); o.Level > ledger.NoLevel {
-			list = append(list, found{tip, o})
+			list = append(list, found{tipRow: tip, Overlap: o})
 		}
 	}
-	return since, list, nil
+	return since, list, addAuthors(s.conn, list)
 }
 
 func (s *scan) compare(t tipRow, footprint *ledger.Footprint) ledger.Overlap {

@@ -97,7 +97,11 @@ func (t *tx) countState(repoID int64, state ledger.State, by int64) {
 }
 
 // nextSeq takes the next sequence number of an org's events.
-func (t *tx) nextSeq(orgID int64) (int64, error) {
+func (t *tx) nextSeq(orgID int64) (int64, error) { return t.takeSeqs(orgID, 1) }
+
+// takeSeqs takes so many sequence numbers, one after the other, and returns the
+// first.
+func (t *tx) takeSeqs(orgID int64, n int) (int64, error) {
 	seq, ok := t.tally.seqs[orgID]
 	if !ok {
 		if err := t.row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&seq); err != nil {
@@ -112,6 +116,6 @@ func (t *tx) nextSeq(orgID int64) (int64, error) {
 			seq += d.by
 		}
 	}
-	t.count(orgEvents, orgID, 1)
+	t.count(orgEvents, orgID, int64(n))
 	return seq, nil
 }
