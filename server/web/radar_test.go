@@ -33,7 +33,7 @@ func (b *bench) branch(n int, name, author string, changes ...ledger.Change) {
 	})
 }
 
-// pairsOf reads the list of overlaps as "LEVEL later collides with earlier".
+// pairsOf reads the list of overlaps as "LEVEL later overlaps with earlier".
 func pairsOf(p page) string {
 	var pairs []string
 	for _, article := range p.elements("h3") {
@@ -61,11 +61,11 @@ func TestRadarPage(t *testing.T) {
 	b.branch(5, "five", "ken", editing("docs/b.md", 1))
 	w := b.signIn(b.reader)
 
-	const all = "HIGH three collides with one, MEDIUM three collides with two, MEDIUM two collides with one, LOW five collides with four"
+	const all = "HIGH three overlaps with one, MEDIUM three overlaps with two, MEDIUM two overlaps with one, LOW five overlaps with four"
 	p := w.get(radarPath).want(200).has(
 		"Overlaps of commits in flight make an event from LOW up.",
-		"Has to be rebased api@ "+commitID(3)[:12]+" by ada · Work on three",
-		"Goes first api@ "+commitID(1)[:12]+" by ada · Work on one of the same author",
+		"Registered later api@ "+commitID(3)[:12]+" by ada · Work on three",
+		"Registered first api@ "+commitID(1)[:12]+" by ada · Work on one of the same author",
 		"cmd/root.go both change the same lines: lines 101 of the first, 100 of the second",
 		"docs/ both change files of the directory",
 	).hasNot("at length", "Not drawn", "Weaker ones")
@@ -83,12 +83,12 @@ func TestRadarPage(t *testing.T) {
 	}
 
 	for query, want := range map[string]string{
-		"?level=HIGH":                                "HIGH three collides with one",
-		"?level=MEDIUM&branch=one":                   "MEDIUM two collides with one",
-		"?branch=two":                                "MEDIUM three collides with two, MEDIUM two collides with one",
-		"?commit=" + commitID(5):                     "LOW five collides with four",
+		"?level=HIGH":                                "HIGH three overlaps with one",
+		"?level=MEDIUM&branch=one":                   "MEDIUM two overlaps with one",
+		"?branch=two":                                "MEDIUM three overlaps with two, MEDIUM two overlaps with one",
+		"?commit=" + commitID(5):                     "LOW five overlaps with four",
 		"?level=&branch=&commit=" + commitID(1)[:39]: "",
-		"?commit=+" + commitID(1) + "+":              "HIGH three collides with one, MEDIUM two collides with one",
+		"?commit=+" + commitID(1) + "+":              "HIGH three overlaps with one, MEDIUM two overlaps with one",
 		"?commit=" + commitID(1) + "&branch=two":     "",
 	} {
 		p := w.get(radarPath + query)
