@@ -83,8 +83,8 @@ func TestGitRecord(t *testing.T) {
 			[]string{`M "quoted" [1,1 +1 ]`, "M :(exclude)* [1,1 +1 ]", "M a\nb\ndiff --git a/x b/x [1,1 +1 ]", `M back\slash [1,1 +1 ]`,
 				"M née [1,1 +1 ]", "M tab\there [1,1 +1 ]", "M with space [1,1 +1 ]", `M \351 [1,1 +1 ]`}},
 		"a very long name": {
-			gitTree{strings.Repeat("long/", 700) + "a": textFile("x\n"), "z": textFile("x\n")}, gitTree{strings.Repeat("long/", 700) + "a": textFile("y\n"), "z": textFile("y\n")},
-			[]string{"M " + strings.Repeat("long/", 700) + "a [1,1 +1 ]", "M z [1,1 +1 ]"}},
+			gitTree{strings.Repeat(strings.Repeat("long", 24)+"/", 36) + "a": textFile("x\n"), "z": textFile("x\n")}, gitTree{strings.Repeat(strings.Repeat("long", 24)+"/", 36) + "a": textFile("y\n"), "z": textFile("y\n")},
+			[]string{"M " + strings.Repeat(strings.Repeat("long", 24)+"/", 36) + "a [1,1 +1 ]", "M z [1,1 +1 ]"}},
 		"content that looks like a patch": {
 			gitTree{"a": textFile("-- a/a\n@@ -1 +1 @@\n\\ No newline at end of file\n"), "b": textFile("x\n")},
 			gitTree{"a": textFile("++ b/a\ndiff --git a/b b/b\nBinary files a and b differ\n@@ -1 +1 @@ x\n\\ No newline"), "b": textFile("y\n")},

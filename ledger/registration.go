@@ -20,6 +20,8 @@ const (
 	maxAuthorLen = 320
 	maxMessage   = 64 << 10
 	maxPathLen   = 4096
+	maxSegments  = 256    // of a path
+	maxDirs      = 50_000 // distinct ones above the paths of a change record
 	maxHeading   = 1024
 	maxLine      = 1<<31 - 1
 )
@@ -118,12 +120,51 @@ func checkChanges(changes []Change) error {
 	if len(changes) > maxChanges {
 		return FieldErrorf(CodeInvalidField, "changes", "%d entries are more than the %d allowed", len(changes), maxChanges)
 	}
+	named := recordNames{paths: make(map[string]bool, len(changes)), dirs: make(map[string]bool)}
 	for i, c := range changes {
-		if field, fault := c.fault(); fault != "" {
+		field, fault := c.fault()
+		if fault == "" {
+			field, fault = named.add(c)
+		}
+		if fault != "" {
 			return FieldErrorf(CodeInvalidField, entry("changes", i)+"."+field, "%s", fault)
+		}
+		if len(named.dirs) > maxDirs {
+			return FieldErrorf(CodeInvalidField, "changes", "its paths have more than %d directories above them", maxDirs)
 		}
 	}
 	return nil
+}
+
+// recordNames are the paths that the changes of a record name, old ones too,
+// and the directories above them.
+type recordNames struct{ paths, dirs map[string]bool }
+
+// add adds what a change names. A path that is named already is a fault: what
+// becomes of it would depend on the order of the changes. git diff-tree names
+// each path once, for without -B it pairs only what is gone with what is new:
+// two files that were swapped are modified both.
+func (n recordNames) add(c Change) (field, fault string) {
+	for _, name := range [...]struct{ field, path string }{{"old_path", c.OldPath}, {"path", c.Path}} {
+		if name.path == "" {
+			continue
+		}
+		if n.paths[name.path] {
+			return name.field, quoted(name.path) + " is named by a change before it: give each path once, as git diff-tree does without -B"
+		}
+		n.paths[name.path] = true
+		n.addAbove(name.path)
+	}
+	return "", ""
+}
+
+func (n recordNames) addAbove(name string) {
+	for i := strings.LastIndexByte(name, '/'); i >= 0 && len(n.dirs) <= maxDirs; i = strings.LastIndexByte(name[:i], '/') {
+		if n.dirs[name[:i]] {
+			return // and all above it
+		}
+		n.dirs[name[:i]] = true
+	}
 }
 
 // fault returns the first member of the change that cannot be, and why.
@@ -134,8 +175,10 @@ func (c Change) fault() (field, message string) {
 		return "path", notTreePath(c.Path)
 	case len(c.Status) != 1 || !strings.Contains("AMDRT", c.Status):
 		return "status", quoted(c.Status) + " is none of A, M, D, R and T"
-	case renamed && (!isTreePath(c.OldPath) || c.OldPath == c.Path):
+	case renamed && !isTreePath(c.OldPath):
 		return "old_path", "a rename names the path it came from; " + notTreePath(c.OldPath)
+	case renamed && c.OldPath == c.Path:
+		return "old_path", "a rename gives a file another path; " + quoted(c.Path) + " is the one that it came from"
 	case !renamed && c.OldPath != "":
 		return "old_path", "only a rename (status R) has one"
 	case !isMode(c.OldMode):
@@ -164,12 +207,12 @@ func (c Change) fault() (field, message string) {
 
 // isTreePath reports whether p can be the path of a file in a git tree.
 func isTreePath(p string) bool {
-	return p != "" && p != "." && len(p) <= maxPathLen && p[0] != '/' &&
+	return p != "" && p != "." && len(p) <= maxPathLen && strings.Count(p, "/") < maxSegments && p[0] != '/' &&
 		path.Clean(p) == p && p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsRune(p, 0)
 }
 
 func notTreePath(p string) string {
-	return quoted(p) + " is not a clean path inside the repo, of at most 4096 bytes"
+	return quoted(p) + " is not a clean path inside the repo, of at most 4096 bytes and 256 segments"
 }
 
 func isMode(s string) bool {

@@ -22,6 +22,13 @@ func TestRegistrationCheck(t *testing.T) {
 		}
 		return changes
 	}
+	// So many files, each in a directory of its own with so many above it.
+	deep := func(files, dirs int) (changes []Change) {
+		for i := range files {
+			changes = append(changes, Change{Path: fmt.Sprintf("%d/%sf", i, strings.Repeat("d/", dirs-1)), Status: "M"})
+		}
+		return changes
+	}
 
 	for name, test := range map[string]struct {
 		registration Registration
@@ -63,6 +70,16 @@ func TestRegistrationCheck(t *testing.T) {
 		"a NUL in a path":              {changed(Change{Path: "a\x00", Status: "M"}), "changes[1].path"},
 		"a path of 4096 bytes":         {changed(Change{Path: strings.Repeat("p", 4096), Status: "M"}), ""},
 		"a path over 4096 bytes":       {changed(Change{Path: strings.Repeat("p", 4097), Status: "M"}), "changes[1].path"},
+		"a path of 256 segments":       {Registration{Changes: deep(1, 255)}, ""},
+		"a path of 257 segments":       {Registration{Changes: deep(1, 256)}, "changes[0].path"},
+		"an old path of 257 segments":  {changed(Change{Path: "b", OldPath: deep(1, 256)[0].Path, Status: "R"}), "changes[1].old_path"},
+		"50,000 directories":           {Registration{Changes: deep(200, 250)}, ""},
+		"50,001 directories":           {Registration{Changes: append(deep(200, 250), Change{Path: "e/f", Status: "M"})}, "changes"},
+		"a path twice":                 {changed(Change{Path: "a", Status: "M"}), "changes[1].path"},
+		"a path left and changed":      {changed(Change{Path: "b", OldPath: "a", Status: "R"}), "changes[1].old_path"},
+		"a path left and made anew":    {Registration{Changes: []Change{{Path: "b", OldPath: "a", Status: "R"}, {Path: "a", Status: "A"}}}, "changes[1].path"},
+		"two files swapped by -B":      {Registration{Changes: []Change{{Path: "b", OldPath: "a", Status: "R"}, {Path: "a", OldPath: "b", Status: "R"}}}, "changes[1].old_path"},
+		"a file made a directory":      {Registration{Changes: []Change{{Path: "a/b", OldPath: "a", Status: "R"}}}, ""},
 		"an unknown status":            {changed(Change{Path: "a", Status: "C"}), "changes[1].status"},
 		"two statuses":                 {changed(Change{Path: "a", Status: "AM"}), "changes[1].status"},
 		"no status":                    {changed(Change{Path: "a"}), "changes[1].status"},
@@ -139,5 +156,18 @@ func TestNewRepoCheck(t *testing.T) {
 		"a slash in a name": {NewRepo{Name: "a/b"}, "name"},
 	} {
 		t.Run(name, func(t *testing.T) { wantFieldFault(t, test.repo.Check(), test.field) })
+	}
+}
+
+// TestPathFaults holds what is said of a path to what is wrong with it.
+func TestPathFaults(t *testing.T) {
+	for want, c := range map[string]Change{
+		"is not a clean path inside the repo, of at most 4096 bytes and 256 segments": {Path: "a//b", Status: "M"},
+		`"a" is the one that it came from`:                                            {Path: "a", OldPath: "a", Status: "R"},
+		`"" is not a clean path`:                                                      {Path: "a", Status: "R"},
+	} {
+		if err := checkChanges([]Change{c}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %q in it", c, err, want)
+		}
 	}
 }
