@@ -19,6 +19,8 @@ type Evidence struct {
 // Facts is what a derivation knows of a commit.
 type Facts struct {
 	Author Author
+	// Branch is that of which the commit was registered.
+	Branch string
 	// Target is the branch that the commit is meant for.
 	Target string
 	// Changes are the changed paths, old ones too; they count only where
@@ -95,7 +97,7 @@ func (c Contract) Derive(f Facts, now Time) Derivation {
 		}
 	}
 	if c.Radar.Blocks() {
-		status, expires := c.Radar.judge(f.Overlaps, now)
+		status, expires := c.Radar.judge(&f, now)
 		d.Requirements = append(d.Requirements, status)
 		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
 			d.Expires = expires

@@ -88,6 +88,7 @@ func drawFacts(t *rapid.T) Facts {
 			Name:  rapid.SampledFrom([]string{"", "Ann", "bot", "Joe"}).Draw(t, "author"),
 			Email: rapid.SampledFrom([]string{"", "ann@acme.org", "EVE", "ci@acme.org"}).Draw(t, "author's mail"),
 		},
+		Branch:     rapid.SampledFrom([]string{"", "main", "feature-x", "topic"}).Draw(t, "branch"),
 		Target:     rapid.SampledFrom([]string{"main", "main", "release/1", "release/1/2", "feature-x"}).Draw(t, "target"),
 		HasChanges: rapid.Bool().Draw(t, "has changes"),
 		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
@@ -196,9 +197,9 @@ func modelMeets(r Requirement, f Facts, now Time) (who map[DN]bool, first Time, 
 }
 
 // modelBlocks: "the later-registered commit of an overlap of that level or above
-// is not PROMOTABLE".
+// is not PROMOTABLE", but for one of the branch that it is meant for.
 func modelBlocks(c Contract, f Facts) bool {
-	if !c.Radar.Enabled {
+	if !c.Radar.Enabled || f.Branch == f.Target {
 		return false
 	}
 	blocking := map[Level][]Level{Low: {Low, Medium, High}, Medium: {Medium, High}, High: {High}}[c.Radar.Block]
@@ -284,7 +285,7 @@ func compareBlock(t *rapid.T, c Contract, f Facts, got []RequirementStatus) {
 		return
 	}
 	s, blocked := got[len(got)-1], modelBlocks(c, f)
-	if s.State != Promotable || s.Predicate != "radar:"+c.Radar.Block.String() || !s.Applies || s.Met == blocked || s.Have != 0 || s.Need != 0 {
+	if s.State != Promotable || s.Predicate != "radar:"+c.Radar.Block.String() || s.Applies != (f.Branch != f.Target) || s.Met != (s.Applies && !blocked) || s.Have != 0 || s.Need != 0 {
 		t.Errorf("the radar's part is %+v, blocked: want %t", s, blocked)
 	}
 	named := strings.Contains(s.Reason, "c0ffee at ") || strings.Contains(s.Reason, "decade at ")

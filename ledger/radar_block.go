@@ -12,11 +12,16 @@ import (
 func (r RadarSettings) Blocks() bool { return r.Enabled && r.Block != NoLevel }
 
 // judge tells, as of a requirement for PROMOTABLE, whether an overlap blocks.
-// It returns the first moment when an overlap that blocks ends by its age.
-func (r RadarSettings) judge(overlaps []OpenOverlap, now Time) (s RequirementStatus, expires Time) {
-	s = RequirementStatus{State: Promotable, Predicate: "radar:" + r.Block.String(), Applies: true}
+// It returns the first moment when an overlap that blocks ends by its age. What
+// is on its target already cannot wait for what is not.
+func (r RadarSettings) judge(f *Facts, now Time) (s RequirementStatus, expires Time) {
+	s = RequirementStatus{State: Promotable, Predicate: "radar:" + r.Block.String(), Applies: f.Branch == "" || f.Branch != f.Target}
+	if !s.Applies {
+		s.Reason = "a commit of its target branch, " + clip(f.Target) + ", is not blocked: what overlaps with it has to be rebased"
+		return s, 0
+	}
 	var blocking []OpenOverlap
-	for _, o := range overlaps {
+	for _, o := range f.Overlaps {
 		if o.Level < r.Block || o.Until != 0 && o.Until <= now {
 			continue
 		}
@@ -67,8 +72,9 @@ func (o OpenOverlap) String() string {
 // compared now.
 func (r RadarSettings) Oldest(now Time) Time { return now.Add(-time.Duration(r.MaxAge)) }
 
-// SeesAs reports whether the radar finds with these settings what it finds with
-// others, as far as paths go.
-func (r RadarSettings) SeesAs(other RadarSettings) bool {
-	return r.Enabled == other.Enabled && slices.Equal(r.Ignore, other.Ignore)
+// SeesAll reports whether what the radar found with these settings is all that it
+// would find with others: the paths are the same, and it looked as far back.
+// What is too old for the others is still told apart by its age.
+func (r RadarSettings) SeesAll(other RadarSettings) bool {
+	return r.Enabled == other.Enabled && slices.Equal(r.Ignore, other.Ignore) && r.MaxAge >= other.MaxAge
 }

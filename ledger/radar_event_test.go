@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -164,6 +165,10 @@ func TestRadarBlock(t *testing.T) {
 			if test.reason != "" && (last.Predicate != "radar:"+test.block.String() || last.State != Promotable || last.Reason != test.reason) {
 				t.Errorf("got %+v, want the reason %q", last, test.reason)
 			}
+			f.Branch, f.Target = "main", "main"
+			if d := c.Derive(f, policyNow); d.State != Promotable || test.block != NoLevel && d.Requirements[len(d.Requirements)-1].Applies {
+				t.Errorf("a commit of its target branch is %s, %+v", d.State, d.Requirements)
+			}
 			if f.Deployed = true; c.Derive(f, policyNow).State != Deployed {
 				t.Error("what is DEPLOYED does not stay so")
 			}
@@ -171,6 +176,30 @@ func TestRadarBlock(t *testing.T) {
 				t.Error("it is told of a radar that is off")
 			}
 			c.Radar.Enabled = true
+		})
+	}
+}
+
+func TestWhatTheRadarSeesWithOtherSettings(t *testing.T) {
+	now := RadarSettings{Enabled: true, Ignore: []string{"go.sum"}, MaxAge: Duration(time.Hour)}
+	for name, test := range map[string]struct {
+		change func(*RadarSettings)
+		all    bool
+	}{
+		"the same":               {func(*RadarSettings) {}, true},
+		"other events":           {func(r *RadarSettings) { r.Notify, r.Block = High, Low }, true},
+		"less age":               {func(r *RadarSettings) { r.MaxAge-- }, true},
+		"more age: older ones":   {func(r *RadarSettings) { r.MaxAge++ }, false},
+		"other paths":            {func(r *RadarSettings) { r.Ignore = []string{"go.mod"} }, false},
+		"on, after it was off":   {func(r *RadarSettings) { r.Enabled = false }, false},
+		"more paths than before": {func(r *RadarSettings) { r.Ignore = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := now
+			test.change(&other)
+			if got := now.SeesAll(other); got != test.all {
+				t.Errorf("sees all: %t, want %t", got, test.all)
+			}
 		})
 	}
 }

@@ -16,11 +16,11 @@ type Tip struct {
 // Related reports whether two commits are never compared: they are one, of one
 // branch, or one is built on the other, as far as that is known.
 func Related(a, b Tip) bool {
-	return a.SHA != "" && a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.holds(b.SHA) || b.holds(a.SHA)
+	return a.SHA != "" && a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.BuiltOn(b.SHA) || b.BuiltOn(a.SHA)
 }
 
-// holds reports whether the commit is known to have that ancestor.
-func (t Tip) holds(sha string) bool {
+// BuiltOn reports whether the commit is known to have that ancestor.
+func (t Tip) BuiltOn(sha string) bool {
 	return sha != "" && (t.Base == sha || slices.Contains(t.Parents, sha) || slices.Contains(t.Ancestors, sha))
 }
 

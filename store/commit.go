@@ -46,7 +46,7 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 		if err := t.describeCommit(c.id, n); err != nil {
 			return err
 		}
-		result, err = s.registerTip(t, d, c, isNew, n, ahead)
+		result, err = t.registerTip(d, c, isNew, n, ahead)
 		return err
 	})
 	if err != nil {
@@ -62,16 +62,16 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 // answeredPairs is how many overlaps the answer to a registration holds.
 const answeredPairs = 20
 
-// registerTip has the radar look at a registered commit and derives its state
-// anew.
-func (s *Store) registerTip(t *tx, d deriver, c commitRow, isNew bool, n ledger.Registration, a *ahead) (tipResult, error) {
-	var err error
+// registerTip has the radar look at a commit of which a registration says
+// something, and derives its state anew.
+func (t *tx) registerTip(d deriver, c commitRow, isNew bool, said ledger.Registration, a *ahead) (tipResult, error) {
+	known, err := said, error(nil)
 	if !isNew {
-		if n, err = registrationOf(t.conn, c.id); err != nil {
+		if known, err = registrationOf(t.conn, c.id); err != nil {
 			return tipResult{}, err
 		}
 	}
-	list, more, err := t.track(d, c, n, a)
+	list, more, err := t.track(d, c, said, known, a)
 	if err != nil {
 		return tipResult{}, err
 	}
@@ -103,11 +103,15 @@ func checkAuthor(c commitRow, n ledger.Author) error {
 	return ledger.FieldErrorf(ledger.CodeInvalidField, "author", "the commit is registered as by %s <%s>: a commit's author cannot change", c.author.Name, c.author.Email)
 }
 
-// resettle reads a commit and its facts anew and settles it.
+// resettle reads a commit and its facts anew and settles it, unless Evaluate is
+// about to.
 func (t *tx) resettle(d deriver, commitID int64, cause ledger.Cause) error {
 	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
 	if err != nil {
 		return fmt.Errorf("read commit: %w", err)
+	}
+	if d.reevaluating && c.policyVersion != d.repo.policyVersion {
+		return nil
 	}
 	f, err := d.facts(c)
 	if err != nil {
@@ -286,7 +290,7 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 	if err != nil {
 		return err
 	}
-	f, err := d.facts(commitRow{id: c.id, state: v.State, attestations: v.Attested, target: v.Target, author: v.Author})
+	f, err := d.facts(commitRow{id: c.id, state: v.State, attestations: v.Attested, branch: v.Branch, target: v.Target, author: v.Author})
 	if err != nil {
 		return err
 	}
@@ -310,7 +314,7 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 	if err != nil {
 		return err
 	}
-	v.InFlight = tip.flight == inFlight && tip.openedAt >= d.contract.Radar.Oldest(s.Now())
+	v.InFlight = tip.flies(d.contract.Radar, s.Now())
 	v.Transitions, err = all(conn, scanTransition, "SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
 	return err
 }
@@ -388,7 +392,7 @@ func (s *Store) addStanding(conn *conn, r repoRow, commits []keyed[ledger.Commit
 	l := d.lister(now)
 	for i := range commits {
 		v := &commits[i].row
-		f, err := d.facts(commitRow{id: commits[i].id, state: v.State, attestations: v.Attested, target: v.Target, author: v.Author})
+		f, err := d.facts(commitRow{id: commits[i].id, state: v.State, attestations: v.Attested, branch: v.Branch, target: v.Target, author: v.Author})
 		if err != nil {
 			return err
 		}

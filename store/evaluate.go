@@ -101,7 +101,7 @@ func (s *Store) reevaluate(t *tx, repoID int64) (last bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read what is left: %w", err)
 	}
-	commits, err := all(t.conn, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
+	commits, err := all(t.conn, scanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
@@ -117,22 +117,34 @@ func (s *Store) reevaluate(t *tx, repoID int64) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var lastID int64
 	for rescans := 0; len(commits) > 0 && rescans < rescanBatch; commits = commits[1:] {
-		c := commits[0]
-		rescanned, err := s.rescan(t, d, c)
+		done = commits[0]
+		rescanned, err := s.reevaluateOne(t, d, done)
 		if err != nil {
 			return false, err
 		}
 		if rescanned {
 			rescans++
 		}
-		if _, _, err := t.settleDue(d, c); err != nil {
-			return false, err
-		}
-		lastID = c.id
 	}
-	_, err = t.exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", lastID, repoID)
+	_, err = t.exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", done, repoID)
+	return false, err
+}
+
+// reevaluateOne settles a commit after a policy change. It is read here and not
+// before: to look at one commit anew may settle others.
+func (s *Store) reevaluateOne(t *tx, d deriver, commitID int64) (rescanned bool, err error) {
+	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
+	if err != nil {
+		return false, fmt.Errorf("read commit: %w", err)
+	}
+	if rescanned, err = s.rescan(t, d, c); err != nil {
+		return false, err
+	}
+	if rescanned {
+		return true, t.resettle(d, c.id, d.policyCause())
+	}
+	_, _, err = t.settleDue(d, c)
 	return false, err
 }
 
@@ -141,10 +153,10 @@ func (s *Store) reevaluate(t *tx, repoID int64) (last bool, err error) {
 const rescanBatch = 20
 
 // rescan has the radar look anew at a tip in flight, if the contract under which
-// it last did let it see other paths.
+// it last did let it see less, or other paths.
 func (s *Store) rescan(t *tx, d deriver, c commitRow) (bool, error) {
 	tip, known, err := findTip(t.conn, c.id)
-	if err != nil || !known || tip.flight != inFlight || tip.policyVersion == d.repo.policyVersion {
+	if err != nil || !known || !tip.flies(d.contract.Radar, t.now) || tip.policyVersion == d.repo.policyVersion {
 		return false, err
 	}
 	before := d.repo
@@ -154,14 +166,15 @@ func (s *Store) rescan(t *tx, d deriver, c commitRow) (bool, error) {
 		return false, fmt.Errorf("read policy: %w", err)
 	}
 	contract, err := s.contract(t.conn, before)
-	if err != nil || contract.Radar.SeesAs(d.contract.Radar) {
+	if err != nil || contract.Radar.SeesAll(d.contract.Radar) {
 		return false, err
 	}
 	n, err := registrationOf(t.conn, c.id)
 	if err != nil {
 		return false, err
 	}
-	_, _, err = t.track(d, c, n, nil)
+	d.reevaluating = true
+	_, _, err = t.look(d, c, n, nil)
 	return true, err
 }
 

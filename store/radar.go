@@ -45,7 +45,7 @@ func (s *Store) lookAhead(ctx context.Context, org, repo, sha string, n ledger.R
 			}
 			if tip, _, err := findTip(c, known.id); err != nil {
 				return err
-			} else if tip.flight == inFlight {
+			} else if tip.flies(contract.Radar, s.Now()) {
 				own = tip
 			}
 		}
@@ -67,21 +67,28 @@ func tipOf(sha string, n ledger.Registration) ledger.Tip {
 }
 
 // track makes a registered commit the tip of its branch, ends the tips that it
-// replaces or holds, and records and tells what it overlaps with.
-func (t *tx) track(d deriver, c commitRow, n ledger.Registration, a *ahead) (list []found, more bool, err error) {
-	if n.Branch == "" {
+// replaces or holds, and has the radar look at it. A registration says something
+// of the commit, of which more may be known.
+func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, a *ahead) (list []found, more bool, err error) {
+	if known.Branch == "" {
 		return nil, false, nil
 	}
-	if err := t.endTips(d, superseded, "t.branch = ? AND t.commit_id <> ?", n.Branch, c.id); err != nil {
-		return nil, false, err
-	}
-	for _, sha := range n.Contained {
-		if err := t.endTips(d, landed, "t.sha = ? AND t.flight = ?", sha, inFlight); err != nil {
+	for _, sha := range said.Contained {
+		if err := t.endTips(d, landed, "t.sha = ? AND t.flight = ? AND t.commit_id <> ?", sha, inFlight, c.id); err != nil {
 			return nil, false, err
 		}
 	}
+	takes, err := t.takeBranch(d, c, said.Branch)
+	if err != nil || !takes {
+		return nil, false, err
+	}
+	return t.look(d, c, known, a)
+}
+
+// look has the radar look at a tip: it records and tells what it overlaps with.
+func (t *tx) look(d deriver, c commitRow, n ledger.Registration, a *ahead) (list []found, more bool, err error) {
 	footprint := d.contract.Radar.Radar().Footprint(n.Changes)
-	own, before, err := t.openTip(d.repo, c, tipOf(c.sha, n), footprint, n.Changes)
+	own, before, err := t.openTip(d, c, tipOf(c.sha, n), footprint, n.Changes)
 	if err != nil || own.flight != inFlight || !d.contract.Radar.Enabled {
 		return nil, false, err
 	}
@@ -268,6 +275,9 @@ func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
 // openOverlaps reads what may keep a commit from being PROMOTABLE, where the
 // contract's radar blocks. Age is for the derivation to judge.
 func (d deriver) openOverlaps(commitID int64) ([]ledger.OpenOverlap, error) {
+	if !d.contract.Radar.Blocks() {
+		return nil, nil
+	}
 	overlaps, err := all(d.conn, func(row scanner) (ledger.OpenOverlap, error) {
 		var o ledger.OpenOverlap
 		var opened ledger.Time
@@ -284,20 +294,38 @@ WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.plac
 	return overlaps, nil
 }
 
-// deployTip takes a commit that was deployed out of flight, and one that was
-// rolled back into it again.
-func (t *tx) deployTip(c commitRow, to ledger.State) error {
-	var err error
-	switch ledger.Deployed {
-	case to:
-		_, err = t.exec("UPDATE tips SET flight = ?, ended_at = ? WHERE commit_id = ? AND flight = ?", deployed, t.now, c.id, inFlight)
-	case c.state:
-		_, err = t.exec("UPDATE tips SET flight = ?, ended_at = 0 WHERE commit_id = ? AND flight = ?", inFlight, c.id, deployed)
-	}
+// deployTip takes a commit that was deployed out of flight.
+func (t *tx) deployTip(commitID int64) error {
+	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = ? WHERE commit_id = ? AND flight = ?", deployed, t.now, commitID, inFlight)
 	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
 	return nil
+}
+
+// returnTip takes a commit that was rolled back into flight again, and has the
+// radar look at it: what came into flight meanwhile was not compared with it. It
+// returns what may keep the commit from being PROMOTABLE.
+func (t *tx) returnTip(d deriver, c commitRow) ([]ledger.OpenOverlap, error) {
+	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = 0 WHERE commit_id = ? AND flight = ?", inFlight, c.id, deployed)
+	if err != nil {
+		return nil, fmt.Errorf("update tip: %w", err)
+	}
+	tip, _, err := findTip(t.conn, c.id)
+	if err != nil {
+		return nil, err
+	}
+	if tip.flies(d.contract.Radar, t.now) {
+		n, err := registrationOf(t.conn, c.id)
+		if err != nil {
+			return nil, err
+		}
+		c.state = ledger.Draft // any but DEPLOYED
+		if _, _, err := t.look(d, c, n, nil); err != nil {
+			return nil, err
+		}
+	}
+	return d.openOverlaps(c.id)
 }
 
 // Withdraw takes a commit out of flight: its branch is given up. Where it is
@@ -316,9 +344,6 @@ func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) err
 		if err != nil {
 			return err
 		}
-		if err := t.endTips(d, withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, superseded); err != nil {
-			return err
-		}
-		return t.resettle(d, c.id, ledger.Cause{Type: ledger.CauseRadar, ID: c.row.SHA})
+		return t.endTips(d, withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, superseded)
 	})
 }

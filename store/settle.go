@@ -19,16 +19,17 @@ type commitRow struct {
 	policyVersion int         // under which the state was derived
 	expires       ledger.Time // when evidence that counts runs out
 	attestations  int64
+	branch        string
 	target        string
 	author        ledger.Author
 }
 
 const selectCommitRow = `
-SELECT id, sha, state, policy_version, expires, attestations, target, author_name, author_email FROM commits `
+SELECT id, sha, state, policy_version, expires, attestations, branch, target, author_name, author_email FROM commits `
 
 func scanCommitRow(row scanner) (commitRow, error) {
 	var c commitRow
-	err := row.Scan(&c.id, &c.sha, &c.state, &c.policyVersion, &c.expires, &c.attestations, &c.target, &c.author.Name, &c.author.Email)
+	err := row.Scan(&c.id, &c.sha, &c.state, &c.policyVersion, &c.expires, &c.attestations, &c.branch, &c.target, &c.author.Name, &c.author.Email)
 	return c, err
 }
 
@@ -38,21 +39,28 @@ type deriver struct {
 	names    *names
 	repo     repoRow
 	contract *ledger.Contract
+	// reevaluating tells that Evaluate is on its way through the repo's commits:
+	// it settles those that it has not come to itself, after the radar has
+	// looked at each.
+	reevaluating bool
+}
+
+func (d deriver) policyCause() ledger.Cause {
+	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
 }
 
 // facts gathers what the contract may ask of a commit.
 func (d deriver) facts(c commitRow) (ledger.Facts, error) {
 	f := ledger.Facts{
 		Author:   c.author,
+		Branch:   c.branch,
 		Target:   cmp.Or(c.target, d.repo.defaultBranch),
 		Attested: c.attestations > 0,
 		Deployed: c.state == ledger.Deployed,
 	}
 	var err error
-	if d.contract.Radar.Blocks() {
-		if f.Overlaps, err = d.openOverlaps(c.id); err != nil {
-			return f, err
-		}
+	if f.Overlaps, err = d.openOverlaps(c.id); err != nil {
+		return f, err
 	}
 	if f.Evidence, err = findEvidence(d.conn, d.names, c.id); err != nil || !d.contract.NeedsChanges() {
 		return f, err
@@ -153,7 +161,7 @@ func (t *tx) settleDue(d deriver, c commitRow) (commitRow, ledger.Facts, error) 
 	case c.state == ledger.Deployed:
 		return c, f, nil
 	case c.policyVersion != d.repo.policyVersion:
-		cause = ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
+		cause = d.policyCause()
 	case c.expires != 0 && c.expires <= t.now:
 		cause = d.expiry(f, c.expires)
 	default:
@@ -169,6 +177,13 @@ func (t *tx) settleDue(d deriver, c commitRow) (commitRow, ledger.Facts, error) 
 // as it is then.
 func (t *tx) settle(d deriver, c commitRow, f ledger.Facts, cause ledger.Cause) (commitRow, error) {
 	derived := d.contract.Derive(f, t.now)
+	if c.state == ledger.Deployed && derived.State != ledger.Deployed {
+		var err error
+		if f.Overlaps, err = t.returnTip(d, c); err != nil {
+			return c, err
+		}
+		derived = d.contract.Derive(f, t.now)
+	}
 	from := c.state
 	for _, to := range ledger.Path(c.state, derived.State) {
 		if err := t.transition(d.repo, c, from, to, cause); err != nil {
@@ -190,8 +205,10 @@ func (t *tx) settle(d deriver, c commitRow, f ledger.Facts, cause ledger.Cause) 
 	if _, err := t.exec("UPDATE commits SET state = ?, state_since = ? WHERE id = ?", derived.State, t.now, c.id); err != nil {
 		return c, fmt.Errorf("move commit: %w", err)
 	}
-	if err := t.deployTip(c, derived.State); err != nil {
-		return c, err
+	if derived.State == ledger.Deployed {
+		if err := t.deployTip(c.id); err != nil {
+			return c, err
+		}
 	}
 	t.countState(d.repo.id, c.state, -1)
 	t.countState(d.repo.id, derived.State, 1)

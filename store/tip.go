@@ -34,6 +34,12 @@ type tipRow struct {
 	policyVersion int
 }
 
+// flies reports whether others are compared with the tip: it is in flight and
+// not too old.
+func (t tipRow) flies(settings ledger.RadarSettings, now ledger.Time) bool {
+	return t.flight == inFlight && t.openedAt >= settings.Oldest(now)
+}
+
 const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_at, t.policy_version, t.branch, t.lineage, t.sha"
 
 // scanTip reads the tipColumns, and what else the row begins with.
@@ -78,13 +84,15 @@ func findTip(c *conn, commitID int64) (tipRow, bool, error) {
 }
 
 // openTip makes a commit the tip of its branch and puts what it changes where
-// others look for it. A commit that was in flight keeps its place, any other
-// comes behind all. before is the number under which it was registered last.
-func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.Footprint, changes []ledger.Change) (row tipRow, before int64, err error) {
+// others look for it. A commit that was in flight keeps its place, and so does
+// one that is deployed; any other comes behind all. before is the number under
+// which it was registered last.
+func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip, footprint *ledger.Footprint, changes []ledger.Change) (row tipRow, before int64, err error) {
 	row, known, err := findTip(t.conn, c.id)
 	if err != nil {
 		return row, 0, err
 	}
+	r := d.repo
 	before = row.seq
 	if err = t.row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.seq); err != nil {
 		return row, 0, fmt.Errorf("number tip: %w", err)
@@ -94,15 +102,20 @@ func (t *tx) openTip(r repoRow, c commitRow, tip ledger.Tip, footprint *ledger.F
 			return row, 0, err
 		}
 	}
-	if !known || row.flight != inFlight {
+	staysDeployed := row.flight == deployed && c.state == ledger.Deployed
+	if !row.flies(d.contract.Radar, t.now) && !staysDeployed {
 		row.place, row.openedAt = row.seq, t.now
 		if err := t.clearOverlaps(c.id); err != nil {
 			return row, 0, err
 		}
 	}
-	row.Tip, row.commitID, row.flight, row.endedAt, row.policyVersion = tip, c.id, inFlight, 0, r.policyVersion
-	if c.state == ledger.Deployed {
+	row.Tip, row.commitID, row.policyVersion = tip, c.id, r.policyVersion
+	switch {
+	case staysDeployed:
+	case c.state == ledger.Deployed:
 		row.flight, row.endedAt = deployed, t.now
+	default:
+		row.flight, row.endedAt = inFlight, 0
 	}
 	_, err = t.exec(`INSERT OR REPLACE INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.id, r.id, tip.SHA, tip.Branch, row.flight, row.place, row.seq, row.openedAt, row.endedAt, r.policyVersion, joinLineage(tip))
@@ -160,16 +173,45 @@ func (t *tx) clear(commitID int64, statements ...string) error {
 	return nil
 }
 
-// endTips takes the tips that the query finds out of flight, and settles those
-// that they kept from being PROMOTABLE. What they overlapped with goes in the
-// background: it is not open any more.
-func (t *tx) endTips(d deriver, to flight, where string, args ...any) error {
-	ended, err := all(t.conn, func(row scanner) (tipRow, error) { return scanTip(row) },
+// takeBranch tells whether a registered commit is the tip of its branch from now
+// on, and ends the tips that it replaces. Where no branch is named, it is if it
+// was. A commit that the tip is built on is not: it was pushed late, or again.
+func (t *tx) takeBranch(d deriver, c commitRow, branch string) (bool, error) {
+	if branch == "" {
+		tip, _, err := findTip(t.conn, c.id)
+		return tip.flies(d.contract.Radar, t.now), err
+	}
+	others, err := t.tipsBefore(d, superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.id)
+	if err != nil || slices.ContainsFunc(others, func(o tipRow) bool { return o.BuiltOn(c.sha) }) {
+		return false, err
+	}
+	return true, t.endEach(d, superseded, others)
+}
+
+// tipsBefore reads the tips that the condition finds among those that have not
+// come as far as the given flight.
+func (t *tx) tipsBefore(d deriver, to flight, where string, args ...any) ([]tipRow, error) {
+	tips, err := all(t.conn, func(row scanner) (tipRow, error) { return scanTip(row) },
 		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
 	if err != nil {
-		return fmt.Errorf("read tips: %w", err)
+		return nil, fmt.Errorf("read tips: %w", err)
 	}
-	for _, tip := range ended {
+	return tips, nil
+}
+
+// endTips takes the tips that the condition finds out of flight, and settles
+// those that they kept from being PROMOTABLE, and them. What they overlapped with
+// goes in the background: it is not open any more.
+func (t *tx) endTips(d deriver, to flight, where string, args ...any) error {
+	tips, err := t.tipsBefore(d, to, where, args...)
+	if err != nil {
+		return err
+	}
+	return t.endEach(d, to, tips)
+}
+
+func (t *tx) endEach(d deriver, to flight, tips []tipRow) error {
+	for _, tip := range tips {
 		if err := t.endTip(d, tip, to); err != nil {
 			return err
 		}
@@ -181,20 +223,38 @@ func (t *tx) endTip(d deriver, tip tipRow, to flight) error {
 	if _, err := t.exec("UPDATE tips SET flight = ?, ended_at = ? WHERE commit_id = ?", to, t.now, tip.commitID); err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
-	if to < superseded {
-		return nil // others may still have to look at it
+	concerned := []int64{tip.commitID} // nothing blocks it any more
+	if to >= superseded {              // before that, others may still have to look at it
+		if err := t.clearPaths(tip.commitID); err != nil {
+			return err
+		}
+		blocked, err := t.blockedBy(d, tip)
+		if err != nil {
+			return err
+		}
+		concerned = append(concerned, blocked...)
 	}
-	if err := t.clearPaths(tip.commitID); err != nil || !d.contract.Radar.Blocks() {
-		return err
+	if !d.contract.Radar.Blocks() {
+		return nil
 	}
-	blocked, err := all(t.conn, scanID, "SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?", tip.commitID, d.contract.Radar.Block, d.contract.Radar.Block)
-	if err != nil {
-		return fmt.Errorf("read what was blocked: %w", err)
-	}
-	for _, id := range blocked {
+	for _, id := range concerned {
 		if err := t.resettle(d, id, ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// blockedBy lists the commits that an overlap with an earlier tip keeps from
+// being PROMOTABLE, as far as the contract's radar blocks.
+func (t *tx) blockedBy(d deriver, tip tipRow) ([]int64, error) {
+	if !d.contract.Radar.Blocks() {
+		return nil, nil
+	}
+	block := d.contract.Radar.Block
+	blocked, err := all(t.conn, scanID, "SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?", tip.commitID, block, block)
+	if err != nil {
+		return nil, fmt.Errorf("read what was blocked: %w", err)
+	}
+	return blocked, nil
 }

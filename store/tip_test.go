@@ -1,0 +1,315 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// blocks makes overlaps of level HIGH block.
+func blocks(r *ledger.RadarSettings) { r.Block = ledger.High }
+
+// root is a change of one file that overlaps HIGH with root of the line beside.
+func root(line int) ledger.Change { return edit("cmd/root.go", line) }
+
+// readies gives a commit all that it needs to be PROMOTABLE, but for the radar.
+func (s *signer) readies(commits ...string) {
+	s.b.t.Helper()
+	for _, commit := range commits {
+		s.attests(commit, "test:go", ledger.Pass)
+		s.attests(commit, "review:code", ledger.Pass)
+	}
+}
+
+// completes registers more of a commit, without its branch.
+func (b *bench) completes(sha string, n ledger.Registration) {
+	b.t.Helper()
+	_, _, err := b.Register(b.t.Context(), "acme", "api", sha, n)
+	check(b.t, err)
+}
+
+// wantCounts checks what the repo counts against the states of its commits.
+func (b *bench) wantCounts() {
+	b.t.Helper()
+	list, err := b.Commits(b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
+	check(b.t, err)
+	want := make(map[ledger.State]int64)
+	for _, c := range list.Data {
+		want[c.State]++
+	}
+	repo, err := b.Repo(b.t.Context(), "acme", "api")
+	check(b.t, err)
+	for _, state := range ledger.States() {
+		if repo.Commits[state] != want[state] {
+			b.t.Errorf("the repo counts %d commits in %s, there are %d", repo.Commits[state], state, want[state])
+		}
+	}
+}
+
+// inFlight lists the branches whose tips are, those registered last first.
+func (b *bench) inFlight() []string {
+	b.t.Helper()
+	list, err := b.Commits(b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
+	check(b.t, err)
+	branches := []string{}
+	for _, c := range list.Data {
+		branches = append(branches, fmt.Sprintf("%s %s", c.Branch, c.SHA[38:]))
+	}
+	return branches
+}
+
+func TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.setRadar(blocks)
+	b.push(sha(0), "one", root(10))
+	b.push(sha(1), "two", root(11))
+	ci.readies(sha(0), sha(1))
+	b.wantState(sha(1), ledger.Attested)
+
+	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"cmd/**"} })
+	b.wantState(sha(1), ledger.Promotable)
+	b.wantCounts()
+	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{} })
+	b.wantState(sha(1), ledger.Attested)
+	b.wantCounts()
+
+	const want = "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE PROMOTABLE>ATTESTED"
+	c := b.commit(sha(1))
+	if got := path(c); got != want {
+		t.Errorf("transitions %s, want %s", got, want)
+	}
+	for i, version := range []string{"3", "4"} {
+		if got, want := c.Transitions[i+2].Cause, (ledger.Cause{Type: ledger.CausePolicy, ID: version}); got != want {
+			t.Errorf("the cause is %v, want %v", got, want)
+		}
+	}
+}
+
+// A commit that overlaps with two may not become PROMOTABLE between the two
+// being looked at anew.
+func TestAChangedContractMovesNobodyWhomItLeavesBlocked(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.setRadar(func(r *ledger.RadarSettings) { r.Block, r.Ignore = ledger.High, []string{"b.go"} })
+	const crowd = 60 // more than one write looks at
+	for i := range crowd {
+		b.push(sha(i), fmt.Sprint("branch", i), edit([]string{"a.go", "b.go"}[i*2/crowd], 10))
+	}
+	b.push(sha(crowd), "last", edit("a.go", 11), edit("b.go", 11))
+	ci.readies(sha(crowd))
+	b.wantState(sha(crowd), ledger.Attested)
+	before := path(b.commit(sha(crowd)))
+	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"a.go"} })
+	if got := path(b.commit(sha(crowd))); got != before {
+		t.Errorf("transitions %s, want %s", got, before)
+	}
+	b.wantCounts()
+}
+
+func TestWhatWasRolledBackIsComparedAgain(t *testing.T) {
+	for _, deployedFirst := range []bool{true, false} {
+		t.Run(fmt.Sprint("by its first signer: ", deployedFirst), func(t *testing.T) {
+			b := newBench(t)
+			ci := b.signer("cn=ci,ou=build,o=acme")
+			b.setRadar(blocks)
+			b.push(sha(0), "one", root(10))
+			ci.deploys(sha(0))
+			b.push(sha(1), "two", root(11))
+			ci.readies(sha(1))
+			b.wantOverlaps()
+			b.wantState(sha(1), ledger.Promotable)
+			if !deployedFirst { // pushed again by a CI job, it stays where it is
+				b.push(sha(0), "one", root(10))
+				b.wantOverlaps()
+			}
+
+			ci.attests(sha(0), "deploy:prod", ledger.Fail)
+			b.wantOverlaps("two+one HIGH")
+			b.wantState(sha(0), ledger.Promotable)
+			b.wantState(sha(1), ledger.Attested)
+			if got, want := b.radarEvents(), []string{"0000002 HIGH"}; !slices.Equal(got, want) {
+				t.Errorf("told %q, want %q", got, want)
+			}
+			b.wantCounts()
+		})
+	}
+}
+
+// What was rolled back may be the later one: the other was there before, but
+// has changed meanwhile.
+func TestWhatWasRolledBackMayBeBlocked(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.setRadar(blocks)
+	b.push(sha(0), "one", edit("main.go", 10))
+	b.push(sha(1), "two", root(11))
+	ci.deploys(sha(1))
+	b.push(sha(0), "one", root(10))
+
+	ci.attests(sha(1), "deploy:prod", ledger.Fail)
+	b.wantOverlaps("two+one HIGH")
+	b.wantState(sha(1), ledger.Attested)
+	c := b.commit(sha(1))
+	if last := c.Transitions[len(c.Transitions)-1]; last.From != ledger.Deployed || last.To != ledger.Attested {
+		t.Errorf("it went from %s to %s", last.From, last.To)
+	}
+	b.wantCounts()
+}
+
+func TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(*bench)
+	}{
+		{"superseded", func(b *bench) { b.push(sha(2), "two", root(300)) }},
+		{"landed", func(b *bench) {
+			b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)}, Changes: []ledger.Change{root(300)}})
+		}},
+		{"withdrawn", func(b *bench) { check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(1))) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			ci := b.signer("cn=ci,ou=build,o=acme")
+			b.setRadar(blocks)
+			b.push(sha(0), "one", root(10))
+			b.push(sha(1), "two", root(11))
+			ci.readies(sha(1))
+			b.wantState(sha(1), ledger.Attested)
+			test.do(b)
+			b.wantState(sha(1), ledger.Promotable)
+			b.wantCounts()
+		})
+	}
+}
+
+func TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
+	older := ledger.Registration{Branch: "one", Changes: []ledger.Change{root(10)}}
+	tests := []struct {
+		name string
+		play func(*bench)
+		want []string
+	}{
+		{"completed without a branch", func(b *bench) {
+			b.pushAs(sha(0), older)
+			b.push(sha(1), "one", root(20))
+			b.completes(sha(0), ledger.Registration{Message: "more"})
+		}, []string{"one 02"}},
+		{"withdrawn and completed without a branch", func(b *bench) {
+			b.pushAs(sha(0), older)
+			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(0)))
+			b.completes(sha(0), ledger.Registration{Message: "more"})
+		}, nil},
+		{"the parent of the tip, again", func(b *bench) {
+			b.pushAs(sha(0), older)
+			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(0)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(0), older)
+		}, []string{"one 02"}},
+		{"an ancestor of the tip, for the first time", func(b *bench) {
+			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(0), older)
+		}, []string{"one 02"}},
+		{"the parent of another branch's tip", func(b *bench) {
+			b.pushAs(sha(0), older)
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Parents: []string{sha(0)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(0), older)
+		}, []string{"two 02", "one 01"}},
+		{"not built upon: the branch was set back", func(b *bench) {
+			b.pushAs(sha(0), older)
+			b.push(sha(1), "one", root(20))
+			b.pushAs(sha(0), older)
+		}, []string{"one 01"}},
+		{"the tip, completed", func(b *bench) {
+			b.pushAs(sha(0), older)
+			b.completes(sha(0), ledger.Registration{Message: "more"})
+		}, []string{"one 01"}},
+		{"what has landed stays so, though what held it is completed", func(b *bench) {
+			b.pushAs(sha(0), older)
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(0), older) // it was reverted, and is pushed anew
+			b.completes(sha(1), ledger.Registration{Message: "more"})
+		}, []string{"two 02", "one 01"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			test.play(b)
+			if got := b.inFlight(); !slices.Equal(got, test.want) {
+				t.Errorf("in flight are %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAChangePushedLateIsSeenWithoutItsBranch(t *testing.T) {
+	b := newBench(t)
+	b.push(sha(0), "one", root(10))
+	b.push(sha(1), "two", edit("main.go", 1))
+	b.completes(sha(1), ledger.Registration{Changes: []ledger.Change{root(11)}})
+	b.wantOverlaps("two+one HIGH")
+}
+
+func TestTheRadarBlocksNoCommitOfItsTarget(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.setRadar(blocks)
+	b.push(sha(0), "old", root(10))
+	b.push(sha(1), "new", root(11))
+	b.pushAs(sha(2), ledger.Registration{Branch: "main", Contained: []string{sha(1)}, Changes: []ledger.Change{root(11)}})
+	b.pushAs(sha(3), ledger.Registration{Branch: "release/1", Target: "release/1", Changes: []ledger.Change{root(9)}})
+	b.pushAs(sha(4), ledger.Registration{Branch: "main2", Changes: []ledger.Change{root(12)}})
+	ci.readies(sha(0), sha(2), sha(3), sha(4))
+	b.wantState(sha(0), ledger.Promotable)
+	b.wantState(sha(2), ledger.Promotable)
+	b.wantState(sha(3), ledger.Promotable)
+	b.wantState(sha(4), ledger.Attested)
+	requirements := b.commit(sha(2)).Requirements
+	if last := requirements[len(requirements)-1]; last.Predicate != "radar:HIGH" || last.Applies {
+		t.Errorf("the record tells of %+v", last)
+	}
+	counts := b.commit(sha(2)).Overlaps
+	if counts["HIGH"] != 2 {
+		t.Errorf("the overlaps are counted as %v", counts)
+	}
+}
+
+func TestAnAgedTipComesBackWhenItIsPushedAgain(t *testing.T) {
+	b := newBench(t)
+	b.push(sha(0), "one", root(10))
+	b.clock.advance(31 * 24 * time.Hour)
+	b.push(sha(1), "two", root(11))
+	b.wantOverlaps()
+	b.completes(sha(0), ledger.Registration{Message: "more"}) // completes it, no more
+	b.wantOverlaps()
+	b.push(sha(0), "one", root(10))
+	b.wantOverlaps("one+two HIGH")
+	if got, want := b.radarEvents(), []string{"0000001 HIGH"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	age := func(d time.Duration) func(*ledger.RadarSettings) {
+		return func(r *ledger.RadarSettings) { r.Block, r.MaxAge = ledger.High, ledger.Duration(d) }
+	}
+	b.setRadar(age(2 * time.Second))
+	b.push(sha(0), "one", root(10))
+	b.clock.advance(3 * time.Second)
+	b.push(sha(1), "two", root(11))
+	ci.readies(sha(0), sha(1))
+	b.wantOverlaps()
+	b.setRadar(age(time.Hour))
+	b.wantOverlaps("two+one HIGH")
+	b.wantState(sha(1), ledger.Attested)
+	b.setRadar(age(2 * time.Second))
+	b.wantOverlaps()
+	b.wantState(sha(1), ledger.Promotable)
+	b.wantCounts()
+}
