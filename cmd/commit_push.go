@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func newCommitPush(p *program) *cobra.Command {
-	var branch, target, mainline string
+	var q commitQuery
 	command := &cobra.Command{
 		Use:   "push ORG/REPO [REV]",
 		Short: "Tell the ledger of a commit of this git work tree",
@@ -26,33 +27,53 @@ first.`,
   ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		Args: takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			rev := revOf(args)
+			q.rev = revOf(args)
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				sha, r, err := p.readCommit(ctx, c, name, rev, branch, mainline)
+				local, err := p.readCommit(ctx, c, name, q)
 				if err != nil {
 					return err
 				}
-				r.Target = target
-				commit, created, err := c.Register(ctx, name.org, name.repo, sha, r)
+				commit, created, err := c.Register(ctx, name.org, name.repo, local.sha, local.Registration)
 				if err != nil {
 					return err
 				}
+				p.warnOfGaps(local, commit)
 				return p.print(commit, func() {
 					verb := "completed"
 					if created {
 						verb = "registered"
 					}
-					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(sha), plural(int64(len(r.Changes)), "changed path"), commit.State)
+					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(local.sha), local.extent(), commit.State)
 					p.showPushed(name, commit)
 				})
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&branch, "branch", "", "`branch` of the commit (default the one it stands on)")
-	flags.StringVar(&target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
-	flags.StringVar(&mainline, "base", "", "`rev` of the mainline that it left (default origin's HEAD, main or master)")
+	flags.StringVar(&q.branch, "branch", "", "`branch` of the commit (default the one it stands on)")
+	flags.StringVar(&q.target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
+	flags.StringVar(&q.base, "base", "", baseUsage)
 	return command
+}
+
+const baseUsage = "`rev` of the mainline that it left (default the branch of origin's HEAD, else the repo's default branch)"
+
+// warnOfGaps tells why the radar leaves out a commit that was just pushed.
+func (p *program) warnOfGaps(local localCommit, pushed ledger.Commit) {
+	if local.gap != "" {
+		fmt.Fprintf(p.stderr, "the commit goes without a change record, and the radar compares it with none: %s\n", local.gap)
+	}
+	if pushed.Branch == "" {
+		fmt.Fprintln(p.stderr, "the commit goes without a branch, and the radar compares it with none: name it with --branch")
+	}
+}
+
+// extent writes how much the commit changes.
+func (c localCommit) extent() string {
+	if c.Changes == nil {
+		return "without a change record"
+	}
+	return plural(int64(len(c.Changes)), "changed path")
 }
 
 // revOf returns the revision that is the second argument, HEAD where there is
@@ -64,61 +85,32 @@ func revOf(args []string) string {
 	return "HEAD"
 }
 
-// readCommit returns the sha that rev names in the git work tree we stand in
-// and all that the ledger wants to know of it.
-func (p *program) readCommit(ctx context.Context, c *connection, name repoName, rev, branch, mainline string) (string, ledger.Registration, error) {
+// readCommit returns all that the ledger wants to know of a commit of the git
+// work tree that we stand in.
+func (p *program) readCommit(ctx context.Context, c *connection, name repoName, q commitQuery) (localCommit, error) {
+	q.defaultBranch = sync.OnceValues(func() (string, error) {
+		repo, err := c.Repo(ctx, name.org, name.repo)
+		return repo.DefaultBranch, err
+	})
 	git := gitRepo{dir: "."}
-	var sha string
-	var r ledger.Registration
-	var tips []string
+	var commit localCommit
+	var tips []ledger.CommitSummary
 	err := together(
-		func() (err error) { sha, r, err = git.read(ctx, rev, branch, mainline); return err },
+		func() (err error) { commit, err = git.read(ctx, q); return err },
 		func() (err error) { tips, err = tipsInFlight(ctx, c, name); return err },
+		func() error { _, err := q.defaultBranch(); return err }, // git may ask for it
 	)
 	if err != nil {
-		return "", r, err
+		return commit, err
 	}
-	if r.Changes == nil {
-		fmt.Fprintln(p.stderr, "the commit goes without a record of its changes: this clone is shallow and holds no base of it (git fetch --unshallow) or partial and lacks its folders, or it changes more than 10,000 paths, or more places than a server takes")
-	}
-	if r.Base != "" && len(tips) > 0 {
-		r.Contained = git.contained(ctx, r.Base, tips)
-	}
-	return sha, r, nil
+	commit.Contained = git.landed(ctx, commit, tips)
+	return commit, nil
 }
 
 // maxTips is how many tips in flight are looked at: as many as a registration
 // may name.
 const maxTips = 10_000
 
-func tipsInFlight(ctx context.Context, c *connection, name repoName) ([]string, error) {
-	commits, err := client.Collect(c.Commits(ctx, name.org, name.repo, client.CommitFilter{InFlight: true}), maxTips)
-	tips := make([]string, len(commits))
-	for i, commit := range commits {
-		tips[i] = commit.SHA
-	}
-	return tips, err
-}
-
-// read returns the sha that rev names and what git alone knows of it.
-func (g gitRepo) read(ctx context.Context, rev, branch, mainline string) (string, ledger.Registration, error) {
-	sha, err := g.commit(ctx, rev)
-	if err == nil && sha == "" {
-		err = fmt.Errorf("there is no commit %q in this git repository", rev)
-	}
-	if err != nil {
-		return "", ledger.Registration{}, err
-	}
-	var r ledger.Registration
-	err = together(
-		func() (err error) { r, err = g.registration(ctx, sha, mainline); return err },
-		func() (err error) {
-			if branch == "" {
-				branch, err = g.branch(ctx, rev, sha)
-			}
-			return err
-		},
-	)
-	r.Branch = branch
-	return sha, r, err
+func tipsInFlight(ctx context.Context, c *connection, name repoName) ([]ledger.CommitSummary, error) {
+	return client.Collect(c.Commits(ctx, name.org, name.repo, client.CommitFilter{InFlight: true}), maxTips)
 }

@@ -176,16 +176,16 @@ func (s *stage) addTokens(ctx context.Context, admin *client.Client) error {
 
 // playCommit pushes a commit and attests what the script says of it.
 func (s *stage) playCommit(ctx context.Context, sha string, acts []act) error {
-	_, r, err := s.git.gitRepo.read(ctx, sha, "", "")
+	local, err := s.git.gitRepo.read(ctx, commitQuery{rev: sha})
 	if err != nil {
 		return err
 	}
-	s.heading("Commit %s %s", short(sha), s.faint(printable(clip(oneLine(r.Message), 50))))
-	commit, _, err := s.writer.Register(ctx, s.org, s.git.name, sha, r)
+	s.heading("Commit %s %s", short(sha), s.faint(printable(clip(oneLine(local.Message), 50))))
+	commit, _, err := s.writer.Register(ctx, s.org, s.git.name, sha, local.Registration)
 	if err != nil {
 		return err
 	}
-	s.say("  %-34s %s", fmt.Sprintf("pushed, %s", plural(int64(len(r.Changes)), "changed path")), s.state(commit.State))
+	s.say("  %-34s %s", "pushed, "+local.extent(), s.state(commit.State))
 	for _, a := range acts {
 		if commit, err = s.perform(ctx, commit, a); err != nil {
 			return err

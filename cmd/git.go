@@ -117,6 +117,15 @@ func (g gitRepo) commit(ctx context.Context, rev string) (string, error) {
 	return g.line(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 }
 
+// mustCommit is commit where there has to be one.
+func (g gitRepo) mustCommit(ctx context.Context, rev string) (string, error) {
+	sha, err := g.commit(ctx, rev)
+	if err == nil && sha == "" {
+		err = fmt.Errorf("there is no commit %q in this git repository", rev)
+	}
+	return sha, err
+}
+
 // resolveCommit returns the sha that rev names: in a git work tree any
 // revision, elsewhere a whole sha.
 func resolveCommit(ctx context.Context, rev string) (string, error) {
@@ -161,32 +170,10 @@ func (g gitRepo) branch(ctx context.Context, rev, sha string) (string, error) {
 	if err != nil || current == "" {
 		return "", err
 	}
-	base, err := g.line(ctx, "merge-base", sha, "HEAD")
-	if err != nil || base != sha {
-		return "", err
+	if !g.holds(ctx, "HEAD", sha) {
+		return "", nil // nor where it has no commit yet
 	}
 	return strings.TrimPrefix(current, "refs/heads/"), nil
-}
-
-// registration reads what the ledger wants to know of a commit.
-func (g gitRepo) registration(ctx context.Context, sha string, mainline string) (r ledger.Registration, err error) {
-	var tip string
-	var objects *gitObjects
-	err = together(
-		func() (err error) { r, err = g.told(ctx, sha); return err },
-		func() (err error) { tip, err = g.mainline(ctx, mainline); return err },
-		func() (err error) { objects, err = g.objects(ctx); return err },
-	)
-	if objects != nil {
-		defer func() { err = errors.Join(err, objects.close()) }()
-	}
-	if err != nil {
-		return r, err
-	}
-	if r.Base, err = g.base(ctx, sha, r.Parents, tip); err != nil {
-		return r, err
-	}
-	return r, g.addHistory(ctx, objects, sha, &r)
 }
 
 // together asks git several things at once and returns the first thing that
@@ -248,54 +235,4 @@ func plainText(s string) string {
 func messageText(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "")
-}
-
-// base returns where the commit left the mainline; of a commit on the mainline
-// its first parent, and nothing where there is neither.
-func (g gitRepo) base(ctx context.Context, sha string, parents []string, tip string) (string, error) {
-	base := tip
-	if tip != "" && tip != sha {
-		var err error
-		if base, err = g.line(ctx, "merge-base", tip, sha); err != nil {
-			return "", err
-		}
-	}
-	if base == sha || tip == "" {
-		base = ""
-		if len(parents) > 0 {
-			base = parents[0]
-		}
-	}
-	return base, nil
-}
-
-// mainline returns the tip of the branch that others are merged into: the one
-// that is named, else the first there is of the usual ones.
-func (g gitRepo) mainline(ctx context.Context, named string) (string, error) {
-	if named != "" {
-		tip, err := g.commit(ctx, named)
-		if err == nil && tip == "" {
-			err = fmt.Errorf("there is no commit %q in this git repository", named)
-		}
-		return tip, err
-	}
-	usual := []string{
-		"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master",
-		"refs/heads/main", "refs/heads/master",
-	}
-	out, err := g.run(ctx, append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, usual...)...)
-	if err != nil {
-		return "", err
-	}
-	tips := make(map[string]string)
-	for line := range strings.Lines(out) {
-		ref, tip, _ := strings.Cut(strings.TrimSpace(line), " ")
-		tips[ref] = tip
-	}
-	for _, ref := range usual {
-		if tip := tips[ref]; tip != "" {
-			return tip, nil
-		}
-	}
-	return "", nil
 }

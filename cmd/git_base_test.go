@@ -26,7 +26,7 @@ func TestGitBase(t *testing.T) {
 	f.git("update-ref", "refs/remotes/origin/topic", last)
 	check := func(name, rev, mainline, base string, want ...string) {
 		t.Helper()
-		_, r, err := f.read(t.Context(), rev, "", mainline)
+		r, err := f.read(t.Context(), commitQuery{rev: rev, base: mainline})
 		if got := outline(r.Changes); err != nil || r.Base != base || !slices.Equal(got, want) {
 			t.Errorf("%s: base %q, changes %q (%v), want %q and %q", name, r.Base, got, err, base, want)
 		}
@@ -47,7 +47,7 @@ func TestGitBase(t *testing.T) {
 	f.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/topic")
 	check("the remote's HEAD goes before all", later, "", onMain, "A later.txt")
 	check("so does --base before it", later, first, first, "A later.txt", "A main.txt")
-	if _, _, err := f.read(t.Context(), "main", "", "nowhere"); err == nil {
+	if _, err := f.read(t.Context(), commitQuery{rev: "main", base: "nowhere"}); err == nil {
 		t.Error("a mainline that is not there is taken")
 	}
 }

@@ -49,7 +49,7 @@ func BenchmarkGitRecord(b *testing.B) {
 	})
 	b.Run("registration", func(b *testing.B) {
 		for b.Loop() {
-			if _, r, err := g.read(b.Context(), "HEAD", "", ""); err != nil || len(r.Changes) != 500 {
+			if r, err := g.read(b.Context(), commitQuery{rev: "HEAD"}); err != nil || len(r.Changes) != 500 {
 				b.Fatalf("%d changes: %v", len(r.Changes), err)
 			}
 		}

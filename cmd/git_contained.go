@@ -9,11 +9,42 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // maxMerges is how many tips are tried for having been squashed: each takes git
 // about as long as a merge.
 const maxMerges = 200
+
+// landed returns those of the tips in flight that the commit's base holds, and
+// that have landed with that: the base is on the mainline, or on the branch that
+// the tip is meant for. A base may also be of a branch that is in flight itself,
+// and then says nothing of what it holds.
+func (g gitRepo) landed(ctx context.Context, c localCommit, tips []ledger.CommitSummary) []string {
+	if c.Base == "" || len(tips) == 0 {
+		return nil
+	}
+	meant := func(ledger.CommitSummary) bool { return true }
+	if !c.merged {
+		out, err := g.run(ctx, "for-each-ref", "--format=%(refname)", "--contains="+c.Base, remoteBranch)
+		if err != nil {
+			return nil
+		}
+		holders := strings.Fields(out)
+		meant = func(tip ledger.CommitSummary) bool { return slices.Contains(holders, remoteBranch+tip.Target) }
+	}
+	var shas []string
+	for _, tip := range tips {
+		if meant(tip) {
+			shas = append(shas, tip.SHA)
+		}
+	}
+	if len(shas) == 0 {
+		return nil
+	}
+	return g.contained(ctx, c.Base, shas)
+}
 
 // contained returns those of the tips, in their order, whose changes base
 // already holds: an ancestor of it, or one that changes nothing when it is

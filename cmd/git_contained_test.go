@@ -37,11 +37,12 @@ func (f forest) commit(name, content string) string {
 	return f.git("rev-parse", "HEAD")
 }
 
-// branch makes a branch where main was n commits ago, with one file changed.
+// branch makes a branch from another one, with one file changed, and returns to
+// where it was.
 func (f forest) branch(branch, from, name, content string) string {
 	f.t.Helper()
 	f.git("checkout", "--quiet", "-b", branch, from)
-	defer f.git("checkout", "--quiet", "main")
+	defer f.git("checkout", "--quiet", "-")
 	return f.commit(name, content)
 }
 

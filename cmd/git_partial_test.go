@@ -32,7 +32,7 @@ func TestGitRecordOfAPartialClone(t *testing.T) {
 	if got := outline(mustRecord(t, clone, shas[0], shas[1])); !slices.Equal(got, want) {
 		t.Errorf("%q, want\n%q", got, want)
 	}
-	_, r, err := clone.read(t.Context(), "main", "", "main~1")
+	r, err := clone.read(t.Context(), commitQuery{rev: "main", base: "main~1"})
 	if err != nil || !slices.Equal(outline(r.Changes), want) {
 		t.Errorf("%q (%v), want\n%q", outline(r.Changes), err, want)
 	}
@@ -65,7 +65,7 @@ func TestGitRecordThatNobodyHereKnows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clone := cloneGitRepo(t, g, test.options...)
-			_, r, err := clone.read(t.Context(), "main", "", test.mainline)
+			r, err := clone.read(t.Context(), commitQuery{rev: "main", base: test.mainline})
 			if err != nil || (r.Changes != nil) != test.known || len(r.Ancestors) != test.ancestors {
 				t.Errorf("base %s of %q: changes %q, ancestors %q (%v)", r.Base, shas, outline(r.Changes), r.Ancestors, err)
 			}

@@ -133,7 +133,7 @@ func TestGitRecordOfAFirstCommit(t *testing.T) {
 	useNoGitConfig(t)
 	for _, format := range []string{"sha1", "sha256"} {
 		g, shas := newGitRepo(t, []string{"--object-format=" + format}, gitTree{"a": textFile(gitPoem), "b/c": textFile(gitBlob), "l": linkFile("a")})
-		_, r, err := g.read(t.Context(), "main", "", "")
+		r, err := g.read(t.Context(), commitQuery{rev: "main"})
 		if want := []string{"A a", "A b/c binary", "A l"}; err != nil || !slices.Equal(outline(r.Changes), want) {
 			t.Errorf("%s: %q (%v), want %q", format, outline(r.Changes), err, want)
 		}

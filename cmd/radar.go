@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,11 +14,11 @@ import (
 
 // A radarQuery says which overlaps the command shows.
 type radarQuery struct {
-	filter   client.OverlapFilter
-	mainline string
-	dryRun   bool
-	failOn   ledger.Level
-	limit    int
+	filter client.OverlapFilter
+	base   string
+	dryRun bool
+	failOn ledger.Level
+	limit  int
 }
 
 func newRadar(p *program) *cobra.Command {
@@ -36,7 +37,9 @@ a token with the scope read is enough.
 
 EXIT STATUS
   0  told
-  1  could not tell: no answer, or a refusal
+  1  could not tell: no answer, a refusal, or a clone that does not hold what the
+     commit changes; with --commit and --fail-on, a commit that the radar leaves
+     out, having no change record or no branch
   2  wrong usage
   4  one of the overlaps shown is of the level of --fail-on or above`,
 		Example: `  ledgerd radar acme/api --level HIGH
@@ -44,7 +47,7 @@ EXIT STATUS
   ledgerd radar acme/api --dry-run --fail-on HIGH`,
 		Args: takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if q.mainline != "" && !q.dryRun {
+			if q.base != "" && !q.dryRun {
 				return usagef("--base goes with --dry-run")
 			}
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
@@ -61,7 +64,7 @@ EXIT STATUS
 	levelFlag(command, &q.filter.Level, "level", "only overlaps of exactly this level")
 	levelFlag(command, &q.failOn, "fail-on", "exit with 4 where an overlap is of this level or above")
 	flags.BoolVar(&q.dryRun, "dry-run", false, "ask about a commit of this work tree that is not pushed")
-	flags.StringVar(&q.mainline, "base", "", "with --dry-run, `rev` of the mainline that it left (default origin's HEAD, main or master)")
+	flags.StringVar(&q.base, "base", "", "with --dry-run, "+baseUsage)
 	limitFlag(command, &q.limit)
 	return command
 }
@@ -90,6 +93,11 @@ func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName
 	if err != nil {
 		return err
 	}
+	if len(pairs) == 0 && q.filter.Commit != "" && q.failOn != ledger.NoLevel {
+		if err := checkCompared(ctx, c, name, q.filter.Commit); err != nil {
+			return err
+		}
+	}
 	err = p.print(pairs, func() {
 		if len(pairs) == 0 {
 			fmt.Fprintf(p.stdout, "no open overlaps in %s\n", name)
@@ -98,6 +106,21 @@ func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName
 		p.tableOverlaps(pairs)
 	})
 	return q.verdict(pairs, err)
+}
+
+// checkCompared refuses a commit that overlaps with nothing because the ledger
+// does not know enough of it to compare it with others.
+func checkCompared(ctx context.Context, c *connection, name repoName, sha string) error {
+	commit, err := c.Commit(ctx, name.org, name.repo, sha)
+	switch {
+	case err != nil:
+		return err
+	case commit.Changes == nil:
+		return fmt.Errorf("cannot tell what %s overlaps with: it is registered without a change record", name.at(commit.SHA))
+	case commit.Branch == "":
+		return fmt.Errorf("cannot tell what %s overlaps with: it is registered without a branch", name.at(commit.SHA))
+	}
+	return nil
 }
 
 // tableOverlaps writes a line for each pair.
@@ -115,6 +138,9 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 	author := orDash(authorName(other.Author))
 	if pair.SameAuthor {
 		author += " (the same)"
+	}
+	if len(pair.Paths) == 0 {
+		return []any{short(other.SHA), orDash(other.Branch), author, orDash(""), orDash("")}
 	}
 	strongest := pair.Paths[0]
 	reason := string(strongest.Reason)
@@ -144,15 +170,15 @@ func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 
 // foresee prints what a commit of the work tree would overlap with.
 func (p *program) foresee(ctx context.Context, c *connection, name repoName, q radarQuery) error {
-	rev := q.filter.Commit
-	if rev == "" {
-		rev = "HEAD"
-	}
-	sha, registration, err := p.readCommit(ctx, c, name, rev, q.filter.Branch, q.mainline)
+	rev := cmp.Or(q.filter.Commit, "HEAD")
+	local, err := p.readCommit(ctx, c, name, commitQuery{rev: rev, branch: q.filter.Branch, base: q.base})
 	if err != nil {
 		return err
 	}
-	result, err := c.Foresee(ctx, name.org, name.repo, ledger.RadarQuery{Commit: sha, Registration: registration})
+	if local.gap != "" {
+		return fmt.Errorf("cannot tell what %s overlaps with: %s", name.at(local.sha), local.gap)
+	}
+	result, err := c.Foresee(ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.sha, Registration: local.Registration})
 	if err != nil {
 		return err
 	}
@@ -164,11 +190,11 @@ func (p *program) foresee(ctx context.Context, c *connection, name repoName, q r
 	}
 	err = p.print(result, func() {
 		if len(result.Overlaps) == 0 {
-			fmt.Fprintf(p.stdout, "%s overlaps with nothing in flight\n", name.at(sha))
+			fmt.Fprintf(p.stdout, "%s overlaps with nothing in flight\n", name.at(local.sha))
 			return
 		}
-		fmt.Fprintf(p.stdout, "%s, pushed now, would overlap with\n", name.at(sha))
-		p.tableOthers(sha, result.Overlaps)
+		fmt.Fprintf(p.stdout, "%s, pushed now, would overlap with\n", name.at(local.sha))
+		p.tableOthers(local.sha, result.Overlaps)
 		if result.Truncated {
 			fmt.Fprintf(p.stdout, "and more: these are the strongest %d\n", len(result.Overlaps))
 		}

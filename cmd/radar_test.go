@@ -1,0 +1,27 @@
+package cmd
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A server tells each pair's paths. One that tells none is no reason to fail.
+func TestTableOverlapsWithoutPaths(t *testing.T) {
+	var out bytes.Buffer
+	p := &program{stdout: &out}
+	one := ledger.RadarCommit{SHA: "1111111111111111111111111111111111111111", Branch: "one"}
+	two := ledger.RadarCommit{SHA: "2222222222222222222222222222222222222222", Branch: "two"}
+	p.tableOverlaps([]ledger.RadarPair{
+		{Level: ledger.Medium, Commit: two, Other: one},
+		{Level: ledger.High, Commit: two, Other: one, PathsTotal: 1, Paths: []ledger.RadarPath{{Path: "f", Level: ledger.High, Reason: ledger.SameLines}}},
+	})
+	want := `LEVEL   COMMIT        BRANCH  AUTHOR  WITH          BRANCH  AUTHOR  PATH  REASON
+MEDIUM  222222222222  two     -       111111111111  one     -       -     -
+HIGH    222222222222  two     -       111111111111  one     -       f     same_lines
+`
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", &out, want)
+	}
+}
