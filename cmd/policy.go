@@ -108,8 +108,14 @@ func newPolicyHistory(p *program) *cobra.Command {
 func newPolicySimulate(p *program) *cobra.Command {
 	var file string
 	command := &cobra.Command{
-		Use:     "simulate ORG/REPO",
-		Short:   "Tell which commits would move under a contract, without applying it",
+		Use:   "simulate ORG/REPO",
+		Short: "Tell which commits would move under a contract, without applying it",
+		Long: `Tells which of the repo's commits would move to another state if the contract
+were applied now, and why. Nothing is written.
+
+Of the contract's radar part it foresees 'block', from the overlaps that are
+known now. What would come or go of these with 'enabled', 'ignore' and 'max_age'
+is found once the contract is applied.`,
 		Example: `  ledgerd policy simulate acme/api -f policy.yaml`,
 		Args:    takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
