@@ -12,14 +12,44 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
+// A prospect is a commit as the tip that it would be if it were registered now.
+type prospect struct {
+	commit       commitRow           // without an id where it is not known yet
+	registration ledger.Registration // with what is known already
+	tip          tipRow
+}
+
+func (s *Store) prospect(c *conn, r repoRow, settings ledger.RadarSettings, sha string, n ledger.Registration) (p prospect, err error) {
+	p = prospect{registration: n, tip: tipRow{place: 1 << 62, openedAt: s.Now()}}
+	p.commit, err = scanCommitRow(c.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", r.id, sha))
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return p, fmt.Errorf("read commit: %w", err)
+	}
+	if err == nil {
+		if p.registration, err = mergedRegistration(c, p.commit.id, n); err != nil {
+			return p, err
+		}
+		tip, _, err := findTip(c, p.commit.id)
+		if err != nil {
+			return p, err
+		}
+		if tip.flies(settings, s.Now()) {
+			p.tip = tip
+		}
+	}
+	p.tip.Tip = tipOf(sha, p.registration)
+	return p, nil
+}
+
 // An ahead is a scan that was done before its registration got to the writer,
 // beside those of others: the writer has only to look at what came since.
 type ahead struct {
 	found []found
 	more  bool
 	// commit is the id of the commit; 0 where it was not known.
-	commit int64
-	upTo   int64 // the last tip that it saw
+	commit        int64
+	upTo          int64 // the last tip that it saw
+	policyVersion int   // of the contract whose radar it was
 }
 
 // lookAhead scans for a registration. It answers nil where there is nothing to
@@ -34,29 +64,15 @@ func (s *Store) lookAhead(ctx context.Context, org, repo, sha string, n ledger.R
 		if err != nil || !contract.Radar.Enabled {
 			return err
 		}
-		known, err := scanCommitRow(c.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", r.id, sha))
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		p, err := s.prospect(c, r, contract.Radar, sha, n)
+		if err != nil || p.tip.Branch == "" || len(p.registration.Changes) == 0 || p.commit.state == ledger.Deployed {
 			return err
 		}
-		own := tipRow{place: 1 << 62, openedAt: s.Now()}
-		if known.id != 0 {
-			if n, err = mergedRegistration(c, known.id, n); err != nil {
-				return err
-			}
-			if tip, _, err := findTip(c, known.id); err != nil {
-				return err
-			} else if tip.flies(contract.Radar, s.Now()) {
-				own = tip
-			}
-		}
-		if n.Branch == "" || len(n.Changes) == 0 {
-			return nil
-		}
-		a, own.Tip = &ahead{commit: known.id}, tipOf(sha, n)
+		a = &ahead{commit: p.commit.id, policyVersion: r.policyVersion}
 		if err := c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", r.id).Scan(&a.upTo); err != nil {
 			return fmt.Errorf("read tips: %w", err)
 		}
-		a.found, a.more, err = newScan(c, r, contract.Radar, own, n, s.Now()).run()
+		a.found, a.more, err = newScan(c, r, contract.Radar, p.tip, p.registration, s.Now()).run()
 		return err
 	})
 	return a, err
@@ -100,17 +116,22 @@ func (t *tx) look(d deriver, c commitRow, n ledger.Registration, a *ahead) (list
 }
 
 // scan finishes the scan that was done ahead, or does it whole where that was
-// of something else: nothing was known of the commit, or less than now.
+// of something else: nothing was known of the commit, or less than now, or the
+// contract was another one.
 func (t *tx) scan(d deriver, own tipRow, before int64, n ledger.Registration, a *ahead) ([]found, bool, error) {
 	scan := newScan(t.conn, d.repo, d.contract.Radar, own, n, t.now)
-	if a == nil || a.commit != 0 && before > a.upTo {
+	if a == nil || a.policyVersion != d.repo.policyVersion || a.commit != 0 && before > a.upTo {
 		return scan.run()
 	}
 	since, list, err := scan.newer(a.upTo, t.recent)
 	if err != nil {
 		return nil, false, err
 	}
-	for _, f := range a.found {
+	still, err := scan.still(a.found)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, f := range still {
 		if !slices.Contains(since, f.commitID) {
 			list = append(list, f)
 		}
@@ -139,7 +160,9 @@ func scanPair(row scanner) (pairRow, error) {
 }
 
 // recordOverlaps puts what was found in the place of what was known of the
-// commit before, and tells of what is new or has become worse.
+// commit before, notes in it since when, and tells of what is new or has become
+// worse: of the strongest, as many as the answer to a registration holds. The
+// others count as told.
 func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) error {
 	known, err := t.knownPairs(own.commitID)
 	if err != nil {
@@ -148,7 +171,7 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) erro
 	var strongest ledger.Level
 	saved := make([]pairRow, 0, len(list))
 	var told []found
-	for _, f := range list {
+	for i, f := range list {
 		p := pairRow{later: own.commitID, earlier: f.commitID, level: f.Level, path: f.Paths[0].Path, reason: f.Paths[0].Reason}
 		if f.place > own.place {
 			p.later, p.earlier = f.commitID, own.commitID
@@ -158,13 +181,14 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) erro
 		before := known[pairKey{p.later, p.earlier}]
 		delete(known, pairKey{p.later, p.earlier})
 		p.told, p.since = before.told, cmp.Or(before.since, t.now)
+		list[i].since = p.since
 		if notify := d.contract.Radar.Notify; notify > ledger.NoLevel && f.Level >= notify && f.Level > before.told {
 			p.told = f.Level
 			told = append(told, f)
 		}
 		saved = append(saved, p)
 	}
-	if err := t.tellOverlaps(d.repo, own, told); err != nil {
+	if err := t.tellOverlaps(d.repo, own, told[:min(len(told), answeredPairs)]); err != nil {
 		return err
 	}
 	if err := t.savePairs(saved); err != nil {

@@ -63,8 +63,8 @@ const radarTips = 10_000
 // wide changes three places in each of 20 files out of 20,000 in 400 directories.
 func wide(random *rand.Rand) []ledger.Change {
 	changes := make([]ledger.Change, 0, 20)
-	for range 20 {
-		file := random.IntN(20_000)
+	for i := range 20 {
+		file := i*1000 + random.IntN(1000) // no path twice
 		c := edit(fmt.Sprintf("dir%03d/file%05d.go", file%400, file), 1+random.IntN(300))
 		for i := 1; i < 3; i++ {
 			more := edit(c.Path, c.Hunks[0].Start+400*i+random.IntN(300))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -67,15 +68,28 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 			last := pairs[f.Limit-1]
 			list.NextCursor = cursor(last.position()...)
 		}
-		list.Data = make([]ledger.RadarPair, len(pairs))
-		for i, p := range pairs {
-			if list.Data[i], err = l.pair(p); err != nil {
-				return err
-			}
-		}
-		return nil
+		list.Data, err = l.compared(pairs, f.Level)
+		return err
 	})
 	return list, err
+}
+
+// compared compares the commits of pairs again, and leaves out what does not
+// overlap any more, or not at the level asked for: the contract ignores other
+// paths now, and the radar has not looked at all tips anew.
+func (l *pairLister) compared(pairs []openPair, only ledger.Level) ([]ledger.RadarPair, error) {
+	list := make([]ledger.RadarPair, 0, len(pairs))
+	for _, p := range pairs {
+		pair, err := l.pair(p)
+		if err != nil {
+			return nil, err
+		}
+		if pair.Level != ledger.NoLevel && (only == ledger.NoLevel || only == pair.Level) {
+			list = append(list, pair)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b ledger.RadarPair) int { return cmp.Compare(b.Level, a.Level) })
+	return list, nil
 }
 
 // A pairLister reads open overlaps of one repo, and each commit of them once.
@@ -194,7 +208,7 @@ func (l *pairLister) eachPair(tip int64, visit func(openPair)) error {
 }
 
 // pair compares the two commits again: what is kept of an overlap is not more
-// than its strongest path.
+// than its level and its strongest path.
 func (l *pairLister) pair(p openPair) (ledger.RadarPair, error) {
 	later, err := l.side(p.later)
 	if err != nil {
@@ -206,7 +220,7 @@ func (l *pairLister) pair(p openPair) (ledger.RadarPair, error) {
 	}
 	o := ledger.Compare(later.footprint, earlier.footprint, ledger.CompareOptions{Shared: ledger.SharesUnmerged(later.tip, earlier.tip)})
 	pair := pairOf(later.RadarCommit, earlier.RadarCommit, o)
-	pair.Level, pair.Since = p.level, p.since
+	pair.Since = p.since
 	return pair, nil
 }
 
@@ -253,58 +267,60 @@ type tipResult struct {
 	commit int64
 	found  []found
 	more   bool
-	at     ledger.Time
 }
 
 // tell tells the strongest of it.
 func (t tipResult) tell(c *conn) (ledger.RadarResult, error) {
 	l := pairLister{conn: c, repo: t.repo}
-	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.more || len(t.found) > answeredPairs}
+	more := t.more || len(t.found) > answeredPairs
 	if len(t.found) == 0 {
-		return r, nil
+		return l.result(ledger.RadarCommit{}, 0, nil, more)
 	}
 	own, err := l.commit(t.commit)
 	if err != nil {
-		return r, err
+		return ledger.RadarResult{}, err
 	}
 	tip, _, err := findTip(c, t.commit)
 	if err != nil {
-		return r, err
+		return ledger.RadarResult{}, err
 	}
-	for _, f := range t.found[:min(len(t.found), answeredPairs)] {
-		other, err := l.commit(f.commitID)
-		if err != nil {
-			return r, err
-		}
-		pair := pairOf(own.RadarCommit, other.RadarCommit, f.Overlap)
-		if f.place > tip.place {
-			pair = pairOf(other.RadarCommit, own.RadarCommit, f.Overlap.Swap())
-		}
-		pair.Since = t.at
-		r.Level = max(r.Level, pair.Level)
-		r.Overlaps = append(r.Overlaps, pair)
-	}
-	return r, nil
+	return l.result(own.RadarCommit, tip.place, t.found[:min(len(t.found), answeredPairs)], more)
 }
 
-// foreseen tells what was found for a commit that is not registered.
-func (l *pairLister) foreseen(commit ledger.RadarCommit, list []found, more bool) (ledger.RadarResult, error) {
+// result tells what was found for a commit that has that place.
+func (l *pairLister) result(own ledger.RadarCommit, place int64, list []found, more bool) (ledger.RadarResult, error) {
 	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: more}
 	for _, f := range list {
 		other, err := l.commit(f.commitID)
 		if err != nil {
 			return r, err
 		}
-		pair := pairOf(commit, other.RadarCommit, f.Overlap)
+		pair := pairOf(own, other.RadarCommit, f.Overlap)
+		if f.place > place {
+			pair = pairOf(other.RadarCommit, own, f.Overlap.Swap())
+		}
+		pair.Since = f.since
 		r.Level = max(r.Level, pair.Level)
 		r.Overlaps = append(r.Overlaps, pair)
 	}
 	return r, nil
 }
 
+// maxForeseeing is how many commits are foreseen at a time. Each may take as
+// much as a registration, and who asks needs only to read.
+const maxForeseeing = 2
+
 // Foresee tells what a commit would overlap with if it were registered now. It
-// writes nothing.
+// writes nothing. Where others are at it, it waits for its turn.
 func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (result ledger.RadarResult, err error) {
+	select {
+	case s.foreseeing <- struct{}{}:
+		defer func() { <-s.foreseeing }()
+	case <-ctx.Done():
+		return result, ctx.Err()
+	case <-s.closing:
+		return result, errClosed
+	}
 	err = s.read(ctx, func(c *conn) error {
 		l, err := s.lister(c, org, repo)
 		if err != nil {
@@ -314,13 +330,23 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 		if !l.settings.Enabled {
 			return nil
 		}
-		own := tipRow{Tip: tipOf(q.Commit, q.Registration), place: 1 << 62, openedAt: s.Now()}
-		found, more, err := newScan(c, l.repo, l.settings, own, q.Registration, s.Now()).run()
+		p, err := s.prospect(c, l.repo, l.settings, q.Commit, q.Registration)
+		if err != nil || p.commit.state == ledger.Deployed {
+			return err
+		}
+		found, more, err := newScan(c, l.repo, l.settings, p.tip, p.registration, s.Now()).run()
 		if err != nil {
 			return err
 		}
-		commit := ledger.RadarCommit{SHA: q.Commit, Branch: q.Branch, Author: q.Author, Subject: ledger.Subject(q.Message)}
-		result, err = l.foreseen(commit, found, more)
+		own := side{RadarCommit: ledger.RadarCommit{SHA: q.Commit}}
+		if p.commit.id != 0 {
+			if own, err = l.commit(p.commit.id); err != nil {
+				return err
+			}
+		}
+		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)
+		own.Author = ledger.Author{Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email)}
+		result, err = l.result(own.RadarCommit, p.tip.place, found, more)
 		return err
 	})
 	return result, err

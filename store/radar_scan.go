@@ -37,6 +37,7 @@ type found struct {
 	tipRow
 	ledger.Overlap
 	author ledger.Author // of the tip
+	since  ledger.Time   // once it is recorded
 }
 
 // addAuthors adds the authors to what was found.
@@ -218,6 +219,36 @@ func (s *scan) newer(than int64, recent *recentTips) (since []int64, list []foun
 		}
 	}
 	return since, list, addAuthors(s.conn, list)
+}
+
+// still returns what was found and is as it was found: the tip is not gone, nor
+// out of flight in a way that counts.
+func (s *scan) still(list []found) ([]found, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	ids := make([]int64, len(list))
+	for i, f := range list {
+		ids[i] = f.commitID
+	}
+	now := make(map[int64]tipRow, len(list))
+	err := eachIn(s.conn, func(row scanner) error {
+		var t tipRow
+		err := row.Scan(&t.commitID, &t.flight, &t.endedAt)
+		now[t.commitID] = t
+		return err
+	}, "SELECT commit_id, flight, ended_at FROM tips WHERE commit_id IN ", ids)
+	if err != nil {
+		return nil, fmt.Errorf("read tips found ahead: %w", err)
+	}
+	kept := make([]found, 0, len(list))
+	for _, f := range list {
+		f.flight, f.endedAt = now[f.commitID].flight, now[f.commitID].endedAt
+		if f.flight != 0 && s.compares(f.tipRow) {
+			kept = append(kept, f)
+		}
+	}
+	return kept, nil
 }
 
 func (s *scan) compare(t tipRow, footprint *ledger.Footprint) ledger.Overlap {

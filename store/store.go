@@ -48,6 +48,8 @@ type Store struct {
 	pool    chan *conn // readers that nobody uses now
 	readers int        // how many there are
 	closing chan struct{}
+	// foreseeing holds one for each Foresee that is under way.
+	foreseeing chan struct{}
 
 	contracts contractCache
 	keyrings  keyringCache
@@ -70,7 +72,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{now: o.Now, log: o.Logger, keep: cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries), pool: make(chan *conn, maxReaders), names: newNames(), queued: newQueued(), closing: make(chan struct{}), wake: make(chan struct{}, 1)}
+	s := &Store{now: o.Now, log: o.Logger, keep: cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries), pool: make(chan *conn, maxReaders), names: newNames(), queued: newQueued(), closing: make(chan struct{}), foreseeing: make(chan struct{}, maxForeseeing), wake: make(chan struct{}, 1)}
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), s.Close())
 	}

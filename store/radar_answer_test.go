@@ -1,0 +1,199 @@
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// sides tells a radar's answer, as "later+earlier LEVEL" by branch.
+func sides(pairs []ledger.RadarPair) []string {
+	list := []string{}
+	for _, p := range pairs {
+		list = append(list, fmt.Sprintf("%s+%s %s", p.Commit.Branch, p.Other.Branch, p.Level))
+	}
+	return list
+}
+
+// TestForeseenIsWhatARegistrationFinds asks before a commit is registered, and
+// again when the ledger knows it.
+func TestForeseenIsWhatARegistrationFinds(t *testing.T) {
+	tests := []struct {
+		name  string
+		play  func(*bench, *signer)
+		asked ledger.RadarQuery
+		want  []string
+	}{
+		{"of a new commit", func(b *bench, _ *signer) {
+			b.push(sha(0), "one", edit("cmd/root.go", 10))
+		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []ledger.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
+		{"of one that is in flight, with an earlier one that has landed since", func(b *bench, s *signer) {
+			b.push(sha(0), "one", edit("cmd/root.go", 10))
+			b.push(sha(1), "two", edit("cmd/root.go", 11))
+			s.deploys(sha(0))
+		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []ledger.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
+		{"of one that is in flight, with what it left out", func(b *bench, _ *signer) {
+			b.push(sha(0), "one", edit("cmd/root.go", 10))
+			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		}, ledger.RadarQuery{Commit: sha(1)}, []string{"two+one HIGH"}},
+		{"of the earlier of two", func(b *bench, _ *signer) {
+			b.push(sha(0), "one", edit("cmd/root.go", 10))
+			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		}, ledger.RadarQuery{Commit: sha(0)}, []string{"two+one HIGH"}},
+		{"of one that is too old, as of a new one", func(b *bench, _ *signer) {
+			b.push(sha(0), "one", edit("cmd/root.go", 10))
+			b.clock.advance(31 * 24 * time.Hour)
+			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		}, ledger.RadarQuery{Commit: sha(0)}, []string{"one+two HIGH"}},
+		{"of one that is deployed", func(b *bench, s *signer) {
+			b.push(sha(0), "one", edit("cmd/root.go", 10))
+			s.deploys(sha(0))
+			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		}, ledger.RadarQuery{Commit: sha(0)}, []string{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			test.play(b, b.signer("cn=ci,ou=build,o=acme"))
+			got, err := b.Foresee(t.Context(), "acme", "api", test.asked)
+			check(t, err)
+			if told := sides(got.Overlaps); !slices.Equal(told, test.want) {
+				t.Errorf("foreseen is %q, want %q", told, test.want)
+			}
+			if len(got.Overlaps) > 0 && got.Overlaps[0].SameAuthor {
+				t.Error("they are of one author")
+			}
+		})
+	}
+}
+
+func TestAnAnswerTellsSinceWhen(t *testing.T) {
+	b := newBench(t)
+	b.push(sha(0), "one", edit("cmd/root.go", 10))
+	first := b.push(sha(1), "two", edit("cmd/root.go", 11)).Overlaps[0].Since
+	b.clock.advance(time.Hour)
+	again := b.push(sha(1), "two", edit("cmd/root.go", 11)).Overlaps[0].Since
+	listed, err := b.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}})
+	check(t, err)
+	if first == 0 || again != first || listed.Data[0].Since != first {
+		t.Errorf("first since %s, pushed again since %s, listed since %s", first, again, listed.Data[0].Since)
+	}
+}
+
+// TestWhatIsIgnoredIsNotListed lists overlaps before the radar has looked anew:
+// what is kept of them is of the contract before.
+func TestWhatIsIgnoredIsNotListed(t *testing.T) {
+	b := newBench(t)
+	b.push(sha(0), "one", edit("cmd/root.go", 10), edit("go.sum", 1), edit("x.go", 1))
+	b.push(sha(1), "two", edit("cmd/root.go", 100), edit("go.sum", 2), edit("x.go", 1))
+	b.push(sha(2), "three", edit("cmd/root.go", 200), edit("y.go", 1))
+	b.push(sha(3), "four", edit("go.sum", 30))
+	b.wantOverlaps("two+one HIGH", "four+two MEDIUM", "four+one MEDIUM", "three+two MEDIUM", "three+one MEDIUM")
+
+	p, err := b.Policy(t.Context(), "acme", "api", 0)
+	check(t, err)
+	p.Radar.Ignore = []string{"*.sum"}
+	_, err = b.SetPolicy(t.Context(), "acme", "api", p.Contract, p.Version, "host")
+	check(t, err)
+	for _, test := range []struct {
+		name  string
+		level ledger.Level
+		want  []string
+	}{
+		{"all", ledger.NoLevel, []string{"two+one MEDIUM", "three+two MEDIUM", "three+one MEDIUM"}},
+		{"of HIGH", ledger.High, []string{}},
+	} {
+		list, err := b.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 100}, Level: test.level})
+		check(t, err)
+		if got := sides(list.Data); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		for _, pair := range list.Data {
+			if len(pair.Paths) == 0 || pair.Paths[0].Level != pair.Level {
+				t.Errorf("%s: %s with paths %+v", test.name, pair.Level, pair.Paths)
+			}
+		}
+	}
+	check(t, b.Settle(t.Context()))
+	b.wantOverlaps("three+two MEDIUM", "three+one MEDIUM", "two+one MEDIUM")
+}
+
+// TestACrowdedDirectory registers 2,000 commits of one file each in one
+// directory: each overlaps with all before it, at LOW.
+func TestACrowdedDirectory(t *testing.T) {
+	b := newBench(t)
+	const tips, few, lanes = 2000, 400, 8
+	crowd := func(from, to int) {
+		var filling sync.WaitGroup
+		for lane := range lanes {
+			filling.Go(func() {
+				for i := from + lane; i < to; i += lanes {
+					b.push(sha(i), fmt.Sprint("branch", i), edit(fmt.Sprintf("crowd/f%d.go", i), 1))
+				}
+			})
+		}
+		filling.Wait()
+	}
+	crowd(0, few)
+	before := b.size()
+	crowd(few, tips)
+	each := (b.size() - before) / (tips - few)
+	t.Logf("%d bytes a push, %d bytes in all", each, b.size())
+	if each > 40<<10 {
+		t.Errorf("a push takes %d bytes, want at most 40 KiB", each)
+	}
+	got := b.push(sha(tips), "last", edit("crowd/last.go", 1))
+	if len(got.Overlaps) != 20 || !got.Truncated {
+		t.Errorf("the answer holds %d overlaps, truncated: %t", len(got.Overlaps), got.Truncated)
+	}
+	if counts := b.commit(sha(tips)).Overlaps; counts["LOW"] != ledger.MaxRadarPairs {
+		t.Errorf("kept are %v", counts)
+	}
+}
+
+// size is how large the database is.
+func (b *bench) size() (n int64) {
+	b.t.Helper()
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(b.path + suffix)
+		check(b.t, err)
+		n += info.Size()
+	}
+	return n
+}
+
+// TestOneRegistrationTellsTheStrongest: of more overlaps than an answer holds,
+// events tell the strongest, once.
+func TestOneRegistrationTellsTheStrongest(t *testing.T) {
+	b := newBench(t)
+	b.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.High })
+	for i := range 30 {
+		b.push(sha(i), fmt.Sprint("low", i), edit(fmt.Sprintf("crowd/f%d.go", i), 1))
+	}
+	b.push(sha(40), "high", edit("crowd/f3.go", 2))
+	b.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.Low })
+
+	want := []string{"0000029 HIGH", "0000033 HIGH", "0000033 MEDIUM"}
+	b.push(sha(50), "last", edit("crowd/f3.go", 3), edit("crowd/last.go", 1))
+	for range 18 {
+		want = append(want, "0000033 LOW")
+	}
+	if got := b.radarEvents(); !slices.Equal(got, want) {
+		t.Fatalf("told %q, want %q", got, want)
+	}
+	b.push(sha(50), "last", edit("crowd/f3.go", 3), edit("crowd/last.go", 1))
+	if got := b.radarEvents(); len(got) != len(want) {
+		t.Errorf("pushed again, it told %q", got[len(want):])
+	}
+	// One that was not told becomes worse.
+	b.push(sha(50), "last", edit("crowd/f3.go", 3), edit("crowd/f0.go", 2))
+	if got := b.radarEvents(); len(got) != len(want)+1 || got[len(want)] != "0000033 HIGH" {
+		t.Errorf("with one worse, it told %q", got[len(want):])
+	}
+}
