@@ -34,6 +34,8 @@ type RadarCommit struct {
 	Branch  string `json:"branch,omitzero"`
 	Author  Author `json:"author,omitzero"`
 	Subject string `json:"subject,omitzero"`
+	// OverlapsTruncated is that of the commit's record.
+	OverlapsTruncated bool `json:"overlaps_truncated,omitzero"`
 }
 
 // A RadarPair is an overlap of two commits.

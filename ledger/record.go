@@ -126,6 +126,9 @@ type CommitSummary struct {
 	// Overlaps counts the open overlaps with other commits by level; nil in
 	// lists that were not asked for it.
 	Overlaps map[string]int `json:"overlaps,omitzero"`
+	// OverlapsTruncated tells that there were more when the radar looked at it
+	// last, and the strongest MaxRadarPairs are kept.
+	OverlapsTruncated bool `json:"overlaps_truncated,omitzero"`
 }
 
 // A Commit is the whole record of a commit.

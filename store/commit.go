@@ -307,7 +307,7 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 		v.Attestations[i] = a.row
 	}
 	v.AttestationsURL = fmt.Sprintf("/v1/orgs/%s/repos/%s/attestations?commit=%s", r.org, r.name, v.SHA)
-	if v.Overlaps, err = d.lister(s.Now()).countOverlaps(c.id); err != nil {
+	if err := d.lister(s.Now()).addOverlaps(&v.CommitSummary, c.id); err != nil {
 		return err
 	}
 	tip, _, err := findTip(conn, c.id)
@@ -397,7 +397,7 @@ func (s *Store) addStanding(conn *conn, r repoRow, commits []keyed[ledger.Commit
 			return err
 		}
 		v.Missing = ledger.Missing(v.State, d.contract.Derive(f, now).Requirements)
-		if v.Overlaps, err = l.countOverlaps(commits[i].id); err != nil {
+		if err := l.addOverlaps(v, commits[i].id); err != nil {
 			return err
 		}
 	}

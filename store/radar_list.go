@@ -249,11 +249,14 @@ func (l *pairLister) side(commitID int64) (side, error) {
 	return v, nil
 }
 
+// isTruncated tells of a commit c whether it had more overlaps than are kept.
+const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND flight < 4 AND truncated = 1)"
+
 // commit reads what a pair tells of a commit.
 func (l *pairLister) commit(commitID int64) (v side, err error) {
 	var message string
-	err = l.conn.row("SELECT sha, branch, base, author_name, author_email, message FROM commits WHERE id = ?", commitID).
-		Scan(&v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message)
+	err = l.conn.row("SELECT sha, branch, base, author_name, author_email, message, "+isTruncated+" FROM commits c WHERE id = ?", commitID).
+		Scan(&v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message, &v.OverlapsTruncated)
 	if err != nil {
 		return v, fmt.Errorf("read commit: %w", err)
 	}
@@ -352,21 +355,26 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 	return result, err
 }
 
-// countOverlaps counts a tip's open overlaps by level.
-func (l *pairLister) countOverlaps(tip int64) (map[string]int, error) {
+// addOverlaps adds to a commit how many open overlaps it has at each level, and
+// whether there were more.
+func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error {
 	counts := map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
+	v.Overlaps = counts
 	if !l.settings.Enabled {
-		return counts, nil
+		return nil
 	}
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
 		var high, medium, low int
-		err := l.conn.row(countColumns+from+" AND"+isOpen, ledger.High, ledger.Medium, ledger.Low, tip, l.oldest, l.oldest).Scan(&high, &medium, &low)
+		err := l.conn.row(countColumns+from+" AND"+isOpen, ledger.High, ledger.Medium, ledger.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
 		if err != nil {
-			return nil, fmt.Errorf("count overlaps: %w", err)
+			return fmt.Errorf("count overlaps: %w", err)
 		}
 		counts[ledger.High.String()] += high
 		counts[ledger.Medium.String()] += medium
 		counts[ledger.Low.String()] += low
 	}
-	return counts, nil
+	if err := l.conn.row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated); err != nil {
+		return fmt.Errorf("read tip: %w", err)
+	}
+	return nil
 }

@@ -303,6 +303,17 @@ func TestOneRegistrationKeepsTheStrongest(t *testing.T) {
 	if counts["HIGH"] != 1 || counts["MEDIUM"] != 2 || counts["LOW"] != 197 {
 		t.Errorf("kept are %v, want the strongest 200", counts)
 	}
+	listed, err := b.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}, Commit: sha(901)})
+	check(t, err)
+	standing, err := b.Commits(t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 1}, Branch: "last", Standing: true})
+	check(t, err)
+	if !b.commit(sha(901)).OverlapsTruncated || !standing.Data[0].OverlapsTruncated || !listed.Data[0].Commit.OverlapsTruncated {
+		t.Error("the record, or a list, does not tell that there were more")
+	}
+	b.push(sha(902), "last", edit("main.go", 1))
+	if b.commit(sha(10)).OverlapsTruncated || b.commit(sha(901)).OverlapsTruncated || b.commit(sha(902)).OverlapsTruncated {
+		t.Error("a commit that has all its overlaps, or is superseded, tells of more")
+	}
 }
 
 func TestTheRadarBlocksTheLaterCommit(t *testing.T) {
