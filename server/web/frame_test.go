@@ -1,64 +1,111 @@
 package web_test
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web"
 )
 
 func routes() []web.Route { return web.Routes() }
 
-// example fills in the names of a pattern: those of the org and the repo with
-// what there is, the others with what there is not.
-func example(pattern string) string {
-	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api", "{sha}", strings.Repeat("c0ffee00", 5), "{file}", "none.css",
-		"{delivery}", "dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", "{id}", "whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", "{version}", "1").Replace(pattern)
+// examples makes something of each kind that the patterns of routes name, and
+// returns what fills their names in.
+func (b *bench) examples() func(pattern string) string {
+	b.t.Helper()
+	const sha = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
+	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	b.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"}, Changes: []ledger.Change{editing("cmd/root.go", 101)}})
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	attestation := b.attest(ci, sha, "test:go", ledger.Fail).ID
+	hook := b.webhook(newReceiver(b.t).url).ID
+	ping, err := b.host.PingWebhook(b.t.Context(), "acme", "api", hook)
+	check(b.t, err)
+	b.dispatch()
+	eventually(b.t, "the ping", func() bool { return b.deliveries(hook)[0].Attempts == 1 })
+	_, style, _ := strings.Cut(attribute(b.browser().get("/login").elements("link", "rel", "stylesheet")[0], "href"), "/static/")
+
+	b.signer("cn=brief,ou=build,o=acme")
+	identities, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
+	check(b.t, err)
+	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api", "{sha}", sha, "{version}", "1", "{file}", style,
+		"attestations/{id}", "attestations/"+attestation,
+		"webhooks/{id}/remove", "webhooks/"+b.webhook("https://ci.example.com").ID+"/remove", // none of the others
+		"webhooks/{id}", "webhooks/"+hook, "{delivery}", ping.ID,
+		"tokens/{id}", "tokens/"+b.token("acme", ledger.Read).ID, "identities/{id}", "identities/"+identities[1].ID,
+	).Replace
+}
+
+// wantsOf returns the status that a route's page has for a token of that scope,
+// 0 for nobody.
+func wantsOf(rt web.Route, scope ledger.Scope) int {
+	switch {
+	case rt.Pattern == "/static/{file}", rt.Pattern == "/login" && scope == 0:
+		return 200
+	case rt.Pattern == "/setup":
+		return 403 // to who has no key to it
+	case rt.Scope == 0, scope == 0, strings.HasSuffix(rt.Pattern, "/settings"):
+		return 303
+	case scope < rt.Scope:
+		return 403
+	}
+	return 200
 }
 
 // Whatever is answered, and to whom: nothing but what this server gives is
 // loaded, nothing is framed, nothing is kept.
 func TestHeadersOfEveryRoute(t *testing.T) {
 	b := newBench(t)
-	paths := []string{"/nowhere", "/static/none.css", "/orgs/acme%2Fx", "/orgs/acme/repos/%2e%2e"}
-	for _, rt := range routes() {
-		paths = append(paths, example(rt.Pattern))
-	}
-	for who, w := range map[string]*browser{"nobody": b.browser(), "a reader": b.signIn(b.reader), "an admin": b.signIn(b.admin)} {
-		for _, path := range paths {
-			for _, method := range []string{"HEAD", "POST", "PUT"} {
-				if path == "/logout" && method == "POST" {
-					continue
-				}
-				p := w.send(method, path, url.Values{})
-				for name, want := range map[string]string{
-					"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-					"Referrer-Policy":         "same-origin",
-					"X-Content-Type-Options":  "nosniff",
-				} {
-					if got := p.header.Get(name); got != want {
-						t.Errorf("%s as %s: %s: %q", p.what, who, name, got)
-					}
-				}
-				if got := p.header.Get("Cache-Control"); got != "no-store" && p.header.Get("Content-Type") != "text/event-stream" {
-					t.Errorf("%s as %s: Cache-Control: %q", p.what, who, got)
-				}
-				if p.status >= 500 {
-					t.Errorf("%s as %s: %d", p.what, who, p.status)
+	example := b.examples()
+	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader), ledger.Admin: b.signIn(b.admin)} {
+		for _, rt := range routes() {
+			if rt.Method == "GET" {
+				w.send("HEAD", example(rt.Pattern), nil).want(wantsOf(rt, scope)).guarded(rt.Pattern == "/static/{file}")
+				w.send("PUT", example(rt.Pattern), nil).want(405).guarded(false)
+			} else if rt.Pattern != "/logout" {
+				if p := w.send("POST", example(rt.Pattern), url.Values{}).guarded(false); p.status == 404 || p.status >= 500 {
+					t.Errorf("%s with the scope %d: %d", p.what, scope, p.status)
 				}
 			}
 		}
+		for _, path := range []string{"/nowhere", "/static/none.css", "/orgs/acme%2Fx", "/orgs/acme/repos/%2e%2e"} {
+			w.send("HEAD", path, nil).want(404).guarded(false)
+		}
 	}
+}
+
+// guarded reports headers that would let a browser do more than it should.
+func (p page) guarded(mayBeKept bool) page {
+	p.t.Helper()
+	want := map[string]string{
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Referrer-Policy":         "same-origin",
+		"X-Content-Type-Options":  "nosniff",
+	}
+	if !mayBeKept && p.header.Get("Content-Type") != "text/event-stream" {
+		want["Cache-Control"] = "no-store"
+	}
+	for name, value := range want {
+		if got := p.header.Get(name); got != value {
+			p.t.Errorf("%s: %s: %q", p.what, name, got)
+		}
+	}
+	return p
 }
 
 // A form that another site sends does nothing, whatever page it is sent to.
 func TestForgedForms(t *testing.T) {
 	b := newBench(t)
+	example := b.examples()
+	before := b.state()
 	for name, header := range map[string]map[string]string{
 		"another site":             {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
 		"a neighbour":              {"Sec-Fetch-Site": "same-site", "Origin": "http://evil.localhost"},
@@ -77,20 +124,42 @@ func TestForgedForms(t *testing.T) {
 			w.get("/orgs/acme").want(200)
 		})
 	}
+	if after := b.state(); after != before {
+		t.Errorf("before: %s\nafter: %s", before, after)
+	}
+}
+
+// state tells of what the forms of the pages change.
+func (b *bench) state() string {
+	b.t.Helper()
+	repo, err := b.host.Repo(b.t.Context(), "acme", "api")
+	check(b.t, err)
+	tokens, err := client.Collect(b.host.Tokens(b.t.Context(), "acme"), 0)
+	check(b.t, err)
+	identities, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
+	check(b.t, err)
+	var text strings.Builder
+	fmt.Fprintf(&text, "policy version %d, identities %v, webhooks %+v\n", repo.PolicyVersion, identities, b.webhooks())
+	for _, token := range tokens {
+		fmt.Fprintln(&text, token.ID, token.RevokedAt) // and not when it was last used
+	}
+	return text.String()
 }
 
 // What a visitor's token does not allow is neither shown nor done.
 func TestReadersSeeNoForms(t *testing.T) {
 	b := newBench(t)
+	example := b.examples()
+	before := b.state()
 	for scope, secret := range map[ledger.Scope]string{ledger.Read: b.reader, ledger.Write: b.writer} {
 		w := b.signIn(secret)
 		for _, rt := range routes() {
 			if rt.Scope == 0 || strings.HasSuffix(rt.Pattern, "/events") {
 				continue
 			}
-			p := w.send(rt.Method, example(rt.Pattern), url.Values{})
+			p := w.send(rt.Method, example(rt.Pattern), url.Values{}).want(wantsOf(rt, scope))
 			if rt.Scope > scope {
-				p.want(403).has("needs the scope " + rt.Scope.String())
+				p.has("needs the scope " + rt.Scope.String())
 			} else if rt.Method == "POST" {
 				t.Errorf("%s: a token with the scope %s may send it", p.what, scope)
 			}
@@ -101,25 +170,25 @@ func TestReadersSeeNoForms(t *testing.T) {
 			}
 		}
 	}
+	if after := b.state(); after != before {
+		t.Errorf("before: %s\nafter: %s", before, after)
+	}
 }
 
 // Of every page: one h1, one main, a language, a title; each input has a label;
 // no style or script stands in it.
 func TestPagesAreWellMade(t *testing.T) {
 	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.push(commitID(1), ledger.Registration{Branch: "main", Message: "First"})
-	b.attest(ci, commitID(1), "test:go", ledger.Fail)
-	for who, w := range map[string]*browser{"nobody": b.browser(), "a reader": b.signIn(b.reader), "an admin": b.signIn(b.admin)} {
+	example := b.examples()
+	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader), ledger.Admin: b.signIn(b.admin)} {
 		for _, rt := range routes() {
 			if rt.Method != "GET" || strings.HasSuffix(rt.Pattern, "/events") {
 				continue
 			}
-			p := w.get(example(rt.Pattern))
-			if p.status == 303 || !strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
-				continue
+			p := w.get(example(rt.Pattern)).want(wantsOf(rt, scope))
+			if p.status != 303 && strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
+				wellMade(t, fmt.Sprint("the scope ", scope), p)
 			}
-			wellMade(t, who, p)
 		}
 	}
 }
@@ -130,7 +199,8 @@ func wellMade(t *testing.T, who string, p page) {
 	t.Helper()
 	wrong := func(format string) { t.Helper(); t.Errorf("%s as %s: %s", p.what, who, format) }
 	for _, name := range []string{"h1", "main", "header", "footer", "title"} {
-		if n := len(p.elements(name)); n != 1 {
+		found := p.elements(name)
+		if len(slices.DeleteFunc(found, func(n *html.Node) bool { return n.Namespace != "" })) != 1 { // pictures have titles too
 			wrong("it has not just one " + name)
 		}
 	}
