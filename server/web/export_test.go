@@ -16,3 +16,24 @@ func Routes() []Route {
 	}
 	return all
 }
+
+// Crowd takes every turn of making a page; a full one, the places of those who
+// wait too. The turns are free again after end.
+func (s *Site) Crowd(full bool) (end func()) {
+	queues := []chan struct{}{s.turns.making}
+	if full {
+		queues = append(queues, s.turns.waiting)
+	}
+	for _, queue := range queues {
+		for range cap(queue) {
+			queue <- struct{}{}
+		}
+	}
+	return func() {
+		for _, queue := range queues {
+			for range cap(queue) {
+				<-queue
+			}
+		}
+	}
+}

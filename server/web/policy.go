@@ -70,8 +70,8 @@ type policyVersion struct {
 }
 
 const (
-	versionsShown = 25
-	rulesShown    = 6 // changed ones of each version
+	versionsShown = 10 // each is read whole, to tell what it changed
+	rulesShown    = 6  // changed ones of each version
 )
 
 func showPolicyVersions(v *visit) (*answer, error) {

@@ -73,6 +73,9 @@ func (s *Site) explain(r *http.Request, err error) problemPage {
 		status := statusOf(e.Code)
 		return problemPage{Status: status, Title: titleOf(status), Detail: e.Detail, Fields: e.Fields}
 	}
+	if errors.Is(err, errBusy) {
+		return problemPage{Status: http.StatusServiceUnavailable, Title: "Too many are looking at once", Detail: "more pages are asked for than ledgerd can make at the moment: try again in some seconds"}
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return problemPage{Status: http.StatusServiceUnavailable, Title: titleOf(http.StatusServiceUnavailable), Detail: "the request ended before its turn came: try again"}
 	}

@@ -69,8 +69,24 @@ func (v *visit) view(a *answer) view {
 	}
 }
 
+// render makes the page of an answer that has one.
+func (v *visit) render(a *answer) error {
+	if a.page == "" {
+		return nil
+	}
+	var page bytes.Buffer
+	if err := v.site.pages[a.page].Execute(&page, v.view(a)); err != nil {
+		return fmt.Errorf("render the page %s: %w", a.page, err)
+	}
+	a.page, a.body, a.mediaType = "", page.Bytes(), "text/html; charset=utf-8"
+	return nil
+}
+
 // write writes an answer, or nothing where it fails.
 func (v *visit) write(w http.ResponseWriter, a *answer) error {
+	if err := v.render(a); err != nil {
+		return err
+	}
 	for _, c := range a.cookies {
 		http.SetCookie(w, c)
 	}
@@ -82,13 +98,6 @@ func (v *visit) write(w http.ResponseWriter, a *answer) error {
 		http.Redirect(w, v.r, a.location, http.StatusSeeOther)
 		return nil
 	}
-	if a.page != "" {
-		var page bytes.Buffer
-		if err := v.site.pages[a.page].Execute(&page, v.view(a)); err != nil {
-			return fmt.Errorf("render the page %s: %w", a.page, err)
-		}
-		a.body, a.mediaType = page.Bytes(), "text/html; charset=utf-8"
-	}
 	h := w.Header()
 	if a.filename != "" {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": a.filename}))
@@ -98,8 +107,11 @@ func (v *visit) write(w http.ResponseWriter, a *answer) error {
 	}
 	h.Set("Content-Type", a.mediaType)
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	if a.status == 0 {
+	switch a.status {
+	case 0:
 		a.status = http.StatusOK
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", "5")
 	}
 	w.WriteHeader(a.status)
 	w.Write(a.body) // fails only when the browser has gone

@@ -23,6 +23,12 @@ type route struct {
 
 const open ledger.Scope = 0
 
+// makesNoPage tells that the answer costs next to nothing to begin with, so
+// that nobody waits for their turn.
+func (rt route) makesNoPage() bool {
+	return rt.pattern == eventsPattern || rt.pattern == assetPattern
+}
+
 // routes is all there is to visit. The paths of /v1 are the API's.
 func routes() []route {
 	const (
@@ -37,10 +43,10 @@ func routes() []route {
 		{post, "/logout", open, signOut},
 		{get, "/setup", open, showSetup},
 		{post, "/setup", open, setUp},
-		{get, "/static/{file}", open, serveAsset},
+		{get, assetPattern, open, serveAsset},
 
 		{get, orgPattern, read, showOrg},
-		{get, orgPattern + "/events", read, followEvents},
+		{get, eventsPattern, read, followEvents},
 		{get, activityPattern, read, showActivity},
 
 		{get, repoPattern, read, showRepo},

@@ -21,7 +21,9 @@ type place struct {
 
 // The patterns of pages that others lead to.
 const (
+	assetPattern      = "/static/{file}"
 	orgPattern        = "/orgs/{org}"
+	eventsPattern     = orgPattern + "/events"
 	activityPattern   = orgPattern + "/activity"
 	settingsPattern   = orgPattern + "/settings"
 	tokensPattern     = settingsPattern + "/tokens"

@@ -12,8 +12,9 @@ import (
 
 // A visit is one request on its way to its handler: the visitor may make it.
 type visit struct {
-	site *Site
-	r    *http.Request
+	site  *Site
+	route route
+	r     *http.Request
 	// api answers as the visitor, in the context ctx() alone.
 	api *client.Client
 	// session is the token that the visitor has signed in with; nil for nobody.
@@ -38,11 +39,8 @@ func (v *visit) may(scope ledger.Scope) bool { return v.session != nil && v.sess
 // answer or tells of the problem.
 func (s *Site) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := s.visit(rt, r)
-		var a *answer
-		if err == nil {
-			a, err = rt.handle(v)
-		}
+		v := &visit{site: s, route: rt, r: r, api: s.client}
+		a, err := v.answer()
 		if err != nil {
 			a = v.problem(err)
 		}
@@ -53,30 +51,54 @@ func (s *Site) serve(rt route) http.Handler {
 	})
 }
 
-// visit finds out who visits, and whether they may.
-func (s *Site) visit(rt route, r *http.Request) (*visit, error) {
-	v := &visit{site: s, r: r, api: s.client}
+// answer has the handler answer who may visit. What a slow browser sends is
+// read before, and what it gets is written after the visit's turn.
+func (v *visit) answer() (*answer, error) {
+	if err := v.begin(); err != nil {
+		return nil, err
+	}
+	if v.r.Method == http.MethodPost {
+		if _, err := v.form(); err != nil {
+			return nil, err
+		}
+	}
+	if !v.route.makesNoPage() {
+		if err := v.site.turns.take(v.ctx()); err != nil {
+			return nil, err
+		}
+		defer v.site.turns.leave()
+	}
+	a, err := v.route.handle(v)
+	if err != nil {
+		return nil, err
+	}
+	return a, v.render(a)
+}
+
+// begin finds out who visits, and whether they may.
+func (v *visit) begin() error {
+	rt, r := v.route, v.r
 	// A page may be asked for by names that the API would take for another path.
 	for segment := range strings.SplitSeq(rt.pattern, "/") {
 		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
 		if value := r.PathValue(name); isValue && name != "$" && (value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
-			return v, ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
+			return ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
 		}
 	}
 	if secret := sessionOf(r); secret != "" {
-		v.r = r.WithContext(s.api.WithSession(r.Context(), secret))
+		v.r = r.WithContext(v.site.api.WithSession(r.Context(), secret))
 		token, err := v.api.OwnToken(v.ctx())
 		switch {
 		case err == nil:
 			v.session = &token
 		case rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated:
-			return v, err
+			return err
 		}
 	}
 	if rt.scope == open {
-		return v, nil
+		return nil
 	}
-	return v, v.enter(rt)
+	return v.enter(rt)
 }
 
 // enter reports why the visitor may not see the page. The API would too, but

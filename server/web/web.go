@@ -53,11 +53,12 @@ type Site struct {
 	pages  map[string]*template.Template
 	assets *assets
 	routes []route
+	turns  turns
 }
 
 // New returns a Site.
 func New(c Config) (*Site, error) {
-	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), routes: routes()}
+	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), routes: routes(), turns: pageTurns()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -1,0 +1,78 @@
+package web_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Pages wait for their turn, and so many wait that nobody is better off by
+// waiting too. What costs nothing does not wait.
+func TestTurns(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	asset := attribute(w.get("/orgs/acme").want(200).elements("script")[0], "src")
+
+	end := b.site.Crowd(true)
+	p := w.get("/orgs/acme").want(503).has("Too many are looking at once")
+	if p.header.Get("Retry-After") == "" {
+		t.Error("it does not tell when to come back")
+	}
+	w.get(asset).want(200)
+	ctx, leave := context.WithCancel(t.Context())
+	stream, err := http.NewRequestWithContext(ctx, "GET", b.url+"/orgs/acme/events", nil)
+	check(t, err)
+	stream.Header.Set("Accept", "text/event-stream")
+	resp, err := w.client.Do(stream)
+	check(t, err)
+	if resp.StatusCode != 200 {
+		t.Errorf("the stream: %s", resp.Status)
+	}
+	leave()
+	resp.Body.Close()
+	end()
+
+	end = b.site.Crowd(false)
+	waited := make(chan page)
+	go func() { waited <- w.get("/orgs/acme") }()
+	select {
+	case p := <-waited:
+		t.Errorf("%s came before its turn: %d", p.what, p.status)
+	case <-time.After(50 * time.Millisecond):
+	}
+	end()
+	(<-waited).want(200)
+}
+
+// Who sends a form slowly keeps nobody else waiting.
+func TestSlowFormsTakeNoTurn(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	body := make(chan struct{})
+	defer close(body)
+	for range 100 {
+		slow, err := http.NewRequestWithContext(t.Context(), "POST", b.url+"/login", slowBody(body))
+		check(t, err)
+		slow.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		slow.Header.Set("Origin", b.url)
+		go func() {
+			if resp, err := http.DefaultClient.Do(slow); err == nil {
+				resp.Body.Close()
+			}
+		}()
+	}
+	for range 5 {
+		time.Sleep(20 * time.Millisecond)
+		w.get("/orgs/acme").want(200).has("Repos")
+	}
+}
+
+// A slowBody has an end when its channel does.
+type slowBody chan struct{}
+
+func (s slowBody) Read([]byte) (int, error) {
+	<-s
+	return 0, io.EOF
+}
