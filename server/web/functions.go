@@ -14,7 +14,6 @@ import (
 func (s *Site) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.path,
-		"has":      s.has,
 		"path":     pathTo,
 		"short":    short,
 		"time":     timeTag,

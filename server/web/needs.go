@@ -63,7 +63,7 @@ func (v *visit) commitNeeds(r ledger.Repo) ([]need, error) {
 	}
 	var found []need
 	for _, c := range list.Data {
-		n := need{Bad: true, Path: v.link(commitPattern, pathTo("orgs", v.org, "repos", r.Name, "commits", c.SHA)), At: c.StateSince}
+		n := need{Bad: true, Path: pathTo("orgs", v.org, "repos", r.Name, "commits", c.SHA), At: c.StateSince}
 		name := r.Name + " " + cmp.Or(firstLine(c.Message), short(c.SHA))
 		for _, m := range c.Missing {
 			if len(m.FailedBy) > 0 {
@@ -92,7 +92,7 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 	}
 	var found []need
 	for _, w := range hooks {
-		n := need{Path: v.link(webhookPattern, pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID))}
+		n := need{Path: pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID)}
 		switch {
 		case !w.Active && w.DisabledReason != "":
 			n.Kind, n.Bad, n.At, n.Text = "Webhook off", true, w.DisabledAt, fmt.Sprintf("%s %s: %s", r.Name, w.URL, w.DisabledReason)
@@ -118,7 +118,7 @@ func (v *visit) identityNeeds() ([]need, error) {
 		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(soonKeyEnds) || i.NotAfter < now.Add(-soonKeyEnds) {
 			continue
 		}
-		n := need{Kind: "Key ends", Text: i.DN, At: i.NotAfter, Path: v.link(identitiesPattern, pathTo("orgs", v.org, "settings", "identities"))}
+		n := need{Kind: "Key ends", Text: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
 		if n.Bad = i.NotAfter <= now; n.Bad {
 			n.Kind = "Key ended"
 		}
@@ -140,16 +140,8 @@ func (v *visit) tokenNeeds() ([]need, error) {
 	now := v.site.now()
 	for _, t := range tokens {
 		if t.RevokedAt == 0 && t.ExpiresAt > now && t.ExpiresAt < now.Add(soonTokenOut) {
-			found = append(found, need{Kind: "Token expires", Text: t.Name, At: t.ExpiresAt, Path: v.link(tokensPattern, pathTo("orgs", v.org, "settings", "tokens"))})
+			found = append(found, need{Kind: "Token expires", Text: t.Name, At: t.ExpiresAt, Path: v.pathOf(tokensPattern)})
 		}
 	}
 	return found, nil
-}
-
-// link returns the path of a page if there is one of the pattern.
-func (v *visit) link(pattern, path string) string {
-	if !v.site.has(pattern) {
-		return ""
-	}
-	return path
 }

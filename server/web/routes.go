@@ -92,7 +92,7 @@ func routes() []route {
 func (s *Site) mux() http.Handler {
 	mux := http.NewServeMux()
 	methods := make(map[string][]string) // by pattern
-	for _, rt := range s.routes {
+	for _, rt := range routes() {
 		methods[rt.pattern] = append(methods[rt.pattern], rt.method)
 		mux.Handle(rt.method+" "+rt.pattern, s.serve(rt))
 	}
@@ -120,9 +120,4 @@ func (s *Site) wrongMethod(known []string) http.Handler {
 		w.Header().Set("Allow", allow)
 		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, allow))
 	})
-}
-
-// has reports whether there is a page of that pattern.
-func (s *Site) has(pattern string) bool {
-	return slices.ContainsFunc(s.routes, func(rt route) bool { return rt.pattern == pattern && rt.method == http.MethodGet })
 }

@@ -75,7 +75,7 @@ func (v *visit) tabs(places ...place) []tab {
 	var tabs []tab
 	current := -1
 	for _, p := range places {
-		if !v.site.has(p.pattern) || !v.may(p.scope) {
+		if !v.may(p.scope) {
 			continue
 		}
 		t := tab{Label: p.label, Path: v.pathOf(p.pattern)}

@@ -52,13 +52,12 @@ type Site struct {
 	setup  setup
 	pages  map[string]*template.Template
 	assets *assets
-	routes []route
 	turns  turns
 }
 
 // New returns a Site.
 func New(c Config) (*Site, error) {
-	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), routes: routes(), turns: pageTurns()}
+	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), turns: pageTurns()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
