@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -186,5 +185,5 @@ func describeStates(c ledger.Contract) []stage {
 			}
 		}
 	}
-	return slices.Clip(stages)
+	return stages
 }

@@ -55,9 +55,6 @@ type view struct {
 	Data                            any
 }
 
-// CanWrite reports whether the visitor may register commits and attest.
-func (v view) CanWrite() bool { return v.Session != nil && v.Session.Scope >= ledger.Write }
-
 // CanAdmin reports whether the visitor may change what an admin may.
 func (v view) CanAdmin() bool { return v.Session != nil && v.Session.Scope >= ledger.Admin }
 

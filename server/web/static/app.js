@@ -28,7 +28,7 @@
     for (const time of within.querySelectorAll('time[datetime]')) {
       const moment = new Date(time.dateTime);
       if (isNaN(moment)) continue;
-      const text = 'exact' in time.dataset ? exact.format(moment) : ago(moment);
+      const text = ago(moment);
       if (time.textContent !== text) time.textContent = text;
       const title = exact.format(moment) + '\n' + moment.toISOString().replace('T', ' ').replace('Z', ' UTC');
       if (time.title !== title) time.title = title;
