@@ -273,6 +273,9 @@ func (t *tx) dropPair(d deriver, p pairRow, own tipRow) error {
 // tellOverlaps appends the events of overlaps, each about the commit registered
 // later.
 func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
+	if err := addAuthors(t.conn, list); err != nil {
+		return err
+	}
 	events := make([]newEvent, len(list))
 	for i, f := range list {
 		later, earlier, o := own, f, f.Overlap

@@ -36,7 +36,7 @@ type candidate struct {
 type found struct {
 	tipRow
 	ledger.Overlap
-	author ledger.Author // of the tip
+	author ledger.Author // of the tip, where addAuthors has read it
 	since  ledger.Time   // once it is recorded
 }
 
@@ -94,7 +94,7 @@ func (s *scan) run() (list []found, more bool, err error) {
 	if len(list) > ledger.MaxRadarPairs {
 		list, more = list[:ledger.MaxRadarPairs], true
 	}
-	return list, more, addAuthors(s.conn, list)
+	return list, more, nil
 }
 
 // sortFound puts the strongest first, and of those alike what was registered last.
@@ -218,7 +218,7 @@ func (s *scan) newer(than int64, recent *recentTips) (since []int64, list []foun
 			list = append(list, found{tipRow: tip, Overlap: o})
 		}
 	}
-	return since, list, addAuthors(s.conn, list)
+	return since, list, nil
 }
 
 // still returns what was found and is as it was found: the tip is not gone, nor
