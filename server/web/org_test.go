@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -36,6 +37,20 @@ func TestOrgPage(t *testing.T) {
 	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
 		t.Errorf("data-live: %q", live)
 	}
+	if since := attribute(p.elements("main")[0], "data-live-since"); since != b.newestEvent() {
+		t.Errorf("the stream begins behind %q, want the newest event %s", since, b.newestEvent())
+	}
+}
+
+func (b *bench) newestEvent() string {
+	b.t.Helper()
+	list, err := b.host.EventsPage(b.t.Context(), "acme", client.EventFilter{Newest: true}, client.Query{Limit: 1})
+	check(b.t, err)
+	var e struct {
+		ID string `json:"id"`
+	}
+	check(b.t, ledger.DecodeOpen(list.Data[0], &e))
+	return e.ID
 }
 
 // Admins see what else waits: webhooks that fail, keys and tokens that end.

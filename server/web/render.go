@@ -50,7 +50,7 @@ type view struct {
 	Org, Repo string
 	// OrgTabs, RepoTabs and SettingsTabs are empty where they have no place.
 	OrgTabs, RepoTabs, SettingsTabs []tab
-	Live, LiveCommit                string
+	Live, LiveCommit, LiveSince     string
 	Wide                            bool
 	Data                            any
 }
@@ -61,7 +61,7 @@ func (v view) CanAdmin() bool { return v.Session != nil && v.Session.Scope >= le
 // view puts around an answer's data what belongs there.
 func (v *visit) view(a *answer) view {
 	return view{
-		Title: a.title, Session: v.session, Org: v.org, Repo: v.repo, Live: a.live, LiveCommit: a.liveCommit, Wide: a.wide, Data: a.data,
+		Title: a.title, Session: v.session, Org: v.org, Repo: v.repo, Live: a.live, LiveCommit: a.liveCommit, LiveSince: a.liveSince, Wide: a.wide, Data: a.data,
 		OrgTabs: v.orgTabs(), RepoTabs: v.repoTabs(), SettingsTabs: v.settingsTabs(),
 	}
 }

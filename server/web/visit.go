@@ -21,6 +21,8 @@ type visit struct {
 	session *ledger.Token
 	// org is that of the session, repo what the path names, if it does.
 	org, repo string
+	// since is the org's newest event from before the page was made.
+	since string
 }
 
 // ctx is the request's context, in which the API knows the visitor.
@@ -130,6 +132,8 @@ type answer struct {
 	live string
 	// liveCommit has only the events about that commit count.
 	liveCommit string
+	// liveSince is the event behind which those come that the page may not show.
+	liveSince string
 	// wide lets the page be as wide as the window.
 	wide bool
 
@@ -163,7 +167,28 @@ func (v *visit) livePage(name, title string, data any, types ...ledger.EventType
 	}
 	a := v.page(name, title, data)
 	a.live = pathTo("orgs", v.org, "events") + "?" + query.Encode()
+	a.liveSince = v.since
 	return a
+}
+
+// live is for handlers that answer with a livePage: it notes the event up to
+// which the page shows everything, before anything of it is read.
+func live(handle handler) handler {
+	return func(v *visit) (*answer, error) {
+		bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true}, client.Query{Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		newest, err := readEvents(bodies.Data)
+		if err != nil {
+			return nil, err
+		}
+		v.since = client.Earliest
+		for _, e := range newest {
+			v.since = e.ID
+		}
+		return handle(v)
+	}
 }
 
 // seeOther has the browser get another page, after a form was sent.

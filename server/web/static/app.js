@@ -48,27 +48,37 @@
     if (!done) throw new Error('not copied');
   }
 
+  const told = new WeakMap(); // of buttons that tell how it went: what they said before
+
   document.addEventListener('click', async (event) => {
     const button = event.target.closest('[data-copy], [data-copy-from]');
     if (!button) return;
-    const label = button.getAttribute('aria-label');
-    const text = button.classList.contains('wide') ? button.textContent : null;
-    let told = 'Copied';
+    let outcome = 'Copied';
     try {
       await copy(button.dataset.copy ?? document.getElementById(button.dataset.copyFrom).textContent);
     } catch {
-      told = 'Not copied: select it instead';
+      outcome = 'Not copied: select it instead';
     }
     button.focus();
-    button.classList.add('done');
-    button.setAttribute('aria-label', told);
-    if (text !== null) button.textContent = told;
-    setTimeout(() => {
-      button.classList.remove('done');
-      if (label === null) button.removeAttribute('aria-label'); else button.setAttribute('aria-label', label);
-      if (text !== null) button.textContent = text;
-    }, 1600);
+    tellOutcome(button, outcome);
   });
+
+  // tellOutcome has a button say how it went, and then what it said at first.
+  function tellOutcome(button, outcome) {
+    const wide = button.classList.contains('wide');
+    const before = told.get(button) ?? { label: button.getAttribute('aria-label'), text: button.textContent };
+    clearTimeout(before.timer);
+    told.set(button, before);
+    button.classList.add('done');
+    button.setAttribute('aria-label', outcome);
+    if (wide) button.textContent = outcome;
+    before.timer = setTimeout(() => {
+      told.delete(button);
+      button.classList.remove('done');
+      if (before.label === null) button.removeAttribute('aria-label'); else button.setAttribute('aria-label', before.label);
+      if (wide) button.textContent = before.text;
+    }, 1600);
+  }
 
   // Live parts: after an event the page is fetched again, and those of its
   // parts that differ take the place of the old ones.
@@ -76,56 +86,90 @@
   const parts = (within) => within.querySelectorAll('[data-live-part]');
   for (const part of parts(document)) source.set(part.dataset.livePart, part.outerHTML);
 
-  function focusKey(element) {
-    for (const name of ['id', 'href', 'data-copy', 'data-copy-from', 'name']) {
+  // selectorOf tells an element of a part from most others.
+  function selectorOf(element) {
+    if (element.localName === 'summary' && element.parentElement.id) return '#' + CSS.escape(element.parentElement.id) + ' > summary';
+    for (const name of ['id', 'href', 'data-copy', 'data-copy-from', 'name', 'aria-label', 'aria-labelledby']) {
       const value = element.getAttribute(name);
       if (value) return element.localName + '[' + name + '="' + CSS.escape(value) + '"]';
     }
-    return null;
+    return [element.localName, ...[...element.classList].map((c) => CSS.escape(c))].join('.');
   }
 
+  // twinFinder returns a function that finds in a later version of the part
+  // what the element is now; undefined where that is gone.
+  function twinFinder(part, element) {
+    if (element === part) return (fresh) => fresh;
+    const selector = selectorOf(element);
+    const index = [...part.querySelectorAll(selector)].indexOf(element);
+    return (fresh) => {
+      const alike = fresh.querySelectorAll(selector);
+      return alike[Math.min(index, alike.length - 1)];
+    };
+  }
+
+  // swap puts a fresh part in the place of the old one, and leaves readers
+  // where they are: what has the focus, is open or scrolled stays so.
   function swap(old, fresh) {
-    const focused = old.contains(document.activeElement) ? focusKey(document.activeElement) : null;
+    const focused = old.contains(document.activeElement) ? twinFinder(old, document.activeElement) : null;
     const open = new Set([...old.querySelectorAll('details[open][id]')].map((d) => d.id));
-    const scrolled = [old.scrollLeft, old.scrollTop];
+    const scrolled = [old, ...old.querySelectorAll('*')].filter((e) => e.scrollLeft || e.scrollTop)
+      .map((e) => ({ twin: twinFinder(old, e), left: e.scrollLeft, top: e.scrollTop }));
     const part = document.importNode(fresh, true);
     for (const details of part.querySelectorAll('details[id]')) if (open.has(details.id)) details.open = true;
     tellTimes(part);
     part.classList.add('fresh');
     old.replaceWith(part);
-    [part.scrollLeft, part.scrollTop] = scrolled;
-    if (focused) part.querySelector(focused)?.focus({ preventScroll: true });
+    for (const { twin, left, top } of scrolled) {
+      const element = twin(part);
+      if (element) [element.scrollLeft, element.scrollTop] = [left, top];
+    }
+    if (!focused) return;
+    focused(part)?.focus({ preventScroll: true });
+    if (part.contains(document.activeElement)) return;
+    part.tabIndex = -1;
+    part.focus({ preventScroll: true });
   }
 
-  let asked = 0, waiting = 0, fetching = false;
+  // A page that is asked for again leaves the server time for others: it waits
+  // for a multiple of what it took the last time, and not all pages ask at once.
+  const shortest = 1000, longest = 60000;
+  let asked = 0, pause = shortest, waiting = 0, fetching = false, again = false;
 
   async function refresh() {
     waiting = 0;
-    if (fetching) return later();
     fetching = true;
     asked = Date.now();
+    let refused = 0; // for how long
     try {
       const response = await fetch(location.href, { headers: { Accept: 'text/html' }, cache: 'no-store' });
       if (response.redirected && new URL(response.url).pathname === '/login') return location.assign(response.url);
-      if (!response.ok) return;
-      const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-      const found = new Map([...parts(fresh)].map((part) => [part.dataset.livePart, part]));
-      for (const part of parts(document)) {
-        const id = part.dataset.livePart, next = found.get(id);
-        if (!next || next.outerHTML === source.get(id)) continue;
-        source.set(id, next.outerHTML);
-        swap(part, next);
-      }
+      if (response.status >= 500) refused = 1000 * (parseInt(response.headers.get('Retry-After'), 10) || 5);
+      if (response.ok) show(new DOMParser().parseFromString(await response.text(), 'text/html'));
     } catch {
       // the server is away for a moment: the stream tells when it is back
     } finally {
       fetching = false;
+      pause = Math.min(longest, Math.max(shortest, 5 * (Date.now() - asked), refused));
+      if (again || refused) later();
+      again = false;
     }
   }
 
-  // later has the page fetched, at most once a second.
+  function show(fresh) {
+    const found = new Map([...parts(fresh)].map((part) => [part.dataset.livePart, part]));
+    for (const part of parts(document)) {
+      const id = part.dataset.livePart, next = found.get(id);
+      if (!next || next.outerHTML === source.get(id)) continue;
+      source.set(id, next.outerHTML);
+      swap(part, next);
+    }
+  }
+
+  // later has the page fetched when it is time.
   function later() {
-    if (!waiting) waiting = setTimeout(refresh, Math.max(120, asked + 1000 - Date.now()));
+    if (fetching) again = true;
+    else if (!waiting) waiting = setTimeout(refresh, Math.max(120, asked + pause - Date.now()) + Math.random() * pause / 2);
   }
 
   function concerns(event) {
@@ -140,19 +184,32 @@
   }
 
   let stream = null, retry = 0;
+  // The first stream begins where the page was made, so that nothing is missed
+  // and the page need not be fetched again; not where that was long ago, as it
+  // would tell all that happened since.
+  let since = main.dataset.liveSince;
   const tell = (text) => { if (state && state.textContent !== text) state.textContent = text; };
 
   function follow() {
     if (stream || document.hidden) return;
-    stream = new EventSource(main.dataset.live);
-    stream.onopen = () => { retry = 0; tell('live'); later(); };
+    let complete = Boolean(since) && performance.now() < 60000;
+    const url = new URL(main.dataset.live, location.href);
+    if (complete) url.searchParams.set('last_event_id', since);
+    since = '';
+    stream = new EventSource(url);
+    stream.onopen = () => {
+      retry = 0;
+      tell('live');
+      if (!complete) later();
+      complete = false;
+    };
     stream.onerror = () => {
       tell('not live: connecting again');
       if (stream.readyState !== EventSource.CLOSED) return;
       leave();
       setTimeout(() => { later(); follow(); }, Math.min(60000, 3000 * 2 ** retry++));
     };
-    for (const type of new URL(main.dataset.live, location.href).searchParams.get('types').split(',')) {
+    for (const type of url.searchParams.get('types').split(',')) {
       stream.addEventListener(type, (event) => { if (concerns(event)) later(); });
     }
   }
