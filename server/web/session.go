@@ -1,7 +1,9 @@
 package web
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -17,19 +19,47 @@ const (
 )
 
 // sessionOf returns the secret of the request's session; empty for none.
+// Over https the plain cookie is none: whoever can answer for the host over
+// plain http could have set it, and have the visitor work in their session.
 func sessionOf(r *http.Request) string {
-	for _, name := range []string{secureCookie, plainCookie} {
-		if c, err := r.Cookie(name); err == nil && c.Value != "" && len(c.Value) <= 128 {
-			return c.Value
-		}
+	if secret := cookie(r, secureCookie); secret != "" || overHTTPS(r) {
+		return secret
+	}
+	return cookie(r, plainCookie)
+}
+
+// cookie returns what a cookie may hold of a session's secret; empty for none.
+func cookie(r *http.Request, name string) string {
+	if c, err := r.Cookie(name); err == nil && len(c.Value) <= 128 {
+		return c.Value
 	}
 	return ""
 }
 
-// overHTTPS reports whether the browser that sent a form speaks https, also to
-// a proxy before this server. Browsers name the origin of every form.
+// overHTTPS reports whether the browser speaks https, also to a proxy before
+// this server. Browsers name the origin of every form, and send Sec-Fetch-Site
+// only to whom nobody can pose as: over https, or on the machine itself.
 func overHTTPS(r *http.Request) bool {
-	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")
+	switch scheme, _, _ := strings.Cut(r.Header.Get("Origin"), "://"); {
+	case r.TLS != nil, scheme == "https":
+		return true
+	case scheme == "http":
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Site") != "" && !isLoopback(r.Host)
+}
+
+// isLoopback reports whether a Host header names the browser's own machine.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 func sessionCookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {

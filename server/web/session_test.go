@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -113,6 +114,46 @@ func TestCookieOverHTTPS(t *testing.T) {
 	name, _, _ := strings.Cut(cookie, ";")
 	w.header = map[string]string{"Cookie": name}
 	w.get("/orgs/acme").want(200)
+}
+
+// Over https a cookie that a plain connection can set is no session.
+func TestThePlainCookie(t *testing.T) {
+	b := newBench(t)
+	_, secret, _ := strings.Cut(b.signIn(b.reader).client.Jar.Cookies(parse(t, b.url))[0].String(), "=")
+	for name, test := range map[string]struct {
+		host    string
+		header  map[string]string
+		cookie  string
+		wantsIn bool
+	}{
+		"plain http":                {"ledger.example.com", nil, "ledgerd", true},
+		"https, a link":             {"ledger.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
+		"https, a port":             {"ledger.example.com:8443", map[string]string{"Sec-Fetch-Site": "same-origin"}, "ledgerd", false},
+		"https, an address":         {"192.0.2.7", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
+		"https, an origin":          {"localhost", map[string]string{"Origin": "https://localhost"}, "ledgerd", false},
+		"https, its own cookie":     {"ledger.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "__Host-ledgerd", true},
+		"plain http, an origin":     {"ledger.example.com", map[string]string{"Origin": "http://ledger.example.com"}, "ledgerd", true},
+		"this machine":              {"localhost:8080", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", true},
+		"this machine, by a name":   {"Ledger.localhost", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", true},
+		"this machine, by address":  {"127.0.0.2:8080", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", true},
+		"this machine, over IPv6":   {"[::1]:8080", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", true},
+		"not this machine by name":  {"localhost.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
+		"not this machine, no port": {"[2001:db8::1]", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/orgs/acme", nil)
+			r.Host = test.host
+			for name, value := range test.header {
+				r.Header.Set(name, value)
+			}
+			r.Header.Set("Cookie", test.cookie+"="+secret)
+			w := httptest.NewRecorder()
+			b.site.Handler().ServeHTTP(w, r)
+			if in := w.Code == 200; in != test.wantsIn {
+				t.Errorf("%d %s: in: %t, want %t", w.Code, w.Header().Get("Location"), in, test.wantsIn)
+			}
+		})
+	}
 }
 
 func TestSignOut(t *testing.T) {
