@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -55,8 +54,8 @@ const (
 )
 
 // readable lays JSON out in lines, unless that would make very much of it, and
-// cuts it where it is too long to be shown. No character of it can change the
-// order in which others are shown.
+// cuts it where it is too long to be shown. All of it is seen, in the order in
+// which it stands.
 func readable(payload []byte) (text string, cut bool) {
 	laidOut := jsontext.Value(bytes.Clone(payload))
 	if len(payload) <= maxLaidOut && depth(payload) <= maxIndented {
@@ -66,7 +65,7 @@ func readable(payload []byte) (text string, cut bool) {
 	}
 	text = strings.ToValidUTF8(string(laidOut), "\uFFFD")
 	shown := clip(text, maxReadable)
-	return escapeOrder(shown), shown != text
+	return escapeUnseen(shown), shown != text
 }
 
 // depth returns how deep arrays and objects lie in each other, at most.
@@ -80,22 +79,3 @@ func depth(text []byte) int {
 		deepest = max(deepest, d.StackDepth())
 	}
 }
-
-// escapeOrder writes the characters that change the order of others as JSON
-// escapes them.
-func escapeOrder(text string) string {
-	if !strings.ContainsFunc(text, changesOrder) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if changesOrder(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func changesOrder(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -206,25 +204,4 @@ func firstOf(text string, limit int) string {
 		limit--
 	}
 	return text
-}
-
-// visible shows the characters that a browser would not, or by which it would
-// put others in another order: text from elsewhere stays where it stands.
-func visible(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteRune(r)
-		case r < ' ':
-			b.WriteRune('␀' + r)
-		case r == 0x7f:
-			b.WriteRune('␡')
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
-			b.WriteString("[U+" + strings.ToUpper(strconv.FormatInt(int64(r), 16)) + "]")
-		default:
-			b.WriteRune(r) // what is not UTF-8 becomes U+FFFD
-		}
-	}
-	return b.String()
 }
