@@ -83,7 +83,7 @@ func showCommit(v *visit) (*answer, error) {
 		return nil, err
 	}
 	if commit.SHA != v.value("sha") {
-		return seeOther(pathTo("orgs", v.org, "repos", v.repo, "commits", commit.SHA)), nil
+		return seeOther(v.pathOf(repoPattern, "commits", commit.SHA)), nil
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(firstLine(commit.Message), "No message"), Missing: lacksOf(ledger.Missing(commit.State, commit.Requirements))}
 	p.Told = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil

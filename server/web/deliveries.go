@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -74,7 +75,7 @@ func (v *visit) sent(d ledger.Delivery) *answer {
 			tried = err != nil || now.Attempts > d.Attempts
 		}
 	}
-	return seeOther(pathToWebhook(v, d.Webhook, "deliveries", d.ID))
+	return seeOther(v.pathOf(webhooksPattern, d.Webhook, "deliveries", d.ID))
 }
 
 // A deliveryPage shows a delivery with its body and its attempts.
@@ -181,27 +182,11 @@ type excerpt struct {
 }
 
 func excerptOf(text string, limit int) excerpt {
-	total := len([]rune(text))
+	total := utf8.RuneCountInString(text)
 	return excerpt{visible(firstOf(text, limit)), total > limit, min(total, limit), total}
 }
 
 // plainText is a text on one line, with an ellipsis where it was cut.
 func plainText(text string, limit int) string {
-	cut := firstOf(text, limit)
-	shown := strings.NewReplacer("\n", "␊", "\t", "␉").Replace(visible(cut))
-	if len(cut) < len(text) {
-		shown += "…"
-	}
-	return shown
-}
-
-// firstOf returns at most so many characters of the text.
-func firstOf(text string, limit int) string {
-	for i := range text {
-		if limit == 0 {
-			return text[:i]
-		}
-		limit--
-	}
-	return text
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(visible(clip(text, limit)))
 }

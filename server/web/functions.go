@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,10 +111,27 @@ func plainName(dn string) string {
 // firstLine returns the subject of a commit's message, cut where it is long.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if runes := []rune(line); len(runes) > 200 {
-		line = string(runes[:200]) + "…"
+	return clip(line, 200)
+}
+
+// clip cuts a text that is longer than so many characters, with an ellipsis.
+func clip(text string, most int) string {
+	cut := firstOf(text, most)
+	if len(cut) < len(text) {
+		cut += "…"
 	}
-	return line
+	return cut
+}
+
+// firstOf returns at most so many characters of the text.
+func firstOf(text string, most int) string {
+	for i := range text {
+		if most == 0 {
+			return text[:i]
+		}
+		most--
+	}
+	return text
 }
 
 // stateLabel writes a state as a word.
@@ -196,11 +214,4 @@ func newField(f *form, name, label string, options ...any) (field, error) {
 }
 
 // Has reports whether a value is among those chosen.
-func (f field) Has(value string) bool {
-	for _, v := range f.Values {
-		if v == value {
-			return true
-		}
-	}
-	return false
-}
+func (f field) Has(value string) bool { return slices.Contains(f.Values, value) }

@@ -50,11 +50,6 @@ func showPolicy(v *visit) (*answer, error) {
 	return v.livePage("policy", "Policy", page, ledger.EventPolicy), nil
 }
 
-// pathToPolicy returns the path of the repo's policy, or of a page below it.
-func pathToPolicy(v *visit, more ...string) string {
-	return pathTo(append([]string{"orgs", v.org, "repos", v.repo, "policy"}, more...)...)
-}
-
 // A policyVersionsPage lists the versions of a policy, the newest first.
 type policyVersionsPage struct {
 	Versions []policyVersion

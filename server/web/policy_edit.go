@@ -146,7 +146,7 @@ func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 	saved, err := v.api.SetPolicy(v.ctx(), v.org, v.repo, jsontext.Value(f.Get("document")), etag)
 	switch {
 	case err == nil:
-		return seeOther(pathToPolicy(v) + "?saved=" + strconv.Itoa(saved.Version)), nil
+		return seeOther(v.pathOf(policyPattern) + "?saved=" + strconv.Itoa(saved.Version)), nil
 	case codeOf(err) == ledger.CodePreconditionFailed:
 		page.explain(err)
 		f.Problem = ""

@@ -109,7 +109,7 @@ func board(v *visit, repo ledger.Repo) ([]column, error) {
 }
 
 func readColumn(v *visit, state ledger.State, total int64) (column, error) {
-	c := column{State: state, Path: pathTo("orgs", v.org, "repos", v.repo) + "?" + url.Values{"state": {state.String()}}.Encode()}
+	c := column{State: state, Path: v.pathOf(repoPattern) + "?" + url.Values{"state": {state.String()}}.Encode()}
 	page, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{State: &state, Standing: true}, client.Query{Limit: columnCards})
 	if err != nil {
 		return c, err
@@ -176,15 +176,4 @@ func levelsOf(overlaps map[string]int) []levelCount {
 		}
 	}
 	return counts
-}
-
-// clip cuts a text that is longer than so many characters.
-func clip(text string, most int) string {
-	n := 0
-	for i := range text {
-		if n++; n > most {
-			return text[:i] + "…"
-		}
-	}
-	return text
 }

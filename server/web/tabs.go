@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -90,7 +91,8 @@ func (v *visit) tabs(places ...place) []tab {
 	return tabs
 }
 
-// pathOf fills in the pattern with the visit's org and repo.
-func (v *visit) pathOf(pattern string) string {
-	return strings.NewReplacer("{org}", v.org, "{repo}", v.repo).Replace(pattern)
+// pathOf fills in the pattern with the visit's org and repo, and returns the
+// path of that page or, by more segments, of one below it.
+func (v *visit) pathOf(pattern string, more ...string) string {
+	return strings.NewReplacer("{org}", url.PathEscape(v.org), "{repo}", url.PathEscape(v.repo)).Replace(pattern) + pathTo(more...)
 }

@@ -166,7 +166,7 @@ func (v *visit) livePage(name, title string, data any, types ...ledger.EventType
 		query.Set("repo", v.repo)
 	}
 	a := v.page(name, title, data)
-	a.live = pathTo("orgs", v.org, "events") + "?" + query.Encode()
+	a.live = v.pathOf(orgPattern, "events") + "?" + query.Encode()
 	a.liveSince = v.since
 	return a
 }

@@ -58,11 +58,6 @@ func (v *visit) hookForm(page, title string, f *form, webhook *ledger.Webhook) *
 	return v.page(page, title, webhookFormPage{f, webhook, v.site.clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
-// pathToWebhook returns the path of a webhook's page, or of one below it.
-func pathToWebhook(v *visit, id string, more ...string) string {
-	return pathTo(append([]string{"orgs", v.org, "repos", v.repo, "webhooks", id}, more...)...)
-}
-
 func newWebhookForm(v *visit) (*answer, error) {
 	if _, err := v.api.Repo(v.ctx(), v.org, v.repo); err != nil {
 		return nil, err
@@ -142,7 +137,7 @@ func (v *visit) asked(f *form, page, title string, err error) (*answer, error) {
 		return nil, err
 	}
 	if !f.failed() {
-		return seeOther(pathToWebhook(v, v.value("id"))), nil
+		return seeOther(v.pathOf(webhooksPattern, v.value("id"))), nil
 	}
 	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
@@ -161,14 +156,14 @@ func activateWebhook(v *visit) (*answer, error) {
 	if _, err := v.api.ChangeWebhook(v.ctx(), v.org, v.repo, v.value("id"), change); err != nil {
 		return nil, err
 	}
-	return seeOther(pathToWebhook(v, v.value("id"))), nil
+	return seeOther(v.pathOf(webhooksPattern, v.value("id"))), nil
 }
 
 func removeWebhook(v *visit) (*answer, error) {
 	if err := v.api.DeleteWebhook(v.ctx(), v.org, v.repo, v.value("id")); err != nil {
 		return nil, err
 	}
-	return seeOther(pathTo("orgs", v.org, "repos", v.repo, "webhooks")), nil
+	return seeOther(v.pathOf(webhooksPattern)), nil
 }
 
 func rotateWebhookForm(v *visit) (*answer, error) {
