@@ -61,7 +61,7 @@ type requirement struct {
 	Failed     []evidence
 }
 
-// Evidence is an attestation that decides a requirement.
+// evidence is an attestation that decides a requirement.
 type evidence struct {
 	DN          string
 	Attestation string // its id, where it is among those shown

@@ -31,7 +31,7 @@ func showWebhook(v *visit) (*answer, error) {
 	}
 	status := v.query("status")
 	page, err := v.api.DeliveriesPage(v.ctx(), v.org, v.repo, webhook.ID, client.DeliveryFilter{Status: ledger.DeliveryStatus(status)},
-		client.Query{Limit: settingsPage, Cursor: v.query("cursor")})
+		client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type identityRow struct {
 }
 
 func showIdentities(v *visit) (*answer, error) {
-	page, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: settingsPage, Cursor: v.query("cursor")})
+	page, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func showIdentities(v *visit) (*answer, error) {
 // An identityFormPage is where a key or root is added.
 type identityFormPage struct{ Form *form }
 
-func newIdentityForm(v *visit) (*answer, error) {
+func showIdentityForm(v *visit) (*answer, error) {
 	return v.page("identity-new", "Add an identity", identityFormPage{newForm("kind", string(ledger.KeyIdentity))}), nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// settingsPage is how many rows a page of the settings' lists has.
-const settingsPage = 50
+// settingsRows is how many rows a page of the settings' lists has.
+const settingsRows = 50
 
 // showSettings leads to what the visitor may see of the settings.
 func showSettings(v *visit) (*answer, error) {
@@ -36,7 +36,7 @@ type tokenRow struct {
 }
 
 func showTokens(v *visit) (*answer, error) {
-	page, err := v.api.TokensPage(v.ctx(), v.org, client.Query{Limit: settingsPage, Cursor: v.query("cursor")})
+	page, err := v.api.TokensPage(v.ctx(), v.org, client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +68,12 @@ const (
 	endlessChoice = "never"
 )
 
-func newTokenForm(v *visit) (*answer, error) {
+func showTokenForm(v *visit) (*answer, error) {
 	return v.page("token-new", "New token", tokenFormPage{newForm("scope", ledger.Read.String(), lifeField, "90d")}), nil
 }
 
-// A newTokenPage shows a token the only time that its secret is known.
-type newTokenPage struct {
+// A tokenSecretPage shows a token the only time that its secret is known.
+type tokenSecretPage struct {
 	Token ledger.Token
 	// Curl is a line that tries it out.
 	Curl string
@@ -99,7 +99,7 @@ func createToken(v *visit) (*answer, error) {
 	if f.failed() {
 		return f.again(v.page("token-new", "New token", tokenFormPage{f})), nil
 	}
-	a := v.page("token-created", "Token made", newTokenPage{token, curlLine(v.r, token)})
+	a := v.page("token-created", "Token made", tokenSecretPage{token, curlLine(v.r, token)})
 	a.status = http.StatusCreated
 	return a, nil
 }

@@ -58,7 +58,7 @@ func (v *visit) hookForm(page, title string, f *form, webhook *ledger.Webhook) *
 	return v.page(page, title, webhookFormPage{f, webhook, v.site.clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
-func newWebhookForm(v *visit) (*answer, error) {
+func showWebhookForm(v *visit) (*answer, error) {
 	if _, err := v.api.Repo(v.ctx(), v.org, v.repo); err != nil {
 		return nil, err
 	}
