@@ -21,7 +21,9 @@ type need struct {
 // How much is looked at for what needs somebody.
 const (
 	needRepos    = 25
-	needCommits  = 20 // in flight, of each repo
+	needCommits  = 20  // in flight, of each repo
+	needAll      = 100 // commits of all repos: what each misses costs the most of the page
+	needRows     = 500 // of tokens, or of identities: a page of the API
 	needsShown   = 12
 	soonKeyEnds  = 14 * 24 * time.Hour
 	soonTokenOut = 7 * 24 * time.Hour
@@ -31,14 +33,18 @@ const (
 // visitor may know of it.
 func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 	var found []need
+	commits := needAll // that may still be looked at
 	for _, r := range repos[:min(len(repos), needRepos)] {
-		for _, look := range []func(ledger.Repo) ([]need, error){v.commitNeeds, v.webhookNeeds} {
-			more, err := look(r)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, more...)
+		more, looked, err := v.commitNeeds(r, min(commits, needCommits))
+		if err != nil {
+			return nil, err
 		}
+		commits -= looked
+		found = append(found, more...)
+		if more, err = v.webhookNeeds(r); err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
 	}
 	for _, look := range []func() ([]need, error){v.identityNeeds, v.tokenNeeds} {
 		more, err := look()
@@ -51,17 +57,22 @@ func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 }
 
 // commitNeeds finds the commits in flight that a failed check or a conflict
-// keeps from the next state.
-func (v *visit) commitNeeds(r ledger.Repo) ([]need, error) {
-	if r.Attestations == 0 && r.Commits[ledger.Draft] == 0 {
-		return nil, nil
+// keeps from the next state. It looks at no more than most, and tells at how many.
+func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, err error) {
+	var below int64 // commits that have a state before them
+	for state, n := range r.Commits {
+		if state != ledger.Deployed {
+			below += n
+		}
+	}
+	if below == 0 || most == 0 {
+		return nil, 0, nil
 	}
 	filter := client.CommitFilter{InFlight: true, Standing: true}
-	list, err := v.api.CommitsPage(v.ctx(), v.org, r.Name, filter, client.Query{Limit: needCommits})
+	list, err := v.api.CommitsPage(v.ctx(), v.org, r.Name, filter, client.Query{Limit: most})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var found []need
 	for _, c := range list.Data {
 		n := need{Bad: true, Path: pathTo("orgs", v.org, "repos", r.Name, "commits", c.SHA), At: c.StateSince}
 		name := r.Name + " " + cmp.Or(firstLine(c.Message), short(c.SHA))
@@ -78,7 +89,7 @@ func (v *visit) commitNeeds(r ledger.Repo) ([]need, error) {
 			found = append(found, n)
 		}
 	}
-	return found, nil
+	return found, len(list.Data), nil
 }
 
 // webhookNeeds finds the webhooks that ledgerd has given up, and those that fail.
@@ -86,12 +97,12 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 	if !v.may(ledger.Admin) {
 		return nil, nil
 	}
-	hooks, err := client.Collect(v.api.Webhooks(v.ctx(), v.org, r.Name), 0)
+	hooks, err := v.api.WebhooksPage(v.ctx(), v.org, r.Name, client.Query{})
 	if err != nil {
 		return nil, err
 	}
 	var found []need
-	for _, w := range hooks {
+	for _, w := range hooks.Data {
 		n := need{Path: pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID)}
 		switch {
 		case !w.Active && w.DisabledReason != "":
@@ -108,13 +119,13 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 
 // identityNeeds finds the keys and roots that end soon or have ended.
 func (v *visit) identityNeeds() ([]need, error) {
-	identities, err := client.Collect(v.api.Identities(v.ctx(), v.org), 0)
+	identities, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: needRows})
 	if err != nil {
 		return nil, err
 	}
 	var found []need
 	now := v.site.now()
-	for _, i := range identities {
+	for _, i := range identities.Data {
 		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(soonKeyEnds) || i.NotAfter < now.Add(-soonKeyEnds) {
 			continue
 		}
@@ -132,13 +143,13 @@ func (v *visit) tokenNeeds() ([]need, error) {
 	if !v.may(ledger.Admin) {
 		return nil, nil
 	}
-	tokens, err := client.Collect(v.api.Tokens(v.ctx(), v.org), 0)
+	tokens, err := v.api.TokensPage(v.ctx(), v.org, client.Query{Limit: needRows})
 	if err != nil {
 		return nil, err
 	}
 	var found []need
 	now := v.site.now()
-	for _, t := range tokens {
+	for _, t := range tokens.Data {
 		if t.RevokedAt == 0 && t.ExpiresAt > now && t.ExpiresAt < now.Add(soonTokenOut) {
 			found = append(found, need{Kind: "Token expires", Text: t.Name, At: t.ExpiresAt, Path: v.pathOf(tokensPattern)})
 		}

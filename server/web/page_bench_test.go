@@ -77,6 +77,27 @@ func BenchmarkRepoPage(b *testing.B) {
 	}
 }
 
+func BenchmarkOrgPage(b *testing.B) {
+	bench := newBench(b)
+	bench.fill(1000)
+	for n := range 49 {
+		repo := fmt.Sprintf("repo-%02d", n)
+		_, err := bench.host.CreateRepo(b.Context(), "acme", ledger.NewRepo{Name: repo})
+		check(b, err)
+		for n := range 20 * (n % 2) { // every other repo has commits in flight
+			_, _, err := bench.host.Register(b.Context(), "acme", repo, hashOf(n), drawn(n, 0))
+			check(b, err)
+		}
+	}
+	for range 200 {
+		bench.token("acme", ledger.Read)
+	}
+	for scope, token := range map[string]string{"reader": bench.reader, "admin": bench.admin} {
+		v := bench.visitor(token)
+		b.Run(scope, func(b *testing.B) { v.measure(b, "/orgs/acme") })
+	}
+}
+
 func BenchmarkCommitPage(b *testing.B) {
 	bench := newBench(b)
 	bench.attestOften(200, 20)
