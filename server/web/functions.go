@@ -23,6 +23,7 @@ func (s *Site) functions() template.FuncMap {
 		"dn":       plainName,
 		"line":     firstLine,
 		"clip":     clip,
+		"ordered":  ordered,
 		"number":   number,
 		"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 		"label":    stateLabel,

@@ -2,7 +2,7 @@ package web
 
 import (
 	"cmp"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -13,9 +13,12 @@ import (
 type need struct {
 	Kind string
 	Bad  bool // nothing goes on until somebody does it
-	Text string
-	Path string // of the page about it
-	At   ledger.Time
+	Repo string
+	// Name is what it is about, and Why and By say more where they are not
+	// empty: texts of others, each of which stays in its place.
+	Name, Why, By string
+	Path          string // of the page about it
+	At            ledger.Time
 }
 
 // How much is looked at for what needs somebody.
@@ -30,7 +33,7 @@ const (
 )
 
 // needs finds what the repos and the org need somebody for, as far as the
-// visitor may know of it.
+// visitor may know of it: what nothing goes on without comes first.
 func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 	var found []need
 	commits := needAll // that may still be looked at
@@ -53,7 +56,16 @@ func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 		}
 		found = append(found, more...)
 	}
-	return found[:min(len(found), needsShown)], nil
+	slices.SortStableFunc(found, func(a, b need) int {
+		switch {
+		case a.Bad == b.Bad:
+			return 0
+		case a.Bad:
+			return -1
+		}
+		return 1
+	})
+	return found, nil
 }
 
 // commitNeeds finds the commits in flight that a failed check or a conflict
@@ -74,16 +86,18 @@ func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, 
 		return nil, 0, err
 	}
 	for _, c := range list.Data {
-		n := need{Bad: true, Path: pathTo("orgs", v.org, "repos", r.Name, "commits", c.SHA), At: c.StateSince}
-		name := r.Name + " " + cmp.Or(firstLine(c.Message), short(c.SHA))
+		n := need{
+			Bad: true, Repo: r.Name, Name: cmp.Or(firstLine(c.Message), short(c.SHA)),
+			Path: pathTo("orgs", v.org, "repos", r.Name, "commits", c.SHA), At: c.StateSince,
+		}
 		for _, m := range c.Missing {
 			if len(m.FailedBy) > 0 {
-				n.Kind, n.Text = "Failed", fmt.Sprintf("%s: %s by %s", name, m.Predicate, plainName(m.FailedBy[0]))
+				n.Kind, n.Why, n.By = "Failed", m.Predicate, plainName(m.FailedBy[0])
 				break
 			}
 		}
 		if high := c.Overlaps[ledger.High.String()]; high > 0 && n.Kind == "" {
-			n.Kind, n.Text = "Collides", fmt.Sprintf("%s: git could not merge it with %s", name, plural(high, "other commit"))
+			n.Kind, n.Why = "Collides", "git could not merge it with "+plural(high, "other commit")
 		}
 		if n.Kind != "" {
 			found = append(found, n)
@@ -103,12 +117,12 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 	}
 	var found []need
 	for _, w := range hooks.Data {
-		n := need{Path: pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID)}
+		n := need{Repo: r.Name, Name: w.URL, Path: pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID)}
 		switch {
 		case !w.Active && w.DisabledReason != "":
-			n.Kind, n.Bad, n.At, n.Text = "Webhook off", true, w.DisabledAt, fmt.Sprintf("%s %s: %s", r.Name, w.URL, w.DisabledReason)
+			n.Kind, n.Bad, n.At, n.Why = "Webhook off", true, w.DisabledAt, w.DisabledReason
 		case w.Active && w.FailingSince != 0:
-			n.Kind, n.At, n.Text = "Webhook fails", w.FailingSince, fmt.Sprintf("%s %s", r.Name, w.URL)
+			n.Kind, n.At = "Webhook fails", w.FailingSince
 		default:
 			continue
 		}
@@ -129,7 +143,7 @@ func (v *visit) identityNeeds() ([]need, error) {
 		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(soonKeyEnds) || i.NotAfter < now.Add(-soonKeyEnds) {
 			continue
 		}
-		n := need{Kind: "Key ends", Text: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
+		n := need{Kind: "Key ends", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
 		if n.Bad = i.NotAfter <= now; n.Bad {
 			n.Kind = "Key ended"
 		}
@@ -151,7 +165,7 @@ func (v *visit) tokenNeeds() ([]need, error) {
 	now := v.site.now()
 	for _, t := range tokens.Data {
 		if t.RevokedAt == 0 && t.ExpiresAt > now && t.ExpiresAt < now.Add(soonTokenOut) {
-			found = append(found, need{Kind: "Token expires", Text: t.Name, At: t.ExpiresAt, Path: v.pathOf(tokensPattern)})
+			found = append(found, need{Kind: "Token expires", Name: t.Name, At: t.ExpiresAt, Path: v.pathOf(tokensPattern)})
 		}
 	}
 	return found, nil

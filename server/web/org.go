@@ -16,10 +16,12 @@ const (
 // An orgPage shows the repos of an org, what happened last in it, and what
 // needs somebody.
 type orgPage struct {
-	Repos  []repoCounts
-	Next   string // page of repos
-	Needs  []need
-	Latest []event
+	Repos []repoCounts
+	Next  string // page of repos
+	Needs []need
+	// MoreNeeds counts those that are not shown.
+	MoreNeeds int
+	Latest    []event
 }
 
 func showOrg(v *visit) (*answer, error) {
@@ -31,9 +33,12 @@ func showOrg(v *visit) (*answer, error) {
 	for _, r := range list.Data {
 		page.Repos = append(page.Repos, countsOf(r))
 	}
-	if page.Needs, err = v.needs(list.Data); err != nil {
+	found, err := v.needs(list.Data)
+	if err != nil {
 		return nil, err
 	}
+	page.Needs = found[:min(len(found), needsShown)]
+	page.MoreNeeds = len(found) - len(page.Needs)
 	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true}, client.Query{Limit: eventsShown})
 	if err != nil {
 		return nil, err

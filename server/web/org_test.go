@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -28,7 +31,7 @@ func TestOrgPage(t *testing.T) {
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
 	p := w.get("/orgs/acme").want(200).has(
 		"1 Attested", "1 Validating", "1 Draft", "2 attestations",
-		"Needs somebody", "Failed", "api Change 1: test:* by ci",
+		"Needs somebody", "Failed", "api Change 1 : test:* by ci",
 		"fail test:go by ci on api@ "+commitID(1)[:12], "Attested api@ "+commitID(0)[:12]+" , before Validating",
 	)
 	if rects := p.elements("rect"); len(rects) != 3 {
@@ -127,5 +130,56 @@ func TestEventsBySession(t *testing.T) {
 	}
 	if lines.Text() != "event: state" {
 		t.Errorf("the stream ended at %q: %v", lines.Text(), lines.Err())
+	}
+}
+
+// A text that turns the order of characters round does so within its own
+// element, and nowhere in titles and labels, which have none.
+func TestTextStaysInItsPlace(t *testing.T) {
+	b := newBench(t)
+	const turned = "a\u202eb\u2067c"
+	turner := b.signer("cn=" + turned + ",ou=build,o=acme")
+	b.push(commitID(1), ledger.Registration{Branch: turned, Message: turned + "\n\n" + turned, Author: ledger.Author{Name: turned, Email: turned + "@example.com"}})
+	record := b.attest(turner, commitID(1), "lint:go", ledger.Pass)
+	b.attest(turner, commitID(1), "test:go", ledger.Fail)
+	w := b.signIn(b.admin)
+	for _, path := range []string{
+		"/orgs/acme", "/orgs/acme/activity", "/orgs/acme/repos/api", "/orgs/acme/repos/api?view=list", "/orgs/acme/repos/api/commits/" + commitID(1),
+		"/orgs/acme/repos/api/attestations/" + record.ID, "/orgs/acme/settings/identities",
+	} {
+		for n := range w.get(path).want(200).tree().Descendants() {
+			for _, a := range n.Attr {
+				if (a.Key == "title" || a.Key == "aria-label") && strings.ContainsRune(a.Val, '\u202e') {
+					t.Errorf("%s: the %s %+q of <%s> turns the order round", path, a.Key, a.Val, n.Data)
+				}
+			}
+			if n.Type == html.TextNode && strings.ContainsRune(n.Data, '\u202e') && !within(n, "bdi", "pre") {
+				t.Errorf("%s: %+q in <%s> turns the order of others round", path, n.Data, n.Parent.Data)
+			}
+		}
+	}
+}
+
+// within reports whether a node is in an element of one of the names.
+func within(n *html.Node, names ...string) bool {
+	for a := range n.Ancestors() {
+		if slices.Contains(names, a.Data) {
+			return true
+		}
+	}
+	return false
+}
+
+// What needs somebody is not hidden by how much that is.
+func TestMoreNeedsAreCounted(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	for n := range 14 {
+		b.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n), Message: "Change"})
+		b.attest(ci, commitID(n), "test:go", ledger.Fail)
+	}
+	p := b.signIn(b.admin).get("/orgs/acme").want(200).has("and 2 more, which show up here as these are done")
+	if n := len(p.elements("span", "class", "need-kind bad")); n != 12 {
+		t.Errorf("%d are shown, want 12", n)
 	}
 }

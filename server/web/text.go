@@ -40,6 +40,17 @@ func visible(text string) string {
 	return b.String()
 }
 
+// ordered leaves out the characters that put others in another order, for where
+// no element can keep a text in its place: titles and labels.
+func ordered(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
 // escapeUnseen writes the characters that are not seen as JSON escapes them.
 func escapeUnseen(text string) string {
 	if !strings.ContainsFunc(text, unseen) {
