@@ -7,13 +7,22 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
+// maxSessions is how many sessions of a token there are at once.
+const maxSessions = 50
+
 // CreateSession signs somebody in with a token until the session expires; hash
-// is the SHA-256 of its secret.
+// is the SHA-256 of its secret. It ends the token's oldest sessions where there
+// would be too many.
 func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error {
 	return s.write(ctx, func(t *tx) error {
 		token, err := scanToken(t.row(selectToken+"WHERE t.token_id = ?", tokenID))
 		if err != nil {
 			return missing(err, "token %s", tokenID)
+		}
+		const endOldest = `DELETE FROM sessions WHERE hash IN
+			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash LIMIT -1 OFFSET ?)`
+		if _, err := t.exec(endOldest, token.id, maxSessions-1); err != nil {
+			return fmt.Errorf("end the oldest sessions: %w", err)
 		}
 		if _, err := t.exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)", hash[:], token.id, t.now, expires); err != nil {
 			return fmt.Errorf("insert session: %w", err)

@@ -42,3 +42,27 @@ func TestSessions(t *testing.T) {
 	_, _, err = b.SessionToken(ctx, long)
 	wantCode(t, err, ledger.CodeNotFound)
 }
+
+// A token has no more than 50 sessions: the newest.
+func TestSessionsOfAToken(t *testing.T) {
+	b := newBench(t)
+	ctx := t.Context()
+	often, err := b.CreateToken(ctx, "acme", ledger.NewToken{Name: "often", Scope: ledger.Read}, [32]byte{1})
+	check(t, err)
+	other, err := b.CreateToken(ctx, "acme", ledger.NewToken{Name: "other", Scope: ledger.Read}, [32]byte{2})
+	check(t, err)
+	expires := b.Now().Add(12 * time.Hour)
+	check(t, b.CreateSession(ctx, other.ID, [32]byte{0, 1}, expires))
+	for n := range 60 {
+		b.clock.advance(time.Second)
+		check(t, b.CreateSession(ctx, often.ID, [32]byte{byte(60 - n)}, expires))
+	}
+	for n := range 60 {
+		if _, _, err := b.SessionToken(ctx, [32]byte{byte(60 - n)}); (err == nil) != (n >= 10) {
+			t.Errorf("session %d: %v", n, err)
+		}
+	}
+	if _, _, err := b.SessionToken(ctx, [32]byte{0, 1}); err != nil {
+		t.Errorf("the session of another token: %v", err)
+	}
+}

@@ -44,18 +44,31 @@ func signIn(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := v.endSessions(); err != nil {
+		return nil, err
+	}
 	a := seeOther(localPath(f.Get("next")))
 	a.cookies = append(a.cookies, sessionCookie(v.r, secret, expires))
 	return a, nil
 }
 
 func signOut(v *visit) (*answer, error) {
-	if secret := sessionOf(v.r); secret != "" {
-		if err := v.site.api.SignOut(v.ctx(), secret); err != nil {
-			return nil, err
-		}
+	if err := v.endSessions(); err != nil {
+		return nil, err
 	}
 	a := seeOther("/login")
 	a.cookies = endedCookies()
 	return a, nil
+}
+
+// endSessions ends those of all cookies that the browser has sent.
+func (v *visit) endSessions() error {
+	for _, name := range []string{secureCookie, plainCookie} {
+		if secret := cookie(v.r, name); secret != "" {
+			if err := v.site.api.SignOut(v.ctx(), secret); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -119,7 +119,7 @@ func TestCookieOverHTTPS(t *testing.T) {
 // Over https a cookie that a plain connection can set is no session.
 func TestThePlainCookie(t *testing.T) {
 	b := newBench(t)
-	_, secret, _ := strings.Cut(b.signIn(b.reader).client.Jar.Cookies(parse(t, b.url))[0].String(), "=")
+	secret := secretOf(b.signIn(b.reader))
 	for name, test := range map[string]struct {
 		host    string
 		header  map[string]string
@@ -170,6 +170,28 @@ func TestSignOut(t *testing.T) {
 	w.client.Jar.SetCookies(parse(t, b.url), stolen)
 	w.get("/orgs/acme").to("/login?ended=1&next=%2Forgs%2Facme")
 }
+
+// Signing in again ends the session before, and signing out those of both cookies.
+func TestNoSessionIsLeftBehind(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	first := b.withCookies(w)
+	w.post("/login", url.Values{"token": {"wrong"}}).want(401)
+	first.get("/orgs/acme").want(200)
+	w.post("/login", url.Values{"token": {b.admin}}).want(303)
+	w.get("/orgs/acme").want(200).has("admin of acme")
+	first.get("/orgs/acme").want(303)
+
+	plain, secure := b.signIn(b.reader), b.signIn(b.reader)
+	both := b.browser()
+	both.header = map[string]string{"Cookie": "ledgerd=" + secretOf(plain) + "; __Host-ledgerd=" + secretOf(secure)}
+	both.post("/logout", nil).to("/login")
+	plain.get("/orgs/acme").want(303)
+	secure.get("/orgs/acme").want(303)
+}
+
+// secretOf returns what a browser's session cookie holds.
+func secretOf(w *browser) string { return w.client.Jar.Cookies(parse(w.t, w.url))[0].Value }
 
 func TestSessionsEnd(t *testing.T) {
 	b := newBench(t)
