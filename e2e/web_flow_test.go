@@ -202,6 +202,9 @@ func (s *story) editsPolicy() {
 	v.sees("1 commit looked at, 1 would move", "Changed lines")
 	v.press("Save")
 	v.sees("Version 2 is saved")
+	if at := v.path(); s.script && strings.Contains(at, "saved") {
+		s.t.Errorf("loading %s again would tell again that it is saved", at)
+	}
 	v.press("History")
 	v.sees("Version 2", "Version 1")
 }

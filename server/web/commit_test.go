@@ -128,6 +128,20 @@ func TestOverlapsOfACommit(t *testing.T) {
 	}
 }
 
+// Of a file that one deletes and another edits only the edit has lines; both
+// pages say so.
+func TestOverlapOfADeletion(t *testing.T) {
+	b := newBench(t)
+	edit := edited("go.mod", 10)
+	b.push(commitID(1), ledger.Registration{Branch: "edit", Message: "Edit", Changes: []ledger.Change{edit}})
+	b.clock.advance(time.Minute)
+	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete", Changes: []ledger.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
+	w := b.signIn(b.reader)
+	w.get(commitPath(commitID(1))).want(200).has("one deletes what the other changes: lines 10 here, none there")
+	w.get(commitPath(commitID(2))).want(200).has("one deletes what the other changes: no lines here, 10 there")
+	w.get(apiPath + "/radar").want(200).has("one deletes what the other changes: no lines of the first, 10 of the second")
+}
+
 // A commit is found by the beginning of its id, at one path.
 func TestAbbreviatedCommit(t *testing.T) {
 	b := newBench(t)

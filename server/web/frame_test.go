@@ -86,7 +86,7 @@ func TestHeadersOfEveryRoute(t *testing.T) {
 func (p page) guarded(mayBeKept bool) page {
 	p.t.Helper()
 	want := map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"Referrer-Policy":         "same-origin",
 		"X-Content-Type-Options":  "nosniff",
 	}
@@ -214,6 +214,9 @@ func wellMade(t *testing.T, who string, p page) {
 	for n := range p.tree().Descendants() {
 		if n.Type != html.ElementNode {
 			continue
+		}
+		if plain := n.Data == "pre" || n.Data == "div" || n.Data == "span"; plain && attribute(n, "role") == "" && attribute(n, "aria-label")+attribute(n, "aria-labelledby") != "" {
+			wrong("a " + n.Data + " is named and has no role")
 		}
 		for _, a := range n.Attr {
 			switch {

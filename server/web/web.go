@@ -106,7 +106,7 @@ func (s *Site) Handler() http.Handler {
 
 // contentPolicy lets a page load what this server gives and nothing else; no
 // script or style stands in a page itself.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // framed does what every answer needs: the headers that all have in common,

@@ -227,6 +227,13 @@
     follow();
   }
 
+  // What was just done is told once, and not at each reload.
+  const here = new URL(location.href);
+  if (here.searchParams.has('saved')) {
+    here.searchParams.delete('saved');
+    history.replaceState(history.state, '', here);
+  }
+
   tellTimes(document);
   setInterval(() => tellTimes(document), 20000);
 })();
