@@ -9,9 +9,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxForm is the most bytes that a form may have: a policy of 1 MiB has most of
-// its signs written as three.
-const maxForm = 4 << 20
+// The most bytes that a form may have. A policy of 1 MiB has most of its signs
+// written as three; who has not signed in sends no more than a token or a name.
+const (
+	maxForm     = 4 << 20
+	maxOpenForm = 64 << 10
+)
+
+// errForm says that what was sent is no form.
+var errForm = errors.New("the form cannot be read: its fields have to be URL-encoded")
 
 // A form is what somebody has filled in, and what is wrong with it.
 type form struct {
@@ -34,9 +40,16 @@ func newForm(pairs ...string) *form {
 
 // form reads the form that was sent.
 func (v *visit) form() (*form, error) {
-	v.r.Body = http.MaxBytesReader(nil, v.r.Body, maxForm)
+	most := int64(maxForm)
+	if v.route.scope == open {
+		most = maxOpenForm
+	}
+	v.r.Body = http.MaxBytesReader(nil, v.r.Body, most)
 	if err := v.r.ParseForm(); err != nil {
-		return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "the form cannot be read: it may have %d bytes at most", maxForm)
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "the form cannot be read: it may have %d bytes at most", most)
+		}
+		return nil, errForm
 	}
 	return &form{Values: v.r.PostForm}, nil
 }

@@ -73,6 +73,9 @@ func (s *Site) explain(r *http.Request, err error) problemPage {
 		status := statusOf(e.Code)
 		return problemPage{Status: status, Title: titleOf(status), Detail: e.Detail, Fields: e.Fields}
 	}
+	if errors.Is(err, errForm) {
+		return problemPage{Status: http.StatusBadRequest, Title: titleOf(http.StatusBadRequest), Detail: err.Error()}
+	}
 	if errors.Is(err, errBusy) {
 		return problemPage{Status: http.StatusServiceUnavailable, Title: "Too many are looking at once", Detail: "more pages are asked for than ledgerd can make at the moment: try again in some seconds"}
 	}

@@ -1,0 +1,38 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A form that cannot be read is told from one that is too long, which is soon
+// so for who has not signed in.
+func TestFormsThatCannotBeRead(t *testing.T) {
+	b := newBench(t)
+	for _, test := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/login", "name=%zz", 400},
+		{"/login?x=%zz", "token=x", 400},
+		{"/login", "token=" + strings.Repeat("x", 60<<10), 401},
+		{"/login", "token=" + strings.Repeat("x", 64<<10), 413},
+		{"/setup", "key=" + strings.Repeat("x", 64<<10), 413},
+		{tokensPath + "/new", "name=%zz", 400},
+		{policyPath + "/edit", "document=" + url.QueryEscape("{}") + strings.Repeat("x", 4<<20), 413},
+	} {
+		w := b.signIn(b.admin)
+		r, err := http.NewRequestWithContext(t.Context(), "POST", b.url+test.path, strings.NewReader(test.body))
+		check(t, err)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", b.url)
+		resp, err := w.client.Do(r)
+		check(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != test.status {
+			t.Errorf("%s of %d bytes: %d, want %d", test.path, len(test.body), resp.StatusCode, test.status)
+		}
+	}
+}
