@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -35,8 +37,8 @@ func (v *visit) problem(err error) *answer {
 
 func (v *visit) toLogin() *answer {
 	query := url.Values{}
-	if isRead(v.r) {
-		query.Set("next", v.r.URL.RequestURI())
+	if next := v.pathBack(); next != "" {
+		query.Set("next", next)
 	}
 	a := seeOther("/login")
 	if sessionOf(v.r) != "" {
@@ -47,6 +49,19 @@ func (v *visit) toLogin() *answer {
 		a.location += "?" + query.Encode()
 	}
 	return a
+}
+
+// pathBack returns where to go on after signing in: for what was sent the page
+// of its form, or the one that it is about; empty for none.
+func (v *visit) pathBack() string {
+	if isRead(v.r) {
+		return v.r.URL.RequestURI()
+	}
+	pattern, path := v.route.pattern, v.r.URL.EscapedPath()
+	for pattern != "" && !slices.ContainsFunc(routes(), func(rt route) bool { return rt.pattern == pattern && rt.method == http.MethodGet }) {
+		pattern, path = pattern[:strings.LastIndexByte(pattern, '/')], path[:strings.LastIndexByte(path, '/')]
+	}
+	return path
 }
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }

@@ -219,6 +219,20 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
+// Who sends a form when the session is over comes back to its page.
+func TestWhereFormsLeadBack(t *testing.T) {
+	b := newBench(t)
+	for path, back := range map[string]string{
+		policyPath + "/edit":                                             policyPath + "/edit",
+		tokensPath + "/new":                                              tokensPath + "/new",
+		tokensPath + "/tok_1/revoke":                                     tokensPath,
+		"/orgs/acme/repos/a%20b/webhooks/whk_1/ping":                     "/orgs/acme/repos/a%20b/webhooks/whk_1",
+		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1/redeliver": "/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1",
+	} {
+		b.browser().post(path, url.Values{"document": {"{}"}}).to("/login?" + url.Values{"next": {back}}.Encode())
+	}
+}
+
 // withCookies returns a new browser with the cookies of another.
 func (b *bench) withCookies(other *browser) *browser {
 	w := b.browser()

@@ -186,7 +186,7 @@ func TestRevokeTokens(t *testing.T) {
 			t.Errorf("the cookie stays: %s", cookie)
 		}
 	}
-	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).to("/login")
+	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).to("/login?next=%2Forgs%2Facme%2Fsettings%2Ftokens%2Fnew")
 
 	var own string
 	for _, token := range b.tokens() {
