@@ -183,3 +183,17 @@ func TestMoreNeedsAreCounted(t *testing.T) {
 		t.Errorf("%d are shown, want 12", n)
 	}
 }
+
+// What nothing goes on without comes before what can wait.
+func TestTheWorstNeedsComeFirst(t *testing.T) {
+	b := newBench(t)
+	first := b.rootPEM()
+	b.clock.advance(10 * 24 * time.Hour)
+	for _, root := range []string{b.rootPEM(), first} {
+		_, err := b.host.AddIdentity(t.Context(), "acme", ledger.NewIdentity{Kind: ledger.RootIdentity, PEM: root})
+		check(t, err)
+	}
+	b.clock.advance(360 * 24 * time.Hour) // the first root ended five days ago, the other ends in five
+	p := b.signIn(b.admin).get("/orgs/acme").want(200).has("Needs somebody Key ended")
+	same(t, "what can wait", p.texts("span", "class", "need-kind"), []string{"Key ends"})
+}
