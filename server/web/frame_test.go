@@ -261,6 +261,18 @@ func TestStaticFiles(t *testing.T) {
 	w.get("/static/..%2froutes.go").want(404)
 }
 
+// Style and script come to who is signed in where the database does not answer.
+func TestStaticFilesWithoutADatabase(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	style := attribute(w.get("/orgs/acme").want(200).elements("link", "rel", "stylesheet")[0], "href")
+	check(t, b.db.Close())
+	w.get(style).want(200)
+	if p := w.get("/orgs/acme"); p.status < 500 {
+		t.Errorf("the page: %d", p.status)
+	}
+}
+
 func TestNoSuchPage(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)

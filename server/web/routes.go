@@ -29,6 +29,11 @@ func (rt route) makesNoPage() bool {
 	return rt.pattern == eventsPattern || rt.pattern == assetPattern
 }
 
+// asksNobody tells that it is the same who visits, so that nobody is looked up.
+func (rt route) asksNobody() bool {
+	return rt.pattern == assetPattern || rt.pattern == logoutPattern
+}
+
 // routes is all there is to visit. The paths of /v1 are the API's.
 func routes() []route {
 	const (
@@ -40,7 +45,7 @@ func routes() []route {
 		{get, "/{$}", open, showHome},
 		{get, "/login", open, showLogin},
 		{post, "/login", open, signIn},
-		{post, "/logout", open, signOut},
+		{post, logoutPattern, open, signOut},
 		{get, "/setup", open, showSetup},
 		{post, "/setup", open, setUp},
 		{get, assetPattern, open, serveAsset},

@@ -22,6 +22,7 @@ type place struct {
 
 // The patterns of pages that others lead to.
 const (
+	logoutPattern     = "/logout"
 	assetPattern      = "/static/{file}"
 	orgPattern        = "/orgs/{org}"
 	eventsPattern     = orgPattern + "/events"

@@ -87,6 +87,9 @@ func (v *visit) begin() error {
 			return ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
 		}
 	}
+	if rt.asksNobody() {
+		return nil
+	}
 	if secret := sessionOf(r); secret != "" {
 		v.r = r.WithContext(v.site.api.WithSession(r.Context(), secret))
 		token, err := v.api.OwnToken(v.ctx())
