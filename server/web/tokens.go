@@ -113,7 +113,12 @@ func (f *form) tokenEnd(now time.Time) ledger.Time {
 			f.fail("expires_at", "this is not a day such as "+now.UTC().AddDate(0, 3, 0).Format(time.DateOnly))
 			return 0
 		}
-		return ledger.TimeOf(day.AddDate(0, 0, 1))
+		end := day.AddDate(0, 0, 1)
+		if end.Year() > 9999 {
+			f.fail("expires_at", "this is further ahead than a time can be: choose a day before, or that the token never ends")
+			return 0
+		}
+		return ledger.TimeOf(end)
 	}
 	if f.Get(lifeField) == endlessChoice {
 		return 0

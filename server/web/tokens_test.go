@@ -104,7 +104,7 @@ func TestTokenFormSaysWhatIsWrong(t *testing.T) {
 		"what is no day":      {"expires_at", "<b>soon</b>", "such as 2031-03-02"},
 		"a day before time":   {"expires_at", "0001-01-01", "such as 2031-03-02"},
 		"a day that has been": {"expires_at", "2030-11-29", ""},
-		"a day far ahead":     {"expires_at", "9999-12-31", ""},
+		"a day far ahead":     {"expires_at", "9999-12-31", "further ahead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			form := url.Values{}
