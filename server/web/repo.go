@@ -3,7 +3,6 @@ package web
 import (
 	"net/url"
 	"strconv"
-	"sync"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -91,19 +90,15 @@ func showRepo(v *visit) (*answer, error) {
 	return a, nil
 }
 
-// board reads the columns, all at once.
+// board reads the columns one after another: each takes a processor alone.
 func board(v *visit, repo ledger.Repo) ([]column, error) {
-	states := ledger.States()
-	columns, errs := make([]column, len(states)), make([]error, len(states))
-	var reading sync.WaitGroup
-	for i, state := range states {
-		reading.Go(func() { columns[i], errs[i] = readColumn(v, state, repo.Commits[state]) })
-	}
-	reading.Wait()
-	for _, err := range errs {
+	var columns []column
+	for _, state := range ledger.States() {
+		c, err := readColumn(v, state, repo.Commits[state])
 		if err != nil {
 			return nil, err
 		}
+		columns = append(columns, c)
 	}
 	return columns, nil
 }
