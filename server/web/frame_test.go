@@ -278,8 +278,31 @@ func TestNoSuchPage(t *testing.T) {
 	w := b.signIn(b.reader)
 	w.get("/nowhere/<b>").want(404).has("There is nothing here", "/nowhere/<b>")
 	w.get("/orgs/acme%2f..").want(404)
-	p := w.send("DELETE", "/orgs/acme", nil).want(405)
-	if got := p.header.Get("Allow"); got != "GET, HEAD" {
-		t.Errorf("Allow: %q", got)
+	for _, test := range []struct{ method, path, allow string }{
+		{"DELETE", "/orgs/acme", "GET, HEAD"},
+		{"FOO", "/orgs/acme", "GET, HEAD"},
+		{"TRACE", "/login", "GET, HEAD, POST"},
+		{"OPTIONS", policyPath + "/edit", "GET, HEAD, POST"},
+		{"GET", "/logout", "POST"},
+		{"GET", tokensPath + "/tok_1/revoke", "POST"},
+	} {
+		p := w.send(test.method, test.path, nil).want(405)
+		if got := p.header.Get("Allow"); got != test.allow {
+			t.Errorf("%s: Allow: %q, want %q", p.what, got, test.allow)
+		}
 	}
+	w.send("FOO", "/nowhere", nil).want(404)
+}
+
+// Who is signed in stays so on the pages of problems, and nothing leads to a
+// repo that is not there.
+func TestAroundProblems(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	w.get("/nowhere").want(404).has("read of acme", "Activity")
+	w.send("DELETE", "/orgs/acme", nil).want(405).has("read of acme", "Activity")
+	w.get("/orgs/acme/repos/none").want(404).has("read of acme", "Activity").hasNot("Radar", "Commits")
+	w.get("/orgs/acme/repos/none/radar").want(404).hasNot("Policy")
+	w.get("/orgs/acme/repos/api/commits/"+commitID(7)).want(404).has("Radar", "Policy")
+	b.browser().get("/nowhere").want(404).hasNot("Activity")
 }

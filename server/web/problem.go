@@ -30,6 +30,11 @@ func (v *visit) problem(err error) *answer {
 	if p.Status == http.StatusUnauthorized {
 		return v.toLogin()
 	}
+	if p.Status == http.StatusNotFound && v.repo != "" {
+		if _, err := v.api.Repo(v.ctx(), v.org, v.repo); codeOf(err) == ledger.CodeNotFound {
+			v.repo = "" // which has no pages to lead to
+		}
+	}
 	a := v.page("problem", p.Title, p)
 	a.status = p.Status
 	return a
@@ -69,6 +74,9 @@ func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Metho
 // fail writes the page of a problem for which there is no visit.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := &visit{site: s, r: r, api: s.client}
+	if v.greet() == nil && v.session != nil {
+		v.org = v.session.Org
+	}
 	p := s.explain(r, err)
 	a := v.page("problem", p.Title, p)
 	a.status = p.Status

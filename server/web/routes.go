@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -96,33 +95,32 @@ func routes() []route {
 // mux makes the table answer requests. HEAD works where GET does.
 func (s *Site) mux() http.Handler {
 	mux := http.NewServeMux()
-	methods := make(map[string][]string) // by pattern
 	for _, rt := range routes() {
-		methods[rt.pattern] = append(methods[rt.pattern], rt.method)
 		mux.Handle(rt.method+" "+rt.pattern, s.serve(rt))
 	}
-	for pattern, known := range methods {
-		if slices.Contains(known, http.MethodGet) {
-			known = append(known, http.MethodHead)
-		}
-		slices.Sort(known)
-		// A pattern without a method would clash with more special ones that have one.
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
-			if !slices.Contains(known, method) {
-				mux.Handle(method+" "+pattern, s.wrongMethod(known))
-			}
-		}
-	}
+	// What the table has not comes here, a page by another method too: a pattern
+	// without a method would clash with more special ones that have one.
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if known := methodsOf(mux, r); len(known) > 0 {
+			allow := strings.Join(known, ", ")
+			w.Header().Set("Allow", allow)
+			s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, allow))
+			return
+		}
 		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path))
 	})
 	return mux
 }
 
-func (s *Site) wrongMethod(known []string) http.Handler {
-	allow := strings.Join(known, ", ")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Allow", allow)
-		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, allow))
-	})
+// methodsOf returns by which methods there is something at the request's path.
+func methodsOf(mux *http.ServeMux, r *http.Request) []string {
+	var known []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		asked := r.Clone(r.Context())
+		asked.Method = method
+		if _, pattern := mux.Handler(asked); pattern != "/" {
+			known = append(known, method)
+		}
+	}
+	return known
 }

@@ -90,20 +90,28 @@ func (v *visit) begin() error {
 	if rt.asksNobody() {
 		return nil
 	}
-	if secret := sessionOf(r); secret != "" {
-		v.r = r.WithContext(v.site.api.WithSession(r.Context(), secret))
-		token, err := v.api.OwnToken(v.ctx())
-		switch {
-		case err == nil:
-			v.session = &token
-		case rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated:
-			return err
-		}
+	if err := v.greet(); err != nil && (rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated) {
+		return err
 	}
 	if rt.scope == open {
 		return nil
 	}
 	return v.enter(rt)
+}
+
+// greet finds out whose session it is, if there is one.
+func (v *visit) greet() error {
+	secret := sessionOf(v.r)
+	if secret == "" {
+		return nil
+	}
+	v.r = v.r.WithContext(v.site.api.WithSession(v.ctx(), secret))
+	token, err := v.api.OwnToken(v.ctx())
+	if err != nil {
+		return err
+	}
+	v.session = &token
+	return nil
 }
 
 // enter reports why the visitor may not see the page. The API would too, but
