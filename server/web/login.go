@@ -19,13 +19,16 @@ type loginPage struct {
 	Form *form
 	// Ended tells that there was a session, which is over.
 	Ended bool
+	// Kept is a contract that was sent when the session was over. It is shown,
+	// for whoever has written it to take along.
+	Kept string
 }
 
 func showLogin(v *visit) (*answer, error) {
 	if v.session != nil {
 		return seeOther(localPath(v.query("next"))), nil
 	}
-	return v.page("login", "Sign in", loginPage{newForm("next", localPath(v.query("next"))), v.query("ended") != ""}), nil
+	return v.page("login", "Sign in", loginPage{Form: newForm("next", localPath(v.query("next"))), Ended: v.query("ended") != ""}), nil
 }
 
 // signIn begins a session with the token that was given.

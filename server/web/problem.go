@@ -41,8 +41,13 @@ func (v *visit) problem(err error) *answer {
 }
 
 func (v *visit) toLogin() *answer {
-	query := url.Values{}
-	if next := v.pathBack(); next != "" {
+	query, next := url.Values{}, v.pathBack()
+	if kept := v.unsaved(); kept != "" {
+		a := v.page("login", "Sign in", loginPage{Form: newForm("next", next), Ended: true, Kept: kept})
+		a.status, a.cookies = http.StatusUnauthorized, endedCookies()
+		return a
+	}
+	if next != "" {
 		query.Set("next", next)
 	}
 	a := seeOther("/login")
@@ -54,6 +59,19 @@ func (v *visit) toLogin() *answer {
 		a.location += "?" + query.Encode()
 	}
 	return a
+}
+
+// unsaved returns the contract that was sent to be saved; empty where it is
+// none, or longer than is read of who is not signed in.
+func (v *visit) unsaved() string {
+	if v.r.Method != http.MethodPost || v.route.pattern != policyPattern+"/edit" {
+		return ""
+	}
+	v.r.Body = http.MaxBytesReader(nil, v.r.Body, maxOpenForm)
+	if err := v.r.ParseForm(); err != nil {
+		return ""
+	}
+	return strings.ReplaceAll(v.r.PostForm.Get("document"), "\r\n", "\n")
 }
 
 // pathBack returns where to go on after signing in: for what was sent the page

@@ -223,14 +223,33 @@ func TestSessionsEnd(t *testing.T) {
 func TestWhereFormsLeadBack(t *testing.T) {
 	b := newBench(t)
 	for path, back := range map[string]string{
-		policyPath + "/edit":                                             policyPath + "/edit",
-		tokensPath + "/new":                                              tokensPath + "/new",
-		tokensPath + "/tok_1/revoke":                                     tokensPath,
-		"/orgs/acme/repos/a%20b/webhooks/whk_1/ping":                     "/orgs/acme/repos/a%20b/webhooks/whk_1",
+		identitiesPath + "/new":                      identitiesPath + "/new",
+		policyPath + "/edit":                         policyPath + "/edit",
+		tokensPath + "/new":                          tokensPath + "/new",
+		tokensPath + "/tok_1/revoke":                 tokensPath,
+		"/orgs/acme/repos/a%20b/webhooks/whk_1/ping": "/orgs/acme/repos/a%20b/webhooks/whk_1",
 		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1/redeliver": "/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1",
 	} {
-		b.browser().post(path, url.Values{"document": {"{}"}}).to("/login?" + url.Values{"next": {back}}.Encode())
+		b.browser().post(path, nil).to("/login?" + url.Values{"next": {back}}.Encode())
 	}
+}
+
+// What somebody has written of a policy is not lost with the session.
+func TestAnUnsavedPolicyIsKept(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.admin)
+	form := w.get(policyPath + "/edit").want(200)
+	b.clock.advance(12 * time.Hour)
+	const mine = "{\r\n</textarea><b>mine</b>"
+	p := w.edit(form, "save", "document", mine).want(401).has("Your session has ended", "nothing of it is saved", "</textarea><b>mine</b>")
+	if kept := p.elements("textarea", "id", "kept"); len(kept) != 1 || kept[0].FirstChild.Data != "{\n</textarea><b>mine</b>" {
+		t.Error("it is not what was written")
+	}
+	if next := p.value("next"); next != policyPath+"/edit" {
+		t.Errorf("it leads to %q", next)
+	}
+	wellMade(t, "nobody", p)
+	w.post(policyPath+"/edit", url.Values{"document": {strings.Repeat("x", 64<<10)}}).to("/login?" + url.Values{"next": {policyPath + "/edit"}}.Encode())
 }
 
 // withCookies returns a new browser with the cookies of another.
