@@ -32,7 +32,6 @@ func (f CommitFilter) query() url.Values {
 	query := parameters("state", state, "branch", f.Branch, "author", f.Author)
 	if f.InFlight {
 		query.Set("in_flight", "true")
-		query.Set("limit", "500") // who asks wants to know them all
 	}
 	if f.Standing {
 		query.Set("standing", "true")
@@ -42,7 +41,11 @@ func (f CommitFilter) query() url.Values {
 
 // Commits lists the commits of a repo, the newest first.
 func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) iter.Seq2[ledger.CommitSummary, error] {
-	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), f.query())
+	query := f.query()
+	if f.InFlight {
+		query.Set("limit", "500") // who asks wants to know them all
+	}
+	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), query)
 }
 
 // CommitsPage returns one page of what Commits lists.

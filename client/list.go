@@ -16,21 +16,21 @@ import (
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		query := maps.Clone(query)
+		var next Query
 		for {
-			page, _, err := call[ledger.Page[T]](ctx, c, request{method: http.MethodGet, path: path, query: query})
+			p, err := page[T](ctx, c, path, query, next)
 			if err != nil {
 				yield(*new(T), err)
 				return
 			}
-			for _, record := range page.Data {
+			for _, record := range p.Data {
 				if !yield(record, nil) {
 					return
 				}
 			}
-			if page.NextCursor == "" {
+			if next.Cursor = p.NextCursor; next.Cursor == "" {
 				return
 			}
-			query.Set("cursor", page.NextCursor)
 		}
 	}
 }

@@ -52,12 +52,12 @@ func (p *program) withdraw(ctx context.Context, c *connection, name repoName, sh
 
 // withdrawBranch withdraws what a branch has in flight.
 func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoName, branch string) error {
-	tips, err := client.Collect(c.Commits(ctx, name.org, name.repo, client.CommitFilter{Branch: branch, InFlight: true}), 1)
+	tips, err := c.CommitsPage(ctx, name.org, name.repo, client.CommitFilter{Branch: branch, InFlight: true}, client.Query{Limit: 1})
 	if err != nil {
 		return err
 	}
-	if len(tips) == 0 {
+	if len(tips.Data) == 0 {
 		return p.print((*ledger.Commit)(nil), func() { fmt.Fprintf(p.stdout, "the branch %s has nothing in flight\n", clean(branch)) })
 	}
-	return p.withdraw(ctx, c, name, tips[0].SHA)
+	return p.withdraw(ctx, c, name, tips.Data[0].SHA)
 }

@@ -80,7 +80,7 @@ func (p *program) token() (string, error) {
 // check reports what can be told without opening anything.
 func (t target) check() error {
 	if t.url == "" {
-		return exists(t.settings.Database)
+		return exists(t.settings.Database, t.from)
 	}
 	_, err := client.New(t.url, client.Options{})
 	return err

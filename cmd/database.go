@@ -53,13 +53,14 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// exists reports, by a nil error, that there is a database at the path.
-func exists(path string) error {
+// exists reports, by a nil error, that there is a database at the path. Another
+// way is to name a server by the flag.
+func exists(path, flag string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf(`there is no database at %s
 Make one with 'ledgerd org create NAME' or 'ledgerd serve', name another one
-with --database, or a server with --url`, path)
+with --database, or a server with %s`, path, flag)
 	}
 	return checkDatabase(path)
 }

@@ -159,7 +159,7 @@ func (g gitRepo) branch(ctx context.Context, rev, sha string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if branch, ok := strings.CutPrefix(name, "refs/heads/"); ok {
+	if branch, ok := strings.CutPrefix(name, localBranch); ok {
 		return branch, nil
 	}
 	if remote, ok := strings.CutPrefix(name, "refs/remotes/"); ok {
@@ -173,7 +173,7 @@ func (g gitRepo) branch(ctx context.Context, rev, sha string) (string, error) {
 	if !g.holds(ctx, "HEAD", sha) {
 		return "", nil // nor where it has no commit yet
 	}
-	return strings.TrimPrefix(current, "refs/heads/"), nil
+	return strings.TrimPrefix(current, localBranch), nil
 }
 
 // together asks git several things at once and returns the first thing that

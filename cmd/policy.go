@@ -114,8 +114,8 @@ func newPolicySimulate(p *program) *cobra.Command {
 were applied now, and why. Nothing is written.
 
 Of the contract's radar part it foresees 'block', from the overlaps that are
-known now. What would come or go of these with 'enabled', 'ignore' and 'max_age'
-is found once the contract is applied.`,
+known now. It compares nothing anew: what 'ignore' would take from these, and
+what it, 'enabled' and 'max_age' would add, shows once the contract is applied.`,
 		Example: `  ledgerd policy simulate acme/api -f policy.yaml`,
 		Args:    takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {

@@ -197,7 +197,7 @@ func (s webhookSettings) check(wrong func(key, format string, args ...any)) {
 		wrong("webhooks.total_in_flight", "%d is not between 1 and 65536", s.TotalInFlight)
 	}
 	within("disable_after", s.DisableAfter, span(time.Minute), span(365*day))
-	if within("keep", s.Keep, span(time.Hour), span(3650*day)) && s.Keep < least {
+	if within("keep", s.Keep, span(day), span(3650*day)) && s.Keep < least {
 		wrong("webhooks.keep", "%v is too short: with this webhooks.schedule a delivery may be tried for nearly %v", s.Keep, least)
 	}
 }

@@ -149,7 +149,8 @@ type Commit struct {
 	Attestations    []AttestationRecord `json:"attestations"`
 	AttestationsURL string              `json:"attestations_url"`
 	// InFlight tells that the radar compares other commits with this one: it is
-	// what its branch registered last, and neither deployed nor withdrawn.
+	// what its branch registered last, neither deployed, landed nor withdrawn, and
+	// not older than the contract's max_age.
 	InFlight bool `json:"in_flight"`
 	// Radar is what it overlaps with, the strongest; present only in the answer
 	// to a registration.

@@ -79,7 +79,7 @@ func (t *tx) registerTip(d deriver, c commitRow, isNew bool, said ledger.Registr
 	if c.state >= ledger.Promotable && len(list) > 0 && d.contract.Radar.Blocks() && list[0].Level >= d.contract.Radar.Block {
 		cause = ledger.Cause{Type: ledger.CauseRadar, ID: list[0].SHA}
 	}
-	return tipResult{d.repo, c.id, list, more}, t.resettle(d, c.id, cause)
+	return tipResult{c.id, list, more}, t.resettle(d, c.id, cause)
 }
 
 // registrationOf reads what is known of a commit by its registrations.

@@ -15,7 +15,7 @@ const (
 	// that the writes behind it hardly notice.
 	evaluateBatch = 100
 	// evaluateEvery is how often Evaluate looks for what another process asked
-	// for and for evidence that has run out.
+	// for and for what has run out.
 	evaluateEvery = time.Second
 )
 
@@ -28,7 +28,7 @@ func (s *Store) wakeEvaluate() {
 
 // Evaluate carries out, until the context ends, what has to be derived anew
 // without anybody's request: the commits of a repo whose policy has changed,
-// and those whose evidence runs out. What is left to do stands in the
+// and those whose evidence, or an overlap that blocks them, runs out. What is left to do stands in the
 // database, so that a crash loses nothing of it. What fails is logged and tried
 // again.
 func (s *Store) Evaluate(ctx context.Context) {
@@ -179,7 +179,7 @@ func (s *Store) rescan(t *tx, d deriver, c commitRow) (bool, error) {
 }
 
 // hasExpired reports, without taking the write lock, whether evidence of any
-// commit has run out.
+// commit, or an overlap that blocks it, has run out.
 func (s *Store) hasExpired(ctx context.Context) (found bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.row("SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)", s.Now()).Scan(&found)
@@ -187,7 +187,7 @@ func (s *Store) hasExpired(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// expire settles the next batch of commits whose evidence has run out.
+// expire settles the next batch of commits whose evidence, or an overlap that blocks them, has run out.
 func (s *Store) expire(t *tx) (last bool, err error) {
 	ids, err := all(t.conn, scanID, "SELECT id FROM commits WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
 	if err != nil {

@@ -90,7 +90,7 @@ func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, a *a
 		return nil, false, nil
 	}
 	for _, sha := range said.Contained {
-		if err := t.endTips(d, landed, "t.sha = ? AND t.flight = ? AND t.commit_id <> ?", sha, inFlight, c.id); err != nil {
+		if err := t.endTips(d, landed, "t.flight = ? AND t.commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?) AND t.commit_id <> ?", inFlight, d.repo.id, sha, c.id); err != nil {
 			return nil, false, err
 		}
 	}
@@ -273,18 +273,17 @@ func (t *tx) dropPair(d deriver, p pairRow, own tipRow) error {
 // tellOverlaps appends the events of overlaps, each about the commit registered
 // later.
 func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
+	n := len(list)
+	list = append(list[:n:n], found{tipRow: own})
 	if err := addAuthors(t.conn, list); err != nil {
 		return err
 	}
-	events := make([]newEvent, len(list))
-	for i, f := range list {
+	mine := list[n]
+	events := make([]newEvent, n)
+	for i, f := range list[:n] {
 		later, earlier, o := own, f, f.Overlap
 		if f.place > own.place {
-			mine := []found{{tipRow: own}}
-			if err := addAuthors(t.conn, mine); err != nil {
-				return err
-			}
-			later, earlier, o = f.tipRow, mine[0], o.Swap()
+			later, earlier, o = f.tipRow, mine, o.Swap()
 		}
 		eventID, err := t.ids.next(eventPrefix, t.now)
 		if err != nil {

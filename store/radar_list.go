@@ -266,7 +266,6 @@ func (l *pairLister) commit(commitID int64) (v side, err error) {
 
 // A tipResult is what the radar found for a registered commit.
 type tipResult struct {
-	repo   repoRow
 	commit int64
 	found  []found
 	more   bool
@@ -274,7 +273,7 @@ type tipResult struct {
 
 // tell tells the strongest of it.
 func (t tipResult) tell(c *conn) (ledger.RadarResult, error) {
-	l := pairLister{conn: c, repo: t.repo}
+	l := pairLister{conn: c}
 	more := t.more || len(t.found) > answeredPairs
 	if len(t.found) == 0 {
 		return l.result(ledger.RadarCommit{}, 0, nil, more)

@@ -17,7 +17,7 @@ type commitRow struct {
 	sha           string
 	state         ledger.State
 	policyVersion int         // under which the state was derived
-	expires       ledger.Time // when evidence that counts runs out
+	expires       ledger.Time // when evidence that counts, or an overlap that blocks, runs out
 	attestations  int64
 	branch        string
 	target        string

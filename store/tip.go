@@ -85,8 +85,8 @@ func findTip(c *conn, commitID int64) (tipRow, bool, error) {
 
 // openTip makes a commit the tip of its branch and puts what it changes where
 // others look for it. A commit that was in flight keeps its place, and so does
-// one that is deployed; any other comes behind all. before is the number under
-// which it was registered last.
+// one that is deployed; any other comes behind all. before is the number that it
+// had; 0 if it was no tip.
 func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip, footprint *ledger.Footprint, changes []ledger.Change) (row tipRow, before int64, err error) {
 	row, known, err := findTip(t.conn, c.id)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *tx) touchPaths(r repoRow, commitID int64, footprint *ledger.Footprint, 
 	for _, dir := range footprint.Dirs() {
 		dirs = append(dirs, r.id, dir, commitID)
 	}
-	// Of changes that name one path the first counts.
+	// Of changes that name one path, which Registration.Check refuses, the first counts.
 	if err := t.insertMany("INSERT OR IGNORE INTO tip_paths (repo_id, path, commit_id, change) VALUES ", 4, paths); err != nil {
 		return fmt.Errorf("insert paths: %w", err)
 	}

@@ -22,8 +22,8 @@ type Outbox interface {
 	DueWebhooks(ctx context.Context) ([]string, error)
 	// Claim leases due deliveries of a webhook; none if it is inactive or gone.
 	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error)
-	// RecordOutcomes writes what came of attempts. A webhook that has only failed for
-	// disableAfter becomes inactive.
+	// RecordOutcomes writes what came of attempts. A webhook becomes inactive when
+	// all attempts have failed for disableAfter, and at least five.
 	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
 	// Release gives back deliveries that were claimed and not tried.
 	Release(ctx context.Context, webhook string, deliveries []string) error

@@ -147,8 +147,7 @@ func (d *Dispatcher) changed(id string) {
 		return
 	}
 	if s, ok := d.known[id]; ok {
-		s.failures = 0
-		s.resume()
+		s.renew()
 		d.known[id] = s
 	}
 }

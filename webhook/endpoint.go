@@ -162,8 +162,7 @@ func (e *endpoint) startAnew() {
 	e.release(0)
 	e.outdated = e.claiming
 	e.more = true
-	e.standing.failures = 0
-	e.standing.resume()
+	e.standing.renew()
 }
 
 // ahead returns how many deliveries to hold beyond those in flight: what a

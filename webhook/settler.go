@@ -56,7 +56,7 @@ func (s *settler) add(o ledger.Outcome) <-chan struct{} {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, u)
 	s.mu.Unlock()
-	s.signal()
+	signal(s.more)
 	return u.written
 }
 
@@ -65,14 +65,7 @@ func (s *settler) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.signal()
-}
-
-func (s *settler) signal() {
-	select {
-	case s.more <- struct{}{}:
-	default:
-	}
+	signal(s.more)
 }
 
 // gate returns nil while outcomes can be written, else a channel that is

@@ -78,3 +78,9 @@ func (s *standing) failed(now ledger.Time, asked time.Duration) {
 
 // resume ends a pause, for one probe if the webhook had failed.
 func (s *standing) resume() { s.until, s.asked = 0, false }
+
+// renew forgets what failed before the webhook was changed.
+func (s *standing) renew() {
+	s.failures = 0
+	s.resume()
+}

@@ -15,7 +15,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// An assets holds the files that pages load. Their names hold a hash of what
+// assets are the files that pages load. Their names hold a hash of what
 // is in them, so that browsers may keep them for ever.
 type assets struct {
 	paths map[string]string // by plain name

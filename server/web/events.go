@@ -8,7 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An event is one of any type: which members it has, its Type tells.
+// An event is one of any type, as far as pages tell of it: which members it
+// has, its Type tells.
 type event struct {
 	ID        string           `json:"id"`
 	Type      ledger.EventType `json:"type"`
@@ -20,19 +21,16 @@ type event struct {
 	Identity  string        `json:"identity"`
 	Result    ledger.Result `json:"result"`
 
-	From  ledger.State `json:"from"`
-	To    ledger.State `json:"to"`
-	Cause ledger.Cause `json:"cause"`
+	From ledger.State `json:"from"`
+	To   ledger.State `json:"to"`
 
 	Version   int    `json:"version"`
 	ChangedBy string `json:"changed_by"`
 
-	Level      ledger.Level            `json:"level"`
-	Other      ledger.RadarOther       `json:"other"`
-	Paths      []ledger.RadarEventPath `json:"paths"`
-	PathsTotal int                     `json:"paths_total"`
-	Org        string                  `json:"org"`
-	Body       jsontext.Value          `json:"-"` // its bytes
+	Level      ledger.Level      `json:"level"`
+	Other      ledger.RadarOther `json:"other"`
+	PathsTotal int               `json:"paths_total"`
+	Body       jsontext.Value    `json:"-"` // its bytes
 }
 
 // readEvents reads the bodies of events.

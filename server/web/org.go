@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"net/url"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -25,11 +24,15 @@ type orgPage struct {
 }
 
 func showOrg(v *visit) (*answer, error) {
+	latest, err := v.latest(eventsShown)
+	if err != nil {
+		return nil, err
+	}
 	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: reposShown, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
 	}
-	page := orgPage{Next: nextPage(v, list.NextCursor)}
+	page := orgPage{Next: nextPage(v, list.NextCursor), Latest: latest}
 	for _, r := range list.Data {
 		page.Repos = append(page.Repos, countsOf(r))
 	}
@@ -39,13 +42,6 @@ func showOrg(v *visit) (*answer, error) {
 	}
 	page.Needs = found[:min(len(found), needsShown)]
 	page.MoreNeeds = len(found) - len(page.Needs)
-	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true}, client.Query{Limit: eventsShown})
-	if err != nil {
-		return nil, err
-	}
-	if page.Latest, err = readEvents(bodies.Data); err != nil {
-		return nil, err
-	}
 	return v.livePage("org", v.org, page, ledger.EventTypes()...), nil
 }
 
@@ -54,10 +50,7 @@ func nextPage(v *visit, cursor string) string {
 	if cursor == "" {
 		return ""
 	}
-	query := url.Values{}
-	for name, values := range v.r.URL.Query() {
-		query[name] = values
-	}
+	query := v.r.URL.Query()
 	query.Set("cursor", cursor)
 	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }

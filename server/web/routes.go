@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -22,10 +23,10 @@ type route struct {
 
 const open ledger.Scope = 0
 
-// makesNoPage tells that the answer costs next to nothing to begin with, so
-// that nobody waits for their turn.
+// makesNoPage tells that the answer costs next to nothing to begin with, or
+// mostly waits for a receiver, so that nobody waits for their turn.
 func (rt route) makesNoPage() bool {
-	return rt.pattern == eventsPattern || rt.pattern == assetPattern
+	return slices.Contains([]string{eventsPattern, assetPattern, pingPattern, redeliverPattern}, rt.pattern)
 }
 
 // asksNobody tells that it is the same who visits, so that nobody is looked up.
@@ -49,7 +50,7 @@ func routes() []route {
 		{post, "/setup", open, setUp},
 		{get, assetPattern, open, serveAsset},
 
-		{get, orgPattern, read, live(showOrg)},
+		{get, orgPattern, read, showOrg},
 		{get, eventsPattern, read, followEvents},
 		{get, activityPattern, read, live(showActivity)},
 
@@ -85,10 +86,10 @@ func routes() []route {
 		{get, webhookPattern + "/replay", admin, replayWebhookForm},
 		{post, webhookPattern + "/replay", admin, replayWebhook},
 		{post, webhookPattern + "/active", admin, activateWebhook},
-		{post, webhookPattern + "/ping", admin, pingWebhook},
+		{post, pingPattern, admin, pingWebhook},
 		{post, webhookPattern + "/remove", admin, removeWebhook},
 		{get, webhookPattern + "/deliveries/{delivery}", admin, showDelivery},
-		{post, webhookPattern + "/deliveries/{delivery}/redeliver", admin, redeliver},
+		{post, redeliverPattern, admin, redeliver},
 	}
 }
 

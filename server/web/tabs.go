@@ -20,7 +20,7 @@ type place struct {
 	scope   ledger.Scope // without which it is not shown
 }
 
-// The patterns of pages that others lead to.
+// The patterns that more than the table of routes speaks of.
 const (
 	logoutPattern     = "/logout"
 	assetPattern      = "/static/{file}"
@@ -36,6 +36,8 @@ const (
 	radarPattern      = repoPattern + "/radar"
 	webhooksPattern   = repoPattern + "/webhooks"
 	webhookPattern    = webhooksPattern + "/{id}"
+	pingPattern       = webhookPattern + "/ping"
+	redeliverPattern  = webhookPattern + "/deliveries/{delivery}/redeliver"
 )
 
 func (v *visit) orgTabs() []tab {

@@ -124,7 +124,7 @@ func (v *visit) enter(rt route) error {
 	switch {
 	case v.value("org") != v.session.Org:
 		return ledger.Errorf(ledger.CodeForbidden, "your API token is not for the org %s, but for %s", v.value("org"), v.session.Org)
-	case v.session.Scope < rt.scope:
+	case !v.may(rt.scope):
 		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; your API token has %s", rt.scope, v.session.Scope)
 	}
 	v.repo = v.value("repo")
@@ -182,29 +182,38 @@ func (v *visit) livePage(name, title string, data any, types ...ledger.EventType
 	return a
 }
 
-// live is for handlers that answer with a livePage: it notes the event up to
-// which the page shows everything, before anything of it is read.
+// live is for handlers that answer with a livePage and do not call latest first
+// themselves.
 func live(handle handler) handler {
 	return func(v *visit) (*answer, error) {
-		bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true}, client.Query{Limit: 1})
-		if err != nil {
+		if _, err := v.latest(1); err != nil {
 			return nil, err
-		}
-		newest, err := readEvents(bodies.Data)
-		if err != nil {
-			return nil, err
-		}
-		v.since = client.Earliest
-		for _, e := range newest {
-			v.since = e.ID
 		}
 		return handle(v)
 	}
 }
 
+// latest returns the org's newest events. It notes the first as the one up to
+// which the page shows everything, so nothing else of a livePage is read before.
+func (v *visit) latest(most int) ([]event, error) {
+	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true}, client.Query{Limit: most})
+	if err != nil {
+		return nil, err
+	}
+	events, err := readEvents(bodies.Data)
+	if err != nil {
+		return nil, err
+	}
+	v.since = client.Earliest
+	if len(events) > 0 {
+		v.since = events[0].ID
+	}
+	return events, nil
+}
+
 // seeOther has the browser get another page, after a form was sent.
 func seeOther(path string) *answer {
-	return &answer{status: http.StatusSeeOther, location: path}
+	return &answer{location: path}
 }
 
 // file answers with bytes that are saved under that name.

@@ -27,9 +27,9 @@ CREATE INDEX webhooks_deleted ON webhooks (id) WHERE deleted_at > 0;
 
 -- Every delivery of an event to a webhook, written in the event's own
 -- transaction. While it is pending, due_at says when to try it; whoever tries
--- it first puts due_at behind the end of that try, and so leases it. What
--- somebody asks for has the due_at 1, before all that waits. When it is over,
--- due_at is 0 and the row stays as the log, for some time from ended_at on.
+-- it first puts due_at behind the end of that try, and so leases it. Pings, what
+-- is redelivered and what was given back have the due_at 1, before all that
+-- waits. When it is over, due_at is 0 and the row stays as the log, for some time from ended_at on.
 CREATE TABLE outbox (
   webhook_id  INTEGER NOT NULL REFERENCES webhooks,
   delivery_id TEXT    NOT NULL,

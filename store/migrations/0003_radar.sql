@@ -9,7 +9,7 @@ CREATE TABLE tips (
   branch     TEXT    NOT NULL,
   flight     INTEGER NOT NULL,
   place      INTEGER NOT NULL, -- of two tips that with the greater place was registered later
-  seq        INTEGER NOT NULL, -- grows with every registration in the repo
+  seq        INTEGER NOT NULL, -- grows whenever the radar looks at a tip of the repo
   opened_at  INTEGER NOT NULL, -- when it came into flight
   ended_at   INTEGER NOT NULL DEFAULT 0,
   policy_version INTEGER NOT NULL, -- of the contract whose radar looked at it last
