@@ -79,12 +79,12 @@ func forward(to string) http.HandlerFunc {
 		}
 		defer out.Close()
 		w.WriteHeader(http.StatusOK)
-		in, _, err := http.NewResponseController(w).Hijack()
+		in, read, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
 		defer in.Close()
-		go io.Copy(out, in)
+		go io.Copy(out, read) // what the server may have read ahead comes first
 		io.Copy(in, out)
 	}
 }
