@@ -5,6 +5,8 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -25,6 +27,36 @@ func (f OverlapFilter) query() url.Values {
 		query.Set("level", f.Level.String())
 	}
 	return query
+}
+
+// Truncated returns the commits of the pairs that had more overlaps than are
+// kept, each once; where the filter names a commit or a branch, only that one.
+func (f OverlapFilter) Truncated(pairs []ledger.RadarPair) []ledger.RadarCommit {
+	var truncated []ledger.RadarCommit
+	for _, pair := range pairs {
+		for _, side := range []ledger.RadarCommit{pair.Commit, pair.Other} {
+			named := strings.HasPrefix(side.SHA, f.Commit) && (f.Branch == "" || f.Branch == side.Branch)
+			known := func(c ledger.RadarCommit) bool { return c.SHA == side.SHA }
+			if side.OverlapsTruncated && named && !slices.ContainsFunc(truncated, known) {
+				truncated = append(truncated, side)
+			}
+		}
+	}
+	return truncated
+}
+
+// OverlapsTruncated tells whether the commit or the branch that a filter names
+// had more overlaps than are kept, which a list without overlaps cannot tell.
+func (c *Client) OverlapsTruncated(ctx context.Context, org, repo string, f OverlapFilter) (bool, error) {
+	switch {
+	case f.Commit != "":
+		commit, err := c.Commit(ctx, org, repo, f.Commit)
+		return commit.OverlapsTruncated, err
+	case f.Branch != "":
+		tips, err := c.CommitsPage(ctx, org, repo, CommitFilter{Branch: f.Branch, InFlight: true, Standing: true}, Query{Limit: 1})
+		return len(tips.Data) > 0 && tips.Data[0].OverlapsTruncated, err
+	}
+	return false, nil
 }
 
 // Overlaps lists the open overlaps of a repo's commits in flight, the strongest

@@ -9,6 +9,34 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
+// A list about one commit or branch tells of that one alone that it had more
+// overlaps than are kept.
+func TestTruncated(t *testing.T) {
+	one := ledger.RadarCommit{SHA: strings.Repeat("a1", 20), Branch: "one"}
+	two := ledger.RadarCommit{SHA: strings.Repeat("b2", 20), Branch: "two", OverlapsTruncated: true}
+	three := ledger.RadarCommit{SHA: strings.Repeat("c3", 20), Branch: "three", OverlapsTruncated: true}
+	pairs := []ledger.RadarPair{{Commit: three, Other: two}, {Commit: three, Other: one}, {Commit: two, Other: one}}
+	for _, test := range []struct {
+		filter client.OverlapFilter
+		want   string
+	}{
+		{client.OverlapFilter{}, "three two"},
+		{client.OverlapFilter{Level: ledger.High}, "three two"},
+		{client.OverlapFilter{Commit: "b2b2b2b"}, "two"},
+		{client.OverlapFilter{Branch: "three"}, "three"},
+		{client.OverlapFilter{Branch: "one"}, ""},
+		{client.OverlapFilter{Commit: "b2b2b2b", Branch: "three"}, ""},
+	} {
+		var got []string
+		for _, c := range test.filter.Truncated(pairs) {
+			got = append(got, c.Branch)
+		}
+		if s := strings.Join(got, " "); s != test.want {
+			t.Errorf("%+v: %q, want %q", test.filter, s, test.want)
+		}
+	}
+}
+
 func TestRadar(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,19 +94,58 @@ func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName
 	if err != nil {
 		return err
 	}
-	if len(pairs) == 0 && q.filter.Commit != "" && q.failOn != ledger.NoLevel {
+	if len(pairs) == 0 {
+		return p.showNoOverlaps(ctx, c, name, q)
+	}
+	err = p.print(pairs, func() {
+		p.tableOverlaps(pairs)
+		p.tellTruncated(q.filter.Truncated(pairs))
+	})
+	return q.verdict(pairs, err)
+}
+
+// showNoOverlaps prints an empty list. Where that is about one commit or branch,
+// it tells whether there are overlaps that are not kept.
+func (p *program) showNoOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
+	if q.filter.Commit != "" && q.failOn != ledger.NoLevel {
 		if err := checkCompared(ctx, c, name, q.filter.Commit); err != nil {
 			return err
 		}
 	}
-	err = p.print(pairs, func() {
-		if len(pairs) == 0 {
-			fmt.Fprintf(p.stdout, "no open overlaps in %s\n", name)
-			return
+	truncated, err := c.OverlapsTruncated(ctx, name.org, name.repo, q.filter)
+	if err != nil {
+		return err
+	}
+	return p.print([]ledger.RadarPair{}, func() {
+		fmt.Fprintf(p.stdout, "no open overlaps in %s\n", name)
+		if truncated {
+			fmt.Fprintf(p.stdout, "there were more: %s\n", keptOverlaps())
 		}
-		p.tableOverlaps(pairs)
 	})
-	return q.verdict(pairs, err)
+}
+
+// maxTruncated is how many of the commits are named that had more overlaps than
+// are kept.
+const maxTruncated = 3
+
+// tellTruncated names the commits that had more overlaps than are kept.
+func (p *program) tellTruncated(commits []ledger.RadarCommit) {
+	if len(commits) == 0 {
+		return
+	}
+	var names []string
+	for _, c := range commits[:min(len(commits), maxTruncated)] {
+		names = append(names, short(c.SHA))
+	}
+	if rest := len(commits) - len(names); rest > 0 {
+		names = append(names, plural(int64(rest), "other commit"))
+	}
+	fmt.Fprintf(p.stdout, "and more of %s: %s\n", strings.Join(names, ", "), keptOverlaps())
+}
+
+// keptOverlaps tells which overlaps of a commit there are where it had more.
+func keptOverlaps() string {
+	return fmt.Sprintf("of one registration the strongest %d are kept", ledger.MaxRadarPairs)
 }
 
 // checkCompared refuses a commit that overlaps with nothing because the ledger
@@ -182,24 +222,42 @@ func (p *program) foresee(ctx context.Context, c *connection, name repoName, q r
 	if err != nil {
 		return err
 	}
-	if q.filter.Level != ledger.NoLevel {
-		result.Overlaps = slices.DeleteFunc(result.Overlaps, func(pair ledger.RadarPair) bool { return pair.Level != q.filter.Level })
+	q.narrow(&result)
+	err = p.print(result, func() { p.showForeseen(name, local.sha, result, q.filter.Level) })
+	return q.verdict(result.Overlaps, err)
+}
+
+// narrow leaves of what is foreseen what was asked for, and in Truncated whether
+// there is more of that: what was not answered is no stronger than the last that
+// was.
+func (q radarQuery) narrow(result *ledger.RadarResult) {
+	if level := q.filter.Level; level != ledger.NoLevel {
+		if n := len(result.Overlaps); n > 0 && result.Overlaps[n-1].Level < level {
+			result.Truncated = false
+		}
+		result.Overlaps = slices.DeleteFunc(result.Overlaps, func(pair ledger.RadarPair) bool { return pair.Level != level })
 	}
 	if q.limit > 0 && len(result.Overlaps) > q.limit {
 		result.Overlaps, result.Truncated = result.Overlaps[:q.limit], true
 	}
-	err = p.print(result, func() {
-		if len(result.Overlaps) == 0 {
-			fmt.Fprintf(p.stdout, "%s overlaps with nothing in flight\n", name.at(local.sha))
-			return
-		}
-		fmt.Fprintf(p.stdout, "%s, pushed now, would overlap with\n", name.at(local.sha))
-		p.tableOthers(local.sha, result.Overlaps)
+}
+
+// showForeseen prints what a commit would overlap with, at that level or at any.
+func (p *program) showForeseen(name repoName, sha string, result ledger.RadarResult, level ledger.Level) {
+	switch {
+	case len(result.Overlaps) > 0:
+		fmt.Fprintf(p.stdout, "%s, pushed now, would overlap with\n", name.at(sha))
+		p.tableOthers(sha, result.Overlaps)
 		if result.Truncated {
 			fmt.Fprintf(p.stdout, "and more: these are the strongest %d\n", len(result.Overlaps))
 		}
-	})
-	return q.verdict(result.Overlaps, err)
+	case result.Truncated:
+		fmt.Fprintf(p.stdout, "%s has no %s overlap among its strongest %d, and has more\n", name.at(sha), level, ledger.MaxRadarPairs)
+	case level != ledger.NoLevel:
+		fmt.Fprintf(p.stdout, "%s has no %s overlap\n", name.at(sha), level)
+	default:
+		fmt.Fprintf(p.stdout, "%s overlaps with nothing in flight\n", name.at(sha))
+	}
 }
 
 // tableOthers writes a line for each commit that one overlaps with.
@@ -224,17 +282,26 @@ func (p *program) showPushed(name repoName, commit ledger.Commit) {
 	if commit.Radar == nil || len(commit.Radar.Overlaps) == 0 {
 		return
 	}
-	fmt.Fprintf(p.stdout, "overlaps with commits in flight: %s\n", countOverlaps(commit.Overlaps))
+	fmt.Fprintf(p.stdout, "overlaps with commits in flight: %s\n", countOverlaps(commit.CommitSummary))
 	pairs := commit.Radar.Overlaps
 	p.tableOthers(commit.SHA, pairs[:min(len(pairs), maxPushed)])
 	if len(pairs) > maxPushed || commit.Radar.Truncated {
-		fmt.Fprintf(p.stdout, "all of them: ledgerd radar %s --commit %s\n", name, short(commit.SHA))
+		which := "all of them"
+		if commit.OverlapsTruncated {
+			which = "those that are kept"
+		}
+		fmt.Fprintf(p.stdout, "%s: ledgerd radar %s --commit %s\n", which, name, short(commit.SHA))
 	}
 }
 
-// countOverlaps writes how many overlaps there are of each level.
-func countOverlaps(counts map[string]int) string {
-	return fmt.Sprintf("%d HIGH, %d MEDIUM, %d LOW", counts["HIGH"], counts["MEDIUM"], counts["LOW"])
+// countOverlaps writes how many overlaps a commit has of each level, and that
+// it had more than are kept.
+func countOverlaps(c ledger.CommitSummary) string {
+	counts := fmt.Sprintf("%d HIGH, %d MEDIUM, %d LOW", c.Overlaps["HIGH"], c.Overlaps["MEDIUM"], c.Overlaps["LOW"])
+	if c.OverlapsTruncated {
+		counts += ", and more: " + keptOverlaps()
+	}
+	return counts
 }
 
 // radarLine tells how a commit stands with the radar.
@@ -243,5 +310,5 @@ func radarLine(c ledger.Commit) string {
 	if c.InFlight {
 		flight = "in flight"
 	}
-	return flight + ", overlaps: " + countOverlaps(c.Overlaps)
+	return flight + ", overlaps: " + countOverlaps(c.CommitSummary)
 }
