@@ -25,6 +25,7 @@ func (s *Site) functions() template.FuncMap {
 		"clip":     clip,
 		"ordered":  ordered,
 		"number":   number,
+		"kept":     func() int { return ledger.MaxRadarPairs },
 		"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 		"label":    stateLabel,
 		"states":   ledger.States,

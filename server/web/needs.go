@@ -98,6 +98,9 @@ func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, 
 		}
 		if high := c.Overlaps[ledger.High.String()]; high > 0 && n.Kind == "" {
 			n.Kind, n.Why = "Collides", "git could not merge it with "+plural(high, "other commit")
+			if c.OverlapsTruncated {
+				n.Why = "git could not merge it with at least " + plural(high, "other commit")
+			}
 		}
 		if n.Kind != "" {
 			found = append(found, n)

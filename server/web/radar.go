@@ -10,8 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// radarOverlaps is how many overlaps a page of the radar shows.
-const radarOverlaps = 30
+const (
+	// radarOverlaps is how many overlaps a page of the radar shows.
+	radarOverlaps = 30
+	// radarTruncated is how many commits it names that had more than are kept.
+	radarTruncated = 3
+)
 
 // A radarPage shows which commits in flight of a repo collide.
 type radarPage struct {
@@ -24,6 +28,12 @@ type radarPage struct {
 	InFlight bool
 	Picture  *picture  // nil where there is nothing to draw
 	Overlaps []overlap // each from the side of the later commit
+	// Truncated are commits that had more overlaps than are kept.
+	Truncated     []ledger.RadarCommit
+	MoreTruncated int // that are not named
+	// NoneKept tells that Overlaps is empty, and that there were some that are
+	// not kept.
+	NoneKept bool
 	Next     string
 	Filtered bool
 	// Command lists the same in a terminal.
@@ -115,8 +125,14 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 	slices.Sort(page.Branches)
 	page.Branches = slices.Compact(page.Branches)
 	page.Next, page.Picture = nextPage(v, list.NextCursor), draw(list.Data)
+	truncated := f.Truncated(list.Data)
+	page.Truncated = truncated[:min(len(truncated), radarTruncated)]
+	page.MoreTruncated = len(truncated) - len(page.Truncated)
 	if len(list.Data) > 0 {
 		return nil
+	}
+	if page.NoneKept, err = v.api.OverlapsTruncated(v.ctx(), v.org, v.repo, f); err != nil {
+		return err
 	}
 	flying, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{InFlight: true}, client.Query{Limit: 1})
 	page.InFlight = len(flying.Data) > 0

@@ -174,6 +174,46 @@ func TestRadarOfManyOverlaps(t *testing.T) {
 	}
 }
 
+// Where a commit overlaps with more others than are kept, every page that counts
+// or lists its overlaps says so.
+func TestOverlapsOfACrowd(t *testing.T) {
+	b := newBench(t)
+	const kept = "of one registration the strongest 200 are kept"
+	const crowd = ledger.MaxRadarPairs + 10
+	for n := range crowd {
+		b.branch(n, fmt.Sprintf("topic-%d", n), "ada", editing(fmt.Sprintf("crowd/file-%d.go", n), 1))
+	}
+	b.branch(crowd, "last", "grace", editing("crowd/file-3.go", 2), editing("crowd/file-4.go", 9))
+	w := b.signIn(b.reader)
+
+	w.get(apiPath).want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps and more: " + kept)
+	w.get(apiPath + "?branch=last").want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps and more: " + kept)
+	w.get(apiPath + "?branch=topic-0").want(200).has("LOW 200 overlaps").hasNot(kept)
+	w.get(commitPath(commitID(crowd))).want(200).has("195 more overlaps There were more: " + kept)
+	w.get(commitPath(commitID(0))).want(200).has("195 more overlaps").hasNot("There were more")
+	w.get("/orgs/acme").want(200).has("git could not merge it with at least 1 other commit")
+
+	for query, want := range map[string]string{
+		"":                         "There were more overlaps of last , topic-209 , topic-208 and 7 other commits: " + kept,
+		"?branch=last":             "There were more overlaps of last : " + kept,
+		"?level=HIGH&branch=last":  "There were more overlaps of last : " + kept,
+		"?commit=" + commitID(205): "There were more overlaps of topic-205 : " + kept,
+	} {
+		w.get(radarPath + query).want(200).has(want)
+	}
+	w.get(radarPath + "?branch=topic-0").want(200).hasNot("There were more")
+	w.get(radarPath+"?level=HIGH&branch=topic-205").want(200).has("No such overlap", "There were more: "+kept)
+	w.get(radarPath+"?level=HIGH&commit="+commitID(205)).want(200).has("No such overlap", "There were more: "+kept)
+	w.get(radarPath + "?level=HIGH&branch=topic-0").want(200).has("No such overlap").hasNot("There were more")
+
+	// What is kept may end, and what was left out need not.
+	for n := range crowd {
+		_, err := b.host.Withdraw(t.Context(), "acme", "api", commitID(n))
+		check(t, err)
+	}
+	w.get(commitPath(commitID(crowd))).want(200).has("None is left of those that are kept. There were more: " + kept)
+}
+
 // What people write stays text, and the names of the picture stay in it.
 func TestRadarOfHostileNames(t *testing.T) {
 	b := newBench(t)
