@@ -57,13 +57,11 @@ const (
 // cuts it where it is too long to be shown. All of it is seen, in the order in
 // which it stands.
 func readable(payload []byte) (text string, cut bool) {
-	laidOut := jsontext.Value(bytes.Clone(payload))
+	text = string(payload)
 	if len(payload) <= maxLaidOut && depth(payload) <= maxIndented {
-		if err := laidOut.Indent(jsontext.WithIndent("  ")); err != nil {
-			laidOut = payload
-		}
+		text = indented(payload)
 	}
-	text = strings.ToValidUTF8(string(laidOut), "\uFFFD")
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	shown := clip(text, maxReadable)
 	return escapeUnseen(shown), shown != text
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -162,15 +160,6 @@ func headerLines(headers map[string][]string) []headerLine {
 		}
 	}
 	return lines
-}
-
-// indented returns JSON on lines of their own, its strings as they are.
-func indented(body jsontext.Value) string {
-	shown := body.Clone()
-	if err := shown.Indent(jsontext.WithIndent("  ")); err != nil {
-		return string(body)
-	}
-	return string(shown)
 }
 
 // An excerpt is the beginning of a text that others wrote.

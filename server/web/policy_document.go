@@ -20,12 +20,8 @@ const maxFlatList = 100
 // documentOf writes a contract as a document to read and to edit: its canonical
 // form on many lines, with lists of words on one each.
 func documentOf(c ledger.Contract) string {
-	text := jsontext.Value(c.Canonical())
-	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
-		return string(text) // it is JSON, on one line
-	}
 	var b strings.Builder
-	lines := strings.Split(string(text), "\n")
+	lines := strings.Split(indented(c.Canonical()), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		if flat, n := flatList(lines[i:]); n > 0 {

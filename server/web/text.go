@@ -5,7 +5,19 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
+
+// indented returns JSON on lines of their own, its strings as they are; what is
+// no JSON as it is.
+func indented(text jsontext.Value) string {
+	lines := text.Clone()
+	if err := lines.Indent(jsontext.WithIndent("  ")); err != nil {
+		return string(text)
+	}
+	return string(lines)
+}
 
 // unseen reports whether a browser would not show a character, or put others in
 // another order by it. Line feeds, tabs and carriage returns are blanks.
