@@ -29,6 +29,9 @@ type form struct {
 	status int
 }
 
+// A formPage shows a form, and nothing else that changes.
+type formPage struct{ Form *form }
+
 // newForm returns a form with what stands in it at first, names and values in turn.
 func newForm(pairs ...string) *form {
 	f := &form{Values: url.Values{}}

@@ -32,11 +32,8 @@ func showIdentities(v *visit) (*answer, error) {
 	return v.page("identities", "Identities", shown), nil
 }
 
-// An identityFormPage is where a key or root is added.
-type identityFormPage struct{ Form *form }
-
 func showIdentityForm(v *visit) (*answer, error) {
-	return v.page("identity-new", "Add an identity", identityFormPage{newForm("kind", string(ledger.KeyIdentity))}), nil
+	return v.page("identity-new", "Add an identity", formPage{newForm("kind", string(ledger.KeyIdentity))}), nil
 }
 
 func addIdentity(v *visit) (*answer, error) {
@@ -60,7 +57,7 @@ func addIdentity(v *visit) (*answer, error) {
 		if f.Errors["pem"] != "" || holdsKey(f.Get("pem")) {
 			f.Values.Del("pem") // it may be a secret, which goes into no page, whoever sent it
 		}
-		return f.again(v.page("identity-new", "Add an identity", identityFormPage{f})), nil
+		return f.again(v.page("identity-new", "Add an identity", formPage{f})), nil
 	}
 	return seeOther(v.pathOf(identitiesPattern)), nil
 }

@@ -45,14 +45,12 @@ func (s setup) check(ctx context.Context, key string) error {
 	return nil
 }
 
-type setupPage struct{ Form *form }
-
 func showSetup(v *visit) (*answer, error) {
 	key := v.query("key")
 	if err := v.site.setup.check(v.ctx(), key); err != nil {
 		return nil, err
 	}
-	return v.page("setup", "Set up", setupPage{newForm("key", key)}), nil
+	return v.page("setup", "Set up", formPage{newForm("key", key)}), nil
 }
 
 // A createdPage shows the admin token, this once.
@@ -72,7 +70,7 @@ func setUp(v *visit) (*answer, error) {
 	}
 	org, err := s.host.CreateOrg(v.ctx(), ledger.NewOrg{Name: f.Get("name")})
 	if f.explain(err) {
-		return f.again(v.page("setup", "Set up", setupPage{f})), nil
+		return f.again(v.page("setup", "Set up", formPage{f})), nil
 	}
 	if err != nil {
 		return nil, err

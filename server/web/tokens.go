@@ -59,17 +59,14 @@ func lifeOf(revoked, ends, now ledger.Time) string {
 	return "active"
 }
 
-// A tokenFormPage is where a token is asked for.
-type tokenFormPage struct{ Form *form }
-
-// The fields of the form that are not the API's.
+// The fields of a token's form that are not the API's.
 const (
 	lifeField     = "expires_in"
 	endlessChoice = "never"
 )
 
 func showTokenForm(v *visit) (*answer, error) {
-	return v.page("token-new", "New token", tokenFormPage{newForm("scope", ledger.Read.String(), lifeField, "90d")}), nil
+	return v.page("token-new", "New token", formPage{newForm("scope", ledger.Read.String(), lifeField, "90d")}), nil
 }
 
 // A tokenSecretPage shows a token the only time that its secret is known.
@@ -97,7 +94,7 @@ func createToken(v *visit) (*answer, error) {
 		}
 	}
 	if f.failed() {
-		return f.again(v.page("token-new", "New token", tokenFormPage{f})), nil
+		return f.again(v.page("token-new", "New token", formPage{f})), nil
 	}
 	a := v.page("token-created", "Token made", tokenSecretPage{token, curlLine(v.r, token)})
 	a.status = http.StatusCreated
