@@ -22,6 +22,7 @@ func (s *Site) functions() template.FuncMap {
 		"plural":   plural,
 		"dn":       plainName,
 		"line":     firstLine,
+		"name":     nameOf,
 		"clip":     clip,
 		"ordered":  ordered,
 		"number":   number,
