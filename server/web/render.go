@@ -46,6 +46,8 @@ func (s *Site) loadPages() (map[string]*template.Template, error) {
 type view struct {
 	Title   string
 	Session *ledger.Token // nil for nobody
+	// CanAdmin tells that the visitor may change what an admin may.
+	CanAdmin bool
 	// Org and Repo are those that the page is about; empty for none.
 	Org, Repo string
 	// OrgTabs, RepoTabs and SettingsTabs are empty where they have no place.
@@ -55,13 +57,10 @@ type view struct {
 	Data                            any
 }
 
-// CanAdmin reports whether the visitor may change what an admin may.
-func (v view) CanAdmin() bool { return v.Session != nil && v.Session.Scope >= ledger.Admin }
-
 // view puts around an answer's data what belongs there.
 func (v *visit) view(a *answer) view {
 	return view{
-		Title: a.title, Session: v.session, Org: v.org, Repo: v.repo, Live: a.live, LiveCommit: a.liveCommit, LiveSince: a.liveSince, Wide: a.wide, Data: a.data,
+		Title: a.title, Session: v.session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: a.live, LiveCommit: a.liveCommit, LiveSince: a.liveSince, Wide: a.wide, Data: a.data,
 		OrgTabs: v.orgTabs(), RepoTabs: v.repoTabs(), SettingsTabs: v.settingsTabs(),
 	}
 }
