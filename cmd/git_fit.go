@@ -11,9 +11,6 @@ const maxRecord = 3 << 20
 // then knows that there are more. Where that is too long too, there is no
 // record.
 func fit(changes []ledger.Change) []ledger.Change {
-	if len(changes) > maxChanges {
-		return nil
-	}
 	for limit := maxGaps / 2; recordSize(changes) > maxRecord; limit /= 2 {
 		if limit == 0 {
 			return nil

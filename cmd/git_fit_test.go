@@ -35,7 +35,6 @@ func TestFit(t *testing.T) {
 		"a thousand files rewritten":      {record(1000, 1, 512), 64},
 		"a line in each of 8,000 files":   {record(8000, 1, 2), 1},
 		"more hunks than a server takes":  {record(9000, 3, 2), -1},
-		"10,001 files":                    {record(10_001, 0, 0), -1},
 		"10,000 files without their text": {record(10_000, 0, 0), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,5 +54,30 @@ func TestFit(t *testing.T) {
 				t.Errorf("%d bytes of JSON (%v)", len(text), err)
 			}
 		})
+	}
+}
+
+// A commit that changes more paths than a server takes has no record, and the
+// gap says why.
+func TestTooManyPaths(t *testing.T) {
+	useNoGitConfig(t)
+	most, more := gitTree{}, gitTree{}
+	for i := range maxChanges + 1 {
+		path := fmt.Sprintf("folder-%d/file-%d", i%100, i)
+		if more[path] = textFile("x\n"); i > 0 {
+			most[path] = more[path]
+		}
+	}
+	g, commits := newGitRepo(t, nil, gitTree{}, most, more)
+	objects, err := g.objects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer objects.close()
+	for i, want := range map[int]string{1: "", 2: gapPaths} {
+		changes, gap, err := g.changes(t.Context(), objects, commits[0], commits[i])
+		if err != nil || gap != want || (gap == "") != (len(changes) == maxChanges) {
+			t.Errorf("%d changes, gap %q (%v), want %q", len(changes), gap, err, want)
+		}
 	}
 }
