@@ -101,7 +101,8 @@ func (b *benchRun) run(ctx context.Context) error {
 	})
 }
 
-// within gives the run a temporary folder while f runs.
+// within says what is measured and on what, and gives the run a temporary
+// folder while f runs.
 func (b *benchRun) within(f func() error) error {
 	dir, err := os.MkdirTemp(b.dir, "ledgerd-bench-")
 	if err != nil {
@@ -109,6 +110,7 @@ func (b *benchRun) within(f func() error) error {
 	}
 	defer os.RemoveAll(dir)
 	b.dir, b.database = dir, filepath.Join(dir, "ledger.db")
+	b.say("ledgerd %s, %s/%s, %d cores\n", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	return f()
 }
 
@@ -126,13 +128,7 @@ func (b *benchRun) serving(ctx context.Context, workloads ...func(context.Contex
 	return nil
 }
 
-// benchTitle says what was measured and on what.
-func benchTitle() string {
-	return fmt.Sprintf("ledgerd %s, %s/%s, %d cores", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-}
-
 func (b *benchRun) describeMachine(ctx context.Context) error {
-	fmt.Fprintf(b.p.stdout, "%s\n\n", benchTitle())
 	m, err := b.measureMachine(ctx)
 	if err != nil {
 		return err

@@ -55,7 +55,6 @@ func (b *radarBench) run(ctx context.Context) error {
 	}
 	b.work = newRadarWork(b.paths)
 	return b.within(func() error {
-		b.say("%s\n", benchTitle())
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}

@@ -55,7 +55,6 @@ func (b *streamBench) run(ctx context.Context) error {
 		return usagef("--subscribers, --events, --slowdown and --connections must be at least 1, --seconds at least 1s")
 	}
 	return b.within(func() error {
-		fmt.Fprintf(b.p.stdout, "%s\n\n", benchTitle())
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}

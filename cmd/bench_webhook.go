@@ -53,7 +53,6 @@ func (b *webhookBench) run(ctx context.Context) error {
 	}
 	b.serveFlags = []string{"--webhooks-allowed-networks", "127.0.0.0/8"}
 	return b.within(func() (err error) {
-		b.say("%s\n", benchTitle())
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
