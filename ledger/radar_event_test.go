@@ -233,6 +233,14 @@ func BenchmarkRadar(b *testing.B) {
 			r.Footprint(record)
 		}
 	})
+	packed := []PackedChange{AppendPacked(nil, &record[0])}
+	b.Run("unpack-one-path", func(b *testing.B) {
+		b.ReportAllocs()
+		b.ReportMetric(float64(len(packed[0])), "bytes")
+		for b.Loop() {
+			r.FootprintOfPacked(packed)
+		}
+	})
 	for _, test := range []struct {
 		name  string
 		other *Footprint

@@ -56,24 +56,33 @@ const (
 // ignored, it is still compared by its other one. Of changes that name one path,
 // which Registration.Check refuses, the first counts.
 func (r *Radar) Footprint(changes []Change) *Footprint {
-	f := &Footprint{touched: make(map[string]touch, len(changes)), dirs: map[string]bool{}}
+	return r.footprint(len(changes), func(i int) *file { return newFile(&changes[i]) })
+}
+
+// FootprintOfPacked is Footprint of changes that were packed.
+func (r *Radar) FootprintOfPacked(changes []PackedChange) *Footprint {
+	return r.footprint(len(changes), func(i int) *file { return changes[i].unpack() })
+}
+
+func (r *Radar) footprint(n int, at func(i int) *file) *Footprint {
+	f := &Footprint{touched: make(map[string]touch, n), dirs: map[string]bool{}}
 	steps := maxMatching
 	add := func(name string, c *file, as role) {
 		if !r.ignores(name, &steps) {
 			f.add(name, touch{c, as})
 		}
 	}
-	for i := range changes {
-		switch c := newFile(&changes[i]); c.Status {
+	for i := range n {
+		switch c := at(i); c.status {
 		case "A":
-			add(c.Path, c, made)
+			add(c.path, c, made)
 		case "D":
-			add(c.Path, c, gone)
+			add(c.path, c, gone)
 		case "R":
-			add(c.OldPath, c, gone)
-			add(c.Path, c, made)
+			add(c.oldPath, c, gone)
+			add(c.path, c, made)
 		default:
-			add(c.Path, c, kept)
+			add(c.path, c, kept)
 		}
 	}
 	slices.Sort(f.present)
@@ -96,8 +105,16 @@ func (f *Footprint) add(name string, t touch) {
 	}
 }
 
-// ignores reports whether a path is left out. It takes the steps that matching
-// may cost off those left; a path that they do not suffice for is not left out.
+// Ignores reports whether the settings leave a path out. Matching it takes at most
+// as many steps as Footprint takes for a whole record; a path that they do not
+// suffice for is not left out.
+func (r *Radar) Ignores(name string) bool {
+	steps := maxMatching
+	return r.ignores(name, &steps)
+}
+
+// ignores is Ignores within the steps that are left, from which it takes those
+// that matching may cost.
 func (r *Radar) ignores(name string, steps *int) bool {
 	for i, glob := range r.globs {
 		may := r.shapes[i].mayMatch(name)

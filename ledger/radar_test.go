@@ -30,7 +30,7 @@ func renamed(from, to string, c Change) Change {
 	return c
 }
 
-func binary(c Change) Change { c.Binary = true; return c }
+func binaryFile(c Change) Change { c.Binary = true; return c }
 
 func mode(from, to string, c Change) Change { c.OldMode, c.Mode = from, to; return c }
 
@@ -72,6 +72,41 @@ func told(o Overlap) string {
 func compare(a, b []Change, o CompareOptions, ignore ...string) Overlap {
 	r := RadarSettings{Ignore: ignore}.Radar()
 	return Compare(r.Footprint(a), r.Footprint(b), o)
+}
+
+// comparePacked is compare with the second record packed.
+func comparePacked(a, b []Change, o CompareOptions, ignore ...string) Overlap {
+	packed := make([]PackedChange, len(b))
+	for i := range b {
+		packed[i] = AppendPacked(nil, &b[i])
+	}
+	r := RadarSettings{Ignore: ignore}.Radar()
+	return Compare(r.Footprint(a), r.FootprintOfPacked(packed), o)
+}
+
+// ways are those in which a pair can be compared, to the same end.
+var ways = []struct {
+	name    string
+	compare func(a, b []Change, o CompareOptions, ignore ...string) Overlap
+}{
+	{"as they are", compare},
+	{"the other way round", func(a, b []Change, o CompareOptions, ignore ...string) Overlap {
+		return compare(b, a, o, ignore...).Swap()
+	}},
+	{"the second packed", comparePacked},
+	{"the first packed", func(a, b []Change, o CompareOptions, ignore ...string) Overlap {
+		return comparePacked(b, a, o, ignore...).Swap()
+	}},
+}
+
+// checkCompare compares two records in all ways.
+func checkCompare(t *testing.T, want string, a, b []Change, o CompareOptions, ignore ...string) {
+	t.Helper()
+	for _, way := range ways {
+		if got := told(way.compare(a, b, o, ignore...)); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", way.name, got, want)
+		}
+	}
 }
 
 func TestCompare(t *testing.T) {
@@ -136,10 +171,10 @@ func TestCompare(t *testing.T) {
 		"a symlink led elsewhere by both":    {link(edited("d/f", 1, 2, put(1, 1, a1))), link(edited("d/f", 1, 3, put(1, 1, b2))), "HIGH; d/f type"},
 		"a submodule moved by both":          {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 3)), "HIGH; d/f type"},
 		"a submodule moved alike":            {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 2)), none},
-		"a binary file":                      {binary(edited("d/f", 1, 2)), binary(edited("d/f", 1, 3)), "HIGH; d/f binary"},
-		"a binary file made text by one":     {binary(edited("d/f", 1, 2)), edited("d/f", 1, 3, put(1, 1, a1)), "HIGH; d/f binary"},
-		"a binary file made executable":      {binary(edited("d/f", 1, 2)), exec, "MEDIUM; d/f same_file"},
-		"a binary file, one result":          {binary(edited("d/f", 1, 2)), binary(edited("d/f", 1, 2)), none},
+		"a binary file":                      {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 3)), "HIGH; d/f binary"},
+		"a binary file made text by one":     {binaryFile(edited("d/f", 1, 2)), edited("d/f", 1, 3, put(1, 1, a1)), "HIGH; d/f binary"},
+		"a binary file made executable":      {binaryFile(edited("d/f", 1, 2)), exec, "MEDIUM; d/f same_file"},
+		"a binary file, one result":          {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 2)), none},
 
 		// New paths.
 		"added by both":                     {added("d/f", 1), added("d/f", 2), "HIGH; d/f add_add"},
@@ -165,13 +200,7 @@ func TestCompare(t *testing.T) {
 		"a file renamed out of a directory": {renamed("d/f", "e/f", edited("", 1, 1)), added("d/g", 2), "LOW; d/ sibling_files"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := compare([]Change{test.a}, []Change{test.b}, CompareOptions{})
-			if told(o) != test.want {
-				t.Errorf("got  %s\nwant %s", told(o), test.want)
-			}
-			if back := compare([]Change{test.b}, []Change{test.a}, CompareOptions{}); told(back.Swap()) != test.want {
-				t.Errorf("the other way round %s\nwant %s", told(back), test.want)
-			}
+			checkCompare(t, test.want, []Change{test.a}, []Change{test.b}, CompareOptions{})
 		})
 	}
 }
@@ -193,9 +222,7 @@ func TestCompareSharedCommits(t *testing.T) {
 		"hunks are not told":                {edited("f", 1, 3), true, "MEDIUM; f same_file [{5 1} {50 1}] []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if o := compare([]Change{a}, []Change{test.b}, CompareOptions{Shared: test.shared}); told(o) != test.want {
-				t.Errorf("got  %s\nwant %s", told(o), test.want)
-			}
+			checkCompare(t, test.want, []Change{a}, []Change{test.b}, CompareOptions{Shared: test.shared})
 		})
 	}
 }
@@ -223,9 +250,7 @@ func TestCompareManyPaths(t *testing.T) {
 		"none are asked for": {[]string{}, nil, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if o := compare(a, b, CompareOptions{Only: test.only}, test.ignore...); told(o) != test.want {
-				t.Errorf("got  %s\nwant %s", told(o), test.want)
-			}
+			checkCompare(t, test.want, a, b, CompareOptions{Only: test.only}, test.ignore...)
 		})
 	}
 }
@@ -239,25 +264,6 @@ func TestCompareTellsTheFirstRanges(t *testing.T) {
 	r := o.Paths[0].Ranges
 	if len(r.Commit) != 20 || len(r.Other) != 20 || r.Commit[19] != (LineRange{191, 1}) || r.Other[19] != (LineRange{192, 2}) {
 		t.Errorf("ranges %v", r)
-	}
-}
-
-func TestFootprintLists(t *testing.T) {
-	f := RadarSettings{Ignore: []string{"ignored/**"}}.Radar().Footprint([]Change{
-		added("a/b/new", 1), deleted("gone/x", 1), renamed("old/n", "new/n", edited("", 1, 1)), edited("root", 1, 2), added("ignored/x", 1), edited("a/b/c/d", 1, 2),
-	})
-	for _, test := range []struct {
-		name      string
-		got, want []string
-	}{
-		{"Names", f.Names(), []string{"a/b/c/d", "a/b/new", "gone/x", "new/n", "old/n", "root"}},
-		{"Dirs", f.Dirs(), []string{"a/b/", "a/b/c/", "gone/", "new/", "old/"}},
-		{"Made", f.Made(), []string{"a/b/new", "new/n"}},
-		{"Above", f.Above(), []string{"a", "a/b", "a/b/c", "new"}},
-	} {
-		if !slices.Equal(test.got, test.want) {
-			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
-		}
 	}
 }
 
@@ -335,6 +341,16 @@ func TestCompareIsSymmetric(t *testing.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		if got, want := compare(b, a, o).Swap(), compare(a, b, o); told(got) != told(want) {
 			t.Errorf("one way %s, the other %s", told(want), told(got))
+		}
+	})
+}
+
+func TestAPackedRecordIsComparedAsItWas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
+		ignore := rapid.SampledFrom([]string{"", "d/**", "new"}).Draw(t, "ignored")
+		if got, want := comparePacked(a, b, o, ignore), compare(a, b, o, ignore); told(got) != told(want) {
+			t.Errorf("packed %s, else %s", told(got), told(want))
 		}
 	})
 }
@@ -451,5 +467,16 @@ func TestRelated(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func BenchmarkRadarPack(b *testing.B) {
+	record, packed := typicalRecord(0), []byte(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		packed = packed[:0]
+		for i := range record {
+			packed = AppendPacked(packed, &record[i])
+		}
 	}
 }
