@@ -43,7 +43,7 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{Logger: log, KeepDeliveries: time.Duration(s.Webhooks.Keep)})
+	db, err := store.Open(ctx, s.Database, store.Options{Logger: log, KeepDeliveries: time.Duration(s.Webhooks.Keep), RadarMemory: int64(s.RadarMemory)})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}

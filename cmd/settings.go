@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 // settings are what the configuration file, the environment and the flags of
@@ -29,6 +30,7 @@ type settings struct {
 	MaxBody         byteSize        `mapstructure:"max_body" yaml:"max_body"`
 	Streams         streamLimits    `mapstructure:"streams" yaml:"streams"`
 	Webhooks        webhookSettings `mapstructure:"webhooks" yaml:"webhooks"`
+	RadarMemory     byteSize        `mapstructure:"radar_memory" yaml:"radar_memory"`
 	Log             logSettings     `mapstructure:"log" yaml:"log"`
 	ShutdownTimeout time.Duration   `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 }
@@ -53,6 +55,7 @@ func defaults() settings {
 		MaxBody:         4 << 20,
 		Streams:         streamLimits{PerOrg: server.DefaultStreamsPerOrg, PerToken: server.DefaultStreamsPerToken},
 		Webhooks:        defaultWebhooks(),
+		RadarMemory:     store.DefaultRadarMemory,
 		Log:             logSettings{Level: logLevels()[0], Format: logFormats()[0]},
 		ShutdownTimeout: 15 * time.Second,
 	}
@@ -196,6 +199,9 @@ func (s settings) check() problems {
 		wrong("streams.per_token", "%d is less than 1", s.Streams.PerToken)
 	}
 	s.Webhooks.check(wrong)
+	if s.RadarMemory < 1<<20 || s.RadarMemory > 64<<30 {
+		wrong("radar_memory", "%v is not between 1MiB and 64GiB", s.RadarMemory)
+	}
 	if !slices.Contains(logLevels(), s.Log.Level) {
 		wrong("log.level", "%q is none: use %s", s.Log.Level, either(logLevels()))
 	}

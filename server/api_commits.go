@@ -71,16 +71,10 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	isNew, overlaps, err := s.store.Register(c.ctx(), c.org(), c.repo(), c.sha(), r)
+	commit, isNew, err := s.store.Register(c.ctx(), c.org(), c.repo(), c.sha(), r)
 	if err != nil {
 		return nil, err
 	}
-	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
-	if err != nil {
-		return nil, err
-	}
-	commit.Radar = &overlaps
-	commit.Changes = nil // the caller has just sent them, and they may be long
 	if isNew {
 		return created(commit, "/v1/orgs/"+commit.Org+"/repos/"+commit.Repo+"/commits/"+commit.SHA), nil
 	}

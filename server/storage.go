@@ -79,7 +79,7 @@ type attestations interface {
 }
 
 type commits interface {
-	Register(ctx context.Context, org, repo, sha string, r ledger.Registration) (created bool, overlaps ledger.RadarResult, err error)
+	Register(ctx context.Context, org, repo, sha string, r ledger.Registration) (c ledger.Commit, created bool, err error)
 	Commit(ctx context.Context, org, repo, shaOrPrefix string) (ledger.Commit, error)
 	Commits(ctx context.Context, org, repo string, f store.CommitFilter) (ledger.Page[ledger.CommitSummary], error)
 }

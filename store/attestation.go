@@ -18,7 +18,14 @@ import (
 // said something newer: then CodeStaleStatement. keyringVersion is that of the
 // keyring that verified it; ErrKeyringChanged where that is not the latest.
 func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64) (rec ledger.AttestationRecord, created bool, err error) {
+	var index *tipIndex
+	if a.Result.Status != ledger.Pass {
+		if index, err = s.indexForReturn(ctx, org, repo, a.Commit); err != nil {
+			return rec, false, err
+		}
+	}
 	err = s.write(ctx, func(t *tx) error {
+		t.index = index
 		r, err := findRepo(t.conn, org, repo)
 		if err != nil {
 			return err
@@ -43,6 +50,28 @@ func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestat
 		return err
 	})
 	return rec, created, err
+}
+
+// indexForReturn refreshes where the radar looks for a commit that may be about
+// to be rolled back, so that the writer has not to read all tips for it.
+func (s *Store) indexForReturn(ctx context.Context, org, repo, sha string) (*tipIndex, error) {
+	var repoID int64
+	err := s.read(ctx, func(c *conn) error {
+		r, err := findRepo(c, org, repo)
+		if err != nil {
+			return err
+		}
+		var deployedTip bool
+		err = c.row("SELECT EXISTS (SELECT 1 FROM commits c JOIN tips t ON t.commit_id = c.id WHERE c.repo_id = ? AND c.sha = ? AND t.flight = ?)", r.id, sha, deployed).Scan(&deployedTip)
+		if deployedTip {
+			repoID = r.id
+		}
+		return err
+	})
+	if err != nil || repoID == 0 {
+		return nil, err
+	}
+	return s.indexIfOn(ctx, repoID)
 }
 
 // findStatement looks for a record of the same statement by the same signer.

@@ -15,17 +15,23 @@ import (
 // Register records what its pusher says of a commit, makes it known where it
 // was not, and derives its state anew where that changes what applies to it.
 // Members that the registration leaves out keep what an earlier one said. What
-// names a branch is its tip from then on; overlaps are the strongest with other
-// tips.
-func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Registration) (created bool, overlaps ledger.RadarResult, err error) {
-	ahead, err := s.lookAhead(ctx, org, repo, sha, n)
+// names a branch is its tip from then on. It returns the commit's record without
+// its changes, and with the strongest overlaps.
+func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Registration) (v ledger.Commit, created bool, err error) {
+	p, err := s.prospect(ctx, org, repo, sha, n)
 	if err != nil {
-		return false, overlaps, err
+		return v, false, err
 	}
+	var ahead *look
+	if p.tip.Branch != "" {
+		if ahead, err = s.lookAhead(ctx, p); err != nil {
+			return v, false, err
+		}
+	}
+	var r repoRow
 	var result tipResult
 	err = s.write(ctx, func(t *tx) error {
-		r, err := findRepo(t.conn, org, repo)
-		if err != nil {
+		if r, err = findRepo(t.conn, org, repo); err != nil {
 			return err
 		}
 		c, isNew, err := t.findOrAddCommit(r, sha)
@@ -50,13 +56,30 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 		return err
 	})
 	if err != nil {
-		return created, overlaps, err
+		return v, created, err
 	}
 	err = s.read(ctx, func(c *conn) error {
-		overlaps, err = result.tell(c)
+		v, err = s.registered(c, r, result)
 		return err
 	})
-	return created, overlaps, err
+	return v, created, err
+}
+
+// registered reads the record of a commit for the answer to its registration.
+func (s *Store) registered(conn *conn, r repoRow, result tipResult) (ledger.Commit, error) {
+	c, err := scanCommit(conn.row(selectCommit+"WHERE id = ?", result.commit))
+	if err != nil {
+		return c.row, fmt.Errorf("read commit: %w", err)
+	}
+	if result.looked {
+		c.row.Overlaps, c.row.OverlapsTruncated = result.counts(), result.more
+	}
+	if err := s.completeCommit(conn, r, &c); err != nil {
+		return c.row, err
+	}
+	radar, err := result.tell(conn, asSide(c.row.CommitSummary), answeredPairs)
+	c.row.Radar = &radar
+	return c.row, err
 }
 
 // answeredPairs is how many overlaps the answer to a registration holds.
@@ -64,22 +87,22 @@ const answeredPairs = 20
 
 // registerTip has the radar look at a commit of which a registration says
 // something, and derives its state anew.
-func (t *tx) registerTip(d deriver, c commitRow, isNew bool, said ledger.Registration, a *ahead) (tipResult, error) {
+func (t *tx) registerTip(d deriver, c commitRow, isNew bool, said ledger.Registration, ahead *look) (tipResult, error) {
 	known, err := said, error(nil)
 	if !isNew {
 		if known, err = registrationOf(t.conn, c.id); err != nil {
 			return tipResult{}, err
 		}
 	}
-	list, more, err := t.track(d, c, said, known, a)
+	result, err := t.track(d, c, said, known, ahead)
 	if err != nil {
-		return tipResult{}, err
+		return result, err
 	}
 	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
-	if c.state >= ledger.Promotable && len(list) > 0 && d.contract.Radar.Blocks() && list[0].Level >= d.contract.Radar.Block {
-		cause = ledger.Cause{Type: ledger.CauseRadar, ID: list[0].SHA}
+	if c.state >= ledger.Promotable && len(result.found) > 0 && d.contract.Radar.Blocks() && result.found[0].Level >= d.contract.Radar.Block {
+		cause = ledger.Cause{Type: ledger.CauseRadar, ID: result.found[0].SHA}
 	}
-	return tipResult{c.id, list, more}, t.resettle(d, c.id, cause)
+	return result, t.resettle(d, c.id, cause)
 }
 
 // registrationOf reads what is known of a commit by its registrations.
@@ -190,18 +213,24 @@ func (d *details) merge(n ledger.Registration) {
 	}
 }
 
-func findDetails(c *conn, commitID int64) (d details, err error) {
+func findDetails(c *conn, commitID int64) (details, error) {
+	d, err := findLineage(c, commitID)
+	if err != nil {
+		return d, err
+	}
+	d.changes, err = findChanges(c, commitID)
+	return d, err
+}
+
+// findLineage reads the details but for the changes, which may be long.
+func findLineage(c *conn, commitID int64) (d details, err error) {
 	err = c.each(func(row scanner) error {
-		var parents, ancestors, contained, changes []byte
-		if err := row.Scan(&parents, &ancestors, &contained, &changes); err != nil {
+		var parents, ancestors, contained []byte
+		if err := row.Scan(&parents, &ancestors, &contained); err != nil {
 			return err
 		}
-		errs := []error{json.Unmarshal(parents, &d.parents), json.Unmarshal(ancestors, &d.ancestors), json.Unmarshal(contained, &d.contained)}
-		if changes != nil {
-			errs = append(errs, json.Unmarshal(changes, &d.changes))
-		}
-		return errors.Join(errs...)
-	}, "SELECT parents, ancestors, contained, changes FROM commit_details WHERE commit_id = ?", commitID)
+		return errors.Join(json.Unmarshal(parents, &d.parents), json.Unmarshal(ancestors, &d.ancestors), json.Unmarshal(contained, &d.contained))
+	}, "SELECT parents, ancestors, contained FROM commit_details WHERE commit_id = ?", commitID)
 	if err != nil {
 		return d, fmt.Errorf("read commit details: %w", err)
 	}
@@ -253,8 +282,9 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 		if c, err = findCommit(conn, r, prefix); err != nil {
 			return err
 		}
-		c.row.Org, c.row.Repo = r.org, r.name
-		c.row.Target = cmp.Or(c.row.Target, r.defaultBranch)
+		if c.row.Changes, err = findChanges(conn, c.id); err != nil {
+			return err
+		}
 		return s.completeCommit(conn, r, &c)
 	})
 	return c.row, err
@@ -278,13 +308,16 @@ func findCommit(conn *conn, r repoRow, prefix string) (keyed[ledger.Commit], err
 // newestAttestations is how many of them a commit record holds.
 const newestAttestations = 100
 
+// completeCommit adds to a commit as it is listed what else its record holds,
+// but for its changes.
 func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) error {
-	details, err := findDetails(conn, c.id)
+	details, err := findLineage(conn, c.id)
 	if err != nil {
 		return err
 	}
 	v := &c.row
-	v.Parents, v.Ancestors, v.Contained, v.Changes = details.parents, details.ancestors, details.contained, details.changes
+	v.Parents, v.Ancestors, v.Contained = details.parents, details.ancestors, details.contained
+	v.Org, v.Repo, v.Target = r.org, r.name, cmp.Or(v.Target, r.defaultBranch)
 
 	d, err := s.deriver(conn, r)
 	if err != nil {
@@ -307,8 +340,10 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 		v.Attestations[i] = a.row
 	}
 	v.AttestationsURL = fmt.Sprintf("/v1/orgs/%s/repos/%s/attestations?commit=%s", r.org, r.name, v.SHA)
-	if err := d.lister(s.Now()).addOverlaps(&v.CommitSummary, c.id); err != nil {
-		return err
+	if v.Overlaps == nil {
+		if err := d.lister(s.Now()).addOverlaps(&v.CommitSummary, c.id); err != nil {
+			return err
+		}
 	}
 	tip, _, err := findTip(conn, c.id)
 	if err != nil {

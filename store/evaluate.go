@@ -54,9 +54,12 @@ func (s *Store) Settle(ctx context.Context) error {
 	repos, err := s.reevaluations(ctx)
 	errs = append(errs, err)
 	for _, repoID := range repos {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return s.reevaluate(t, repoID) }); err != nil {
+		if err := s.reevaluateAll(ctx, repoID); err != nil {
 			errs = append(errs, fmt.Errorf("evaluate repo %d after a policy change: %w", repoID, err))
 		}
+	}
+	if err := s.lookAgain(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("look at tips again: %w", err))
 	}
 	expired, err := s.hasExpired(ctx)
 	if err == nil && expired {
@@ -89,6 +92,111 @@ func (s *Store) reevaluations(ctx context.Context) (repos []int64, err error) {
 		return err
 	})
 	return repos, err
+}
+
+// reevaluateAll settles a repo's commits after a policy change.
+func (s *Store) reevaluateAll(ctx context.Context, repoID int64) error {
+	return s.repeatLooking(ctx, repoID, func(t *tx) (last bool, err error) { return s.reevaluate(t, repoID) })
+}
+
+// repeatLooking is repeat of batches in which the radar looks at tips: before each
+// it refreshes the index, so that the writer finds little that came since.
+func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx) (last bool, err error)) error {
+	for last := false; !last; {
+		index, err := s.indexIfOn(ctx, repoID)
+		if err != nil {
+			return err
+		}
+		err = s.write(ctx, func(t *tx) (err error) {
+			t.index = index
+			last, err = batch(t)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexIfOn returns the refreshed index of a repo; nil where its radar is off.
+func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*tipIndex, error) {
+	var contract *ledger.Contract
+	err := s.read(ctx, func(c *conn) error {
+		r, err := repoByID(c, repoID)
+		if err == nil {
+			contract, err = s.contract(c, r)
+		}
+		return err
+	})
+	if err != nil || !contract.Radar.Enabled {
+		return nil, err
+	}
+	return s.freshTips(ctx, repoID)
+}
+
+// lookAgain has the radar look at the tips in flight of which more is known since
+// it did.
+func (s *Store) lookAgain(ctx context.Context) error {
+	var repos []int64
+	err := s.read(ctx, func(c *conn) error {
+		marked, err := all(c, scanID, "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND flight = 1")
+		if err != nil {
+			return err
+		}
+		for _, id := range marked {
+			tips, _, err := s.unseenTips(c, id)
+			if err != nil {
+				return err
+			}
+			if len(tips) > 0 {
+				repos = append(repos, id)
+			}
+		}
+		return nil
+	})
+	for _, id := range repos {
+		if err == nil {
+			err = s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return s.lookAtUnseen(t, id) })
+		}
+	}
+	return err
+}
+
+// unseenTips reads the next of a repo's tips in flight that the radar has to look
+// at, with what derives their states.
+func (s *Store) unseenTips(c *conn, repoID int64) (tips []int64, d deriver, err error) {
+	r, err := repoByID(c, repoID)
+	if err != nil {
+		return nil, d, err
+	}
+	if d, err = s.deriver(c, r); err != nil || !d.contract.Radar.Enabled {
+		return nil, d, err
+	}
+	tips, err = all(c, scanID, unseenTips, repoID, d.contract.Radar.Oldest(s.Now()), rescanBatch)
+	return tips, d, err
+}
+
+const unseenTips = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND flight = 1 AND opened_at >= ? LIMIT ?"
+
+func (s *Store) lookAtUnseen(t *tx, repoID int64) (last bool, err error) {
+	tips, d, err := s.unseenTips(t.conn, repoID)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range tips {
+		c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", id))
+		if err != nil {
+			return false, fmt.Errorf("read commit: %w", err)
+		}
+		if _, err := s.rescan(t, d, c); err != nil {
+			return false, err
+		}
+		if err := t.resettle(d, id, ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}); err != nil {
+			return false, err
+		}
+	}
+	return len(tips) < rescanBatch, nil
 }
 
 // reevaluate settles the next batch of a repo's commits after a policy change.
@@ -159,23 +267,33 @@ func (s *Store) rescan(t *tx, d deriver, c commitRow) (bool, error) {
 	if err != nil || !known || !tip.flies(d.contract.Radar, t.now) || tip.policyVersion == d.repo.policyVersion {
 		return false, err
 	}
-	before := d.repo
-	before.policyVersion = tip.policyVersion
-	err = t.row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", before.id, before.policyVersion).Scan(&before.policyDigest)
-	if err != nil {
-		return false, fmt.Errorf("read policy: %w", err)
-	}
-	contract, err := s.contract(t.conn, before)
-	if err != nil || contract.Radar.SeesAll(d.contract.Radar) {
-		return false, err
+	if tip.policyVersion != 0 {
+		saw, err := s.radarOf(t.conn, d.repo, tip.policyVersion)
+		if err != nil || saw.SeesAll(d.contract.Radar) {
+			return false, err
+		}
 	}
 	n, err := registrationOf(t.conn, c.id)
 	if err != nil {
 		return false, err
 	}
 	d.reevaluating = true
-	_, _, err = t.look(d, c, n, nil)
+	_, err = t.look(d, tip, n, nil)
 	return true, err
+}
+
+// radarOf reads what a version of a repo's contract says of the radar.
+func (s *Store) radarOf(c *conn, r repoRow, version int) (ledger.RadarSettings, error) {
+	r.policyVersion = version
+	err := c.row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", r.id, version).Scan(&r.policyDigest)
+	if err != nil {
+		return ledger.RadarSettings{}, fmt.Errorf("read policy: %w", err)
+	}
+	contract, err := s.contract(c, r)
+	if err != nil {
+		return ledger.RadarSettings{}, err
+	}
+	return contract.Radar, nil
 }
 
 // hasExpired reports, without taking the write lock, whether evidence of any

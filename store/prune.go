@@ -33,7 +33,7 @@ func (s *Store) tidy(ctx context.Context) {
 		s.log.ErrorContext(ctx, "pruning the log of webhook deliveries", "error", err)
 	}
 	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil {
-		s.log.ErrorContext(ctx, "pruning what tips of branches changed", "error", err)
+		s.log.ErrorContext(ctx, "pruning what tips of branches overlapped with", "error", err)
 	}
 	if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil {
 		s.log.ErrorContext(ctx, "pruning sessions", "error", err)
@@ -42,7 +42,7 @@ func (s *Store) tidy(ctx context.Context) {
 
 // Prune deletes what nobody needs any more: the logs of deliveries that are
 // over for longer than Options.KeepDeliveries, what is left of deleted webhooks,
-// what tips changed that are out of flight for good, and expired sessions.
+// what tips overlapped with that are out of flight for good, and expired sessions.
 func (s *Store) Prune(ctx context.Context) error {
 	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx))
 }
@@ -174,10 +174,10 @@ func (s *Store) pruneTipsOf(t *tx, repoID int64) (last bool, err error) {
 		return false, err
 	}
 	for _, id := range tips {
-		if err := errors.Join(t.clearPaths(id), t.clearOverlaps(id)); err != nil {
+		if err := t.clearOverlaps(id); err != nil {
 			return false, err
 		}
-		if _, err := t.exec("UPDATE tips SET flight = ? WHERE commit_id = ?", forgotten, id); err != nil {
+		if _, err := t.exec("UPDATE tips SET flight = ?, "+renumber+" WHERE commit_id = ?", forgotten, id); err != nil {
 			return false, err
 		}
 	}

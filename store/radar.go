@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -14,125 +16,185 @@ import (
 
 // A prospect is a commit as the tip that it would be if it were registered now.
 type prospect struct {
+	repo         repoRow
+	settings     ledger.RadarSettings
 	commit       commitRow           // without an id where it is not known yet
 	registration ledger.Registration // with what is known already
 	tip          tipRow
+	seq          int64 // of the tip that the commit is or was; 0 if it was none
 }
 
-func (s *Store) prospect(c *conn, r repoRow, settings ledger.RadarSettings, sha string, n ledger.Registration) (p prospect, err error) {
-	p = prospect{registration: n, tip: tipRow{place: 1 << 62, openedAt: s.Now()}}
-	p.commit, err = scanCommitRow(c.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", r.id, sha))
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return p, fmt.Errorf("read commit: %w", err)
-	}
-	if err == nil {
-		if p.registration, err = mergedRegistration(c, p.commit.id, n); err != nil {
-			return p, err
+// prospect reads what the radar has to look for when a registration comes.
+func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Registration) (p prospect, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		if p.repo, err = findRepo(c, org, repo); err != nil {
+			return err
 		}
-		tip, _, err := findTip(c, p.commit.id)
+		contract, err := s.contract(c, p.repo)
 		if err != nil {
-			return p, err
+			return err
 		}
-		if tip.flies(settings, s.Now()) {
-			p.tip = tip
+		p.settings = contract.Radar
+		p.registration, p.tip = n, tipRow{place: 1 << 62, openedAt: s.Now()}
+		if err := p.complete(c, sha, s.Now()); err != nil {
+			return err
 		}
-	}
-	p.tip.Tip = tipOf(sha, p.registration)
-	return p, nil
+		p.tip.Tip = tipOf(sha, p.registration)
+		return nil
+	})
+	return p, err
 }
 
-// An ahead is a scan that was done before its registration got to the writer,
-// beside those of others: the writer has only to look at what came since.
-type ahead struct {
+// complete adds what is known of the commit.
+func (p *prospect) complete(c *conn, sha string, now ledger.Time) (err error) {
+	p.commit, err = scanCommitRow(c.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", p.repo.id, sha))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read commit: %w", err)
+	}
+	if p.registration, err = mergedRegistration(c, p.commit.id, p.registration); err != nil {
+		return err
+	}
+	tip, _, err := findTip(c, p.commit.id)
+	if p.seq = tip.seq; tip.flies(p.settings, now) {
+		p.tip = tip
+	}
+	return err
+}
+
+// overlaps reports whether it may overlap with anything.
+func (p *prospect) overlaps() bool {
+	return p.settings.Enabled && len(p.registration.Changes) > 0 && p.commit.state != ledger.Deployed
+}
+
+// A look is a scan of an index that is done. For a registration that happens
+// before it gets to the writer, beside those of others: the writer has only to
+// look at what came since.
+type look struct {
+	*scan
 	found []found
 	more  bool
-	// commit is the id of the commit; 0 where it was not known.
-	commit        int64
-	upTo          int64 // the last tip that it saw
-	policyVersion int   // of the contract whose radar it was
+	// of says what it was a look for.
+	of            prospect
+	policyVersion int
 }
 
-// lookAhead scans for a registration. It answers nil where there is nothing to
-// scan for.
-func (s *Store) lookAhead(ctx context.Context, org, repo, sha string, n ledger.Registration) (a *ahead, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		r, err := findRepo(c, org, repo)
-		if err != nil {
-			return err
-		}
-		contract, err := s.contract(c, r)
-		if err != nil || !contract.Radar.Enabled {
-			return err
-		}
-		p, err := s.prospect(c, r, contract.Radar, sha, n)
-		if err != nil || p.tip.Branch == "" || len(p.registration.Changes) == 0 || p.commit.state == ledger.Deployed {
-			return err
-		}
-		a = &ahead{commit: p.commit.id, policyVersion: r.policyVersion}
-		if err := c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", r.id).Scan(&a.upTo); err != nil {
-			return fmt.Errorf("read tips: %w", err)
-		}
-		a.found, a.more, err = newScan(c, r, contract.Radar, p.tip, p.registration, s.Now()).run()
-		return err
-	})
-	return a, err
+func lookIn(index *tipIndex, p prospect, now ledger.Time) *look {
+	l := &look{scan: newScan(index, p.settings, p.tip, p.registration, now), of: p, policyVersion: p.repo.policyVersion}
+	l.found, l.more = l.run()
+	return l
+}
+
+// isOf reports whether the look was for that registration of a commit: what is
+// known of it and of its tip, and the contract, have not changed since.
+func (l *look) isOf(d deriver, seq int64, known ledger.Registration) bool {
+	was := l.of.registration
+	return l.policyVersion == d.repo.policyVersion && l.of.seq == seq && was.Branch == known.Branch && was.Base == known.Base &&
+		slices.Equal(was.Parents, known.Parents) && slices.Equal(was.Ancestors, known.Ancestors) &&
+		slices.Equal(was.Contained, known.Contained) && reflect.DeepEqual(was.Changes, known.Changes)
+}
+
+// lookAhead looks for a commit that is about to be registered, or might be. It
+// answers nil where nothing can come of it.
+func (s *Store) lookAhead(ctx context.Context, p prospect) (*look, error) {
+	if !p.overlaps() {
+		return nil, nil
+	}
+	index, err := s.freshTips(ctx, p.repo.id)
+	if err != nil {
+		return nil, err
+	}
+	return lookIn(index, p, s.Now()), nil
 }
 
 func tipOf(sha string, n ledger.Registration) ledger.Tip {
 	return ledger.Tip{SHA: sha, Branch: n.Branch, Base: n.Base, Parents: n.Parents, Ancestors: n.Ancestors}
 }
 
+// A tipResult is what the radar found for a commit.
+type tipResult struct {
+	commit int64
+	looked bool // whether it did look
+	place  int64
+	found  []found
+	more   bool
+}
+
 // track makes a registered commit the tip of its branch, ends the tips that it
 // replaces or holds, and has the radar look at it. A registration says something
 // of the commit, of which more may be known.
-func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, a *ahead) (list []found, more bool, err error) {
+func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, ahead *look) (tipResult, error) {
+	unseen := tipResult{commit: c.id}
 	if known.Branch == "" {
-		return nil, false, nil
+		return unseen, nil
 	}
 	for _, sha := range said.Contained {
 		if err := t.endTips(d, landed, "t.flight = ? AND t.commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?) AND t.commit_id <> ?", inFlight, d.repo.id, sha, c.id); err != nil {
-			return nil, false, err
+			return unseen, err
 		}
 	}
 	takes, err := t.takeBranch(d, c, said.Branch)
-	if err != nil || !takes {
-		return nil, false, err
+	if err != nil {
+		return unseen, err
 	}
-	return t.look(d, c, known, a)
+	if !takes {
+		return unseen, t.retell(c.id, tipOf(c.sha, known))
+	}
+	own, before, err := t.openTip(d, c, tipOf(c.sha, known))
+	if err != nil {
+		return unseen, err
+	}
+	if own.flight != inFlight {
+		return unseen, t.lookAgainBeside(own.commitID)
+	}
+	if ahead != nil && !ahead.isOf(d, before, known) {
+		ahead = nil
+	}
+	return t.look(d, own, known, ahead)
 }
 
-// look has the radar look at a tip: it records and tells what it overlaps with.
-func (t *tx) look(d deriver, c commitRow, n ledger.Registration, a *ahead) (list []found, more bool, err error) {
-	footprint := d.contract.Radar.Radar().Footprint(n.Changes)
-	own, before, err := t.openTip(d, c, tipOf(c.sha, n), footprint, n.Changes)
-	if err != nil || own.flight != inFlight || !d.contract.Radar.Enabled {
-		return nil, false, err
+// look records and tells what a tip overlaps with. It looks itself where that was
+// not done ahead.
+func (t *tx) look(d deriver, own tipRow, n ledger.Registration, ahead *look) (tipResult, error) {
+	result := tipResult{commit: own.commitID, place: own.place}
+	if !d.contract.Radar.Enabled {
+		return result, nil
 	}
-	t.recent.add(own, footprint)
-	if list, more, err = t.scan(d, own, before, n, a); err != nil {
-		return nil, false, err
+	if ahead == nil {
+		ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}, t.now)
 	}
-	return list, more, t.recordOverlaps(d, own, list, more)
+	ahead.own = own
+	ahead.own.policyVersion = d.repo.policyVersion
+	t.recent.add(ahead.own, ahead.footprint)
+	var err error
+	if result.found, result.more, err = t.finish(ahead); err != nil {
+		return result, err
+	}
+	result.looked = true
+	return result, t.recordOverlaps(d, ahead, result)
 }
 
-// scan finishes the scan that was done ahead, or does it whole where that was
-// of something else: nothing was known of the commit, or less than now, or the
-// contract was another one.
-func (t *tx) scan(d deriver, own tipRow, before int64, n ledger.Registration, a *ahead) ([]found, bool, error) {
-	scan := newScan(t.conn, d.repo, d.contract.Radar, own, n, t.now)
-	if a == nil || a.policyVersion != d.repo.policyVersion || a.commit != 0 && before > a.upTo {
-		return scan.run()
+// indexOf returns the index of a repo, as it is.
+func (t *tx) indexOf(repoID int64) *tipIndex {
+	if t.index != nil && t.index.repoID == repoID {
+		return t.index
 	}
-	since, list, err := scan.newer(a.upTo, t.recent)
+	return t.tips.of(repoID)
+}
+
+// finish brings what was found up to what the writer knows.
+func (t *tx) finish(l *look) (list []found, more bool, err error) {
+	since, list, err := l.newer(t.conn, l.policyVersion, t.recent)
 	if err != nil {
 		return nil, false, err
 	}
-	still, err := scan.still(a.found)
-	if err != nil {
-		return nil, false, err
+	if l.upTo == 0 { // the index was empty, and that was all
+		l.found, l.more = nil, false
 	}
-	for _, f := range still {
-		if !slices.Contains(since, f.commitID) {
+	for _, f := range l.found {
+		if !slices.Contains(since, f.commitID) && l.compares(f.tipRow) {
 			list = append(list, f)
 		}
 	}
@@ -140,7 +202,7 @@ func (t *tx) scan(d deriver, own tipRow, before int64, n ledger.Registration, a 
 	if len(list) > ledger.MaxRadarPairs {
 		return list[:ledger.MaxRadarPairs], true, nil
 	}
-	return list, a.more, nil
+	return list, l.more, nil
 }
 
 // A pairRow is an overlap as the database keeps it.
@@ -163,53 +225,102 @@ func scanPair(row scanner) (pairRow, error) {
 // commit before, notes in it since when, and tells of what is new or has become
 // worse: of the strongest, as many as the answer to a registration holds. The
 // others count as told.
-func (t *tx) recordOverlaps(d deriver, own tipRow, list []found, more bool) error {
-	known, err := t.knownPairs(own.commitID)
+func (t *tx) recordOverlaps(d deriver, l *look, result tipResult) error {
+	known, err := t.knownPairs(l.own.commitID)
 	if err != nil {
 		return err
 	}
+	pairs, told := t.pairs(l.own, result.found, known, d.contract.Radar.Notify)
+	if err := t.tellOverlaps(d.repo, l.own, told[:min(len(told), answeredPairs)]); err != nil {
+		return err
+	}
+	kept, err := t.dropPairs(d, l, known)
+	if err != nil {
+		return err
+	}
+	pairs = append(pairs, kept...)
+	if err := t.savePairs(pairs); err != nil {
+		return err
+	}
 	var strongest ledger.Level
-	saved := make([]pairRow, 0, len(list))
-	var told []found
+	for _, p := range pairs {
+		if p.later == l.own.commitID {
+			strongest = max(strongest, p.level)
+		} else if err := t.raise(d, p, l.own); err != nil {
+			return err
+		}
+	}
+	_, err = t.exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, l.own.commitID)
+	if err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	return nil
+}
+
+// pairs makes pairs of what was found, and takes those that were known from
+// known. It returns beside them what is to be told by events.
+func (t *tx) pairs(own tipRow, list []found, known map[pairKey]pairRow, notify ledger.Level) (pairs []pairRow, told []found) {
+	pairs = make([]pairRow, len(list))
 	for i, f := range list {
 		p := pairRow{later: own.commitID, earlier: f.commitID, level: f.Level, path: f.Paths[0].Path, reason: f.Paths[0].Reason}
 		if f.place > own.place {
 			p.later, p.earlier = f.commitID, own.commitID
-		} else {
-			strongest = max(strongest, f.Level)
 		}
 		before := known[pairKey{p.later, p.earlier}]
 		delete(known, pairKey{p.later, p.earlier})
 		p.told, p.since = before.told, cmp.Or(before.since, t.now)
 		list[i].since = p.since
-		if notify := d.contract.Radar.Notify; notify > ledger.NoLevel && f.Level >= notify && f.Level > before.told {
+		if notify > ledger.NoLevel && f.Level >= notify && f.Level > before.told {
 			p.told = f.Level
 			told = append(told, f)
 		}
-		saved = append(saved, p)
+		pairs[i] = p
 	}
-	if err := t.tellOverlaps(d.repo, own, told[:min(len(told), answeredPairs)]); err != nil {
-		return err
-	}
-	if err := t.savePairs(saved); err != nil {
-		return err
-	}
-	for _, p := range saved {
-		if p.later != own.commitID {
-			if err := t.raise(d, p, own); err != nil {
-				return err
-			}
+	return pairs, told
+}
+
+// dropPairs forgets overlaps that were not found any more. Where the index had
+// no room for the other tip it compares the two records again, and returns those
+// that are still there.
+func (t *tx) dropPairs(d deriver, l *look, known map[pairKey]pairRow) (kept []pairRow, err error) {
+	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
+		stays, err := t.stays(d, l, &p)
+		if err != nil {
+			return nil, err
+		}
+		if stays {
+			kept = append(kept, p)
+		} else if err := t.dropPair(d, p, l.own); err != nil {
+			return nil, err
 		}
 	}
-	for _, p := range known {
-		if err := t.dropPair(d, p, own); err != nil {
-			return err
-		}
+	return kept, nil
+}
+
+// stays reports whether an overlap that was not found is there all the same, and
+// brings it up to date: the index had no room for the other tip.
+func (t *tx) stays(d deriver, l *look, p *pairRow) (bool, error) {
+	other := p.earlier
+	if other == l.own.commitID {
+		other = p.later
 	}
-	if _, err := t.exec("UPDATE tips SET level = ?, truncated = ? WHERE commit_id = ?", strongest, more, own.commitID); err != nil {
-		return fmt.Errorf("update tip: %w", err)
+	if !l.more || l.index.has(other) {
+		return false, nil
 	}
-	return nil
+	tip, _, err := findTip(t.conn, other)
+	if err != nil || !l.compares(&tip) {
+		return false, err
+	}
+	pair, err := d.lister(t.now).pair(openPair{later: p.later, earlier: p.earlier})
+	if err != nil || pair.Level == ledger.NoLevel {
+		return false, err
+	}
+	p.level, p.path, p.reason = pair.Level, pair.Paths[0].Path, pair.Paths[0].Reason
+	return true, nil
+}
+
+func comparePairs(a, b pairRow) int {
+	return cmp.Or(cmp.Compare(a.later, b.later), cmp.Compare(a.earlier, b.earlier))
 }
 
 type pairKey struct{ later, earlier int64 }
@@ -234,9 +345,7 @@ func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
 
 // savePairs writes overlaps, in the order of their keys.
 func (t *tx) savePairs(pairs []pairRow) error {
-	slices.SortFunc(pairs, func(a, b pairRow) int {
-		return cmp.Or(cmp.Compare(a.later, b.later), cmp.Compare(a.earlier, b.earlier))
-	})
+	slices.SortFunc(pairs, comparePairs)
 	args := make([]any, 0, 7*len(pairs))
 	for _, p := range pairs {
 		args = append(args, p.later, p.earlier, p.level, p.told, p.since, p.path, p.reason)
@@ -274,7 +383,7 @@ func (t *tx) dropPair(d deriver, p pairRow, own tipRow) error {
 // later.
 func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
 	n := len(list)
-	list = append(list[:n:n], found{tipRow: own})
+	list = append(list[:n:n], found{tipRow: &own})
 	if err := addAuthors(t.conn, list); err != nil {
 		return err
 	}
@@ -283,7 +392,7 @@ func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
 	for i, f := range list[:n] {
 		later, earlier, o := own, f, f.Overlap
 		if f.place > own.place {
-			later, earlier, o = f.tipRow, mine, o.Swap()
+			later, earlier, o = *f.tipRow, mine, o.Swap()
 		}
 		eventID, err := t.ids.next(eventPrefix, t.now)
 		if err != nil {
@@ -322,7 +431,7 @@ WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.plac
 
 // deployTip takes a commit that was deployed out of flight.
 func (t *tx) deployTip(commitID int64) error {
-	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = ? WHERE commit_id = ? AND flight = ?", deployed, t.now, commitID, inFlight)
+	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?", deployed, t.now, commitID, inFlight)
 	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
@@ -333,7 +442,7 @@ func (t *tx) deployTip(commitID int64) error {
 // radar look at it: what came into flight meanwhile was not compared with it. It
 // returns what may keep the commit from being PROMOTABLE.
 func (t *tx) returnTip(d deriver, c commitRow) ([]ledger.OpenOverlap, error) {
-	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = 0 WHERE commit_id = ? AND flight = ?", inFlight, c.id, deployed)
+	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, "+renumber+" WHERE commit_id = ? AND flight = ?", inFlight, c.id, deployed)
 	if err != nil {
 		return nil, fmt.Errorf("update tip: %w", err)
 	}
@@ -346,8 +455,7 @@ func (t *tx) returnTip(d deriver, c commitRow) ([]ledger.OpenOverlap, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.state = ledger.Draft // any but DEPLOYED
-		if _, _, err := t.look(d, c, n, nil); err != nil {
+		if _, err := t.look(d, tip, n, nil); err != nil {
 			return nil, err
 		}
 	}

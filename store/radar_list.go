@@ -235,10 +235,11 @@ func (l *pairLister) side(commitID int64) (side, error) {
 	if v, ok := l.sides[commitID]; ok {
 		return v, nil
 	}
-	v, err := l.commit(commitID)
+	k, err := scanSide(l.conn.row(sideColumns+"= ?", commitID))
 	if err != nil {
-		return v, err
+		return k.row, fmt.Errorf("read commit: %w", err)
 	}
+	v := k.row
 	d, err := findDetails(l.conn, commitID)
 	if err != nil {
 		return v, err
@@ -252,54 +253,52 @@ func (l *pairLister) side(commitID int64) (side, error) {
 // isTruncated tells of a commit c whether it had more overlaps than are kept.
 const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND flight < 4 AND truncated = 1)"
 
-// commit reads what a pair tells of a commit.
-func (l *pairLister) commit(commitID int64) (v side, err error) {
+// sideColumns are what a pair tells of a commit c.
+const sideColumns = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated + " FROM commits c WHERE c.id "
+
+func scanSide(row scanner) (keyed[side], error) {
+	var k keyed[side]
 	var message string
-	err = l.conn.row("SELECT sha, branch, base, author_name, author_email, message, "+isTruncated+" FROM commits c WHERE id = ?", commitID).
-		Scan(&v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message, &v.OverlapsTruncated)
-	if err != nil {
-		return v, fmt.Errorf("read commit: %w", err)
-	}
+	v := &k.row
+	err := row.Scan(&k.id, &v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message, &v.OverlapsTruncated)
 	v.Subject = ledger.Subject(message)
-	return v, nil
+	return k, err
 }
 
-// A tipResult is what the radar found for a registered commit.
-type tipResult struct {
-	commit int64
-	found  []found
-	more   bool
-}
-
-// tell tells the strongest of it.
-func (t tipResult) tell(c *conn) (ledger.RadarResult, error) {
-	l := pairLister{conn: c}
-	more := t.more || len(t.found) > answeredPairs
-	if len(t.found) == 0 {
-		return l.result(ledger.RadarCommit{}, 0, nil, more)
+// counts counts what was found by level.
+func (t tipResult) counts() map[string]int {
+	counts := noOverlaps()
+	for _, f := range t.found {
+		counts[f.Level.String()]++
 	}
-	own, err := l.commit(t.commit)
+	return counts
+}
+
+func noOverlaps() map[string]int {
+	return map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
+}
+
+// tell tells a commit the strongest of it, at most limit.
+func (t tipResult) tell(c *conn, own ledger.RadarCommit, limit int) (ledger.RadarResult, error) {
+	list := t.found[:min(len(t.found), limit)]
+	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.more || len(list) < len(t.found)}
+	others := make(map[int64]ledger.RadarCommit, len(list))
+	ids := make([]int64, len(list))
+	for i, f := range list {
+		ids[i] = f.commitID
+	}
+	err := eachIn(c, func(row scanner) error {
+		v, err := scanSide(row)
+		others[v.id] = v.row.RadarCommit
+		return err
+	}, sideColumns+"IN ", ids)
 	if err != nil {
-		return ledger.RadarResult{}, err
+		return r, fmt.Errorf("read commits: %w", err)
 	}
-	tip, _, err := findTip(c, t.commit)
-	if err != nil {
-		return ledger.RadarResult{}, err
-	}
-	return l.result(own.RadarCommit, tip.place, t.found[:min(len(t.found), answeredPairs)], more)
-}
-
-// result tells what was found for a commit that has that place.
-func (l *pairLister) result(own ledger.RadarCommit, place int64, list []found, more bool) (ledger.RadarResult, error) {
-	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: more}
 	for _, f := range list {
-		other, err := l.commit(f.commitID)
-		if err != nil {
-			return r, err
-		}
-		pair := pairOf(own, other.RadarCommit, f.Overlap)
-		if f.place > place {
-			pair = pairOf(other.RadarCommit, own, f.Overlap.Swap())
+		pair := pairOf(own, others[f.commitID], f.Overlap)
+		if f.place > t.place {
+			pair = pairOf(others[f.commitID], own, f.Overlap.Swap())
 		}
 		pair.Since = f.since
 		r.Level = max(r.Level, pair.Level)
@@ -308,9 +307,17 @@ func (l *pairLister) result(own ledger.RadarCommit, place int64, list []found, m
 	return r, nil
 }
 
+// asSide returns what a pair tells of a commit.
+func asSide(c ledger.CommitSummary) ledger.RadarCommit {
+	return ledger.RadarCommit{SHA: c.SHA, Branch: c.Branch, Author: c.Author, Subject: ledger.Subject(c.Message), OverlapsTruncated: c.OverlapsTruncated}
+}
+
 // maxForeseeing is how many commits are foreseen at a time. Each may take as
 // much as a registration, and who asks needs only to read.
 const maxForeseeing = 2
+
+// maxLooks is how often a commit is foreseen anew where tips changed meanwhile.
+const maxLooks = 5
 
 // Foresee tells what a commit would overlap with if it were registered now. It
 // writes nothing. Where others are at it, it waits for its turn.
@@ -323,32 +330,34 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 	case <-s.closing:
 		return result, errClosed
 	}
+	result.Overlaps = []ledger.RadarPair{}
+	p, err := s.prospect(ctx, org, repo, q.Commit, q.Registration)
+	if err != nil {
+		return result, err
+	}
+	l, err := s.lookAhead(ctx, p)
+	for range maxLooks { // until no tip changed while it was under way
+		if err != nil || l == nil {
+			return result, err
+		}
+		if l.upTo == l.index.state().seq {
+			break
+		}
+		l, err = s.lookAhead(ctx, p)
+	}
 	err = s.read(ctx, func(c *conn) error {
-		l, err := s.lister(c, org, repo)
-		if err != nil {
-			return err
-		}
-		result.Overlaps = []ledger.RadarPair{}
-		if !l.settings.Enabled {
-			return nil
-		}
-		p, err := s.prospect(c, l.repo, l.settings, q.Commit, q.Registration)
-		if err != nil || p.commit.state == ledger.Deployed {
-			return err
-		}
-		found, more, err := newScan(c, l.repo, l.settings, p.tip, p.registration, s.Now()).run()
-		if err != nil {
-			return err
-		}
-		own := side{RadarCommit: ledger.RadarCommit{SHA: q.Commit}}
+		own := ledger.RadarCommit{SHA: q.Commit}
 		if p.commit.id != 0 {
-			if own, err = l.commit(p.commit.id); err != nil {
-				return err
+			known, err := scanSide(c.row(sideColumns+"= ?", p.commit.id))
+			if err != nil {
+				return fmt.Errorf("read commit: %w", err)
 			}
+			own = known.row.RadarCommit
 		}
 		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)
 		own.Author = ledger.Author{Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email)}
-		result, err = l.result(own.RadarCommit, p.tip.place, found, more)
+		foreseen := tipResult{place: p.tip.place, found: l.found, more: l.more}
+		result, err = foreseen.tell(c, own, ledger.MaxRadarPairs)
 		return err
 	})
 	return result, err
@@ -357,7 +366,7 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 // addOverlaps adds to a commit how many open overlaps it has at each level, and
 // whether there were more.
 func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error {
-	counts := map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
+	counts := noOverlaps()
 	v.Overlaps = counts
 	if !l.settings.Enabled {
 		return nil

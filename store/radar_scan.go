@@ -2,39 +2,42 @@ package store
 
 import (
 	"cmp"
-	"database/sql"
 	"fmt"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A scan finds what one commit overlaps with among the tips of its repo. It
-// goes by path, so that its work follows the overlaps there are and not the
-// tips in flight.
+// A scan finds what one commit overlaps with among the tips of its repo that an
+// index holds. It goes by path, so that its work follows what others change at
+// the paths of the commit and not the tips in flight.
 type scan struct {
-	conn  *conn
-	repo  repoRow
-	radar *ledger.Radar
+	index    *tipIndex
+	settings ledger.RadarSettings
+	radar    *ledger.Radar
 	// own is the commit as the tip that it is or would be.
 	own       tipRow
 	footprint *ledger.Footprint
 	contained []string    // tips that its base holds
 	oldest    ledger.Time // what came into flight before is too old
 
-	seen map[int64]*candidate
+	// upTo is the number of the last tip that the index had seen.
+	upTo int64
+	// more tells that not all was looked at.
+	more bool
+	seen map[*indexedTip]*candidate
 }
 
-// A candidate is a tip that the commit may overlap with.
+// A candidate is a tip that the commit may overlap with above LOW.
 type candidate struct {
-	tipRow
-	excluded bool
-	changes  []ledger.Change
+	excluded bool    // it is not compared with the commit
+	common   bool    // both change some file
+	changes  []int32 // of the tip, that matter
 }
 
 // A found is an overlap that a scan found, as the commit sees it.
 type found struct {
-	tipRow
+	*tipRow
 	ledger.Overlap
 	author ledger.Author // of the tip, where addAuthors has read it
 	since  ledger.Time   // once it is recorded
@@ -61,40 +64,45 @@ func addAuthors(c *conn, list []found) error {
 }
 
 // newScan prepares a scan for a registration.
-func newScan(c *conn, r repoRow, settings ledger.RadarSettings, own tipRow, n ledger.Registration, now ledger.Time) *scan {
+func newScan(index *tipIndex, settings ledger.RadarSettings, own tipRow, n ledger.Registration, now ledger.Time) *scan {
 	radar := settings.Radar()
 	return &scan{
-		conn: c, repo: r, radar: radar, own: own, footprint: radar.Footprint(n.Changes), contained: n.Contained,
-		oldest: settings.Oldest(now), seen: make(map[int64]*candidate),
+		index: index, settings: settings, radar: radar, own: own, footprint: radar.Footprint(n.Changes), contained: n.Contained,
+		oldest: settings.Oldest(now), seen: make(map[*indexedTip]*candidate),
 	}
 }
 
 // run returns the strongest overlaps, at most ledger.MaxRadarPairs, the
-// strongest first, and whether there are more.
-func (s *scan) run() (list []found, more bool, err error) {
-	if err := s.gather(); err != nil {
-		return nil, false, err
-	}
-	for _, c := range s.seen {
+// strongest first, and whether there are more, or may be.
+func (s *scan) run() (list []found, more bool) {
+	s.index.view(s.gather)
+	for tip, c := range s.seen {
 		if c.excluded {
 			continue
 		}
-		if o := s.compare(c.tipRow, s.radar.Footprint(c.changes)); o.Level > ledger.NoLevel {
-			list = append(list, found{tipRow: c.tipRow, Overlap: o})
+		if o := s.compare(tip.row, s.radar.FootprintOfPacked(c.packed(tip))); o.Level > ledger.NoLevel {
+			c.common = true
+			list = append(list, found{tipRow: tip.row, Overlap: o})
 		}
 	}
-	if len(list) <= ledger.MaxRadarPairs {
-		siblings, err := s.siblings(ledger.MaxRadarPairs + 1 - len(list))
-		if err != nil {
-			return nil, false, err
-		}
-		list = append(list, siblings...)
+	if limit := ledger.MaxRadarPairs + 1 - len(list); limit > 0 {
+		s.index.view(func() { list = append(list, s.siblings(limit)...) })
 	}
 	sortFound(list)
 	if len(list) > ledger.MaxRadarPairs {
-		list, more = list[:ledger.MaxRadarPairs], true
+		return list[:ledger.MaxRadarPairs], true
 	}
-	return list, more, nil
+	return list, s.more
+}
+
+func (c *candidate) packed(tip *indexedTip) []ledger.PackedChange {
+	slices.Sort(c.changes)
+	c.changes = slices.Compact(c.changes) // a renamed file is there by both its names
+	changes := make([]ledger.PackedChange, len(c.changes))
+	for i, at := range c.changes {
+		changes[i] = tipChange{tip, at}.packed()
+	}
+	return changes
 }
 
 // sortFound puts the strongest first, and of those alike what was registered last.
@@ -104,59 +112,54 @@ func sortFound(list []found) {
 	})
 }
 
+// The most that one scan looks at of what is below the files that the commit
+// makes, and of what is beside those that it changes.
 const (
-	tipsAtPaths = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id WHERE p.repo_id = ? AND p.path IN "
-	tipsBelow   = "SELECT p.change, " + tipColumns + " FROM tip_paths p CROSS JOIN tips t ON t.commit_id = p.commit_id WHERE p.repo_id = ? AND p.path >= ? AND p.path < ? LIMIT 1000"
-	tipsBeside  = "SELECT " + tipColumns + " FROM tip_dirs d CROSS JOIN tips t ON t.commit_id = d.commit_id WHERE d.repo_id = ? AND d.dir = ? AND d.commit_id < ? ORDER BY d.commit_id DESC LIMIT ?"
-	newerTips   = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.seq > ?"
-	besideBatch = 64
+	maxBelow  = 10_000
+	maxBeside = 20_000
 )
 
-// gather reads what other tips change at the paths that matter.
-func (s *scan) gather() error {
-	at := append(s.footprint.Names(), s.footprint.Above()...)
-	slices.Sort(at)
-	if err := eachIn(s.conn, s.take, tipsAtPaths, slices.Compact(at), s.repo.id); err != nil {
-		return fmt.Errorf("read tips by path: %w", err)
-	}
-	for _, path := range s.footprint.Made() {
-		// "0" comes right behind "/": the range holds what lies below the path.
-		if err := s.conn.each(s.take, tipsBelow, s.repo.id, path+"/", path+"0"); err != nil {
-			return fmt.Errorf("read tips below a path: %w", err)
+// gather notes what other tips change at the paths that matter.
+func (s *scan) gather() {
+	s.upTo, s.more = s.index.seq, s.index.cut
+	for _, path := range s.footprint.Names() {
+		for _, c := range s.index.at(path) {
+			s.take(c).common = true
 		}
 	}
-	return nil
+	for _, path := range s.footprint.Above() {
+		for _, c := range s.index.at(path) {
+			s.take(c)
+		}
+	}
+	left := maxBelow
+	for _, path := range s.footprint.Made() {
+		for c := range s.index.below(path) {
+			if left--; left < 0 {
+				s.more = true
+				return
+			}
+			s.take(c)
+		}
+	}
 }
 
-// take reads one change of a tip.
-func (s *scan) take(row scanner) error {
-	var bytes sql.RawBytes
-	tip, err := scanTip(row, &bytes)
-	if err != nil {
-		return err
-	}
-	c := s.seen[tip.commitID]
+// take notes one change of a tip.
+func (s *scan) take(change tipChange) *candidate {
+	c := s.seen[change.tip]
 	if c == nil {
-		c = &candidate{tipRow: tip, excluded: !s.compares(tip)}
-		s.seen[tip.commitID] = c
+		c = &candidate{excluded: !s.compares(change.tip.row)}
+		s.seen[change.tip] = c
 	}
-	if c.excluded {
-		return nil
+	if !c.excluded {
+		c.changes = append(c.changes, change.i)
 	}
-	change, err := readChange(bytes)
-	if err != nil {
-		return err
-	}
-	same := func(other ledger.Change) bool { return other.Path == change.Path && other.OldPath == change.OldPath }
-	if !slices.ContainsFunc(c.changes, same) {
-		c.changes = append(c.changes, change)
-	}
-	return nil
+	return c
 }
 
 // compares tells whether the commit is compared with a tip: one in flight, or
 // one that has landed since the commit itself came into flight.
-func (s *scan) compares(t tipRow) bool {
+func (s *scan) compares(t *tipRow) bool {
 	switch {
 	case t.commitID == s.own.commitID, t.openedAt < s.oldest, t.flight >= superseded:
 		return false
@@ -168,47 +171,74 @@ func (s *scan) compares(t tipRow) bool {
 
 // siblings returns overlaps with tips that change other files of the same
 // directories, at most limit.
-func (s *scan) siblings(limit int) (list []found, err error) {
-	beside := make(map[int64]int) // commit id -> index in list
+func (s *scan) siblings(limit int) (list []found) {
+	beside := make(map[*indexedTip]int) // index in list; -1 for none
+	left := maxBeside
 	for _, dir := range s.footprint.Dirs() {
 		path := ledger.RadarPath{Path: dir, Level: ledger.Low, Reason: ledger.SiblingFiles}
-		for before := int64(1 << 62); len(list) < limit; {
-			tips, err := all(s.conn, func(row scanner) (tipRow, error) { return scanTip(row) }, tipsBeside, s.repo.id, dir, before, besideBatch)
-			if err != nil {
-				return nil, fmt.Errorf("read tips by directory: %w", err)
+		for _, change := range s.index.in(dir) {
+			if left--; left < 0 {
+				s.more = true
+				return list
 			}
-			for _, t := range tips {
-				before = t.commitID
-				if i, known := beside[t.commitID]; known {
-					list[i].Paths = append(list[i].Paths, path)
-				} else if _, file := s.seen[t.commitID]; !file && s.compares(t) && len(list) < limit {
-					beside[t.commitID] = len(list)
-					list = append(list, found{tipRow: t, Overlap: ledger.Overlap{Level: ledger.Low, Paths: []ledger.RadarPath{path}}})
-				}
+			i, known := beside[change.tip]
+			switch {
+			case i < 0, known && list[i].Paths[len(list[i].Paths)-1].Path == dir, !s.sees(change, dir):
+			case known:
+				list[i].Paths = append(list[i].Paths, path)
+			case !s.mayStandBeside(change.tip):
+				beside[change.tip] = -1
+			default:
+				beside[change.tip] = len(list)
+				list = append(list, found{tipRow: change.tip.row, Overlap: ledger.Overlap{Level: ledger.Low, Paths: []ledger.RadarPath{path}}})
 			}
-			if len(tips) < besideBatch {
-				break
+			if len(list) == limit {
+				return list
 			}
 		}
 	}
-	return list, nil
+	return list
 }
 
-// newer returns the tips that were registered behind the given number, and what
-// the commit overlaps with among them.
-func (s *scan) newer(than int64, recent *recentTips) (since []int64, list []found, err error) {
-	tips, err := all(s.conn, func(row scanner) (tipRow, error) { return scanTip(row) }, newerTips, s.repo.id, than)
+// mayStandBeside reports whether a tip is compared with the commit and changes
+// no file that it changes.
+func (s *scan) mayStandBeside(t *indexedTip) bool {
+	if c := s.seen[t]; c != nil {
+		return !c.excluded && !c.common
+	}
+	return s.compares(t.row)
+}
+
+// sees reports whether a change names a file of that directory that the radar
+// does not ignore.
+func (s *scan) sees(c tipChange, dir string) bool {
+	if len(s.settings.Ignore) == 0 {
+		return true
+	}
+	path, oldPath, _ := c.packed().Names()
+	return dirOf(path) == dir && !s.radar.Ignores(path) || dirOf(oldPath) == dir && !s.radar.Ignores(oldPath)
+}
+
+// newer returns the tips of which something has changed since the index had seen
+// all, and what the commit overlaps with among them.
+func (s *scan) newer(c *conn, policyVersion int, recent *recentTips) (since []int64, list []found, err error) {
+	query, args := newerTips, []any{s.index.repoID, s.upTo}
+	if s.upTo == 0 { // what has ended was never found
+		query, args = liveTips, args[:1]
+	}
+	tips, err := all(c, scanTip, query, args...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read newer tips: %w", err)
 	}
-	for _, tip := range tips {
+	for i := range tips {
+		tip := &tips[i]
 		since = append(since, tip.commitID)
 		if !s.compares(tip) {
 			continue
 		}
-		footprint := recent.footprint(tip, s.repo.policyVersion)
+		footprint := recent.footprint(tip, policyVersion)
 		if footprint == nil {
-			changes, err := findChanges(s.conn, tip.commitID)
+			changes, err := findChanges(c, tip.commitID)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -221,37 +251,7 @@ func (s *scan) newer(than int64, recent *recentTips) (since []int64, list []foun
 	return since, list, nil
 }
 
-// still returns what was found and is as it was found: the tip is not gone, nor
-// out of flight in a way that counts.
-func (s *scan) still(list []found) ([]found, error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-	ids := make([]int64, len(list))
-	for i, f := range list {
-		ids[i] = f.commitID
-	}
-	now := make(map[int64]tipRow, len(list))
-	err := eachIn(s.conn, func(row scanner) error {
-		var t tipRow
-		err := row.Scan(&t.commitID, &t.flight, &t.endedAt)
-		now[t.commitID] = t
-		return err
-	}, "SELECT commit_id, flight, ended_at FROM tips WHERE commit_id IN ", ids)
-	if err != nil {
-		return nil, fmt.Errorf("read tips found ahead: %w", err)
-	}
-	kept := make([]found, 0, len(list))
-	for _, f := range list {
-		f.flight, f.endedAt = now[f.commitID].flight, now[f.commitID].endedAt
-		if f.flight != 0 && s.compares(f.tipRow) {
-			kept = append(kept, f)
-		}
-	}
-	return kept, nil
-}
-
-func (s *scan) compare(t tipRow, footprint *ledger.Footprint) ledger.Overlap {
+func (s *scan) compare(t *tipRow, footprint *ledger.Footprint) ledger.Overlap {
 	return ledger.Compare(s.footprint, footprint, ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.own.Tip, t.Tip)})
 }
 
@@ -283,7 +283,7 @@ func (r *recentTips) add(t tipRow, footprint *ledger.Footprint) {
 // footprint returns what is remembered of a tip under a contract; nil for
 // nothing. The newest comes first: one before it may be of a write that failed,
 // whose ids were given again.
-func (r *recentTips) footprint(t tipRow, policyVersion int) *ledger.Footprint {
+func (r *recentTips) footprint(t *tipRow, policyVersion int) *ledger.Footprint {
 	for i := range r.tips {
 		known := &r.tips[(r.next+2*len(r.tips)-1-i)%len(r.tips)]
 		if known.commitID == t.commitID && known.seq == t.seq && known.policyVersion == policyVersion {

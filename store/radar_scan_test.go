@@ -14,9 +14,9 @@ import (
 
 // openWithTips opens a store whose repo acme/api has tips of the branches one,
 // two and three, which all change the file f and overlap.
-func openWithTips(t *testing.T) (*Store, func(sha, branch string)) {
+func openWithTips(t *testing.T, o Options) (*Store, func(sha, branch string)) {
 	t.Helper()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), o)
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
 	_, err = s.CreateOrg(t.Context(), "acme")
@@ -47,14 +47,16 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestWhatIsFoundAheadIsLookedAtAgain changes the tips between the scan for a
-// registration and its write.
+// TestWhatIsFoundAheadIsLookedAtAgain changes the tips while a registration is
+// on its way: after it has read what is known of the commit, and after it has
+// looked for what overlaps with it.
 func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
+	all := []string{"three", "two", "one"}
 	for name, test := range map[string]struct {
 		between func(t *testing.T, s *Store, push func(sha, branch string))
 		want    []string
 	}{
-		"nothing happens": {func(*testing.T, *Store, func(string, string)) {}, []string{"three", "two", "one"}},
+		"nothing happens": {func(*testing.T, *Store, func(string, string)) {}, all},
 		"one is withdrawn": {func(t *testing.T, s *Store, _ func(string, string)) {
 			check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1)))
 		}, []string{"three", "one"}},
@@ -65,6 +67,16 @@ func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
 		"one is superseded": {func(_ *testing.T, _ *Store, push func(string, string)) {
 			push(numbered(5), "two")
 		}, []string{"two", "three", "one"}},
+		"one has landed": {func(t *testing.T, s *Store, push func(string, string)) {
+			n := ledger.Registration{Branch: "other", Contained: []string{numbered(0)}}
+			_, _, err := s.Register(t.Context(), "acme", "api", numbered(5), n)
+			check(t, err)
+		}, []string{"three", "two"}},
+		"it is pushed with another record": {func(t *testing.T, s *Store, push func(string, string)) {
+			n := ledger.Registration{Branch: "new", Changes: []ledger.Change{{Path: "g", Status: "M"}}}
+			_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), n)
+			check(t, err)
+		}, all},
 		"the contract ignores the file": {func(t *testing.T, s *Store, _ func(string, string)) {
 			p, err := s.Policy(t.Context(), "acme", "api", 0)
 			check(t, err)
@@ -73,45 +85,97 @@ func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
 			check(t, err)
 		}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, push := openWithTips(t)
-			n := changesF("new")
-			ahead, err := s.lookAhead(t.Context(), "acme", "api", numbered(9), n)
-			check(t, err)
-			if len(ahead.found) != 3 {
-				t.Fatalf("ahead it found %d", len(ahead.found))
-			}
-			test.between(t, s, push)
-
-			var found []string
-			check(t, s.write(t.Context(), func(t *tx) error {
-				r, err := findRepo(t.conn, "acme", "api")
-				if err != nil {
-					return err
+		for _, beforeLook := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, before the look: %t", name, beforeLook), func(t *testing.T) {
+				s, push := openWithTips(t, Options{})
+				foreseen(t, s, "api") // there is an index
+				n := changesF("new")
+				p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
+				check(t, err)
+				if beforeLook {
+					test.between(t, s, push)
 				}
-				c, isNew, err := t.findOrAddCommit(r, numbered(9))
-				if err != nil {
-					return err
+				ahead, err := s.lookAhead(t.Context(), p)
+				check(t, err)
+				if !beforeLook {
+					test.between(t, s, push)
 				}
-				d, err := s.deriver(t.conn, r)
-				if err != nil {
-					return err
+				if found := s.register(t, numbered(9), n, ahead); !slices.Equal(found, test.want) {
+					t.Errorf("found %q, want %q", found, test.want)
 				}
-				result, err := t.registerTip(d, c, isNew, n, ahead)
-				for _, f := range result.found {
-					found = append(found, f.Branch)
-				}
-				return err
-			}))
-			if !slices.Equal(found, test.want) {
-				t.Errorf("found %q, want %q", found, test.want)
-			}
-		})
+			})
+		}
 	}
 }
 
+// register is the write of Register. It returns the branches of what was found.
+func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *look) (found []string) {
+	t.Helper()
+	check(t, s.write(t.Context(), func(t *tx) error {
+		r, err := findRepo(t.conn, "acme", "api")
+		if err != nil {
+			return err
+		}
+		c, isNew, err := t.findOrAddCommit(r, sha)
+		if err != nil {
+			return err
+		}
+		d, err := s.deriver(t.conn, r)
+		if err != nil {
+			return err
+		}
+		if err := t.describeCommit(c.id, n); err != nil {
+			return err
+		}
+		result, err := t.registerTip(d, c, isNew, n, ahead)
+		for _, f := range result.found {
+			found = append(found, f.Branch)
+		}
+		return err
+	}))
+	return found
+}
+
+// A registration that says nothing of what the commit changes is about what
+// another one says meanwhile.
+func TestARegistrationCountsWhatAnotherSaysMeanwhile(t *testing.T) {
+	s, push := openWithTips(t, Options{})
+	g := ledger.Registration{Branch: "new", Changes: []ledger.Change{{Path: "g", Status: "M"}}}
+	_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), g)
+	check(t, err)
+	n := ledger.Registration{Branch: "new"}
+	p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
+	check(t, err)
+	push(numbered(9), "new")
+	ahead, err := s.lookAhead(t.Context(), p)
+	check(t, err)
+	if found := s.register(t, numbered(9), n, ahead); len(found) != 3 {
+		t.Errorf("found %q", found)
+	}
+}
+
+// What a write that fails knew of tips is not remembered: their numbers are
+// given again.
+func TestAWriteThatFailsIsNotRemembered(t *testing.T) {
+	s, _ := openWithTips(t, Options{})
+	failed := errors.New("failed")
+	err := s.write(t.Context(), func(t *tx) error {
+		t.recent.add(tipRow{commitID: 9, seq: 4}, ledger.RadarSettings{}.Radar().Footprint(nil))
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	check(t, s.write(t.Context(), func(t *tx) error {
+		if t.recent.footprint(&tipRow{commitID: 9, seq: 4}, 0) != nil {
+			return errors.New("it is")
+		}
+		return nil
+	}))
+}
+
 func TestForeseeWaitsForItsTurn(t *testing.T) {
-	s, _ := openWithTips(t)
+	s, _ := openWithTips(t, Options{})
 	for range maxForeseeing {
 		s.foreseeing <- struct{}{}
 	}

@@ -32,9 +32,9 @@ func (b *bench) pushAs(sha string, n ledger.Registration) ledger.RadarResult {
 	b.t.Helper()
 	check(b.t, n.Check())
 	n.Author = ledger.Author{Name: "Ann", Email: n.Branch + "@example.org"}
-	_, overlaps, err := b.Register(b.t.Context(), "acme", "api", sha, n)
+	c, _, err := b.Register(b.t.Context(), "acme", "api", sha, n)
 	check(b.t, err)
-	return overlaps
+	return *c.Radar
 }
 
 // overlaps lists what is open, as "later+earlier LEVEL" by branch.
@@ -363,4 +363,29 @@ func TestAChangedContractMakesTheRadarLookAnew(t *testing.T) {
 	b.wantOverlaps()
 	b.setRadar(func(r *ledger.RadarSettings) { r.Enabled, r.Ignore = true, []string{} })
 	b.wantOverlaps("two+one HIGH")
+}
+
+// A file that the contract ignores does not keep others beside it from counting.
+func TestWhatIsIgnoredHidesNoSibling(t *testing.T) {
+	for name, test := range map[string]struct{ theirs, mine, ignored string }{
+		"a file where the other makes a directory": {"d/a", "d/a/c", "d/a"},
+		"a file below one that the other makes":    {"d/gen/x.pb", "d/gen", "d/gen/*"},
+		"a file beside":                            {"e/x.pb", "e/y", "*.pb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{test.ignored} })
+			b.push(sha(0), "one", ledger.Change{Path: test.theirs, Status: "M"}, ledger.Change{Path: "d/other", Status: "M"})
+			b.push(sha(1), "two", ledger.Change{Path: test.mine, Status: "A"}, ledger.Change{Path: "d/mine", Status: "M"})
+			b.wantOverlaps("two+one LOW")
+		})
+	}
+}
+
+func TestWhatIsIgnoredIsNoSibling(t *testing.T) {
+	b := newBench(t)
+	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"**/*.pb"} })
+	b.push(sha(0), "one", ledger.Change{Path: "d/x.pb", Status: "M"}, ledger.Change{Path: "main.go", Status: "M"})
+	b.push(sha(1), "two", ledger.Change{Path: "d/y.go", Status: "M"})
+	b.wantOverlaps()
 }

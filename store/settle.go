@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -83,10 +81,12 @@ func findChanges(c *conn, commitID int64) ([]ledger.Change, error) {
 	var changes []ledger.Change
 	err := c.each(func(row scanner) error {
 		var text []byte
-		if err := row.Scan(&text); err != nil || text == nil {
+		if err := row.Scan(&text); err != nil {
 			return err
 		}
-		return json.Unmarshal(text, &changes)
+		var err error
+		changes, err = decodeChanges(text)
+		return err
 	}, "SELECT changes FROM commit_details WHERE commit_id = ?", commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read changes: %w", err)

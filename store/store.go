@@ -31,7 +31,14 @@ type Options struct {
 	Logger *slog.Logger
 	// KeepDeliveries is how long the log of a delivery is kept; DefaultKeepDeliveries where 0.
 	KeepDeliveries time.Duration
+	// RadarMemory bounds about how many bytes the radar keeps of what commits in
+	// flight change; DefaultRadarMemory where 0. Where that does not do, those that
+	// came into flight first are not compared with new ones.
+	RadarMemory int64
 }
+
+// DefaultRadarMemory is what the radar may keep unless Options says otherwise.
+const DefaultRadarMemory = 128 << 20
 
 // DefaultKeepDeliveries is how long the log of a delivery is kept, unless
 // Options says otherwise.
@@ -54,6 +61,7 @@ type Store struct {
 	contracts contractCache
 	keyrings  keyringCache
 	names     *names
+	tips      *tipIndexSet
 	notifier  notifier
 	queued    *queued
 	wake      chan struct{} // tells Evaluate of a policy change
@@ -72,7 +80,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{now: o.Now, log: o.Logger, keep: cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries), pool: make(chan *conn, maxReaders), names: newNames(), queued: newQueued(), closing: make(chan struct{}), foreseeing: make(chan struct{}, maxForeseeing), wake: make(chan struct{}, 1)}
+	s := &Store{now: o.Now, log: o.Logger, keep: cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries), pool: make(chan *conn, maxReaders), names: newNames(), tips: newTipIndexSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)), queued: newQueued(), closing: make(chan struct{}), foreseeing: make(chan struct{}, maxForeseeing), wake: make(chan struct{}, 1)}
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), s.Close())
 	}
@@ -93,7 +101,7 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 	if err := migrate(c); err != nil {
 		return errors.Join(err, c.close())
 	}
-	s.writer = newWriter(c, s.now, s.names, &s.notifier, s.queued)
+	s.writer = newWriter(c, s.now, s.names, s.tips, &s.notifier, s.queued)
 
 	if s.readDB, err = openDB(path, readerPragmas); err != nil {
 		return err

@@ -18,7 +18,7 @@ func TestTidyTellsWhatItCouldNotDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tidy(t.Context())
-	for _, want := range []string{"pruning the log of webhook deliveries", "pruning what tips of branches changed", "pruning sessions"} {
+	for _, want := range []string{"pruning the log of webhook deliveries", "pruning what tips of branches overlapped with", "pruning sessions"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log is %q, want %q in it", log.String(), want)
 		}

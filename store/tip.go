@@ -19,7 +19,7 @@ const (
 	landed            // likewise: the base of another commit holds it
 	superseded        // its branch has a newer commit
 	withdrawn
-	forgotten // what it changed is not known any more
+	forgotten // what it overlapped with is not known any more
 )
 
 // A tipRow is a commit that its branch registered last.
@@ -30,7 +30,8 @@ type tipRow struct {
 	place, seq int64
 	openedAt   ledger.Time
 	endedAt    ledger.Time
-	// policyVersion is that of the contract whose radar looked at it last.
+	// policyVersion is that of the contract whose radar looked at it last; 0 where
+	// more is known of it since.
 	policyVersion int
 }
 
@@ -40,13 +41,20 @@ func (t tipRow) flies(settings ledger.RadarSettings, now ledger.Time) bool {
 	return t.flight == inFlight && t.openedAt >= settings.Oldest(now)
 }
 
+// renumber sets a tip behind all others of its repo: something of it has changed
+// that an index must know.
+const renumber = "seq = 1 + (SELECT max(o.seq) FROM tips o WHERE o.repo_id = tips.repo_id)"
+
 const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_at, t.policy_version, t.branch, t.lineage, t.sha"
 
-// scanTip reads the tipColumns, and what else the row begins with.
-func scanTip(row scanner, first ...any) (tipRow, error) {
+// scanTip reads the tipColumns.
+func scanTip(row scanner) (tipRow, error) { return scanTipAnd(row) }
+
+// scanTipAnd reads the tipColumns, and what else the row ends with.
+func scanTipAnd(row scanner, rest ...any) (tipRow, error) {
 	var t tipRow
 	var lineage string
-	err := row.Scan(append(first, &t.commitID, &t.flight, &t.place, &t.seq, &t.openedAt, &t.endedAt, &t.policyVersion, &t.Branch, &lineage, &t.SHA)...)
+	err := row.Scan(append([]any{&t.commitID, &t.flight, &t.place, &t.seq, &t.openedAt, &t.endedAt, &t.policyVersion, &t.Branch, &lineage, &t.SHA}, rest...)...)
 	if err == nil {
 		t.Base, t.Parents, t.Ancestors = splitLineage(lineage)
 	}
@@ -83,13 +91,12 @@ func findTip(c *conn, commitID int64) (tipRow, bool, error) {
 	return t, true, nil
 }
 
-// openTip makes a commit the tip of its branch and puts what it changes where
-// others look for it. A commit that was in flight keeps its place, and so does
-// one that is deployed; any other comes behind all. before is the number that it
-// had; 0 if it was no tip.
-func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip, footprint *ledger.Footprint, changes []ledger.Change) (row tipRow, before int64, err error) {
-	row, known, err := findTip(t.conn, c.id)
-	if err != nil {
+// openTip makes a commit the tip of its branch, where others look for it. A
+// commit that was in flight keeps its place, and so does one that is deployed;
+// any other comes behind all. before is the number that it had; 0 if it was no
+// tip.
+func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip) (row tipRow, before int64, err error) {
+	if row, _, err = findTip(t.conn, c.id); err != nil {
 		return row, 0, err
 	}
 	r := d.repo
@@ -97,13 +104,12 @@ func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip, footprint *ledger.F
 	if err = t.row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.seq); err != nil {
 		return row, 0, fmt.Errorf("number tip: %w", err)
 	}
-	if known {
-		if err := t.clearPaths(c.id); err != nil {
+	staysDeployed := row.flight == deployed && c.state == ledger.Deployed
+	var blocked []int64 // by the tip as it was; not any more when it comes behind them
+	if !row.flies(d.contract.Radar, t.now) && !staysDeployed {
+		if blocked, err = t.blockedBy(d, row); err != nil {
 			return row, 0, err
 		}
-	}
-	staysDeployed := row.flight == deployed && c.state == ledger.Deployed
-	if !row.flies(d.contract.Radar, t.now) && !staysDeployed {
 		row.place, row.openedAt = row.seq, t.now
 		if err := t.clearOverlaps(c.id); err != nil {
 			return row, 0, err
@@ -122,53 +128,40 @@ func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip, footprint *ledger.F
 	if err != nil {
 		return row, 0, fmt.Errorf("insert tip: %w", err)
 	}
-	return row, before, t.touchPaths(r, c.id, footprint, changes)
+	return row, before, t.resettleAll(d, blocked, ledger.Cause{Type: ledger.CauseRadar, ID: c.sha})
 }
 
-// touchPaths puts a tip's changes where those who come later look for them.
-func (t *tx) touchPaths(r repoRow, commitID int64, footprint *ledger.Footprint, changes []ledger.Change) error {
-	named := footprint.Names()
-	var paths, dirs []any
-	for i := range changes {
-		bytes, err := appendChange(nil, &changes[i])
-		if err != nil {
-			return fmt.Errorf("encode change: %w", err)
-		}
-		for _, path := range []string{changes[i].Path, changes[i].OldPath} {
-			if _, ok := slices.BinarySearch(named, path); ok {
-				paths = append(paths, r.id, path, commitID, bytes)
-			}
-		}
+// retell notes that more is known of a commit that is not made the tip of its
+// branch by it, if others look at it or may again.
+func (t *tx) retell(commitID int64, tip ledger.Tip) error {
+	row, known, err := findTip(t.conn, commitID)
+	if err != nil || !known {
+		return err
 	}
-	for _, dir := range footprint.Dirs() {
-		dirs = append(dirs, r.id, dir, commitID)
+	if _, err := t.exec("UPDATE tips SET lineage = ?, policy_version = 0, "+renumber+" WHERE commit_id = ?", joinLineage(tip), commitID); err != nil {
+		return fmt.Errorf("update tip: %w", err)
 	}
-	// Of changes that name one path, which Registration.Check refuses, the first counts.
-	if err := t.insertMany("INSERT OR IGNORE INTO tip_paths (repo_id, path, commit_id, change) VALUES ", 4, paths); err != nil {
-		return fmt.Errorf("insert paths: %w", err)
+	if row.flight >= superseded {
+		return nil
 	}
-	if err := t.insertMany("INSERT INTO tip_dirs (repo_id, dir, commit_id) VALUES ", 3, dirs); err != nil {
-		return fmt.Errorf("insert directories: %w", err)
+	return t.lookAgainBeside(commitID)
+}
+
+// lookAgainBeside has the radar look again at those that are later than a commit
+// and overlap with it: more is known of it now. Evaluate does that.
+func (t *tx) lookAgainBeside(commitID int64) error {
+	_, err := t.exec("UPDATE tips SET policy_version = 0 WHERE commit_id IN (SELECT o.later "+withLater+"WHERE "+laterThan+")", commitID)
+	if err != nil {
+		return fmt.Errorf("mark tips: %w", err)
 	}
 	return nil
-}
-
-// clearPaths takes away what a tip changes.
-func (t *tx) clearPaths(commitID int64) error {
-	return t.clear(commitID, "DELETE FROM tip_paths WHERE commit_id = ?", "DELETE FROM tip_dirs WHERE commit_id = ?")
 }
 
 // clearOverlaps takes away what a tip overlapped with as the later one; the
 // others go with the tips that are later than it.
 func (t *tx) clearOverlaps(commitID int64) error {
-	return t.clear(commitID, "DELETE FROM overlaps WHERE later = ?")
-}
-
-func (t *tx) clear(commitID int64, statements ...string) error {
-	for _, statement := range statements {
-		if _, err := t.exec(statement, commitID); err != nil {
-			return fmt.Errorf("clear tip: %w", err)
-		}
+	if _, err := t.exec("DELETE FROM overlaps WHERE later = ?", commitID); err != nil {
+		return fmt.Errorf("clear overlaps: %w", err)
 	}
 	return nil
 }
@@ -191,7 +184,7 @@ func (t *tx) takeBranch(d deriver, c commitRow, branch string) (bool, error) {
 // tipsBefore reads the tips that the condition finds among those that have not
 // come as far as the given flight.
 func (t *tx) tipsBefore(d deriver, to flight, where string, args ...any) ([]tipRow, error) {
-	tips, err := all(t.conn, func(row scanner) (tipRow, error) { return scanTip(row) },
+	tips, err := all(t.conn, scanTip,
 		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read tips: %w", err)
@@ -220,14 +213,11 @@ func (t *tx) endEach(d deriver, to flight, tips []tipRow) error {
 }
 
 func (t *tx) endTip(d deriver, tip tipRow, to flight) error {
-	if _, err := t.exec("UPDATE tips SET flight = ?, ended_at = ? WHERE commit_id = ?", to, t.now, tip.commitID); err != nil {
+	if _, err := t.exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ?", to, t.now, tip.commitID); err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
 	concerned := []int64{tip.commitID} // nothing blocks it any more
 	if to >= superseded {              // before that, others may still have to look at it
-		if err := t.clearPaths(tip.commitID); err != nil {
-			return err
-		}
 		blocked, err := t.blockedBy(d, tip)
 		if err != nil {
 			return err
@@ -237,8 +227,12 @@ func (t *tx) endTip(d deriver, tip tipRow, to flight) error {
 	if !d.contract.Radar.Blocks() {
 		return nil
 	}
-	for _, id := range concerned {
-		if err := t.resettle(d, id, ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA}); err != nil {
+	return t.resettleAll(d, concerned, ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA})
+}
+
+func (t *tx) resettleAll(d deriver, commits []int64, cause ledger.Cause) error {
+	for _, id := range commits {
+		if err := t.resettle(d, id, cause); err != nil {
 			return err
 		}
 	}

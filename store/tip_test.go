@@ -313,3 +313,120 @@ func TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
 	b.wantState(sha(1), ledger.Promotable)
 	b.wantCounts()
 }
+
+// What is told of a commit that is too old to be compared counts as soon as it
+// is not any more.
+func TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
+	maxAge := func(age time.Duration) func(*ledger.RadarSettings) {
+		return func(r *ledger.RadarSettings) { r.MaxAge = ledger.Duration(age) }
+	}
+	for name, otherIs := range map[string]func(b *bench, push func()){
+		"in flight already": func(b *bench, push func()) { push(); b.setRadar(maxAge(time.Hour)); b.clock.advance(2 * time.Hour) },
+		"pushed meanwhile":  func(b *bench, push func()) { b.setRadar(maxAge(time.Hour)); b.clock.advance(2 * time.Hour); push() },
+	} {
+		t.Run("the other is "+name, func(t *testing.T) {
+			b := newBench(t)
+			b.setRadar(maxAge(24 * time.Hour))
+			b.push(sha(0), "one", edit("a.go", 10))
+			otherIs(b, func() { b.push(sha(1), "two", edit("b.go", 10)) })
+			b.completes(sha(0), ledger.Registration{Changes: []ledger.Change{edit("b.go", 11)}})
+			b.wantOverlaps()
+			b.setRadar(maxAge(24 * time.Hour))
+			b.wantOverlaps("two+one HIGH")
+		})
+	}
+}
+
+// More may be known of a commit after it was deployed: what is rebased onto it
+// is held against that.
+func TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.setRadar(blocks)
+	b.push(sha(0), "one", root(10))
+	b.push(sha(1), "two", root(11))
+	ci.readies(sha(1))
+	b.clock.advance(time.Minute)
+	ci.deploys(sha(0))
+	b.wantOverlaps("two+one HIGH")
+	b.wantState(sha(1), ledger.Attested)
+
+	b.completes(sha(0), ledger.Registration{Changes: []ledger.Change{root(500)}})
+	check(t, b.Settle(t.Context()))
+	b.wantOverlaps("two+one MEDIUM")
+	b.wantState(sha(1), ledger.Promotable)
+	b.push(sha(0), "one", root(12)) // by a CI job, with its branch
+	check(t, b.Settle(t.Context()))
+	b.wantOverlaps("two+one HIGH")
+	b.wantState(sha(1), ledger.Attested)
+	b.completes(sha(0), ledger.Registration{Changes: []ledger.Change{edit("main.go", 1)}})
+	check(t, b.Settle(t.Context()))
+	b.wantOverlaps()
+	b.wantCounts()
+}
+
+// What has landed still has to be rebased onto. Pushed again, it is the later
+// one, and those that waited for it do not any more.
+func TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.setRadar(blocks)
+	b.push(sha(0), "one", root(10))
+	b.push(sha(1), "two", root(11))
+	ci.readies(sha(1))
+	b.clock.advance(time.Minute)
+	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)}, Changes: []ledger.Change{edit("main.go", 1)}})
+	b.wantOverlaps("two+one HIGH")
+	b.wantState(sha(1), ledger.Attested)
+
+	b.push(sha(0), "one", root(10))
+	b.wantOverlaps("one+two HIGH")
+	b.wantState(sha(1), ledger.Promotable)
+	b.wantCounts()
+}
+
+// What is deployed is out of flight for all who look from then on.
+func TestWhatComesAfterADeploymentIsNotComparedWithIt(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.push(sha(0), "one", root(10))
+	b.push(sha(1), "two", root(11)) // has looked at the first
+	ci.deploys(sha(0))
+	b.clock.advance(time.Minute)
+	b.push(sha(2), "three", root(11))
+	b.wantOverlaps("two+one HIGH")
+}
+
+func TestWhatWasRolledBackWithoutARadarIsComparedOnceThereIsOne(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.push(sha(0), "one", root(10))
+	ci.deploys(sha(0))
+	b.push(sha(1), "two", root(11))
+	b.wantOverlaps()
+	b.setRadar(func(r *ledger.RadarSettings) { r.Enabled = false })
+	ci.attests(sha(0), "deploy:prod", ledger.Fail)
+	b.setRadar(func(r *ledger.RadarSettings) { r.Enabled = true })
+	b.wantOverlaps("two+one HIGH")
+}
+
+// A commit is not compared with the ancestors that it is told to have later,
+// whether it is in flight then or only afterwards again.
+func TestAncestorsToldLaterCount(t *testing.T) {
+	for name, age := range map[string]time.Duration{"in flight": 24 * time.Hour, "too old then": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			maxAge := func(age time.Duration) {
+				b.setRadar(func(r *ledger.RadarSettings) { r.MaxAge = ledger.Duration(age) })
+			}
+			b.push(sha(0), "one", root(10))
+			b.push(sha(1), "two", root(11))
+			b.wantOverlaps("two+one HIGH")
+			maxAge(age)
+			b.clock.advance(2 * time.Hour)
+			b.completes(sha(1), ledger.Registration{Ancestors: []string{sha(0)}})
+			maxAge(24 * time.Hour)
+			b.wantOverlaps()
+		})
+	}
+}

@@ -30,6 +30,7 @@ type writer struct {
 	names *names
 	// notifier tells of an org's events once they are on disk.
 	notifier *notifier
+	tips     *tipIndexSet // where the radar looks
 	recent   recentTips
 	// queued tells of deliveries once they are on disk.
 	queued *queued
@@ -55,6 +56,8 @@ type tx struct {
 	now     ledger.Time // the ledger's clock when this write began
 	tally   *tally
 	deltas  []delta // of this write
+	tips    *tipIndexSet
+	index   *tipIndex // of the repo that the write is about, where it was refreshed for it
 	recent  *recentTips
 	named   bool     // whether it has put something into names
 	queued  []string // webhooks that it has given deliveries
@@ -63,13 +66,14 @@ type tx struct {
 	delivering bool
 }
 
-func newWriter(c *conn, now func() time.Time, n *names, notifier *notifier, queued *queued) *writer {
+func newWriter(c *conn, now func() time.Time, n *names, tips *tipIndexSet, notifier *notifier, queued *queued) *writer {
 	w := &writer{
 		conn:     c,
 		now:      now,
 		ids:      newIDs(),
 		tally:    newTally(),
 		names:    n,
+		tips:     tips,
 		notifier: notifier,
 		queued:   queued,
 		pace:     newPace(),
@@ -164,6 +168,7 @@ func (w *writer) commit(batch []*job) {
 		return
 	}
 	w.tally.reset()
+	w.recent = recentTips{}
 	w.names.clear() // before others can take the ids that were given
 	// The failure may have ended the transaction already.
 	w.conn.execOnce("ROLLBACK")
@@ -217,7 +222,7 @@ func (w *writer) runOne(j *job) (delivering bool, err error) {
 	if _, err := w.conn.exec("SAVEPOINT job"); err != nil {
 		return false, fmt.Errorf("savepoint: %w", err)
 	}
-	t := &tx{conn: w.conn, ids: w.ids, now: ledger.TimeOf(w.now()), tally: w.tally, recent: &w.recent}
+	t := &tx{conn: w.conn, ids: w.ids, now: ledger.TimeOf(w.now()), tally: w.tally, tips: w.tips, recent: &w.recent}
 	if j.err = run(j.fn, t); j.err != nil {
 		return t.delivering, w.takeBack(j, t)
 	}
@@ -235,6 +240,7 @@ func (w *writer) takeBack(j *job, t *tx) error {
 	if t.named {
 		w.names.clear()
 	}
+	w.recent = recentTips{} // the numbers of its tips are given again
 	if err := w.conn.execOnce("ROLLBACK TO job; RELEASE job"); err != nil {
 		if _, ok := errors.AsType[*sqlite.Error](j.err); ok {
 			return j.err
