@@ -46,10 +46,10 @@ func appendPacked(b []byte, hashes ...uint64) []byte {
 	return b
 }
 
-// Names returns the paths and the status of the change.
-func (p PackedChange) Names() (path, oldPath, status string) {
+// Names returns the path of the change and, where it differs, the old one.
+func (p PackedChange) Names() (path, oldPath string) {
 	r := unpacker(p)
-	return r.text(), r.text(), r.text()
+	return r.text(), r.text()
 }
 
 // unpack makes the change ready to be compared.

@@ -99,8 +99,10 @@ func (t *tx) registerTip(d deriver, c commitRow, isNew bool, said ledger.Registr
 		return result, err
 	}
 	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
-	if c.state >= ledger.Promotable && len(result.found) > 0 && d.contract.Radar.Blocks() && result.found[0].Level >= d.contract.Radar.Block {
-		cause = ledger.Cause{Type: ledger.CauseRadar, ID: result.found[0].SHA}
+	if c.state >= ledger.Promotable && result.blocked(d.contract.Radar) {
+		if cause, err = t.cause(c, result); err != nil {
+			return result, err
+		}
 	}
 	return result, t.resettle(d, c.id, cause)
 }

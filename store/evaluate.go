@@ -155,12 +155,13 @@ func (s *Store) lookAgain(ctx context.Context) error {
 		}
 		return nil
 	})
+	errs := []error{err}
 	for _, id := range repos {
-		if err == nil {
-			err = s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return s.lookAtUnseen(t, id) })
+		if err := s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return s.lookAtUnseen(t, id) }); err != nil {
+			errs = append(errs, fmt.Errorf("look at the tips of repo %d: %w", id, err))
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // unseenTips reads the next of a repo's tips in flight that the radar has to look
@@ -173,11 +174,11 @@ func (s *Store) unseenTips(c *conn, repoID int64) (tips []int64, d deriver, err 
 	if d, err = s.deriver(c, r); err != nil || !d.contract.Radar.Enabled {
 		return nil, d, err
 	}
-	tips, err = all(c, scanID, unseenTips, repoID, d.contract.Radar.Oldest(s.Now()), rescanBatch)
+	tips, err = all(c, scanID, selectUnseen, repoID, d.contract.Radar.Oldest(s.Now()), rescanBatch)
 	return tips, d, err
 }
 
-const unseenTips = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND flight = 1 AND opened_at >= ? LIMIT ?"
+const selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND flight = 1 AND opened_at >= ? LIMIT ?"
 
 func (s *Store) lookAtUnseen(t *tx, repoID int64) (last bool, err error) {
 	tips, d, err := s.unseenTips(t.conn, repoID)
@@ -189,10 +190,17 @@ func (s *Store) lookAtUnseen(t *tx, repoID int64) (last bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("read commit: %w", err)
 		}
-		if _, err := s.rescan(t, d, c); err != nil {
+		result, err := s.rescan(t, d, c)
+		if err != nil {
 			return false, err
 		}
-		if err := t.resettle(d, id, ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}); err != nil {
+		cause := d.policyCause()
+		if c.policyVersion == d.repo.policyVersion {
+			if cause, err = t.cause(c, result); err != nil {
+				return false, err
+			}
+		}
+		if err := t.resettle(d, id, cause); err != nil {
 			return false, err
 		}
 	}
@@ -246,10 +254,11 @@ func (s *Store) reevaluateOne(t *tx, d deriver, commitID int64) (rescanned bool,
 	if err != nil {
 		return false, fmt.Errorf("read commit: %w", err)
 	}
-	if rescanned, err = s.rescan(t, d, c); err != nil {
+	result, err := s.rescan(t, d, c)
+	if err != nil {
 		return false, err
 	}
-	if rescanned {
+	if result.looked {
 		return true, t.resettle(d, c.id, d.policyCause())
 	}
 	_, _, err = t.settleDue(d, c)
@@ -262,24 +271,23 @@ const rescanBatch = 20
 
 // rescan has the radar look anew at a tip in flight, if the contract under which
 // it last did let it see less, or other paths.
-func (s *Store) rescan(t *tx, d deriver, c commitRow) (bool, error) {
+func (s *Store) rescan(t *tx, d deriver, c commitRow) (result tipResult, err error) {
 	tip, known, err := findTip(t.conn, c.id)
 	if err != nil || !known || !tip.flies(d.contract.Radar, t.now) || tip.policyVersion == d.repo.policyVersion {
-		return false, err
+		return result, err
 	}
 	if tip.policyVersion != 0 {
 		saw, err := s.radarOf(t.conn, d.repo, tip.policyVersion)
 		if err != nil || saw.SeesAll(d.contract.Radar) {
-			return false, err
+			return result, err
 		}
 	}
 	n, err := registrationOf(t.conn, c.id)
 	if err != nil {
-		return false, err
+		return result, err
 	}
 	d.reevaluating = true
-	_, err = t.look(d, tip, n, nil)
-	return true, err
+	return t.lookAt(d, tip, n, nil)
 }
 
 // radarOf reads what a version of a repo's contract says of the radar.

@@ -59,7 +59,7 @@ func TestPagesWalkAnIndex(t *testing.T) {
 
 	checkPlan(t, s, liveTips, 1)
 	checkPlan(t, s, liveRecords, 1)
-	checkPlan(t, s, unseenTips, 1, 1, 1)
+	checkPlan(t, s, selectUnseen, 1, 1, 1)
 }
 
 // What is asked of a webhook's deliveries reads few of them, however many there

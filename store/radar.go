@@ -1,15 +1,17 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -93,7 +95,17 @@ func (l *look) isOf(d deriver, seq int64, known ledger.Registration) bool {
 	was := l.of.registration
 	return l.policyVersion == d.repo.policyVersion && l.of.seq == seq && was.Branch == known.Branch && was.Base == known.Base &&
 		slices.Equal(was.Parents, known.Parents) && slices.Equal(was.Ancestors, known.Ancestors) &&
-		slices.Equal(was.Contained, known.Contained) && reflect.DeepEqual(was.Changes, known.Changes)
+		slices.Equal(was.Contained, known.Contained) && sameChanges(was.Changes, known.Changes)
+}
+
+// sameChanges compares changes as they are stored.
+func sameChanges(a, b []ledger.Change) bool {
+	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
+		return len(a) == len(b)
+	}
+	one, err := json.Marshal(a)
+	other, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(one, other)
 }
 
 // lookAhead looks for a commit that is about to be registered, or might be. It
@@ -119,7 +131,30 @@ type tipResult struct {
 	looked bool // whether it did look
 	place  int64
 	found  []found
-	more   bool
+	more   bool  // there are more, or may be
+	lost   int64 // an earlier tip that it overlaps with no more; 0 for none
+}
+
+// cause tells why a commit is settled after the radar has looked at it: for the
+// strongest that it comes behind, or for one that it does not any more.
+func (t *tx) cause(c commitRow, r tipResult) (ledger.Cause, error) {
+	cause := ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}
+	for _, f := range r.found {
+		if f.place < r.place {
+			cause.ID = f.SHA
+			return cause, nil
+		}
+	}
+	lost, known, err := findTip(t.conn, r.lost)
+	if known {
+		cause.ID = lost.SHA
+	}
+	return cause, err
+}
+
+// blocked reports whether it overlaps with an earlier commit that blocks it.
+func (r tipResult) blocked(settings ledger.RadarSettings) bool {
+	return settings.Blocks() && slices.ContainsFunc(r.found, func(f found) bool { return f.place < r.place && f.Level >= settings.Block })
 }
 
 // track makes a registered commit the tip of its branch, ends the tips that it
@@ -150,30 +185,36 @@ func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, ahea
 		return unseen, t.lookAgainBeside(own.commitID)
 	}
 	if ahead != nil && !ahead.isOf(d, before, known) {
-		ahead = nil
+		t.index, ahead = ahead.index, nil
 	}
-	return t.look(d, own, known, ahead)
+	return t.lookAt(d, own, known, ahead)
 }
 
-// look records and tells what a tip overlaps with. It looks itself where that was
-// not done ahead.
-func (t *tx) look(d deriver, own tipRow, n ledger.Registration, ahead *look) (tipResult, error) {
+// lookAt records and tells what a tip overlaps with. It looks itself where that
+// was not done ahead.
+func (t *tx) lookAt(d deriver, own tipRow, n ledger.Registration, ahead *look) (tipResult, error) {
 	result := tipResult{commit: own.commitID, place: own.place}
 	if !d.contract.Radar.Enabled {
 		return result, nil
 	}
-	if ahead == nil {
-		ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}, t.now)
-	}
-	ahead.own = own
-	ahead.own.policyVersion = d.repo.policyVersion
-	t.recent.add(ahead.own, ahead.footprint)
-	var err error
-	if result.found, result.more, err = t.finish(ahead); err != nil {
+	known, err := t.knownPairs(own.commitID)
+	if err != nil {
 		return result, err
 	}
+	own.policyVersion = d.repo.policyVersion
+	if len(n.Changes) > 0 {
+		if ahead == nil {
+			ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}, t.now)
+		}
+		ahead.own = own
+		t.recent.add(own, ahead.footprint)
+		if result.found, result.more, err = t.finish(ahead, known); err != nil {
+			return result, err
+		}
+	}
 	result.looked = true
-	return result, t.recordOverlaps(d, ahead, result)
+	result.lost, err = t.recordOverlaps(d, own, result, known)
+	return result, err
 }
 
 // indexOf returns the index of a repo, as it is.
@@ -184,18 +225,24 @@ func (t *tx) indexOf(repoID int64) *tipIndex {
 	return t.tips.of(repoID)
 }
 
-// finish brings what was found up to what the writer knows.
-func (t *tx) finish(l *look) (list []found, more bool, err error) {
+// finish brings what was found up to what the writer knows. Where not all was
+// looked at, it compares with those that are known to overlap one by one.
+func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []found, more bool, err error) {
 	since, list, err := l.newer(t.conn, l.policyVersion, t.recent)
 	if err != nil {
 		return nil, false, err
 	}
 	if l.upTo == 0 { // the index was empty, and that was all
-		l.found, l.more = nil, false
+		l.found, l.more, l.partial = nil, false, false
 	}
 	for _, f := range l.found {
 		if !slices.Contains(since, f.commitID) && l.compares(f.tipRow) {
 			list = append(list, f)
+		}
+	}
+	if l.partial {
+		if list, err = t.addKnown(l, list, since, known); err != nil {
+			return nil, false, err
 		}
 	}
 	sortFound(list)
@@ -203,6 +250,31 @@ func (t *tx) finish(l *look) (list []found, more bool, err error) {
 		return list[:ledger.MaxRadarPairs], true, nil
 	}
 	return list, l.more, nil
+}
+
+// addKnown adds to what was found the overlaps that are known and still there.
+func (t *tx) addKnown(l *look, list []found, since []int64, known map[pairKey]pairRow) ([]found, error) {
+	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
+		other := p.other(l.own.commitID)
+		if slices.Contains(since, other) || slices.ContainsFunc(list, func(f found) bool { return f.commitID == other }) {
+			continue
+		}
+		tip, is, err := findTip(t.conn, other)
+		if err != nil {
+			return nil, err
+		}
+		if !is || !l.compares(&tip) {
+			continue
+		}
+		changes, err := findChanges(t.conn, other)
+		if err != nil {
+			return nil, err
+		}
+		if o := l.compare(&tip, l.radar.Footprint(changes)); o.Level > ledger.NoLevel {
+			list = append(list, found{tipRow: &tip, Overlap: o})
+		}
+	}
+	return list, nil
 }
 
 // A pairRow is an overlap as the database keeps it.
@@ -215,6 +287,14 @@ type pairRow struct {
 	reason ledger.RadarReason
 }
 
+// other returns the other side.
+func (p pairRow) other(commitID int64) int64 {
+	if p.earlier == commitID {
+		return p.later
+	}
+	return p.earlier
+}
+
 func scanPair(row scanner) (pairRow, error) {
 	var p pairRow
 	err := row.Scan(&p.later, &p.earlier, &p.level, &p.told, &p.since)
@@ -224,37 +304,37 @@ func scanPair(row scanner) (pairRow, error) {
 // recordOverlaps puts what was found in the place of what was known of the
 // commit before, notes in it since when, and tells of what is new or has become
 // worse: of the strongest, as many as the answer to a registration holds. The
-// others count as told.
-func (t *tx) recordOverlaps(d deriver, l *look, result tipResult) error {
-	known, err := t.knownPairs(l.own.commitID)
-	if err != nil {
-		return err
+// others count as told. It returns an earlier tip that it overlaps with no more;
+// 0 for none.
+func (t *tx) recordOverlaps(d deriver, own tipRow, result tipResult, known map[pairKey]pairRow) (lost int64, err error) {
+	pairs, told := t.pairs(own, result.found, known, d.contract.Radar.Notify)
+	if err := t.tellOverlaps(d.repo, own, told[:min(len(told), answeredPairs)]); err != nil {
+		return 0, err
 	}
-	pairs, told := t.pairs(l.own, result.found, known, d.contract.Radar.Notify)
-	if err := t.tellOverlaps(d.repo, l.own, told[:min(len(told), answeredPairs)]); err != nil {
-		return err
+	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
+		if p.later == own.commitID {
+			lost = p.earlier
+		}
+		if err := t.dropPair(d, p, own); err != nil {
+			return 0, err
+		}
 	}
-	kept, err := t.dropPairs(d, l, known)
-	if err != nil {
-		return err
-	}
-	pairs = append(pairs, kept...)
 	if err := t.savePairs(pairs); err != nil {
-		return err
+		return 0, err
 	}
 	var strongest ledger.Level
 	for _, p := range pairs {
-		if p.later == l.own.commitID {
+		if p.later == own.commitID {
 			strongest = max(strongest, p.level)
-		} else if err := t.raise(d, p, l.own); err != nil {
-			return err
+		} else if err := t.raise(d, p, own); err != nil {
+			return 0, err
 		}
 	}
-	_, err = t.exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, l.own.commitID)
+	_, err = t.exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, own.commitID)
 	if err != nil {
-		return fmt.Errorf("update tip: %w", err)
+		return 0, fmt.Errorf("update tip: %w", err)
 	}
-	return nil
+	return lost, nil
 }
 
 // pairs makes pairs of what was found, and takes those that were known from
@@ -277,46 +357,6 @@ func (t *tx) pairs(own tipRow, list []found, known map[pairKey]pairRow, notify l
 		pairs[i] = p
 	}
 	return pairs, told
-}
-
-// dropPairs forgets overlaps that were not found any more. Where the index had
-// no room for the other tip it compares the two records again, and returns those
-// that are still there.
-func (t *tx) dropPairs(d deriver, l *look, known map[pairKey]pairRow) (kept []pairRow, err error) {
-	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
-		stays, err := t.stays(d, l, &p)
-		if err != nil {
-			return nil, err
-		}
-		if stays {
-			kept = append(kept, p)
-		} else if err := t.dropPair(d, p, l.own); err != nil {
-			return nil, err
-		}
-	}
-	return kept, nil
-}
-
-// stays reports whether an overlap that was not found is there all the same, and
-// brings it up to date: the index had no room for the other tip.
-func (t *tx) stays(d deriver, l *look, p *pairRow) (bool, error) {
-	other := p.earlier
-	if other == l.own.commitID {
-		other = p.later
-	}
-	if !l.more || l.index.has(other) {
-		return false, nil
-	}
-	tip, _, err := findTip(t.conn, other)
-	if err != nil || !l.compares(&tip) {
-		return false, err
-	}
-	pair, err := d.lister(t.now).pair(openPair{later: p.later, earlier: p.earlier})
-	if err != nil || pair.Level == ledger.NoLevel {
-		return false, err
-	}
-	p.level, p.path, p.reason = pair.Level, pair.Paths[0].Path, pair.Paths[0].Reason
-	return true, nil
 }
 
 func comparePairs(a, b pairRow) int {
@@ -455,7 +495,7 @@ func (t *tx) returnTip(d deriver, c commitRow) ([]ledger.OpenOverlap, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := t.look(d, tip, n, nil); err != nil {
+		if _, err := t.lookAt(d, tip, n, nil); err != nil {
 			return nil, err
 		}
 	}

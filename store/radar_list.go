@@ -316,7 +316,7 @@ func asSide(c ledger.CommitSummary) ledger.RadarCommit {
 // much as a registration, and who asks needs only to read.
 const maxForeseeing = 2
 
-// maxLooks is how often a commit is foreseen anew where tips changed meanwhile.
+// maxLooks is how often at most a commit is foreseen because tips changed meanwhile.
 const maxLooks = 5
 
 // Foresee tells what a commit would overlap with if it were registered now. It
@@ -335,15 +335,14 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 	if err != nil {
 		return result, err
 	}
-	l, err := s.lookAhead(ctx, p)
+	var l *look
 	for range maxLooks { // until no tip changed while it was under way
-		if err != nil || l == nil {
+		if l, err = s.lookAhead(ctx, p); err != nil || l == nil {
 			return result, err
 		}
 		if l.upTo == l.index.state().seq {
 			break
 		}
-		l, err = s.lookAhead(ctx, p)
 	}
 	err = s.read(ctx, func(c *conn) error {
 		own := ledger.RadarCommit{SHA: q.Commit}

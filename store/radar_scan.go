@@ -23,9 +23,9 @@ type scan struct {
 
 	// upTo is the number of the last tip that the index had seen.
 	upTo int64
-	// more tells that not all was looked at.
-	more bool
-	seen map[*indexedTip]*candidate
+	// partial tells that not all was looked at.
+	partial bool
+	seen    map[*indexedTip]*candidate
 }
 
 // A candidate is a tip that the commit may overlap with above LOW.
@@ -86,13 +86,16 @@ func (s *scan) run() (list []found, more bool) {
 		}
 	}
 	if limit := ledger.MaxRadarPairs + 1 - len(list); limit > 0 {
-		s.index.view(func() { list = append(list, s.siblings(limit)...) })
+		s.index.view(func() {
+			s.partial = s.partial || s.index.leavesOut()
+			list = append(list, s.siblings(limit)...)
+		})
 	}
 	sortFound(list)
 	if len(list) > ledger.MaxRadarPairs {
 		return list[:ledger.MaxRadarPairs], true
 	}
-	return list, s.more
+	return list, s.partial
 }
 
 func (c *candidate) packed(tip *indexedTip) []ledger.PackedChange {
@@ -121,7 +124,7 @@ const (
 
 // gather notes what other tips change at the paths that matter.
 func (s *scan) gather() {
-	s.upTo, s.more = s.index.seq, s.index.cut
+	s.upTo, s.partial = s.index.seq, s.index.leavesOut()
 	for _, path := range s.footprint.Names() {
 		for _, c := range s.index.at(path) {
 			s.take(c).common = true
@@ -136,7 +139,7 @@ func (s *scan) gather() {
 	for _, path := range s.footprint.Made() {
 		for c := range s.index.below(path) {
 			if left--; left < 0 {
-				s.more = true
+				s.partial = true
 				return
 			}
 			s.take(c)
@@ -178,7 +181,7 @@ func (s *scan) siblings(limit int) (list []found) {
 		path := ledger.RadarPath{Path: dir, Level: ledger.Low, Reason: ledger.SiblingFiles}
 		for _, change := range s.index.in(dir) {
 			if left--; left < 0 {
-				s.more = true
+				s.partial = true
 				return list
 			}
 			i, known := beside[change.tip]
@@ -215,7 +218,7 @@ func (s *scan) sees(c tipChange, dir string) bool {
 	if len(s.settings.Ignore) == 0 {
 		return true
 	}
-	path, oldPath, _ := c.packed().Names()
+	path, oldPath := c.packed().Names()
 	return dirOf(path) == dir && !s.radar.Ignores(path) || dirOf(oldPath) == dir && !s.radar.Ignores(oldPath)
 }
 

@@ -31,7 +31,7 @@ type tipRow struct {
 	openedAt   ledger.Time
 	endedAt    ledger.Time
 	// policyVersion is that of the contract whose radar looked at it last; 0 where
-	// more is known of it since.
+	// the radar has to look again, whatever the contract.
 	policyVersion int
 }
 

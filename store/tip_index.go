@@ -32,15 +32,14 @@ type tipIndex struct {
 	tips  map[int64]*indexedTip
 	paths btree.Map[string, []tipChange] // old names of renamed files too
 	dirs  map[string][]tipChange         // by the directory of a path, the latest last
+	big   map[int64]bool                 // tips that are left out because each takes too much
 }
 
 // An indexState tells how far an index is.
 type indexState struct {
 	seq  int64 // the number of the last tip that it has seen
 	size int64 // about how many bytes it takes
-	cut  bool  // whether tips were left out of it, for want of room
-	// renewAt is the size below which there is room again for what was left out.
-	renewAt int64
+	left int64 // about how many bytes of tips were left out of it, for want of room
 }
 
 // An indexedTip is a tip in the index. It does not change.
@@ -66,7 +65,14 @@ const (
 )
 
 func newTipIndex(repoID int64) *tipIndex {
-	return &tipIndex{repoID: repoID, refreshing: make(chan struct{}, 1), tips: make(map[int64]*indexedTip), dirs: make(map[string][]tipChange)}
+	x := &tipIndex{repoID: repoID, refreshing: make(chan struct{}, 1)}
+	x.clear()
+	return x
+}
+
+func (x *tipIndex) clear() {
+	x.indexState, x.paths = indexState{}, btree.Map[string, []tipChange]{}
+	x.tips, x.dirs, x.big = make(map[int64]*indexedTip), make(map[string][]tipChange), make(map[int64]bool)
 }
 
 func newIndexedTip(row tipRow, changes []ledger.Change) *indexedTip {
@@ -97,7 +103,7 @@ func (t *indexedTip) names() iter.Seq2[string, tipChange] {
 	return func(yield func(string, tipChange) bool) {
 		for i := range t.ends {
 			c := tipChange{t, int32(i)}
-			path, oldPath, _ := c.packed().Names()
+			path, oldPath := c.packed().Names()
 			if !yield(path, c) || oldPath != "" && !yield(oldPath, c) {
 				return
 			}
@@ -176,17 +182,20 @@ func (x *tipIndex) shrink(limit int64) {
 	for ; left < len(tips) && size > limit; left++ {
 		size -= tips[left].size
 	}
+	x.left += x.size - size
 	x.remove(tips[:left]...)
-	x.cut, x.renewAt = true, x.size/2
 }
 
-// view calls look while nothing in the index changes. The methods below are for
+// view calls f while nothing in the index changes. The methods below are for
 // that.
-func (x *tipIndex) view(look func()) {
+func (x *tipIndex) view(f func()) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	look()
+	f()
 }
+
+// leavesOut reports whether there are tips that the index does not hold.
+func (x *tipIndex) leavesOut() bool { return x.left > 0 || len(x.big) > 0 }
 
 // at returns what tips change at a path.
 func (x *tipIndex) at(path string) []tipChange {
@@ -217,10 +226,4 @@ func (x *tipIndex) in(dir string) iter.Seq2[int, tipChange] { return slices.Back
 func (x *tipIndex) state() (state indexState) {
 	x.view(func() { state = x.indexState })
 	return state
-}
-
-// has tells whether a commit's tip is in the index.
-func (x *tipIndex) has(commitID int64) (is bool) {
-	x.view(func() { is = x.tips[commitID] != nil })
-	return is
 }

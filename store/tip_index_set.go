@@ -56,23 +56,42 @@ func (s *tipIndexSet) fit(x *tipIndex) {
 		return
 	}
 	s.count(x)
+	left := min(x.state().left, s.limit/2) // much of it may have ended since
+	if s.size > s.limit || left > 0 {
+		s.dropIdle()
+	}
 	if s.size > s.limit {
-		maps.DeleteFunc(s.repos, func(_ int64, other *tipIndex) bool {
-			idle := other.used < s.uses-idleAfter
-			if idle {
-				s.size -= other.counted
-			}
-			return idle
-		})
+		s.shrink(s.limit - s.slack())
 	}
-	for s.size > s.limit {
+	if left > 0 && left+s.slack() < s.limit-s.size {
+		s.drop(x)
+	}
+}
+
+// slack is by how much the set shrinks below its limit, so that it has not to do
+// that again at once.
+func (s *tipIndexSet) slack() int64 { return s.limit / 10 }
+
+func (s *tipIndexSet) dropIdle() {
+	for _, x := range s.repos {
+		if x.used < s.uses-idleAfter {
+			s.drop(x)
+		}
+	}
+}
+
+func (s *tipIndexSet) drop(x *tipIndex) {
+	delete(s.repos, x.repoID)
+	s.size -= x.counted
+}
+
+// shrink makes the largest indexes smaller, by at most half at a time: the
+// largest need not be large.
+func (s *tipIndexSet) shrink(size int64) {
+	for s.size > size {
 		largest := slices.MaxFunc(slices.Collect(maps.Values(s.repos)), func(a, b *tipIndex) int { return cmp.Compare(a.counted, b.counted) })
-		largest.shrink(max(0, largest.counted-(s.size-s.limit)-s.limit/10)) // and some more, so that it is not at once to be done again
+		largest.shrink(max(largest.counted/2, largest.counted-(s.size-size)))
 		s.count(largest)
-	}
-	if state := x.state(); state.cut && state.size < state.renewAt {
-		delete(s.repos, x.repoID)
-		s.size -= x.counted
 	}
 }
 
@@ -106,10 +125,11 @@ func (s *Store) refresh(ctx context.Context, x *tipIndex) error {
 	before := x.state()
 	var news tipNews
 	err := s.read(ctx, func(c *conn) (err error) {
-		if before.seq == 0 {
+		if before.seq > 0 {
+			news, err = tipsSince(c, x.repoID, before.seq, s.tips)
+		}
+		if before.seq == 0 || errors.Is(err, errEnough) {
 			news, err = allTips(c, x.repoID, s.tips)
-		} else {
-			news, err = tipsSince(c, x.repoID, before.seq)
 		}
 		return err
 	})
@@ -118,27 +138,47 @@ func (s *Store) refresh(ctx context.Context, x *tipIndex) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.seq, x.cut = news.seq, x.cut || news.cut || news.big
-	if news.cut {
-		x.renewAt = s.tips.limit / 2
+	if news.all {
+		x.clear()
 	}
+	x.seq, x.left = news.seq, x.left+news.left
 	for _, t := range news.tips {
-		if t.row.flight >= superseded || t.size > s.tips.most() {
-			x.cut = x.cut || t.row.flight < superseded
-			x.remove(x.tips[t.row.commitID])
-			continue
+		id := t.row.commitID
+		delete(x.big, id)
+		switch {
+		case t.row.flight >= superseded:
+			x.remove(x.tips[id])
+		case t.size > s.tips.most():
+			x.remove(x.tips[id])
+			x.big[id] = true
+		default:
+			x.put(t)
 		}
-		x.put(t)
 	}
 	return nil
 }
 
 // tipNews is what an index has not seen.
 type tipNews struct {
-	tips []*indexedTip // in the order of their numbers; those that have ended without what they changed
-	seq  int64         // the last number
-	cut  bool          // there are more: the latest are here
-	big  bool          // there are such as take too much
+	// tips are in the order of their numbers; those that have ended, and those
+	// that take too much, are without what they change.
+	tips []*indexedTip
+	seq  int64 // the last number
+	all  bool  // they are all that others may have to look at
+	left int64 // about how many bytes of them were left out: the latest are here
+	size int64
+}
+
+// add adds a tip, without what it changes if that takes too much. Where there is
+// no room for it, it gives errEnough.
+func (n *tipNews) add(t *indexedTip, room *tipIndexSet) error {
+	if t.size > room.most() {
+		t.record, t.ends = nil, nil
+	} else if n.size += t.size; n.size > room.limit {
+		return errEnough
+	}
+	n.tips = append(n.tips, t)
+	return nil
 }
 
 // Of the tips of a repo, those that others may have to look at, with what they
@@ -154,10 +194,10 @@ var errEnough = errors.New("enough")
 // allTips reads the tips that others may have to look at, the latest of them
 // for which there is room.
 func allTips(c *conn, repoID int64, room *tipIndexSet) (news tipNews, err error) {
+	news.all = true
 	if err := c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&news.seq); err != nil {
 		return news, err
 	}
-	size := int64(0)
 	err = c.each(func(row scanner) error {
 		var text []byte
 		tip, err := scanTipAnd(row, &text)
@@ -168,27 +208,18 @@ func allTips(c *conn, repoID int64, room *tipIndexSet) (news tipNews, err error)
 		if err != nil {
 			return err
 		}
-		t := newIndexedTip(tip, changes)
-		if t.size > room.most() {
-			news.big = true
-			return nil
-		}
-		if size += t.size; size > room.limit {
-			return errEnough
-		}
-		news.tips = append(news.tips, t)
-		return nil
+		return news.add(newIndexedTip(tip, changes), room)
 	}, liveRecords, repoID)
-	if news.cut = errors.Is(err, errEnough); news.cut {
-		err = nil
+	if errors.Is(err, errEnough) {
+		news.left, err = room.limit/2, nil // how much, nobody knows
 	}
 	slices.SortFunc(news.tips, func(a, b *indexedTip) int { return cmp.Compare(a.row.seq, b.row.seq) })
 	return news, err
 }
 
 // tipsSince reads the tips of which something has changed since that number was
-// the last.
-func tipsSince(c *conn, repoID, seq int64) (tipNews, error) {
+// the last. Where these are more than there is room for, it gives errEnough.
+func tipsSince(c *conn, repoID, seq int64, room *tipIndexSet) (tipNews, error) {
 	news := tipNews{seq: seq}
 	rows, err := all(c, scanTip, newerTips, repoID, seq)
 	if err != nil {
@@ -201,7 +232,9 @@ func tipsSince(c *conn, repoID, seq int64) (tipNews, error) {
 				return news, err
 			}
 		}
-		news.tips = append(news.tips, newIndexedTip(row, changes))
+		if err := news.add(newIndexedTip(row, changes), room); err != nil {
+			return news, err
+		}
 		news.seq = row.seq
 	}
 	return news, nil

@@ -217,15 +217,15 @@ func TestATipThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 		t.Errorf("after a restart found %q, truncated %t", branches, truncated)
 	}
 	push(numbered(7), "large") // without all that, it is as any other
-	if branches, _ := foreseen(t, s, "api"); len(branches) != 4 {
-		t.Errorf("found %q", branches)
+	if branches, truncated := foreseen(t, s, "api"); len(branches) != 4 || truncated {
+		t.Errorf("found %q, truncated %t", branches, truncated)
 	}
 }
 
 // What is left out stays as it was found: a commit that is registered again is
 // still blocked by it.
 func TestWhatIsLeftOutOfTheIndexStillBlocks(t *testing.T) {
-	s, push := openWithTips(t, Options{})
+	s, _ := openWithTips(t, Options{})
 	open := func() int {
 		t.Helper()
 		list, err := s.Overlaps(t.Context(), "acme", "api", RadarFilter{Query: Query{Limit: 10}, Commit: numbered(2)})
@@ -233,13 +233,35 @@ func TestWhatIsLeftOutOfTheIndexStillBlocks(t *testing.T) {
 		return len(list.Data)
 	}
 	s.tips.of(1).shrink(0)
-	push(numbered(2), "three")
-	if n := open(); n != 2 {
-		t.Errorf("%d are open, want 2", n)
+	c, _, err := s.Register(t.Context(), "acme", "api", numbered(2), changesF("three"))
+	check(t, err)
+	if n := open(); n != 2 || len(c.Radar.Overlaps) != 2 || c.Overlaps["MEDIUM"] != 2 {
+		t.Errorf("%d are open, want 2; the answer tells of %d and counts %v", n, len(c.Radar.Overlaps), c.Overlaps)
 	}
-	_, _, err := s.Register(t.Context(), "acme", "api", numbered(2), ledger.Registration{Branch: "three", Changes: []ledger.Change{{Path: "other", Status: "M"}}})
+	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2), ledger.Registration{Branch: "three", Changes: []ledger.Change{{Path: "other", Status: "M"}}})
 	check(t, err)
 	if n := open(); n != 0 {
 		t.Errorf("%d are open of a commit that changes another file now", n)
+	}
+}
+
+// Many repos share what room there is: of each the latest tips stay.
+func TestReposShareTheRoom(t *testing.T) {
+	const repos, tips = 20, 8
+	set := newTipIndexSet(repos * tips * (tipSize + nameSize) / 2)
+	for i := range tips {
+		for repo := range int64(repos) {
+			x := set.of(repo)
+			x.put(newIndexedTip(tipRow{commitID: int64(i), place: int64(i)}, changesF("").Changes))
+			set.fit(x)
+		}
+	}
+	for repo, x := range set.repos {
+		if x.tips[tips-1] == nil || x.tips[0] != nil || !x.leavesOut() {
+			t.Errorf("repo %d: %d tips are left", repo, len(x.tips))
+		}
+	}
+	if set.size > set.limit || len(set.repos) != repos {
+		t.Errorf("%d repos take %d bytes of %d", len(set.repos), set.size, set.limit)
 	}
 }

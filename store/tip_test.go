@@ -359,6 +359,12 @@ func TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
 	check(t, b.Settle(t.Context()))
 	b.wantOverlaps("two+one HIGH")
 	b.wantState(sha(1), ledger.Attested)
+	list := b.commit(sha(1)).Transitions
+	for _, transition := range list[len(list)-2:] {
+		if want := (ledger.Cause{Type: ledger.CauseRadar, ID: sha(0)}); transition.Cause != want {
+			t.Errorf("from %s to %s for %v, want %v", transition.From, transition.To, transition.Cause, want)
+		}
+	}
 	b.completes(sha(0), ledger.Registration{Changes: []ledger.Change{edit("main.go", 1)}})
 	check(t, b.Settle(t.Context()))
 	b.wantOverlaps()
