@@ -94,16 +94,16 @@ const valuesAtOnce = 32
 
 var manyValues = "(?" + strings.Repeat(", ?", valuesAtOnce-1) + ")"
 
-// eachIn runs a query that ends with IN for so many values at a time, and calls
-// visit for every row. It spares most of what a query for every value would
-// cost. The last ones are filled up with one that is there already.
-func eachIn[T any](c *conn, visit func(scanner) error, query string, values []T, args ...any) error {
-	for some := range slices.Chunk(values, valuesAtOnce) {
-		all := slices.Grow(slices.Clone(args), valuesAtOnce)
-		for i := range valuesAtOnce {
-			all = append(all, some[min(i, len(some)-1)])
+// eachIn runs a query that ends with IN for so many ids at a time, and calls
+// visit for every row. It spares most of what a query for every id would cost.
+// The last ones are filled up with one that is there already.
+func (c *conn) eachIn(visit func(scanner) error, query string, ids []int64) error {
+	for some := range slices.Chunk(ids, valuesAtOnce) {
+		values := make([]any, valuesAtOnce)
+		for i := range values {
+			values[i] = some[min(i, len(some)-1)]
 		}
-		if err := c.each(visit, query+manyValues, all...); err != nil {
+		if err := c.each(visit, query+manyValues, values...); err != nil {
 			return err
 		}
 	}

@@ -138,22 +138,9 @@ func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*tipIndex, error) 
 // lookAgain has the radar look at the tips in flight of which more is known since
 // it did.
 func (s *Store) lookAgain(ctx context.Context) error {
-	var repos []int64
-	err := s.read(ctx, func(c *conn) error {
-		marked, err := all(c, scanID, "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND flight = 1")
-		if err != nil {
-			return err
-		}
-		for _, id := range marked {
-			tips, _, err := s.unseenTips(c, id)
-			if err != nil {
-				return err
-			}
-			if len(tips) > 0 {
-				repos = append(repos, id)
-			}
-		}
-		return nil
+	repos, err := s.reposWith(ctx, "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND flight = 1", func(c *conn, id int64) ([]int64, error) {
+		tips, _, err := s.unseenTips(c, id)
+		return tips, err
 	})
 	errs := []error{err}
 	for _, id := range repos {

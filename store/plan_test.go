@@ -59,6 +59,7 @@ func TestPagesWalkAnIndex(t *testing.T) {
 
 	checkPlan(t, s, liveTips, 1)
 	checkPlan(t, s, liveRecords, 1)
+	checkPlan(t, s, newerRecords, 1, 1)
 	checkPlan(t, s, selectUnseen, 1, 1, 1)
 }
 

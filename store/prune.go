@@ -123,23 +123,7 @@ const (
 )
 
 func (s *Store) pruneTips(ctx context.Context) error {
-	var stale []int64
-	err := s.read(ctx, func(c *conn) error {
-		repos, err := all(c, scanID, "SELECT id FROM repos")
-		if err != nil {
-			return err
-		}
-		for _, id := range repos {
-			tips, err := s.staleTips(c, id, 1)
-			if err != nil {
-				return err
-			}
-			if len(tips) > 0 {
-				stale = append(stale, id)
-			}
-		}
-		return nil
-	})
+	stale, err := s.reposWith(ctx, "SELECT id FROM repos", func(c *conn, id int64) ([]int64, error) { return s.staleTips(c, id, 1) })
 	if err != nil {
 		return fmt.Errorf("read what is to be pruned: %w", err)
 	}
@@ -149,6 +133,27 @@ func (s *Store) pruneTips(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// reposWith lists those of the repos that a query finds which have such tips.
+func (s *Store) reposWith(ctx context.Context, query string, tips func(*conn, int64) ([]int64, error)) (repos []int64, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		ids, err := all(c, scanID, query)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			found, err := tips(c, id)
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				repos = append(repos, id)
+			}
+		}
+		return nil
+	})
+	return repos, err
 }
 
 func (s *Store) staleTips(c *conn, repoID int64, limit int) ([]int64, error) {

@@ -118,7 +118,7 @@ func (t *tx) indexOf(repoID int64) *tipIndex {
 // finish brings what was found up to what the writer knows. Where not all was
 // looked at, it compares with those that are known to overlap one by one.
 func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []found, more bool, err error) {
-	since, list, err := l.newer(t.conn, l.policyVersion, t.recent)
+	since, list, err := l.newer(t.conn, l.of.repo.policyVersion, t.recent)
 	if err != nil {
 		return nil, false, err
 	}

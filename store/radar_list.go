@@ -235,7 +235,7 @@ func (l *pairLister) side(commitID int64) (side, error) {
 	if v, ok := l.sides[commitID]; ok {
 		return v, nil
 	}
-	k, err := scanSide(l.conn.row(sideColumns+"= ?", commitID))
+	k, err := scanSide(l.conn.row(selectSide+"= ?", commitID))
 	if err != nil {
 		return k.row, fmt.Errorf("read commit: %w", err)
 	}
@@ -253,8 +253,8 @@ func (l *pairLister) side(commitID int64) (side, error) {
 // isTruncated tells of a commit c whether it had more overlaps than are kept.
 const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND flight < 4 AND truncated = 1)"
 
-// sideColumns are what a pair tells of a commit c.
-const sideColumns = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated + " FROM commits c WHERE c.id "
+// selectSide reads what a pair tells of a commit c; a condition of its id follows.
+const selectSide = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated + " FROM commits c WHERE c.id "
 
 func scanSide(row scanner) (keyed[side], error) {
 	var k keyed[side]
@@ -287,11 +287,11 @@ func (t tipResult) tell(c *conn, own ledger.RadarCommit, limit int) (ledger.Rada
 	for i, f := range list {
 		ids[i] = f.commitID
 	}
-	err := eachIn(c, func(row scanner) error {
+	err := c.eachIn(func(row scanner) error {
 		v, err := scanSide(row)
 		others[v.id] = v.row.RadarCommit
 		return err
-	}, sideColumns+"IN ", ids)
+	}, selectSide+"IN ", ids)
 	if err != nil {
 		return r, fmt.Errorf("read commits: %w", err)
 	}
@@ -347,7 +347,7 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 	err = s.read(ctx, func(c *conn) error {
 		own := ledger.RadarCommit{SHA: q.Commit}
 		if p.commit.id != 0 {
-			known, err := scanSide(c.row(sideColumns+"= ?", p.commit.id))
+			known, err := scanSide(c.row(selectSide+"= ?", p.commit.id))
 			if err != nil {
 				return fmt.Errorf("read commit: %w", err)
 			}

@@ -75,13 +75,11 @@ type look struct {
 	*scan
 	found []found
 	more  bool
-	// of says what it was a look for.
-	of            prospect
-	policyVersion int
+	of    prospect // what it was a look for
 }
 
 func lookIn(index *tipIndex, p prospect, now ledger.Time) *look {
-	l := &look{scan: newScan(index, p.settings, p.tip, p.registration, now), of: p, policyVersion: p.repo.policyVersion}
+	l := &look{scan: newScan(index, p.settings, p.tip, p.registration, now), of: p}
 	l.found, l.more = l.run()
 	return l
 }
@@ -90,7 +88,7 @@ func lookIn(index *tipIndex, p prospect, now ledger.Time) *look {
 // known of it and of its tip, and the contract, have not changed since.
 func (l *look) isOf(d deriver, seq int64, known ledger.Registration) bool {
 	was := l.of.registration
-	return l.policyVersion == d.repo.policyVersion && l.of.seq == seq && was.Branch == known.Branch && was.Base == known.Base &&
+	return l.of.repo.policyVersion == d.repo.policyVersion && l.of.seq == seq && was.Branch == known.Branch && was.Base == known.Base &&
 		slices.Equal(was.Parents, known.Parents) && slices.Equal(was.Ancestors, known.Ancestors) &&
 		slices.Equal(was.Contained, known.Contained) && sameChanges(was.Changes, known.Changes)
 }

@@ -50,7 +50,7 @@ func addAuthors(c *conn, list []found) error {
 	for i, f := range list {
 		at[f.commitID], ids[i] = i, f.commitID
 	}
-	err := eachIn(c, func(row scanner) error {
+	err := c.eachIn(func(row scanner) error {
 		var id int64
 		var author ledger.Author
 		err := row.Scan(&id, &author.Name, &author.Email)
@@ -284,11 +284,10 @@ func (r *recentTips) add(t tipRow, footprint *ledger.Footprint) {
 }
 
 // footprint returns what is remembered of a tip under a contract; nil for
-// nothing. The newest comes first: one before it may be of a write that failed,
-// whose ids were given again.
+// nothing.
 func (r *recentTips) footprint(t *tipRow, policyVersion int) *ledger.Footprint {
 	for i := range r.tips {
-		known := &r.tips[(r.next+2*len(r.tips)-1-i)%len(r.tips)]
+		known := &r.tips[i]
 		if known.commitID == t.commitID && known.seq == t.seq && known.policyVersion == policyVersion {
 			return known.footprint
 		}

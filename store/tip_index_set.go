@@ -181,37 +181,29 @@ func (n *tipNews) add(t *indexedTip, room *tipIndexSet) error {
 	return nil
 }
 
-// Of the tips of a repo, those that others may have to look at, with what they
-// change and without, and those of which something has changed.
+// Of the tips of a repo, those that others may have to look at, and those of
+// which something has changed: as rows, and with what they change as long as that
+// matters.
 const (
-	liveRecords = "SELECT " + tipColumns + ", d.changes FROM tips t LEFT JOIN commit_details d ON d.commit_id = t.commit_id WHERE t.repo_id = ? AND t.flight < 4 ORDER BY t.opened_at DESC"
-	liveTips    = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.flight < 4"
-	newerTips   = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.seq > ? ORDER BY t.seq"
+	liveTips     = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.flight < 4"
+	newerTips    = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.seq > ? ORDER BY t.seq"
+	withRecord   = "SELECT " + tipColumns + ", CASE WHEN t.flight < 4 THEN d.changes END FROM tips t LEFT JOIN commit_details d ON d.commit_id = t.commit_id WHERE t.repo_id = ? AND "
+	liveRecords  = withRecord + "t.flight < 4 ORDER BY t.opened_at DESC"
+	newerRecords = withRecord + "t.seq > ? ORDER BY t.seq"
 )
 
 var errEnough = errors.New("enough")
 
 // allTips reads the tips that others may have to look at, the latest of them
 // for which there is room.
-func allTips(c *conn, repoID int64, room *tipIndexSet) (news tipNews, err error) {
-	news.all = true
-	if err := c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&news.seq); err != nil {
-		return news, err
-	}
-	err = c.each(func(row scanner) error {
-		var text []byte
-		tip, err := scanTipAnd(row, &text)
-		if err != nil {
-			return err
-		}
-		changes, err := decodeChanges(text)
-		if err != nil {
-			return err
-		}
-		return news.add(newIndexedTip(tip, changes), room)
-	}, liveRecords, repoID)
+func allTips(c *conn, repoID int64, room *tipIndexSet) (tipNews, error) {
+	news := tipNews{all: true}
+	err := news.read(c, room, liveRecords, repoID)
 	if errors.Is(err, errEnough) {
 		news.left, err = room.limit/2, nil // how much, nobody knows
+	}
+	if err == nil {
+		err = c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&news.seq)
 	}
 	slices.SortFunc(news.tips, func(a, b *indexedTip) int { return cmp.Compare(a.row.seq, b.row.seq) })
 	return news, err
@@ -221,23 +213,27 @@ func allTips(c *conn, repoID int64, room *tipIndexSet) (news tipNews, err error)
 // the last. Where these are more than there is room for, it gives errEnough.
 func tipsSince(c *conn, repoID, seq int64, room *tipIndexSet) (tipNews, error) {
 	news := tipNews{seq: seq}
-	rows, err := all(c, scanTip, newerTips, repoID, seq)
-	if err != nil {
-		return news, err
+	err := news.read(c, room, newerRecords, repoID, seq)
+	if n := len(news.tips); n > 0 {
+		news.seq = news.tips[n-1].row.seq
 	}
-	for _, row := range rows {
-		var changes []ledger.Change
-		if row.flight < superseded {
-			if changes, err = findChanges(c, row.commitID); err != nil {
-				return news, err
-			}
+	return news, err
+}
+
+// read adds the tips of a query.
+func (n *tipNews) read(c *conn, room *tipIndexSet, query string, args ...any) error {
+	return c.each(func(row scanner) error {
+		var text []byte
+		tip, err := scanTipAnd(row, &text)
+		if err != nil {
+			return err
 		}
-		if err := news.add(newIndexedTip(row, changes), room); err != nil {
-			return news, err
+		changes, err := decodeChanges(text)
+		if err != nil {
+			return fmt.Errorf("read changes of %s: %w", tip.SHA, err)
 		}
-		news.seq = row.seq
-	}
-	return news, nil
+		return n.add(newIndexedTip(tip, changes), room)
+	}, query, args...)
 }
 
 func decodeChanges(text []byte) (changes []ledger.Change, err error) {

@@ -265,3 +265,24 @@ func TestReposShareTheRoom(t *testing.T) {
 		t.Errorf("%d repos take %d bytes of %d", len(set.repos), set.size, set.limit)
 	}
 }
+
+// An index that was not asked for while more came than it has room for is made
+// anew, of the latest.
+func TestAnIndexCatchesUpWithMoreThanItHasRoomFor(t *testing.T) {
+	o := Options{RadarMemory: 20 * (tipSize + nameSize)}
+	s, push := openWithTips(t, Options{})
+	other := openAgain(t, s.path(t), o)
+	if branches, _ := foreseen(t, other, "api"); len(branches) != 3 {
+		t.Fatalf("found %q", branches)
+	}
+	for i := range 60 {
+		push(numbered(10+i), fmt.Sprint("branch", i))
+	}
+	branches, truncated := foreseen(t, other, "api")
+	if n := len(branches); n < 5 || n > 20 || branches[0] != "branch59" || !truncated {
+		t.Errorf("found %q, truncated %t", branches, truncated)
+	}
+	if other.tips.size > other.tips.limit {
+		t.Errorf("the index takes %d bytes of %d", other.tips.size, other.tips.limit)
+	}
+}

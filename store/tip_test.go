@@ -32,6 +32,19 @@ func (b *bench) completes(sha string, n ledger.Registration) {
 	check(b.t, err)
 }
 
+// newWaiting returns a bench where the commit of branch two has all that it
+// needs, and waits for that of branch one.
+func newWaiting(t *testing.T) (*bench, *signer) {
+	t.Helper()
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.setRadar(blocks)
+	b.push(sha(0), "one", root(10))
+	b.push(sha(1), "two", root(11))
+	ci.readies(sha(1))
+	return b, ci
+}
+
 // wantCounts checks what the repo counts against the states of its commits.
 func (b *bench) wantCounts() {
 	b.t.Helper()
@@ -174,12 +187,7 @@ func TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
-			ci := b.signer("cn=ci,ou=build,o=acme")
-			b.setRadar(blocks)
-			b.push(sha(0), "one", root(10))
-			b.push(sha(1), "two", root(11))
-			ci.readies(sha(1))
+			b, _ := newWaiting(t)
 			b.wantState(sha(1), ledger.Attested)
 			test.do(b)
 			b.wantState(sha(1), ledger.Promotable)
@@ -340,12 +348,7 @@ func TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
 // More may be known of a commit after it was deployed: what is rebased onto it
 // is held against that.
 func TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(blocks)
-	b.push(sha(0), "one", root(10))
-	b.push(sha(1), "two", root(11))
-	ci.readies(sha(1))
+	b, ci := newWaiting(t)
 	b.clock.advance(time.Minute)
 	ci.deploys(sha(0))
 	b.wantOverlaps("two+one HIGH")
@@ -374,12 +377,7 @@ func TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
 // What has landed still has to be rebased onto. Pushed again, it is the later
 // one, and those that waited for it do not any more.
 func TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(blocks)
-	b.push(sha(0), "one", root(10))
-	b.push(sha(1), "two", root(11))
-	ci.readies(sha(1))
+	b, _ := newWaiting(t)
 	b.clock.advance(time.Minute)
 	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)}, Changes: []ledger.Change{edit("main.go", 1)}})
 	b.wantOverlaps("two+one HIGH")
