@@ -1,0 +1,38 @@
+package radarindex
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestRecentIsBounded(t *testing.T) {
+	var r Recent
+	small := ledger.RadarSettings{}.Radar().Footprint([]ledger.Change{{Path: "f", Status: "M"}})
+	for i := range int64(len(r.tips) + 1) {
+		r.Add(Tip{CommitID: i, Seq: 1, PolicyVersion: 1}, small)
+	}
+	var many []ledger.Change
+	for i := range maxRecentNames + 1 {
+		many = append(many, ledger.Change{Path: fmt.Sprint("f", i), Status: "M"})
+	}
+	r.Add(Tip{CommitID: 100, Seq: 1, PolicyVersion: 1}, ledger.RadarSettings{}.Radar().Footprint(many))
+	for _, test := range []struct {
+		name    string
+		tip     Tip
+		version int
+		want    *ledger.Footprint
+	}{
+		{"the oldest", Tip{CommitID: 0, Seq: 1}, 1, nil},
+		{"the next", Tip{CommitID: 1, Seq: 1}, 1, small},
+		{"the latest", Tip{CommitID: 64, Seq: 1}, 1, small},
+		{"with another seq", Tip{CommitID: 64, Seq: 2}, 1, nil},
+		{"under another contract", Tip{CommitID: 64, Seq: 1}, 2, nil},
+		{"too many paths", Tip{CommitID: 100, Seq: 1}, 1, nil},
+	} {
+		if got := r.Footprint(&test.tip, test.version); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}

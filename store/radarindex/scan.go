@@ -1,0 +1,236 @@
+package radarindex
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A Scan finds the overlaps of one commit with the tips in an index. It goes by
+// path: its cost depends on how many tips change the commit's paths, not on how
+// many are in flight.
+type Scan struct {
+	// Own is the commit as the tip that it is or would be. The caller may replace it
+	// when the commit is registered.
+	Own Tip
+	// Footprint is the commit's.
+	Footprint *ledger.Footprint
+
+	// Found lists the strongest overlaps, as Strongest returns them.
+	Found []Found
+	// More reports whether there are, or may be, more overlaps than Found lists.
+	More bool
+	// Partial reports whether the scan skipped tips that the commit may overlap
+	// with: the index is incomplete, or a limit of the scan was reached.
+	Partial bool
+	// Seq is the highest Seq that the index had seen.
+	Seq int64
+
+	index     *Index
+	settings  ledger.RadarSettings
+	radar     *ledger.Radar
+	contained []string    // the tips that the commit's base contains
+	oldest    ledger.Time // tips that came into flight before are too old
+	seen      map[*entry]*candidate
+}
+
+// A candidate is a tip that the commit may overlap with above LOW.
+type candidate struct {
+	excluded bool    // the commit is not compared with it
+	common   bool    // both change the same file, or overlap above LOW
+	changes  []int32 // which of the tip's changes matter
+}
+
+// A Found is an overlap with a tip, from the point of view of the scanned
+// commit.
+type Found struct {
+	*Tip
+	ledger.Overlap
+}
+
+// Strongest sorts overlaps, the strongest first, and equally strong ones by
+// which was registered last. It returns at most ledger.MaxRadarPairs, and reports
+// whether it cut the list.
+func Strongest(list []Found) (strongest []Found, more bool) {
+	slices.SortFunc(list, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.Place, a.Place))
+	})
+	if len(list) > ledger.MaxRadarPairs {
+		return list[:ledger.MaxRadarPairs], true
+	}
+	return list, false
+}
+
+// Scan scans the index for overlaps with the commit own, with the changes and
+// the contained tips that n names.
+func (x *Index) Scan(settings ledger.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
+	radar := settings.Radar()
+	s := &Scan{
+		Own: own, Footprint: radar.Footprint(n.Changes),
+		index: x, settings: settings, radar: radar, contained: n.Contained,
+		oldest: settings.Oldest(now), seen: make(map[*entry]*candidate),
+	}
+	s.run()
+	return s
+}
+
+// Index returns the index that was scanned.
+func (s *Scan) Index() *Index { return s.index }
+
+func (s *Scan) run() {
+	s.index.view(s.gather)
+	var list []Found
+	for e, c := range s.seen {
+		if c.excluded {
+			continue
+		}
+		if f, overlaps := s.Compare(e.tip, s.radar.FootprintOfPacked(c.packed(e))); overlaps {
+			c.common = true
+			list = append(list, f)
+		}
+	}
+	if limit := ledger.MaxRadarPairs + 1 - len(list); limit > 0 {
+		s.index.view(func() {
+			s.Partial = s.Partial || s.index.incomplete()
+			list = append(list, s.siblings(limit)...)
+		})
+	}
+	s.Found, s.More = Strongest(list)
+	s.More = s.More || s.Partial
+}
+
+// packed returns the candidate's changes that matter.
+func (c *candidate) packed(e *entry) []ledger.PackedChange {
+	slices.Sort(c.changes)
+	c.changes = slices.Compact(c.changes) // a renamed file is listed under both its paths
+	changes := make([]ledger.PackedChange, len(c.changes))
+	for i, at := range c.changes {
+		changes[i] = change{e, at}.packed()
+	}
+	return changes
+}
+
+// How many changes one scan reads at most: of files below those that the commit
+// makes, and of files in the directories of those that it changes.
+const (
+	maxBelow    = 10_000
+	maxSiblings = 20_000
+)
+
+// gather collects the changes of other tips at the paths that matter. The caller
+// holds the index's lock.
+func (s *Scan) gather() {
+	s.Seq, s.Partial = s.index.seq, s.index.incomplete()
+	for _, path := range s.Footprint.Names() {
+		for _, c := range s.index.at(path) {
+			s.add(c).common = true
+		}
+	}
+	for _, path := range s.Footprint.Above() {
+		for _, c := range s.index.at(path) {
+			s.add(c)
+		}
+	}
+	left := maxBelow
+	for _, path := range s.Footprint.Made() {
+		for c := range s.index.below(path) {
+			if left--; left < 0 {
+				s.Partial = true
+				return
+			}
+			s.add(c)
+		}
+	}
+}
+
+// add adds one change to its tip's candidate.
+func (s *Scan) add(change change) *candidate {
+	c := s.seen[change.entry]
+	if c == nil {
+		c = &candidate{excluded: !s.Compares(change.entry.tip)}
+		s.seen[change.entry] = c
+	}
+	if !c.excluded {
+		c.changes = append(c.changes, change.i)
+	}
+	return c
+}
+
+// Compares reports whether the commit is compared with a tip: one in flight, or
+// one that was deployed or has landed since the commit itself came into flight.
+// The commit is not compared with a tip that is too old, that its base contains,
+// that has the same branch, or that is an ancestor or a descendant as far as that
+// is known.
+func (s *Scan) Compares(t *Tip) bool {
+	switch {
+	case t.CommitID == s.Own.CommitID, t.OpenedAt < s.oldest, t.Flight >= Superseded:
+		return false
+	case t.Flight != InFlight && (t.Place > s.Own.Place || t.EndedAt <= s.Own.OpenedAt):
+		return false
+	}
+	return !slices.Contains(s.contained, t.SHA) && !ledger.Related(s.Own.Tip, t.Tip)
+}
+
+// siblings returns overlaps with tips that change other files of the same
+// directories, at most limit. The caller holds the index's lock.
+func (s *Scan) siblings(limit int) (list []Found) {
+	at := make(map[*entry]int) // the index in list; -1 if the tip is not a sibling
+	left := maxSiblings
+	for _, dir := range s.Footprint.Dirs() {
+		path := ledger.RadarPath{Path: dir, Level: ledger.Low, Reason: ledger.SiblingFiles}
+		for _, change := range s.index.in(dir) {
+			if left--; left < 0 {
+				s.Partial = true
+				return list
+			}
+			i, known := at[change.entry]
+			switch {
+			case i < 0, known && list[i].Paths[len(list[i].Paths)-1].Path == dir, !s.counts(change, dir):
+			case known:
+				list[i].Paths = append(list[i].Paths, path)
+			case !s.mayBeSibling(change.entry):
+				at[change.entry] = -1
+			default:
+				at[change.entry] = len(list)
+				low := ledger.Overlap{Level: ledger.Low, Paths: []ledger.RadarPath{path}}
+				list = append(list, Found{change.entry.tip, low})
+			}
+			if len(list) == limit {
+				return list
+			}
+		}
+	}
+	return list
+}
+
+// mayBeSibling reports whether the commit is compared with a tip, and the two
+// have no file in common.
+func (s *Scan) mayBeSibling(e *entry) bool {
+	if c := s.seen[e]; c != nil {
+		return !c.excluded && !c.common
+	}
+	return s.Compares(e.tip)
+}
+
+// counts reports whether a change names a file of the directory dir that the
+// radar does not ignore.
+func (s *Scan) counts(c change, dir string) bool {
+	if len(s.settings.Ignore) == 0 {
+		return true
+	}
+	path, oldPath := c.packed().Names()
+	return dirOf(path) == dir && !s.radar.Ignores(path) || dirOf(oldPath) == dir && !s.radar.Ignores(oldPath)
+}
+
+// FootprintOf returns the footprint of changes under the scan's settings.
+func (s *Scan) FootprintOf(changes []ledger.Change) *ledger.Footprint {
+	return s.radar.Footprint(changes)
+}
+
+// Compare returns the overlap of the commit with a tip that has the given
+// footprint, and reports whether they overlap at all.
+func (s *Scan) Compare(t *Tip, footprint *ledger.Footprint) (f Found, overlaps bool) {
+	o := ledger.Compare(s.Footprint, footprint, ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.Own.Tip, t.Tip)})
+	return Found{t, o}, o.Level > ledger.NoLevel
+}
