@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // Record records a verified attestation and all that it brings about: the
@@ -18,7 +19,7 @@ import (
 // said something newer: then CodeStaleStatement. keyringVersion is that of the
 // keyring that verified it; ErrKeyringChanged where that is not the latest.
 func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64) (rec ledger.AttestationRecord, created bool, err error) {
-	var index *tipIndex
+	var index *radarindex.Index
 	if a.Result.Status != ledger.Pass {
 		if index, err = s.indexForReturn(ctx, org, repo, a.Commit); err != nil {
 			return rec, false, err
@@ -54,7 +55,7 @@ func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestat
 
 // indexForReturn refreshes where the radar looks for a commit that may be about
 // to be rolled back, so that the writer has not to read all tips for it.
-func (s *Store) indexForReturn(ctx context.Context, org, repo, sha string) (*tipIndex, error) {
+func (s *Store) indexForReturn(ctx context.Context, org, repo, sha string) (*radarindex.Index, error) {
 	var repoID int64
 	err := s.read(ctx, func(c *conn) error {
 		r, err := findRepo(c, org, repo)
@@ -62,7 +63,9 @@ func (s *Store) indexForReturn(ctx context.Context, org, repo, sha string) (*tip
 			return err
 		}
 		var deployedTip bool
-		err = c.row("SELECT EXISTS (SELECT 1 FROM commits c JOIN tips t ON t.commit_id = c.id WHERE c.repo_id = ? AND c.sha = ? AND t.flight = ?)", r.id, sha, deployed).Scan(&deployedTip)
+		const isDeployed = "SELECT EXISTS (SELECT 1 FROM commits c JOIN tips t ON t.commit_id = c.id " +
+			"WHERE c.repo_id = ? AND c.sha = ? AND t.flight = ?)"
+		err = c.row(isDeployed, r.id, sha, radarindex.Deployed).Scan(&deployedTip)
 		if deployedTip {
 			repoID = r.id
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // Register records what its pusher says of a commit, makes it known where it
@@ -351,7 +352,7 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 	if err != nil {
 		return err
 	}
-	v.InFlight = tip.flies(d.contract.Radar, s.Now())
+	v.InFlight = tip.Flies(d.contract.Radar, s.Now())
 	v.Transitions, err = all(conn, scanTransition, "SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
 	return err
 }
@@ -401,7 +402,7 @@ func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (
 				return err
 			}
 			where += " AND id IN (SELECT commit_id FROM tips WHERE repo_id = ? AND flight = ? AND opened_at >= ?)"
-			args = append(args, r.id, inFlight, contract.Radar.Oldest(s.Now()))
+			args = append(args, r.id, radarindex.InFlight, contract.Radar.Oldest(s.Now()))
 		}
 		rows, err := all(conn, scanCommit, selectCommit+where+" ORDER BY id DESC LIMIT ?", append(args, f.Limit+1)...)
 		summaries := make([]keyed[ledger.CommitSummary], len(rows))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 const (
@@ -120,7 +121,7 @@ func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx)
 }
 
 // indexIfOn returns the refreshed index of a repo; nil where its radar is off.
-func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*tipIndex, error) {
+func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index, error) {
 	var contract *ledger.Contract
 	err := s.read(ctx, func(c *conn) error {
 		r, err := repoByID(c, repoID)
@@ -132,13 +133,13 @@ func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*tipIndex, error) 
 	if err != nil || !contract.Radar.Enabled {
 		return nil, err
 	}
-	return s.freshTips(ctx, repoID)
+	return s.tips.Fresh(ctx, repoID, tipSource{s})
 }
 
 // lookAgain has the radar look at the tips in flight of which more is known since
 // it did.
 func (s *Store) lookAgain(ctx context.Context) error {
-	repos, err := s.reposWith(ctx, "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND flight = 1", func(c *conn, id int64) ([]int64, error) {
+	repos, err := s.reposWith(ctx, "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND "+isInFlight, func(c *conn, id int64) ([]int64, error) {
 		tips, _, err := s.unseenTips(c, id)
 		return tips, err
 	})
@@ -165,7 +166,7 @@ func (s *Store) unseenTips(c *conn, repoID int64) (tips []int64, d deriver, err 
 	return tips, d, err
 }
 
-const selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND flight = 1 AND opened_at >= ? LIMIT ?"
+const selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight + " AND opened_at >= ? LIMIT ?"
 
 func (s *Store) lookAtUnseen(t *tx, repoID int64) (last bool, err error) {
 	tips, d, err := s.unseenTips(t.conn, repoID)
@@ -260,11 +261,11 @@ const rescanBatch = 20
 // it last did let it see less, or other paths.
 func (s *Store) rescan(t *tx, d deriver, c commitRow) (result tipResult, err error) {
 	tip, known, err := findTip(t.conn, c.id)
-	if err != nil || !known || !tip.flies(d.contract.Radar, t.now) || tip.policyVersion == d.repo.policyVersion {
+	if err != nil || !known || !tip.Flies(d.contract.Radar, t.now) || tip.PolicyVersion == d.repo.policyVersion {
 		return result, err
 	}
-	if tip.policyVersion != 0 {
-		saw, err := s.radarOf(t.conn, d.repo, tip.policyVersion)
+	if tip.PolicyVersion != 0 {
+		saw, err := s.radarOf(t.conn, d.repo, tip.PolicyVersion)
 		if err != nil || saw.SeesAll(d.contract.Radar) {
 			return result, err
 		}

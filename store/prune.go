@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // pruneEvery is how often Tidy prunes.
@@ -118,8 +120,8 @@ const pruneTipsBatch = 50
 // Tips of which something is left that nobody needs: those that are done with,
 // and those that are too old.
 const (
-	doneTips = "SELECT commit_id FROM tips WHERE repo_id = ? AND flight IN (4, 5) LIMIT ?"
-	oldTips  = "SELECT commit_id FROM tips WHERE repo_id = ? AND flight < 4 AND opened_at < ? ORDER BY opened_at LIMIT ?"
+	doneTips = "SELECT commit_id FROM tips WHERE repo_id = ? AND " + isDone + " LIMIT ?"
+	oldTips  = "SELECT commit_id FROM tips WHERE repo_id = ? AND " + isLive + " AND opened_at < ? ORDER BY opened_at LIMIT ?"
 )
 
 func (s *Store) pruneTips(ctx context.Context) error {
@@ -182,7 +184,8 @@ func (s *Store) pruneTipsOf(t *tx, repoID int64) (last bool, err error) {
 		if err := t.clearOverlaps(id); err != nil {
 			return false, err
 		}
-		if _, err := t.exec("UPDATE tips SET flight = ?, "+renumber+" WHERE commit_id = ?", forgotten, id); err != nil {
+		_, err := t.exec("UPDATE tips SET flight = ?, "+renumber+" WHERE commit_id = ?", radarindex.Forgotten, id)
+		if err != nil {
 			return false, err
 		}
 	}

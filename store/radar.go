@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 func tipOf(sha string, n ledger.Registration) ledger.Tip {
@@ -30,7 +31,7 @@ type tipResult struct {
 func (t *tx) cause(c commitRow, r tipResult) (ledger.Cause, error) {
 	cause := ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}
 	for _, f := range r.found {
-		if f.place < r.place {
+		if f.Place < r.place {
 			cause.ID = f.SHA
 			return cause, nil
 		}
@@ -44,7 +45,7 @@ func (t *tx) cause(c commitRow, r tipResult) (ledger.Cause, error) {
 
 // blocked reports whether it overlaps with an earlier commit that blocks it.
 func (r tipResult) blocked(settings ledger.RadarSettings) bool {
-	return settings.Blocks() && slices.ContainsFunc(r.found, func(f found) bool { return f.place < r.place && f.Level >= settings.Block })
+	return settings.Blocks() && slices.ContainsFunc(r.found, func(f found) bool { return f.Place < r.place && f.Level >= settings.Block })
 }
 
 // track makes a registered commit the tip of its branch, ends the tips that it
@@ -56,7 +57,10 @@ func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, ahea
 		return unseen, nil
 	}
 	for _, sha := range said.Contained {
-		if err := t.endTips(d, landed, "t.flight = ? AND t.commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?) AND t.commit_id <> ?", inFlight, d.repo.id, sha, c.id); err != nil {
+		const isContained = "t.flight = ? AND t.commit_id <> ? AND " +
+			"t.commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?)"
+		err := t.endTips(d, radarindex.Landed, isContained, radarindex.InFlight, c.id, d.repo.id, sha)
+		if err != nil {
 			return unseen, err
 		}
 	}
@@ -71,36 +75,38 @@ func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, ahea
 	if err != nil {
 		return unseen, err
 	}
-	if own.flight != inFlight {
-		return unseen, t.lookAgainBeside(own.commitID)
+	if own.Flight != radarindex.InFlight {
+		return unseen, t.lookAgainBeside(own.CommitID)
 	}
 	if ahead != nil && !ahead.isOf(d, before, known) {
-		t.index, ahead = ahead.index, nil
+		t.index, ahead = ahead.Index(), nil
 	}
 	return t.lookAt(d, own, known, ahead)
 }
 
 // lookAt records and tells what a tip overlaps with. It looks itself where that
 // was not done ahead.
-func (t *tx) lookAt(d deriver, own tipRow, n ledger.Registration, ahead *look) (tipResult, error) {
-	result := tipResult{commit: own.commitID, place: own.place}
+func (t *tx) lookAt(d deriver, own radarindex.Tip, n ledger.Registration, ahead *look) (tipResult, error) {
+	result := tipResult{commit: own.CommitID, place: own.Place}
 	if !d.contract.Radar.Enabled {
 		return result, nil
 	}
-	known, err := t.knownPairs(own.commitID)
+	known, err := t.knownPairs(own.CommitID)
 	if err != nil {
 		return result, err
 	}
-	own.policyVersion = d.repo.policyVersion
+	own.PolicyVersion = d.repo.policyVersion
 	if len(n.Changes) > 0 {
 		if ahead == nil {
 			ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}, t.now)
 		}
-		ahead.own = own
-		t.recent.add(own, ahead.footprint)
-		if result.found, result.more, err = t.finish(ahead, known); err != nil {
+		ahead.Own = own
+		t.recent.Add(own, ahead.Footprint)
+		overlaps, more, err := t.finish(ahead, known)
+		if err != nil {
 			return result, err
 		}
+		result.found, result.more = foundOf(overlaps), more
 	}
 	result.looked = true
 	result.lost, err = t.recordOverlaps(d, own, result, known)
@@ -108,63 +114,11 @@ func (t *tx) lookAt(d deriver, own tipRow, n ledger.Registration, ahead *look) (
 }
 
 // indexOf returns the index of a repo, as it is.
-func (t *tx) indexOf(repoID int64) *tipIndex {
-	if t.index != nil && t.index.repoID == repoID {
+func (t *tx) indexOf(repoID int64) *radarindex.Index {
+	if t.index != nil && t.index.RepoID() == repoID {
 		return t.index
 	}
-	return t.tips.of(repoID)
-}
-
-// finish brings what was found up to what the writer knows. Where not all was
-// looked at, it compares with those that are known to overlap one by one.
-func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []found, more bool, err error) {
-	since, list, err := l.newer(t.conn, l.of.repo.policyVersion, t.recent)
-	if err != nil {
-		return nil, false, err
-	}
-	if l.upTo == 0 { // the index was empty, and that was all
-		l.found, l.more, l.partial = nil, false, false
-	}
-	for _, f := range l.found {
-		if !slices.Contains(since, f.commitID) && l.compares(f.tipRow) {
-			list = append(list, f)
-		}
-	}
-	if l.partial {
-		if list, err = t.addKnown(l, list, since, known); err != nil {
-			return nil, false, err
-		}
-	}
-	sortFound(list)
-	if len(list) > ledger.MaxRadarPairs {
-		return list[:ledger.MaxRadarPairs], true, nil
-	}
-	return list, l.more, nil
-}
-
-// addKnown adds to what was found the overlaps that are known and still there.
-func (t *tx) addKnown(l *look, list []found, since []int64, known map[pairKey]pairRow) ([]found, error) {
-	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
-		other := p.other(l.own.commitID)
-		if slices.Contains(since, other) || slices.ContainsFunc(list, func(f found) bool { return f.commitID == other }) {
-			continue
-		}
-		tip, is, err := findTip(t.conn, other)
-		if err != nil {
-			return nil, err
-		}
-		if !is || !l.compares(&tip) {
-			continue
-		}
-		changes, err := findChanges(t.conn, other)
-		if err != nil {
-			return nil, err
-		}
-		if o := l.compare(&tip, l.radar.Footprint(changes)); o.Level > ledger.NoLevel {
-			list = append(list, found{tipRow: &tip, Overlap: o})
-		}
-	}
-	return list, nil
+	return t.tips.Get(repoID)
 }
 
 // A pairRow is an overlap as the database keeps it.
@@ -196,13 +150,13 @@ func scanPair(row scanner) (pairRow, error) {
 // worse: of the strongest, as many as the answer to a registration holds. The
 // others count as told. It returns an earlier tip that it overlaps with no more;
 // 0 for none.
-func (t *tx) recordOverlaps(d deriver, own tipRow, result tipResult, known map[pairKey]pairRow) (lost int64, err error) {
+func (t *tx) recordOverlaps(d deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow) (lost int64, err error) {
 	pairs, told := t.pairs(own, result.found, known, d.contract.Radar.Notify)
 	if err := t.tellOverlaps(d.repo, own, told[:min(len(told), answeredPairs)]); err != nil {
 		return 0, err
 	}
 	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
-		if p.later == own.commitID {
+		if p.later == own.CommitID {
 			lost = p.earlier
 		}
 		if err := t.dropPair(d, p, own); err != nil {
@@ -214,13 +168,13 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, result tipResult, known map[p
 	}
 	var strongest ledger.Level
 	for _, p := range pairs {
-		if p.later == own.commitID {
+		if p.later == own.CommitID {
 			strongest = max(strongest, p.level)
 		} else if err := t.raise(d, p, own); err != nil {
 			return 0, err
 		}
 	}
-	_, err = t.exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, own.commitID)
+	_, err = t.exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, own.CommitID)
 	if err != nil {
 		return 0, fmt.Errorf("update tip: %w", err)
 	}
@@ -229,12 +183,12 @@ func (t *tx) recordOverlaps(d deriver, own tipRow, result tipResult, known map[p
 
 // pairs makes pairs of what was found, and takes those that were known from
 // known. It returns beside them what is to be told by events.
-func (t *tx) pairs(own tipRow, list []found, known map[pairKey]pairRow, notify ledger.Level) (pairs []pairRow, told []found) {
+func (t *tx) pairs(own radarindex.Tip, list []found, known map[pairKey]pairRow, notify ledger.Level) (pairs []pairRow, told []found) {
 	pairs = make([]pairRow, len(list))
 	for i, f := range list {
-		p := pairRow{later: own.commitID, earlier: f.commitID, level: f.Level, path: f.Paths[0].Path, reason: f.Paths[0].Reason}
-		if f.place > own.place {
-			p.later, p.earlier = f.commitID, own.commitID
+		p := pairRow{later: own.CommitID, earlier: f.CommitID, level: f.Level, path: f.Paths[0].Path, reason: f.Paths[0].Reason}
+		if f.Place > own.Place {
+			p.later, p.earlier = f.CommitID, own.CommitID
 		}
 		before := known[pairKey{p.later, p.earlier}]
 		delete(known, pairKey{p.later, p.earlier})
@@ -288,7 +242,7 @@ func (t *tx) savePairs(pairs []pairRow) error {
 
 // raise notes an overlap with a commit that is the later of the two, and settles
 // that one.
-func (t *tx) raise(d deriver, p pairRow, own tipRow) error {
+func (t *tx) raise(d deriver, p pairRow, own radarindex.Tip) error {
 	if _, err := t.exec("UPDATE tips SET level = max(level, ?) WHERE commit_id = ?", p.level, p.later); err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
@@ -299,11 +253,11 @@ func (t *tx) raise(d deriver, p pairRow, own tipRow) error {
 }
 
 // dropPair forgets an overlap that is none any more.
-func (t *tx) dropPair(d deriver, p pairRow, own tipRow) error {
+func (t *tx) dropPair(d deriver, p pairRow, own radarindex.Tip) error {
 	if _, err := t.exec("DELETE FROM overlaps WHERE later = ? AND earlier = ?", p.later, p.earlier); err != nil {
 		return fmt.Errorf("delete overlap: %w", err)
 	}
-	if p.later == own.commitID || !d.contract.Radar.Blocks() || p.level < d.contract.Radar.Block {
+	if p.later == own.CommitID || !d.contract.Radar.Blocks() || p.level < d.contract.Radar.Block {
 		return nil
 	}
 	return t.resettle(d, p.later, ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA})
@@ -311,9 +265,9 @@ func (t *tx) dropPair(d deriver, p pairRow, own tipRow) error {
 
 // tellOverlaps appends the events of overlaps, each about the commit registered
 // later.
-func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
+func (t *tx) tellOverlaps(r repoRow, own radarindex.Tip, list []found) error {
 	n := len(list)
-	list = append(list[:n:n], found{tipRow: &own})
+	list = append(list[:n:n], found{Found: radarindex.Found{Tip: &own}})
 	if err := addAuthors(t.conn, list); err != nil {
 		return err
 	}
@@ -321,8 +275,8 @@ func (t *tx) tellOverlaps(r repoRow, own tipRow, list []found) error {
 	events := make([]newEvent, n)
 	for i, f := range list[:n] {
 		later, earlier, o := own, f, f.Overlap
-		if f.place > own.place {
-			later, earlier, o = *f.tipRow, mine, o.Swap()
+		if f.Place > own.Place {
+			later, earlier, o = *f.Tip, mine, o.Swap()
 		}
 		eventID, err := t.ids.next(eventPrefix, t.now)
 		if err != nil {
@@ -352,7 +306,8 @@ func (d deriver) openOverlaps(commitID int64) ([]ledger.OpenOverlap, error) {
 	}, `
 SELECT o.level, e.sha, e.branch, o.path, o.reason, min(l.opened_at, e.opened_at)
 FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier
-WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.place < l.place`, commitID, d.contract.Radar.Block, deployed, superseded)
+WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.place < l.place`,
+		commitID, d.contract.Radar.Block, radarindex.Deployed, radarindex.Superseded)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
@@ -361,7 +316,8 @@ WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.plac
 
 // deployTip takes a commit that was deployed out of flight.
 func (t *tx) deployTip(commitID int64) error {
-	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?", deployed, t.now, commitID, inFlight)
+	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?",
+		radarindex.Deployed, t.now, commitID, radarindex.InFlight)
 	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
@@ -372,7 +328,9 @@ func (t *tx) deployTip(commitID int64) error {
 // radar look at it: what came into flight meanwhile was not compared with it. It
 // returns what may keep the commit from being PROMOTABLE.
 func (t *tx) returnTip(d deriver, c commitRow) ([]ledger.OpenOverlap, error) {
-	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, "+renumber+" WHERE commit_id = ? AND flight = ?", inFlight, c.id, deployed)
+	const restore = "UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, " + renumber +
+		" WHERE commit_id = ? AND flight = ?"
+	_, err := t.exec(restore, radarindex.InFlight, c.id, radarindex.Deployed)
 	if err != nil {
 		return nil, fmt.Errorf("update tip: %w", err)
 	}
@@ -380,7 +338,7 @@ func (t *tx) returnTip(d deriver, c commitRow) ([]ledger.OpenOverlap, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tip.flies(d.contract.Radar, t.now) {
+	if tip.Flies(d.contract.Radar, t.now) {
 		n, err := registrationOf(t.conn, c.id)
 		if err != nil {
 			return nil, err
@@ -408,6 +366,6 @@ func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) err
 		if err != nil {
 			return err
 		}
-		return t.endTips(d, withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, superseded)
+		return t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, radarindex.Superseded)
 	})
 }

@@ -32,7 +32,8 @@ func scanOpenPair(row scanner) (openPair, error) {
 
 // isOpen is the condition of an open overlap o of the tips l, the later, and e;
 // its parameter is the time before which tips are too old, twice.
-const isOpen = " l.flight = 1 AND e.flight < 4 AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
+const isOpen = " l." + isInFlight + " AND e." + isLive +
+	" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
 
 // The ways to overlaps: of all tips, of one as the later, and of one as the
 // earlier among the tips l in flight that are later.
@@ -42,9 +43,10 @@ const (
 	countColumns = "SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?) "
 	ofAll        = "FROM tips l CROSS JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
 	withEarlier  = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
-	withLater    = "FROM tips e CROSS JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l.flight = 1 CROSS JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
-	earlierThan  = "o.later = ?"
-	laterThan    = "e.commit_id = ?"
+	withLater    = "FROM tips e CROSS JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l." + isInFlight +
+		" CROSS JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
+	earlierThan = "o.later = ?"
+	laterThan   = "e.commit_id = ?"
 )
 
 // Overlaps lists the open overlaps of a repo's commits, the strongest first and
@@ -158,7 +160,7 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 // pairsOf reads the pairs of one commit, of a branch's tips, or of that which is
 // both.
 func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error) {
-	where, args := "repo_id = ? AND flight < 4", []any{l.repo.id}
+	where, args := "repo_id = ? AND "+isLive, []any{l.repo.id}
 	if f.Branch != "" {
 		where, args = where+" AND branch = ?", append(args, f.Branch)
 	}
@@ -251,7 +253,7 @@ func (l *pairLister) side(commitID int64) (side, error) {
 }
 
 // isTruncated tells of a commit c whether it had more overlaps than are kept.
-const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND flight < 4 AND truncated = 1)"
+const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND " + isLive + " AND truncated = 1)"
 
 // selectSide reads what a pair tells of a commit c; a condition of its id follows.
 const selectSide = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated + " FROM commits c WHERE c.id "
@@ -285,7 +287,7 @@ func (t tipResult) tell(c *conn, own ledger.RadarCommit, limit int) (ledger.Rada
 	others := make(map[int64]ledger.RadarCommit, len(list))
 	ids := make([]int64, len(list))
 	for i, f := range list {
-		ids[i] = f.commitID
+		ids[i] = f.CommitID
 	}
 	err := c.eachIn(func(row scanner) error {
 		v, err := scanSide(row)
@@ -296,9 +298,9 @@ func (t tipResult) tell(c *conn, own ledger.RadarCommit, limit int) (ledger.Rada
 		return r, fmt.Errorf("read commits: %w", err)
 	}
 	for _, f := range list {
-		pair := pairOf(own, others[f.commitID], f.Overlap)
-		if f.place > t.place {
-			pair = pairOf(others[f.commitID], own, f.Overlap.Swap())
+		pair := pairOf(own, others[f.CommitID], f.Overlap)
+		if f.Place > t.place {
+			pair = pairOf(others[f.CommitID], own, f.Overlap.Swap())
 		}
 		pair.Since = f.since
 		r.Level = max(r.Level, pair.Level)
@@ -340,7 +342,7 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 		if l, err = s.lookAhead(ctx, p); err != nil || l == nil {
 			return result, err
 		}
-		if l.upTo == l.index.state().seq {
+		if l.Seq == l.Index().Seq() {
 			break
 		}
 	}
@@ -355,7 +357,7 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 		}
 		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)
 		own.Author = ledger.Author{Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email)}
-		foreseen := tipResult{place: p.tip.place, found: l.found, more: l.more}
+		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Found), more: l.More}
 		result, err = foreseen.tell(c, own, ledger.MaxRadarPairs)
 		return err
 	})

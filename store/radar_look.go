@@ -6,11 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // A prospect is a commit as the tip that it would be if it were registered now.
@@ -19,7 +21,7 @@ type prospect struct {
 	settings     ledger.RadarSettings
 	commit       commitRow           // without an id where it is not known yet
 	registration ledger.Registration // with what is known already
-	tip          tipRow
+	tip          radarindex.Tip
 	seq          int64 // of the tip that the commit is or was; 0 if it was none
 }
 
@@ -34,7 +36,7 @@ func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Re
 			return err
 		}
 		p.settings = contract.Radar
-		p.registration, p.tip = n, tipRow{place: 1 << 62, openedAt: s.Now()}
+		p.registration, p.tip = n, radarindex.Tip{Place: 1 << 62, OpenedAt: s.Now()}
 		if err := p.complete(c, sha, s.Now()); err != nil {
 			return err
 		}
@@ -57,7 +59,7 @@ func (p *prospect) complete(c *conn, sha string, now ledger.Time) (err error) {
 		return err
 	}
 	tip, _, err := findTip(c, p.commit.id)
-	if p.seq = tip.seq; tip.flies(p.settings, now) {
+	if p.seq = tip.Seq; tip.Flies(p.settings, now) {
 		p.tip = tip
 	}
 	return err
@@ -68,20 +70,16 @@ func (p *prospect) overlaps() bool {
 	return p.settings.Enabled && len(p.registration.Changes) > 0 && p.commit.state != ledger.Deployed
 }
 
-// A look is a scan of an index that is done. For a registration that happens
-// before it gets to the writer, beside those of others: the writer has only to
-// look at what came since.
+// A look is a finished scan. For a registration it runs before the registration
+// gets to the writer, in parallel with others: the writer only has to compare
+// with the tips that came since.
 type look struct {
-	*scan
-	found []found
-	more  bool
-	of    prospect // what it was a look for
+	*radarindex.Scan
+	of prospect // what was scanned for
 }
 
-func lookIn(index *tipIndex, p prospect, now ledger.Time) *look {
-	l := &look{scan: newScan(index, p.settings, p.tip, p.registration, now), of: p}
-	l.found, l.more = l.run()
-	return l
+func lookIn(index *radarindex.Index, p prospect, now ledger.Time) *look {
+	return &look{index.Scan(p.settings, p.tip, p.registration, now), p}
 }
 
 // isOf reports whether the look was for that registration of a commit: what is
@@ -109,9 +107,128 @@ func (s *Store) lookAhead(ctx context.Context, p prospect) (*look, error) {
 	if !p.overlaps() {
 		return nil, nil
 	}
-	index, err := s.freshTips(ctx, p.repo.id)
+	index, err := s.tips.Fresh(ctx, p.repo.id, tipSource{s})
 	if err != nil {
 		return nil, err
 	}
 	return lookIn(index, p, s.Now()), nil
+}
+
+// A found is an overlap that a scan found.
+type found struct {
+	radarindex.Found
+	author ledger.Author // the author of the tip; set by addAuthors
+	since  ledger.Time   // when the overlap was first recorded; 0 before it is
+}
+
+func foundOf(overlaps []radarindex.Found) []found {
+	list := make([]found, len(overlaps))
+	for i, o := range overlaps {
+		list[i].Found = o
+	}
+	return list
+}
+
+// addAuthors sets the author of each overlap.
+func addAuthors(c *conn, list []found) error {
+	at := make(map[int64]int, len(list))
+	ids := make([]int64, len(list))
+	for i, f := range list {
+		at[f.CommitID], ids[i] = i, f.CommitID
+	}
+	err := c.eachIn(func(row scanner) error {
+		var id int64
+		var author ledger.Author
+		err := row.Scan(&id, &author.Name, &author.Email)
+		list[at[id]].author = author
+		return err
+	}, "SELECT id, author_name, author_email FROM commits WHERE id IN ", ids)
+	if err != nil {
+		return fmt.Errorf("read authors: %w", err)
+	}
+	return nil
+}
+
+// finish brings the overlaps of a look up to date with what the writer knows. If
+// the scan was partial, it also compares with each tip that is known to overlap.
+func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []radarindex.Found, more bool, err error) {
+	since, list, err := t.newer(l)
+	if err != nil {
+		return nil, false, err
+	}
+	if l.Seq == 0 { // the index was empty, and newer has read all live tips
+		l.Found, l.More, l.Partial = nil, false, false
+	}
+	for _, f := range l.Found {
+		if !slices.Contains(since, f.CommitID) && l.Compares(f.Tip) {
+			list = append(list, f)
+		}
+	}
+	if l.Partial {
+		if list, err = t.addKnown(l, list, since, known); err != nil {
+			return nil, false, err
+		}
+	}
+	list, more = radarindex.Strongest(list)
+	return list, more || l.More, nil
+}
+
+// newer returns the tips that have changed since the scanned index was up to
+// date, and the overlaps with them.
+func (t *tx) newer(l *look) (since []int64, list []radarindex.Found, err error) {
+	query, args := newerTips, []any{l.Index().RepoID(), l.Seq}
+	if l.Seq == 0 { // a tip that has ended was never found
+		query, args = liveTips, args[:1]
+	}
+	tips, err := all(t.conn, scanTip, query, args...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read newer tips: %w", err)
+	}
+	for i := range tips {
+		tip := &tips[i]
+		since = append(since, tip.CommitID)
+		if !l.Compares(tip) {
+			continue
+		}
+		footprint := t.recent.Footprint(tip, l.of.repo.policyVersion)
+		if footprint == nil {
+			changes, err := findChanges(t.conn, tip.CommitID)
+			if err != nil {
+				return nil, nil, err
+			}
+			footprint = l.FootprintOf(changes)
+		}
+		if f, overlaps := l.Compare(tip, footprint); overlaps {
+			list = append(list, f)
+		}
+	}
+	return since, list, nil
+}
+
+// addKnown adds the recorded overlaps that still exist and that list lacks.
+func (t *tx) addKnown(
+	l *look, list []radarindex.Found, since []int64, known map[pairKey]pairRow,
+) ([]radarindex.Found, error) {
+	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
+		other := p.other(l.Own.CommitID)
+		isOther := func(f radarindex.Found) bool { return f.CommitID == other }
+		if slices.Contains(since, other) || slices.ContainsFunc(list, isOther) {
+			continue
+		}
+		tip, is, err := findTip(t.conn, other)
+		if err != nil {
+			return nil, err
+		}
+		if !is || !l.Compares(&tip) {
+			continue
+		}
+		changes, err := findChanges(t.conn, other)
+		if err != nil {
+			return nil, err
+		}
+		if f, overlaps := l.Compare(&tip, l.FootprintOf(changes)); overlaps {
+			list = append(list, f)
+		}
+	}
+	return list, nil
 }

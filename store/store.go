@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // maxReaders is how many connections read at the same time.
@@ -61,7 +62,7 @@ type Store struct {
 	contracts contractCache
 	keyrings  keyringCache
 	names     *names
-	tips      *tipIndexSet
+	tips      *radarindex.Set
 	notifier  notifier
 	queued    *queued
 	wake      chan struct{} // tells Evaluate of a policy change
@@ -80,7 +81,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{now: o.Now, log: o.Logger, keep: cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries), pool: make(chan *conn, maxReaders), names: newNames(), tips: newTipIndexSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)), queued: newQueued(), closing: make(chan struct{}), foreseeing: make(chan struct{}, maxForeseeing), wake: make(chan struct{}, 1)}
+	s := &Store{now: o.Now, log: o.Logger, keep: cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries), pool: make(chan *conn, maxReaders), names: newNames(), tips: radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)), queued: newQueued(), closing: make(chan struct{}), foreseeing: make(chan struct{}, maxForeseeing), wake: make(chan struct{}, 1)}
 	if err := s.open(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), s.Close())
 	}

@@ -8,53 +8,39 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// A flight is how a tip is.
-type flight int
-
+// Conditions on a tip's flight. The numbers are literals in the text: SQLite does
+// not use a partial index for a query that passes them as parameters.
 const (
-	inFlight   flight = iota + 1
-	deployed          // out of flight, but what overlaps with it still has to be rebased
-	landed            // likewise: the base of another commit holds it
-	superseded        // its branch has a newer commit
-	withdrawn
-	forgotten // what it overlapped with is not known any more
+	isInFlight = "flight = " + inFlightNumber
+	isLive     = "flight < " + supersededNumber // others may have to be compared with it
+	isDone     = "flight IN (" + supersededNumber + ", " + withdrawnNumber + ")"
+
+	inFlightNumber   = string('0' + rune(radarindex.InFlight))
+	supersededNumber = string('0' + rune(radarindex.Superseded))
+	withdrawnNumber  = string('0' + rune(radarindex.Withdrawn))
 )
-
-// A tipRow is a commit that its branch registered last.
-type tipRow struct {
-	ledger.Tip
-	commitID   int64
-	flight     flight
-	place, seq int64
-	openedAt   ledger.Time
-	endedAt    ledger.Time
-	// policyVersion is that of the contract whose radar looked at it last; 0 where
-	// the radar has to look again, whatever the contract.
-	policyVersion int
-}
-
-// flies reports whether others are compared with the tip: it is in flight and
-// not too old.
-func (t tipRow) flies(settings ledger.RadarSettings, now ledger.Time) bool {
-	return t.flight == inFlight && t.openedAt >= settings.Oldest(now)
-}
 
 // renumber sets a tip behind all others of its repo: something of it has changed
 // that an index must know.
 const renumber = "seq = 1 + (SELECT max(o.seq) FROM tips o WHERE o.repo_id = tips.repo_id)"
 
-const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_at, t.policy_version, t.branch, t.lineage, t.sha"
+const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_at, t.policy_version, " +
+	"t.branch, t.lineage, t.sha"
 
 // scanTip reads the tipColumns.
-func scanTip(row scanner) (tipRow, error) { return scanTipAnd(row) }
+func scanTip(row scanner) (radarindex.Tip, error) { return scanTipAnd(row) }
 
 // scanTipAnd reads the tipColumns, and what else the row ends with.
-func scanTipAnd(row scanner, rest ...any) (tipRow, error) {
-	var t tipRow
+func scanTipAnd(row scanner, rest ...any) (radarindex.Tip, error) {
+	var t radarindex.Tip
 	var lineage string
-	err := row.Scan(append([]any{&t.commitID, &t.flight, &t.place, &t.seq, &t.openedAt, &t.endedAt, &t.policyVersion, &t.Branch, &lineage, &t.SHA}, rest...)...)
+	err := row.Scan(append([]any{
+		&t.CommitID, &t.Flight, &t.Place, &t.Seq, &t.OpenedAt, &t.EndedAt, &t.PolicyVersion,
+		&t.Branch, &lineage, &t.SHA,
+	}, rest...)...)
 	if err == nil {
 		t.Base, t.Parents, t.Ancestors = splitLineage(lineage)
 	}
@@ -80,7 +66,7 @@ func splitLineage(text string) (base string, parents, ancestors []string) {
 }
 
 // findTip reads the tip that a commit is or was; false if it never was one.
-func findTip(c *conn, commitID int64) (tipRow, bool, error) {
+func findTip(c *conn, commitID int64) (radarindex.Tip, bool, error) {
 	t, err := scanTip(c.row("SELECT "+tipColumns+" FROM tips t WHERE t.commit_id = ?", commitID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, false, nil
@@ -95,36 +81,36 @@ func findTip(c *conn, commitID int64) (tipRow, bool, error) {
 // commit that was in flight keeps its place, and so does one that is deployed;
 // any other comes behind all. before is the number that it had; 0 if it was no
 // tip.
-func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip) (row tipRow, before int64, err error) {
+func (t *tx) openTip(d deriver, c commitRow, tip ledger.Tip) (row radarindex.Tip, before int64, err error) {
 	if row, _, err = findTip(t.conn, c.id); err != nil {
 		return row, 0, err
 	}
 	r := d.repo
-	before = row.seq
-	if err = t.row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.seq); err != nil {
+	before = row.Seq
+	if err = t.row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.Seq); err != nil {
 		return row, 0, fmt.Errorf("number tip: %w", err)
 	}
-	staysDeployed := row.flight == deployed && c.state == ledger.Deployed
+	staysDeployed := row.Flight == radarindex.Deployed && c.state == ledger.Deployed
 	var blocked []int64 // by the tip as it was; not any more when it comes behind them
-	if !row.flies(d.contract.Radar, t.now) && !staysDeployed {
+	if !row.Flies(d.contract.Radar, t.now) && !staysDeployed {
 		if blocked, err = t.blockedBy(d, row); err != nil {
 			return row, 0, err
 		}
-		row.place, row.openedAt = row.seq, t.now
+		row.Place, row.OpenedAt = row.Seq, t.now
 		if err := t.clearOverlaps(c.id); err != nil {
 			return row, 0, err
 		}
 	}
-	row.Tip, row.commitID, row.policyVersion = tip, c.id, r.policyVersion
+	row.Tip, row.CommitID, row.PolicyVersion = tip, c.id, r.policyVersion
 	switch {
 	case staysDeployed:
 	case c.state == ledger.Deployed:
-		row.flight, row.endedAt = deployed, t.now
+		row.Flight, row.EndedAt = radarindex.Deployed, t.now
 	default:
-		row.flight, row.endedAt = inFlight, 0
+		row.Flight, row.EndedAt = radarindex.InFlight, 0
 	}
 	_, err = t.exec(`INSERT OR REPLACE INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		c.id, r.id, tip.SHA, tip.Branch, row.flight, row.place, row.seq, row.openedAt, row.endedAt, r.policyVersion, joinLineage(tip))
+		c.id, r.id, tip.SHA, tip.Branch, row.Flight, row.Place, row.Seq, row.OpenedAt, row.EndedAt, r.policyVersion, joinLineage(tip))
 	if err != nil {
 		return row, 0, fmt.Errorf("insert tip: %w", err)
 	}
@@ -141,7 +127,7 @@ func (t *tx) retell(commitID int64, tip ledger.Tip) error {
 	if _, err := t.exec("UPDATE tips SET lineage = ?, policy_version = 0, "+renumber+" WHERE commit_id = ?", joinLineage(tip), commitID); err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
-	if row.flight >= superseded {
+	if row.Flight >= radarindex.Superseded {
 		return nil
 	}
 	return t.lookAgainBeside(commitID)
@@ -172,18 +158,18 @@ func (t *tx) clearOverlaps(commitID int64) error {
 func (t *tx) takeBranch(d deriver, c commitRow, branch string) (bool, error) {
 	if branch == "" {
 		tip, _, err := findTip(t.conn, c.id)
-		return tip.flies(d.contract.Radar, t.now), err
+		return tip.Flies(d.contract.Radar, t.now), err
 	}
-	others, err := t.tipsBefore(d, superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.id)
-	if err != nil || slices.ContainsFunc(others, func(o tipRow) bool { return o.BuiltOn(c.sha) }) {
+	others, err := t.tipsBefore(d, radarindex.Superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.id)
+	if err != nil || slices.ContainsFunc(others, func(o radarindex.Tip) bool { return o.BuiltOn(c.sha) }) {
 		return false, err
 	}
-	return true, t.endEach(d, superseded, others)
+	return true, t.endEach(d, radarindex.Superseded, others)
 }
 
 // tipsBefore reads the tips that the condition finds among those that have not
 // come as far as the given flight.
-func (t *tx) tipsBefore(d deriver, to flight, where string, args ...any) ([]tipRow, error) {
+func (t *tx) tipsBefore(d deriver, to radarindex.Flight, where string, args ...any) ([]radarindex.Tip, error) {
 	tips, err := all(t.conn, scanTip,
 		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
 	if err != nil {
@@ -195,7 +181,7 @@ func (t *tx) tipsBefore(d deriver, to flight, where string, args ...any) ([]tipR
 // endTips takes the tips that the condition finds out of flight, and settles
 // those that they kept from being PROMOTABLE, and them. What they overlapped with
 // goes in the background: it is not open any more.
-func (t *tx) endTips(d deriver, to flight, where string, args ...any) error {
+func (t *tx) endTips(d deriver, to radarindex.Flight, where string, args ...any) error {
 	tips, err := t.tipsBefore(d, to, where, args...)
 	if err != nil {
 		return err
@@ -203,7 +189,7 @@ func (t *tx) endTips(d deriver, to flight, where string, args ...any) error {
 	return t.endEach(d, to, tips)
 }
 
-func (t *tx) endEach(d deriver, to flight, tips []tipRow) error {
+func (t *tx) endEach(d deriver, to radarindex.Flight, tips []radarindex.Tip) error {
 	for _, tip := range tips {
 		if err := t.endTip(d, tip, to); err != nil {
 			return err
@@ -212,12 +198,12 @@ func (t *tx) endEach(d deriver, to flight, tips []tipRow) error {
 	return nil
 }
 
-func (t *tx) endTip(d deriver, tip tipRow, to flight) error {
-	if _, err := t.exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ?", to, t.now, tip.commitID); err != nil {
+func (t *tx) endTip(d deriver, tip radarindex.Tip, to radarindex.Flight) error {
+	if _, err := t.exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ?", to, t.now, tip.CommitID); err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
-	concerned := []int64{tip.commitID} // nothing blocks it any more
-	if to >= superseded {              // before that, others may still have to look at it
+	concerned := []int64{tip.CommitID} // nothing blocks it any more
+	if to >= radarindex.Superseded {   // before that, others may still have to look at it
 		blocked, err := t.blockedBy(d, tip)
 		if err != nil {
 			return err
@@ -241,12 +227,12 @@ func (t *tx) resettleAll(d deriver, commits []int64, cause ledger.Cause) error {
 
 // blockedBy lists the commits that an overlap with an earlier tip keeps from
 // being PROMOTABLE, as far as the contract's radar blocks.
-func (t *tx) blockedBy(d deriver, tip tipRow) ([]int64, error) {
+func (t *tx) blockedBy(d deriver, tip radarindex.Tip) ([]int64, error) {
 	if !d.contract.Radar.Blocks() {
 		return nil, nil
 	}
 	block := d.contract.Radar.Block
-	blocked, err := all(t.conn, scanID, "SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?", tip.commitID, block, block)
+	blocked, err := all(t.conn, scanID, "SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?", tip.CommitID, block, block)
 	if err != nil {
 		return nil, fmt.Errorf("read what was blocked: %w", err)
 	}

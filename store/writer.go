@@ -10,6 +10,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // maxBatch is how many writes share one transaction at most. It bounds how
@@ -30,8 +31,8 @@ type writer struct {
 	names *names
 	// notifier tells of an org's events once they are on disk.
 	notifier *notifier
-	tips     *tipIndexSet // where the radar looks
-	recent   recentTips
+	tips     *radarindex.Set // where the radar looks
+	recent   radarindex.Recent
 	// queued tells of deliveries once they are on disk.
 	queued *queued
 	// pace tells deliveries when it is their turn.
@@ -56,9 +57,9 @@ type tx struct {
 	now     ledger.Time // the ledger's clock when this write began
 	tally   *tally
 	deltas  []delta // of this write
-	tips    *tipIndexSet
-	index   *tipIndex // of the repo that the write is about, where it was refreshed for it
-	recent  *recentTips
+	tips    *radarindex.Set
+	index   *radarindex.Index // of the repo that the write is about, where it was refreshed for it
+	recent  *radarindex.Recent
 	named   bool     // whether it has put something into names
 	queued  []string // webhooks that it has given deliveries
 	changed []string // webhooks that it has changed or deleted
@@ -66,7 +67,7 @@ type tx struct {
 	delivering bool
 }
 
-func newWriter(c *conn, now func() time.Time, n *names, tips *tipIndexSet, notifier *notifier, queued *queued) *writer {
+func newWriter(c *conn, now func() time.Time, n *names, tips *radarindex.Set, notifier *notifier, queued *queued) *writer {
 	w := &writer{
 		conn:     c,
 		now:      now,
@@ -168,7 +169,7 @@ func (w *writer) commit(batch []*job) {
 		return
 	}
 	w.tally.reset()
-	w.recent = recentTips{}
+	w.recent = radarindex.Recent{}
 	w.names.clear() // before others can take the ids that were given
 	// The failure may have ended the transaction already.
 	w.conn.execOnce("ROLLBACK")
@@ -240,7 +241,7 @@ func (w *writer) takeBack(j *job, t *tx) error {
 	if t.named {
 		w.names.clear()
 	}
-	w.recent = recentTips{} // the numbers of its tips are given again
+	w.recent = radarindex.Recent{} // the numbers of its tips are given again
 	if err := w.conn.execOnce("ROLLBACK TO job; RELEASE job"); err != nil {
 		if _, ok := errors.AsType[*sqlite.Error](j.err); ok {
 			return j.err

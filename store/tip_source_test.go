@@ -1,101 +1,19 @@
 package store
 
 import (
+	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// TestTheIndexFindsWhatTipsChange puts tips into an index and takes them out
-// again at random, and holds what it finds against a look at each.
-func TestTheIndexFindsWhatTipsChange(t *testing.T) {
-	names := []string{"a", "b", "d", "d/a", "d/b", "d/e", "d/e/f", "d/e/f/g", "x/y/z", "old/a", "old/d", "old"}
-	rapid.Check(t, func(t *rapid.T) {
-		x, tips := newTipIndex(1), map[int64][]ledger.Change{}
-		t.Repeat(map[string]func(*rapid.T){
-			"put": func(t *rapid.T) {
-				id := rapid.Int64Range(1, 5).Draw(t, "tip")
-				tips[id] = drawChanges(t, names)
-				x.put(newIndexedTip(tipRow{commitID: id}, tips[id]))
-			},
-			"remove": func(t *rapid.T) {
-				id := rapid.Int64Range(1, 5).Draw(t, "tip")
-				delete(tips, id)
-				x.remove(x.tips[id])
-			},
-			"": func(t *rapid.T) {
-				for _, name := range names {
-					checkFound(t, x, tips, name)
-				}
-				if len(tips) == 0 && (x.size != 0 || len(x.tips)+x.paths.Len()+len(x.dirs) != 0) {
-					t.Errorf("an empty index takes %d bytes, with %d paths and %d directories", x.size, x.paths.Len(), len(x.dirs))
-				}
-			},
-		})
-	})
-}
-
-func drawChanges(t *rapid.T, names []string) (changes []ledger.Change) {
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 4, rapid.ID).Draw(t, "names") {
-		switch c := (ledger.Change{Path: name, Status: rapid.SampledFrom([]string{"A", "M", "D", "R"}).Draw(t, "status")}); c.Status {
-		case "R":
-			c.OldPath = "old/" + name
-			fallthrough
-		default:
-			changes = append(changes, c)
-		}
-	}
-	return changes
-}
-
-func checkFound(t *rapid.T, x *tipIndex, tips map[int64][]ledger.Change, name string) {
-	at, below, in := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
-	for id, changes := range tips {
-		for _, c := range changes {
-			for _, path := range []string{c.Path, c.OldPath} {
-				at[id] = at[id] || path == name
-				in[id] = in[id] || dirOf(path) == name+"/"
-				below[id] = below[id] || strings.HasPrefix(path, name+"/")
-			}
-		}
-	}
-	for _, test := range []struct {
-		where string
-		found []tipChange
-		want  map[int64]bool
-	}{
-		{"at", x.at(name), at},
-		{"below", slices.Collect(x.below(name)), below},
-		{"in", slices.Collect(values(x.in(name + "/"))), in},
-	} {
-		found := map[int64]bool{}
-		for _, c := range test.found {
-			found[c.tip.row.commitID] = true
-		}
-		maps.DeleteFunc(test.want, func(_ int64, is bool) bool { return !is })
-		if !maps.Equal(found, test.want) {
-			t.Errorf("%s %s are %v, want %v", test.where, name, slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(test.want)))
-		}
-	}
-}
-
-func values[K, V any](pairs iter.Seq2[K, V]) iter.Seq[V] {
-	return func(yield func(V) bool) {
-		for _, v := range pairs {
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
+// sizeOfTip is about how many bytes a tip with one short path takes in an index.
+const sizeOfTip = 720
 
 // openAgain opens a database a second time, as another process does.
 func openAgain(t *testing.T, path string, o Options) *Store {
@@ -149,7 +67,7 @@ func (s *Store) path(t *testing.T) (path string) {
 // TestWhereThereIsNoRoomTheLatestTipsAreCompared gives the radar less memory
 // than the tips of two repos take.
 func TestWhereThereIsNoRoomTheLatestTipsAreCompared(t *testing.T) {
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{RadarMemory: 20 * (tipSize + nameSize + 50)})
+	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{RadarMemory: 20 * (sizeOfTip + 50)})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	push := func(repo string, i int) ledger.Commit {
@@ -165,9 +83,6 @@ func TestWhereThereIsNoRoomTheLatestTipsAreCompared(t *testing.T) {
 		if n := len(branches); n < 5 || n >= tips || branches[0] != fmt.Sprint("branch", tips-1) || !truncated {
 			t.Errorf("%s: found %v, truncated %t", repo, branches, truncated)
 		}
-		if s.tips.size > s.tips.limit {
-			t.Errorf("the indexes take %d bytes of %d", s.tips.size, s.tips.limit)
-		}
 	}
 	for _, repo := range []string{"api", "web"} {
 		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: repo}, "host")
@@ -176,14 +91,10 @@ func TestWhereThereIsNoRoomTheLatestTipsAreCompared(t *testing.T) {
 			push(repo, i)
 		}
 	}
-	for range 3 { // in turns, neither has to be read again
+	for range 3 { // in turns: neither evicts the other
 		wantLatest("api")
 		wantLatest("web")
 	}
-	if len(s.tips.repos) != 2 {
-		t.Errorf("%d repos have an index, want both", len(s.tips.repos))
-	}
-
 	c := push("web", tips)
 	if !c.OverlapsTruncated || !c.Radar.Truncated {
 		t.Errorf("the answer to a registration does not say that there may be more: %+v", c.Radar)
@@ -225,14 +136,14 @@ func TestATipThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 // What is left out stays as it was found: a commit that is registered again is
 // still blocked by it.
 func TestWhatIsLeftOutOfTheIndexStillBlocks(t *testing.T) {
-	s, _ := openWithTips(t, Options{})
+	first, _ := openWithTips(t, Options{})
+	s := openAgain(t, first.path(t), Options{RadarMemory: 1}) // leaves out every tip
 	open := func() int {
 		t.Helper()
 		list, err := s.Overlaps(t.Context(), "acme", "api", RadarFilter{Query: Query{Limit: 10}, Commit: numbered(2)})
 		check(t, err)
 		return len(list.Data)
 	}
-	s.tips.of(1).shrink(0)
 	c, _, err := s.Register(t.Context(), "acme", "api", numbered(2), changesF("three"))
 	check(t, err)
 	if n := open(); n != 2 || len(c.Radar.Overlaps) != 2 || c.Overlaps["MEDIUM"] != 2 {
@@ -245,31 +156,10 @@ func TestWhatIsLeftOutOfTheIndexStillBlocks(t *testing.T) {
 	}
 }
 
-// Many repos share what room there is: of each the latest tips stay.
-func TestReposShareTheRoom(t *testing.T) {
-	const repos, tips = 20, 8
-	set := newTipIndexSet(repos * tips * (tipSize + nameSize) / 2)
-	for i := range tips {
-		for repo := range int64(repos) {
-			x := set.of(repo)
-			x.put(newIndexedTip(tipRow{commitID: int64(i), place: int64(i)}, changesF("").Changes))
-			set.fit(x)
-		}
-	}
-	for repo, x := range set.repos {
-		if x.tips[tips-1] == nil || x.tips[0] != nil || !x.leavesOut() {
-			t.Errorf("repo %d: %d tips are left", repo, len(x.tips))
-		}
-	}
-	if set.size > set.limit || len(set.repos) != repos {
-		t.Errorf("%d repos take %d bytes of %d", len(set.repos), set.size, set.limit)
-	}
-}
-
 // An index that was not asked for while more came than it has room for is made
 // anew, of the latest.
 func TestAnIndexCatchesUpWithMoreThanItHasRoomFor(t *testing.T) {
-	o := Options{RadarMemory: 20 * (tipSize + nameSize)}
+	o := Options{RadarMemory: 20 * sizeOfTip}
 	s, push := openWithTips(t, Options{})
 	other := openAgain(t, s.path(t), o)
 	if branches, _ := foreseen(t, other, "api"); len(branches) != 3 {
@@ -282,7 +172,47 @@ func TestAnIndexCatchesUpWithMoreThanItHasRoomFor(t *testing.T) {
 	if n := len(branches); n < 5 || n > 20 || branches[0] != "branch59" || !truncated {
 		t.Errorf("found %q, truncated %t", branches, truncated)
 	}
-	if other.tips.size > other.tips.limit {
-		t.Errorf("the index takes %d bytes of %d", other.tips.size, other.tips.limit)
+}
+
+// The source visits all live tips, latest first, or those above a number in their
+// order, with changes while a tip is live.
+func TestTheSourceVisitsTips(t *testing.T) {
+	s, push := openWithTips(t, Options{})
+	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1))) // seq 4
+	push(numbered(4), "four")                                     // seq 5
+	var visited []string
+	visit := func(tip radarindex.Tip, changes []ledger.Change) error {
+		visited = append(visited, fmt.Sprintf("%s %d %d", tip.Branch, tip.Seq, len(changes)))
+		return nil
+	}
+	source := tipSource{s}
+	check(t, source.Since(t.Context(), 1, 3, visit))
+	if got, want := strings.Join(visited, " "), "two 4 0 four 5 1"; got != want {
+		t.Errorf("since 3: %s, want %s", got, want)
+	}
+	visited = nil
+	last, err := source.Live(t.Context(), 1, visit)
+	check(t, err)
+	slices.Sort(visited) // two may have been opened in the same millisecond
+	if got, want := strings.Join(visited, " "), "four 5 1 one 1 1 three 3 1"; got != want || last != 5 {
+		t.Errorf("live: %s, last %d; want %s, last 5", got, last, want)
+	}
+	stop := errors.New("stop")
+	last, err = source.Live(t.Context(), 1, func(radarindex.Tip, []ledger.Change) error { return stop })
+	if !errors.Is(err, stop) || last != 5 {
+		t.Errorf("stopped: last %d, %v; want 5, %v", last, err, stop)
+	}
+}
+
+// The conditions in SQL texts name the numbers of the flights.
+func TestConditionsNameTheFlights(t *testing.T) {
+	for condition, want := range map[string]string{
+		isInFlight: fmt.Sprintf("flight = %d", radarindex.InFlight),
+		isLive:     fmt.Sprintf("flight < %d", radarindex.Superseded),
+		isDone:     fmt.Sprintf("flight IN (%d, %d)", radarindex.Superseded, radarindex.Withdrawn),
+	} {
+		if condition != want {
+			t.Errorf("%q, want %q", condition, want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // openWithTips opens a store whose repo acme/api has tips of the branches one,
@@ -160,14 +161,14 @@ func TestAWriteThatFailsIsNotRemembered(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	failed := errors.New("failed")
 	err := s.write(t.Context(), func(t *tx) error {
-		t.recent.add(tipRow{commitID: 9, seq: 4}, ledger.RadarSettings{}.Radar().Footprint(nil))
+		t.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, ledger.RadarSettings{}.Radar().Footprint(nil))
 		return failed
 	})
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
 	check(t, s.write(t.Context(), func(t *tx) error {
-		if t.recent.footprint(&tipRow{commitID: 9, seq: 4}, 0) != nil {
+		if t.recent.Footprint(&radarindex.Tip{CommitID: 9, Seq: 4}, 0) != nil {
 			return errors.New("it is")
 		}
 		return nil

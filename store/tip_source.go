@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+)
+
+// tipSource feeds the radar's indexes from the database. Each method reads in a
+// transaction of its own.
+type tipSource struct{ store *Store }
+
+// Queries for the live tips of a repo, and for those whose seq is above a number:
+// rows alone, and rows with the changes of the commit while the tip is live.
+const (
+	liveTips     = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t." + isLive
+	newerTips    = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.seq > ? ORDER BY t.seq"
+	liveRecords  = withRecord + "t." + isLive + " ORDER BY t.opened_at DESC"
+	newerRecords = withRecord + "t.seq > ? ORDER BY t.seq"
+
+	withRecord = "SELECT " + tipColumns + ", CASE WHEN t." + isLive + " THEN d.changes END " +
+		"FROM tips t LEFT JOIN commit_details d ON d.commit_id = t.commit_id WHERE t.repo_id = ? AND "
+)
+
+// A visitTip is called by a radarindex.Source for each tip.
+type visitTip = func(radarindex.Tip, []ledger.Change) error
+
+// Since implements radarindex.Source.
+func (t tipSource) Since(ctx context.Context, repoID, seq int64, visit visitTip) error {
+	return t.store.read(ctx, func(c *conn) error { return eachTip(c, visit, newerRecords, repoID, seq) })
+}
+
+// Live implements radarindex.Source.
+func (t tipSource) Live(ctx context.Context, repoID int64, visit visitTip) (last int64, err error) {
+	err = t.store.read(ctx, func(c *conn) error {
+		if err := c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&last); err != nil {
+			return err
+		}
+		return eachTip(c, visit, liveRecords, repoID)
+	})
+	return last, err
+}
+
+// eachTip visits the tips that a query finds, with the changes that it selects
+// after the tipColumns.
+func eachTip(c *conn, visit visitTip, query string, args ...any) error {
+	return c.each(func(row scanner) error {
+		var text []byte
+		tip, err := scanTipAnd(row, &text)
+		if err != nil {
+			return err
+		}
+		changes, err := decodeChanges(text)
+		if err != nil {
+			return fmt.Errorf("read changes of %s: %w", tip.SHA, err)
+		}
+		return visit(tip, changes)
+	}, query, args...)
+}
+
+func decodeChanges(text []byte) (changes []ledger.Change, err error) {
+	if text != nil {
+		err = json.Unmarshal(text, &changes)
+	}
+	return changes, err
+}
