@@ -14,6 +14,9 @@ type Signer struct {
 	Emails []string
 	// Identity is the id of the key or of the root that made the signer trusted.
 	Identity string
+	// Key is the SHA-256 of the key that made the signature: of its DER
+	// SubjectPublicKeyInfo, as x509.MarshalPKIXPublicKey encodes it.
+	Key [sha256.Size]byte
 }
 
 // An Attestation is a verified statement about a commit.
@@ -57,6 +60,19 @@ func Verify(body []byte, keys *Keyring, now Time) (*Attestation, error) {
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
 	}, nil
+}
+
+// CertifiedKey returns the digest of the key that made the signature of an
+// envelope, as in [Signer], where the envelope has a certificate. Without one ok
+// is false, and the key is that of the identity that signed. CertifiedKey does
+// not verify: the envelope must be one that [Verify] has accepted.
+func CertifiedKey(envelope []byte) (digest [sha256.Size]byte, ok bool, err error) {
+	env, err := ParseEnvelope(envelope)
+	if err != nil || len(env.Certificates) == 0 {
+		return digest, false, err
+	}
+	digest, _, err = digestKey(env.Certificates[0].PublicKey)
+	return digest, err == nil, err
 }
 
 // signer returns whose the envelope's signature is. A certificate decides;
@@ -124,9 +140,13 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 		}
 	}
 	leaf := certs[0]
-	registered := k.bySubjectKey(leaf)
+	digest, _, err := digestKey(leaf.PublicKey)
+	if err != nil {
+		return nil, Signer{}, Errorf(CodeUntrustedIdentity, "the certificate of %s: %v", subjectOf(leaf), err)
+	}
+	registered := k.bySPKI[digest]
 	if registered == nil {
-		return k.chained(certs, now)
+		return k.chained(certs, digest, now)
 	}
 	h, err := registered.holder(now)
 	if err == nil {
@@ -135,15 +155,16 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 	// The certificate that was registered no longer counts, but this one may
 	// be its successor.
 	if fault, ok := errors.AsType[*Error](err); ok && fault.Code == CodeExpiredCertificate {
-		if key, signer, chainErr := k.chained(certs, now); chainErr == nil {
+		if key, signer, chainErr := k.chained(certs, digest, now); chainErr == nil {
 			return key, signer, nil
 		}
 	}
 	return nil, Signer{}, err
 }
 
-// chained returns the signer whom a root vouches for.
-func (k *Keyring) chained(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
+// chained returns the signer whom a root vouches for. The digest is of the
+// first certificate's key.
+func (k *Keyring) chained(certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time) (publicKey, Signer, error) {
 	leaf := certs[0]
 	subject, err := DNOf(leaf.Subject)
 	if err != nil {
@@ -160,7 +181,7 @@ func (k *Keyring) chained(certs []*x509.Certificate, now time.Time) (publicKey, 
 	if err != nil {
 		return nil, Signer{}, err
 	}
-	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root}, nil
+	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root, Key: digest}, nil
 }
 
 // checkUsage wants a certificate made for signing code: one that may be used

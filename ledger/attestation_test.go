@@ -26,22 +26,22 @@ var cosignEnvelopes = []struct {
 	{
 		file: "v3-p256.bundle.json", statement: "test-passed.statement.json",
 		predicate: "https://in-toto.io/attestation/test-result/v0.1", result: Result{Pass, 0},
-		signer: Signer{DN{"dev", "web", "acme"}, []string{"dev@acme.example"}, "idn_p256"},
+		signer: Signer{DN: DN{"dev", "web", "acme"}, Emails: []string{"dev@acme.example"}, Identity: "idn_p256"},
 	},
 	{
 		file: "v3-p256-failed.dsse.json", statement: "test-failed.statement.json",
 		predicate: "https://in-toto.io/attestation/test-result/v0.1", result: Result{Fail, 0},
-		signer: Signer{DN{"dev", "web", "acme"}, []string{"dev@acme.example"}, "idn_p256"},
+		signer: Signer{DN: DN{"dev", "web", "acme"}, Emails: []string{"dev@acme.example"}, Identity: "idn_p256"},
 	},
 	{
 		file: "v3-x509.bundle.json", statement: "test-passed.statement.json",
 		predicate: "https://in-toto.io/attestation/test-result/v0.1", result: Result{Pass, 0},
-		signer: Signer{DN{"ci-bot", "build", "acme"}, []string{"ci-bot@acme.example"}, "idn_root"},
+		signer: Signer{DN: DN{"ci-bot", "build", "acme"}, Emails: []string{"ci-bot@acme.example"}, Identity: "idn_root"},
 	},
 	{
 		file: "v2-p256-provenance.dsse.json", statement: "provenance.statement.json",
 		predicate: "https://slsa.dev/provenance/v1", result: Result{Pass, 150_000},
-		signer: Signer{DN{"dev", "web", "acme"}, []string{"dev@acme.example"}, "idn_p256"},
+		signer: Signer{DN: DN{"dev", "web", "acme"}, Emails: []string{"dev@acme.example"}, Identity: "idn_p256"},
 	},
 }
 

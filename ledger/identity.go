@@ -2,9 +2,12 @@ package ledger
 
 import (
 	"crypto"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
+	"encoding/hex"
 	"encoding/pem"
+	"fmt"
 	"net/mail"
 	"slices"
 	"strings"
@@ -59,6 +62,19 @@ func (n NewIdentity) Identity() (Identity, error) {
 	}
 	id.Fingerprint, err = Fingerprint(m.pub)
 	return id, err
+}
+
+// KeyDigest returns the SHA-256 of the identity's key, as in [Signer]. It is the
+// Fingerprint in binary. A root is an error: its own key signs no attestation.
+func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
+	if i.Kind != KeyIdentity {
+		return digest, fmt.Errorf("identity %s: a %s has no key that signs attestations", i.ID, i.Kind)
+	}
+	sum, err := hex.DecodeString(i.Fingerprint)
+	if err != nil || len(sum) != len(digest) {
+		return digest, fmt.Errorf("identity %s: the fingerprint %q is not a SHA-256 in hex", i.ID, clip(i.Fingerprint))
+	}
+	return [sha256.Size]byte(sum), nil
 }
 
 // keyDN returns the DN of a signer: a certificate's subject, or, for a bare

@@ -134,12 +134,22 @@ func (m *message) digest(h crypto.Hash) []byte {
 // Fingerprint returns the hex SHA-256 of the key's DER SubjectPublicKeyInfo,
 // by which identities and DSSE key ids name a key.
 func Fingerprint(pub crypto.PublicKey) (string, error) {
-	der, err := x509.MarshalPKIXPublicKey(pub)
+	digest, _, err := digestKey(pub)
 	if err != nil {
 		return "", fmt.Errorf("fingerprint: %w", err)
 	}
-	sum := sha256.Sum256(der)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(digest[:]), nil
+}
+
+// digestKey returns the DER SubjectPublicKeyInfo of a key and its SHA-256. It
+// encodes the key again, because a certificate may encode the same key in
+// another way.
+func digestKey(pub crypto.PublicKey) (digest [sha256.Size]byte, spki []byte, err error) {
+	spki, err = x509.MarshalPKIXPublicKey(pub)
+	if err != nil {
+		return digest, nil, fmt.Errorf("public key: %w", err)
+	}
+	return sha256.Sum256(spki), spki, nil
 }
 
 // ParsePrivateKey reads the private key that signs: PKCS #8, SEC 1 or PKCS #1,

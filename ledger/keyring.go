@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -95,7 +94,11 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	if err != nil {
 		return err
 	}
-	h := &holder{signer: Signer{DN: dn, Identity: id.ID}, revoked: id.RevokedAt != 0}
+	digest, spki, err := digestKey(m.pub)
+	if err != nil {
+		return err
+	}
+	h := &holder{signer: Signer{DN: dn, Identity: id.ID, Key: digest}, revoked: id.RevokedAt != 0}
 	if id.Email != "" {
 		h.signer.Emails = []string{id.Email}
 	}
@@ -107,11 +110,6 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 			}
 		}
 	}
-	spki, err := spkiOf(m.pub)
-	if err != nil {
-		return err
-	}
-	digest := sha256.Sum256(spki)
 	key := k.bySPKI[digest]
 	if key == nil {
 		key = &trustedKey{publicKey: m.key}
@@ -125,24 +123,6 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	canonical := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: spki})
 	k.byHint[sha256.Sum256(canonical)] = key
 	return nil
-}
-
-func spkiOf(pub crypto.PublicKey) ([]byte, error) {
-	der, err := x509.MarshalPKIXPublicKey(pub)
-	if err != nil {
-		return nil, fmt.Errorf("public key: %w", err)
-	}
-	return der, nil
-}
-
-// bySubjectKey returns the registered key that cert is about, or nil.
-func (k *Keyring) bySubjectKey(cert *x509.Certificate) *trustedKey {
-	// The key is written anew, so that there is one spelling of it.
-	spki, err := spkiOf(cert.PublicKey)
-	if err != nil {
-		return nil
-	}
-	return k.bySPKI[sha256.Sum256(spki)]
 }
 
 // hinted returns the registered key that a keyid or hint names, or nil.

@@ -34,7 +34,7 @@ func TestVerifyHints(t *testing.T) {
 	other.ID = "idn_other"
 	org := keyringOf(other, id)
 
-	spki := must(spkiOf(key.key.Public()))
+	spki := must(x509.MarshalPKIXPublicKey(key.key.Public()))
 	ofSPKI, ofText, ofPEM := sha256.Sum256(spki), sha256.Sum256([]byte(id.PEM)), sha256.Sum256([]byte(publicPEM(key.key.Public())))
 	hints := map[string]string{
 		"none":                          "",
