@@ -1,0 +1,140 @@
+package store_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// v5 is what testdata/make-v5.sh wrote: a database of schema version 5, and
+// what ledgerd said about it then.
+const v5 = "testdata/v5"
+
+// wantV5 decodes a file of answers.
+func wantV5[T any](t *testing.T, name ...string) T {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{v5}, name...)...))
+	check(t, err)
+	var v T
+	check(t, ledger.DecodeStrict(text, &v))
+	return v
+}
+
+// openV5 opens a copy of the database, at the time of the answers.
+func openV5(t *testing.T) *store.Store {
+	t.Helper()
+	at, err := os.ReadFile(filepath.Join(v5, "at"))
+	check(t, err)
+	now, err := time.Parse(time.RFC3339, strings.TrimSpace(string(at)))
+	check(t, err)
+	packed, err := os.Open(v5 + ".db.gz")
+	check(t, err)
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	check(t, err)
+	database, err := io.ReadAll(unpacked)
+	check(t, err)
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	check(t, os.WriteFile(path, database, 0o600))
+	s, err := store.Open(t.Context(), path, store.Options{Now: func() time.Time { return now }})
+	check(t, err)
+	t.Cleanup(func() { s.Close() })
+	check(t, s.Settle(t.Context()))
+	return s
+}
+
+// sameJSON compares two values by their JSON.
+func sameJSON(t *testing.T, what string, got, want any) {
+	t.Helper()
+	var texts [2]string
+	for i, v := range []any{got, want} {
+		text, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent(" "))
+		check(t, err)
+		texts[i] = string(text)
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("%s: got\n%s\nwant\n%s", what, texts[0], texts[1])
+	}
+}
+
+// wholeList returns the items of a list that fits one page.
+func wholeList[T any](t *testing.T, page ledger.Page[T], err error) []T {
+	t.Helper()
+	check(t, err)
+	if page.NextCursor != "" {
+		t.Fatal("the fixture does not fit one page")
+	}
+	return page.Data
+}
+
+// A database of version 5 says the same as before its migration.
+func TestFixtureV5(t *testing.T) {
+	s, ctx, all := openV5(t), t.Context(), store.Query{Limit: 500}
+	orgs, err := s.Orgs(ctx, all)
+	sameJSON(t, "orgs", wholeList(t, orgs, err), wantV5[[]ledger.Org](t, "orgs.json"))
+	for _, org := range orgs.Data {
+		o := org.Name
+		identities, err := s.Identities(ctx, o, all)
+		sameJSON(t, o+": identities", wholeList(t, identities, err), wantV5[[]ledger.Identity](t, o, "identity.json"))
+		predicates, err := s.Predicates(ctx, o, all)
+		sameJSON(t, o+": predicates", wholeList(t, predicates, err), wantV5[[]ledger.PredicateCount](t, o, "predicate.json"))
+		tokens, err := s.Tokens(ctx, o, all)
+		sameJSON(t, o+": tokens", wholeList(t, tokens, err), wantV5[[]ledger.Token](t, o, "token.json"))
+		repos, err := s.Repos(ctx, o, all)
+		sameJSON(t, o+": repos", wholeList(t, repos, err), wantV5[[]ledger.Repo](t, o, "repo.json"))
+
+		bodies, err := os.ReadFile(filepath.Join(v5, o, "events.jsonl"))
+		check(t, err)
+		want := bytes.Split(bytes.TrimSuffix(bodies, []byte("\n")), []byte("\n"))
+		events, err := s.Events(ctx, o, store.EventFilter{Query: all, Types: ledger.EventTypes()})
+		got := wholeList(t, events, err)
+		if len(got) != len(want) {
+			t.Fatalf("%s: %d events, want %d", o, len(got), len(want))
+		}
+		for i := range got {
+			if !bytes.Equal(got[i], want[i]) {
+				t.Errorf("%s: event %d is\n%s\nwant\n%s", o, i, got[i], want[i])
+			}
+		}
+		for _, repo := range repos.Data {
+			t.Run(o+"/"+repo.Name, func(t *testing.T) { wantRepoV5(t, s, o, repo.Name) })
+		}
+	}
+}
+
+func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
+	ctx, all := t.Context(), store.Query{Limit: 500}
+	commits, err := s.Commits(ctx, org, repo, store.CommitFilter{Query: all})
+	sameJSON(t, "commits", wholeList(t, commits, err), wantV5[[]ledger.CommitSummary](t, org, repo, "commits.json"))
+	for _, c := range commits.Data {
+		got, err := s.Commit(ctx, org, repo, c.SHA)
+		check(t, err)
+		sameJSON(t, "commit "+c.SHA, got, wantV5[ledger.Commit](t, org, repo, "commits", c.SHA+".json"))
+	}
+	attestations, err := s.Attestations(ctx, org, repo, store.AttestationFilter{Query: all})
+	sameJSON(t, "attestations", wholeList(t, attestations, err), wantV5[[]ledger.AttestationRecord](t, org, repo, "attestations.json"))
+	overlaps, err := s.Overlaps(ctx, org, repo, store.RadarFilter{Query: all})
+	sameJSON(t, "overlaps", wholeList(t, overlaps, err), wantV5[[]ledger.RadarPair](t, org, repo, "radar.json"))
+	policies, err := s.Policies(ctx, org, repo, all)
+	sameJSON(t, "policies", wholeList(t, policies, err), wantV5[[]ledger.Policy](t, org, repo, "policies.json"))
+	policy, err := s.Policy(ctx, org, repo, 0)
+	check(t, err)
+	sameJSON(t, "policy", policy, wantV5[ledger.Policy](t, org, repo, "policy.json"))
+	webhooks, err := s.Webhooks(ctx, org, repo, all)
+	sameJSON(t, "webhooks", wholeList(t, webhooks, err), wantV5[[]ledger.Webhook](t, org, repo, "webhooks.json"))
+	for _, w := range webhooks.Data {
+		deliveries, err := s.Deliveries(ctx, org, repo, w.ID, store.DeliveryFilter{Query: all})
+		sameJSON(t, "deliveries of "+w.ID, wholeList(t, deliveries, err), wantV5[[]ledger.Delivery](t, org, repo, "deliveries", w.ID+".json"))
+	}
+}
