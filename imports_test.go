@@ -24,6 +24,8 @@ var mayImport = map[string][]string{
 	"server/web":       {"client", "ledger"},
 	"store":            {"ledger", "store/radarindex"},
 	"store/radarindex": {"ledger"},
+	// The tests of the storage, for any engine.
+	"store/storetest": {"ledger", "store"},
 	// Receivers import webhook to verify: it brings no database with it.
 	"webhook":         {"ledger"},
 	"webhook/metrics": {"webhook"},

@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-func TestReplayQueuesWhatIsNeitherAcknowledgedNorWaiting(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestReplayQueuesWhatIsNeitherAcknowledgedNorWaiting(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	ci.attests(sha(0), "test:go", ledger.Pass) // before there is a webhook
 	b.clock.advance(time.Hour)
@@ -37,8 +37,8 @@ func TestReplayQueuesWhatIsNeitherAcknowledgedNorWaiting(t *testing.T) {
 	}
 }
 
-func TestRedeliverSendsTheSameEventAgain(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestRedeliverSendsTheSameEventAgain(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook(ledger.EventAttestation)
 	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 	first := b.claim(w.ID, 1)[0]
@@ -61,8 +61,8 @@ func TestRedeliverSendsTheSameEventAgain(t *testing.T) {
 	wantCode(t, err, ledger.CodeNotFound)
 }
 
-func TestAPingIsADeliveryButNoEvent(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAPingIsADeliveryButNoEvent(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook()
 	ping, err := b.PingWebhook(t.Context(), "acme", "api", w.ID)
 	check(t, err)
@@ -83,8 +83,8 @@ func TestAPingIsADeliveryButNoEvent(t *testing.T) {
 	}
 }
 
-func TestDeliveriesAreListedNewestFirst(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestDeliveriesAreListedNewestFirst(t *testing.T) {
+	b := s.newBench(t)
 	ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
 	for i := range 7 {
 		b.clock.advance(time.Second)
@@ -126,8 +126,8 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	}
 }
 
-func TestAReplayBeginsAtAMoment(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAReplayBeginsAtAMoment(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	var at [10]ledger.Time
 	for i := range at {

@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -34,9 +34,9 @@ func (b *bench) completes(sha string, n ledger.Registration) {
 
 // newWaiting returns a bench where the commit of branch two has all that it
 // needs, and waits for that of branch one.
-func newWaiting(t *testing.T) (*bench, *signer) {
+func (s suite) newWaiting(t *testing.T) (*bench, *signer) {
 	t.Helper()
-	b := newBench(t)
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.setRadar(blocks)
 	b.push(sha(0), "one", root(10))
@@ -75,8 +75,8 @@ func (b *bench) inFlight() []string {
 	return branches
 }
 
-func TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.setRadar(blocks)
 	b.push(sha(0), "one", root(10))
@@ -105,8 +105,8 @@ func TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
 
 // A commit that overlaps with two may not become PROMOTABLE between the two
 // being looked at anew.
-func TestAChangedContractMovesNobodyWhomItLeavesBlocked(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAChangedContractMovesNobodyWhomItLeavesBlocked(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.setRadar(func(r *ledger.RadarSettings) { r.Block, r.Ignore = ledger.High, []string{"b.go"} })
 	const crowd = 60 // more than one write looks at
@@ -124,10 +124,10 @@ func TestAChangedContractMovesNobodyWhomItLeavesBlocked(t *testing.T) {
 	b.wantCounts()
 }
 
-func TestWhatWasRolledBackIsComparedAgain(t *testing.T) {
+func (s suite) TestWhatWasRolledBackIsComparedAgain(t *testing.T) {
 	for _, deployedFirst := range []bool{true, false} {
 		t.Run(fmt.Sprint("by its first signer: ", deployedFirst), func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			ci := b.signer("cn=ci,ou=build,o=acme")
 			b.setRadar(blocks)
 			b.push(sha(0), "one", root(10))
@@ -155,8 +155,8 @@ func TestWhatWasRolledBackIsComparedAgain(t *testing.T) {
 
 // What was rolled back may be the later one: the other was there before, but
 // has changed meanwhile.
-func TestWhatWasRolledBackMayBeBlocked(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestWhatWasRolledBackMayBeBlocked(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.setRadar(blocks)
 	b.push(sha(0), "one", edit("main.go", 10))
@@ -174,7 +174,7 @@ func TestWhatWasRolledBackMayBeBlocked(t *testing.T) {
 	b.wantCounts()
 }
 
-func TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
+func (s suite) TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
 	tests := []struct {
 		name string
 		do   func(*bench)
@@ -187,7 +187,7 @@ func TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b, _ := newWaiting(t)
+			b, _ := s.newWaiting(t)
 			b.wantState(sha(1), ledger.Attested)
 			test.do(b)
 			b.wantState(sha(1), ledger.Promotable)
@@ -196,7 +196,7 @@ func TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
 	}
 }
 
-func TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
+func (s suite) TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
 	older := ledger.Registration{Branch: "one", Changes: []ledger.Change{root(10)}}
 	tests := []struct {
 		name string
@@ -245,7 +245,7 @@ func TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			test.play(b)
 			if got := b.inFlight(); !slices.Equal(got, test.want) {
 				t.Errorf("in flight are %q, want %q", got, test.want)
@@ -254,16 +254,16 @@ func TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
 	}
 }
 
-func TestAChangePushedLateIsSeenWithoutItsBranch(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAChangePushedLateIsSeenWithoutItsBranch(t *testing.T) {
+	b := s.newBench(t)
 	b.push(sha(0), "one", root(10))
 	b.push(sha(1), "two", edit("main.go", 1))
 	b.completes(sha(1), ledger.Registration{Changes: []ledger.Change{root(11)}})
 	b.wantOverlaps("two+one HIGH")
 }
 
-func TestTheRadarBlocksNoCommitOfItsTarget(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheRadarBlocksNoCommitOfItsTarget(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.setRadar(blocks)
 	b.push(sha(0), "old", root(10))
@@ -286,8 +286,8 @@ func TestTheRadarBlocksNoCommitOfItsTarget(t *testing.T) {
 	}
 }
 
-func TestAnAgedTipComesBackWhenItIsPushedAgain(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAnAgedTipComesBackWhenItIsPushedAgain(t *testing.T) {
+	b := s.newBench(t)
 	b.push(sha(0), "one", root(10))
 	b.clock.advance(31 * 24 * time.Hour)
 	b.push(sha(1), "two", root(11))
@@ -301,8 +301,8 @@ func TestAnAgedTipComesBackWhenItIsPushedAgain(t *testing.T) {
 	}
 }
 
-func TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	age := func(d time.Duration) func(*ledger.RadarSettings) {
 		return func(r *ledger.RadarSettings) { r.Block, r.MaxAge = ledger.High, ledger.Duration(d) }
@@ -324,7 +324,7 @@ func TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
 
 // What is told of a commit that is too old to be compared counts as soon as it
 // is not any more.
-func TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
+func (s suite) TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
 	maxAge := func(age time.Duration) func(*ledger.RadarSettings) {
 		return func(r *ledger.RadarSettings) { r.MaxAge = ledger.Duration(age) }
 	}
@@ -333,7 +333,7 @@ func TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
 		"pushed meanwhile":  func(b *bench, push func()) { b.setRadar(maxAge(time.Hour)); b.clock.advance(2 * time.Hour); push() },
 	} {
 		t.Run("the other is "+name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			b.setRadar(maxAge(24 * time.Hour))
 			b.push(sha(0), "one", edit("a.go", 10))
 			otherIs(b, func() { b.push(sha(1), "two", edit("b.go", 10)) })
@@ -347,8 +347,8 @@ func TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
 
 // More may be known of a commit after it was deployed: what is rebased onto it
 // is held against that.
-func TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
-	b, ci := newWaiting(t)
+func (s suite) TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
+	b, ci := s.newWaiting(t)
 	b.clock.advance(time.Minute)
 	ci.deploys(sha(0))
 	b.wantOverlaps("two+one HIGH")
@@ -376,8 +376,8 @@ func TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
 
 // What has landed still has to be rebased onto. Pushed again, it is the later
 // one, and those that waited for it do not any more.
-func TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
-	b, _ := newWaiting(t)
+func (s suite) TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
+	b, _ := s.newWaiting(t)
 	b.clock.advance(time.Minute)
 	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)}, Changes: []ledger.Change{edit("main.go", 1)}})
 	b.wantOverlaps("two+one HIGH")
@@ -390,8 +390,8 @@ func TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
 }
 
 // What is deployed is out of flight for all who look from then on.
-func TestWhatComesAfterADeploymentIsNotComparedWithIt(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestWhatComesAfterADeploymentIsNotComparedWithIt(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.push(sha(0), "one", root(10))
 	b.push(sha(1), "two", root(11)) // has looked at the first
@@ -401,8 +401,8 @@ func TestWhatComesAfterADeploymentIsNotComparedWithIt(t *testing.T) {
 	b.wantOverlaps("two+one HIGH")
 }
 
-func TestWhatWasRolledBackWithoutARadarIsComparedOnceThereIsOne(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestWhatWasRolledBackWithoutARadarIsComparedOnceThereIsOne(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.push(sha(0), "one", root(10))
 	ci.deploys(sha(0))
@@ -416,10 +416,10 @@ func TestWhatWasRolledBackWithoutARadarIsComparedOnceThereIsOne(t *testing.T) {
 
 // A commit is not compared with the ancestors that it is told to have later,
 // whether it is in flight then or only afterwards again.
-func TestAncestorsToldLaterCount(t *testing.T) {
+func (s suite) TestAncestorsToldLaterCount(t *testing.T) {
 	for name, age := range map[string]time.Duration{"in flight": 24 * time.Hour, "too old then": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			maxAge := func(age time.Duration) {
 				b.setRadar(func(r *ledger.RadarSettings) { r.MaxAge = ledger.Duration(age) })
 			}

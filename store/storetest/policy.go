@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-func TestAPolicyChangeMovesWhatSimulateForetold(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAPolicyChangeMovesWhatSimulateForetold(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for i := range 250 {
 		ci.attests(sha(i), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
@@ -47,8 +47,8 @@ func TestAPolicyChangeMovesWhatSimulateForetold(t *testing.T) {
 	}
 }
 
-func TestAReevaluationGoesOnAfterAStop(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAReevaluationGoesOnAfterAStop(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for i := range 150 {
 		ci.attests(sha(i), "test:go", ledger.Pass)
@@ -59,15 +59,15 @@ func TestAReevaluationGoesOnAfterAStop(t *testing.T) {
 	check(t, err)
 	check(t, b.Close())
 
-	b.open()
+	b.open(store.Options{})
 	check(t, b.Settle(t.Context()))
 	for i := range 150 {
 		b.wantState(sha(i), ledger.Validating)
 	}
 }
 
-func TestDeployedCommitsStayAfterAPolicyChange(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestDeployedCommitsStayAfterAPolicyChange(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
 		ci.attests(sha(1), predicate, ledger.Pass)
@@ -80,8 +80,8 @@ func TestDeployedCommitsStayAfterAPolicyChange(t *testing.T) {
 	b.wantState(sha(1), ledger.Deployed)
 }
 
-func TestPolicyVersions(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestPolicyVersions(t *testing.T) {
+	b := s.newBench(t)
 	first, err := b.Policy(t.Context(), "acme", "api", 0)
 	check(t, err)
 	if first.Version != 1 || first.Digest != ledger.DefaultContract().Digest() {

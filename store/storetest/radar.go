@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -85,8 +85,8 @@ func (b *bench) setRadar(change func(*ledger.RadarSettings)) {
 	check(b.t, b.Settle(b.t.Context()))
 }
 
-func TestTheRadarFindsWhatOverlaps(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
+	b := s.newBench(t)
 	b.push(sha(0), "one", edit("cmd/root.go", 10))
 	b.push(sha(1), "two", edit("cmd/serve.go", 10))
 	got := b.push(sha(2), "three", edit("cmd/root.go", 11), edit("main.go", 1))
@@ -122,8 +122,8 @@ func TestTheRadarFindsWhatOverlaps(t *testing.T) {
 	}
 }
 
-func TestForeseeWritesNothing(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestForeseeWritesNothing(t *testing.T) {
+	b := s.newBench(t)
 	b.push(sha(0), "one", edit("cmd/root.go", 10))
 	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "two", Changes: []ledger.Change{edit("cmd/root.go", 11)}}}
 	got, err := b.Foresee(t.Context(), "acme", "api", q)
@@ -137,7 +137,7 @@ func TestForeseeWritesNothing(t *testing.T) {
 	}
 }
 
-func TestWhoIsCompared(t *testing.T) {
+func (s suite) TestWhoIsCompared(t *testing.T) {
 	root := edit("cmd/root.go", 10)
 	tests := []struct {
 		name string
@@ -203,14 +203,14 @@ func TestWhoIsCompared(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			test.play(b)
 			b.wantOverlaps(test.want...)
 		})
 	}
 }
 
-func TestWhatEndsAnOverlap(t *testing.T) {
+func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 	tests := []struct {
 		name string
 		do   func(*bench, *signer)
@@ -236,7 +236,7 @@ func TestWhatEndsAnOverlap(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			s := b.signer("cn=ci,ou=build,o=acme")
 			b.push(sha(0), "earlier", edit("cmd/root.go", 10))
 			b.push(sha(1), "later", edit("cmd/root.go", 11), edit("cmd/root2.go", 1))
@@ -266,8 +266,8 @@ func (s *signer) deploys(sha string) {
 	s.b.wantState(sha, ledger.Deployed)
 }
 
-func TestRadarEventsTellWhatIsNewOrWorse(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestRadarEventsTellWhatIsNewOrWorse(t *testing.T) {
+	b := s.newBench(t)
 	b.push(sha(0), "one", edit("cmd/root.go", 10))
 	b.push(sha(1), "two", edit("cmd/root.go", 200))
 	b.push(sha(1), "two", edit("cmd/root.go", 200))                             // the same again
@@ -289,8 +289,8 @@ func TestRadarEventsTellWhatIsNewOrWorse(t *testing.T) {
 	}
 }
 
-func TestOneRegistrationKeepsTheStrongest(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestOneRegistrationKeepsTheStrongest(t *testing.T) {
+	b := s.newBench(t)
 	for i := range 250 {
 		b.push(sha(i), fmt.Sprint("branch", i), edit(fmt.Sprintf("crowd/f%d.go", i), 1))
 	}
@@ -316,8 +316,8 @@ func TestOneRegistrationKeepsTheStrongest(t *testing.T) {
 	}
 }
 
-func TestTheRadarBlocksTheLaterCommit(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
+	b := s.newBench(t)
 	b.setRadar(func(r *ledger.RadarSettings) { r.Block = ledger.High })
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.push(sha(0), "earlier", edit("cmd/root.go", 10))
@@ -352,8 +352,8 @@ func TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	})
 }
 
-func TestAChangedContractMakesTheRadarLookAnew(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAChangedContractMakesTheRadarLookAnew(t *testing.T) {
+	b := s.newBench(t)
 	b.push(sha(0), "one", edit("cmd/root.go", 10), edit("go.sum", 1))
 	b.push(sha(1), "two", edit("cmd/root.go", 11), edit("go.sum", 2))
 	b.wantOverlaps("two+one HIGH")
@@ -366,14 +366,14 @@ func TestAChangedContractMakesTheRadarLookAnew(t *testing.T) {
 }
 
 // A file that the contract ignores does not keep others beside it from counting.
-func TestWhatIsIgnoredHidesNoSibling(t *testing.T) {
+func (s suite) TestWhatIsIgnoredHidesNoSibling(t *testing.T) {
 	for name, test := range map[string]struct{ theirs, mine, ignored string }{
 		"a file where the other makes a directory": {"d/a", "d/a/c", "d/a"},
 		"a file below one that the other makes":    {"d/gen/x.pb", "d/gen", "d/gen/*"},
 		"a file beside":                            {"e/x.pb", "e/y", "*.pb"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{test.ignored} })
 			b.push(sha(0), "one", ledger.Change{Path: test.theirs, Status: "M"}, ledger.Change{Path: "d/other", Status: "M"})
 			b.push(sha(1), "two", ledger.Change{Path: test.mine, Status: "A"}, ledger.Change{Path: "d/mine", Status: "M"})
@@ -382,8 +382,8 @@ func TestWhatIsIgnoredHidesNoSibling(t *testing.T) {
 	}
 }
 
-func TestWhatIsIgnoredIsNoSibling(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestWhatIsIgnoredIsNoSibling(t *testing.T) {
+	b := s.newBench(t)
 	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"**/*.pb"} })
 	b.push(sha(0), "one", ledger.Change{Path: "d/x.pb", Status: "M"}, ledger.Change{Path: "main.go", Status: "M"})
 	b.push(sha(1), "two", ledger.Change{Path: "d/y.go", Status: "M"})

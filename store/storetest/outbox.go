@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -118,8 +118,8 @@ func types(due []ledger.DueDelivery) []ledger.EventType {
 	return list
 }
 
-func TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	_, err := b.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
 	check(t, err)
@@ -154,8 +154,8 @@ func TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
 	}
 }
 
-func TestAChangedWebhookIsToldToWhoSends(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAChangedWebhookIsToldToWhoSends(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook(ledger.EventAttestation)
 	for _, test := range []struct {
 		name string
@@ -188,8 +188,8 @@ func TestAChangedWebhookIsToldToWhoSends(t *testing.T) {
 	}
 }
 
-func TestADeliverySendsTheBytesStoredForTheEvent(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestADeliverySendsTheBytesStoredForTheEvent(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook()
 	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 	events, err := b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}})
@@ -205,8 +205,8 @@ func TestADeliverySendsTheBytesStoredForTheEvent(t *testing.T) {
 	}
 }
 
-func TestALeaseKeepsADeliveryFromOthersUntilItEnds(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestALeaseKeepsADeliveryFromOthersUntilItEnds(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook()
 	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 	if first, second := b.claim(w.ID, 2), b.claim(w.ID, 2); len(first) != 2 || len(second) != 1 {
@@ -229,8 +229,8 @@ func TestALeaseKeepsADeliveryFromOthersUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook(ledger.EventAttestation)
 	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 	d := b.claim(w.ID, 10)[0]
@@ -267,9 +267,9 @@ func TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsDisabled(t *testing.T) {
+func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 	t.Run("by 410", func(t *testing.T) {
-		b := newBench(t)
+		b := s.newBench(t)
 		w := b.webhook(ledger.EventAttestation)
 		b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 		b.settle(w.ID, b.claim(w.ID, 1)[0], 410, 0)
@@ -278,7 +278,7 @@ func TestAWebhookIsDisabled(t *testing.T) {
 		}
 	})
 	t.Run("after five days of failure, and replay delivers what was missed", func(t *testing.T) {
-		b := newBench(t)
+		b := s.newBench(t)
 		ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
 		begin := b.Now()
 		ci.attests(sha(0), "test:go", ledger.Pass)
@@ -316,8 +316,8 @@ func TestAWebhookIsDisabled(t *testing.T) {
 	})
 }
 
-func TestRotationKeepsThePreviousSecretForTheOverlap(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestRotationKeepsThePreviousSecretForTheOverlap(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook(ledger.EventAttestation)
 	endpoint := func() ledger.Endpoint {
 		e, _, err := b.Claim(t.Context(), w.ID, 1, time.Second)
@@ -344,8 +344,8 @@ func TestRotationKeepsThePreviousSecretForTheOverlap(t *testing.T) {
 	}
 }
 
-func TestPruning(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestPruning(t *testing.T) {
+	b := s.newBench(t)
 	ci, w, gone := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation), b.webhook(ledger.EventAttestation)
 	for i := range 2 {
 		ci.attests(sha(i), "test:go", ledger.Pass)
@@ -369,8 +369,8 @@ func TestPruning(t *testing.T) {
 }
 
 // What counts is when a delivery ended, not when it was made.
-func TestWhatHasJustEndedIsKept(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestWhatHasJustEndedIsKept(t *testing.T) {
+	b := s.newBench(t)
 	ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
 	begin := b.Now()
 	ci.attests(sha(0), "test:go", ledger.Pass)
@@ -400,8 +400,8 @@ func TestWhatHasJustEndedIsKept(t *testing.T) {
 	}
 }
 
-func TestARepoHasABoundOnItsWebhooks(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestARepoHasABoundOnItsWebhooks(t *testing.T) {
+	b := s.newBench(t)
 	for range 50 {
 		b.webhook()
 	}

@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // BenchmarkRegister measures the registration of a commit of 20 files and 60
 // hunks, 16 at a time, with none and with 10,000 commits in flight over 20,000
 // paths; then with all of their overlaps told, and with those of HIGH alone.
-func BenchmarkRegister(b *testing.B) {
+func BenchmarkRegister(b *testing.B, newDatabase New) {
 	for _, test := range []struct {
 		name   string
 		tips   int
@@ -23,7 +23,7 @@ func BenchmarkRegister(b *testing.B) {
 		{"10000 in flight, HIGH told", radarTips, ledger.High},
 		{"10000 in flight, all told", radarTips, ledger.Low},
 	} {
-		bench, random := newBench(b), rand.New(rand.NewPCG(1, 2))
+		bench, random := suite{newDatabase}.newBench(b), rand.New(rand.NewPCG(1, 2))
 		bench.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.High })
 		var filling sync.WaitGroup
 		for lane := range 16 {

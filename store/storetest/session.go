@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func TestSessions(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestSessions(t *testing.T) {
+	b := s.newBench(t)
 	ctx := t.Context()
 	token, err := b.CreateToken(ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: b.Now().Add(time.Hour)}, [32]byte{1})
 	check(t, err)
@@ -44,8 +44,8 @@ func TestSessions(t *testing.T) {
 }
 
 // A token has no more than 50 sessions: the newest.
-func TestSessionsOfAToken(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestSessionsOfAToken(t *testing.T) {
+	b := s.newBench(t)
 	ctx := t.Context()
 	often, err := b.CreateToken(ctx, "acme", ledger.NewToken{Name: "often", Scope: ledger.Read}, [32]byte{1})
 	check(t, err)

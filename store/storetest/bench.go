@@ -1,10 +1,8 @@
-package store_test
+package storetest
 
 import (
-	"context"
 	"crypto/ed25519"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,18 +24,18 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// A bench is a store in a temporary folder with the org acme and its repo api.
+// A bench is a store in a new database with the org acme and its repo api.
 type bench struct {
 	*store.Store
-	t     testing.TB
-	clock *clock
-	path  string
+	t        testing.TB
+	clock    *clock
+	database Database
 }
 
-func newBench(t testing.TB) *bench {
+func (s suite) newBench(t testing.TB) *bench {
 	t.Helper()
-	b := &bench{t: t, clock: newClock(), path: filepath.Join(t.TempDir(), "ledger.db")}
-	b.open()
+	b := &bench{t: t, clock: newClock(), database: s.newDatabase(t)}
+	b.open(store.Options{})
 	_, err := b.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	_, err = b.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
@@ -45,10 +43,11 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-func (b *bench) open() {
+// open opens the database with the bench's clock.
+func (b *bench) open(o store.Options) {
 	b.t.Helper()
-	s, err := store.Open(context.Background(), b.path, store.Options{Now: b.clock.now})
-	check(b.t, err)
+	o.Now = b.clock.now
+	s := b.database.Open(b.t, o)
 	b.t.Cleanup(func() { s.Close() })
 	b.Store = s
 }

@@ -1,9 +1,8 @@
-package store_test
+package storetest
 
 import (
 	"bytes"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 
 // What came of a try of another URL, or of one from before the webhook was
 // made active again, is recorded, but says nothing about the webhook as it is.
-func TestALateOutcomeSaysNothingOfAChangedWebhook(t *testing.T) {
+func (s suite) TestALateOutcomeSaysNothingOfAChangedWebhook(t *testing.T) {
 	elsewhere := ledger.WebhookChange{URL: new("https://other.example")}
 	tests := []struct {
 		name   string
@@ -31,7 +30,7 @@ func TestALateOutcomeSaysNothingOfAChangedWebhook(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			w := b.webhook(ledger.EventAttestation)
 			b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 			late := b.outcome(w.ID, b.claim(w.ID, 1)[0], test.status, 0)
@@ -50,7 +49,7 @@ func TestALateOutcomeSaysNothingOfAChangedWebhook(t *testing.T) {
 	}
 
 	t.Run("success of the old URL does not end the new one's failing", func(t *testing.T) {
-		b := newBench(t)
+		b := s.newBench(t)
 		ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
 		ci.attests(sha(0), "test:go", ledger.Pass)
 		ci.attests(sha(1), "test:go", ledger.Pass)
@@ -66,8 +65,8 @@ func TestALateOutcomeSaysNothingOfAChangedWebhook(t *testing.T) {
 	})
 }
 
-func TestAClockSetForwardDoesNotDisable(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAClockSetForwardDoesNotDisable(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook(ledger.EventAttestation)
 	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 	fail := func(n int) {
@@ -88,13 +87,13 @@ func TestAClockSetForwardDoesNotDisable(t *testing.T) {
 	}
 }
 
-func TestALateOutcomeLeavesTheLeaseToItsHolder(t *testing.T) {
+func (s suite) TestALateOutcomeLeavesTheLeaseToItsHolder(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		retry time.Duration
 	}{{"a retry", time.Hour}, {"the last try", 0}} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			w := b.webhook(ledger.EventAttestation)
 			b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 			first := b.claim(w.ID, 1)[0]
@@ -122,7 +121,7 @@ func TestALateOutcomeLeavesTheLeaseToItsHolder(t *testing.T) {
 	}
 }
 
-func TestRedeliverDuringTheLastTryBeginsAnew(t *testing.T) {
+func (s suite) TestRedeliverDuringTheLastTryBeginsAnew(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		status int
@@ -134,7 +133,7 @@ func TestRedeliverDuringTheLastTryBeginsAnew(t *testing.T) {
 		{"which succeeds", 200, 0, ledger.DeliverySucceeded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			w := b.webhook(ledger.EventAttestation)
 			b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 			b.settle(w.ID, b.claim(w.ID, 1)[0], 500, time.Second)
@@ -159,8 +158,8 @@ func TestRedeliverDuringTheLastTryBeginsAnew(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedForGoesFirst(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestWhatIsAskedForGoesFirst(t *testing.T) {
+	b := s.newBench(t)
 	ci, w := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation)
 	for i := range 6 {
 		ci.attests(sha(i), "test:go", ledger.Pass)
@@ -186,8 +185,8 @@ func TestWhatIsAskedForGoesFirst(t *testing.T) {
 	}
 }
 
-func TestTheNextAttemptIsToldWhileItIsKnown(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheNextAttemptIsToldWhileItIsKnown(t *testing.T) {
+	b := s.newBench(t)
 	w := b.webhook(ledger.EventAttestation)
 	b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass)
 	begin := b.Now()
@@ -213,20 +212,15 @@ func TestTheNextAttemptIsToldWhileItIsKnown(t *testing.T) {
 }
 
 // A receiver's redirect, for instance, may hold a secret.
-func TestTheLogDoesNotTellWhyAWebhookIsDisabled(t *testing.T) {
+func (s suite) TestTheLogDoesNotTellWhyAWebhookIsDisabled(t *testing.T) {
 	var log bytes.Buffer
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	check(t, err)
-	defer s.Close()
-	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
-	w, err := s.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: hookURL}, "whsec_x")
-	check(t, err)
-	check(t, s.RecordOutcomes(t.Context(), []ledger.Outcome{{
+	b := s.newBench(t)
+	w := b.webhook()
+	check(t, b.Close())
+	b.open(store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	check(t, b.RecordOutcomes(t.Context(), []ledger.Outcome{{
 		Webhook: w.ID, Delivery: "dlv_none", Status: ledger.DeliveryFailed, Disable: "it leads to https://x.example/?token=hunter2",
-		Attempt: ledger.Attempt{At: s.Now(), Error: "410", Request: ledger.AttemptRequest{URL: hookURL}},
+		Attempt: ledger.Attempt{At: b.Now(), Error: "410", Request: ledger.AttemptRequest{URL: hookURL}},
 	}}, 0))
 	if text := log.String(); !strings.Contains(text, w.ID) || strings.Contains(text, "hunter2") {
 		t.Errorf("the log is %q, want the id alone", text)

@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 // TestStatesFollowFromTheEvidence does at random what can be done to a repo,
 // and checks that every commit is where its recorded evidence puts it, that
 // each is where its transitions lead, and that the counts are right.
-func TestStatesFollowFromTheEvidence(t *testing.T) {
+func (s suite) TestStatesFollowFromTheEvidence(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		b := newBench(t)
+		b := s.newBench(t)
 		defer b.Close()
 		m := &model{b: b, r: r, said: make(map[string][]ledger.Evidence), author: make(map[string]string)}
 		for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme"} {

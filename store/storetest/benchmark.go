@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"crypto/sha256"
@@ -12,8 +12,8 @@ import (
 
 // BenchmarkRecord measures the way of an attestation through the writer, 64
 // at a time, without its verification.
-func BenchmarkRecord(b *testing.B) {
-	bench := newBench(b)
+func BenchmarkRecord(b *testing.B, newDatabase New) {
+	bench := suite{newDatabase}.newBench(b)
 	_, version, err := bench.Keyring(b.Context(), "acme")
 	check(b, err)
 	var n atomic.Int64
@@ -41,8 +41,8 @@ func made(i int) *ledger.Attestation {
 	}
 }
 
-func BenchmarkCommit(b *testing.B) {
-	bench := newBench(b)
+func BenchmarkCommit(b *testing.B, newDatabase New) {
+	bench := suite{newDatabase}.newBench(b)
 	_, version, err := bench.Keyring(b.Context(), "acme")
 	check(b, err)
 	for i := range 20 {
@@ -58,8 +58,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-func BenchmarkAttestations(b *testing.B) {
-	bench := newBench(b)
+func BenchmarkAttestations(b *testing.B, newDatabase New) {
+	bench := suite{newDatabase}.newBench(b)
 	_, version, err := bench.Keyring(b.Context(), "acme")
 	check(b, err)
 	for i := range 10_000 {

@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"crypto/ed25519"
@@ -22,8 +22,8 @@ func publicPEM(t testing.TB, key ed25519.PublicKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-func TestACommitGoesThroughEveryStateToDeployed(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestACommitGoesThroughEveryStateToDeployed(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	ann := b.signer("cn=ann,ou=dev,o=acme")
 
@@ -45,8 +45,8 @@ func TestACommitGoesThroughEveryStateToDeployed(t *testing.T) {
 	}
 }
 
-func TestOneAttestationMayPassSeveralStates(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestOneAttestationMayPassSeveralStates(t *testing.T) {
+	b := s.newBench(t)
 	rec := b.signer("cn=ci,ou=build,o=acme").attests(sha(1), "test:go", ledger.Pass)
 
 	c := b.commit(sha(1))
@@ -60,8 +60,8 @@ func TestOneAttestationMayPassSeveralStates(t *testing.T) {
 	}
 }
 
-func TestAFailTakesTheCommitBackAndARollbackEndsDeployed(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAFailTakesTheCommitBackAndARollbackEndsDeployed(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
 		ci.attests(sha(1), predicate, ledger.Pass)
@@ -75,8 +75,8 @@ func TestAFailTakesTheCommitBackAndARollbackEndsDeployed(t *testing.T) {
 	b.wantState(sha(1), ledger.Promotable)
 }
 
-func TestADeployBeforePromotableDoesNotCount(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	ci.attests(sha(1), "deploy:prod", ledger.Pass)
 	ci.attests(sha(1), "test:go", ledger.Pass)
@@ -87,7 +87,7 @@ func TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 }
 
 // What is due is settled before something new is recorded, whoever comes first.
-func TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
+func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
 	contract := func(text string) ledger.Contract {
 		c, err := ledger.ParseContract([]byte(text))
 		check(t, err)
@@ -111,7 +111,7 @@ func TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t)
+			b := s.newBench(t)
 			ci := b.signer("cn=ci,ou=build,o=acme")
 			_, err := b.SetPolicy(t.Context(), "acme", "api", contract(test.before), 0, "host")
 			check(t, err)
@@ -130,8 +130,8 @@ func TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
 	}
 }
 
-func TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
+	b := s.newBench(t)
 	ci, ann := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme")
 	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
 		ci.attests(sha(1), predicate, ledger.Pass)
@@ -144,8 +144,8 @@ func TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
 	b.wantState(sha(1), ledger.Promotable)
 }
 
-func TestTheAuthorOfACommitCannotChange(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheAuthorOfACommitCannotChange(t *testing.T) {
+	b := s.newBench(t)
 	register := func(name, email string) error {
 		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Author: ledger.Author{Name: name, Email: email}})
 		return err
@@ -157,8 +157,8 @@ func TestTheAuthorOfACommitCannotChange(t *testing.T) {
 	wantCode(t, register("Ann", "bob@acme.example"), ledger.CodeInvalidField)
 }
 
-func TestTheSameStatementIsRecordedOnce(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheSameStatementIsRecordedOnce(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	first, version := ci.says(sha(1), "test:go", ledger.Pass, "run 1")
 	rec, created, err := b.Record(t.Context(), "acme", "api", first, version)
@@ -186,8 +186,8 @@ func TestTheSameStatementIsRecordedOnce(t *testing.T) {
 	b.wantState(sha(1), ledger.Validating) // the old pass did not undo the newer fail
 }
 
-func TestTheSameStatementAtOnceIsRecordedOnce(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheSameStatementAtOnceIsRecordedOnce(t *testing.T) {
+	b := s.newBench(t)
 	a, version := b.signer("cn=ci,ou=build,o=acme").says(sha(1), "test:go", ledger.Pass, "")
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -213,8 +213,8 @@ func TestTheSameStatementAtOnceIsRecordedOnce(t *testing.T) {
 	}
 }
 
-func TestRevokingBetweenVerificationAndRecordIsNoticed(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestRevokingBetweenVerificationAndRecordIsNoticed(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	a, version := ci.says(sha(1), "test:go", ledger.Pass, "")
 	identities, err := b.Identities(t.Context(), "acme", store.Query{Limit: 10})
@@ -231,8 +231,8 @@ func TestRevokingBetweenVerificationAndRecordIsNoticed(t *testing.T) {
 	wantCode(t, err, ledger.CodeRevokedIdentity)
 }
 
-func TestTheEnvelopeComesBackAsItWasPosted(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestTheEnvelopeComesBackAsItWasPosted(t *testing.T) {
+	b := s.newBench(t)
 	a, version := b.signer("cn=ci,ou=build,o=acme").says(sha(1), "test:go", ledger.Pass, "")
 	rec, _, err := b.Record(t.Context(), "acme", "api", a, version)
 	check(t, err)
@@ -243,8 +243,8 @@ func TestTheEnvelopeComesBackAsItWasPosted(t *testing.T) {
 	}
 }
 
-func TestEvidenceExpires(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestEvidenceExpires(t *testing.T) {
+	b := s.newBench(t)
 	contract, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`))
 	check(t, err)
 	_, err = b.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
@@ -265,8 +265,8 @@ func TestEvidenceExpires(t *testing.T) {
 	}
 }
 
-func TestARegistrationCanChangeWhatApplies(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestARegistrationCanChangeWhatApplies(t *testing.T) {
+	b := s.newBench(t)
 	contract, err := ledger.ParseContract([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:go"},
 		{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**"]},

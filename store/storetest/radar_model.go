@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ import (
 // commits of a repo whose radar blocks, and checks that any two in flight are
 // open at the level of their records, and that each commit is where its evidence
 // and its overlaps put it.
-func TestTheRadarFollowsFromWhatIsInFlight(t *testing.T) {
+func (s suite) TestTheRadarFollowsFromWhatIsInFlight(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		b := newBench(t)
+		b := s.newBench(t)
 		defer b.Close()
 		m := &radarModel{b: b, r: r, ci: b.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]ledger.Change), held: make(map[[2]string]bool)}
 		b.setRadar(blocks)

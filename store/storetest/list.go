@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -26,8 +26,8 @@ func (b *bench) listed(f store.AttestationFilter) []string {
 	}
 }
 
-func TestAttestationFilters(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestAttestationFilters(t *testing.T) {
+	b := s.newBench(t)
 	signers := []*signer{b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme"), b.signer("cn=ci,ou=nightly,o=acme")}
 	predicates := []string{"test:go", "test:js", "testing", "review:code"}
 	var all []ledger.AttestationRecord
@@ -80,8 +80,8 @@ func TestAttestationFilters(t *testing.T) {
 	}
 }
 
-func TestACursorIsStableWhileRowsAreAdded(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestACursorIsStableWhileRowsAreAdded(t *testing.T) {
+	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	var want []string
 	for i := range 20 {
@@ -106,8 +106,8 @@ func TestACursorIsStableWhileRowsAreAdded(t *testing.T) {
 	}
 }
 
-func TestABadCursorIsRefused(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestABadCursorIsRefused(t *testing.T) {
+	b := s.newBench(t)
 	for _, cursor := range []string{"!", "bm9uZQ", "MQ", "MS4y.", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OS4x"} {
 		f := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: cursor}}
 		_, err := b.Attestations(t.Context(), "acme", "api", f)
@@ -115,8 +115,8 @@ func TestABadCursorIsRefused(t *testing.T) {
 	}
 }
 
-func TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
+	b := s.newBench(t)
 	ann, bob := ledger.Author{Name: "Ann", Email: "ann@acme.example"}, ledger.Author{Name: "Bob", Email: "bob@acme.example"}
 	register := func(sha string, n ledger.Registration) {
 		_, _, err := b.Register(t.Context(), "acme", "api", sha, n)
@@ -168,8 +168,8 @@ func TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
 	}
 }
 
-func TestEventsAreListedFromAnyOfThem(t *testing.T) {
-	b := newBench(t)
+func (s suite) TestEventsAreListedFromAnyOfThem(t *testing.T) {
+	b := s.newBench(t)
 	rec := b.signer("cn=ci,ou=build,o=acme").attests(sha(1), "test:go", ledger.Pass)
 	list, err := b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event})
 	check(t, err)

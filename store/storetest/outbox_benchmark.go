@@ -1,4 +1,4 @@
-package store_test
+package storetest
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 
 // BenchmarkRecordWithWebhooks measures what webhooks cost the one who records:
 // a row in the outbox for each event and webhook.
-func BenchmarkRecordWithWebhooks(b *testing.B) {
+func BenchmarkRecordWithWebhooks(b *testing.B, newDatabase New) {
 	for _, webhooks := range []int{0, 3} {
 		b.Run(fmt.Sprint(webhooks), func(b *testing.B) {
-			bench := newBench(b)
+			bench := suite{newDatabase}.newBench(b)
 			for range webhooks {
 				bench.webhook()
 			}
@@ -35,8 +35,8 @@ func BenchmarkRecordWithWebhooks(b *testing.B) {
 
 // BenchmarkOutbox measures a delivery's way through the store: claimed and
 // settled in batches of 256.
-func BenchmarkOutbox(b *testing.B) {
-	bench := newBench(b)
+func BenchmarkOutbox(b *testing.B, newDatabase New) {
+	bench := suite{newDatabase}.newBench(b)
 	w := bench.webhook(ledger.EventAttestation)
 	_, version, err := bench.Keyring(b.Context(), "acme")
 	check(b, err)
