@@ -1,0 +1,308 @@
+package storetest
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A write is the arguments of one call of Record.
+type write struct {
+	org, repo      string
+	statement      *ledger.Attestation
+	keyringVersion int64
+}
+
+// TestRandomBatchesAgreeWithTheSameWritesOneByOne records random statements in
+// two ledgers, in one of them many at the same time, and compares the answers
+// and what the ledgers show.
+func (s suite) TestRandomBatchesAgreeWithTheSameWritesOneByOne(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		alone, together := s.newBench(t), s.newBench(t)
+		defer alone.Close()
+		defer together.Close()
+		for _, b := range []*bench{alone, together} {
+			b.signer("cn=ci,ou=build,o=acme") // so that an older version of the keyring exists
+		}
+		_, version, err := alone.Keyring(t.Context(), "acme")
+		check(t, err)
+		for i, batch := range independent(drawWrites(r, version)) {
+			want := make([]string, len(batch))
+			for j, w := range batch {
+				want[j] = alone.answer(w).outcome
+			}
+			for j, got := range together.answers(batch) {
+				if got.outcome != want[j] {
+					r.Fatalf("batch %d: %+v is %q among %d, but %q alone", i, batch[j], got.outcome, len(batch), want[j])
+				}
+			}
+		}
+		if got, want := together.account(), alone.account(); got != want {
+			r.Fatalf("after batches the ledger shows\n%s\nafter the same writes one by one\n%s", got, want)
+		}
+		if t.Failed() {
+			r.FailNow()
+		}
+	})
+}
+
+// drawWrites draws statements and writes of them. Some writes are refused, and
+// some repeat an earlier one.
+func drawWrites(r *rapid.T, keyringVersion int64) (writes []write) {
+	n := rapid.IntRange(1, 60).Draw(r, "writes")
+	for i := range n {
+		if i > 0 && rapid.IntRange(0, 4).Draw(r, "repeat") == 0 {
+			writes = append(writes, rapid.SampledFrom(writes).Draw(r, "earlier"))
+			continue
+		}
+		writes = append(writes, write{
+			org:  "acme",
+			repo: rapid.SampledFrom([]string{"api", "api", "api", "api", "none"}).Draw(r, "repo"),
+			statement: statement(i,
+				rapid.SampledFrom([]string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme"}).Draw(r, "signer"),
+				sha(rapid.IntRange(0, 15).Draw(r, "commit")),
+				rapid.SampledFrom([]string{"test:go", "review:code", "deploy:prod", "lint:go"}).Draw(r, "predicate"),
+				rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status")),
+			keyringVersion: keyringVersion + rapid.SampledFrom([]int64{0, 0, 0, 0, 0, 0, -1, 1}).Draw(r, "keyring version"),
+		})
+	}
+	return writes
+}
+
+// independent splits writes into batches. No two writes of a batch are about
+// the same commit, and the writes about one commit keep their order.
+func independent(writes []write) (batches [][]write) {
+	next := make(map[string]int) // by commit: the batch of its next write
+	for _, w := range writes {
+		i := next[w.statement.Commit]
+		if i == len(batches) {
+			batches = append(batches, nil)
+		}
+		batches[i] = append(batches[i], w)
+		next[w.statement.Commit]++
+	}
+	return batches
+}
+
+// Of 200 writes at the same time, 120 are refused or repeat a statement. A second
+// ledger gets the other 80 one by one.
+func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnesAsIfAlone(t *testing.T) {
+	const ci = "cn=ci,ou=build,o=acme"
+	alone, together := s.newBench(t), s.newBench(t)
+	for _, b := range []*bench{alone, together} {
+		b.signer(ci)
+	}
+	_, version, err := together.Keyring(t.Context(), "acme")
+	check(t, err)
+	before := func(w write) (rec ledger.AttestationRecord) {
+		for _, b := range []*bench{alone, together} {
+			var created bool
+			rec, created, err = b.Record(t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
+			check(t, err)
+			if !created {
+				t.Fatalf("%+v was recorded before", w)
+			}
+		}
+		return rec // of together
+	}
+
+	leavesNothing := func(i int) bool { return i%10 >= 6 && i%10 <= 8 }
+	writes, want, first := make([]write, 200), make([]string, 200), make(map[int]ledger.AttestationRecord)
+	states := make(map[string]ledger.State) // of the good ones' commits
+	for i := range writes {
+		w := write{"acme", "api", statement(i, ci, sha(i), "test:go", ledger.Pass), version}
+		switch i % 10 {
+		case 0:
+			want[i], states[sha(i)] = recorded, ledger.Attested
+		case 1:
+			w.statement = statement(i, ci, sha(i), "test:go", ledger.Fail)
+			want[i], states[sha(i)] = recorded, ledger.Validating
+		case 2:
+			w.statement = statement(i, ci, sha(i), fmt.Sprint("lint:", i), ledger.Pass)
+			want[i], states[sha(i)] = recorded, ledger.Validating
+		case 3:
+			w.statement = statement(i, fmt.Sprintf("cn=ci%d,ou=build,o=acme", i), sha(i), "test:js", ledger.Pass)
+			want[i], states[sha(i)] = recorded, ledger.Attested
+		case 4, 5:
+			before(w)
+			newer := w
+			newer.statement = statement(1000+i, ci, sha(i), "test:go", ledger.Fail)
+			before(newer)
+			want[i] = string(ledger.CodeStaleStatement)
+		case 6:
+			w.repo, want[i] = "none", string(ledger.CodeNotFound)
+		case 7:
+			w.org, want[i] = "none", string(ledger.CodeNotFound)
+		case 8:
+			w.keyringVersion, want[i] = version-1, keyringChanged
+		case 9:
+			first[i], want[i] = before(w), known
+		}
+		if leavesNothing(i) { // neither its commit nor its predicate
+			w.statement.Predicate = fmt.Sprint("refused:", i)
+		}
+		writes[i] = w
+	}
+
+	for i, got := range together.answers(writes) {
+		if got.outcome != want[i] {
+			t.Errorf("write %d is %q, want %q", i, got.outcome, want[i])
+		}
+		switch want[i] {
+		case recorded:
+			alone.answer(writes[i])
+		case known:
+			if got.record != first[i] {
+				t.Errorf("write %d was answered with %+v, want the first record %+v", i, got.record, first[i])
+			}
+		}
+	}
+	for sha, state := range states {
+		together.wantState(sha, state)
+	}
+	for i := range writes {
+		if leavesNothing(i) {
+			_, err := together.Commit(t.Context(), "acme", "api", sha(i))
+			wantCode(t, err, ledger.CodeNotFound)
+		}
+	}
+	if got, want := together.account(), alone.account(); got != want {
+		t.Errorf("with refused writes the ledger shows\n%s\nwithout them\n%s", got, want)
+	}
+}
+
+// statement returns a verified statement; n makes it differ from others.
+func statement(n int, signer, sha, predicate string, status ledger.Status) *ledger.Attestation {
+	dn, err := ledger.ParseDN(signer)
+	if err != nil {
+		panic(err)
+	}
+	envelope := fmt.Appendf(nil, "statement %d", n)
+	return &ledger.Attestation{
+		Commit: sha, Predicate: predicate, PredicateType: ledger.ResultPredicateType,
+		Result: ledger.Result{Status: status, DurationMS: 1200}, Signer: ledger.Signer{DN: dn, Identity: "idn_made"},
+		PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
+	}
+}
+
+// An answer is what came of a write.
+type answer struct {
+	record  ledger.AttestationRecord
+	outcome string // the code of an error, or one of these
+}
+
+const (
+	recorded       = "recorded"
+	known          = "known already"
+	keyringChanged = "keyring changed"
+)
+
+func (b *bench) answer(w write) (a answer) {
+	rec, created, err := b.Record(b.t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
+	refused, isRefused := errors.AsType[*ledger.Error](err)
+	digest := fmt.Sprintf("sha256:%x", w.statement.PayloadDigest)
+	switch {
+	case errors.Is(err, store.ErrKeyringChanged):
+		a.outcome = keyringChanged
+	case isRefused:
+		a.outcome = string(refused.Code)
+	case err != nil:
+		a.outcome = err.Error()
+	case rec.PayloadDigest != digest || rec.Commit != w.statement.Commit:
+		a.outcome = "the record of another statement"
+	case created:
+		a.outcome = recorded
+	default:
+		a.outcome = known
+	}
+	a.record = rec
+	return a
+}
+
+// answers does all writes at the same time.
+func (b *bench) answers(writes []write) []answer {
+	answers := make([]answer, len(writes))
+	var wg sync.WaitGroup
+	for i, w := range writes {
+		wg.Go(func() { answers[i] = b.answer(w) })
+	}
+	wg.Wait()
+	return answers
+}
+
+// account returns what the ledger shows of acme, but for the ids and the order
+// of commits, as text. It checks that events are numbered without gaps.
+func (b *bench) account() string {
+	b.t.Helper()
+	ctx := b.t.Context()
+	var lines []string
+	repo, err := b.Repo(ctx, "acme", "api")
+	check(b.t, err)
+	lines = append(lines, fmt.Sprintf("repo: %d attestations, commits %v", repo.Attestations, repo.Commits))
+	predicates, err := b.Predicates(ctx, "acme", store.Query{Limit: 500})
+	check(b.t, err)
+	for _, p := range predicates.Data {
+		lines = append(lines, fmt.Sprintf("predicate %s: %d, last at %s", p.Predicate, p.Count, p.LastRecordedAt))
+	}
+	events := b.eventsByCommit()
+	commits, err := b.Commits(ctx, "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
+	check(b.t, err)
+	for _, summary := range commits.Data {
+		c := b.commit(summary.SHA)
+		var causes []ledger.CauseType
+		for _, step := range c.Transitions {
+			causes = append(causes, step.Cause.Type)
+		}
+		lines = append(lines, fmt.Sprintf("commit %s: %s after %s for %v, %d attestations (%d listed), requirements %+v, events %q",
+			c.SHA, c.State, path(c), causes, c.Attested, len(c.Attestations), c.Requirements, events[c.SHA]))
+		delete(events, c.SHA)
+	}
+	for sha, list := range events {
+		lines = append(lines, fmt.Sprintf("commit %s, not registered: events %q", sha, list))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// eventsByCommit returns the attestations and transitions that the org's events
+// report, by commit.
+func (b *bench) eventsByCommit() map[string][]string {
+	b.t.Helper()
+	tail, err := b.Tail(b.t.Context(), "acme")
+	check(b.t, err)
+	next, err := tail.Next(b.t.Context())
+	check(b.t, err)
+	list, err := tail.Read(b.t.Context(), 0, 10_000)
+	check(b.t, err)
+	if int64(len(list)) != next {
+		b.t.Errorf("%d events, but the next has the number %d", len(list), next)
+	}
+	events := make(map[string][]string)
+	for i, e := range list {
+		if e.Seq != int64(i) {
+			b.t.Errorf("event %d has the number %d", i, e.Seq)
+		}
+		switch e.Type {
+		case ledger.EventAttestation:
+			var a ledger.AttestationEvent
+			check(b.t, ledger.DecodeOpen(e.Body, &a))
+			events[a.Commit] = append(events[a.Commit], fmt.Sprintf("%s by %s: %s", a.Predicate, a.Identity, a.Result.Status))
+		case ledger.EventState:
+			var s ledger.StateEvent
+			check(b.t, ledger.DecodeOpen(e.Body, &s))
+			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("%s>%s", s.From, s.To))
+		default:
+			b.t.Errorf("event %d is of type %s", i, e.Type)
+		}
+	}
+	return events
+}
