@@ -111,7 +111,7 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 		case err != nil:
 			return nil, err
 		case isNew:
-			return created(record, "/v1/orgs/"+record.Org+"/repos/"+record.Repo+"/attestations/"+record.ID), nil
+			return created(record, attestationsURL(record.Org, record.Repo)+"/"+record.ID), nil
 		default:
 			return &reply{status: http.StatusOK, record: record}, nil
 		}

@@ -57,7 +57,7 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
-	return found(commit, err)
+	return found(linked(commit), err)
 }
 
 func (s *Server) putCommit(c *call) (*reply, error) {
@@ -76,7 +76,13 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	if isNew {
-		return created(commit, "/v1/orgs/"+commit.Org+"/repos/"+commit.Repo+"/commits/"+commit.SHA), nil
+		return created(linked(commit), commitURL(commit.Org, commit.Repo, commit.SHA)), nil
 	}
-	return &reply{status: http.StatusOK, record: commit}, nil
+	return &reply{status: http.StatusOK, record: linked(commit)}, nil
+}
+
+// linked returns a commit's record with where the rest of its attestations is.
+func linked(c ledger.Commit) ledger.Commit {
+	c.AttestationsURL = attestationsURL(c.Org, c.Repo) + "?commit=" + c.SHA
+	return c
 }

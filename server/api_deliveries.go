@@ -71,6 +71,6 @@ func queued(c *call, d ledger.Delivery, err error) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	location := "/v1/orgs/" + c.org() + "/repos/" + c.repo() + "/webhooks/" + d.Webhook + "/deliveries/" + d.ID
+	location := webhookURL(c.org(), c.repo(), d.Webhook) + "/deliveries/" + d.ID
 	return &reply{status: http.StatusAccepted, record: d, location: location}, nil
 }

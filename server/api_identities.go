@@ -23,7 +23,7 @@ func (s *Server) addIdentity(c *call) (*reply, error) {
 	if identity, err = s.store.AddIdentity(c.ctx(), c.org(), identity); err != nil {
 		return nil, err
 	}
-	return created(identity, "/v1/orgs/"+identity.Org+"/identities/"+identity.ID), nil
+	return created(identity, identityURL(identity.Org, identity.ID)), nil
 }
 
 func (s *Server) getIdentity(c *call) (*reply, error) {

@@ -25,7 +25,7 @@ func (s *Server) createOrg(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return created(org, "/v1/orgs/"+org.Name), nil
+	return created(org, orgURL(org.Name)), nil
 }
 
 func (s *Server) getOrg(c *call) (*reply, error) {
@@ -54,7 +54,7 @@ func (s *Server) createRepo(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return created(repo, "/v1/orgs/"+repo.Org+"/repos/"+repo.Name), nil
+	return created(repo, repoURL(repo.Org, repo.Name)), nil
 }
 
 func (s *Server) getRepo(c *call) (*reply, error) {

@@ -34,11 +34,7 @@ func (s *Server) createWebhook(c *call) (*reply, error) {
 		return nil, err
 	}
 	webhook.Secret = secret
-	return &reply{status: http.StatusCreated, record: webhook, location: webhookPath(webhook), secret: true}, nil
-}
-
-func webhookPath(w ledger.Webhook) string {
-	return "/v1/orgs/" + w.Org + "/repos/" + w.Repo + "/webhooks/" + w.ID
+	return &reply{status: http.StatusCreated, record: webhook, location: webhookURL(webhook.Org, webhook.Repo, webhook.ID), secret: true}, nil
 }
 
 func (s *Server) getWebhook(c *call) (*reply, error) {
