@@ -28,6 +28,8 @@ type Attestation struct {
 	PredicateType string
 	Result        Result
 	Signer        Signer
+	// Payload is the statement as it was signed.
+	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
 	PayloadDigest [sha256.Size]byte
 	// Envelope is the body that was given to Verify, not a copy.
@@ -57,6 +59,7 @@ func Verify(body []byte, keys *Keyring, now Time) (*Attestation, error) {
 		PredicateType: said.predicateType,
 		Result:        said.result,
 		Signer:        signer,
+		Payload:       env.Payload,
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
 	}, nil
