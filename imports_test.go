@@ -22,7 +22,9 @@ var mayImport = map[string][]string{
 	"server": {"ledger", "store"},
 	// The pages are a client of the API like any other.
 	"server/web":       {"client", "ledger"},
-	"store":            {"ledger", "store/radarindex"},
+	"store":            {"ledger", "store/radarindex", "store/sqldb", "store/sqlite"},
+	"store/sqldb":      {},
+	"store/sqlite":     {"store/sqldb"},
 	"store/radarindex": {"ledger"},
 	// The tests of the storage, for any engine.
 	"store/storetest": {"ledger", "store"},

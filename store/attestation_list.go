@@ -7,7 +7,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -27,57 +26,56 @@ type AttestationFilter struct {
 
 // Attestations lists a repo's attestations by the time of their record, the
 // newest first unless the filter says otherwise.
-func (s *Store) Attestations(ctx context.Context, org, repo string, f AttestationFilter) (list ledger.Page[ledger.AttestationRecord], err error) {
+func (s *Store) Attestations(ctx context.Context, org, repo string, f AttestationFilter) (ledger.Page[ledger.AttestationRecord], error) {
 	position, err := f.keys(2)
 	if err != nil {
-		return list, err
+		return ledger.Page[ledger.AttestationRecord]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		r, err := findRepo(c, org, repo)
+	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.AttestationRecord], err error) {
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return list, err
 		}
-		rows, err := f.run(c, s.names, r, position)
+		rows, err := f.run(rd, r, position)
 		list = page(rows, f.Limit)
 		if list.NextCursor != "" {
 			last := rows[f.Limit-1]
 			list.NextCursor = cursor(int64(last.row.RecordedAt), last.id)
 		}
-		return err
+		return list, err
 	})
-	return list, err
 }
 
 // run answers the filter as one query for each predicate and signer that it
 // matches: each walks an index in the order of the list until the page is
 // full. Only a status, and a predicate together with a signer, are looked for
 // row by row.
-func (f AttestationFilter) run(c *conn, n *names, r repoRow, position []int64) ([]keyed[ledger.AttestationRecord], error) {
+func (f AttestationFilter) run(rd reader, r repoRow, position []int64) ([]keyed[ledger.AttestationRecord], error) {
 	q := attestationQuery{repo: r, status: f.Status, since: f.Since, position: position, ascending: f.Ascending, limit: f.Limit + 1}
 	if f.Commit != "" {
-		commit, err := findCommit(c, r, f.Commit)
+		commit, err := rd.findCommit(r, f.Commit)
 		if err != nil {
 			return nil, err
 		}
 		q.commit = commit.id
 	}
-	predicates, err := f.predicates(c, r.orgID)
+	predicates, err := f.predicates(rd, r.orgID)
 	if err != nil {
 		return nil, err
 	}
-	signers, err := f.signers(c, r.orgID)
+	signers, err := f.signers(rd, r.orgID)
 	if err != nil {
 		return nil, err
 	}
 	if q.commit != 0 { // one walk along its attestations, whatever they are about
 		q.predicates, q.signers = predicates, signers
-		return q.run(c, n)
+		return q.run(rd)
 	}
 	var rows []keyed[ledger.AttestationRecord]
 	for predicate := range predicates.each() {
 		for signer := range signers.each() {
 			q.predicates, q.signers = predicate, signer
-			some, err := q.run(c, n)
+			some, err := q.run(rd)
 			if err != nil {
 				return nil, err
 			}
@@ -89,17 +87,22 @@ func (f AttestationFilter) run(c *conn, n *names, r repoRow, position []int64) (
 }
 
 // An idSet is a set of ids that a query asks for; nil means all there are.
-type idSet []int64
+type idSet struct {
+	ids []int64
+	// query and args are what the ids were found by.
+	query string
+	args  []any
+}
 
 // each yields the members as sets of one, and nil for nil.
-func (s idSet) each() iter.Seq[idSet] {
-	return func(yield func(idSet) bool) {
+func (s *idSet) each() iter.Seq[*idSet] {
+	return func(yield func(*idSet) bool) {
 		if s == nil {
 			yield(nil)
 			return
 		}
-		for i := range s {
-			if !yield(s[i : i+1]) {
+		for i := range s.ids {
+			if !yield(&idSet{ids: s.ids[i : i+1]}) {
 				return
 			}
 		}
@@ -107,47 +110,37 @@ func (s idSet) each() iter.Seq[idSet] {
 }
 
 // where adds the condition that column is in the set.
-func (s idSet) where(column, where string, args []any) (string, []any) {
+func (s *idSet) where(column, where string, args []any) (string, []any) {
 	switch {
 	case s == nil:
 		return where, args
-	case len(s) == 1:
-		return where + " AND " + column + " = ?", append(args, s[0])
+	case len(s.ids) == 1:
+		return where + " AND " + column + " = ?", append(args, s.ids[0])
 	}
-	list := make([]byte, 0, 8*len(s))
-	for i, id := range s {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = strconv.AppendInt(list, id, 10)
-	}
-	return where + " AND " + column + " IN (SELECT value FROM json_each(?))", append(args, "["+string(list)+"]")
+	return where + " AND " + column + " IN (" + s.query + ")", append(args, s.args...)
 }
 
-func findIDs(c *conn, query string, args ...any) (idSet, error) {
-	ids, err := all(c, scanID, query, args...)
-	if ids == nil {
-		ids = []int64{}
-	}
-	return ids, err
+func (rd reader) findIDs(query string, args ...any) (*idSet, error) {
+	ids, err := all(rd, scanID, query, args...)
+	return &idSet{ids, query, args}, err
 }
 
 // predicates returns the predicates that the filter matches.
-func (f AttestationFilter) predicates(c *conn, orgID int64) (idSet, error) {
+func (f AttestationFilter) predicates(rd reader, orgID int64) (*idSet, error) {
 	prefix, isPrefix := strings.CutSuffix(f.Predicate, "*")
 	switch {
 	case f.Predicate == "" || f.Predicate == "*":
 		return nil, nil
 	case isPrefix:
 		// U+10FFFF sorts behind every character that a predicate can have.
-		return findIDs(c, "SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?", orgID, prefix, prefix+"\U0010FFFF")
+		return rd.findIDs("SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?", orgID, prefix, prefix+"\U0010FFFF")
 	default:
-		return findIDs(c, "SELECT id FROM predicates WHERE org_id = ? AND name = ?", orgID, f.Predicate)
+		return rd.findIDs("SELECT id FROM predicates WHERE org_id = ? AND name = ?", orgID, f.Predicate)
 	}
 }
 
 // signers returns the signers that the filter matches.
-func (f AttestationFilter) signers(c *conn, orgID int64) (idSet, error) {
+func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 	switch {
 	case f.Identity == "":
 		return nil, nil
@@ -156,9 +149,9 @@ func (f AttestationFilter) signers(c *conn, orgID int64) (idSet, error) {
 		if err != nil {
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidParameter, "identity", "%v", err)
 		}
-		return findIDs(c, "SELECT id FROM signers WHERE org_id = ? AND dn = ?", orgID, dn.String())
+		return rd.findIDs("SELECT id FROM signers WHERE org_id = ? AND dn = ?", orgID, dn.String())
 	default:
-		return findIDs(c, "SELECT id FROM signers WHERE org_id = ? AND cn = ?", orgID, f.Identity)
+		return rd.findIDs("SELECT id FROM signers WHERE org_id = ? AND cn = ?", orgID, f.Identity)
 	}
 }
 
@@ -171,8 +164,8 @@ func scanID(row scanner) (id int64, err error) {
 type attestationQuery struct {
 	repo       repoRow
 	commit     int64 // 0: any
-	predicates idSet
-	signers    idSet
+	predicates *idSet
+	signers    *idSet
 	status     ledger.Status
 	since      ledger.Time
 	position   []int64 // (recorded_at, id) of the row before the first; nil: from the start
@@ -180,9 +173,9 @@ type attestationQuery struct {
 	limit      int
 }
 
-func (q attestationQuery) run(c *conn, n *names) ([]keyed[ledger.AttestationRecord], error) {
+func (q attestationQuery) run(rd reader) ([]keyed[ledger.AttestationRecord], error) {
 	query, args := q.sql()
-	rows, err := all(c, attestationScanner(c, n, q.repo), query, args...)
+	rows, err := all(rd, rd.attestationScanner(q.repo), query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list attestations: %w", err)
 	}
@@ -206,7 +199,7 @@ func (q attestationQuery) sql() (string, []any) {
 	if q.status != "" {
 		where, args = where+" AND a.status = ?", append(args, q.status)
 	}
-	from := strings.Replace(selectAttestation, "FROM attestations a", "FROM attestations a INDEXED BY "+index, 1)
+	from := "SELECT " + attestationColumns + " FROM attestations a /*+index " + index + "*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id "
 	if q.ascending {
 		at, id := q.start(int64(q.since), -1)
 		if at < int64(q.since) {

@@ -10,11 +10,10 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // Register records what its pusher says of a commit, makes it known where it
-// was not, and derives its state anew where that changes what applies to it.
+// was not, and derives its state again where that changes what applies to it.
 // Members that the registration leaves out keep what an earlier one said. What
 // names a branch is its tip from then on. It returns the commit's record without
 // its changes, and with the strongest overlaps.
@@ -29,56 +28,69 @@ func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Re
 			return v, false, err
 		}
 	}
-	var r repoRow
-	var result tipResult
-	err = s.write(ctx, func(t *tx) error {
-		if r, err = findRepo(t.conn, org, repo); err != nil {
-			return err
-		}
-		c, isNew, err := t.findOrAddCommit(r, sha)
-		if err != nil {
-			return err
-		}
-		created = isNew
-		if err := checkAuthor(c, n.Author); err != nil {
-			return err
-		}
-		d, err := s.deriver(t.conn, r)
-		if err != nil {
-			return err
-		}
-		if c, _, err = t.settleDue(d, c); err != nil {
-			return err
-		}
-		if err := t.describeCommit(c.id, n); err != nil {
-			return err
-		}
-		result, err = t.registerTip(d, c, isNew, n, ahead)
-		return err
-	})
+	done, err := write(ctx, s, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
 	if err != nil {
-		return v, created, err
+		return v, false, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		v, err = s.registered(c, r, result)
-		return err
-	})
-	return v, created, err
+	v, err = read(ctx, s, func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+	return v, done.created, err
+}
+
+// registered is what has come of a registration.
+type registered struct {
+	repo    repoRow
+	radar   tipResult
+	created bool
+}
+
+func (t *tx) register(org, repo, sha string, n ledger.Registration, ahead *look) (done registered, err error) {
+	if done.repo, err = t.findRepo(org, repo); err != nil {
+		return done, err
+	}
+	d, err := t.deriver(done.repo)
+	if err != nil {
+		return done, err
+	}
+	c, isNew, err := t.findOrAddCommit(d, sha)
+	if err != nil {
+		return done, err
+	}
+	done.created = isNew
+	if err := checkAuthor(c, n.Author); err != nil {
+		return done, err
+	}
+	if !isNew {
+		s, err := t.gatherOne(d, c)
+		if err != nil {
+			return done, err
+		}
+		if err := t.settleDue(s); err != nil {
+			return done, err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return done, err
+	}
+	if err := t.describeCommit(c.id, n); err != nil {
+		return done, err
+	}
+	done.radar, err = t.registerTip(d, c, isNew, n, ahead)
+	return done, err
 }
 
 // registered reads the record of a commit for the answer to its registration.
-func (s *Store) registered(conn *conn, r repoRow, result tipResult) (ledger.Commit, error) {
-	c, err := scanCommit(conn.row(selectCommit+"WHERE id = ?", result.commit))
+func (rd reader) registered(done registered) (ledger.Commit, error) {
+	c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", done.radar.commit))
 	if err != nil {
 		return c.row, fmt.Errorf("read commit: %w", err)
 	}
-	if result.looked {
-		c.row.Overlaps, c.row.OverlapsTruncated = result.counts(), result.more
+	if done.radar.looked {
+		c.row.Overlaps, c.row.OverlapsTruncated = done.radar.counts(), done.radar.more
 	}
-	if err := s.completeCommit(conn, r, &c); err != nil {
+	if err := rd.completeCommit(done.repo, &c); err != nil {
 		return c.row, err
 	}
-	radar, err := result.tell(conn, asSide(c.row.CommitSummary), answeredPairs)
+	radar, err := rd.result(done.radar, asSide(c.row.CommitSummary), answeredPairs)
 	c.row.Radar = &radar
 	return c.row, err
 }
@@ -87,11 +99,11 @@ func (s *Store) registered(conn *conn, r repoRow, result tipResult) (ledger.Comm
 const answeredPairs = 20
 
 // registerTip has the radar look at a commit of which a registration says
-// something, and derives its state anew.
-func (t *tx) registerTip(d deriver, c commitRow, isNew bool, said ledger.Registration, ahead *look) (tipResult, error) {
+// something, and derives its state again.
+func (t *tx) registerTip(d *deriver, c *commitRow, isNew bool, said ledger.Registration, ahead *look) (tipResult, error) {
 	known, err := said, error(nil)
 	if !isNew {
-		if known, err = registrationOf(t.conn, c.id); err != nil {
+		if known, err = t.registrationOf(c.id); err != nil {
 			return tipResult{}, err
 		}
 	}
@@ -105,23 +117,24 @@ func (t *tx) registerTip(d deriver, c commitRow, isNew bool, said ledger.Registr
 			return result, err
 		}
 	}
-	return result, t.resettle(d, c.id, cause)
+	t.again(cause, c.id)
+	return result, t.drain(d)
 }
 
 // registrationOf reads what is known of a commit by its registrations.
-func registrationOf(c *conn, commitID int64) (n ledger.Registration, err error) {
-	err = c.row("SELECT branch, target, base FROM commits WHERE id = ?", commitID).Scan(&n.Branch, &n.Target, &n.Base)
+func (rd reader) registrationOf(commitID int64) (n ledger.Registration, err error) {
+	err = rd.Row("SELECT branch, target, base FROM commits WHERE id = ?", commitID).Scan(&n.Branch, &n.Target, &n.Base)
 	if err != nil {
 		return n, fmt.Errorf("read commit: %w", err)
 	}
-	d, err := findDetails(c, commitID)
+	d, err := rd.findDetails(commitID)
 	n.Parents, n.Ancestors, n.Contained, n.Changes = d.parents, d.ancestors, d.contained, d.changes
 	return n, err
 }
 
 // checkAuthor refuses to change the author of a commit: git cannot, and a
 // review by the author must not come to count because somebody says so.
-func checkAuthor(c commitRow, n ledger.Author) error {
+func checkAuthor(c *commitRow, n ledger.Author) error {
 	known := func(before, now string) bool { return now == "" || before == "" || before == now }
 	if known(c.author.Name, n.Name) && known(c.author.Email, n.Email) {
 		return nil
@@ -129,41 +142,21 @@ func checkAuthor(c commitRow, n ledger.Author) error {
 	return ledger.FieldErrorf(ledger.CodeInvalidField, "author", "the commit is registered as by %s <%s>: a commit's author cannot change", c.author.Name, c.author.Email)
 }
 
-// resettle reads a commit and its facts anew and settles it, unless Evaluate is
-// about to.
-func (t *tx) resettle(d deriver, commitID int64, cause ledger.Cause) error {
-	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
-	if err != nil {
-		return fmt.Errorf("read commit: %w", err)
-	}
-	if d.reevaluating && c.policyVersion != d.repo.policyVersion {
-		return nil
-	}
-	f, err := d.facts(c)
-	if err != nil {
-		return err
-	}
-	_, err = t.settle(d, c, f, cause)
-	return err
-}
-
-func (t *tx) findOrAddCommit(r repoRow, sha string) (c commitRow, created bool, err error) {
-	c, err = scanCommitRow(t.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", r.id, sha))
+// findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
+func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool, err error) {
+	c, err = scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return c, false, err
 	}
-	c = commitRow{sha: sha, state: ledger.Draft, policyVersion: r.policyVersion}
-	c.id, err = t.insert("INSERT INTO commits (repo_id, sha, state, state_since, registered_at, policy_version) VALUES (?, ?, ?, ?, ?, ?)",
-		r.id, sha, c.state, t.now, t.now, r.policyVersion)
+	s, err := t.addCommit(d, sha)
 	if err != nil {
-		return c, false, fmt.Errorf("insert commit: %w", err)
+		return nil, false, err
 	}
-	t.countState(r.id, c.state, 1)
-	return c, true, nil
+	return s.commitRow, true, nil
 }
 
 func (t *tx) describeCommit(id int64, n ledger.Registration) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(nullif(?, ''), target), base = coalesce(nullif(?, ''), base),
   author_name = coalesce(nullif(?, ''), author_name), author_email = coalesce(nullif(?, ''), author_email),
   message = coalesce(nullif(?, ''), message), committed_at = coalesce(nullif(?, 0), committed_at)
@@ -174,7 +167,7 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 	if n.Parents == nil && n.Ancestors == nil && n.Contained == nil && n.Changes == nil {
 		return nil
 	}
-	d, err := findDetails(t.conn, id)
+	d, err := t.findDetails(id)
 	if err != nil {
 		return err
 	}
@@ -183,8 +176,8 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 }
 
 // mergedRegistration is registrationOf as another registration will make it.
-func mergedRegistration(c *conn, commitID int64, n ledger.Registration) (ledger.Registration, error) {
-	known, err := registrationOf(c, commitID)
+func (rd reader) mergedRegistration(commitID int64, n ledger.Registration) (ledger.Registration, error) {
+	known, err := rd.registrationOf(commitID)
 	if err != nil {
 		return n, err
 	}
@@ -216,18 +209,18 @@ func (d *details) merge(n ledger.Registration) {
 	}
 }
 
-func findDetails(c *conn, commitID int64) (details, error) {
-	d, err := findLineage(c, commitID)
+func (rd reader) findDetails(commitID int64) (details, error) {
+	d, err := rd.findLineage(commitID)
 	if err != nil {
 		return d, err
 	}
-	d.changes, err = findChanges(c, commitID)
+	d.changes, err = rd.findChanges(commitID)
 	return d, err
 }
 
 // findLineage reads the details but for the changes, which may be long.
-func findLineage(c *conn, commitID int64) (d details, err error) {
-	err = c.each(func(row scanner) error {
+func (rd reader) findLineage(commitID int64) (d details, err error) {
+	err = rd.Each(func(row scanner) error {
 		var parents, ancestors, contained []byte
 		if err := row.Scan(&parents, &ancestors, &contained); err != nil {
 			return err
@@ -252,7 +245,10 @@ func (t *tx) saveDetails(commitID int64, d details) error {
 	if d.changes == nil {
 		columns[3] = nil
 	}
-	_, err := t.exec("INSERT OR REPLACE INTO commit_details (commit_id, parents, ancestors, contained, changes) VALUES (?, ?, ?, ?, ?)",
+	_, err := t.Exec(`
+INSERT INTO commit_details (commit_id, parents, ancestors, contained, changes) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = excluded.ancestors,
+  contained = excluded.contained, changes = excluded.changes`,
 		commitID, columns[0], columns[1], columns[2], columns[3])
 	if err != nil {
 		return fmt.Errorf("save commit details: %w", err)
@@ -276,26 +272,41 @@ func scanCommit(row scanner) (keyed[ledger.Commit], error) {
 // Commit returns the record of a commit, named by its whole id or a prefix
 // that no other commit of the repo has.
 func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Commit, error) {
-	var c keyed[ledger.Commit]
-	err := s.read(ctx, func(conn *conn) error {
-		r, err := findRepo(conn, org, repo)
+	return read(ctx, s, func(rd reader) (v ledger.Commit, err error) {
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return v, err
 		}
-		if c, err = findCommit(conn, r, prefix); err != nil {
-			return err
+		c, err := rd.findCommit(r, prefix)
+		if err != nil {
+			return v, err
 		}
-		if c.row.Changes, err = findChanges(conn, c.id); err != nil {
-			return err
+		if c.row.Changes, err = rd.findChanges(c.id); err != nil {
+			return v, err
 		}
-		return s.completeCommit(conn, r, &c)
+		return c.row, rd.completeCommit(r, &c)
 	})
-	return c.row, err
 }
 
-func findCommit(conn *conn, r repoRow, prefix string) (keyed[ledger.Commit], error) {
+// findChanges reads the change record of a commit; nil if it came without one.
+func (rd reader) findChanges(commitID int64) (changes []ledger.Change, err error) {
+	err = rd.Each(func(row scanner) error {
+		var text []byte
+		if err := row.Scan(&text); err != nil {
+			return err
+		}
+		changes, err = decodeChanges(text)
+		return err
+	}, "SELECT changes FROM commit_details WHERE commit_id = ?", commitID)
+	if err != nil {
+		return nil, fmt.Errorf("read changes: %w", err)
+	}
+	return changes, nil
+}
+
+func (rd reader) findCommit(r repoRow, prefix string) (keyed[ledger.Commit], error) {
 	// "g" sorts behind every hex digit: the range holds what begins with prefix.
-	found, err := all(conn, scanCommit, selectCommit+"WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2", r.id, prefix, prefix+"g")
+	found, err := all(rd, scanCommit, selectCommit+"WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2", r.id, prefix, prefix+"g")
 	switch {
 	case err != nil:
 		return keyed[ledger.Commit]{}, fmt.Errorf("find commit: %w", err)
@@ -313,8 +324,8 @@ const newestAttestations = 100
 
 // completeCommit adds to a commit as it is listed what else its record holds,
 // but for its changes.
-func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) error {
-	details, err := findLineage(conn, c.id)
+func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
+	details, err := rd.findLineage(c.id)
 	if err != nil {
 		return err
 	}
@@ -322,19 +333,19 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 	v.Parents, v.Ancestors, v.Contained = details.parents, details.ancestors, details.contained
 	v.Org, v.Repo, v.Target = r.org, r.name, cmp.Or(v.Target, r.defaultBranch)
 
-	d, err := s.deriver(conn, r)
+	d, err := rd.deriver(r)
 	if err != nil {
 		return err
 	}
-	f, err := d.facts(commitRow{id: c.id, state: v.State, attestations: v.Attested, branch: v.Branch, target: v.Target, author: v.Author})
+	s, err := rd.gatherOne(d, listedRow(c.id, &v.CommitSummary))
 	if err != nil {
 		return err
 	}
-	v.Requirements = d.contract.Derive(f, s.Now()).Requirements
+	v.Requirements = d.contract.Derive(s.facts, rd.now).Requirements
 	v.PolicyVersion = r.policyVersion
 
 	newest := attestationQuery{repo: r, commit: c.id, limit: newestAttestations}
-	attestations, err := newest.run(conn, s.names)
+	attestations, err := newest.run(rd)
 	if err != nil {
 		return err
 	}
@@ -342,19 +353,24 @@ func (s *Store) completeCommit(conn *conn, r repoRow, c *keyed[ledger.Commit]) e
 	for i, a := range attestations {
 		v.Attestations[i] = a.row
 	}
-	v.AttestationsURL = fmt.Sprintf("/v1/orgs/%s/repos/%s/attestations?commit=%s", r.org, r.name, v.SHA)
 	if v.Overlaps == nil {
-		if err := d.lister(s.Now()).addOverlaps(&v.CommitSummary, c.id); err != nil {
+		if err := rd.lister(d).addOverlaps(&v.CommitSummary, c.id); err != nil {
 			return err
 		}
 	}
-	tip, _, err := findTip(conn, c.id)
+	tip, _, err := rd.findTip(c.id)
 	if err != nil {
 		return err
 	}
-	v.InFlight = tip.Flies(d.contract.Radar, s.Now())
-	v.Transitions, err = all(conn, scanTransition, "SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
+	v.InFlight = tip.Flies(d.contract.Radar, rd.now)
+	v.Transitions, err = all(rd, scanTransition,
+		"SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
 	return err
+}
+
+// listedRow returns what a derivation needs to know of a commit that was listed.
+func listedRow(id int64, v *ledger.CommitSummary) *commitRow {
+	return &commitRow{id: id, state: v.State, attestations: v.Attested, branch: v.Branch, target: v.Target, author: v.Author}
 }
 
 func scanTransition(row scanner) (ledger.Transition, error) {
@@ -376,66 +392,71 @@ type CommitFilter struct {
 }
 
 // Commits lists a repo's commits, those registered last first.
-func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (list ledger.Page[ledger.CommitSummary], err error) {
+func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (ledger.Page[ledger.CommitSummary], error) {
 	before, err := f.after(1 << 62)
 	if err != nil {
-		return list, err
+		return ledger.Page[ledger.CommitSummary]{}, err
 	}
-	err = s.read(ctx, func(conn *conn) error {
-		r, err := findRepo(conn, org, repo)
+	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return list, err
 		}
-		where, args := "WHERE repo_id = ? AND id < ?", []any{r.id, before}
-		if f.State != nil {
-			where, args = where+" AND state = ?", append(args, *f.State)
+		d, err := rd.deriver(r)
+		if err != nil {
+			return list, err
 		}
-		if f.Branch != "" {
-			where, args = where+" AND branch = ? AND branch <> ''", append(args, f.Branch)
+		query, args := f.sql(d, before, rd.now)
+		rows, err := all(rd, scanCommit, query, args...)
+		if err != nil {
+			return list, fmt.Errorf("read commits: %w", err)
 		}
-		if f.Author != "" {
-			where, args = where+" AND (author_name = ? OR author_email = ?)", append(args, f.Author, f.Author)
-		}
-		if f.InFlight {
-			contract, err := s.contract(conn, r)
-			if err != nil {
-				return err
-			}
-			where += " AND id IN (SELECT commit_id FROM tips WHERE repo_id = ? AND flight = ? AND opened_at >= ?)"
-			args = append(args, r.id, radarindex.InFlight, contract.Radar.Oldest(s.Now()))
-		}
-		rows, err := all(conn, scanCommit, selectCommit+where+" ORDER BY id DESC LIMIT ?", append(args, f.Limit+1)...)
 		summaries := make([]keyed[ledger.CommitSummary], len(rows))
 		for i, row := range rows {
 			row.row.Org, row.row.Repo = r.org, r.name
 			row.row.Target = cmp.Or(row.row.Target, r.defaultBranch)
 			summaries[i] = keyed[ledger.CommitSummary]{row.id, row.row.CommitSummary}
 		}
-		if err == nil && f.Standing {
-			err = s.addStanding(conn, r, summaries[:min(len(summaries), f.Limit)])
+		if f.Standing {
+			err = rd.addStanding(d, summaries[:min(len(summaries), f.Limit)])
 		}
-		list = page(summaries, f.Limit)
-		return err
+		return page(summaries, f.Limit), err
 	})
-	return list, err
+}
+
+// sql returns the query for the page of commits before an id, and one row more.
+func (f CommitFilter) sql(d *deriver, before int64, now ledger.Time) (string, []any) {
+	where, args := "WHERE repo_id = ? AND id < ?", []any{d.repo.id, before}
+	if f.State != nil {
+		where, args = where+" AND state = ?", append(args, *f.State)
+	}
+	if f.Branch != "" {
+		where, args = where+" AND branch = ? AND branch <> ''", append(args, f.Branch)
+	}
+	if f.Author != "" {
+		where, args = where+" AND (author_name = ? OR author_email = ?)", append(args, f.Author, f.Author)
+	}
+	if f.InFlight {
+		where += " AND id IN (SELECT commit_id FROM tips WHERE repo_id = ? AND " + isInFlight + " AND opened_at >= ?)"
+		args = append(args, d.repo.id, d.contract.Radar.Oldest(now))
+	}
+	return selectCommit + where + " ORDER BY id DESC LIMIT ?", append(args, f.Limit+1)
 }
 
 // addStanding adds to commits what each is missing, and its overlaps.
-func (s *Store) addStanding(conn *conn, r repoRow, commits []keyed[ledger.CommitSummary]) error {
-	d, err := s.deriver(conn, r)
-	if err != nil {
+func (rd reader) addStanding(d *deriver, commits []keyed[ledger.CommitSummary]) error {
+	subjects := make([]*subject, len(commits))
+	for i := range commits {
+		subjects[i] = &subject{commitRow: listedRow(commits[i].id, &commits[i].row), d: d}
+	}
+	if err := rd.gather(subjects); err != nil {
 		return err
 	}
-	now := s.Now()
-	l := d.lister(now)
-	for i := range commits {
+	l := rd.lister(d)
+	for i, s := range subjects {
 		v := &commits[i].row
-		f, err := d.facts(commitRow{id: commits[i].id, state: v.State, attestations: v.Attested, branch: v.Branch, target: v.Target, author: v.Author})
-		if err != nil {
-			return err
-		}
-		v.Missing = ledger.Missing(v.State, d.contract.Derive(f, now).Requirements)
-		if err := l.addOverlaps(v, commits[i].id); err != nil {
+		v.Missing = ledger.Missing(v.State, d.contract.Derive(s.facts, rd.now).Requirements)
+		if err := l.addOverlaps(v, s.id); err != nil {
 			return err
 		}
 	}

@@ -47,25 +47,23 @@ type DeliveryFilter struct {
 }
 
 // Deliveries lists the deliveries of a webhook, newest first.
-func (s *Store) Deliveries(ctx context.Context, org, repo, id string, f DeliveryFilter) (list ledger.Page[ledger.Delivery], err error) {
+func (s *Store) Deliveries(ctx context.Context, org, repo, id string, f DeliveryFilter) (ledger.Page[ledger.Delivery], error) {
 	before, err := f.before(deliveryPrefix)
 	if err != nil {
-		return list, err
+		return ledger.Page[ledger.Delivery]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		w, err := findWebhook(c, org, repo, id, s.Now())
+	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.Delivery], err error) {
+		w, err := rd.findWebhook(org, repo, id)
 		if err != nil {
-			return err
+			return list, err
 		}
-		query, args, err := f.page(c, w.id, before)
+		query, args, err := f.page(rd, org, w.id, before)
 		if err != nil {
-			return err
+			return list, err
 		}
-		rows, err := all(c, scanDelivery(s.Now()), query, args...)
-		list = deliveryPage(rows, f.Limit)
-		return err
+		rows, err := all(rd, scanDelivery(rd.now), query, args...)
+		return deliveryPage(rows, f.Limit), err
 	})
-	return list, err
 }
 
 // The ids of one page of a webhook's deliveries: ?1 is the webhook, ?2 the id
@@ -80,18 +78,18 @@ ORDER BY delivery_id DESC LIMIT ?3`
 SELECT delivery_id FROM outbox WHERE webhook_id = ?1 AND delivery_id < ?2 AND status = 'succeeded'
 ORDER BY delivery_id DESC LIMIT ?3`
 	failedDeliveries = `
-SELECT delivery_id FROM outbox INDEXED BY outbox_failed WHERE webhook_id = ?1 AND delivery_id < ?2 AND status = 'failed'
+SELECT delivery_id FROM outbox /*+index outbox_failed*/ WHERE webhook_id = ?1 AND delivery_id < ?2 AND status = 'failed'
 ORDER BY delivery_id DESC LIMIT ?3`
 	pendingDeliveries = `
-SELECT delivery_id FROM outbox INDEXED BY outbox_due WHERE webhook_id = ?1 AND delivery_id < ?2 AND due_at > 0
+SELECT delivery_id FROM outbox /*+index outbox_due*/ WHERE webhook_id = ?1 AND delivery_id < ?2 AND due_at > 0
 ORDER BY delivery_id DESC LIMIT ?3`
 	eventDeliveries = `
-SELECT delivery_id FROM outbox INDEXED BY outbox_by_event
+SELECT delivery_id FROM outbox /*+index outbox_by_event*/
 WHERE webhook_id = ?1 AND event = ?4 AND delivery_id < ?2 AND ?5 IN ('', status)
 ORDER BY delivery_id DESC LIMIT ?3`
 	// Pings are few, and the index of events has them together.
 	pingDeliveries = `
-SELECT delivery_id FROM outbox INDEXED BY outbox_by_event
+SELECT delivery_id FROM outbox /*+index outbox_by_event*/
 WHERE webhook_id = ?1 AND event IS NULL AND delivery_id < ?2 AND ping ->> 'id' = ?4 AND ?5 IN ('', status)
 ORDER BY delivery_id DESC LIMIT ?3`
 )
@@ -102,16 +100,19 @@ func deliveriesIn(ids string) string {
 }
 
 // page returns the query for a page and one row more.
-func (f DeliveryFilter) page(c *conn, webhook int64, before string) (query string, args []any, err error) {
+func (f DeliveryFilter) page(rd reader, org string, webhook int64, before string) (query string, args []any, err error) {
 	args = []any{webhook, before, f.Limit + 1}
 	switch {
 	case f.Event != "":
-		var event int64
-		err := c.row("SELECT id FROM events WHERE event_id = ?", f.Event).Scan(&event)
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return "", nil, err
+		}
+		event, err := rd.findEvent(orgID, f.Event)
 		if errors.Is(err, sql.ErrNoRows) {
 			return deliveriesIn(pingDeliveries), append(args, f.Event, f.Status), nil
 		}
-		return deliveriesIn(eventDeliveries), append(args, event, f.Status), err
+		return deliveriesIn(eventDeliveries), append(args, event.row, f.Status), err
 	case f.Status == ledger.DeliverySucceeded:
 		return deliveriesIn(succeededDeliveries), args, nil
 	case f.Status == ledger.DeliveryFailed:
@@ -144,34 +145,33 @@ func deliveryPage(rows []ledger.Delivery, limit int) ledger.Page[ledger.Delivery
 	return p
 }
 
-func findDelivery(c *conn, webhook int64, id string, now ledger.Time) (ledger.Delivery, error) {
-	d, err := scanDelivery(now)(c.row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
+func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error) {
+	d, err := scanDelivery(rd.now)(rd.Row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
 	return d, missing(err, "delivery %s", id)
 }
 
 // Delivery returns a delivery with its attempts.
-func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (d ledger.DeliveryRecord, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		w, err := findWebhook(c, org, repo, id, s.Now())
+func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
+	return read(ctx, s, func(rd reader) (d ledger.DeliveryRecord, err error) {
+		w, err := rd.findWebhook(org, repo, id)
 		if err != nil {
-			return err
+			return d, err
 		}
-		if d.Delivery, err = findDelivery(c, w.id, delivery, s.Now()); err != nil {
-			return err
+		if d.Delivery, err = rd.findDelivery(w.id, delivery); err != nil {
+			return d, err
 		}
-		err = c.row(`
+		err = rd.Row(`
 SELECT coalesce(e.body, o.ping) FROM outbox o LEFT JOIN events e ON e.id = o.event
 WHERE o.webhook_id = ? AND o.delivery_id = ?`, w.id, delivery).
 			Scan((*[]byte)(&d.Body))
 		if err != nil {
-			return fmt.Errorf("read body: %w", err)
+			return d, fmt.Errorf("read body: %w", err)
 		}
-		d.History, err = all(c, scanAttempt, `
+		d.History, err = all(rd, scanAttempt, `
 SELECT number, at, duration_ms, error, request, response FROM attempts
 WHERE webhook_id = ? AND delivery_id = ? ORDER BY number`, w.id, delivery)
-		return err
+		return d, err
 	})
-	return d, err
 }
 
 func scanAttempt(row scanner) (ledger.Attempt, error) {
@@ -184,8 +184,8 @@ func scanAttempt(row scanner) (ledger.Attempt, error) {
 }
 
 // activeWebhook is findWebhook for what only an active webhook can do.
-func activeWebhook(t *tx, org, repo, id string) (keyed[ledger.Webhook], error) {
-	w, err := findWebhook(t.conn, org, repo, id, t.now)
+func (t *tx) activeWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
+	w, err := t.findWebhook(org, repo, id)
 	if err == nil && !w.row.Active {
 		err = ledger.Errorf(ledger.CodeWebhookInactive, "webhook %s is not active: make it active first", id)
 	}
@@ -193,32 +193,30 @@ func activeWebhook(t *tx, org, repo, id string) (keyed[ledger.Webhook], error) {
 }
 
 // PingWebhook queues a delivery that tells nothing but that it arrives.
-func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (d ledger.Delivery, err error) {
-	err = s.write(ctx, func(t *tx) error {
-		w, err := activeWebhook(t, org, repo, id)
+func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error) {
+	return write(ctx, s, func(t *tx) (d ledger.Delivery, err error) {
+		w, err := t.activeWebhook(org, repo, id)
 		if err != nil {
-			return err
+			return d, err
 		}
-		eventID, err := t.ids.next(eventPrefix, t.now)
+		eventID, err := t.newID(eventPrefix)
 		if err != nil {
-			return err
+			return d, err
 		}
-		deliveryID, err := t.ids.next(deliveryPrefix, t.now)
+		deliveryID, err := t.newID(deliveryPrefix)
 		if err != nil {
-			return err
+			return d, err
 		}
 		body := ledger.Render(ledger.PingEvent{ID: eventID, Org: w.row.Org, Repo: w.row.Repo, Webhook: id, Timestamp: t.now})
-		_, err = t.exec(`
+		_, err = t.Exec(`
 INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at)
 VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, string(body), dueAtOnce, t.now)
 		if err != nil {
-			return fmt.Errorf("insert ping: %w", err)
+			return d, fmt.Errorf("insert ping: %w", err)
 		}
 		t.queue(id)
-		d, err = findDelivery(t.conn, w.id, deliveryID, t.now)
-		return err
+		return t.findDelivery(w.id, deliveryID)
 	})
-	return d, err
 }
 
 // redeliver leaves the lease of a delivery that is being tried as it is. Its
@@ -226,27 +224,25 @@ VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, string(body), dueAtOnce, t
 const redeliver = `
 UPDATE outbox
 SET status = 'pending', tries = 0, ended_at = 0,
-  leased = iif(leased = 1 AND due_at > ?1, 1, 0),
-  due_at = iif(leased = 1 AND due_at > ?1, due_at, 1)
+  leased = CASE WHEN leased = 1 AND due_at > ?1 THEN 1 ELSE 0 END,
+  due_at = CASE WHEN leased = 1 AND due_at > ?1 THEN due_at ELSE 1 END
 WHERE webhook_id = ?2 AND delivery_id = ?3`
 
 // Redeliver makes a delivery due now, before all that waits and whatever became
 // of it, with the whole schedule of retries before it. One that is being tried
 // at this moment begins anew if that fails.
-func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (d ledger.Delivery, err error) {
-	err = s.write(ctx, func(t *tx) error {
-		w, err := activeWebhook(t, org, repo, id)
+func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error) {
+	return write(ctx, s, func(t *tx) (d ledger.Delivery, err error) {
+		w, err := t.activeWebhook(org, repo, id)
 		if err != nil {
-			return err
+			return d, err
 		}
-		if _, err := t.exec(redeliver, t.now, w.id, delivery); err != nil {
-			return fmt.Errorf("update delivery: %w", err)
+		if _, err := t.Exec(redeliver, t.now, w.id, delivery); err != nil {
+			return d, fmt.Errorf("update delivery: %w", err)
 		}
 		t.queue(id)
-		d, err = findDelivery(t.conn, w.id, delivery, t.now)
-		return err
+		return t.findDelivery(w.id, delivery)
 	})
-	return d, err
 }
 
 // replayBatch is how many events one write of a replay looks at.
@@ -256,23 +252,22 @@ const replayBatch = 500
 // neither acknowledged nor waiting. It returns how many those are. What was
 // queued stays so when it ends with an error.
 func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since ledger.Time) (queued int64, err error) {
-	var next, end int64 // sequence numbers in the org's log
-	err = s.read(ctx, func(c *conn) error {
-		if _, err := findWebhook(c, org, repo, id, s.Now()); err != nil {
-			return err
+	type span struct{ next, end int64 } // sequence numbers in the org's log
+	left, err := read(ctx, s, func(rd reader) (left span, err error) {
+		if _, err := rd.findWebhook(org, repo, id); err != nil {
+			return left, err
 		}
 		var orgID int64
-		if err := c.row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &end); err != nil {
-			return fmt.Errorf("read org: %w", err)
+		if err := rd.Row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &left.end); err != nil {
+			return left, fmt.Errorf("read org: %w", err)
 		}
-		next, err = firstSince(c, orgID, end, since)
-		return err
+		left.next, err = rd.firstSince(orgID, left.end, since)
+		return left, err
 	})
-	for first := true; err == nil && (first || next < end); next += replayBatch {
+	for first := true; err == nil && (first || left.next < left.end); left.next += replayBatch {
 		var n int64
-		err = s.write(ctx, func(t *tx) error {
-			n, err = t.replay(org, repo, id, next, min(next+replayBatch, end))
-			return err
+		n, err = write(ctx, s, func(t *tx) (int64, error) {
+			return t.replay(org, repo, id, left.next, min(left.next+replayBatch, left.end))
 		})
 		queued += n
 		first = false
@@ -283,14 +278,14 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 // firstSince returns the number of an org's first event since a time, or end,
 // the number of its next one, where there is none. An event's time is not in an
 // index, but as good as in the order of the numbers.
-func firstSince(c *conn, orgID, end int64, since ledger.Time) (int64, error) {
+func (rd reader) firstSince(orgID, end int64, since ledger.Time) (int64, error) {
 	var failed error
 	n := sort.Search(int(end), func(seq int) bool {
 		if failed != nil {
 			return true
 		}
 		var at ledger.Time
-		failed = c.row(eventTime, orgID, seq).Scan(&at)
+		failed = rd.Row(eventTime, orgID, seq).Scan(&at)
 		return at >= since
 	})
 	if failed != nil {
@@ -304,15 +299,15 @@ const eventTime = "SELECT at FROM events WHERE org_id = ? AND seq = ?"
 // replay queues what the webhook has missed of the events numbered from first
 // up to, not including, end.
 func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err error) {
-	w, err := activeWebhook(t, org, repo, id)
+	w, err := t.activeWebhook(org, repo, id)
 	if err != nil {
 		return 0, err
 	}
-	r, err := findRepo(t.conn, org, repo)
+	r, err := t.findRepo(org, repo)
 	if err != nil {
 		return 0, err
 	}
-	events, err := all(t.conn, scanMissed, missedEvents, r.orgID, first, end, r.id)
+	events, err := all(t.reader, scanMissed, missedEvents, r.orgID, first, end, r.id)
 	if err != nil {
 		return 0, fmt.Errorf("read events: %w", err)
 	}
@@ -351,18 +346,18 @@ func scanMissed(row scanner) (missedEvent, error) {
 // requeue queues an event that a webhook has never been sent, or that failed.
 // It returns 1, or 0 where neither is so.
 func (t *tx) requeue(webhook, event int64) (int64, error) {
-	deliveryID, err := t.ids.next(deliveryPrefix, t.now)
+	deliveryID, err := t.newID(deliveryPrefix)
 	if err != nil {
 		return 0, err
 	}
-	result, err := t.exec(`
+	queued, err := t.Exec(`
 INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at)
 VALUES (?, ?, ?, 'pending', ?, ?)
 ON CONFLICT (webhook_id, event) DO UPDATE
-SET status = 'pending', due_at = excluded.due_at, tries = 0, ended_at = 0 WHERE status = 'failed'`,
+SET status = 'pending', due_at = excluded.due_at, tries = 0, ended_at = 0 WHERE outbox.status = 'failed'`,
 		webhook, deliveryID, event, t.now, t.now)
 	if err != nil {
 		return 0, fmt.Errorf("queue event: %w", err)
 	}
-	return result.RowsAffected()
+	return queued, nil
 }

@@ -64,7 +64,7 @@ func (s *Store) Settle(ctx context.Context) error {
 	}
 	expired, err := s.hasExpired(ctx)
 	if err == nil && expired {
-		err = s.repeat(ctx, s.expire)
+		err = s.repeat(ctx, (*tx).expire)
 	}
 	if err != nil {
 		errs = append(errs, fmt.Errorf("evaluate commits whose evidence has run out: %w", err))
@@ -75,11 +75,7 @@ func (s *Store) Settle(ctx context.Context) error {
 // repeat writes a batch after the other until one says that it was the last.
 func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
 	for {
-		var last bool
-		err := s.write(ctx, func(t *tx) (err error) {
-			last, err = batch(t)
-			return err
-		})
+		last, err := write(ctx, s, batch)
 		if err != nil || last {
 			return err
 		}
@@ -87,17 +83,15 @@ func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err erro
 }
 
 // reevaluations lists the repos whose policy has changed.
-func (s *Store) reevaluations(ctx context.Context) (repos []int64, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		repos, err = all(c, scanID, "SELECT repo_id FROM reevaluations ORDER BY repo_id")
-		return err
+func (s *Store) reevaluations(ctx context.Context) ([]int64, error) {
+	return read(ctx, s, func(rd reader) ([]int64, error) {
+		return all(rd, scanID, "SELECT repo_id FROM reevaluations ORDER BY repo_id")
 	})
-	return repos, err
 }
 
 // reevaluateAll settles a repo's commits after a policy change.
 func (s *Store) reevaluateAll(ctx context.Context, repoID int64) error {
-	return s.repeatLooking(ctx, repoID, func(t *tx) (last bool, err error) { return s.reevaluate(t, repoID) })
+	return s.repeatLooking(ctx, repoID, func(t *tx) (last bool, err error) { return t.reevaluate(repoID) })
 }
 
 // repeatLooking is repeat of batches in which the radar looks at tips: before each
@@ -108,10 +102,9 @@ func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx)
 		if err != nil {
 			return err
 		}
-		err = s.write(ctx, func(t *tx) (err error) {
+		last, err = write(ctx, s, func(t *tx) (bool, error) {
 			t.index = index
-			last, err = batch(t)
-			return err
+			return batch(t)
 		})
 		if err != nil {
 			return err
@@ -122,15 +115,18 @@ func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx)
 
 // indexIfOn returns the refreshed index of a repo; nil where its radar is off.
 func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index, error) {
-	var contract *ledger.Contract
-	err := s.read(ctx, func(c *conn) error {
-		r, err := repoByID(c, repoID)
-		if err == nil {
-			contract, err = s.contract(c, r)
+	enabled, err := read(ctx, s, func(rd reader) (bool, error) {
+		r, err := rd.repoByID(repoID)
+		if err != nil {
+			return false, err
 		}
-		return err
+		contract, err := rd.contract(r)
+		if err != nil {
+			return false, err
+		}
+		return contract.Radar.Enabled, nil
 	})
-	if err != nil || !contract.Radar.Enabled {
+	if err != nil || !enabled {
 		return nil, err
 	}
 	return s.tips.Fresh(ctx, repoID, tipSource{s})
@@ -139,46 +135,50 @@ func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index,
 // lookAgain has the radar look at the tips in flight of which more is known since
 // it did.
 func (s *Store) lookAgain(ctx context.Context) error {
-	repos, err := s.reposWith(ctx, "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND "+isInFlight, func(c *conn, id int64) ([]int64, error) {
-		tips, _, err := s.unseenTips(c, id)
+	repos, err := s.reposWith(ctx, reposUnseen, func(rd reader, id int64) ([]int64, error) {
+		tips, _, err := rd.unseenTips(id)
 		return tips, err
 	})
 	errs := []error{err}
 	for _, id := range repos {
-		if err := s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return s.lookAtUnseen(t, id) }); err != nil {
+		if err := s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return t.lookAtUnseen(id) }); err != nil {
 			errs = append(errs, fmt.Errorf("look at the tips of repo %d: %w", id, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+const (
+	reposUnseen  = "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND " + isInFlight
+	selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight + " AND opened_at >= ? LIMIT ?"
+)
+
 // unseenTips reads the next of a repo's tips in flight that the radar has to look
 // at, with what derives their states.
-func (s *Store) unseenTips(c *conn, repoID int64) (tips []int64, d deriver, err error) {
-	r, err := repoByID(c, repoID)
+func (rd reader) unseenTips(repoID int64) ([]int64, *deriver, error) {
+	r, err := rd.repoByID(repoID)
 	if err != nil {
+		return nil, nil, err
+	}
+	d, err := rd.deriver(r)
+	if err != nil || !d.contract.Radar.Enabled {
 		return nil, d, err
 	}
-	if d, err = s.deriver(c, r); err != nil || !d.contract.Radar.Enabled {
-		return nil, d, err
-	}
-	tips, err = all(c, scanID, selectUnseen, repoID, d.contract.Radar.Oldest(s.Now()), rescanBatch)
+	tips, err := all(rd, scanID, selectUnseen, repoID, d.contract.Radar.Oldest(rd.now), rescanBatch)
 	return tips, d, err
 }
 
-const selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight + " AND opened_at >= ? LIMIT ?"
-
-func (s *Store) lookAtUnseen(t *tx, repoID int64) (last bool, err error) {
-	tips, d, err := s.unseenTips(t.conn, repoID)
+func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
+	tips, d, err := t.unseenTips(repoID)
 	if err != nil {
 		return false, err
 	}
 	for _, id := range tips {
-		c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", id))
+		c, err := t.findCommitRow(id)
 		if err != nil {
-			return false, fmt.Errorf("read commit: %w", err)
+			return false, err
 		}
-		result, err := s.rescan(t, d, c)
+		result, err := t.rescan(d, id)
 		if err != nil {
 			return false, err
 		}
@@ -188,104 +188,104 @@ func (s *Store) lookAtUnseen(t *tx, repoID int64) (last bool, err error) {
 				return false, err
 			}
 		}
-		if err := t.resettle(d, id, cause); err != nil {
-			return false, err
-		}
+		t.again(cause, id)
 	}
-	return len(tips) < rescanBatch, nil
+	return len(tips) < rescanBatch, t.drain(d)
+}
+
+func (rd reader) findCommitRow(id int64) (*commitRow, error) {
+	c, err := scanCommitRow(rd.Row(selectCommitRow+"WHERE id = ?", id))
+	if err != nil {
+		return nil, fmt.Errorf("read commit: %w", err)
+	}
+	return c, nil
 }
 
 // reevaluate settles the next batch of a repo's commits after a policy change.
-func (s *Store) reevaluate(t *tx, repoID int64) (last bool, err error) {
+func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 	var done int64
-	err = t.row("SELECT done FROM reevaluations WHERE repo_id = ?", repoID).Scan(&done)
+	err = t.Row("SELECT done FROM reevaluations WHERE repo_id = ?", repoID).Scan(&done)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil // another process was quicker
 	}
 	if err != nil {
 		return false, fmt.Errorf("read what is left: %w", err)
 	}
-	commits, err := all(t.conn, scanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
+	commits, err := all(t.reader, scanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
 	if len(commits) == 0 {
-		_, err := t.exec("DELETE FROM reevaluations WHERE repo_id = ?", repoID)
+		_, err := t.Exec("DELETE FROM reevaluations WHERE repo_id = ?", repoID)
 		return true, err
 	}
-	r, err := repoByID(t.conn, repoID)
+	r, err := t.repoByID(repoID)
 	if err != nil {
 		return false, err
 	}
-	d, err := s.deriver(t.conn, r)
+	d, err := t.deriver(r)
 	if err != nil {
 		return false, err
 	}
+	if done, err = t.reevaluateBatch(d, commits); err != nil {
+		return false, err
+	}
+	_, err = t.Exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", done, repoID)
+	return false, err
+}
+
+// reevaluateBatch settles commits after a policy change, as many as one write has
+// time for, and returns the last of them. First the radar looks at all of them:
+// none may move before what blocks it is known.
+func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error) {
+	t.evaluating = true
 	for rescans := 0; len(commits) > 0 && rescans < rescanBatch; commits = commits[1:] {
 		done = commits[0]
-		rescanned, err := s.reevaluateOne(t, d, done)
+		result, err := t.rescan(d, done)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
-		if rescanned {
+		if result.looked {
 			rescans++
+			t.again(d.policyCause(), done)
 		}
+		t.work.add(done, workEntry{reached: true})
 	}
-	_, err = t.exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", done, repoID)
-	return false, err
+	return done, t.drain(d)
 }
 
-// reevaluateOne settles a commit after a policy change. It is read here and not
-// before: to look at one commit anew may settle others.
-func (s *Store) reevaluateOne(t *tx, d deriver, commitID int64) (rescanned bool, err error) {
-	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
-	if err != nil {
-		return false, fmt.Errorf("read commit: %w", err)
-	}
-	result, err := s.rescan(t, d, c)
-	if err != nil {
-		return false, err
-	}
-	if result.looked {
-		return true, t.resettle(d, c.id, d.policyCause())
-	}
-	_, _, err = t.settleDue(d, c)
-	return false, err
-}
-
-// rescanBatch is how many commits one write has the radar look at anew: each
+// rescanBatch is how many commits one write has the radar look at again: each
 // costs what a registration does.
 const rescanBatch = 20
 
-// rescan has the radar look anew at a tip in flight, if the contract under which
+// rescan has the radar look again at a tip in flight, if the contract under which
 // it last did let it see less, or other paths.
-func (s *Store) rescan(t *tx, d deriver, c commitRow) (result tipResult, err error) {
-	tip, known, err := findTip(t.conn, c.id)
+func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
+	tip, known, err := t.findTip(commitID)
 	if err != nil || !known || !tip.Flies(d.contract.Radar, t.now) || tip.PolicyVersion == d.repo.policyVersion {
 		return result, err
 	}
 	if tip.PolicyVersion != 0 {
-		saw, err := s.radarOf(t.conn, d.repo, tip.PolicyVersion)
+		saw, err := t.radarOf(d.repo, tip.PolicyVersion)
 		if err != nil || saw.SeesAll(d.contract.Radar) {
 			return result, err
 		}
 	}
-	n, err := registrationOf(t.conn, c.id)
+	n, err := t.registrationOf(commitID)
 	if err != nil {
 		return result, err
 	}
-	d.reevaluating = true
 	return t.lookAt(d, tip, n, nil)
 }
 
 // radarOf reads what a version of a repo's contract says of the radar.
-func (s *Store) radarOf(c *conn, r repoRow, version int) (ledger.RadarSettings, error) {
+func (rd reader) radarOf(r repoRow, version int) (ledger.RadarSettings, error) {
 	r.policyVersion = version
-	err := c.row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", r.id, version).Scan(&r.policyDigest)
+	err := rd.Row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", r.id, version).Scan(&r.policyDigest)
 	if err != nil {
 		return ledger.RadarSettings{}, fmt.Errorf("read policy: %w", err)
 	}
-	contract, err := s.contract(c, r)
+	contract, err := rd.contract(r)
 	if err != nil {
 		return ledger.RadarSettings{}, err
 	}
@@ -294,87 +294,86 @@ func (s *Store) radarOf(c *conn, r repoRow, version int) (ledger.RadarSettings, 
 
 // hasExpired reports, without taking the write lock, whether evidence of any
 // commit, or an overlap that blocks it, has run out.
-func (s *Store) hasExpired(ctx context.Context) (found bool, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		return c.row("SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)", s.Now()).Scan(&found)
+func (s *Store) hasExpired(ctx context.Context) (bool, error) {
+	return read(ctx, s, func(rd reader) (found bool, err error) {
+		return found, rd.Row("SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)", rd.now).Scan(&found)
 	})
-	return found, err
 }
 
-// expire settles the next batch of commits whose evidence, or an overlap that blocks them, has run out.
-func (s *Store) expire(t *tx) (last bool, err error) {
-	ids, err := all(t.conn, scanID, "SELECT id FROM commits WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
+// expire settles the next batch of commits whose evidence, or an overlap that
+// blocks them, has run out.
+func (t *tx) expire() (last bool, err error) {
+	due, err := all(t.reader, scanCommitRow, selectCommitRow+"WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
-	for _, id := range ids {
-		if err := s.expireOne(t, id); err != nil {
+	derivers := make(map[int64]*deriver)
+	list := make([]*subject, len(due))
+	for i, c := range due {
+		d := derivers[c.repoID]
+		if d == nil {
+			r, err := t.repoByID(c.repoID)
+			if err != nil {
+				return false, err
+			}
+			if d, err = t.deriver(r); err != nil {
+				return false, err
+			}
+			derivers[c.repoID] = d
+		}
+		list[i] = &subject{commitRow: c, d: d}
+	}
+	if err := t.gather(list); err != nil {
+		return false, err
+	}
+	for _, s := range list {
+		if err := t.settleDue(s); err != nil {
 			return false, err
 		}
 	}
-	return len(ids) < evaluateBatch, nil
+	return len(due) < evaluateBatch, nil
 }
 
-func (s *Store) expireOne(t *tx, commitID int64) error {
-	var repoID int64
-	if err := t.row("SELECT repo_id FROM commits WHERE id = ?", commitID).Scan(&repoID); err != nil {
-		return fmt.Errorf("read commit: %w", err)
-	}
-	r, err := repoByID(t.conn, repoID)
-	if err != nil {
-		return err
-	}
-	d, err := s.deriver(t.conn, r)
-	if err != nil {
-		return err
-	}
-	c, err := scanCommitRow(t.row(selectCommitRow+"WHERE id = ?", commitID))
-	if err != nil {
-		return fmt.Errorf("read commit: %w", err)
-	}
-	_, _, err = t.settleDue(d, c)
-	return err
-}
-
-// Simulate tells what the draft contract would do to the repo's commits that
+// Simulate reports what the draft contract would do to the repo's commits that
 // are not DEPLOYED, if it became active now. It writes nothing.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Contract) (ledger.Simulation, error) {
-	sim, now := ledger.Simulation{Moves: []ledger.Move{}}, s.Now()
-	err := s.read(ctx, func(c *conn) error {
-		r, err := findRepo(c, org, repo)
+	return read(ctx, s, func(rd reader) (ledger.Simulation, error) {
+		sim := ledger.Simulation{Moves: []ledger.Move{}}
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return sim, err
 		}
-		d := deriver{conn: c, names: s.names, repo: r, contract: &draft}
+		d := &deriver{repo: r, contract: &draft}
 		for last := int64(0); ctx.Err() == nil; {
-			commits, err := all(c, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
+			commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
 			if err != nil || len(commits) == 0 {
-				return err
+				return sim, err
 			}
 			last = commits[len(commits)-1].id
-			if err := d.simulate(&sim, commits, now); err != nil {
-				return err
+			if err := rd.simulate(&sim, d, commits); err != nil {
+				return sim, err
 			}
 		}
-		return ctx.Err()
+		return sim, ctx.Err()
 	})
-	return sim, err
 }
 
 // simulate adds to sim what the contract would do to those of the commits that
 // are not DEPLOYED.
-func (d deriver) simulate(sim *ledger.Simulation, commits []commitRow, now ledger.Time) error {
+func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitRow) error {
+	var list []*subject
 	for _, c := range commits {
-		if c.state == ledger.Deployed {
-			continue
+		if c.state != ledger.Deployed {
+			list = append(list, &subject{commitRow: c, d: d})
 		}
-		f, err := d.facts(c)
-		if err != nil {
-			return err
-		}
+	}
+	if err := rd.gather(list); err != nil {
+		return err
+	}
+	for _, s := range list {
 		sim.Evaluated++
-		if derived := d.contract.Derive(f, now); derived.State != c.state {
-			sim.Moves = append(sim.Moves, move(c, derived))
+		if derived := d.contract.Derive(s.facts, rd.now); derived.State != s.state {
+			sim.Moves = append(sim.Moves, move(s.commitRow, derived))
 		}
 	}
 	return nil
@@ -382,7 +381,7 @@ func (d deriver) simulate(sim *ledger.Simulation, commits []commitRow, now ledge
 
 // move tells what would move a commit, with the reasons of the requirements
 // between where it is and one beyond where it would be.
-func move(c commitRow, derived ledger.Derivation) ledger.Move {
+func move(c *commitRow, derived ledger.Derivation) ledger.Move {
 	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
 	low, high := min(c.state, derived.State), max(c.state, derived.State)
 	for _, r := range derived.Requirements {

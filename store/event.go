@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -15,57 +14,22 @@ import (
 )
 
 // append appends an event to its org's log, with the deliveries to the repo's
-// webhooks, and returns its row id.
+// webhooks, and returns its row. It is written with the other rows of the write.
 func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byte) (int64, error) {
-	seq, err := t.nextSeq(r.orgID)
+	seq, err := t.takeSeq(r.orgID)
 	if err != nil {
 		return 0, err
 	}
-	id, err := t.insert("INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		r.orgID, seq, eventID, kind, r.id, t.now, body)
+	id, err := t.takeRow("events")
 	if err != nil {
-		return 0, fmt.Errorf("insert event: %w", err)
+		return 0, err
 	}
+	t.batch.rows.events.Add(id, r.orgID, seq, eventID, string(kind), r.id, int64(t.now), body)
 	return id, t.enqueue(r, kind, id)
 }
 
-// A newEvent is an event that has not been appended yet.
-type newEvent struct {
-	id   string
-	body []byte
-}
-
-// appendMany is append for many events of one type: it spares most of what a
-// statement for every one would cost.
-func (t *tx) appendMany(r repoRow, kind ledger.EventType, events []newEvent) error {
-	if len(events) == 0 {
-		return nil
-	}
-	seq, err := t.takeSeqs(r.orgID, len(events))
-	if err != nil {
-		return err
-	}
-	var row int64
-	if err := t.row("SELECT coalesce(max(id), 0) + 1 FROM events").Scan(&row); err != nil {
-		return fmt.Errorf("number events: %w", err)
-	}
-	args := make([]any, 0, 8*len(events))
-	for i, e := range events {
-		args = append(args, row+int64(i), r.orgID, seq+int64(i), e.id, kind, r.id, t.now, e.body)
-	}
-	if err := t.insertMany("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", 8, args); err != nil {
-		return fmt.Errorf("insert events: %w", err)
-	}
-	for i := range events {
-		if err := t.enqueue(r, kind, row+int64(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (t *tx) attestationEvent(r repoRow, rec ledger.AttestationRecord) (eventID string, err error) {
-	if eventID, err = t.ids.next(eventPrefix, t.now); err != nil {
+	if eventID, err = t.newID(eventPrefix); err != nil {
 		return "", err
 	}
 	_, err = t.append(r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
@@ -76,7 +40,7 @@ func (t *tx) attestationEvent(r repoRow, rec ledger.AttestationRecord) (eventID 
 }
 
 func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledger.Cause) (id int64, err error) {
-	eventID, err := t.ids.next(eventPrefix, t.now)
+	eventID, err := t.newID(eventPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +51,7 @@ func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledg
 
 // policyEvent tells of the version that follows the repo's active one.
 func (t *tx) policyEvent(r repoRow, version int, digest, by string) error {
-	eventID, err := t.ids.next(eventPrefix, t.now)
+	eventID, err := t.newID(eventPrefix)
 	if err != nil {
 		return err
 	}
@@ -109,29 +73,27 @@ type EventFilter struct {
 
 // Events lists an org's events, oldest first unless the filter says otherwise,
 // each the bytes that were rendered when it was recorded.
-func (s *Store) Events(ctx context.Context, org string, f EventFilter) (list ledger.Page[jsontext.Value], err error) {
+func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
 	first, order := int64(-1), "ORDER BY seq LIMIT ?"
 	if f.Descending {
 		first, order = math.MaxInt64, "ORDER BY seq DESC LIMIT ?"
 	}
 	position, err := f.after(first)
 	if err != nil {
-		return list, err
+		return ledger.Page[jsontext.Value]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		orgID, err := orgID(c, org)
+	return read(ctx, s, func(rd reader) (list ledger.Page[jsontext.Value], err error) {
+		orgID, err := rd.orgID(org)
 		if err != nil {
-			return err
+			return list, err
 		}
-		where, args, err := f.where(c, orgID, org, position)
+		where, args, err := f.where(rd, orgID, org, position)
 		if err != nil {
-			return err
+			return list, err
 		}
-		rows, err := all(c, scanEvent, "SELECT seq, body FROM events WHERE "+where+" "+order, append(args, f.Limit+1)...)
-		list = page(rows, f.Limit)
-		return err
+		rows, err := all(rd, scanEvent, "SELECT seq, body FROM events WHERE "+where+" "+order, append(args, f.Limit+1)...)
+		return page(rows, f.Limit), err
 	})
-	return list, err
 }
 
 func scanEvent(row scanner) (keyed[jsontext.Value], error) {
@@ -140,13 +102,13 @@ func scanEvent(row scanner) (keyed[jsontext.Value], error) {
 	return e, err
 }
 
-func (f EventFilter) where(c *conn, orgID int64, org string, position int64) (string, []any, error) {
+func (f EventFilter) where(rd reader, orgID int64, org string, position int64) (string, []any, error) {
 	after, before := position, int64(math.MaxInt64)
 	if f.Descending {
 		after, before = -1, position
 	}
 	if f.After != "" {
-		seq, err := eventSeq(c, orgID, f.After)
+		seq, err := rd.eventSeq(orgID, f.After)
 		if err != nil {
 			return "", nil, err
 		}
@@ -161,7 +123,7 @@ func (f EventFilter) where(c *conn, orgID int64, org string, position int64) (st
 		}
 	}
 	if f.Repo != "" {
-		r, err := findRepo(c, org, f.Repo)
+		r, err := rd.findRepo(org, f.Repo)
 		if err != nil {
 			return "", nil, err
 		}
@@ -170,11 +132,25 @@ func (f EventFilter) where(c *conn, orgID int64, org string, position int64) (st
 	return where, args, nil
 }
 
-func eventSeq(c *conn, orgID int64, eventID string) (int64, error) {
-	var seq int64
-	err := c.row("SELECT seq FROM events WHERE event_id = ? AND org_id = ?", eventID, orgID).Scan(&seq)
+// An eventAt says where an event stands.
+type eventAt struct{ row, seq int64 }
+
+// findEvent returns where the event of an id stands, or sql.ErrNoRows. There is
+// no index of ids: an id holds the time at which its event was recorded.
+func (rd reader) findEvent(orgID int64, eventID string) (e eventAt, err error) {
+	at, ok := idTime(eventPrefix, eventID)
+	if !ok {
+		return e, sql.ErrNoRows
+	}
+	return e, rd.Row(selectEventAt, orgID, at, eventID).Scan(&e.row, &e.seq)
+}
+
+const selectEventAt = "SELECT id, seq FROM events /*+index events_by_time*/ WHERE org_id = ? AND at = ? AND event_id = ?"
+
+func (rd reader) eventSeq(orgID int64, eventID string) (int64, error) {
+	e, err := rd.findEvent(orgID, eventID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, ledger.FieldErrorf(ledger.CodeInvalidParameter, "after", "the org has no event %q", eventID)
 	}
-	return seq, err
+	return e.seq, err
 }

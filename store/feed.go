@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -50,35 +49,12 @@ func (n *notifier) notifyAll() {
 	clear(n.waiting)
 }
 
-// watchEvery is how often Watch looks for what other processes have written.
-const watchEvery = 250 * time.Millisecond
-
 // Watch notices, until the context ends, what other processes write to the
-// file, and wakes those who wait for events.
+// database, and wakes those who wait for events.
 func (s *Store) Watch(ctx context.Context) {
-	c, err := s.connect(ctx, s.readDB)
-	if err != nil {
+	s.db.Watch(ctx, s.notifier.notifyAll, func(err error) {
 		s.log.ErrorContext(ctx, "watching for other processes' writes", "error", err)
-		return
-	}
-	defer c.close()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for seen := int64(0); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		// The number changes with every commit that is not this connection's own.
-		var version int64
-		if err := c.row("PRAGMA data_version").Scan(&version); err != nil {
-			s.log.ErrorContext(ctx, "watching for other processes' writes", "error", err)
-		} else if version != seen {
-			seen = version
-			s.notifier.notifyAll()
-		}
-	}
+	})
 }
 
 // An Event is one entry of an org's log.
@@ -98,12 +74,8 @@ type Tail struct {
 
 // Tail returns a reader of the org's events.
 func (s *Store) Tail(ctx context.Context, org string) (*Tail, error) {
-	t := &Tail{store: s}
-	err := s.readLoose(ctx, func(c *conn) (err error) {
-		t.orgID, err = orgID(c, org)
-		return err
-	})
-	return t, err
+	orgID, err := readLoose(ctx, s, func(rd reader) (int64, error) { return rd.orgID(org) })
+	return &Tail{store: s, orgID: orgID}, err
 }
 
 // Changed returns a channel that is closed once there may be events which were
@@ -111,32 +83,28 @@ func (s *Store) Tail(ctx context.Context, org string) (*Tail, error) {
 func (t *Tail) Changed() <-chan struct{} { return t.store.notifier.wait(t.orgID) }
 
 // Next returns the sequence number of the org's next event.
-func (t *Tail) Next(ctx context.Context) (seq int64, err error) {
-	err = t.store.readLoose(ctx, func(c *conn) error {
-		return c.row("SELECT next_seq FROM orgs WHERE id = ?", t.orgID).Scan(&seq)
+func (t *Tail) Next(ctx context.Context) (int64, error) {
+	return readLoose(ctx, t.store, func(rd reader) (seq int64, err error) {
+		return seq, rd.Row("SELECT next_seq FROM orgs WHERE id = ?", t.orgID).Scan(&seq)
 	})
-	return seq, err
 }
 
 // Seq returns the sequence number of the event of that id; false if the org
 // has none.
 func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err error) {
-	err = t.store.readLoose(ctx, func(c *conn) error {
-		return c.row("SELECT seq FROM events WHERE event_id = ? AND org_id = ?", id, t.orgID).Scan(&seq)
-	})
+	at, err := readLoose(ctx, t.store, func(rd reader) (eventAt, error) { return rd.findEvent(t.orgID, id) })
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
-	return seq, err == nil, err
+	return at.seq, err == nil, err
 }
 
 // Read returns the org's events from a sequence number on, at most limit.
-func (t *Tail) Read(ctx context.Context, from int64, limit int) (events []Event, err error) {
-	err = t.store.readLoose(ctx, func(c *conn) error {
-		events, err = all(c, scanTail, `
+func (t *Tail) Read(ctx context.Context, from int64, limit int) ([]Event, error) {
+	events, err := readLoose(ctx, t.store, func(rd reader) ([]Event, error) {
+		return all(rd, scanTail, `
 SELECT e.seq, e.event_id, e.type, r.name, e.body
 FROM events e JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`, t.orgID, from, limit)
-		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)

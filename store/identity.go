@@ -2,11 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 const selectIdentity = `
@@ -22,51 +21,47 @@ func scanIdentity(row scanner) (keyed[ledger.Identity], error) {
 
 // AddIdentity trusts a key or a root from now on; ID, Org and CreatedAt are set here.
 func (s *Store) AddIdentity(ctx context.Context, org string, n ledger.Identity) (ledger.Identity, error) {
-	var identity keyed[ledger.Identity]
-	err := s.write(ctx, func(t *tx) error {
-		orgID, err := orgID(t.conn, org)
+	return write(ctx, s, func(t *tx) (added ledger.Identity, err error) {
+		orgID, err := t.orgID(org)
 		if err != nil {
-			return err
+			return added, err
 		}
-		identityID, err := t.ids.next(identityPrefix, t.now)
+		identityID, err := t.newID(identityPrefix)
 		if err != nil {
-			return err
+			return added, err
 		}
-		id, err := t.insert(`INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, err := t.Insert(`INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			identityID, orgID, n.Kind, n.DN, n.Email, n.PEM, n.Fingerprint, n.NotAfter, t.now)
-		if isUnique(err) {
-			return ledger.Errorf(ledger.CodeAlreadyExists, "the org %s trusts this key already; revoke that identity first to give it another name", org)
+		if sqldb.ClassOf(err) == sqldb.Duplicate {
+			return added, ledger.Errorf(ledger.CodeAlreadyExists, "the org %s trusts this key already; revoke that identity first to give it another name", org)
 		}
 		if err != nil {
-			return fmt.Errorf("insert identity: %w", err)
+			return added, fmt.Errorf("insert identity: %w", err)
 		}
 		if err := t.keyringChanged(orgID); err != nil {
-			return err
+			return added, err
 		}
-		identity, err = scanIdentity(t.row(selectIdentity+"WHERE i.id = ?", id))
-		return err
+		identity, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
+		return identity.row, err
 	})
-	return identity.row, err
 }
 
 func (t *tx) keyringChanged(orgID int64) error {
-	_, err := t.exec("UPDATE orgs SET keyring_version = keyring_version + 1 WHERE id = ?", orgID)
+	_, err := t.Exec("UPDATE orgs SET keyring_version = keyring_version + 1 WHERE id = ?", orgID)
 	return err
 }
 
-func findIdentity(c *conn, org, id string) (keyed[ledger.Identity], error) {
-	i, err := scanIdentity(c.row(selectIdentity+"WHERE o.name = ? AND i.identity_id = ?", org, id))
+func (rd reader) findIdentity(org, id string) (keyed[ledger.Identity], error) {
+	i, err := scanIdentity(rd.Row(selectIdentity+"WHERE o.name = ? AND i.identity_id = ?", org, id))
 	return i, missing(err, "identity %s", id)
 }
 
 // Identity returns one identity of an org, also a revoked one.
 func (s *Store) Identity(ctx context.Context, org, id string) (ledger.Identity, error) {
-	var i keyed[ledger.Identity]
-	err := s.read(ctx, func(c *conn) (err error) {
-		i, err = findIdentity(c, org, id)
-		return err
+	return read(ctx, s, func(rd reader) (ledger.Identity, error) {
+		i, err := rd.findIdentity(org, id)
+		return i.row, err
 	})
-	return i.row, err
 }
 
 // Identities lists the identities of an org, oldest first, revoked ones too.
@@ -78,14 +73,14 @@ func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Pag
 // stays. Revoking it again changes nothing.
 func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	return s.write(ctx, func(t *tx) error {
-		i, err := findIdentity(t.conn, org, id)
+		i, err := t.findIdentity(org, id)
 		if err != nil || i.row.RevokedAt != 0 {
 			return err
 		}
-		if _, err := t.exec("UPDATE identities SET revoked_at = ? WHERE id = ?", t.now, i.id); err != nil {
+		if _, err := t.Exec("UPDATE identities SET revoked_at = ? WHERE id = ?", t.now, i.id); err != nil {
 			return fmt.Errorf("revoke identity: %w", err)
 		}
-		orgID, err := orgID(t.conn, org)
+		orgID, err := t.orgID(org)
 		if err != nil {
 			return err
 		}
@@ -93,66 +88,41 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	})
 }
 
-// ErrKeyringChanged means that an identity was added or revoked between the
-// verification of an attestation and its recording: verify it anew.
-var ErrKeyringChanged = errors.New("the org's identities have changed since the attestation was verified")
-
-// A keyringCache holds the latest keyring of each org that was asked for.
-type keyringCache struct {
-	mu    sync.Mutex
-	byOrg map[string]cachedKeyring
-}
-
-type cachedKeyring struct {
+// A versionedKeyring is a keyring and the version of the identities in it.
+type versionedKeyring struct {
 	version int64
 	keyring *ledger.Keyring
-}
-
-func (k *keyringCache) get(org string, version int64) (*ledger.Keyring, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	cached, ok := k.byOrg[org]
-	return cached.keyring, ok && cached.version == version
-}
-
-func (k *keyringCache) put(org string, version int64, keyring *ledger.Keyring) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.byOrg == nil {
-		k.byOrg = make(map[string]cachedKeyring)
-	}
-	k.byOrg[org] = cachedKeyring{version, keyring}
 }
 
 // Keyring returns the org's identities ready for verifying, and the version of
 // the set, which Record compares.
 func (s *Store) Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error) {
-	var keyring *ledger.Keyring
-	var version int64
-	// Identities read after the version may be newer: then Record finds that
-	// out by the version, as it does when they change later.
-	err := s.readLoose(ctx, func(c *conn) error {
-		err := c.row("SELECT keyring_version FROM orgs WHERE name = ?", org).Scan(&version)
-		if err != nil {
-			return missing(err, "org %s", org)
-		}
-		var ok bool
-		if keyring, ok = s.keyrings.get(org, version); ok {
-			return nil
-		}
-		rows, err := all(c, scanIdentity, selectIdentity+"WHERE o.name = ? ORDER BY i.id", org)
-		if err != nil {
-			return fmt.Errorf("read identities: %w", err)
-		}
-		identities := make([]ledger.Identity, len(rows))
-		for i, r := range rows {
-			identities[i] = r.row
-		}
-		if keyring, err = ledger.NewKeyring(identities); err != nil {
-			return fmt.Errorf("make keyring of %s: %w", org, err)
-		}
-		s.keyrings.put(org, version, keyring)
-		return nil
-	})
-	return keyring, version, err
+	v, err := readLoose(ctx, s, func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })
+	return v.keyring, v.version, err
+}
+
+// keyring reads the identities of an org where they have changed. Those read
+// after the version may be newer: then Record finds that out by the version, as
+// it does when they change later.
+func (rd reader) keyring(org string) (versionedKeyring, error) {
+	var v versionedKeyring
+	if err := rd.Row("SELECT keyring_version FROM orgs WHERE name = ?", org).Scan(&v.version); err != nil {
+		return v, missing(err, "org %s", org)
+	}
+	if latest, ok := rd.known.keyrings.get(org); ok && latest.version == v.version {
+		return latest, nil
+	}
+	rows, err := all(rd, scanIdentity, selectIdentity+"WHERE o.name = ? ORDER BY i.id", org)
+	if err != nil {
+		return v, fmt.Errorf("read identities: %w", err)
+	}
+	identities := make([]ledger.Identity, len(rows))
+	for i, r := range rows {
+		identities[i] = r.row
+	}
+	if v.keyring, err = ledger.NewKeyring(identities); err != nil {
+		return v, fmt.Errorf("make keyring of %s: %w", org, err)
+	}
+	rd.known.keyrings.put(org, v)
+	return v, nil
 }

@@ -4,120 +4,126 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// names remembers predicates and signers, whose rows never change, so that
-// neither lists nor derivations have to join them. The writer puts in what it
-// has just inserted, and clears all of it whenever it takes that back.
-type names struct {
-	mu         sync.RWMutex
-	predicates map[int64]string
-	signers    map[int64]ledger.DN
-	ids        map[orgName]int64
+// Predicates, predicate types, signers and keys are rows of their own, which
+// never change, so that the rows that refer to them stay small. What is read of
+// them is remembered: neither lists nor derivations have to join them.
+
+// A nameKey identifies such a row by what it stands for.
+type nameKey struct {
+	table nameTable
+	orgID int64
+	name  string // of a key: its digest, as bytes
 }
 
-// An orgName is the key of a predicate by its name, or of a signer by its DN.
-type orgName struct {
-	orgID  int64
-	signer bool
-	name   string
-}
+// A nameTable is one of these tables.
+type nameTable uint8
 
-// maxNames bounds each map; past it the cache starts anew.
-const maxNames = 10_000
+const (
+	predicatesTable nameTable = iota
+	typesTable
+	signersTable
+	keysTable
+)
 
-func newNames() *names {
-	n := new(names)
-	n.clear()
-	return n
-}
-
-func (n *names) clear() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.predicates = make(map[int64]string)
-	n.signers = make(map[int64]ledger.DN)
-	n.ids = make(map[orgName]int64)
-}
-
-// remember puts key and v into one of the maps of n.
-func remember[K comparable, V any](n *names, m *map[K]V, key K, v V) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(*m) >= maxNames {
-		*m = make(map[K]V)
+// find returns the query for the row of a name. Its parameters are the org and
+// the name.
+func (t nameTable) find() string {
+	switch t {
+	case predicatesTable:
+		return "SELECT id FROM predicates WHERE org_id = ? AND name = ?"
+	case typesTable:
+		return "SELECT id FROM predicate_types WHERE org_id = ? AND uri = ?"
+	case signersTable:
+		return "SELECT id FROM signers WHERE org_id = ? AND dn = ?"
+	default:
+		return "SELECT id FROM keys WHERE org_id = ? AND digest = ?"
 	}
-	(*m)[key] = v
 }
+
+// value returns the name as its column holds it.
+func (k nameKey) value() any {
+	if k.table == keysTable {
+		return []byte(k.name)
+	}
+	return k.name
+}
+
+// rowOf returns the row of a name; 0 if there is none. The writer alone asks.
+func (rd reader) rowOf(key nameKey) (int64, error) {
+	if id, ok := rd.known.rows.get(key); ok {
+		return id, nil
+	}
+	var id int64
+	err := rd.Row(key.table.find(), key.orgID, key.value()).Scan(&id)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("find %q: %w", key.name, err)
+	}
+	return id, nil
+}
+
+// rowFor returns the row of a name, and inserts it where it is missing.
+func (t *tx) rowFor(key nameKey, dn ledger.DN) (int64, error) {
+	id, err := t.rowOf(key)
+	if err != nil {
+		return 0, err
+	}
+	if id == 0 {
+		if id, err = t.insertName(key, dn); err != nil {
+			return 0, fmt.Errorf("insert %q: %w", key.name, err)
+		}
+		t.named = true
+	}
+	t.known.rows.put(key, id)
+	return id, nil
+}
+
+func (t *tx) insertName(key nameKey, dn ledger.DN) (int64, error) {
+	switch key.table {
+	case predicatesTable:
+		return t.Insert("INSERT INTO predicates (org_id, name) VALUES (?, ?)", key.orgID, key.name)
+	case typesTable:
+		return t.Insert("INSERT INTO predicate_types (org_id, uri) VALUES (?, ?)", key.orgID, key.name)
+	case signersTable:
+		return t.Insert("INSERT INTO signers (org_id, dn, cn, folded) VALUES (?, ?, ?, ?)", key.orgID, key.name, dn.CN, dn.Fold())
+	default:
+		return t.Insert("INSERT INTO keys (org_id, digest) VALUES (?, ?)", key.orgID, key.value())
+	}
+}
+
+// nameOf returns what a row stands for, as remembered or as parse reads the text
+// that the query gives.
+func nameOf[V any](rd reader, known *cache[int64, V], id int64, query string, parse func(string) (V, error)) (v V, err error) {
+	if v, ok := known.get(id); ok {
+		return v, nil
+	}
+	var text string
+	if err := rd.Row(query, id).Scan(&text); err != nil {
+		return v, fmt.Errorf("read name %d: %w", id, err)
+	}
+	if v, err = parse(text); err != nil {
+		return v, fmt.Errorf("name %d: %w", id, err)
+	}
+	known.put(id, v)
+	return v, nil
+}
+
+func asIs(text string) (string, error) { return text, nil }
 
 // predicate returns the name of a predicate.
-func (n *names) predicate(c *conn, id int64) (string, error) {
-	n.mu.RLock()
-	name, ok := n.predicates[id]
-	n.mu.RUnlock()
-	if ok {
-		return name, nil
-	}
-	if err := c.row("SELECT name FROM predicates WHERE id = ?", id).Scan(&name); err != nil {
-		return "", fmt.Errorf("read predicate %d: %w", id, err)
-	}
-	remember(n, &n.predicates, id, name)
-	return name, nil
+func (rd reader) predicate(id int64) (string, error) {
+	return nameOf(rd, rd.known.predicates, id, "SELECT name FROM predicates WHERE id = ?", asIs)
+}
+
+// predicateType returns the URI of a predicate type.
+func (rd reader) predicateType(id int64) (string, error) {
+	return nameOf(rd, rd.known.types, id, "SELECT uri FROM predicate_types WHERE id = ?", asIs)
 }
 
 // signer returns the DN of a signer.
-func (n *names) signer(c *conn, id int64) (ledger.DN, error) {
-	n.mu.RLock()
-	dn, ok := n.signers[id]
-	n.mu.RUnlock()
-	if ok {
-		return dn, nil
-	}
-	var text string
-	if err := c.row("SELECT dn FROM signers WHERE id = ?", id).Scan(&text); err != nil {
-		return dn, fmt.Errorf("read signer %d: %w", id, err)
-	}
-	dn, err := ledger.ParseDN(text)
-	if err != nil {
-		return dn, fmt.Errorf("signer %d: %w", id, err)
-	}
-	remember(n, &n.signers, id, dn)
-	return dn, nil
-}
-
-// predicateID returns the id of a predicate, which it inserts where it is new.
-func (n *names) predicateID(t *tx, orgID int64, name string) (int64, error) {
-	return n.id(t, orgName{orgID: orgID, name: name}, "SELECT id FROM predicates WHERE org_id = ? AND name = ?", func() (int64, error) {
-		return t.insert("INSERT INTO predicates (org_id, name) VALUES (?, ?)", orgID, name)
-	})
-}
-
-// signerID returns the id of a signer, whom it inserts where he is new.
-func (n *names) signerID(t *tx, orgID int64, dn ledger.DN) (int64, error) {
-	name := dn.String()
-	return n.id(t, orgName{orgID, true, name}, "SELECT id FROM signers WHERE org_id = ? AND dn = ?", func() (int64, error) {
-		return t.insert("INSERT INTO signers (org_id, dn, cn) VALUES (?, ?, ?)", orgID, name, dn.CN)
-	})
-}
-
-func (n *names) id(t *tx, key orgName, query string, insert func() (int64, error)) (int64, error) {
-	n.mu.RLock()
-	id, ok := n.ids[key]
-	n.mu.RUnlock()
-	if ok {
-		return id, nil
-	}
-	err := t.row(query, key.orgID, key.name).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		id, err = insert()
-		t.named = true
-	}
-	if err != nil {
-		return 0, fmt.Errorf("find %q: %w", key.name, err)
-	}
-	remember(n, &n.ids, key, id)
-	return id, nil
+func (rd reader) signer(id int64) (ledger.DN, error) {
+	return nameOf(rd, rd.known.signers, id, "SELECT dn FROM signers WHERE id = ?", ledger.ParseDN)
 }

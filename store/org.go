@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // CreateOrg makes an org.
@@ -14,16 +15,13 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 	if err := ledger.CheckOrg(name); err != nil {
 		return ledger.Org{}, err
 	}
-	org := ledger.Org{Name: name}
-	err := s.write(ctx, func(t *tx) error {
-		org.CreatedAt = t.now
-		_, err := t.exec("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.now)
-		if isUnique(err) {
-			return ledger.Errorf(ledger.CodeAlreadyExists, "the org %s exists already", name)
+	return write(ctx, s, func(t *tx) (ledger.Org, error) {
+		_, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.now)
+		if sqldb.ClassOf(err) == sqldb.Duplicate {
+			err = ledger.Errorf(ledger.CodeAlreadyExists, "the org %s exists already", name)
 		}
-		return err
+		return ledger.Org{Name: name, CreatedAt: t.now}, err
 	})
-	return org, err
 }
 
 func scanOrg(row scanner) (keyed[ledger.Org], error) {
@@ -34,26 +32,22 @@ func scanOrg(row scanner) (keyed[ledger.Org], error) {
 
 // Org returns the org of that name.
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
-	var o keyed[ledger.Org]
-	err := s.read(ctx, func(c *conn) (err error) {
-		o, err = scanOrg(c.row("SELECT id, name, created_at FROM orgs WHERE name = ?", name))
-		return missing(err, "org %s", name)
+	return read(ctx, s, func(rd reader) (ledger.Org, error) {
+		o, err := scanOrg(rd.Row("SELECT id, name, created_at FROM orgs WHERE name = ?", name))
+		return o.row, missing(err, "org %s", name)
 	})
-	return o.row, err
 }
 
 // Orgs lists the orgs, oldest first.
-func (s *Store) Orgs(ctx context.Context, q Query) (list ledger.Page[ledger.Org], err error) {
+func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], error) {
 	after, err := q.after(0)
 	if err != nil {
-		return list, err
+		return ledger.Page[ledger.Org]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		rows, err := all(c, scanOrg, "SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
+	return read(ctx, s, func(rd reader) (ledger.Page[ledger.Org], error) {
+		rows, err := all(rd, scanOrg, "SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after, q.Limit+1)
+		return page(rows, q.Limit), err
 	})
-	return list, err
 }
 
 // missing turns sql.ErrNoRows into CodeNotFound: what names what there is not.
@@ -64,9 +58,9 @@ func missing(err error, what string, args ...any) error {
 	return err
 }
 
-func orgID(c *conn, org string) (int64, error) {
+func (rd reader) orgID(org string) (int64, error) {
 	var id int64
-	err := c.row("SELECT id FROM orgs WHERE name = ?", org).Scan(&id)
+	err := rd.Row("SELECT id FROM orgs WHERE name = ?", org).Scan(&id)
 	return id, missing(err, "org %s", org)
 }
 
@@ -78,28 +72,26 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 	if n.DefaultBranch == "" {
 		n.DefaultBranch = "main"
 	}
-	var repo keyed[ledger.Repo]
-	err := s.write(ctx, func(t *tx) error {
-		orgID, err := orgID(t.conn, org)
+	return write(ctx, s, func(t *tx) (ledger.Repo, error) {
+		orgID, err := t.orgID(org)
 		if err != nil {
-			return err
+			return ledger.Repo{}, err
 		}
 		contract := ledger.DefaultContract()
-		id, err := t.insert(`INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest) VALUES (?, ?, ?, ?, 1, ?)`,
+		id, err := t.Insert(`INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest) VALUES (?, ?, ?, ?, 1, ?)`,
 			orgID, n.Name, n.DefaultBranch, t.now, contract.Digest())
-		if isUnique(err) {
-			return ledger.Errorf(ledger.CodeAlreadyExists, "the repo %s/%s exists already (upper and lower case count as the same)", org, n.Name)
+		if sqldb.ClassOf(err) == sqldb.Duplicate {
+			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists, "the repo %s/%s exists already (upper and lower case count as the same)", org, n.Name)
 		}
 		if err != nil {
-			return fmt.Errorf("insert repo: %w", err)
+			return ledger.Repo{}, fmt.Errorf("insert repo: %w", err)
 		}
 		if err := t.insertPolicy(id, 1, contract, by); err != nil {
-			return err
+			return ledger.Repo{}, err
 		}
-		repo, err = scanRepo(t.row(selectRepo+"WHERE r.id = ?", id))
-		return err
+		repo, err := scanRepo(t.Row(selectRepo+"WHERE r.id = ?", id))
+		return repo.row, err
 	})
-	return repo.row, err
 }
 
 // One column for the count of each state.
@@ -126,12 +118,10 @@ func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 
 // Repo returns the repo of that name.
 func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
-	var r keyed[ledger.Repo]
-	err := s.read(ctx, func(c *conn) (err error) {
-		r, err = scanRepo(c.row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
-		return missing(err, "repo %s/%s", org, repo)
+	return read(ctx, s, func(rd reader) (ledger.Repo, error) {
+		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
+		return r.row, missing(err, "repo %s/%s", org, repo)
 	})
-	return r.row, err
 }
 
 // Repos lists the repos of an org, oldest first.
@@ -152,20 +142,22 @@ type repoRow struct {
 	webhookEvents typeSet
 }
 
-func findRepo(c *conn, org, repo string) (repoRow, error) {
-	return scanRepoRow(c.row(`
+const selectRepoRow = `
 SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version, r.webhook_events
-FROM repos r JOIN orgs o ON o.id = r.org_id WHERE o.name = ? AND r.name = ?`, org, repo), org+"/"+repo)
+FROM repos r JOIN orgs o ON o.id = r.org_id `
+
+func (rd reader) findRepo(org, repo string) (repoRow, error) {
+	r, err := scanRepoRow(rd.Row(selectRepoRow+"WHERE o.name = ? AND r.name = ?", org, repo))
+	return r, missing(err, "repo %s/%s", org, repo)
 }
 
-func repoByID(c *conn, id int64) (repoRow, error) {
-	return scanRepoRow(c.row(`
-SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version, r.webhook_events
-FROM repos r JOIN orgs o ON o.id = r.org_id WHERE r.id = ?`, id), fmt.Sprint(id))
+func (rd reader) repoByID(id int64) (repoRow, error) {
+	r, err := scanRepoRow(rd.Row(selectRepoRow+"WHERE r.id = ?", id))
+	return r, missing(err, "repo %d", id)
 }
 
-func scanRepoRow(row scanner, what string) (repoRow, error) {
+func scanRepoRow(row scanner) (repoRow, error) {
 	var r repoRow
 	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest, &r.keyringVersion, &r.webhookEvents)
-	return r, missing(err, "repo %s", what)
+	return r, err
 }

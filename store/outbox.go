@@ -66,10 +66,10 @@ func (s *Store) TakeQueued() (queued, changed []string) {
 }
 
 // queue tells, if this write succeeds, that a webhook has deliveries to send.
-func (t *tx) queue(webhook string) { t.queued = append(t.queued, webhook) }
+func (t *tx) queue(webhook string) { t.gathered.queued = append(t.gathered.queued, webhook) }
 
 // change tells, if this write succeeds, that a webhook is not what it was.
-func (t *tx) change(webhook string) { t.changed = append(t.changed, webhook) }
+func (t *tx) change(webhook string) { t.gathered.changed = append(t.gathered.changed, webhook) }
 
 // A hookKey is a webhook by its two ids.
 type hookKey struct {
@@ -77,38 +77,57 @@ type hookKey struct {
 	public string
 }
 
-func scanHookKey(row scanner) (hookKey, error) {
-	var k hookKey
-	err := row.Scan(&k.id, &k.public)
-	return k, err
+// A hook is an active webhook and the events that it wants.
+type hook struct {
+	hookKey
+	wants typeSet
+}
+
+func scanHook(row scanner) (hook, error) {
+	var h hook
+	err := row.Scan(&h.id, &h.public, &h.wants)
+	return h, err
 }
 
 // enqueue writes the deliveries of an event to those of the repo's webhooks
 // that want its type.
 func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
-	if r.webhookEvents&typeBit(kind) == 0 {
+	wanted := typeBit(kind)
+	if r.webhookEvents&wanted == 0 {
 		return nil
 	}
-	webhooks, err := all(t.conn, scanHookKey, `
-SELECT id, webhook_id FROM webhooks
-WHERE repo_id = ? AND deleted_at = 0 AND active = 1 AND events & ? <> 0`, r.id, typeBit(kind))
+	hooks, err := t.hooksOf(r.id)
 	if err != nil {
-		return fmt.Errorf("read webhooks: %w", err)
+		return err
 	}
-	for _, w := range webhooks {
-		deliveryID, err := t.ids.next(deliveryPrefix, t.now)
+	for _, h := range hooks {
+		if h.wants&wanted == 0 {
+			continue
+		}
+		deliveryID, err := t.newID(deliveryPrefix)
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`
-INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at)
-VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, event, t.now, t.now)
-		if err != nil {
-			return fmt.Errorf("insert delivery: %w", err)
-		}
-		t.queue(w.public)
+		t.batch.rows.outbox.Add(h.id, deliveryID, event, string(ledger.DeliveryPending), int64(t.now), int64(t.now))
+		t.queue(h.public)
 	}
 	return nil
+}
+
+// hooksOf reads the active webhooks of a repo, once for a write.
+func (t *tx) hooksOf(repoID int64) ([]hook, error) {
+	if hooks, ok := t.hooks[repoID]; ok {
+		return hooks, nil
+	}
+	hooks, err := all(t.reader, scanHook, "SELECT id, webhook_id, events FROM webhooks WHERE repo_id = ? AND deleted_at = 0 AND active = 1", repoID)
+	if err != nil {
+		return nil, fmt.Errorf("read webhooks: %w", err)
+	}
+	if t.hooks == nil {
+		t.hooks = make(map[int64][]hook)
+	}
+	t.hooks[repoID] = hooks
+	return hooks, nil
 }
 
 // dueAtOnce is the due_at of what goes before all that waits: what somebody has
@@ -120,11 +139,8 @@ SELECT webhook_id FROM webhooks w
 WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND due_at > 0 AND due_at <= ?)`
 
 // DueWebhooks returns the active webhooks that have deliveries to be tried now.
-func (s *Store) DueWebhooks(ctx context.Context) (ids []string, err error) {
-	err = s.readLoose(ctx, func(c *conn) error {
-		ids, err = all(c, scanText, dueWebhooks, s.Now())
-		return err
-	})
+func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
+	ids, err := readLoose(ctx, s, func(rd reader) ([]string, error) { return all(rd, scanText, dueWebhooks, rd.now) })
 	if err != nil {
 		return nil, fmt.Errorf("read due webhooks: %w", err)
 	}
@@ -150,38 +166,45 @@ RETURNING delivery_id, event, ping, attempts, tries`
 // most limit: until the lease is over nobody else will try them. There are
 // none where the webhook is inactive or gone. While others keep the writer busy
 // it waits its turn.
-func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (e ledger.Endpoint, due []ledger.DueDelivery, err error) {
-	if err := s.writer.pace.wait(ctx); err != nil {
-		return e, nil, fmt.Errorf("claim deliveries: %w", err)
+func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error) {
+	if err := s.db.Turn(ctx); err != nil {
+		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
-	var claimed []claimedRow
-	err = s.write(ctx, func(t *tx) error {
-		t.delivering = true
-		var id int64
-		e = ledger.Endpoint{Webhook: webhook}
-		err := t.row(`
+	c, err := writeYielding(ctx, s, func(t *tx) (claimed, error) { return t.claim(webhook, limit, lease) })
+	if err != nil {
+		return c.endpoint, nil, fmt.Errorf("claim deliveries: %w", err)
+	}
+	slices.SortFunc(c.rows, claimedRow.compare)
+	due, err := s.bodies(ctx, c.rows)
+	return c.endpoint, due, err
+}
+
+// claimed is what a claim has leased.
+type claimed struct {
+	endpoint ledger.Endpoint
+	rows     []claimedRow
+}
+
+func (t *tx) claim(webhook string, limit int, lease time.Duration) (claimed, error) {
+	var id int64
+	c := claimed{endpoint: ledger.Endpoint{Webhook: webhook}}
+	e := &c.endpoint
+	err := t.Row(`
 SELECT id, url, secret, previous_secret, previous_until FROM webhooks
 WHERE webhook_id = ? AND active = 1`, webhook).
-			Scan(&id, &e.URL, &e.Secret, &e.PreviousSecret, &e.PreviousUntil)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read webhook: %w", err)
-		}
-		until := t.now.Add(lease)
-		claimed, err = all(t.conn, scanClaimed, claim, until, id, t.now, limit)
-		for i := range claimed {
-			claimed[i].due.Lease = until
-		}
-		return err
-	})
-	if err != nil {
-		return e, nil, fmt.Errorf("claim deliveries: %w", err)
+		Scan(&id, &e.URL, &e.Secret, &e.PreviousSecret, &e.PreviousUntil)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, nil
 	}
-	slices.SortFunc(claimed, claimedRow.compare)
-	due, err = s.bodies(ctx, claimed)
-	return e, due, err
+	if err != nil {
+		return c, fmt.Errorf("read webhook: %w", err)
+	}
+	until := t.now.Add(lease)
+	c.rows, err = all(t.reader, scanClaimed, claim, until, id, t.now, limit)
+	for i := range c.rows {
+		c.rows[i].due.Lease = until
+	}
+	return c, err
 }
 
 // A claimedRow is a delivery whose event has not been read yet.
@@ -209,23 +232,23 @@ func scanClaimed(row scanner) (claimedRow, error) {
 }
 
 // bodies reads what the deliveries send, away from the writer.
-func (s *Store) bodies(ctx context.Context, claimed []claimedRow) ([]ledger.DueDelivery, error) {
-	due := make([]ledger.DueDelivery, len(claimed))
-	err := s.readLoose(ctx, func(c *conn) error {
-		for i, r := range claimed {
+func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
+	due, err := readLoose(ctx, s, func(rd reader) ([]ledger.DueDelivery, error) {
+		due := make([]ledger.DueDelivery, len(rows))
+		for i, r := range rows {
 			due[i] = r.due
 			var err error
 			if r.ping.Valid {
 				due[i].Type, due[i].Body = ledger.EventPing, []byte(r.ping.String)
 				due[i].Event, err = pingID(due[i].Body)
 			} else {
-				err = c.row("SELECT event_id, type, body FROM events WHERE id = ?", r.event).Scan(&due[i].Event, &due[i].Type, &due[i].Body)
+				err = rd.Row("SELECT event_id, type, body FROM events WHERE id = ?", r.event).Scan(&due[i].Event, &due[i].Type, &due[i].Body)
 			}
 			if err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return nil
+		return due, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the events of deliveries: %w", err)
@@ -247,7 +270,7 @@ func pingID(body []byte) (string, error) {
 func (s *Store) Release(ctx context.Context, webhook string, deliveries []string) error {
 	return s.write(ctx, func(t *tx) error {
 		for _, id := range deliveries {
-			_, err := t.exec(`
+			_, err := t.Exec(`
 UPDATE outbox SET due_at = ?, leased = 0
 WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1`, dueAtOnce, webhook, id)
 			if err != nil {

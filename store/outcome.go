@@ -26,29 +26,39 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 	for i, o := range outcomes { // before the writer waits for it
 		rows[i] = settledRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
 	}
-	return s.write(ctx, func(t *tx) error {
-		t.delivering = true
-		health := make(map[string]*hookHealth)
-		for _, r := range rows {
-			h, err := t.health(health, r.Webhook)
-			if err != nil {
-				return err
-			}
-			if h == nil { // deleted meanwhile
-				continue
-			}
-			if err := t.settleDelivery(h, r); err != nil {
-				return err
-			}
-			h.note(r.Outcome, disableAfter)
+	disabled, err := writeYielding(ctx, s, func(t *tx) ([]string, error) { return t.recordOutcomes(rows, disableAfter) })
+	for _, id := range disabled {
+		// The reason may hold a URL, and that a secret: it is for admins to read.
+		s.log.Warn("webhook disabled", "webhook", id)
+	}
+	return err
+}
+
+// recordOutcomes returns the webhooks that it has disabled.
+func (t *tx) recordOutcomes(rows []settledRow, disableAfter time.Duration) (disabled []string, err error) {
+	health := make(map[string]*hookHealth)
+	for _, r := range rows {
+		h, err := t.health(health, r.Webhook)
+		if err != nil {
+			return nil, err
 		}
-		for _, h := range health {
-			if err := s.saveHealth(t, h); err != nil {
-				return err
-			}
+		if h == nil { // deleted meanwhile
+			continue
 		}
-		return nil
-	})
+		if err := t.settleDelivery(h, r); err != nil {
+			return nil, err
+		}
+		h.note(r.Outcome, disableAfter)
+	}
+	for _, h := range health {
+		if err := t.saveHealth(h); err != nil {
+			return nil, err
+		}
+		if h.disable != "" && h.active {
+			disabled = append(disabled, h.public)
+		}
+	}
+	return disabled, nil
 }
 
 // marshal writes what is kept of a request or a response: headers and the
@@ -83,10 +93,10 @@ WHERE webhook_id = ? AND delivery_id = ?`
 	settleFailure = `
 UPDATE outbox
 SET attempts = attempts + 1, leased = 0,
-  tries = iif(tries < ?4, tries, tries + 1),
-  status = iif(tries < ?4, 'pending', ?5),
-  due_at = iif(tries < ?4, 1, ?6),
-  ended_at = iif(tries < ?4, 0, ?7)
+  tries = CASE WHEN tries < ?4 THEN tries ELSE tries + 1 END,
+  status = CASE WHEN tries < ?4 THEN 'pending' ELSE ?5 END,
+  due_at = CASE WHEN tries < ?4 THEN 1 ELSE ?6 END,
+  ended_at = CASE WHEN tries < ?4 THEN 0 ELSE ?7 END
 WHERE webhook_id = ?1 AND delivery_id = ?2 AND leased = 1 AND due_at = ?3`
 	// A failure that comes too late is only counted.
 	settleLate    = `UPDATE outbox SET attempts = attempts + 1 WHERE webhook_id = ? AND delivery_id = ?`
@@ -105,7 +115,7 @@ func (t *tx) settleDelivery(h *hookHealth, r settledRow) error {
 		return nil // pruned meanwhile
 	}
 	a := r.Attempt
-	_, err = t.exec(insertAttempt, h.id, r.Delivery, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
+	_, err = t.Exec(insertAttempt, h.id, r.Delivery, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
 	if err != nil {
 		return fmt.Errorf("insert attempt: %w", err)
 	}
@@ -134,11 +144,7 @@ func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (known bool, err erro
 
 // changes runs a statement and reports whether it changed any row.
 func (t *tx) changes(query string, args ...any) (bool, error) {
-	result, err := t.exec(query, args...)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+	n, err := t.Exec(query, args...)
 	return n > 0, err
 }
 
@@ -160,7 +166,7 @@ func (t *tx) health(known map[string]*hookHealth, webhook string) (*hookHealth, 
 		return h, nil
 	}
 	h := &hookHealth{hookKey: hookKey{public: webhook}}
-	err := t.row(`
+	err := t.Row(`
 SELECT id, url, active, changed_at, failing_since, failures FROM webhooks
 WHERE webhook_id = ? AND deleted_at = 0`, webhook).
 		Scan(&h.id, &h.url, &h.active, &h.changedAt, &h.failingSince, &h.failures)
@@ -198,9 +204,9 @@ func (h *hookHealth) note(o ledger.Outcome, disableAfter time.Duration) {
 	}
 }
 
-func (s *Store) saveHealth(t *tx, h *hookHealth) error {
+func (t *tx) saveHealth(h *hookHealth) error {
 	if h.changed {
-		_, err := t.exec("UPDATE webhooks SET failing_since = ?, failures = ? WHERE id = ?", h.failingSince, h.failures, h.id)
+		_, err := t.Exec("UPDATE webhooks SET failing_since = ?, failures = ? WHERE id = ?", h.failingSince, h.failures, h.id)
 		if err != nil {
 			return fmt.Errorf("update webhook: %w", err)
 		}
@@ -208,13 +214,11 @@ func (s *Store) saveHealth(t *tx, h *hookHealth) error {
 	if h.disable == "" || !h.active {
 		return nil
 	}
-	_, err := t.exec("UPDATE webhooks SET active = 0, changed_at = ?, disabled_at = ?, disabled_reason = ? WHERE id = ?",
+	_, err := t.Exec("UPDATE webhooks SET active = 0, changed_at = ?, disabled_at = ?, disabled_reason = ? WHERE id = ?",
 		t.now, t.now, strings.ToValidUTF8(h.disable, "\uFFFD"), h.id)
 	if err != nil {
 		return fmt.Errorf("disable webhook: %w", err)
 	}
 	t.change(h.public)
-	// The reason may hold a URL, and that a secret: it is for admins to read.
-	s.log.Warn("webhook disabled", "webhook", h.public)
 	return t.repoWebhooksChanged(h.id)
 }

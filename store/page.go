@@ -83,19 +83,17 @@ func page[T any](rows []keyed[T], limit int) ledger.Page[T] {
 
 // listOf reads one page of what belongs to an org. The query's parameters are
 // the org's id, the id behind which the page begins, and how many rows.
-func listOf[T any](ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string) (list ledger.Page[T], err error) {
+func listOf[T any](ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string) (ledger.Page[T], error) {
 	after, err := q.after(0)
 	if err != nil {
-		return list, err
+		return ledger.Page[T]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		orgID, err := orgID(c, org)
+	return read(ctx, s, func(rd reader) (list ledger.Page[T], err error) {
+		orgID, err := rd.orgID(org)
 		if err != nil {
-			return err
+			return list, err
 		}
-		rows, err := all(c, scan, query, orgID, after, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
+		rows, err := all(rd, scan, query, orgID, after, q.Limit+1)
+		return page(rows, q.Limit), err
 	})
-	return list, err
 }

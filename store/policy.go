@@ -1,32 +1,21 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A contractCache holds parsed contracts by their digest: what it holds can
-// never be out of date.
-type contractCache struct {
-	mu       sync.Mutex
-	byDigest map[string]*ledger.Contract
-}
-
-// maxContracts bounds the cache; past it the cache starts anew.
-const maxContracts = 1000
-
-// contract returns the contract with the repo's active digest.
-func (s *Store) contract(c *conn, r repoRow) (*ledger.Contract, error) {
-	s.contracts.mu.Lock()
-	defer s.contracts.mu.Unlock()
-	if contract, ok := s.contracts.byDigest[r.policyDigest]; ok {
+// contract returns the contract with the repo's active digest. What is
+// remembered by digest can never be out of date.
+func (rd reader) contract(r repoRow) (*ledger.Contract, error) {
+	if contract, ok := rd.known.contracts.get(r.policyDigest); ok {
 		return contract, nil
 	}
 	var text []byte
-	err := c.row("SELECT contract FROM policies WHERE repo_id = ? AND version = ?", r.id, r.policyVersion).Scan(&text)
+	err := rd.Row("SELECT contract FROM policies WHERE repo_id = ? AND version = ?", r.id, r.policyVersion).Scan(&text)
 	if err != nil {
 		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}
@@ -34,10 +23,7 @@ func (s *Store) contract(c *conn, r repoRow) (*ledger.Contract, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}
-	if s.contracts.byDigest == nil || len(s.contracts.byDigest) >= maxContracts {
-		s.contracts.byDigest = make(map[string]*ledger.Contract)
-	}
-	s.contracts.byDigest[r.policyDigest] = &contract
+	rd.known.contracts.put(r.policyDigest, &contract)
 	return &contract, nil
 }
 
@@ -60,7 +46,7 @@ func scanPolicy(row scanner) (keyed[ledger.Policy], error) {
 }
 
 func (t *tx) insertPolicy(repoID int64, version int, contract ledger.Contract, by string) error {
-	_, err := t.exec("INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
+	_, err := t.Exec("INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
 		repoID, version, contract.Digest(), contract.Canonical(), t.now, by)
 	if err != nil {
 		return fmt.Errorf("insert policy: %w", err)
@@ -70,71 +56,61 @@ func (t *tx) insertPolicy(repoID int64, version int, contract ledger.Contract, b
 
 // Policy returns one version of a repo's policy, the active one for version 0.
 func (s *Store) Policy(ctx context.Context, org, repo string, version int) (ledger.Policy, error) {
-	var p keyed[ledger.Policy]
-	err := s.read(ctx, func(c *conn) error {
-		r, err := findRepo(c, org, repo)
+	return read(ctx, s, func(rd reader) (ledger.Policy, error) {
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return ledger.Policy{}, err
 		}
-		if version == 0 {
-			version = r.policyVersion
-		}
-		p, err = scanPolicy(c.row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, version))
-		return missing(err, "version %d of the policy of %s/%s: the latest is %d", version, org, repo, r.policyVersion)
+		wanted := cmp.Or(version, r.policyVersion)
+		p, err := scanPolicy(rd.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, wanted))
+		return p.row, missing(err, "version %d of the policy of %s/%s: the latest is %d", wanted, org, repo, r.policyVersion)
 	})
-	return p.row, err
 }
 
 // Policies lists the versions of a repo's policy, newest first.
-func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (list ledger.Page[ledger.Policy], err error) {
+func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Policy], error) {
 	before, err := q.after(1 << 62)
 	if err != nil {
-		return list, err
+		return ledger.Page[ledger.Policy]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		r, err := findRepo(c, org, repo)
+	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.Policy], err error) {
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return list, err
 		}
-		rows, err := all(c, scanPolicy, selectPolicy+"WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?", r.id, before, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
+		rows, err := all(rd, scanPolicy, selectPolicy+"WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?", r.id, before, q.Limit+1)
+		return page(rows, q.Limit), err
 	})
-	return list, err
 }
 
 // SetPolicy makes the contract the next version of the repo's policy, if the
 // active version is still ifVersion (0: whatever it is). The repo's commits
 // are evaluated anew by Evaluate, also after a crash.
 func (s *Store) SetPolicy(ctx context.Context, org, repo string, contract ledger.Contract, ifVersion int, by string) (ledger.Policy, error) {
-	var p keyed[ledger.Policy]
-	err := s.write(ctx, func(t *tx) error {
-		r, err := findRepo(t.conn, org, repo)
+	return write(ctx, s, func(t *tx) (p ledger.Policy, err error) {
+		r, err := t.findRepo(org, repo)
 		if err != nil {
-			return err
+			return p, err
 		}
 		if ifVersion != 0 && ifVersion != r.policyVersion {
-			return ledger.Errorf(ledger.CodePreconditionFailed, "the policy is at version %d, not %d any more: read it again", r.policyVersion, ifVersion)
+			return p, ledger.Errorf(ledger.CodePreconditionFailed, "the policy is at version %d, not %d any more: read it again", r.policyVersion, ifVersion)
 		}
 		version := r.policyVersion + 1
 		if err := t.insertPolicy(r.id, version, contract, by); err != nil {
-			return err
+			return p, err
 		}
-		if _, err := t.exec("UPDATE repos SET policy_version = ?, policy_digest = ? WHERE id = ?", version, contract.Digest(), r.id); err != nil {
-			return fmt.Errorf("activate policy: %w", err)
+		if _, err := t.Exec("UPDATE repos SET policy_version = ?, policy_digest = ? WHERE id = ?", version, contract.Digest(), r.id); err != nil {
+			return p, fmt.Errorf("activate policy: %w", err)
 		}
 		if err := t.policyEvent(r, version, contract.Digest(), by); err != nil {
-			return err
+			return p, err
 		}
-		_, err = t.exec("INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET version = excluded.version, done = 0", r.id, version)
+		_, err = t.Exec("INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, 0) ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0", r.id, version)
 		if err != nil {
-			return fmt.Errorf("ask for re-evaluation: %w", err)
+			return p, fmt.Errorf("ask for re-evaluation: %w", err)
 		}
-		p, err = scanPolicy(t.row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, version))
-		return err
+		t.gathered.lookAgain = true
+		row, err := scanPolicy(t.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, version))
+		return row.row, err
 	})
-	if err == nil {
-		s.wakeEvaluate()
-	}
-	return p.row, err
 }

@@ -51,26 +51,26 @@ func (s *Store) Prune(ctx context.Context) error {
 
 func (s *Store) pruneDeliveries(ctx context.Context) error {
 	cutoff := s.Now().Add(-s.keep)
-	var old, deleted []int64
-	err := s.read(ctx, func(c *conn) (err error) {
-		old, err = all(c, scanID, `
+	type prunable struct{ old, deleted []int64 }
+	webhooks, err := read(ctx, s, func(rd reader) (p prunable, err error) {
+		p.old, err = all(rd, scanID, `
 SELECT id FROM webhooks w
 WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < ?)`, cutoff)
 		if err != nil {
-			return err
+			return p, err
 		}
-		deleted, err = all(c, scanID, "SELECT id FROM webhooks WHERE deleted_at > 0")
-		return err
+		p.deleted, err = all(rd, scanID, "SELECT id FROM webhooks WHERE deleted_at > 0")
+		return p, err
 	})
 	if err != nil {
 		return fmt.Errorf("read what is to be pruned: %w", err)
 	}
-	for _, id := range old {
+	for _, id := range webhooks.old {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.prune(id, endedDeliveries, id, cutoff, pruneBatch) }); err != nil {
 			return fmt.Errorf("prune deliveries: %w", err)
 		}
 	}
-	for _, id := range deleted {
+	for _, id := range webhooks.deleted {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneWebhook(id) }); err != nil {
 			return fmt.Errorf("prune a deleted webhook: %w", err)
 		}
@@ -89,15 +89,15 @@ ORDER BY ended_at LIMIT ?`
 // prune deletes those of a webhook's deliveries that a query for pruneBatch of
 // them gives, with their attempts.
 func (t *tx) prune(webhook int64, query string, args ...any) (last bool, err error) {
-	ids, err := all(t.conn, scanText, query, args...)
+	ids, err := all(t.reader, scanText, query, args...)
 	if err != nil {
 		return false, err
 	}
 	for _, id := range ids {
-		if _, err := t.exec("DELETE FROM attempts WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
+		if _, err := t.Exec("DELETE FROM attempts WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
 			return false, err
 		}
-		if _, err := t.exec("DELETE FROM outbox WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
+		if _, err := t.Exec("DELETE FROM outbox WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
 			return false, err
 		}
 	}
@@ -109,7 +109,7 @@ func (t *tx) prune(webhook int64, query string, args ...any) (last bool, err err
 func (t *tx) pruneWebhook(id int64) (last bool, err error) {
 	last, err = t.prune(id, allDeliveries, id, pruneBatch)
 	if err == nil && last {
-		_, err = t.exec("DELETE FROM webhooks WHERE id = ?", id)
+		_, err = t.Exec("DELETE FROM webhooks WHERE id = ?", id)
 	}
 	return last, err
 }
@@ -125,12 +125,12 @@ const (
 )
 
 func (s *Store) pruneTips(ctx context.Context) error {
-	stale, err := s.reposWith(ctx, "SELECT id FROM repos", func(c *conn, id int64) ([]int64, error) { return s.staleTips(c, id, 1) })
+	stale, err := s.reposWith(ctx, "SELECT id FROM repos", func(rd reader, id int64) ([]int64, error) { return rd.staleTips(id, 1) })
 	if err != nil {
 		return fmt.Errorf("read what is to be pruned: %w", err)
 	}
 	for _, id := range stale {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return s.pruneTipsOf(t, id) }); err != nil {
+		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneTipsOf(id) }); err != nil {
 			return fmt.Errorf("prune tips: %w", err)
 		}
 	}
@@ -138,45 +138,44 @@ func (s *Store) pruneTips(ctx context.Context) error {
 }
 
 // reposWith lists those of the repos that a query finds which have such tips.
-func (s *Store) reposWith(ctx context.Context, query string, tips func(*conn, int64) ([]int64, error)) (repos []int64, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		ids, err := all(c, scanID, query)
+func (s *Store) reposWith(ctx context.Context, query string, tips func(reader, int64) ([]int64, error)) ([]int64, error) {
+	return read(ctx, s, func(rd reader) (repos []int64, err error) {
+		ids, err := all(rd, scanID, query)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, id := range ids {
-			found, err := tips(c, id)
+			found, err := tips(rd, id)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if len(found) > 0 {
 				repos = append(repos, id)
 			}
 		}
-		return nil
+		return repos, nil
 	})
-	return repos, err
 }
 
-func (s *Store) staleTips(c *conn, repoID int64, limit int) ([]int64, error) {
-	r, err := repoByID(c, repoID)
+func (rd reader) staleTips(repoID int64, limit int) ([]int64, error) {
+	r, err := rd.repoByID(repoID)
 	if err != nil {
 		return nil, err
 	}
-	contract, err := s.contract(c, r)
+	contract, err := rd.contract(r)
 	if err != nil {
 		return nil, err
 	}
-	done, err := all(c, scanID, doneTips, repoID, limit)
+	done, err := all(rd, scanID, doneTips, repoID, limit)
 	if err != nil || len(done) == limit {
 		return done, err
 	}
-	old, err := all(c, scanID, oldTips, repoID, contract.Radar.Oldest(s.Now()), limit-len(done))
+	old, err := all(rd, scanID, oldTips, repoID, contract.Radar.Oldest(rd.now), limit-len(done))
 	return append(done, old...), err
 }
 
-func (s *Store) pruneTipsOf(t *tx, repoID int64) (last bool, err error) {
-	tips, err := s.staleTips(t.conn, repoID, pruneTipsBatch)
+func (t *tx) pruneTipsOf(repoID int64) (last bool, err error) {
+	tips, err := t.staleTips(repoID, pruneTipsBatch)
 	if err != nil {
 		return false, err
 	}
@@ -184,7 +183,7 @@ func (s *Store) pruneTipsOf(t *tx, repoID int64) (last bool, err error) {
 		if err := t.clearOverlaps(id); err != nil {
 			return false, err
 		}
-		_, err := t.exec("UPDATE tips SET flight = ?, "+renumber+" WHERE commit_id = ?", radarindex.Forgotten, id)
+		_, err := t.Exec("UPDATE tips SET flight = ?, "+renumber+" WHERE commit_id = ?", radarindex.Forgotten, id)
 		if err != nil {
 			return false, err
 		}

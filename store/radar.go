@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 func tipOf(sha string, n ledger.Registration) ledger.Tip {
@@ -28,7 +28,7 @@ type tipResult struct {
 
 // cause tells why a commit is settled after the radar has looked at it: for the
 // strongest that it comes behind, or for one that it does not any more.
-func (t *tx) cause(c commitRow, r tipResult) (ledger.Cause, error) {
+func (t *tx) cause(c *commitRow, r tipResult) (ledger.Cause, error) {
 	cause := ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}
 	for _, f := range r.found {
 		if f.Place < r.place {
@@ -36,7 +36,7 @@ func (t *tx) cause(c commitRow, r tipResult) (ledger.Cause, error) {
 			return cause, nil
 		}
 	}
-	lost, known, err := findTip(t.conn, r.lost)
+	lost, known, err := t.findTip(r.lost)
 	if known {
 		cause.ID = lost.SHA
 	}
@@ -51,7 +51,7 @@ func (r tipResult) blocked(settings ledger.RadarSettings) bool {
 // track makes a registered commit the tip of its branch, ends the tips that it
 // replaces or holds, and has the radar look at it. A registration says something
 // of the commit, of which more may be known.
-func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, ahead *look) (tipResult, error) {
+func (t *tx) track(d *deriver, c *commitRow, said, known ledger.Registration, ahead *look) (tipResult, error) {
 	unseen := tipResult{commit: c.id}
 	if known.Branch == "" {
 		return unseen, nil
@@ -86,7 +86,7 @@ func (t *tx) track(d deriver, c commitRow, said, known ledger.Registration, ahea
 
 // lookAt records and tells what a tip overlaps with. It looks itself where that
 // was not done ahead.
-func (t *tx) lookAt(d deriver, own radarindex.Tip, n ledger.Registration, ahead *look) (tipResult, error) {
+func (t *tx) lookAt(d *deriver, own radarindex.Tip, n ledger.Registration, ahead *look) (tipResult, error) {
 	result := tipResult{commit: own.CommitID, place: own.Place}
 	if !d.contract.Radar.Enabled {
 		return result, nil
@@ -101,7 +101,7 @@ func (t *tx) lookAt(d deriver, own radarindex.Tip, n ledger.Registration, ahead 
 			ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}, t.now)
 		}
 		ahead.Own = own
-		t.recent.Add(own, ahead.Footprint)
+		t.batch.recent.Add(own, ahead.Footprint)
 		overlaps, more, err := t.finish(ahead, known)
 		if err != nil {
 			return result, err
@@ -118,7 +118,7 @@ func (t *tx) indexOf(repoID int64) *radarindex.Index {
 	if t.index != nil && t.index.RepoID() == repoID {
 		return t.index
 	}
-	return t.tips.Get(repoID)
+	return t.batch.tips.Get(repoID)
 }
 
 // A pairRow is an overlap as the database keeps it.
@@ -150,7 +150,7 @@ func scanPair(row scanner) (pairRow, error) {
 // worse: of the strongest, as many as the answer to a registration holds. The
 // others count as told. It returns an earlier tip that it overlaps with no more;
 // 0 for none.
-func (t *tx) recordOverlaps(d deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow) (lost int64, err error) {
+func (t *tx) recordOverlaps(d *deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow) (lost int64, err error) {
 	pairs, told := t.pairs(own, result.found, known, d.contract.Radar.Notify)
 	if err := t.tellOverlaps(d.repo, own, told[:min(len(told), answeredPairs)]); err != nil {
 		return 0, err
@@ -174,7 +174,7 @@ func (t *tx) recordOverlaps(d deriver, own radarindex.Tip, result tipResult, kno
 			return 0, err
 		}
 	}
-	_, err = t.exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, own.CommitID)
+	_, err = t.Exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, own.CommitID)
 	if err != nil {
 		return 0, fmt.Errorf("update tip: %w", err)
 	}
@@ -211,11 +211,11 @@ type pairKey struct{ later, earlier int64 }
 
 // knownPairs reads the overlaps of a commit that are recorded.
 func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
-	rows, err := all(t.conn, scanPair, "SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
+	rows, err := all(t.reader, scanPair, "SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
-	asEarlier, err := all(t.conn, scanPair, "SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
+	asEarlier, err := all(t.reader, scanPair, "SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
@@ -230,37 +230,39 @@ func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
 // savePairs writes overlaps, in the order of their keys.
 func (t *tx) savePairs(pairs []pairRow) error {
 	slices.SortFunc(pairs, comparePairs)
-	args := make([]any, 0, 7*len(pairs))
+	rows := sqldb.NewRows("INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES ", `
+ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, told = excluded.told, since = excluded.since,
+  path = excluded.path, reason = excluded.reason`, 7)
 	for _, p := range pairs {
-		args = append(args, p.later, p.earlier, p.level, p.told, p.since, p.path, p.reason)
+		rows.Add(p.later, p.earlier, int64(p.level), int64(p.told), int64(p.since), p.path, string(p.reason))
 	}
-	if err := t.insertMany("INSERT OR REPLACE INTO overlaps (later, earlier, level, told, since, path, reason) VALUES ", 7, args); err != nil {
+	if err := rows.Flush(t.Conn); err != nil {
 		return fmt.Errorf("insert overlaps: %w", err)
 	}
 	return nil
 }
 
-// raise notes an overlap with a commit that is the later of the two, and settles
-// that one.
-func (t *tx) raise(d deriver, p pairRow, own radarindex.Tip) error {
-	if _, err := t.exec("UPDATE tips SET level = max(level, ?) WHERE commit_id = ?", p.level, p.later); err != nil {
+// raise notes an overlap with a commit that is the later of the two, and has that
+// one derived again.
+func (t *tx) raise(d *deriver, p pairRow, own radarindex.Tip) error {
+	if _, err := t.Exec("UPDATE tips SET level = ? WHERE commit_id = ? AND level < ?", p.level, p.later, p.level); err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
-	if !d.contract.Radar.Blocks() {
-		return nil
+	if d.contract.Radar.Blocks() {
+		t.again(ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA}, p.later)
 	}
-	return t.resettle(d, p.later, ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA})
+	return nil
 }
 
 // dropPair forgets an overlap that is none any more.
-func (t *tx) dropPair(d deriver, p pairRow, own radarindex.Tip) error {
-	if _, err := t.exec("DELETE FROM overlaps WHERE later = ? AND earlier = ?", p.later, p.earlier); err != nil {
+func (t *tx) dropPair(d *deriver, p pairRow, own radarindex.Tip) error {
+	if _, err := t.Exec("DELETE FROM overlaps WHERE later = ? AND earlier = ?", p.later, p.earlier); err != nil {
 		return fmt.Errorf("delete overlap: %w", err)
 	}
-	if p.later == own.CommitID || !d.contract.Radar.Blocks() || p.level < d.contract.Radar.Block {
-		return nil
+	if p.later != own.CommitID && d.contract.Radar.Blocks() && p.level >= d.contract.Radar.Block {
+		t.again(ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA}, p.later)
 	}
-	return t.resettle(d, p.later, ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA})
+	return nil
 }
 
 // tellOverlaps appends the events of overlaps, each about the commit registered
@@ -268,104 +270,51 @@ func (t *tx) dropPair(d deriver, p pairRow, own radarindex.Tip) error {
 func (t *tx) tellOverlaps(r repoRow, own radarindex.Tip, list []found) error {
 	n := len(list)
 	list = append(list[:n:n], found{Found: radarindex.Found{Tip: &own}})
-	if err := addAuthors(t.conn, list); err != nil {
+	if err := t.addAuthors(list); err != nil {
 		return err
 	}
 	mine := list[n]
-	events := make([]newEvent, n)
-	for i, f := range list[:n] {
+	for _, f := range list[:n] {
 		later, earlier, o := own, f, f.Overlap
 		if f.Place > own.Place {
 			later, earlier, o = *f.Tip, mine, o.Swap()
 		}
-		eventID, err := t.ids.next(eventPrefix, t.now)
+		eventID, err := t.newID(eventPrefix)
 		if err != nil {
 			return err
 		}
-		events[i] = newEvent{eventID, ledger.Render(ledger.RadarEvent{
+		_, err = t.append(r, ledger.EventRadar, eventID, ledger.Render(ledger.RadarEvent{
 			ID: eventID, Org: r.org, Repo: r.name, Commit: later.SHA, Level: o.Level,
 			Other: ledger.RadarOther{Commit: earlier.SHA, Branch: earlier.Branch, Author: earlier.author},
 			Paths: ledger.EventPaths(o.Strongest()), PathsTotal: len(o.Paths), Timestamp: t.now,
-		})}
-	}
-	return t.appendMany(r, ledger.EventRadar, events)
-}
-
-// openOverlaps reads what may keep a commit from being PROMOTABLE, where the
-// contract's radar blocks. Age is for the derivation to judge.
-func (d deriver) openOverlaps(commitID int64) ([]ledger.OpenOverlap, error) {
-	if !d.contract.Radar.Blocks() {
-		return nil, nil
-	}
-	overlaps, err := all(d.conn, func(row scanner) (ledger.OpenOverlap, error) {
-		var o ledger.OpenOverlap
-		var opened ledger.Time
-		err := row.Scan(&o.Level, &o.Commit, &o.Branch, &o.Path, &o.Reason, &opened)
-		o.Until = opened.Add(time.Duration(d.contract.Radar.MaxAge))
-		return o, err
-	}, `
-SELECT o.level, e.sha, e.branch, o.path, o.reason, min(l.opened_at, e.opened_at)
-FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier
-WHERE o.later = ? AND o.level >= ? AND l.flight <= ? AND e.flight < ? AND e.place < l.place`,
-		commitID, d.contract.Radar.Block, radarindex.Deployed, radarindex.Superseded)
-	if err != nil {
-		return nil, fmt.Errorf("read overlaps: %w", err)
-	}
-	return overlaps, nil
-}
-
-// deployTip takes a commit that was deployed out of flight.
-func (t *tx) deployTip(commitID int64) error {
-	_, err := t.exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?",
-		radarindex.Deployed, t.now, commitID, radarindex.InFlight)
-	if err != nil {
-		return fmt.Errorf("update tip: %w", err)
+		}))
+		if err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// returnTip takes a commit that was rolled back into flight again, and has the
-// radar look at it: what came into flight meanwhile was not compared with it. It
-// returns what may keep the commit from being PROMOTABLE.
-func (t *tx) returnTip(d deriver, c commitRow) ([]ledger.OpenOverlap, error) {
-	const restore = "UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, " + renumber +
-		" WHERE commit_id = ? AND flight = ?"
-	_, err := t.exec(restore, radarindex.InFlight, c.id, radarindex.Deployed)
-	if err != nil {
-		return nil, fmt.Errorf("update tip: %w", err)
-	}
-	tip, _, err := findTip(t.conn, c.id)
-	if err != nil {
-		return nil, err
-	}
-	if tip.Flies(d.contract.Radar, t.now) {
-		n, err := registrationOf(t.conn, c.id)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := t.lookAt(d, tip, n, nil); err != nil {
-			return nil, err
-		}
-	}
-	return d.openOverlaps(c.id)
 }
 
 // Withdraw takes a commit out of flight: its branch is given up. Where it is
 // not in flight, nothing changes.
 func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
 	return s.write(ctx, func(t *tx) error {
-		r, err := findRepo(t.conn, org, repo)
+		r, err := t.findRepo(org, repo)
 		if err != nil {
 			return err
 		}
-		c, err := findCommit(t.conn, r, shaOrPrefix)
+		c, err := t.findCommit(r, shaOrPrefix)
 		if err != nil {
 			return err
 		}
-		d, err := s.deriver(t.conn, r)
+		d, err := t.deriver(r)
 		if err != nil {
 			return err
 		}
-		return t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, radarindex.Superseded)
+		err = t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, radarindex.Superseded)
+		if err != nil {
+			return err
+		}
+		return t.drain(d)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // A RadarFilter says which overlaps a list holds. Empty members do not filter.
@@ -41,29 +42,34 @@ const (
 	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
 	// countColumns counts by level: to read each pair for it takes twice as long.
 	countColumns = "SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?) "
-	ofAll        = "FROM tips l CROSS JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
+	ofAll        = "FROM tips l /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
 	withEarlier  = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
-	withLater    = "FROM tips e CROSS JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l." + isInFlight +
-		" CROSS JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
+	withLater    = "FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l." + isInFlight +
+		" /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
 	earlierThan = "o.later = ?"
 	laterThan   = "e.commit_id = ?"
 )
 
 // Overlaps lists the open overlaps of a repo's commits, the strongest first and
 // of those alike that of the commit registered last.
-func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (list ledger.Page[ledger.RadarPair], err error) {
+func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (ledger.Page[ledger.RadarPair], error) {
 	position, err := f.keys(3) // level, later, earlier
 	if err != nil {
-		return list, err
+		return ledger.Page[ledger.RadarPair]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		l, err := s.lister(c, org, repo)
+	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.RadarPair], err error) {
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return list, err
 		}
+		d, err := rd.deriver(r)
+		if err != nil {
+			return list, err
+		}
+		l := rd.lister(d)
 		pairs, err := l.pairs(f, position)
 		if err != nil {
-			return err
+			return list, err
 		}
 		if len(pairs) > f.Limit {
 			pairs = pairs[:f.Limit]
@@ -71,9 +77,8 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 			list.NextCursor = cursor(last.position()...)
 		}
 		list.Data, err = l.compared(pairs, f.Level)
-		return err
+		return list, err
 	})
-	return list, err
 }
 
 // compared compares the commits of pairs again, and leaves out what does not
@@ -96,7 +101,7 @@ func (l *pairLister) compared(pairs []openPair, only ledger.Level) ([]ledger.Rad
 
 // A pairLister reads open overlaps of one repo, and each commit of them once.
 type pairLister struct {
-	conn     *conn
+	reader
 	repo     repoRow
 	settings ledger.RadarSettings
 	radar    *ledger.Radar
@@ -111,22 +116,10 @@ type side struct {
 	footprint *ledger.Footprint
 }
 
-func (s *Store) lister(c *conn, org, repo string) (*pairLister, error) {
-	r, err := findRepo(c, org, repo)
-	if err != nil {
-		return nil, err
-	}
-	contract, err := s.contract(c, r)
-	if err != nil {
-		return nil, err
-	}
-	return deriver{conn: c, repo: r, contract: contract}.lister(s.Now()), nil
-}
-
-func (d deriver) lister(now ledger.Time) *pairLister {
+func (rd reader) lister(d *deriver) *pairLister {
 	return &pairLister{
-		conn: d.conn, repo: d.repo, settings: d.contract.Radar, radar: d.contract.Radar.Radar(),
-		oldest: d.contract.Radar.Oldest(now), sides: make(map[int64]side),
+		reader: rd, repo: d.repo, settings: d.contract.Radar, radar: d.contract.Radar.Radar(),
+		oldest: d.contract.Radar.Oldest(rd.now), sides: make(map[int64]side),
 	}
 }
 
@@ -148,7 +141,7 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 		if position != nil && int64(level) == position[0] {
 			query, of = query+" AND (o.later, o.earlier) < (?, ?)", append(of, position[1], position[2])
 		}
-		rows, err := all(l.conn, scanOpenPair, query+" ORDER BY l.commit_id DESC, o.earlier DESC LIMIT ?", append(of, f.Limit+1-len(list))...)
+		rows, err := all(l.reader, scanOpenPair, query+" ORDER BY l.commit_id DESC, o.earlier DESC LIMIT ?", append(of, f.Limit+1-len(list))...)
 		if err != nil {
 			return nil, fmt.Errorf("read overlaps: %w", err)
 		}
@@ -165,13 +158,13 @@ func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error
 		where, args = where+" AND branch = ?", append(args, f.Branch)
 	}
 	if f.Commit != "" {
-		c, err := findCommit(l.conn, l.repo, f.Commit)
+		c, err := l.findCommit(l.repo, f.Commit)
 		if err != nil {
 			return nil, err
 		}
 		where, args = where+" AND commit_id = ?", append(args, c.id)
 	}
-	tips, err := all(l.conn, scanID, "SELECT commit_id FROM tips WHERE "+where, args...)
+	tips, err := all(l.reader, scanID, "SELECT commit_id FROM tips WHERE "+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read tips: %w", err)
 	}
@@ -197,7 +190,7 @@ func (p openPair) position() []int64 { return []int64{int64(p.level), p.later, p
 // earlier one.
 func (l *pairLister) eachPair(tip int64, visit func(openPair)) error {
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
-		err := l.conn.each(func(row scanner) error {
+		err := l.Each(func(row scanner) error {
 			p, err := scanOpenPair(row)
 			visit(p)
 			return err
@@ -237,12 +230,12 @@ func (l *pairLister) side(commitID int64) (side, error) {
 	if v, ok := l.sides[commitID]; ok {
 		return v, nil
 	}
-	k, err := scanSide(l.conn.row(selectSide+"= ?", commitID))
+	k, err := scanSide(l.Row(selectSide+"= ?", commitID))
 	if err != nil {
 		return k.row, fmt.Errorf("read commit: %w", err)
 	}
 	v := k.row
-	d, err := findDetails(l.conn, commitID)
+	d, err := l.findDetails(commitID)
 	if err != nil {
 		return v, err
 	}
@@ -280,20 +273,20 @@ func noOverlaps() map[string]int {
 	return map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
 }
 
-// tell tells a commit the strongest of it, at most limit.
-func (t tipResult) tell(c *conn, own ledger.RadarCommit, limit int) (ledger.RadarResult, error) {
+// result returns what a commit is told of a scan: the limit strongest overlaps.
+func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.RadarResult, error) {
 	list := t.found[:min(len(t.found), limit)]
 	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.more || len(list) < len(t.found)}
 	others := make(map[int64]ledger.RadarCommit, len(list))
-	ids := make([]int64, len(list))
+	ids := make([]any, len(list))
 	for i, f := range list {
 		ids[i] = f.CommitID
 	}
-	err := c.eachIn(func(row scanner) error {
+	err := rd.EachIn(func(row scanner) error {
 		v, err := scanSide(row)
 		others[v.id] = v.row.RadarCommit
 		return err
-	}, selectSide+"IN ", ids)
+	}, selectSide+"IN ", 1, ids)
 	if err != nil {
 		return r, fmt.Errorf("read commits: %w", err)
 	}
@@ -330,7 +323,7 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 	case <-ctx.Done():
 		return result, ctx.Err()
 	case <-s.closing:
-		return result, errClosed
+		return result, sqldb.ErrClosed
 	}
 	result.Overlaps = []ledger.RadarPair{}
 	p, err := s.prospect(ctx, org, repo, q.Commit, q.Registration)
@@ -346,22 +339,20 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 			break
 		}
 	}
-	err = s.read(ctx, func(c *conn) error {
+	return read(ctx, s, func(rd reader) (ledger.RadarResult, error) {
 		own := ledger.RadarCommit{SHA: q.Commit}
-		if p.commit.id != 0 {
-			known, err := scanSide(c.row(selectSide+"= ?", p.commit.id))
+		if p.commit != nil {
+			known, err := scanSide(rd.Row(selectSide+"= ?", p.commit.id))
 			if err != nil {
-				return fmt.Errorf("read commit: %w", err)
+				return ledger.RadarResult{}, fmt.Errorf("read commit: %w", err)
 			}
 			own = known.row.RadarCommit
 		}
 		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)
 		own.Author = ledger.Author{Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email)}
 		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Found), more: l.More}
-		result, err = foreseen.tell(c, own, ledger.MaxRadarPairs)
-		return err
+		return rd.result(foreseen, own, ledger.MaxRadarPairs)
 	})
-	return result, err
 }
 
 // addOverlaps adds to a commit how many open overlaps it has at each level, and
@@ -374,7 +365,7 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 	}
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
 		var high, medium, low int
-		err := l.conn.row(countColumns+from+" AND"+isOpen, ledger.High, ledger.Medium, ledger.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
+		err := l.Row(countColumns+from+" AND"+isOpen, ledger.High, ledger.Medium, ledger.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
 		if err != nil {
 			return fmt.Errorf("count overlaps: %w", err)
 		}
@@ -382,7 +373,7 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 		counts[ledger.Medium.String()] += medium
 		counts[ledger.Low.String()] += low
 	}
-	if err := l.conn.row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated); err != nil {
+	if err := l.Row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated); err != nil {
 		return fmt.Errorf("read tip: %w", err)
 	}
 	return nil

@@ -19,47 +19,47 @@ import (
 type prospect struct {
 	repo         repoRow
 	settings     ledger.RadarSettings
-	commit       commitRow           // without an id where it is not known yet
+	commit       *commitRow          // nil where it is not known yet
 	registration ledger.Registration // with what is known already
 	tip          radarindex.Tip
 	seq          int64 // of the tip that the commit is or was; 0 if it was none
 }
 
 // prospect reads what the radar has to look for when a registration comes.
-func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Registration) (p prospect, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		if p.repo, err = findRepo(c, org, repo); err != nil {
-			return err
+func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Registration) (prospect, error) {
+	return read(ctx, s, func(rd reader) (p prospect, err error) {
+		if p.repo, err = rd.findRepo(org, repo); err != nil {
+			return p, err
 		}
-		contract, err := s.contract(c, p.repo)
+		contract, err := rd.contract(p.repo)
 		if err != nil {
-			return err
+			return p, err
 		}
 		p.settings = contract.Radar
-		p.registration, p.tip = n, radarindex.Tip{Place: 1 << 62, OpenedAt: s.Now()}
-		if err := p.complete(c, sha, s.Now()); err != nil {
-			return err
+		p.registration, p.tip = n, radarindex.Tip{Place: 1 << 62, OpenedAt: rd.now}
+		if err := rd.complete(&p, sha); err != nil {
+			return p, err
 		}
 		p.tip.Tip = tipOf(sha, p.registration)
-		return nil
+		return p, nil
 	})
-	return p, err
 }
 
 // complete adds what is known of the commit.
-func (p *prospect) complete(c *conn, sha string, now ledger.Time) (err error) {
-	p.commit, err = scanCommitRow(c.row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", p.repo.id, sha))
+func (rd reader) complete(p *prospect, sha string) error {
+	c, err := scanCommitRow(rd.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", p.repo.id, sha))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read commit: %w", err)
 	}
-	if p.registration, err = mergedRegistration(c, p.commit.id, p.registration); err != nil {
+	p.commit = c
+	if p.registration, err = rd.mergedRegistration(c.id, p.registration); err != nil {
 		return err
 	}
-	tip, _, err := findTip(c, p.commit.id)
-	if p.seq = tip.Seq; tip.Flies(p.settings, now) {
+	tip, _, err := rd.findTip(c.id)
+	if p.seq = tip.Seq; tip.Flies(p.settings, rd.now) {
 		p.tip = tip
 	}
 	return err
@@ -67,7 +67,7 @@ func (p *prospect) complete(c *conn, sha string, now ledger.Time) (err error) {
 
 // overlaps reports whether it may overlap with anything.
 func (p *prospect) overlaps() bool {
-	return p.settings.Enabled && len(p.registration.Changes) > 0 && p.commit.state != ledger.Deployed
+	return p.settings.Enabled && len(p.registration.Changes) > 0 && (p.commit == nil || p.commit.state != ledger.Deployed)
 }
 
 // A look is a finished scan. For a registration it runs before the registration
@@ -84,7 +84,7 @@ func lookIn(index *radarindex.Index, p prospect, now ledger.Time) *look {
 
 // isOf reports whether the look was for that registration of a commit: what is
 // known of it and of its tip, and the contract, have not changed since.
-func (l *look) isOf(d deriver, seq int64, known ledger.Registration) bool {
+func (l *look) isOf(d *deriver, seq int64, known ledger.Registration) bool {
 	was := l.of.registration
 	return l.of.repo.policyVersion == d.repo.policyVersion && l.of.seq == seq && was.Branch == known.Branch && was.Base == known.Base &&
 		slices.Equal(was.Parents, known.Parents) && slices.Equal(was.Ancestors, known.Ancestors) &&
@@ -130,19 +130,19 @@ func foundOf(overlaps []radarindex.Found) []found {
 }
 
 // addAuthors sets the author of each overlap.
-func addAuthors(c *conn, list []found) error {
+func (rd reader) addAuthors(list []found) error {
 	at := make(map[int64]int, len(list))
-	ids := make([]int64, len(list))
+	ids := make([]any, len(list))
 	for i, f := range list {
 		at[f.CommitID], ids[i] = i, f.CommitID
 	}
-	err := c.eachIn(func(row scanner) error {
+	err := rd.EachIn(func(row scanner) error {
 		var id int64
 		var author ledger.Author
 		err := row.Scan(&id, &author.Name, &author.Email)
 		list[at[id]].author = author
 		return err
-	}, "SELECT id, author_name, author_email FROM commits WHERE id IN ", ids)
+	}, "SELECT id, author_name, author_email FROM commits WHERE id IN ", 1, ids)
 	if err != nil {
 		return fmt.Errorf("read authors: %w", err)
 	}
@@ -180,7 +180,7 @@ func (t *tx) newer(l *look) (since []int64, list []radarindex.Found, err error) 
 	if l.Seq == 0 { // a tip that has ended was never found
 		query, args = liveTips, args[:1]
 	}
-	tips, err := all(t.conn, scanTip, query, args...)
+	tips, err := all(t.reader, scanTip, query, args...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read newer tips: %w", err)
 	}
@@ -190,9 +190,9 @@ func (t *tx) newer(l *look) (since []int64, list []radarindex.Found, err error) 
 		if !l.Compares(tip) {
 			continue
 		}
-		footprint := t.recent.Footprint(tip, l.of.repo.policyVersion)
+		footprint := t.batch.recent.Footprint(tip, l.of.repo.policyVersion)
 		if footprint == nil {
-			changes, err := findChanges(t.conn, tip.CommitID)
+			changes, err := t.findChanges(tip.CommitID)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -215,14 +215,14 @@ func (t *tx) addKnown(
 		if slices.Contains(since, other) || slices.ContainsFunc(list, isOther) {
 			continue
 		}
-		tip, is, err := findTip(t.conn, other)
+		tip, is, err := t.findTip(other)
 		if err != nil {
 			return nil, err
 		}
 		if !is || !l.Compares(&tip) {
 			continue
 		}
-		changes, err := findChanges(t.conn, other)
+		changes, err := t.findChanges(other)
 		if err != nil {
 			return nil, err
 		}

@@ -112,28 +112,11 @@ func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
 // register is the write of Register. It returns the branches of what was found.
 func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *look) (found []string) {
 	t.Helper()
-	check(t, s.write(t.Context(), func(t *tx) error {
-		r, err := findRepo(t.conn, "acme", "api")
-		if err != nil {
-			return err
-		}
-		c, isNew, err := t.findOrAddCommit(r, sha)
-		if err != nil {
-			return err
-		}
-		d, err := s.deriver(t.conn, r)
-		if err != nil {
-			return err
-		}
-		if err := t.describeCommit(c.id, n); err != nil {
-			return err
-		}
-		result, err := t.registerTip(d, c, isNew, n, ahead)
-		for _, f := range result.found {
-			found = append(found, f.Branch)
-		}
-		return err
-	}))
+	done, err := write(t.Context(), s, func(t *tx) (registered, error) { return t.register("acme", "api", sha, n, ahead) })
+	check(t, err)
+	for _, f := range done.radar.found {
+		found = append(found, f.Branch)
+	}
 	return found
 }
 
@@ -161,14 +144,14 @@ func TestAWriteThatFailsIsNotRemembered(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	failed := errors.New("failed")
 	err := s.write(t.Context(), func(t *tx) error {
-		t.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, ledger.RadarSettings{}.Radar().Footprint(nil))
+		t.batch.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, ledger.RadarSettings{}.Radar().Footprint(nil))
 		return failed
 	})
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
 	check(t, s.write(t.Context(), func(t *tx) error {
-		if t.recent.Footprint(&radarindex.Tip{CommitID: 9, Seq: 4}, 0) != nil {
+		if t.batch.recent.Footprint(&radarindex.Tip{CommitID: 9, Seq: 4}, 0) != nil {
 			return errors.New("it is")
 		}
 		return nil

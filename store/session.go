@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -15,16 +16,16 @@ const maxSessions = 50
 // would be too many.
 func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error {
 	return s.write(ctx, func(t *tx) error {
-		token, err := scanToken(t.row(selectToken+"WHERE t.token_id = ?", tokenID))
+		token, err := scanToken(t.Row(selectToken+"WHERE t.token_id = ?", tokenID))
 		if err != nil {
 			return missing(err, "token %s", tokenID)
 		}
 		const endOldest = `DELETE FROM sessions WHERE hash IN
-			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash LIMIT -1 OFFSET ?)`
-		if _, err := t.exec(endOldest, token.id, maxSessions-1); err != nil {
+			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash LIMIT ? OFFSET ?)`
+		if _, err := t.Exec(endOldest, token.id, int64(math.MaxInt64), maxSessions-1); err != nil {
 			return fmt.Errorf("end the oldest sessions: %w", err)
 		}
-		if _, err := t.exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)", hash[:], token.id, t.now, expires); err != nil {
+		if _, err := t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)", hash[:], token.id, t.now, expires); err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
 		return nil
@@ -34,22 +35,26 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 // SessionToken returns the token that a session was begun with, revoked and
 // expired ones too, and when the session ends by itself.
 func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.Token, expires ledger.Time, err error) {
-	err = s.readLoose(ctx, func(c *conn) error {
+	type session struct {
+		token   ledger.Token
+		expires ledger.Time
+	}
+	found, err := readLoose(ctx, s, func(rd reader) (v session, err error) {
 		var tokenID int64
-		if err := c.row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &expires); err != nil {
-			return missing(err, "such session")
+		if err := rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires); err != nil {
+			return v, missing(err, "such session")
 		}
-		found, err := scanToken(c.row(selectToken+"WHERE t.id = ?", tokenID))
-		token = found.row
-		return err
+		token, err := scanToken(rd.Row(selectToken+"WHERE t.id = ?", tokenID))
+		v.token = token.row
+		return v, err
 	})
-	return token, expires, err
+	return found.token, found.expires, err
 }
 
 // DeleteSession signs out. One that there is not is no error.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	return s.write(ctx, func(t *tx) error {
-		_, err := t.exec("DELETE FROM sessions WHERE hash = ?", hash[:])
+		_, err := t.Exec("DELETE FROM sessions WHERE hash = ?", hash[:])
 		return err
 	})
 }
@@ -57,15 +62,14 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 // pruneSessions deletes the sessions that have expired.
 func (s *Store) pruneSessions(ctx context.Context) error {
 	now := s.Now()
-	var expired int64
-	err := s.readLoose(ctx, func(c *conn) error {
-		return c.row("SELECT count(*) FROM sessions WHERE expires_at <= ?", now).Scan(&expired)
+	expired, err := readLoose(ctx, s, func(rd reader) (n int64, err error) {
+		return n, rd.Row("SELECT count(*) FROM sessions WHERE expires_at <= ?", now).Scan(&n)
 	})
 	if err != nil || expired == 0 {
 		return err
 	}
 	return s.write(ctx, func(t *tx) error {
-		_, err := t.exec("DELETE FROM sessions WHERE expires_at <= ?", now)
+		_, err := t.Exec("DELETE FROM sessions WHERE expires_at <= ?", now)
 		return err
 	})
 }

@@ -5,140 +5,188 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // A commitRow is what a derivation needs to know of a commit.
 type commitRow struct {
 	id            int64
+	repoID        int64
 	sha           string
 	state         ledger.State
+	stateSince    ledger.Time
+	registeredAt  ledger.Time
 	policyVersion int         // under which the state was derived
 	expires       ledger.Time // when evidence that counts, or an overlap that blocks, runs out
 	attestations  int64
 	branch        string
 	target        string
 	author        ledger.Author
+
+	// What the write has done with it that is not written yet.
+	isNew, isCounted, isMoved bool
 }
 
 const selectCommitRow = `
-SELECT id, sha, state, policy_version, expires, attestations, branch, target, author_name, author_email FROM commits `
+SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, branch, target, author_name, author_email
+FROM commits `
 
-func scanCommitRow(row scanner) (commitRow, error) {
-	var c commitRow
-	err := row.Scan(&c.id, &c.sha, &c.state, &c.policyVersion, &c.expires, &c.attestations, &c.branch, &c.target, &c.author.Name, &c.author.Email)
+func scanCommitRow(row scanner) (*commitRow, error) {
+	c := new(commitRow)
+	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion, &c.expires, &c.attestations,
+		&c.branch, &c.target, &c.author.Name, &c.author.Email)
 	return c, err
 }
 
 // A deriver applies a contract to commits of one repo.
 type deriver struct {
-	conn     *conn
-	names    *names
 	repo     repoRow
 	contract *ledger.Contract
-	// reevaluating tells that Evaluate is on its way through the repo's commits:
-	// it settles those that it has not come to itself, after the radar has
-	// looked at each.
-	reevaluating bool
-}
-
-func (d deriver) policyCause() ledger.Cause {
-	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
-}
-
-// facts gathers what the contract may ask of a commit.
-func (d deriver) facts(c commitRow) (ledger.Facts, error) {
-	f := ledger.Facts{
-		Author:   c.author,
-		Branch:   c.branch,
-		Target:   cmp.Or(c.target, d.repo.defaultBranch),
-		Attested: c.attestations > 0,
-		Deployed: c.state == ledger.Deployed,
-	}
-	var err error
-	if f.Overlaps, err = d.openOverlaps(c.id); err != nil {
-		return f, err
-	}
-	if f.Evidence, err = findEvidence(d.conn, d.names, c.id); err != nil || !d.contract.NeedsChanges() {
-		return f, err
-	}
-	changes, err := findChanges(d.conn, c.id)
-	if err != nil {
-		return f, err
-	}
-	f.HasChanges = changes != nil
-	for _, change := range changes {
-		f.Changes = append(f.Changes, change.Path)
-		if change.OldPath != "" {
-			f.Changes = append(f.Changes, change.OldPath)
-		}
-	}
-	return f, nil
-}
-
-func findChanges(c *conn, commitID int64) ([]ledger.Change, error) {
-	var changes []ledger.Change
-	err := c.each(func(row scanner) error {
-		var text []byte
-		if err := row.Scan(&text); err != nil {
-			return err
-		}
-		var err error
-		changes, err = decodeChanges(text)
-		return err
-	}, "SELECT changes FROM commit_details WHERE commit_id = ?", commitID)
-	if err != nil {
-		return nil, fmt.Errorf("read changes: %w", err)
-	}
-	return changes, nil
-}
-
-// findEvidence reads the evidence of a commit: the latest attestation of each
-// signer for each predicate.
-func findEvidence(c *conn, n *names, commitID int64) ([]ledger.Evidence, error) {
-	var evidence []ledger.Evidence
-	err := c.each(func(row scanner) error {
-		e, err := scanEvidence(row, c, n)
-		evidence = append(evidence, e)
-		return err
-	}, `
-SELECT l.predicate_id, l.signer_id, a.attestation_id, a.emails, a.status, a.recorded_at, a.while_promotable
-FROM latest l CROSS JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id = ?`, commitID)
-	if err != nil {
-		return nil, fmt.Errorf("read evidence: %w", err)
-	}
-	return evidence, nil
-}
-
-func scanEvidence(row scanner, c *conn, n *names) (e ledger.Evidence, err error) {
-	var predicateID, signerID int64
-	var emails string
-	if err = row.Scan(&predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable); err != nil {
-		return e, err
-	}
-	if emails != "" {
-		e.Emails = strings.Split(emails, "\n")
-	}
-	if e.Predicate, err = n.predicate(c, predicateID); err != nil {
-		return e, err
-	}
-	e.Signer, err = n.signer(c, signerID)
-	return e, err
 }
 
 // deriver returns what derives the states of the repo's commits under its
 // active contract.
-func (s *Store) deriver(c *conn, r repoRow) (deriver, error) {
-	contract, err := s.contract(c, r)
-	return deriver{conn: c, names: s.names, repo: r, contract: contract}, err
+func (rd reader) deriver(r repoRow) (*deriver, error) {
+	contract, err := rd.contract(r)
+	return &deriver{r, contract}, err
+}
+
+func (d *deriver) policyCause() ledger.Cause {
+	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
+}
+
+// A subject is a commit and what a derivation knows of it.
+type subject struct {
+	*commitRow
+	d     *deriver
+	facts ledger.Facts
+}
+
+// gather reads the facts of commits, each of them once in the list.
+func (rd reader) gather(list []*subject) error {
+	byID := make(map[int64]*subject, len(list))
+	var attested, blockable, changing []any
+	for _, s := range list {
+		byID[s.id] = s
+		s.facts = ledger.Facts{
+			Author:   s.author,
+			Branch:   s.branch,
+			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
+			Attested: s.attestations > 0,
+			Deployed: s.state == ledger.Deployed,
+		}
+		if s.attestations > 0 {
+			attested = append(attested, s.id)
+		}
+		if s.d.contract.Radar.Blocks() {
+			blockable = append(blockable, s.id)
+		}
+		if s.d.contract.NeedsChanges() {
+			changing = append(changing, s.id)
+		}
+	}
+	if err := rd.gatherEvidence(byID, attested); err != nil {
+		return fmt.Errorf("read evidence: %w", err)
+	}
+	if err := rd.gatherOverlaps(byID, blockable); err != nil {
+		return fmt.Errorf("read overlaps: %w", err)
+	}
+	if err := rd.gatherChanges(byID, changing); err != nil {
+		return fmt.Errorf("read changes: %w", err)
+	}
+	return nil
+}
+
+// gatherOne is gather for one commit.
+func (rd reader) gatherOne(d *deriver, c *commitRow) (*subject, error) {
+	s := &subject{commitRow: c, d: d}
+	return s, rd.gather([]*subject{s})
+}
+
+const selectEvidence = `
+SELECT l.commit_id, l.predicate_id, l.signer_id, a.attestation_id, a.emails, a.status, a.recorded_at, a.while_promotable
+FROM latest l /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id IN `
+
+// gatherEvidence reads the evidence of commits: the latest attestation of each
+// signer for each predicate.
+func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
+	return rd.EachIn(func(row scanner) error {
+		var commitID, predicateID, signerID int64
+		var emails string
+		var e ledger.Evidence
+		err := row.Scan(&commitID, &predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable)
+		if err != nil {
+			return err
+		}
+		if emails != "" {
+			e.Emails = strings.Split(emails, "\n")
+		}
+		if e.Predicate, err = rd.predicate(predicateID); err != nil {
+			return err
+		}
+		if e.Signer, err = rd.signer(signerID); err != nil {
+			return err
+		}
+		f := &byID[commitID].facts
+		f.Evidence = append(f.Evidence, e)
+		return nil
+	}, selectEvidence, 1, ids)
+}
+
+const selectBlocking = `
+SELECT o.later, o.level, e.sha, e.branch, o.path, o.reason, l.opened_at, e.opened_at
+FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier
+WHERE (l.` + isInFlight + ` OR l.` + isDeployed + `) AND e.` + isLive + ` AND e.place < l.place AND o.later IN `
+
+// gatherOverlaps reads what may keep commits from being PROMOTABLE, of those
+// whose contract's radar blocks. Age is for the derivation to judge.
+func (rd reader) gatherOverlaps(byID map[int64]*subject, ids []any) error {
+	return rd.EachIn(func(row scanner) error {
+		var commitID int64
+		var o ledger.OpenOverlap
+		var later, earlier ledger.Time // when each came into flight
+		err := row.Scan(&commitID, &o.Level, &o.Commit, &o.Branch, &o.Path, &o.Reason, &later, &earlier)
+		if err != nil {
+			return err
+		}
+		s := byID[commitID]
+		if radar := s.d.contract.Radar; o.Level >= radar.Block {
+			o.Until = min(later, earlier).Add(time.Duration(radar.MaxAge))
+			s.facts.Overlaps = append(s.facts.Overlaps, o)
+		}
+		return nil
+	}, selectBlocking, 1, ids)
+}
+
+// gatherChanges reads the paths that commits change.
+func (rd reader) gatherChanges(byID map[int64]*subject, ids []any) error {
+	return rd.EachIn(func(row scanner) error {
+		var commitID int64
+		var text []byte
+		if err := row.Scan(&commitID, &text); err != nil {
+			return err
+		}
+		changes, err := decodeChanges(text)
+		f := &byID[commitID].facts
+		f.HasChanges = changes != nil
+		for _, change := range changes {
+			f.Changes = append(f.Changes, change.Path)
+			if change.OldPath != "" {
+				f.Changes = append(f.Changes, change.OldPath)
+			}
+		}
+		return err
+	}, "SELECT commit_id, changes FROM commit_details WHERE commit_id IN ", 1, ids)
 }
 
 // expiry tells what ended at the given moment: evidence, or else an overlap.
-func (d deriver) expiry(f ledger.Facts, at ledger.Time) ledger.Cause {
-	id := d.contract.RanOut(f, at)
+func (s *subject) expiry(at ledger.Time) ledger.Cause {
+	id := s.d.contract.RanOut(s.facts, at)
 	if id == "" {
-		for _, o := range f.Overlaps {
+		for _, o := range s.facts.Overlaps {
 			if o.Until == at {
 				return ledger.Cause{Type: ledger.CauseRadar, ID: o.Commit}
 			}
@@ -147,84 +195,216 @@ func (d deriver) expiry(f ledger.Facts, at ledger.Time) ledger.Cause {
 	return ledger.Cause{Type: ledger.CauseExpiry, ID: id}
 }
 
-// settleDue settles a commit whose policy has changed or whose evidence has run
-// out since its state was derived, and for which Evaluate has not come round
-// yet: what is done to it next must find it where it belongs. It returns the
-// commit and its facts as they are then.
-func (t *tx) settleDue(d deriver, c commitRow) (commitRow, ledger.Facts, error) {
-	f, err := d.facts(c)
-	if err != nil {
-		return c, f, err
-	}
-	var cause ledger.Cause
+// isDue reports whether the policy has changed or evidence has run out since the
+// state was derived.
+func (s *subject) isDue(now ledger.Time) bool {
+	return s.state != ledger.Deployed &&
+		(s.policyVersion != s.d.repo.policyVersion || s.expires != 0 && s.expires <= now)
+}
+
+// settleDue settles a commit that is due and that Evaluate has not reached yet:
+// what is done to the commit next must find it where it belongs.
+func (t *tx) settleDue(s *subject) error {
 	switch {
-	case c.state == ledger.Deployed:
-		return c, f, nil
-	case c.policyVersion != d.repo.policyVersion:
-		cause = d.policyCause()
-	case c.expires != 0 && c.expires <= t.now:
-		cause = d.expiry(f, c.expires)
-	default:
-		return c, f, nil
+	case !s.isDue(t.now):
+		return nil
+	case s.policyVersion != s.d.repo.policyVersion:
+		return t.settle(s, s.d.policyCause())
 	}
-	c, err = t.settle(d, c, f, cause)
-	f.Deployed = c.state == ledger.Deployed
-	return c, f, err
+	return t.settle(s, s.expiry(s.expires))
 }
 
-// settle derives a commit's state anew from its facts and records what
-// follows: the state, its transitions and their events. It returns the commit
-// as it is then.
-func (t *tx) settle(d deriver, c commitRow, f ledger.Facts, cause ledger.Cause) (commitRow, error) {
-	derived := d.contract.Derive(f, t.now)
-	if c.state == ledger.Deployed && derived.State != ledger.Deployed {
-		var err error
-		if f.Overlaps, err = t.returnTip(d, c); err != nil {
-			return c, err
+// settle derives a commit's state from its facts and records what follows: the
+// state, its transitions and their events.
+func (t *tx) settle(s *subject, cause ledger.Cause) error {
+	derived := s.d.contract.Derive(s.facts, t.now)
+	if s.state == ledger.Deployed && derived.State != ledger.Deployed {
+		if err := t.returnTip(s); err != nil {
+			return err
 		}
-		derived = d.contract.Derive(f, t.now)
+		derived = s.d.contract.Derive(s.facts, t.now)
 	}
-	from := c.state
-	for _, to := range ledger.Path(c.state, derived.State) {
-		if err := t.transition(d.repo, c, from, to, cause); err != nil {
-			return c, err
+	for from, path := s.state, ledger.Path(s.state, derived.State); len(path) > 0; from, path = path[0], path[1:] {
+		if err := t.transition(s, from, path[0], cause); err != nil {
+			return err
 		}
-		from = to
 	}
-	c.expires, c.policyVersion = derived.Expires, d.repo.policyVersion
+	s.expires, s.policyVersion = derived.Expires, s.d.repo.policyVersion
 	if derived.State == ledger.Deployed {
-		c.expires = 0 // age does not end a deployment
+		s.expires = 0 // age does not end a deployment
 	}
-	_, err := t.exec("UPDATE commits SET expires = ?, policy_version = ?, attestations = ? WHERE id = ?", c.expires, c.policyVersion, c.attestations, c.id)
-	if err != nil {
-		return c, fmt.Errorf("update commit: %w", err)
+	t.keep(s.commitRow)
+	if derived.State == s.state {
+		return nil
 	}
-	if derived.State == c.state {
-		return c, nil
+	t.countState(s.repoID, s.state, -1)
+	t.countState(s.repoID, derived.State, 1)
+	s.state, s.stateSince, s.isMoved = derived.State, t.now, true
+	s.facts.Deployed = s.state == ledger.Deployed
+	if s.state == ledger.Deployed {
+		return t.deployTip(s.id)
 	}
-	if _, err := t.exec("UPDATE commits SET state = ?, state_since = ? WHERE id = ?", derived.State, t.now, c.id); err != nil {
-		return c, fmt.Errorf("move commit: %w", err)
-	}
-	if derived.State == ledger.Deployed {
-		if err := t.deployTip(c.id); err != nil {
-			return c, err
-		}
-	}
-	t.countState(d.repo.id, c.state, -1)
-	t.countState(d.repo.id, derived.State, 1)
-	c.state = derived.State
-	return c, nil
+	return nil
 }
 
-func (t *tx) transition(r repoRow, c commitRow, from, to ledger.State, cause ledger.Cause) error {
-	event, err := t.stateEvent(r, c.sha, from, to, cause)
+func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) error {
+	event, err := t.stateEvent(s.d.repo, s.sha, from, to, cause)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec("INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		c.id, event, from, to, t.now, cause.Type, cause.ID)
+	t.batch.rows.transitions.Add(s.id, event, int64(from), int64(to), int64(t.now), string(cause.Type), cause.ID)
+	return nil
+}
+
+// keep has the commit written with the other rows of the write.
+func (t *tx) keep(c *commitRow) {
+	if !c.isCounted {
+		c.isCounted = true
+		t.kept = append(t.kept, c)
+	}
+}
+
+// bufferKept puts the commits that are to be written into their buffers.
+func (t *tx) bufferKept() {
+	for _, c := range t.kept {
+		rows := t.batch.rows.counted
+		switch {
+		case c.isNew:
+			rows = t.batch.rows.commits
+		case c.isMoved:
+			rows = t.batch.rows.moved
+		}
+		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
+			int64(c.policyVersion), int64(c.expires), c.attestations)
+		c.isNew, c.isCounted, c.isMoved = false, false, false
+	}
+	t.kept = t.kept[:0]
+}
+
+// A worklist holds the commits of one repo that a write has to derive again,
+// each once, in the order in which they came.
+type worklist struct {
+	order   []int64
+	entries map[int64]workEntry
+}
+
+// A workEntry says why a commit is derived again.
+type workEntry struct {
+	cause ledger.Cause // the last that was given; empty for none
+	// reached marks a commit that Evaluate has reached: what is due is settled
+	// first, for its own cause.
+	reached bool
+}
+
+func (w *worklist) add(commitID int64, e workEntry) {
+	if w.entries == nil {
+		w.entries = make(map[int64]workEntry)
+	}
+	before, known := w.entries[commitID]
+	if !known {
+		w.order = append(w.order, commitID)
+	}
+	w.entries[commitID] = workEntry{cmp.Or(e.cause, before.cause), e.reached || before.reached}
+}
+
+// again has commits derived again at the end of the write.
+func (t *tx) again(cause ledger.Cause, commits ...int64) {
+	for _, id := range commits {
+		t.work.add(id, workEntry{cause: cause})
+	}
+}
+
+// drain derives the commits of the worklist, which are of one repo. None is added
+// to it meanwhile: only an attestation ends a deployment, and so has the radar look
+// at a commit.
+func (t *tx) drain(d *deriver) error {
+	work := t.work
+	t.work = worklist{}
+	if len(work.order) == 0 {
+		return nil
+	}
+	list, err := t.subjects(d, work.order)
 	if err != nil {
-		return fmt.Errorf("insert transition: %w", err)
+		return err
+	}
+	for _, s := range list {
+		if err := t.settleAgain(s, work.entries[s.id]); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// settleAgain settles a commit of the worklist.
+func (t *tx) settleAgain(s *subject, e workEntry) error {
+	switch {
+	case e.reached && s.isDue(t.now):
+		return t.settleDue(s)
+	case e.cause == ledger.Cause{}:
+		return nil
+	case t.evaluating && s.policyVersion != s.d.repo.policyVersion:
+		return nil // Evaluate has yet to reach it
+	}
+	return t.settle(s, e.cause)
+}
+
+// subjects reads commits of a repo and their facts, as the write has left them.
+func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
+	if err := t.flush(); err != nil {
+		return nil, err
+	}
+	keys := make([]any, len(ids))
+	for i, id := range ids {
+		keys[i] = id
+	}
+	byID := make(map[int64]*subject, len(ids))
+	err := t.EachIn(func(row scanner) error {
+		c, err := scanCommitRow(row)
+		byID[c.id] = &subject{commitRow: c, d: d}
+		return err
+	}, selectCommitRow+"WHERE id IN ", 1, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read commits: %w", err)
+	}
+	list := make([]*subject, len(ids))
+	for i, id := range ids {
+		if list[i] = byID[id]; list[i] == nil {
+			return nil, fmt.Errorf("commit %d is missing", id)
+		}
+	}
+	return list, t.gather(list)
+}
+
+// deployTip takes a commit that was deployed out of flight.
+func (t *tx) deployTip(commitID int64) error {
+	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?",
+		radarindex.Deployed, t.now, commitID, radarindex.InFlight)
+	if err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	return nil
+}
+
+// returnTip takes a commit that was rolled back into flight again, and has the
+// radar look at it: what came into flight meanwhile was not compared with it. Its
+// facts then hold what may keep it from being PROMOTABLE.
+func (t *tx) returnTip(s *subject) error {
+	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, "+renumber+" WHERE commit_id = ? AND flight = ?",
+		radarindex.InFlight, s.id, radarindex.Deployed)
+	if err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	tip, _, err := t.findTip(s.id)
+	if err != nil || !tip.Flies(s.d.contract.Radar, t.now) {
+		return err
+	}
+	n, err := t.registrationOf(s.id)
+	if err != nil {
+		return err
+	}
+	if _, err := t.lookAt(s.d, tip, n, nil); err != nil || !s.d.contract.Radar.Blocks() {
+		return err
+	}
+	s.facts.Overlaps = nil
+	return t.gatherOverlaps(map[int64]*subject{s.id: s}, []any{s.id})
 }

@@ -98,3 +98,10 @@ func (f sqliteFile) size(t *testing.T) (n int64) {
 	}
 	return n
 }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

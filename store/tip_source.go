@@ -31,24 +31,26 @@ type visitTip = func(radarindex.Tip, []ledger.Change) error
 
 // Since implements radarindex.Source.
 func (t tipSource) Since(ctx context.Context, repoID, seq int64, visit visitTip) error {
-	return t.store.read(ctx, func(c *conn) error { return eachTip(c, visit, newerRecords, repoID, seq) })
+	_, err := read(ctx, t.store, func(rd reader) (struct{}, error) {
+		return struct{}{}, rd.eachTip(visit, newerRecords, repoID, seq)
+	})
+	return err
 }
 
 // Live implements radarindex.Source.
-func (t tipSource) Live(ctx context.Context, repoID int64, visit visitTip) (last int64, err error) {
-	err = t.store.read(ctx, func(c *conn) error {
-		if err := c.row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&last); err != nil {
-			return err
+func (t tipSource) Live(ctx context.Context, repoID int64, visit visitTip) (int64, error) {
+	return read(ctx, t.store, func(rd reader) (last int64, err error) {
+		if err := rd.Row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&last); err != nil {
+			return last, err
 		}
-		return eachTip(c, visit, liveRecords, repoID)
+		return last, rd.eachTip(visit, liveRecords, repoID)
 	})
-	return last, err
 }
 
 // eachTip visits the tips that a query finds, with the changes that it selects
 // after the tipColumns.
-func eachTip(c *conn, visit visitTip, query string, args ...any) error {
-	return c.each(func(row scanner) error {
+func (rd reader) eachTip(visit visitTip, query string, args ...any) error {
+	return rd.Each(func(row scanner) error {
 		var text []byte
 		tip, err := scanTipAnd(row, &text)
 		if err != nil {

@@ -56,11 +56,12 @@ func TestTheRadarSeesWhatAnotherProcessDoes(t *testing.T) {
 }
 
 // path is where the database is.
-func (s *Store) path(t *testing.T) (path string) {
+func (s *Store) path(t *testing.T) string {
 	t.Helper()
-	check(t, s.read(t.Context(), func(c *conn) error {
-		return c.row("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path)
-	}))
+	path, err := read(t.Context(), s, func(rd reader) (path string, err error) {
+		return path, rd.Row("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path)
+	})
+	check(t, err)
 	return path
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 const selectToken = `
@@ -20,36 +21,32 @@ func scanToken(row scanner) (keyed[ledger.Token], error) {
 
 // CreateToken makes a token; hash is the SHA-256 of its secret.
 func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
-	var token keyed[ledger.Token]
-	err := s.write(ctx, func(t *tx) error {
-		orgID, err := orgID(t.conn, org)
+	return write(ctx, s, func(t *tx) (ledger.Token, error) {
+		orgID, err := t.orgID(org)
 		if err != nil {
-			return err
+			return ledger.Token{}, err
 		}
-		tokenID, err := t.ids.next(tokenPrefix, t.now)
+		tokenID, err := t.newID(tokenPrefix)
 		if err != nil {
-			return err
+			return ledger.Token{}, err
 		}
-		id, err := t.insert("INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		id, err := t.Insert("INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
 			tokenID, orgID, n.Name, n.Scope, hash[:], t.now, n.ExpiresAt)
 		if err != nil {
-			return fmt.Errorf("insert token: %w", err)
+			return ledger.Token{}, fmt.Errorf("insert token: %w", err)
 		}
-		token, err = scanToken(t.row(selectToken+"WHERE t.id = ?", id))
-		return err
+		token, err := scanToken(t.Row(selectToken+"WHERE t.id = ?", id))
+		return token.row, err
 	})
-	return token.row, err
 }
 
 // TokenByHash returns the token whose secret has that SHA-256, revoked and
 // expired ones too.
 func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error) {
-	var token keyed[ledger.Token]
-	err := s.readLoose(ctx, func(c *conn) (err error) {
-		token, err = scanToken(c.row(selectToken+"WHERE t.hash = ?", hash[:]))
-		return missing(err, "such token")
+	return readLoose(ctx, s, func(rd reader) (ledger.Token, error) {
+		token, err := scanToken(rd.Row(selectToken+"WHERE t.hash = ?", hash[:]))
+		return token.row, missing(err, "such token")
 	})
-	return token.row, err
 }
 
 // Tokens lists the tokens of an org, oldest first.
@@ -60,11 +57,11 @@ func (s *Store) Tokens(ctx context.Context, org string, q Query) (ledger.Page[le
 // RevokeToken ends a token. Revoking it again changes nothing.
 func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 	return s.write(ctx, func(t *tx) error {
-		token, err := scanToken(t.row(selectToken+"WHERE o.name = ? AND t.token_id = ?", org, id))
+		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ?", org, id))
 		if err != nil {
 			return missing(err, "token %s", id)
 		}
-		_, err = t.exec("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at = 0", t.now, token.id)
+		_, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at = 0", t.now, token.id)
 		return err
 	})
 }
@@ -76,10 +73,10 @@ func (s *Store) TouchToken(id string) {
 	if last, ok := s.touched.Load(id); ok && now.Sub(last.(ledger.Time)) < time.Minute {
 		return
 	}
-	queued := s.writer.tryWrite(func(t *tx) error {
-		_, err := t.exec("UPDATE tokens SET last_used_at = max(last_used_at, ?) WHERE token_id = ?", now, id)
+	queued := s.db.TryWrite(sqldb.Write{Do: func(c *sqldb.Conn) error {
+		_, err := c.Exec("UPDATE tokens SET last_used_at = ? WHERE token_id = ? AND last_used_at < ?", now, id, now)
 		return err
-	})
+	}})
 	if queued {
 		s.touched.Store(id, now)
 	}

@@ -58,9 +58,9 @@ func scanWebhook(row scanner) (keyed[ledger.Webhook], error) {
 
 // findWebhook reads a webhook of a repo. A previous secret that signs no more
 // is not mentioned.
-func findWebhook(c *conn, org, repo, id string, now ledger.Time) (keyed[ledger.Webhook], error) {
-	w, err := scanWebhook(c.row(selectWebhook+"WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?", id, org, repo))
-	if w.row.PreviousSecretUntil <= now {
+func (rd reader) findWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
+	w, err := scanWebhook(rd.Row(selectWebhook+"WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?", id, org, repo))
+	if w.row.PreviousSecretUntil <= rd.now {
 		w.row.PreviousSecretUntil = 0
 	}
 	return w, missing(err, "webhook %s in %s/%s", id, org, repo)
@@ -68,51 +68,49 @@ func findWebhook(c *conn, org, repo, id string, now ledger.Time) (keyed[ledger.W
 
 // CreateWebhook makes a webhook, whose deliveries the secret signs.
 func (s *Store) CreateWebhook(ctx context.Context, org, repo string, n ledger.NewWebhook, secret string) (ledger.Webhook, error) {
-	var w keyed[ledger.Webhook]
-	err := s.write(ctx, func(t *tx) error {
-		r, err := findRepo(t.conn, org, repo)
+	return write(ctx, s, func(t *tx) (w ledger.Webhook, err error) {
+		r, err := t.findRepo(org, repo)
 		if err != nil {
-			return err
+			return w, err
 		}
 		var count int
-		if err := t.row("SELECT count(*) FROM webhooks WHERE repo_id = ? AND deleted_at = 0", r.id).Scan(&count); err != nil {
-			return fmt.Errorf("count webhooks: %w", err)
+		if err := t.Row("SELECT count(*) FROM webhooks WHERE repo_id = ? AND deleted_at = 0", r.id).Scan(&count); err != nil {
+			return w, fmt.Errorf("count webhooks: %w", err)
 		}
 		if count >= maxWebhooks {
-			return ledger.Errorf(ledger.CodeLimitReached, "%s/%s has %d webhooks, which is as many as a repo may have: remove one first", r.org, r.name, count)
+			return w, ledger.Errorf(ledger.CodeLimitReached, "%s/%s has %d webhooks, which is as many as a repo may have: remove one first", r.org, r.name, count)
 		}
-		webhookID, err := t.ids.next(webhookPrefix, t.now)
+		webhookID, err := t.newID(webhookPrefix)
 		if err != nil {
-			return err
+			return w, err
 		}
 		active := n.Active == nil || *n.Active
-		id, err := t.insert(`
+		id, err := t.Insert(`
 INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, t.now, secret)
 		if err != nil {
-			return fmt.Errorf("insert webhook: %w", err)
+			return w, fmt.Errorf("insert webhook: %w", err)
 		}
 		if err := t.webhooksChanged(r.id); err != nil {
-			return err
+			return w, err
 		}
-		w, err = scanWebhook(t.row(selectWebhook+"WHERE w.id = ?", id))
-		return err
+		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
+		return created.row, err
 	})
-	return w.row, err
 }
 
 // webhooksChanged notes with the repo which events its webhooks want now.
 func (t *tx) webhooksChanged(repoID int64) error {
 	var wanted typeSet
-	err := t.each(func(row scanner) error {
+	err := t.Each(func(row scanner) error {
 		var events typeSet
 		err := row.Scan(&events)
 		wanted |= events
 		return err
 	}, "SELECT events FROM webhooks WHERE repo_id = ? AND deleted_at = 0 AND active = 1", repoID)
 	if err == nil {
-		_, err = t.exec("UPDATE repos SET webhook_events = ? WHERE id = ?", wanted, repoID)
+		_, err = t.Exec("UPDATE repos SET webhook_events = ? WHERE id = ?", wanted, repoID)
 	}
 	if err != nil {
 		return fmt.Errorf("note what the repo's webhooks want: %w", err)
@@ -122,30 +120,26 @@ func (t *tx) webhooksChanged(repoID int64) error {
 
 // Webhook returns one webhook of a repo.
 func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
-	var w keyed[ledger.Webhook]
-	err := s.read(ctx, func(c *conn) (err error) {
-		w, err = findWebhook(c, org, repo, id, s.Now())
-		return err
+	return read(ctx, s, func(rd reader) (ledger.Webhook, error) {
+		w, err := rd.findWebhook(org, repo, id)
+		return w.row, err
 	})
-	return w.row, err
 }
 
 // Webhooks lists the webhooks of a repo, oldest first.
-func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (list ledger.Page[ledger.Webhook], err error) {
+func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Webhook], error) {
 	after, err := q.after(0)
 	if err != nil {
-		return list, err
+		return ledger.Page[ledger.Webhook]{}, err
 	}
-	err = s.read(ctx, func(c *conn) error {
-		r, err := findRepo(c, org, repo)
+	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
+		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return err
+			return list, err
 		}
-		rows, err := all(c, scanWebhook, selectWebhook+"WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?", r.id, after, q.Limit+1)
-		list = page(rows, q.Limit)
-		return err
+		rows, err := all(rd, scanWebhook, selectWebhook+"WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?", r.id, after, q.Limit+1)
+		return page(rows, q.Limit), err
 	})
-	return list, err
 }
 
 // ChangeWebhook changes what c names. A webhook that becomes active, or gets
@@ -169,12 +163,12 @@ func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledge
 		if changed.Active {
 			t.queue(changed.ID) // what waited can go
 		}
-		_, err := t.exec(`
+		_, err := t.Exec(`
 UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?
 WHERE id = ?`,
 			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt, changed.DisabledReason, w.id)
 		if err == nil && anew {
-			_, err = t.exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.id)
+			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.id)
 		}
 		return err
 	})
@@ -186,36 +180,39 @@ WHERE id = ?`,
 // can verify nothing.
 func (s *Store) RotateWebhook(ctx context.Context, org, repo, id, secret string, overlap time.Duration) (ledger.Webhook, error) {
 	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
-		_, err := t.exec(`
-UPDATE webhooks SET previous_secret = iif(?1, secret, ''), previous_until = iif(?1, ?2, 0), secret = ?3
-WHERE id = ?4`, overlap > 0, t.now.Add(overlap), secret, w.id)
+		until := ledger.Time(0)
+		if overlap > 0 {
+			until = t.now.Add(overlap)
+		}
+		_, err := t.Exec(`
+UPDATE webhooks SET previous_secret = CASE WHEN ?1 > 0 THEN secret ELSE '' END, previous_until = ?1, secret = ?2
+WHERE id = ?3`, until, secret, w.id)
 		return err
 	})
 }
 
 // updateWebhook runs a change of a webhook and returns it as it is then.
 func (s *Store) updateWebhook(ctx context.Context, org, repo, id string, change func(*tx, keyed[ledger.Webhook]) error) (ledger.Webhook, error) {
-	var w keyed[ledger.Webhook]
-	err := s.write(ctx, func(t *tx) (err error) {
-		if w, err = findWebhook(t.conn, org, repo, id, t.now); err != nil {
-			return err
+	return write(ctx, s, func(t *tx) (ledger.Webhook, error) {
+		w, err := t.findWebhook(org, repo, id)
+		if err != nil {
+			return w.row, err
 		}
 		if err := change(t, w); err != nil {
-			return fmt.Errorf("update webhook: %w", err)
+			return w.row, fmt.Errorf("update webhook: %w", err)
 		}
 		t.change(id)
 		if err := t.repoWebhooksChanged(w.id); err != nil {
-			return err
+			return w.row, err
 		}
-		w, err = findWebhook(t.conn, org, repo, id, t.now)
-		return err
+		w, err = t.findWebhook(org, repo, id)
+		return w.row, err
 	})
-	return w.row, err
 }
 
 func (t *tx) repoWebhooksChanged(webhook int64) error {
 	var repoID int64
-	if err := t.row("SELECT repo_id FROM webhooks WHERE id = ?", webhook).Scan(&repoID); err != nil {
+	if err := t.Row("SELECT repo_id FROM webhooks WHERE id = ?", webhook).Scan(&repoID); err != nil {
 		return fmt.Errorf("read webhook: %w", err)
 	}
 	return t.webhooksChanged(repoID)
@@ -225,11 +222,11 @@ func (t *tx) repoWebhooksChanged(webhook int64) error {
 // deliveries go in the background.
 func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 	return s.write(ctx, func(t *tx) error {
-		w, err := findWebhook(t.conn, org, repo, id, t.now)
+		w, err := t.findWebhook(org, repo, id)
 		if err != nil {
 			return err
 		}
-		_, err = t.exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?", t.now, w.id)
+		_, err = t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?", t.now, w.id)
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}

@@ -1,0 +1,188 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A batch is what the writes of one transaction share, and what outlives it in
+// memory. The writer's goroutine alone uses it.
+type batch struct {
+	ids *ids
+	// tips is the radar's memory of all tips, as they are on disk.
+	tips *radarindex.Set
+	// recent are the footprints of the tips registered last.
+	recent radarindex.Recent
+	// rows buffers what a write inserts; empty between writes.
+	rows *buffers
+	// total is what the writes of the transaction have gathered.
+	total gathered
+	// seqs holds, by org, the next sequence number when the transaction began.
+	seqs map[int64]int64
+	last ledger.Time // when the last write began
+}
+
+func newBatch(tips *radarindex.Set) *batch {
+	return &batch{ids: newIDs(), tips: tips, rows: newBuffers(), seqs: make(map[int64]int64)}
+}
+
+// gathered is what a write leaves to its transaction: to be written or reported
+// once, however many of its writes do the same.
+type gathered struct {
+	counts map[counter]int64
+	// queued are the webhooks that were given deliveries, changed those that are
+	// not what they were.
+	queued, changed []string
+	// lookAgain asks Evaluate to look at once.
+	lookAgain bool
+}
+
+// add takes over what a write that has succeeded has gathered.
+func (b *batch) add(g *gathered, now ledger.Time) {
+	if b.total.counts == nil {
+		b.total.counts = make(map[counter]int64)
+	}
+	for c, by := range g.counts {
+		b.total.counts[c] += by
+	}
+	b.total.queued = append(b.total.queued, g.queued...)
+	b.total.changed = append(b.total.changed, g.changed...)
+	b.total.lookAgain = b.total.lookAgain || g.lookAgain
+	b.last = now
+}
+
+// discard forgets what a write that has failed left in memory.
+func (b *batch) discard() {
+	b.rows.reset()
+	b.recent = radarindex.Recent{} // the numbers of its tips are given again
+}
+
+// reset begins the next transaction.
+func (b *batch) reset() {
+	clear(b.seqs)
+	clear(b.total.counts)
+	b.total.lookAgain = false
+	b.total.queued, b.total.changed = b.total.queued[:0], b.total.changed[:0]
+}
+
+// hooks returns what the store does around the writer's transactions.
+func (s *Store) hooks() sqldb.Hooks {
+	return sqldb.Hooks{
+		BeforeCommit: s.batch.flushCounts,
+		AfterCommit: func() {
+			s.published(&s.batch.total)
+			s.batch.reset()
+		},
+		AfterRollback: func() {
+			s.known.forgetNames() // before others get the rows that were taken
+			s.batch.discard()
+			s.batch.reset()
+		},
+	}
+}
+
+// published notifies those who wait for what is on disk now.
+func (s *Store) published(g *gathered) {
+	for orgID := range s.batch.seqs {
+		s.notifier.notify(orgID)
+	}
+	s.queued.add(g.queued, g.changed)
+	if g.lookAgain {
+		s.wakeEvaluate()
+	}
+}
+
+// A counter is one number that the database keeps because pages show it, or
+// because it numbers events.
+type counter struct {
+	kind  counterKind
+	id    int64
+	state ledger.State // of commitsInState
+}
+
+type counterKind uint8
+
+const (
+	repoAttestations      counterKind = iota // by repo
+	predicateAttestations                    // by predicate
+	commitsInState                           // by repo and state
+	orgEvents                                // by org: the sequence number of its next event
+)
+
+// flushCounts writes the counters, each once.
+func (b *batch) flushCounts(c *sqldb.Conn) error {
+	for counter, by := range b.total.counts {
+		if by == 0 {
+			continue
+		}
+		var err error
+		switch counter.kind {
+		case repoAttestations:
+			_, err = c.Exec("UPDATE repos SET attestations = attestations + ? WHERE id = ?", by, counter.id)
+		case predicateAttestations:
+			_, err = c.Exec("UPDATE predicates SET attestations = attestations + ?, last_at = ? WHERE id = ?", by, b.last, counter.id)
+		case commitsInState:
+			_, err = c.Exec(`
+INSERT INTO repo_states (repo_id, state, commits) VALUES (?, ?, ?)
+ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + excluded.commits`, counter.id, counter.state, by)
+		case orgEvents:
+			_, err = c.Exec("UPDATE orgs SET next_seq = next_seq + ? WHERE id = ?", by, counter.id)
+		}
+		if err != nil {
+			return fmt.Errorf("write counters: %w", err)
+		}
+	}
+	return nil
+}
+
+// add adds to a counter, if the write succeeds.
+func (g *gathered) count(c counter, by int64) {
+	if g.counts == nil {
+		g.counts = make(map[counter]int64)
+	}
+	g.counts[c] += by
+}
+
+// count adds to a counter, if this write succeeds.
+func (t *tx) count(kind counterKind, id int64, by int64) {
+	t.gathered.count(counter{kind: kind, id: id}, by)
+}
+
+// countState adds to the number of a repo's commits in a state.
+func (t *tx) countState(repoID int64, state ledger.State, by int64) {
+	t.gathered.count(counter{commitsInState, repoID, state}, by)
+}
+
+// takeSeq takes the next sequence number of an org's events.
+func (t *tx) takeSeq(orgID int64) (int64, error) {
+	seq, ok := t.batch.seqs[orgID]
+	if !ok {
+		if err := t.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&seq); err != nil {
+			return 0, fmt.Errorf("number event: %w", err)
+		}
+		t.batch.seqs[orgID] = seq
+	}
+	events := counter{kind: orgEvents, id: orgID}
+	seq += t.batch.total.counts[events] + t.gathered.counts[events]
+	t.count(orgEvents, orgID, 1)
+	return seq, nil
+}
+
+// takeRow takes the id of a new row of a table whose rows are buffered.
+func (t *tx) takeRow(table string) (int64, error) {
+	next, ok := t.next[table]
+	if !ok {
+		var err error
+		if next, err = t.NextID(table); err != nil {
+			return 0, fmt.Errorf("number rows of %s: %w", table, err)
+		}
+		if t.next == nil {
+			t.next = make(map[string]int64)
+		}
+	}
+	t.next[table] = next + 1
+	return next, nil
+}

@@ -1,0 +1,52 @@
+package store
+
+import "github.com/ledgerd/ledgerd/store/sqldb"
+
+// buffers holds the rows that a write inserts, by table. Their ids are taken
+// beforehand, so that rows may refer to each other before any is written.
+type buffers struct {
+	commits      *sqldb.Rows // new ones
+	counted      *sqldb.Rows // commits whose state stays as it is
+	moved        *sqldb.Rows // commits whose state changes
+	attestations *sqldb.Rows
+	envelopes    *sqldb.Rows
+	latest       *sqldb.Rows
+	events       *sqldb.Rows
+	transitions  *sqldb.Rows
+	outbox       *sqldb.Rows
+}
+
+func newBuffers() *buffers {
+	const commits = "INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations) VALUES "
+	return &buffers{
+		commits: sqldb.NewRows(commits, "", 9),
+		// To update many rows with one statement is to insert them again. The
+		// index of states is left alone where a commit keeps its state.
+		counted: sqldb.NewRows(commits, `
+ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires, attestations = excluded.attestations`, 9),
+		moved: sqldb.NewRows(commits, `
+ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
+  policy_version = excluded.policy_version, expires = excluded.expires, attestations = excluded.attestations`, 9),
+		attestations: sqldb.NewRows(`
+INSERT INTO attestations (id, attestation_id, repo_id, commit_id, predicate_id, type_id, mapping_version, slot, signer_id, key_id,
+  status, duration_ms, recorded_at, payload_digest, identity_id, emails, while_promotable, event_id) VALUES `, "", 18),
+		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at) VALUES ", "", 4),
+		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `
+ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
+		events:      sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
+		transitions: sqldb.NewRows("INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES ", "", 7),
+		outbox:      sqldb.NewRows("INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES ", "", 6),
+	}
+}
+
+// all returns the buffers in an order in which no row refers to a later one.
+func (b *buffers) all() [9]*sqldb.Rows {
+	return [...]*sqldb.Rows{b.commits, b.counted, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox}
+}
+
+// reset forgets all rows.
+func (b *buffers) reset() {
+	for _, rows := range b.all() {
+		rows.Reset()
+	}
+}

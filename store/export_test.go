@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// Plans returns, for every statement that the store has run, the steps in which
+// the engine runs it.
+func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
+	plans := make(map[string][]string)
+	add := func(c *sqldb.Conn) error {
+		for _, statement := range c.Statements() {
+			steps, err := c.Plan(statement)
+			if err != nil {
+				return err
+			}
+			plans[statement] = steps
+		}
+		return nil
+	}
+	for range 8 { // each reader in turn
+		if err := s.db.ReadLoose(ctx, add); err != nil {
+			return nil, err
+		}
+	}
+	return plans, s.db.Write(ctx, sqldb.Write{Do: add})
+}
+
+// Statements lists the statements of plans in a fixed order.
+func Statements(plans map[string][]string) []string { return slices.Sorted(maps.Keys(plans)) }

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+func openEmpty(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	check(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestAWriteThatPanicsUndoesOnlyItself(t *testing.T) {
+	s := openEmpty(t)
+	err := s.write(t.Context(), func(t *tx) error {
+		if _, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES ('lost', 1)"); err != nil {
+			return err
+		}
+		panic("a fault")
+	})
+	if err == nil || !strings.Contains(err.Error(), "a fault") {
+		t.Fatalf("got %v, want the panic's message", err)
+	}
+	if _, err := s.CreateOrg(t.Context(), "acme"); err != nil {
+		t.Fatalf("the next write fails: %v", err)
+	}
+	if _, err := s.Org(t.Context(), "lost"); err == nil {
+		t.Fatal("what the panicking write did is there")
+	}
+}
+
+// A full disk makes SQLite undo the whole transaction by itself.
+func TestAFullDiskIsStorageUnavailable(t *testing.T) {
+	s := openEmpty(t)
+	limit := func(pages int) {
+		check(t, s.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+			return c.Run(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+		}}))
+	}
+	limit(1) // SQLite takes what the file has already
+	full := 0
+	for i := 0; full == 0 && i < 10_000; i++ {
+		_, err := s.CreateOrg(t.Context(), fmt.Sprintf("org-%d", i))
+		if e, ok := err.(*ledger.Error); ok && e.Code == ledger.CodeStorageUnavailable {
+			full = i
+		} else if err != nil {
+			t.Fatalf("org %d: %v, want code %s", i, err, ledger.CodeStorageUnavailable)
+		}
+	}
+	if full == 0 {
+		t.Fatal("the disk never became full")
+	}
+	if _, err := s.Org(t.Context(), "org-0"); err != nil {
+		t.Errorf("reading does not go on: %v", err)
+	}
+	limit(1 << 30)
+	if _, err := s.CreateOrg(t.Context(), fmt.Sprintf("org-%d", full)); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+func TestTidyTellsWhatItCouldNotDo(t *testing.T) {
+	var log bytes.Buffer
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.tidy(t.Context())
+	for _, want := range []string{"pruning the log of webhook deliveries", "pruning what tips of branches overlapped with", "pruning sessions"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log is %q, want %q in it", log.String(), want)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// ErrKeyringChanged means that an identity was added or revoked between the
+// verification of an attestation and its recording: verify it again.
+var ErrKeyringChanged = errors.New("the org's identities have changed since the attestation was verified")
+
+// Record records a verified attestation and all that it brings about: the
+// commit where it is new, its state, the events. Of a statement that is
+// recorded already it returns the first record, unless the same signer has
+// said something newer: then CodeStaleStatement. keyringVersion is that of the
+// keyring that verified it; ErrKeyringChanged where that is not the latest.
+func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64) (rec ledger.AttestationRecord, created bool, err error) {
+	r := &recording{
+		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
+		identity: a.Signer.DN.String(),
+	}
+	if err := s.db.Write(ctx, sqldb.Write{Set: s.recorder, Item: r}); err != nil {
+		return rec, false, storageError(err)
+	}
+	return r.rec, r.created, r.err
+}
+
+// A recording is one attestation on its way to the ledger.
+type recording struct {
+	org, repo      string
+	attestation    *ledger.Attestation
+	envelope       packedEnvelope
+	keyringVersion int64
+	identity       string // the signer's DN
+
+	// What has come of it: a record, or why it was refused.
+	rec     ledger.AttestationRecord
+	created bool
+	err     error
+}
+
+// A recorder writes the attestations that wait at the same time as one set, with
+// a number of statements that does not depend on how many they are: it reads what
+// all of them need, decides about each in the order of arrival, and writes the
+// rows of all. It implements sqldb.Set.
+type recorder struct{ store *Store }
+
+// WriteAll implements sqldb.Set.
+func (r *recorder) WriteAll(c *sqldb.Conn, items []any) error {
+	list := make([]*recording, len(items))
+	for i, item := range items {
+		list[i] = item.(*recording)
+	}
+	return r.store.inTx(c, func(t *tx) error {
+		v, err := t.view(list)
+		if err != nil {
+			return err
+		}
+		for i, r := range list {
+			if err := t.record(v, r); err != nil {
+				return fmt.Errorf("record attestation: %w", err)
+			}
+			if len(t.work.order) == 0 {
+				continue
+			}
+			// It was a rollback that concerns other commits: those after it have to
+			// find them where they belong.
+			if err := t.drain(v.repos[repoKey(r.org, r.repo)]); err != nil {
+				return err
+			}
+			if v, err = t.view(list[i+1:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// record records one attestation of a set, or notes why it is refused. One that
+// is refused leaves no rows.
+func (t *tx) record(v *view, r *recording) error {
+	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
+	d, err := v.deriver(r)
+	if err != nil {
+		r.err = err
+		return nil
+	}
+	key := commitKey{d.repo.id, r.attestation.Commit}
+	s := v.commits[key]
+	if s != nil {
+		known, err := t.findStatement(v, s, r)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			r.answer(known)
+			return nil
+		}
+	}
+	r.created = true
+	if s == nil {
+		if s, err = t.addCommit(d, r.attestation.Commit); err != nil {
+			return err
+		}
+		v.commits[key] = s
+	}
+	if err := t.settleDue(s); err != nil {
+		return err
+	}
+	return t.addAttestation(v, s, r)
+}
+
+// answer answers a statement that is recorded already.
+func (r *recording) answer(known *knownStatement) {
+	if known.replacedBy == "" {
+		r.rec = known.rec
+		return
+	}
+	r.err = ledger.Errorf(ledger.CodeStaleStatement,
+		"this statement is recorded as %s, and %s has replaced it: say something new, such as another startedOn and finishedOn",
+		known.rec.ID, known.replacedBy)
+}
+
+// A knownStatement is a statement that is recorded already.
+type knownStatement struct {
+	rec        ledger.AttestationRecord
+	replacedBy string // the same signer's latest attestation; empty if it is this one
+}
+
+// findStatement looks for a record of the same statement, by the same signer with
+// the same key.
+func (t *tx) findStatement(v *view, s *subject, r *recording) (*knownStatement, error) {
+	recorded := v.statements[statementKey{s.id, r.attestation.PayloadDigest}]
+	if len(recorded) == 0 {
+		return nil, nil
+	}
+	a := r.attestation
+	signerID, err := t.rowOf(nameKey{signersTable, s.d.repo.orgID, r.identity})
+	if err != nil {
+		return nil, err
+	}
+	keyID, err := t.rowOf(nameKey{keysTable, s.d.repo.orgID, string(a.Signer.Key[:])})
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(recorded, func(st statement) bool { return st.signerID == signerID && st.keyID == keyID })
+	if i < 0 {
+		return nil, nil
+	}
+	known := &knownStatement{rec: recorded[i].rec}
+	for _, e := range s.facts.Evidence {
+		if e.Predicate == known.rec.Predicate && e.Signer == a.Signer.DN && e.Attestation != known.rec.ID {
+			known.replacedBy = e.Attestation
+		}
+	}
+	return known, nil
+}
+
+// addCommit makes a commit known of which nothing was.
+func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
+	id, err := t.takeRow("commits")
+	if err != nil {
+		return nil, err
+	}
+	c := &commitRow{
+		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
+		policyVersion: d.repo.policyVersion, isNew: true,
+	}
+	t.keep(c)
+	t.countState(d.repo.id, c.state, 1)
+	return &subject{commitRow: c, d: d, facts: ledger.Facts{Target: d.repo.defaultBranch}}, nil
+}
+
+// addAttestation records an attestation of a commit, and what follows from it.
+func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
+	a, rec := r.attestation, &r.rec
+	*rec = ledger.AttestationRecord{
+		Org: s.d.repo.org, Repo: s.d.repo.name, Commit: a.Commit,
+		Predicate: a.Predicate, PredicateType: a.PredicateType,
+		Identity: r.identity, Signer: a.Signer.DN.CN,
+		Result: a.Result, RecordedAt: t.now,
+		PayloadDigest: digestText(a.PayloadDigest[:]),
+	}
+	var err error
+	if rec.ID, err = t.newID(attestationPrefix); err != nil {
+		return err
+	}
+	if rec.Event, err = t.attestationEvent(s.d.repo, *rec); err != nil {
+		return err
+	}
+	e := ledger.Evidence{
+		Attestation: rec.ID, Predicate: a.Predicate, Signer: a.Signer.DN, Emails: a.Signer.Emails,
+		Status: a.Result.Status, RecordedAt: t.now, WhilePromotable: s.isPromotable(t.now),
+	}
+	st, err := t.bufferAttestation(s, r, e)
+	if err != nil {
+		return err
+	}
+	key := statementKey{s.id, a.PayloadDigest}
+	v.statements[key] = append(v.statements[key], st)
+	s.attestations++
+	s.add(e)
+	return t.settle(s, ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation})
+}
+
+// bufferAttestation puts the rows of an attestation into their buffers.
+func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st statement, err error) {
+	a, org := r.attestation, s.d.repo.orgID
+	var predicateID, typeID int64
+	st.rec = r.rec
+	for _, name := range []struct {
+		row *int64
+		key nameKey
+	}{
+		{&predicateID, nameKey{predicatesTable, org, a.Predicate}},
+		{&typeID, nameKey{typesTable, org, a.PredicateType}},
+		{&st.signerID, nameKey{signersTable, org, r.identity}},
+		{&st.keyID, nameKey{keysTable, org, string(a.Signer.Key[:])}},
+	} {
+		if *name.row, err = t.rowFor(name.key, a.Signer.DN); err != nil {
+			return st, err
+		}
+	}
+	id, err := t.takeRow("attestations")
+	if err != nil {
+		return st, err
+	}
+	rows := t.batch.rows
+	rows.attestations.Add(id, e.Attestation, s.repoID, s.id, predicateID, typeID, int64(mappingVersion), noSlot, st.signerID, st.keyID,
+		string(e.Status), a.Result.DurationMS, int64(e.RecordedAt), a.PayloadDigest[:], a.Signer.Identity,
+		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event)
+	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
+	rows.latest.Add(s.id, predicateID, noSlot, st.signerID, id)
+	t.count(repoAttestations, s.repoID, 1)
+	t.count(predicateAttestations, predicateID, 1)
+	return st, nil
+}
+
+const (
+	// mappingVersion is that of the rules by which a statement was read.
+	mappingVersion = 1
+	// noSlot is the slot of an attestation that is about a commit alone.
+	noSlot = ""
+)
+
+// isPromotable reports whether all is met that a commit needs to be
+// PROMOTABLE: of one that is DEPLOYED, and stays so, its state does not tell.
+func (s *subject) isPromotable(now ledger.Time) bool {
+	if s.state != ledger.Deployed {
+		return s.state == ledger.Promotable
+	}
+	f := s.facts
+	f.Deployed = false
+	return s.d.contract.Derive(f, now).State >= ledger.Promotable
+}
+
+// add adds evidence to the facts: it takes the place of what its signer said
+// before of that predicate, and may be a rollback.
+func (s *subject) add(e ledger.Evidence) {
+	f := &s.facts
+	f.Attested = true
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(old ledger.Evidence) bool {
+		return old.Predicate == e.Predicate && old.Signer == e.Signer
+	})
+	f.Evidence = append(f.Evidence, e)
+	f.Deployed = f.Deployed && !s.d.contract.RollsBack(*f, e)
+}
+
+func digestText(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }

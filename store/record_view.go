@@ -1,0 +1,179 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A view is what the attestations of a set need to know, read beforehand for all
+// of them, and then kept up to date with what each brings about.
+type view struct {
+	repos      map[string]*deriver // by org/repo in lower case
+	commits    map[commitKey]*subject
+	statements map[statementKey][]statement
+}
+
+// A commitKey identifies a commit of which nothing may be known.
+type commitKey struct {
+	repoID int64
+	sha    string
+}
+
+// A statementKey identifies the records of a statement: it is about one commit.
+type statementKey struct {
+	commitID int64
+	digest   [32]byte
+}
+
+// A statement is a statement that is recorded, with its signer and key.
+type statement struct {
+	rec             ledger.AttestationRecord
+	signerID, keyID int64
+}
+
+// deriver returns what derives the states of the repo that an attestation is
+// for, or the error that refuses it.
+func (v *view) deriver(r *recording) (*deriver, error) {
+	d := v.repos[repoKey(r.org, r.repo)]
+	if d == nil {
+		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no repo %s/%s", r.org, r.repo)
+	}
+	if d.repo.keyringVersion != r.keyringVersion {
+		return nil, ErrKeyringChanged
+	}
+	return d, nil
+}
+
+// repoKey writes a repo so that names which differ in case alone are the same.
+func repoKey(org, repo string) string { return org + "/" + strings.ToLower(repo) }
+
+// view reads what a set of attestations needs.
+func (t *tx) view(list []*recording) (*view, error) {
+	v := &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
+	if err := t.viewRepos(v, list); err != nil {
+		return nil, fmt.Errorf("read repos: %w", err)
+	}
+	subjects, err := t.viewCommits(v, list)
+	if err != nil {
+		return nil, fmt.Errorf("read commits: %w", err)
+	}
+	if err := t.viewStatements(v, list); err != nil {
+		return nil, fmt.Errorf("read statements: %w", err)
+	}
+	return v, t.gather(subjects)
+}
+
+// viewRepos reads the repos that the attestations are for.
+func (t *tx) viewRepos(v *view, list []*recording) error {
+	v.repos = make(map[string]*deriver)
+	orgs := make(map[string]int64)
+	var names []any
+	for _, r := range list {
+		if _, ok := orgs[r.org]; !ok {
+			orgs[r.org] = 0
+			names = append(names, r.org)
+		}
+	}
+	err := t.EachIn(func(row scanner) error {
+		var id int64
+		var name string
+		err := row.Scan(&id, &name)
+		orgs[name] = id
+		return err
+	}, "SELECT id, name FROM orgs WHERE name IN ", 1, names)
+	if err != nil {
+		return err
+	}
+	var keys []any
+	asked := make(map[string]bool)
+	for _, r := range list {
+		if key := repoKey(r.org, r.repo); orgs[r.org] != 0 && !asked[key] {
+			asked[key] = true
+			keys = append(keys, orgs[r.org], r.repo)
+		}
+	}
+	var found []repoRow
+	err = t.EachIn(func(row scanner) error {
+		r, err := scanRepoRow(row)
+		found = append(found, r)
+		return err
+	}, selectRepoRow+"WHERE (r.org_id, r.name) IN ", 2, keys)
+	if err != nil {
+		return err
+	}
+	for _, r := range found {
+		d, err := t.deriver(r)
+		if err != nil {
+			return err
+		}
+		v.repos[repoKey(r.org, r.name)] = d
+	}
+	return nil
+}
+
+// viewCommits reads the commits that are known.
+func (t *tx) viewCommits(v *view, list []*recording) ([]*subject, error) {
+	var keys []any
+	derivers := make(map[int64]*deriver)
+	asked := make(map[commitKey]bool, len(list))
+	for _, r := range list {
+		d := v.repos[repoKey(r.org, r.repo)]
+		if d == nil {
+			continue
+		}
+		key := commitKey{d.repo.id, r.attestation.Commit}
+		if !asked[key] {
+			asked[key] = true
+			derivers[d.repo.id] = d
+			keys = append(keys, key.repoID, key.sha)
+		}
+	}
+	var subjects []*subject
+	err := t.EachIn(func(row scanner) error {
+		c, err := scanCommitRow(row)
+		if err != nil {
+			return err
+		}
+		s := &subject{commitRow: c, d: derivers[c.repoID]}
+		v.commits[commitKey{c.repoID, c.sha}] = s
+		subjects = append(subjects, s)
+		return nil
+	}, selectCommitRow+"WHERE (repo_id, sha) IN ", 2, keys)
+	return subjects, err
+}
+
+// selectStatements reads records by commit and digest. It names the index: of the
+// commit alone there may be many.
+const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, " + attestationColumns +
+	" FROM attestations a /*+index attestations_by_commit*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id" +
+	" WHERE (a.commit_id, a.payload_digest) IN "
+
+// viewStatements reads which of the statements are recorded already.
+func (t *tx) viewStatements(v *view, list []*recording) error {
+	var keys []any
+	repos := make(map[int64]repoRow) // by commit
+	for _, r := range list {
+		d := v.repos[repoKey(r.org, r.repo)]
+		if d == nil {
+			continue
+		}
+		if s := v.commits[commitKey{d.repo.id, r.attestation.Commit}]; s != nil && s.attestations > 0 {
+			repos[s.id] = d.repo
+			keys = append(keys, s.id, r.attestation.PayloadDigest[:])
+		}
+	}
+	return t.EachIn(func(row scanner) error {
+		var st statement
+		var commitID int64
+		a, err := t.scanAttestation(row, func() repoRow { return repos[commitID] }, &commitID, &st.signerID, &st.keyID)
+		if err != nil {
+			return err
+		}
+		st.rec = a.rec.row
+		key := statementKey{commitID, [32]byte(a.digest)}
+		v.statements[key] = append(v.statements[key], st)
+		return nil
+	}, selectStatements, 2, keys)
+}

@@ -1,0 +1,190 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// maxPrepared bounds the statements that a connection keeps prepared. Few
+// statements have several forms, so that the bound is not reached in practice.
+const maxPrepared = 1000
+
+// A Conn is one connection with the statements that it has prepared. It is used
+// by one goroutine at a time. Statements never run under a context that can be
+// cancelled: each is short, and an interrupted one would undo the whole
+// transaction.
+type Conn struct {
+	sql     *sql.Conn
+	dialect *Dialect
+	stmts   map[string]*sql.Stmt
+}
+
+// Connect takes a connection of db.
+func Connect(ctx context.Context, db *sql.DB, dialect *Dialect) (*Conn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, dialect.classified(err)
+	}
+	return &Conn{sql: c, dialect: dialect, stmts: make(map[string]*sql.Stmt)}, nil
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error {
+	c.forget()
+	return c.sql.Close()
+}
+
+// forget closes the prepared statements.
+func (c *Conn) forget() {
+	for _, stmt := range c.stmts {
+		stmt.Close()
+	}
+	clear(c.stmts)
+}
+
+func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
+	if stmt, ok := c.stmts[statement]; ok {
+		return stmt, nil
+	}
+	if len(c.stmts) >= maxPrepared {
+		c.forget()
+	}
+	stmt, err := c.sql.PrepareContext(context.Background(), c.dialect.SQL(statement))
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", statement, c.dialect.classified(err))
+	}
+	c.stmts[statement] = stmt
+	return stmt, nil
+}
+
+// Exec runs a statement that returns no rows, and returns how many it changed.
+func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
+	stmt, err := c.prepare(statement)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.Exec(args...)
+	if err != nil {
+		return 0, c.dialect.classified(err)
+	}
+	return result.RowsAffected()
+}
+
+// Run runs a script of statements that are not worth keeping prepared.
+func (c *Conn) Run(script string) error {
+	_, err := c.sql.ExecContext(context.Background(), script)
+	return c.dialect.classified(err)
+}
+
+// Insert runs an INSERT into a table with an id, and returns that of the new row.
+func (c *Conn) Insert(statement string, args ...any) (id int64, err error) {
+	err = c.Row(statement+" RETURNING id", args...).Scan(&id)
+	return id, err
+}
+
+// A Scanner is one row of a result.
+type Scanner interface{ Scan(dest ...any) error }
+
+// Row runs a query for at most one row; its Scan returns sql.ErrNoRows if there
+// is none.
+func (c *Conn) Row(query string, args ...any) Scanner {
+	stmt, err := c.prepare(query)
+	if err != nil {
+		return failedRow{err}
+	}
+	return row{stmt.QueryRow(args...), c.dialect}
+}
+
+type row struct {
+	*sql.Row
+	dialect *Dialect
+}
+
+func (r row) Scan(dest ...any) error { return r.dialect.classified(r.Row.Scan(dest...)) }
+
+type failedRow struct{ err error }
+
+func (r failedRow) Scan(...any) error { return r.err }
+
+// Each runs a query and calls visit for every row.
+func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error {
+	stmt, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.Query(args...)
+	if err != nil {
+		return c.dialect.classified(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := visit(rows); err != nil {
+			return err
+		}
+	}
+	return c.dialect.classified(rows.Err())
+}
+
+// All runs a query and returns its rows as scan reads them.
+func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...any) ([]T, error) {
+	var list []T
+	err := c.Each(func(row Scanner) error {
+		v, err := scan(row)
+		list = append(list, v)
+		return err
+	}, query, args...)
+	return list, err
+}
+
+// NextID returns the id that the next new row of a table gets. Only the writer
+// may ask, and must then insert rows with that id and those after it.
+func (c *Conn) NextID(table string) (id int64, err error) {
+	return id, c.Row(c.dialect.NextID + table).Scan(&id)
+}
+
+// Statements returns the statements that are prepared, as they were written.
+func (c *Conn) Statements() []string { return slices.Collect(maps.Keys(c.stmts)) }
+
+// Plan returns the steps in which the engine would run a statement.
+func (c *Conn) Plan(statement string) ([]string, error) {
+	var steps []string
+	rows, err := c.sql.QueryContext(context.Background(), c.dialect.Explain+c.dialect.SQL(statement), make([]any, parameters(statement))...)
+	if err != nil {
+		return nil, c.dialect.classified(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	row := make([]any, len(columns))
+	for i := range row {
+		row[i] = new(any)
+	}
+	for rows.Next() {
+		if err := rows.Scan(row...); err != nil {
+			return nil, err
+		}
+		steps = append(steps, fmt.Sprint(*row[len(row)-1].(*any))) // the last column is the text
+	}
+	return steps, rows.Err()
+}
+
+// parameters returns how many parameters a statement has: ?, or ?1 to ?9.
+func parameters(statement string) int {
+	plain, numbered := 0, 0
+	for i := range len(statement) {
+		if statement[i] != '?' {
+			continue
+		}
+		if i+1 < len(statement) && statement[i+1] >= '1' && statement[i+1] <= '9' {
+			numbered = max(numbered, int(statement[i+1]-'0'))
+		} else {
+			plain++
+		}
+	}
+	return plain + numbered
+}

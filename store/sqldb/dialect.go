@@ -1,0 +1,50 @@
+package sqldb
+
+import "strings"
+
+// A Dialect holds, as data, what differs between engines in how they take SQL.
+// Statements are written once, in the SQL that all engines share, with ? or ?1
+// for parameters.
+//
+// Statements carry hints for the planner as comments, which a dialect may turn
+// into syntax of its engine:
+//
+//	/*+ordered*/ JOIN    join in the order in which the tables are written
+//	/*+index NAME*/      read the table before it by that index and no other
+type Dialect struct {
+	// Rewrite lists pairs of a text and what the engine gets in its place.
+	Rewrite []string
+	// IndexHint is what stands before and after the name of a hinted index;
+	// empty where the engine takes no such hint.
+	IndexHint [2]string
+	// NextID is a query for the id of a table's next row; the table's name is
+	// appended.
+	NextID string
+	// Explain makes a statement one that returns its plan, a step a row.
+	Explain string
+	// Classify returns the class of a driver's error.
+	Classify func(error) Class
+}
+
+// SQL returns a statement as the engine takes it.
+func (d *Dialect) SQL(statement string) string {
+	if !strings.Contains(statement, "/*+") {
+		return statement
+	}
+	statement = strings.NewReplacer(d.Rewrite...).Replace(statement)
+	if d.IndexHint[0] == "" {
+		return statement
+	}
+	return strings.NewReplacer("/*+index ", d.IndexHint[0], "*/", d.IndexHint[1]).Replace(statement)
+}
+
+// classified wraps a driver's error that the dialect knows.
+func (d *Dialect) classified(err error) error {
+	if err == nil {
+		return nil
+	}
+	if class := d.Classify(err); class != Other {
+		return &Error{class, err}
+	}
+	return err
+}

@@ -1,0 +1,49 @@
+package sqlite
+
+import (
+	"errors"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// dialect is how SQLite takes SQL.
+var dialect = sqldb.Dialect{
+	// SQLite has no statistics of a table that was never analysed, and would
+	// choose an order by guess; CROSS JOIN keeps the one that is written.
+	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN"},
+	IndexHint: [2]string{"INDEXED BY ", ""},
+	NextID:    "SELECT coalesce(max(id), 0) + 1 FROM ",
+	Explain:   "EXPLAIN QUERY PLAN ",
+	Classify:  classify,
+}
+
+// classify implements sqldb.Dialect.Classify.
+func classify(err error) sqldb.Class {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return sqldb.Other
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+		return sqldb.Duplicate
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return sqldb.Full
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
+		return sqldb.Failing
+	case sqlite3.SQLITE_BUSY:
+		return sqldb.Locked
+	}
+	return sqldb.Other
+}
+
+// isSQLite reports whether err comes from SQLite, and not from a write's own
+// rules.
+func isSQLite(err error) bool {
+	_, ok := errors.AsType[*sqlite.Error](err)
+	return ok
+}

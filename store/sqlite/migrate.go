@@ -1,0 +1,128 @@
+package sqlite
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the schema up to this release's, one numbered file after
+// another, each in a transaction of its own. PRAGMA user_version counts those
+// done. A database that a newer release has migrated is refused.
+func migrate(c *sqldb.Conn, path string, o Options) error {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return fmt.Errorf("list migrations: %w", err)
+	}
+	if err := checkOurs(c); err != nil {
+		return err
+	}
+	version, err := schemaVersion(c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case version > len(files):
+		return fmt.Errorf("the database has schema version %d, and this ledgerd knows %d: "+
+			"a newer release wrote it; use that release", version, len(files))
+	case version == len(files):
+		return nil
+	case version > 0:
+		if err := prepare(c, path, version, len(files), o); err != nil {
+			return err
+		}
+	}
+	return migrateAll(c, files, version, o.Steps)
+}
+
+// migrateAll runs the migrations above a version.
+func migrateAll(c *sqldb.Conn, files []string, version int, steps map[int]func(*sqldb.Conn) error) (err error) {
+	// A table that is rebuilt is gone for a moment from those that refer to it.
+	if err := c.Run("PRAGMA foreign_keys = OFF"); err != nil {
+		return fmt.Errorf("prepare migrations: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.Run("PRAGMA foreign_keys = ON")) }()
+	for ; version < len(files); version++ {
+		if err := migrateOne(c, files[version], version+1, steps[version+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func migrateOne(c *sqldb.Conn, file string, version int, step func(*sqldb.Conn) error) error {
+	script, err := migrations.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	if err := c.Run("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin %s: %w", file, err)
+	}
+	defer c.Run("ROLLBACK") // does nothing after the COMMIT
+
+	// Another process may have migrated while this one waited for the lock.
+	if now, err := schemaVersion(c); err != nil || now >= version {
+		return err
+	}
+	if err := c.Run(string(script)); err != nil {
+		return fmt.Errorf("run %s: %w", file, err)
+	}
+	if step != nil {
+		if err := step(c); err != nil {
+			return fmt.Errorf("run the step of %s: %w", file, err)
+		}
+	}
+	if err := checkReferences(c); err != nil {
+		return fmt.Errorf("check %s: %w", file, err)
+	}
+	if err := c.Run(fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+		return fmt.Errorf("finish %s: %w", file, err)
+	}
+	if err := c.Run("COMMIT"); err != nil {
+		return fmt.Errorf("commit %s: %w", file, err)
+	}
+	return nil
+}
+
+// checkReferences refuses a schema in which a row refers to one that is missing.
+func checkReferences(c *sqldb.Conn) error {
+	return c.Each(func(row sqldb.Scanner) error {
+		var table, parent string
+		var id, key any
+		if err := row.Scan(&table, &id, &parent, &key); err != nil {
+			return err
+		}
+		return fmt.Errorf("row %v of %s refers to a row of %s that is missing", id, table, parent)
+	}, "PRAGMA foreign_key_check")
+}
+
+// checkOurs refuses the database of another program: one that has tables, but
+// not the application_id that the first migration sets.
+func checkOurs(c *sqldb.Conn) error {
+	var id, tables int64
+	err := c.Row("SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)").Scan(&id, &tables)
+	if err != nil {
+		return fmt.Errorf("read application id: %w", err)
+	}
+	if tables > 0 && id != applicationID {
+		return errors.New("it is the SQLite database of another program")
+	}
+	return nil
+}
+
+// applicationID marks the files of ledgerd: "ldgd" in ASCII.
+const applicationID = 0x6c646764
+
+func schemaVersion(c *sqldb.Conn) (int, error) {
+	var version int
+	if err := c.Row("PRAGMA user_version").Scan(&version); err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return version, nil
+}

@@ -1,0 +1,23 @@
+CREATE INDEX attestations_by_time ON attestations (repo_id, recorded_at);
+CREATE INDEX attestations_by_predicate ON attestations (repo_id, predicate_id, recorded_at);
+CREATE INDEX attestations_by_signer ON attestations (repo_id, signer_id, recorded_at);
+-- A statement names its commit, so that what is unique in a commit is unique. New
+-- rows get to pages that are in use, and the commit's attestations stand together.
+CREATE UNIQUE INDEX attestations_by_commit ON attestations (commit_id, payload_digest, signer_id, key_id);
+
+-- An event is found by its id through the time that the id holds.
+CREATE TABLE new_events (
+  id       INTEGER PRIMARY KEY,
+  org_id   INTEGER NOT NULL REFERENCES orgs,
+  seq      INTEGER NOT NULL, -- from 0 in each org, without gaps
+  event_id TEXT    NOT NULL,
+  type     TEXT    NOT NULL,
+  repo_id  INTEGER NOT NULL REFERENCES repos,
+  at       INTEGER NOT NULL,
+  body     BLOB    NOT NULL,
+  UNIQUE (org_id, seq)
+) STRICT;
+INSERT INTO new_events SELECT id, org_id, seq, event_id, type, repo_id, at, body FROM events ORDER BY id;
+DROP TABLE events;
+ALTER TABLE new_events RENAME TO events;
+CREATE INDEX events_by_time ON events (org_id, at);

@@ -1,0 +1,209 @@
+// Package sqlite is the engine that keeps the ledger in one SQLite file: one
+// goroutine writes, many writes to a transaction; a pool of connections reads.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// maxReaders is how many connections read at the same time.
+const maxReaders = 8
+
+// Options configures a DB.
+type Options struct {
+	Hooks sqldb.Hooks
+	// Steps are what migrations do beside their scripts, by schema version: each
+	// runs after the script of that version, in the same transaction.
+	Steps map[int]func(*sqldb.Conn) error
+	// NoCopy leaves out the copy of the file that is taken before a migration.
+	NoCopy bool
+	// Migrating, where not nil, is called before a migration begins, with the
+	// versions of the schema and where the copy of the file goes (empty for none).
+	Migrating func(from, to int, file string)
+}
+
+// A DB is an open SQLite file. It implements sqldb.Engine.
+type DB struct {
+	writeDB *sql.DB
+	readDB  *sql.DB
+	writer  *writer
+	pool    chan *sqldb.Conn // readers that nobody uses now
+	readers int              // how many there are
+	closing chan struct{}
+}
+
+var _ sqldb.Engine = (*DB)(nil)
+
+// Open opens the file, creates it where there is none, and migrates its schema
+// to this release's.
+func Open(ctx context.Context, path string, o Options) (*DB, error) {
+	db := &DB{pool: make(chan *sqldb.Conn, maxReaders), closing: make(chan struct{})}
+	if err := db.open(ctx, path, o); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
+	if err := createPrivate(path); err != nil {
+		return err
+	}
+	if db.writeDB, err = openFile(path, writerPragmas); err != nil {
+		return err
+	}
+	c, err := sqldb.Connect(ctx, db.writeDB, &dialect)
+	if err != nil {
+		return err
+	}
+	if err := migrate(c, path, o); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	db.writer = newWriter(c, o.Hooks)
+
+	if db.readDB, err = openFile(path, readerPragmas); err != nil {
+		return err
+	}
+	for range maxReaders {
+		c, err := sqldb.Connect(ctx, db.readDB, &dialect)
+		if err != nil {
+			return err
+		}
+		db.pool <- c
+		db.readers++
+	}
+	return nil
+}
+
+var (
+	// busy_timeout comes first: the others may have to wait for another process.
+	writerPragmas = []string{
+		"busy_timeout(10000)", "journal_mode(wal)", "synchronous(full)", "foreign_keys(1)",
+		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
+	}
+	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
+)
+
+func openFile(path string, pragmas []string) (*sql.DB, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	absolute = filepath.ToSlash(absolute)
+	if !strings.HasPrefix(absolute, "/") {
+		absolute = "/" + absolute // C:/ledger.db
+	}
+	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
+	return sql.Open("sqlite", dsn.String())
+}
+
+// createPrivate creates the file, where there is none, for its owner alone.
+// SQLite gives the files beside it the same mode.
+func createPrivate(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// Close implements sqldb.Engine.
+func (db *DB) Close() error {
+	var errs []error
+	close(db.closing)
+	if db.writer != nil {
+		db.writer.close()
+	}
+	for range db.readers {
+		errs = append(errs, (<-db.pool).Close())
+	}
+	if db.readDB != nil {
+		errs = append(errs, db.readDB.Close())
+	}
+	if db.writer != nil {
+		errs = append(errs, db.writer.conn.Close())
+	}
+	if db.writeDB != nil {
+		errs = append(errs, db.writeDB.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Read implements sqldb.Engine.
+func (db *DB) Read(ctx context.Context, fn func(*sqldb.Conn) error) error {
+	return db.ReadLoose(ctx, func(c *sqldb.Conn) (err error) {
+		if _, err := c.Exec("BEGIN"); err != nil {
+			return fmt.Errorf("begin reading: %w", err)
+		}
+		defer func() { // also when fn panics
+			if _, end := c.Exec("ROLLBACK"); end != nil {
+				err = errors.Join(err, fmt.Errorf("end reading: %w", end))
+			}
+		}()
+		return fn(c)
+	})
+}
+
+// ReadLoose implements sqldb.Engine.
+func (db *DB) ReadLoose(ctx context.Context, fn func(*sqldb.Conn) error) error {
+	var c *sqldb.Conn
+	select {
+	case c = <-db.pool:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-db.closing:
+		return sqldb.ErrClosed
+	}
+	defer func() { db.pool <- c }()
+	return fn(c)
+}
+
+// Write implements sqldb.Engine.
+func (db *DB) Write(ctx context.Context, w sqldb.Write) error { return db.writer.write(ctx, w) }
+
+// TryWrite implements sqldb.Engine.
+func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer.tryWrite(w) }
+
+// Turn implements sqldb.Engine.
+func (db *DB) Turn(ctx context.Context) error { return db.writer.pace.wait(ctx) }
+
+// watchEvery is how often Watch looks for what other processes have written.
+const watchEvery = 250 * time.Millisecond
+
+// Watch implements sqldb.Engine.
+func (db *DB) Watch(ctx context.Context, changed func(), failed func(error)) {
+	c, err := sqldb.Connect(ctx, db.readDB, &dialect)
+	if err != nil {
+		failed(err)
+		return
+	}
+	defer c.Close()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for seen := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		// The number changes with every commit that is not this connection's own.
+		var version int64
+		if err := c.Row("PRAGMA data_version").Scan(&version); err != nil {
+			failed(err)
+		} else if version != seen {
+			seen = version
+			changed()
+		}
+	}
+}
