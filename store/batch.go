@@ -77,7 +77,7 @@ func (s *Store) hooks() sqldb.Hooks {
 			s.batch.reset()
 		},
 		AfterRollback: func() {
-			s.known.forgetNames() // before others get the rows that were taken
+			s.known.forgetRows() // before others get the rows that were taken
 			s.batch.discard()
 			s.batch.reset()
 		},

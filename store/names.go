@@ -75,7 +75,7 @@ func (t *tx) rowFor(key nameKey, dn ledger.DN) (int64, error) {
 		if id, err = t.insertName(key, dn); err != nil {
 			return 0, fmt.Errorf("insert %q: %w", key.name, err)
 		}
-		t.named = true
+		t.remembered = true
 	}
 	t.known.rows.put(key, id)
 	return id, nil

@@ -232,6 +232,8 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st 
 	if err != nil {
 		return st, err
 	}
+	t.known.evidence.put(id, e)
+	t.remembered = true
 	rows := t.batch.rows
 	rows.attestations.Add(id, e.Attestation, s.repoID, s.id, predicateID, typeID, int64(mappingVersion), noSlot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(e.RecordedAt), a.PayloadDigest[:], a.Signer.Identity,

@@ -106,18 +106,46 @@ func (rd reader) gatherOne(d *deriver, c *commitRow) (*subject, error) {
 	return s, rd.gather([]*subject{s})
 }
 
-const selectEvidence = `
-SELECT l.commit_id, l.predicate_id, l.signer_id, a.attestation_id, a.emails, a.status, a.recorded_at, a.while_promotable
-FROM latest l /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id IN `
-
 // gatherEvidence reads the evidence of commits: the latest attestation of each
 // signer for each predicate.
 func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
+	type latest struct{ commit, attestation int64 }
+	var list []latest
+	err := rd.EachIn(func(row scanner) error {
+		var l latest
+		err := row.Scan(&l.commit, &l.attestation)
+		list = append(list, l)
+		return err
+	}, "SELECT commit_id, attestation_id FROM latest WHERE commit_id IN ", 1, ids)
+	if err != nil {
+		return err
+	}
+	found := make(map[int64]ledger.Evidence, len(list))
+	var missing []any
+	for _, l := range list {
+		if e, ok := rd.known.evidence.get(l.attestation); ok {
+			found[l.attestation] = e
+		} else {
+			missing = append(missing, l.attestation)
+		}
+	}
+	if err := rd.readEvidence(found, missing); err != nil {
+		return err
+	}
+	for _, l := range list {
+		f := &byID[l.commit].facts
+		f.Evidence = append(f.Evidence, found[l.attestation])
+	}
+	return nil
+}
+
+// readEvidence adds attestations to found, by their rows.
+func (rd reader) readEvidence(found map[int64]ledger.Evidence, rows []any) error {
 	return rd.EachIn(func(row scanner) error {
-		var commitID, predicateID, signerID int64
+		var id, predicateID, signerID int64
 		var emails string
 		var e ledger.Evidence
-		err := row.Scan(&commitID, &predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable)
+		err := row.Scan(&id, &predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable)
 		if err != nil {
 			return err
 		}
@@ -130,10 +158,12 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 		if e.Signer, err = rd.signer(signerID); err != nil {
 			return err
 		}
-		f := &byID[commitID].facts
-		f.Evidence = append(f.Evidence, e)
+		found[id] = e
+		rd.known.evidence.put(id, e)
 		return nil
-	}, selectEvidence, 1, ids)
+	}, `
+SELECT id, predicate_id, signer_id, attestation_id, emails, status, recorded_at, while_promotable
+FROM attestations WHERE id IN `, 1, rows)
 }
 
 const selectBlocking = `

@@ -55,8 +55,8 @@ type tx struct {
 	evaluating bool
 	// next holds, by table, the id of the next row that is buffered.
 	next map[string]int64
-	// named is set once the write has inserted a name.
-	named bool
+	// remembered is set once something that the write has inserted is remembered.
+	remembered bool
 	// hooks are the webhooks of the repos that the write has events of.
 	hooks map[int64][]hook
 }
@@ -98,8 +98,8 @@ func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 		if done {
 			return
 		}
-		if t.named {
-			t.known.forgetNames()
+		if t.remembered {
+			t.known.forgetRows()
 		}
 		t.batch.discard()
 	}()

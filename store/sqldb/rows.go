@@ -54,9 +54,15 @@ func (r *Rows) Flush(c *Conn) error {
 	return nil
 }
 
-// rowsAtOnce returns the largest power of two that is at most n and maxRows, so
-// that few forms of a statement are prepared.
-func rowsAtOnce(n int) int { return min(1<<(bits.Len(uint(n))-1), maxRows) }
+// rowsAtOnce returns how many of n rows the next statement writes: a power of two
+// or one and a half times that, so that few forms of a statement are prepared.
+func rowsAtOnce(n int) int {
+	power := 1 << (bits.Len(uint(n)) - 1)
+	if half := power + power/2; power > 1 && half <= n {
+		power = half
+	}
+	return min(power, maxRows)
+}
 
 // tuples writes the parameters of so many rows: (?, ?), (?, ?).
 func tuples(rows, columns int) string {
