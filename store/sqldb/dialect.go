@@ -1,6 +1,9 @@
 package sqldb
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // A Dialect holds, as data, what differs between engines in how they take SQL.
 // Statements are written once, in the SQL that all engines share, with ? or ?1
@@ -47,4 +50,20 @@ func (d *Dialect) classified(err error) error {
 		return &Error{class, err}
 	}
 	return err
+}
+
+// A Special is SQL that engines other than SQLite have to be given in another form.
+type Special struct {
+	SQL *regexp.Regexp
+	Why string
+}
+
+// OnlySQLite lists what statements hold that only SQLite takes as it is written.
+// Tests check that there is nothing else.
+func OnlySQLite() []Special {
+	return []Special{
+		{regexp.MustCompile(`\?[1-9]`), "a parameter that is used several times has a number; elsewhere it is $1"},
+		{regexp.MustCompile(`ping ->> 'id'`), "pings are JSON in a column of text, to which elsewhere ->> does not apply"},
+		{regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`), "the body of an event is a blob and that of a ping text; elsewhere both need one type"},
+	}
 }

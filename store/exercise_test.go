@@ -1,0 +1,406 @@
+package store_test
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// exercise opens the fixture and calls every method of the store, each list with
+// all filters that change its SQL. It returns the plans of the statements that ran;
+// opening are those of the engine that opened the database. The statements of
+// migrations are not among them.
+func exercise(t *testing.T) (plans, opening map[string][]string) {
+	t.Helper()
+	path, now := unpackV5(t)
+	migrated, err := store.Open(t.Context(), path, store.Options{NoCopy: true})
+	check(t, err)
+	check(t, migrated.Close())
+
+	e := &exerciser{t: t, now: now}
+	e.Store, err = store.Open(t.Context(), path, store.Options{Now: func() time.Time { return e.now }})
+	check(t, err)
+	defer e.Close()
+	opening, err = e.Plans(t.Context())
+	check(t, err)
+
+	check(t, e.Settle(t.Context()))
+	e.orgs()
+	e.tokens()
+	e.readTips()
+	e.record()
+	e.register()
+	e.policies()
+	e.webhooks()
+	e.lists()
+	e.now = e.now.Add(60 * 24 * time.Hour)
+	check(t, e.Prune(t.Context()))
+	plans, err = e.Plans(t.Context())
+	check(t, err)
+	return plans, opening
+}
+
+// An exerciser runs every statement of a store.
+type exerciser struct {
+	*store.Store
+	t   *testing.T
+	now time.Time
+	n   int // how many statements it has made up
+}
+
+// The fixture's commits that the exercise names, and its webhook.
+const (
+	deployedCommit = "5d3d360b2f13b13a539311878916bf8208301cd6" // release/2
+	loginCommit    = "ca9cf449d836c5027b751fa7cd621b796c79de38" // feature/login, in flight
+	everythingHook = "whk_01M80KN46FEEQMHDDMW3XG40BH"
+	buildDN        = "cn=build,ou=ci,o=acme"
+)
+
+// ok fails the test if a call has failed. What the call returns does not matter.
+func (e *exerciser) ok(_ any, err error) {
+	e.t.Helper()
+	check(e.t, err)
+}
+
+// refused fails the test unless a call was refused with that code.
+func (e *exerciser) refused(want ledger.Code, err error) {
+	e.t.Helper()
+	if got, _ := err.(*ledger.Error); got == nil || got.Code != want {
+		e.t.Fatalf("the error is %v, want code %s", err, want)
+	}
+}
+
+// pages reads a list whole, its first page of one row and, where there is one, the
+// next.
+func pages[T any](t *testing.T, list func(store.Query) (ledger.Page[T], error)) {
+	t.Helper()
+	_, err := list(store.Query{Limit: 500})
+	check(t, err)
+	first, err := list(store.Query{Limit: 1})
+	check(t, err)
+	if first.NextCursor != "" {
+		_, err = list(store.Query{Limit: 1, Cursor: first.NextCursor})
+		check(t, err)
+	}
+}
+
+func (e *exerciser) orgs() {
+	ctx := e.t.Context()
+	check(e.t, e.Ready(ctx))
+	e.ok(e.CreateOrg(ctx, "umbrella"))
+	e.ok(e.Org(ctx, "acme"))
+	e.ok(e.CreateRepo(ctx, "umbrella", ledger.NewRepo{Name: "web"}, "host"))
+	e.ok(e.Repo(ctx, "acme", "api"))
+
+	public, _, err := ed25519.GenerateKey(nil)
+	check(e.t, err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	check(e.t, err)
+	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(text), DN: "cn=zoe,ou=dev,o=umbrella"}.Identity()
+	check(e.t, err)
+	added, err := e.AddIdentity(ctx, "umbrella", identity)
+	check(e.t, err)
+	e.ok(e.Identity(ctx, "umbrella", added.ID))
+	_, _, err = e.Keyring(ctx, "umbrella")
+	check(e.t, err)
+	check(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
+}
+
+func (e *exerciser) tokens() {
+	ctx := e.t.Context()
+	token, err := e.CreateToken(ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{1})
+	check(e.t, err)
+	e.ok(e.TokenByHash(ctx, [32]byte{1}))
+	e.TouchToken(token.ID)
+	check(e.t, e.CreateSession(ctx, token.ID, [32]byte{2}, e.Now().Add(time.Hour)))
+	check(e.t, e.CreateSession(ctx, token.ID, [32]byte{3}, e.Now().Add(time.Hour)))
+	_, _, err = e.SessionToken(ctx, [32]byte{2})
+	check(e.t, err)
+	check(e.t, e.DeleteSession(ctx, [32]byte{2}))
+	check(e.t, e.RevokeToken(ctx, "acme", token.ID))
+}
+
+// attests records a made-up statement of cn=build.
+func (e *exerciser) attests(repo, commit, predicate string, status ledger.Status) *ledger.Attestation {
+	e.t.Helper()
+	return e.attestsAs(repo, commit, predicate, status, buildDN)
+}
+
+func (e *exerciser) attestsAs(repo, commit, predicate string, status ledger.Status, signer string) *ledger.Attestation {
+	e.t.Helper()
+	e.n++
+	dn, err := ledger.ParseDN(signer)
+	check(e.t, err)
+	payload, kind := fmt.Appendf(nil, "statement %d", e.n), ledger.ResultPredicateType
+	if strings.Contains(predicate, "://") {
+		kind = predicate
+	}
+	a := &ledger.Attestation{
+		Commit: commit, Predicate: predicate, PredicateType: kind,
+		Result: ledger.Result{Status: status}, Signer: ledger.Signer{DN: dn, Identity: "idn_made", Key: [32]byte{1}},
+		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
+	}
+	e.again(repo, a)
+	return a
+}
+
+// again records a statement, which may be recorded already.
+func (e *exerciser) again(repo string, a *ledger.Attestation) (ledger.AttestationRecord, error) {
+	e.t.Helper()
+	_, version, err := e.Keyring(e.t.Context(), "acme")
+	check(e.t, err)
+	rec, _, err := e.Record(e.t.Context(), "acme", repo, a, version)
+	if _, isRefused := err.(*ledger.Error); !isRefused {
+		check(e.t, err)
+	}
+	return rec, err
+}
+
+func (e *exerciser) record() {
+	ctx := e.t.Context()
+	first := e.attests("api", sha(1), "test:go", ledger.Pass) // a new commit
+	rec, err := e.again("api", first)
+	check(e.t, err)
+	e.ok(e.Attestation(ctx, "acme", "api", rec.ID))
+	e.ok(e.Envelope(ctx, "acme", "api", rec.ID))
+	e.attests("api", sha(1), "test:go", ledger.Fail)
+	_, err = e.again("api", first)
+	e.refused(ledger.CodeStaleStatement, err)
+	e.attestsAs("api", sha(1), "https://example.com/new", ledger.Pass, "cn=new,ou=dev,o=acme")
+
+	// Evidence that runs out.
+	for _, predicate := range []string{"test:go", "review:code"} {
+		e.attests("web", sha(1), predicate, ledger.Pass)
+		e.attestsAs("web", sha(1), predicate, ledger.Pass, "cn=new,ou=dev,o=acme")
+	}
+	e.now = e.now.Add(2 * time.Second)
+	check(e.t, e.Settle(ctx))
+}
+
+// sha returns the n-th of the made-up commits.
+func sha(n int) string { return fmt.Sprintf("%040x", n) }
+
+// changeOf returns the change of one line of a file.
+func changeOf(path string, line int) []ledger.Change {
+	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
+	return []ledger.Change{{
+		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: sha(1000), Blob: sha(1000 + line),
+		Hunks: []ledger.Hunk{{
+			Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
+			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)},
+		}},
+	}}
+}
+
+func (e *exerciser) push(commit string, n ledger.Registration) {
+	e.t.Helper()
+	_, _, err := e.Register(e.t.Context(), "acme", "api", commit, n)
+	check(e.t, err)
+}
+
+// register has the radar block, and moves tips in all the ways there are.
+func (e *exerciser) register() {
+	ctx := e.t.Context()
+	one, two, three := sha(11), sha(12), sha(13)
+	e.push(one, ledger.Registration{Branch: "one", Changes: changeOf("p.go", 10), Author: ledger.Author{Name: "Ann"}})
+	e.push(two, ledger.Registration{Branch: "two", Changes: changeOf("p.go", 11)})
+	for _, commit := range []string{one, two} {
+		e.attests("api", commit, "test:go", ledger.Pass)
+		e.attests("api", commit, "review:code", ledger.Pass)
+	}
+	e.push(two, ledger.Registration{Changes: changeOf("q.go", 11)}) // the overlap is lost
+	e.push(two, ledger.Registration{Changes: changeOf("p.go", 11)}) // and found
+	e.push(one, ledger.Registration{Changes: changeOf("p.go", 12)}) // by the earlier one
+	for _, commit := range []string{one, loginCommit, sha(99)} {
+		e.ok(e.Foresee(ctx, "acme", "api", ledger.RadarQuery{Commit: commit, Registration: ledger.Registration{Branch: "x", Changes: changeOf("p.go", 10)}}))
+	}
+	e.push(sha(14), ledger.Registration{Branch: "four", Changes: changeOf("p.go", 30)})
+	e.push(three, ledger.Registration{Branch: "three", Contained: []string{sha(14)}, Changes: changeOf("p.go", 13)})
+	e.push(sha(15), ledger.Registration{Branch: "three", Changes: changeOf("p.go", 13)}) // supersedes it
+
+	// More is known of a deployed commit: the radar looks again at those beside it.
+	e.attests("api", one, "deploy:prod", ledger.Pass)
+	e.push(one, ledger.Registration{Changes: changeOf("p.go", 11)})
+	check(e.t, e.Settle(ctx))
+	e.attests("api", one, "deploy:prod", ledger.Fail) // rolled back
+	check(e.t, e.Withdraw(ctx, "acme", "api", two))
+	e.ok(e.Commit(ctx, "acme", "api", one[:39]+"b"))
+}
+
+// readTips has the radar's memory read all tips, and then those that came since.
+func (e *exerciser) readTips() {
+	ctx := e.t.Context()
+	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "x", Changes: changeOf("server/api.go", 10)}}
+	e.ok(e.Foresee(ctx, "acme", "api", q))
+	e.push(sha(10), ledger.Registration{Branch: "ten", Changes: changeOf("server/api.go", 10)})
+	e.ok(e.Foresee(ctx, "acme", "api", q))
+}
+
+func (e *exerciser) policies() {
+	ctx := e.t.Context()
+	p, err := e.Policy(ctx, "acme", "api", 0)
+	check(e.t, err)
+	e.ok(e.Simulate(ctx, "acme", "api", p.Contract))
+	for _, ignored := range []string{"docs/**", "none/**"} {
+		p.Contract.Radar.Ignore = []string{ignored}
+		e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))
+		check(e.t, e.Settle(ctx))
+	}
+}
+
+func (e *exerciser) webhooks() {
+	t, ctx := e.t, e.t.Context()
+	const url = "https://ci.example.com/ledger"
+	n := ledger.NewWebhook{URL: url, Events: ledger.EventTypes()}
+	hook, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
+	check(t, err)
+	gone, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
+	check(t, err)
+	e.ok(e.Webhook(ctx, "acme", "api", hook.ID))
+	e.attests("api", sha(1), "test:go", ledger.Pass)
+	e.attests("api", sha(1), "test:go", ledger.Skip)
+	e.ok(e.RotateWebhook(ctx, "acme", "api", hook.ID, ledger.NewWebhookSecret(), time.Hour))
+	ping, err := e.PingWebhook(ctx, "acme", "api", hook.ID)
+	check(t, err)
+
+	e.ok(e.DueWebhooks(ctx))
+	_, due, err := e.Claim(ctx, hook.ID, 4, time.Minute)
+	check(t, err)
+	if len(due) != 4 {
+		t.Fatalf("claimed %d deliveries, want 4", len(due))
+	}
+	check(t, e.Release(ctx, hook.ID, []string{due[3].ID}))
+	outcome := func(d ledger.DueDelivery, status ledger.DeliveryStatus) ledger.Outcome {
+		return ledger.Outcome{
+			Webhook: hook.ID, Delivery: d.ID, Status: status, Tries: d.Tries, Lease: d.Lease,
+			Attempt: ledger.Attempt{At: e.Now(), Error: "none", Request: ledger.AttemptRequest{URL: url}},
+		}
+	}
+	late := outcome(due[2], ledger.DeliveryFailed)
+	late.Lease = 1
+	refusal := outcome(due[2], ledger.DeliveryFailed)
+	refusal.Disable = "410"
+	for _, o := range []ledger.Outcome{outcome(due[0], ledger.DeliverySucceeded), outcome(due[1], ledger.DeliveryFailed), late, refusal} {
+		check(t, e.RecordOutcomes(ctx, []ledger.Outcome{o}, time.Hour))
+	}
+	e.ok(e.ChangeWebhook(ctx, "acme", "api", hook.ID, ledger.WebhookChange{Active: new(true)}))
+	e.ok(e.Delivery(ctx, "acme", "api", hook.ID, due[1].ID))
+	e.ok(e.Redeliver(ctx, "acme", "api", hook.ID, due[0].ID))
+	e.ok(e.ReplayWebhook(ctx, "acme", "api", hook.ID, 0))
+	e.TakeQueued()
+	check(t, e.DeleteWebhook(ctx, "acme", "api", gone.ID))
+
+	for _, status := range []ledger.DeliveryStatus{"", ledger.DeliveryPending, ledger.DeliverySucceeded, ledger.DeliveryFailed} {
+		for _, event := range []string{"", due[1].Event, ping.Event} {
+			for _, id := range []string{hook.ID, everythingHook} {
+				pages(t, func(q store.Query) (ledger.Page[ledger.Delivery], error) {
+					return e.Deliveries(ctx, "acme", "api", id, store.DeliveryFilter{Query: q, Status: status, Event: event})
+				})
+			}
+		}
+	}
+}
+
+func (e *exerciser) lists() {
+	t, ctx := e.t, e.t.Context()
+	pages(t, func(q store.Query) (ledger.Page[ledger.Org], error) { return e.Orgs(ctx, q) })
+	pages(t, func(q store.Query) (ledger.Page[ledger.Repo], error) { return e.Repos(ctx, "acme", q) })
+	pages(t, func(q store.Query) (ledger.Page[ledger.Token], error) { return e.Tokens(ctx, "acme", q) })
+	pages(t, func(q store.Query) (ledger.Page[ledger.Identity], error) { return e.Identities(ctx, "acme", q) })
+	pages(t, func(q store.Query) (ledger.Page[ledger.PredicateCount], error) { return e.Predicates(ctx, "acme", q) })
+	pages(t, func(q store.Query) (ledger.Page[ledger.Policy], error) { return e.Policies(ctx, "acme", "api", q) })
+	pages(t, func(q store.Query) (ledger.Page[ledger.Webhook], error) { return e.Webhooks(ctx, "acme", "api", q) })
+	e.listAttestations()
+	e.listCommits()
+	e.listEvents()
+	for _, level := range []ledger.Level{ledger.NoLevel, ledger.Low, ledger.Medium, ledger.High} {
+		for _, commit := range []string{"", loginCommit} {
+			for _, branch := range []string{"", "feature/login"} {
+				pages(t, func(q store.Query) (ledger.Page[ledger.RadarPair], error) {
+					return e.Overlaps(ctx, "acme", "api", store.RadarFilter{Query: q, Level: level, Commit: commit, Branch: branch})
+				})
+			}
+		}
+	}
+}
+
+func (e *exerciser) listAttestations() {
+	f := store.AttestationFilter{}
+	for _, f.Predicate = range []string{"", "test:go", "test:*", "none:*"} {
+		for _, f.Identity = range []string{"", buildDN, "build", "nobody"} {
+			for _, f.Commit = range []string{"", deployedCommit} {
+				for _, f.Status = range []ledger.Status{"", ledger.Pass} {
+					for _, f.Since = range []ledger.Time{0, 1} {
+						for _, f.Ascending = range []bool{false, true} {
+							pages(e.t, func(q store.Query) (ledger.Page[ledger.AttestationRecord], error) {
+								f.Query = q
+								return e.Attestations(e.t.Context(), "acme", "api", f)
+							})
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func (e *exerciser) listCommits() {
+	f := store.CommitFilter{}
+	for _, f.State = range []*ledger.State{nil, new(ledger.Attested)} {
+		for _, f.Branch = range []string{"", "feature/login"} {
+			for _, f.Author = range []string{"", "Ann"} {
+				for _, f.InFlight = range []bool{false, true} {
+					for _, f.Standing = range []bool{false, true} {
+						pages(e.t, func(q store.Query) (ledger.Page[ledger.CommitSummary], error) {
+							f.Query = q
+							return e.Commits(e.t.Context(), "acme", "api", f)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+func (e *exerciser) listEvents() {
+	ctx := e.t.Context()
+	newest, err := e.Events(ctx, "acme", store.EventFilter{Query: store.Query{Limit: 3}, Descending: true})
+	check(e.t, err)
+	var event struct {
+		ID string `json:"id"`
+	}
+	check(e.t, json.Unmarshal(newest.Data[2], &event))
+	f := store.EventFilter{}
+	for types := range len(ledger.EventTypes()) + 1 {
+		f.Types = ledger.EventTypes()[:types]
+		for _, f.Repo = range []string{"", "api"} {
+			for _, f.After = range []string{"", event.ID} {
+				for _, f.Descending = range []bool{false, true} {
+					pages(e.t, func(q store.Query) (ledger.Page[jsontext.Value], error) {
+						f.Query = q
+						return e.Events(ctx, "acme", f)
+					})
+				}
+			}
+		}
+	}
+	tail, err := e.Tail(ctx, "acme")
+	check(e.t, err)
+	e.ok(tail.Next(ctx))
+	_, _, err = tail.Seq(ctx, event.ID)
+	check(e.t, err)
+	e.ok(tail.Read(ctx, 0, 10))
+}
