@@ -122,7 +122,7 @@ func openFile(ctx context.Context, s settings) (*connection, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{})
+	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +30,9 @@ func TestMain(m *testing.M) {
 //
 // Beside testscript's own commands there are: exits STATUS COMMAND…, which runs
 // a command and checks its exit status; await URL, which waits until a server
-// answers; get URL, which is curl with the token in the file $TOKEN; and grab
-// NAME FILE REGEXP, which sets a variable to what the first group matches.
+// answers; get URL, which is curl with the token in the file $TOKEN; grab NAME FILE
+// REGEXP, which sets a variable to what the first group matches; and unpack FILE
+// DEST, which is gunzip.
 func TestScript(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the scripts need git")
@@ -40,10 +42,11 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               setUpScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": scriptExits,
-			"await": scriptAwait,
-			"get":   scriptGet,
-			"grab":  scriptGrab,
+			"exits":  scriptExits,
+			"await":  scriptAwait,
+			"get":    scriptGet,
+			"grab":   scriptGrab,
+			"unpack": scriptUnpack,
 		},
 	})
 }
@@ -70,6 +73,10 @@ func setUpScript(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	v5, err := filepath.Abs(filepath.Join("..", "store", "testdata", "v5.db.gz"))
+	if err != nil {
+		return err
+	}
 	env.Vars = append(env.Vars,
 		"HOME="+env.WorkDir,
 		"XDG_CONFIG_HOME="+env.WorkDir,
@@ -83,6 +90,7 @@ func setUpScript(env *testscript.Env) error {
 		"RECEIVER="+receiver.Addr().String(),
 		"OTHER_RECEIVER="+other.Addr().String(),
 		"FIXTURES="+fixtures,
+		"V5="+v5,
 	)
 	return nil
 }
@@ -145,4 +153,18 @@ func scriptGrab(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s does not match:\n%s", args[2], text)
 	}
 	ts.Setenv(args[0], found[1])
+}
+
+func scriptUnpack(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unpack FILE DEST")
+	}
+	packed, err := os.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer packed.Close()
+	text, err := gzip.NewReader(packed)
+	ts.Check(err)
+	data, err := io.ReadAll(text)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o600))
 }

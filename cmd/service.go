@@ -43,7 +43,12 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{Logger: log, KeepDeliveries: time.Duration(s.Webhooks.Keep), RadarMemory: int64(s.RadarMemory)})
+	db, err := store.Open(ctx, s.Database, store.Options{
+		Logger:         log,
+		KeepDeliveries: time.Duration(s.Webhooks.Keep),
+		RadarMemory:    int64(s.RadarMemory),
+		NoCopy:         s.NoCopy,
+	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}

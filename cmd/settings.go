@@ -27,6 +27,7 @@ import (
 type settings struct {
 	Listen          string          `mapstructure:"listen" yaml:"listen"`
 	Database        string          `mapstructure:"database" yaml:"database"`
+	NoCopy          bool            `mapstructure:"no_copy" yaml:"no_copy"`
 	MaxBody         byteSize        `mapstructure:"max_body" yaml:"max_body"`
 	Streams         streamLimits    `mapstructure:"streams" yaml:"streams"`
 	Webhooks        webhookSettings `mapstructure:"webhooks" yaml:"webhooks"`
@@ -130,7 +131,7 @@ func decodeSettings(v *viper.Viper) (settings, error) {
 	return s, found.err()
 }
 
-// decodeWord reads durations and numbers, with messages for people.
+// decodeWord reads durations, numbers and true or false, with messages for people.
 func decodeWord(_, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
 	switch {
@@ -146,6 +147,12 @@ func decodeWord(_, to reflect.Type, value any) (any, error) {
 			return nil, fmt.Errorf("%q is not a whole number such as 100", text)
 		}
 		return n, nil
+	case ok && to.Kind() == reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not true or false", text)
+		}
+		return b, nil
 	}
 	return value, nil
 }
