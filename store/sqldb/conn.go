@@ -20,6 +20,7 @@ type Conn struct {
 	sql     *sql.Conn
 	dialect *Dialect
 	stmts   map[string]*sql.Stmt
+	open    int // the queries whose rows are being read
 }
 
 // Connect takes a connection of db.
@@ -49,7 +50,7 @@ func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
 	if stmt, ok := c.stmts[statement]; ok {
 		return stmt, nil
 	}
-	if len(c.stmts) >= maxPrepared {
+	if len(c.stmts) >= maxPrepared && c.open == 0 { // a statement in use must stay
 		c.forget()
 	}
 	stmt, err := c.sql.PrepareContext(context.Background(), c.dialect.SQL(statement))
@@ -120,6 +121,8 @@ func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error 
 		return c.dialect.classified(err)
 	}
 	defer rows.Close()
+	c.open++
+	defer func() { c.open-- }()
 	for rows.Next() {
 		if err := visit(rows); err != nil {
 			return err
