@@ -38,7 +38,17 @@ func (d *Dialect) SQL(statement string) string {
 	if d.IndexHint[0] == "" {
 		return statement
 	}
-	return strings.NewReplacer("/*+index ", d.IndexHint[0], "*/", d.IndexHint[1]).Replace(statement)
+	var b strings.Builder
+	for {
+		before, hint, found := strings.Cut(statement, "/*+index ")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, after, _ := strings.Cut(hint, "*/")
+		b.WriteString(d.IndexHint[0] + name + d.IndexHint[1])
+		statement = after
+	}
 }
 
 // classified wraps a driver's error that the dialect knows.
