@@ -1,0 +1,192 @@
+package sqldb
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// testDialect is a small dialect of SQLite.
+var testDialect = Dialect{
+	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN"},
+	IndexHint: [2]string{"INDEXED BY ", ""},
+	NextID:    "SELECT coalesce(max(id), 0) + 1 FROM ",
+	Explain:   "EXPLAIN QUERY PLAN ",
+	Classify: func(err error) Class {
+		if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_CONSTRAINT {
+			return Duplicate
+		}
+		return Other
+	},
+}
+
+// connect returns a connection to an empty database in memory, after the script.
+func connect(t *testing.T, script string) *Conn {
+	t.Helper()
+	db, err := sql.Open("sqlite", ":memory:")
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	c, err := Connect(t.Context(), db, &testDialect)
+	check(t, err)
+	t.Cleanup(func() { check(t, c.Close()) })
+	check(t, c.Run(script))
+	return c
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// numbers reads a query of one integer column.
+func numbers(t *testing.T, c *Conn, query string) []int64 {
+	t.Helper()
+	list, err := All(c, scanNumber, query)
+	check(t, err)
+	return list
+}
+
+func scanNumber(row Scanner) (n int64, err error) { return n, row.Scan(&n) }
+
+// upTo returns 1 to n.
+func upTo(n int) []int64 {
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = int64(i + 1)
+	}
+	return list
+}
+
+func TestAFaultKeepsItsClassWhereverItComesFrom(t *testing.T) {
+	const insert = "INSERT INTO things (name) VALUES (?)"
+	ways := map[string]func(c *Conn) error{
+		"Exec":   func(c *Conn) error { _, err := c.Exec(insert, "a"); return err },
+		"Run":    func(c *Conn) error { return c.Run("INSERT INTO things (name) VALUES ('a')") },
+		"Insert": func(c *Conn) error { _, err := c.Insert(insert, "a"); return err },
+		"Each":   func(c *Conn) error { return c.Each(func(Scanner) error { return nil }, insert+" RETURNING id", "a") },
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE); INSERT INTO things (name) VALUES ('a')")
+			err := way(c)
+			if ClassOf(fmt.Errorf("insert: %w", err)) != Duplicate {
+				t.Errorf("the class of %v is not Duplicate", err)
+			}
+			if _, ok := errors.AsType[*sqlite.Error](err); !ok {
+				t.Errorf("%v does not wrap the driver's error", err)
+			}
+		})
+	}
+	if class := ClassOf(errors.New("something else")); class != Other {
+		t.Errorf("an error of no database has class %d", class)
+	}
+}
+
+func TestTheStatementsOfAConnectionAreBounded(t *testing.T) {
+	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY)")
+	most := 0
+	for i := range 2*maxPrepared + 10 {
+		var n int
+		check(t, c.Row(fmt.Sprint("SELECT ", i)).Scan(&n))
+		if n != i {
+			t.Fatalf("SELECT %d returned %d", i, n)
+		}
+		most = max(most, len(c.Statements()))
+	}
+	if most != maxPrepared {
+		t.Errorf("%d statements were prepared at a time, want %d", most, maxPrepared)
+	}
+}
+
+func TestAQueryGoesOnWhileOthersFillTheStatements(t *testing.T) {
+	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY); INSERT INTO things VALUES (1), (2), (3)")
+	var seen []int64
+	check(t, c.Each(func(row Scanner) error {
+		id, err := scanNumber(row)
+		seen = append(seen, id)
+		for i := range maxPrepared {
+			var n int
+			err = errors.Join(err, c.Row(fmt.Sprint("SELECT ", i+1000*len(seen))).Scan(&n))
+		}
+		return err
+	}, "SELECT id FROM things ORDER BY id"))
+	if !slices.Equal(seen, upTo(3)) {
+		t.Errorf("the query returned %d, want 1 to 3", seen)
+	}
+}
+
+func TestNextIDIsTheIDAfterTheLast(t *testing.T) {
+	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)")
+	for want := range int64(3) {
+		next, err := c.NextID("things")
+		check(t, err)
+		id, err := c.Insert("INSERT INTO things (name) VALUES (?)", "a")
+		check(t, err)
+		if next != want+1 || id != next {
+			t.Errorf("NextID returned %d and Insert %d, want %d", next, id, want+1)
+		}
+	}
+}
+
+func TestAPlanNamesTheIndex(t *testing.T) {
+	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); CREATE INDEX things_by_name ON things (name)")
+	steps, err := c.Plan("SELECT id FROM things /*+index things_by_name*/ WHERE name = ? AND id > ?")
+	check(t, err)
+	if len(steps) != 1 || !strings.Contains(steps[0], "things_by_name") {
+		t.Errorf("the plan is %q", steps)
+	}
+}
+
+func TestHintsBecomeSyntax(t *testing.T) {
+	without := Dialect{Rewrite: []string{"/*+ordered*/ JOIN", "JOIN"}}
+	around := Dialect{IndexHint: [2]string{"USE INDEX (", ")"}}
+	cases := []struct {
+		name      string
+		dialect   *Dialect
+		statement string
+		want      string
+	}{
+		{"no hint", &testDialect, "SELECT a FROM b JOIN c /* why */ WHERE d = '*/'", "SELECT a FROM b JOIN c /* why */ WHERE d = '*/'"},
+		{"an order", &testDialect, "SELECT a FROM b /*+ordered*/ JOIN c", "SELECT a FROM b CROSS JOIN c"},
+		{"two orders", &testDialect, "FROM b /*+ordered*/ JOIN c /*+ordered*/ JOIN d", "FROM b CROSS JOIN c CROSS JOIN d"},
+		{"an index", &testDialect, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b INDEXED BY b_by_a WHERE a = ?"},
+		{"an index in parentheses", &around, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b USE INDEX (b_by_a) WHERE a = ?"},
+		{"two indexes", &around, "FROM b /*+index x*/ JOIN c /*+index y*/", "FROM b USE INDEX (x) JOIN c USE INDEX (y)"},
+		{"an order and an index", &testDialect, "FROM b /*+ordered*/ JOIN c /*+index x*/ ON 1", "FROM b CROSS JOIN c INDEXED BY x ON 1"},
+		{"an engine without index hints", &without, "FROM b /*+ordered*/ JOIN c /*+index x*/", "FROM b JOIN c /*+index x*/"},
+		{"a comment before an index", &around, "SELECT a /* why */ FROM b /*+index x*/", "SELECT a /* why */ FROM b USE INDEX (x)"},
+		{"a comment after an order", &testDialect, "FROM b /*+ordered*/ JOIN c /* why */", "FROM b CROSS JOIN c /* why */"},
+		{"a hint of another engine", &testDialect, "FROM b /*+other*/ WHERE a", "FROM b /*+other*/ WHERE a"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.dialect.SQL(tc.statement); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestParametersAreCounted(t *testing.T) {
+	for statement, want := range map[string]int{
+		"SELECT 1":                          0,
+		"SELECT ?":                          1,
+		"SELECT ?, ?":                       2,
+		"SELECT ?1, ?2, ?1":                 2,
+		"SELECT ?2":                         2,
+		"SELECT ?1 WHERE a IN (?1, ?9)":     9,
+		"SELECT ?1, ?1 WHERE a > ? LIMIT ?": 3,
+	} {
+		if got := parameters(statement); got != want {
+			t.Errorf("%s: %d, want %d", statement, got, want)
+		}
+	}
+}
