@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -22,6 +23,9 @@ func migrate(c *sqldb.Conn, path string, o Options) error {
 	}
 	if err := checkOurs(c); err != nil {
 		return err
+	}
+	if err := useWAL(c); err != nil {
+		return fmt.Errorf("switch to the write-ahead log: %w", err)
 	}
 	version, err := schemaVersion(c)
 	if err != nil {
@@ -114,6 +118,20 @@ func checkOurs(c *sqldb.Conn) error {
 		return errors.New("it is the SQLite database of another program")
 	}
 	return nil
+}
+
+// maxSwitch is how long useWAL waits for other processes.
+const maxSwitch = 10 * time.Second
+
+// useWAL switches the file to the write-ahead log. SQLite does not wait where
+// another process switches too.
+func useWAL(c *sqldb.Conn) error {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := c.Run("PRAGMA journal_mode = WAL")
+		if sqldb.ClassOf(err) != sqldb.Locked || time.Since(begin) > maxSwitch {
+			return err
+		}
+	}
 }
 
 // applicationID marks the files of ledgerd: "ldgd" in ASCII.

@@ -89,7 +89,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 var (
 	// busy_timeout comes first: the others may have to wait for another process.
 	writerPragmas = []string{
-		"busy_timeout(10000)", "journal_mode(wal)", "synchronous(full)", "foreign_keys(1)",
+		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
 		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
 		// Pages that are written again and again are copied into the file less often.
 		"wal_autocheckpoint(4000)",
