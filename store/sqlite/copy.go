@@ -33,7 +33,8 @@ func prepare(c *sqldb.Conn, path string, from, to int, o Options) error {
 
 // copyFile writes a consistent copy of the database next to it, verifies it, and
 // gives it its name only then. A copy of that name from an earlier attempt is
-// replaced: the schema has not changed since.
+// replaced: the schema has not changed since. If it changes meanwhile, no copy
+// is kept.
 func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // for its owner alone
 	if err != nil {
@@ -52,8 +53,12 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 	if _, err := c.Exec("VACUUM INTO ?", temp); err != nil {
 		return err
 	}
-	if err := verifyCopy(temp, version); err != nil {
+	copied, err := verifyCopy(temp)
+	if err != nil {
 		return err
+	}
+	if copied != version { // another process migrates: a copy that is wanted is there
+		return os.Remove(temp)
 	}
 	if err := syncFile(temp, os.O_RDWR); err != nil {
 		return err
@@ -67,31 +72,27 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 	return syncFile(filepath.Dir(name), os.O_RDONLY)
 }
 
-// verifyCopy reads a copy from beginning to end.
-func verifyCopy(path string, version int) (err error) {
+// verifyCopy reads a copy from beginning to end and returns its schema version.
+func verifyCopy(path string) (version int, err error) {
 	db, err := openFile(path, []string{"query_only(1)"})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	c, err := sqldb.Connect(context.Background(), db, &dialect)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 
 	var verdict string
 	if err := c.Row("PRAGMA quick_check(1)").Scan(&verdict); err != nil {
-		return err
+		return 0, err
 	}
 	if verdict != "ok" {
-		return fmt.Errorf("the copy is damaged: %s", verdict)
+		return 0, fmt.Errorf("the copy is damaged: %s", verdict)
 	}
-	copied, err := schemaVersion(c)
-	if err == nil && copied != version {
-		err = fmt.Errorf("the copy has schema version %d: another process has just changed the database; start again", copied)
-	}
-	return err
+	return schemaVersion(c)
 }
 
 // syncFile flushes a file, or the names in a folder, to the disk. The flag says
