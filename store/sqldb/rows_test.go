@@ -49,8 +49,8 @@ func TestRowsPrepareFewStatements(t *testing.T) {
 		addThings(rows, n)
 		check(t, rows.Flush(c))
 	}
-	if n := len(c.Statements()); n > 8 {
-		t.Errorf("%d forms of the statement are prepared, want at most 8", n)
+	if n := len(c.Statements()); n > 14 {
+		t.Errorf("%d forms of the statement are prepared, want at most 14", n)
 	}
 }
 
@@ -143,8 +143,8 @@ func TestEachInVisitsTheRowOfEachKeyOnce(t *testing.T) {
 					t.Errorf("%d keys: they were changed", n)
 				}
 			}
-			if forms := len(c.Statements()) - before; forms > 8 {
-				t.Errorf("%d forms of the query are prepared, want at most 8", forms)
+			if forms := len(c.Statements()) - before; forms > 14 {
+				t.Errorf("%d forms of the query are prepared, want at most 14", forms)
 			}
 		})
 	}
