@@ -57,7 +57,7 @@ func (f AttestationFilter) run(rd reader, r repoRow, position []int64) ([]keyed[
 		if err != nil {
 			return nil, err
 		}
-		q.commit = commit.id
+		q.commit, q.few = commit.id, commit.row.Attested <= int64(q.limit)
 	}
 	predicates, err := f.predicates(rd, r.orgID)
 	if err != nil {
@@ -164,6 +164,7 @@ func scanID(row scanner) (id int64, err error) {
 type attestationQuery struct {
 	repo       repoRow
 	commit     int64 // 0: any
+	few        bool  // the commit has no more attestations than fit the page
 	predicates *idSet
 	signers    *idSet
 	status     ledger.Status
@@ -179,11 +180,16 @@ func (q attestationQuery) run(rd reader) ([]keyed[ledger.AttestationRecord], err
 	if err != nil {
 		return nil, fmt.Errorf("list attestations: %w", err)
 	}
+	if q.commit != 0 {
+		slices.SortFunc(rows, q.compare)
+	}
 	return rows, nil
 }
 
 // sql writes the query so that only the index named in it can serve: without
-// statistics SQLite would choose between them by guess.
+// statistics SQLite would choose between them by guess. Of one commit the index
+// has the attestations together, but not in the order of the list: the rows of the
+// page are picked first, unless all are on it, and are not in order.
 func (q attestationQuery) sql() (string, []any) {
 	index, where, args := "attestations_by_time", "a.repo_id = ?", []any{q.repo.id}
 	switch {
@@ -199,17 +205,30 @@ func (q attestationQuery) sql() (string, []any) {
 	if q.status != "" {
 		where, args = where+" AND a.status = ?", append(args, q.status)
 	}
-	from := "SELECT " + attestationColumns + " FROM attestations a /*+index " + index + "*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id "
+	where, order, args := q.page(where, args)
+	table := "attestations a /*+index " + index + "*/"
+	switch {
+	case q.commit == 0:
+		return "SELECT " + attestationColumns + " FROM " + table + " /*+ordered*/ JOIN commits c ON c.id = a.commit_id WHERE " + where + order,
+			append(args, q.limit)
+	case q.few:
+		return "SELECT " + attestationColumns + " FROM commits c /*+ordered*/ JOIN " + table + " ON a.commit_id = c.id WHERE " + where, args
+	}
+	return selectAttestation + "WHERE a.id IN (SELECT a.id FROM " + table + " WHERE " + where + order + ")", append(args, q.limit)
+}
+
+// page adds the condition and the order of the page.
+func (q attestationQuery) page(where string, before []any) (page, order string, args []any) {
 	if q.ascending {
 		at, id := q.start(int64(q.since), -1)
 		if at < int64(q.since) {
 			at, id = int64(q.since), -1
 		}
-		return from + "WHERE " + where + " AND (a.recorded_at, a.id) > (?, ?) ORDER BY a.recorded_at, a.id LIMIT ?", append(args, at, id, q.limit)
+		return where + " AND (a.recorded_at, a.id) > (?, ?)", " ORDER BY a.recorded_at, a.id LIMIT ?", append(before, at, id)
 	}
 	at, id := q.start(math.MaxInt64, math.MaxInt64)
-	return from + "WHERE " + where + " AND a.recorded_at >= ? AND (a.recorded_at, a.id) < (?, ?) ORDER BY a.recorded_at DESC, a.id DESC LIMIT ?",
-		append(args, q.since, at, id, q.limit)
+	return where + " AND a.recorded_at >= ? AND (a.recorded_at, a.id) < (?, ?)", " ORDER BY a.recorded_at DESC, a.id DESC LIMIT ?",
+		append(before, q.since, at, id)
 }
 
 func (q attestationQuery) start(at, id int64) (int64, int64) {

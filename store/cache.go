@@ -12,7 +12,7 @@ import (
 type cache[K comparable, V any] struct {
 	bound int
 
-	mu       sync.Mutex
+	mu       sync.RWMutex
 	new, old map[K]V // each at most half of the bound
 }
 
@@ -21,15 +21,17 @@ func newCache[K comparable, V any](bound int) *cache[K, V] {
 }
 
 func (c *cache[K, V]) get(key K) (V, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mu.RLock()
 	v, ok := c.new[key]
+	old := false
 	if !ok {
-		if v, ok = c.old[key]; ok {
-			c.add(key, v)
-		}
+		v, old = c.old[key]
 	}
-	return v, ok
+	c.mu.RUnlock()
+	if old {
+		c.put(key, v)
+	}
+	return v, ok || old
 }
 
 func (c *cache[K, V]) put(key K, v V) {

@@ -344,7 +344,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	v.Requirements = d.contract.Derive(s.facts, rd.now).Requirements
 	v.PolicyVersion = r.policyVersion
 
-	newest := attestationQuery{repo: r, commit: c.id, limit: newestAttestations}
+	newest := attestationQuery{repo: r, commit: c.id, few: v.Attested <= newestAttestations, limit: newestAttestations}
 	attestations, err := newest.run(rd)
 	if err != nil {
 		return err
@@ -353,12 +353,17 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	for i, a := range attestations {
 		v.Attestations[i] = a.row
 	}
-	if v.Overlaps == nil {
-		if err := rd.lister(d).addOverlaps(&v.CommitSummary, c.id); err != nil {
-			return err
-		}
+	tip, isTip, err := rd.findTip(c.id)
+	if err != nil {
+		return err
 	}
-	tip, _, err := rd.findTip(c.id)
+	switch {
+	case v.Overlaps != nil: // they have just been found
+	case isTip:
+		err = rd.lister(d).addOverlaps(&v.CommitSummary, c.id)
+	default:
+		v.Overlaps = noOverlaps()
+	}
 	if err != nil {
 		return err
 	}
