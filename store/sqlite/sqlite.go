@@ -91,8 +91,6 @@ var (
 	writerPragmas = []string{
 		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
 		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
-		// Pages that are written again and again are copied into the file less often.
-		"wal_autocheckpoint(4000)",
 	}
 	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
 )
