@@ -199,10 +199,14 @@ func (b *benchRun) reportMemory() {
 	}
 }
 
-// restart measures how long the server takes to be ready on the full database.
+// restart reports the size of the full database, and measures how long the server
+// takes to be ready on it.
 func (b *benchRun) restart(ctx context.Context) error {
 	if err := b.server.stop(); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
+	}
+	if info, err := os.Stat(b.database); err == nil { // the log is folded into it by now
+		fmt.Fprintf(b.p.stdout, "%-58s %8.0f MB\n", "size of the database", float64(info.Size())/1e6)
 	}
 	start := time.Now()
 	if err := b.startServer(ctx); err != nil {
