@@ -26,7 +26,7 @@ func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestat
 		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
 		identity: a.Signer.DN.String(),
 	}
-	if err := s.db.Write(ctx, sqldb.Write{Set: s.recorder, Item: r}); err != nil {
+	if err := s.db.Write(ctx, sqldb.Write{Set: recorder{s}, Item: r}); err != nil {
 		return rec, false, storageError(err)
 	}
 	return r.rec, r.created, r.err
@@ -53,7 +53,7 @@ type recording struct {
 type recorder struct{ store *Store }
 
 // WriteAll implements sqldb.Set.
-func (r *recorder) WriteAll(c *sqldb.Conn, items []any) error {
+func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	list := make([]*recording, len(items))
 	for i, item := range items {
 		list[i] = item.(*recording)

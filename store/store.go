@@ -53,8 +53,7 @@ type Store struct {
 	known *memory
 	tips  *radarindex.Set
 	// The writer's goroutine alone uses batch.
-	batch    *batch
-	recorder *recorder
+	batch *batch
 
 	// foreseeing holds one for each Foresee that is under way.
 	foreseeing chan struct{}
@@ -102,7 +101,6 @@ func newStore(o Options) *Store {
 		closing:    make(chan struct{}),
 	}
 	s.batch = newBatch(s.tips)
-	s.recorder = &recorder{s}
 	return s
 }
 
