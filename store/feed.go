@@ -5,49 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-// A notifier wakes those who wait for events of an org.
-type notifier struct {
-	mu      sync.Mutex
-	waiting map[int64]chan struct{} // by org
-}
-
-// wait returns a channel that is closed once there may be new events.
-func (n *notifier) wait(orgID int64) <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.waiting == nil {
-		n.waiting = make(map[int64]chan struct{})
-	}
-	ch := n.waiting[orgID]
-	if ch == nil {
-		ch = make(chan struct{})
-		n.waiting[orgID] = ch
-	}
-	return ch
-}
-
-func (n *notifier) notify(orgID int64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if ch := n.waiting[orgID]; ch != nil {
-		close(ch)
-		delete(n.waiting, orgID)
-	}
-}
-
-func (n *notifier) notifyAll() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, ch := range n.waiting {
-		close(ch)
-	}
-	clear(n.waiting)
-}
 
 // Watch notices, until the context ends, what other processes write to the
 // database, and wakes those who wait for events.

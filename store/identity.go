@@ -88,12 +88,6 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	})
 }
 
-// A versionedKeyring is a keyring and the version of the identities in it.
-type versionedKeyring struct {
-	version int64
-	keyring *ledger.Keyring
-}
-
 // Keyring returns the org's identities ready for verifying, and the version of
 // the set, which Record compares.
 func (s *Store) Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error) {

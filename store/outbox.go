@@ -8,45 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-// queued gathers the webhooks that have been given deliveries or changed, for
-// whoever sends them.
-type queued struct {
-	wake chan struct{} // holds one signal at most
-
-	mu       sync.Mutex
-	webhooks map[string]struct{}
-	changed  map[string]struct{}
-}
-
-func newQueued() *queued {
-	return &queued{wake: make(chan struct{}, 1), webhooks: make(map[string]struct{}), changed: make(map[string]struct{})}
-}
-
-func (q *queued) add(webhooks, changed []string) {
-	if len(webhooks) == 0 && len(changed) == 0 {
-		return
-	}
-	q.mu.Lock()
-	for _, id := range webhooks {
-		q.webhooks[id] = struct{}{}
-	}
-	for _, id := range changed {
-		q.changed[id] = struct{}{}
-	}
-	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
 
 // Queued returns the channel on which a signal waits once this process has
 // done something that TakeQueued has not told of yet.
@@ -70,18 +37,6 @@ func (t *tx) queue(webhook string) { t.gathered.queued = append(t.gathered.queue
 
 // change tells, if this write succeeds, that a webhook is not what it was.
 func (t *tx) change(webhook string) { t.gathered.changed = append(t.gathered.changed, webhook) }
-
-// A hookKey is a webhook by its two ids.
-type hookKey struct {
-	id     int64
-	public string
-}
-
-// A hook is an active webhook and the events that it wants.
-type hook struct {
-	hookKey
-	wants typeSet
-}
 
 func scanHook(row scanner) (hook, error) {
 	var h hook

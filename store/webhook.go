@@ -12,36 +12,6 @@ import (
 // for each.
 const maxWebhooks = 50
 
-// A typeSet is a set of event types as the database keeps it.
-type typeSet int64
-
-// typeBit returns the set of one type.
-func typeBit(kind ledger.EventType) typeSet {
-	for i, t := range ledger.EventTypes() {
-		if t == kind {
-			return 1 << i
-		}
-	}
-	return 0
-}
-
-func typeSetOf(types []ledger.EventType) (set typeSet) {
-	for _, t := range types {
-		set |= typeBit(t)
-	}
-	return set
-}
-
-func (s typeSet) types() []ledger.EventType {
-	var types []ledger.EventType
-	for _, t := range ledger.EventTypes() {
-		if s&typeBit(t) != 0 {
-			types = append(types, t)
-		}
-	}
-	return types
-}
-
 const selectWebhook = `
 SELECT w.id, w.webhook_id, o.name, r.name, w.url, w.events, w.active, w.description, w.created_at,
   w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until
