@@ -155,11 +155,6 @@ func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 	}
 }
 
-func scanID(row scanner) (id int64, err error) {
-	err = row.Scan(&id)
-	return id, err
-}
-
 // An attestationQuery is one walk along an index of attestations.
 type attestationQuery struct {
 	repo       repoRow

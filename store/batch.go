@@ -68,33 +68,6 @@ func (b *batch) reset() {
 	b.total.queued, b.total.changed = b.total.queued[:0], b.total.changed[:0]
 }
 
-// hooks returns what the store does around the writer's transactions.
-func (s *Store) hooks() sqldb.Hooks {
-	return sqldb.Hooks{
-		BeforeCommit: s.batch.flushCounts,
-		AfterCommit: func() {
-			s.published(&s.batch.total)
-			s.batch.reset()
-		},
-		AfterRollback: func() {
-			s.known.forgetRows() // before others get the rows that were taken
-			s.batch.discard()
-			s.batch.reset()
-		},
-	}
-}
-
-// published notifies those who wait for what is on disk now.
-func (s *Store) published(g *gathered) {
-	for orgID := range s.batch.seqs {
-		s.notifier.notify(orgID)
-	}
-	s.queued.add(g.queued, g.changed)
-	if g.lookAgain {
-		s.wakeEvaluate()
-	}
-}
-
 // A counter is one number that the database keeps because pages show it, or
 // because it numbers events.
 type counter struct {
@@ -144,45 +117,4 @@ func (g *gathered) count(c counter, by int64) {
 		g.counts = make(map[counter]int64)
 	}
 	g.counts[c] += by
-}
-
-// count adds to a counter, if this write succeeds.
-func (t *tx) count(kind counterKind, id int64, by int64) {
-	t.gathered.count(counter{kind: kind, id: id}, by)
-}
-
-// countState adds to the number of a repo's commits in a state.
-func (t *tx) countState(repoID int64, state ledger.State, by int64) {
-	t.gathered.count(counter{commitsInState, repoID, state}, by)
-}
-
-// takeSeq takes the next sequence number of an org's events.
-func (t *tx) takeSeq(orgID int64) (int64, error) {
-	seq, ok := t.batch.seqs[orgID]
-	if !ok {
-		if err := t.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&seq); err != nil {
-			return 0, fmt.Errorf("number event: %w", err)
-		}
-		t.batch.seqs[orgID] = seq
-	}
-	events := counter{kind: orgEvents, id: orgID}
-	seq += t.batch.total.counts[events] + t.gathered.counts[events]
-	t.count(orgEvents, orgID, 1)
-	return seq, nil
-}
-
-// takeRow takes the id of a new row of a table whose rows are buffered.
-func (t *tx) takeRow(table string) (int64, error) {
-	next, ok := t.next[table]
-	if !ok {
-		var err error
-		if next, err = t.NextID(table); err != nil {
-			return 0, fmt.Errorf("number rows of %s: %w", table, err)
-		}
-		if t.next == nil {
-			t.next = make(map[string]int64)
-		}
-	}
-	t.next[table] = next + 1
-	return next, nil
 }

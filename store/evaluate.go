@@ -72,16 +72,6 @@ func (s *Store) Settle(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// repeat writes a batch after the other until one says that it was the last.
-func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
-	for {
-		last, err := write(ctx, s, batch)
-		if err != nil || last {
-			return err
-		}
-	}
-}
-
 // reevaluations lists the repos whose policy has changed.
 func (s *Store) reevaluations(ctx context.Context) ([]int64, error) {
 	return read(ctx, s, func(rd reader) ([]int64, error) {
@@ -191,14 +181,6 @@ func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
 		t.again(cause, id)
 	}
 	return len(tips) < rescanBatch, t.drain(d)
-}
-
-func (rd reader) findCommitRow(id int64) (*commitRow, error) {
-	c, err := scanCommitRow(rd.Row(selectCommitRow+"WHERE id = ?", id))
-	if err != nil {
-		return nil, fmt.Errorf("read commit: %w", err)
-	}
-	return c, nil
 }
 
 // reevaluate settles the next batch of a repo's commits after a policy change.

@@ -15,9 +15,6 @@ type ids struct{ entropy *ulid.MonotonicEntropy }
 
 func newIDs() *ids { return &ids{ulid.Monotonic(rand.Reader, 0)} }
 
-// newID returns a new identifier of the given prefix.
-func (t *tx) newID(prefix string) (string, error) { return t.batch.ids.next(prefix, t.now) }
-
 // next returns a new identifier of the given prefix, made at the given time.
 func (s *ids) next(prefix string, at ledger.Time) (string, error) {
 	id, err := ulid.New(uint64(at), s.entropy)

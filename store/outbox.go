@@ -102,12 +102,6 @@ func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-func scanText(row scanner) (string, error) {
-	var text string
-	err := row.Scan(&text)
-	return text, err
-}
-
 // claim leases the deliveries of a webhook that are due. Its parameters: the
 // lease's end, the webhook, now, how many.
 const claim = `

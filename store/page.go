@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/base64"
 	"strconv"
 	"strings"
@@ -79,21 +78,4 @@ func page[T any](rows []keyed[T], limit int) ledger.Page[T] {
 		p.Data = append(p.Data, r.row)
 	}
 	return p
-}
-
-// listOf reads one page of what belongs to an org. The query's parameters are
-// the org's id, the id behind which the page begins, and how many rows.
-func listOf[T any](ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string) (ledger.Page[T], error) {
-	after, err := q.after(0)
-	if err != nil {
-		return ledger.Page[T]{}, err
-	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[T], err error) {
-		orgID, err := rd.orgID(org)
-		if err != nil {
-			return list, err
-		}
-		rows, err := all(rd, scan, query, orgID, after, q.Limit+1)
-		return page(rows, q.Limit), err
-	})
 }

@@ -11,36 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// A commitRow is what a derivation needs to know of a commit.
-type commitRow struct {
-	id            int64
-	repoID        int64
-	sha           string
-	state         ledger.State
-	stateSince    ledger.Time
-	registeredAt  ledger.Time
-	policyVersion int         // under which the state was derived
-	expires       ledger.Time // when evidence that counts, or an overlap that blocks, runs out
-	attestations  int64
-	branch        string
-	target        string
-	author        ledger.Author
-
-	// What the write has done with it that is not written yet.
-	isNew, isCounted, isMoved bool
-}
-
-const selectCommitRow = `
-SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, branch, target, author_name, author_email
-FROM commits `
-
-func scanCommitRow(row scanner) (*commitRow, error) {
-	c := new(commitRow)
-	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion, &c.expires, &c.attestations,
-		&c.branch, &c.target, &c.author.Name, &c.author.Email)
-	return c, err
-}
-
 // A deriver applies a contract to commits of one repo.
 type deriver struct {
 	repo     repoRow
@@ -284,38 +254,6 @@ func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) e
 	}
 	t.batch.rows.transitions.Add(s.id, event, int64(from), int64(to), int64(t.now), string(cause.Type), cause.ID)
 	return nil
-}
-
-// keep has the commit written with the other rows of the write.
-func (t *tx) keep(c *commitRow) {
-	if !c.isCounted {
-		c.isCounted = true
-		t.kept = append(t.kept, c)
-	}
-}
-
-// bufferKept puts the commits that are to be written into their buffers.
-func (t *tx) bufferKept() {
-	for _, c := range t.kept {
-		rows := t.batch.rows.counted
-		switch {
-		case c.isNew:
-			rows = t.batch.rows.commits
-		case c.isMoved:
-			rows = t.batch.rows.moved
-		}
-		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
-			int64(c.policyVersion), int64(c.expires), c.attestations)
-		c.isNew, c.isCounted, c.isMoved = false, false, false
-	}
-	t.kept = t.kept[:0]
-}
-
-// again has commits derived again at the end of the write.
-func (t *tx) again(cause ledger.Cause, commits ...int64) {
-	for _, id := range commits {
-		t.work.add(id, workEntry{cause: cause})
-	}
 }
 
 // drain derives the commits of the worklist, which are of one repo. None is added

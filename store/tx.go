@@ -10,33 +10,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A reader is one connection that reads the ledger. What a read does is a method
-// of it.
-type reader struct {
-	*sqldb.Conn
-	known *memory
-	now   ledger.Time // by the ledger's clock, when the read or write began
-}
-
-// read runs fn in a read transaction: everything that fn reads is of one moment.
-func read[T any](ctx context.Context, s *Store, fn func(reader) (T, error)) (v T, err error) {
-	err = s.db.Read(ctx, func(c *sqldb.Conn) (err error) {
-		v, err = fn(reader{Conn: c, known: s.known, now: s.Now()})
-		return err
-	})
-	return v, storageError(err)
-}
-
-// readLoose is read without the transaction, for an fn of one statement or one
-// whose statements need not agree: it is on the way of every request.
-func readLoose[T any](ctx context.Context, s *Store, fn func(reader) (T, error)) (v T, err error) {
-	err = s.db.ReadLoose(ctx, func(c *sqldb.Conn) (err error) {
-		v, err = fn(reader{Conn: c, known: s.known, now: s.Now()})
-		return err
-	})
-	return v, storageError(err)
-}
-
 // A tx is one write, or a set of them, inside the writer's transaction. What a
 // write does is a method of it.
 type tx struct {
@@ -89,6 +62,16 @@ func (s *Store) write(ctx context.Context, fn func(*tx) error) error {
 	return err
 }
 
+// repeat writes a batch after the other until one says that it was the last.
+func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
+	for {
+		last, err := write(ctx, s, batch)
+		if err != nil || last {
+			return err
+		}
+	}
+}
+
 // inTx runs fn as one write of the transaction on c, and writes what it has
 // left in buffers.
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
@@ -128,23 +111,78 @@ func (t *tx) flush() error {
 	return nil
 }
 
-// storageError gives a fault of the database the code that callers are told, and
-// leaves every other error alone.
-func storageError(err error) error {
-	switch sqldb.ClassOf(err) {
-	case sqldb.Full:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
-	case sqldb.Failing:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database cannot be written: %v", err)
-	case sqldb.Locked:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "another process holds the database's write lock")
+// keep has the commit written with the other rows of the write.
+func (t *tx) keep(c *commitRow) {
+	if !c.isCounted {
+		c.isCounted = true
+		t.kept = append(t.kept, c)
 	}
-	return err
 }
 
-type scanner = sqldb.Scanner
+// bufferKept puts the commits that are to be written into their buffers.
+func (t *tx) bufferKept() {
+	for _, c := range t.kept {
+		rows := t.batch.rows.counted
+		switch {
+		case c.isNew:
+			rows = t.batch.rows.commits
+		case c.isMoved:
+			rows = t.batch.rows.moved
+		}
+		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
+			int64(c.policyVersion), int64(c.expires), c.attestations)
+		c.isNew, c.isCounted, c.isMoved = false, false, false
+	}
+	t.kept = t.kept[:0]
+}
 
-// all runs a query and returns its rows as scan reads them.
-func all[T any](rd reader, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
-	return sqldb.All(rd.Conn, scan, query, args...)
+// again has commits derived again at the end of the write.
+func (t *tx) again(cause ledger.Cause, commits ...int64) {
+	for _, id := range commits {
+		t.work.add(id, workEntry{cause: cause})
+	}
+}
+
+// newID returns a new identifier of the given prefix.
+func (t *tx) newID(prefix string) (string, error) { return t.batch.ids.next(prefix, t.now) }
+
+// count adds to a counter, if this write succeeds.
+func (t *tx) count(kind counterKind, id int64, by int64) {
+	t.gathered.count(counter{kind: kind, id: id}, by)
+}
+
+// countState adds to the number of a repo's commits in a state.
+func (t *tx) countState(repoID int64, state ledger.State, by int64) {
+	t.gathered.count(counter{commitsInState, repoID, state}, by)
+}
+
+// takeSeq takes the next sequence number of an org's events.
+func (t *tx) takeSeq(orgID int64) (int64, error) {
+	seq, ok := t.batch.seqs[orgID]
+	if !ok {
+		if err := t.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&seq); err != nil {
+			return 0, fmt.Errorf("number event: %w", err)
+		}
+		t.batch.seqs[orgID] = seq
+	}
+	events := counter{kind: orgEvents, id: orgID}
+	seq += t.batch.total.counts[events] + t.gathered.counts[events]
+	t.count(orgEvents, orgID, 1)
+	return seq, nil
+}
+
+// takeRow takes the id of a new row of a table whose rows are buffered.
+func (t *tx) takeRow(table string) (int64, error) {
+	next, ok := t.next[table]
+	if !ok {
+		var err error
+		if next, err = t.NextID(table); err != nil {
+			return 0, fmt.Errorf("number rows of %s: %w", table, err)
+		}
+		if t.next == nil {
+			t.next = make(map[string]int64)
+		}
+	}
+	t.next[table] = next + 1
+	return next, nil
 }

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A commitRow is what a derivation needs to know of a commit.
+type commitRow struct {
+	id            int64
+	repoID        int64
+	sha           string
+	state         ledger.State
+	stateSince    ledger.Time
+	registeredAt  ledger.Time
+	policyVersion int         // under which the state was derived
+	expires       ledger.Time // when evidence that counts, or an overlap that blocks, runs out
+	attestations  int64
+	branch        string
+	target        string
+	author        ledger.Author
+
+	// What the write has done with it that is not written yet.
+	isNew, isCounted, isMoved bool
+}
+
+const selectCommitRow = `
+SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, branch, target, author_name, author_email
+FROM commits `
+
+func scanCommitRow(row scanner) (*commitRow, error) {
+	c := new(commitRow)
+	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion, &c.expires, &c.attestations,
+		&c.branch, &c.target, &c.author.Name, &c.author.Email)
+	return c, err
+}
+
+func (rd reader) findCommitRow(id int64) (*commitRow, error) {
+	c, err := scanCommitRow(rd.Row(selectCommitRow+"WHERE id = ?", id))
+	if err != nil {
+		return nil, fmt.Errorf("read commit: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// missing turns sql.ErrNoRows into CodeNotFound: what names what there is not.
+func missing(err error, what string, args ...any) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return ledger.Errorf(ledger.CodeNotFound, "there is no "+what, args...)
+	}
+	return err
+}
+
+func (rd reader) orgID(org string) (int64, error) {
+	var id int64
+	err := rd.Row("SELECT id FROM orgs WHERE name = ?", org).Scan(&id)
+	return id, missing(err, "org %s", org)
+}
+
+// A repoRow is what writes and reads inside a repo need to know of it.
+type repoRow struct {
+	id, orgID     int64
+	org, name     string
+	defaultBranch string
+	policyVersion int
+	policyDigest  string
+	// keyringVersion is the org's.
+	keyringVersion int64
+	// webhookEvents are the types that any of its active webhooks wants.
+	webhookEvents typeSet
+}
+
+const selectRepoRow = `
+SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version, r.webhook_events
+FROM repos r JOIN orgs o ON o.id = r.org_id `
+
+func (rd reader) findRepo(org, repo string) (repoRow, error) {
+	r, err := scanRepoRow(rd.Row(selectRepoRow+"WHERE o.name = ? AND r.name = ?", org, repo))
+	return r, missing(err, "repo %s/%s", org, repo)
+}
+
+func (rd reader) repoByID(id int64) (repoRow, error) {
+	r, err := scanRepoRow(rd.Row(selectRepoRow+"WHERE r.id = ?", id))
+	return r, missing(err, "repo %d", id)
+}
+
+func scanRepoRow(row scanner) (repoRow, error) {
+	var r repoRow
+	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest, &r.keyringVersion, &r.webhookEvents)
+	return r, err
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// CreateRepo makes a repo with the default contract as version 1 of its policy.
+func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by string) (ledger.Repo, error) {
+	if err := ledger.CheckRepo(n.Name); err != nil {
+		return ledger.Repo{}, err
+	}
+	if n.DefaultBranch == "" {
+		n.DefaultBranch = "main"
+	}
+	return write(ctx, s, func(t *tx) (ledger.Repo, error) {
+		orgID, err := t.orgID(org)
+		if err != nil {
+			return ledger.Repo{}, err
+		}
+		contract := ledger.DefaultContract()
+		id, err := t.Insert(`INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest) VALUES (?, ?, ?, ?, 1, ?)`,
+			orgID, n.Name, n.DefaultBranch, t.now, contract.Digest())
+		if sqldb.ClassOf(err) == sqldb.Duplicate {
+			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists, "the repo %s/%s exists already (upper and lower case count as the same)", org, n.Name)
+		}
+		if err != nil {
+			return ledger.Repo{}, fmt.Errorf("insert repo: %w", err)
+		}
+		if err := t.insertPolicy(id, 1, contract, by); err != nil {
+			return ledger.Repo{}, err
+		}
+		repo, err := scanRepo(t.Row(selectRepo+"WHERE r.id = ?", id))
+		return repo.row, err
+	})
+}
+
+// One column for the count of each state.
+const selectRepo = `
+SELECT r.id, o.name, r.name, r.default_branch, r.policy_version, r.created_at, r.attestations,
+  coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 0), 0),
+  coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 1), 0),
+  coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 2), 0),
+  coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 3), 0),
+  coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 4), 0)
+FROM repos r JOIN orgs o ON o.id = r.org_id `
+
+func scanRepo(row scanner) (keyed[ledger.Repo], error) {
+	var r keyed[ledger.Repo]
+	var counts [5]int64
+	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.DefaultBranch, &r.row.PolicyVersion, &r.row.CreatedAt, &r.row.Attestations,
+		&counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
+	r.row.Commits = make(map[ledger.State]int64, len(counts))
+	for _, state := range ledger.States() {
+		r.row.Commits[state] = counts[state]
+	}
+	return r, err
+}
+
+// Repo returns the repo of that name.
+func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
+	return read(ctx, s, func(rd reader) (ledger.Repo, error) {
+		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
+		return r.row, missing(err, "repo %s/%s", org, repo)
+	})
+}
+
+// Repos lists the repos of an org, oldest first.
+func (s *Store) Repos(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
+	return listOf(ctx, s, org, q, scanRepo, selectRepo+"WHERE r.org_id = ? AND r.id > ? ORDER BY r.id LIMIT ?")
+}
