@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -100,3 +101,5 @@ func (rd reader) findAttestation(org, repo, id string) (a keyed[ledger.Attestati
 	a, err = rd.attestationScanner(r)(rd.Row(selectAttestation+"WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?", r.id, at, id))
 	return a, missing(err, "attestation %s", id)
 }
+
+func digestText(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -293,28 +292,4 @@ func (t *tx) tellOverlaps(r repoRow, own radarindex.Tip, list []found) error {
 		}
 	}
 	return nil
-}
-
-// Withdraw takes a commit out of flight: its branch is given up. Where it is
-// not in flight, nothing changes.
-func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
-	return s.write(ctx, func(t *tx) error {
-		r, err := t.findRepo(org, repo)
-		if err != nil {
-			return err
-		}
-		c, err := t.findCommit(r, shaOrPrefix)
-		if err != nil {
-			return err
-		}
-		d, err := t.deriver(r)
-		if err != nil {
-			return err
-		}
-		err = t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, radarindex.Superseded)
-		if err != nil {
-			return err
-		}
-		return t.drain(d)
-	})
 }

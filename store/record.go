@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,10 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
-
-// ErrKeyringChanged means that an identity was added or revoked between the
-// verification of an attestation and its recording: verify it again.
-var ErrKeyringChanged = errors.New("the org's identities have changed since the attestation was verified")
 
 // Record records a verified attestation and all that it brings about: the
 // commit where it is new, its state, the events. Of a statement that is
@@ -30,20 +24,6 @@ func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestat
 		return rec, false, storageError(err)
 	}
 	return r.rec, r.created, r.err
-}
-
-// A recording is one attestation on its way to the ledger.
-type recording struct {
-	org, repo      string
-	attestation    *ledger.Attestation
-	envelope       packedEnvelope
-	keyringVersion int64
-	identity       string // the signer's DN
-
-	// What has come of it: a record, or why it was refused.
-	rec     ledger.AttestationRecord
-	created bool
-	err     error
 }
 
 // A recorder writes the attestations that wait at the same time as one set, with
@@ -115,23 +95,6 @@ func (t *tx) record(v *view, r *recording) error {
 		return err
 	}
 	return t.addAttestation(v, s, r)
-}
-
-// answer answers a statement that is recorded already.
-func (r *recording) answer(known *knownStatement) {
-	if known.replacedBy == "" {
-		r.rec = known.rec
-		return
-	}
-	r.err = ledger.Errorf(ledger.CodeStaleStatement,
-		"this statement is recorded as %s, and %s has replaced it: say something new, such as another startedOn and finishedOn",
-		known.rec.ID, known.replacedBy)
-}
-
-// A knownStatement is a statement that is recorded already.
-type knownStatement struct {
-	rec        ledger.AttestationRecord
-	replacedBy string // the same signer's latest attestation; empty if it is this one
 }
 
 // findStatement looks for a record of the same statement, by the same signer with
@@ -274,5 +237,3 @@ func (s *subject) add(e ledger.Evidence) {
 	f.Evidence = append(f.Evidence, e)
 	f.Deployed = f.Deployed && !s.d.contract.RollsBack(*f, e)
 }
-
-func digestText(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
@@ -62,11 +60,4 @@ func (rd reader) eachTip(visit visitTip, query string, args ...any) error {
 		}
 		return visit(tip, changes)
 	}, query, args...)
-}
-
-func decodeChanges(text []byte) (changes []ledger.Change, err error) {
-	if text != nil {
-		err = json.Unmarshal(text, &changes)
-	}
-	return changes, err
 }

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// ErrKeyringChanged means that an identity was added or revoked between the
+// verification of an attestation and its recording: verify it again.
+var ErrKeyringChanged = errors.New("the org's identities have changed since the attestation was verified")
+
+// A recording is one attestation on its way to the ledger.
+type recording struct {
+	org, repo      string
+	attestation    *ledger.Attestation
+	envelope       packedEnvelope
+	keyringVersion int64
+	identity       string // the signer's DN
+
+	// What has come of it: a record, or why it was refused.
+	rec     ledger.AttestationRecord
+	created bool
+	err     error
+}
+
+// A knownStatement is a statement that is recorded already.
+type knownStatement struct {
+	rec        ledger.AttestationRecord
+	replacedBy string // the same signer's latest attestation; empty if it is this one
+}
+
+// answer answers a statement that is recorded already.
+func (r *recording) answer(known *knownStatement) {
+	if known.replacedBy == "" {
+		r.rec = known.rec
+		return
+	}
+	r.err = ledger.Errorf(ledger.CodeStaleStatement,
+		"this statement is recorded as %s, and %s has replaced it: say something new, such as another startedOn and finishedOn",
+		known.rec.ID, known.replacedBy)
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+)
+
+// Register records what its pusher says of a commit, makes it known where it
+// was not, and derives its state again where that changes what applies to it.
+// Members that the registration leaves out keep what an earlier one said. What
+// names a branch is its tip from then on. It returns the commit's record without
+// its changes, and with the strongest overlaps.
+func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Registration) (v ledger.Commit, created bool, err error) {
+	p, err := s.prospect(ctx, org, repo, sha, n)
+	if err != nil {
+		return v, false, err
+	}
+	var ahead *look
+	if p.tip.Branch != "" {
+		if ahead, err = s.lookAhead(ctx, p); err != nil {
+			return v, false, err
+		}
+	}
+	done, err := write(ctx, s, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
+	if err != nil {
+		return v, false, err
+	}
+	v, err = read(ctx, s, func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+	return v, done.created, err
+}
+
+// registered is what has come of a registration.
+type registered struct {
+	repo    repoRow
+	radar   tipResult
+	created bool
+}
+
+func (t *tx) register(org, repo, sha string, n ledger.Registration, ahead *look) (done registered, err error) {
+	if done.repo, err = t.findRepo(org, repo); err != nil {
+		return done, err
+	}
+	d, err := t.deriver(done.repo)
+	if err != nil {
+		return done, err
+	}
+	c, isNew, err := t.findOrAddCommit(d, sha)
+	if err != nil {
+		return done, err
+	}
+	done.created = isNew
+	if err := checkAuthor(c, n.Author); err != nil {
+		return done, err
+	}
+	if !isNew {
+		s, err := t.gatherOne(d, c)
+		if err != nil {
+			return done, err
+		}
+		if err := t.settleDue(s); err != nil {
+			return done, err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return done, err
+	}
+	if err := t.describeCommit(c.id, n); err != nil {
+		return done, err
+	}
+	done.radar, err = t.registerTip(d, c, isNew, n, ahead)
+	return done, err
+}
+
+// registered reads the record of a commit for the answer to its registration.
+func (rd reader) registered(done registered) (ledger.Commit, error) {
+	c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", done.radar.commit))
+	if err != nil {
+		return c.row, fmt.Errorf("read commit: %w", err)
+	}
+	if done.radar.looked {
+		c.row.Overlaps, c.row.OverlapsTruncated = done.radar.counts(), done.radar.more
+	}
+	if err := rd.completeCommit(done.repo, &c); err != nil {
+		return c.row, err
+	}
+	radar, err := rd.result(done.radar, asSide(c.row.CommitSummary), answeredPairs)
+	c.row.Radar = &radar
+	return c.row, err
+}
+
+// registerTip has the radar look at a commit of which a registration says
+// something, and derives its state again.
+func (t *tx) registerTip(d *deriver, c *commitRow, isNew bool, said ledger.Registration, ahead *look) (tipResult, error) {
+	known, err := said, error(nil)
+	if !isNew {
+		if known, err = t.registrationOf(c.id); err != nil {
+			return tipResult{}, err
+		}
+	}
+	result, err := t.track(d, c, said, known, ahead)
+	if err != nil {
+		return result, err
+	}
+	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
+	if c.state >= ledger.Promotable && result.blocked(d.contract.Radar) {
+		if cause, err = t.cause(c, result); err != nil {
+			return result, err
+		}
+	}
+	t.again(cause, c.id)
+	return result, t.drain(d)
+}
+
+// checkAuthor refuses to change the author of a commit: git cannot, and a
+// review by the author must not come to count because somebody says so.
+func checkAuthor(c *commitRow, n ledger.Author) error {
+	known := func(before, now string) bool { return now == "" || before == "" || before == now }
+	if known(c.author.Name, n.Name) && known(c.author.Email, n.Email) {
+		return nil
+	}
+	return ledger.FieldErrorf(ledger.CodeInvalidField, "author", "the commit is registered as by %s <%s>: a commit's author cannot change", c.author.Name, c.author.Email)
+}
+
+// findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
+func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool, err error) {
+	c, err = scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return c, false, err
+	}
+	s, err := t.addCommit(d, sha)
+	if err != nil {
+		return nil, false, err
+	}
+	return s.commitRow, true, nil
+}
+
+func (t *tx) describeCommit(id int64, n ledger.Registration) error {
+	_, err := t.Exec(`
+UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(nullif(?, ''), target), base = coalesce(nullif(?, ''), base),
+  author_name = coalesce(nullif(?, ''), author_name), author_email = coalesce(nullif(?, ''), author_email),
+  message = coalesce(nullif(?, ''), message), committed_at = coalesce(nullif(?, 0), committed_at)
+WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Message, n.CommittedAt, id)
+	if err != nil {
+		return fmt.Errorf("update commit: %w", err)
+	}
+	if n.Parents == nil && n.Ancestors == nil && n.Contained == nil && n.Changes == nil {
+		return nil
+	}
+	d, err := t.findDetails(id)
+	if err != nil {
+		return err
+	}
+	d.merge(n)
+	return t.saveDetails(id, d)
+}
+
+// Withdraw takes a commit out of flight: its branch is given up. Where it is
+// not in flight, nothing changes.
+func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
+	return s.write(ctx, func(t *tx) error {
+		r, err := t.findRepo(org, repo)
+		if err != nil {
+			return err
+		}
+		c, err := t.findCommit(r, shaOrPrefix)
+		if err != nil {
+			return err
+		}
+		d, err := t.deriver(r)
+		if err != nil {
+			return err
+		}
+		err = t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, radarindex.Superseded)
+		if err != nil {
+			return err
+		}
+		return t.drain(d)
+	})
+}
