@@ -10,9 +10,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// answeredPairs is how many overlaps the answer to a registration holds.
-const answeredPairs = 20
-
 // registrationOf reads what is known of a commit by its registrations.
 func (rd reader) registrationOf(commitID int64) (n ledger.Registration, err error) {
 	err = rd.Row("SELECT branch, target, base FROM commits WHERE id = ?", commitID).Scan(&n.Branch, &n.Target, &n.Base)

@@ -137,26 +137,6 @@ func (s *Store) pruneTips(ctx context.Context) error {
 	return nil
 }
 
-// reposWith lists those of the repos that a query finds which have such tips.
-func (s *Store) reposWith(ctx context.Context, query string, tips func(reader, int64) ([]int64, error)) ([]int64, error) {
-	return read(ctx, s, func(rd reader) (repos []int64, err error) {
-		ids, err := all(rd, scanID, query)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range ids {
-			found, err := tips(rd, id)
-			if err != nil {
-				return nil, err
-			}
-			if len(found) > 0 {
-				repos = append(repos, id)
-			}
-		}
-		return repos, nil
-	})
-}
-
 func (rd reader) staleTips(repoID int64, limit int) ([]int64, error) {
 	r, err := rd.repoByID(repoID)
 	if err != nil {

@@ -8,12 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
-	"github.com/ledgerd/ledgerd/store/sqldb"
 )
-
-func tipOf(sha string, n ledger.Registration) ledger.Tip {
-	return ledger.Tip{SHA: sha, Branch: n.Branch, Base: n.Base, Parents: n.Parents, Ancestors: n.Ancestors}
-}
 
 // A tipResult is what the radar found for a commit.
 type tipResult struct {
@@ -120,30 +115,6 @@ func (t *tx) indexOf(repoID int64) *radarindex.Index {
 	return t.batch.tips.Get(repoID)
 }
 
-// A pairRow is an overlap as the database keeps it.
-type pairRow struct {
-	later, earlier int64
-	level, told    ledger.Level
-	since          ledger.Time
-	// path is the strongest, and reason why the two overlap there.
-	path   string
-	reason ledger.RadarReason
-}
-
-// other returns the other side.
-func (p pairRow) other(commitID int64) int64 {
-	if p.earlier == commitID {
-		return p.later
-	}
-	return p.earlier
-}
-
-func scanPair(row scanner) (pairRow, error) {
-	var p pairRow
-	err := row.Scan(&p.later, &p.earlier, &p.level, &p.told, &p.since)
-	return p, err
-}
-
 // recordOverlaps puts what was found in the place of what was known of the
 // commit before, notes in it since when, and tells of what is new or has become
 // worse: of the strongest, as many as the answer to a registration holds. The
@@ -200,45 +171,6 @@ func (t *tx) pairs(own radarindex.Tip, list []found, known map[pairKey]pairRow, 
 		pairs[i] = p
 	}
 	return pairs, told
-}
-
-func comparePairs(a, b pairRow) int {
-	return cmp.Or(cmp.Compare(a.later, b.later), cmp.Compare(a.earlier, b.earlier))
-}
-
-type pairKey struct{ later, earlier int64 }
-
-// knownPairs reads the overlaps of a commit that are recorded.
-func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
-	rows, err := all(t.reader, scanPair, "SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
-	if err != nil {
-		return nil, fmt.Errorf("read overlaps: %w", err)
-	}
-	asEarlier, err := all(t.reader, scanPair, "SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
-	if err != nil {
-		return nil, fmt.Errorf("read overlaps: %w", err)
-	}
-	rows = append(rows, asEarlier...)
-	known := make(map[pairKey]pairRow, len(rows))
-	for _, p := range rows {
-		known[pairKey{p.later, p.earlier}] = p
-	}
-	return known, nil
-}
-
-// savePairs writes overlaps, in the order of their keys.
-func (t *tx) savePairs(pairs []pairRow) error {
-	slices.SortFunc(pairs, comparePairs)
-	rows := sqldb.NewRows("INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES ", `
-ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, told = excluded.told, since = excluded.since,
-  path = excluded.path, reason = excluded.reason`, 7)
-	for _, p := range pairs {
-		rows.Add(p.later, p.earlier, int64(p.level), int64(p.told), int64(p.since), p.path, string(p.reason))
-	}
-	if err := rows.Flush(t.Conn); err != nil {
-		return fmt.Errorf("insert overlaps: %w", err)
-	}
-	return nil
 }
 
 // raise notes an overlap with a commit that is the later of the two, and has that

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // A RadarFilter says which overlaps a list holds. Empty members do not filter.
@@ -30,25 +29,6 @@ func scanOpenPair(row scanner) (openPair, error) {
 	err := row.Scan(&p.later, &p.earlier, &p.level, &p.since)
 	return p, err
 }
-
-// isOpen is the condition of an open overlap o of the tips l, the later, and e;
-// its parameter is the time before which tips are too old, twice.
-const isOpen = " l." + isInFlight + " AND e." + isLive +
-	" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
-
-// The ways to overlaps: of all tips, of one as the later, and of one as the
-// earlier among the tips l in flight that are later.
-const (
-	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
-	// countColumns counts by level: to read each pair for it takes twice as long.
-	countColumns = "SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?) "
-	ofAll        = "FROM tips l /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
-	withEarlier  = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
-	withLater    = "FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l." + isInFlight +
-		" /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
-	earlierThan = "o.later = ?"
-	laterThan   = "e.commit_id = ?"
-)
 
 // Overlaps lists the open overlaps of a repo's commits, the strongest first and
 // of those alike that of the commit registered last.
@@ -305,54 +285,6 @@ func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.
 // asSide returns what a pair tells of a commit.
 func asSide(c ledger.CommitSummary) ledger.RadarCommit {
 	return ledger.RadarCommit{SHA: c.SHA, Branch: c.Branch, Author: c.Author, Subject: ledger.Subject(c.Message), OverlapsTruncated: c.OverlapsTruncated}
-}
-
-// maxForeseeing is how many commits are foreseen at a time. Each may take as
-// much as a registration, and who asks needs only to read.
-const maxForeseeing = 2
-
-// maxLooks is how often at most a commit is foreseen because tips changed meanwhile.
-const maxLooks = 5
-
-// Foresee tells what a commit would overlap with if it were registered now. It
-// writes nothing. Where others are at it, it waits for its turn.
-func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (result ledger.RadarResult, err error) {
-	select {
-	case s.foreseeing <- struct{}{}:
-		defer func() { <-s.foreseeing }()
-	case <-ctx.Done():
-		return result, ctx.Err()
-	case <-s.closing:
-		return result, sqldb.ErrClosed
-	}
-	result.Overlaps = []ledger.RadarPair{}
-	p, err := s.prospect(ctx, org, repo, q.Commit, q.Registration)
-	if err != nil {
-		return result, err
-	}
-	var l *look
-	for range maxLooks { // until no tip changed while it was under way
-		if l, err = s.lookAhead(ctx, p); err != nil || l == nil {
-			return result, err
-		}
-		if l.Seq == l.Index().Seq() {
-			break
-		}
-	}
-	return read(ctx, s, func(rd reader) (ledger.RadarResult, error) {
-		own := ledger.RadarCommit{SHA: q.Commit}
-		if p.commit != nil {
-			known, err := scanSide(rd.Row(selectSide+"= ?", p.commit.id))
-			if err != nil {
-				return ledger.RadarResult{}, fmt.Errorf("read commit: %w", err)
-			}
-			own = known.row.RadarCommit
-		}
-		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)
-		own.Author = ledger.Author{Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email)}
-		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Found), more: l.More}
-		return rd.result(foreseen, own, ledger.MaxRadarPairs)
-	})
 }
 
 // addOverlaps adds to a commit how many open overlaps it has at each level, and

@@ -114,41 +114,6 @@ func (s *Store) lookAhead(ctx context.Context, p prospect) (*look, error) {
 	return lookIn(index, p, s.Now()), nil
 }
 
-// A found is an overlap that a scan found.
-type found struct {
-	radarindex.Found
-	author ledger.Author // the author of the tip; set by addAuthors
-	since  ledger.Time   // when the overlap was first recorded; 0 before it is
-}
-
-func foundOf(overlaps []radarindex.Found) []found {
-	list := make([]found, len(overlaps))
-	for i, o := range overlaps {
-		list[i].Found = o
-	}
-	return list
-}
-
-// addAuthors sets the author of each overlap.
-func (rd reader) addAuthors(list []found) error {
-	at := make(map[int64]int, len(list))
-	ids := make([]any, len(list))
-	for i, f := range list {
-		at[f.CommitID], ids[i] = i, f.CommitID
-	}
-	err := rd.EachIn(func(row scanner) error {
-		var id int64
-		var author ledger.Author
-		err := row.Scan(&id, &author.Name, &author.Email)
-		list[at[id]].author = author
-		return err
-	}, "SELECT id, author_name, author_email FROM commits WHERE id IN ", 1, ids)
-	if err != nil {
-		return fmt.Errorf("read authors: %w", err)
-	}
-	return nil
-}
-
 // finish brings the overlaps of a look up to date with what the writer knows. If
 // the scan was partial, it also compares with each tip that is known to overlap.
 func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []radarindex.Found, more bool, err error) {
@@ -231,4 +196,8 @@ func (t *tx) addKnown(
 		}
 	}
 	return list, nil
+}
+
+func tipOf(sha string, n ledger.Registration) ledger.Tip {
+	return ledger.Tip{SHA: sha, Branch: n.Branch, Base: n.Base, Parents: n.Parents, Ancestors: n.Ancestors}
 }

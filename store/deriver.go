@@ -1,0 +1,51 @@
+package store
+
+import (
+	"strconv"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A deriver applies a contract to commits of one repo.
+type deriver struct {
+	repo     repoRow
+	contract *ledger.Contract
+}
+
+// deriver returns what derives the states of the repo's commits under its
+// active contract.
+func (rd reader) deriver(r repoRow) (*deriver, error) {
+	contract, err := rd.contract(r)
+	return &deriver{r, contract}, err
+}
+
+func (d *deriver) policyCause() ledger.Cause {
+	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
+}
+
+// A subject is a commit and what a derivation knows of it.
+type subject struct {
+	*commitRow
+	d     *deriver
+	facts ledger.Facts
+}
+
+// expiry tells what ended at the given moment: evidence, or else an overlap.
+func (s *subject) expiry(at ledger.Time) ledger.Cause {
+	id := s.d.contract.RanOut(s.facts, at)
+	if id == "" {
+		for _, o := range s.facts.Overlaps {
+			if o.Until == at {
+				return ledger.Cause{Type: ledger.CauseRadar, ID: o.Commit}
+			}
+		}
+	}
+	return ledger.Cause{Type: ledger.CauseExpiry, ID: id}
+}
+
+// isDue reports whether the policy has changed or evidence has run out since the
+// state was derived.
+func (s *subject) isDue(now ledger.Time) bool {
+	return s.state != ledger.Deployed &&
+		(s.policyVersion != s.d.repo.policyVersion || s.expires != 0 && s.expires <= now)
+}

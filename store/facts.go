@@ -1,0 +1,157 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// gather reads the facts of commits, each of them once in the list.
+func (rd reader) gather(list []*subject) error {
+	byID := make(map[int64]*subject, len(list))
+	var attested, blockable, changing []any
+	for _, s := range list {
+		byID[s.id] = s
+		s.facts = ledger.Facts{
+			Author:   s.author,
+			Branch:   s.branch,
+			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
+			Attested: s.attestations > 0,
+			Deployed: s.state == ledger.Deployed,
+		}
+		if s.attestations > 0 {
+			attested = append(attested, s.id)
+		}
+		if s.d.contract.Radar.Blocks() {
+			blockable = append(blockable, s.id)
+		}
+		if s.d.contract.NeedsChanges() {
+			changing = append(changing, s.id)
+		}
+	}
+	if err := rd.gatherEvidence(byID, attested); err != nil {
+		return fmt.Errorf("read evidence: %w", err)
+	}
+	if err := rd.gatherOverlaps(byID, blockable); err != nil {
+		return fmt.Errorf("read overlaps: %w", err)
+	}
+	if err := rd.gatherChanges(byID, changing); err != nil {
+		return fmt.Errorf("read changes: %w", err)
+	}
+	return nil
+}
+
+// gatherOne is gather for one commit.
+func (rd reader) gatherOne(d *deriver, c *commitRow) (*subject, error) {
+	s := &subject{commitRow: c, d: d}
+	return s, rd.gather([]*subject{s})
+}
+
+// gatherEvidence reads the evidence of commits: the latest attestation of each
+// signer for each predicate.
+func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
+	type latest struct{ commit, attestation int64 }
+	var list []latest
+	err := rd.EachIn(func(row scanner) error {
+		var l latest
+		err := row.Scan(&l.commit, &l.attestation)
+		list = append(list, l)
+		return err
+	}, "SELECT commit_id, attestation_id FROM latest WHERE commit_id IN ", 1, ids)
+	if err != nil {
+		return err
+	}
+	found := make(map[int64]ledger.Evidence, len(list))
+	var missing []any
+	for _, l := range list {
+		if e, ok := rd.known.evidence.get(l.attestation); ok {
+			found[l.attestation] = e
+		} else {
+			missing = append(missing, l.attestation)
+		}
+	}
+	if err := rd.readEvidence(found, missing); err != nil {
+		return err
+	}
+	for _, l := range list {
+		f := &byID[l.commit].facts
+		f.Evidence = append(f.Evidence, found[l.attestation])
+	}
+	return nil
+}
+
+// readEvidence adds attestations to found, by their rows.
+func (rd reader) readEvidence(found map[int64]ledger.Evidence, rows []any) error {
+	return rd.EachIn(func(row scanner) error {
+		var id, predicateID, signerID int64
+		var emails string
+		var e ledger.Evidence
+		err := row.Scan(&id, &predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable)
+		if err != nil {
+			return err
+		}
+		if emails != "" {
+			e.Emails = strings.Split(emails, "\n")
+		}
+		if e.Predicate, err = rd.predicate(predicateID); err != nil {
+			return err
+		}
+		if e.Signer, err = rd.signer(signerID); err != nil {
+			return err
+		}
+		found[id] = e
+		rd.known.evidence.put(id, e)
+		return nil
+	}, `
+SELECT id, predicate_id, signer_id, attestation_id, emails, status, recorded_at, while_promotable
+FROM attestations WHERE id IN `, 1, rows)
+}
+
+const selectBlocking = `
+SELECT o.later, o.level, e.sha, e.branch, o.path, o.reason, l.opened_at, e.opened_at
+FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier
+WHERE (l.` + isInFlight + ` OR l.` + isDeployed + `) AND e.` + isLive + ` AND e.place < l.place AND o.later IN `
+
+// gatherOverlaps reads what may keep commits from being PROMOTABLE, of those
+// whose contract's radar blocks. Age is for the derivation to judge.
+func (rd reader) gatherOverlaps(byID map[int64]*subject, ids []any) error {
+	return rd.EachIn(func(row scanner) error {
+		var commitID int64
+		var o ledger.OpenOverlap
+		var later, earlier ledger.Time // when each came into flight
+		err := row.Scan(&commitID, &o.Level, &o.Commit, &o.Branch, &o.Path, &o.Reason, &later, &earlier)
+		if err != nil {
+			return err
+		}
+		s := byID[commitID]
+		if radar := s.d.contract.Radar; o.Level >= radar.Block {
+			o.Until = min(later, earlier).Add(time.Duration(radar.MaxAge))
+			s.facts.Overlaps = append(s.facts.Overlaps, o)
+		}
+		return nil
+	}, selectBlocking, 1, ids)
+}
+
+// gatherChanges reads the paths that commits change.
+func (rd reader) gatherChanges(byID map[int64]*subject, ids []any) error {
+	return rd.EachIn(func(row scanner) error {
+		var commitID int64
+		var text []byte
+		if err := row.Scan(&commitID, &text); err != nil {
+			return err
+		}
+		changes, err := decodeChanges(text)
+		f := &byID[commitID].facts
+		f.HasChanges = changes != nil
+		for _, change := range changes {
+			f.Changes = append(f.Changes, change.Path)
+			if change.OldPath != "" {
+				f.Changes = append(f.Changes, change.OldPath)
+			}
+		}
+		return err
+	}, "SELECT commit_id, changes FROM commit_details WHERE commit_id IN ", 1, ids)
+}

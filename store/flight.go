@@ -1,0 +1,169 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+)
+
+// openTip makes a commit the tip of its branch, where others look for it. A
+// commit that was in flight keeps its place, and so does one that is deployed;
+// any other comes behind all. before is the number that it had; 0 if it was no
+// tip.
+func (t *tx) openTip(d *deriver, c *commitRow, tip ledger.Tip) (row radarindex.Tip, before int64, err error) {
+	if row, _, err = t.findTip(c.id); err != nil {
+		return row, 0, err
+	}
+	r := d.repo
+	before = row.Seq
+	if err = t.Row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.Seq); err != nil {
+		return row, 0, fmt.Errorf("number tip: %w", err)
+	}
+	staysDeployed := row.Flight == radarindex.Deployed && c.state == ledger.Deployed
+	var blocked []int64 // by the tip as it was; not any more when it comes behind them
+	if !row.Flies(d.contract.Radar, t.now) && !staysDeployed {
+		if blocked, err = t.blockedBy(d, row); err != nil {
+			return row, 0, err
+		}
+		row.Place, row.OpenedAt = row.Seq, t.now
+		if err := t.clearOverlaps(c.id); err != nil {
+			return row, 0, err
+		}
+	}
+	row.Tip, row.CommitID, row.PolicyVersion = tip, c.id, r.policyVersion
+	switch {
+	case staysDeployed:
+	case c.state == ledger.Deployed:
+		row.Flight, row.EndedAt = radarindex.Deployed, t.now
+	default:
+		row.Flight, row.EndedAt = radarindex.InFlight, 0
+	}
+	_, err = t.Exec(`
+INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = excluded.flight, place = excluded.place, seq = excluded.seq,
+  opened_at = excluded.opened_at, ended_at = excluded.ended_at, policy_version = excluded.policy_version, lineage = excluded.lineage,
+  level = 0, truncated = 0`,
+		c.id, r.id, tip.SHA, tip.Branch, row.Flight, row.Place, row.Seq, row.OpenedAt, row.EndedAt, r.policyVersion, joinLineage(tip))
+	if err != nil {
+		return row, 0, fmt.Errorf("insert tip: %w", err)
+	}
+	t.again(ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}, blocked...)
+	return row, before, nil
+}
+
+// retell notes that more is known of a commit that is not made the tip of its
+// branch by it, if others look at it or may again.
+func (t *tx) retell(commitID int64, tip ledger.Tip) error {
+	row, known, err := t.findTip(commitID)
+	if err != nil || !known {
+		return err
+	}
+	if _, err := t.Exec("UPDATE tips SET lineage = ?, policy_version = 0, "+renumber+" WHERE commit_id = ?", joinLineage(tip), commitID); err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	if row.Flight >= radarindex.Superseded {
+		return nil
+	}
+	return t.lookAgainBeside(commitID)
+}
+
+// lookAgainBeside has the radar look again at those that are later than a commit
+// and overlap with it: more is known of it now. Evaluate does that.
+func (t *tx) lookAgainBeside(commitID int64) error {
+	_, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE commit_id IN (SELECT o.later "+withLater+"WHERE "+laterThan+")", commitID)
+	if err != nil {
+		return fmt.Errorf("mark tips: %w", err)
+	}
+	return nil
+}
+
+// takeBranch tells whether a registered commit is the tip of its branch from now
+// on, and ends the tips that it replaces. Where no branch is named, it is if it
+// was. A commit that the tip is built on is not: it was pushed late, or again.
+func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
+	if branch == "" {
+		tip, _, err := t.findTip(c.id)
+		return tip.Flies(d.contract.Radar, t.now), err
+	}
+	others, err := t.tipsBefore(d, radarindex.Superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.id)
+	if err != nil || slices.ContainsFunc(others, func(o radarindex.Tip) bool { return o.BuiltOn(c.sha) }) {
+		return false, err
+	}
+	return true, t.endEach(d, radarindex.Superseded, others)
+}
+
+// tipsBefore reads the tips that the condition finds among those that have not
+// come as far as the given flight.
+func (t *tx) tipsBefore(d *deriver, to radarindex.Flight, where string, args ...any) ([]radarindex.Tip, error) {
+	tips, err := all(t.reader, scanTip,
+		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
+	if err != nil {
+		return nil, fmt.Errorf("read tips: %w", err)
+	}
+	return tips, nil
+}
+
+// endTips takes the tips that the condition finds out of flight, and has those
+// that they kept from being PROMOTABLE derived again, and them. What they overlapped with
+// goes in the background: it is not open any more.
+func (t *tx) endTips(d *deriver, to radarindex.Flight, where string, args ...any) error {
+	tips, err := t.tipsBefore(d, to, where, args...)
+	if err != nil {
+		return err
+	}
+	return t.endEach(d, to, tips)
+}
+
+func (t *tx) endEach(d *deriver, to radarindex.Flight, tips []radarindex.Tip) error {
+	for _, tip := range tips {
+		if err := t.endTip(d, tip, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error {
+	if _, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ?", to, t.now, tip.CommitID); err != nil {
+		return fmt.Errorf("end tip: %w", err)
+	}
+	concerned := []int64{tip.CommitID} // nothing blocks it any more
+	if to >= radarindex.Superseded {   // before that, others may still have to look at it
+		blocked, err := t.blockedBy(d, tip)
+		if err != nil {
+			return err
+		}
+		concerned = append(concerned, blocked...)
+	}
+	if d.contract.Radar.Blocks() {
+		t.again(ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA}, concerned...)
+	}
+	return nil
+}
+
+// blockedBy lists the commits that an overlap with an earlier tip keeps from
+// being PROMOTABLE, as far as the contract's radar blocks.
+func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
+	if !d.contract.Radar.Blocks() {
+		return nil, nil
+	}
+	block := d.contract.Radar.Block
+	blocked, err := all(t.reader, scanID, "SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?", tip.CommitID, block, block)
+	if err != nil {
+		return nil, fmt.Errorf("read what was blocked: %w", err)
+	}
+	return blocked, nil
+}
+
+// deployTip takes a commit that was deployed out of flight.
+func (t *tx) deployTip(commitID int64) error {
+	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?",
+		radarindex.Deployed, t.now, commitID, radarindex.InFlight)
+	if err != nil {
+		return fmt.Errorf("update tip: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// isOpen is the condition of an open overlap o of the tips l, the later, and e;
+// its parameter is the time before which tips are too old, twice.
+const isOpen = " l." + isInFlight + " AND e." + isLive +
+	" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
+
+// The ways to overlaps: of all tips, of one as the later, and of one as the
+// earlier among the tips l in flight that are later.
+const (
+	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
+	// countColumns counts by level: to read each pair for it takes twice as long.
+	countColumns = "SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?) "
+	ofAll        = "FROM tips l /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
+	withEarlier  = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
+	withLater    = "FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l." + isInFlight +
+		" /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
+	earlierThan = "o.later = ?"
+	laterThan   = "e.commit_id = ?"
+)
+
+// A pairRow is an overlap as the database keeps it.
+type pairRow struct {
+	later, earlier int64
+	level, told    ledger.Level
+	since          ledger.Time
+	// path is the strongest, and reason why the two overlap there.
+	path   string
+	reason ledger.RadarReason
+}
+
+// other returns the other side.
+func (p pairRow) other(commitID int64) int64 {
+	if p.earlier == commitID {
+		return p.later
+	}
+	return p.earlier
+}
+
+func scanPair(row scanner) (pairRow, error) {
+	var p pairRow
+	err := row.Scan(&p.later, &p.earlier, &p.level, &p.told, &p.since)
+	return p, err
+}
+
+func comparePairs(a, b pairRow) int {
+	return cmp.Or(cmp.Compare(a.later, b.later), cmp.Compare(a.earlier, b.earlier))
+}
+
+type pairKey struct{ later, earlier int64 }
+
+// knownPairs reads the overlaps of a commit that are recorded.
+func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
+	rows, err := all(t.reader, scanPair, "SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
+	if err != nil {
+		return nil, fmt.Errorf("read overlaps: %w", err)
+	}
+	asEarlier, err := all(t.reader, scanPair, "SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
+	if err != nil {
+		return nil, fmt.Errorf("read overlaps: %w", err)
+	}
+	rows = append(rows, asEarlier...)
+	known := make(map[pairKey]pairRow, len(rows))
+	for _, p := range rows {
+		known[pairKey{p.later, p.earlier}] = p
+	}
+	return known, nil
+}
+
+// savePairs writes overlaps, in the order of their keys.
+func (t *tx) savePairs(pairs []pairRow) error {
+	slices.SortFunc(pairs, comparePairs)
+	rows := sqldb.NewRows("INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES ", `
+ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, told = excluded.told, since = excluded.since,
+  path = excluded.path, reason = excluded.reason`, 7)
+	for _, p := range pairs {
+		rows.Add(p.later, p.earlier, int64(p.level), int64(p.told), int64(p.since), p.path, string(p.reason))
+	}
+	if err := rows.Flush(t.Conn); err != nil {
+		return fmt.Errorf("insert overlaps: %w", err)
+	}
+	return nil
+}
+
+// clearOverlaps takes away what a tip overlapped with as the later one; the
+// others go with the tips that are later than it.
+func (t *tx) clearOverlaps(commitID int64) error {
+	if _, err := t.Exec("DELETE FROM overlaps WHERE later = ?", commitID); err != nil {
+		return fmt.Errorf("clear overlaps: %w", err)
+	}
+	return nil
+}
+
+// A found is an overlap that a scan found.
+type found struct {
+	radarindex.Found
+	author ledger.Author // the author of the tip; set by addAuthors
+	since  ledger.Time   // when the overlap was first recorded; 0 before it is
+}
+
+func foundOf(overlaps []radarindex.Found) []found {
+	list := make([]found, len(overlaps))
+	for i, o := range overlaps {
+		list[i].Found = o
+	}
+	return list
+}
+
+// addAuthors sets the author of each overlap.
+func (rd reader) addAuthors(list []found) error {
+	at := make(map[int64]int, len(list))
+	ids := make([]any, len(list))
+	for i, f := range list {
+		at[f.CommitID], ids[i] = i, f.CommitID
+	}
+	err := rd.EachIn(func(row scanner) error {
+		var id int64
+		var author ledger.Author
+		err := row.Scan(&id, &author.Name, &author.Email)
+		list[at[id]].author = author
+		return err
+	}, "SELECT id, author_name, author_email FROM commits WHERE id IN ", 1, ids)
+	if err != nil {
+		return fmt.Errorf("read authors: %w", err)
+	}
+	return nil
+}
+
+// answeredPairs is how many overlaps the answer to a registration holds.
+const answeredPairs = 20
