@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 const (
@@ -84,105 +81,6 @@ func (s *Store) reevaluateAll(ctx context.Context, repoID int64) error {
 	return s.repeatLooking(ctx, repoID, func(t *tx) (last bool, err error) { return t.reevaluate(repoID) })
 }
 
-// repeatLooking is repeat of batches in which the radar looks at tips: before each
-// it refreshes the index, so that the writer finds little that came since.
-func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx) (last bool, err error)) error {
-	for last := false; !last; {
-		index, err := s.indexIfOn(ctx, repoID)
-		if err != nil {
-			return err
-		}
-		last, err = write(ctx, s, func(t *tx) (bool, error) {
-			t.index = index
-			return batch(t)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// indexIfOn returns the refreshed index of a repo; nil where its radar is off.
-func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index, error) {
-	enabled, err := read(ctx, s, func(rd reader) (bool, error) {
-		r, err := rd.repoByID(repoID)
-		if err != nil {
-			return false, err
-		}
-		contract, err := rd.contract(r)
-		if err != nil {
-			return false, err
-		}
-		return contract.Radar.Enabled, nil
-	})
-	if err != nil || !enabled {
-		return nil, err
-	}
-	return s.tips.Fresh(ctx, repoID, tipSource{s})
-}
-
-// lookAgain has the radar look at the tips in flight of which more is known since
-// it did.
-func (s *Store) lookAgain(ctx context.Context) error {
-	repos, err := s.reposWith(ctx, reposUnseen, func(rd reader, id int64) ([]int64, error) {
-		tips, _, err := rd.unseenTips(id)
-		return tips, err
-	})
-	errs := []error{err}
-	for _, id := range repos {
-		if err := s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return t.lookAtUnseen(id) }); err != nil {
-			errs = append(errs, fmt.Errorf("look at the tips of repo %d: %w", id, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-const (
-	reposUnseen  = "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND " + isInFlight
-	selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight + " AND opened_at >= ? LIMIT ?"
-)
-
-// unseenTips reads the next of a repo's tips in flight that the radar has to look
-// at, with what derives their states.
-func (rd reader) unseenTips(repoID int64) ([]int64, *deriver, error) {
-	r, err := rd.repoByID(repoID)
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := rd.deriver(r)
-	if err != nil || !d.contract.Radar.Enabled {
-		return nil, d, err
-	}
-	tips, err := all(rd, scanID, selectUnseen, repoID, d.contract.Radar.Oldest(rd.now), rescanBatch)
-	return tips, d, err
-}
-
-func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
-	tips, d, err := t.unseenTips(repoID)
-	if err != nil {
-		return false, err
-	}
-	for _, id := range tips {
-		c, err := t.findCommitRow(id)
-		if err != nil {
-			return false, err
-		}
-		result, err := t.rescan(d, id)
-		if err != nil {
-			return false, err
-		}
-		cause := d.policyCause()
-		if c.policyVersion == d.repo.policyVersion {
-			if cause, err = t.cause(c, result); err != nil {
-				return false, err
-			}
-		}
-		t.again(cause, id)
-	}
-	return len(tips) < rescanBatch, t.drain(d)
-}
-
 // reevaluate settles the next batch of a repo's commits after a policy change.
 func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 	var done int64
@@ -236,44 +134,6 @@ func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error
 	return done, t.drain(d)
 }
 
-// rescanBatch is how many commits one write has the radar look at again: each
-// costs what a registration does.
-const rescanBatch = 20
-
-// rescan has the radar look again at a tip in flight, if the contract under which
-// it last did let it see less, or other paths.
-func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
-	tip, known, err := t.findTip(commitID)
-	if err != nil || !known || !tip.Flies(d.contract.Radar, t.now) || tip.PolicyVersion == d.repo.policyVersion {
-		return result, err
-	}
-	if tip.PolicyVersion != 0 {
-		saw, err := t.radarOf(d.repo, tip.PolicyVersion)
-		if err != nil || saw.SeesAll(d.contract.Radar) {
-			return result, err
-		}
-	}
-	n, err := t.registrationOf(commitID)
-	if err != nil {
-		return result, err
-	}
-	return t.lookAt(d, tip, n, nil)
-}
-
-// radarOf reads what a version of a repo's contract says of the radar.
-func (rd reader) radarOf(r repoRow, version int) (ledger.RadarSettings, error) {
-	r.policyVersion = version
-	err := rd.Row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", r.id, version).Scan(&r.policyDigest)
-	if err != nil {
-		return ledger.RadarSettings{}, fmt.Errorf("read policy: %w", err)
-	}
-	contract, err := rd.contract(r)
-	if err != nil {
-		return ledger.RadarSettings{}, err
-	}
-	return contract.Radar, nil
-}
-
 // hasExpired reports, without taking the write lock, whether evidence of any
 // commit, or an overlap that blocks it, has run out.
 func (s *Store) hasExpired(ctx context.Context) (bool, error) {
@@ -314,62 +174,4 @@ func (t *tx) expire() (last bool, err error) {
 		}
 	}
 	return len(due) < evaluateBatch, nil
-}
-
-// Simulate reports what the draft contract would do to the repo's commits that
-// are not DEPLOYED, if it became active now. It writes nothing.
-func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Contract) (ledger.Simulation, error) {
-	return read(ctx, s, func(rd reader) (ledger.Simulation, error) {
-		sim := ledger.Simulation{Moves: []ledger.Move{}}
-		r, err := rd.findRepo(org, repo)
-		if err != nil {
-			return sim, err
-		}
-		d := &deriver{repo: r, contract: &draft}
-		for last := int64(0); ctx.Err() == nil; {
-			commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
-			if err != nil || len(commits) == 0 {
-				return sim, err
-			}
-			last = commits[len(commits)-1].id
-			if err := rd.simulate(&sim, d, commits); err != nil {
-				return sim, err
-			}
-		}
-		return sim, ctx.Err()
-	})
-}
-
-// simulate adds to sim what the contract would do to those of the commits that
-// are not DEPLOYED.
-func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitRow) error {
-	var list []*subject
-	for _, c := range commits {
-		if c.state != ledger.Deployed {
-			list = append(list, &subject{commitRow: c, d: d})
-		}
-	}
-	if err := rd.gather(list); err != nil {
-		return err
-	}
-	for _, s := range list {
-		sim.Evaluated++
-		if derived := d.contract.Derive(s.facts, rd.now); derived.State != s.state {
-			sim.Moves = append(sim.Moves, move(s.commitRow, derived))
-		}
-	}
-	return nil
-}
-
-// move tells what would move a commit, with the reasons of the requirements
-// between where it is and one beyond where it would be.
-func move(c *commitRow, derived ledger.Derivation) ledger.Move {
-	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
-	low, high := min(c.state, derived.State), max(c.state, derived.State)
-	for _, r := range derived.Requirements {
-		if r.Applies && r.State > low && r.State <= high+1 {
-			m.Reasons = append(m.Reasons, r.Reason)
-		}
-	}
-	return m
 }

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Simulate reports what the draft contract would do to the repo's commits that
+// are not DEPLOYED, if it became active now. It writes nothing.
+func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Contract) (ledger.Simulation, error) {
+	return read(ctx, s, func(rd reader) (ledger.Simulation, error) {
+		sim := ledger.Simulation{Moves: []ledger.Move{}}
+		r, err := rd.findRepo(org, repo)
+		if err != nil {
+			return sim, err
+		}
+		d := &deriver{repo: r, contract: &draft}
+		for last := int64(0); ctx.Err() == nil; {
+			commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
+			if err != nil || len(commits) == 0 {
+				return sim, err
+			}
+			last = commits[len(commits)-1].id
+			if err := rd.simulate(&sim, d, commits); err != nil {
+				return sim, err
+			}
+		}
+		return sim, ctx.Err()
+	})
+}
+
+// simulate adds to sim what the contract would do to those of the commits that
+// are not DEPLOYED.
+func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitRow) error {
+	var list []*subject
+	for _, c := range commits {
+		if c.state != ledger.Deployed {
+			list = append(list, &subject{commitRow: c, d: d})
+		}
+	}
+	if err := rd.gather(list); err != nil {
+		return err
+	}
+	for _, s := range list {
+		sim.Evaluated++
+		if derived := d.contract.Derive(s.facts, rd.now); derived.State != s.state {
+			sim.Moves = append(sim.Moves, move(s.commitRow, derived))
+		}
+	}
+	return nil
+}
+
+// move tells what would move a commit, with the reasons of the requirements
+// between where it is and one beyond where it would be.
+func move(c *commitRow, derived ledger.Derivation) ledger.Move {
+	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
+	low, high := min(c.state, derived.State), max(c.state, derived.State)
+	for _, r := range derived.Requirements {
+		if r.Applies && r.State > low && r.State <= high+1 {
+			m.Reasons = append(m.Reasons, r.Reason)
+		}
+	}
+	return m
+}
