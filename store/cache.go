@@ -1,8 +1,6 @@
 package store
 
-import (
-	"sync"
-)
+import "sync"
 
 // A cache remembers values by key, up to a bound: then it forgets those that were
 // not asked for since half of the bound was put. No lock is held while a value is

@@ -7,7 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// missing turns sql.ErrNoRows into CodeNotFound: what names what there is not.
+// missing turns sql.ErrNoRows into CodeNotFound. What and its args name the thing
+// that was not found.
 func missing(err error, what string, args ...any) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return ledger.Errorf(ledger.CodeNotFound, "there is no "+what, args...)

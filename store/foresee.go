@@ -9,15 +9,15 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxForeseeing is how many commits are foreseen at a time. Each may take as
-// much as a registration, and who asks needs only to read.
+// maxForeseeing is how many calls of Foresee run at a time. Each may cost as
+// much as a registration, and the caller needs no more than read access.
 const maxForeseeing = 2
 
-// maxLooks is how often at most a commit is foreseen because tips changed meanwhile.
+// maxLooks is how many times at most Foresee scans when tips change meanwhile.
 const maxLooks = 5
 
-// Foresee tells what a commit would overlap with if it were registered now. It
-// writes nothing. Where others are at it, it waits for its turn.
+// Foresee reports what a commit would overlap with if it were registered now. It
+// writes nothing. If other calls are under way, it waits for its turn.
 func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (result ledger.RadarResult, err error) {
 	select {
 	case s.foreseeing <- struct{}{}:

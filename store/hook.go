@@ -1,8 +1,6 @@
 package store
 
-import (
-	"github.com/ledgerd/ledgerd/ledger"
-)
+import "github.com/ledgerd/ledgerd/ledger"
 
 // A typeSet is a set of event types as the database keeps it.
 type typeSet int64

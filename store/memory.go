@@ -1,8 +1,6 @@
 package store
 
-import (
-	"github.com/ledgerd/ledgerd/ledger"
-)
+import "github.com/ledgerd/ledgerd/ledger"
 
 // memory is what the store remembers of rows that never change under their key.
 // What a write has inserted is forgotten if the write is undone.

@@ -1,10 +1,8 @@
 package store
 
-import (
-	"sync"
-)
+import "sync"
 
-// A notifier wakes those who wait for events of an org.
+// A notifier wakes the streams that wait for events of an org.
 type notifier struct {
 	mu      sync.Mutex
 	waiting map[int64]chan struct{} // by org
@@ -43,8 +41,8 @@ func (n *notifier) notifyAll() {
 	clear(n.waiting)
 }
 
-// queued gathers the webhooks that have been given deliveries or changed, for
-// whoever sends them.
+// queued collects the webhooks that have new deliveries or have changed, for the
+// caller that sends deliveries.
 type queued struct {
 	wake chan struct{} // holds one signal at most
 

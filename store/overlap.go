@@ -135,6 +135,3 @@ func (rd reader) addAuthors(list []found) error {
 	}
 	return nil
 }
-
-// answeredPairs is how many overlaps the answer to a registration holds.
-const answeredPairs = 20

@@ -115,6 +115,9 @@ func (t *tx) indexOf(repoID int64) *radarindex.Index {
 	return t.batch.tips.Get(repoID)
 }
 
+// answeredPairs is how many overlaps the answer to a registration holds.
+const answeredPairs = 20
+
 // recordOverlaps puts what was found in the place of what was known of the
 // commit before, notes in it since when, and tells of what is new or has become
 // worse: of the strongest, as many as the answer to a registration holds. The

@@ -79,7 +79,8 @@ func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
 	return t, true, nil
 }
 
-// reposWith lists those of the repos that a query finds which have such tips.
+// reposWith lists the repos that the query finds and that have tips of the kind
+// that tips reads.
 func (s *Store) reposWith(ctx context.Context, query string, tips func(reader, int64) ([]int64, error)) ([]int64, error) {
 	return read(ctx, s, func(rd reader) (repos []int64, err error) {
 		ids, err := all(rd, scanID, query)

@@ -45,7 +45,7 @@ func write[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (v T, 
 	return v, storageError(err)
 }
 
-// writeYielding is write for what leaves the writer to those who record.
+// writeYielding is write for work that lets those who record go first.
 func writeYielding[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (v T, err error) {
 	err = s.db.Write(ctx, sqldb.Write{Yields: true, Do: func(c *sqldb.Conn) error {
 		return s.inTx(c, func(t *tx) (err error) {
@@ -62,7 +62,7 @@ func (s *Store) write(ctx context.Context, fn func(*tx) error) error {
 	return err
 }
 
-// repeat writes a batch after the other until one says that it was the last.
+// repeat runs batch in one write after another until it reports the last.
 func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
 	for {
 		last, err := write(ctx, s, batch)
