@@ -155,7 +155,7 @@ func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 	}
 }
 
-// An attestationQuery is one walk along an index of attestations.
+// An attestationQuery is one walk along attestations.
 type attestationQuery struct {
 	repo       repoRow
 	commit     int64 // 0: any
@@ -175,41 +175,79 @@ func (q attestationQuery) run(rd reader) ([]keyed[ledger.AttestationRecord], err
 	if err != nil {
 		return nil, fmt.Errorf("list attestations: %w", err)
 	}
-	if q.commit != 0 {
+	switch {
+	case q.isChain(): // in the order in which they were recorded
+		slices.SortFunc(rows, func(a, b keyed[ledger.AttestationRecord]) int { return cmp.Compare(b.id, a.id) })
+	case q.commit != 0:
 		slices.SortFunc(rows, q.compare)
 	}
 	return rows, nil
 }
 
 // sql writes the query so that only the index named in it can serve: without
-// statistics SQLite would choose between them by guess. Of one commit the index
-// has the attestations together, but not in the order of the list: the rows of the
-// page are picked first, unless all are on it, and are not in order.
+// statistics SQLite would choose between them by guess.
 func (q attestationQuery) sql() (string, []any) {
+	if q.commit != 0 {
+		return q.sqlOfCommit()
+	}
 	index, where, args := "attestations_by_time", "a.repo_id = ?", []any{q.repo.id}
 	switch {
-	case q.commit != 0:
-		index, where, args = "attestations_by_commit", "a.commit_id = ?", []any{q.commit}
 	case q.predicates != nil:
 		index = "attestations_by_predicate"
 	case q.signers != nil:
 		index = "attestations_by_signer"
 	}
+	where, args = q.filter(where, args)
+	where, order, args := q.page(where, args)
+	return "SELECT " + attestationColumns + " FROM attestations a /*+index " + index + "*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id" +
+		" WHERE " + where + order, append(args, q.limit)
+}
+
+// chain walks back along a commit's attestations. Its parameters: the row behind
+// which it begins (0 for the newest), the commit, how many rows, the least time.
+// The commit is asked for again: a cursor may name any row.
+const chain = `
+WITH RECURSIVE chain (id, n) AS (
+  SELECT CASE WHEN ?1 > 0 THEN ?1 ELSE newest END, 1 FROM commits WHERE id = ?2
+  UNION ALL
+  SELECT a.previous, chain.n + 1 FROM chain JOIN attestations a ON a.id = chain.id WHERE a.previous > 0 AND chain.n < ?3)
+SELECT ` + attestationColumns + `
+FROM chain /*+ordered*/ JOIN attestations a ON a.id = chain.id /*+ordered*/ JOIN commits c ON c.id = a.commit_id
+WHERE a.commit_id = ?2 AND a.id <> ?1 AND a.recorded_at >= ?4`
+
+// isChain reports whether the newest attestations of a commit are asked for, of
+// more than fit the page: each leads to the one before it.
+func (q attestationQuery) isChain() bool {
+	return q.commit != 0 && !q.few && !q.ascending && q.predicates == nil && q.signers == nil && q.status == ""
+}
+
+// sqlOfCommit is sql for the attestations of one commit. An index has all of them
+// together, but not in the order of the list. That serves where they fit the page,
+// or have to be filtered.
+func (q attestationQuery) sqlOfCommit() (string, []any) {
+	const table = "attestations a /*+index attestations_by_commit*/"
+	if q.isChain() {
+		if q.position == nil {
+			return chain, []any{0, q.commit, q.limit, q.since}
+		}
+		return chain, []any{q.position[1], q.commit, q.limit + 1, q.since}
+	}
+	where, args := q.filter("a.commit_id = ?", []any{q.commit})
+	where, order, args := q.page(where, args)
+	if q.few {
+		return "SELECT " + attestationColumns + " FROM commits c /*+ordered*/ JOIN " + table + " ON a.commit_id = c.id WHERE " + where, args
+	}
+	return selectAttestation + "WHERE a.id IN (SELECT a.id FROM " + table + " WHERE " + where + order + ")", append(args, q.limit)
+}
+
+// filter adds the conditions of the filter.
+func (q attestationQuery) filter(where string, args []any) (string, []any) {
 	where, args = q.predicates.where("a.predicate_id", where, args)
 	where, args = q.signers.where("a.signer_id", where, args)
 	if q.status != "" {
 		where, args = where+" AND a.status = ?", append(args, q.status)
 	}
-	where, order, args := q.page(where, args)
-	table := "attestations a /*+index " + index + "*/"
-	switch {
-	case q.commit == 0:
-		return "SELECT " + attestationColumns + " FROM " + table + " /*+ordered*/ JOIN commits c ON c.id = a.commit_id WHERE " + where + order,
-			append(args, q.limit)
-	case q.few:
-		return "SELECT " + attestationColumns + " FROM commits c /*+ordered*/ JOIN " + table + " ON a.commit_id = c.id WHERE " + where, args
-	}
-	return selectAttestation + "WHERE a.id IN (SELECT a.id FROM " + table + " WHERE " + where + order + ")", append(args, q.limit)
+	return where, args
 }
 
 // page adds the condition and the order of the page.

@@ -17,19 +17,21 @@ type buffers struct {
 }
 
 func newBuffers() *buffers {
-	const commits = "INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations) VALUES "
+	const commits = "INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, newest) VALUES "
 	return &buffers{
-		commits: sqldb.NewRows(commits, "", 9),
+		commits: sqldb.NewRows(commits, "", 10),
 		// To update many rows with one statement is to insert them again. The
 		// index of states is left alone where a commit keeps its state.
 		counted: sqldb.NewRows(commits, `
-ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires, attestations = excluded.attestations`, 9),
+ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
+  attestations = excluded.attestations, newest = excluded.newest`, 10),
 		moved: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
-  policy_version = excluded.policy_version, expires = excluded.expires, attestations = excluded.attestations`, 9),
+  policy_version = excluded.policy_version, expires = excluded.expires,
+  attestations = excluded.attestations, newest = excluded.newest`, 10),
 		attestations: sqldb.NewRows(`
-INSERT INTO attestations (id, attestation_id, repo_id, commit_id, predicate_id, type_id, mapping_version, slot, signer_id, key_id,
-  status, duration_ms, recorded_at, payload_digest, identity_id, emails, while_promotable, event_id) VALUES `, "", 18),
+INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id, mapping_version, slot, signer_id, key_id,
+  status, duration_ms, recorded_at, payload_digest, identity_id, emails, while_promotable, event_id) VALUES `, "", 19),
 		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at) VALUES ", "", 4),
 		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),

@@ -17,6 +17,7 @@ type commitRow struct {
 	policyVersion int         // under which the state was derived
 	expires       ledger.Time // when evidence that counts, or an overlap that blocks, runs out
 	attestations  int64
+	newest        int64 // its newest attestation, by row; 0 for none
 	branch        string
 	target        string
 	author        ledger.Author
@@ -26,12 +27,12 @@ type commitRow struct {
 }
 
 const selectCommitRow = `
-SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, branch, target, author_name, author_email
+SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, newest, branch, target, author_name, author_email
 FROM commits `
 
 func scanCommitRow(row scanner) (*commitRow, error) {
 	c := new(commitRow)
-	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion, &c.expires, &c.attestations,
+	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion, &c.expires, &c.attestations, &c.newest,
 		&c.branch, &c.target, &c.author.Name, &c.author.Email)
 	return c, err
 }

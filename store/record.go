@@ -198,9 +198,10 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st 
 	t.known.evidence.put(id, e)
 	t.remembered = true
 	rows := t.batch.rows
-	rows.attestations.Add(id, e.Attestation, s.repoID, s.id, predicateID, typeID, int64(mappingVersion), noSlot, st.signerID, st.keyID,
+	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID, int64(mappingVersion), noSlot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(e.RecordedAt), a.PayloadDigest[:], a.Signer.Identity,
 		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event)
+	s.newest = id
 	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
 	rows.latest.Add(s.id, predicateID, noSlot, st.signerID, id)
 	t.count(repoAttestations, s.repoID, 1)

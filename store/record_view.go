@@ -51,6 +51,9 @@ func repoKey(org, repo string) string { return org + "/" + strings.ToLower(repo)
 
 // view reads what a set of attestations needs.
 func (t *tx) view(list []*recording) (*view, error) {
+	if err := t.flush(); err != nil { // what the set has done so far
+		return nil, err
+	}
 	v := &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
 	if err := t.viewRepos(v, list); err != nil {
 		return nil, fmt.Errorf("read repos: %w", err)

@@ -130,7 +130,7 @@ func (t *tx) bufferKept() {
 			rows = t.batch.rows.moved
 		}
 		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
-			int64(c.policyVersion), int64(c.expires), c.attestations)
+			int64(c.policyVersion), int64(c.expires), c.attestations, c.newest)
 		c.isNew, c.isCounted, c.isMoved = false, false, false
 	}
 	t.kept = t.kept[:0]

@@ -48,10 +48,11 @@ func migrate(c *sqldb.Conn, path string, o Options) error {
 // migrateAll runs the migrations above a version.
 func migrateAll(c *sqldb.Conn, files []string, version int, steps map[int]func(*sqldb.Conn) error) (err error) {
 	// A table that is rebuilt is gone for a moment from those that refer to it.
-	if err := c.Run("PRAGMA foreign_keys = OFF"); err != nil {
+	// What is sorted meanwhile may be as large as the database.
+	if err := c.Run("PRAGMA foreign_keys = OFF; PRAGMA temp_store = FILE"); err != nil {
 		return fmt.Errorf("prepare migrations: %w", err)
 	}
-	defer func() { err = errors.Join(err, c.Run("PRAGMA foreign_keys = ON")) }()
+	defer func() { err = errors.Join(err, c.Run("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")) }()
 	for ; version < len(files); version++ {
 		if err := migrateOne(c, files[version], version+1, steps[version+1]); err != nil {
 			return err

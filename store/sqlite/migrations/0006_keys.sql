@@ -29,8 +29,13 @@ CREATE INDEX signers_by_fold ON signers (org_id, folded);
 ALTER TABLE envelopes ADD COLUMN payload BLOB;
 ALTER TABLE envelopes ADD COLUMN payload_at INTEGER;
 
+-- The newest attestation of each commit begins a chain of them: each names the one
+-- of its commit that was recorded before it. 0: none.
+ALTER TABLE commits ADD COLUMN newest INTEGER NOT NULL DEFAULT 0;
+
 CREATE TABLE new_attestations (
   id               INTEGER PRIMARY KEY,
+  previous         INTEGER NOT NULL,
   attestation_id   TEXT    NOT NULL,
   repo_id          INTEGER NOT NULL REFERENCES repos,
   commit_id        INTEGER NOT NULL REFERENCES commits,
@@ -50,7 +55,7 @@ CREATE TABLE new_attestations (
   event_id         TEXT    NOT NULL
 ) STRICT;
 INSERT INTO new_attestations
-SELECT a.id, a.attestation_id, a.repo_id, a.commit_id, a.predicate_id, t.id, 1, '', a.signer_id, 0, a.status, a.duration_ms, a.recorded_at,
+SELECT a.id, 0, a.attestation_id, a.repo_id, a.commit_id, a.predicate_id, t.id, 1, '', a.signer_id, 0, a.status, a.duration_ms, a.recorded_at,
   a.payload_digest, a.identity_id, a.emails, a.while_promotable, a.event_id
 FROM attestations a CROSS JOIN predicates p ON p.id = a.predicate_id CROSS JOIN predicate_types t ON t.org_id = p.org_id
   AND t.uri = CASE a.own_type WHEN 1 THEN 'https://github.com/ledgerd/ledgerd/predicate/result/v1' ELSE p.name END

@@ -5,6 +5,10 @@ CREATE INDEX attestations_by_signer ON attestations (repo_id, signer_id, recorde
 -- rows get to pages that are in use, and the commit's attestations stand together.
 CREATE UNIQUE INDEX attestations_by_commit ON attestations (commit_id, payload_digest, signer_id, key_id);
 
+UPDATE attestations SET previous = c.previous
+FROM (SELECT id, lag(id, 1, 0) OVER (PARTITION BY commit_id ORDER BY id) AS previous FROM attestations) c WHERE c.id = attestations.id;
+UPDATE commits SET newest = coalesce((SELECT max(id) FROM attestations WHERE commit_id = commits.id), 0);
+
 -- An event is found by its id through the time that the id holds.
 CREATE TABLE new_events (
   id       INTEGER PRIMARY KEY,
