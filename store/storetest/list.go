@@ -184,3 +184,41 @@ func (s suite) TestEventsAreListedFromAnyOfThem(t *testing.T) {
 	_, err = b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: "evt_none"})
 	wantCode(t, err, ledger.CodeInvalidParameter)
 }
+
+// The newest attestations of a commit that has more than a page are found one from
+// the other.
+func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
+	b := s.newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	var want []string
+	var since ledger.Time
+	for i := range 130 {
+		b.clock.advance(time.Second)
+		rec := ci.attests(sha(1), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
+		ci.attests(sha(2), "test:go", ledger.Pass) // between them, of another commit
+		want = append(want, rec.ID)
+		if i == 50 {
+			since = rec.RecordedAt
+		}
+	}
+	slices.Reverse(want)
+	for _, limit := range []int{1, 7, 129, 130, 500} {
+		if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: limit}, Commit: sha(1)}); !slices.Equal(got, want) {
+			t.Errorf("in pages of %d the list has %d attestations, want %d: %v", limit, len(got), len(want), got)
+		}
+	}
+	if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: 20}, Commit: sha(1), Since: since}); !slices.Equal(got, want[:80]) {
+		t.Errorf("since then the list has %d attestations, want 80", len(got))
+	}
+	if c := b.commit(sha(1)); len(c.Attestations) != 100 || c.Attestations[0].ID != want[0] || c.Attestations[99].ID != want[99] {
+		t.Errorf("the record has %d attestations, from %s on", len(c.Attestations), c.Attestations[0].ID)
+	}
+
+	// A cursor of another commit's list leads nowhere.
+	page, err := b.Attestations(t.Context(), "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 1}, Commit: sha(2)})
+	check(t, err)
+	forged := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: page.NextCursor}, Commit: sha(1)}
+	if page, err = b.Attestations(t.Context(), "acme", "api", forged); err != nil || len(page.Data) > 0 {
+		t.Errorf("the cursor of another commit gives %v %v", page.Data, err)
+	}
+}

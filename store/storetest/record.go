@@ -315,3 +315,24 @@ func eventTypes(b *bench) string {
 		}
 	}
 }
+
+// Two people may go by one name: each key says for itself.
+func (s suite) TestTheSameStatementWithAnotherKeyIsAnotherAttestation(t *testing.T) {
+	b := s.newBench(t)
+	one, other := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ci,ou=build,o=acme")
+	first, _ := one.says(sha(1), "test:go", ledger.Pass, "run 1")
+	second, version := other.says(sha(1), "test:go", ledger.Pass, "run 1")
+	if first.PayloadDigest != second.PayloadDigest {
+		t.Fatal("the statements differ")
+	}
+	for i, a := range []*ledger.Attestation{first, second} {
+		if _, created, err := b.Record(t.Context(), "acme", "api", a, version); err != nil || !created {
+			t.Errorf("statement %d: created %t, %v", i, created, err)
+		}
+	}
+	if _, created, err := b.Record(t.Context(), "acme", "api", second, version); err != nil || created {
+		t.Errorf("the second again: created %t, %v", created, err)
+	}
+	_, _, err := b.Record(t.Context(), "acme", "api", first, version)
+	wantCode(t, err, ledger.CodeStaleStatement) // the same person has said something newer
+}
