@@ -95,12 +95,8 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range verifyTimes {
-		keyring, version, err := s.store.Keyring(c.ctx(), c.org())
-		if err != nil {
-			return nil, err
-		}
-		attestation, err := ledger.Verify(body, keyring, s.time())
+	for try := range verifyTimes {
+		attestation, version, err := s.verify(c, body, try == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -117,6 +113,30 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 		}
 	}
 	return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded, try again")
+}
+
+// verify verifies an attestation with the org's identities, and returns their
+// version. The identities of the last time may serve: those that accept an
+// attestation are compared when it is recorded, and those that refuse it are
+// looked at again here.
+func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*ledger.Attestation, int64, error) {
+	last, lastVersion, known := s.store.LastKeyring(c.org())
+	var refused error
+	if known && lastMayServe {
+		var attestation *ledger.Attestation
+		if attestation, refused = ledger.Verify(body, last, s.time()); refused == nil {
+			return attestation, lastVersion, nil
+		}
+	}
+	keyring, version, err := s.store.Keyring(c.ctx(), c.org())
+	if err != nil {
+		return nil, 0, err
+	}
+	if refused != nil && version == lastVersion {
+		return nil, 0, refused
+	}
+	attestation, err := ledger.Verify(body, keyring, s.time())
+	return attestation, version, err
 }
 
 func (s *Server) getAttestation(c *call) (*reply, error) {

@@ -357,3 +357,22 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// The server verifies with the identities of the last time. What has changed since
+// counts all the same, whoever has changed it.
+func TestChangedIdentitiesCountAtOnce(t *testing.T) {
+	b := newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.attest(ci.says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+
+	added := newSigner(t, "cn=new,ou=build,o=acme")
+	b.attest(added.says(t, commitID(1), "test:go", ledger.Pass, 1)).wantProblem(422, ledger.CodeUntrustedIdentity)
+	identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: added.publicPEM(t), DN: "cn=new,ou=build,o=acme"}.Identity()
+	check(t, err)
+	_, err = b.store.AddIdentity(t.Context(), "acme", identity)
+	check(t, err)
+	b.attest(added.says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+
+	check(t, b.store.RevokeIdentity(t.Context(), "acme", ci.id))
+	b.attest(ci.says(t, commitID(1), "test:go", ledger.Pass, 2)).wantProblem(422, ledger.CodeRevokedIdentity)
+}

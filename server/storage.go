@@ -65,6 +65,9 @@ type identities interface {
 	Identity(ctx context.Context, org, id string) (ledger.Identity, error)
 	Identities(ctx context.Context, org string, q store.Query) (ledger.Page[ledger.Identity], error)
 	RevokeIdentity(ctx context.Context, org, id string) error
+	// LastKeyring returns what Keyring last returned for an org, without a look at
+	// whether it is still the latest; false if there is none.
+	LastKeyring(org string) (keyring *ledger.Keyring, version int64, ok bool)
 	// Keyring returns what an attestation is verified with, and its version.
 	Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error)
 }

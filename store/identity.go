@@ -88,6 +88,14 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	})
 }
 
+// LastKeyring returns what Keyring last returned for an org, without a look at
+// whether it is still the latest. What is verified with it may be recorded: Record
+// compares the version.
+func (s *Store) LastKeyring(org string) (keyring *ledger.Keyring, version int64, ok bool) {
+	v, ok := s.known.keyrings.get(org)
+	return v.keyring, v.version, ok
+}
+
 // Keyring returns the org's identities ready for verifying, and the version of
 // the set, which Record compares.
 func (s *Store) Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error) {
