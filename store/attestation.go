@@ -25,13 +25,15 @@ type foundAttestation struct {
 // scanAttestation reads the attestationColumns of a row, after those that come
 // before them. The repo is asked for once those are read.
 func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any) (a foundAttestation, err error) {
-	var predicateID, typeID, signerID int64
+	var predicateID, typeID, signerID, recordedAt int64
+	var status string // of plain types, which cost less to scan
 	v := &a.rec.row
-	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &v.Result.Status, &v.Result.DurationMS,
-		&v.RecordedAt, &a.digest, &v.Event, &a.rec.id)...)
+	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &status, &v.Result.DurationMS,
+		&recordedAt, &a.digest, &v.Event, &a.rec.id)...)
 	if err != nil {
 		return a, err
 	}
+	v.Result.Status, v.RecordedAt = ledger.Status(status), ledger.Time(recordedAt)
 	if v.Predicate, err = rd.predicate(predicateID); err != nil {
 		return a, err
 	}
@@ -41,7 +43,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	signer, err := rd.signer(signerID)
 	r := repo()
 	v.Org, v.Repo = r.org, r.name
-	v.Identity, v.Signer = signer.String(), signer.CN
+	v.Identity, v.Signer = signer.text, signer.dn.CN
 	v.PayloadDigest = digestText(a.digest)
 	return a, err
 }

@@ -212,8 +212,8 @@ WITH RECURSIVE chain (id, n) AS (
   UNION ALL
   SELECT a.previous, chain.n + 1 FROM chain JOIN attestations a ON a.id = chain.id WHERE a.previous > 0 AND chain.n < ?3)
 SELECT ` + attestationColumns + `
-FROM chain /*+ordered*/ JOIN attestations a ON a.id = chain.id /*+ordered*/ JOIN commits c ON c.id = a.commit_id
-WHERE a.commit_id = ?2 AND a.id <> ?1 AND a.recorded_at >= ?4`
+FROM commits c /*+ordered*/ JOIN chain ON 1 = 1 /*+ordered*/ JOIN attestations a ON a.id = chain.id
+WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1 AND a.recorded_at >= ?4`
 
 // isChain reports whether the newest attestations of a commit are asked for, of
 // more than fit the page: each leads to the one before it.

@@ -111,7 +111,7 @@ ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + exclu
 	return nil
 }
 
-// add adds to a counter, if the write succeeds.
+// count adds to a counter, if the write succeeds.
 func (g *gathered) count(c counter, by int64) {
 	if g.counts == nil {
 		g.counts = make(map[counter]int64)

@@ -26,7 +26,7 @@ func pack(body, payload []byte) packedEnvelope {
 	text := make([]byte, base64.StdEncoding.EncodedLen(len(payload)))
 	base64.StdEncoding.Encode(text, payload)
 	at := bytes.Index(body, text)
-	if at < 0 {
+	if at < 0 || len(text) == len(body) {
 		return packedEnvelope{body: body}
 	}
 	return packedEnvelope{slices.Concat(body[:at], body[at+len(text):]), payload, int64(at)}

@@ -99,9 +99,11 @@ func (rd reader) readEvidence(found map[int64]ledger.Evidence, rows []any) error
 		if e.Predicate, err = rd.predicate(predicateID); err != nil {
 			return err
 		}
-		if e.Signer, err = rd.signer(signerID); err != nil {
+		signer, err := rd.signer(signerID)
+		if err != nil {
 			return err
 		}
+		e.Signer = signer.dn
 		found[id] = e
 		rd.known.evidence.put(id, e)
 		return nil

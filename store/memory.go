@@ -9,7 +9,7 @@ type memory struct {
 	keyrings   *cache[string, versionedKeyring] // the latest by org
 	predicates *cache[int64, string]            // names by row
 	types      *cache[int64, string]            // URIs of predicate types by row
-	signers    *cache[int64, ledger.DN]         // by row
+	signers    *cache[int64, signerName]        // by row
 	evidence   *cache[int64, ledger.Evidence]   // by row of the attestation
 	rows       *cache[nameKey, int64]           // of all of these, and of keys
 }
@@ -34,7 +34,7 @@ func newMemory() *memory {
 		keyrings:   newCache[string, versionedKeyring](maxKeyrings),
 		predicates: newCache[int64, string](maxNames),
 		types:      newCache[int64, string](maxNames),
-		signers:    newCache[int64, ledger.DN](maxNames),
+		signers:    newCache[int64, signerName](maxNames),
 		evidence:   newCache[int64, ledger.Evidence](maxEvidence),
 		rows:       newCache[nameKey, int64](maxNames),
 	}

@@ -1,5 +1,7 @@
 package store
 
+import "github.com/ledgerd/ledgerd/ledger"
+
 // Predicates, predicate types, signers and keys are rows of their own, which
 // never change, so that the rows that refer to them stay small. What is read of
 // them is remembered: neither lists nor derivations have to join them.
@@ -42,4 +44,10 @@ func (k nameKey) value() any {
 		return []byte(k.name)
 	}
 	return k.name
+}
+
+// A signerName is the DN of a signer, and its text.
+type signerName struct {
+	dn   ledger.DN
+	text string
 }

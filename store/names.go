@@ -79,7 +79,12 @@ func (rd reader) predicateType(id int64) (string, error) {
 	return nameOf(rd, rd.known.types, id, "SELECT uri FROM predicate_types WHERE id = ?", asIs)
 }
 
-// signer returns the DN of a signer.
-func (rd reader) signer(id int64) (ledger.DN, error) {
-	return nameOf(rd, rd.known.signers, id, "SELECT dn FROM signers WHERE id = ?", ledger.ParseDN)
+// signer returns the name of a signer.
+func (rd reader) signer(id int64) (signerName, error) {
+	return nameOf(rd, rd.known.signers, id, "SELECT dn FROM signers WHERE id = ?", parseSigner)
+}
+
+func parseSigner(text string) (signerName, error) {
+	dn, err := ledger.ParseDN(text)
+	return signerName{dn, text}, err
 }

@@ -32,6 +32,7 @@ var mayScan = []exception{
 	{"FROM repos r JOIN orgs o ON o.id = r.org_id WHERE r.org_id = ? AND r.id > ?", "no index in the order of the list: sorts the org's repos for each page"},
 	{"FROM predicates WHERE org_id = ? AND id > ?", "no index in the order of the list: sorts the org's predicates for each page"},
 	{"WHERE a.commit_id = ?", "sorts the attestations of one commit"},
+	{"WITH RECURSIVE chain", "scans what it has found itself, a page at most"},
 	{"AND delivery_id < ?2 AND due_at > 0", "sorts the deliveries of one webhook that are pending"},
 	{"AND l.repo_id = ? AND l.level >= ? AND o.level = ?", "sorts the repo's open overlaps of one level for each page"},
 
