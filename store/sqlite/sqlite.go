@@ -91,6 +91,10 @@ var (
 	writerPragmas = []string{
 		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
 		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
+		// Pages of commits and indexes are written again and again: twice the default
+		// interval copies them into the file less often. A longer one makes the writes
+		// that wait for it wait longer.
+		"wal_autocheckpoint(2000)",
 	}
 	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
 )
