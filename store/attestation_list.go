@@ -204,7 +204,7 @@ func (q attestationQuery) sql() (string, []any) {
 }
 
 // chain walks back along a commit's attestations. Its parameters: the row behind
-// which it begins (0 for the newest), the commit, how many rows, the least time.
+// which it begins (0 for the newest), the commit, how many rows.
 // The commit is asked for again: a cursor may name any row.
 const chain = `
 WITH RECURSIVE chain (id, n) AS (
@@ -213,12 +213,12 @@ WITH RECURSIVE chain (id, n) AS (
   SELECT a.previous, chain.n + 1 FROM chain JOIN attestations a ON a.id = chain.id WHERE a.previous > 0 AND chain.n < ?3)
 SELECT ` + attestationColumns + `
 FROM commits c /*+ordered*/ JOIN chain ON 1 = 1 /*+ordered*/ JOIN attestations a ON a.id = chain.id
-WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1 AND a.recorded_at >= ?4`
+WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
 
 // isChain reports whether the newest attestations of a commit are asked for, of
 // more than fit the page: each leads to the one before it.
 func (q attestationQuery) isChain() bool {
-	return q.commit != 0 && !q.few && !q.ascending && q.predicates == nil && q.signers == nil && q.status == ""
+	return q.commit != 0 && !q.few && !q.ascending && q.predicates == nil && q.signers == nil && q.status == "" && q.since == 0
 }
 
 // sqlOfCommit is sql for the attestations of one commit. An index has all of them
@@ -228,9 +228,9 @@ func (q attestationQuery) sqlOfCommit() (string, []any) {
 	const table = "attestations a /*+index attestations_by_commit*/"
 	if q.isChain() {
 		if q.position == nil {
-			return chain, []any{0, q.commit, q.limit, q.since}
+			return chain, []any{0, q.commit, q.limit}
 		}
-		return chain, []any{q.position[1], q.commit, q.limit + 1, q.since}
+		return chain, []any{q.position[1], q.commit, q.limit + 1}
 	}
 	where, args := q.filter("a.commit_id = ?", []any{q.commit})
 	where, order, args := q.page(where, args)

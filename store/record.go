@@ -203,7 +203,7 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st 
 		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event)
 	s.newest = id
 	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
-	rows.latest.Add(s.id, predicateID, noSlot, st.signerID, id)
+	t.setLatest(latestKey{s.id, predicateID, noSlot, st.signerID}, id)
 	t.count(repoAttestations, s.repoID, 1)
 	t.count(predicateAttestations, predicateID, 1)
 	return st, nil

@@ -198,31 +198,70 @@ func (w twin) account(t *testing.T) string {
 	})
 }
 
+// What one signer takes back leaves the commit DEPLOYED where another's deployment
+// counts: for what follows in the set, too.
+func TestADeploymentThatAnotherSignerKeepsUpStaysInASet(t *testing.T) {
+	alone, together := newTwin(t), newTwin(t)
+	defer alone.Close()
+	defer together.Close()
+	for _, w := range []twin{alone, together} {
+		w.recordAlone(t, []*drawn{say("ci", 0, "test:go", ledger.Pass), say("ci", 0, "deploy:prod", ledger.Pass)})
+	}
+	set := []*drawn{say("ann", 0, "deploy:prod", ledger.Skip), say("ci", 0, "test:go", ledger.Fail)}
+	alone.recordAlone(t, set)
+	together.recordSet(t, set)
+	if got, want := together.account(t), alone.account(t); got != want {
+		t.Errorf("the ledger shows\n%s\nafter the same one by one\n%s", got, want)
+	}
+	if c, err := together.Commit(t.Context(), "acme", "api", numbered(0)); err != nil || c.State != ledger.Deployed {
+		t.Errorf("the commit is %s, %v", c.State, err)
+	}
+}
+
+// Names of repos are the same without regard to case in ASCII, as the database has
+// it: the Kelvin sign is no k.
+func TestASetComparesNamesOfReposAsTheDatabaseDoes(t *testing.T) {
+	w := newTwin(t)
+	defer w.Close()
+	_, err := w.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "kit"}, "host")
+	check(t, err)
+	set := []*drawn{say("ci", 0, "test:go", ledger.Pass), say("ci", 1, "test:go", ledger.Pass), say("ci", 2, "test:go", ledger.Pass)}
+	for i, name := range []string{"\u212ait", "kit", "KIT"} {
+		set[i].repo = name
+	}
+	answers := w.recordSet(t, set)
+	if answers[0] != string(ledger.CodeNotFound) || !strings.HasPrefix(answers[1], "true") || !strings.HasPrefix(answers[2], "true") {
+		t.Errorf("the answers are %q", answers)
+	}
+}
+
+// say is a statement about a commit, of a signer.
+func say(signer string, commit int, predicate string, status ledger.Status) *drawn {
+	payload := fmt.Append(nil, signer, commit, predicate, status)
+	a := &ledger.Attestation{
+		Commit: numbered(commit), Predicate: predicate, PredicateType: ledger.ResultPredicateType, Result: ledger.Result{Status: status},
+		Signer:  ledger.Signer{DN: ledger.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn"},
+		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
+	}
+	return &drawn{recording: recording{org: "acme", repo: "api", attestation: a, envelope: pack(payload, nil), identity: a.Signer.DN.String()}}
+}
+
 // A rollback in the middle of a set blocks another commit: what follows in the set
 // has to see that.
 func TestWhatFollowsARollbackInASetSeesItsOverlaps(t *testing.T) {
-	say := func(commit int, predicate string, status ledger.Status) *drawn {
-		payload := fmt.Append(nil, commit, predicate, status)
-		a := &ledger.Attestation{
-			Commit: numbered(commit), Predicate: predicate, PredicateType: ledger.ResultPredicateType, Result: ledger.Result{Status: status},
-			Signer:  ledger.Signer{DN: ledger.DN{CN: "ci", OU: "build", O: "acme"}, Identity: "idn_drawn"},
-			Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
-		}
-		return &drawn{recording: recording{org: "acme", repo: "api", attestation: a, envelope: pack(payload, nil), identity: a.Signer.DN.String()}}
-	}
 	w := newTwin(t)
 	defer w.Close()
 	for i := 1; i < 3; i++ {
 		check(t, w.Withdraw(t.Context(), "acme", "api", numbered(i)))
 	}
-	w.recordSet(t, []*drawn{say(0, "test:go", ledger.Pass), say(0, "deploy:prod", ledger.Pass)})
+	w.recordSet(t, []*drawn{say("ci", 0, "test:go", ledger.Pass), say("ci", 0, "deploy:prod", ledger.Pass)})
 	_, _, err := w.Register(t.Context(), "acme", "api", numbered(3), changesF("four"))
 	check(t, err)
 
 	w.recordSet(t, []*drawn{
-		say(3, "test:go", ledger.Pass),     // PROMOTABLE: what it overlaps with is deployed
-		say(0, "deploy:prod", ledger.Fail), // rolled back, and in its way again
-		say(3, "deploy:prod", ledger.Pass), // so that this does not count
+		say("ci", 3, "test:go", ledger.Pass),     // PROMOTABLE: what it overlaps with is deployed
+		say("ci", 0, "deploy:prod", ledger.Fail), // rolled back, and in its way again
+		say("ci", 3, "deploy:prod", ledger.Pass), // so that this does not count
 	})
 	c, err := w.Commit(t.Context(), "acme", "api", numbered(3))
 	check(t, err)

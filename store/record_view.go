@@ -46,8 +46,16 @@ func (v *view) deriver(r *recording) (*deriver, error) {
 	return d, nil
 }
 
-// repoKey writes a repo so that names which differ in case alone are the same.
-func repoKey(org, repo string) string { return org + "/" + strings.ToLower(repo) }
+// repoKey writes a repo so that names which differ in case alone are the same: as
+// the database compares them, in ASCII.
+func repoKey(org, repo string) string {
+	return org + "/" + strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, repo)
+}
 
 // view reads what a set of attestations needs.
 func (t *tx) view(list []*recording) (*view, error) {

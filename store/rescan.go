@@ -88,6 +88,7 @@ func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	t.evaluating = true
 	for _, id := range tips {
 		c, err := t.findCommitRow(id)
 		if err != nil {
@@ -103,7 +104,7 @@ func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
 				return false, err
 			}
 		}
-		t.again(cause, id)
+		t.work.add(id, workEntry{cause: cause, reached: true})
 	}
 	return len(tips) < rescanBatch, t.drain(d)
 }

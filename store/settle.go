@@ -39,13 +39,13 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		s.expires = 0 // age does not end a deployment
 	}
 	t.keep(s.commitRow)
+	s.facts.Deployed = derived.State == ledger.Deployed // also where a rollback by one signer leaves it so
 	if derived.State == s.state {
 		return nil
 	}
 	t.countState(s.repoID, s.state, -1)
 	t.countState(s.repoID, derived.State, 1)
 	s.state, s.stateSince, s.isMoved = derived.State, t.now, true
-	s.facts.Deployed = s.state == ledger.Deployed
 	if s.state == ledger.Deployed {
 		return t.deployTip(s.id)
 	}

@@ -24,6 +24,9 @@ type tx struct {
 	work worklist
 	// kept are the commits that this write has changed, until they are written.
 	kept []*commitRow
+	// latest are the rows of that table to be written: one for each key, however
+	// often the write has replaced it.
+	latest map[latestKey]int64
 	// evaluating marks a write of Evaluate on its way through a repo's commits.
 	evaluating bool
 	// next holds, by table, the id of the next row that is buffered.
@@ -103,12 +106,31 @@ func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 // flush writes the rows that wait in the buffers.
 func (t *tx) flush() error {
 	t.bufferKept()
+	for key, attestation := range t.latest {
+		t.batch.rows.latest.Add(key.commit, key.predicate, key.slot, key.signer, attestation)
+	}
+	clear(t.latest)
 	for _, rows := range t.batch.rows.all() {
 		if err := rows.Flush(t.Conn); err != nil {
 			return fmt.Errorf("write rows: %w", err)
 		}
 	}
 	return nil
+}
+
+// A latestKey says of what an attestation is the latest.
+type latestKey struct {
+	commit, predicate int64
+	slot              string
+	signer            int64
+}
+
+// setLatest has an attestation written as the latest.
+func (t *tx) setLatest(key latestKey, attestation int64) {
+	if t.latest == nil {
+		t.latest = make(map[latestKey]int64)
+	}
+	t.latest[key] = attestation
 }
 
 // keep has the commit written with the other rows of the write.

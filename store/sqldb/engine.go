@@ -69,7 +69,8 @@ type Hooks struct {
 	// AfterCommit runs once the transaction is on disk, before its callers are
 	// answered.
 	AfterCommit func()
-	// AfterRollback runs once a whole transaction is undone.
+	// AfterRollback runs when a whole transaction is undone, before another can
+	// begin.
 	AfterRollback func()
 }
 

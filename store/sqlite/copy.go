@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -36,6 +39,9 @@ func prepare(c *sqldb.Conn, path string, from, to int, o Options) error {
 // replaced: the schema has not changed since. If it changes meanwhile, no copy
 // is kept.
 func copyFile(c *sqldb.Conn, name string, version int) (err error) {
+	if err := removeStale(name); err != nil {
+		return err
+	}
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // for its owner alone
 	if err != nil {
 		return err
@@ -70,6 +76,32 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 		return nil // a folder cannot be flushed there
 	}
 	return syncFile(filepath.Dir(name), os.O_RDONLY)
+}
+
+// staleAfter is the age at which a copy without its name belongs to nobody: the
+// process that wrote it was killed.
+const staleAfter = time.Hour
+
+// removeStale removes what is left of copies of that name that were interrupted.
+func removeStale(name string) error {
+	folder, err := os.ReadDir(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	for _, entry := range folder {
+		rest, ok := strings.CutPrefix(entry.Name(), filepath.Base(name)+".")
+		if !ok || !strings.HasSuffix(rest, ".tmp") {
+			continue
+		}
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()) > staleAfter {
+			err = os.Remove(filepath.Join(filepath.Dir(name), entry.Name()))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process may clean up too
+			return err
+		}
+	}
+	return nil
 }
 
 // verifyCopy reads a copy from beginning to end and returns its schema version.

@@ -222,3 +222,25 @@ func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 		t.Errorf("the cursor of another commit gives %v %v", page.Data, err)
 	}
 }
+
+// A clock that was set back must not hide what was recorded before.
+func (s suite) TestACommitIsListedWholeAfterTheClockWasSetBack(t *testing.T) {
+	b := s.newBench(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	var before []string
+	since := b.Now()
+	for range 5 {
+		before = append(before, ci.attests(sha(1), "test:go", ledger.Pass).ID)
+	}
+	b.clock.advance(-time.Hour)
+	for range 3 {
+		ci.attests(sha(1), "test:go", ledger.Pass)
+	}
+	slices.Reverse(before)
+	if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1), Since: since}); !slices.Equal(got, before) {
+		t.Errorf("since then the list has %v, want %v", got, before)
+	}
+	if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1)}); len(got) != 8 {
+		t.Errorf("the list has %d attestations, want 8", len(got))
+	}
+}
