@@ -298,8 +298,8 @@ type tappedStmt struct {
 	after func()
 }
 
-func (s tappedStmt) Exec(args []driver.Value) (driver.Result, error) {
-	result, err := s.Stmt.Exec(args)
+func (s tappedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	result, err := s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 	s.after()
 	return result, err
 }
