@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -152,7 +153,7 @@ func TestTotalInFlight(t *testing.T) {
 	var receivers []*receiver
 	for range 12 {
 		r := receive(t, func(_ http.ResponseWriter, q *http.Request) {
-			most.Store(max(most.Load(), now.Add(1)))
+			now.Add(1)
 			<-q.Context().Done()
 			now.Add(-1)
 		})
@@ -160,6 +161,24 @@ func TestTotalInFlight(t *testing.T) {
 		b.pings(w, 10)
 		hooks, receivers = append(hooks, w), append(receivers, r)
 	}
+	// A receiver notices late that a request was given up, perhaps after the next
+	// one has begun: what counts is how many hang for a while.
+	stop := make(chan struct{})
+	var sampling sync.WaitGroup
+	sampling.Go(func() {
+		for {
+			least := now.Load()
+			for range 10 {
+				select {
+				case <-stop:
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
+				least = min(least, now.Load())
+			}
+			most.Store(max(most.Load(), least))
+		}
+	})
 	good := receive(t, nil)
 	w := b.webhook(good.URL)
 	d := webhook.New(webhook.Config{Outbox: b.Store, Guard: loopback(), TotalInFlight: 8, Timeout: 400 * time.Millisecond, Grace: time.Millisecond})
@@ -175,8 +194,10 @@ func TestTotalInFlight(t *testing.T) {
 	for i := range hooks {
 		eventually(t, func() bool { return receivers[i].count() > 1 })
 	}
-	if n := most.Load(); n > 4 {
-		t.Errorf("%d requests at once hung", n)
+	close(stop)
+	sampling.Wait()
+	if n := most.Load(); n > 4 || n == 0 {
+		t.Errorf("%d requests at once hung, want at most 4 and some", n)
 	}
 }
 
