@@ -358,8 +358,8 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// The server verifies with the identities of the last time. What has changed since
-// counts all the same, whoever has changed it.
+// The server verifies with the keyring that it read last. Identities that were added
+// or revoked since take effect at once, whichever process changed them.
 func TestChangedIdentitiesCountAtOnce(t *testing.T) {
 	b := newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")

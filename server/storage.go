@@ -66,7 +66,7 @@ type identities interface {
 	Identities(ctx context.Context, org string, q store.Query) (ledger.Page[ledger.Identity], error)
 	RevokeIdentity(ctx context.Context, org, id string) error
 	// LastKeyring returns what Keyring last returned for an org, without a look at
-	// whether it is still the latest; false if there is none.
+	// whether it is still up to date. ok is false if nothing was read yet.
 	LastKeyring(org string) (keyring *ledger.Keyring, version int64, ok bool)
 	// Keyring returns what an attestation is verified with, and its version.
 	Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error)

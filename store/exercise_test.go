@@ -231,7 +231,8 @@ func (e *exerciser) register() {
 	e.push(three, ledger.Registration{Branch: "three", Contained: []string{sha(14)}, Changes: changeOf("p.go", 13)})
 	e.push(sha(15), ledger.Registration{Branch: "three", Changes: changeOf("p.go", 13)}) // supersedes it
 
-	// More is known of a deployed commit: the radar looks again at those beside it.
+	// The record of a deployed commit has changed: the radar re-scans the tips that
+	// overlap with it.
 	e.attests("api", one, "deploy:prod", ledger.Pass)
 	e.push(one, ledger.Registration{Changes: changeOf("p.go", 11)})
 	check(e.t, e.Settle(ctx))

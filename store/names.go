@@ -8,7 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// rowOf returns the row of a name; 0 if there is none. The writer alone asks.
+// rowOf returns the row id of a name, or 0 if the name is not stored. Only the
+// writer calls it.
 func (rd reader) rowOf(key nameKey) (int64, error) {
 	if id, ok := rd.known.rows.get(key); ok {
 		return id, nil

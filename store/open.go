@@ -36,7 +36,7 @@ const DefaultRadarMemory = 128 << 20
 // Options says otherwise.
 const DefaultKeepDeliveries = 30 * 24 * time.Hour
 
-// Open opens the SQLite database at path, creates it where there is none, and
+// Open opens the SQLite database at path, creates it if it does not exist, and
 // migrates its schema to this release's. Before a migration it takes a verified
 // copy of the file next to it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {

@@ -41,7 +41,7 @@ type Engine interface {
 var ErrClosed = errors.New("the store is closed")
 
 // A Write is what one caller wants written. It shares its transaction with the
-// writes that wait beside it; one that fails undoes only itself.
+// writes that are queued with it; a write that fails undoes only itself.
 type Write struct {
 	// Do runs in a savepoint of its own. It may run again after it has failed.
 	Do func(*Conn) error

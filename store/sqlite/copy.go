@@ -82,7 +82,7 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 // process that wrote it was killed.
 const staleAfter = time.Hour
 
-// removeStale removes what is left of copies of that name that were interrupted.
+// removeStale deletes temporary files of interrupted copies.
 func removeStale(name string) error {
 	folder, err := os.ReadDir(filepath.Dir(name))
 	if err != nil {

@@ -46,7 +46,7 @@ type DB struct {
 
 var _ sqldb.Engine = (*DB)(nil)
 
-// Open opens the file, creates it where there is none, and migrates its schema
+// Open opens the file, creates it if it does not exist, and migrates its schema
 // to this release's.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	db := &DB{pool: make(chan *sqldb.Conn, maxReaders), closing: make(chan struct{})}
@@ -112,8 +112,8 @@ func openFile(path string, pragmas []string) (*sql.DB, error) {
 	return sql.Open("sqlite", dsn.String())
 }
 
-// createPrivate creates the file, where there is none, for its owner alone.
-// SQLite gives the files beside it the same mode.
+// createPrivate creates the file with mode 0600 if it does not exist. SQLite gives
+// the files next to it the same mode.
 func createPrivate(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

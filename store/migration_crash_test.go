@@ -1,0 +1,325 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A tap connects to a file by a driver that calls after once each statement has
+// run that returns no rows.
+type tap struct {
+	driver driver.Driver
+	name   string
+	after  func()
+}
+
+func (d tap) Driver() driver.Driver { return d.driver }
+
+func (d tap) Connect(context.Context) (driver.Conn, error) {
+	c, err := d.driver.Open(d.name)
+	return tappedConn{c, d.after}, err
+}
+
+type tappedConn struct {
+	driver.Conn
+	after func()
+}
+
+func (c tappedConn) Prepare(query string) (driver.Stmt, error) {
+	stmt, err := c.Conn.Prepare(query)
+	return tappedStmt{stmt, c.after}, err
+}
+
+type tappedStmt struct {
+	driver.Stmt
+	after func()
+}
+
+func (s tappedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	result, err := s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+	s.after()
+	return result, err
+}
+
+// A crash is a copy of the files that a process leaves when it ends in the
+// middle of a migration.
+type crash struct{ path, version string }
+
+// crashes migrates the database statement by statement, and returns what a
+// process leaves that ends after each.
+func crashes(t *testing.T, path string) (copies []crash) {
+	t.Helper()
+	reader := readRaw(t, path)
+	defer reader.Close()
+	folder, last := t.TempDir(), [sha256.Size]byte{}
+	keep := func() {
+		var files [][]byte
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			text, err := os.ReadFile(path + suffix)
+			check(t, err)
+			files = append(files, text)
+		}
+		// Most statements change pages in memory alone.
+		sum := sha256.Sum256(bytes.Join(files[:2], nil))
+		if sum == last {
+			return
+		}
+		last = sum
+		file := filepath.Join(folder, fmt.Sprint(len(copies)), "ledger.db")
+		check(t, os.Mkdir(filepath.Dir(file), 0o700))
+		for i, suffix := range []string{"", "-wal", "-shm"} {
+			check(t, os.WriteFile(file+suffix, files[i], 0o600))
+		}
+		copies = append(copies, crash{file, texts(t, reader, "PRAGMA user_version")[0]})
+	}
+	// The cache is much smaller than that of the engine, so that pages get to the
+	// file before the commit, as in a large database.
+	tapped := sql.OpenDB(tap{readRaw(t, path).Driver(), "file:" + path +
+		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=foreign_keys(0)" +
+		"&_pragma=temp_store(memory)&_pragma=cache_size(1)", keep})
+	defer tapped.Close()
+	c, err := sqldb.Connect(t.Context(), tapped, &sqldb.Dialect{Classify: func(error) sqldb.Class { return sqldb.Other }})
+	check(t, err)
+	defer c.Close()
+	for version := 6; version <= 7; version++ {
+		scripts, err := filepath.Glob(fmt.Sprintf("sqlite/migrations/%04d_*.sql", version))
+		check(t, err)
+		script, err := os.ReadFile(scripts[0])
+		check(t, err)
+		check(t, c.Run("BEGIN IMMEDIATE"))
+		for statement := range strings.SplitAfterSeq(string(script), ";\n") {
+			check(t, c.Run(statement))
+		}
+		if step := migrationSteps()[version]; step != nil {
+			check(t, step(c))
+		}
+		check(t, c.Run(fmt.Sprint("PRAGMA user_version = ", version)))
+		check(t, c.Run("COMMIT"))
+	}
+	return copies
+}
+
+func TestAMigrationThatIsInterruptedIsRunAgain(t *testing.T) {
+	path := unpackV5(t)
+	copies := crashes(t, path)
+	migrated(t, path, Options{NoCopy: true}) // finds nothing to do
+	want := unpackV5(t)
+	migrated(t, want, Options{NoCopy: true})
+	wantRows(t, rowsOf(t, path), rowsOf(t, want))
+
+	before := make(map[string]int)
+	for i, c := range copies {
+		t.Run(fmt.Sprintf("interruption %d at version %s", i, c.version), func(t *testing.T) {
+			before[c.version]++
+			migrated(t, c.path, Options{NoCopy: true})
+			wantSound(t, c.path, latest)
+			wantRows(t, rowsOf(t, c.path), rowsOf(t, want))
+		})
+	}
+	if before["5"] < 10 || before["6"] < 3 || before["7"] == 0 {
+		t.Errorf("the interruptions leave schema versions %v, want more of each", before)
+	}
+}
+
+// keyOf returns the digest of the key in a PEM of a key or of a certificate.
+func keyOf(t *testing.T, text string) string {
+	t.Helper()
+	block, _ := pem.Decode([]byte(text))
+	if block.Type == "CERTIFICATE" {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		check(t, err)
+		return certifiedBy(cert)
+	}
+	return fmt.Sprintf("%X", sha256.Sum256(block.Bytes))
+}
+
+func certifiedBy(cert *x509.Certificate) string {
+	return fmt.Sprintf("%X", sha256.Sum256(cert.RawSubjectPublicKeyInfo))
+}
+
+// posted is an attestation of the database of version 5.
+type posted struct {
+	id        int64
+	name      string // attestation_id
+	org, repo string
+	predicate string
+	own       bool   // of ledgerd's own predicate type
+	kind      string // of the identity
+	pem       string
+	revoked   bool
+	envelope  []byte
+}
+
+// postedToV5 reads the attestations of the database before it is migrated.
+func postedToV5(t *testing.T, path string) (list []posted) {
+	t.Helper()
+	db := readRaw(t, path)
+	defer db.Close()
+	rows, err := db.Query(`
+SELECT a.id, a.attestation_id, o.name, r.name, p.name, a.own_type, i.kind, i.pem, i.revoked_at > 0, e.body
+FROM attestations a JOIN repos r ON r.id = a.repo_id JOIN orgs o ON o.id = r.org_id JOIN predicates p ON p.id = a.predicate_id
+JOIN identities i ON i.identity_id = a.identity_id JOIN envelopes e ON e.attestation_id = a.id ORDER BY a.id`)
+	check(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var p posted
+		check(t, rows.Scan(&p.id, &p.name, &p.org, &p.repo, &p.predicate, &p.own, &p.kind, &p.pem, &p.revoked, &p.envelope))
+		list = append(list, p)
+	}
+	check(t, rows.Err())
+	if len(list) < 30 {
+		t.Fatalf("the database has %d attestations", len(list))
+	}
+	return list
+}
+
+func TestAMigrationFindsTheKeyOfEachSignature(t *testing.T) {
+	path := unpackV5(t)
+	list := postedToV5(t, path)
+	migrated(t, path, Options{NoCopy: true})
+	db := readRaw(t, path)
+	kinds := make(map[string]int)
+	for _, p := range list {
+		kinds[p.kind]++
+		var want string
+		if p.kind == "key" {
+			want = keyOf(t, p.pem)
+		} else {
+			env, err := ledger.ParseEnvelope(p.envelope)
+			check(t, err)
+			want = certifiedBy(env.Certificates[0])
+		}
+		var key int64
+		var digest, org string
+		check(t, db.QueryRow(`
+SELECT a.key_id, hex(k.digest), o.name FROM attestations a JOIN keys k ON k.id = a.key_id JOIN orgs o ON o.id = k.org_id
+WHERE a.id = ?`, p.id).Scan(&key, &digest, &org))
+		if key <= 0 || digest != want || org != p.org {
+			t.Errorf("attestation %d has the key %d of %s, %s, want that of %s, %s", p.id, key, org, digest, p.org, want)
+		}
+	}
+	if kinds["key"] == 0 || kinds["root"] == 0 {
+		t.Errorf("the attestations are of identities %v", kinds)
+	}
+	if left := texts(t, db, "SELECT count(*) FROM attestations WHERE key_id NOT IN (SELECT id FROM keys)"); left[0] != "0" {
+		t.Errorf("%s attestations have no key", left[0])
+	}
+}
+
+func TestAMigrationTellsKeysOfOneNameApart(t *testing.T) {
+	path := unpackV5(t)
+	migrated(t, path, Options{NoCopy: true})
+	db := readRaw(t, path)
+	keys := func(dn string) []string {
+		return texts(t, db, "SELECT DISTINCT k.id FROM attestations a JOIN keys k ON k.id = a.key_id JOIN signers s ON s.id = a.signer_id WHERE s.dn = ?", dn)
+	}
+	if got := keys("cn=Mia,ou=web,o=acme"); len(got) != 2 {
+		t.Errorf("mia signed with the keys %q, want two", got)
+	}
+	if got := keys("cn=build,ou=ci,o=acme"); len(got) != 1 {
+		t.Errorf("build signed with the keys %q, want one", got)
+	}
+	// One key that two orgs know is a key of each.
+	if a, b := keys("cn=Ann,ou=web,o=acme"), keys("cn=Ann,ou=guests,o=globex"); len(a) != 1 || len(b) != 1 || a[0] == b[0] {
+		t.Errorf("ann signed with the keys %q and %q", a, b)
+	}
+}
+
+func TestAMigrationFoldsTheNamesOfSigners(t *testing.T) {
+	path := unpackV5(t)
+	migrated(t, path, Options{NoCopy: true})
+	db := readRaw(t, path)
+	for _, dn := range texts(t, db, "SELECT dn FROM signers") {
+		parsed, err := ledger.ParseDN(dn)
+		check(t, err)
+		if got := texts(t, db, "SELECT folded FROM signers WHERE dn = ?", dn); !slices.Equal(got, []string{parsed.Fold()}) {
+			t.Errorf("%s is folded to %q, want %q", dn, got, parsed.Fold())
+		}
+	}
+	const mia = "cn=mia,ou=web,o=acme"
+	for _, dn := range []string{"cn=Mia,ou=web,o=acme", `cn=MIA\ ,ou=Web,o=ACME`} {
+		if got := texts(t, db, "SELECT folded FROM signers WHERE dn = ?", dn); !slices.Equal(got, []string{mia}) {
+			t.Errorf("%s is folded to %q, want %q", dn, got, mia)
+		}
+	}
+}
+
+func TestAfterAMigrationAttestationsAreAsTheyWerePosted(t *testing.T) {
+	path := unpackV5(t)
+	list := postedToV5(t, path)
+	s := openAgain(t, path, Options{NoCopy: true})
+	foreign := 0
+	for _, p := range list {
+		envelope, err := s.Envelope(t.Context(), p.org, p.repo, p.name)
+		check(t, err)
+		if !bytes.Equal(envelope, p.envelope) {
+			t.Errorf("the envelope of attestation %d is\n%s\nwant\n%s", p.id, envelope, p.envelope)
+		}
+		rec, err := s.Attestation(t.Context(), p.org, p.repo, p.name)
+		check(t, err)
+		want := p.predicate
+		if p.own {
+			want = "https://github.com/ledgerd/ledgerd/predicate/result/v1"
+		} else {
+			foreign++
+		}
+		if rec.PredicateType != want {
+			t.Errorf("attestation %d has the predicate type %s, want %s", p.id, rec.PredicateType, want)
+		}
+	}
+	if foreign == 0 {
+		t.Error("no attestation has a predicate type of others")
+	}
+}
+
+func TestAfterAMigrationAStatementIsNotRecordedAgain(t *testing.T) {
+	path := unpackV5(t)
+	list := postedToV5(t, path)
+	now := whenV5(t)
+	s := openAgain(t, path, Options{NoCopy: true, Now: func() time.Time { return now }})
+	outcomes := make(map[string]int)
+	for _, p := range list {
+		keyring, version, err := s.Keyring(t.Context(), p.org)
+		check(t, err)
+		a, err := ledger.Verify(p.envelope, keyring, ledger.TimeOf(now))
+		if p.revoked {
+			outcomes["revoked"]++
+			continue
+		}
+		check(t, err)
+		rec, created, err := s.Record(t.Context(), p.org, p.repo, a, version)
+		fault, _ := errors.AsType[*ledger.Error](err)
+		switch {
+		case created:
+			t.Errorf("attestation %d is recorded again, as %s", p.id, rec.ID)
+		case err == nil && rec.ID == p.name:
+			outcomes["first record"]++
+		case fault != nil && fault.Code == ledger.CodeStaleStatement && strings.Contains(fault.Error(), p.name):
+			outcomes["stale"]++
+		default:
+			t.Errorf("attestation %d: got %s, %v", p.id, rec.ID, err)
+		}
+	}
+	if outcomes["first record"] < 20 || outcomes["stale"] == 0 {
+		t.Errorf("the answers are %v, want more of each", outcomes)
+	}
+	if got := len(texts(t, readRaw(t, path), "SELECT id FROM attestations")); got != len(list) {
+		t.Errorf("%d attestations are recorded, want %d", got, len(list))
+	}
+}
