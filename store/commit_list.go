@@ -111,11 +111,7 @@ func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (
 		return ledger.Page[ledger.CommitSummary]{}, err
 	}
 	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
-		r, err := rd.findRepo(org, repo)
-		if err != nil {
-			return list, err
-		}
-		d, err := rd.deriver(r)
+		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err
 		}
@@ -126,8 +122,8 @@ func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (
 		}
 		summaries := make([]keyed[ledger.CommitSummary], len(rows))
 		for i, row := range rows {
-			row.row.Org, row.row.Repo = r.org, r.name
-			row.row.Target = cmp.Or(row.row.Target, r.defaultBranch)
+			row.row.Org, row.row.Repo = d.repo.org, d.repo.name
+			row.row.Target = cmp.Or(row.row.Target, d.repo.defaultBranch)
 			summaries[i] = keyed[ledger.CommitSummary]{row.id, row.row.CommitSummary}
 		}
 		if f.Standing {

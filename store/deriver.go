@@ -19,6 +19,15 @@ func (rd reader) deriver(r repoRow) (*deriver, error) {
 	return &deriver{r, contract}, err
 }
 
+// deriverOf is deriver for a repo by its name.
+func (rd reader) deriverOf(org, repo string) (*deriver, error) {
+	r, err := rd.findRepo(org, repo)
+	if err != nil {
+		return nil, err
+	}
+	return rd.deriver(r)
+}
+
 func (d *deriver) policyCause() ledger.Cause {
 	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
 }

@@ -38,11 +38,7 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 		return ledger.Page[ledger.RadarPair]{}, err
 	}
 	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.RadarPair], err error) {
-		r, err := rd.findRepo(org, repo)
-		if err != nil {
-			return list, err
-		}
-		d, err := rd.deriver(r)
+		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err
 		}

@@ -42,13 +42,11 @@ type registered struct {
 }
 
 func (t *tx) register(org, repo, sha string, n ledger.Registration, ahead *look) (done registered, err error) {
-	if done.repo, err = t.findRepo(org, repo); err != nil {
-		return done, err
-	}
-	d, err := t.deriver(done.repo)
+	d, err := t.deriverOf(org, repo)
 	if err != nil {
 		return done, err
 	}
+	done.repo = d.repo
 	c, isNew, err := t.findOrAddCommit(d, sha)
 	if err != nil {
 		return done, err
@@ -163,15 +161,11 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 // not in flight, nothing changes.
 func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
 	return s.write(ctx, func(t *tx) error {
-		r, err := t.findRepo(org, repo)
+		d, err := t.deriverOf(org, repo)
 		if err != nil {
 			return err
 		}
-		c, err := t.findCommit(r, shaOrPrefix)
-		if err != nil {
-			return err
-		}
-		d, err := t.deriver(r)
+		c, err := t.findCommit(d.repo, shaOrPrefix)
 		if err != nil {
 			return err
 		}

@@ -98,11 +98,9 @@ func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		cause := d.policyCause()
-		if c.policyVersion == d.repo.policyVersion {
-			if cause, err = t.cause(c, result); err != nil {
-				return false, err
-			}
+		cause, err := t.cause(c, result)
+		if err != nil {
+			return false, err
 		}
 		t.work.add(id, workEntry{cause: cause, reached: true})
 	}

@@ -38,24 +38,24 @@ type tx struct {
 }
 
 // write runs fn in the writer's next transaction.
-func write[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (v T, err error) {
-	err = s.db.Write(ctx, sqldb.Write{Do: func(c *sqldb.Conn) error {
-		return s.inTx(c, func(t *tx) (err error) {
-			v, err = fn(t)
-			return err
-		})
-	}})
-	return v, storageError(err)
+func write[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (T, error) {
+	return writeAs(ctx, s, sqldb.Write{}, fn)
 }
 
 // writeYielding is write for work that lets those who record go first.
-func writeYielding[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (v T, err error) {
-	err = s.db.Write(ctx, sqldb.Write{Yields: true, Do: func(c *sqldb.Conn) error {
+func writeYielding[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (T, error) {
+	return writeAs(ctx, s, sqldb.Write{Yields: true}, fn)
+}
+
+// writeAs runs fn as a write of that kind.
+func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (v T, err error) {
+	w.Do = func(c *sqldb.Conn) error {
 		return s.inTx(c, func(t *tx) (err error) {
 			v, err = fn(t)
 			return err
 		})
-	}})
+	}
+	err = s.db.Write(ctx, w)
 	return v, storageError(err)
 }
 
