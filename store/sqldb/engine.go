@@ -6,7 +6,6 @@ package sqldb
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // An Engine is an open database.
@@ -105,6 +104,3 @@ func ClassOf(err error) Class {
 	}
 	return Other
 }
-
-// A Clock returns the current time.
-type Clock = func() time.Time
