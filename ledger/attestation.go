@@ -167,7 +167,9 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 
 // chained returns the signer whom a root vouches for. The digest is of the
 // first certificate's key.
-func (k *Keyring) chained(certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time) (publicKey, Signer, error) {
+func (k *Keyring) chained(
+	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
+) (publicKey, Signer, error) {
 	leaf := certs[0]
 	subject, err := DNOf(leaf.Subject)
 	if err != nil {

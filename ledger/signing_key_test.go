@@ -33,7 +33,10 @@ func TestSigningKey(t *testing.T) {
 	} {
 		want := spkiDigest(key.Public())
 		leaf := newCert(root, ciName(), key, asSigner)
-		expired := newCert(root, ciName(), key, func(c *x509.Certificate) { asSigner(c); c.NotAfter = testNow.Std().Add(-time.Hour) })
+		expired := newCert(root, ciName(), key, func(c *x509.Certificate) {
+			asSigner(c)
+			c.NotAfter = testNow.Std().Add(-time.Hour)
+		})
 		bare, cert := keyIdentity(key.Public()), certIdentity(leaf.cert)
 		hinted, unhinted := must(SignDSSE(key, passed())), dsseOf(passed(), must(sign(key, passed())))
 		bundle := bundleOf([]*testCA{leaf})
@@ -51,7 +54,10 @@ func TestSigningKey(t *testing.T) {
 			{"certificate of a bare key", keyringOf(other, bare), bundle, true},
 			{"certificate", keyringOf(other, cert), bundle, true},
 			{"chained", keyringOf(other, rootIdentity(root.cert)), bundle, true},
-			{"chained after the registered one expired", keyringOf(certIdentity(expired.cert), rootIdentity(root.cert)), bundle, true},
+			{
+				"chained after the registered one expired",
+				keyringOf(certIdentity(expired.cert), rootIdentity(root.cert)), bundle, true,
+			},
 		} {
 			t.Run(kind+", "+test.name, func(t *testing.T) {
 				got, err := Verify(test.body, test.keys, testNow)

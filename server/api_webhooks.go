@@ -34,7 +34,10 @@ func (s *Server) createWebhook(c *call) (*reply, error) {
 		return nil, err
 	}
 	webhook.Secret = secret
-	return &reply{status: http.StatusCreated, record: webhook, location: webhookURL(webhook.Org, webhook.Repo, webhook.ID), secret: true}, nil
+	return &reply{
+		status: http.StatusCreated, record: webhook, secret: true,
+		location: webhookURL(webhook.Org, webhook.Repo, webhook.ID),
+	}, nil
 }
 
 func (s *Server) getWebhook(c *call) (*reply, error) {

@@ -367,7 +367,9 @@ func TestChangedIdentitiesCountAtOnce(t *testing.T) {
 
 	added := newSigner(t, "cn=new,ou=build,o=acme")
 	b.attest(added.says(t, commitID(1), "test:go", ledger.Pass, 1)).wantProblem(422, ledger.CodeUntrustedIdentity)
-	identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: added.publicPEM(t), DN: "cn=new,ou=build,o=acme"}.Identity()
+	identity, err := ledger.NewIdentity{
+		Kind: ledger.KeyIdentity, PEM: added.publicPEM(t), DN: "cn=new,ou=build,o=acme",
+	}.Identity()
 	check(t, err)
 	_, err = b.store.AddIdentity(t.Context(), "acme", identity)
 	check(t, err)

@@ -11,10 +11,11 @@ import (
 
 // attestationColumns are what scanAttestation reads of an attestation a of a
 // commit c. The row comes last, for the cursor.
-const attestationColumns = "a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status, a.duration_ms, a.recorded_at, " +
-	"a.payload_digest, a.event_id, a.id"
+const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
+  a.duration_ms, a.recorded_at, a.payload_digest, a.event_id, a.id`
 
-const selectAttestation = "SELECT " + attestationColumns + " FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id "
+const selectAttestation = "SELECT " + attestationColumns + `
+FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `
 
 // A foundAttestation is a record with the digest of its payload.
 type foundAttestation struct {
@@ -79,7 +80,8 @@ func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, err
 func (rd reader) envelope(row int64) ([]byte, error) {
 	var body, payload []byte
 	var at sql.NullInt64
-	err := rd.Row("SELECT body, payload, payload_at FROM envelopes WHERE attestation_id = ?", row).Scan(&body, &payload, &at)
+	err := rd.Row("SELECT body, payload, payload_at FROM envelopes WHERE attestation_id = ?", row).
+		Scan(&body, &payload, &at)
 	if err != nil {
 		return nil, fmt.Errorf("read envelope: %w", err)
 	}
@@ -100,7 +102,8 @@ func (rd reader) findAttestation(org, repo, id string) (a keyed[ledger.Attestati
 	if !ok {
 		return a, ledger.Errorf(ledger.CodeNotFound, "there is no attestation %s", id)
 	}
-	a, err = rd.attestationScanner(r)(rd.Row(selectAttestation+"WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?", r.id, at, id))
+	a, err = rd.attestationScanner(r)(rd.Row(selectAttestation+`
+WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?`, r.id, at, id))
 	return a, missing(err, "attestation %s", id)
 }
 

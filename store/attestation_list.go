@@ -26,7 +26,9 @@ type AttestationFilter struct {
 
 // Attestations lists a repo's attestations by the time of their record, the
 // newest first unless the filter says otherwise.
-func (s *Store) Attestations(ctx context.Context, org, repo string, f AttestationFilter) (ledger.Page[ledger.AttestationRecord], error) {
+func (s *Store) Attestations(
+	ctx context.Context, org, repo string, f AttestationFilter,
+) (ledger.Page[ledger.AttestationRecord], error) {
 	position, err := f.keys(2)
 	if err != nil {
 		return ledger.Page[ledger.AttestationRecord]{}, err
@@ -133,7 +135,8 @@ func (f AttestationFilter) predicates(rd reader, orgID int64) (*idSet, error) {
 		return nil, nil
 	case isPrefix:
 		// U+10FFFF sorts behind every character that a predicate can have.
-		return rd.findIDs("SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?", orgID, prefix, prefix+"\U0010FFFF")
+		return rd.findIDs("SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?",
+			orgID, prefix, prefix+"\U0010FFFF")
 	default:
 		return rd.findIDs("SELECT id FROM predicates WHERE org_id = ? AND name = ?", orgID, f.Predicate)
 	}
@@ -199,8 +202,9 @@ func (q attestationQuery) sql() (string, []any) {
 	}
 	where, args = q.filter(where, args)
 	where, order, args := q.page(where, args)
-	return "SELECT " + attestationColumns + " FROM attestations a /*+index " + index + "*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id" +
-		" WHERE " + where + order, append(args, q.limit)
+	return "SELECT " + attestationColumns + `
+FROM attestations a /*+index ` + index + `*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id
+WHERE ` + where + order, append(args, q.limit)
 }
 
 // chain walks back along a commit's attestations. Its parameters: the row behind
@@ -210,7 +214,8 @@ const chain = `
 WITH RECURSIVE chain (id, n) AS (
   SELECT CASE WHEN ?1 > 0 THEN ?1 ELSE newest END, 1 FROM commits WHERE id = ?2
   UNION ALL
-  SELECT a.previous, chain.n + 1 FROM chain JOIN attestations a ON a.id = chain.id WHERE a.previous > 0 AND chain.n < ?3)
+  SELECT a.previous, chain.n + 1 FROM chain JOIN attestations a ON a.id = chain.id
+  WHERE a.previous > 0 AND chain.n < ?3)
 SELECT ` + attestationColumns + `
 FROM commits c /*+ordered*/ JOIN chain ON 1 = 1 /*+ordered*/ JOIN attestations a ON a.id = chain.id
 WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
@@ -218,7 +223,8 @@ WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
 // isChain reports whether the newest attestations of a commit are asked for, of
 // more than fit the page: each leads to the one before it.
 func (q attestationQuery) isChain() bool {
-	return q.commit != 0 && !q.few && !q.ascending && q.predicates == nil && q.signers == nil && q.status == "" && q.since == 0
+	return q.commit != 0 && !q.few && !q.ascending &&
+		q.predicates == nil && q.signers == nil && q.status == "" && q.since == 0
 }
 
 // sqlOfCommit is sql for the attestations of one commit. An index has all of them
@@ -235,9 +241,12 @@ func (q attestationQuery) sqlOfCommit() (string, []any) {
 	where, args := q.filter("a.commit_id = ?", []any{q.commit})
 	where, order, args := q.page(where, args)
 	if q.few {
-		return "SELECT " + attestationColumns + " FROM commits c /*+ordered*/ JOIN " + table + " ON a.commit_id = c.id WHERE " + where, args
+		return "SELECT " + attestationColumns + `
+FROM commits c /*+ordered*/ JOIN ` + table + ` ON a.commit_id = c.id
+WHERE ` + where, args
 	}
-	return selectAttestation + "WHERE a.id IN (SELECT a.id FROM " + table + " WHERE " + where + order + ")", append(args, q.limit)
+	return selectAttestation + "WHERE a.id IN (SELECT a.id FROM " + table + " WHERE " + where + order + ")",
+		append(args, q.limit)
 }
 
 // filter adds the conditions of the filter.
@@ -260,7 +269,8 @@ func (q attestationQuery) page(where string, before []any) (page, order string, 
 		return where + " AND (a.recorded_at, a.id) > (?, ?)", " ORDER BY a.recorded_at, a.id LIMIT ?", append(before, at, id)
 	}
 	at, id := q.start(math.MaxInt64, math.MaxInt64)
-	return where + " AND a.recorded_at >= ? AND (a.recorded_at, a.id) < (?, ?)", " ORDER BY a.recorded_at DESC, a.id DESC LIMIT ?",
+	return where + " AND a.recorded_at >= ? AND (a.recorded_at, a.id) < (?, ?)",
+		" ORDER BY a.recorded_at DESC, a.id DESC LIMIT ?",
 		append(before, q.since, at, id)
 }
 

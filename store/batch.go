@@ -96,11 +96,13 @@ func (b *batch) flushCounts(c *sqldb.Conn) error {
 		case repoAttestations:
 			_, err = c.Exec("UPDATE repos SET attestations = attestations + ? WHERE id = ?", by, counter.id)
 		case predicateAttestations:
-			_, err = c.Exec("UPDATE predicates SET attestations = attestations + ?, last_at = ? WHERE id = ?", by, b.last, counter.id)
+			_, err = c.Exec("UPDATE predicates SET attestations = attestations + ?, last_at = ? WHERE id = ?",
+				by, b.last, counter.id)
 		case commitsInState:
 			_, err = c.Exec(`
 INSERT INTO repo_states (repo_id, state, commits) VALUES (?, ?, ?)
-ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + excluded.commits`, counter.id, counter.state, by)
+ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + excluded.commits`,
+				counter.id, counter.state, by)
 		case orgEvents:
 			_, err = c.Exec("UPDATE orgs SET next_seq = next_seq + ? WHERE id = ?", by, counter.id)
 		}

@@ -17,7 +17,9 @@ type buffers struct {
 }
 
 func newBuffers() *buffers {
-	const commits = "INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, newest) VALUES "
+	const commits = `
+INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires,
+  attestations, newest) VALUES `
 	return &buffers{
 		commits: sqldb.NewRows(commits, "", 10),
 		// To update many rows with one statement is to insert them again. The
@@ -30,20 +32,25 @@ ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.st
   policy_version = excluded.policy_version, expires = excluded.expires,
   attestations = excluded.attestations, newest = excluded.newest`, 10),
 		attestations: sqldb.NewRows(`
-INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id, mapping_version, slot, signer_id, key_id,
-  status, duration_ms, recorded_at, payload_digest, identity_id, emails, while_promotable, event_id) VALUES `, "", 19),
+INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
+  mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,
+  identity_id, emails, while_promotable, event_id) VALUES `, "", 19),
 		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at) VALUES ", "", 4),
 		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
-		events:      sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
-		transitions: sqldb.NewRows("INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES ", "", 7),
-		outbox:      sqldb.NewRows("INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES ", "", 6),
+		events: sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
+		transitions: sqldb.NewRows(`
+INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES `, "", 7),
+		outbox: sqldb.NewRows(`
+INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES `, "", 6),
 	}
 }
 
 // all returns the buffers in an order in which no row refers to a later one.
 func (b *buffers) all() [9]*sqldb.Rows {
-	return [...]*sqldb.Rows{b.commits, b.counted, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox}
+	return [...]*sqldb.Rows{
+		b.commits, b.counted, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox,
+	}
 }
 
 // reset forgets all rows.

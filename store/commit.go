@@ -133,7 +133,8 @@ func (rd reader) findChanges(commitID int64) (changes []ledger.Change, err error
 
 func (rd reader) findCommit(r repoRow, prefix string) (keyed[ledger.Commit], error) {
 	// "g" sorts behind every hex digit: the range holds what begins with prefix.
-	found, err := all(rd, scanCommit, selectCommit+"WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2", r.id, prefix, prefix+"g")
+	found, err := all(rd, scanCommit, selectCommit+`
+WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, prefix+"g")
 	switch {
 	case err != nil:
 		return keyed[ledger.Commit]{}, fmt.Errorf("find commit: %w", err)

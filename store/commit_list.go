@@ -83,7 +83,10 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 
 // listedRow returns what a derivation needs to know of a commit that was listed.
 func listedRow(id int64, v *ledger.CommitSummary) *commitRow {
-	return &commitRow{id: id, state: v.State, attestations: v.Attested, branch: v.Branch, target: v.Target, author: v.Author}
+	return &commitRow{
+		id: id, state: v.State, attestations: v.Attested,
+		branch: v.Branch, target: v.Target, author: v.Author,
+	}
 }
 
 func scanTransition(row scanner) (ledger.Transition, error) {
@@ -105,7 +108,9 @@ type CommitFilter struct {
 }
 
 // Commits lists a repo's commits, those registered last first.
-func (s *Store) Commits(ctx context.Context, org, repo string, f CommitFilter) (ledger.Page[ledger.CommitSummary], error) {
+func (s *Store) Commits(
+	ctx context.Context, org, repo string, f CommitFilter,
+) (ledger.Page[ledger.CommitSummary], error) {
 	before, err := f.after(1 << 62)
 	if err != nil {
 		return ledger.Page[ledger.CommitSummary]{}, err

@@ -27,13 +27,14 @@ type commitRow struct {
 }
 
 const selectCommitRow = `
-SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations, newest, branch, target, author_name, author_email
+SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations,
+  newest, branch, target, author_name, author_email
 FROM commits `
 
 func scanCommitRow(row scanner) (*commitRow, error) {
 	c := new(commitRow)
-	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion, &c.expires, &c.attestations, &c.newest,
-		&c.branch, &c.target, &c.author.Name, &c.author.Email)
+	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion,
+		&c.expires, &c.attestations, &c.newest, &c.branch, &c.target, &c.author.Name, &c.author.Email)
 	return c, err
 }
 

@@ -47,7 +47,9 @@ type DeliveryFilter struct {
 }
 
 // Deliveries lists the deliveries of a webhook, newest first.
-func (s *Store) Deliveries(ctx context.Context, org, repo, id string, f DeliveryFilter) (ledger.Page[ledger.Delivery], error) {
+func (s *Store) Deliveries(
+	ctx context.Context, org, repo, id string, f DeliveryFilter,
+) (ledger.Page[ledger.Delivery], error) {
 	before, err := f.before(deliveryPrefix)
 	if err != nil {
 		return ledger.Page[ledger.Delivery]{}, err
@@ -100,7 +102,9 @@ func deliveriesIn(ids string) string {
 }
 
 // page returns the query for a page and one row more.
-func (f DeliveryFilter) page(rd reader, org string, webhook int64, before string) (query string, args []any, err error) {
+func (f DeliveryFilter) page(
+	rd reader, org string, webhook int64, before string,
+) (query string, args []any, err error) {
 	args = []any{webhook, before, f.Limit + 1}
 	switch {
 	case f.Event != "":

@@ -19,7 +19,10 @@ func TestPayloadsAreKeptDecoded(t *testing.T) {
 		{"the payload comes last", fmt.Sprintf(`{"signatures":[],"payload":"%s"}`, text), true},
 		{"twice", fmt.Sprintf(`{"payload":"%s","again":"%s"}`, text, text), true},
 		{"without padding", fmt.Sprintf(`{"payload":"%s"}`, base64.RawStdEncoding.EncodeToString(payload)), false},
-		{"of another alphabet", fmt.Sprintf(`{"payload":"%s"}`, base64.URLEncoding.EncodeToString([]byte{0xfb, 0xff, 0xfe})), false},
+		{
+			"of another alphabet",
+			fmt.Sprintf(`{"payload":"%s"}`, base64.URLEncoding.EncodeToString([]byte{0xfb, 0xff, 0xfe})), false,
+		},
 		{"nothing else", text, false},
 		{"another payload", `{"payload":"e30="}`, false},
 		{"nothing", "", false},

@@ -91,7 +91,8 @@ func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read what is left: %w", err)
 	}
-	commits, err := all(t.reader, scanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
+	commits, err := all(t.reader, scanID,
+		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
@@ -145,7 +146,8 @@ func (s *Store) hasExpired(ctx context.Context) (bool, error) {
 // expire settles the next batch of commits whose evidence, or an overlap that
 // blocks them, has run out.
 func (t *tx) expire() (last bool, err error) {
-	due, err := all(t.reader, scanCommitRow, selectCommitRow+"WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
+	due, err := all(t.reader, scanCommitRow,
+		selectCommitRow+"WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}

@@ -145,7 +145,9 @@ func (rd reader) findEvent(orgID int64, eventID string) (e eventAt, err error) {
 	return e, rd.Row(selectEventAt, orgID, at, eventID).Scan(&e.row, &e.seq)
 }
 
-const selectEventAt = "SELECT id, seq FROM events /*+index events_by_time*/ WHERE org_id = ? AND at = ? AND event_id = ?"
+const selectEventAt = `
+SELECT id, seq FROM events /*+index events_by_time*/
+WHERE org_id = ? AND at = ? AND event_id = ?`
 
 func (rd reader) eventSeq(orgID int64, eventID string) (int64, error) {
 	e, err := rd.findEvent(orgID, eventID)

@@ -109,7 +109,9 @@ func (e *exerciser) orgs() {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	check(e.t, err)
 	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(text), DN: "cn=zoe,ou=dev,o=umbrella"}.Identity()
+	identity, err := ledger.NewIdentity{
+		Kind: ledger.KeyIdentity, PEM: string(text), DN: "cn=zoe,ou=dev,o=umbrella",
+	}.Identity()
 	check(e.t, err)
 	added, err := e.AddIdentity(ctx, "umbrella", identity)
 	check(e.t, err)
@@ -151,7 +153,8 @@ func (e *exerciser) attestsAs(repo, commit, predicate string, status ledger.Stat
 	a := &ledger.Attestation{
 		Commit: commit, Predicate: predicate, PredicateType: kind,
 		Result: ledger.Result{Status: status}, Signer: ledger.Signer{DN: dn, Identity: "idn_made", Key: [32]byte{1}},
-		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
+		Payload: payload, PayloadDigest: sha256.Sum256(payload),
+		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}
 	e.again(repo, a)
 	return a
@@ -225,7 +228,9 @@ func (e *exerciser) register() {
 	e.push(two, ledger.Registration{Changes: changeOf("p.go", 11)}) // and found
 	e.push(one, ledger.Registration{Changes: changeOf("p.go", 12)}) // by the earlier one
 	for _, commit := range []string{one, loginCommit, sha(99)} {
-		e.ok(e.Foresee(ctx, "acme", "api", ledger.RadarQuery{Commit: commit, Registration: ledger.Registration{Branch: "x", Changes: changeOf("p.go", 10)}}))
+		e.ok(e.Foresee(ctx, "acme", "api", ledger.RadarQuery{
+			Commit: commit, Registration: ledger.Registration{Branch: "x", Changes: changeOf("p.go", 10)},
+		}))
 	}
 	e.push(sha(14), ledger.Registration{Branch: "four", Changes: changeOf("p.go", 30)})
 	e.push(three, ledger.Registration{Branch: "three", Contained: []string{sha(14)}, Changes: changeOf("p.go", 13)})
@@ -294,7 +299,9 @@ func (e *exerciser) webhooks() {
 	late.Lease = 1
 	refusal := outcome(due[2], ledger.DeliveryFailed)
 	refusal.Disable = "410"
-	for _, o := range []ledger.Outcome{outcome(due[0], ledger.DeliverySucceeded), outcome(due[1], ledger.DeliveryFailed), late, refusal} {
+	for _, o := range []ledger.Outcome{
+		outcome(due[0], ledger.DeliverySucceeded), outcome(due[1], ledger.DeliveryFailed), late, refusal,
+	} {
 		check(t, e.RecordOutcomes(ctx, []ledger.Outcome{o}, time.Hour))
 	}
 	e.ok(e.ChangeWebhook(ctx, "acme", "api", hook.ID, ledger.WebhookChange{Active: new(true)}))
@@ -304,7 +311,9 @@ func (e *exerciser) webhooks() {
 	e.TakeQueued()
 	check(t, e.DeleteWebhook(ctx, "acme", "api", gone.ID))
 
-	for _, status := range []ledger.DeliveryStatus{"", ledger.DeliveryPending, ledger.DeliverySucceeded, ledger.DeliveryFailed} {
+	for _, status := range []ledger.DeliveryStatus{
+		"", ledger.DeliveryPending, ledger.DeliverySucceeded, ledger.DeliveryFailed,
+	} {
 		for _, event := range []string{"", due[1].Event, ping.Event} {
 			for _, id := range []string{hook.ID, everythingHook} {
 				pages(t, func(q store.Query) (ledger.Page[ledger.Delivery], error) {

@@ -71,7 +71,8 @@ func TestAFullDiskIsStorageUnavailable(t *testing.T) {
 
 func TestTidyTellsWhatItCouldNotDo(t *testing.T) {
 	var log bytes.Buffer
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	options := Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,9 @@ func TestTidyTellsWhatItCouldNotDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tidy(t.Context())
-	for _, want := range []string{"pruning the log of webhook deliveries", "pruning what tips of branches overlapped with", "pruning sessions"} {
+	for _, want := range []string{
+		"pruning the log of webhook deliveries", "pruning what tips of branches overlapped with", "pruning sessions",
+	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log is %q, want %q in it", log.String(), want)
 		}

@@ -36,7 +36,8 @@ type repoRow struct {
 }
 
 const selectRepoRow = `
-SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest, o.keyring_version, r.webhook_events
+SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest,
+  o.keyring_version, r.webhook_events
 FROM repos r JOIN orgs o ON o.id = r.org_id `
 
 func (rd reader) findRepo(org, repo string) (repoRow, error) {
@@ -51,6 +52,7 @@ func (rd reader) repoByID(id int64) (repoRow, error) {
 
 func scanRepoRow(row scanner) (repoRow, error) {
 	var r repoRow
-	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest, &r.keyringVersion, &r.webhookEvents)
+	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest,
+		&r.keyringVersion, &r.webhookEvents)
 	return r, err
 }

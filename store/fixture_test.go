@@ -133,7 +133,8 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 		sameJSON(t, "commit "+c.SHA, got, want)
 	}
 	attestations, err := s.Attestations(ctx, org, repo, store.AttestationFilter{Query: all})
-	sameJSON(t, "attestations", wholeList(t, attestations, err), wantV5[[]ledger.AttestationRecord](t, org, repo, "attestations.json"))
+	sameJSON(t, "attestations", wholeList(t, attestations, err),
+		wantV5[[]ledger.AttestationRecord](t, org, repo, "attestations.json"))
 	overlaps, err := s.Overlaps(ctx, org, repo, store.RadarFilter{Query: all})
 	sameJSON(t, "overlaps", wholeList(t, overlaps, err), wantV5[[]ledger.RadarPair](t, org, repo, "radar.json"))
 	policies, err := s.Policies(ctx, org, repo, all)
@@ -145,6 +146,7 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	sameJSON(t, "webhooks", wholeList(t, webhooks, err), wantV5[[]ledger.Webhook](t, org, repo, "webhooks.json"))
 	for _, w := range webhooks.Data {
 		deliveries, err := s.Deliveries(ctx, org, repo, w.ID, store.DeliveryFilter{Query: all})
-		sameJSON(t, "deliveries of "+w.ID, wholeList(t, deliveries, err), wantV5[[]ledger.Delivery](t, org, repo, "deliveries", w.ID+".json"))
+		sameJSON(t, "deliveries of "+w.ID, wholeList(t, deliveries, err),
+			wantV5[[]ledger.Delivery](t, org, repo, "deliveries", w.ID+".json"))
 	}
 }

@@ -43,10 +43,12 @@ func (t *tx) openTip(d *deriver, c *commitRow, tip ledger.Tip) (row radarindex.T
 	_, err = t.Exec(`
 INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = excluded.flight, place = excluded.place, seq = excluded.seq,
-  opened_at = excluded.opened_at, ended_at = excluded.ended_at, policy_version = excluded.policy_version, lineage = excluded.lineage,
+ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = excluded.flight,
+  place = excluded.place, seq = excluded.seq, opened_at = excluded.opened_at,
+  ended_at = excluded.ended_at, policy_version = excluded.policy_version, lineage = excluded.lineage,
   level = 0, truncated = 0`,
-		c.id, r.id, tip.SHA, tip.Branch, row.Flight, row.Place, row.Seq, row.OpenedAt, row.EndedAt, r.policyVersion, joinLineage(tip))
+		c.id, r.id, tip.SHA, tip.Branch, row.Flight, row.Place, row.Seq, row.OpenedAt, row.EndedAt,
+		r.policyVersion, joinLineage(tip))
 	if err != nil {
 		return row, 0, fmt.Errorf("insert tip: %w", err)
 	}
@@ -61,7 +63,9 @@ func (t *tx) retell(commitID int64, tip ledger.Tip) error {
 	if err != nil || !known {
 		return err
 	}
-	if _, err := t.Exec("UPDATE tips SET lineage = ?, policy_version = 0, "+renumber+" WHERE commit_id = ?", joinLineage(tip), commitID); err != nil {
+	_, err = t.Exec("UPDATE tips SET lineage = ?, policy_version = 0, "+renumber+" WHERE commit_id = ?",
+		joinLineage(tip), commitID)
+	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
 	if row.Flight >= radarindex.Superseded {
@@ -73,7 +77,9 @@ func (t *tx) retell(commitID int64, tip ledger.Tip) error {
 // lookAgainBeside has the radar look again at those that are later than a commit
 // and overlap with it: more is known of it now. Evaluate does that.
 func (t *tx) lookAgainBeside(commitID int64) error {
-	_, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE commit_id IN (SELECT o.later "+withLater+"WHERE "+laterThan+")", commitID)
+	_, err := t.Exec(`
+UPDATE tips SET policy_version = 0
+WHERE commit_id IN (SELECT o.later `+withLater+"WHERE "+laterThan+")", commitID)
 	if err != nil {
 		return fmt.Errorf("mark tips: %w", err)
 	}
@@ -99,7 +105,8 @@ func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 // come as far as the given flight.
 func (t *tx) tipsBefore(d *deriver, to radarindex.Flight, where string, args ...any) ([]radarindex.Tip, error) {
 	tips, err := all(t.reader, scanTip,
-		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where, append([]any{d.repo.id, to}, args...)...)
+		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where,
+		append([]any{d.repo.id, to}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read tips: %w", err)
 	}
@@ -127,7 +134,9 @@ func (t *tx) endEach(d *deriver, to radarindex.Flight, tips []radarindex.Tip) er
 }
 
 func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error {
-	if _, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ?", to, t.now, tip.CommitID); err != nil {
+	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ?",
+		to, t.now, tip.CommitID)
+	if err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
 	concerned := []int64{tip.CommitID} // nothing blocks it any more
@@ -151,7 +160,9 @@ func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
 		return nil, nil
 	}
 	block := d.contract.Radar.Block
-	blocked, err := all(t.reader, scanID, "SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?", tip.CommitID, block, block)
+	blocked, err := all(t.reader, scanID,
+		"SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?",
+		tip.CommitID, block, block)
 	if err != nil {
 		return nil, fmt.Errorf("read what was blocked: %w", err)
 	}

@@ -18,7 +18,9 @@ const maxLooks = 5
 
 // Foresee reports what a commit would overlap with if it were registered now. It
 // writes nothing. If other calls are under way, it waits for its turn.
-func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (result ledger.RadarResult, err error) {
+func (s *Store) Foresee(
+	ctx context.Context, org, repo string, q ledger.RadarQuery,
+) (result ledger.RadarResult, err error) {
 	select {
 	case s.foreseeing <- struct{}{}:
 		defer func() { <-s.foreseeing }()
@@ -51,7 +53,9 @@ func (s *Store) Foresee(ctx context.Context, org, repo string, q ledger.RadarQue
 			own = known.row.RadarCommit
 		}
 		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)
-		own.Author = ledger.Author{Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email)}
+		own.Author = ledger.Author{
+			Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email),
+		}
 		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Found), more: l.More}
 		return rd.result(foreseen, own, ledger.MaxRadarPairs)
 	})

@@ -30,10 +30,13 @@ func (s *Store) AddIdentity(ctx context.Context, org string, n ledger.Identity) 
 		if err != nil {
 			return added, err
 		}
-		id, err := t.Insert(`INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		id, err := t.Insert(`
+INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			identityID, orgID, n.Kind, n.DN, n.Email, n.PEM, n.Fingerprint, n.NotAfter, t.now)
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
-			return added, ledger.Errorf(ledger.CodeAlreadyExists, "the org %s trusts this key already; revoke that identity first to give it another name", org)
+			return added, ledger.Errorf(ledger.CodeAlreadyExists,
+				"the org %s trusts this key already; revoke that identity first to give it another name", org)
 		}
 		if err != nil {
 			return added, fmt.Errorf("insert identity: %w", err)

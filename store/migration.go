@@ -65,7 +65,8 @@ func addIdentityKeys(c *sqldb.Conn) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Run("CREATE TEMP TABLE identity_keys (identity_id TEXT PRIMARY KEY, key_id INTEGER NOT NULL)"); err != nil {
+	err = c.Run("CREATE TEMP TABLE identity_keys (identity_id TEXT PRIMARY KEY, key_id INTEGER NOT NULL)")
+	if err != nil {
 		return err
 	}
 	for _, i := range identities {
@@ -88,7 +89,8 @@ DROP TABLE identity_keys`)
 
 // keyRow returns the row of a key, and inserts it where it is missing.
 func keyRow(c *sqldb.Conn, orgID int64, digest [32]byte) (id int64, err error) {
-	_, err = c.Exec("INSERT INTO keys (org_id, digest) VALUES (?, ?) ON CONFLICT (org_id, digest) DO NOTHING", orgID, digest[:])
+	_, err = c.Exec("INSERT INTO keys (org_id, digest) VALUES (?, ?) ON CONFLICT (org_id, digest) DO NOTHING",
+		orgID, digest[:])
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +120,8 @@ func addCertifiedKeys(c *sqldb.Conn) error {
 			s.digest = digest
 			return s, err
 		}, `
-SELECT a.id, r.org_id, e.body FROM attestations a JOIN repos r ON r.id = a.repo_id JOIN envelopes e ON e.attestation_id = a.id
+SELECT a.id, r.org_id, e.body
+FROM attestations a JOIN repos r ON r.id = a.repo_id JOIN envelopes e ON e.attestation_id = a.id
 WHERE a.key_id = 0 AND a.id > ? ORDER BY a.id LIMIT ?`, last, certifiedBatch)
 		if err != nil || len(list) == 0 {
 			return err

@@ -173,8 +173,9 @@ func postedToV5(t *testing.T, path string) (list []posted) {
 	defer db.Close()
 	rows, err := db.Query(`
 SELECT a.id, a.attestation_id, o.name, r.name, p.name, a.own_type, i.kind, i.pem, i.revoked_at > 0, e.body
-FROM attestations a JOIN repos r ON r.id = a.repo_id JOIN orgs o ON o.id = r.org_id JOIN predicates p ON p.id = a.predicate_id
-JOIN identities i ON i.identity_id = a.identity_id JOIN envelopes e ON e.attestation_id = a.id ORDER BY a.id`)
+FROM attestations a JOIN repos r ON r.id = a.repo_id JOIN orgs o ON o.id = r.org_id
+JOIN predicates p ON p.id = a.predicate_id JOIN identities i ON i.identity_id = a.identity_id
+JOIN envelopes e ON e.attestation_id = a.id ORDER BY a.id`)
 	check(t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -217,7 +218,8 @@ WHERE a.id = ?`, p.id).Scan(&key, &digest, &org))
 	if kinds["key"] == 0 || kinds["root"] == 0 {
 		t.Errorf("the attestations are of identities %v", kinds)
 	}
-	if left := texts(t, db, "SELECT count(*) FROM attestations WHERE key_id NOT IN (SELECT id FROM keys)"); left[0] != "0" {
+	left := texts(t, db, "SELECT count(*) FROM attestations WHERE key_id NOT IN (SELECT id FROM keys)")
+	if left[0] != "0" {
 		t.Errorf("%s attestations have no key", left[0])
 	}
 }
@@ -227,7 +229,9 @@ func TestAMigrationTellsKeysOfOneNameApart(t *testing.T) {
 	migrated(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
 	keys := func(dn string) []string {
-		return texts(t, db, "SELECT DISTINCT k.id FROM attestations a JOIN keys k ON k.id = a.key_id JOIN signers s ON s.id = a.signer_id WHERE s.dn = ?", dn)
+		return texts(t, db, `
+SELECT DISTINCT k.id FROM attestations a JOIN keys k ON k.id = a.key_id
+JOIN signers s ON s.id = a.signer_id WHERE s.dn = ?`, dn)
 	}
 	if got := keys("cn=Mia,ou=web,o=acme"); len(got) != 2 {
 		t.Errorf("mia signed with the keys %q, want two", got)
@@ -236,7 +240,8 @@ func TestAMigrationTellsKeysOfOneNameApart(t *testing.T) {
 		t.Errorf("build signed with the keys %q, want one", got)
 	}
 	// One key that two orgs know is a key of each.
-	if a, b := keys("cn=Ann,ou=web,o=acme"), keys("cn=Ann,ou=guests,o=globex"); len(a) != 1 || len(b) != 1 || a[0] == b[0] {
+	a, b := keys("cn=Ann,ou=web,o=acme"), keys("cn=Ann,ou=guests,o=globex")
+	if len(a) != 1 || len(b) != 1 || a[0] == b[0] {
 		t.Errorf("ann signed with the keys %q and %q", a, b)
 	}
 }

@@ -83,7 +83,8 @@ func rowsOf(t *testing.T, path string) map[string][]string {
 	all := make(map[string][]string)
 	for _, table := range texts(t, db, "SELECT name FROM sqlite_schema WHERE type = 'table'") {
 		columns := texts(t, db, "SELECT 'quote(' || name || ')' FROM pragma_table_info(?)", table)
-		all[table] = texts(t, db, "SELECT concat_ws(', ', "+strings.Join(columns, ", ")+") AS line FROM "+table+" ORDER BY line")
+		all[table] = texts(t, db,
+			"SELECT concat_ws(', ', "+strings.Join(columns, ", ")+") AS line FROM "+table+" ORDER BY line")
 	}
 	return all
 }

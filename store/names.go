@@ -45,7 +45,8 @@ func (t *tx) insertName(key nameKey, dn ledger.DN) (int64, error) {
 	case typesTable:
 		return t.Insert("INSERT INTO predicate_types (org_id, uri) VALUES (?, ?)", key.orgID, key.name)
 	case signersTable:
-		return t.Insert("INSERT INTO signers (org_id, dn, cn, folded) VALUES (?, ?, ?, ?)", key.orgID, key.name, dn.CN, dn.Fold())
+		return t.Insert("INSERT INTO signers (org_id, dn, cn, folded) VALUES (?, ?, ?, ?)",
+			key.orgID, key.name, dn.CN, dn.Fold())
 	default:
 		return t.Insert("INSERT INTO keys (org_id, digest) VALUES (?, ?)", key.orgID, key.value())
 	}
@@ -53,7 +54,9 @@ func (t *tx) insertName(key nameKey, dn ledger.DN) (int64, error) {
 
 // nameOf returns what a row stands for, as remembered or as parse reads the text
 // that the query gives.
-func nameOf[V any](rd reader, known *cache[int64, V], id int64, query string, parse func(string) (V, error)) (v V, err error) {
+func nameOf[V any](
+	rd reader, known *cache[int64, V], id int64, query string, parse func(string) (V, error),
+) (v V, err error) {
 	if v, ok := known.get(id); ok {
 		return v, nil
 	}

@@ -42,14 +42,17 @@ func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], err
 		return ledger.Page[ledger.Org]{}, err
 	}
 	return read(ctx, s, func(rd reader) (ledger.Page[ledger.Org], error) {
-		rows, err := all(rd, scanOrg, "SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after, q.Limit+1)
+		rows, err := all(rd, scanOrg,
+			"SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after, q.Limit+1)
 		return page(rows, q.Limit), err
 	})
 }
 
 // listOf reads one page of what belongs to an org. The query's parameters are
 // the org's id, the id behind which the page begins, and how many rows.
-func listOf[T any](ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string) (ledger.Page[T], error) {
+func listOf[T any](
+	ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string,
+) (ledger.Page[T], error) {
 	after, err := q.after(0)
 	if err != nil {
 		return ledger.Page[T]{}, err

@@ -74,7 +74,9 @@ func (t *tx) hooksOf(repoID int64) ([]hook, error) {
 	if hooks, ok := t.hooks[repoID]; ok {
 		return hooks, nil
 	}
-	hooks, err := all(t.reader, scanHook, "SELECT id, webhook_id, events FROM webhooks WHERE repo_id = ? AND deleted_at = 0 AND active = 1", repoID)
+	hooks, err := all(t.reader, scanHook, `
+SELECT id, webhook_id, events FROM webhooks
+WHERE repo_id = ? AND deleted_at = 0 AND active = 1`, repoID)
 	if err != nil {
 		return nil, fmt.Errorf("read webhooks: %w", err)
 	}
@@ -115,7 +117,9 @@ RETURNING delivery_id, event, ping, attempts, tries`
 // most limit: until the lease is over nobody else will try them. There are
 // none where the webhook is inactive or gone. While others keep the writer busy
 // it waits its turn.
-func (s *Store) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error) {
+func (s *Store) Claim(
+	ctx context.Context, webhook string, limit int, lease time.Duration,
+) (ledger.Endpoint, []ledger.DueDelivery, error) {
 	if err := s.db.Turn(ctx); err != nil {
 		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
@@ -191,7 +195,8 @@ func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDeli
 				due[i].Type, due[i].Body = ledger.EventPing, []byte(r.ping.String)
 				due[i].Event, err = pingID(due[i].Body)
 			} else {
-				err = rd.Row("SELECT event_id, type, body FROM events WHERE id = ?", r.event).Scan(&due[i].Event, &due[i].Type, &due[i].Body)
+				err = rd.Row("SELECT event_id, type, body FROM events WHERE id = ?", r.event).
+					Scan(&due[i].Event, &due[i].Type, &due[i].Body)
 			}
 			if err != nil {
 				return nil, err

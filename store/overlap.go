@@ -20,11 +20,16 @@ const isOpen = " l." + isInFlight + " AND e." + isLive +
 const (
 	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
 	// countColumns counts by level: to read each pair for it takes twice as long.
-	countColumns = "SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?) "
-	ofAll        = "FROM tips l /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id JOIN tips e ON e.commit_id = o.earlier "
-	withEarlier  = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
-	withLater    = "FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l." + isInFlight +
-		" /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id "
+	countColumns = `
+SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?),
+  count(*) FILTER (WHERE o.level = ?) `
+	ofAll = `
+FROM tips l /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id
+JOIN tips e ON e.commit_id = o.earlier `
+	withEarlier = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
+	withLater   = `
+FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l.` + isInFlight + `
+/*+ordered*/ JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id `
 	earlierThan = "o.later = ?"
 	laterThan   = "e.commit_id = ?"
 )
@@ -61,11 +66,13 @@ type pairKey struct{ later, earlier int64 }
 
 // knownPairs reads the overlaps of a commit that are recorded.
 func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
-	rows, err := all(t.reader, scanPair, "SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
+	rows, err := all(t.reader, scanPair,
+		"SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}
-	asEarlier, err := all(t.reader, scanPair, "SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
+	asEarlier, err := all(t.reader, scanPair,
+		"SELECT later, earlier, o.level, told, since "+withLater+"WHERE "+laterThan, commitID)
 	if err != nil {
 		return nil, fmt.Errorf("read overlaps: %w", err)
 	}

@@ -46,7 +46,9 @@ func scanPolicy(row scanner) (keyed[ledger.Policy], error) {
 }
 
 func (t *tx) insertPolicy(repoID int64, version int, contract ledger.Contract, by string) error {
-	_, err := t.Exec("INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
+	_, err := t.Exec(`
+INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
+VALUES (?, ?, ?, ?, ?, ?)`,
 		repoID, version, contract.Digest(), contract.Canonical(), t.now, by)
 	if err != nil {
 		return fmt.Errorf("insert policy: %w", err)
@@ -78,7 +80,8 @@ func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger
 		if err != nil {
 			return list, err
 		}
-		rows, err := all(rd, scanPolicy, selectPolicy+"WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?", r.id, before, q.Limit+1)
+		rows, err := all(rd, scanPolicy, selectPolicy+`
+WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, before, q.Limit+1)
 		return page(rows, q.Limit), err
 	})
 }
@@ -93,19 +96,24 @@ func (s *Store) SetPolicy(ctx context.Context, org, repo string, contract ledger
 			return p, err
 		}
 		if ifVersion != 0 && ifVersion != r.policyVersion {
-			return p, ledger.Errorf(ledger.CodePreconditionFailed, "the policy is at version %d, not %d any more: read it again", r.policyVersion, ifVersion)
+			return p, ledger.Errorf(ledger.CodePreconditionFailed,
+				"the policy is at version %d, not %d any more: read it again", r.policyVersion, ifVersion)
 		}
 		version := r.policyVersion + 1
 		if err := t.insertPolicy(r.id, version, contract, by); err != nil {
 			return p, err
 		}
-		if _, err := t.Exec("UPDATE repos SET policy_version = ?, policy_digest = ? WHERE id = ?", version, contract.Digest(), r.id); err != nil {
+		_, err = t.Exec("UPDATE repos SET policy_version = ?, policy_digest = ? WHERE id = ?",
+			version, contract.Digest(), r.id)
+		if err != nil {
 			return p, fmt.Errorf("activate policy: %w", err)
 		}
 		if err := t.policyEvent(r, version, contract.Digest(), by); err != nil {
 			return p, err
 		}
-		_, err = t.Exec("INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, 0) ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0", r.id, version)
+		_, err = t.Exec(`
+INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, 0)
+ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id, version)
 		if err != nil {
 			return p, fmt.Errorf("ask for re-evaluation: %w", err)
 		}

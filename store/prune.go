@@ -121,11 +121,14 @@ const pruneTipsBatch = 50
 // and those that are too old.
 const (
 	doneTips = "SELECT commit_id FROM tips WHERE repo_id = ? AND " + isDone + " LIMIT ?"
-	oldTips  = "SELECT commit_id FROM tips WHERE repo_id = ? AND " + isLive + " AND opened_at < ? ORDER BY opened_at LIMIT ?"
+	oldTips  = "SELECT commit_id FROM tips WHERE repo_id = ? AND " + isLive +
+		" AND opened_at < ? ORDER BY opened_at LIMIT ?"
 )
 
 func (s *Store) pruneTips(ctx context.Context) error {
-	stale, err := s.reposWith(ctx, "SELECT id FROM repos", func(rd reader, id int64) ([]int64, error) { return rd.staleTips(id, 1) })
+	stale, err := s.reposWith(ctx, "SELECT id FROM repos", func(rd reader, id int64) ([]int64, error) {
+		return rd.staleTips(id, 1)
+	})
 	if err != nil {
 		return fmt.Errorf("read what is to be pruned: %w", err)
 	}

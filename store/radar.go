@@ -39,7 +39,9 @@ func (t *tx) cause(c *commitRow, r tipResult) (ledger.Cause, error) {
 
 // blocked reports whether it overlaps with an earlier commit that blocks it.
 func (r tipResult) blocked(settings ledger.RadarSettings) bool {
-	return settings.Blocks() && slices.ContainsFunc(r.found, func(f found) bool { return f.Place < r.place && f.Level >= settings.Block })
+	return settings.Blocks() && slices.ContainsFunc(r.found, func(f found) bool {
+		return f.Place < r.place && f.Level >= settings.Block
+	})
 }
 
 // track makes a registered commit the tip of its branch, ends the tips that it
@@ -123,7 +125,9 @@ const answeredPairs = 20
 // worse: of the strongest, as many as the answer to a registration holds. The
 // others count as told. It returns an earlier tip that it overlaps with no more;
 // 0 for none.
-func (t *tx) recordOverlaps(d *deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow) (lost int64, err error) {
+func (t *tx) recordOverlaps(
+	d *deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow,
+) (lost int64, err error) {
 	pairs, told := t.pairs(own, result.found, known, d.contract.Radar.Notify)
 	if err := t.tellOverlaps(d.repo, own, told[:min(len(told), answeredPairs)]); err != nil {
 		return 0, err
@@ -147,7 +151,8 @@ func (t *tx) recordOverlaps(d *deriver, own radarindex.Tip, result tipResult, kn
 			return 0, err
 		}
 	}
-	_, err = t.Exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?", strongest, result.more, d.repo.policyVersion, own.CommitID)
+	_, err = t.Exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?",
+		strongest, result.more, d.repo.policyVersion, own.CommitID)
 	if err != nil {
 		return 0, fmt.Errorf("update tip: %w", err)
 	}
@@ -156,10 +161,15 @@ func (t *tx) recordOverlaps(d *deriver, own radarindex.Tip, result tipResult, kn
 
 // pairs makes pairs of what was found, and takes those that were known from
 // known. It returns beside them what is to be told by events.
-func (t *tx) pairs(own radarindex.Tip, list []found, known map[pairKey]pairRow, notify ledger.Level) (pairs []pairRow, told []found) {
+func (t *tx) pairs(
+	own radarindex.Tip, list []found, known map[pairKey]pairRow, notify ledger.Level,
+) (pairs []pairRow, told []found) {
 	pairs = make([]pairRow, len(list))
 	for i, f := range list {
-		p := pairRow{later: own.CommitID, earlier: f.CommitID, level: f.Level, path: f.Paths[0].Path, reason: f.Paths[0].Reason}
+		p := pairRow{
+			later: own.CommitID, earlier: f.CommitID, level: f.Level,
+			path: f.Paths[0].Path, reason: f.Paths[0].Reason,
+		}
 		if f.Place > own.Place {
 			p.later, p.earlier = f.CommitID, own.CommitID
 		}
@@ -179,7 +189,8 @@ func (t *tx) pairs(own radarindex.Tip, list []found, known map[pairKey]pairRow, 
 // raise notes an overlap with a commit that is the later of the two, and has that
 // one derived again.
 func (t *tx) raise(d *deriver, p pairRow, own radarindex.Tip) error {
-	if _, err := t.Exec("UPDATE tips SET level = ? WHERE commit_id = ? AND level < ?", p.level, p.later, p.level); err != nil {
+	_, err := t.Exec("UPDATE tips SET level = ? WHERE commit_id = ? AND level < ?", p.level, p.later, p.level)
+	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}
 	if d.contract.Radar.Blocks() {

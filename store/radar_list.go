@@ -117,7 +117,8 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 		if position != nil && int64(level) == position[0] {
 			query, of = query+" AND (o.later, o.earlier) < (?, ?)", append(of, position[1], position[2])
 		}
-		rows, err := all(l.reader, scanOpenPair, query+" ORDER BY l.commit_id DESC, o.earlier DESC LIMIT ?", append(of, f.Limit+1-len(list))...)
+		rows, err := all(l.reader, scanOpenPair, query+" ORDER BY l.commit_id DESC, o.earlier DESC LIMIT ?",
+			append(of, f.Limit+1-len(list))...)
 		if err != nil {
 			return nil, fmt.Errorf("read overlaps: %w", err)
 		}
@@ -293,7 +294,8 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 	}
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
 		var high, medium, low int
-		err := l.Row(countColumns+from+" AND"+isOpen, ledger.High, ledger.Medium, ledger.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
+		err := l.Row(countColumns+from+" AND"+isOpen,
+			ledger.High, ledger.Medium, ledger.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
 		if err != nil {
 			return fmt.Errorf("count overlaps: %w", err)
 		}
@@ -301,7 +303,8 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 		counts[ledger.Medium.String()] += medium
 		counts[ledger.Low.String()] += low
 	}
-	if err := l.Row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated); err != nil {
+	err := l.Row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated)
+	if err != nil {
 		return fmt.Errorf("read tip: %w", err)
 	}
 	return nil

@@ -15,7 +15,9 @@ import (
 // recorded already it returns the first record, unless the same signer has
 // said something newer: then CodeStaleStatement. keyringVersion is that of the
 // keyring that verified it; ErrKeyringChanged where that is not the latest.
-func (s *Store) Record(ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64) (rec ledger.AttestationRecord, created bool, err error) {
+func (s *Store) Record(
+	ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64,
+) (rec ledger.AttestationRecord, created bool, err error) {
 	r := &recording{
 		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
 		identity: a.Signer.DN.String(),
@@ -198,7 +200,8 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st 
 	t.known.evidence.put(id, e)
 	t.remembered = true
 	rows := t.batch.rows
-	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID, int64(mappingVersion), noSlot, st.signerID, st.keyID,
+	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID,
+		int64(mappingVersion), noSlot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(e.RecordedAt), a.PayloadDigest[:], a.Signer.Identity,
 		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event)
 	s.newest = id

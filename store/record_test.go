@@ -116,10 +116,14 @@ func drawStatement(r *rapid.T, number int) *ledger.Attestation {
 	payload := fmt.Append(nil, "statement ", number)
 	signer := rapid.SampledFrom([]string{"ci", "ann"}).Draw(r, "signer")
 	return &ledger.Attestation{
-		Commit:        numbered(rapid.IntRange(0, 6).Draw(r, "commit")),
-		Predicate:     rapid.SampledFrom([]string{"test:go", "test:go", "deploy:prod", "deploy:prod", "lint:go"}).Draw(r, "predicate"),
+		Commit: numbered(rapid.IntRange(0, 6).Draw(r, "commit")),
+		Predicate: rapid.SampledFrom([]string{
+			"test:go", "test:go", "deploy:prod", "deploy:prod", "lint:go",
+		}).Draw(r, "predicate"),
 		PredicateType: ledger.ResultPredicateType,
-		Result:        ledger.Result{Status: rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status")},
+		Result: ledger.Result{
+			Status: rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status"),
+		},
 		Signer: ledger.Signer{
 			DN: ledger.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn",
 			Key: sha256.Sum256([]byte{byte(rapid.IntRange(0, 1).Draw(r, "key"))}),
@@ -145,7 +149,9 @@ func (w twin) recordSet(t *testing.T, set []*drawn) []string {
 		copies[i] = d.recording
 		items[i] = &copies[i]
 	}
-	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error { return recorder{w.Store}.WriteAll(c, items) }}))
+	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+		return recorder{w.Store}.WriteAll(c, items)
+	}}))
 	answers := make([]string, len(set))
 	for i, c := range copies {
 		answers[i] = answerOf(c.rec, c.created, c.err)
@@ -225,12 +231,15 @@ func TestASetComparesNamesOfReposAsTheDatabaseDoes(t *testing.T) {
 	defer w.Close()
 	_, err := w.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "kit"}, "host")
 	check(t, err)
-	set := []*drawn{say("ci", 0, "test:go", ledger.Pass), say("ci", 1, "test:go", ledger.Pass), say("ci", 2, "test:go", ledger.Pass)}
+	set := []*drawn{
+		say("ci", 0, "test:go", ledger.Pass), say("ci", 1, "test:go", ledger.Pass), say("ci", 2, "test:go", ledger.Pass),
+	}
 	for i, name := range []string{"\u212ait", "kit", "KIT"} {
 		set[i].repo = name
 	}
 	answers := w.recordSet(t, set)
-	if answers[0] != string(ledger.CodeNotFound) || !strings.HasPrefix(answers[1], "true") || !strings.HasPrefix(answers[2], "true") {
+	if answers[0] != string(ledger.CodeNotFound) ||
+		!strings.HasPrefix(answers[1], "true") || !strings.HasPrefix(answers[2], "true") {
 		t.Errorf("the answers are %q", answers)
 	}
 }
@@ -239,11 +248,14 @@ func TestASetComparesNamesOfReposAsTheDatabaseDoes(t *testing.T) {
 func say(signer string, commit int, predicate string, status ledger.Status) *drawn {
 	payload := fmt.Append(nil, signer, commit, predicate, status)
 	a := &ledger.Attestation{
-		Commit: numbered(commit), Predicate: predicate, PredicateType: ledger.ResultPredicateType, Result: ledger.Result{Status: status},
+		Commit: numbered(commit), Predicate: predicate, PredicateType: ledger.ResultPredicateType,
+		Result:  ledger.Result{Status: status},
 		Signer:  ledger.Signer{DN: ledger.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn"},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}
-	return &drawn{recording: recording{org: "acme", repo: "api", attestation: a, envelope: pack(payload, nil), identity: a.Signer.DN.String()}}
+	return &drawn{recording: recording{
+		org: "acme", repo: "api", attestation: a, envelope: pack(payload, nil), identity: a.Signer.DN.String(),
+	}}
 }
 
 // A rollback in the middle of a set blocks another commit: what follows in the set

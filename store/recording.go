@@ -37,6 +37,7 @@ func (r *recording) answer(known *knownStatement) {
 		return
 	}
 	r.err = ledger.Errorf(ledger.CodeStaleStatement,
-		"this statement is recorded as %s, and %s has replaced it: say something new, such as another startedOn and finishedOn",
+		"this statement is recorded as %s, and %s has replaced it: "+
+			"say something new, such as another startedOn and finishedOn",
 		known.rec.ID, known.replacedBy)
 }

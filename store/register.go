@@ -15,7 +15,9 @@ import (
 // Members that the registration leaves out keep what an earlier one said. What
 // names a branch is its tip from then on. It returns the commit's record without
 // its changes, and with the strongest overlaps.
-func (s *Store) Register(ctx context.Context, org, repo, sha string, n ledger.Registration) (v ledger.Commit, created bool, err error) {
+func (s *Store) Register(
+	ctx context.Context, org, repo, sha string, n ledger.Registration,
+) (v ledger.Commit, created bool, err error) {
 	p, err := s.prospect(ctx, org, repo, sha, n)
 	if err != nil {
 		return v, false, err
@@ -93,7 +95,9 @@ func (rd reader) registered(done registered) (ledger.Commit, error) {
 
 // registerTip has the radar look at a commit of which a registration says
 // something, and derives its state again.
-func (t *tx) registerTip(d *deriver, c *commitRow, isNew bool, said ledger.Registration, ahead *look) (tipResult, error) {
+func (t *tx) registerTip(
+	d *deriver, c *commitRow, isNew bool, said ledger.Registration, ahead *look,
+) (tipResult, error) {
 	known, err := said, error(nil)
 	if !isNew {
 		if known, err = t.registrationOf(c.id); err != nil {
@@ -121,7 +125,8 @@ func checkAuthor(c *commitRow, n ledger.Author) error {
 	if known(c.author.Name, n.Name) && known(c.author.Email, n.Email) {
 		return nil
 	}
-	return ledger.FieldErrorf(ledger.CodeInvalidField, "author", "the commit is registered as by %s <%s>: a commit's author cannot change", c.author.Name, c.author.Email)
+	return ledger.FieldErrorf(ledger.CodeInvalidField, "author",
+		"the commit is registered as by %s <%s>: a commit's author cannot change", c.author.Name, c.author.Email)
 }
 
 // findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
@@ -139,9 +144,10 @@ func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool
 
 func (t *tx) describeCommit(id int64, n ledger.Registration) error {
 	_, err := t.Exec(`
-UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(nullif(?, ''), target), base = coalesce(nullif(?, ''), base),
-  author_name = coalesce(nullif(?, ''), author_name), author_email = coalesce(nullif(?, ''), author_email),
-  message = coalesce(nullif(?, ''), message), committed_at = coalesce(nullif(?, 0), committed_at)
+UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(nullif(?, ''), target),
+  base = coalesce(nullif(?, ''), base), author_name = coalesce(nullif(?, ''), author_name),
+  author_email = coalesce(nullif(?, ''), author_email), message = coalesce(nullif(?, ''), message),
+  committed_at = coalesce(nullif(?, 0), committed_at)
 WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Message, n.CommittedAt, id)
 	if err != nil {
 		return fmt.Errorf("update commit: %w", err)

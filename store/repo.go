@@ -22,10 +22,13 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 			return ledger.Repo{}, err
 		}
 		contract := ledger.DefaultContract()
-		id, err := t.Insert(`INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest) VALUES (?, ?, ?, ?, 1, ?)`,
+		id, err := t.Insert(`
+INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
+VALUES (?, ?, ?, ?, 1, ?)`,
 			orgID, n.Name, n.DefaultBranch, t.now, contract.Digest())
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
-			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists, "the repo %s/%s exists already (upper and lower case count as the same)", org, n.Name)
+			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists,
+				"the repo %s/%s exists already (upper and lower case count as the same)", org, n.Name)
 		}
 		if err != nil {
 			return ledger.Repo{}, fmt.Errorf("insert repo: %w", err)
@@ -51,8 +54,8 @@ FROM repos r JOIN orgs o ON o.id = r.org_id `
 func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 	var r keyed[ledger.Repo]
 	var counts [5]int64
-	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.DefaultBranch, &r.row.PolicyVersion, &r.row.CreatedAt, &r.row.Attestations,
-		&counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
+	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.DefaultBranch, &r.row.PolicyVersion, &r.row.CreatedAt,
+		&r.row.Attestations, &counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
 	r.row.Commits = make(map[ledger.State]int64, len(counts))
 	for _, state := range ledger.States() {
 		r.row.Commits[state] = counts[state]

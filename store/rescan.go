@@ -65,7 +65,8 @@ func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index,
 
 const (
 	reposUnseen  = "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND " + isInFlight
-	selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight + " AND opened_at >= ? LIMIT ?"
+	selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight +
+		" AND opened_at >= ? LIMIT ?"
 )
 
 // unseenTips reads the next of a repo's tips in flight that the radar has to look

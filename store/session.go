@@ -25,7 +25,9 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 		if _, err := t.Exec(endOldest, token.id, int64(math.MaxInt64), maxSessions-1); err != nil {
 			return fmt.Errorf("end the oldest sessions: %w", err)
 		}
-		if _, err := t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)", hash[:], token.id, t.now, expires); err != nil {
+		_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
+			hash[:], token.id, t.now, expires)
+		if err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
 		return nil
@@ -41,7 +43,8 @@ func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.T
 	}
 	found, err := readLoose(ctx, s, func(rd reader) (v session, err error) {
 		var tokenID int64
-		if err := rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires); err != nil {
+		err = rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires)
+		if err != nil {
 			return v, missing(err, "such session")
 		}
 		token, err := scanToken(rd.Row(selectToken+"WHERE t.id = ?", tokenID))

@@ -126,8 +126,9 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 // radar look at it: what came into flight meanwhile was not compared with it. Its
 // facts then hold what may keep it from being PROMOTABLE.
 func (t *tx) returnTip(s *subject) error {
-	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, "+renumber+" WHERE commit_id = ? AND flight = ?",
-		radarindex.InFlight, s.id, radarindex.Deployed)
+	_, err := t.Exec(`
+UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, `+renumber+`
+WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.id, radarindex.Deployed)
 	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}

@@ -17,7 +17,8 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Con
 		}
 		d := &deriver{repo: r, contract: &draft}
 		for last := int64(0); ctx.Err() == nil; {
-			commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
+			commits, err := all(rd, scanCommitRow,
+				selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
 			if err != nil || len(commits) == 0 {
 				return sim, err
 			}

@@ -57,7 +57,8 @@ func TestAPushIntoACrowdedDirectoryTakesLittleRoom(t *testing.T) {
 			filling.Go(func() {
 				for i := from + lane; i < to; i += lanes {
 					_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", i+1), ledger.Registration{
-						Branch: fmt.Sprint("branch", i), Author: ledger.Author{Name: "Ann", Email: fmt.Sprintf("branch%d@example.org", i)},
+						Branch: fmt.Sprint("branch", i),
+						Author: ledger.Author{Name: "Ann", Email: fmt.Sprintf("branch%d@example.org", i)},
 						Changes: []ledger.Change{{
 							Path: fmt.Sprintf("crowd/f%d.go", i), Status: "M", OldMode: "100644", Mode: "100644",
 							OldBlob: fmt.Sprintf("%040x", i), Blob: fmt.Sprintf("%040x", tips+i),

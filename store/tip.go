@@ -81,7 +81,9 @@ func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
 
 // reposWith lists the repos that the query finds and that have tips of the kind
 // that tips reads.
-func (s *Store) reposWith(ctx context.Context, query string, tips func(reader, int64) ([]int64, error)) ([]int64, error) {
+func (s *Store) reposWith(
+	ctx context.Context, query string, tips func(reader, int64) ([]int64, error),
+) ([]int64, error) {
 	return read(ctx, s, func(rd reader) (repos []int64, err error) {
 		ids, err := all(rd, scanID, query)
 		if err != nil {

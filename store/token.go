@@ -30,7 +30,9 @@ func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, 
 		if err != nil {
 			return ledger.Token{}, err
 		}
-		id, err := t.Insert("INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		id, err := t.Insert(`
+INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			tokenID, orgID, n.Name, n.Scope, hash[:], t.now, n.ExpiresAt)
 		if err != nil {
 			return ledger.Token{}, fmt.Errorf("insert token: %w", err)

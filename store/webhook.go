@@ -29,7 +29,8 @@ func scanWebhook(row scanner) (keyed[ledger.Webhook], error) {
 // findWebhook reads a webhook of a repo. A previous secret that signs no more
 // is not mentioned.
 func (rd reader) findWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
-	w, err := scanWebhook(rd.Row(selectWebhook+"WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?", id, org, repo))
+	w, err := scanWebhook(rd.Row(selectWebhook+`
+WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, org, repo))
 	if w.row.PreviousSecretUntil <= rd.now {
 		w.row.PreviousSecretUntil = 0
 	}
@@ -48,7 +49,8 @@ func (s *Store) CreateWebhook(ctx context.Context, org, repo string, n ledger.Ne
 			return w, fmt.Errorf("count webhooks: %w", err)
 		}
 		if count >= maxWebhooks {
-			return w, ledger.Errorf(ledger.CodeLimitReached, "%s/%s has %d webhooks, which is as many as a repo may have: remove one first", r.org, r.name, count)
+			return w, ledger.Errorf(ledger.CodeLimitReached,
+				"%s/%s has %d webhooks, which is as many as a repo may have: remove one first", r.org, r.name, count)
 		}
 		webhookID, err := t.newID(webhookPrefix)
 		if err != nil {
@@ -107,7 +109,8 @@ func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (ledger
 		if err != nil {
 			return list, err
 		}
-		rows, err := all(rd, scanWebhook, selectWebhook+"WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?", r.id, after, q.Limit+1)
+		rows, err := all(rd, scanWebhook, selectWebhook+`
+WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`, r.id, after, q.Limit+1)
 		return page(rows, q.Limit), err
 	})
 }
@@ -196,7 +199,8 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?", t.now, w.id)
+		_, err = t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?",
+			t.now, w.id)
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}

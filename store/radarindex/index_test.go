@@ -43,7 +43,8 @@ func TestTheIndexFindsWhatTipsChange(t *testing.T) {
 
 func drawChanges(t *rapid.T, names []string) (changes []ledger.Change) {
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 4, rapid.ID).Draw(t, "names") {
-		switch c := (ledger.Change{Path: name, Status: rapid.SampledFrom([]string{"A", "M", "D", "R"}).Draw(t, "status")}); c.Status {
+		status := rapid.SampledFrom([]string{"A", "M", "D", "R"}).Draw(t, "status")
+		switch c := (ledger.Change{Path: name, Status: status}); c.Status {
 		case "R":
 			c.OldPath = "old/" + name
 			fallthrough
@@ -80,7 +81,8 @@ func checkFound(t *rapid.T, x *Index, tips map[int64][]ledger.Change, name strin
 		}
 		maps.DeleteFunc(test.want, func(_ int64, is bool) bool { return !is })
 		if !maps.Equal(found, test.want) {
-			t.Errorf("%s %s are %v, want %v", test.where, name, slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(test.want)))
+			t.Errorf("%s %s are %v, want %v", test.where, name,
+				slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(test.want)))
 		}
 	}
 }

@@ -154,7 +154,8 @@ func (c *Conn) Statements() []string { return slices.Collect(maps.Keys(c.stmts))
 // Plan returns the steps in which the engine would run a statement.
 func (c *Conn) Plan(statement string) ([]string, error) {
 	var steps []string
-	rows, err := c.sql.QueryContext(context.Background(), c.dialect.Explain+c.dialect.SQL(statement), make([]any, parameters(statement))...)
+	explain := c.dialect.Explain + c.dialect.SQL(statement)
+	rows, err := c.sql.QueryContext(context.Background(), explain, make([]any, parameters(statement))...)
 	if err != nil {
 		return nil, c.dialect.classified(err)
 	}

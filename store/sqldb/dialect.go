@@ -74,6 +74,9 @@ func OnlySQLite() []Special {
 	return []Special{
 		{regexp.MustCompile(`\?[1-9]`), "a parameter that is used several times has a number; elsewhere it is $1"},
 		{regexp.MustCompile(`ping ->> 'id'`), "pings are JSON in a column of text, to which elsewhere ->> does not apply"},
-		{regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`), "the body of an event is a blob and that of a ping text; elsewhere both need one type"},
+		{
+			regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`),
+			"the body of an event is a blob and that of a ping text; elsewhere both need one type",
+		},
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-const thingsTable = "CREATE TABLE things (at INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL UNIQUE, name TEXT NOT NULL)"
+const thingsTable = `
+CREATE TABLE things (at INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL UNIQUE, name TEXT NOT NULL)`
 
 func newThings() *Rows { return NewRows("INSERT INTO things (id, name) VALUES ", "", 2) }
 
@@ -115,7 +116,9 @@ func TestEachInVisitsTheRowOfEachKeyOnce(t *testing.T) {
 		key     func(id int64) []any
 	}{
 		{"keys of one column", "SELECT id FROM things WHERE id IN ", 1, func(id int64) []any { return []any{id} }},
-		{"keys of two columns", "SELECT id FROM things WHERE (id, name) IN ", 2, func(id int64) []any { return []any{id, fmt.Sprint("thing ", id)} }},
+		{"keys of two columns", "SELECT id FROM things WHERE (id, name) IN ", 2, func(id int64) []any {
+			return []any{id, fmt.Sprint("thing ", id)}
+		}},
 	}
 	for _, shape := range shapes {
 		t.Run(shape.name, func(t *testing.T) {

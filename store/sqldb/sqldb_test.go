@@ -75,7 +75,9 @@ func TestAFaultKeepsItsClassWhereverItComesFrom(t *testing.T) {
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
-			c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE); INSERT INTO things (name) VALUES ('a')")
+			c := connect(t, `
+CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+INSERT INTO things (name) VALUES ('a')`)
 			err := way(c)
 			if ClassOf(fmt.Errorf("insert: %w", err)) != Duplicate {
 				t.Errorf("the class of %v is not Duplicate", err)
@@ -137,7 +139,9 @@ func TestNextIDIsTheIDAfterTheLast(t *testing.T) {
 }
 
 func TestAPlanNamesTheIndex(t *testing.T) {
-	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); CREATE INDEX things_by_name ON things (name)")
+	c := connect(t, `
+CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT);
+CREATE INDEX things_by_name ON things (name)`)
 	steps, err := c.Plan("SELECT id FROM things /*+index things_by_name*/ WHERE name = ? AND id > ?")
 	check(t, err)
 	if len(steps) != 1 || !strings.Contains(steps[0], "things_by_name") {
@@ -154,15 +158,24 @@ func TestHintsBecomeSyntax(t *testing.T) {
 		statement string
 		want      string
 	}{
-		{"no hint", &testDialect, "SELECT a FROM b JOIN c /* why */ WHERE d = '*/'", "SELECT a FROM b JOIN c /* why */ WHERE d = '*/'"},
+		{
+			"no hint", &testDialect,
+			"SELECT a FROM b JOIN c /* why */ WHERE d = '*/'", "SELECT a FROM b JOIN c /* why */ WHERE d = '*/'",
+		},
 		{"an order", &testDialect, "SELECT a FROM b /*+ordered*/ JOIN c", "SELECT a FROM b CROSS JOIN c"},
 		{"two orders", &testDialect, "FROM b /*+ordered*/ JOIN c /*+ordered*/ JOIN d", "FROM b CROSS JOIN c CROSS JOIN d"},
 		{"an index", &testDialect, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b INDEXED BY b_by_a WHERE a = ?"},
 		{"an index in parentheses", &around, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b USE INDEX (b_by_a) WHERE a = ?"},
 		{"two indexes", &around, "FROM b /*+index x*/ JOIN c /*+index y*/", "FROM b USE INDEX (x) JOIN c USE INDEX (y)"},
-		{"an order and an index", &testDialect, "FROM b /*+ordered*/ JOIN c /*+index x*/ ON 1", "FROM b CROSS JOIN c INDEXED BY x ON 1"},
+		{
+			"an order and an index", &testDialect,
+			"FROM b /*+ordered*/ JOIN c /*+index x*/ ON 1", "FROM b CROSS JOIN c INDEXED BY x ON 1",
+		},
 		{"an engine without index hints", &without, "FROM b /*+ordered*/ JOIN c /*+index x*/", "FROM b JOIN c /*+index x*/"},
-		{"a comment before an index", &around, "SELECT a /* why */ FROM b /*+index x*/", "SELECT a /* why */ FROM b USE INDEX (x)"},
+		{
+			"a comment before an index", &around,
+			"SELECT a /* why */ FROM b /*+index x*/", "SELECT a /* why */ FROM b USE INDEX (x)",
+		},
 		{"a comment after an order", &testDialect, "FROM b /*+ordered*/ JOIN c /* why */", "FROM b CROSS JOIN c /* why */"},
 		{"a hint of another engine", &testDialect, "FROM b /*+other*/ WHERE a", "FROM b /*+other*/ WHERE a"},
 	}

@@ -111,7 +111,8 @@ func checkReferences(c *sqldb.Conn) error {
 // not the application_id that the first migration sets.
 func checkOurs(c *sqldb.Conn) error {
 	var id, tables int64
-	err := c.Row("SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)").Scan(&id, &tables)
+	err := c.Row(`
+SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&id, &tables)
 	if err != nil {
 		return fmt.Errorf("read application id: %w", err)
 	}

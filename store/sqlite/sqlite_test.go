@@ -213,9 +213,15 @@ INSERT INTO pairs VALUES (1, 1);`
 		{"a key of two columns that is there", "INSERT INTO pairs VALUES (1, 1)", sqldb.Duplicate},
 		{"a value that is missing", "INSERT INTO things (name) VALUES (NULL)", sqldb.Other},
 		{"a mistake in the SQL", "INSERT INTO nothing VALUES (1)", sqldb.Other},
-		{"no room", "PRAGMA max_page_count = 1; CREATE TABLE more (a); INSERT INTO more VALUES (zeroblob(1000000))", sqldb.Full},
+		{
+			"no room",
+			"PRAGMA max_page_count = 1; CREATE TABLE more (a); INSERT INTO more VALUES (zeroblob(1000000))", sqldb.Full,
+		},
 		{"a file that cannot be written", "PRAGMA query_only = 1; INSERT INTO things (name) VALUES ('b')", sqldb.Failing},
-		{"a file that cannot be opened", "ATTACH '/no/such/folder/ledger.db' AS other; SELECT * FROM other.sqlite_schema", sqldb.Failing},
+		{
+			"a file that cannot be opened",
+			"ATTACH '/no/such/folder/ledger.db' AS other; SELECT * FROM other.sqlite_schema", sqldb.Failing,
+		},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

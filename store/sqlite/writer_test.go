@@ -83,15 +83,24 @@ func TestWritesOfASet(t *testing.T) {
 		{"a write of no set comes between", "A:1 A:2 -:3 A:4 A:5", "A[1 2] -[3] A[4 5]", "1 2 3 4 5", ""},
 		{"writes of no set are written one by one", "-:1 -:2", "-[1] -[2]", "1 2", ""},
 		{"only the faulty item fails", "A:1 A:faulty A:3", "A[1 faulty 3] A[1] A[faulty] A[3]", "1 3", "faulty"},
-		{"two faulty items fail", "A:faulty1 A:2 A:faulty3", "A[faulty1 2 faulty3] A[faulty1] A[2] A[faulty3]", "2", "faulty1 faulty3"},
+		{
+			"two faulty items fail", "A:faulty1 A:2 A:faulty3",
+			"A[faulty1 2 faulty3] A[faulty1] A[2] A[faulty3]", "2", "faulty1 faulty3",
+		},
 		{"a faulty item alone is written once", "A:faulty", "A[faulty]", "", "faulty"},
 		{"a panic is the fault of one item", "A:1 A:panic A:3", "A[1 panic 3] A[1] A[panic] A[3]", "1 3", "panic"},
 		{"an item that is there fails alone", "-:1 A:1x A:1 A:2", "-[1] A[1x 1 2] A[1x] A[1] A[2]", "1 1x 2", "1"},
-		{"a faulty set leaves others alone", "-:1 A:faulty A:2 B:3", "-[1] A[faulty 2] A[faulty] A[2] B[3]", "1 2 3", "faulty"},
+		{
+			"a faulty set leaves others alone", "-:1 A:faulty A:2 B:3",
+			"-[1] A[faulty 2] A[faulty] A[2] B[3]", "1 2 3", "faulty",
+		},
 		{"a fault of no set leaves others alone", "A:1 -:faulty A:2", "A[1] -[faulty] A[2]", "1 2", "faulty"},
 		{"a panic of no set leaves others alone", "A:1 -:panic A:2", "A[1] -[panic] A[2]", "1 2", "panic"},
 		{"an item that was withdrawn is left out", "A:1 A:2! A:3", "A[1 3]", "1 3", "2"},
-		{"an item that was withdrawn is left out of the second attempt", "A:1! A:faulty A:3", "A[faulty 3] A[faulty] A[3]", "3", "1 faulty"},
+		{
+			"an item that was withdrawn is left out of the second attempt", "A:1! A:faulty A:3",
+			"A[faulty 3] A[faulty] A[3]", "3", "1 faulty",
+		},
 		{"a set that was withdrawn is not written", "A:1! A:2! -:3", "-[3]", "3", "1 2"},
 		{"a write that was withdrawn is not written", "-:1! -:2", "-[2]", "2", "1"},
 	}
@@ -129,7 +138,8 @@ func TestWritesOfASet(t *testing.T) {
 					continue
 				}
 				faults = append(faults, item)
-				own := strings.Contains(err.Error(), " of "+item) || errors.Is(err, context.Canceled) || sqldb.ClassOf(err) == sqldb.Duplicate
+				own := strings.Contains(err.Error(), " of "+item) || errors.Is(err, context.Canceled) ||
+					sqldb.ClassOf(err) == sqldb.Duplicate
 				if !own {
 					t.Errorf("%s has the error of another: %v", item, err)
 				}
@@ -206,7 +216,9 @@ func TestAFaultBeforeTheCommitFailsTheWholeBatch(t *testing.T) {
 func TestWhatIsGatheredIsWrittenWithTheBatch(t *testing.T) {
 	hooks := noHooks
 	hooks.BeforeCommit = func(c *sqldb.Conn) error {
-		_, err := c.Exec("INSERT INTO things (name) SELECT 'after ' || max(name) FROM things WHERE name NOT LIKE 'after%' HAVING count(*) > 0")
+		_, err := c.Exec(`
+INSERT INTO things (name) SELECT 'after ' || max(name) FROM things
+WHERE name NOT LIKE 'after%' HAVING count(*) > 0`)
 		return err
 	}
 	path := newPath(t)
@@ -311,7 +323,9 @@ func TestAFaultThatEndsTheTransactionFailsTheBatch(t *testing.T) {
 	var log []string
 	answers := []<-chan error{
 		enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "1"}),
-		enqueue(t.Context(), db, do1(func(c *sqldb.Conn) error { return c.Run("INSERT OR ROLLBACK INTO things (name) VALUES ('a')") })),
+		enqueue(t.Context(), db, do1(func(c *sqldb.Conn) error {
+			return c.Run("INSERT OR ROLLBACK INTO things (name) VALUES ('a')")
+		})),
 		enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "2"}),
 	}
 	release()

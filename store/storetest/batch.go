@@ -68,7 +68,9 @@ func drawWrites(r *rapid.T, keyringVersion int64) (writes []write) {
 			org:  "acme",
 			repo: rapid.SampledFrom([]string{"api", "api", "api", "api", "none"}).Draw(r, "repo"),
 			statement: statement(i,
-				rapid.SampledFrom([]string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme"}).Draw(r, "signer"),
+				rapid.SampledFrom([]string{
+					"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme",
+				}).Draw(r, "signer"),
 				sha(rapid.IntRange(0, 15).Draw(r, "commit")),
 				rapid.SampledFrom([]string{"test:go", "review:code", "deploy:prod", "lint:go"}).Draw(r, "predicate"),
 				rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status")),
@@ -262,7 +264,8 @@ func (b *bench) account() string {
 		for _, step := range c.Transitions {
 			causes = append(causes, step.Cause.Type)
 		}
-		lines = append(lines, fmt.Sprintf("commit %s: %s after %s for %v, %d attestations (%d listed), requirements %+v, events %q",
+		lines = append(lines, fmt.Sprintf(
+			"commit %s: %s after %s for %v, %d attestations (%d listed), requirements %+v, events %q",
 			c.SHA, c.State, path(c), causes, c.Attested, len(c.Attestations), c.Requirements, events[c.SHA]))
 		delete(events, c.SHA)
 	}

@@ -41,8 +41,10 @@ func BenchmarkRecord(b *testing.B, newDatabase New) {
 // made returns the i-th of the attestations that were never signed.
 func made(i int) *ledger.Attestation {
 	predicate := []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}[i/1000%4]
-	payload := fmt.Appendf(make([]byte, 0, 1000), `{"_type":"https://in-toto.io/Statement/v1","run":"%d","log":"%930s"}`, i, "passed")
-	envelope := fmt.Appendf(make([]byte, 0, 1500), `{"payloadType":"application/vnd.in-toto+json","payload":"%s","signatures":[{"sig":"%088d"}]}`,
+	payload := fmt.Appendf(make([]byte, 0, 1000),
+		`{"_type":"https://in-toto.io/Statement/v1","run":"%d","log":"%930s"}`, i, "passed")
+	envelope := fmt.Appendf(make([]byte, 0, 1500),
+		`{"payloadType":"application/vnd.in-toto+json","payload":"%s","signatures":[{"sig":"%088d"}]}`,
 		base64.StdEncoding.EncodeToString(payload), i)
 	return &ledger.Attestation{
 		Commit: sha(i % 1000), Predicate: predicate, PredicateType: ledger.ResultPredicateType,

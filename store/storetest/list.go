@@ -203,19 +203,23 @@ func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 	}
 	slices.Reverse(want)
 	for _, limit := range []int{1, 7, 129, 130, 500} {
-		if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: limit}, Commit: sha(1)}); !slices.Equal(got, want) {
+		f := store.AttestationFilter{Query: store.Query{Limit: limit}, Commit: sha(1)}
+		if got := b.listed(f); !slices.Equal(got, want) {
 			t.Errorf("in pages of %d the list has %d attestations, want %d: %v", limit, len(got), len(want), got)
 		}
 	}
-	if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: 20}, Commit: sha(1), Since: since}); !slices.Equal(got, want[:80]) {
+	sinceThen := store.AttestationFilter{Query: store.Query{Limit: 20}, Commit: sha(1), Since: since}
+	if got := b.listed(sinceThen); !slices.Equal(got, want[:80]) {
 		t.Errorf("since then the list has %d attestations, want 80", len(got))
 	}
-	if c := b.commit(sha(1)); len(c.Attestations) != 100 || c.Attestations[0].ID != want[0] || c.Attestations[99].ID != want[99] {
+	c := b.commit(sha(1))
+	if len(c.Attestations) != 100 || c.Attestations[0].ID != want[0] || c.Attestations[99].ID != want[99] {
 		t.Errorf("the record has %d attestations, from %s on", len(c.Attestations), c.Attestations[0].ID)
 	}
 
 	// A cursor of another commit's list leads nowhere.
-	page, err := b.Attestations(t.Context(), "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 1}, Commit: sha(2)})
+	ofOther := store.AttestationFilter{Query: store.Query{Limit: 1}, Commit: sha(2)}
+	page, err := b.Attestations(t.Context(), "acme", "api", ofOther)
 	check(t, err)
 	forged := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: page.NextCursor}, Commit: sha(1)}
 	if page, err = b.Attestations(t.Context(), "acme", "api", forged); err != nil || len(page.Data) > 0 {
@@ -237,7 +241,8 @@ func (s suite) TestACommitIsListedWholeAfterTheClockWasSetBack(t *testing.T) {
 		ci.attests(sha(1), "test:go", ledger.Pass)
 	}
 	slices.Reverse(before)
-	if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1), Since: since}); !slices.Equal(got, before) {
+	sinceThen := store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1), Since: since}
+	if got := b.listed(sinceThen); !slices.Equal(got, before) {
 		t.Errorf("since then the list has %v, want %v", got, before)
 	}
 	if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1)}); len(got) != 8 {

@@ -102,12 +102,24 @@ func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) 
 		then           string        // predicate attested after the deploy
 		atDeploy, want ledger.State
 	}{
-		{"a stricter policy", `{"requirements":[` + deploy + `]}`, `{"requirements":[{"state":"ATTESTED","predicate":"sec:*"},` + deploy + `]}`, 0,
-			"sec:scan", ledger.Validating, ledger.Promotable},
-		{"a looser policy", `{"requirements":[{"state":"ATTESTED","predicate":"sec:*"},` + deploy + `]}`, `{"requirements":[` + deploy + `]}`, 0,
-			"test:go", ledger.Deployed, ledger.Deployed},
-		{"evidence that has run out", `{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},` + deploy + `]}`, "", 2 * time.Hour,
-			"test:go", ledger.Validating, ledger.Promotable},
+		{
+			"a stricter policy",
+			`{"requirements":[` + deploy + `]}`,
+			`{"requirements":[{"state":"ATTESTED","predicate":"sec:*"},` + deploy + `]}`,
+			0, "sec:scan", ledger.Validating, ledger.Promotable,
+		},
+		{
+			"a looser policy",
+			`{"requirements":[{"state":"ATTESTED","predicate":"sec:*"},` + deploy + `]}`,
+			`{"requirements":[` + deploy + `]}`,
+			0, "test:go", ledger.Deployed, ledger.Deployed,
+		},
+		{
+			"evidence that has run out",
+			`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},` + deploy + `]}`,
+			"",
+			2 * time.Hour, "test:go", ledger.Validating, ledger.Promotable,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -147,7 +159,9 @@ func (s suite) TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
 func (s suite) TestTheAuthorOfACommitCannotChange(t *testing.T) {
 	b := s.newBench(t)
 	register := func(name, email string) error {
-		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Author: ledger.Author{Name: name, Email: email}})
+		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{
+			Author: ledger.Author{Name: name, Email: email},
+		})
 		return err
 	}
 	check(t, register("Ann", ""))
@@ -245,7 +259,8 @@ func (s suite) TestTheEnvelopeComesBackAsItWasPosted(t *testing.T) {
 
 func (s suite) TestEvidenceExpires(t *testing.T) {
 	b := s.newBench(t)
-	contract, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`))
+	contract, err := ledger.ParseContract([]byte(`{"requirements":[
+		{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`))
 	check(t, err)
 	_, err = b.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
 	check(t, err)
