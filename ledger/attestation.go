@@ -14,8 +14,8 @@ type Signer struct {
 	Emails []string
 	// Identity is the id of the key or of the root that made the signer trusted.
 	Identity string
-	// Key is the SHA-256 of the key that made the signature: of its DER
-	// SubjectPublicKeyInfo, as x509.MarshalPKIXPublicKey encodes it.
+	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
+	// x509.MarshalPKIXPublicKey encodes it.
 	Key [sha256.Size]byte
 }
 
@@ -65,10 +65,10 @@ func Verify(body []byte, keys *Keyring, now Time) (*Attestation, error) {
 	}, nil
 }
 
-// CertifiedKey returns the digest of the key that made the signature of an
-// envelope, as in [Signer], where the envelope has a certificate. Without one ok
-// is false, and the key is that of the identity that signed. CertifiedKey does
-// not verify: the envelope must be one that [Verify] has accepted.
+// CertifiedKey returns the digest of an envelope's signing key, as in [Signer],
+// if the envelope has a certificate. If it has none, ok is false, and the key is
+// that of the identity that signed. CertifiedKey does not verify the envelope:
+// [Verify] must have accepted it before.
 func CertifiedKey(envelope []byte) (digest [sha256.Size]byte, ok bool, err error) {
 	env, err := ParseEnvelope(envelope)
 	if err != nil || len(env.Certificates) == 0 {
@@ -165,8 +165,8 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 	return nil, Signer{}, err
 }
 
-// chained returns the signer whom a root vouches for. The digest is of the
-// first certificate's key.
+// chained returns the signer of a certificate chain that ends at a trusted root.
+// The digest is that of the first certificate's key.
 func (k *Keyring) chained(
 	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
 ) (publicKey, Signer, error) {

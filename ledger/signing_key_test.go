@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// spkiDigest is what Signer.Key must be, computed by hand.
+// spkiDigest returns the expected Signer.Key, computed independently.
 func spkiDigest(pub crypto.PublicKey) [sha256.Size]byte {
 	return sha256.Sum256(must(x509.MarshalPKIXPublicKey(pub)))
 }
 
-// Verify names the signing key on every path, and CertifiedKey finds the same
-// key again in envelopes that have a certificate.
+// Verify returns the signing key on every path. CertifiedKey returns the same key
+// for envelopes that have a certificate.
 func TestSigningKey(t *testing.T) {
 	_, edKey, _ := ed25519.GenerateKey(rand.Reader)
 	root, other := newRoot(), keyIdentity(newP256().Public())

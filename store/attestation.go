@@ -9,8 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// attestationColumns are what scanAttestation reads of an attestation a of a
-// commit c. The row comes last, for the cursor.
+// attestationColumns are the columns that scanAttestation reads from an
+// attestation a of a commit c. The row id comes last, for the cursor.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
   a.duration_ms, a.recorded_at, a.payload_digest, a.event_id, a.id`
 
@@ -23,11 +23,11 @@ type foundAttestation struct {
 	digest []byte
 }
 
-// scanAttestation reads the attestationColumns of a row, after those that come
-// before them. The repo is asked for once those are read.
+// scanAttestation scans a row: first the columns in before, then the
+// attestationColumns. It calls repo after the scan.
 func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any) (a foundAttestation, err error) {
 	var predicateID, typeID, signerID, recordedAt int64
-	var status string // of plain types, which cost less to scan
+	var status string // plain types are cheaper to scan
 	v := &a.rec.row
 	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &status, &v.Result.DurationMS,
 		&recordedAt, &a.digest, &v.Event, &a.rec.id)...)
@@ -49,7 +49,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	return a, err
 }
 
-// attestationScanner returns what makes records of selectAttestation's rows.
+// attestationScanner returns a function that scans rows of selectAttestation.
 func (rd reader) attestationScanner(r repoRow) func(scanner) (keyed[ledger.AttestationRecord], error) {
 	return func(row scanner) (keyed[ledger.AttestationRecord], error) {
 		a, err := rd.scanAttestation(row, func() repoRow { return r })
@@ -91,8 +91,8 @@ func (rd reader) envelope(row int64) ([]byte, error) {
 	return unpack(body, payload, int(at.Int64)), nil
 }
 
-// findAttestation finds an attestation by its id. There is no index of ids: an
-// id holds the time at which it was made, which is that of its record.
+// findAttestation finds an attestation by its id. Ids have no index: an id
+// contains its creation time, which is also the time of the record.
 func (rd reader) findAttestation(org, repo, id string) (a keyed[ledger.AttestationRecord], err error) {
 	r, err := rd.findRepo(org, repo)
 	if err != nil {

@@ -91,7 +91,7 @@ func (f AttestationFilter) run(rd reader, r repoRow, position []int64) ([]keyed[
 // An idSet is a set of ids that a query asks for; nil means all there are.
 type idSet struct {
 	ids []int64
-	// query and args are what the ids were found by.
+	// query and args are the query that found the ids, and its parameters.
 	query string
 	args  []any
 }
@@ -158,11 +158,11 @@ func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 	}
 }
 
-// An attestationQuery is one walk along attestations.
+// An attestationQuery is a query for one page of attestations.
 type attestationQuery struct {
 	repo       repoRow
 	commit     int64 // 0: any
-	few        bool  // the commit has no more attestations than fit the page
+	few        bool  // the commit's attestations fit the page
 	predicates *idSet
 	signers    *idSet
 	status     ledger.Status
@@ -207,9 +207,9 @@ FROM attestations a /*+index ` + index + `*/ /*+ordered*/ JOIN commits c ON c.id
 WHERE ` + where + order, append(args, q.limit)
 }
 
-// chain walks back along a commit's attestations. Its parameters: the row behind
-// which it begins (0 for the newest), the commit, how many rows.
-// The commit is asked for again: a cursor may name any row.
+// chain lists a commit's attestations, newest first. Its parameters are the row id
+// after which it starts (0: at the newest), the commit and the number of rows.
+// It checks the commit of each row, because a cursor may name any row.
 const chain = `
 WITH RECURSIVE chain (id, n) AS (
   SELECT CASE WHEN ?1 > 0 THEN ?1 ELSE newest END, 1 FROM commits WHERE id = ?2
@@ -220,16 +220,15 @@ SELECT ` + attestationColumns + `
 FROM commits c /*+ordered*/ JOIN chain ON 1 = 1 /*+ordered*/ JOIN attestations a ON a.id = chain.id
 WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
 
-// isChain reports whether the newest attestations of a commit are asked for, of
-// more than fit the page: each leads to the one before it.
+// isChain reports whether the query is for the newest attestations of a commit
+// that has more than fit the page. Each row links to the previous one.
 func (q attestationQuery) isChain() bool {
 	return q.commit != 0 && !q.few && !q.ascending &&
 		q.predicates == nil && q.signers == nil && q.status == "" && q.since == 0
 }
 
-// sqlOfCommit is sql for the attestations of one commit. An index has all of them
-// together, but not in the order of the list. That serves where they fit the page,
-// or have to be filtered.
+// sqlOfCommit is sql for the attestations of one commit. An index groups them, but
+// not in the order of the list. It is used if they fit the page or are filtered.
 func (q attestationQuery) sqlOfCommit() (string, []any) {
 	const table = "attestations a /*+index attestations_by_commit*/"
 	if q.isChain() {

@@ -8,17 +8,17 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A batch is what the writes of one transaction share, and what outlives it in
-// memory. The writer's goroutine alone uses it.
+// A batch holds the state that the writes of one transaction share, and the state
+// in memory that outlives the transaction. Only the writer's goroutine uses it.
 type batch struct {
 	ids *ids
-	// tips is the radar's memory of all tips, as they are on disk.
+	// tips is the radar's index of all tips, as they are on disk.
 	tips *radarindex.Set
 	// recent are the footprints of the tips registered last.
 	recent radarindex.Recent
 	// rows buffers what a write inserts; empty between writes.
 	rows *buffers
-	// total is what the writes of the transaction have gathered.
+	// total is the sum of what the writes of the transaction gathered.
 	total gathered
 	// seqs holds, by org, the next sequence number when the transaction began.
 	seqs map[int64]int64
@@ -29,18 +29,18 @@ func newBatch(tips *radarindex.Set) *batch {
 	return &batch{ids: newIDs(), tips: tips, rows: newBuffers(), seqs: make(map[int64]int64)}
 }
 
-// gathered is what a write leaves to its transaction: to be written or reported
-// once, however many of its writes do the same.
+// gathered is the work that a write leaves to its transaction. The transaction
+// writes or reports each item once, even if several writes gathered it.
 type gathered struct {
 	counts map[counter]int64
-	// queued are the webhooks that were given deliveries, changed those that are
-	// not what they were.
+	// queued are the webhooks that have new deliveries, changed those that were
+	// changed or deleted.
 	queued, changed []string
-	// lookAgain asks Evaluate to look at once.
+	// lookAgain asks Evaluate to run at once.
 	lookAgain bool
 }
 
-// add takes over what a write that has succeeded has gathered.
+// add adds what a successful write gathered.
 func (b *batch) add(g *gathered, now ledger.Time) {
 	if b.total.counts == nil {
 		b.total.counts = make(map[counter]int64)
@@ -54,10 +54,10 @@ func (b *batch) add(g *gathered, now ledger.Time) {
 	b.last = now
 }
 
-// discard forgets what a write that has failed left in memory.
+// discard drops what a failed write left in memory.
 func (b *batch) discard() {
 	b.rows.reset()
-	b.recent = radarindex.Recent{} // the numbers of its tips are given again
+	b.recent = radarindex.Recent{} // the numbers of its tips will be reused
 }
 
 // reset begins the next transaction.
@@ -68,8 +68,7 @@ func (b *batch) reset() {
 	b.total.queued, b.total.changed = b.total.queued[:0], b.total.changed[:0]
 }
 
-// A counter is one number that the database keeps because pages show it, or
-// because it numbers events.
+// A counter is a number in the database that pages show or that numbers events.
 type counter struct {
 	kind  counterKind
 	id    int64

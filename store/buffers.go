@@ -2,8 +2,8 @@ package store
 
 import "github.com/ledgerd/ledgerd/store/sqldb"
 
-// buffers holds the rows that a write inserts, by table. Their ids are taken
-// beforehand, so that rows may refer to each other before any is written.
+// buffers holds the rows that a write inserts, by table. The ids are allocated
+// first, so that rows can refer to each other before any row is written.
 type buffers struct {
 	commits      *sqldb.Rows // new ones
 	counted      *sqldb.Rows // commits whose state stays as it is
@@ -22,8 +22,8 @@ INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy
   attestations, newest) VALUES `
 	return &buffers{
 		commits: sqldb.NewRows(commits, "", 10),
-		// To update many rows with one statement is to insert them again. The
-		// index of states is left alone where a commit keeps its state.
+		// An upsert updates many rows with one statement. It does not touch the
+		// index of states if a commit keeps its state.
 		counted: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
   attestations = excluded.attestations, newest = excluded.newest`, 10),
@@ -46,14 +46,14 @@ INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) 
 	}
 }
 
-// all returns the buffers in an order in which no row refers to a later one.
+// all returns the buffers in insertion order: no row refers to a later one.
 func (b *buffers) all() [9]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.counted, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox,
 	}
 }
 
-// reset forgets all rows.
+// reset drops all rows.
 func (b *buffers) reset() {
 	for _, rows := range b.all() {
 		rows.Reset()

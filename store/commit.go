@@ -115,7 +115,7 @@ func scanCommit(row scanner) (keyed[ledger.Commit], error) {
 	return c, err
 }
 
-// findChanges reads the change record of a commit; nil if it came without one.
+// findChanges reads the change record of a commit; nil if it has none.
 func (rd reader) findChanges(commitID int64) (changes []ledger.Change, err error) {
 	err = rd.Each(func(row scanner) error {
 		var text []byte

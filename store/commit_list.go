@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Commit returns the record of a commit, named by its whole id or a prefix
-// that no other commit of the repo has.
+// Commit returns the record of a commit, given its full id or a prefix that is
+// unique in the repo.
 func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Commit, error) {
 	return read(ctx, s, func(rd reader) (v ledger.Commit, err error) {
 		r, err := rd.findRepo(org, repo)
@@ -30,8 +30,8 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 // newestAttestations is how many of them a commit record holds.
 const newestAttestations = 100
 
-// completeCommit adds to a commit as it is listed what else its record holds,
-// but for its changes.
+// completeCommit adds to a listed commit the rest of its record, except for its
+// changes.
 func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	details, err := rd.findLineage(c.id)
 	if err != nil {
@@ -66,7 +66,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 		return err
 	}
 	switch {
-	case v.Overlaps != nil: // they have just been found
+	case v.Overlaps != nil: // a scan has just found them
 	case isTip:
 		err = rd.lister(d).addOverlaps(&v.CommitSummary, c.id)
 	default:
@@ -81,7 +81,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	return err
 }
 
-// listedRow returns what a derivation needs to know of a commit that was listed.
+// listedRow returns the commitRow of a listed commit.
 func listedRow(id int64, v *ledger.CommitSummary) *commitRow {
 	return &commitRow{
 		id: id, state: v.State, attestations: v.Attested,
@@ -95,19 +95,19 @@ func scanTransition(row scanner) (ledger.Transition, error) {
 	return t, err
 }
 
-// A CommitFilter says which commits a list holds. Empty members do not filter.
+// A CommitFilter selects the commits of a list. Empty members do not filter.
 type CommitFilter struct {
 	Query
 	State  *ledger.State
 	Branch string
 	Author string // a name or an e-mail address
-	// InFlight leaves only the tips that the radar compares others with.
+	// InFlight selects only the tips that the radar compares others with.
 	InFlight bool
-	// Standing has each commit come with what it is missing and its overlaps.
+	// Standing adds to each commit what it is missing, and its overlaps.
 	Standing bool
 }
 
-// Commits lists a repo's commits, those registered last first.
+// Commits lists a repo's commits, the last registered first.
 func (s *Store) Commits(
 	ctx context.Context, org, repo string, f CommitFilter,
 ) (ledger.Page[ledger.CommitSummary], error) {
@@ -138,7 +138,7 @@ func (s *Store) Commits(
 	})
 }
 
-// sql returns the query for the page of commits before an id, and one row more.
+// sql returns the query for the page of commits before an id, plus one row.
 func (f CommitFilter) sql(d *deriver, before int64, now ledger.Time) (string, []any) {
 	where, args := "WHERE repo_id = ? AND id < ?", []any{d.repo.id, before}
 	if f.State != nil {

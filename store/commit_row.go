@@ -6,7 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A commitRow is what a derivation needs to know of a commit.
+// A commitRow holds the columns of a commit from which its state is derived.
 type commitRow struct {
 	id            int64
 	repoID        int64
@@ -15,14 +15,14 @@ type commitRow struct {
 	stateSince    ledger.Time
 	registeredAt  ledger.Time
 	policyVersion int         // under which the state was derived
-	expires       ledger.Time // when evidence that counts, or an overlap that blocks, runs out
+	expires       ledger.Time // when evidence that counts, or an overlap that blocks, expires
 	attestations  int64
-	newest        int64 // its newest attestation, by row; 0 for none
+	newest        int64 // row id of its newest attestation; 0 for none
 	branch        string
 	target        string
 	author        ledger.Author
 
-	// What the write has done with it that is not written yet.
+	// The changes of this write that are not written yet.
 	isNew, isCounted, isMoved bool
 }
 

@@ -46,7 +46,7 @@ func checkUnpacked(t *testing.T, p packedEnvelope, body []byte) {
 		return
 	}
 	if got := unpack(p.body, p.payload.([]byte), int(p.payloadAt.(int64))); !bytes.Equal(got, body) {
-		t.Errorf("it comes back as %q", got)
+		t.Errorf("the envelope was read back as %q", got)
 	}
 	if p.body == nil {
 		t.Error("there is nothing to keep")

@@ -116,8 +116,8 @@ func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 }
 
 // reevaluateBatch settles commits after a policy change, as many as one write has
-// time for, and returns the last of them. First the radar looks at all of them:
-// none may move before what blocks it is known.
+// time for, and returns the last of them. The radar looks at all of them first:
+// no commit may move before its blockers are known.
 func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error) {
 	t.evaluating = true
 	for rescans := 0; len(commits) > 0 && rescans < rescanBatch; commits = commits[1:] {
@@ -144,7 +144,7 @@ func (s *Store) hasExpired(ctx context.Context) (bool, error) {
 }
 
 // expire settles the next batch of commits whose evidence, or an overlap that
-// blocks them, has run out.
+// blocks them, has expired.
 func (t *tx) expire() (last bool, err error) {
 	due, err := all(t.reader, scanCommitRow,
 		selectCommitRow+"WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)

@@ -132,11 +132,11 @@ func (f EventFilter) where(rd reader, orgID int64, org string, position int64) (
 	return where, args, nil
 }
 
-// An eventAt says where an event stands.
+// An eventAt is the position of an event in its org's log.
 type eventAt struct{ row, seq int64 }
 
-// findEvent returns where the event of an id stands, or sql.ErrNoRows. There is
-// no index of ids: an id holds the time at which its event was recorded.
+// findEvent returns the position of an event by its id, or sql.ErrNoRows. Ids have
+// no index: an id contains the time at which its event was recorded.
 func (rd reader) findEvent(orgID int64, eventID string) (e eventAt, err error) {
 	at, ok := idTime(eventPrefix, eventID)
 	if !ok {

@@ -19,9 +19,9 @@ import (
 )
 
 // exercise opens the fixture and calls every method of the store, each list with
-// all filters that change its SQL. It returns the plans of the statements that ran;
-// opening are those of the engine that opened the database. The statements of
-// migrations are not among them.
+// all filters that change its SQL. It returns the plans of the statements that ran,
+// without those of migrations. opening are the statements that the engine ran to
+// open the database.
 func exercise(t *testing.T) (plans, opening map[string][]string) {
 	t.Helper()
 	path, now := unpackV5(t)
@@ -82,8 +82,8 @@ func (e *exerciser) refused(want ledger.Code, err error) {
 	}
 }
 
-// pages reads a list whole, its first page of one row and, where there is one, the
-// next.
+// pages reads a whole list, and then a first page of one row and, if it exists, the
+// next page.
 func pages[T any](t *testing.T, list func(store.Query) (ledger.Page[T], error)) {
 	t.Helper()
 	_, err := list(store.Query{Limit: 500})
@@ -214,7 +214,7 @@ func (e *exerciser) push(commit string, n ledger.Registration) {
 	check(e.t, err)
 }
 
-// register has the radar block, and moves tips in all the ways there are.
+// register makes the radar block, and moves tips in all possible ways.
 func (e *exerciser) register() {
 	ctx := e.t.Context()
 	one, two, three := sha(11), sha(12), sha(13)
@@ -246,7 +246,7 @@ func (e *exerciser) register() {
 	e.ok(e.Commit(ctx, "acme", "api", one[:39]+"b"))
 }
 
-// readTips has the radar's memory read all tips, and then those that came since.
+// readTips makes the radar's index read all tips, and then only the new ones.
 func (e *exerciser) readTips() {
 	ctx := e.t.Context()
 	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "x", Changes: changeOf("server/api.go", 10)}}

@@ -35,7 +35,7 @@ func TestAWriteThatPanicsUndoesOnlyItself(t *testing.T) {
 		t.Fatalf("the next write fails: %v", err)
 	}
 	if _, err := s.Org(t.Context(), "lost"); err == nil {
-		t.Fatal("what the panicking write did is there")
+		t.Fatal("the changes of the panicking write were kept")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestAFullDiskIsStorageUnavailable(t *testing.T) {
 			return c.Run(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 		}}))
 	}
-	limit(1) // SQLite takes what the file has already
+	limit(1) // SQLite uses the current size of the file
 	full := 0
 	for i := 0; full == 0 && i < 10_000; i++ {
 		_, err := s.CreateOrg(t.Context(), fmt.Sprintf("org-%d", i))
@@ -61,7 +61,7 @@ func TestAFullDiskIsStorageUnavailable(t *testing.T) {
 		t.Fatal("the disk never became full")
 	}
 	if _, err := s.Org(t.Context(), "org-0"); err != nil {
-		t.Errorf("reading does not go on: %v", err)
+		t.Errorf("read with a full disk: %v", err)
 	}
 	limit(1 << 30)
 	if _, err := s.CreateOrg(t.Context(), fmt.Sprintf("org-%d", full)); err != nil {

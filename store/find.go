@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// missing turns sql.ErrNoRows into CodeNotFound. What and its args name the thing
-// that was not found.
+// missing turns sql.ErrNoRows into CodeNotFound. The format what and its args name
+// the thing that was not found.
 func missing(err error, what string, args ...any) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return ledger.Errorf(ledger.CodeNotFound, "there is no "+what, args...)
@@ -22,7 +22,7 @@ func (rd reader) orgID(org string) (int64, error) {
 	return id, missing(err, "org %s", org)
 }
 
-// A repoRow is what writes and reads inside a repo need to know of it.
+// A repoRow holds the columns of a repo that reads and writes inside it need.
 type repoRow struct {
 	id, orgID     int64
 	org, name     string
@@ -31,7 +31,7 @@ type repoRow struct {
 	policyDigest  string
 	// keyringVersion is the org's.
 	keyringVersion int64
-	// webhookEvents are the types that any of its active webhooks wants.
+	// webhookEvents are the event types that its active webhooks subscribe to.
 	webhookEvents typeSet
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// v5 is what testdata/make-v5.sh wrote: a database of schema version 5, and
-// what ledgerd said about it then.
+// v5 holds the output of testdata/make-v5.sh: a database of schema version 5, and
+// the answers that ledgerd gave for it.
 const v5 = "testdata/v5"
 
 // wantV5 decodes a file of answers.
@@ -86,7 +86,7 @@ func wholeList[T any](t *testing.T, page ledger.Page[T], err error) []T {
 	return page.Data
 }
 
-// A database of version 5 says the same as before its migration.
+// A database of version 5 gives the same answers after its migration as before.
 func TestFixtureV5(t *testing.T) {
 	s, ctx, all := openV5(t), t.Context(), store.Query{Limit: 500}
 	orgs, err := s.Orgs(ctx, all)

@@ -8,10 +8,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// openTip makes a commit the tip of its branch, where others look for it. A
-// commit that was in flight keeps its place, and so does one that is deployed;
-// any other comes behind all. before is the number that it had; 0 if it was no
-// tip.
+// openTip makes a commit the tip of its branch, so that others are compared with
+// it. A commit that was in flight or is deployed keeps its place; any other goes
+// to the end. before is its previous number; 0 if it was not a tip.
 func (t *tx) openTip(d *deriver, c *commitRow, tip ledger.Tip) (row radarindex.Tip, before int64, err error) {
 	if row, _, err = t.findTip(c.id); err != nil {
 		return row, 0, err
@@ -22,7 +21,7 @@ func (t *tx) openTip(d *deriver, c *commitRow, tip ledger.Tip) (row radarindex.T
 		return row, 0, fmt.Errorf("number tip: %w", err)
 	}
 	staysDeployed := row.Flight == radarindex.Deployed && c.state == ledger.Deployed
-	var blocked []int64 // by the tip as it was; not any more when it comes behind them
+	var blocked []int64 // by the tip at its old place; freed when it moves behind them
 	if !row.Flies(d.contract.Radar, t.now) && !staysDeployed {
 		if blocked, err = t.blockedBy(d, row); err != nil {
 			return row, 0, err
@@ -56,8 +55,8 @@ ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = exclude
 	return row, before, nil
 }
 
-// retell notes that more is known of a commit that is not made the tip of its
-// branch by it, if others look at it or may again.
+// retell records new facts about a commit that does not become the tip of its
+// branch, if others are compared with it or may be again.
 func (t *tx) retell(commitID int64, tip ledger.Tip) error {
 	row, known, err := t.findTip(commitID)
 	if err != nil || !known {
@@ -74,8 +73,8 @@ func (t *tx) retell(commitID int64, tip ledger.Tip) error {
 	return t.lookAgainBeside(commitID)
 }
 
-// lookAgainBeside has the radar look again at those that are later than a commit
-// and overlap with it: more is known of it now. Evaluate does that.
+// lookAgainBeside marks the tips that are later than a commit and overlap with it,
+// because the commit has new facts. Evaluate then has the radar re-scan them.
 func (t *tx) lookAgainBeside(commitID int64) error {
 	_, err := t.Exec(`
 UPDATE tips SET policy_version = 0
@@ -86,9 +85,10 @@ WHERE commit_id IN (SELECT o.later `+withLater+"WHERE "+laterThan+")", commitID)
 	return nil
 }
 
-// takeBranch tells whether a registered commit is the tip of its branch from now
-// on, and ends the tips that it replaces. Where no branch is named, it is if it
-// was. A commit that the tip is built on is not: it was pushed late, or again.
+// takeBranch reports whether a registered commit becomes the tip of its branch,
+// and ends the tips that it replaces. If branch is empty, a commit that was a tip
+// stays one. An ancestor of the tip does not become one: it was pushed late, or
+// again.
 func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 	if branch == "" {
 		tip, _, err := t.findTip(c.id)
@@ -101,8 +101,8 @@ func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 	return true, t.endEach(d, radarindex.Superseded, others)
 }
 
-// tipsBefore reads the tips that the condition finds among those that have not
-// come as far as the given flight.
+// tipsBefore reads the tips that match the condition and have not yet reached the
+// given flight.
 func (t *tx) tipsBefore(d *deriver, to radarindex.Flight, where string, args ...any) ([]radarindex.Tip, error) {
 	tips, err := all(t.reader, scanTip,
 		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where,
@@ -113,9 +113,9 @@ func (t *tx) tipsBefore(d *deriver, to radarindex.Flight, where string, args ...
 	return tips, nil
 }
 
-// endTips takes the tips that the condition finds out of flight, and has those
-// that they kept from being PROMOTABLE derived again, and them. What they overlapped with
-// goes in the background: it is not open any more.
+// endTips takes the tips that match the condition out of flight. It re-evaluates
+// them and the commits that they kept from being PROMOTABLE. Their overlaps are no
+// longer open, and are deleted in the background.
 func (t *tx) endTips(d *deriver, to radarindex.Flight, where string, args ...any) error {
 	tips, err := t.tipsBefore(d, to, where, args...)
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error 
 		return fmt.Errorf("end tip: %w", err)
 	}
 	concerned := []int64{tip.CommitID} // nothing blocks it any more
-	if to >= radarindex.Superseded {   // before that, others may still have to look at it
+	if to >= radarindex.Superseded {   // before that, others may still be compared with it
 		blocked, err := t.blockedBy(d, tip)
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error 
 }
 
 // blockedBy lists the commits that an overlap with an earlier tip keeps from
-// being PROMOTABLE, as far as the contract's radar blocks.
+// being PROMOTABLE. It lists none if the contract's radar does not block.
 func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
 	if !d.contract.Radar.Blocks() {
 		return nil, nil

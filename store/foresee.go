@@ -9,11 +9,11 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxForeseeing is how many calls of Foresee run at a time. Each may cost as
-// much as a registration, and the caller needs no more than read access.
+// maxForeseeing is the maximum number of concurrent Foresee calls. A call may cost
+// as much as a registration, but needs only read access.
 const maxForeseeing = 2
 
-// maxLooks is how many times at most Foresee scans when tips change meanwhile.
+// maxLooks is the maximum number of scans of Foresee while tips keep changing.
 const maxLooks = 5
 
 // Foresee reports what a commit would overlap with if it were registered now. It
@@ -35,7 +35,7 @@ func (s *Store) Foresee(
 		return result, err
 	}
 	var l *look
-	for range maxLooks { // until no tip changed while it was under way
+	for range maxLooks { // until no tip changes during a scan
 		if l, err = s.lookAhead(ctx, p); err != nil || l == nil {
 			return result, err
 		}

@@ -91,9 +91,9 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	})
 }
 
-// LastKeyring returns what Keyring last returned for an org, without a look at
-// whether it is still the latest. What is verified with it may be recorded: Record
-// compares the version.
+// LastKeyring returns what Keyring last returned for an org, without a check that
+// it is up to date. Attestations verified with it may be recorded: Record compares
+// the version.
 func (s *Store) LastKeyring(org string) (keyring *ledger.Keyring, version int64, ok bool) {
 	v, ok := s.known.keyrings.get(org)
 	return v.keyring, v.version, ok
@@ -106,9 +106,9 @@ func (s *Store) Keyring(ctx context.Context, org string) (*ledger.Keyring, int64
 	return v.keyring, v.version, err
 }
 
-// keyring reads the identities of an org where they have changed. Those read
-// after the version may be newer: then Record finds that out by the version, as
-// it does when they change later.
+// keyring reads the identities of an org if they have changed. It reads the
+// version first, so the identities may be newer. Record then detects that by the
+// version, as it does for later changes.
 func (rd reader) keyring(org string) (versionedKeyring, error) {
 	var v versionedKeyring
 	if err := rd.Row("SELECT keyring_version FROM orgs WHERE name = ?", org).Scan(&v.version); err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// migrationSteps are what migrations do beside their SQL, by the version of the
-// schema that they lead to: what follows from the ledger's own rules.
+// migrationSteps returns the steps that migrations run in addition to their SQL,
+// by the schema version that they lead to. They apply the ledger's own rules.
 func migrationSteps() map[int]func(*sqldb.Conn) error {
 	return map[int]func(*sqldb.Conn) error{6: addKeysAndFolds}
 }
 
-// addKeysAndFolds writes, for what was recorded before the schema had room for
-// it, which key made each signature, and the folded DN of each signer.
+// addKeysAndFolds adds to older records the key of each signature, and to older
+// signers the folded DN. The schema had no columns for them before.
 func addKeysAndFolds(c *sqldb.Conn) error {
 	if err := addFolds(c); err != nil {
 		return fmt.Errorf("fold signers: %w", err)
@@ -51,8 +51,8 @@ func addFolds(c *sqldb.Conn) error {
 	return nil
 }
 
-// addIdentityKeys writes the keys of what registered keys have signed: the
-// identity says which. A certificate that chains to a root is in the envelope.
+// addIdentityKeys writes the keys of attestations signed by registered keys, from
+// their identities. A certificate that chains to a root is in the envelope.
 func addIdentityKeys(c *sqldb.Conn) error {
 	type identity struct {
 		ledger.Identity
@@ -87,7 +87,7 @@ UPDATE attestations SET key_id = k.key_id FROM identity_keys k WHERE k.identity_
 DROP TABLE identity_keys`)
 }
 
-// keyRow returns the row of a key, and inserts it where it is missing.
+// keyRow returns the row id of a key, and inserts the key if it is missing.
 func keyRow(c *sqldb.Conn, orgID int64, digest [32]byte) (id int64, err error) {
 	_, err = c.Exec("INSERT INTO keys (org_id, digest) VALUES (?, ?) ON CONFLICT (org_id, digest) DO NOTHING",
 		orgID, digest[:])
@@ -97,11 +97,11 @@ func keyRow(c *sqldb.Conn, orgID int64, digest [32]byte) (id int64, err error) {
 	return id, c.Row("SELECT id FROM keys WHERE org_id = ? AND digest = ?", orgID, digest[:]).Scan(&id)
 }
 
-// certifiedBatch is how many envelopes are read at a time.
+// certifiedBatch is the number of envelopes read at a time.
 const certifiedBatch = 500
 
-// addCertifiedKeys writes the keys of what certificates have signed that chain to
-// a root.
+// addCertifiedKeys writes the keys of attestations signed with certificates that
+// chain to a root.
 func addCertifiedKeys(c *sqldb.Conn) error {
 	type signed struct {
 		id, orgID int64

@@ -21,8 +21,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A tap connects to a file by a driver that calls after once each statement has
-// run that returns no rows.
+// A tap connects to a file with a driver that calls after, after each statement that
+// returns no rows.
 type tap struct {
 	driver driver.Driver
 	name   string
@@ -57,12 +57,11 @@ func (s tappedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (
 	return result, err
 }
 
-// A crash is a copy of the files that a process leaves when it ends in the
-// middle of a migration.
+// A crash is a copy of the files of a process that ended in the middle of a
+// migration.
 type crash struct{ path, version string }
 
-// crashes migrates the database statement by statement, and returns what a
-// process leaves that ends after each.
+// crashes migrates the database, and returns the crash after each statement.
 func crashes(t *testing.T, path string) (copies []crash) {
 	t.Helper()
 	reader := readRaw(t, path)
@@ -88,8 +87,8 @@ func crashes(t *testing.T, path string) (copies []crash) {
 		}
 		copies = append(copies, crash{file, texts(t, reader, "PRAGMA user_version")[0]})
 	}
-	// The cache is much smaller than that of the engine, so that pages get to the
-	// file before the commit, as in a large database.
+	// The cache is much smaller than the engine's, so that pages reach the file
+	// before the commit, as in a large database.
 	tapped := sql.OpenDB(tap{readRaw(t, path).Driver(), "file:" + path +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=foreign_keys(0)" +
 		"&_pragma=temp_store(memory)&_pragma=cache_size(1)", keep})
@@ -239,7 +238,7 @@ JOIN signers s ON s.id = a.signer_id WHERE s.dn = ?`, dn)
 	if got := keys("cn=build,ou=ci,o=acme"); len(got) != 1 {
 		t.Errorf("build signed with the keys %q, want one", got)
 	}
-	// One key that two orgs know is a key of each.
+	// Orgs that share a key each have their own row for it.
 	a, b := keys("cn=Ann,ou=web,o=acme"), keys("cn=Ann,ou=guests,o=globex")
 	if len(a) != 1 || len(b) != 1 || a[0] == b[0] {
 		t.Errorf("ann signed with the keys %q and %q", a, b)

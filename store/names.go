@@ -22,7 +22,7 @@ func (rd reader) rowOf(key nameKey) (int64, error) {
 	return id, nil
 }
 
-// rowFor returns the row of a name, and inserts it where it is missing.
+// rowFor returns the row id of a name, and inserts the name if it is missing.
 func (t *tx) rowFor(key nameKey, dn ledger.DN) (int64, error) {
 	id, err := t.rowOf(key)
 	if err != nil {
@@ -52,8 +52,8 @@ func (t *tx) insertName(key nameKey, dn ledger.DN) (int64, error) {
 	}
 }
 
-// nameOf returns what a row stands for, as remembered or as parse reads the text
-// that the query gives.
+// nameOf returns the value of a row id, from the cache or by parsing the text that
+// the query returns.
 func nameOf[V any](
 	rd reader, known *cache[int64, V], id int64, query string, parse func(string) (V, error),
 ) (v V, err error) {

@@ -48,8 +48,8 @@ func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], err
 	})
 }
 
-// listOf reads one page of what belongs to an org. The query's parameters are
-// the org's id, the id behind which the page begins, and how many rows.
+// listOf reads one page of an org's rows. The query's parameters are the org's id,
+// the id after which the page starts, and the number of rows.
 func listOf[T any](
 	ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string,
 ) (ledger.Page[T], error) {

@@ -69,7 +69,7 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 	return nil
 }
 
-// hooksOf reads the active webhooks of a repo, once for a write.
+// hooksOf reads the active webhooks of a repo, once per write.
 func (t *tx) hooksOf(repoID int64) ([]hook, error) {
 	if hooks, ok := t.hooks[repoID]; ok {
 		return hooks, nil
@@ -113,10 +113,9 @@ WHERE webhook_id = ?2 AND delivery_id IN (
   ORDER BY due_at, delivery_id LIMIT ?4)
 RETURNING delivery_id, event, ping, attempts, tries`
 
-// Claim leases deliveries of a webhook that are due, the longest due first, at
-// most limit: until the lease is over nobody else will try them. There are
-// none where the webhook is inactive or gone. While others keep the writer busy
-// it waits its turn.
+// Claim leases up to limit deliveries of a webhook that are due, the longest due
+// first. Nobody else tries them before the lease expires. It returns none if the
+// webhook is inactive or deleted. While the writer is busy, it waits its turn.
 func (s *Store) Claim(
 	ctx context.Context, webhook string, limit int, lease time.Duration,
 ) (ledger.Endpoint, []ledger.DueDelivery, error) {
@@ -132,7 +131,7 @@ func (s *Store) Claim(
 	return c.endpoint, due, err
 }
 
-// claimed is what a claim has leased.
+// claimed is the result of a claim.
 type claimed struct {
 	endpoint ledger.Endpoint
 	rows     []claimedRow

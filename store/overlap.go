@@ -10,16 +10,16 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// isOpen is the condition of an open overlap o of the tips l, the later, and e;
-// its parameter is the time before which tips are too old, twice.
+// isOpen is the condition that an overlap o of the later tip l and the earlier tip
+// e is open. It takes the time before which tips are too old, twice.
 const isOpen = " l." + isInFlight + " AND e." + isLive +
 	" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
 
-// The ways to overlaps: of all tips, of one as the later, and of one as the
-// earlier among the tips l in flight that are later.
+// Queries for overlaps: of all tips, of a tip as the later one, and of a tip as the
+// earlier one, among the later tips l in flight.
 const (
 	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
-	// countColumns counts by level: to read each pair for it takes twice as long.
+	// countColumns counts by level. Reading each pair takes twice as long.
 	countColumns = `
 SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?),
   count(*) FILTER (WHERE o.level = ?) `
@@ -34,17 +34,17 @@ FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.pl
 	laterThan   = "e.commit_id = ?"
 )
 
-// A pairRow is an overlap as the database keeps it.
+// A pairRow is an overlap as stored in the database.
 type pairRow struct {
 	later, earlier int64
 	level, told    ledger.Level
 	since          ledger.Time
-	// path is the strongest, and reason why the two overlap there.
+	// path is the path with the strongest overlap, and reason why they overlap there.
 	path   string
 	reason ledger.RadarReason
 }
 
-// other returns the other side.
+// other returns the other commit of the pair.
 func (p pairRow) other(commitID int64) int64 {
 	if p.earlier == commitID {
 		return p.later
@@ -64,7 +64,7 @@ func comparePairs(a, b pairRow) int {
 
 type pairKey struct{ later, earlier int64 }
 
-// knownPairs reads the overlaps of a commit that are recorded.
+// knownPairs reads the recorded overlaps of a commit.
 func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
 	rows, err := all(t.reader, scanPair,
 		"SELECT later, earlier, level, told, since FROM overlaps WHERE later = ?", commitID)
@@ -84,7 +84,7 @@ func (t *tx) knownPairs(commitID int64) (map[pairKey]pairRow, error) {
 	return known, nil
 }
 
-// savePairs writes overlaps, in the order of their keys.
+// savePairs writes overlaps, sorted by key.
 func (t *tx) savePairs(pairs []pairRow) error {
 	slices.SortFunc(pairs, comparePairs)
 	rows := sqldb.NewRows("INSERT INTO overlaps (later, earlier, level, told, since, path, reason) VALUES ", `
@@ -99,8 +99,8 @@ ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, told = exclud
 	return nil
 }
 
-// clearOverlaps takes away what a tip overlapped with as the later one; the
-// others go with the tips that are later than it.
+// clearOverlaps deletes the overlaps in which a tip is the later one. The others
+// are deleted with the tips that are later than it.
 func (t *tx) clearOverlaps(commitID int64) error {
 	if _, err := t.Exec("DELETE FROM overlaps WHERE later = ?", commitID); err != nil {
 		return fmt.Errorf("clear overlaps: %w", err)

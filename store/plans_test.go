@@ -15,7 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// An exception is a statement that scans or sorts, known by a part of its text.
+// An exception is a statement that scans or sorts, identified by part of its text.
 type exception struct{ part, why string }
 
 // mayScan lists the statements that may read a whole table or index, or sort.
@@ -57,15 +57,15 @@ var mayScan = []exception{
 	{"INSERT INTO tokens (", ifMissing},
 }
 
-// ifMissing is why the insertion of a row may scan the tables that refer to it: it
-// does so only in a transaction in which a row refers to one that is missing.
+// ifMissing is why an INSERT may scan the tables that refer to its table: it does so
+// only in a transaction in which a row refers to a missing row.
 const ifMissing = "checks foreign keys, where one is violated"
 
 // TestEveryStatementThatRunsUsesAnIndex runs all statements of the store, and
 // checks how the engine finds their rows. A plan does not show how many rows of
-// an index a filter drops: commits by author walk the repo's commits, events by
-// type or repo walk the org's log, and attestations by status, or by predicate and
-// signer at once, walk the index of one of these.
+// an index a filter drops. Commits by author read all of the repo's commits, and
+// events by type or repo read the org's log. Attestations by status, or by both
+// predicate and signer, use an index that does not cover every filter.
 func TestEveryStatementThatRunsUsesAnIndex(t *testing.T) {
 	plans, opening := exercise(t)
 	checkAllRan(t, plans)
@@ -89,7 +89,7 @@ func TestEveryStatementThatRunsUsesAnIndex(t *testing.T) {
 }
 
 // isScan reports whether a step of a plan reads a whole table or index, or sorts.
-// Values that the statement lists are no table.
+// A VALUES list is not a table.
 func isScan(step string) bool {
 	scan, isScan := strings.CutPrefix(step, "SCAN ")
 	return strings.Contains(step, "TEMP B-TREE") ||
@@ -110,8 +110,8 @@ func checkAllRan(t *testing.T, plans map[string][]string) {
 
 var startsLikeSQL = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|ORDER BY|ON CONFLICT|EXISTS) `)
 
-// sqlTexts returns the SQL in the string literals of the package, without that of
-// some files.
+// sqlTexts returns the SQL in the string literals of the package, except for the
+// files in without.
 func sqlTexts(t *testing.T, without ...string) (texts []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -136,7 +136,7 @@ func sqlTexts(t *testing.T, without ...string) (texts []string) {
 	return texts
 }
 
-// Syntax that not every engine takes.
+// Syntax that only SQLite accepts.
 var onlySQLite = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(iif|ifnull|json_\w+|last_insert_rowid|changes|unixepoch|strftime)\(`),
 	regexp.MustCompile(`(?i)\b(group_concat|printf|instr|total)\(`),
@@ -147,8 +147,8 @@ var onlySQLite = []*regexp.Regexp{
 	regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`),
 }
 
-// The SQL of the store is that of all engines, but for what sqldb.OnlySQLite lists.
-// Migrations run on SQLite alone.
+// All engines accept the SQL of the store, except for what sqldb.OnlySQLite lists.
+// Migrations run only on SQLite.
 func TestStatementsAreThoseOfAllEngines(t *testing.T) {
 	plans, opening := exercise(t)
 	statements := sqlTexts(t, "migration.go")

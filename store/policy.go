@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// contract returns the contract with the repo's active digest. What is
-// remembered by digest can never be out of date.
+// contract returns the contract with the repo's active digest. A cache by digest
+// is never out of date.
 func (rd reader) contract(r repoRow) (*ledger.Contract, error) {
 	if contract, ok := rd.known.contracts.get(r.policyDigest); ok {
 		return contract, nil

@@ -117,14 +117,13 @@ func (t *tx) indexOf(repoID int64) *radarindex.Index {
 	return t.batch.tips.Get(repoID)
 }
 
-// answeredPairs is how many overlaps the answer to a registration holds.
+// answeredPairs is the maximum number of overlaps in the answer to a registration.
 const answeredPairs = 20
 
-// recordOverlaps puts what was found in the place of what was known of the
-// commit before, notes in it since when, and tells of what is new or has become
-// worse: of the strongest, as many as the answer to a registration holds. The
-// others count as told. It returns an earlier tip that it overlaps with no more;
-// 0 for none.
+// recordOverlaps replaces a commit's known overlaps with the ones found, and sets
+// since when each exists. It sends events for overlaps that are new or have become
+// worse: the strongest, at most answeredPairs. The others count as reported. It
+// returns an earlier tip that the commit no longer overlaps with; 0 for none.
 func (t *tx) recordOverlaps(
 	d *deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow,
 ) (lost int64, err error) {
@@ -159,8 +158,8 @@ func (t *tx) recordOverlaps(
 	return lost, nil
 }
 
-// pairs makes pairs of what was found, and takes those that were known from
-// known. It returns beside them what is to be told by events.
+// pairs turns the overlaps found into pairs, and removes them from known. It also
+// returns the overlaps that events must report.
 func (t *tx) pairs(
 	own radarindex.Tip, list []found, known map[pairKey]pairRow, notify ledger.Level,
 ) (pairs []pairRow, told []found) {
@@ -186,8 +185,8 @@ func (t *tx) pairs(
 	return pairs, told
 }
 
-// raise notes an overlap with a commit that is the later of the two, and has that
-// one derived again.
+// raise records an overlap whose later commit is the other one, and has that commit
+// re-evaluated.
 func (t *tx) raise(d *deriver, p pairRow, own radarindex.Tip) error {
 	_, err := t.Exec("UPDATE tips SET level = ? WHERE commit_id = ? AND level < ?", p.level, p.later, p.level)
 	if err != nil {

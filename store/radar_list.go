@@ -250,7 +250,7 @@ func noOverlaps() map[string]int {
 	return map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
 }
 
-// result returns what a commit is told of a scan: the limit strongest overlaps.
+// result returns the limit strongest overlaps of a scan.
 func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.RadarResult, error) {
 	list := t.found[:min(len(t.found), limit)]
 	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.more || len(list) < len(t.found)}

@@ -10,11 +10,11 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// Record records a verified attestation and all that it brings about: the
-// commit where it is new, its state, the events. Of a statement that is
-// recorded already it returns the first record, unless the same signer has
-// said something newer: then CodeStaleStatement. keyringVersion is that of the
-// keyring that verified it; ErrKeyringChanged where that is not the latest.
+// Record records a verified attestation and its effects: the commit, if it is new,
+// its state and the events. For a statement that is already recorded it returns
+// the first record, or CodeStaleStatement if the same signer has reported
+// something newer. keyringVersion is the version of the keyring that verified the
+// attestation; if it is not the latest, Record returns ErrKeyringChanged.
 func (s *Store) Record(
 	ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64,
 ) (rec ledger.AttestationRecord, created bool, err error) {
@@ -28,10 +28,10 @@ func (s *Store) Record(
 	return r.rec, r.created, r.err
 }
 
-// A recorder writes the attestations that wait at the same time as one set, with
-// a number of statements that does not depend on how many they are: it reads what
-// all of them need, decides about each in the order of arrival, and writes the
-// rows of all. It implements sqldb.Set.
+// A recorder writes the attestations that are queued at the same time as one set.
+// The number of SQL statements does not depend on the size of the set: it reads the
+// data for all, decides about each in the order of arrival, and writes all rows. It
+// implements sqldb.Set.
 type recorder struct{ store *Store }
 
 // WriteAll implements sqldb.Set.
@@ -52,8 +52,8 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 			if len(t.work.order) == 0 {
 				continue
 			}
-			// It was a rollback that concerns other commits: those after it have to
-			// find them where they belong.
+			// A rollback affects other commits. Settle them before the next
+			// attestation.
 			if err := t.drain(v.repos[repoKey(r.org, r.repo)]); err != nil {
 				return err
 			}
@@ -65,8 +65,8 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	})
 }
 
-// record records one attestation of a set, or notes why it is refused. One that
-// is refused leaves no rows.
+// record records one attestation of a set, or sets the reason why it is refused. A
+// refused attestation leaves no rows.
 func (t *tx) record(v *view, r *recording) error {
 	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
 	d, err := v.deriver(r)
@@ -99,8 +99,7 @@ func (t *tx) record(v *view, r *recording) error {
 	return t.addAttestation(v, s, r)
 }
 
-// findStatement looks for a record of the same statement, by the same signer with
-// the same key.
+// findStatement finds the record of the same statement by the same signer and key.
 func (t *tx) findStatement(v *view, s *subject, r *recording) (*knownStatement, error) {
 	recorded := v.statements[statementKey{s.id, r.attestation.PayloadDigest}]
 	if len(recorded) == 0 {
@@ -128,7 +127,7 @@ func (t *tx) findStatement(v *view, s *subject, r *recording) (*knownStatement, 
 	return known, nil
 }
 
-// addCommit makes a commit known of which nothing was.
+// addCommit adds a commit that the ledger does not know.
 func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	id, err := t.takeRow("commits")
 	if err != nil {
@@ -143,7 +142,7 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	return &subject{commitRow: c, d: d, facts: ledger.Facts{Target: d.repo.defaultBranch}}, nil
 }
 
-// addAttestation records an attestation of a commit, and what follows from it.
+// addAttestation records an attestation of a commit, and its effects.
 func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	a, rec := r.attestation, &r.rec
 	*rec = ledger.AttestationRecord{
@@ -175,7 +174,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	return t.settle(s, ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation})
 }
 
-// bufferAttestation puts the rows of an attestation into their buffers.
+// bufferAttestation adds the rows of an attestation to the buffers.
 func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st statement, err error) {
 	a, org := r.attestation, s.d.repo.orgID
 	var predicateID, typeID int64
@@ -213,14 +212,14 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st 
 }
 
 const (
-	// mappingVersion is that of the rules by which a statement was read.
+	// mappingVersion is the version of the rules by which statements are read.
 	mappingVersion = 1
-	// noSlot is the slot of an attestation that is about a commit alone.
+	// noSlot is the slot of an attestation that is only about a commit.
 	noSlot = ""
 )
 
-// isPromotable reports whether all is met that a commit needs to be
-// PROMOTABLE: of one that is DEPLOYED, and stays so, its state does not tell.
+// isPromotable reports whether a commit meets all requirements for PROMOTABLE. The
+// state of a commit that stays DEPLOYED does not show that.
 func (s *subject) isPromotable(now ledger.Time) bool {
 	if s.state != ledger.Deployed {
 		return s.state == ledger.Promotable
@@ -230,8 +229,8 @@ func (s *subject) isPromotable(now ledger.Time) bool {
 	return s.d.contract.Derive(f, now).State >= ledger.Promotable
 }
 
-// add adds evidence to the facts: it takes the place of what its signer said
-// before of that predicate, and may be a rollback.
+// add adds evidence to the facts. It replaces the signer's earlier evidence for the
+// predicate, and may be a rollback.
 func (s *subject) add(e ledger.Evidence) {
 	f := &s.facts
 	f.Attested = true

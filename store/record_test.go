@@ -26,7 +26,7 @@ func TestASetAgreesWithTheSameAttestationsOneByOne(t *testing.T) {
 		defer together.Close()
 		var said []*recording
 		for i := range rapid.IntRange(1, 5).Draw(r, "sets") {
-			if i > 0 { // what is deployed by now does not block the new one, unless it is rolled back
+			if i > 0 { // a deployed commit does not block the new one, unless it is rolled back
 				for _, w := range []twin{alone, together} {
 					_, _, err := w.Register(t.Context(), "acme", "api", numbered(2+i), changesF(fmt.Sprint("branch", i)))
 					check(t, err)
@@ -48,7 +48,7 @@ func TestASetAgreesWithTheSameAttestationsOneByOne(t *testing.T) {
 	})
 }
 
-// A twin is one of two ledgers in which the same is done.
+// A twin is one of two ledgers that get the same calls.
 type twin struct{ *Store }
 
 // newTwin returns a ledger whose radar blocks. Its branches one, two and three
@@ -75,7 +75,7 @@ func newTwin(t *testing.T) twin {
 	return twin{s}
 }
 
-// A drawn is a recording to be made in both ledgers.
+// A drawn is a recording for both ledgers.
 type drawn struct {
 	recording
 	want string
@@ -86,8 +86,8 @@ func (d drawn) String() string {
 	return fmt.Sprintf("%s/%s@%s %s %s by %s", d.org, d.repo, a.Commit[38:], a.Predicate, a.Result.Status, d.identity)
 }
 
-// drawSet draws what follows each other in the queue: new statements, those that
-// were said before, and some that are refused.
+// drawSet draws recordings that are next to each other in the queue: new statements,
+// repeated ones, and some that are refused.
 func drawSet(r *rapid.T, said *[]*recording) []*drawn {
 	set := make([]*drawn, rapid.IntRange(1, 12).Draw(r, "attestations"))
 	for i := range set {
@@ -141,7 +141,7 @@ func (w twin) recordAlone(t *testing.T, set []*drawn) []string {
 	return answers
 }
 
-// recordSet has the recordings written as one set, in their order.
+// recordSet writes the recordings as one set, in their order.
 func (w twin) recordSet(t *testing.T, set []*drawn) []string {
 	items := make([]any, len(set))
 	copies := make([]recording, len(set))
@@ -159,7 +159,7 @@ func (w twin) recordSet(t *testing.T, set []*drawn) []string {
 	return answers
 }
 
-// answerOf writes an answer without its ids.
+// answerOf formats an answer without its ids.
 func answerOf(rec ledger.AttestationRecord, created bool, err error) string {
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
 		return string(e.Code)
@@ -172,8 +172,8 @@ func answerOf(rec ledger.AttestationRecord, created bool, err error) string {
 
 var anyID = regexp.MustCompile(`(evt|att)_[0-9A-Z]{26}`)
 
-// account writes the ledger's log, its commits and its counts. Ids are numbered in
-// the order in which they appear.
+// account formats the ledger's log, its commits and its counts. Ids are replaced by
+// numbers, in the order in which they appear.
 func (w twin) account(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -204,8 +204,8 @@ func (w twin) account(t *testing.T) string {
 	})
 }
 
-// What one signer takes back leaves the commit DEPLOYED where another's deployment
-// counts: for what follows in the set, too.
+// A rollback by one signer leaves the commit DEPLOYED if another's deployment
+// counts. That applies to the rest of the set, too.
 func TestADeploymentThatAnotherSignerKeepsUpStaysInASet(t *testing.T) {
 	alone, together := newTwin(t), newTwin(t)
 	defer alone.Close()
@@ -224,8 +224,8 @@ func TestADeploymentThatAnotherSignerKeepsUpStaysInASet(t *testing.T) {
 	}
 }
 
-// Names of repos are the same without regard to case in ASCII, as the database has
-// it: the Kelvin sign is no k.
+// Repo names ignore the case of ASCII letters only, as in the database: the Kelvin
+// sign is not a k.
 func TestASetComparesNamesOfReposAsTheDatabaseDoes(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()
@@ -244,7 +244,7 @@ func TestASetComparesNamesOfReposAsTheDatabaseDoes(t *testing.T) {
 	}
 }
 
-// say is a statement about a commit, of a signer.
+// say returns a signer's statement about a commit.
 func say(signer string, commit int, predicate string, status ledger.Status) *drawn {
 	payload := fmt.Append(nil, signer, commit, predicate, status)
 	a := &ledger.Attestation{
@@ -258,8 +258,8 @@ func say(signer string, commit int, predicate string, status ledger.Status) *dra
 	}}
 }
 
-// A rollback in the middle of a set blocks another commit: what follows in the set
-// has to see that.
+// A rollback in the middle of a set blocks another commit. The rest of the set must
+// take that into account.
 func TestWhatFollowsARollbackInASetSeesItsOverlaps(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()

@@ -18,7 +18,7 @@ type recording struct {
 	keyringVersion int64
 	identity       string // the signer's DN
 
-	// What has come of it: a record, or why it was refused.
+	// The result: a record, or the reason why it was refused.
 	rec     ledger.AttestationRecord
 	created bool
 	err     error

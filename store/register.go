@@ -10,11 +10,11 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// Register records what its pusher says of a commit, makes it known where it
-// was not, and derives its state again where that changes what applies to it.
-// Members that the registration leaves out keep what an earlier one said. What
-// names a branch is its tip from then on. It returns the commit's record without
-// its changes, and with the strongest overlaps.
+// Register records the facts that a pusher reports about a commit, and adds the
+// commit if it is new. It re-evaluates the state if that changes what applies to
+// the commit. Omitted members keep their earlier values. A registration with a
+// branch makes the commit the tip of that branch. Register returns the commit's
+// record without its changes, and with the strongest overlaps.
 func (s *Store) Register(
 	ctx context.Context, org, repo, sha string, n ledger.Registration,
 ) (v ledger.Commit, created bool, err error) {
@@ -36,7 +36,7 @@ func (s *Store) Register(
 	return v, done.created, err
 }
 
-// registered is what has come of a registration.
+// registered is the result of a registration.
 type registered struct {
 	repo    repoRow
 	radar   tipResult
@@ -93,8 +93,8 @@ func (rd reader) registered(done registered) (ledger.Commit, error) {
 	return c.row, err
 }
 
-// registerTip has the radar look at a commit of which a registration says
-// something, and derives its state again.
+// registerTip has the radar look at a registered commit, and re-evaluates its
+// state.
 func (t *tx) registerTip(
 	d *deriver, c *commitRow, isNew bool, said ledger.Registration, ahead *look,
 ) (tipResult, error) {
@@ -118,8 +118,8 @@ func (t *tx) registerTip(
 	return result, t.drain(d)
 }
 
-// checkAuthor refuses to change the author of a commit: git cannot, and a
-// review by the author must not come to count because somebody says so.
+// checkAuthor refuses to change the author of a commit. Git cannot change it
+// either, and a false author must not make a review by the real one count.
 func checkAuthor(c *commitRow, n ledger.Author) error {
 	known := func(before, now string) bool { return now == "" || before == "" || before == now }
 	if known(c.author.Name, n.Name) && known(c.author.Email, n.Email) {
@@ -163,8 +163,8 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 	return t.saveDetails(id, d)
 }
 
-// Withdraw takes a commit out of flight: its branch is given up. Where it is
-// not in flight, nothing changes.
+// Withdraw takes a commit out of flight, because its branch was abandoned. It is a
+// no-op if the commit is not in flight.
 func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
 	return s.write(ctx, func(t *tx) error {
 		d, err := t.deriverOf(org, repo)

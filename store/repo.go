@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// CreateRepo makes a repo with the default contract as version 1 of its policy.
+// CreateRepo creates a repo with the default contract as version 1 of its policy.
 func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by string) (ledger.Repo, error) {
 	if err := ledger.CheckRepo(n.Name); err != nil {
 		return ledger.Repo{}, err

@@ -9,8 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// lookAgain has the radar look at the tips in flight of which more is known since
-// it did.
+// lookAgain has the radar re-scan the tips in flight that have new facts.
 func (s *Store) lookAgain(ctx context.Context) error {
 	repos, err := s.reposWith(ctx, reposUnseen, func(rd reader, id int64) ([]int64, error) {
 		tips, _, err := rd.unseenTips(id)
@@ -25,8 +24,8 @@ func (s *Store) lookAgain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// repeatLooking is repeat of batches in which the radar looks at tips: before each
-// it refreshes the index, so that the writer finds little that came since.
+// repeatLooking is repeat for batches in which the radar looks at tips. It
+// refreshes the index before each batch, to leave little of that to the writer.
 func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx) (last bool, err error)) error {
 	for last := false; !last; {
 		index, err := s.indexIfOn(ctx, repoID)
@@ -44,7 +43,7 @@ func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx)
 	return nil
 }
 
-// indexIfOn returns the refreshed index of a repo; nil where its radar is off.
+// indexIfOn returns the refreshed index of a repo; nil if its radar is off.
 func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index, error) {
 	enabled, err := read(ctx, s, func(rd reader) (bool, error) {
 		r, err := rd.repoByID(repoID)
@@ -70,7 +69,7 @@ const (
 )
 
 // unseenTips reads the next of a repo's tips in flight that the radar has to look
-// at, with what derives their states.
+// at, and the deriver of their states.
 func (rd reader) unseenTips(repoID int64) ([]int64, *deriver, error) {
 	r, err := rd.repoByID(repoID)
 	if err != nil {
@@ -108,12 +107,12 @@ func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
 	return len(tips) < rescanBatch, t.drain(d)
 }
 
-// rescanBatch is how many commits one write has the radar look at again: each
-// costs what a registration does.
+// rescanBatch is the number of commits that one write re-scans. Each costs as much
+// as a registration.
 const rescanBatch = 20
 
-// rescan has the radar look again at a tip in flight, if the contract under which
-// it last did let it see less, or other paths.
+// rescan has the radar re-scan a tip in flight, if the contract of the last scan
+// covered less or other paths.
 func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
 	tip, known, err := t.findTip(commitID)
 	if err != nil || !known || !tip.Flies(d.contract.Radar, t.now) || tip.PolicyVersion == d.repo.policyVersion {
@@ -132,7 +131,7 @@ func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
 	return t.lookAt(d, tip, n, nil)
 }
 
-// radarOf reads what a version of a repo's contract says of the radar.
+// radarOf reads the radar settings in a version of a repo's contract.
 func (rd reader) radarOf(r repoRow, version int) (ledger.RadarSettings, error) {
 	r.policyVersion = version
 	err := rd.Row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", r.id, version).Scan(&r.policyDigest)

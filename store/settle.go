@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// settleDue settles a commit that is due and that Evaluate has not reached yet:
-// what is done to the commit next must find it where it belongs.
+// settleDue settles a commit that is due and that Evaluate has not reached yet. The
+// next change must start from the commit's correct state.
 func (t *tx) settleDue(s *subject) error {
 	switch {
 	case !s.isDue(t.now):
@@ -39,7 +39,7 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		s.expires = 0 // age does not end a deployment
 	}
 	t.keep(s.commitRow)
-	s.facts.Deployed = derived.State == ledger.Deployed // also where a rollback by one signer leaves it so
+	s.facts.Deployed = derived.State == ledger.Deployed // also if a rollback by one signer leaves it so
 	if derived.State == s.state {
 		return nil
 	}
@@ -61,9 +61,9 @@ func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) e
 	return nil
 }
 
-// drain derives the commits of the worklist, which are of one repo. None is added
-// to it meanwhile: only an attestation ends a deployment, and so has the radar look
-// at a commit.
+// drain re-evaluates the commits of the worklist, all of one repo. It adds none to
+// the list: only an attestation ends a deployment and so makes the radar look at a
+// commit.
 func (t *tx) drain(d *deriver) error {
 	work := t.work
 	t.work = worklist{}
@@ -122,9 +122,9 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 	return list, t.gather(list)
 }
 
-// returnTip takes a commit that was rolled back into flight again, and has the
-// radar look at it: what came into flight meanwhile was not compared with it. Its
-// facts then hold what may keep it from being PROMOTABLE.
+// returnTip puts a commit that was rolled back in flight again, and has the radar
+// look at it: commits that came into flight meanwhile were not compared with it.
+// Its facts then include what may keep it from being PROMOTABLE.
 func (t *tx) returnTip(s *subject) error {
 	_, err := t.Exec(`
 UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, `+renumber+`

@@ -52,8 +52,8 @@ func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitR
 	return nil
 }
 
-// move tells what would move a commit, with the reasons of the requirements
-// between where it is and one beyond where it would be.
+// move returns how a commit would move. It includes the reasons of the requirements
+// from the current state to the one after the new state.
 func move(c *commitRow, derived ledger.Derivation) ledger.Move {
 	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
 	low, high := min(c.state, derived.State), max(c.state, derived.State)

@@ -11,8 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// Conditions on a tip's flight. The numbers are literals in the text: SQLite does
-// not use a partial index for a query that passes them as parameters.
+// Conditions on a tip's flight. The numbers are literals, because SQLite does not
+// use a partial index for a query that passes them as parameters.
 const (
 	isInFlight = "flight = " + inFlightNumber
 	isDeployed = "flight = " + deployedNumber
@@ -79,8 +79,7 @@ func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
 	return t, true, nil
 }
 
-// reposWith lists the repos that the query finds and that have tips of the kind
-// that tips reads.
+// reposWith lists the repos of the query for which tips returns any tips.
 func (s *Store) reposWith(
 	ctx context.Context, query string, tips func(reader, int64) ([]int64, error),
 ) ([]int64, error) {

@@ -8,19 +8,18 @@ import (
 	"slices"
 )
 
-// maxPrepared bounds the statements that a connection keeps prepared. Few
-// statements have several forms, so that the bound is not reached in practice.
+// maxPrepared is the maximum number of prepared statements of a connection. Few
+// statements have several forms, so the limit is not reached in practice.
 const maxPrepared = 1000
 
-// A Conn is one connection with the statements that it has prepared. It is used
-// by one goroutine at a time. Statements never run under a context that can be
-// cancelled: each is short, and an interrupted one would undo the whole
-// transaction.
+// A Conn is a connection with its prepared statements. Only one goroutine may use
+// it at a time. Statements never run under a context that can be cancelled: each
+// is short, and an interruption would roll back the whole transaction.
 type Conn struct {
 	sql     *sql.Conn
 	dialect *Dialect
 	stmts   map[string]*sql.Stmt
-	open    int // the queries whose rows are being read
+	open    int // number of queries whose rows are being read
 }
 
 // Connect takes a connection of db.
@@ -38,7 +37,7 @@ func (c *Conn) Close() error {
 	return c.sql.Close()
 }
 
-// forget closes the prepared statements.
+// forget closes all prepared statements.
 func (c *Conn) forget() {
 	for _, stmt := range c.stmts {
 		stmt.Close()
@@ -61,7 +60,8 @@ func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// Exec runs a statement that returns no rows, and returns how many it changed.
+// Exec runs a statement that returns no rows, and returns the number of rows that
+// it changed.
 func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
 	stmt, err := c.prepare(statement)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Conn) Run(script string) error {
 	return c.dialect.classified(err)
 }
 
-// Insert runs an INSERT into a table with an id, and returns that of the new row.
+// Insert runs an INSERT into a table with an id, and returns the new row's id.
 func (c *Conn) Insert(statement string, args ...any) (id int64, err error) {
 	err = c.Row(statement+" RETURNING id", args...).Scan(&id)
 	return id, err
@@ -89,8 +89,8 @@ func (c *Conn) Insert(statement string, args ...any) (id int64, err error) {
 // A Scanner is one row of a result.
 type Scanner interface{ Scan(dest ...any) error }
 
-// Row runs a query for at most one row; its Scan returns sql.ErrNoRows if there
-// is none.
+// Row runs a query for at most one row. Its Scan returns sql.ErrNoRows if the
+// query returns no row.
 func (c *Conn) Row(query string, args ...any) Scanner {
 	stmt, err := c.prepare(query)
 	if err != nil {
@@ -142,13 +142,14 @@ func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...an
 	return list, err
 }
 
-// NextID returns the id that the next new row of a table gets. Only the writer
-// may ask, and must then insert rows with that id and those after it.
+// NextID returns the id of the next new row of a table. Only the writer may call
+// it, and must then insert rows with that id and the following ones.
 func (c *Conn) NextID(table string) (id int64, err error) {
 	return id, c.Row(c.dialect.NextID + table).Scan(&id)
 }
 
-// Statements returns the statements that are prepared, as they were written.
+// Statements returns the prepared statements, before their translation to the
+// dialect.
 func (c *Conn) Statements() []string { return slices.Collect(maps.Keys(c.stmts)) }
 
 // Plan returns the steps in which the engine would run a statement.

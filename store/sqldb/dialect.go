@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Dialect holds, as data, what differs between engines in how they take SQL.
+// A Dialect describes, as data, how the SQL of an engine differs from that of others.
 // Statements are written once, in the SQL that all engines share, with ? or ?1
 // for parameters.
 //
@@ -15,21 +15,22 @@ import (
 //	/*+ordered*/ JOIN    join in the order in which the tables are written
 //	/*+index NAME*/      read the table before it by that index and no other
 type Dialect struct {
-	// Rewrite lists pairs of a text and what the engine gets in its place.
+	// Rewrite lists pairs of a text and its replacement for the engine.
 	Rewrite []string
-	// IndexHint is what stands before and after the name of a hinted index;
-	// empty where the engine takes no such hint.
+	// IndexHint is the text before and after the name of a hinted index; empty
+	// if the engine has no such hint.
 	IndexHint [2]string
 	// NextID is a query for the id of a table's next row; the table's name is
 	// appended.
 	NextID string
-	// Explain makes a statement one that returns its plan, a step a row.
+	// Explain is the prefix that makes a statement return its plan, one step a
+	// row.
 	Explain string
 	// Classify returns the class of a driver's error.
 	Classify func(error) Class
 }
 
-// SQL returns a statement as the engine takes it.
+// SQL translates a statement to the engine's syntax.
 func (d *Dialect) SQL(statement string) string {
 	if !strings.Contains(statement, "/*+") {
 		return statement
@@ -62,14 +63,14 @@ func (d *Dialect) classified(err error) error {
 	return err
 }
 
-// A Special is SQL that engines other than SQLite have to be given in another form.
+// A Special is SQL that needs another form on engines other than SQLite.
 type Special struct {
 	SQL *regexp.Regexp
 	Why string
 }
 
-// OnlySQLite lists what statements hold that only SQLite takes as it is written.
-// Tests check that there is nothing else.
+// OnlySQLite lists the SQL in statements that only SQLite accepts as written. Tests
+// check that the list is complete.
 func OnlySQLite() []Special {
 	return []Special{
 		{regexp.MustCompile(`\?[1-9]`), "a parameter that is used several times has a number; elsewhere it is $1"},

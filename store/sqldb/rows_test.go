@@ -11,8 +11,8 @@ CREATE TABLE things (at INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL U
 
 func newThings() *Rows { return NewRows("INSERT INTO things (id, name) VALUES ", "", 2) }
 
-// addThings adds rows whose ids go down from n to 1, so that the order in which
-// they are written shows.
+// addThings adds rows with ids from n down to 1, so that a test can check the order
+// in which they are written.
 func addThings(rows *Rows, n int) {
 	for id := n; id > 0; id-- {
 		rows.Add(int64(id), fmt.Sprint("thing ", id))
@@ -34,7 +34,7 @@ func TestRowsAreWrittenInTheirOrder(t *testing.T) {
 				t.Errorf("got %d, want %d", got, want)
 			}
 			if got := numbers(t, c, "SELECT id FROM things WHERE name <> 'thing ' || id"); len(got) > 0 {
-				t.Errorf("the rows %d have the name of another", got)
+				t.Errorf("the rows %d have the names of others", got)
 			}
 			if rows.Len() != 0 {
 				t.Errorf("%d rows wait after they were written", rows.Len())

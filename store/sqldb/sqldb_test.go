@@ -88,7 +88,7 @@ INSERT INTO things (name) VALUES ('a')`)
 		})
 	}
 	if class := ClassOf(errors.New("something else")); class != Other {
-		t.Errorf("an error of no database has class %d", class)
+		t.Errorf("an error from outside the database has class %d", class)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to this release's, one numbered file after
-// another, each in a transaction of its own. PRAGMA user_version counts those
-// done. A database that a newer release has migrated is refused.
+// migrate updates the schema to this release's version. It runs the numbered files
+// in order, each in its own transaction. PRAGMA user_version is the number of the
+// last one. It refuses a database that a newer release has migrated.
 func migrate(c *sqldb.Conn, path string, o Options) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -47,8 +47,8 @@ func migrate(c *sqldb.Conn, path string, o Options) error {
 
 // migrateAll runs the migrations above a version.
 func migrateAll(c *sqldb.Conn, files []string, version int, steps map[int]func(*sqldb.Conn) error) (err error) {
-	// A table that is rebuilt is gone for a moment from those that refer to it.
-	// What is sorted meanwhile may be as large as the database.
+	// While a table is rebuilt, references to it are dangling for a moment. The
+	// data to sort may be as large as the database.
 	if err := c.Run("PRAGMA foreign_keys = OFF; PRAGMA temp_store = FILE"); err != nil {
 		return fmt.Errorf("prepare migrations: %w", err)
 	}
@@ -69,7 +69,7 @@ func migrateOne(c *sqldb.Conn, file string, version int, step func(*sqldb.Conn) 
 	if err := c.Run("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin %s: %w", file, err)
 	}
-	defer c.Run("ROLLBACK") // does nothing after the COMMIT
+	defer c.Run("ROLLBACK") // no-op after the COMMIT
 
 	// Another process may have migrated while this one waited for the lock.
 	if now, err := schemaVersion(c); err != nil || now >= version {
@@ -95,7 +95,7 @@ func migrateOne(c *sqldb.Conn, file string, version int, step func(*sqldb.Conn) 
 	return nil
 }
 
-// checkReferences refuses a schema in which a row refers to one that is missing.
+// checkReferences refuses a database in which a row refers to a missing row.
 func checkReferences(c *sqldb.Conn) error {
 	return c.Each(func(row sqldb.Scanner) error {
 		var table, parent string
@@ -122,11 +122,11 @@ SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM
 	return nil
 }
 
-// maxSwitch is how long useWAL waits for other processes.
+// maxSwitch is the maximum time that useWAL waits for other processes.
 const maxSwitch = 10 * time.Second
 
-// useWAL switches the file to the write-ahead log. SQLite does not wait where
-// another process switches too.
+// useWAL switches the file to the write-ahead log. SQLite does not wait if another
+// process is switching too.
 func useWAL(c *sqldb.Conn) error {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		err := c.Run("PRAGMA journal_mode = WAL")

@@ -41,7 +41,7 @@ func open(t *testing.T, path string, hooks sqldb.Hooks) *DB {
 	return db
 }
 
-// do1 is a write of no set.
+// do1 returns a write that belongs to no set.
 func do1(fn func(*sqldb.Conn) error) sqldb.Write { return sqldb.Write{Do: fn} }
 
 // insert inserts a thing.
@@ -50,7 +50,7 @@ func insert(c *sqldb.Conn, name string) error {
 	return err
 }
 
-// wantThings compares what is on disk.
+// wantThings compares the things on disk.
 func wantThings(t *testing.T, db *DB, want ...string) {
 	t.Helper()
 	var got []string
@@ -188,7 +188,7 @@ func TestAReadIsOfOneMoment(t *testing.T) {
 			before := count(c)
 			check(t, db.Write(t.Context(), do1(func(c *sqldb.Conn) error { return insert(c, tc.name) })))
 			if grew := count(c) > before; grew != tc.grew {
-				t.Errorf("%s sees what was written meanwhile: %t, want %t", tc.name, grew, tc.grew)
+				t.Errorf("%s sees concurrent writes: %t, want %t", tc.name, grew, tc.grew)
 			}
 			return nil
 		}))

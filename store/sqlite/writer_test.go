@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// hold keeps the writer busy, so that the writes that are queued now share the
-// next transaction. The caller calls release.
+// hold keeps the writer busy, so that the writes queued until release share the
+// next transaction. The caller must call release.
 func hold(t *testing.T, db *DB) (release func()) {
 	t.Helper()
 	begun, released := make(chan struct{}), make(chan struct{})
@@ -33,8 +33,8 @@ func hold(t *testing.T, db *DB) (release func()) {
 	}
 }
 
-// enqueue queues a write behind those that wait, and returns where its answer
-// comes. The writer must be held.
+// enqueue queues a write behind the waiting ones, and returns the channel for its
+// answer. The writer must be held.
 func enqueue(ctx context.Context, db *DB, w sqldb.Write) <-chan error {
 	answer := make(chan error, 1)
 	waiting := len(db.writer.queue)
@@ -45,8 +45,8 @@ func enqueue(ctx context.Context, db *DB, w sqldb.Write) <-chan error {
 	return answer
 }
 
-// A set inserts things and logs what it was given. An item that begins with
-// "faulty" fails after it was inserted, one that begins with "panic" panics.
+// A set inserts things and logs the items of each call. An item that starts with
+// "faulty" fails after its insertion, one that starts with "panic" panics.
 type set struct {
 	name string
 	log  *[]string
@@ -72,7 +72,7 @@ func (s set) WriteAll(c *sqldb.Conn, items []any) error {
 func TestWritesOfASet(t *testing.T) {
 	cases := []struct {
 		name   string
-		writes string // the set and the item of each; the set - is none; ! ends its context before it begins
+		writes string // the set and the item of each; - means no set; ! ends its context before it begins
 		calls  string // what was written together, in order
 		disk   string
 		faults string // of the items that fail
@@ -141,7 +141,7 @@ func TestWritesOfASet(t *testing.T) {
 				own := strings.Contains(err.Error(), " of "+item) || errors.Is(err, context.Canceled) ||
 					sqldb.ClassOf(err) == sqldb.Duplicate
 				if !own {
-					t.Errorf("%s has the error of another: %v", item, err)
+					t.Errorf("%s got the error of another item: %v", item, err)
 				}
 			}
 			if got := strings.Join(calls, " "); got != tc.calls {
@@ -235,14 +235,14 @@ func TestAfterCommitComesBetweenTheDiskAndTheAnswers(t *testing.T) {
 	hooks := noHooks
 	hooks.AfterCommit = func() {
 		if answer == nil {
-			return // of another write
+			return // another write
 		}
 		ran = true
 		wantThings(t, db, "a")
-		time.Sleep(20 * time.Millisecond) // an answer would come meanwhile
+		time.Sleep(20 * time.Millisecond) // time for an answer to arrive
 		select {
 		case err := <-answer:
-			t.Errorf("the caller was answered %v before the hook", err)
+			t.Errorf("the caller got the answer %v before the hook ran", err)
 		default:
 		}
 	}
@@ -279,7 +279,7 @@ func TestTryWriteReportsAFullQueue(t *testing.T) {
 	release()
 	check(t, db.Write(t.Context(), do1(func(*sqldb.Conn) error { return nil })))
 	if ran {
-		t.Error("the write that found no room has run")
+		t.Error("the write that found the queue full has run")
 	}
 	wantThings(t, db, want...)
 	if !db.TryWrite(last) {
@@ -311,8 +311,8 @@ func TestAWriteThatHasBegunOutlivesItsContext(t *testing.T) {
 	wantThings(t, db, "a")
 }
 
-// SQLite ends a transaction by itself after some faults, as INSERT OR ROLLBACK
-// makes it do here.
+// SQLite rolls back a transaction by itself after some faults. Here INSERT OR
+// ROLLBACK makes it do so.
 func TestAFaultThatEndsTheTransactionFailsTheBatch(t *testing.T) {
 	undone := 0
 	hooks := noHooks

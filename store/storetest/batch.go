@@ -95,8 +95,8 @@ func independent(writes []write) (batches [][]write) {
 	return batches
 }
 
-// Of 200 writes at the same time, 120 are refused or repeat a statement. A second
-// ledger gets the other 80 one by one.
+// Of 200 concurrent writes, 120 are refused or repeat a statement. A second ledger
+// gets the other 80 one by one.
 func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnesAsIfAlone(t *testing.T) {
 	const ci = "cn=ci,ou=build,o=acme"
 	alone, together := s.newBench(t), s.newBench(t)
@@ -114,7 +114,7 @@ func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnes
 				t.Fatalf("%+v was recorded before", w)
 			}
 		}
-		return rec // of together
+		return rec // the record in together
 	}
 
 	leavesNothing := func(i int) bool { return i%10 >= 6 && i%10 <= 8 }
@@ -182,7 +182,7 @@ func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnes
 	}
 }
 
-// statement returns a verified statement; n makes it differ from others.
+// statement returns a verified statement; n makes it unique.
 func statement(n int, signer, sha, predicate string, status ledger.Status) *ledger.Attestation {
 	dn, err := ledger.ParseDN(signer)
 	if err != nil {
@@ -196,7 +196,7 @@ func statement(n int, signer, sha, predicate string, status ledger.Status) *ledg
 	}
 }
 
-// An answer is what came of a write.
+// An answer is the result of a write.
 type answer struct {
 	record  ledger.AttestationRecord
 	outcome string // the code of an error, or one of these
@@ -230,7 +230,7 @@ func (b *bench) answer(w write) (a answer) {
 	return a
 }
 
-// answers does all writes at the same time.
+// answers runs all writes concurrently, and returns their answers.
 func (b *bench) answers(writes []write) []answer {
 	answers := make([]answer, len(writes))
 	var wg sync.WaitGroup
@@ -241,8 +241,8 @@ func (b *bench) answers(writes []write) []answer {
 	return answers
 }
 
-// account returns what the ledger shows of acme, but for the ids and the order
-// of commits, as text. It checks that events are numbered without gaps.
+// account returns as text what the ledger shows of acme, except for the ids and the
+// order of commits. It checks that events are numbered without gaps.
 func (b *bench) account() string {
 	b.t.Helper()
 	ctx := b.t.Context()

@@ -185,8 +185,8 @@ func (s suite) TestEventsAreListedFromAnyOfThem(t *testing.T) {
 	wantCode(t, err, ledger.CodeInvalidParameter)
 }
 
-// The newest attestations of a commit that has more than a page are found one from
-// the other.
+// If a commit has more than a page of attestations, its newest ones are found by
+// following the link of each to the previous one.
 func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
@@ -217,7 +217,7 @@ func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 		t.Errorf("the record has %d attestations, from %s on", len(c.Attestations), c.Attestations[0].ID)
 	}
 
-	// A cursor of another commit's list leads nowhere.
+	// A cursor of another commit's list finds nothing.
 	ofOther := store.AttestationFilter{Query: store.Query{Limit: 1}, Commit: sha(2)}
 	page, err := b.Attestations(t.Context(), "acme", "api", ofOther)
 	check(t, err)
@@ -227,7 +227,7 @@ func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 	}
 }
 
-// A clock that was set back must not hide what was recorded before.
+// A clock that was set back must not hide earlier attestations.
 func (s suite) TestACommitIsListedWholeAfterTheClockWasSetBack(t *testing.T) {
 	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")

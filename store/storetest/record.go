@@ -68,9 +68,9 @@ func (s suite) TestAFailTakesTheCommitBackAndARollbackEndsDeployed(t *testing.T)
 	}
 	b.wantState(sha(1), ledger.Deployed)
 	ci.attests(sha(1), "test:go", ledger.Fail)
-	b.wantState(sha(1), ledger.Deployed) // stays, whatever else is said
+	b.wantState(sha(1), ledger.Deployed) // stays, whatever else is attested
 	ci.attests(sha(1), "deploy:prod", ledger.Fail)
-	b.wantState(sha(1), ledger.Validating) // rolled back, then derived anew
+	b.wantState(sha(1), ledger.Validating) // rolled back, then re-evaluated
 	ci.attests(sha(1), "test:go", ledger.Pass)
 	b.wantState(sha(1), ledger.Promotable)
 }
@@ -86,7 +86,8 @@ func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 	b.wantState(sha(1), ledger.Deployed)
 }
 
-// What is due is settled before something new is recorded, whoever comes first.
+// A commit that is due is settled before a new attestation is recorded, whether or
+// not Evaluate comes first.
 func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
 	contract := func(text string) ledger.Contract {
 		c, err := ledger.ParseContract([]byte(text))
@@ -303,14 +304,14 @@ func (s suite) TestARegistrationCanChangeWhatApplies(t *testing.T) {
 	register(ledger.Registration{Author: ledger.Author{Name: "Ann", Email: "ann@acme.example"}})
 	b.wantState(sha(1), ledger.Attested) // her own review does not count
 	register(ledger.Registration{Target: "feature"})
-	b.wantState(sha(1), ledger.Promotable) // no review is asked for there
+	b.wantState(sha(1), ledger.Promotable) // no review is required there
 	if got := b.commit(sha(1)); got.Author.Email != "ann@acme.example" || len(got.Changes) != 1 {
-		t.Errorf("a later registration took back what it did not name: %+v", got)
+		t.Errorf("a later registration cleared members that it omitted: %+v", got)
 	}
 }
 
-// eventTypes lists the org's events and checks that they stand in their order
-// without gaps.
+// eventTypes lists the types of the org's events, and checks that they are in order
+// and without gaps.
 func eventTypes(b *bench) string {
 	b.t.Helper()
 	var kinds []string
@@ -331,7 +332,7 @@ func eventTypes(b *bench) string {
 	}
 }
 
-// Two people may go by one name: each key says for itself.
+// Two people may have the same name: each key attests for itself.
 func (s suite) TestTheSameStatementWithAnotherKeyIsAnotherAttestation(t *testing.T) {
 	b := s.newBench(t)
 	one, other := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ci,ou=build,o=acme")
@@ -349,5 +350,5 @@ func (s suite) TestTheSameStatementWithAnotherKeyIsAnotherAttestation(t *testing
 		t.Errorf("the second again: created %t, %v", created, err)
 	}
 	_, _, err := b.Record(t.Context(), "acme", "api", first, version)
-	wantCode(t, err, ledger.CodeStaleStatement) // the same person has said something newer
+	wantCode(t, err, ledger.CodeStaleStatement) // the same person has attested something newer
 }
