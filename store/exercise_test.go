@@ -24,7 +24,7 @@ import (
 // open the database.
 func exercise(t *testing.T) (plans, opening map[string][]string) {
 	t.Helper()
-	path, now := unpackV5(t)
+	path, now := store.UnpackV5(t), store.WhenV5(t)
 	migrated, err := store.Open(t.Context(), path, store.Options{NoCopy: true})
 	check(t, err)
 	check(t, migrated.Close())

@@ -2,11 +2,8 @@ package store_test
 
 import (
 	"bytes"
-	"compress/gzip"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,30 +28,10 @@ func wantV5[T any](t *testing.T, name ...string) T {
 	return v
 }
 
-// unpackV5 writes a copy of the database and returns its path and the time of
-// the answers.
-func unpackV5(t *testing.T) (path string, now time.Time) {
-	t.Helper()
-	at, err := os.ReadFile(filepath.Join(v5, "at"))
-	check(t, err)
-	now, err = time.Parse(time.RFC3339, strings.TrimSpace(string(at)))
-	check(t, err)
-	packed, err := os.Open(v5 + ".db.gz")
-	check(t, err)
-	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	check(t, err)
-	database, err := io.ReadAll(unpacked)
-	check(t, err)
-	path = filepath.Join(t.TempDir(), "ledger.db")
-	check(t, os.WriteFile(path, database, 0o600))
-	return path, now
-}
-
 // openV5 opens a copy of the database, at the time of the answers.
 func openV5(t *testing.T) *store.Store {
 	t.Helper()
-	path, now := unpackV5(t)
+	path, now := store.UnpackV5(t), store.WhenV5(t)
 	s, err := store.Open(t.Context(), path, store.Options{Now: func() time.Time { return now }})
 	check(t, err)
 	t.Cleanup(func() { s.Close() })

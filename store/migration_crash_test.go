@@ -115,10 +115,10 @@ func crashes(t *testing.T, path string) (copies []crash) {
 }
 
 func TestAMigrationThatIsInterruptedIsRunAgain(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	copies := crashes(t, path)
 	migrated(t, path, Options{NoCopy: true}) // finds nothing to do
-	want := unpackV5(t)
+	want := UnpackV5(t)
 	migrated(t, want, Options{NoCopy: true})
 	wantRows(t, rowsOf(t, path), rowsOf(t, want))
 
@@ -190,7 +190,7 @@ JOIN envelopes e ON e.attestation_id = a.id ORDER BY a.id`)
 }
 
 func TestAMigrationFindsTheKeyOfEachSignature(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	list := postedToV5(t, path)
 	migrated(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
@@ -224,7 +224,7 @@ WHERE a.id = ?`, p.id).Scan(&key, &digest, &org))
 }
 
 func TestAMigrationTellsKeysOfOneNameApart(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	migrated(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
 	keys := func(dn string) []string {
@@ -246,7 +246,7 @@ JOIN signers s ON s.id = a.signer_id WHERE s.dn = ?`, dn)
 }
 
 func TestAMigrationFoldsTheNamesOfSigners(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	migrated(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
 	for _, dn := range texts(t, db, "SELECT dn FROM signers") {
@@ -265,7 +265,7 @@ func TestAMigrationFoldsTheNamesOfSigners(t *testing.T) {
 }
 
 func TestAfterAMigrationAttestationsAreAsTheyWerePosted(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	list := postedToV5(t, path)
 	s := openAgain(t, path, Options{NoCopy: true})
 	foreign := 0
@@ -293,9 +293,9 @@ func TestAfterAMigrationAttestationsAreAsTheyWerePosted(t *testing.T) {
 }
 
 func TestAfterAMigrationAStatementIsNotRecordedAgain(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	list := postedToV5(t, path)
-	now := whenV5(t)
+	now := WhenV5(t)
 	s := openAgain(t, path, Options{NoCopy: true, Now: func() time.Time { return now }})
 	outcomes := make(map[string]int)
 	for _, p := range list {

@@ -18,8 +18,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
-// unpackV5 writes the database of schema version 5 to a new folder.
-func unpackV5(t *testing.T) (path string) {
+// UnpackV5 writes the database of schema version 5 to a new folder.
+func UnpackV5(t *testing.T) (path string) {
 	t.Helper()
 	packed, err := os.Open("testdata/v5.db.gz")
 	check(t, err)
@@ -33,8 +33,8 @@ func unpackV5(t *testing.T) (path string) {
 	return path
 }
 
-// whenV5 is when the database of version 5 was left.
-func whenV5(t *testing.T) time.Time {
+// WhenV5 is when the database of version 5 was left.
+func WhenV5(t *testing.T) time.Time {
 	t.Helper()
 	at, err := os.ReadFile("testdata/v5/at")
 	check(t, err)
@@ -134,7 +134,7 @@ func wantFiles(t *testing.T, path string, want ...string) {
 const latest = "7" // the schema's version
 
 func TestAMigrationLeavesACopyOfTheFile(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	before := rowsOf(t, path)
 	migrated(t, path, Options{})
 	wantFiles(t, path, "ledger.db", "ledger.db.v5")
@@ -153,7 +153,7 @@ func TestAMigrationLeavesACopyOfTheFile(t *testing.T) {
 
 func TestNoCopyIsTakenWhereNoneIsWanted(t *testing.T) {
 	t.Run("the caller wants none", func(t *testing.T) {
-		path := unpackV5(t)
+		path := UnpackV5(t)
 		migrated(t, path, Options{NoCopy: true})
 		wantFiles(t, path, "ledger.db")
 		wantSound(t, path, latest)
@@ -166,7 +166,7 @@ func TestNoCopyIsTakenWhereNoneIsWanted(t *testing.T) {
 		}
 	})
 	t.Run("the database was migrated before", func(t *testing.T) {
-		path := unpackV5(t)
+		path := UnpackV5(t)
 		migrated(t, path, Options{})
 		check(t, os.Remove(path+".v5"))
 		migrated(t, path, Options{})
@@ -175,7 +175,7 @@ func TestNoCopyIsTakenWhereNoneIsWanted(t *testing.T) {
 }
 
 func TestACopyOfAnEarlierAttemptIsReplaced(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	before := rowsOf(t, path)
 	check(t, os.WriteFile(path+".v5", []byte("half a copy"), 0o644))
 	migrated(t, path, Options{})
@@ -185,7 +185,7 @@ func TestACopyOfAnEarlierAttemptIsReplaced(t *testing.T) {
 }
 
 func TestWithoutRoomForTheCopyNothingIsMigrated(t *testing.T) {
-	path := unpackV5(t)
+	path := UnpackV5(t)
 	before := rowsOf(t, path)
 	check(t, os.MkdirAll(filepath.Join(path+".v5", "in the way"), 0o700))
 	s, err := Open(t.Context(), path, Options{})
@@ -219,7 +219,7 @@ func TestAStepThatFailsChangesNothing(t *testing.T) {
 	}
 	for name, step := range faults {
 		t.Run(name, func(t *testing.T) {
-			path := unpackV5(t)
+			path := UnpackV5(t)
 			before := rowsOf(t, path)
 			db, err := sqlite.Open(t.Context(), path, sqlite.Options{
 				Hooks: newStore(Options{}).hooks(), NoCopy: true, Steps: map[int]func(*sqldb.Conn) error{6: step},
@@ -237,12 +237,12 @@ func TestAStepThatFailsChangesNothing(t *testing.T) {
 }
 
 func TestProcessesThatMigrateTogetherBothOpenTheDatabase(t *testing.T) {
-	want := unpackV5(t)
+	want := UnpackV5(t)
 	before := rowsOf(t, want)
 	migrated(t, want, Options{NoCopy: true})
 	after := rowsOf(t, want)
 	for range 5 {
-		path := unpackV5(t)
+		path := UnpackV5(t)
 		opened := make(chan error)
 		for range 2 {
 			go func() {
