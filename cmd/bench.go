@@ -28,15 +28,20 @@ verifications and fsyncs. Read the figures as ratios to those.
 
 Then it records attestations until there are as many as asked for, every one
 signed, new and on disk before it is answered; reads pages and commit records;
-and starts the server again on the file.`,
+and starts the server again on the file.
+
+The commits get their attestations in turns, without end. With --per-commit, each
+gets so many and then a new commit takes its place, as in a repo under work.`,
 		Example: `  ledgerd bench
-  ledgerd bench --attestations 1000000 --seconds 10s`,
+  ledgerd bench --attestations 1000000 --seconds 10s
+  ledgerd bench --attestations 1000000 --commits 50 --per-commit 20`,
 		Args: cobra.NoArgs,
 		RunE: interruptible(b.run),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.attestations, "attestations", 50_000, "how many attestations to record")
-	flags.IntVar(&b.commits, "commits", 1000, "how many commits they are about")
+	flags.IntVar(&b.commits, "commits", 1000, "how many commits get attestations at the same time")
+	flags.IntVar(&b.perCommit, "per-commit", 0, "how many attestations a commit gets before a new one takes its place (0: no limit)")
 	flags.IntVar(&b.conns, "connections", 64, "connections of the writing load")
 	flags.IntVar(&b.readers, "readers", 16, "connections of the reading loads")
 	flags.DurationVar(&b.seconds, "seconds", 5*time.Second, "how long each reading load lasts")
@@ -63,8 +68,9 @@ func interruptible(run func(context.Context) error) func(*cobra.Command, []strin
 type benchRun struct {
 	p *program
 
-	attestations, commits, conns, readers int
-	seconds                               time.Duration
+	attestations, conns, readers int
+	commits, perCommit           int // see commitOf
+	seconds                      time.Duration
 
 	dir        string
 	database   string
@@ -89,6 +95,9 @@ type benchFigure struct {
 func (b *benchRun) run(ctx context.Context) error {
 	if b.attestations < 1 || b.commits < 1 || b.conns < 1 || b.readers < 1 {
 		return usagef("--attestations, --commits, --connections and --readers must be at least 1")
+	}
+	if b.perCommit < 0 {
+		return usagef("--per-commit must not be negative; 0 is no limit")
 	}
 	return b.within(func() error {
 		if err := b.describeMachine(ctx); err != nil {

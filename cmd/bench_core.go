@@ -80,10 +80,20 @@ func (b *benchRun) sign(n int) ([][]byte, error) {
 	return requests, nil
 }
 
+// commitOf returns which commit the attestation of that number is about. The
+// commits take turns; after perCommit turns, as many new ones take their place.
+func (b *benchRun) commitOf(number int) int {
+	turn, i := number/b.commits, number%b.commits
+	if b.perCommit == 0 {
+		return i
+	}
+	return turn/b.perCommit*b.commits + i
+}
+
 // envelope signs the attestation of that number.
 func (b *benchRun) envelope(number int) ([]byte, error) {
 	signer := b.signers[number/b.commits%len(b.signers)]
-	payload, err := ledger.NewStatement("git+https://git.example/bench/repo", benchCommit(number%b.commits), ledger.ResultPredicate{
+	payload, err := ledger.NewStatement("git+https://git.example/bench/repo", benchCommit(b.commitOf(number)), ledger.ResultPredicate{
 		Predicate:   signer.predicate,
 		Result:      ledger.Result{Status: ledger.Pass, DurationMS: 1200},
 		Annotations: map[string]string{"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
@@ -180,8 +190,10 @@ func (b *benchRun) readPages() error {
 	return nil
 }
 
+// readCommits reads the first commits. All of them have as many attestations, or
+// the last turn is under way.
 func (b *benchRun) readCommits() error {
-	requests := make([][]byte, b.commits)
+	requests := make([][]byte, min(b.commits, b.recorded))
 	for i := range requests {
 		requests[i] = httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+benchCommit(i), b.token, nil)
 	}
@@ -189,7 +201,11 @@ func (b *benchRun) readCommits() error {
 	if err != nil {
 		return fmt.Errorf("read commits: %w", err)
 	}
-	b.report(fmt.Sprintf("commit record with %d attestations, of %d", min(100, (b.recorded+b.commits-1)/b.commits), b.recorded), o)
+	each := (b.recorded + b.commits - 1) / b.commits
+	if b.perCommit > 0 {
+		each = min(each, b.perCommit)
+	}
+	b.report(fmt.Sprintf("commit record with %d attestations, of %d", min(100, each), b.recorded), o)
 	return nil
 }
 

@@ -49,6 +49,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := newStore(o)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
+		Failed: s.copyFailed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
@@ -76,6 +77,12 @@ func newStore(o Options) *Store {
 // migrating logs that the schema is about to change.
 func (s *Store) migrating(from, to int, file string) {
 	s.log.Info("migrating the database", "from_version", from, "to_version", to, "copy", cmp.Or(file, "none"))
+}
+
+// copyFailed logs that the write-ahead log cannot be copied into the database file.
+// Nothing is lost: the log keeps what is committed.
+func (s *Store) copyFailed(err error) {
+	s.log.Error("copying the write-ahead log into the database", "error", err)
 }
 
 // hooks returns what the store does around the writer's transactions.

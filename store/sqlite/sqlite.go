@@ -32,6 +32,8 @@ type Options struct {
 	// Migrating, where not nil, is called before a migration begins, with the
 	// versions of the schema and where the copy of the file goes (empty for none).
 	Migrating func(from, to int, file string)
+	// Failed, where not nil, is called when work in the background begins to fail.
+	Failed func(error)
 }
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
@@ -39,9 +41,11 @@ type DB struct {
 	writeDB *sql.DB
 	readDB  *sql.DB
 	writer  *writer
-	pool    chan *sqldb.Conn // readers that nobody uses now
-	readers int              // how many there are
-	closing chan struct{}
+	// checkpoints copies what the writer has committed into the file.
+	checkpoints *checkpointer
+	pool        chan *sqldb.Conn // readers that nobody uses now
+	readers     int              // how many there are
+	closing     chan struct{}
 }
 
 var _ sqldb.Engine = (*DB)(nil)
@@ -70,7 +74,9 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if err := migrate(c, path, o); err != nil {
 		return errors.Join(err, c.Close())
 	}
-	db.writer = newWriter(c, o.Hooks)
+	if err := db.startWriter(ctx, c, o); err != nil {
+		return err
+	}
 
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
@@ -91,10 +97,8 @@ var (
 	writerPragmas = []string{
 		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
 		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
-		// Pages of commits and indexes are written again and again: twice the default
-		// interval copies them into the file less often. A longer one makes the writes
-		// that wait for it wait longer.
-		"wal_autocheckpoint(2000)",
+		// 32 MB. The checkpointer copies the log long before.
+		"wal_autocheckpoint(8000)",
 	}
 	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
 )
@@ -110,6 +114,27 @@ func openFile(path string, pragmas []string) (*sql.DB, error) {
 	}
 	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
 	return sql.Open("sqlite", dsn.String())
+}
+
+// startWriter starts the writer on c, and the checkpointer that its commits drive.
+func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
+	k, err := sqldb.Connect(ctx, db.writeDB, &dialect)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	failed := o.Failed
+	if failed == nil {
+		failed = func(error) {}
+	}
+	db.checkpoints = startCheckpointer(k, failed)
+
+	hooks := o.Hooks
+	hooks.AfterCommit = func() {
+		o.Hooks.AfterCommit()
+		db.checkpoints.note()
+	}
+	db.writer = newWriter(c, hooks)
+	return nil
 }
 
 // createPrivate creates the file with mode 0600 if it does not exist. SQLite gives
@@ -128,6 +153,9 @@ func (db *DB) Close() error {
 	close(db.closing)
 	if db.writer != nil {
 		db.writer.close()
+	}
+	if db.checkpoints != nil {
+		errs = append(errs, db.checkpoints.close())
 	}
 	for range db.readers {
 		errs = append(errs, (<-db.pool).Close())
