@@ -85,6 +85,16 @@ WHERE commit_id IN (SELECT o.later `+withLater+"WHERE "+laterThan+")", commitID)
 	return nil
 }
 
+// lookAgainAtAll marks all of a repo's tips in flight, because the radar's settings
+// have changed. Evaluate then has the radar re-scan them.
+func (t *tx) lookAgainAtAll(repoID int64) error {
+	_, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE repo_id = ? AND "+isInFlight, repoID)
+	if err != nil {
+		return fmt.Errorf("mark tips: %w", err)
+	}
+	return nil
+}
+
 // takeBranch reports whether a registered commit becomes the tip of its branch,
 // and ends the tips that it replaces. If branch is empty, a commit that was a tip
 // stays one. An ancestor of the tip does not become one: it was pushed late, or

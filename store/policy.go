@@ -91,10 +91,11 @@ WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, be
 // are evaluated anew by Evaluate, also after a crash.
 func (s *Store) SetPolicy(ctx context.Context, org, repo string, contract ledger.Contract, ifVersion int, by string) (ledger.Policy, error) {
 	return write(ctx, s, func(t *tx) (p ledger.Policy, err error) {
-		r, err := t.findRepo(org, repo)
+		d, err := t.deriverOf(org, repo)
 		if err != nil {
 			return p, err
 		}
+		r := d.repo
 		if ifVersion != 0 && ifVersion != r.policyVersion {
 			return p, ledger.Errorf(ledger.CodePreconditionFailed,
 				"the policy is at version %d, not %d any more: read it again", r.policyVersion, ifVersion)
@@ -118,6 +119,11 @@ ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id,
 			return p, fmt.Errorf("ask for re-evaluation: %w", err)
 		}
 		t.gathered.lookAgain = true
+		if !d.contract.Radar.SeesAll(contract.Radar) {
+			if err := t.lookAgainAtAll(r.id); err != nil {
+				return p, err
+			}
+		}
 		row, err := scanPolicy(t.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, version))
 		return row.row, err
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -111,36 +110,16 @@ func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
 // as a registration.
 const rescanBatch = 20
 
-// rescan has the radar re-scan a tip in flight, if the contract of the last scan
-// covered less or other paths.
+// rescan has the radar re-scan a tip in flight that has new facts or was not scanned
+// under the radar's settings.
 func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
 	tip, known, err := t.findTip(commitID)
-	if err != nil || !known || !tip.Flies(d.contract.Radar, t.now) || tip.PolicyVersion == d.repo.policyVersion {
+	if err != nil || !known || !tip.Flies(d.contract.Radar, t.now) || tip.PolicyVersion != 0 {
 		return result, err
-	}
-	if tip.PolicyVersion != 0 {
-		saw, err := t.radarOf(d.repo, tip.PolicyVersion)
-		if err != nil || saw.SeesAll(d.contract.Radar) {
-			return result, err
-		}
 	}
 	n, err := t.registrationOf(commitID)
 	if err != nil {
 		return result, err
 	}
 	return t.lookAt(d, tip, n, nil)
-}
-
-// radarOf reads the radar settings in a version of a repo's contract.
-func (rd reader) radarOf(r repoRow, version int) (ledger.RadarSettings, error) {
-	r.policyVersion = version
-	err := rd.Row("SELECT digest FROM policies WHERE repo_id = ? AND version = ?", r.id, version).Scan(&r.policyDigest)
-	if err != nil {
-		return ledger.RadarSettings{}, fmt.Errorf("read policy: %w", err)
-	}
-	contract, err := rd.contract(r)
-	if err != nil {
-		return ledger.RadarSettings{}, err
-	}
-	return contract.Radar, nil
 }

@@ -434,3 +434,46 @@ func (s suite) TestAncestorsToldLaterCount(t *testing.T) {
 		})
 	}
 }
+
+// What a commit changes while the radar is off, or ignores the path, counts when the
+// old settings come back, although the commit is no longer in flight then.
+func (s suite) TestTheRadarSeesWhatHappenedUnderOtherSettings(t *testing.T) {
+	off := func(r *ledger.RadarSettings) { r.Enabled = false }
+	ignored := func(r *ledger.RadarSettings) { r.Ignore = []string{"cmd/**"} }
+	for name, other := range map[string]struct {
+		change func(*ledger.RadarSettings)
+		reach  func(*bench, func(*ledger.RadarSettings))
+	}{
+		"off":                              {off, (*bench).setRadar},
+		"off, before Evaluate":             {off, (*bench).changeRadar},
+		"the path ignored":                 {ignored, (*bench).setRadar},
+		"the path ignored before Evaluate": {ignored, (*bench).changeRadar},
+	} {
+		for _, test := range []struct {
+			name          string
+			before, after ledger.Change
+			want          []string
+			state         ledger.State
+		}{
+			{"an overlap ends", root(10), edit("go.mod", 1), []string{}, ledger.Promotable},
+			{"an overlap begins", edit("go.mod", 1), root(10), []string{"two+one HIGH"}, ledger.Attested},
+		} {
+			t.Run(name+", "+test.name, func(t *testing.T) {
+				b := s.newBench(t)
+				ci := b.signer("cn=ci,ou=build,o=acme")
+				b.setRadar(blocks)
+				b.push(sha(0), "one", test.before)
+				b.push(sha(1), "two", root(11))
+				ci.readies(sha(0), sha(1))
+
+				other.reach(b, other.change)
+				b.push(sha(0), "one", test.after)
+				ci.attests(sha(0), "deploy:prod", ledger.Pass)
+				b.setRadar(func(r *ledger.RadarSettings) { r.Enabled, r.Ignore = true, nil })
+
+				b.wantOverlaps(test.want...)
+				b.wantState(sha(1), test.state)
+			})
+		}
+	}
+}

@@ -25,3 +25,7 @@ INSERT INTO new_events SELECT id, org_id, seq, event_id, type, repo_id, at, body
 DROP TABLE events;
 ALTER TABLE new_events RENAME TO events;
 CREATE INDEX events_by_time ON events (org_id, at);
+
+-- What was pushed while the radar was off or ignored other paths was not always seen
+-- later: the radar looks at all commits in flight once more.
+UPDATE tips SET policy_version = 0 WHERE flight = 1;
