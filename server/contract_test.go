@@ -18,7 +18,8 @@ import (
 var updateContract = flag.Bool("update", false, "write testdata/contract.txt instead of comparing with it")
 
 // TestContractIsPinned compares what clients rely on with testdata/contract.txt:
-// problem codes, endpoints, parameters, statuses, and the fields of all bodies.
+// problem codes, endpoints, parameters, statuses, webhooks and the fields of all
+// bodies.
 // Names that are not sent, such as those of schemas and operations, and prose do
 // not count. After an intended change, run
 //
@@ -87,6 +88,9 @@ func contractOf(doc *openapi3.T) string {
 			c.operation(method+" "+path, paths[path], operations[method])
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Webhooks)) {
+		c.operation("webhook "+name, doc.Webhooks[name], doc.Webhooks[name].Post)
+	}
 	for _, event := range []string{"Attestation", "State", "Policy", "Radar"} {
 		c.line("\ndata of %s on the stream\n%s", strings.ToLower(event), fieldsOf(doc.Components.Schemas["Stream"+event]))
 	}
@@ -139,7 +143,9 @@ func (c *contract) operation(name string, item *openapi3.PathItem, operation *op
 			c.content(status, with, name, response.Content)
 		}
 	}
-	c.line("  problems: %s", strings.Join(failures, "; "))
+	if len(failures) > 0 {
+		c.line("  problems: %s", strings.Join(failures, "; "))
+	}
 }
 
 // content lists the bodies of a request or response. One that was listed before
