@@ -3,6 +3,10 @@
 // whose program is missing is skipped, but fails where the environment says
 // CI=true.
 //
+// A Go client is generated from the description of the API, compiled and used by
+//
+//	go test ./e2e -run GeneratedGoClient -oapi-codegen PATH
+//
 // Pictures of every page of the web interface are taken by
 //
 //	go test ./e2e -run Screenshots -screenshots DIR

@@ -1,0 +1,38 @@
+// What a client in TypeScript relies on. It has to compile with the types that
+// openapi-typescript makes of server/openapi.yaml; nobody runs it.
+import type { components, operations, webhooks } from "./openapi.js"
+
+type Commit = components["schemas"]["Commit"]
+type Delivery = webhooks["attestation"]["post"]["requestBody"]["content"]["application/json"]
+type Event = components["schemas"]["EventPage"]["data"][number]
+
+export const registration: operations["registerCommit"]["requestBody"]["content"]["application/json"] = {
+  branch: "feature/x",
+  changes: [{ path: "count.go", status: "M" }],
+}
+
+export const change: operations["updateWebhook"]["requestBody"]["content"]["application/json"] = { active: true }
+
+export const preview = (overlaps: operations["previewOverlaps"]["responses"][200]["content"]["application/json"]) => overlaps.level === "HIGH"
+
+export const isPromotable = (commit: Commit): boolean => commit.state === "PROMOTABLE" || commit.state === "DEPLOYED"
+
+export const signatures = (header: webhooks["ping"]["post"]["parameters"]["header"]): string[] => [
+  header["X-ledger-Signature"],
+  header["X-ledger-Signature-Previous"] ?? "",
+  header["webhook-signature"],
+]
+
+// The type of an event decides which fields it has.
+export function describe(event: Event | Delivery): string {
+  switch (event.type) {
+    case "attestation":
+      return `${event.identity}: ${event.predicate} ${event.result.status}`
+    case "state":
+      return `${event.from} to ${event.to} by ${event.cause.type}`
+    case "policy":
+      return `policy ${event.version}`
+    case "radar":
+      return `${event.level} with ${event.other.branch}`
+  }
+}
