@@ -51,7 +51,7 @@ const openAPIURL = "https://ledgerd.test/openapi.json"
 
 // foreign names the schemas of formats that are not ours. Envelopes may have
 // members that we do not know.
-var foreign = map[string]bool{"Envelope": true, "Bundle": true}
+var foreign = map[string]bool{"Envelope": true, "EnvelopeSignature": true, "Bundle": true}
 
 // closeObjects closes all objects with named properties within a schema.
 func closeObjects(schema any) {
