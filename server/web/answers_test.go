@@ -1,0 +1,171 @@
+package web_test
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/server/web"
+)
+
+// Pages, the style and the script are compressed for browsers that accept gzip.
+func TestCompression(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	style := attribute(w.get("/orgs/acme").elements("link", "rel", "stylesheet")[0], "href")
+	for _, test := range []struct {
+		path, accept string
+		status       int
+		compressed   bool
+	}{
+		{"/orgs/acme", "gzip", 200, true},
+		{"/orgs/acme", "br;q=1.0, gzip;q=0.8, *;q=0.1", 200, true},
+		{"/nowhere", "gzip", 404, true},
+		{style, "gzip", 200, true},
+		{"/orgs/acme", "gzip;q=0", 200, false},
+		{"/orgs/acme", "zstd", 200, false},
+		{"/orgs/acme", "identity", 200, false},
+		{"/", "gzip", 303, false}, // too small to be worth it
+	} {
+		w.header = map[string]string{"Accept-Encoding": test.accept}
+		p := w.get(test.path).want(test.status)
+		if got := p.header.Get("Content-Encoding") == "gzip"; got != test.compressed {
+			t.Errorf("%s for %q: compressed: %t, want %t", p.what, test.accept, got, test.compressed)
+		}
+		if vary := p.header.Values("Vary"); !slices.Contains(vary, "Accept-Encoding") {
+			t.Errorf("%s for %q: Vary: %q", p.what, test.accept, vary)
+		}
+		if test.compressed {
+			w.header["Accept-Encoding"] = "identity"
+			if want := w.get(test.path).body; unzip(t, p.body) != want {
+				t.Errorf("%s: it is not the page of %d bytes", p.what, len(want))
+			}
+		}
+	}
+}
+
+func unzip(t *testing.T, text string) string {
+	t.Helper()
+	zipped, err := gzip.NewReader(strings.NewReader(text))
+	check(t, err)
+	plain, err := io.ReadAll(zipped)
+	check(t, err)
+	return string(plain)
+}
+
+// HEAD answers with the headers of a GET that is not compressed.
+func TestHeadIsGetWithoutBody(t *testing.T) {
+	b := newBench(t)
+	w := b.signIn(b.reader)
+	for _, path := range []string{"/orgs/acme", apiPath, "/nowhere", tokensPath} {
+		w.header = map[string]string{"Accept-Encoding": "identity"}
+		get := w.get(path)
+		get.header.Del("Date")
+		for _, encoding := range []string{"identity", "gzip"} {
+			w.header = map[string]string{"Accept-Encoding": encoding}
+			head := w.send("HEAD", path, nil)
+			head.header.Del("Date")
+			if head.body != "" || head.status != get.status || fmt.Sprint(head.header) != fmt.Sprint(get.header) {
+				t.Errorf("%s, %s:\nGET  %d %v\nHEAD %d %v and %d bytes", path, encoding, get.status, get.header, head.status, head.header, len(head.body))
+			}
+		}
+	}
+}
+
+// A faulty API is the real one but for the ends that the tests give it.
+type faulty struct {
+	*server.Server
+	signIn func() error
+	stream http.HandlerFunc
+}
+
+func (f faulty) SignIn(ctx context.Context, token string) (string, ledger.Time, error) {
+	if f.signIn == nil {
+		return f.Server.SignIn(ctx, token)
+	}
+	return "", 0, f.signIn()
+}
+
+func (f faulty) Sessions() http.Handler {
+	real := f.Server.Sessions()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.stream != nil && r.Header.Get("Accept") == "text/event-stream" {
+			f.stream(w, r)
+		} else {
+			real.ServeHTTP(w, r)
+		}
+	})
+}
+
+// on returns a copy of the bench whose pages are made from that API.
+func (b *bench) on(api web.API) *bench {
+	b.t.Helper()
+	site, err := web.New(web.Config{API: api, Logger: slog.New(slog.NewTextHandler(b.log, nil)), Now: b.clock.now})
+	check(b.t, err)
+	network := httptest.NewServer(site.Handler())
+	b.t.Cleanup(network.Close)
+	other := *b
+	other.site, other.url = site, network.URL
+	return &other
+}
+
+// Faults of ledgerd are logged, and their page tells nothing of them.
+func TestFaultsHaveAPage(t *testing.T) {
+	b := newBench(t)
+	for name, test := range map[string]struct {
+		fault  func() error
+		status int
+		has    string
+		logged string
+	}{
+		"a panic":      {func() error { panic("out of cheese") }, 500, "the fault is ledgerd's", "out of cheese"},
+		"a fault":      {func() error { return io.ErrUnexpectedEOF }, 500, "the fault is ledgerd's", "unexpected EOF"},
+		"a time-out":   {func() error { return context.DeadlineExceeded }, 503, "the request ended before its turn came", ""},
+		"a full disk":  {func() error { return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full") }, 503, "the disk is full", ""},
+		"too much":     {func() error { return ledger.Errorf(ledger.CodeLimitReached, "enough") }, 422, "enough", ""},
+		"its own code": {func() error { return ledger.Errorf(ledger.CodeInternal, "something private") }, 500, "the fault is ledgerd's", "something private"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t).on(faulty{Server: b.api, signIn: test.fault})
+			b.log.Reset()
+			p := b.browser().post("/login", url.Values{"token": {b.reader}}).want(test.status).has(test.has).hasNot("something private").guarded(false)
+			wellMade(t, "nobody", p)
+			if retry := p.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
+				t.Errorf("Retry-After: %q", retry)
+			}
+			if log := b.log.String(); test.logged == "" && log != "" || !strings.Contains(log, test.logged) {
+				t.Errorf("log %q; want it to hold %q", log, test.logged)
+			}
+		})
+	}
+}
+
+// A panic behind the first byte of an answer leaves its status, and is logged.
+func TestPanicWithinAnAnswer(t *testing.T) {
+	b := newBench(t)
+	b = b.on(faulty{Server: b.api, stream: func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		io.WriteString(w, "the beginning")
+		panic("out of cheese")
+	}})
+	w := b.signIn(b.reader)
+	w.header = map[string]string{"Accept": "text/event-stream"}
+	if p := w.get("/orgs/acme/events").want(202); !strings.HasPrefix(p.body, "the beginning") {
+		t.Errorf("it begins with %q", p.body)
+	}
+	if log := b.log.String(); !strings.Contains(log, "out of cheese") {
+		t.Errorf("log %q", log)
+	}
+	w.header = nil
+	w.get("/orgs/acme").want(200)
+}
