@@ -19,13 +19,15 @@ var mayImport = map[string][]string{
 	".":      {"cmd"},
 	"cmd":    {"client", "ledger", "server", "server/web", "store", "webhook", "webhook/metrics"},
 	"client": {"ledger"},
-	"server": {"ledger", "store"},
+	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
-	"server/web":       {"client", "ledger"},
-	"store":            {"ledger", "store/radarindex", "store/sqldb", "store/sqlite"},
-	"store/sqldb":      {},
-	"store/sqlite":     {"store/sqldb"},
-	"store/radarindex": {"ledger"},
+	"server/web": {"client", "ledger", "server/internal/wire"},
+	// The HTTP of the API and of the pages.
+	"server/internal/wire": {"ledger"},
+	"store":                {"ledger", "store/radarindex", "store/sqldb", "store/sqlite"},
+	"store/sqldb":          {},
+	"store/sqlite":         {"store/sqldb"},
+	"store/radarindex":     {"ledger"},
 	// The tests of the storage, for any engine.
 	"store/storetest": {"ledger", "store"},
 	// Receivers import webhook to verify: it brings no database with it.

@@ -21,10 +21,6 @@ func (s *Server) getEvents(c *call) (*reply, error) {
 	return nil, ledger.Errorf(ledger.CodeNotAcceptable, "the events are answered as %s, the live stream, or as %s, the history", typeEvents, typeJSON)
 }
 
-// asksForStream tells requests whose answers are streams, as their clients send
-// them. Those that it misses cost more memory, no more.
-func asksForStream(r *http.Request) bool { return r.Header.Get("Accept") == typeEvents }
-
 // listEvents answers the history of an org's events, page by page.
 func (s *Server) listEvents(c *call) (*reply, error) {
 	if c.query.Has("last_event_id") {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 func (s *Server) getPolicy(c *call) (*reply, error) {
@@ -52,7 +53,7 @@ func (s *Server) putPolicy(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := tagIn(wanted, policyTag(active)); !ok {
+	if _, ok := wire.TagIn(wanted, policyTag(active)); !ok {
 		return nil, ledger.Errorf(ledger.CodePreconditionFailed, "the active policy has the ETag %s, not %s: read it again", policyTag(active), strings.Join(wanted, ", "))
 	}
 	policy, err := s.store.SetPolicy(c.ctx(), c.org(), c.repo(), contract, active.Version, c.caller.name())

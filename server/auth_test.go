@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 func TestAuthentication(t *testing.T) {
@@ -112,7 +113,7 @@ func TestAnotherOrgsToken(t *testing.T) {
 		var bodies [2]string
 		for i, org := range []string{"acme", "none"} {
 			path := strings.Replace(example(rt.pattern), "acme", org, 1)
-			answer := b.send(request{method: rt.method, path: path, token: stranger, header: map[string]string{headerRequestID: "same"}})
+			answer := b.send(request{method: rt.method, path: path, token: stranger, header: map[string]string{wire.HeaderRequestID: "same"}})
 			answer.wantProblem(403, ledger.CodeForbidden)
 			bodies[i] = strings.ReplaceAll(string(answer.body), "the org "+org, "the org X")
 		}

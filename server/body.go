@@ -27,7 +27,7 @@ func (c *call) decode(v any, limit int64) error {
 
 // decodeAny is decode for a body that may be left out: then v stays as it is.
 func (c *call) decodeAny(v any, limit int64) error {
-	body, err := readBody(c.r, limit)
+	body, err := c.readBody(limit)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
 	if err := checkMediaType(c.r.Header, mediaTypes); err != nil {
 		return nil, err
 	}
-	body, err := readBody(c.r, limit)
+	body, err := c.readBody(limit)
 	if err != nil {
 		return nil, err
 	}
@@ -73,23 +73,31 @@ func checkMediaType(h http.Header, mediaTypes []string) error {
 	return nil
 }
 
-// readBody reads a body of at most limit bytes.
-func readBody(r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
-		return nil, &http.MaxBytesError{Limit: limit}
+// readBody reads the body of at most limit bytes.
+func (c *call) readBody(limit int64) ([]byte, error) {
+	if c.r.ContentLength > limit {
+		return nil, c.tooLarge(limit)
 	}
 	var buf bytes.Buffer
-	if r.ContentLength > 0 {
-		buf.Grow(int(r.ContentLength) + bytes.MinRead)
+	if c.r.ContentLength > 0 {
+		buf.Grow(int(c.r.ContentLength) + bytes.MinRead)
 	}
-	n, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
+	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, limit+1))
 	if err != nil {
 		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body broke off after %d bytes", n)
 	}
 	if n > limit {
-		return nil, &http.MaxBytesError{Limit: limit}
+		return nil, c.tooLarge(limit)
 	}
 	return buf.Bytes(), nil
+}
+
+func (c *call) tooLarge(limit int64) error {
+	hint := ""
+	if limit == c.maxBody {
+		hint = " (the config key max_body)"
+	}
+	return ledger.Errorf(ledger.CodePayloadTooLarge, "the body may have %d bytes at most%s", limit, hint)
 }
 
 // drain reads, within reason, what is left of a body that was refused, and

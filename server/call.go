@@ -8,6 +8,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // A call is one request on its way to its handler: the caller may make it, and
@@ -19,6 +20,7 @@ type call struct {
 	identify identify
 	path     httprouter.Params
 	query    url.Values
+	maxBody  int64 // Config.MaxBody
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
@@ -33,11 +35,11 @@ func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
 		var answer *reply
 		call := func() (err error) {
-			answer, err = s.call(rt, &call{r: r, path: path, identify: identify})
+			answer, err = s.call(rt, &call{r: r, path: path, identify: identify, maxBody: s.maxBody})
 			return err
 		}
 		var err error
-		if asksForStream(r) {
+		if wire.AsksForStream(r) {
 			err = apart(call)
 		} else {
 			err = call()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -50,10 +51,10 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 	id := decode[ledger.AttestationRecord](b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)).ID
 	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos", commitPath(commitID(1)), attestationsPath, attestationsPath + "/" + id, attestationsPath + "/" + id + "/envelope",
 		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/tokens", "/v1/orgs/acme/events", "/v1/token", "/v1/openapi.yaml", "/healthz", "/readyz", "/v1/orgs/acme/repos/none", "/v1/none"} {
-		get := b.send(request{method: "GET", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": "identity", headerRequestID: "same"}})
+		get := b.send(request{method: "GET", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": "identity", wire.HeaderRequestID: "same"}})
 		get.header.Del("Date")
 		for _, encoding := range []string{"identity", "gzip"} {
-			head := b.send(request{method: "HEAD", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": encoding, headerRequestID: "same"}})
+			head := b.send(request{method: "HEAD", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": encoding, wire.HeaderRequestID: "same"}})
 			head.header.Del("Date")
 			if len(head.body) != 0 || head.status != get.status || fmt.Sprint(get.header) != fmt.Sprint(head.header) {
 				t.Errorf("%s, %s:\nGET  %d %v\nHEAD %d %v and %d bytes", path, encoding, get.status, get.header, head.status, head.header, len(head.body))
@@ -80,10 +81,10 @@ func TestRequestID(t *testing.T) {
 			b := b.in(t)
 			header := map[string]string{}
 			if test.sent != "" {
-				header[headerRequestID] = test.sent
+				header[wire.HeaderRequestID] = test.sent
 			}
 			answer := b.send(request{method: "GET", path: "/v1/orgs/none", token: b.reader, header: header})
-			got := answer.header.Get(headerRequestID)
+			got := answer.header.Get(wire.HeaderRequestID)
 			if test.kept != (got == test.sent) || got == "" {
 				t.Errorf("sent %q, got %q", test.sent, got)
 			}
@@ -376,7 +377,7 @@ func TestAccessLogHoldsNoSecret(t *testing.T) {
 	log.Reset()
 	r := httptest.NewRequest("GET", "/v1/orgs/acme?token="+b.reader, nil)
 	r.Header.Set("Authorization", "Bearer "+b.reader)
-	r.Header.Set(headerRequestID, "the-id")
+	r.Header.Set(wire.HeaderRequestID, "the-id")
 	b.server.Handler().ServeHTTP(httptest.NewRecorder(), r)
 	for _, want := range []string{"method=GET", "path=/v1/orgs/acme ", "status=400", "request=the-id"} {
 		if !strings.Contains(log.String(), want) {

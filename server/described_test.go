@@ -21,6 +21,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // openAPI is openapi.yaml, read and checked once.
@@ -304,8 +305,8 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 	if len(codes) < 30 {
 		t.Fatalf("found only the codes %q", codes)
 	}
-	if known := slices.Sorted(maps.Keys(problems)); !slices.Equal(known, codes) {
-		t.Errorf("problem.go has\n%q, package ledger\n%q", known, codes)
+	if known := slices.Sorted(maps.Keys(wire.Kinds())); !slices.Equal(known, codes) {
+		t.Errorf("package wire has\n%q, package ledger\n%q", known, codes)
 	}
 	var described []ledger.Code
 	for _, code := range description3(t).Components.Schemas["Code"].Value.Enum {
@@ -315,9 +316,9 @@ func TestEveryCodeHasItsStatus(t *testing.T) {
 	if !slices.Equal(described, codes) {
 		t.Errorf("openapi.yaml has\n%q, package ledger\n%q", described, codes)
 	}
-	for code, k := range problems {
-		if k.status < 400 || k.title == "" || http.StatusText(k.status) == "" {
-			t.Errorf("%s: %d %q", code, k.status, k.title)
+	for code, k := range wire.Kinds() {
+		if k.Status < 400 || k.Title == "" || http.StatusText(k.Status) == "" {
+			t.Errorf("%s: %d %q", code, k.Status, k.Title)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -213,7 +214,7 @@ func (a answer) wantProblem(status int, code ledger.Code) ledger.Problem {
 	a.t.Helper()
 	a.want(status)
 	p := decode[ledger.Problem](a)
-	if p.Code != code || p.Status != status || p.Type != problemTypes+string(code) || p.RequestID != a.header.Get(headerRequestID) {
+	if p.Code != code || p.Status != status || p.Type != wire.ProblemTypes+string(code) || p.RequestID != a.header.Get(wire.HeaderRequestID) {
 		a.t.Fatalf("%s: %s, want %s with the answer's status and request id: %s", a.what, p.Code, code, a.body)
 	}
 	return p

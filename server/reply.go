@@ -1,17 +1,14 @@
 package server
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // The media types of the API.
@@ -19,7 +16,7 @@ const (
 	typeJSON      = "application/json"
 	typeProblem   = "application/problem+json"
 	typeYAML      = "application/yaml"
-	typeEvents    = "text/event-stream"
+	typeEvents    = wire.EventStream
 	typeDSSE      = "application/vnd.dsse.envelope.v1+json"
 	typeBundle    = ledger.BundleType
 	typeBundleOld = "application/vnd.dev.sigstore.bundle+json" // with the parameter version=0.3
@@ -61,10 +58,10 @@ func (a *reply) write(w http.ResponseWriter, r *http.Request) error {
 	a.writeHeader(w.Header())
 	if a.tagged {
 		if a.etag == "" {
-			a.etag = tagOf(a.body)
+			a.etag = wire.TagOf(a.body)
 		}
 		w.Header().Set("ETag", a.etag)
-		if known, ok := tagIn(r.Header["If-None-Match"], a.etag); ok && isRead(r) {
+		if known, ok := wire.TagIn(r.Header["If-None-Match"], a.etag); ok && wire.IsRead(r) {
 			w.Header().Set("ETag", known)
 			w.WriteHeader(http.StatusNotModified)
 			return nil
@@ -74,7 +71,7 @@ func (a *reply) write(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(a.status)
 		return nil
 	}
-	writeBody(w, a.status, a.mediaType, a.body)
+	wire.WriteBody(w, a.status, a.mediaType, a.body)
 	return nil
 }
 
@@ -93,44 +90,28 @@ func (a *reply) writeHeader(h http.Header) {
 	}
 }
 
-// writeBody writes the body to a HEAD too: net/http leaves it out, and the
-// headers are as for GET.
-func writeBody(w http.ResponseWriter, status int, mediaType string, body []byte) {
-	w.Header().Set("Content-Type", mediaType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	w.Write(body) // fails only when the client has gone
-}
-
 // marshal writes an answer: the same record always as the same bytes, and the
 // bodies of events as they are stored. A problem may quote what is not UTF-8.
 func marshal(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true), jsontext.AllowInvalidUTF8(true))
 }
 
-func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
-
-// tagOf makes an ETag of a body.
-func tagOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + hex.EncodeToString(sum[:16]) + `"`
-}
-
-// tagIn looks for tag in the headers If-Match or If-None-Match and returns it
-// as it stands there. The mark of a compressed answer makes no difference, nor
-// does W/, which proxies put before the ETags of what they compress.
-func tagIn(headers []string, tag string) (as string, ok bool) {
-	for _, header := range headers {
-		for candidate := range strings.SplitSeq(header, ",") {
-			candidate = strings.TrimSpace(candidate)
-			bare := strings.TrimPrefix(candidate, "W/")
-			switch {
-			case candidate == "*":
-				return tag, true
-			case bare == tag, bare == strings.TrimSuffix(tag, `"`)+gzipSuffix+`"`:
-				return candidate, true
-			}
-		}
+// fail answers with the problem that err is.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	id := w.Header().Get(wire.HeaderRequestID)
+	e := wire.Explain(err)
+	if e.Code == ledger.CodeInternal {
+		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
+		e.Detail += " under the request id"
 	}
-	return "", false
+	drain(r)
+	status := wire.StatusOf(e)
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	body, err := marshal(wire.ProblemOf(e, id))
+	if err != nil {
+		panic(fmt.Sprintf("encode a problem: %v", err))
+	}
+	wire.WriteBody(w, status, typeProblem, body)
 }

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
-
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -129,7 +128,7 @@ func (st *stream) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", typeEvents)
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no") // or nginx would hold events back
-	h.Set(gzhttp.HeaderNoCompression, "1")
+	wire.NeverCompress(h)
 	h.Add("Vary", "Accept")
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {

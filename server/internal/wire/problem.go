@@ -1,22 +1,22 @@
-package server
+package wire
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A kind of problem: the HTTP status and the title that go with a code.
-type kind struct {
-	status int
-	title  string
+// A Kind of problem is the HTTP status and the title that go with a code.
+type Kind struct {
+	Status int
+	Title  string
 }
 
-// problems is the one place that gives codes their HTTP status.
-var problems = map[ledger.Code]kind{
+// kinds is the one place that gives codes their HTTP status.
+var kinds = map[ledger.Code]Kind{
 	ledger.CodeInvalidJSON:          {http.StatusBadRequest, "The body is not the JSON that it has to be"},
 	ledger.CodeUnknownField:         {http.StatusBadRequest, "The body has a field that there is not"},
 	ledger.CodeUnknownParameter:     {http.StatusBadRequest, "The query has a parameter that there is not"},
@@ -58,53 +58,33 @@ var problems = map[ledger.Code]kind{
 	ledger.CodeInternal:           {http.StatusInternalServerError, "Something went wrong inside ledgerd"},
 }
 
-const (
-	problemTypes   = "https://github.com/ledgerd/ledgerd/blob/main/docs/api.md#"
-	internalDetail = "the fault is ledgerd's, and its log tells more under the request id"
-	retryAfter     = "5" // seconds
-)
+// Kinds returns the kind of every code.
+func Kinds() map[ledger.Code]Kind { return maps.Clone(kinds) }
 
-// fail answers with the problem that err is.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	id := w.Header().Get(headerRequestID)
-	e := s.explain(err)
-	if e.Code == ledger.CodeInternal {
-		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
+// StatusOf returns the HTTP status of an error that Explain returned.
+func StatusOf(e *ledger.Error) int { return kinds[e.Code].Status }
+
+// ProblemTypes is the beginning of every problem's type, before its code.
+const ProblemTypes = "https://github.com/ledgerd/ledgerd/blob/main/docs/api.md#"
+
+// ProblemOf returns an error that Explain returned as the API answers it.
+func ProblemOf(e *ledger.Error, requestID string) ledger.Problem {
+	kind := kinds[e.Code]
+	return ledger.Problem{
+		Type: ProblemTypes + string(e.Code), Title: kind.Title, Status: kind.Status, Detail: e.Detail, Code: e.Code, RequestID: requestID, Errors: e.Fields,
 	}
-	drain(r)
-	k := problems[e.Code]
-	switch k.status {
-	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", retryAfter)
-	}
-	body, err := marshal(ledger.Problem{
-		Type: problemTypes + string(e.Code), Title: k.title, Status: k.status, Detail: e.Detail, Code: e.Code, RequestID: id, Errors: e.Fields,
-	})
-	if err != nil {
-		panic(fmt.Sprintf("encode a problem: %v", err))
-	}
-	writeBody(w, k.status, typeProblem, body)
 }
 
-// explain turns any error into one that can be told to a client. What is not
-// meant for clients becomes CodeInternal without details.
-func (s *Server) explain(err error) *ledger.Error {
+// Explain turns any error into one that clients may see. An error that is not
+// meant for them becomes CodeInternal without details: the caller logs it.
+func Explain(err error) *ledger.Error {
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		if _, known := problems[e.Code]; known && e.Code != ledger.CodeInternal {
+		if _, known := kinds[e.Code]; known && e.Code != ledger.CodeInternal {
 			return e
 		}
-	}
-	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		hint := ""
-		if e.Limit == s.maxBody {
-			hint = " (the config key max_body)"
-		}
-		return ledger.Errorf(ledger.CodePayloadTooLarge, "the body may have %d bytes at most%s", e.Limit, hint)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the request ended before its turn came: nothing was done")
 	}
-	return ledger.Errorf(ledger.CodeInternal, internalDetail)
+	return ledger.Errorf(ledger.CodeInternal, "the fault is ledgerd's, and its log tells more")
 }

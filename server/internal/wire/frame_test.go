@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestPanics(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		status  int // 0: the connection is closed without an answer
+		body    string
+		fault   string // what Fail gets begins with it
+	}{
+		"none": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "all") }, 200, "all", ""},
+		"before the first byte": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			panic("out of cheese")
+		}, 500, "failed", "panic: out of cheese\n"},
+		"behind the first byte": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+			io.WriteString(w, "the beginning, ")
+			http.NewResponseController(w).Flush()
+			panic("out of cheese")
+		}, 202, "the beginning, failed", "panic: out of cheese\n"},
+		"on purpose": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fault := ""
+			frame := Frame{Header: map[string]string{"Server": "test"}, Fail: func(w http.ResponseWriter, _ *http.Request, err error) {
+				fault = err.Error()
+				w.WriteHeader(http.StatusInternalServerError)
+				io.WriteString(w, "failed")
+			}}
+			network := httptest.NewServer(Compressed(frame.Handler(test.handler), "text/plain"))
+			defer network.Close()
+			status, body, header := get(t, network.URL)
+			if status != test.status || body != test.body {
+				t.Errorf("%d %q, want %d %q", status, body, test.status, test.body)
+			}
+			if !strings.HasPrefix(fault, test.fault) || (fault == "") != (test.fault == "") {
+				t.Errorf("the fault is %q, want %q", fault, test.fault)
+			}
+			if status != 0 && (header.Get("Server") != "test" || header.Get("X-Content-Type-Options") != "nosniff") {
+				t.Errorf("the headers are %v", header)
+			}
+		})
+	}
+}
+
+// get returns the status 0 if there is no answer.
+func get(t *testing.T, url string) (status int, body string, header http.Header) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		return 0, "", nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text), resp.Header
+}
