@@ -76,7 +76,7 @@ func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType
 	for _, name := range v.r.URL.Query()["type"] {
 		t, err := ledger.ParseEventType(name)
 		if err != nil {
-			return f, nil, ledger.FieldErrorf(ledger.CodeInvalidParameter, "type", "%v", err)
+			return f, nil, ledger.FieldErrorf(ledger.CodeInvalidField, "type", "%v", err)
 		}
 		if !slices.Contains(types, t) {
 			types = append(types, t)

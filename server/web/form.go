@@ -16,9 +16,6 @@ const (
 	maxOpenForm = 64 << 10
 )
 
-// errForm says that what was sent is no form.
-var errForm = errors.New("the form cannot be read: its fields have to be URL-encoded")
-
 // A form is what somebody has filled in, and what is wrong with it.
 type form struct {
 	Values url.Values
@@ -52,7 +49,7 @@ func (v *visit) form() (*form, error) {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "the form cannot be read: it may have %d bytes at most", most)
 		}
-		return nil, errForm
+		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "the form cannot be read: its fields have to be URL-encoded")
 	}
 	return &form{Values: v.r.PostForm}, nil
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,9 +9,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
-
-const internalDetail = "the fault is ledgerd's, and its log tells more"
 
 // A problemPage tells what went wrong and what to do about it.
 type problemPage struct {
@@ -77,7 +75,7 @@ func (v *visit) unsaved() string {
 // pathBack returns where to go on after signing in: for what was sent the page
 // of its form, or the one that it is about; empty for none.
 func (v *visit) pathBack() string {
-	if isRead(v.r) {
+	if wire.IsRead(v.r) {
 		return v.r.URL.RequestURI()
 	}
 	pattern, path := v.route.pattern, v.r.URL.EscapedPath()
@@ -86,8 +84,6 @@ func (v *visit) pathBack() string {
 	}
 	return path
 }
-
-func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // fail writes the page of a problem for which there is no visit.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -110,21 +106,15 @@ func (s *Site) explain(r *http.Request, err error) problemPage {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		return problemPage{e.Status, titleOf(e.Status), e.Problem.Detail, e.Problem.Errors, e.Problem.RequestID}
 	}
-	if e, ok := errors.AsType[*ledger.Error](err); ok && e.Code != ledger.CodeInternal {
-		status := statusOf(e.Code)
-		return problemPage{Status: status, Title: titleOf(status), Detail: e.Detail, Fields: e.Fields}
+	e := wire.Explain(err)
+	if e.Code == ledger.CodeInternal {
+		s.log.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	if errors.Is(err, errForm) {
-		return problemPage{Status: http.StatusBadRequest, Title: titleOf(http.StatusBadRequest), Detail: err.Error()}
-	}
+	p := problemPage{Status: wire.StatusOf(e), Title: titleOf(wire.StatusOf(e)), Detail: e.Detail, Fields: e.Fields}
 	if errors.Is(err, errBusy) {
-		return problemPage{Status: http.StatusServiceUnavailable, Title: "Too many are looking at once", Detail: "more pages are asked for than ledgerd can make at the moment: try again in some seconds"}
+		p.Title = "Too many are looking at once"
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return problemPage{Status: http.StatusServiceUnavailable, Title: titleOf(http.StatusServiceUnavailable), Detail: "the request ended before its turn came: try again"}
-	}
-	s.log.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "error", err)
-	return problemPage{Status: http.StatusInternalServerError, Title: titleOf(http.StatusInternalServerError), Detail: internalDetail}
+	return p
 }
 
 // codeOf returns the code of an error, wherever it comes from.
@@ -133,25 +123,6 @@ func codeOf(err error) ledger.Code {
 		return e.Code
 	}
 	return client.CodeOf(err)
-}
-
-// statusOf is for what the pages themselves refuse.
-func statusOf(code ledger.Code) int {
-	switch code {
-	case ledger.CodeUnauthenticated:
-		return http.StatusUnauthorized
-	case ledger.CodeForbidden:
-		return http.StatusForbidden
-	case ledger.CodeNotFound:
-		return http.StatusNotFound
-	case ledger.CodeMethodNotAllowed:
-		return http.StatusMethodNotAllowed
-	case ledger.CodePayloadTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case ledger.CodeStorageUnavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusUnprocessableEntity
 }
 
 func titleOf(status int) string {

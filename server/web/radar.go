@@ -45,7 +45,7 @@ func showRadar(v *visit) (*answer, error) {
 	if name := v.query("level"); name != "" {
 		level, err := ledger.ParseLevel(name)
 		if err != nil || level == ledger.NoLevel {
-			return nil, ledger.FieldErrorf(ledger.CodeInvalidParameter, "level", "%q is not a level: use LOW, MEDIUM or HIGH", name)
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "level", "%q is not a level: use LOW, MEDIUM or HIGH", name)
 		}
 		f.Level = level
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -9,10 +10,10 @@ import (
 	"mime"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 //go:embed templates/*.html
@@ -101,15 +102,6 @@ func (v *visit) write(w http.ResponseWriter, a *answer) error {
 	if a.immutable {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	h.Set("Content-Type", a.mediaType)
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	switch a.status {
-	case 0:
-		a.status = http.StatusOK
-	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "5")
-	}
-	w.WriteHeader(a.status)
-	w.Write(a.body) // fails only when the browser has gone
+	wire.WriteBody(w, cmp.Or(a.status, http.StatusOK), a.mediaType, a.body)
 	return nil
 }

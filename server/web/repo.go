@@ -121,7 +121,7 @@ func (l *commitList) read(v *visit) error {
 	if l.State != "" {
 		state, err := ledger.ParseState(l.State)
 		if err != nil {
-			return ledger.FieldErrorf(ledger.CodeInvalidParameter, "state", "%v", err)
+			return ledger.FieldErrorf(ledger.CodeInvalidField, "state", "%v", err)
 		}
 		f.State = &state
 	}

@@ -2,8 +2,9 @@ package web
 
 import (
 	"context"
-	"errors"
 	"runtime"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // maxWaiting is how many requests wait for their turn; further ones are told
@@ -11,7 +12,8 @@ import (
 const maxWaiting = 256
 
 // errBusy says that too many wait already.
-var errBusy = errors.New("too many pages are asked for at once")
+var errBusy = ledger.Errorf(ledger.CodeStorageUnavailable,
+	"more pages are asked for than ledgerd can make at the moment: try again in some seconds")
 
 // Turns bound how many pages are made at the same time, so that those who look
 // leave memory, and time of the processors, to those who write.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // A visit is one request on its way to its handler: the visitor may make it.
@@ -47,8 +48,7 @@ func (s *Site) serve(rt route) http.Handler {
 			a = v.problem(err)
 		}
 		if err := v.write(w, a); err != nil {
-			s.log.ErrorContext(r.Context(), "writing a page", "path", r.URL.Path, "error", err)
-			s.fail(w, r, ledger.Errorf(ledger.CodeInternal, internalDetail))
+			s.fail(w, r, err)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func followEvents(v *visit) (*answer, error) {
 		in := r.Clone(r.Context())
 		in.URL.Path = pathTo("v1", "orgs", v.org, "events")
 		in.URL.RawPath = ""
-		in.Header.Set("Accept", "text/event-stream")
+		in.Header.Set("Accept", wire.EventStream)
 		v.site.stream.ServeHTTP(w, in)
 	}}, nil
 }

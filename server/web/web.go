@@ -4,19 +4,16 @@
 package web
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"time"
-
-	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // An API is what the pages are made from.
@@ -101,54 +98,19 @@ func (s *Site) Handler() http.Handler {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "the form was sent from another site, so nothing was done: open the page here and send it again. A proxy before ledgerd has to pass on the Host header"))
 	}))
-	return s.framed(guard.Handler(compressed(s.mux())))
+	frame := wire.Frame{
+		Header: map[string]string{
+			"Content-Security-Policy":    contentPolicy,
+			"Referrer-Policy":            "same-origin",
+			"Cross-Origin-Opener-Policy": "same-origin",
+			"Cache-Control":              "no-store",
+		},
+		Fail: s.fail,
+	}
+	return wire.Compressed(frame.Handler(guard.Handler(s.mux())), "text/html", "text/css", "text/javascript", "image/svg+xml")
 }
 
 // contentPolicy lets a page load what this server gives and nothing else; no
 // script or style stands in a page itself.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
-// framed does what every answer needs: the headers that all have in common,
-// and an answer in case of a panic.
-func (s *Site) framed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", contentPolicy)
-		h.Set("Referrer-Policy", "same-origin")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		defer func() {
-			switch p := recover(); p {
-			case nil:
-			case http.ErrAbortHandler:
-				panic(p)
-			default:
-				s.log.ErrorContext(r.Context(), "panic in a page", "panic", p, "stack", string(debug.Stack()), "path", r.URL.Path)
-				s.fail(w, r, ledger.Errorf(ledger.CodeInternal, internalDetail))
-			}
-		}()
-		next.ServeHTTP(w, r)
-	})
-}
-
-// compressed gzips pages, style and script for those who accept it.
-func compressed(next http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper(
-		gzhttp.EnableZstd(false),
-		gzhttp.CompressionLevel(gzip.BestSpeed),
-		gzhttp.ContentTypes([]string{"text/html", "text/css", "text/javascript", "image/svg+xml"}),
-	)
-	if err != nil {
-		panic(err) // the options are constants
-	}
-	zipped := wrap(next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Accept") == "text/event-stream" {
-			next.ServeHTTP(w, r) // what is compressed waits to be more
-		} else {
-			zipped.ServeHTTP(w, r)
-		}
-	})
-}
