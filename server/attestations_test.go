@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store"
 )
 
 // trustCosign registers the identities of the cosign fixtures.
@@ -329,33 +327,45 @@ func TestLaterSaysCount(t *testing.T) {
 	}
 }
 
-// rekeyed is the real store, in which somebody trusts one more identity between
-// the verification of an attestation and its record, the first few times.
-type rekeyed struct {
-	*store.Store
-	t     *testing.T
-	times int
-}
-
-func (r *rekeyed) Record(ctx context.Context, org, repo string, a *ledger.Attestation, version int64) (ledger.AttestationRecord, bool, error) {
-	if r.times > 0 {
-		r.times--
-		identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: newSigner(r.t, "").publicPEM(r.t), DN: "cn=new,ou=build,o=acme"}.Identity()
-		check(r.t, err)
-		_, err = r.AddIdentity(ctx, org, identity)
-		check(r.t, err)
-	}
-	return r.Store.Record(ctx, org, repo, a, version)
-}
-
+// The server reads its clock once to let the caller in, and once for each
+// verification. There, somebody trusts one more identity, the first few times.
 func TestKeyringChangesMeanwhile(t *testing.T) {
-	for times, status := range []int{201, 201, 201, 201, 503} {
-		b := newBench(t, func(c *Config) { c.Store = &rekeyed{c.Store.(*store.Store), t, times} })
-		answer := b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1))
-		if answer.status != status {
+	for i, status := range []int{201, 201, 201, 201, 503} {
+		times := int64(i)
+		var read atomic.Pointer[func()]
+		b := newBench(t, func(c *Config) {
+			now := c.Now
+			c.Now = func() time.Time {
+				if f := read.Load(); f != nil {
+					(*f)()
+				}
+				return now()
+			}
+		})
+		body := b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)
+		var reads atomic.Int64
+		count := func() {
+			if n := reads.Add(1); n > 1 && n <= 1+times {
+				b.trustNewcomer()
+			}
+		}
+		read.Store(&count)
+		if answer := b.attest(body); answer.status != status {
 			t.Errorf("changed %d times: %d, want %d: %s", times, answer.status, status, answer.body)
 		}
+		if want := 1 + min(times+1, verifyTimes); reads.Load() != want {
+			t.Errorf("changed %d times: the clock was read %d times, want %d", times, reads.Load(), want)
+		}
 	}
+}
+
+// trustNewcomer has acme trust one more identity, past the server.
+func (b *bench) trustNewcomer() {
+	b.t.Helper()
+	identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t), DN: "cn=new,ou=build,o=acme"}.Identity()
+	check(b.t, err)
+	_, err = b.store.AddIdentity(b.t.Context(), "acme", identity)
+	check(b.t, err)
 }
 
 // The server verifies with the keyring that it read last. Identities that were added

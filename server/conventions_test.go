@@ -16,7 +16,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/store"
 )
 
 func TestUnknownPaths(t *testing.T) {
@@ -316,19 +315,20 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A failing store is the real one with one method that fails as asked.
-type failing struct {
-	*store.Store
-	fail func() error
+// failing returns the bench with one endpoint, GET /v1/orgs/acme, that fails.
+func (b *bench) failing(fail func() error) *bench {
+	b.t.Helper()
+	routes := []route{{http.MethodGet, "/v1/orgs/:org", ledger.Read, nil, func(*call) (*reply, error) { return nil, fail() }}}
+	network := httptest.NewServer(b.server.framed(b.server.router(routes, b.server.byToken)))
+	b.t.Cleanup(network.Close)
+	other := *b
+	other.url = network.URL
+	return &other
 }
-
-func (f failing) Org(context.Context, string) (ledger.Org, error) { return ledger.Org{}, f.fail() }
-func (f failing) Ready(context.Context) error                     { return f.fail() }
 
 func TestFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail   func() error
-		path   string
 		status int
 		code   ledger.Code
 		says   string // in the detail
@@ -336,24 +336,16 @@ func TestFailures(t *testing.T) {
 	}{
 		"a full disk": {func() error {
 			return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
-		},
-			"/v1/orgs/acme", 503, ledger.CodeStorageUnavailable, "the disk is full", ""},
-		"wrapped":      {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "there is no such x")) }, "/v1/orgs/acme", 404, ledger.CodeNotFound, "no such x", ""},
-		"a time-out":   {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, "/v1/orgs/acme", 503, ledger.CodeStorageUnavailable, "nothing was done", ""},
-		"a fault":      {func() error { return errors.New("SELECT secret: no such column") }, "/v1/orgs/acme", 500, ledger.CodeInternal, "request id", "no such column"},
-		"an odd code":  {func() error { return ledger.Errorf("made_up", "something private") }, "/v1/orgs/acme", 500, ledger.CodeInternal, "request id", "something private"},
-		"a panic":      {func() error { panic("out of cheese") }, "/v1/orgs/acme", 500, ledger.CodeInternal, "request id", "out of cheese"},
-		"not ready":    {func() error { return errors.New("the disk is full") }, "/readyz", 503, ledger.CodeStorageUnavailable, "not ready: the disk is full", ""},
-		"alive anyhow": {func() error { return errors.New("the disk is full") }, "/healthz", 200, "", "", ""},
-		"reads go on":  {func() error { return errors.New("the disk is full") }, "/v1/orgs/acme/repos", 200, "", "", ""},
+		}, 503, ledger.CodeStorageUnavailable, "the disk is full", ""},
+		"wrapped":     {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "there is no such x")) }, 404, ledger.CodeNotFound, "no such x", ""},
+		"a time-out":  {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, 503, ledger.CodeStorageUnavailable, "nothing was done", ""},
+		"a fault":     {func() error { return errors.New("SELECT secret: no such column") }, 500, ledger.CodeInternal, "request id", "no such column"},
+		"an odd code": {func() error { return ledger.Errorf("made_up", "something private") }, 500, ledger.CodeInternal, "request id", "something private"},
+		"a panic":     {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request id", "out of cheese"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(c *Config) { c.Store = failing{c.Store.(*store.Store), test.fail} })
-			answer := b.get(test.path)
-			if test.code == "" {
-				answer.want(test.status)
-				return
-			}
+			b := newBench(t).failing(test.fail)
+			answer := b.get("/v1/orgs/acme")
 			p := answer.wantProblem(test.status, test.code)
 			if !strings.Contains(p.Detail, test.says) {
 				t.Errorf("detail %q; want it to say %q", p.Detail, test.says)
@@ -365,7 +357,21 @@ func TestFailures(t *testing.T) {
 			if test.logged == "" && log != "" || !strings.Contains(log, test.logged) || test.logged != "" && !strings.Contains(log, p.RequestID) {
 				t.Errorf("log %q; want it to hold %q and the request id", log, test.logged)
 			}
+			if strings.Count(log, "\n") > 1 {
+				t.Errorf("the log has it more than once: %s", log)
+			}
 		})
+	}
+}
+
+// A server whose database does not answer is alive, but not ready.
+func TestReadiness(t *testing.T) {
+	b := newBench(t)
+	check(t, b.store.Close())
+	b.send(request{method: "GET", path: "/healthz"}).want(200)
+	p := b.send(request{method: "GET", path: "/readyz"}).wantProblem(503, ledger.CodeStorageUnavailable)
+	if !strings.HasPrefix(p.Detail, "not ready: ") || b.log.Len() > 0 {
+		t.Errorf("detail %q, log %q", p.Detail, b.log)
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 
 // feeds holds the feeds of the orgs that somebody listens to.
 type feeds struct {
-	store Store
+	store *store.Store
 	log   *slog.Logger
 
 	mu    sync.Mutex

@@ -106,13 +106,13 @@ func (s *Server) routes() []route {
 	}
 }
 
-// router makes the table answer requests. HEAD works where GET does.
-func (s *Server) router(identify identify) http.Handler {
+// router returns a handler that answers by the table. HEAD works where GET does.
+func (s *Server) router(routes []route, identify identify) http.Handler {
 	router := httprouter.New()
 	router.RedirectTrailingSlash = false
 	router.RedirectFixedPath = false
 	router.HandleOPTIONS = false
-	for _, rt := range s.routes() {
+	for _, rt := range routes {
 		router.Handle(rt.method, rt.pattern, s.serve(rt, identify))
 		if rt.method == http.MethodGet {
 			router.Handle(http.MethodHead, rt.pattern, s.serve(rt, identify))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 // DefaultMaxBody is the most bytes that an attestation or the registration of
@@ -26,7 +27,7 @@ const (
 
 // Config is what a Server is made of.
 type Config struct {
-	Store Store
+	Store *store.Store
 	// Now is the clock by which certificates and tokens expire; time.Now where nil.
 	Now func() time.Time
 	// Logger gets what went wrong inside, and at debug level every request.
@@ -45,7 +46,7 @@ type Config struct {
 
 // A Server answers the HTTP API.
 type Server struct {
-	store   Store
+	store   *store.Store
 	now     func() time.Time
 	log     *slog.Logger
 	maxBody int64
@@ -104,11 +105,17 @@ func (s *Server) Host() http.Handler { return s.handler(byHost) }
 func (s *Server) Sessions() http.Handler { return s.handler(s.bySession) }
 
 func (s *Server) handler(identify identify) http.Handler {
+	return s.framed(s.router(s.routes(), identify))
+}
+
+// framed returns next with what every answer has in common, that to an unknown
+// path too.
+func (s *Server) framed(next http.Handler) http.Handler {
 	frame := wire.Frame{
 		Header: map[string]string{"Server": s.name, "Cache-Control": "private, no-cache"},
 		Fail:   s.fail,
 	}
-	return wire.Logged(wire.Identified(frame.Handler(s.router(identify))), s.log)
+	return wire.Logged(wire.Identified(frame.Handler(next)), s.log)
 }
 
 func (s *Server) time() ledger.Time { return ledger.TimeOf(s.now()) }
