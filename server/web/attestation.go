@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // An attestationPage shows one attestation and what its statement says.
@@ -36,7 +37,7 @@ func showAttestation(v *visit) (*answer, error) {
 	}
 	p := attestationPage{AttestationRecord: record, Size: len(body)}
 	p.Statement, p.Cut = readable(envelope.Payload)
-	return v.page("attestation", clip(record.Predicate, 80)+" by "+clip(record.Signer, 80), p), nil
+	return v.page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
 }
 
 func downloadEnvelope(v *visit) (*answer, error) {
@@ -59,11 +60,11 @@ const (
 func readable(payload []byte) (text string, cut bool) {
 	text = string(payload)
 	if len(payload) <= maxLaidOut && depth(payload) <= maxIndented {
-		text = indented(payload)
+		text = format.Indented(payload)
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	shown := clip(text, maxReadable)
-	return escapeUnseen(shown), shown != text
+	shown := format.Clip(text, maxReadable)
+	return format.EscapeUnseen(shown), shown != text
 }
 
 // depth returns how deep arrays and objects lie in each other, at most.

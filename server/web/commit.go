@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 const (
@@ -85,7 +86,7 @@ func showCommit(v *visit) (*answer, error) {
 	if commit.SHA != v.value("sha") {
 		return seeOther(v.pathOf(repoPattern, "commits", commit.SHA)), nil
 	}
-	p := commitPage{Commit: commit, Subject: cmp.Or(firstLine(commit.Message), "No message"), Missing: lacksOf(ledger.Missing(commit.State, commit.Requirements))}
+	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"), Missing: lacksOf(ledger.Missing(commit.State, commit.Requirements))}
 	p.Told = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
 	for _, state := range ledger.States() {
@@ -223,14 +224,14 @@ func bodyOf(message, subject string) string {
 	if first != subject {
 		rest = message
 	}
-	return clip(strings.TrimSpace(rest), messageShown)
+	return format.Clip(strings.TrimSpace(rest), messageShown)
 }
 
 func changedPaths(changes []ledger.Change) (paths []string, more int) {
 	for _, c := range changes[:min(len(changes), changesShown)] {
-		path := clip(c.Path, 300)
+		path := format.Clip(c.Path, 300)
 		if c.OldPath != "" {
-			path = clip(c.OldPath, 300) + " → " + path
+			path = format.Clip(c.OldPath, 300) + " → " + path
 		}
 		paths = append(paths, c.Status+" "+path)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // A webhookPage shows a webhook and a page of its deliveries.
@@ -125,7 +126,7 @@ func showDelivery(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := deliveryPage{Delivery: d.Delivery, Webhook: webhook, Body: excerptOf(indented(d.Body), maxBodyText)}
+	page := deliveryPage{Delivery: d.Delivery, Webhook: webhook, Body: excerptOf(format.Indented(d.Body), maxBodyText)}
 	if len(d.Body) <= maxSentText {
 		page.Sent = string(d.Body)
 	}
@@ -172,10 +173,10 @@ type excerpt struct {
 
 func excerptOf(text string, limit int) excerpt {
 	total := utf8.RuneCountInString(text)
-	return excerpt{visible(firstOf(text, limit)), total > limit, min(total, limit), total}
+	return excerpt{format.Visible(format.First(text, limit)), total > limit, min(total, limit), total}
 }
 
 // plainText is a text on one line, with an ellipsis where it was cut.
 func plainText(text string, limit int) string {
-	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(visible(clip(text, limit)))
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(format.Visible(format.Clip(text, limit)))
 }

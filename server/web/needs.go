@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // A need is something that waits for somebody.
@@ -87,19 +88,19 @@ func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, 
 	}
 	for _, c := range list.Data {
 		n := need{
-			Bad: true, Repo: r.Name, Name: cmp.Or(firstLine(c.Message), short(c.SHA)),
+			Bad: true, Repo: r.Name, Name: cmp.Or(format.FirstLine(c.Message), format.Short(c.SHA)),
 			Path: pathTo("orgs", v.org, "repos", r.Name, "commits", c.SHA), At: c.StateSince,
 		}
 		for _, m := range c.Missing {
 			if len(m.FailedBy) > 0 {
-				n.Kind, n.Why, n.By = "Failed", m.Predicate, plainName(m.FailedBy[0])
+				n.Kind, n.Why, n.By = "Failed", m.Predicate, format.PlainName(m.FailedBy[0])
 				break
 			}
 		}
 		if high := c.Overlaps[ledger.High.String()]; high > 0 && n.Kind == "" {
-			n.Kind, n.Why = "Collides", "git could not merge it with "+plural(high, "other commit")
+			n.Kind, n.Why = "Collides", "git could not merge it with "+format.Plural(high, "other commit")
 			if c.OverlapsTruncated {
-				n.Why = "git could not merge it with at least " + plural(high, "other commit")
+				n.Why = "git could not merge it with at least " + format.Plural(high, "other commit")
 			}
 		}
 		if n.Kind != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 const (
@@ -70,7 +71,7 @@ func overlapOf(sha string, pair ledger.RadarPair) overlap {
 		if !o.First {
 			ours, theirs = theirs, ours
 		}
-		o.Paths = append(o.Paths, overlapPath{clip(p.Path, 300), p.Level, reasonInWords(p.Reason), linesInWords(ours), linesInWords(theirs)})
+		o.Paths = append(o.Paths, overlapPath{format.Clip(p.Path, 300), p.Level, reasonInWords(p.Reason), linesInWords(ours), linesInWords(theirs)})
 	}
 	o.MorePaths = max(pair.PathsTotal, len(pair.Paths)) - len(o.Paths)
 	return o

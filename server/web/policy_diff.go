@@ -1,6 +1,10 @@
 package web
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/ledgerd/ledgerd/server/web/format"
+)
 
 // A diffLine is a line of the difference between two documents.
 type diffLine struct {
@@ -43,7 +47,7 @@ func diff(before, after string) []diffLine {
 // cut tells how many lines there are beyond those that are shown.
 func cut(lines []diffLine) []diffLine {
 	if more := len(lines) - maxDiffLines; more > 0 {
-		return append(lines[:maxDiffLines:maxDiffLines], diffLine{Sign: "…", Text: plural(more, "more line")})
+		return append(lines[:maxDiffLines:maxDiffLines], diffLine{Sign: "…", Text: format.Plural(more, "more line")})
 	}
 	return lines
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // maxFlatList is how long a list may be, in bytes, to stand on one line.
@@ -21,7 +22,7 @@ const maxFlatList = 100
 // form on many lines, with lists of words on one each.
 func documentOf(c ledger.Contract) string {
 	var b strings.Builder
-	lines := strings.Split(indented(c.Canonical()), "\n")
+	lines := strings.Split(format.Indented(c.Canonical()), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		if flat, n := flatList(lines[i:]); n > 0 {
@@ -154,7 +155,7 @@ type fault struct {
 func (p places) fault(field, message string) fault {
 	f := fault{Field: field, Message: message, Line: p.line(field)}
 	if f.Line > 0 {
-		f.Text = firstLine(p.lines[f.Line-1])
+		f.Text = format.FirstLine(p.lines[f.Line-1])
 	}
 	return f
 }

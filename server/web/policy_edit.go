@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // A policyEditPage is where a contract is written, tried out and saved.
@@ -115,7 +116,7 @@ func previewOf(s ledger.Simulation) *preview {
 	for _, m := range s.Moves[:min(len(s.Moves), movesShown)] {
 		shown := move{Move: m}
 		for _, reason := range m.Reasons[:min(len(m.Reasons), reasonsShown)] {
-			shown.Why = append(shown.Why, clip(reason, 300))
+			shown.Why = append(shown.Why, format.Clip(reason, 300))
 		}
 		shown.More = len(m.Reasons) - len(shown.Why)
 		p.Moves = append(p.Moves, shown)
@@ -200,6 +201,6 @@ func (p *policyEditPage) explain(err error) bool {
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b fault) int { return cmp.Compare(a.Line, b.Line) })
-	p.Form.fail("document", plural(len(p.Faults), "mistake")+": see the list above.")
+	p.Form.fail("document", format.Plural(len(p.Faults), "mistake")+": see the list above.")
 	return true
 }

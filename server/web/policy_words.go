@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // A phrase is a part of a sentence. Code is what stands so in the contract.
@@ -47,7 +48,7 @@ func (s sentence) Shown() sentence {
 	var shown sentence
 	room := maxSentence
 	for i, p := range s {
-		p.Text = clip(p.Text, maxCode)
+		p.Text = format.Clip(p.Text, maxCode)
 		if room -= len(p.Text); room < 0 {
 			return shown.say(" and %d more …", len(s[i:])/2+1)
 		}
@@ -139,7 +140,7 @@ func span(d ledger.Duration) string {
 		long time.Duration
 	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
 		if d.Std()%unit.long == 0 {
-			return plural(int64(d.Std()/unit.long), unit.name)
+			return format.Plural(int64(d.Std()/unit.long), unit.name)
 		}
 	}
 	return d.String()

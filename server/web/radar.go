@@ -138,11 +138,3 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 	page.InFlight = len(flying.Data) > 0
 	return err
 }
-
-// nameOf returns what a commit is called: by its branch if it has one.
-func nameOf(c ledger.RadarCommit) string {
-	if c.Branch != "" {
-		return c.Branch
-	}
-	return short(c.SHA)
-}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // A picture shows commits one below the other, and an arc beside them for each
@@ -85,8 +86,8 @@ func (p *picture) add(index map[string]int, pair ledger.RadarPair) bool {
 	for _, side := range sides {
 		if _, ok := index[side.SHA]; !ok {
 			index[side.SHA] = len(p.Nodes)
-			name := nameOf(side)
-			p.Nodes = append(p.Nodes, pictureNode{Name: shortened(name, maxPictureName), Title: name + " " + short(side.SHA), Level: pair.Level})
+			name := format.CommitName(side)
+			p.Nodes = append(p.Nodes, pictureNode{Name: shortened(name, maxPictureName), Title: name + " " + format.Short(side.SHA), Level: pair.Level})
 		}
 	}
 	a, b := index[pair.Commit.SHA], index[pair.Other.SHA]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 const (
@@ -148,7 +149,7 @@ func lacksOf(missing []ledger.RequirementStatus) []lack {
 		n := lack{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
 		switch {
 		case n.Failed:
-			n.Text = "failed by " + clip(plainName(r.FailedBy[0]), 60)
+			n.Text = "failed by " + format.Clip(format.PlainName(r.FailedBy[0]), 60)
 			if more := len(r.FailedBy) - 1; more > 0 {
 				n.Text += " and " + strconv.Itoa(more) + " more"
 			}

@@ -1,4 +1,4 @@
-package web
+package format
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// indented returns JSON on lines of their own, its strings as they are; what is
-// no JSON as it is.
-func indented(text jsontext.Value) string {
+// Indented returns JSON indented, its strings as they are. It returns a text that
+// is not JSON unchanged.
+func Indented(text jsontext.Value) string {
 	lines := text.Clone()
 	if err := lines.Indent(jsontext.WithIndent("  ")); err != nil {
 		return string(text)
@@ -19,8 +19,9 @@ func indented(text jsontext.Value) string {
 	return string(lines)
 }
 
-// unseen reports whether a browser would not show a character, or put others in
-// another order by it. Line feeds, tabs and carriage returns are blanks.
+// unseen reports whether a browser does not show a character, or shows other
+// characters in another order because of it. Line feeds, tabs and carriage
+// returns count as blanks.
 func unseen(r rune) bool {
 	switch r {
 	case '\n', '\t', '\r':
@@ -31,9 +32,9 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// visible writes the characters that are not seen so that they are: text from
-// elsewhere stays where it stands.
-func visible(text string) string {
+// Visible replaces characters that a browser does not show with visible ones, so
+// that text from outside cannot affect its surroundings.
+func Visible(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
 		switch {
@@ -52,9 +53,9 @@ func visible(text string) string {
 	return b.String()
 }
 
-// ordered leaves out the characters that put others in another order, for where
-// no element can keep a text in its place: titles and labels.
-func ordered(text string) string {
+// Ordered removes the characters that change the order of others. It is for
+// titles and labels, where no element can isolate the text.
+func Ordered(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Bidi_Control, r) {
 			return -1
@@ -63,8 +64,8 @@ func ordered(text string) string {
 	}, text)
 }
 
-// escapeUnseen writes the characters that are not seen as JSON escapes them.
-func escapeUnseen(text string) string {
+// EscapeUnseen replaces characters that a browser does not show with JSON escapes.
+func EscapeUnseen(text string) string {
 	if !strings.ContainsFunc(text, unseen) {
 		return text
 	}

@@ -1,4 +1,4 @@
-package web
+package format
 
 import "testing"
 
@@ -16,10 +16,10 @@ func TestUnseenCharactersAreWrittenOut(t *testing.T) {
 		{"x\U000e0041", "x[U+E0041]", `x\udb40\udc41`},
 		{"\x00\x1b\x7f", "␀␛␡", `\u0000\u001b\u007f`},
 	} {
-		if got := visible(test.text); got != test.visible {
+		if got := Visible(test.text); got != test.visible {
 			t.Errorf("visible(%+q) = %q, want %q", test.text, got, test.visible)
 		}
-		if got := escapeUnseen(test.text); got != test.escaped {
+		if got := EscapeUnseen(test.text); got != test.escaped {
 			t.Errorf("escapeUnseen(%+q) = %q, want %q", test.text, got, test.escaped)
 		}
 	}

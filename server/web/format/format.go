@@ -1,0 +1,120 @@
+// Package format formats single values for pages: ids, numbers, durations, names,
+// and text from outside that has to be shown safely.
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Short shortens an id: a commit's to its beginning, any other to its prefix and
+// its end, where ids that were created one after another differ.
+func Short(id string) string {
+	if prefix, rest, ok := strings.Cut(id, "_"); ok && len(rest) > 8 {
+		return prefix + "_…" + rest[len(rest)-6:]
+	}
+	if len(id) > 12 {
+		return id[:12]
+	}
+	return id
+}
+
+// Duration formats a duration: milliseconds as an int64, a time.Duration or a
+// ledger.Duration.
+func Duration(v any) string {
+	var d time.Duration
+	switch v := v.(type) {
+	case int64:
+		d = time.Duration(v) * time.Millisecond
+	case time.Duration:
+		d = v
+	case ledger.Duration:
+		d = v.Std()
+	}
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// Plural returns a number with its noun: 1 commit, 2 commits. If the plural is
+// not the singular and an s, many is the plural.
+func Plural(n any, one string, many ...string) string {
+	text := Number(n)
+	switch {
+	case text == "1":
+		return text + " " + one
+	case len(many) > 0:
+		return text + " " + many[0]
+	}
+	return text + " " + one + "s"
+}
+
+// Number formats a number with a narrow space between thousands.
+func Number(n any) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "\u202f" + digits[i:]
+	}
+	return digits
+}
+
+// PlainName returns the CN of a DN, or the text itself if it is no DN.
+func PlainName(dn string) string {
+	if parsed, err := ledger.ParseDN(dn); err == nil {
+		return parsed.CN
+	}
+	return dn
+}
+
+// FirstLine returns the first line of a text, such as the subject of a commit's
+// message, clipped to 200 characters.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return Clip(line, 200)
+}
+
+// Clip cuts a text that is longer than limit characters, and adds an ellipsis.
+func Clip(text string, limit int) string {
+	cut := First(text, limit)
+	if len(cut) < len(text) {
+		cut += "…"
+	}
+	return cut
+}
+
+// First returns at most limit characters of the text.
+func First(text string, limit int) string {
+	for i := range text {
+		if limit == 0 {
+			return text[:i]
+		}
+		limit--
+	}
+	return text
+}
+
+// State returns a state as a word, such as Attested.
+func State(s ledger.State) string {
+	name := s.String()
+	return name[:1] + strings.ToLower(name[1:])
+}
+
+// CommitName returns the branch of a commit, or its short id if it has none.
+func CommitName(c ledger.RadarCommit) string {
+	if c.Branch != "" {
+		return c.Branch
+	}
+	return Short(c.SHA)
+}
