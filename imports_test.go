@@ -21,9 +21,16 @@ var mayImport = map[string][]string{
 	"client": {"ledger"},
 	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
-	"server/web": {"client", "ledger", "server/internal/wire", "server/web/format"},
+	"server/web": {
+		"client", "ledger", "server/internal/wire",
+		"server/web/arcdiagram", "server/web/format", "server/web/linediff", "server/web/overlap", "server/web/policytext",
+	},
 	// Parts of the pages that are pure.
-	"server/web/format": {"ledger"},
+	"server/web/arcdiagram": {"ledger", "server/web/format"},
+	"server/web/format":     {"ledger"},
+	"server/web/linediff":   {"server/web/format"},
+	"server/web/overlap":    {"ledger", "server/web/format"},
+	"server/web/policytext": {"ledger", "server/web/format"},
 	// The HTTP of the API and of the pages.
 	"server/internal/wire": {"ledger"},
 	"store":                {"ledger", "store/radarindex", "store/sqldb", "store/sqlite"},
@@ -42,10 +49,14 @@ var mayImport = map[string][]string{
 // mayNotImport says what would make a package other than it should be: ledger
 // pure, webhook light for receivers, and the radar's memory without SQL.
 var mayNotImport = map[string][]string{
-	"ledger":            {"database/sql", "net/http", "os", "log", "log/slog", "context", "sync"},
-	"webhook":           {"github.com/prometheus/client_golang/prometheus"},
-	"store/radarindex":  {"database/sql"},
-	"server/web/format": {"net/http", "context"},
+	"ledger":                {"database/sql", "net/http", "os", "log", "log/slog", "context", "sync"},
+	"webhook":               {"github.com/prometheus/client_golang/prometheus"},
+	"store/radarindex":      {"database/sql"},
+	"server/web/arcdiagram": {"net/http", "context"},
+	"server/web/format":     {"net/http", "context"},
+	"server/web/linediff":   {"net/http", "context"},
+	"server/web/overlap":    {"net/http", "context"},
+	"server/web/policytext": {"net/http", "context"},
 }
 
 func TestImportsGoOneWay(t *testing.T) {

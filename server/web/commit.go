@@ -9,11 +9,14 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/overlap"
 )
 
 const (
 	// timelineAttestations is how many attestations a commit's page shows.
 	timelineAttestations = 200
+	// overlapsShown is how many overlaps are shown.
+	overlapsShown = 5
 	// messageShown is how many characters of a commit's message are shown.
 	messageShown = 5000
 	// changesShown is how many of the changed paths are.
@@ -31,7 +34,7 @@ type commitPage struct {
 	Missing []lack
 	// Groups are the requirements by the state that they are for.
 	Groups   []requirementGroup
-	Overlaps []overlap
+	Overlaps []overlap.Overlap
 	// MoreOverlaps counts those that are not shown.
 	MoreOverlaps int
 	Timeline     []moment
@@ -236,4 +239,25 @@ func changedPaths(changes []ledger.Change) (paths []string, more int) {
 		paths = append(paths, c.Status+" "+path)
 	}
 	return paths, len(changes) - len(paths)
+}
+
+// overlapsOf returns the strongest overlaps of a commit, and how many more
+// there are.
+func overlapsOf(v *visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
+	total := 0
+	for _, n := range c.Overlaps {
+		total += n
+	}
+	if total == 0 {
+		return nil, 0, nil
+	}
+	page, err := v.api.OverlapsPage(v.ctx(), v.org, v.repo, client.OverlapFilter{Commit: c.SHA}, client.Query{Limit: overlapsShown})
+	if err != nil {
+		return nil, 0, err
+	}
+	var overlaps []overlap.Overlap
+	for _, pair := range page.Data {
+		overlaps = append(overlaps, overlap.Of(c.SHA, pair))
+	}
+	return overlaps, max(total-len(overlaps), 0), nil
 }

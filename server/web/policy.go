@@ -1,20 +1,20 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/linediff"
+	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
 // A policyView shows one version of a repo's contract, in words and as a document.
 type policyView struct {
 	Policy ledger.Policy
-	Stages []stage
-	Radar  []sentence
+	Stages []policytext.Stage
+	Radar  []policytext.Sentence
 	// Document is empty where it is too long to be shown. Command prints it.
 	Document string
 	Command  string
@@ -25,7 +25,7 @@ const maxDocument = 96 << 10
 
 func (v *visit) viewPolicy(p ledger.Policy) policyView {
 	view := policyView{
-		Policy: p, Stages: describeStates(p.Contract), Radar: describeRadar(p.Contract.Radar), Document: documentOf(p.Contract),
+		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar), Document: policytext.Document(p.Contract),
 		Command: fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
 	}
 	if len(view.Document) > maxDocument {
@@ -59,7 +59,7 @@ type policyVersionsPage struct {
 // A policyVersion is one of them with what it changed.
 type policyVersion struct {
 	ledger.Policy
-	Changes []contractChange
+	Changes []policytext.Change
 	// More is how many changes there are beside those.
 	More int
 }
@@ -86,7 +86,7 @@ func showPolicyVersions(v *visit) (*answer, error) {
 	for i, p := range versions[:len(list.Data)] {
 		version := policyVersion{Policy: p}
 		if i+1 < len(versions) {
-			version.Changes = changesBetween(versions[i+1].Contract, p.Contract)
+			version.Changes = policytext.Changes(versions[i+1].Contract, p.Contract)
 		}
 		if version.More = max(len(version.Changes)-rulesShown, 0); version.More > 0 {
 			version.Changes = version.Changes[:rulesShown]
@@ -96,71 +96,12 @@ func showPolicyVersions(v *visit) (*answer, error) {
 	return v.livePage("policy-versions", "History of the policy", page, ledger.EventPolicy), nil
 }
 
-// A contractChange is a requirement, or a rule of the radar, that came or went.
-type contractChange struct {
-	Sign  string       // + or -
-	State ledger.State // Draft for the radar's
-	Says  sentence
-}
-
-// IsRadar tells that it is about what Conflict Radar does.
-func (c contractChange) IsRadar() bool { return c.State == ledger.Draft }
-
-// changesBetween tells in words which parts of a contract went and came.
-func changesBetween(before, after ledger.Contract) []contractChange {
-	old, current := rulesOf(before), rulesOf(after)
-	var changes []contractChange
-	for _, r := range missingFrom(current, old) {
-		changes = append(changes, contractChange{"-", r.State, r.Says})
-	}
-	for _, r := range missingFrom(old, current) {
-		changes = append(changes, contractChange{"+", r.State, r.Says})
-	}
-	slices.SortStableFunc(changes, func(a, b contractChange) int {
-		return cmp.Compare(a.State-ledger.Attested, b.State-ledger.Attested) // the radar last
-	})
-	return changes
-}
-
-// A rule is a requirement or what the radar does, in words. The same words
-// mean the same.
-type rule struct {
-	State ledger.State
-	Says  sentence
-}
-
-func rulesOf(c ledger.Contract) []rule {
-	var rules []rule
-	for _, r := range c.Requirements {
-		rules = append(rules, rule{r.State, describe(r)})
-	}
-	for _, says := range describeRadar(c.Radar) {
-		rules = append(rules, rule{ledger.Draft, says})
-	}
-	return rules
-}
-
-// missingFrom returns the rules that some lacks, as often as it does.
-func missingFrom(some, rules []rule) []rule {
-	some = slices.Clone(some)
-	var missing []rule
-	for _, r := range rules {
-		i := slices.IndexFunc(some, func(o rule) bool { return o.State == r.State && slices.Equal(o.Says, r.Says) })
-		if i < 0 {
-			missing = append(missing, r)
-		} else {
-			some = slices.Delete(some, i, i+1)
-		}
-	}
-	return missing
-}
-
 // A policyVersionPage shows one version, and what differs from another one.
 type policyVersionPage struct {
 	policyView
 	// Against is the other version, 0 for none. Diff leads from it to this one.
 	Against int
-	Diff    []diffLine
+	Diff    []linediff.Line
 }
 
 func showPolicyVersion(v *visit) (*answer, error) {
@@ -183,7 +124,7 @@ func showPolicyVersion(v *visit) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		page.Diff = diff(documentOf(other.Contract), documentOf(policy.Contract))
+		page.Diff = linediff.Diff(policytext.Document(other.Contract), policytext.Document(policy.Contract))
 	}
 	return v.page("policy-version", "Policy version "+strconv.Itoa(number), page), nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/linediff"
+	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
 // A policyEditPage is where a contract is written, tried out and saved.
@@ -20,13 +22,13 @@ type policyEditPage struct {
 	// Active is the policy that would be replaced, ETag its.
 	Active ledger.Policy
 	ETag   string
-	Faults []fault
+	Faults []policytext.Fault
 	// Preview is what the contract would do; nil where that was not asked for.
 	Preview *preview
 	// Stale tells that Active is not what the contract was begun from.
 	// Meanwhile leads from that to Active.
 	Stale     bool
-	Meanwhile []diffLine
+	Meanwhile []linediff.Line
 }
 
 // A preview is what a contract would do if it were saved.
@@ -37,7 +39,7 @@ type preview struct {
 	// Moves are the first of them.
 	Moves []move
 	// Diff leads from the active contract to this one; none where it says the same.
-	Diff []diffLine
+	Diff []linediff.Line
 }
 
 // A moveSum counts the commits that would move from one state to another.
@@ -64,7 +66,7 @@ func editPolicy(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newForm("etag", etag, "version", strconv.Itoa(policy.Version), "document", documentOf(policy.Contract))
+	f := newForm("etag", etag, "version", strconv.Itoa(policy.Version), "document", policytext.Document(policy.Contract))
 	return v.editor(policyEditPage{Form: f, Active: policy, ETag: etag}), nil
 }
 
@@ -102,8 +104,8 @@ func (v *visit) previewPolicy(page policyEditPage) (*answer, error) {
 		return nil, err
 	}
 	page.Preview = previewOf(simulation)
-	if draft, err := draftOf(document); err == nil {
-		page.Preview.Diff = diff(documentOf(page.Active.Contract), documentOf(draft))
+	if draft, err := policytext.ParseDocument(document); err == nil {
+		page.Preview.Diff = linediff.Diff(policytext.Document(page.Active.Contract), policytext.Document(draft))
 	}
 	if page.Form.Get("etag") != page.ETag {
 		return v.stale(page)
@@ -137,7 +139,7 @@ func previewOf(s ledger.Simulation) *preview {
 // ETag names.
 func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 	f := page.Form
-	if draft, err := draftOf(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
+	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
 		f.Problem = "This says the same as version " + strconv.Itoa(page.Active.Version) + ", which is active: there is nothing to save."
 		return f.again(v.editor(page)), nil
 	}
@@ -171,7 +173,7 @@ func (v *visit) stale(page policyEditPage) (*answer, error) {
 			return nil, err
 		}
 		if err == nil {
-			page.Meanwhile = diff(documentOf(begun.Contract), documentOf(page.Active.Contract))
+			page.Meanwhile = linediff.Diff(policytext.Document(begun.Contract), policytext.Document(page.Active.Contract))
 		}
 	}
 	a := v.editor(page)
@@ -186,21 +188,21 @@ func (p *policyEditPage) explain(err error) bool {
 	if !ok || !p.Form.explain(err) {
 		return false
 	}
-	where := placesOf(p.Form.Get("document"))
+	where := policytext.Locate(p.Form.Get("document"))
 	p.Form.Errors, p.Form.Problem = nil, ""
 	switch {
-	case e.Problem.Code == ledger.CodeInvalidJSON && where.broken > 0:
-		p.Faults = []fault{where.fault("", e.Problem.Detail)}
+	case e.Problem.Code == ledger.CodeInvalidJSON && where.Broken():
+		p.Faults = []policytext.Fault{where.Fault("", e.Problem.Detail)}
 	case len(e.Problem.Errors) == 0:
 		p.Form.Problem = e.Problem.Detail
 		return true
 	}
 	for _, field := range e.Problem.Errors {
 		if e.Problem.Code != ledger.CodeInvalidJSON {
-			p.Faults = append(p.Faults, where.fault(field.Field, field.Message))
+			p.Faults = append(p.Faults, where.Fault(field.Field, field.Message))
 		}
 	}
-	slices.SortStableFunc(p.Faults, func(a, b fault) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(p.Faults, func(a, b policytext.Fault) int { return cmp.Compare(a.Line, b.Line) })
 	p.Form.fail("document", format.Plural(len(p.Faults), "mistake")+": see the list above.")
 	return true
 }

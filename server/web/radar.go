@@ -8,6 +8,9 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/arcdiagram"
+	"github.com/ledgerd/ledgerd/server/web/overlap"
+	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
 const (
@@ -22,12 +25,12 @@ type radarPage struct {
 	Form     *form
 	Levels   []choice
 	Branches []string // to choose from
-	Settings []sentence
+	Settings []policytext.Sentence
 	Enabled  bool
 	// InFlight tells that there are commits that could collide.
 	InFlight bool
-	Picture  *picture  // nil where there is nothing to draw
-	Overlaps []overlap // each from the side of the later commit
+	Picture  *arcdiagram.Diagram // nil where there is nothing to draw
+	Overlaps []overlap.Overlap   // each from the side of the later commit
 	// Truncated are commits that had more overlaps than are kept.
 	Truncated     []ledger.RadarCommit
 	MoreTruncated int // that are not named
@@ -56,7 +59,7 @@ func showRadar(v *visit) (*answer, error) {
 	page := radarPage{
 		Form:     newForm("level", v.query("level"), "branch", f.Branch, "commit", f.Commit),
 		Levels:   []choice{{"", "All levels"}, {"HIGH", "HIGH"}, {"MEDIUM", "MEDIUM"}, {"LOW", "LOW"}},
-		Settings: describeRadar(policy.Radar), Enabled: policy.Radar.Enabled,
+		Settings: policytext.Radar(policy.Radar), Enabled: policy.Radar.Enabled,
 		Filtered: f != client.OverlapFilter{}, Command: v.radarCommand(f),
 	}
 	err = v.findOverlaps(&page, f)
@@ -115,7 +118,7 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 		return err
 	}
 	for _, pair := range list.Data {
-		page.Overlaps = append(page.Overlaps, overlapOf(pair.Commit.SHA, pair))
+		page.Overlaps = append(page.Overlaps, overlap.Of(pair.Commit.SHA, pair))
 		for _, side := range []ledger.RadarCommit{pair.Commit, pair.Other} {
 			if side.Branch != "" {
 				page.Branches = append(page.Branches, side.Branch)
@@ -124,7 +127,7 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 	}
 	slices.Sort(page.Branches)
 	page.Branches = slices.Compact(page.Branches)
-	page.Next, page.Picture = nextPage(v, list.NextCursor), draw(list.Data)
+	page.Next, page.Picture = nextPage(v, list.NextCursor), arcdiagram.Draw(list.Data)
 	truncated := f.Truncated(list.Data)
 	page.Truncated = truncated[:min(len(truncated), radarTruncated)]
 	page.MoreTruncated = len(truncated) - len(page.Truncated)

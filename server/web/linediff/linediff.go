@@ -1,4 +1,5 @@
-package web
+// Package linediff finds the lines in which two documents differ.
+package linediff
 
 import (
 	"strings"
@@ -6,19 +7,19 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A diffLine is a line of the difference between two documents.
-type diffLine struct {
-	// Sign is + for a line that came, - for one that went, and a blank for one
-	// that stayed; … stands for lines in between that stayed, and for those
-	// behind the last one that is shown.
+// A Line is a line of the difference between two documents.
+type Line struct {
+	// Sign is + for an added line, - for a removed one and a blank for an
+	// unchanged one. … stands for unchanged lines that are left out, and for all
+	// lines behind the last one that is shown.
 	Sign string
-	// Old and New are the line's numbers, 0 where it is not.
+	// Old and New are the line's numbers in the two documents, 0 if it is not there.
 	Old, New int
 	Text     string
 }
 
-// Word names what has become of the line, for those who do not see its sign.
-func (l diffLine) Word() string {
+// Word returns the sign as a word, for screen readers.
+func (l Line) Word() string {
 	switch l.Sign {
 	case "+":
 		return "added"
@@ -29,25 +30,25 @@ func (l diffLine) Word() string {
 }
 
 const (
-	diffContext = 3       // lines that stayed around those that did not
-	maxDiffWork = 4 << 20 // pairs of lines to compare; beyond them all are told as new
+	contextLines = 3       // unchanged lines around changed ones
+	maxWork      = 4 << 20 // pairs of lines to compare; beyond that, all are removed and added
 
-	maxDiffLines = 400 // that are shown
+	maxShown = 400 // that are shown
 )
 
-// diff returns what has become of the lines of a document, nothing where the
-// two are the same.
-func diff(before, after string) []diffLine {
+// Diff returns the lines in which two documents differ, and those around them; nil
+// if the documents are the same.
+func Diff(before, after string) []Line {
 	if before == after {
 		return nil
 	}
 	return cut(around(align(splitLines(before), splitLines(after))))
 }
 
-// cut tells how many lines there are beyond those that are shown.
-func cut(lines []diffLine) []diffLine {
-	if more := len(lines) - maxDiffLines; more > 0 {
-		return append(lines[:maxDiffLines:maxDiffLines], diffLine{Sign: "…", Text: format.Plural(more, "more line")})
+// cut replaces the lines beyond maxShown with one that counts them.
+func cut(lines []Line) []Line {
+	if more := len(lines) - maxShown; more > 0 {
+		return append(lines[:maxShown:maxShown], Line{Sign: "…", Text: format.Plural(more, "more line")})
 	}
 	return lines
 }
@@ -60,7 +61,7 @@ func splitLines(text string) []string {
 }
 
 // align returns all lines of both, those that they have in common once.
-func align(a, b []string) []diffLine {
+func align(a, b []string) []Line {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++
@@ -69,38 +70,38 @@ func align(a, b []string) []diffLine {
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	var lines []diffLine
+	var lines []Line
 	for i := range head {
-		lines = append(lines, diffLine{" ", i + 1, i + 1, a[i]})
+		lines = append(lines, Line{" ", i + 1, i + 1, a[i]})
 	}
 	lines = append(lines, alignMiddle(a[head:len(a)-tail], b[head:len(b)-tail], head)...)
 	for i := tail; i > 0; i-- {
-		lines = append(lines, diffLine{" ", len(a) - i + 1, len(b) - i + 1, a[len(a)-i]})
+		lines = append(lines, Line{" ", len(a) - i + 1, len(b) - i + 1, a[len(a)-i]})
 	}
 	return lines
 }
 
 // alignMiddle aligns what lies behind the first head lines, by the longest
 // sequence of lines that the two have in common.
-func alignMiddle(a, b []string, head int) []diffLine {
+func alignMiddle(a, b []string, head int) []Line {
 	var common func(i, j int) int
-	if len(a)*len(b) <= maxDiffWork {
+	if len(a)*len(b) <= maxWork {
 		common = commonLines(a, b)
 	} else {
 		common = func(int, int) int { return 0 }
 	}
-	var lines []diffLine
+	var lines []Line
 	i, j := 0, 0
 	for i < len(a) || j < len(b) {
 		switch {
 		case i < len(a) && j < len(b) && a[i] == b[j] && common(i, j) == common(i+1, j+1)+1:
-			lines = append(lines, diffLine{" ", head + i + 1, head + j + 1, a[i]})
+			lines = append(lines, Line{" ", head + i + 1, head + j + 1, a[i]})
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && common(i+1, j) >= common(i, j+1):
-			lines = append(lines, diffLine{"-", head + i + 1, 0, a[i]})
+			lines = append(lines, Line{"-", head + i + 1, 0, a[i]})
 			i++
 		default:
-			lines = append(lines, diffLine{"+", 0, head + j + 1, b[j]})
+			lines = append(lines, Line{"+", 0, head + j + 1, b[j]})
 			j++
 		}
 	}
@@ -124,22 +125,22 @@ func commonLines(a, b []string) func(i, j int) int {
 }
 
 // around leaves out the lines that are far from any change.
-func around(lines []diffLine) []diffLine {
+func around(lines []Line) []Line {
 	near := make([]bool, len(lines))
 	for i, line := range lines {
 		if line.Sign != " " {
-			for k := max(i-diffContext, 0); k <= min(i+diffContext, len(lines)-1); k++ {
+			for k := max(i-contextLines, 0); k <= min(i+contextLines, len(lines)-1); k++ {
 				near[k] = true
 			}
 		}
 	}
-	var kept []diffLine
+	var kept []Line
 	for i, line := range lines {
 		switch {
 		case near[i]:
 			kept = append(kept, line)
 		case i == 0 || near[i-1]:
-			kept = append(kept, diffLine{Sign: "…"})
+			kept = append(kept, Line{Sign: "…"})
 		}
 	}
 	return kept

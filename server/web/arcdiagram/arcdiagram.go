@@ -1,4 +1,6 @@
-package web
+// Package arcdiagram draws the overlaps of a repo's commits as an arc diagram:
+// commits one below the other, and an arc for each overlap of two.
+package arcdiagram
 
 import (
 	"cmp"
@@ -10,26 +12,26 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A picture shows commits one below the other, and an arc beside them for each
+// A Diagram shows commits one below the other, and an arc beside them for each
 // overlap of two. Its numbers are those of its SVG.
-type picture struct {
+type Diagram struct {
 	Width, Height float64
-	Nodes         []pictureNode
-	Edges         []pictureEdge
-	// Left is how many overlaps are in the list alone.
+	Nodes         []Node
+	Edges         []Edge
+	// Left is the number of overlaps that are not drawn.
 	Left int
 }
 
-// A pictureNode is one commit: a dot at X, Y, and a name that ends at TextX.
-type pictureNode struct {
+// A Node is one commit: a dot at X, Y, and a name that ends at TextX.
+type Node struct {
 	Name, Title string
 	Level       ledger.Level // of the strongest overlap
 	X, Y, TextX float64
 }
 
-// A pictureEdge is one overlap: half an ellipse from Y1 down to Y2. The letter
-// of its level stands at TagX, TagY, where it is furthest from the dots.
-type pictureEdge struct {
+// An Edge is one overlap: half an ellipse from Y1 down to Y2. The letter of its
+// level is at TagX, TagY, where the arc is furthest from the dots.
+type Edge struct {
 	Level              ledger.Level
 	Letter, Title      string
 	X, Y1, Y2          float64
@@ -38,26 +40,27 @@ type pictureEdge struct {
 	upper, lower, span int // nodes
 }
 
-// The measures of a picture fit a telephone. No two letters are closer than a
+// The measures of a diagram fit a telephone. No two letters are closer than a
 // letter is wide: arcs as long as each other are a row apart, others half a
 // row and a step.
 const (
-	maxPictureNodes = 18 // more names than that cannot be told apart
-	maxPictureName  = 24 // in characters
-	pictureWidth    = 376
-	pictureDots     = 192 // where the dots are
-	pictureRow      = 27
-	pictureGap      = 12 // more between those that have nothing to do with each other
-	pictureReach    = 158
-	maxPictureStep  = 44
+	maxNodes   = 18 // more names than that cannot be told apart
+	maxName    = 24 // in characters
+	totalWidth = 376
+	dotsX      = 192 // where the dots are
+	rowHeight  = 27
+	groupGap   = 12 // in addition, between commits that do not overlap, directly or through others
+	reach      = 158
+	maxStep    = 44
 )
 
-// draw draws the strongest of the pairs, which come in that order.
-func draw(pairs []ledger.RadarPair) *picture {
+// Draw returns a diagram of the first pairs, as many as there is room for; nil if
+// there are none. The strongest pairs come first.
+func Draw(pairs []ledger.RadarPair) *Diagram {
 	if len(pairs) == 0 {
 		return nil
 	}
-	p := &picture{Width: pictureWidth}
+	p := &Diagram{Width: totalWidth}
 	index := make(map[string]int) // of nodes, by sha
 	for _, pair := range pairs {
 		if !p.add(index, pair) {
@@ -66,13 +69,13 @@ func draw(pairs []ledger.RadarPair) *picture {
 	}
 	p.arrange()
 	p.place()
-	slices.SortStableFunc(p.Edges, func(a, b pictureEdge) int { return cmp.Compare(a.Level, b.Level) }) // the strongest above the others
+	slices.SortStableFunc(p.Edges, func(a, b Edge) int { return cmp.Compare(a.Level, b.Level) }) // the strongest above the others
 	return p
 }
 
 // add makes nodes of a pair's two commits and an edge between them, if there
 // is room.
-func (p *picture) add(index map[string]int, pair ledger.RadarPair) bool {
+func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
 	sides := []ledger.RadarCommit{pair.Commit, pair.Other}
 	missing := 0
 	for _, side := range sides {
@@ -80,18 +83,18 @@ func (p *picture) add(index map[string]int, pair ledger.RadarPair) bool {
 			missing++
 		}
 	}
-	if len(p.Nodes)+missing > maxPictureNodes {
+	if len(p.Nodes)+missing > maxNodes {
 		return false
 	}
 	for _, side := range sides {
 		if _, ok := index[side.SHA]; !ok {
 			index[side.SHA] = len(p.Nodes)
 			name := format.CommitName(side)
-			p.Nodes = append(p.Nodes, pictureNode{Name: shortened(name, maxPictureName), Title: name + " " + format.Short(side.SHA), Level: pair.Level})
+			p.Nodes = append(p.Nodes, Node{Name: shortened(name, maxName), Title: name + " " + format.Short(side.SHA), Level: pair.Level})
 		}
 	}
 	a, b := index[pair.Commit.SHA], index[pair.Other.SHA]
-	p.Edges = append(p.Edges, pictureEdge{
+	p.Edges = append(p.Edges, Edge{
 		Level: pair.Level, Letter: pair.Level.String()[:1], upper: a, lower: b,
 		Title: pair.Level.String() + ": " + p.Nodes[a].Title + " and " + p.Nodes[b].Title,
 	})
@@ -101,7 +104,7 @@ func (p *picture) add(index map[string]int, pair ledger.RadarPair) bool {
 // arrange puts the nodes in an order that keeps the arcs short, the stronger the
 // shorter. Those that hang together stand together, that of the strongest
 // overlap first.
-func (p *picture) arrange() {
+func (p *Diagram) arrange() {
 	group := p.groups()
 	place := make([]int, len(p.Nodes)) // by node
 	order := make([]int, len(p.Nodes)) // nodes by place
@@ -139,7 +142,7 @@ func (p *picture) arrange() {
 }
 
 // groups tells of each node the first one that it hangs together with.
-func (p *picture) groups() []int {
+func (p *Diagram) groups() []int {
 	group := make([]int, len(p.Nodes))
 	for i := range group {
 		group[i] = i
@@ -156,23 +159,23 @@ func (p *picture) groups() []int {
 }
 
 // reorder moves the nodes to their places, and those of other groups apart.
-func (p *picture) reorder(place, group []int) {
-	nodes, groups := make([]pictureNode, len(place)), make([]int, len(place))
+func (p *Diagram) reorder(place, group []int) {
+	nodes, groups := make([]Node, len(place)), make([]int, len(place))
 	for node, at := range place {
 		nodes[at], groups[at] = p.Nodes[node], group[node]
 	}
 	p.Nodes = nodes
-	y := float64(pictureRow) / 2
+	y := float64(rowHeight) / 2
 	for i := range nodes {
 		if i > 0 {
-			y += pictureRow
+			y += rowHeight
 			if groups[i] != groups[i-1] {
-				y += pictureGap
+				y += groupGap
 			}
 		}
-		nodes[i].X, nodes[i].Y, nodes[i].TextX = pictureDots, y, pictureDots-12
+		nodes[i].X, nodes[i].Y, nodes[i].TextX = dotsX, y, dotsX-12
 	}
-	p.Height = y + float64(pictureRow)/2
+	p.Height = y + float64(rowHeight)/2
 	for i := range p.Edges {
 		e := &p.Edges[i]
 		a, b := place[e.upper], place[e.lower]
@@ -182,15 +185,15 @@ func (p *picture) reorder(place, group []int) {
 }
 
 // place draws the arcs: the further apart two commits stand, the wider.
-func (p *picture) place() {
+func (p *Diagram) place() {
 	longest := 1
 	for _, e := range p.Edges {
 		longest = max(longest, e.span)
 	}
-	step := min(float64(pictureReach)/float64(longest), maxPictureStep)
+	step := min(float64(reach)/float64(longest), maxStep)
 	for i := range p.Edges {
 		e := &p.Edges[i]
-		e.X, e.Y1, e.Y2 = pictureDots, p.Nodes[e.upper].Y, p.Nodes[e.lower].Y
+		e.X, e.Y1, e.Y2 = dotsX, p.Nodes[e.upper].Y, p.Nodes[e.lower].Y
 		e.RadiusX, e.RadiusY = rounded(12+step*float64(e.span)), (e.Y2-e.Y1)/2
 		e.TagX, e.TagY = e.X+e.RadiusX, e.Y1+e.RadiusY
 	}

@@ -1,4 +1,4 @@
-package web
+package policytext
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 // maxFlatList is how long a list may be, in bytes, to stand on one line.
 const maxFlatList = 100
 
-// documentOf writes a contract as a document to read and to edit: its canonical
-// form on many lines, with lists of words on one each.
-func documentOf(c ledger.Contract) string {
+// Document returns a contract as a document to read and to edit: its canonical
+// form, indented, with short lists of words on one line.
+func Document(c ledger.Contract) string {
 	var b strings.Builder
 	lines := strings.Split(format.Indented(c.Canonical()), "\n")
 	for i := 0; i < len(lines); i++ {
@@ -34,8 +34,9 @@ func documentOf(c ledger.Contract) string {
 	return b.String()
 }
 
-// flatList writes the list that begins on the first of the lines on one, and
-// tells how many it took; none where it holds more than words or is too long.
+// flatList joins the list that begins on the first of the lines to one line, and
+// returns how many lines it had. n is 0 if the list has more than words or is too
+// long.
 func flatList(lines []string) (flat string, n int) {
 	if !strings.HasSuffix(lines[0], "[") {
 		return "", 0
@@ -57,9 +58,9 @@ func flatList(lines []string) (flat string, n int) {
 	return "", 0
 }
 
-// draftOf reads a document as the API would: what a policy has beside its
-// contract is passed over.
-func draftOf(document string) (ledger.Contract, error) {
+// ParseDocument reads a document as the API does: it ignores the members that a
+// policy has in addition to its contract.
+func ParseDocument(document string) (ledger.Contract, error) {
 	var members map[string]jsontext.Value
 	if err := ledger.DecodeStrict([]byte(document), &members); err != nil {
 		return ledger.Contract{}, err
@@ -74,16 +75,20 @@ func draftOf(document string) (ledger.Contract, error) {
 	return ledger.ParseContract(text)
 }
 
-// places is where the fields of a document stand.
-type places struct {
+// Locations says on which lines the fields of a document are.
+type Locations struct {
 	lines  []string
 	fields map[string]int // the number of the line, from 1, by the field's path
-	// broken is the line from which on it is no JSON; 0 where all of it is.
+	// broken is the line of the first syntax error, 0 if there is none.
 	broken int
 }
 
-func placesOf(document string) places {
-	p := places{lines: strings.Split(document, "\n"), fields: make(map[string]int)}
+// Broken reports whether the document is not JSON.
+func (p Locations) Broken() bool { return p.broken > 0 }
+
+// Locate finds the lines of a document's fields, up to the first syntax error.
+func Locate(document string) Locations {
+	p := Locations{lines: strings.Split(document, "\n"), fields: make(map[string]int)}
 	line, seen := 1, 0 // up to which byte its lines are counted
 	lineAt := func(offset int64) int {
 		upTo := min(max(int(offset), seen), len(document))
@@ -130,9 +135,9 @@ func fieldPath(pointer jsontext.Pointer) string {
 	return path
 }
 
-// line returns the number of the line where a field stands, or the innermost
-// one around it: what is missing stands nowhere. It is 0 where none can be told.
-func (p places) line(field string) int {
+// line returns the number of the line of a field, or of the innermost one around
+// it if the field is missing; 0 if there is none.
+func (p Locations) line(field string) int {
 	for field != "" {
 		if line, ok := p.fields[field]; ok {
 			return line
@@ -145,15 +150,16 @@ func (p places) line(field string) int {
 	return p.broken
 }
 
-// A fault is what is wrong with a document at one place.
-type fault struct {
+// A Fault is an error at one place of a document.
+type Fault struct {
 	Field, Message string
-	Line           int    // 0 where it cannot be told
-	Text           string // what stands on the line
+	Line           int    // 0 if it is unknown
+	Text           string // of the line
 }
 
-func (p places) fault(field, message string) fault {
-	f := fault{Field: field, Message: message, Line: p.line(field)}
+// Fault returns an error about a field with its line.
+func (p Locations) Fault(field, message string) Fault {
+	f := Fault{Field: field, Message: message, Line: p.line(field)}
 	if f.Line > 0 {
 		f.Text = format.FirstLine(p.lines[f.Line-1])
 	}

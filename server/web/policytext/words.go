@@ -1,4 +1,6 @@
-package web
+// Package policytext writes a policy contract for people: in words, as what
+// changed between two versions, and as the document that they edit.
+package policytext
 
 import (
 	"fmt"
@@ -9,23 +11,23 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A phrase is a part of a sentence. Code is what stands so in the contract.
-type phrase struct {
+// A Phrase is a part of a sentence. Code is quoted from the contract.
+type Phrase struct {
 	Text string
 	Code bool
 }
 
-// A sentence tells a part of a contract in words.
-type sentence []phrase
+// A Sentence describes a part of a contract.
+type Sentence []Phrase
 
-func (s sentence) say(format string, args ...any) sentence {
-	return append(s, phrase{Text: fmt.Sprintf(format, args...)})
+func (s Sentence) say(format string, args ...any) Sentence {
+	return append(s, Phrase{Text: fmt.Sprintf(format, args...)})
 }
 
-func (s sentence) code(text string) sentence { return append(s, phrase{text, true}) }
+func (s Sentence) code(text string) Sentence { return append(s, Phrase{text, true}) }
 
 // list says texts as code, with a word before the last one.
-func (s sentence) list(word string, texts []string) sentence {
+func (s Sentence) list(word string, texts []string) Sentence {
 	for i, text := range texts {
 		switch {
 		case i > 0 && i == len(texts)-1:
@@ -43,9 +45,9 @@ const (
 	maxCode     = 160 // of what it quotes
 )
 
-// Shown returns the beginning of the sentence, as much as there is room for.
-func (s sentence) Shown() sentence {
-	var shown sentence
+// Shown returns the beginning of the sentence, as much as a page has room for.
+func (s Sentence) Shown() Sentence {
+	var shown Sentence
 	room := maxSentence
 	for i, p := range s {
 		p.Text = format.Clip(p.Text, maxCode)
@@ -57,9 +59,9 @@ func (s sentence) Shown() sentence {
 	return shown
 }
 
-// describe tells a requirement in words.
-func describe(r ledger.Requirement) sentence {
-	s := sentence{}.say("%s of ", accepted(r.Accept))
+// describe describes a requirement.
+func describe(r ledger.Requirement) Sentence {
+	s := Sentence{}.say("%s of ", accepted(r.Accept))
 	switch {
 	case r.Predicate == "*":
 		s = s.say("any predicate")
@@ -88,7 +90,7 @@ func accepted(statuses []ledger.Status) string {
 	return article + strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-func (s sentence) signers(r ledger.Requirement) sentence {
+func (s Sentence) signers(r ledger.Requirement) Sentence {
 	patterns := make([]string, len(r.Signers))
 	for i, p := range r.Signers {
 		patterns[i] = p.String()
@@ -109,14 +111,14 @@ func (s sentence) signers(r ledger.Requirement) sentence {
 	return s
 }
 
-func (s sentence) age(d ledger.Duration) sentence {
+func (s Sentence) age(d ledger.Duration) Sentence {
 	if d == 0 {
 		return s
 	}
 	return s.say(", recorded within the last %s", span(d))
 }
 
-func (s sentence) scope(r ledger.Requirement) sentence {
+func (s Sentence) scope(r ledger.Requirement) Sentence {
 	s = s.say(".")
 	if len(r.Paths) > 0 {
 		s = s.say(" Only for commits that change ").list("or", r.Paths)
@@ -146,35 +148,35 @@ func span(d ledger.Duration) string {
 	return d.String()
 }
 
-// describeRadar tells in words what Conflict Radar does in a repo.
-func describeRadar(r ledger.RadarSettings) []sentence {
+// Radar describes what Conflict Radar does in a repo.
+func Radar(r ledger.RadarSettings) []Sentence {
 	if !r.Enabled {
-		return []sentence{sentence{}.say("Conflict Radar is off: overlaps of commits are not looked for.")}
+		return []Sentence{Sentence{}.say("Conflict Radar is off: overlaps of commits are not looked for.")}
 	}
-	all := []sentence{sentence{}.say("Overlaps of commits in flight make an event from ").code(r.Notify.String()).say(" up.")}
+	all := []Sentence{Sentence{}.say("Overlaps of commits in flight make an event from ").code(r.Notify.String()).say(" up.")}
 	if r.Block == ledger.NoLevel {
-		all = append(all, sentence{}.say("None keeps a commit from being promotable."))
+		all = append(all, Sentence{}.say("None keeps a commit from being promotable."))
 	} else {
-		all = append(all, sentence{}.say("From ").code(r.Block.String()).say(" up, the commit registered later is not promotable."))
+		all = append(all, Sentence{}.say("From ").code(r.Block.String()).say(" up, the commit registered later is not promotable."))
 	}
-	all = append(all, sentence{}.say("A commit counts as in flight for %s.", span(r.MaxAge)))
+	all = append(all, Sentence{}.say("A commit counts as in flight for %s.", span(r.MaxAge)))
 	if len(r.Ignore) > 0 {
-		all = append(all, sentence{}.say("Left out are ").list("and", r.Ignore).say("."))
+		all = append(all, Sentence{}.say("Left out are ").list("and", r.Ignore).say("."))
 	}
 	return all
 }
 
-// A stage is what a contract asks for one state, in words.
-type stage struct {
+// A Stage is what a contract requires for one state.
+type Stage struct {
 	State ledger.State
-	Needs []sentence
-	// Without tells what it means where nothing is asked for.
+	Needs []Sentence
+	// Without says what it means that nothing is required, if so.
 	Without string
 }
 
-// describeStates tells what a commit needs to reach each state.
-func describeStates(c ledger.Contract) []stage {
-	stages := []stage{
+// Stages describes what a commit needs to reach each state.
+func Stages(c ledger.Contract) []Stage {
+	stages := []Stage{
 		{State: ledger.Attested, Without: "Nothing: a commit is attested with its first attestation."},
 		{State: ledger.Promotable, Without: "Nothing more: what is attested is promotable."},
 		{State: ledger.Deployed, Without: "No requirement says when a commit is deployed, so none ever is."},

@@ -1,4 +1,4 @@
-package web
+package linediff
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func TestDiff(t *testing.T) {
 		"two places":          {"a 1 2 3 4 5 6 7 b", "x 1 2 3 4 5 6 7 y", "-a +x  1  2  3 …  5  6  7 -b +y"},
 	} {
 		var told []string
-		for _, line := range diff(strings.ReplaceAll(test.before, " ", "\n"), strings.ReplaceAll(test.after, " ", "\n")) {
+		for _, line := range Diff(strings.ReplaceAll(test.before, " ", "\n"), strings.ReplaceAll(test.after, " ", "\n")) {
 			told = append(told, line.Sign+line.Text)
 		}
 		if got := strings.Join(told, " "); got != test.want {
@@ -40,8 +40,8 @@ func TestDiffOfLongDocuments(t *testing.T) {
 	if len(lines) != 40_002 || lines[1].Word() != "removed" || lines[40_000].New != 20_001 {
 		t.Errorf("%d lines, the second is %v, the last but one %v", len(lines), lines[1], lines[40_000])
 	}
-	shown := diff(before.String(), after.String())
-	if last := shown[len(shown)-1]; len(shown) != maxDiffLines+1 || last.Text != "39\u202f600 more lines" {
+	shown := Diff(before.String(), after.String())
+	if last := shown[len(shown)-1]; len(shown) != maxShown+1 || last.Text != "39\u202f600 more lines" {
 		t.Errorf("%d lines are shown, the last is %v", len(shown), last)
 	}
 }

@@ -1,4 +1,4 @@
-package web
+package policytext
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 )
 
 // plain writes a sentence as Markdown would have it.
-func plain(s sentence) string {
+func plain(s Sentence) string {
 	var b strings.Builder
 	for _, p := range s {
 		if p.Code {
@@ -56,7 +56,7 @@ func TestRadarInWords(t *testing.T) {
 			"From `HIGH` up, the commit registered later is not promotable. A commit counts as in flight for 1 hour. Left out are `**/go.sum` and `docs/**`.",
 	} {
 		var told []string
-		for _, s := range describeRadar(contractOf(t, `{"requirements":[],"radar":`+settings+`}`).Radar) {
+		for _, s := range Radar(contractOf(t, `{"requirements":[],"radar":`+settings+`}`).Radar) {
 			told = append(told, plain(s))
 		}
 		if got := strings.Join(told, " "); got != want {
@@ -66,7 +66,7 @@ func TestRadarInWords(t *testing.T) {
 }
 
 func TestStatesInWords(t *testing.T) {
-	stages := describeStates(contractOf(t, `{"requirements":[{"state":"DEPLOYED","predicate":"b"},{"state":"ATTESTED","predicate":"a"},{"state":"DEPLOYED","predicate":"c"}]}`))
+	stages := Stages(contractOf(t, `{"requirements":[{"state":"DEPLOYED","predicate":"b"},{"state":"ATTESTED","predicate":"a"},{"state":"DEPLOYED","predicate":"c"}]}`))
 	var told string
 	for _, s := range stages {
 		told += s.State.String() + ":"

@@ -1,87 +1,67 @@
-package web
+// Package overlap shows an overlap of two commits from the side of one of them,
+// with the places and reasons in words.
+package overlap
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 const (
-	overlapsShown     = 5 // of a commit
-	overlapPathsShown = 5 // of an overlap
-	overlapLinesShown = 3 // ranges of lines of one side at one path
+	pathsShown  = 5 // of an overlap
+	rangesShown = 3 // ranges of lines of one side at a path
 )
 
-// An overlap is one of a commit with another, seen from its side.
-type overlap struct {
+// An Overlap is an overlap of a commit with another, from its side.
+type Overlap struct {
 	Level ledger.Level
 	Since ledger.Time
 	// Commit is the commit itself.
 	Commit ledger.RadarCommit
 	// Other is the commit that it overlaps with.
 	Other ledger.RadarCommit
-	// First tells that Other was registered first, so that it may go first.
+	// First reports whether Other was registered first, so that it has priority.
 	First      bool
 	SameAuthor bool
-	Paths      []overlapPath
+	Paths      []Path
 	MorePaths  int
 }
 
-// An overlapPath is a place where two commits overlap.
-type overlapPath struct {
+// A Path is a path at which two commits overlap.
+type Path struct {
 	Path   string
 	Level  ledger.Level
 	Reason string
-	// Ours and Theirs are the lines concerned; empty where it is not about lines.
+	// Ours and Theirs are the lines of each side; empty if the overlap is not about
+	// lines.
 	Ours, Theirs string
 }
 
-// overlapsOf returns the strongest overlaps of a commit, and how many more
-// there are.
-func overlapsOf(v *visit, c ledger.Commit) ([]overlap, int, error) {
-	total := 0
-	for _, n := range c.Overlaps {
-		total += n
-	}
-	if total == 0 {
-		return nil, 0, nil
-	}
-	page, err := v.api.OverlapsPage(v.ctx(), v.org, v.repo, client.OverlapFilter{Commit: c.SHA}, client.Query{Limit: overlapsShown})
-	if err != nil {
-		return nil, 0, err
-	}
-	var overlaps []overlap
-	for _, pair := range page.Data {
-		overlaps = append(overlaps, overlapOf(c.SHA, pair))
-	}
-	return overlaps, max(total-len(overlaps), 0), nil
-}
-
-// overlapOf looks at a pair from the side of the commit.
-func overlapOf(sha string, pair ledger.RadarPair) overlap {
-	o := overlap{Level: pair.Level, Since: pair.Since, Commit: pair.Commit, Other: pair.Other, First: true, SameAuthor: pair.SameAuthor}
+// Of returns a pair from the side of the commit.
+func Of(sha string, pair ledger.RadarPair) Overlap {
+	o := Overlap{Level: pair.Level, Since: pair.Since, Commit: pair.Commit, Other: pair.Other, First: true, SameAuthor: pair.SameAuthor}
 	if pair.Commit.SHA != sha {
 		o.Commit, o.Other, o.First = pair.Other, pair.Commit, false
 	}
-	for _, p := range pair.Paths[:min(len(pair.Paths), overlapPathsShown)] {
+	for _, p := range pair.Paths[:min(len(pair.Paths), pathsShown)] {
 		ours, theirs := p.Ranges.Commit, p.Ranges.Other
 		if !o.First {
 			ours, theirs = theirs, ours
 		}
-		o.Paths = append(o.Paths, overlapPath{format.Clip(p.Path, 300), p.Level, reasonInWords(p.Reason), linesInWords(ours), linesInWords(theirs)})
+		o.Paths = append(o.Paths, Path{format.Clip(p.Path, 300), p.Level, reasonInWords(p.Reason), linesInWords(ours), linesInWords(theirs)})
 	}
 	o.MorePaths = max(pair.PathsTotal, len(pair.Paths)) - len(o.Paths)
 	return o
 }
 
-// linesInWords names the first ranges of lines.
+// linesInWords lists the first ranges of lines.
 func linesInWords(ranges []ledger.LineRange) string {
 	var words []string
 	for i, r := range ranges {
-		if i == overlapLinesShown {
+		if i == rangesShown {
 			words = append(words, fmt.Sprintf("%d more", len(ranges)-i))
 			break
 		}
@@ -112,7 +92,7 @@ var reasonWords = map[ledger.RadarReason]string{
 	ledger.SiblingFiles:  "both change files of the directory",
 }
 
-// reasonInWords tells why two commits overlap at a path.
+// reasonInWords returns why two commits overlap at a path.
 func reasonInWords(r ledger.RadarReason) string {
 	if words, ok := reasonWords[r]; ok {
 		return words
