@@ -2,9 +2,11 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // showHome leads to the org of who is signed in.
@@ -51,7 +53,7 @@ func signIn(v *visit) (*answer, error) {
 		return nil, err
 	}
 	a := seeOther(localPath(f.Get("next")))
-	a.cookies = append(a.cookies, sessionCookie(v.r, secret, expires))
+	a.cookies = append(a.cookies, session.Cookie(v.r, secret, expires))
 	return a, nil
 }
 
@@ -60,18 +62,25 @@ func signOut(v *visit) (*answer, error) {
 		return nil, err
 	}
 	a := seeOther("/login")
-	a.cookies = endedCookies()
+	a.cookies = session.EndedCookies()
 	return a, nil
 }
 
 // endSessions ends those of all cookies that the browser has sent.
 func (v *visit) endSessions() error {
-	for _, name := range []string{secureCookie, plainCookie} {
-		if secret := cookie(v.r, name); secret != "" {
-			if err := v.site.api.SignOut(v.ctx(), secret); err != nil {
-				return err
-			}
+	for _, secret := range session.Secrets(v.r) {
+		if err := v.site.api.SignOut(v.ctx(), secret); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// localPath returns where to go after signing in: only ever a page of this site.
+func localPath(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.Contains(u.Path, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // A problemPage tells what went wrong and what to do about it.
@@ -42,16 +43,16 @@ func (v *visit) toLogin() *answer {
 	query, next := url.Values{}, v.pathBack()
 	if kept := v.unsaved(); kept != "" {
 		a := v.page("login", "Sign in", loginPage{Form: newForm("next", next), Ended: true, Kept: kept})
-		a.status, a.cookies = http.StatusUnauthorized, endedCookies()
+		a.status, a.cookies = http.StatusUnauthorized, session.EndedCookies()
 		return a
 	}
 	if next != "" {
 		query.Set("next", next)
 	}
 	a := seeOther("/login")
-	if sessionOf(v.r) != "" {
+	if session.Secret(v.r) != "" {
 		query.Set("ended", "1")
-		a.cookies = endedCookies()
+		a.cookies = session.EndedCookies()
 	}
 	if len(query) > 0 {
 		a.location += "?" + query.Encode()

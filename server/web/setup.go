@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // A setup makes the first org of an empty ledger, once, for who has the key.
@@ -85,6 +86,6 @@ func setUp(v *visit) (*answer, error) {
 	}
 	v.session, v.org = &token, org.Name
 	a := v.page("created", org.Name+" is ready", createdPage{token})
-	a.cookies = append(a.cookies, sessionCookie(v.r, secret, expires))
+	a.cookies = append(a.cookies, session.Cookie(v.r, secret, expires))
 	return a, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // A visit is one request on its way to its handler: the visitor may make it.
@@ -101,7 +102,7 @@ func (v *visit) begin() error {
 
 // greet finds out whose session it is, if there is one.
 func (v *visit) greet() error {
-	secret := sessionOf(v.r)
+	secret := session.Secret(v.r)
 	if secret == "" {
 		return nil
 	}

@@ -1,34 +1,45 @@
-package web
+// Package session keeps the secret of a session in a cookie.
+package session
 
 import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The names of the cookie that holds a session's secret. Browsers take the
+// The names of the cookie that holds a session's secret. Browsers accept the
 // first one only over https, and from no other host.
 const (
 	secureCookie = "__Host-ledgerd"
 	plainCookie  = "ledgerd"
 )
 
-// sessionOf returns the secret of the request's session; empty for none.
-// Over https the plain cookie is none: whoever can answer for the host over
-// plain http could have set it, and have the visitor work in their session.
-func sessionOf(r *http.Request) string {
+// Secret returns the secret of the request's session, or "". Over https the plain
+// cookie is ignored: anyone who can answer for the host over plain http could have
+// set it, to have the visitor work in their session.
+func Secret(r *http.Request) string {
 	if secret := cookie(r, secureCookie); secret != "" || overHTTPS(r) {
 		return secret
 	}
 	return cookie(r, plainCookie)
 }
 
-// cookie returns what a cookie may hold of a session's secret; empty for none.
+// Secrets returns the secrets in all cookies that the request has.
+func Secrets(r *http.Request) []string {
+	var secrets []string
+	for _, name := range []string{secureCookie, plainCookie} {
+		if secret := cookie(r, name); secret != "" {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets
+}
+
+// cookie returns the secret in the cookie of that name, or "".
 func cookie(r *http.Request, name string) string {
 	if c, err := r.Cookie(name); err == nil && len(c.Value) <= 128 {
 		return c.Value
@@ -62,7 +73,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-func sessionCookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
+// Cookie returns the cookie that holds a session's secret until it expires.
+func Cookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
 	c := &http.Cookie{Name: plainCookie, Value: secret, Path: "/", Expires: expires.Std(), HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if overHTTPS(r) {
 		c.Name, c.Secure = secureCookie, true
@@ -70,19 +82,10 @@ func sessionCookie(r *http.Request, secret string, expires ledger.Time) *http.Co
 	return c
 }
 
-// endedCookies take a session away from the browser.
-func endedCookies() []*http.Cookie {
+// EndedCookies returns cookies that remove a session from the browser.
+func EndedCookies() []*http.Cookie {
 	ended := func(name string, secure bool) *http.Cookie {
 		return &http.Cookie{Name: name, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode}
 	}
 	return []*http.Cookie{ended(secureCookie, true), ended(plainCookie, false)}
-}
-
-// localPath returns where to go after signing in: only ever a page of this site.
-func localPath(next string) string {
-	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.Contains(u.Path, "//") || strings.ContainsAny(next, "\\\r\n\t") {
-		return "/"
-	}
-	return next
 }
