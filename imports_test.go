@@ -23,9 +23,11 @@ var mayImport = map[string][]string{
 	// The pages are a client of the API like any other.
 	"server/web": {
 		"client", "ledger", "server/internal/wire",
-		"server/web/arcdiagram", "server/web/format", "server/web/linediff", "server/web/overlap", "server/web/policytext", "server/web/session",
+		"server/web/arcdiagram", "server/web/form", "server/web/format", "server/web/linediff",
+		"server/web/overlap", "server/web/policytext", "server/web/session",
 	},
 	"server/web/session": {"ledger"}, // cookies
+	"server/web/form":    {"client", "server/web/format"},
 	// Parts of the pages that are pure.
 	"server/web/arcdiagram": {"ledger", "server/web/format"},
 	"server/web/format":     {"ledger"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 const (
@@ -20,9 +21,9 @@ const (
 
 // An activityPage shows what happened in an org, the newest first.
 type activityPage struct {
-	Form   *form
-	Types  []choice
-	Repos  []choice
+	Form   *form.Form
+	Types  []form.Choice
+	Repos  []form.Choice
 	Events []activityEvent
 	Next   string
 	// Older tells that the page is not the first one, which alone is live.
@@ -45,9 +46,9 @@ func showActivity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := activityPage{Form: newForm("repo", f.Repo), Older: v.query("cursor") != "", Filtered: f.Repo != "" || len(types) > 0}
+	page := activityPage{Form: form.New("repo", f.Repo), Older: v.query("cursor") != "", Filtered: f.Repo != "" || len(types) > 0}
 	for _, t := range ledger.EventTypes() {
-		page.Types = append(page.Types, choice{string(t), string(t)})
+		page.Types = append(page.Types, form.Choice{Value: string(t), Label: string(t)})
 	}
 	for _, t := range types {
 		page.Form.Values.Add("type", string(t))
@@ -90,17 +91,17 @@ func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType
 }
 
 // repoChoices returns the repos of the org to choose from.
-func (v *visit) repoChoices(chosen string) ([]choice, error) {
+func (v *visit) repoChoices(chosen string) ([]form.Choice, error) {
 	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: activityRepos})
 	if err != nil {
 		return nil, err
 	}
-	choices := []choice{{"", "All repos"}}
+	choices := form.Choices("", "All repos")
 	for _, r := range list.Data {
-		choices = append(choices, choice{r.Name, r.Name})
+		choices = append(choices, form.Choice{Value: r.Name, Label: r.Name})
 	}
-	if !slices.ContainsFunc(choices, func(c choice) bool { return c.Value == chosen }) {
-		choices = append(choices, choice{chosen, chosen})
+	if !slices.ContainsFunc(choices, func(c form.Choice) bool { return c.Value == chosen }) {
+		choices = append(choices, form.Choice{Value: chosen, Label: chosen})
 	}
 	return choices, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 // An identitiesPage lists the keys and roots that an org trusts or has trusted.
@@ -33,7 +34,7 @@ func showIdentities(v *visit) (*answer, error) {
 }
 
 func showIdentityForm(v *visit) (*answer, error) {
-	return v.page("identity-new", "Add an identity", formPage{newForm("kind", string(ledger.KeyIdentity))}), nil
+	return v.page("identity-new", "Add an identity", formPage{form.New("kind", string(ledger.KeyIdentity))}), nil
 }
 
 func addIdentity(v *visit) (*answer, error) {
@@ -41,34 +42,34 @@ func addIdentity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.refuseKeys("dn", "email")
-	if !f.failed() {
+	refuseKeys(f, "dn", "email")
+	if !f.Failed() {
 		_, err = v.api.AddIdentity(v.ctx(), v.org, ledger.NewIdentity{
 			Kind:  ledger.IdentityKind(f.Get("kind")),
 			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // which browsers make of a line's end
 			DN:    strings.TrimSpace(f.Get("dn")),
 			Email: strings.TrimSpace(f.Get("email")),
 		})
-		if err != nil && !f.explain(err) {
+		if err != nil && !f.Explain(err) {
 			return nil, err
 		}
 	}
-	if f.failed() {
+	if f.Failed() {
 		if f.Errors["pem"] != "" || holdsKey(f.Get("pem")) {
 			f.Values.Del("pem") // it may be a secret, which goes into no page, whoever sent it
 		}
-		return f.again(v.page("identity-new", "Add an identity", formPage{f})), nil
+		return again(f, v.page("identity-new", "Add an identity", formPage{f})), nil
 	}
 	return seeOther(v.pathOf(identitiesPattern)), nil
 }
 
 // refuseKeys refuses fields that a private key was pasted into by mistake, and
 // forgets what they hold: an error of the API would quote it.
-func (f *form) refuseKeys(fields ...string) {
+func refuseKeys(f *form.Form, fields ...string) {
 	for _, name := range fields {
 		if holdsKey(f.Get(name)) {
 			f.Values.Del(name)
-			f.fail(name, "it holds a private key, which should never have been sent: make a new one")
+			f.Fail(name, "it holds a private key, which should never have been sent: make a new one")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
@@ -18,7 +19,7 @@ func showHome(v *visit) (*answer, error) {
 }
 
 type loginPage struct {
-	Form *form
+	Form *form.Form
 	// Ended tells that there was a session, which is over.
 	Ended bool
 	// Kept is a contract that was sent when the session was over. It is shown,
@@ -30,7 +31,7 @@ func showLogin(v *visit) (*answer, error) {
 	if v.session != nil {
 		return seeOther(localPath(v.query("next"))), nil
 	}
-	return v.page("login", "Sign in", loginPage{Form: newForm("next", localPath(v.query("next"))), Ended: v.query("ended") != ""}), nil
+	return v.page("login", "Sign in", loginPage{Form: form.New("next", localPath(v.query("next"))), Ended: v.query("ended") != ""}), nil
 }
 
 // signIn begins a session with the token that was given.
@@ -41,10 +42,10 @@ func signIn(v *visit) (*answer, error) {
 	}
 	secret, expires, err := v.site.api.SignIn(v.ctx(), strings.TrimSpace(f.Get("token")))
 	if codeOf(err) == ledger.CodeUnauthenticated {
-		f.fail("token", err.Error())
+		f.Fail("token", err.Error())
 		f.Values.Del("token")
-		f.status = http.StatusUnauthorized
-		return f.again(v.page("login", "Sign in", loginPage{Form: f})), nil
+		f.Status = http.StatusUnauthorized
+		return again(f, v.page("login", "Sign in", loginPage{Form: f})), nil
 	}
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
@@ -18,7 +19,7 @@ import (
 
 // A policyEditPage is where a contract is written, tried out and saved.
 type policyEditPage struct {
-	Form *form
+	Form *form.Form
 	// Active is the policy that would be replaced, ETag its.
 	Active ledger.Policy
 	ETag   string
@@ -66,7 +67,7 @@ func editPolicy(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newForm("etag", etag, "version", strconv.Itoa(policy.Version), "document", policytext.Document(policy.Contract))
+	f := form.New("etag", etag, "version", strconv.Itoa(policy.Version), "document", policytext.Document(policy.Contract))
 	return v.editor(policyEditPage{Form: f, Active: policy, ETag: etag}), nil
 }
 
@@ -98,7 +99,7 @@ func (v *visit) previewPolicy(page policyEditPage) (*answer, error) {
 	document := page.Form.Get("document")
 	simulation, err := v.api.Simulate(v.ctx(), v.org, v.repo, jsontext.Value(document))
 	if page.explain(err) {
-		return page.Form.again(v.editor(page)), nil
+		return again(page.Form, v.editor(page)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 	f := page.Form
 	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
 		f.Problem = "This says the same as version " + strconv.Itoa(page.Active.Version) + ", which is active: there is nothing to save."
-		return f.again(v.editor(page)), nil
+		return again(f, v.editor(page)), nil
 	}
 	if strings.ContainsFunc(etag, func(r rune) bool { return r < ' ' || r > '~' }) {
 		etag = "" // not one that a page has had
@@ -158,7 +159,7 @@ func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 		}
 		return v.stale(page)
 	case page.explain(err):
-		return f.again(v.editor(page)), nil
+		return again(f, v.editor(page)), nil
 	}
 	return nil, err
 }
@@ -177,7 +178,7 @@ func (v *visit) stale(page policyEditPage) (*answer, error) {
 		}
 	}
 	a := v.editor(page)
-	a.status = page.Form.status
+	a.status = page.Form.Status
 	return a, nil
 }
 
@@ -185,7 +186,7 @@ func (v *visit) stale(page policyEditPage) (*answer, error) {
 // whether the visitor can mend it.
 func (p *policyEditPage) explain(err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
-	if !ok || !p.Form.explain(err) {
+	if !ok || !p.Form.Explain(err) {
 		return false
 	}
 	where := policytext.Locate(p.Form.Get("document"))
@@ -203,6 +204,6 @@ func (p *policyEditPage) explain(err error) bool {
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b policytext.Fault) int { return cmp.Compare(a.Line, b.Line) })
-	p.Form.fail("document", format.Plural(len(p.Faults), "mistake")+": see the list above.")
+	p.Form.Fail("document", format.Plural(len(p.Faults), "mistake")+": see the list above.")
 	return true
 }

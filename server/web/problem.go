@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
@@ -42,7 +43,7 @@ func (v *visit) problem(err error) *answer {
 func (v *visit) toLogin() *answer {
 	query, next := url.Values{}, v.pathBack()
 	if kept := v.unsaved(); kept != "" {
-		a := v.page("login", "Sign in", loginPage{Form: newForm("next", next), Ended: true, Kept: kept})
+		a := v.page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Kept: kept})
 		a.status, a.cookies = http.StatusUnauthorized, session.EndedCookies()
 		return a
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/arcdiagram"
+	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
@@ -22,8 +23,8 @@ const (
 
 // A radarPage shows which commits in flight of a repo collide.
 type radarPage struct {
-	Form     *form
-	Levels   []choice
+	Form     *form.Form
+	Levels   []form.Choice
 	Branches []string // to choose from
 	Settings []policytext.Sentence
 	Enabled  bool
@@ -57,15 +58,15 @@ func showRadar(v *visit) (*answer, error) {
 		return nil, err
 	}
 	page := radarPage{
-		Form:     newForm("level", v.query("level"), "branch", f.Branch, "commit", f.Commit),
-		Levels:   []choice{{"", "All levels"}, {"HIGH", "HIGH"}, {"MEDIUM", "MEDIUM"}, {"LOW", "LOW"}},
+		Form:     form.New("level", v.query("level"), "branch", f.Branch, "commit", f.Commit),
+		Levels:   form.Choices("", "All levels", "HIGH", "HIGH", "MEDIUM", "MEDIUM", "LOW", "LOW"),
 		Settings: policytext.Radar(policy.Radar), Enabled: policy.Radar.Enabled,
 		Filtered: f != client.OverlapFilter{}, Command: v.radarCommand(f),
 	}
 	err = v.findOverlaps(&page, f)
-	if f.Commit != "" && page.Form.explainCommit(err) {
+	if f.Commit != "" && explainCommit(page.Form, err) {
 		a := v.page("radar", "Conflict Radar", page)
-		a.status = page.Form.status
+		a.status = page.Form.Status
 		return a, nil
 	}
 	if err != nil {
@@ -76,19 +77,19 @@ func showRadar(v *visit) (*answer, error) {
 
 // explainCommit reports whether an error is about the commit that was asked
 // for, and puts it beside the field.
-func (f *form) explainCommit(err error) bool {
+func explainCommit(f *form.Form, err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
 		return false
 	}
 	switch e.Problem.Code {
 	case ledger.CodeNotFound, ledger.CodeAmbiguousCommit, ledger.CodeInvalidParameter:
-		f.status = e.Status
+		f.Status = e.Status
 		message := e.Problem.Detail
 		for _, field := range e.Problem.Errors {
 			message = field.Message
 		}
-		f.fail("commit", message)
+		f.Fail("commit", message)
 		return true
 	}
 	return false

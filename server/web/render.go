@@ -14,6 +14,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 //go:embed templates/*.html
@@ -104,4 +106,39 @@ func (v *visit) write(w http.ResponseWriter, a *answer) error {
 	}
 	wire.WriteBody(w, cmp.Or(a.status, http.StatusOK), a.mediaType, a.body)
 	return nil
+}
+
+// functions returns what templates can call in addition to the functions of
+// html/template.
+func (s *Site) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":    s.assets.path,
+		"path":     pathTo,
+		"short":    format.Short,
+		"time":     timeTag,
+		"duration": format.Duration,
+		"plural":   format.Plural,
+		"dn":       format.PlainName,
+		"line":     format.FirstLine,
+		"name":     format.CommitName,
+		"clip":     format.Clip,
+		"ordered":  format.Ordered,
+		"number":   format.Number,
+		"kept":     func() int { return ledger.MaxRadarPairs },
+		"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
+		"label":    format.State,
+		"states":   ledger.States,
+		"field":    form.NewField,
+		"choice":   func(value, label string) form.Choice { return form.Choice{Value: value, Label: label} },
+		"choices":  func(c ...form.Choice) []form.Choice { return c },
+		"dict":     format.Dict,
+	}
+}
+
+// timeTag returns a time in UTC; the script makes it local and relative.
+func timeTag(t ledger.Time) template.HTML {
+	if t == 0 {
+		return "–"
+	}
+	return template.HTML(`<time datetime="` + t.String() + `" title="` + t.String() + `">` + t.Std().Format("2 Jan 2006 15:04") + ` UTC</time>`)
 }

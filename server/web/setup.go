@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
@@ -51,7 +52,7 @@ func showSetup(v *visit) (*answer, error) {
 	if err := v.site.setup.check(v.ctx(), key); err != nil {
 		return nil, err
 	}
-	return v.page("setup", "Set up", formPage{newForm("key", key)}), nil
+	return v.page("setup", "Set up", formPage{form.New("key", key)}), nil
 }
 
 // A createdPage shows the admin token, this once.
@@ -70,8 +71,8 @@ func setUp(v *visit) (*answer, error) {
 		return nil, err
 	}
 	org, err := s.host.CreateOrg(v.ctx(), ledger.NewOrg{Name: f.Get("name")})
-	if f.explain(err) {
-		return f.again(v.page("setup", "Set up", formPage{f})), nil
+	if f.Explain(err) {
+		return again(f, v.page("setup", "Set up", formPage{f})), nil
 	}
 	if err != nil {
 		return nil, err

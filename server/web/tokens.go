@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 // settingsRows is how many rows a page of the settings' lists has.
@@ -66,7 +67,7 @@ const (
 )
 
 func showTokenForm(v *visit) (*answer, error) {
-	return v.page("token-new", "New token", formPage{newForm("scope", ledger.Read.String(), lifeField, "90d")}), nil
+	return v.page("token-new", "New token", formPage{form.New("scope", ledger.Read.String(), lifeField, "90d")}), nil
 }
 
 // A tokenSecretPage shows a token the only time that its secret is known.
@@ -83,18 +84,18 @@ func createToken(v *visit) (*answer, error) {
 	}
 	n := ledger.NewToken{Name: strings.TrimSpace(f.Get("name"))}
 	if n.Scope, err = ledger.ParseScope(f.Get("scope")); err != nil {
-		f.fail("scope", "say what the token may do: read, write or admin")
+		f.Fail("scope", "say what the token may do: read, write or admin")
 	}
-	n.ExpiresAt = f.tokenEnd(v.site.clock())
+	n.ExpiresAt = tokenEnd(f, v.site.clock())
 	var token ledger.Token
-	if !f.failed() {
+	if !f.Failed() {
 		token, err = v.api.CreateToken(v.ctx(), v.org, n)
-		if err != nil && !f.explain(err) {
+		if err != nil && !f.Explain(err) {
 			return nil, err
 		}
 	}
-	if f.failed() {
-		return f.again(v.page("token-new", "New token", formPage{f})), nil
+	if f.Failed() {
+		return again(f, v.page("token-new", "New token", formPage{f})), nil
 	}
 	a := v.page("token-created", "Token made", tokenSecretPage{token, curlLine(v.r, token)})
 	a.status = http.StatusCreated
@@ -103,16 +104,16 @@ func createToken(v *visit) (*answer, error) {
 
 // tokenEnd reads when a token is to end: a day that is named counts, and else
 // the choice of how long it lives.
-func (f *form) tokenEnd(now time.Time) ledger.Time {
+func tokenEnd(f *form.Form, now time.Time) ledger.Time {
 	if text := strings.TrimSpace(f.Get("expires_at")); text != "" {
 		day, err := time.Parse(time.DateOnly, text)
 		if err != nil || day.Year() < 1970 {
-			f.fail("expires_at", "this is not a day such as "+now.UTC().AddDate(0, 3, 0).Format(time.DateOnly))
+			f.Fail("expires_at", "this is not a day such as "+now.UTC().AddDate(0, 3, 0).Format(time.DateOnly))
 			return 0
 		}
 		end := day.AddDate(0, 0, 1)
 		if end.Year() > 9999 {
-			f.fail("expires_at", "this is further ahead than a time can be: choose a day before, or that the token never ends")
+			f.Fail("expires_at", "this is further ahead than a time can be: choose a day before, or that the token never ends")
 			return 0
 		}
 		return ledger.TimeOf(end)
@@ -122,7 +123,7 @@ func (f *form) tokenEnd(now time.Time) ledger.Time {
 	}
 	life, err := ledger.ParseDuration(f.Get(lifeField))
 	if err != nil {
-		f.fail(lifeField, "choose how long the token lives, or that it never ends")
+		f.Fail(lifeField, "choose how long the token lives, or that it never ends")
 		return 0
 	}
 	return ledger.TimeOf(now.Add(life.Std()))

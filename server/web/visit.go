@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
@@ -210,6 +213,38 @@ func (v *visit) latest(most int) ([]event, error) {
 		v.since = events[0].ID
 	}
 	return events, nil
+}
+
+// The most bytes that a form may have. A policy of 1 MiB has most of its signs
+// written as three; who has not signed in sends no more than a token or a name.
+const (
+	maxForm     = 4 << 20
+	maxOpenForm = 64 << 10
+)
+
+// form reads the form that was sent.
+func (v *visit) form() (*form.Form, error) {
+	most := int64(maxForm)
+	if v.route.scope == open {
+		most = maxOpenForm
+	}
+	v.r.Body = http.MaxBytesReader(nil, v.r.Body, most)
+	if err := v.r.ParseForm(); err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "the form cannot be read: it may have %d bytes at most", most)
+		}
+		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "the form cannot be read: its fields have to be URL-encoded")
+	}
+	return &form.Form{Values: v.r.PostForm}, nil
+}
+
+// A formPage shows a form, and nothing else that changes.
+type formPage struct{ Form *form.Form }
+
+// again shows the page of a form once more, with what is wrong.
+func again(f *form.Form, a *answer) *answer {
+	a.status = cmp.Or(f.Status, http.StatusUnprocessableEntity)
+	return a
 }
 
 // seeOther has the browser get another page, after a form was sent.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 // A webhooksPage lists the webhooks of a repo. There are at most 50.
@@ -46,7 +47,7 @@ func showWebhooks(v *visit) (*answer, error) {
 // A webhookFormPage is where a webhook is asked for or changed, or something
 // is asked of it.
 type webhookFormPage struct {
-	Form *form
+	Form *form.Form
 	// Webhook is the one that there is; nil for a new one.
 	Webhook *ledger.Webhook
 	// Now is the time in UTC, in which a replay's beginning is told.
@@ -54,7 +55,7 @@ type webhookFormPage struct {
 }
 
 // hookForm answers with a page that has a form about a webhook.
-func (v *visit) hookForm(page, title string, f *form, webhook *ledger.Webhook) *answer {
+func (v *visit) hookForm(page, title string, f *form.Form, webhook *ledger.Webhook) *answer {
 	return v.page(page, title, webhookFormPage{f, webhook, v.site.clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
@@ -62,7 +63,7 @@ func showWebhookForm(v *visit) (*answer, error) {
 	if _, err := v.api.Repo(v.ctx(), v.org, v.repo); err != nil {
 		return nil, err
 	}
-	f := newForm()
+	f := form.New()
 	for _, t := range ledger.DefaultWebhookEvents() {
 		f.Values.Add("events", string(t))
 	}
@@ -82,11 +83,11 @@ func createWebhook(v *visit) (*answer, error) {
 		return nil, err
 	}
 	webhook, err := v.api.CreateWebhook(v.ctx(), v.org, v.repo, ledger.NewWebhook{
-		URL: strings.TrimSpace(f.Get("url")), Events: f.events(), Description: strings.TrimSpace(f.Get("description")),
+		URL: strings.TrimSpace(f.Get("url")), Events: eventsOf(f), Description: strings.TrimSpace(f.Get("description")),
 		Active: new(f.Get("paused") == ""),
 	})
-	if err != nil && f.explain(err) {
-		return f.again(v.hookForm("webhook-edit", "New webhook", f, nil)), nil
+	if err != nil && f.Explain(err) {
+		return again(f, v.hookForm("webhook-edit", "New webhook", f, nil)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -96,9 +97,9 @@ func createWebhook(v *visit) (*answer, error) {
 	return a, nil
 }
 
-// events returns the types that were chosen: none is not the same as those
+// eventsOf returns the types that were chosen: none is not the same as those
 // that the API would choose.
-func (f *form) events() []ledger.EventType {
+func eventsOf(f *form.Form) []ledger.EventType {
 	types := []ledger.EventType{}
 	for _, name := range f.Values["events"] {
 		types = append(types, ledger.EventType(name))
@@ -111,7 +112,7 @@ func editWebhookForm(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newForm("url", webhook.URL, "description", webhook.Description)
+	f := form.New("url", webhook.URL, "description", webhook.Description)
 	for _, t := range webhook.Events {
 		f.Values.Add("events", string(t))
 	}
@@ -123,7 +124,7 @@ func editWebhook(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := f.events()
+	events := eventsOf(f)
 	_, err = v.api.ChangeWebhook(v.ctx(), v.org, v.repo, v.value("id"), ledger.WebhookChange{
 		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
 	})
@@ -132,18 +133,18 @@ func editWebhook(v *visit) (*answer, error) {
 
 // asked answers a form about a webhook that there is: with the webhook's page,
 // or with the form once more and what is wrong with it.
-func (v *visit) asked(f *form, page, title string, err error) (*answer, error) {
-	if err != nil && !f.explain(err) {
+func (v *visit) asked(f *form.Form, page, title string, err error) (*answer, error) {
+	if err != nil && !f.Explain(err) {
 		return nil, err
 	}
-	if !f.failed() {
+	if !f.Failed() {
 		return seeOther(v.pathOf(webhooksPattern, v.value("id"))), nil
 	}
 	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
 	}
-	return f.again(v.hookForm(page, title, f, &webhook)), nil
+	return again(f, v.hookForm(page, title, f, &webhook)), nil
 }
 
 // activateWebhook pauses a webhook or ends its pause.
@@ -171,7 +172,7 @@ func rotateWebhookForm(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.hookForm("webhook-rotate", "Rotate the secret", newForm("overlap", ledger.DefaultOverlap.String()), &webhook), nil
+	return v.hookForm("webhook-rotate", "Rotate the secret", form.New("overlap", ledger.DefaultOverlap.String()), &webhook), nil
 }
 
 func rotateWebhook(v *visit) (*answer, error) {
@@ -181,7 +182,7 @@ func rotateWebhook(v *visit) (*answer, error) {
 	}
 	var overlap ledger.Duration
 	if err := overlap.UnmarshalText([]byte(f.Get("overlap"))); err != nil {
-		f.fail("overlap", err.Error())
+		f.Fail("overlap", err.Error())
 		return v.asked(f, "webhook-rotate", "Rotate the secret", nil)
 	}
 	webhook, err := v.api.RotateWebhook(v.ctx(), v.org, v.repo, v.value("id"), overlap)
@@ -196,7 +197,7 @@ func replayWebhookForm(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newForm()
+	f := form.New()
 	if lost := cmp.Or(webhook.FailingSince, webhook.DisabledAt); lost != 0 {
 		f.Values.Set("since", lost.Std().UTC().Format(minuteLayout))
 	}
@@ -231,7 +232,7 @@ func replayWebhook(v *visit) (*answer, error) {
 	}
 	since, err := sinceOf(strings.TrimSpace(f.Get("since")))
 	if err != nil {
-		f.fail("since", err.Error())
+		f.Fail("since", err.Error())
 		return v.asked(f, "webhook-replay", "Replay events", nil)
 	}
 	replayed, err := v.api.ReplayWebhook(v.ctx(), v.org, v.repo, v.value("id"), since)

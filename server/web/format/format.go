@@ -118,3 +118,20 @@ func CommitName(c ledger.RadarCommit) string {
 	}
 	return Short(c.SHA)
 }
+
+// Dict returns names and values, given in turn, as a map, for a template that needs
+// several values.
+func Dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict has a name without a value")
+	}
+	m := make(map[string]any)
+	for i := 0; i < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict has %v for a name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
