@@ -13,11 +13,17 @@ import (
 	"testing"
 )
 
-// TestFilesOfStoreFormNoCircle checks that the files of package store form
-// layers. If a file uses a name that another file declares, the other one uses
-// no name of the first, neither directly nor through other files.
-func TestFilesOfStoreFormNoCircle(t *testing.T) {
-	uses := usesBetweenFiles(t, "store")
+// TestFilesFormNoCircle checks that the files of some packages form layers. If a
+// file uses a name that another file declares, the other one uses no name of the
+// first, neither directly nor through other files.
+func TestFilesFormNoCircle(t *testing.T) {
+	for _, folder := range []string{"store", "server"} {
+		t.Run(folder, func(t *testing.T) { formNoCircle(t, folder) })
+	}
+}
+
+func formNoCircle(t *testing.T, folder string) {
+	uses := usesBetweenFiles(t, folder)
 	reached := make(map[string]map[string]bool, len(uses))
 	for file := range uses {
 		reached[file] = reachedFrom(uses, file)
@@ -35,8 +41,8 @@ func TestFilesOfStoreFormNoCircle(t *testing.T) {
 			}
 		}
 		slices.Sort(circle)
-		t.Errorf("files of store form a circle: %s:\n%smove declarations until the files form layers",
-			strings.Join(circle, ", "), ties(uses, circle))
+		t.Errorf("files of %s form a circle: %s:\n%smove declarations until the files form layers",
+			folder, strings.Join(circle, ", "), ties(uses, circle))
 	}
 }
 

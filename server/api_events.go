@@ -2,7 +2,6 @@ package server
 
 import (
 	"mime"
-	"net/http"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -74,18 +73,4 @@ func accepts(headers []string, mediaType string) bool {
 		}
 	}
 	return !some
-}
-
-func (s *Server) getHealth(*call) (*reply, error) { return healthy(), nil }
-
-// getReadiness answers whether requests can be served, and if not, why.
-func (s *Server) getReadiness(c *call) (*reply, error) {
-	if err := s.store.Ready(c.ctx()); err != nil {
-		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
-	}
-	return healthy(), nil
-}
-
-func healthy() *reply {
-	return &reply{status: http.StatusOK, record: map[string]string{"status": "ok"}}
 }

@@ -84,19 +84,3 @@ func (c caller) name() string {
 	}
 	return fmt.Sprintf("%s (%s)", c.token.Name, c.token.ID)
 }
-
-// may reports why the caller may not use the route, in that org where it is
-// about one. It does not tell whether the org exists.
-func (c caller) may(rt route, org string) error {
-	switch {
-	case c.isHost():
-		return nil
-	case rt.scope == ledger.Host:
-		return ledger.Errorf(ledger.CodeForbidden, "only the administrator of the host may do this, with the ledgerd command there")
-	case rt.inOrg() && org != c.token.Org:
-		return ledger.Errorf(ledger.CodeForbidden, "this API token is not for the org %s", org)
-	case rt.scope > c.token.Scope:
-		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; the API token has %s", rt.scope, c.token.Scope)
-	}
-	return nil
-}

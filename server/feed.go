@@ -25,6 +25,9 @@ const (
 	feedRetry = time.Second
 )
 
+// earliest, in the place of an event's id, asks for everything there is.
+const earliest = "earliest"
+
 // feeds holds the feeds of the orgs that somebody listens to.
 type feeds struct {
 	store *store.Store

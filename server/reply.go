@@ -96,22 +96,16 @@ func marshal(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// fail answers with the problem that err is.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	id := w.Header().Get(wire.HeaderRequestID)
-	e := wire.Explain(err)
-	if e.Code == ledger.CodeInternal {
-		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
-		e.Detail += " under the request id"
-	}
-	drain(r)
-	status := wire.StatusOf(e)
-	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	body, err := marshal(wire.ProblemOf(e, id))
-	if err != nil {
-		panic(fmt.Sprintf("encode a problem: %v", err))
-	}
-	wire.WriteBody(w, status, typeProblem, body)
-}
+// The URLs of resources, relative to the server, as answers name them.
+
+func orgURL(org string) string { return "/v1/orgs/" + org }
+
+func repoURL(org, repo string) string { return orgURL(org) + "/repos/" + repo }
+
+func commitURL(org, repo, sha string) string { return repoURL(org, repo) + "/commits/" + sha }
+
+func attestationsURL(org, repo string) string { return repoURL(org, repo) + "/attestations" }
+
+func webhookURL(org, repo, id string) string { return repoURL(org, repo) + "/webhooks/" + id }
+
+func identityURL(org, id string) string { return orgURL(org) + "/identities/" + id }

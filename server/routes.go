@@ -2,10 +2,7 @@ package server
 
 import (
 	"net/http"
-	"slices"
 	"strings"
-
-	"github.com/julienschmidt/httprouter"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -104,28 +101,4 @@ func (s *Server) routes() []route {
 		{get, "/healthz", open, nil, s.getHealth},
 		{get, "/readyz", open, nil, s.getReadiness},
 	}
-}
-
-// router returns a handler that answers by the table. HEAD works where GET does.
-func (s *Server) router(routes []route, identify identify) http.Handler {
-	router := httprouter.New()
-	router.RedirectTrailingSlash = false
-	router.RedirectFixedPath = false
-	router.HandleOPTIONS = false
-	for _, rt := range routes {
-		router.Handle(rt.method, rt.pattern, s.serve(rt, identify))
-		if rt.method == http.MethodGet {
-			router.Handle(http.MethodHead, rt.pattern, s.serve(rt, identify))
-		}
-	}
-	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "there is no endpoint at %s: GET /v1/openapi.yaml describes all there are", r.URL.Path))
-	})
-	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// httprouter names OPTIONS for every path, but it is no endpoint's.
-		allow := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "), func(m string) bool { return m == http.MethodOptions })
-		w.Header().Set("Allow", strings.Join(allow, ", "))
-		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, strings.Join(allow, " or ")))
-	})
-	return router
 }

@@ -6,12 +6,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -87,35 +85,5 @@ func New(c Config) *Server {
 // EndStreams ends the live streams, those to come too. Their clients connect
 // again, to the next server, and resume.
 func (s *Server) EndStreams() { s.end.Do(func() { close(s.ending) }) }
-
-// Handler returns the API as the network sees it: callers show a token.
-func (s *Server) Handler() http.Handler {
-	return wire.Compressed(s.handler(s.byToken), typeJSON, typeProblem, typeYAML, typeDSSE, typeBundle, typeBundleOld)
-}
-
-// Host returns the API as the administrator of the host sees it: without a
-// token, every org and every endpoint. It is for use inside the process, and
-// must never be reachable from a network.
-func (s *Server) Host() http.Handler { return s.handler(byHost) }
-
-// Sessions returns the API as those see it who are signed in to the web
-// interface: callers are known by WithSession, and can do what the token can
-// that they signed in with. It is for use inside the process: what comes from a
-// network tells it nothing of who calls.
-func (s *Server) Sessions() http.Handler { return s.handler(s.bySession) }
-
-func (s *Server) handler(identify identify) http.Handler {
-	return s.framed(s.router(s.routes(), identify))
-}
-
-// framed returns next with what every answer has in common, that to an unknown
-// path too.
-func (s *Server) framed(next http.Handler) http.Handler {
-	frame := wire.Frame{
-		Header: map[string]string{"Server": s.name, "Cache-Control": "private, no-cache"},
-		Fail:   s.fail,
-	}
-	return wire.Logged(wire.Identified(frame.Handler(next)), s.log)
-}
 
 func (s *Server) time() ledger.Time { return ledger.TimeOf(s.now()) }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -11,26 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A pace is how a stream goes with time.
-type pace struct {
-	silence time.Duration // after which it writes a comment
-	check   time.Duration // between two looks whether its token is still good
-	stall   time.Duration // that a write may wait for a client that does not read
-}
-
-// defaultPace keeps a little below the 15 s that are promised for silence and
-// revocation.
-var defaultPace = pace{silence: 14 * time.Second, check: 10 * time.Second, stall: 10 * time.Second}
-
 const (
 	// streamWrite is the most that one such wait is for.
 	streamWrite = 64 << 10
 	// streamRetry is what clients are told to wait before they connect again.
 	streamRetry = "retry: 3000\n"
 )
-
-// earliest, in the place of an event's id, asks for everything there is.
-const earliest = "earliest"
 
 // A stream sends an org's events to one client, each once and in order, from
 // its cursor on. It holds nothing but the cursor: what it sends comes from the
@@ -238,35 +223,4 @@ func (st *stream) write(text []byte) error {
 		st.silence.Reset(st.pace.silence)
 	}
 	return nil
-}
-
-// A limits counts the streams that are open.
-type limits struct {
-	perOrg, perToken int
-
-	mu   sync.Mutex
-	open map[string]int // by org, and by token id
-}
-
-// take counts one more stream, if that is within the limits. It must be released.
-func (l *limits) take(org, token string) (release func(), err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[org] >= l.perOrg {
-		return nil, ledger.Errorf(ledger.CodeTooManyStreams, "the org has %d streams open already (the config key streams.per_org)", l.perOrg)
-	}
-	if l.open[token] >= l.perToken {
-		return nil, ledger.Errorf(ledger.CodeTooManyStreams, "the API token has %d streams open already (the config key streams.per_token)", l.perToken)
-	}
-	l.open[org]++
-	l.open[token]++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, key := range []string{org, token} {
-			if l.open[key]--; l.open[key] == 0 {
-				delete(l.open, key)
-			}
-		}
-	}, nil
 }

@@ -1,0 +1,31 @@
+package server
+
+import (
+	_ "embed"
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// description is the one full description of the API.
+//
+//go:embed openapi.yaml
+var description []byte
+
+func (s *Server) getDescription(*call) (*reply, error) {
+	return &reply{status: http.StatusOK, body: description, mediaType: typeYAML, tagged: true}, nil
+}
+
+func (s *Server) getHealth(*call) (*reply, error) { return healthy(), nil }
+
+// getReadiness answers whether requests can be served, and if not, why.
+func (s *Server) getReadiness(c *call) (*reply, error) {
+	if err := s.store.Ready(c.ctx()); err != nil {
+		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
+	}
+	return healthy(), nil
+}
+
+func healthy() *reply {
+	return &reply{status: http.StatusOK, record: map[string]string{"status": "ok"}}
+}
