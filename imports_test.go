@@ -24,9 +24,10 @@ var mayImport = map[string][]string{
 	"server/web": {
 		"client", "ledger", "server/internal/wire",
 		"server/web/arcdiagram", "server/web/form", "server/web/format", "server/web/linediff",
-		"server/web/overlap", "server/web/policytext", "server/web/session",
+		"server/web/overlap", "server/web/policytext", "server/web/session", "server/web/turns",
 	},
 	"server/web/session": {"ledger"}, // cookies
+	"server/web/turns":   {"ledger"},
 	"server/web/form":    {"client", "server/web/format"},
 	// Parts of the pages that are pure.
 	"server/web/arcdiagram": {"ledger", "server/web/format"},

@@ -138,7 +138,7 @@ func routesOfPages(t *testing.T) []string {
 		return ""
 	}
 	var routes []string
-	for _, name := range []string{"tabs.go", "routes.go"} {
+	for _, name := range []string{"visit.go", "routes.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), "../server/web/"+name, nil, 0)
 		check(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {

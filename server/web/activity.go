@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"net/http"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
@@ -131,4 +133,15 @@ func withBytes(org string, events []event) []activityEvent {
 		e.Command += " -o json"
 	}
 	return shown
+}
+
+// followEvents passes the org's live stream on: it is the API's own.
+func followEvents(v *visit) (*answer, error) {
+	return &answer{stream: func(w http.ResponseWriter, r *http.Request) {
+		in := r.Clone(r.Context())
+		in.URL.Path = pathTo("v1", "orgs", v.org, "events")
+		in.URL.RawPath = ""
+		in.Header.Set("Accept", wire.EventStream)
+		v.site.stream.ServeHTTP(w, in)
+	}}, nil
 }

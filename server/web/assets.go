@@ -8,8 +8,6 @@ import (
 	"mime"
 	"path"
 	"strings"
-
-	"github.com/ledgerd/ledgerd/ledger"
 )
 
 //go:embed static
@@ -19,7 +17,13 @@ var static embed.FS
 // is in them, so that browsers may keep them for ever.
 type assets struct {
 	paths map[string]string // by plain name
-	files map[string]answer // by hashed name
+	files map[string]asset  // by hashed name
+}
+
+// An asset is one file.
+type asset struct {
+	body      []byte
+	mediaType string
 }
 
 func loadAssets() (*assets, error) {
@@ -27,7 +31,7 @@ func loadAssets() (*assets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list static files: %w", err)
 	}
-	a := &assets{make(map[string]string), make(map[string]answer)}
+	a := &assets{make(map[string]string), make(map[string]asset)}
 	for _, entry := range entries {
 		body, err := static.ReadFile("static/" + entry.Name())
 		if err != nil {
@@ -37,7 +41,7 @@ func loadAssets() (*assets, error) {
 		ext := path.Ext(entry.Name())
 		hashed := strings.TrimSuffix(entry.Name(), ext) + "-" + hex.EncodeToString(sum[:6]) + ext
 		a.paths[entry.Name()] = "/static/" + hashed
-		a.files[hashed] = answer{body: body, mediaType: mime.TypeByExtension(ext), immutable: true}
+		a.files[hashed] = asset{body, mime.TypeByExtension(ext)}
 	}
 	return a, nil
 }
@@ -48,12 +52,4 @@ func (a *assets) path(name string) (string, error) {
 		return p, nil
 	}
 	return "", fmt.Errorf("there is no static file %s", name)
-}
-
-func serveAsset(v *visit) (*answer, error) {
-	a, ok := v.site.assets.files[v.value("file")]
-	if !ok {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no file %s: the page that names it is of another version, so load that again", v.value("file"))
-	}
-	return &a, nil
 }

@@ -1,6 +1,15 @@
 package web
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/turns"
+)
 
 // A Route is what tests may know of a route.
 type Route struct {
@@ -20,20 +29,24 @@ func Routes() []Route {
 // Crowd takes every turn of making a page; a full one, the places of those who
 // wait too. The turns are free again after end.
 func (s *Site) Crowd(full bool) (end func()) {
-	queues := []chan struct{}{s.turns.making}
-	if full {
-		queues = append(queues, s.turns.waiting)
+	for range runtime.GOMAXPROCS(0) {
+		s.turns.Take(context.Background())
 	}
-	for _, queue := range queues {
-		for range cap(queue) {
-			queue <- struct{}{}
-		}
+	ctx, cancel := context.WithCancel(context.Background())
+	var waiting sync.WaitGroup
+	var refused atomic.Bool
+	for full && !refused.Load() {
+		waiting.Go(func() {
+			if errors.Is(s.turns.Take(ctx), turns.ErrBusy) {
+				refused.Store(true)
+			}
+		})
 	}
 	return func() {
-		for _, queue := range queues {
-			for range cap(queue) {
-				<-queue
-			}
+		cancel()
+		waiting.Wait()
+		for range runtime.GOMAXPROCS(0) {
+			s.turns.Leave()
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
+	"github.com/ledgerd/ledgerd/server/web/turns"
 )
 
 // A problemPage tells what went wrong and what to do about it.
@@ -113,18 +114,10 @@ func (s *Site) explain(r *http.Request, err error) problemPage {
 		s.log.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	p := problemPage{Status: wire.StatusOf(e), Title: titleOf(wire.StatusOf(e)), Detail: e.Detail, Fields: e.Fields}
-	if errors.Is(err, errBusy) {
+	if errors.Is(err, turns.ErrBusy) {
 		p.Title = "Too many are looking at once"
 	}
 	return p
-}
-
-// codeOf returns the code of an error, wherever it comes from.
-func codeOf(err error) ledger.Code {
-	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		return e.Code
-	}
-	return client.CodeOf(err)
 }
 
 func titleOf(status int) string {

@@ -142,3 +142,12 @@ func timeTag(t ledger.Time) template.HTML {
 	}
 	return template.HTML(`<time datetime="` + t.String() + `" title="` + t.String() + `">` + t.Std().Format("2 Jan 2006 15:04") + ` UTC</time>`)
 }
+
+// serveAsset answers with a file that pages load.
+func serveAsset(v *visit) (*answer, error) {
+	a, ok := v.site.assets.files[v.value("file")]
+	if !ok {
+		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no file %s: the page that names it is of another version, so load that again", v.value("file"))
+	}
+	return &answer{body: a.body, mediaType: a.mediaType, immutable: true}, nil
+}

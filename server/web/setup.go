@@ -1,50 +1,19 @@
 package web
 
 import (
-	"context"
-	"crypto/rand"
-	"crypto/subtle"
 	"fmt"
 	"net/url"
-	"sync"
 
-	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
-
-// A setup makes the first org of an empty ledger, once, for who has the key.
-type setup struct {
-	host *client.Client
-	key  string
-	mu   *sync.Mutex // held while the org is being made
-}
-
-func newSetup(host *client.Client) setup {
-	return setup{host, rand.Text(), new(sync.Mutex)}
-}
 
 // SetupPath returns the path of the page where the first org is made, with the
 // key to it. It is for the administrator of the host alone; the page is closed
 // as soon as there is an org.
 func (s *Site) SetupPath() string {
 	return "/setup?" + url.Values{"key": {s.setup.key}}.Encode()
-}
-
-// check reports why the page is closed to who brings that key.
-func (s setup) check(ctx context.Context, key string) error {
-	if subtle.ConstantTimeCompare([]byte(key), []byte(s.key)) != 1 {
-		return ledger.Errorf(ledger.CodeForbidden, "this link does not lead to the setup: take the one that ledgerd serve printed when it last started")
-	}
-	orgs, err := client.Collect(s.host.Orgs(ctx), 1)
-	if err != nil {
-		return err
-	}
-	if len(orgs) > 0 {
-		return ledger.Errorf(ledger.CodeForbidden, "the link works only once, and the ledger has been set up: sign in with an API token")
-	}
-	return nil
 }
 
 func showSetup(v *visit) (*answer, error) {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -19,26 +18,6 @@ type place struct {
 	pattern string
 	scope   ledger.Scope // without which it is not shown
 }
-
-// The patterns that more than the table of routes speaks of.
-const (
-	logoutPattern     = "/logout"
-	assetPattern      = "/static/{file}"
-	orgPattern        = "/orgs/{org}"
-	eventsPattern     = orgPattern + "/events"
-	activityPattern   = orgPattern + "/activity"
-	settingsPattern   = orgPattern + "/settings"
-	tokensPattern     = settingsPattern + "/tokens"
-	identitiesPattern = settingsPattern + "/identities"
-	repoPattern       = orgPattern + "/repos/{repo}"
-	commitPattern     = repoPattern + "/commits/{sha}"
-	policyPattern     = repoPattern + "/policy"
-	radarPattern      = repoPattern + "/radar"
-	webhooksPattern   = repoPattern + "/webhooks"
-	webhookPattern    = webhooksPattern + "/{id}"
-	pingPattern       = webhookPattern + "/ping"
-	redeliverPattern  = webhookPattern + "/deliveries/{delivery}/redeliver"
-)
 
 func (v *visit) orgTabs() []tab {
 	if v.org == "" {
@@ -92,10 +71,4 @@ func (v *visit) tabs(places ...place) []tab {
 		tabs[current].Current = true
 	}
 	return tabs
-}
-
-// pathOf fills in the pattern with the visit's org and repo, and returns the
-// path of that page or, by more segments, of one below it.
-func (v *visit) pathOf(pattern string, more ...string) string {
-	return strings.NewReplacer("{org}", url.PathEscape(v.org), "{repo}", url.PathEscape(v.repo)).Replace(pattern) + pathTo(more...)
 }

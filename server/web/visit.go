@@ -6,14 +6,60 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
+
+// The patterns that more than the table of routes speaks of.
+const (
+	logoutPattern     = "/logout"
+	assetPattern      = "/static/{file}"
+	orgPattern        = "/orgs/{org}"
+	eventsPattern     = orgPattern + "/events"
+	activityPattern   = orgPattern + "/activity"
+	settingsPattern   = orgPattern + "/settings"
+	tokensPattern     = settingsPattern + "/tokens"
+	identitiesPattern = settingsPattern + "/identities"
+	repoPattern       = orgPattern + "/repos/{repo}"
+	commitPattern     = repoPattern + "/commits/{sha}"
+	policyPattern     = repoPattern + "/policy"
+	radarPattern      = repoPattern + "/radar"
+	webhooksPattern   = repoPattern + "/webhooks"
+	webhookPattern    = webhooksPattern + "/{id}"
+	pingPattern       = webhookPattern + "/ping"
+	redeliverPattern  = webhookPattern + "/deliveries/{delivery}/redeliver"
+)
+
+// A handler makes the answer to a visit of a page.
+type handler func(*visit) (*answer, error)
+
+// A route is one page, or one form that is sent.
+type route struct {
+	method  string
+	pattern string // of http.ServeMux
+	// scope is the least that the visitor's token needs; open for none, nor to
+	// be signed in. The API asks for it too.
+	scope  ledger.Scope
+	handle handler
+}
+
+const open ledger.Scope = 0
+
+// makesNoPage tells that the answer costs next to nothing to begin with, or
+// mostly waits for a receiver, so that nobody waits for their turn.
+func (rt route) makesNoPage() bool {
+	return slices.Contains([]string{eventsPattern, assetPattern, pingPattern, redeliverPattern}, rt.pattern)
+}
+
+// asksNobody tells that it is the same who visits, so that nobody is looked up.
+func (rt route) asksNobody() bool {
+	return rt.pattern == assetPattern || rt.pattern == logoutPattern
+}
 
 // A visit is one request on its way to its handler: the visitor may make it.
 type visit struct {
@@ -42,67 +88,6 @@ func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
 // may reports whether the visitor's token has at least that scope.
 func (v *visit) may(scope ledger.Scope) bool { return v.session != nil && v.session.Scope >= scope }
 
-// serve wraps the handler of a route: it lets in who may, and writes the
-// answer or tells of the problem.
-func (s *Site) serve(rt route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{site: s, route: rt, r: r, api: s.client}
-		a, err := v.answer()
-		if err != nil {
-			a = v.problem(err)
-		}
-		if err := v.write(w, a); err != nil {
-			s.fail(w, r, err)
-		}
-	})
-}
-
-// answer has the handler answer who may visit. What a slow browser sends is
-// read before, and what it gets is written after the visit's turn.
-func (v *visit) answer() (*answer, error) {
-	if err := v.begin(); err != nil {
-		return nil, err
-	}
-	if v.r.Method == http.MethodPost {
-		if _, err := v.form(); err != nil {
-			return nil, err
-		}
-	}
-	if !v.route.makesNoPage() {
-		if err := v.site.turns.take(v.ctx()); err != nil {
-			return nil, err
-		}
-		defer v.site.turns.leave()
-	}
-	a, err := v.route.handle(v)
-	if err != nil {
-		return nil, err
-	}
-	return a, v.render(a)
-}
-
-// begin finds out who visits, and whether they may.
-func (v *visit) begin() error {
-	rt, r := v.route, v.r
-	// A page may be asked for by names that the API would take for another path.
-	for segment := range strings.SplitSeq(rt.pattern, "/") {
-		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
-		if value := r.PathValue(name); isValue && name != "$" && (value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
-			return ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
-		}
-	}
-	if rt.asksNobody() {
-		return nil
-	}
-	if err := v.greet(); err != nil && (rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated) {
-		return err
-	}
-	if rt.scope == open {
-		return nil
-	}
-	return v.enter(rt)
-}
-
 // greet finds out whose session it is, if there is one.
 func (v *visit) greet() error {
 	secret := session.Secret(v.r)
@@ -115,23 +100,6 @@ func (v *visit) greet() error {
 		return err
 	}
 	v.session = &token
-	return nil
-}
-
-// enter reports why the visitor may not see the page. The API would too, but
-// not of a page that does not ask it.
-func (v *visit) enter(rt route) error {
-	if v.session == nil {
-		return ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
-	}
-	v.org = v.session.Org
-	switch {
-	case v.value("org") != v.session.Org:
-		return ledger.Errorf(ledger.CodeForbidden, "your API token is not for the org %s, but for %s", v.value("org"), v.session.Org)
-	case !v.may(rt.scope):
-		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; your API token has %s", rt.scope, v.session.Scope)
-	}
-	v.repo = v.value("repo")
 	return nil
 }
 
@@ -267,13 +235,16 @@ func pathTo(segments ...string) string {
 	return b.String()
 }
 
-// followEvents passes the org's live stream on: it is the API's own.
-func followEvents(v *visit) (*answer, error) {
-	return &answer{stream: func(w http.ResponseWriter, r *http.Request) {
-		in := r.Clone(r.Context())
-		in.URL.Path = pathTo("v1", "orgs", v.org, "events")
-		in.URL.RawPath = ""
-		in.Header.Set("Accept", wire.EventStream)
-		v.site.stream.ServeHTTP(w, in)
-	}}, nil
+// pathOf fills in the pattern with the visit's org and repo, and returns the
+// path of that page or, by more segments, of one below it.
+func (v *visit) pathOf(pattern string, more ...string) string {
+	return strings.NewReplacer("{org}", url.PathEscape(v.org), "{repo}", url.PathEscape(v.repo)).Replace(pattern) + pathTo(more...)
+}
+
+// codeOf returns the code of an error, wherever it comes from.
+func codeOf(err error) ledger.Code {
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		return e.Code
+	}
+	return client.CodeOf(err)
 }

@@ -4,57 +4,21 @@
 package web
 
 import (
-	"context"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/server/web/turns"
 )
-
-// An API is what the pages are made from.
-type API interface {
-	// Sessions is the HTTP API as those see it who are signed in: in a context
-	// that WithSession made, they can do what their token can.
-	Sessions() http.Handler
-	WithSession(ctx context.Context, session string) context.Context
-	// SignIn begins a session with a token's text.
-	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
-	SignOut(ctx context.Context, session string) error
-	// Host is the API as the administrator of the host sees it. Only the page
-	// that makes the first org uses it.
-	Host() http.Handler
-}
-
-// Config is what a Site is made of.
-type Config struct {
-	API API
-	// Logger gets what went wrong inside; nothing is logged where nil.
-	Logger *slog.Logger
-	// Now is the clock by which things end soon; time.Now where nil.
-	Now func() time.Time
-}
-
-// A Site answers the requests of browsers.
-type Site struct {
-	api    API
-	log    *slog.Logger
-	clock  func() time.Time
-	client *client.Client // as those who are signed in
-	stream http.Handler   // the API, for answers without an end
-	setup  setup
-	pages  map[string]*template.Template
-	assets *assets
-	turns  turns
-}
 
 // New returns a Site.
 func New(c Config) (*Site, error) {
-	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), turns: pageTurns()}
+	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), turns: turns.New()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -78,8 +42,6 @@ func New(c Config) (*Site, error) {
 	}
 	return s, nil
 }
-
-func (s *Site) now() ledger.Time { return ledger.TimeOf(s.clock()) }
 
 func inProcess(h http.Handler) (*client.Client, error) {
 	c, err := client.New("http://localhost", client.Options{
@@ -114,3 +76,114 @@ func (s *Site) Handler() http.Handler {
 // script or style stands in a page itself.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// mux makes the table answer requests. HEAD works where GET does.
+func (s *Site) mux() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range routes() {
+		mux.Handle(rt.method+" "+rt.pattern, s.serve(rt))
+	}
+	// What the table has not comes here, a page by another method too: a pattern
+	// without a method would clash with more special ones that have one.
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if known := methodsOf(mux, r); len(known) > 0 {
+			allow := strings.Join(known, ", ")
+			w.Header().Set("Allow", allow)
+			s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, allow))
+			return
+		}
+		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path))
+	})
+	return mux
+}
+
+// methodsOf returns by which methods there is something at the request's path.
+func methodsOf(mux *http.ServeMux, r *http.Request) []string {
+	var known []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		asked := r.Clone(r.Context())
+		asked.Method = method
+		if _, pattern := mux.Handler(asked); pattern != "/" {
+			known = append(known, method)
+		}
+	}
+	return known
+}
+
+// serve wraps the handler of a route: it lets in who may, and writes the
+// answer or tells of the problem.
+func (s *Site) serve(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{site: s, route: rt, r: r, api: s.client}
+		a, err := v.answer()
+		if err != nil {
+			a = v.problem(err)
+		}
+		if err := v.write(w, a); err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// answer has the handler answer who may visit. What a slow browser sends is
+// read before, and what it gets is written after the visit's turn.
+func (v *visit) answer() (*answer, error) {
+	if err := v.begin(); err != nil {
+		return nil, err
+	}
+	if v.r.Method == http.MethodPost {
+		if _, err := v.form(); err != nil {
+			return nil, err
+		}
+	}
+	if !v.route.makesNoPage() {
+		if err := v.site.turns.Take(v.ctx()); err != nil {
+			return nil, err
+		}
+		defer v.site.turns.Leave()
+	}
+	a, err := v.route.handle(v)
+	if err != nil {
+		return nil, err
+	}
+	return a, v.render(a)
+}
+
+// begin finds out who visits, and whether they may.
+func (v *visit) begin() error {
+	rt, r := v.route, v.r
+	// A page may be asked for by names that the API would take for another path.
+	for segment := range strings.SplitSeq(rt.pattern, "/") {
+		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
+		if value := r.PathValue(name); isValue && name != "$" && (value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
+			return ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
+		}
+	}
+	if rt.asksNobody() {
+		return nil
+	}
+	if err := v.greet(); err != nil && (rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated) {
+		return err
+	}
+	if rt.scope == open {
+		return nil
+	}
+	return v.enter(rt)
+}
+
+// enter reports why the visitor may not see the page. The API would too, but
+// not of a page that does not ask it.
+func (v *visit) enter(rt route) error {
+	if v.session == nil {
+		return ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
+	}
+	v.org = v.session.Org
+	switch {
+	case v.value("org") != v.session.Org:
+		return ledger.Errorf(ledger.CodeForbidden, "your API token is not for the org %s, but for %s", v.value("org"), v.session.Org)
+	case !v.may(rt.scope):
+		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; your API token has %s", rt.scope, v.session.Scope)
+	}
+	v.repo = v.value("repo")
+	return nil
+}
