@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 var updateContract = flag.Bool("update", false, "write testdata/contract.txt instead of comparing with it")
@@ -76,8 +77,9 @@ type contract struct {
 func contractOf(doc *openapi3.T) string {
 	c := &contract{bodies: make(map[string]string), headers: make(map[string]bool)}
 	c.line("problem codes")
-	for _, code := range slices.Sorted(maps.Keys(problems)) {
-		c.line("  %s %d", code, problems[code].status)
+	kinds := wire.Kinds()
+	for _, code := range slices.Sorted(maps.Keys(kinds)) {
+		c.line("  %s %d", code, kinds[code].Status)
 	}
 	c.problem = fieldsOf(doc.Components.Schemas["Problem"])
 	c.line("\nproblem\n%s", strings.TrimSuffix(c.problem, "\n"))
@@ -124,7 +126,7 @@ func (c *contract) operation(name string, item *openapi3.PathItem, operation *op
 		var names []string
 		for header, h := range response.Headers {
 			c.headers[fmt.Sprintf("  %s: %s%s", header, typeOf(h.Value.Schema), required(h.Value.Required))] = true
-			if header != headerRequestID {
+			if header != wire.HeaderRequestID {
 				names = append(names, header)
 			}
 		}

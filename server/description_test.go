@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
@@ -162,7 +163,7 @@ func TestUndescribedFieldsAreNoticed(t *testing.T) {
 		request := httptest.NewRequest("GET", "/healthz", nil)
 		answer := httptest.NewRecorder()
 		for name, value := range map[string]string{
-			"Content-Type": typeJSON, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", headerRequestID: "x",
+			"Content-Type": typeJSON, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", wire.HeaderRequestID: "x",
 		} {
 			answer.Header().Set(name, value)
 		}
