@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -57,4 +58,23 @@ func (s *subject) expiry(at ledger.Time) ledger.Cause {
 func (s *subject) isDue(now ledger.Time) bool {
 	return s.state != ledger.Deployed &&
 		(s.policyVersion != s.d.repo.policyVersion || s.expires != 0 && s.expires <= now)
+}
+
+// contract returns the contract with the repo's active digest. A cache by digest
+// is never out of date.
+func (rd reader) contract(r repoRow) (*ledger.Contract, error) {
+	if contract, ok := rd.known.contracts.get(r.policyDigest); ok {
+		return contract, nil
+	}
+	var text []byte
+	err := rd.Row("SELECT contract FROM policies WHERE repo_id = ? AND version = ?", r.id, r.policyVersion).Scan(&text)
+	if err != nil {
+		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
+	}
+	contract, err := ledger.ParseContract(text)
+	if err != nil {
+		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
+	}
+	rd.known.contracts.put(r.policyDigest, &contract)
+	return &contract, nil
 }

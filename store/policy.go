@@ -8,25 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// contract returns the contract with the repo's active digest. A cache by digest
-// is never out of date.
-func (rd reader) contract(r repoRow) (*ledger.Contract, error) {
-	if contract, ok := rd.known.contracts.get(r.policyDigest); ok {
-		return contract, nil
-	}
-	var text []byte
-	err := rd.Row("SELECT contract FROM policies WHERE repo_id = ? AND version = ?", r.id, r.policyVersion).Scan(&text)
-	if err != nil {
-		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
-	}
-	contract, err := ledger.ParseContract(text)
-	if err != nil {
-		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
-	}
-	rd.known.contracts.put(r.policyDigest, &contract)
-	return &contract, nil
-}
-
 const selectPolicy = `
 SELECT p.version, o.name, r.name, p.digest, p.created_at, p.created_by, p.contract
 FROM policies p JOIN repos r ON r.id = p.repo_id JOIN orgs o ON o.id = r.org_id `
