@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -163,7 +161,7 @@ func TestPolicy(t *testing.T) {
 	if err != nil || first.Version != 1 || etag == "" {
 		t.Fatalf("policy %+v, ETag %s: %v", first, etag, err)
 	}
-	contract := jsontext.Value(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`)
+	contract := []byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`)
 	if s := must(b.admin.Simulate(ctx, "acme", "api", contract))(t); s.Evaluated != 0 || len(s.Moves) != 0 {
 		t.Errorf("simulated %+v", s)
 	}
@@ -172,7 +170,7 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("policy set is %+v", second)
 	}
 	// An answer that is large enough to be compressed has an ETag of its own.
-	large := jsontext.Value(`{"requirements":[` + strings.Repeat(`{"state":"ATTESTED","predicate":"lint:*"},`, 20) + `{"state":"ATTESTED","predicate":"test:*"}]}`)
+	large := []byte(`{"requirements":[` + strings.Repeat(`{"state":"ATTESTED","predicate":"lint:*"},`, 20) + `{"state":"ATTESTED","predicate":"test:*"}]}`)
 	for range 2 {
 		if _, etag, err = b.admin.Policy(ctx, "acme", "api"); err != nil {
 			t.Fatal(err)

@@ -2,12 +2,11 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -32,13 +31,13 @@ func (f EventFilter) query() url.Values {
 
 // Events lists the history of an org, the oldest event first. Each is the JSON
 // document that webhooks carry.
-func (c *Client) Events(ctx context.Context, org string, f EventFilter) iter.Seq2[jsontext.Value, error] {
-	return list[jsontext.Value](ctx, c, pathOf("orgs", org, "events"), f.query())
+func (c *Client) Events(ctx context.Context, org string, f EventFilter) iter.Seq2[json.RawMessage, error] {
+	return list[json.RawMessage](ctx, c, pathOf("orgs", org, "events"), f.query())
 }
 
 // EventsPage returns one page of what Events lists.
-func (c *Client) EventsPage(ctx context.Context, org string, f EventFilter, q Query) (ledger.Page[jsontext.Value], error) {
-	return page[jsontext.Value](ctx, c, pathOf("orgs", org, "events"), f.query(), q)
+func (c *Client) EventsPage(ctx context.Context, org string, f EventFilter, q Query) (ledger.Page[json.RawMessage], error) {
+	return page[json.RawMessage](ctx, c, pathOf("orgs", org, "events"), f.query(), q)
 }
 
 func joinTypes(types []ledger.EventType) string {

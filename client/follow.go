@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/r3labs/sse/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -43,7 +43,7 @@ type Event struct {
 	Type ledger.EventType
 	// Data is the event's JSON object as it came. One of the following says the
 	// same, by the Type; none where the Type is not known to this version.
-	Data        jsontext.Value
+	Data        json.RawMessage
 	Attestation *ledger.StreamAttestation
 	State       *ledger.StreamState
 	Policy      *ledger.StreamPolicy
@@ -68,7 +68,7 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 		e.Radar = new(ledger.StreamRadar)
 		typed = e.Radar
 	default:
-		typed = new(jsontext.Value)
+		typed = new(json.RawMessage)
 	}
 	if err := ledger.DecodeOpen(data, typed); err != nil {
 		return e, fmt.Errorf("the data of event %s: %w", id, err)

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -33,7 +32,7 @@ func TestFollowYieldsTypedEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.admin.SetPolicy(t.Context(), "acme", "api", jsontext.Value(`{"requirements":[]}`), "*"); err != nil {
+	if _, err := b.admin.SetPolicy(t.Context(), "acme", "api", []byte(`{"requirements":[]}`), "*"); err != nil {
 		t.Fatal(err)
 	}
 	var got []client.Event

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -44,7 +42,7 @@ func (c *Client) PolicyVersionsPage(ctx context.Context, org, repo string, q Que
 // SetPolicy makes contract, a JSON document, the active one. The etag is that
 // of the policy it replaces: where another one has become active meanwhile,
 // nothing is written and the error's code is ledger.CodePreconditionFailed.
-func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract jsontext.Value, etag string) (ledger.Policy, error) {
+func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract []byte, etag string) (ledger.Policy, error) {
 	p, _, err := call[ledger.Policy](ctx, c, request{
 		method:  http.MethodPut,
 		path:    pathOf("orgs", org, "policies", repo),
@@ -56,7 +54,7 @@ func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract jsont
 
 // Simulate tells which commits would move if contract, a JSON document, became
 // the active one. It writes nothing.
-func (c *Client) Simulate(ctx context.Context, org, repo string, contract jsontext.Value) (ledger.Simulation, error) {
+func (c *Client) Simulate(ctx context.Context, org, repo string, contract []byte) (ledger.Simulation, error) {
 	s, _, err := call[ledger.Simulation](ctx, c, request{
 		method: http.MethodPost,
 		path:   pathOf("orgs", org, "policies", repo, "simulate"),

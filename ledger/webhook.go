@@ -3,6 +3,7 @@ package ledger
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,8 +11,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A Webhook is a URL to which the events of one repo are posted.
@@ -261,7 +260,7 @@ type Delivery struct {
 type DeliveryRecord struct {
 	Delivery `json:",embed"`
 	// Body is what every attempt sends: the bytes stored for the event.
-	Body jsontext.Value `json:"body"`
+	Body json.RawMessage `json:"body"`
 	// History holds the attempts.
 	History []Attempt `json:"history"`
 }

@@ -1,9 +1,8 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -30,11 +29,11 @@ type event struct {
 	Level      ledger.Level      `json:"level"`
 	Other      ledger.RadarOther `json:"other"`
 	PathsTotal int               `json:"paths_total"`
-	Body       jsontext.Value    `json:"-"` // its bytes
+	Body       json.RawMessage   `json:"-"` // its bytes
 }
 
 // readEvents reads the bodies of events.
-func readEvents(bodies []jsontext.Value) ([]event, error) {
+func readEvents(bodies []json.RawMessage) ([]event, error) {
 	events := make([]event, len(bodies))
 	for i, body := range bodies {
 		if err := ledger.DecodeOpen(body, &events[i]); err != nil {

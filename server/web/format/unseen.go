@@ -11,8 +11,8 @@ import (
 
 // Indented returns JSON indented, its strings as they are. It returns a text that
 // is not JSON unchanged.
-func Indented(text jsontext.Value) string {
-	lines := text.Clone()
+func Indented(text []byte) string {
+	lines := jsontext.Value(text).Clone()
 	if err := lines.Indent(jsontext.WithIndent("  ")); err != nil {
 		return string(text)
 	}
