@@ -19,7 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Earliest, in the place of an event's id, stands before the first event of an
+// Earliest takes the place of an event's id: it is before the first event of an
 // org.
 const Earliest = "earliest"
 

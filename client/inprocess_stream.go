@@ -25,7 +25,7 @@ func (t *inProcess) stream(r *http.Request) (*http.Response, error) {
 	select {
 	case <-w.begun:
 	case <-ctx.Done():
-		body.Close()
+		_ = body.Close()
 		return nil, ctx.Err()
 	}
 	return answered(r, w.status, w.sent, body, -1), nil

@@ -70,7 +70,7 @@ func subscribe(address string, request []byte) (*subscriber, error) {
 	}
 	var answer *http.Response
 	if _, err = conn.Write(request); err == nil {
-		answer, err = http.ReadResponse(bufio.NewReader(conn), nil)
+		answer, err = http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // conn is closed
 	}
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("the server answered %s", answer.Status)

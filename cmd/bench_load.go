@@ -109,7 +109,7 @@ func (c *lane) run(address string, next func() []byte) {
 		if _, c.err = conn.Write(request); c.err != nil {
 			return
 		}
-		answer, err := http.ReadResponse(answers, nil)
+		answer, err := http.ReadResponse(answers, nil) //nolint:bodyclose // it is read to its end
 		if err != nil {
 			c.err = err
 			return

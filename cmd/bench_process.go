@@ -48,8 +48,8 @@ func startProcess(ctx context.Context, stderr io.Writer, args ...string) (*proce
 }
 
 func (p *process) kill() {
-	p.command.Process.Kill()
-	p.command.Wait()
+	_ = p.command.Process.Kill()
+	_ = p.command.Wait()
 }
 
 // stop asks the process to end and waits until it has. On Windows nobody can be

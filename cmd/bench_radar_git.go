@@ -57,7 +57,7 @@ func (h busyHistory) fill(ctx context.Context, files int) error {
 	}
 	w := bufio.NewWriter(in)
 	writeBusyHistory(w, files)
-	w.Flush() // where it fails, git does too
+	_ = w.Flush() // where it fails, git does too
 	in.Close()
 	if err := command.Wait(); err != nil {
 		return failure(command, "fast-import", err)

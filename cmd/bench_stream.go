@@ -228,7 +228,7 @@ func newBareStream(p *program) *cobra.Command {
 					return
 				}
 				publishBare(bare, n)
-				io.WriteString(w, "published")
+				_, _ = io.WriteString(w, "published")
 			})
 			fmt.Fprintf(p.stdout, "listening on http://%s\n", listener.Addr())
 			return http.Serve(listener, mux)

@@ -35,7 +35,7 @@ names, over the defaults.`,
 			if err := yaml.Unmarshal(text, &record); err != nil {
 				return fmt.Errorf("reading YAML: %w", err)
 			}
-			return p.print(record, func() { p.stdout.Write(text) })
+			return p.print(record, func() { _, _ = p.stdout.Write(text) })
 		},
 	}
 }

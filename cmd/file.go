@@ -79,9 +79,9 @@ func (r *replacement) rename() error {
 
 // discard leaves what has the name as it is. After rename it does nothing.
 func (r *replacement) discard() {
-	r.file.Close()
+	_ = r.file.Close()
 	if r.temp {
-		os.Remove(r.file.Name())
+		_ = os.Remove(r.file.Name())
 		r.temp = false
 	}
 }

@@ -254,7 +254,7 @@ func (d *diffReader) readBody(lines int, sign byte, w io.Writer) error {
 			return cmp.Or(noEOF(err), fmt.Errorf("a hunk ends %d lines too early", lines-i))
 		}
 		if i > 0 {
-			w.Write(newline) // neither writer fails
+			_, _ = w.Write(newline) // neither writer fails
 		}
 		if err := d.copyLine(w); err != nil {
 			return err
@@ -263,7 +263,7 @@ func (d *diffReader) readBody(lines int, sign byte, w io.Writer) error {
 	if next, _ := d.in.Peek(1); len(next) == 1 && next[0] == '\\' {
 		return d.copyLine(io.Discard)
 	}
-	w.Write(newline)
+	_, _ = w.Write(newline)
 	return nil
 }
 
@@ -274,10 +274,10 @@ func (d *diffReader) copyLine(w io.Writer) error {
 	for {
 		part, err := d.in.ReadSlice('\n')
 		if err == nil {
-			w.Write(part[:len(part)-1])
+			_, _ = w.Write(part[:len(part)-1])
 			return nil
 		}
-		w.Write(part)
+		_, _ = w.Write(part)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}

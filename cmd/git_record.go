@@ -134,14 +134,14 @@ func (o *gitObjects) startPlacer(ctx context.Context, limit int) (*placer, error
 
 // add asks for the old content of a change, which is the placer's from then on.
 func (p *placer) add(c *ledger.Change) {
-	p.in.WriteString(c.OldBlob + "\n") // where it fails, the reader does too
+	_, _ = p.in.WriteString(c.OldBlob + "\n") // where it fails, the reader does too
 	p.asked <- c
 }
 
 // wait returns once all that was added has its hashes.
 func (p *placer) wait() error {
 	close(p.asked)
-	p.in.Flush()
+	_ = p.in.Flush()
 	p.pipe.Close()
 	readErr := <-p.done
 	if err := p.command.Wait(); err != nil {

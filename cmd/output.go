@@ -91,7 +91,7 @@ func (t *table) row(cells ...any) {
 	t.line(texts)
 }
 
-func (t *table) flush() { t.w.Flush() }
+func (t *table) flush() { _ = t.w.Flush() }
 
 // printable replaces what would make a terminal act or lie: names, messages
 // and reasons come from whoever could push.

@@ -45,7 +45,7 @@ func newPolicyShow(p *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.print(policy, func() { p.stdout.Write(text) })
+				return p.print(policy, func() { _, _ = p.stdout.Write(text) })
 			})
 		},
 	}

@@ -132,7 +132,7 @@ func fromTerminal(s os.Signal) bool {
 	if err != nil {
 		return false
 	}
-	tty.Close()
+	_ = tty.Close()
 	return true
 }
 

@@ -187,6 +187,6 @@ func receiveOn(listener net.Listener, v *receiver, log *slog.Logger) *reception 
 // stop ends the receiving at once and waits for it.
 func (r *reception) stop() error {
 	err := r.web.Close()
-	<-r.failed
+	<-r.failed //nolint:errcheck // http.ErrServerClosed
 	return err
 }

@@ -123,7 +123,7 @@ func hashOf(text string) uint64 {
 		return 0
 	}
 	h := fnv.New64a()
-	io.WriteString(h, text)
+	_, _ = io.WriteString(h, text)
 	return h.Sum64()
 }
 

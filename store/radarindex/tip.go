@@ -10,6 +10,7 @@ import "github.com/ledgerd/ledgerd/ledger"
 // database, and its partial indexes depend on them.
 type Flight int
 
+// The stages of a tip's life.
 const (
 	InFlight   Flight = iota + 1
 	Deployed          // out of flight; commits that overlap with it must still be rebased

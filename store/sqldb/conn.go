@@ -40,7 +40,7 @@ func (c *Conn) Close() error {
 // forget closes all prepared statements.
 func (c *Conn) forget() {
 	for _, stmt := range c.stmts {
-		stmt.Close()
+		_ = stmt.Close()
 	}
 	clear(c.stmts)
 }

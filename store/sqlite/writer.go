@@ -130,7 +130,7 @@ func (w *writer) commit(batch []*job) {
 	}
 	w.hooks.AfterRollback() // before others can get the ids that were given
 	// The failure may have ended the transaction already.
-	w.conn.Run("ROLLBACK")
+	_ = w.conn.Run("ROLLBACK")
 	for _, j := range batch {
 		j.err = err
 	}

@@ -54,6 +54,8 @@ func made(i int) *ledger.Attestation {
 	}
 }
 
+// BenchmarkCommit measures how long it takes to read a commit with 20
+// attestations.
 func BenchmarkCommit(b *testing.B, newDatabase New) {
 	bench := suite{newDatabase}.newBench(b)
 	_, version, err := bench.Keyring(b.Context(), "acme")
@@ -71,6 +73,8 @@ func BenchmarkCommit(b *testing.B, newDatabase New) {
 	}
 }
 
+// BenchmarkAttestations measures how long it takes to read a page of a list
+// of 10,000 attestations.
 func BenchmarkAttestations(b *testing.B, newDatabase New) {
 	bench := suite{newDatabase}.newBench(b)
 	_, version, err := bench.Keyring(b.Context(), "acme")
