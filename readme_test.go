@@ -49,7 +49,8 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("PATH", filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out := run(t, dir, "bash", "first-ten.sh")
-	for _, want := range []string{"ATTESTED", "review:*", `"predicate":"test:go"`, `"type":"attestation"`, `"requirements"`} {
+	for _, want := range []string{"ATTESTED", "review:*", `"predicate":"test:go"`, `"type":"attestation"`,
+		`"requirements"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not have %q:\n%s", want, out)
 		}

@@ -40,12 +40,16 @@ func (f AttestationFilter) query() url.Values {
 }
 
 // Attestations lists the attestations of a repo, the newest first.
-func (c *Client) Attestations(ctx context.Context, org, repo string, f AttestationFilter) iter.Seq2[ledger.AttestationRecord, error] {
+func (c *Client) Attestations(
+	ctx context.Context, org, repo string, f AttestationFilter,
+) iter.Seq2[ledger.AttestationRecord, error] {
 	return list[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "attestations"), f.query())
 }
 
 // AttestationsPage returns one page of what Attestations lists.
-func (c *Client) AttestationsPage(ctx context.Context, org, repo string, f AttestationFilter, q Query) (ledger.Page[ledger.AttestationRecord], error) {
+func (c *Client) AttestationsPage(
+	ctx context.Context, org, repo string, f AttestationFilter, q Query,
+) (ledger.Page[ledger.AttestationRecord], error) {
 	return page[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "attestations"), f.query(), q)
 }
 
@@ -70,7 +74,9 @@ func (c *Client) Envelope(ctx context.Context, org, repo, id string) ([]byte, er
 
 // Record posts a DSSE envelope or a Sigstore bundle. It returns the record and
 // whether it is new: the same statement by the same signer is recorded once.
-func (c *Client) Record(ctx context.Context, org, repo string, envelope []byte) (ledger.AttestationRecord, bool, error) {
+func (c *Client) Record(
+	ctx context.Context, org, repo string, envelope []byte,
+) (ledger.AttestationRecord, bool, error) {
 	record, a, err := call[ledger.AttestationRecord](ctx, c, request{
 		method: http.MethodPost,
 		path:   pathOf("orgs", org, "repos", repo, "attestations"),

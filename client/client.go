@@ -63,7 +63,8 @@ func New(base string, o Options) (*Client, error) {
 		return nil, fmt.Errorf("%q is not a server's URL: it must end with its path", u.Redacted())
 	}
 	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return nil, errors.New("the API token holds a blank, a control character or one that is not ASCII: was it copied as it is?")
+		return nil, errors.New(
+			"the API token holds a blank, a control character or one that is not ASCII: was it copied as it is?")
 	}
 	c := &Client{
 		base:      strings.TrimRight(u.String(), "/"),
@@ -158,7 +159,8 @@ func call[T any](ctx context.Context, c *Client, r request) (T, *answer, error) 
 		return record, nil, err
 	}
 	if err := ledger.DecodeOpen(a.body, &record); err != nil {
-		return record, nil, fmt.Errorf("the answer to %s %s is not of this API (is the URL right?): %w", r.method, r.path, err)
+		return record, nil, fmt.Errorf("the answer to %s %s is not of this API (is the URL right?): %w", r.method, r.path,
+			err)
 	}
 	return record, a, nil
 }
@@ -195,7 +197,8 @@ func checkPath(path string) error {
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if segment == "" || segment == "." || segment == ".." || strings.Contains(segment, "%2F") {
 			name, _ := url.PathUnescape(segment)
-			return fmt.Errorf("%q cannot name anything in the ledger: names are not empty, are not . or .. and have no slash", name)
+			return fmt.Errorf("%q cannot name anything in the ledger: names are not empty, are not . or .. and have no slash",
+				name)
 		}
 	}
 	return nil

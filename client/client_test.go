@@ -37,7 +37,8 @@ func TestOrgsAndTokens(t *testing.T) {
 	if own.Name != "admin" || own.Scope != ledger.Admin || own.Org != "acme" || own.Secret != "" {
 		t.Errorf("own token is %+v", own)
 	}
-	made := must(b.admin.CreateToken(ctx, "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write, ExpiresAt: ledger.TimeOf(time.Now().Add(time.Hour))}))(t)
+	made := must(b.admin.CreateToken(ctx, "acme",
+		ledger.NewToken{Name: "ci", Scope: ledger.Write, ExpiresAt: ledger.TimeOf(time.Now().Add(time.Hour))}))(t)
 	if made.Secret == "" || made.ExpiresAt == 0 {
 		t.Errorf("made token %+v", made)
 	}
@@ -64,7 +65,8 @@ func TestAttest(t *testing.T) {
 	if err != nil || !created || commit.State != ledger.Draft {
 		t.Fatalf("registered %+v, created %t: %v", commit, created, err)
 	}
-	if _, created, err = b.admin.Register(ctx, "acme", "api", sha, ledger.Registration{Message: "m"}); err != nil || created {
+	if _, created, err = b.admin.Register(ctx, "acme", "api", sha, ledger.Registration{Message: "m"}); err != nil ||
+		created {
 		t.Errorf("registered again: created %t: %v", created, err)
 	}
 
@@ -84,7 +86,8 @@ func TestAttest(t *testing.T) {
 		t.Errorf("envelope is %s, posted as %s", got, signed)
 	}
 	commit = must(b.admin.Commit(ctx, "acme", "api", sha[:8]))(t)
-	if commit.State != ledger.Attested || len(commit.Attestations) != 1 || len(commit.Transitions) != 2 || commit.Message != "m" {
+	if commit.State != ledger.Attested || len(commit.Attestations) != 1 || len(commit.Transitions) != 2 ||
+		commit.Message != "m" {
 		t.Errorf("commit is %+v", commit)
 	}
 	if got := must(client.Collect(b.admin.Predicates(ctx, "acme"), 0))(t); len(got) != 1 || got[0].Predicate != "test:go" {
@@ -129,9 +132,10 @@ func TestFilters(t *testing.T) {
 		"oldest first":      {client.AttestationFilter{Oldest: true}, "test:go pass, lint:vet fail, lint:vet pass"},
 		"a predicate":       {client.AttestationFilter{Predicate: "test:*"}, "test:go pass"},
 		"a plain name":      {client.AttestationFilter{Identity: "nobody"}, ""},
-		"a DN":              {client.AttestationFilter{Identity: "cn=ci,ou=build,o=acme", Status: ledger.Fail}, "lint:vet fail"},
-		"a commit":          {client.AttestationFilter{Commit: other[:10]}, "lint:vet pass"},
-		"the future":        {client.AttestationFilter{Since: ledger.TimeOf(time.Now().Add(time.Hour))}, ""},
+		"a DN": {client.AttestationFilter{Identity: "cn=ci,ou=build,o=acme", Status: ledger.Fail},
+			"lint:vet fail"},
+		"a commit":   {client.AttestationFilter{Commit: other[:10]}, "lint:vet pass"},
+		"the future": {client.AttestationFilter{Since: ledger.TimeOf(time.Now().Add(time.Hour))}, ""},
 	} {
 		var got []string
 		for a, err := range b.admin.Attestations(ctx, "acme", "api", test.filter) {
@@ -148,7 +152,8 @@ func TestFilters(t *testing.T) {
 	if len(commits) != 1 || commits[0].SHA != sha {
 		t.Errorf("commits that are ATTESTED: %v, want %s alone", commits, sha)
 	}
-	commits = must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{Branch: "none", Author: "nobody"}), 0))(t)
+	commits = must(client.Collect(
+		b.admin.Commits(ctx, "acme", "api", client.CommitFilter{Branch: "none", Author: "nobody"}), 0))(t)
 	if len(commits) != 0 {
 		t.Errorf("commits of nobody: %v", commits)
 	}
@@ -170,7 +175,8 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("policy set is %+v", second)
 	}
 	// An answer that is large enough to be compressed has an ETag of its own.
-	large := []byte(`{"requirements":[` + strings.Repeat(`{"state":"ATTESTED","predicate":"lint:*"},`, 20) + `{"state":"ATTESTED","predicate":"test:*"}]}`)
+	large := []byte(`{"requirements":[` + strings.Repeat(`{"state":"ATTESTED","predicate":"lint:*"},`, 20) +
+		`{"state":"ATTESTED","predicate":"test:*"}]}`)
 	for range 2 {
 		if _, etag, err = b.admin.Policy(ctx, "acme", "api"); err != nil {
 			t.Fatal(err)
@@ -250,7 +256,8 @@ func TestEvents(t *testing.T) {
 	if len(all) != 3 || all[0].Type != ledger.EventAttestation {
 		t.Fatalf("events are %v, want an attestation and two states", all)
 	}
-	after := walk(client.EventFilter{After: all[0].ID, Types: []ledger.EventType{ledger.EventState, ledger.EventPolicy}, Repo: "api"})
+	after := walk(client.EventFilter{After: all[0].ID, Types: []ledger.EventType{ledger.EventState, ledger.EventPolicy},
+		Repo: "api"})
 	if len(after) != 2 || after[0] != all[1] {
 		t.Errorf("events after the first are %v", after)
 	}
@@ -262,7 +269,8 @@ func TestOpenEndpoints(t *testing.T) {
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if text := must(c.Description(t.Context()))(t); !strings.HasPrefix(string(text), "openapi:") && !strings.Contains(string(text), "\nopenapi:") {
+	if text := must(c.Description(t.Context()))(t); !strings.HasPrefix(string(text), "openapi:") &&
+		!strings.Contains(string(text), "\nopenapi:") {
 		t.Errorf("the description begins with %.40q", text)
 	}
 }
@@ -272,17 +280,20 @@ func TestProblems(t *testing.T) {
 	ctx := t.Context()
 
 	_, err := b.admin.Repo(ctx, "acme", "nope")
-	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 404 || e.Problem.Code != ledger.CodeNotFound || e.Problem.RequestID == "" {
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 404 || e.Problem.Code != ledger.CodeNotFound ||
+		e.Problem.RequestID == "" {
 		t.Errorf("a repo that is not there: %#v", err)
 	}
 	_, err = b.admin.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "no/such"})
-	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 422 || len(e.Problem.Errors) != 1 || !strings.Contains(err.Error(), "name: ") {
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 422 || len(e.Problem.Errors) != 1 ||
+		!strings.Contains(err.Error(), "name: ") {
 		t.Errorf("a name that cannot be: %v", err)
 	}
 	if _, err = newClient(t, b.url, "").OwnToken(ctx); client.CodeOf(err) != ledger.CodeUnauthenticated {
 		t.Errorf("no token: %v", err)
 	}
-	if _, err = newClient(t, b.url, b.token(t, ledger.Read)).CreateRepo(ctx, "acme", ledger.NewRepo{Name: "x"}); client.CodeOf(err) != ledger.CodeForbidden {
+	if _, err = newClient(t, b.url, b.token(t, ledger.Read)).CreateRepo(
+		ctx, "acme", ledger.NewRepo{Name: "x"}); client.CodeOf(err) != ledger.CodeForbidden {
 		t.Errorf("too small a scope: %v", err)
 	}
 	if _, err = b.admin.Commit(ctx, "acme", "a repo?y", "#"); client.CodeOf(err) != ledger.CodeNotFound {

@@ -49,7 +49,9 @@ func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) 
 }
 
 // CommitsPage returns one page of what Commits lists.
-func (c *Client) CommitsPage(ctx context.Context, org, repo string, f CommitFilter, q Query) (ledger.Page[ledger.CommitSummary], error) {
+func (c *Client) CommitsPage(
+	ctx context.Context, org, repo string, f CommitFilter, q Query,
+) (ledger.Page[ledger.CommitSummary], error) {
 	return page[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), f.query(), q)
 }
 
@@ -61,7 +63,9 @@ func (c *Client) Commit(ctx context.Context, org, repo, sha string) (ledger.Comm
 
 // Register tells the ledger of a commit, or completes what it knows of it.
 // It reports whether the commit is new.
-func (c *Client) Register(ctx context.Context, org, repo, sha string, r ledger.Registration) (ledger.Commit, bool, error) {
+func (c *Client) Register(
+	ctx context.Context, org, repo, sha string, r ledger.Registration,
+) (ledger.Commit, bool, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return ledger.Commit{}, false, fmt.Errorf("writing the registration as JSON: %w", err)

@@ -36,7 +36,9 @@ func (c *Client) Events(ctx context.Context, org string, f EventFilter) iter.Seq
 }
 
 // EventsPage returns one page of what Events lists.
-func (c *Client) EventsPage(ctx context.Context, org string, f EventFilter, q Query) (ledger.Page[json.RawMessage], error) {
+func (c *Client) EventsPage(
+	ctx context.Context, org string, f EventFilter, q Query,
+) (ledger.Page[json.RawMessage], error) {
 	return page[json.RawMessage](ctx, c, pathOf("orgs", org, "events"), f.query(), q)
 }
 

@@ -44,7 +44,8 @@ func TestFollowYieldsTypedEvents(t *testing.T) {
 			break
 		}
 	}
-	if a := got[0].Attestation; got[0].ID != record.Event || got[0].Type != ledger.EventAttestation || a == nil || a.Commit != sha || a.Identity != "ci" || a.Result.Status != ledger.Pass {
+	if a := got[0].Attestation; got[0].ID != record.Event || got[0].Type != ledger.EventAttestation || a == nil ||
+		a.Commit != sha || a.Identity != "ci" || a.Result.Status != ledger.Pass {
 		t.Errorf("the first event is %+v of %+v", got[0], a)
 	}
 	if s := got[1].State; got[1].Attestation != nil || s == nil || s.From != ledger.Draft || s.To != ledger.Validating {
@@ -56,7 +57,8 @@ func TestFollowYieldsTypedEvents(t *testing.T) {
 	}
 
 	// Another one resumes behind an event, and sees a part.
-	for e, err := range b.admin.Follow(t.Context(), "acme", client.FollowOptions{After: got[0].ID, Types: []ledger.EventType{ledger.EventPolicy}, Repo: "api"}) {
+	for e, err := range b.admin.Follow(t.Context(), "acme",
+		client.FollowOptions{After: got[0].ID, Types: []ledger.EventType{ledger.EventPolicy}, Repo: "api"}) {
 		if err != nil || e.ID != last.ID {
 			t.Errorf("got %+v, %v; want %+v", e, err, last)
 		}
@@ -138,7 +140,8 @@ func TestFollowMissesNothingOverBrokenConnections(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				if _, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, fmt.Sprintf("%040x", i%7), fmt.Sprintf("lint:%d-%d", w, i), ledger.Pass)); err != nil {
+				if _, _, err := b.admin.Record(t.Context(), "acme", "api",
+					envelope(t, key, fmt.Sprintf("%040x", i%7), fmt.Sprintf("lint:%d-%d", w, i), ledger.Pass)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -193,7 +196,8 @@ func TestFollowResumesBeforeTheFirstEvent(t *testing.T) {
 			b := newBench(t)
 			key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 			record := func(i int) {
-				if _, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, sha, fmt.Sprintf("lint:%d", i), ledger.Pass)); err != nil {
+				if _, _, err := b.admin.Record(
+					t.Context(), "acme", "api", envelope(t, key, sha, fmt.Sprintf("lint:%d", i), ledger.Pass)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -251,14 +255,16 @@ func TestFollowEndsWithARefusal(t *testing.T) {
 		options client.FollowOptions
 		want    string
 	}{
-		"an unknown event": {b.admin, "acme", client.FollowOptions{After: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"}, string(ledger.CodeInvalidParameter)},
-		"no token":         {newClient(t, b.url, ""), "acme", client.FollowOptions{}, string(ledger.CodeUnauthenticated)},
-		"another's org":    {b.admin, "other", client.FollowOptions{}, string(ledger.CodeForbidden)},
-		"an unknown repo":  {b.admin, "acme", client.FollowOptions{Repo: "none"}, string(ledger.CodeNotFound)},
-		"an unknown org":   {b.host, "none", client.FollowOptions{}, string(ledger.CodeNotFound)},
-		"a bad name":       {b.admin, "a/b", client.FollowOptions{}, "cannot name anything"},
-		"a redirect":       {newClient(t, redirect.URL, "ldg_secret"), "acme", client.FollowOptions{}, "307 Temporary Redirect"},
-		"a web page":       {newClient(t, page.URL, ""), "acme", client.FollowOptions{}, "no stream of events"},
+		"an unknown event": {b.admin, "acme", client.FollowOptions{After: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"},
+			string(ledger.CodeInvalidParameter)},
+		"no token":        {newClient(t, b.url, ""), "acme", client.FollowOptions{}, string(ledger.CodeUnauthenticated)},
+		"another's org":   {b.admin, "other", client.FollowOptions{}, string(ledger.CodeForbidden)},
+		"an unknown repo": {b.admin, "acme", client.FollowOptions{Repo: "none"}, string(ledger.CodeNotFound)},
+		"an unknown org":  {b.host, "none", client.FollowOptions{}, string(ledger.CodeNotFound)},
+		"a bad name":      {b.admin, "a/b", client.FollowOptions{}, "cannot name anything"},
+		"a redirect": {newClient(t, redirect.URL, "ldg_secret"), "acme", client.FollowOptions{},
+			"307 Temporary Redirect"},
+		"a web page": {newClient(t, page.URL, ""), "acme", client.FollowOptions{}, "no stream of events"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Trouble = func(err error, _ time.Duration) { t.Errorf("it goes on after %v", err) }
@@ -292,7 +298,8 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 func says(status int, contentType, text, retryAfter string) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		h := http.Header{"Content-Type": {contentType}, "Retry-After": {retryAfter}}
-		return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: h, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+		return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: h,
+			Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 	}
 }
 
@@ -306,7 +313,8 @@ func falls(text string) func(*http.Request) (*http.Response, error) {
 		in, out := io.Pipe()
 		context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
 		go io.WriteString(out, text)
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: in, Request: r}, nil
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: in,
+			Request: r}, nil
 	}
 }
 
@@ -325,14 +333,16 @@ func TestFollowGoesOn(t *testing.T) {
 			falls(message(4)),
 			falls(message(5)),
 		}}
-		c, err := client.New("http://ledger.example", client.Options{HTTPClient: &http.Client{Transport: s, Timeout: time.Second}})
+		c, err := client.New(
+			"http://ledger.example", client.Options{HTTPClient: &http.Client{Transport: s, Timeout: time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var waits []time.Duration
 		begin := time.Now()
 		n := 0
-		for e, err := range c.Follow(t.Context(), "acme", client.FollowOptions{Trouble: func(_ error, wait time.Duration) { waits = append(waits, wait) }}) {
+		for e, err := range c.Follow(t.Context(), "acme",
+			client.FollowOptions{Trouble: func(_ error, wait time.Duration) { waits = append(waits, wait) }}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -362,7 +372,8 @@ func TestFollowGoesOn(t *testing.T) {
 func TestFollowLeavesNothingBehind(t *testing.T) {
 	b := newBench(t)
 	transport := &http.Transport{}
-	c, err := client.New(b.url, client.Options{Token: b.token(t, ledger.Read), HTTPClient: &http.Client{Transport: transport}})
+	c, err := client.New(
+		b.url, client.Options{Token: b.token(t, ledger.Read), HTTPClient: &http.Client{Transport: transport}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +396,8 @@ func TestFollowLeavesNothingBehind(t *testing.T) {
 		cancel()
 	}
 	transport.CloseIdleConnections()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+2; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() >
+		before+2; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 		}
@@ -401,7 +413,8 @@ func TestFollowAsksAsTheOptionsSay(t *testing.T) {
 	}))
 	defer s.Close()
 	c := newClient(t, s.URL+"/ledger/", "")
-	for _, err := range c.Follow(t.Context(), "acme", client.FollowOptions{Types: []ledger.EventType{"state", "policy"}, Repo: "a&b"}) {
+	for _, err := range c.Follow(
+		t.Context(), "acme", client.FollowOptions{Types: []ledger.EventType{"state", "policy"}, Repo: "a&b"}) {
 		if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != http.StatusGone {
 			t.Errorf("got %v", err)
 		}

@@ -35,7 +35,9 @@ func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2
 }
 
 // PolicyVersionsPage returns one page of what PolicyVersions lists.
-func (c *Client) PolicyVersionsPage(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Policy], error) {
+func (c *Client) PolicyVersionsPage(
+	ctx context.Context, org, repo string, q Query,
+) (ledger.Page[ledger.Policy], error) {
 	return page[ledger.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters(), q)
 }
 

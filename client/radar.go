@@ -53,7 +53,8 @@ func (c *Client) OverlapsTruncated(ctx context.Context, org, repo string, f Over
 		commit, err := c.Commit(ctx, org, repo, f.Commit)
 		return commit.OverlapsTruncated, err
 	case f.Branch != "":
-		tips, err := c.CommitsPage(ctx, org, repo, CommitFilter{Branch: f.Branch, InFlight: true, Standing: true}, Query{Limit: 1})
+		tips, err := c.CommitsPage(ctx, org, repo, CommitFilter{Branch: f.Branch, InFlight: true, Standing: true},
+			Query{Limit: 1})
 		return len(tips.Data) > 0 && tips.Data[0].OverlapsTruncated, err
 	}
 	return false, nil
@@ -66,7 +67,9 @@ func (c *Client) Overlaps(ctx context.Context, org, repo string, f OverlapFilter
 }
 
 // OverlapsPage returns one page of what Overlaps lists.
-func (c *Client) OverlapsPage(ctx context.Context, org, repo string, f OverlapFilter, q Query) (ledger.Page[ledger.RadarPair], error) {
+func (c *Client) OverlapsPage(
+	ctx context.Context, org, repo string, f OverlapFilter, q Query,
+) (ledger.Page[ledger.RadarPair], error) {
 	return page[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), f.query(), q)
 }
 

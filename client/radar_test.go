@@ -43,7 +43,8 @@ func TestRadar(t *testing.T) {
 	shas := []string{strings.Repeat("a1", 20), strings.Repeat("b2", 20), strings.Repeat("c3", 20)}
 	adding := func(branch, path string) ledger.Registration { // two that add one path with different contents collide
 		blob := fmt.Sprintf("%040x", len(branch))
-		return ledger.Registration{Branch: branch, Changes: []ledger.Change{{Path: path, Status: "A", Mode: "100644", Blob: blob}}}
+		return ledger.Registration{
+			Branch: branch, Changes: []ledger.Change{{Path: path, Status: "A", Mode: "100644", Blob: blob}}}
 	}
 	push := func(sha string, r ledger.Registration) ledger.Commit {
 		t.Helper()
@@ -57,10 +58,12 @@ func TestRadar(t *testing.T) {
 	push(shas[1], adding("second", "cmd/other.go"))
 
 	q := ledger.RadarQuery{Commit: shas[2], Registration: adding("three", "cmd/new.go")}
-	if got := must(b.admin.Foresee(ctx, "acme", "api", q))(t); got.Level != ledger.High || len(got.Overlaps) != 2 || got.Overlaps[0].Other.SHA != shas[0] {
+	if got := must(b.admin.Foresee(ctx, "acme", "api", q))(t); got.Level != ledger.High || len(got.Overlaps) != 2 ||
+		got.Overlaps[0].Other.SHA != shas[0] {
 		t.Errorf("foreseen is %+v", got)
 	}
-	if commit := push(shas[2], q.Registration); commit.Radar == nil || commit.Radar.Level != ledger.High || !commit.InFlight {
+	if commit := push(shas[2], q.Registration); commit.Radar == nil || commit.Radar.Level != ledger.High ||
+		!commit.InFlight {
 		t.Errorf("registered is %+v", commit)
 	}
 
@@ -94,10 +97,12 @@ func TestRadar(t *testing.T) {
 	if len(tips) != 2 || tips[0].SHA != shas[2] || tips[1].SHA != shas[1] {
 		t.Errorf("in flight are %v", tips)
 	}
-	if _, err := b.admin.Withdraw(ctx, "acme", "api", strings.Repeat("d4", 20)); client.CodeOf(err) != ledger.CodeNotFound {
+	if _, err := b.admin.Withdraw(ctx, "acme", "api", strings.Repeat("d4", 20)); client.CodeOf(err) !=
+		ledger.CodeNotFound {
 		t.Errorf("an unknown commit: %v", err)
 	}
-	if _, err := b.admin.Foresee(ctx, "acme", "api", ledger.RadarQuery{Commit: "HEAD"}); client.CodeOf(err) != ledger.CodeInvalidField {
+	if _, err := b.admin.Foresee(ctx, "acme", "api", ledger.RadarQuery{Commit: "HEAD"}); client.CodeOf(err) !=
+		ledger.CodeInvalidField {
 		t.Errorf("no commit id: %v", err)
 	}
 }

@@ -29,12 +29,15 @@ func (c *Client) CreateWebhook(ctx context.Context, org, repo string, n ledger.N
 
 // ChangeWebhook changes what change names of a webhook and returns it as it is
 // then.
-func (c *Client) ChangeWebhook(ctx context.Context, org, repo, id string, change ledger.WebhookChange) (ledger.Webhook, error) {
+func (c *Client) ChangeWebhook(
+	ctx context.Context, org, repo, id string, change ledger.WebhookChange,
+) (ledger.Webhook, error) {
 	body, err := json.Marshal(change)
 	if err != nil {
 		return ledger.Webhook{}, fmt.Errorf("writing the request as JSON: %w", err)
 	}
-	w, _, err := call[ledger.Webhook](ctx, c, request{method: http.MethodPatch, path: webhookPath(org, repo, id), body: body})
+	w, _, err := call[ledger.Webhook](
+		ctx, c, request{method: http.MethodPatch, path: webhookPath(org, repo, id), body: body})
 	return w, err
 }
 
@@ -54,7 +57,9 @@ func (c *Client) PingWebhook(ctx context.Context, org, repo, id string) (ledger.
 
 // RotateWebhook gives a webhook a new Secret, which is in this answer and never
 // again. The old one signs too for the overlap, which may be 0.
-func (c *Client) RotateWebhook(ctx context.Context, org, repo, id string, overlap ledger.Duration) (ledger.Webhook, error) {
+func (c *Client) RotateWebhook(
+	ctx context.Context, org, repo, id string, overlap ledger.Duration,
+) (ledger.Webhook, error) {
 	return post[ledger.Webhook](ctx, c, webhookPath(org, repo, id, "rotate"), ledger.Rotation{Overlap: &overlap})
 }
 
@@ -76,12 +81,16 @@ func (f DeliveryFilter) query() url.Values {
 }
 
 // Deliveries lists the deliveries of a webhook, the newest first.
-func (c *Client) Deliveries(ctx context.Context, org, repo, webhook string, f DeliveryFilter) iter.Seq2[ledger.Delivery, error] {
+func (c *Client) Deliveries(
+	ctx context.Context, org, repo, webhook string, f DeliveryFilter,
+) iter.Seq2[ledger.Delivery, error] {
 	return list[ledger.Delivery](ctx, c, webhookPath(org, repo, webhook, "deliveries"), f.query())
 }
 
 // DeliveriesPage returns one page of what Deliveries lists.
-func (c *Client) DeliveriesPage(ctx context.Context, org, repo, webhook string, f DeliveryFilter, q Query) (ledger.Page[ledger.Delivery], error) {
+func (c *Client) DeliveriesPage(
+	ctx context.Context, org, repo, webhook string, f DeliveryFilter, q Query,
+) (ledger.Page[ledger.Delivery], error) {
 	return page[ledger.Delivery](ctx, c, webhookPath(org, repo, webhook, "deliveries"), f.query(), q)
 }
 

@@ -12,20 +12,23 @@ import (
 func TestWebhooks(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	made := must(b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Active: new(false)}))(t)
+	made := must(b.admin.CreateWebhook(
+		ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Active: new(false)}))(t)
 	if made.Secret == "" || made.Active || len(made.Events) != 3 {
 		t.Errorf("made %+v", made)
 	}
 	changed := must(b.admin.ChangeWebhook(ctx, "acme", "api", made.ID, ledger.WebhookChange{
 		Active: new(true), Events: &[]ledger.EventType{ledger.EventState},
 	}))(t)
-	if !changed.Active || !slices.Equal(changed.Events, []ledger.EventType{ledger.EventState}) || changed.URL != made.URL || changed.Secret != "" {
+	if !changed.Active || !slices.Equal(changed.Events, []ledger.EventType{ledger.EventState}) ||
+		changed.URL != made.URL || changed.Secret != "" {
 		t.Errorf("changed to %+v", changed)
 	}
 
 	before := ledger.TimeOf(time.Now())
 	rotated := must(b.admin.RotateWebhook(ctx, "acme", "api", made.ID, ledger.DefaultOverlap))(t)
-	if rotated.Secret == "" || rotated.Secret == made.Secret || rotated.PreviousSecretUntil < before.Add(ledger.DefaultOverlap.Std()) {
+	if rotated.Secret == "" || rotated.Secret == made.Secret ||
+		rotated.PreviousSecretUntil < before.Add(ledger.DefaultOverlap.Std()) {
 		t.Errorf("rotated to %+v", rotated)
 	}
 	rotated = must(b.admin.RotateWebhook(ctx, "acme", "api", made.ID, 0))(t)
@@ -40,7 +43,8 @@ func TestWebhooks(t *testing.T) {
 	if all := must(client.Collect(b.admin.Webhooks(ctx, "acme", "api"), 0))(t); len(all) != 1 || all[0].ID != made.ID {
 		t.Errorf("listed %+v", all)
 	}
-	_, err := b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"deploy"}})
+	_, err := b.admin.CreateWebhook(
+		ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"deploy"}})
 	if client.CodeOf(err) != ledger.CodeInvalidField {
 		t.Errorf("an unknown event: %v", err)
 	}
@@ -82,7 +86,8 @@ func TestDeliveries(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := must(b.admin.Delivery(ctx, "acme", "api", w.ID, ping.ID))(t)
-	if record.Status != ledger.DeliverySucceeded || len(record.History) != 1 || record.History[0].Response.Body != "thanks" || string(record.Body) != string(due[0].Body) {
+	if record.Status != ledger.DeliverySucceeded || len(record.History) != 1 ||
+		record.History[0].Response.Body != "thanks" || string(record.Body) != string(due[0].Body) {
 		t.Errorf("the ping is %+v", record)
 	}
 
@@ -98,7 +103,8 @@ func TestDeliveries(t *testing.T) {
 		"an event":  {client.DeliveryFilter{Event: ping.Event}, 1},
 		"neither's": {client.DeliveryFilter{Event: ping.Event, Status: ledger.DeliveryFailed}, 0},
 	} {
-		if got := must(client.Collect(b.admin.Deliveries(ctx, "acme", "api", w.ID, test.filter), 0))(t); len(got) != test.want {
+		if got := must(client.Collect(b.admin.Deliveries(ctx, "acme", "api", w.ID, test.filter), 0))(t); len(got) !=
+			test.want {
 			t.Errorf("%s: %d deliveries, want %d", name, len(got), test.want)
 		}
 	}
