@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestWorkflowRunsEveryStep checks that the jobs of the workflow run each step
+// of .ci/run once.
+func TestWorkflowRunsEveryStep(t *testing.T) {
+	script, err := os.ReadFile(".ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^steps=\((.+)\)$`).FindSubmatch(script)
+	if list == nil {
+		t.Fatal(".ci/run has no list of steps")
+	}
+	text, err := os.ReadFile(".github/workflows/ci.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		Jobs struct {
+			CI struct {
+				Strategy struct {
+					Matrix struct {
+						Include []struct{ Job, Steps string }
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	var run []string
+	for _, job := range workflow.Jobs.CI.Strategy.Matrix.Include {
+		run = append(run, strings.Fields(job.Steps)...)
+	}
+	want := strings.Fields(string(list[1]))
+	slices.Sort(run)
+	slices.Sort(want)
+	if !slices.Equal(run, want) {
+		t.Errorf("the workflow runs %q, .ci/run has %q", run, want)
+	}
+}
