@@ -195,24 +195,6 @@ func TestTokens(t *testing.T) {
 	b.post("/v1/orgs/acme/tokens", `{"name":"x","scope":"host"}`).wantFields(400, ledger.CodeInvalidJSON, "scope")
 }
 
-func TestLastUse(t *testing.T) {
-	b := newBench(t)
-	b.clock.advance(time.Hour)
-	b.get("/v1/token").want(200)
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		// It is noted without waiting.
-		token := decode[ledger.Token](b.get("/v1/token").want(200))
-		if token.LastUsedAt == b.clock.time() {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("last_used_at %s, want %s", token.LastUsedAt, b.clock.time())
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func TestWhoDidIt(t *testing.T) {
 	b := newBench(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)

@@ -50,12 +50,20 @@ type bench struct {
 	server *Server
 	url    string
 	client *http.Client
+	stream *http.Client // does not read answers to their end
 	log    *bytes.Buffer
 
 	reader, writer, admin string // secrets of tokens of acme
 }
 
 func newBench(t testing.TB, changes ...func(*Config)) *bench {
+	t.Helper()
+	return newBenchOn(t, nil, changes...)
+}
+
+// newBenchOn returns a bench whose server listens on pipes, or on loopback if
+// they are nil.
+func newBenchOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: newClock(), log: new(bytes.Buffer)}
 	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
@@ -68,13 +76,17 @@ func newBench(t testing.TB, changes ...func(*Config)) *bench {
 		change(&config)
 	}
 	b.server = New(config)
-	network := httptest.NewServer(b.server.Handler())
+	network := pipes.serve(b.server.Handler())
 	t.Cleanup(network.Close)
 	b.url = network.URL
 	transport := network.Client().Transport.(*http.Transport).Clone()
+	if pipes != nil {
+		transport.DialContext = pipes.dial
+	}
 	transport.MaxIdleConnsPerHost = 64
 	t.Cleanup(transport.CloseIdleConnections)
 	b.client = &http.Client{Transport: &described{t: t, next: transport}}
+	b.stream = &http.Client{Transport: transport}
 
 	b.host("POST", "/v1/orgs", `{"name":"acme"}`).want(201)
 	b.host("POST", "/v1/orgs/acme/repos", `{"name":"api"}`).want(201)

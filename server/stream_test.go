@@ -40,7 +40,7 @@ func (b *bench) listen(query, token string, header map[string]string) *listener 
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := b.stream.Do(request)
 	check(b.t, err)
 	l := &listener{b.t.(*testing.T), response, make(chan message, 10_000), make(chan string, 1), make(chan struct{}, 100), cancel}
 	if response.StatusCode != http.StatusOK {
@@ -235,48 +235,6 @@ func TestStreamsAreLimited(t *testing.T) {
 		return b.server.limits.open["acme"] == 2
 	})
 	b.listen("", b.admin, nil)
-}
-
-func TestStreamEnds(t *testing.T) {
-	b := newBench(t)
-	b.server.pace.check = 20 * time.Millisecond
-
-	token := decode[ledger.Token](b.post("/v1/orgs/acme/tokens", `{"name":"short","scope":"read"}`).want(201))
-	l := b.listen("", token.Secret, nil)
-	b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
-	l.wantEnd() // revoked
-
-	l = b.listen("", b.reader, nil)
-	b.server.EndStreams()
-	l.wantEnd() // the server stops
-}
-
-// The server's time limits are for requests, and must not end a stream.
-func TestAStreamOutlivesTheServersTimeouts(t *testing.T) {
-	b := newBench(t)
-	web := httptest.NewUnstartedServer(b.server.Handler())
-	web.Config.ReadTimeout, web.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
-	web.Start()
-	defer web.Close()
-	defer b.server.EndStreams()
-	b.url = web.URL
-	l := b.listen("", b.reader, nil)
-	time.Sleep(300 * time.Millisecond)
-	b.putPolicy("*", `{"requirements":[]}`).want(200)
-	l.next(1)
-}
-
-func TestASilentStreamWritesComments(t *testing.T) {
-	b := newBench(t)
-	b.server.pace.silence = 20 * time.Millisecond
-	l := b.listen("", b.reader, nil)
-	for range 3 {
-		select {
-		case <-l.comments:
-		case <-time.After(20 * time.Second):
-			t.Fatal("no comment came")
-		}
-	}
 }
 
 // Every stream gets every event once and in order, wherever it begins and
