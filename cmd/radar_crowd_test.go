@@ -64,6 +64,9 @@ func (r *radarTrial) prints(command string, lines ...string) {
 // Where a commit overlaps with more others than are kept, every command that
 // counts or lists its overlaps says so.
 func TestRadarOfACrowd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a crowd takes minutes under the race detector")
+	}
 	f := newForest(t)
 	f.commit("README", "the beginning\n")
 	r := newRadarTrial(t)
