@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An attestation is what the flags of attest ask for.
-type attestation struct {
+// An attestRequest is what the flags of attest ask for.
+type attestRequest struct {
 	repo        repoName
 	commit      string // a git rev, then the sha it names
 	predicate   string
@@ -27,7 +27,7 @@ type attestation struct {
 }
 
 func newAttest(p *program) *cobra.Command {
-	var a attestation
+	var a attestRequest
 	command := &cobra.Command{
 		Use:   "attest ORG/REPO [flags] -- COMMAND [ARG]...",
 		Short: "Run a command and record how it went, signed",
@@ -81,7 +81,7 @@ EXIT STATUS
 }
 
 // takeArgs splits the arguments into the repo and the command to run.
-func (a *attestation) takeArgs(command *cobra.Command, args []string) error {
+func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 	own := args
 	if dash := command.ArgsLenAtDash(); dash >= 0 {
 		own, a.command = args[:dash], args[dash:]
@@ -98,7 +98,7 @@ func (a *attestation) takeArgs(command *cobra.Command, args []string) error {
 }
 
 // check reports flags that do not go together.
-func (a *attestation) check() error {
+func (a *attestRequest) check() error {
 	foreign := a.statement != "" || a.envelope != ""
 	switch {
 	case len(a.command) > 0 && (foreign || a.status != ""):
@@ -126,7 +126,7 @@ func (a *attestation) check() error {
 
 // attest makes the attestation and records it. All that can go wrong before
 // the command runs is found out before: it may take long.
-func (p *program) attest(command *cobra.Command, a *attestation) (err error) {
+func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 	ctx := command.Context()
 	var s *signer
 	if a.envelope == "" {
@@ -161,7 +161,7 @@ type keep func(ctx context.Context, o outcome, envelope []byte) error
 // keeper returns what writes the envelope to --out or records it, once it is
 // sure that, as far as can be told now, this will work. What it began must be
 // discarded, also after it was used.
-func (p *program) keeper(command *cobra.Command, a *attestation, s *signer) (keep, func(), error) {
+func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signer) (keep, func(), error) {
 	if a.out == "-" {
 		return func(_ context.Context, _ outcome, envelope []byte) error {
 			_, err := p.stdout.Write(append(envelope, '\n'))
@@ -189,7 +189,7 @@ func (p *program) keeper(command *cobra.Command, a *attestation, s *signer) (kee
 
 // mayRecord reports what would keep the ledger from taking what the command's
 // outcome is signed as. Without a command the ledger itself tells at once.
-func (a *attestation) mayRecord(ctx context.Context, c *connection, s *signer) error {
+func (a *attestRequest) mayRecord(ctx context.Context, c *connection, s *signer) error {
 	if err := a.repo.mustExist(ctx, c); err != nil || len(a.command) == 0 {
 		return err
 	}
@@ -210,7 +210,7 @@ func (a *attestation) mayRecord(ctx context.Context, c *connection, s *signer) e
 }
 
 // envelope returns the signed envelope to record.
-func (p *program) envelope(a *attestation, s *signer, o outcome) ([]byte, error) {
+func (p *program) envelope(a *attestRequest, s *signer, o outcome) ([]byte, error) {
 	if a.envelope != "" {
 		return p.readFile(a.envelope)
 	}
@@ -244,7 +244,7 @@ func (p *program) envelope(a *attestation, s *signer, o outcome) ([]byte, error)
 	return s.sign(statement)
 }
 
-func (p *program) writeEnvelope(file *replacement, a *attestation, o outcome, envelope []byte) error {
+func (p *program) writeEnvelope(file *replacement, a *attestRequest, o outcome, envelope []byte) error {
 	if err := file.write(envelope); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (p *program) writeEnvelope(file *replacement, a *attestation, o outcome, en
 }
 
 // recordEnvelope records the envelope and tells what has become of the commit.
-func (p *program) recordEnvelope(ctx context.Context, t target, a *attestation, envelope []byte) error {
+func (p *program) recordEnvelope(ctx context.Context, t target, a *attestRequest, envelope []byte) error {
 	return t.use(ctx, func(ctx context.Context, c *connection) error {
 		record, created, err := c.Record(ctx, a.repo.org, a.repo.repo, envelope)
 		if err != nil {

@@ -51,7 +51,7 @@ func (o outcome) exit(err error) error {
 
 // runCommand runs the command of an attestation with ledgerd's own input and
 // output, and passes on the signals that ledgerd gets.
-func (p *program) runCommand(a *attestation) outcome {
+func (p *program) runCommand(a *attestRequest) outcome {
 	if len(a.command) == 0 {
 		now := time.Now()
 		return outcome{status: a.status, started: now, finished: now}

@@ -57,12 +57,12 @@ func (s *stage) hostileStatement() []byte {
 
 // setHostilePolicy asks for predicates of such names.
 func (s *stage) setHostilePolicy() {
-	policy, etag, err := s.api.Policy(s.t.Context(), "acme", "api")
+	p, etag, err := s.api.Policy(s.t.Context(), "acme", "api")
 	check(s.t, err)
 	for _, predicate := range []string{quotes, reversed, strings.Repeat("q", 500)} {
-		policy.Requirements = append(policy.Requirements, ledger.Requirement{State: ledger.Promotable, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
+		p.Requirements = append(p.Requirements, ledger.Requirement{State: ledger.Promotable, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
 	}
-	text, err := json.Marshal(policy.Contract)
+	text, err := json.Marshal(p.Contract)
 	check(s.t, err)
 	_, err = s.api.SetPolicy(s.t.Context(), "acme", "api", jsontext.Value(text), etag)
 	check(s.t, err)

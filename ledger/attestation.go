@@ -2,22 +2,7 @@ package ledger
 
 import (
 	"crypto/sha256"
-	"crypto/x509"
-	"errors"
-	"slices"
-	"time"
 )
-
-// A Signer is who made an attestation.
-type Signer struct {
-	DN     DN
-	Emails []string
-	// Identity is the id of the key or of the root that made the signer trusted.
-	Identity string
-	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
-	// x509.MarshalPKIXPublicKey encodes it.
-	Key [sha256.Size]byte
-}
 
 // An Attestation is a verified statement about a commit.
 type Attestation struct {
@@ -45,7 +30,7 @@ func Verify(body []byte, keys *Keyring, now Time) (*Attestation, error) {
 	if err != nil {
 		return nil, err
 	}
-	signer, err := keys.signer(env, now.Std())
+	signer, err := keys.Verify(&env.Signed, now.Std())
 	if err != nil {
 		return nil, err
 	}
@@ -74,170 +59,6 @@ func CertifiedKey(envelope []byte) (digest [sha256.Size]byte, ok bool, err error
 	if err != nil || len(env.Certificates) == 0 {
 		return digest, false, err
 	}
-	digest, _, err = digestKey(env.Certificates[0].PublicKey)
+	digest, _, err = DigestKey(env.Certificates[0].PublicKey)
 	return digest, err == nil, err
-}
-
-// signer returns whose the envelope's signature is. A certificate decides;
-// without one, a hint that names a registered key does; else all keys are
-// tried.
-func (k *Keyring) signer(env *Envelope, now time.Time) (Signer, error) {
-	m := &message{pae: env.pae}
-	if len(env.Certificates) > 0 {
-		key, signer, err := k.certified(env.Certificates, now)
-		if err != nil {
-			return Signer{}, err
-		}
-		return checked(key, signer, m, env.Signature)
-	}
-	if key := k.hinted(env.Hint); key != nil {
-		h, err := key.holder(now)
-		if err != nil {
-			return Signer{}, err
-		}
-		return checked(key, h.signer, m, env.Signature)
-	}
-	return k.tried(m, env.Signature, now)
-}
-
-func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, error) {
-	if !key.verify(m, sig) {
-		return Signer{}, Errorf(CodeInvalidSignature, "the signature is not one that %s made of this payload", signer.DN)
-	}
-	return signer, nil
-}
-
-// maxTried bounds the bytes that are hashed where all keys are tried: of each
-// key the whole payload.
-const maxTried = 256 << 20
-
-// tried returns the signer among all keys whose signature it is. Keys that
-// nobody holds any more come last, to tell that theirs it was.
-func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
-	if len(k.keys)*len(m.pae) > maxTried {
-		return Signer{}, Errorf(CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org: "+
-			"name the key in the signature's keyid, by the SHA-256 of its SubjectPublicKeyInfo", len(k.keys))
-	}
-	for _, key := range k.keys {
-		if !key.verify(m, sig) {
-			continue
-		}
-		h, err := key.holder(now)
-		if err != nil {
-			return Signer{}, err
-		}
-		return h.signer, nil
-	}
-	return Signer{}, Errorf(CodeUntrustedIdentity, "no trusted key of the org made this signature, and the envelope brings no certificate: "+
-		"either the signer is not registered, or the payload or the signature was changed")
-}
-
-// certified returns the key and the signer that the first of certs speaks of:
-// a registered identity that has the same key, or whom a root vouches for.
-func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
-	// Before any of them verifies another: anybody can send a certificate whose
-	// key takes ages.
-	for _, cert := range certs {
-		if _, err := publicKeyOf(cert.PublicKey); err != nil {
-			return nil, Signer{}, Errorf(CodeUntrustedIdentity, "the certificate of %s: %v", subjectOf(cert), err)
-		}
-	}
-	leaf := certs[0]
-	digest, _, err := digestKey(leaf.PublicKey)
-	if err != nil {
-		return nil, Signer{}, Errorf(CodeUntrustedIdentity, "the certificate of %s: %v", subjectOf(leaf), err)
-	}
-	registered := k.bySPKI[digest]
-	if registered == nil {
-		return k.chained(certs, digest, now)
-	}
-	h, err := registered.holder(now)
-	if err == nil {
-		return registered, h.signer, nil
-	}
-	// The certificate that was registered no longer counts, but this one may
-	// be its successor.
-	if fault, ok := errors.AsType[*Error](err); ok && fault.Code == CodeExpiredCertificate {
-		if key, signer, chainErr := k.chained(certs, digest, now); chainErr == nil {
-			return key, signer, nil
-		}
-	}
-	return nil, Signer{}, err
-}
-
-// chained returns the signer of a certificate chain that ends at a trusted root.
-// The digest is that of the first certificate's key.
-func (k *Keyring) chained(
-	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
-) (publicKey, Signer, error) {
-	leaf := certs[0]
-	subject, err := DNOf(leaf.Subject)
-	if err != nil {
-		return nil, Signer{}, Errorf(CodeUntrustedIdentity, "the certificate does not say who signed: %v", err)
-	}
-	key, err := publicKeyOf(leaf.PublicKey)
-	if err != nil {
-		return nil, Signer{}, Errorf(CodeUntrustedIdentity, "the certificate of %s: %v", subject, err)
-	}
-	if err := checkUsage(leaf); err != nil {
-		return nil, Signer{}, Errorf(CodeUntrustedIdentity, "the certificate of %s %v", subject, err)
-	}
-	root, err := k.rootOf(certs, now)
-	if err != nil {
-		return nil, Signer{}, err
-	}
-	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root, Key: digest}, nil
-}
-
-// checkUsage wants a certificate made for signing code: one that may be used
-// for just anything was not.
-func checkUsage(leaf *x509.Certificate) error {
-	if !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) {
-		return errors.New("does not have the code-signing usage (extendedKeyUsage codeSigning)")
-	}
-	const signs = x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment
-	if leaf.KeyUsage != 0 && leaf.KeyUsage&signs == 0 {
-		return errors.New("may not be used for signatures (keyUsage has no digitalSignature)")
-	}
-	return nil
-}
-
-// rootOf returns the id of the root that the certificates chain to.
-func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, error) {
-	root, _, reason := k.active.verify(certs, now)
-	if reason == nil {
-		return root, nil
-	}
-	always := make([]*x509.Certificate, len(certs))
-	for i, cert := range certs {
-		always[i] = timeless(cert)
-	}
-	leaf := subjectOf(certs[0])
-	if _, chain, err := k.activeTimeless.verify(always, now); err == nil {
-		return "", expiredError(chain, now)
-	}
-	if _, _, err := k.revokedTimeless.verify(always, now); err == nil {
-		return "", Errorf(CodeRevokedIdentity, "the certificate of %s chains to a root that was revoked", leaf)
-	}
-	return "", Errorf(CodeUntrustedIdentity, "the certificate of %s chains to no trusted root of the org: %v", leaf, reason)
-}
-
-// expiredError tells which certificate of a chain of timeless ones does not
-// count now.
-func expiredError(chain []*x509.Certificate, now time.Time) error {
-	for _, always := range chain {
-		cert, err := x509.ParseCertificate(always.Raw)
-		if err == nil && !withinValidity(cert.NotBefore, cert.NotAfter, now) {
-			return Errorf(CodeExpiredCertificate, "the certificate of %s %s", subjectOf(cert), describeValidity(cert.NotBefore, cert.NotAfter, now))
-		}
-	}
-	return Errorf(CodeExpiredCertificate, "the certificate chain is not valid now")
-}
-
-// subjectOf names a certificate in an error's text.
-func subjectOf(cert *x509.Certificate) string {
-	if dn, err := DNOf(cert.Subject); err == nil {
-		return dn.String()
-	}
-	return quoted(cert.Subject.String())
 }

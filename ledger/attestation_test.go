@@ -2,19 +2,15 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
-
-// cosignOrg trusts the key and the root that the envelopes in testdata were
-// signed with.
-func cosignOrg() *Keyring {
-	return keyringOf(
-		registered("idn_p256", NewIdentity{Kind: KeyIdentity, PEM: string(cosignFile("p256.pub")), DN: "cn=dev,ou=web,o=acme", Email: "dev@acme.example"}),
-		registered("idn_root", NewIdentity{Kind: RootIdentity, PEM: string(cosignFile("ca.crt"))}),
-	)
-}
 
 var cosignEnvelopes = []struct {
 	file      string
@@ -81,17 +77,17 @@ func TestVerifyCosignFlipped(t *testing.T) {
 			}
 			for i := range env.Payload {
 				env.Payload[i] ^= 1
-				_, err := org.signer(env, testNow.Std())
+				_, err := org.Verify(&env.Signed, testNow.Std())
 				wantCode(t, err, want)
 				env.Payload[i] ^= 1
 			}
 			for i := range env.Signature {
 				env.Signature[i] ^= 1
-				_, err := org.signer(env, testNow.Std())
+				_, err := org.Verify(&env.Signed, testNow.Std())
 				wantCode(t, err, want)
 				env.Signature[i] ^= 1
 			}
-			if _, err := org.signer(env, testNow.Std()); err != nil {
+			if _, err := org.Verify(&env.Signed, testNow.Std()); err != nil {
 				t.Errorf("with all bits back: %v", err)
 			}
 		})
@@ -188,4 +184,92 @@ func TestVerifyCodes(t *testing.T) {
 			wantCode(t, err, test.want)
 		})
 	}
+}
+
+// BenchmarkVerify shows what verification costs beside the bare signature
+// check, for statements of about 1 KB.
+func BenchmarkVerify(b *testing.B) {
+	payload := must(NewStatement("git+https://git.example/acme/cobra", testCommit, ResultPredicate{
+		Predicate: "test:go", Result: Result{Pass, 1234}, StartedOn: testNow - 2000, FinishedOn: testNow - 766,
+		Annotations: map[string]string{"command": strings.Repeat("go test ./... ", 45)},
+	}))
+	pub, edKey, _ := ed25519.GenerateKey(rand.Reader)
+	p256 := newP256()
+	root := newRoot()
+	ci := newCert(root, ciName(), newP256(), asSigner)
+
+	pae := PAE(StatementType, payload)
+	sig := ed25519.Sign(edKey, pae)
+	b.Run("bare-ed25519", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if !ed25519.Verify(pub, pae, sig) {
+				b.Fatal("not verified")
+			}
+		}
+	})
+	tests := []struct {
+		name string
+		body []byte
+		keys *Keyring
+	}{
+		{"ed25519-keyid", must(SignDSSE(edKey, payload)), keyringOf(keyIdentity(pub))},
+		{"p256-keyid", must(SignDSSE(p256, payload)), keyringOf(keyIdentity(p256.Public()))},
+		{"certificate-registered", must(SignBundle(ci.key, []*x509.Certificate{ci.cert}, payload)), keyringOf(certIdentity(ci.cert))},
+		{"certificate-chained", must(SignBundle(ci.key, []*x509.Certificate{ci.cert}, payload)), keyringOf(rootIdentity(root.cert))},
+	}
+	for _, test := range tests {
+		b.Run(test.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Verify(test.body, test.keys, testNow); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkParseEnvelope(b *testing.B) {
+	body := must(SignDSSE(newP256(), passed()))
+	b.ReportAllocs()
+	for b.Loop() {
+		must(ParseEnvelope(body))
+	}
+}
+
+// FuzzVerify looks for bodies that panic, that fail with something other than
+// an *Error, or that are accepted though their payload is not one that was
+// signed.
+func FuzzVerify(f *testing.F) {
+	key := must(ParsePrivateKey(cosignFile("leaf.key")))
+	leaf := must(ParseCertificates(cosignFile("leaf.crt")))
+	chain := append(leaf, must(ParseCertificates(cosignFile("ca.crt")))...)
+	signed := map[[sha256.Size]byte]bool{}
+	for _, test := range cosignEnvelopes {
+		f.Add(cosignFile(test.file))
+		signed[sha256.Sum256(cosignFile(test.statement))] = true
+	}
+	payload := passed()
+	signed[sha256.Sum256(payload)] = true
+	f.Add(must(SignDSSE(key, payload)))
+	f.Add(must(SignBundle(key, leaf, payload)))
+	f.Add(must(SignBundle(key, chain, payload)))
+	f.Add([]byte(`{"payloadType":"application/vnd.in-toto+json","payload":"e30","signatures":[{"sig":"AAAA","certificate":"-----BEGIN CERTIFICATE-----"}]}`))
+	org := cosignOrg()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := Verify(body, org, testNow)
+		if err != nil {
+			if _, ok := errors.AsType[*Error](err); !ok || err.Error() == "" {
+				t.Fatalf("%T is not an *Error: %v", err, err)
+			}
+			return
+		}
+		if !signed[got.PayloadDigest] {
+			t.Fatalf("accepted a payload that nobody signed: %+v", got)
+		}
+		if !IsCommit(got.Commit) || got.Predicate == "" || !bytes.Equal(got.Envelope, body) {
+			t.Fatalf("accepted as %+v", got)
+		}
+	})
 }

@@ -63,24 +63,6 @@ type Derivation struct {
 	Expires Time
 }
 
-// A RequirementStatus tells what has become of one requirement.
-type RequirementStatus struct {
-	State     State  `json:"state"`
-	Predicate string `json:"predicate"`
-	// Applies is false where paths or branches leave the commit out; Met is
-	// false then too, and the state does not wait for it.
-	Applies bool `json:"applies"`
-	Met     bool `json:"met"`
-	// Have and Need count distinct signers; the radar needs none.
-	Have           int      `json:"have"`
-	Need           int      `json:"need"`
-	SignersCounted []string `json:"signers_counted"`
-	// FailedBy are the signers whose fail or error keeps it unmet, however many
-	// others count.
-	FailedBy []string `json:"failed_by,omitempty"`
-	Reason   string   `json:"reason"`
-}
-
 // Derive tells which state the contract gives a commit of which f is known,
 // and why, at the time now. It is the only way a state comes about.
 //

@@ -41,7 +41,7 @@ func ParseDN(s string) (DN, error) {
 		return DN{}, err
 	}
 	if values[attrCN] == "" {
-		return DN{}, fmt.Errorf("%q has no cn", clip(s))
+		return DN{}, fmt.Errorf("%q has no cn", Clip(s))
 	}
 	return dnOf(values), nil
 }
@@ -204,7 +204,7 @@ func parseAttributes(s string, set func(attr int, value []piece) error) error {
 	for rest, more := s, true; more; {
 		name, after, ok := strings.Cut(rest, "=")
 		if !ok {
-			return fmt.Errorf("%q has no = after its attribute's name", clip(rest))
+			return fmt.Errorf("%q has no = after its attribute's name", Clip(rest))
 		}
 		attr, err := parseAttributeName(name)
 		if err != nil {
@@ -232,7 +232,7 @@ func parseAttributeName(name string) (int, error) {
 			return attr, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not an attribute that is used here: use cn, ou and o", clip(name))
+	return 0, fmt.Errorf("%q is not an attribute that is used here: use cn, ou and o", Clip(name))
 }
 
 // parseValue reads a value up to the next comma, or to the end of s.
@@ -281,7 +281,7 @@ func parseEscape(s string) (n int, c byte, err error) {
 	if len(s) >= 2 && strings.IndexByte(specials+" #*", s[1]) >= 0 {
 		return 2, s[1], nil
 	}
-	return 0, 0, fmt.Errorf("%q is not an escape", clip(s[:min(len(s), 3)]))
+	return 0, 0, fmt.Errorf("%q is not an escape", Clip(s[:min(len(s), 3)]))
 }
 
 func unhex(c byte) int {
@@ -294,17 +294,4 @@ func unhex(c byte) int {
 		return int(c-'A') + 10
 	}
 	return -1
-}
-
-// clip shortens s for use in an error's text.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
 }

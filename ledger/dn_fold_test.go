@@ -35,7 +35,7 @@ func TestFold(t *testing.T) {
 		{`cn=\ ,ou=\c2\a0`, `cn=\ ,ou=\ `},
 		{"cn=¨", "cn=\u0308"}, // a blank and a mark
 	} {
-		d := must(ParseDN(test.text))
+		d := have(ParseDN(test.text))
 		if got := d.Fold(); got != test.want {
 			t.Errorf("%q folds to %q, want %q", test.text, got, test.want)
 		}

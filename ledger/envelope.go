@@ -3,12 +3,8 @@ package ledger
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/base64"
-	"errors"
 	"slices"
 	"strconv"
-
-	"github.com/go-json-experiment/json"
 )
 
 // StatementType is the DSSE payload type of an in-toto statement, the only one
@@ -23,14 +19,8 @@ const oldBundleType = "application/vnd.dev.sigstore.bundle+json;version=0.3"
 
 // An Envelope is a signed in-toto statement as it came, not verified.
 type Envelope struct {
-	Payload   []byte
-	Signature []byte
-	// Hint is what the envelope says of the key: a DSSE keyid, or a bundle's hint.
-	Hint string
-	// Certificates are those that came with the signature, the leaf first.
-	Certificates []*x509.Certificate
-
-	pae []byte // what was signed; ends in Payload
+	Signed
+	Payload []byte // the end of what was signed
 }
 
 // PAE returns what a DSSE signature is made of: the pre-authentication
@@ -52,7 +42,7 @@ func appendPAEHeader(b []byte, payloadType string, n int) []byte {
 // passed over: both formats are others' to extend.
 func ParseEnvelope(body []byte) (*Envelope, error) {
 	var doc documentJSON
-	if err := decodeOthers(body, &doc, CodeInvalidEnvelope, ""); err != nil {
+	if err := DecodeForeign(body, &doc, CodeInvalidEnvelope, ""); err != nil {
 		return nil, err
 	}
 	if doc.isBundle() {
@@ -62,22 +52,6 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 		return nil, Errorf(CodeInvalidEnvelope, "this is a bundle in cosign's old format: make one with --new-bundle-format, or post the DSSE envelope")
 	}
 	return doc.envelope("")
-}
-
-// decodeOthers reads a document that others define into v. A value of the
-// wrong form is an error of the given code that names the field, which lies
-// under prefix; what is not JSON at all is invalid_json.
-func decodeOthers(data []byte, v any, code Code, prefix string) error {
-	err := json.Unmarshal(data, v)
-	semantic, ok := errors.AsType[*json.SemanticError](err)
-	if !ok {
-		return decodeError(err)
-	}
-	field := fieldPath(prefix, semantic.JSONPointer)
-	if field == "" {
-		return Errorf(code, "the document cannot be read: %s", misfit(semantic))
-	}
-	return FieldErrorf(code, field, "%s", misfit(semantic))
 }
 
 // A documentJSON is a DSSE envelope or a Sigstore bundle: which, its members
@@ -124,7 +98,7 @@ func (d *documentJSON) isBundle() bool {
 
 func (d *documentJSON) bundle() (*Envelope, error) {
 	if d.MediaType != BundleType && d.MediaType != oldBundleType {
-		return nil, FieldErrorf(CodeInvalidEnvelope, "mediaType", "%q is not a bundle that is read here: it must be %s", clip(d.MediaType), BundleType)
+		return nil, FieldErrorf(CodeInvalidEnvelope, "mediaType", "%q is not a bundle that is read here: it must be %s", Clip(d.MediaType), BundleType)
 	}
 	if d.Message != nil {
 		return nil, FieldErrorf(CodeInvalidEnvelope, "messageSignature", "the bundle signs a blob, not a statement: make it with cosign attest-blob, not sign-blob")
@@ -193,7 +167,7 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 		return nil, FieldErrorf(CodeInvalidEnvelope, prefix+"payloadType", "it is missing: a DSSE envelope or a Sigstore bundle is expected")
 	}
 	if d.PayloadType != StatementType {
-		return nil, FieldErrorf(CodeUnsupportedPayloadType, prefix+"payloadType", "%q is not a statement: it must be %s", clip(d.PayloadType), StatementType)
+		return nil, FieldErrorf(CodeUnsupportedPayloadType, prefix+"payloadType", "%q is not a statement: it must be %s", Clip(d.PayloadType), StatementType)
 	}
 	if d.Payload.pae == nil {
 		return nil, FieldErrorf(CodeInvalidEnvelope, prefix+"payload", "it is missing")
@@ -210,7 +184,10 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 	if len(sig.Sig) == 0 {
 		return nil, FieldErrorf(CodeInvalidEnvelope, field+".sig", "it is missing")
 	}
-	env := &Envelope{Payload: d.Payload.payload(), Signature: sig.Sig, Hint: sig.KeyID, pae: d.Payload.pae}
+	env := &Envelope{
+		Signed:  Signed{Message: d.Payload.pae, Signature: sig.Sig, Hint: sig.KeyID},
+		Payload: d.Payload.payload(),
+	}
 	if len(sig.Certificate) == 0 {
 		return env, nil
 	}
@@ -232,8 +209,8 @@ func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error
 		if err != nil {
 			return nil, FieldErrorf(CodeInvalidEnvelope, field, "a certificate cannot be read: %v", err)
 		}
-		if certs = append(certs, more...); len(certs) > maxChain {
-			return nil, FieldErrorf(CodeInvalidEnvelope, field, "there are more than %d certificates", maxChain)
+		if certs = append(certs, more...); len(certs) > MaxChain {
+			return nil, FieldErrorf(CodeInvalidEnvelope, field, "there are more than %d certificates", MaxChain)
 		}
 	}
 	return certs, nil
@@ -245,11 +222,11 @@ type base64Text []byte
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (b *base64Text) UnmarshalText(text []byte) error {
-	text, encoding, err := trimBase64(text)
+	text, encoding, err := TrimBase64(text)
 	if err != nil {
 		return err
 	}
-	*b, err = appendBase64(make([]byte, 0, encoding.DecodedLen(len(text))), text, encoding)
+	*b, err = AppendBase64(make([]byte, 0, encoding.DecodedLen(len(text))), text, encoding)
 	return err
 }
 
@@ -265,12 +242,12 @@ func (p *paeText) payload() []byte { return p.pae[len(p.pae)-p.size:] }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (p *paeText) UnmarshalText(text []byte) error {
-	text, encoding, err := trimBase64(text)
+	text, encoding, err := TrimBase64(text)
 	if err != nil {
 		return err
 	}
 	p.size = encoding.DecodedLen(len(text))
-	p.pae, err = appendBase64(appendPAEHeader(nil, StatementType, p.size), text, encoding)
+	p.pae, err = AppendBase64(appendPAEHeader(nil, StatementType, p.size), text, encoding)
 	return err
 }
 
@@ -295,34 +272,4 @@ func (c certificateText) parse() ([]*x509.Certificate, error) {
 	}
 	cert, err := x509.ParseCertificate(c)
 	return []*x509.Certificate{cert}, err
-}
-
-var (
-	// Strict, so that no two texts stand for the same bytes.
-	rawStd = base64.RawStdEncoding.Strict()
-	rawURL = base64.RawURLEncoding.Strict()
-
-	errNotBase64 = errors.New("it is not base64")
-)
-
-// trimBase64 takes the padding from text and returns the encoding of the rest.
-func trimBase64(text []byte) ([]byte, *base64.Encoding, error) {
-	trimmed := bytes.TrimRight(text, "=")
-	if padding := len(text) - len(trimmed); padding > 2 || padding > 0 && len(text)%4 != 0 {
-		return nil, nil, errNotBase64
-	}
-	if bytes.IndexByte(trimmed, '-') >= 0 || bytes.IndexByte(trimmed, '_') >= 0 {
-		return trimmed, rawURL, nil
-	}
-	return trimmed, rawStd, nil
-}
-
-func appendBase64(dst, text []byte, encoding *base64.Encoding) ([]byte, error) {
-	size := encoding.DecodedLen(len(text))
-	dst = slices.Grow(dst, size)
-	n, err := encoding.Decode(dst[len(dst):len(dst)+size], text)
-	if err != nil || n != size { // fewer come of text with line ends, which the decoder skips
-		return nil, errNotBase64
-	}
-	return dst[:len(dst)+n], nil
 }

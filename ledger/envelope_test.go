@@ -61,8 +61,8 @@ func TestEnvelopeBase64(t *testing.T) {
 			if !bytes.Equal(env.Payload, payload) || !bytes.Equal(env.Signature, payload) {
 				t.Errorf("got payload %q, signature %q", env.Payload, env.Signature)
 			}
-			if !bytes.Equal(env.pae, PAE(StatementType, payload)) {
-				t.Errorf("got PAE %q", env.pae)
+			if !bytes.Equal(env.Message, PAE(StatementType, payload)) {
+				t.Errorf("got PAE %q", env.Message)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestVerifyWitness(t *testing.T) {
 				PayloadType string      `json:"payloadType"`
 				Signatures  []signature `json:"signatures"`
 			}{passed(), StatementType, []signature{{
-				KeyID: must(Fingerprint(leaf.key.Public())), Sig: must(sign(leaf.key, passed())),
+				KeyID: must(Fingerprint(leaf.key.Public())), Sig: must(Sign(leaf.key, PAE(StatementType, passed()))),
 				Certificate: form(leaf.cert), Intermediates: []string{form(middle.cert)},
 				Timestamps: []any{map[string]string{"type": "tsp", "data": "AAAA"}},
 			}}}))

@@ -3,9 +3,6 @@ package ledger
 import (
 	"fmt"
 	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // An EventType is one kind of what the ledger tells the world.
@@ -181,7 +178,7 @@ func fitting(paths []RadarEventPath) []RadarEventPath {
 	paths = paths[:min(len(paths), MaxRadarPaths)]
 	size := 0
 	for i := range paths {
-		if size += len(mustMarshal(paths[i])) + 1; size > maxRadarText {
+		if size += len(JSON(paths[i])) + 1; size > maxRadarText {
 			return paths[:i]
 		}
 	}
@@ -190,14 +187,4 @@ func fitting(paths []RadarEventPath) []RadarEventPath {
 
 // Render writes the body of an event. It is called once for each: the bytes
 // are what is stored, delivered to webhooks, listed and proven by the log.
-func Render(e Event) []byte { return mustMarshal(e.typed()) }
-
-// mustMarshal writes a value of one of the package's own plain types, for
-// which marshalling cannot fail: text that is not UTF-8 is mended.
-func mustMarshal(v any) []byte {
-	data, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		panic(fmt.Sprintf("ledger: writing %T: %v", v, err))
-	}
-	return data
-}
+func Render(e Event) []byte { return JSON(e.typed()) }

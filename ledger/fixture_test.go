@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"math/big"
@@ -62,7 +63,7 @@ func wantField(t *testing.T, err error, want string) {
 }
 
 func cosignFile(name string) []byte {
-	return must(os.ReadFile(filepath.Join("testdata", "cosign", name)))
+	return must(os.ReadFile(filepath.Join("..", "testdata", "cosign", name)))
 }
 
 func pemOf(kind string, der []byte) string {
@@ -152,12 +153,43 @@ func ciName() pkix.Name {
 
 // passed is a statement that test:go passed for testCommit.
 func passed() []byte {
-	return must(NewStatement("git+https://git.example/acme/cobra", testCommit, ResultPredicate{
-		Predicate: "test:go", Result: Result{Pass, 1234}, StartedOn: testNow - 2000, FinishedOn: testNow - 766,
-	}))
+	return []byte(`{"_type":"https://in-toto.io/Statement/v1",` +
+		`"subject":[{"name":"git+https://git.example/acme/cobra","digest":{"gitCommit":"` + testCommit + `"}}],` +
+		`"predicateType":"https://github.com/ledgerd/ledgerd/predicate/result/v1",` +
+		`"predicate":{"predicate":"test:go","result":{"status":"pass","duration_ms":1234},` +
+		`"startedOn":"2026-11-30T00:53:18.000Z","finishedOn":"2026-11-30T00:53:19.234Z"}}`)
 }
 
 // dsseOf returns a DSSE envelope, as cosign writes a bare one.
 func dsseOf(payload, sig []byte) []byte {
-	return must(json.Marshal(signedJSON{payload, StatementType, []madeSignature{{Sig: sig}}}))
+	type signature struct {
+		Sig []byte `json:"sig"`
+	}
+	return must(json.Marshal(struct {
+		Payload     []byte      `json:"payload"`
+		PayloadType string      `json:"payloadType"`
+		Signatures  []signature `json:"signatures"`
+	}{payload, "application/vnd.in-toto+json", []signature{{sig}}}))
+}
+
+// publicKeyIn returns the key of a PEM block, and the certificate if it is one.
+func publicKeyIn(text string) (crypto.PublicKey, *x509.Certificate) {
+	block, _ := pem.Decode([]byte(text))
+	if block.Type == "CERTIFICATE" {
+		cert := must(x509.ParseCertificate(block.Bytes))
+		return cert.PublicKey, cert
+	}
+	return must(x509.ParsePKIXPublicKey(block.Bytes)), nil
+}
+
+// oidEmailAddress is the subject's attribute emailAddress (RFC 2985).
+var oidEmailAddress = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
+
+// cosignOrg trusts the key and the root that the envelopes in testdata were
+// signed with.
+func cosignOrg() *Keyring {
+	return keyringOf(
+		registered("idn_p256", NewIdentity{Kind: KeyIdentity, PEM: string(cosignFile("p256.pub")), DN: "cn=dev,ou=web,o=acme", Email: "dev@acme.example"}),
+		registered("idn_root", NewIdentity{Kind: RootIdentity, PEM: string(cosignFile("ca.crt"))}),
+	)
 }

@@ -27,7 +27,7 @@ const (
 // path as git has it: a requirement must not go away by a slash.
 func checkPathGlob(glob string) error {
 	if strings.HasPrefix(glob, "/") || strings.HasPrefix(glob, "./") {
-		return fmt.Errorf("%q can match no path: paths start at the repo's root, without a slash or dot", clip(glob))
+		return fmt.Errorf("%q can match no path: paths start at the repo's root, without a slash or dot", Clip(glob))
 	}
 	return checkGlob(glob)
 }

@@ -44,7 +44,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 	case RootIdentity:
 		id.DN, err = n.rootDN(m)
 	default:
-		err = FieldErrorf(CodeInvalidField, "kind", "%q is not a kind of identity: use key or root", clip(string(n.Kind)))
+		err = FieldErrorf(CodeInvalidField, "kind", "%q is not a kind of identity: use key or root", Clip(string(n.Kind)))
 	}
 	if err != nil {
 		return Identity{}, err
@@ -72,7 +72,7 @@ func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
 	}
 	sum, err := hex.DecodeString(i.Fingerprint)
 	if err != nil || len(sum) != len(digest) {
-		return digest, fmt.Errorf("identity %s: the fingerprint %q is not a SHA-256 in hex", i.ID, clip(i.Fingerprint))
+		return digest, fmt.Errorf("identity %s: the fingerprint %q is not a SHA-256 in hex", i.ID, Clip(i.Fingerprint))
 	}
 	return [sha256.Size]byte(sum), nil
 }
@@ -120,14 +120,14 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 		return dn.String(), n.checkGivenDN(dn)
 	}
 	// No signer has this name, so it may be one that a DN cannot hold.
-	text := m.cert.Subject.String()
-	if text == "" {
+	subject := m.cert.Subject.String()
+	if subject == "" {
 		return "", FieldErrorf(CodeInvalidField, "pem", "the CA's certificate has no subject")
 	}
-	if n.DN != "" && n.DN != text {
-		return "", FieldErrorf(CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", clip(text))
+	if n.DN != "" && n.DN != subject {
+		return "", FieldErrorf(CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", Clip(subject))
 	}
-	return text, nil
+	return subject, nil
 }
 
 // checkGivenDN refuses a DN that says other than the certificate does.
@@ -150,7 +150,7 @@ func checkEmail(email string) error {
 		return nil
 	}
 	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
-		return FieldErrorf(CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example", clip(email))
+		return FieldErrorf(CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example", Clip(email))
 	}
 	return nil
 }
@@ -188,17 +188,17 @@ type material struct {
 
 // readMaterial reads one public key or certificate. Its errors are about the
 // field pem.
-func readMaterial(text string) (material, error) {
+func readMaterial(pemText string) (material, error) {
 	refuse := func(format string, args ...any) (material, error) {
 		return material{}, FieldErrorf(CodeInvalidField, "pem", format, args...)
 	}
-	if strings.Contains(text, "PRIVATE KEY-----") {
+	if strings.Contains(pemText, "PRIVATE KEY-----") {
 		return refuse("it holds a private key, which should never have been sent: make a new one, and register its public key")
 	}
-	if len(text) > maxPEM {
+	if len(pemText) > maxPEM {
 		return refuse("it is longer than %d bytes", maxPEM)
 	}
-	block, rest := pem.Decode([]byte(text))
+	block, rest := pem.Decode([]byte(pemText))
 	if block == nil {
 		return refuse("no PEM block found: it must begin with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----")
 	}
@@ -215,7 +215,7 @@ func readMaterial(text string) (material, error) {
 			m.pub = m.cert.PublicKey
 		}
 	default:
-		return refuse("the PEM block is a %s: it must be a PUBLIC KEY or a CERTIFICATE", clip(block.Type))
+		return refuse("the PEM block is a %s: it must be a PUBLIC KEY or a CERTIFICATE", Clip(block.Type))
 	}
 	if err != nil {
 		return refuse("the %s cannot be read: %v", strings.ToLower(block.Type), err)
@@ -224,4 +224,31 @@ func readMaterial(text string) (material, error) {
 		return refuse("%v", err)
 	}
 	return m, nil
+}
+
+// An Identity is a key or a root certificate that an org trusts.
+type Identity struct {
+	ID   string       `json:"id"`
+	Org  string       `json:"org"`
+	Kind IdentityKind `json:"kind"`
+	// DN names the signer; for a root it is the certificate's own subject.
+	DN    string `json:"dn"`
+	Email string `json:"email,omitzero"`
+	// PEM is the public key or certificate as it was given.
+	PEM string `json:"pem"`
+	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
+	Fingerprint string `json:"fingerprint"`
+	// NotAfter is when the certificate ends; zero for a bare key.
+	NotAfter  Time `json:"not_after,omitzero"`
+	CreatedAt Time `json:"created_at"`
+	RevokedAt Time `json:"revoked_at,omitzero"`
+}
+
+// A NewIdentity asks to trust a key or a root. PEM holds a public key (then
+// DN is required) or an X.509 certificate (then its subject is the DN).
+type NewIdentity struct {
+	Kind  IdentityKind `json:"kind"`
+	PEM   string       `json:"pem"`
+	DN    string       `json:"dn,omitzero"`
+	Email string       `json:"email,omitzero"`
 }

@@ -33,7 +33,7 @@ func TestNewIdentity(t *testing.T) {
 		{"a certificate without ou and o", NewIdentity{Kind: KeyIdentity, PEM: subject(pkix.Name{CommonName: "ci"})}, "cn=ci", ""},
 		{"a root", NewIdentity{Kind: RootIdentity, PEM: certPEM(root.cert)}, "cn=acme root,o=acme", ""},
 		{"a root with its subject given", NewIdentity{Kind: RootIdentity, PEM: certPEM(root.cert), DN: "cn=acme root,o=acme"}, "cn=acme root,o=acme", ""},
-		{"a certificate with its e-mail in the subject", NewIdentity{Kind: KeyIdentity, PEM: subject(pkix.Name{CommonName: "ann", ExtraNames: []pkix.AttributeTypeAndValue{{Type: oidEmail, Value: "ann@acme.example"}}})}, "cn=ann", "ann@acme.example"},
+		{"a certificate with its e-mail in the subject", NewIdentity{Kind: KeyIdentity, PEM: subject(pkix.Name{CommonName: "ann", ExtraNames: []pkix.AttributeTypeAndValue{{Type: oidEmailAddress, Value: "ann@acme.example"}}})}, "cn=ann", "ann@acme.example"},
 		{"a root without a CN", NewIdentity{Kind: RootIdentity, PEM: subject(pkix.Name{Organization: []string{"acme"}}), DN: "o=acme"}, "o=acme", ""},
 		{"a root with neither", NewIdentity{Kind: RootIdentity, PEM: subject(pkix.Name{Country: []string{"CH"}})}, "C=CH", ""},
 		{"a root of two units", NewIdentity{Kind: RootIdentity, PEM: subject(pkix.Name{CommonName: "r", OrganizationalUnit: []string{"a", "b"}})}, "CN=r,OU=a+OU=b", ""},
@@ -48,11 +48,11 @@ func TestNewIdentity(t *testing.T) {
 			if got.DN != test.dn || got.Email != test.email || got.Kind != test.in.Kind || got.PEM != test.in.PEM {
 				t.Errorf("got %+v", got)
 			}
-			m := must(readMaterial(got.PEM))
-			if want := must(Fingerprint(m.pub)); got.Fingerprint != want {
+			pub, cert := publicKeyIn(got.PEM)
+			if want := must(Fingerprint(pub)); got.Fingerprint != want {
 				t.Errorf("got fingerprint %s, want %s", got.Fingerprint, want)
 			}
-			if isCert := m.cert != nil; isCert != (got.NotAfter != 0) || isCert && got.NotAfter != TimeOf(m.cert.NotAfter) {
+			if isCert := cert != nil; isCert != (got.NotAfter != 0) || isCert && got.NotAfter != TimeOf(cert.NotAfter) {
 				t.Errorf("got not_after %v", got.NotAfter)
 			}
 			if _, err := NewKeyring([]Identity{got}); err != nil {
@@ -91,7 +91,7 @@ func TestNewIdentityRefused(t *testing.T) {
 		{"a small key", asKey(publicPEM(&must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey), dn, ""), "pem", "1024 bits"},
 		{"a key that signs nothing", asKey(publicPEM(must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey()), dn, ""), "pem", "use Ed25519"},
 		{"a certificate of long ago", asKey(named(ciName(), func(c *x509.Certificate) { c.NotBefore, c.NotAfter = time.Unix(-2, 0), time.Unix(0, 0) }), "", ""), "pem", "before 1970"},
-		{"endless", asKey(strings.Repeat("x", maxPEM+1)+bare, dn, ""), "pem", "longer than"},
+		{"endless", asKey(strings.Repeat("x", MaxPEM+1)+bare, dn, ""), "pem", "longer than"},
 
 		{"no DN", asKey(bare, "", ""), "dn", "missing"},
 		{"a DN that is none", asKey(bare, "ci", ""), "dn", "no ="},
@@ -132,4 +132,27 @@ func TestNewIdentityRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzIdentity looks for PEM that a registration takes, but a keyring does not.
+func FuzzIdentity(f *testing.F) {
+	for _, file := range []string{"p256.pub", "leaf.crt", "ca.crt", "ca.key"} {
+		f.Add(string(cosignFile(file)), "cn=ci,ou=build,o=acme", true)
+		f.Add(string(cosignFile(file)), "", false)
+	}
+	f.Add(pemOf("CERTIFICATE", newCert(nil, ciName(), newP256(), func(*x509.Certificate) {}).cert.Raw), "", true)
+	f.Fuzz(func(t *testing.T, text, dn string, root bool) {
+		n := NewIdentity{Kind: KeyIdentity, PEM: text, DN: dn}
+		if root {
+			n.Kind = RootIdentity
+		}
+		id, err := n.Identity()
+		if err != nil {
+			wantCode(t, err, CodeInvalidField)
+			return
+		}
+		if _, err := NewKeyring([]Identity{id}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -85,13 +85,13 @@ func fieldPath(prefix string, p jsontext.Pointer) string {
 		case len(path) > maxFieldPath:
 			return path + "…"
 		case token != "" && strings.Trim(token, "0123456789") == "":
-			path += "[" + clip(token) + "]"
+			path += "[" + Clip(token) + "]"
 		case token == "" || strings.ContainsFunc(token, notInName):
-			path += "[" + quoted(token) + "]"
+			path += "[" + Quote(token) + "]"
 		case path != "":
-			path += "." + clip(token)
+			path += "." + Clip(token)
 		default:
-			path = clip(token)
+			path = Clip(token)
 		}
 	}
 	return path
@@ -99,3 +99,19 @@ func fieldPath(prefix string, p jsontext.Pointer) string {
 
 // notInName reports what would make a field's path say something else.
 func notInName(r rune) bool { return strings.ContainsRune(`.[]"`, r) || !unicode.IsPrint(r) }
+
+// DecodeForeign reads a document that others define into v, as DecodeOpen does. A
+// value of the wrong form is an error of the given code that names the field, which
+// lies under prefix; what is not JSON at all is invalid_json.
+func DecodeForeign(data []byte, v any, code Code, prefix string) error {
+	err := json.Unmarshal(data, v)
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return decodeError(err)
+	}
+	field := fieldPath(prefix, semantic.JSONPointer)
+	if field == "" {
+		return Errorf(code, "the document cannot be read: %s", misfit(semantic))
+	}
+	return FieldErrorf(code, field, "%s", misfit(semantic))
+}

@@ -53,7 +53,7 @@ func (k ed25519Key) verify(m *message, sig []byte) bool {
 	if len(sig) != ed25519.SignatureSize {
 		return false
 	}
-	if ed25519.Verify(ed25519.PublicKey(k), m.pae, sig) {
+	if ed25519.Verify(ed25519.PublicKey(k), m.text, sig) {
 		return true
 	}
 	prehashed := &ed25519.Options{Hash: crypto.SHA512}
@@ -104,7 +104,7 @@ func (k rsaKey) verify(m *message, sig []byte) bool {
 // A message is what was signed. Its digests are made once for all keys that are
 // tried; but Ed25519 hashes the message together with the key, for each anew.
 type message struct {
-	pae                    []byte
+	text                   []byte
 	sha256, sha384, sha512 []byte
 }
 
@@ -112,19 +112,19 @@ func (m *message) digest(h crypto.Hash) []byte {
 	switch h {
 	case crypto.SHA256:
 		if m.sha256 == nil {
-			sum := sha256.Sum256(m.pae)
+			sum := sha256.Sum256(m.text)
 			m.sha256 = sum[:]
 		}
 		return m.sha256
 	case crypto.SHA384:
 		if m.sha384 == nil {
-			sum := sha512.Sum384(m.pae)
+			sum := sha512.Sum384(m.text)
 			m.sha384 = sum[:]
 		}
 		return m.sha384
 	default:
 		if m.sha512 == nil {
-			sum := sha512.Sum512(m.pae)
+			sum := sha512.Sum512(m.text)
 			m.sha512 = sum[:]
 		}
 		return m.sha512
@@ -134,17 +134,17 @@ func (m *message) digest(h crypto.Hash) []byte {
 // Fingerprint returns the hex SHA-256 of the key's DER SubjectPublicKeyInfo,
 // by which identities and DSSE key ids name a key.
 func Fingerprint(pub crypto.PublicKey) (string, error) {
-	digest, _, err := digestKey(pub)
+	digest, _, err := DigestKey(pub)
 	if err != nil {
 		return "", fmt.Errorf("fingerprint: %w", err)
 	}
 	return hex.EncodeToString(digest[:]), nil
 }
 
-// digestKey returns the DER SubjectPublicKeyInfo of a key and its SHA-256. It
+// DigestKey returns the DER SubjectPublicKeyInfo of a key and its SHA-256. It
 // encodes the key again, because a certificate may encode the same key in
 // another way.
-func digestKey(pub crypto.PublicKey) (digest [sha256.Size]byte, spki []byte, err error) {
+func DigestKey(pub crypto.PublicKey) (digest [sha256.Size]byte, spki []byte, err error) {
 	spki, err = x509.MarshalPKIXPublicKey(pub)
 	if err != nil {
 		return digest, nil, fmt.Errorf("public key: %w", err)
@@ -187,7 +187,7 @@ func parsePrivateBlock(block *pem.Block) (key any, err error) {
 	case block.Type == "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("the PEM block is a %s, not a private key", clip(block.Type))
+		return nil, fmt.Errorf("the PEM block is a %s, not a private key", Clip(block.Type))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the private key cannot be read: %w", err)
@@ -195,18 +195,18 @@ func parsePrivateBlock(block *pem.Block) (key any, err error) {
 	return key, nil
 }
 
-// maxChain bounds the certificates that an envelope may bring.
-const maxChain = 10
+// MaxChain bounds the certificates that an envelope may bring.
+const MaxChain = 10
 
 // ParseCertificates reads one or more certificates in PEM, the leaf first.
-func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
+func ParseCertificates(pemText []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+	for block, rest := pem.Decode(pemText); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("a PEM block is a %s, not a certificate", clip(block.Type))
+			return nil, fmt.Errorf("a PEM block is a %s, not a certificate", Clip(block.Type))
 		}
-		if len(certs) == maxChain {
-			return nil, fmt.Errorf("there are more than %d certificates", maxChain)
+		if len(certs) == MaxChain {
+			return nil, fmt.Errorf("there are more than %d certificates", MaxChain)
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {

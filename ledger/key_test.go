@@ -116,7 +116,7 @@ func TestKeyKindsRefused(t *testing.T) {
 	}
 	for name, test := range refused {
 		t.Run(name, func(t *testing.T) {
-			_, err := publicKeyOf(test.pub)
+			err := CheckKey(test.pub)
 			if err == nil || !strings.Contains(err.Error(), test.reason) {
 				t.Errorf("got %v, want an error that says %q", err, test.reason)
 			}
@@ -125,12 +125,9 @@ func TestKeyKindsRefused(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
-	block, err := readMaterial(string(cosignFile("p256.pub")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(must(x509.MarshalPKIXPublicKey(block.pub)))
-	if got := must(Fingerprint(block.pub)); got != hex.EncodeToString(sum[:]) {
+	pub, _ := publicKeyIn(string(cosignFile("p256.pub")))
+	sum := sha256.Sum256(must(x509.MarshalPKIXPublicKey(pub)))
+	if got := must(Fingerprint(pub)); got != hex.EncodeToString(sum[:]) {
 		t.Errorf("got %s, want the SHA-256 of the SPKI, %x", got, sum)
 	}
 	if _, err := Fingerprint("no key"); err == nil {
@@ -193,7 +190,7 @@ func TestParseCertificates(t *testing.T) {
 		"nothing":  "",
 		"a key":    leaf + string(cosignFile("p256.pub")),
 		"broken":   pemOf("CERTIFICATE", []byte{0x30}),
-		"too many": strings.Repeat(ca, maxChain+1),
+		"too many": strings.Repeat(ca, MaxChain+1),
 	} {
 		if certs, err := ParseCertificates([]byte(text)); err == nil {
 			t.Errorf("%s: read %d certificates", name, len(certs))

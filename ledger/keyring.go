@@ -86,7 +86,7 @@ func (k *Keyring) add(id *Identity) error {
 	case KeyIdentity:
 		return k.addKey(id, m)
 	}
-	return fmt.Errorf("%q is not a kind of identity", clip(string(id.Kind)))
+	return fmt.Errorf("%q is not a kind of identity", Clip(string(id.Kind)))
 }
 
 func (k *Keyring) addKey(id *Identity, m material) error {
@@ -94,7 +94,7 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	if err != nil {
 		return err
 	}
-	digest, spki, err := digestKey(m.pub)
+	digest, spki, err := DigestKey(m.pub)
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,11 @@ func parseHint(hint string) (digest [sha256.Size]byte, ok bool) {
 	if len(hint) < base64.RawStdEncoding.EncodedLen(sha256.Size) || len(hint) > base64.StdEncoding.EncodedLen(sha256.Size) {
 		return digest, false
 	}
-	text, encoding, err := trimBase64([]byte(hint))
+	text, encoding, err := TrimBase64([]byte(hint))
 	if err != nil || encoding.DecodedLen(len(text)) != sha256.Size {
 		return digest, false
 	}
-	_, err = appendBase64(digest[:0], text, encoding)
+	_, err = AppendBase64(digest[:0], text, encoding)
 	return digest, err == nil
 }
 

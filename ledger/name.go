@@ -31,25 +31,13 @@ func CheckRepo(name string) error {
 // predicate type, such as test:go. A URI cannot: it names the predicates of
 // other types, which must never be taken for one of ours.
 func IsPredicateName(s string) bool {
-	return predicateName.MatchString(s) && !strings.Contains(s, schemeMark)
+	return predicateName.MatchString(s) && !strings.Contains(s, "://")
 }
-
-// schemeMark tells a URI from the name of a predicate.
-const schemeMark = "://"
 
 // IsCommit reports whether s is a whole object id: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.
-func IsCommit(s string) bool { return (len(s) == 40 || len(s) == 64) && isHex(s) }
+func IsCommit(s string) bool { return IsObject(s) }
 
 // IsCommitPrefix reports whether s can stand for a commit in a read: at least
 // 7 and at most 64 lower-case hex digits.
-func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && isHex(s) }
-
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && IsHex(s) }

@@ -109,12 +109,12 @@ func TestPatternAgainstRegexp(t *testing.T) {
 		letters := rapid.StringOfN(rapid.SampledFrom([]rune("ab*")), 1, 8, -1)
 		pattern := letters.Draw(t, "pattern")
 		value := rapid.StringOfN(rapid.SampledFrom([]rune("ab")), 1, 12, -1).Draw(t, "value")
-		p := must(ParsePattern("cn=" + pattern))
+		p := have(ParsePattern("cn=" + pattern))
 		want := regexp.MustCompile("^" + strings.ReplaceAll(pattern, "*", ".*") + "$").MatchString(value)
 		if got := p.Match(DN{CN: value}); got != want {
 			t.Fatalf("%s matches %s: %v, want %v", p, value, got, want)
 		}
-		if again := must(ParsePattern(p.String())); again.Match(DN{CN: value}) != want || again.String() != p.String() {
+		if again := have(ParsePattern(p.String())); again.Match(DN{CN: value}) != want || again.String() != p.String() {
 			t.Fatalf("%s is not what it was after writing and reading", p)
 		}
 	})
@@ -136,8 +136,40 @@ func TestPatternOfDN(t *testing.T) {
 		if p.Match(other) != want {
 			t.Fatalf("%s matches %q: %v", p, other, !want)
 		}
-		if back := must(ParsePattern(p.String())); back.String() != p.String() || !back.Match(d) {
+		if back := have(ParsePattern(p.String())); back.String() != p.String() || !back.Match(d) {
 			t.Fatalf("%s is read back as %s", p, back)
+		}
+	})
+}
+
+func BenchmarkPatternMatch(b *testing.B) {
+	p := have(ParsePattern("cn=*,ou=build*,o=acme"))
+	for b.Loop() {
+		if !p.Match(DN{"ci", "build-linux", "acme"}) {
+			b.Fatal("no match")
+		}
+	}
+}
+
+// FuzzParsePattern checks that a pattern is written in one way, which means
+// the same, and that matching ends.
+func FuzzParsePattern(f *testing.F) {
+	f.Add("cn=*,ou=build*,o=acme", "ci")
+	f.Add(`cn=\2a*\*`, "**")
+	f.Add(`ou=\ *\ `, "  ")
+	f.Add("cn=*a*b*a*", "abba")
+	f.Fuzz(func(t *testing.T, text, value string) {
+		p, err := ParsePattern(text)
+		if err != nil {
+			return
+		}
+		back, err := ParsePattern(p.String())
+		if err != nil || back.String() != p.String() {
+			t.Fatalf("%q, written %s, is read back as %s, %v", text, p, back, err)
+		}
+		d := DN{CN: value, OU: value, O: value}
+		if p.Match(d) != back.Match(d) {
+			t.Fatalf("%s and what it is read back as match %q differently", p, value)
 		}
 	})
 }

@@ -3,7 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"time"
 )
 
 // A Contract is a repo's policy: what a commit needs to reach each state.
@@ -50,52 +50,6 @@ type RadarSettings struct {
 	MaxAge Duration `json:"max_age"`
 }
 
-// A Level is how badly two commits overlap. Levels are ordered.
-type Level uint8
-
-// The levels.
-const (
-	NoLevel Level = iota
-	Low           // files of one directory
-	Medium        // the same file
-	High          // git could not merge the two
-)
-
-var levelNames = [...]string{"none", "LOW", "MEDIUM", "HIGH"}
-
-func (l Level) String() string {
-	if int(l) < len(levelNames) {
-		return levelNames[l]
-	}
-	return fmt.Sprintf("Level(%d)", uint8(l))
-}
-
-// ParseLevel reads the name of a level, or none.
-func ParseLevel(name string) (Level, error) {
-	for i, n := range levelNames {
-		if n == name {
-			return Level(i), nil
-		}
-	}
-	return 0, fmt.Errorf("%q is not a level: use LOW, MEDIUM, HIGH or none", clip(name))
-}
-
-// AppendText implements encoding.TextAppender.
-func (l Level) AppendText(b []byte) ([]byte, error) { return append(b, l.String()...), nil }
-
-// MarshalText implements encoding.TextMarshaler.
-func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
-
-// UnmarshalText reads the name of a level, or none.
-func (l *Level) UnmarshalText(b []byte) error {
-	parsed, err := ParseLevel(string(b))
-	if err != nil {
-		return err
-	}
-	*l = parsed
-	return nil
-}
-
 // PolicyRecordFields names the members that a policy has beside its contract's.
 // They are the ledger's to say, and passed over where a policy that was read is
 // sent back.
@@ -116,13 +70,13 @@ func DefaultContract() Contract {
 }
 
 func defaultRadar() RadarSettings {
-	return RadarSettings{Enabled: true, Notify: Low, Block: NoLevel, MaxAge: Duration(30 * day)}
+	return RadarSettings{Enabled: true, Notify: Low, Block: NoLevel, MaxAge: Duration(30 * 24 * time.Hour)}
 }
 
 // Canonical returns the contract as one line of JSON with its defaults written
 // out and its members in a fixed order: the same bytes for documents that
 // differ in form only. Lists stay in the order in which they were given.
-func (c Contract) Canonical() []byte { return mustMarshal(c) }
+func (c Contract) Canonical() []byte { return JSON(c) }
 
 // Digest returns "sha256:" and the hex SHA-256 of the canonical document.
 func (c Contract) Digest() string {
@@ -139,4 +93,17 @@ func (c Contract) NeedsChanges() bool {
 		}
 	}
 	return false
+}
+
+// A Policy is one version of a repo's contract: the contract's own members
+// beside what the ledger says of it.
+type Policy struct {
+	Org     string `json:"org"`
+	Repo    string `json:"repo"`
+	Version int    `json:"version"`
+	// Digest is "sha256:" and the hex digest of the canonical contract.
+	Digest    string `json:"digest"`
+	CreatedAt Time   `json:"created_at"`
+	CreatedBy string `json:"created_by"`
+	Contract  `json:",embed"`
 }

@@ -155,7 +155,7 @@ func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
 func (k *contractCheck) state(field, name string) State {
 	s, err := ParseState(name)
 	if err != nil || s < Attested {
-		k.fault(field, "%q is not a state with requirements: use ATTESTED, PROMOTABLE or DEPLOYED", clip(name))
+		k.fault(field, "%q is not a state with requirements: use ATTESTED, PROMOTABLE or DEPLOYED", Clip(name))
 	}
 	return s
 }
@@ -210,7 +210,7 @@ func (k *contractCheck) accept(field string, names []string) []Status {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch s := Status(name); {
 		case !slices.Contains([]Status{Pass, Warn, Fail, Errored, Skip}, s):
-			k.fault(at, "%q is not a status: use pass, warn, fail, error or skip", clip(name))
+			k.fault(at, "%q is not a status: use pass, warn, fail, error or skip", Clip(name))
 		case slices.Contains(accept, s):
 			k.fault(at, "%q is given twice: name each status once", name)
 		default:

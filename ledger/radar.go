@@ -11,50 +11,6 @@ import (
 // Radar makes a Footprint of each record, once, and Compare holds two of them
 // against each other, as often as wanted.
 
-// A RadarReason tells why two commits overlap at a path.
-type RadarReason string
-
-// The reasons, the weightiest first: eight of level HIGH, three of MEDIUM and
-// one of LOW.
-const (
-	SameLines     RadarReason = "same_lines"     // both change the same lines, or lines that touch
-	DeleteEdit    RadarReason = "delete_edit"    // one deletes what the other changes
-	RenameRename  RadarReason = "rename_rename"  // both rename it, to different names
-	RenameDelete  RadarReason = "rename_delete"  // one renames what the other deletes
-	AddAdd        RadarReason = "add_add"        // both make it, with different contents
-	BinaryBoth    RadarReason = "binary"         // both change a binary file
-	TypeChange    RadarReason = "type"           // it changes in type or mode, or is a symlink or submodule that both change
-	DirectoryFile RadarReason = "directory_file" // one makes a file where the other has a directory
-	SameFunction  RadarReason = "same_function"  // both change lines of one function
-	NearLines     RadarReason = "near_lines"     // both change lines that are close to each other
-	SameFile      RadarReason = "same_file"      // both change the file
-	SiblingFiles  RadarReason = "sibling_files"  // both change files of the directory
-)
-
-// RadarReasons lists the reasons, the weightiest first.
-func RadarReasons() []RadarReason { return slices.Clone(radarReasons[:]) }
-
-var radarReasons = [...]RadarReason{
-	SameLines, DeleteEdit, RenameRename, RenameDelete, AddAdd, BinaryBoth, TypeChange, DirectoryFile,
-	SameFunction, NearLines, SameFile, SiblingFiles,
-}
-
-// Level returns the level of overlaps for that reason.
-func (r RadarReason) Level() Level {
-	switch r {
-	case "":
-		return NoLevel
-	case SiblingFiles:
-		return Low
-	case SameFunction, NearLines, SameFile:
-		return Medium
-	}
-	return High
-}
-
-// weight orders reasons, the weightiest first.
-func (r RadarReason) weight() int { return slices.Index(radarReasons[:], r) }
-
 // An Overlap is what two change records have to do with each other.
 type Overlap struct {
 	// Level is that of the strongest path; NoLevel where there is none.

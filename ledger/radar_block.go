@@ -17,7 +17,7 @@ func (r RadarSettings) Blocks() bool { return r.Enabled && r.Block != NoLevel }
 func (r RadarSettings) judge(f *Facts, now Time) (s RequirementStatus, expires Time) {
 	s = RequirementStatus{State: Promotable, Predicate: "radar:" + r.Block.String(), Applies: f.Branch == "" || f.Branch != f.Target}
 	if !s.Applies {
-		s.Reason = "a commit of its target branch, " + clip(f.Target) + ", is not blocked: what overlaps with it has to be rebased"
+		s.Reason = "a commit of its target branch, " + Clip(f.Target) + ", is not blocked: what overlaps with it has to be rebased"
 		return s, 0
 	}
 	var blocking []OpenOverlap

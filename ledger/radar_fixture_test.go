@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// radarFixture is what testdata/radar holds: the pull requests open in a public
+// radarFixture is what testdata holds: the pull requests open in a public
 // repository, and git's own verdict on each two of them.
 type radarFixture struct {
 	Repo      string        `json:"repo"`
@@ -28,7 +28,7 @@ type radarCommit struct {
 
 func readRadarFixture(t testing.TB, name string) (f radarFixture) {
 	t.Helper()
-	file, err := os.Open("testdata/radar/" + name + ".json.gz")
+	file, err := os.Open("radar/testdata/" + name + ".json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,11 +93,11 @@ type radarTable struct {
 
 func judgeFixture(t *testing.T, f radarFixture) string {
 	git, skipped := bothWays(f.Conflicts), bothWays(f.Skipped)
-	radar := defaultRadar().Radar()
+	radar := NewRadar(nil)
 	var prints []*Footprint
 	for _, c := range f.Commits {
-		if err := (Registration{Base: c.Base, Changes: c.Changes}).Check(); err != nil {
-			t.Errorf("%s: %v", c.SHA, err)
+		if field, fault := CheckChanges(c.Changes); fault != "" {
+			t.Errorf("%s: %s: %s", c.SHA, field, fault)
 		}
 		prints = append(prints, radar.Footprint(c.Changes))
 	}

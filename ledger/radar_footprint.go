@@ -8,19 +8,19 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// A Radar makes footprints by the settings of one repo. It may be used by
+// A Radar makes footprints without the paths that a repo ignores. It may be used by
 // several goroutines at once.
 type Radar struct {
 	globs  []string
 	shapes []globShape
 }
 
-// Radar returns the radar of a repo that has these settings. Whether it is
-// enabled is for the caller to ask.
-func (s RadarSettings) Radar() *Radar {
-	r := &Radar{globs: s.Ignore, shapes: make([]globShape, len(s.Ignore))}
-	for i, glob := range s.Ignore {
-		r.shapes[i] = shapeOf(glob)
+// NewRadar returns a radar that leaves out the paths which one of the globs
+// matches.
+func NewRadar(ignore []string) *Radar {
+	r := &Radar{globs: ignore, shapes: make([]globShape, len(ignore))}
+	for i, g := range ignore {
+		r.shapes[i] = shapeOf(g)
 	}
 	return r
 }

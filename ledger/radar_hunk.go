@@ -88,17 +88,6 @@ func newPlace(start, lines, added int) place {
 	return place{first: h.firstGap(), last: h.lastGap(), start: start, lines: lines, added: added}
 }
 
-// firstGap and lastGap return the gaps that the hunk covers; gap g lies between
-// the old lines g and g+1.
-func (h *Hunk) firstGap() int {
-	if h.Lines == 0 {
-		return h.Start
-	}
-	return h.Start - 1
-}
-
-func (h *Hunk) lastGap() int { return h.firstGap() + h.Lines }
-
 // parseHash reads a hash of 16 hex digits; anything else is none.
 func parseHash(text string) uint64 {
 	hash, err := strconv.ParseUint(text, 16, 64)

@@ -70,7 +70,7 @@ func told(o Overlap) string {
 }
 
 func compare(a, b []Change, o CompareOptions, ignore ...string) Overlap {
-	r := RadarSettings{Ignore: ignore}.Radar()
+	r := NewRadar(ignore)
 	return Compare(r.Footprint(a), r.Footprint(b), o)
 }
 
@@ -80,7 +80,7 @@ func comparePacked(a, b []Change, o CompareOptions, ignore ...string) Overlap {
 	for i := range b {
 		packed[i] = AppendPacked(nil, &b[i])
 	}
-	r := RadarSettings{Ignore: ignore}.Radar()
+	r := NewRadar(ignore)
 	return Compare(r.Footprint(a), r.FootprintOfPacked(packed), o)
 }
 
@@ -330,8 +330,8 @@ func drawOptions(t *rapid.T) CompareOptions {
 
 func TestRecordsThatAreDrawnAreAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		if err := (Registration{Changes: drawRecord(t)}).Check(); err != nil {
-			t.Error(err)
+		if field, fault := CheckChanges(drawRecord(t)); fault != "" {
+			t.Error(field, fault)
 		}
 	})
 }
@@ -427,7 +427,7 @@ func TestIgnoringAPathIsAsIfItWereNotThere(t *testing.T) {
 // The candidates that a store looks up by the lists of a footprint are enough.
 func TestFootprintListsFindAllOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, o := RadarSettings{}.Radar(), drawOptions(t)
+		r, o := NewRadar(nil), drawOptions(t)
 		a, b := r.Footprint(drawRecord(t)), r.Footprint(drawRecord(t))
 		want := Compare(a, b, o)
 		o.Only = slices.Concat(a.Names(), a.Dirs(), a.Made(), a.Above())

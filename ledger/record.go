@@ -79,32 +79,6 @@ type Registration struct {
 	Changes []Change `json:"changes,omitzero"`
 }
 
-// A Change tells what a commit changed about one path, without its content.
-type Change struct {
-	Path    string `json:"path"`
-	OldPath string `json:"old_path,omitzero"`
-	// Status is A, M, D, R or T, as git diff-tree has it.
-	Status  string `json:"status"`
-	OldMode string `json:"old_mode,omitzero"`
-	Mode    string `json:"mode,omitzero"`
-	OldBlob string `json:"old_blob,omitzero"`
-	Blob    string `json:"blob,omitzero"`
-	Binary  bool   `json:"binary,omitzero"`
-	Hunks   []Hunk `json:"hunks,omitempty"`
-}
-
-// A Hunk is one changed place of a text file. Start and Lines are of the old
-// side, Added counts lines of the new one; the hashes are of lines only.
-type Hunk struct {
-	Start    int      `json:"start"`
-	Lines    int      `json:"lines"`
-	Added    int      `json:"added"`
-	Text     string   `json:"text,omitzero"`
-	Function string   `json:"function,omitzero"`
-	Near     []string `json:"near,omitempty"`
-	Far      []string `json:"far,omitempty"`
-}
-
 // A CommitSummary is a commit as lists show it.
 type CommitSummary struct {
 	Org          string `json:"org"`
@@ -166,19 +140,6 @@ type Transition struct {
 	Cause Cause `json:"cause"`
 }
 
-// A Policy is one version of a repo's contract: the contract's own members
-// beside what the ledger says of it.
-type Policy struct {
-	Org     string `json:"org"`
-	Repo    string `json:"repo"`
-	Version int    `json:"version"`
-	// Digest is "sha256:" and the hex digest of the canonical contract.
-	Digest    string `json:"digest"`
-	CreatedAt Time   `json:"created_at"`
-	CreatedBy string `json:"created_by"`
-	Contract  `json:",embed"`
-}
-
 // A Move is a transition that a draft contract would bring about.
 type Move struct {
 	Commit string `json:"commit"`
@@ -193,33 +154,6 @@ type Simulation struct {
 	// Evaluated counts the commits looked at: all that are not DEPLOYED.
 	Evaluated int64  `json:"evaluated"`
 	Moves     []Move `json:"moves"`
-}
-
-// An Identity is a key or a root certificate that an org trusts.
-type Identity struct {
-	ID   string       `json:"id"`
-	Org  string       `json:"org"`
-	Kind IdentityKind `json:"kind"`
-	// DN names the signer; for a root it is the certificate's own subject.
-	DN    string `json:"dn"`
-	Email string `json:"email,omitzero"`
-	// PEM is the public key or certificate as it was given.
-	PEM string `json:"pem"`
-	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
-	Fingerprint string `json:"fingerprint"`
-	// NotAfter is when the certificate ends; zero for a bare key.
-	NotAfter  Time `json:"not_after,omitzero"`
-	CreatedAt Time `json:"created_at"`
-	RevokedAt Time `json:"revoked_at,omitzero"`
-}
-
-// A NewIdentity asks to trust a key or a root. PEM holds a public key (then
-// DN is required) or an X.509 certificate (then its subject is the DN).
-type NewIdentity struct {
-	Kind  IdentityKind `json:"kind"`
-	PEM   string       `json:"pem"`
-	DN    string       `json:"dn,omitzero"`
-	Email string       `json:"email,omitzero"`
 }
 
 // A Token is an API token, without its secret.
@@ -265,4 +199,22 @@ type Problem struct {
 	Code      Code         `json:"code"`
 	RequestID string       `json:"request_id"`
 	Errors    []FieldError `json:"errors,omitempty"`
+}
+
+// A RequirementStatus tells what has become of one requirement.
+type RequirementStatus struct {
+	State     State  `json:"state"`
+	Predicate string `json:"predicate"`
+	// Applies is false where paths or branches leave the commit out; Met is
+	// false then too, and the state does not wait for it.
+	Applies bool `json:"applies"`
+	Met     bool `json:"met"`
+	// Have and Need count distinct signers; the radar needs none.
+	Have           int      `json:"have"`
+	Need           int      `json:"need"`
+	SignersCounted []string `json:"signers_counted"`
+	// FailedBy are the signers whose fail or error keeps it unmet, however many
+	// others count.
+	FailedBy []string `json:"failed_by,omitempty"`
+	Reason   string   `json:"reason"`
 }

@@ -105,7 +105,7 @@ func (r *Requirement) weigh(f *Facts, e *Evidence, now Time) verdict {
 		return notAccepted
 	}
 	switch {
-	case r.ExcludeAuthor && !f.Author.isKnown():
+	case r.ExcludeAuthor && !isKnown(f.Author):
 		return byAnyone
 	case r.State == Deployed && !e.WhilePromotable:
 		return early
@@ -145,7 +145,7 @@ func (r *Requirement) isSigner(d DN) bool {
 }
 
 // isKnown reports whether there is a name or an address to tell the author by.
-func (a Author) isKnown() bool { return strings.TrimSpace(a.Name+a.Email) != "" }
+func isKnown(a Author) bool { return strings.TrimSpace(a.Name+a.Email) != "" }
 
 // isAuthor reports whether e is by the author of the commit: by name or by
 // e-mail address, in letters of any case.
@@ -194,7 +194,7 @@ func (r *Requirement) reason(f *Facts, s *RequirementStatus, weighed []verdict) 
 			b.WriteString("; " + note.text + ": " + who)
 		}
 	}
-	if r.ExcludeAuthor && !f.Author.isKnown() {
+	if r.ExcludeAuthor && !isKnown(f.Author) {
 		b.WriteString("; the commit's author is not known: register the commit with its author")
 	}
 	return b.String()

@@ -24,7 +24,7 @@ func ParseScope(name string) (Scope, error) {
 			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a scope: use read, write or admin", clip(name))
+	return 0, fmt.Errorf("%q is not a scope: use read, write or admin", Clip(name))
 }
 
 // AppendText implements encoding.TextAppender.

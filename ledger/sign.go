@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"crypto"
-	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 // about a commit. The subject's name is for people, such as the repo's URL.
 func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
 	if !IsCommit(commit) {
-		return nil, FieldErrorf(CodeInvalidStatement, "subject[0].digest.gitCommit", "%q is not an object id: 40 or 64 lower-case hex digits", clip(commit))
+		return nil, FieldErrorf(CodeInvalidStatement, "subject[0].digest.gitCommit", "%q is not an object id: 40 or 64 lower-case hex digits", Clip(commit))
 	}
 	if err := checkResult(p.Predicate, p.Result); err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func SignDSSE(key crypto.Signer, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sig, err := sign(key, payload)
+	sig, err := Sign(key, PAE(StatementType, payload))
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +72,9 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 	}
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok || !public.Equal(chain[0].PublicKey) {
-		return nil, fmt.Errorf("the certificate of %s is not of this private key", subjectOf(chain[0]))
+		return nil, fmt.Errorf("the certificate of %s is not of this private key", SubjectOf(chain[0]))
 	}
-	sig, err := sign(key, payload)
+	sig, err := Sign(key, PAE(StatementType, payload))
 	if err != nil {
 		return nil, err
 	}
@@ -103,27 +102,4 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 		Material  material   `json:"verificationMaterial"`
 		DSSE      signedJSON `json:"dsseEnvelope"`
 	}{BundleType, m, signedJSON{payload, StatementType, []madeSignature{{Sig: sig}}}})
-}
-
-// sign signs the PAE of a statement as Verify expects it of the key's kind.
-func sign(key crypto.Signer, payload []byte) ([]byte, error) {
-	public, err := publicKeyOf(key.Public())
-	if err != nil {
-		return nil, err
-	}
-	m := &message{pae: PAE(StatementType, payload)}
-	signed, hash := m.pae, crypto.Hash(0) // Ed25519 hashes by itself
-	switch public := public.(type) {
-	case ecdsaKey:
-		hash = public.hash
-		signed = m.digest(hash)
-	case rsaKey:
-		hash = crypto.SHA256
-		signed = m.digest(hash)
-	}
-	sig, err := key.Sign(rand.Reader, signed, hash)
-	if err != nil {
-		return nil, fmt.Errorf("sign: %w", err)
-	}
-	return sig, nil
 }

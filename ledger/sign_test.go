@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"strings"
 	"testing"
 )
 
@@ -34,9 +35,13 @@ func TestSign(t *testing.T) {
 				t.Errorf("keyid is %s, want the fingerprint %s", hint, want)
 			}
 			for form, verified := range map[string]func() (*Attestation, error){
-				"DSSE":   func() (*Attestation, error) { return Verify(dsse, keys, testNow) },
-				"bundle": func() (*Attestation, error) { return Verify(bundleOf([]*testCA{ours}), roots, testNow) },
-				"chain":  func() (*Attestation, error) { return Verify(bundleOf([]*testCA{under, middle}), roots, testNow) },
+				"DSSE": func() (*Attestation, error) { return Verify(dsse, keys, testNow) },
+				"bundle": func() (*Attestation, error) {
+					return Verify(must(SignBundle(ours.key, []*x509.Certificate{ours.cert}, passed())), roots, testNow)
+				},
+				"chain": func() (*Attestation, error) {
+					return Verify(must(SignBundle(under.key, []*x509.Certificate{under.cert, middle.cert}, passed())), roots, testNow)
+				},
 			} {
 				got, err := verified()
 				if err != nil {
@@ -110,4 +115,11 @@ func TestNewStatementRefused(t *testing.T) {
 	}
 	_, err := NewStatement("", "HEAD", good)
 	wantField(t, err, "subject[0].digest.gitCommit")
+}
+
+func TestAResultWithoutTimesHoldsNone(t *testing.T) {
+	text := must(NewStatement("cobra", testCommit, ResultPredicate{Predicate: "test:go", Result: Result{Status: Pass}}))
+	if strings.Contains(string(text), `On":`) {
+		t.Errorf("it holds a time that there is not: %s", text)
+	}
 }

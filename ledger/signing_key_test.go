@@ -38,7 +38,7 @@ func TestSigningKey(t *testing.T) {
 			c.NotAfter = testNow.Std().Add(-time.Hour)
 		})
 		bare, cert := keyIdentity(key.Public()), certIdentity(leaf.cert)
-		hinted, unhinted := must(SignDSSE(key, passed())), dsseOf(passed(), must(sign(key, passed())))
+		hinted, unhinted := must(SignDSSE(key, passed())), dsseOf(passed(), must(Sign(key, PAE(StatementType, passed()))))
 		bundle := bundleOf([]*testCA{leaf})
 		for _, test := range []struct {
 			name      string
@@ -89,7 +89,8 @@ func wantCertified(t *testing.T, body []byte, want [sha256.Size]byte, certified 
 }
 
 func TestSigningKeyCosign(t *testing.T) {
-	p256 := spkiDigest(must(readMaterial(string(cosignFile("p256.pub")))).pub)
+	ofFile, _ := publicKeyIn(string(cosignFile("p256.pub")))
+	p256 := spkiDigest(ofFile)
 	leaf := spkiDigest(must(ParsePrivateKey(cosignFile("leaf.key"))).Public())
 	for file, test := range map[string]struct {
 		want      [sha256.Size]byte

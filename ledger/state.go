@@ -34,7 +34,7 @@ func ParseState(name string) (State, error) {
 			return State(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a state: use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED", clip(name))
+	return 0, fmt.Errorf("%q is not a state: use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED", Clip(name))
 }
 
 // AppendText implements encoding.TextAppender.

@@ -80,7 +80,7 @@ func parseStatement(payload []byte) (statement, error) {
 // decodeStatement reads a statement, or the part of it that lies under prefix:
 // whatever is wrong there makes the statement invalid.
 func decodeStatement(data []byte, v any, prefix string) error {
-	err := decodeOthers(data, v, CodeInvalidStatement, prefix)
+	err := DecodeForeign(data, v, CodeInvalidStatement, prefix)
 	if fault, ok := errors.AsType[*Error](err); ok && fault.Code != CodeInvalidStatement {
 		return &Error{Code: CodeInvalidStatement, Detail: "the payload: " + fault.Detail, Fields: fault.Fields}
 	}
@@ -116,7 +116,7 @@ func (s *span) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 func (d *statementJSON) check() error {
 	if d.Type != statementV1 && d.Type != statementV01 {
-		return FieldErrorf(CodeInvalidStatement, "_type", "%q is not a statement: it must be %s or v0.1", clip(d.Type), statementV1)
+		return FieldErrorf(CodeInvalidStatement, "_type", "%q is not a statement: it must be %s or v0.1", Clip(d.Type), statementV1)
 	}
 	if d.Subject == nil {
 		return FieldErrorf(CodeInvalidStatement, "subject", "it is missing")
@@ -127,11 +127,11 @@ func (d *statementJSON) check() error {
 	case len(d.PredicateType) > maxPredicateType:
 		return FieldErrorf(CodeInvalidStatement, "predicateType", "it is longer than %d bytes", maxPredicateType)
 	case strings.ContainsFunc(d.PredicateType, notInURI):
-		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q holds what a URI cannot", clip(d.PredicateType))
-	case !strings.Contains(d.PredicateType, schemeMark):
-		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q is not a URI such as %s", clip(d.PredicateType), ResultPredicateType)
+		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q holds what a URI cannot", Clip(d.PredicateType))
+	case !strings.Contains(d.PredicateType, "://"):
+		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q is not a URI such as %s", Clip(d.PredicateType), ResultPredicateType)
 	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType:
-		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q is not known here: use %s", clip(d.PredicateType), ResultPredicateType)
+		return FieldErrorf(CodeInvalidStatement, "predicateType", "%q is not known here: use %s", Clip(d.PredicateType), ResultPredicateType)
 	}
 	return nil
 }
@@ -182,12 +182,12 @@ func understandResult(predicate []byte) (body, error) {
 
 func checkResult(predicate string, r Result) error {
 	if !IsPredicateName(predicate) {
-		return FieldErrorf(CodeInvalidStatement, "predicate.predicate", "%q cannot name a predicate: use a name such as test:go", clip(predicate))
+		return FieldErrorf(CodeInvalidStatement, "predicate.predicate", "%q cannot name a predicate: use a name such as test:go", Clip(predicate))
 	}
 	switch r.Status {
 	case Pass, Warn, Fail, Errored, Skip:
 	default:
-		return FieldErrorf(CodeInvalidStatement, "predicate.result.status", "%q is not a status: use pass, warn, fail, error or skip", clip(string(r.Status)))
+		return FieldErrorf(CodeInvalidStatement, "predicate.result.status", "%q is not a status: use pass, warn, fail, error or skip", Clip(string(r.Status)))
 	}
 	if r.DurationMS < 0 || r.DurationMS > maxDurationMS {
 		return FieldErrorf(CodeInvalidStatement, "predicate.result.duration_ms", "%d lies outside 0 to %d (a year)", r.DurationMS, int64(maxDurationMS))
@@ -205,7 +205,7 @@ func (d *statementJSON) understandTestResult(predicate []byte) (body, error) {
 	statuses := map[string]Status{"PASSED": Pass, "WARNED": Warn, "FAILED": Fail}
 	status, ok := statuses[p.Result]
 	if !ok {
-		return body{}, FieldErrorf(CodeInvalidStatement, "predicate.result", "%q is not a test result: it must be PASSED, WARNED or FAILED", clip(p.Result))
+		return body{}, FieldErrorf(CodeInvalidStatement, "predicate.result", "%q is not a test result: it must be PASSED, WARNED or FAILED", Clip(p.Result))
 	}
 	return body{predicate: d.PredicateType, result: Result{Status: status}}, nil
 }
@@ -224,7 +224,7 @@ func (d *statementJSON) understandVerification(predicate []byte) (body, error) {
 	statuses := map[string]Status{"PASSED": Pass, "FAILED": Fail}
 	status, ok := statuses[p.Result]
 	if !ok {
-		return body{}, FieldErrorf(CodeInvalidStatement, "predicate.verificationResult", "%q is not a verification result: it must be PASSED or FAILED", clip(p.Result))
+		return body{}, FieldErrorf(CodeInvalidStatement, "predicate.verificationResult", "%q is not a verification result: it must be PASSED or FAILED", Clip(p.Result))
 	}
 	return body{predicate: d.PredicateType, result: Result{Status: status}}, nil
 }
@@ -282,7 +282,7 @@ func (m *moment) UnmarshalText(b []byte) error {
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil {
-		return fmt.Errorf("%q is not an RFC 3339 date-time", clip(string(b)))
+		return fmt.Errorf("%q is not an RFC 3339 date-time", Clip(string(b)))
 	}
 	m.at = t
 	return nil
@@ -325,7 +325,7 @@ func (s *commitSet) addGitCommits(from resources) error {
 		digest := from.list[i].Digest.GitCommit
 		if !s.add(digest, 40, 64) {
 			field := fmt.Sprintf("%s[%d].digest.gitCommit", from.path, i)
-			return FieldErrorf(CodeInvalidStatement, field, "%q is not an object id: 40 or 64 hex digits", clip(digest))
+			return FieldErrorf(CodeInvalidStatement, field, "%q is not an object id: 40 or 64 hex digits", Clip(digest))
 		}
 	}
 	return nil
@@ -336,7 +336,7 @@ func (s *commitSet) addSHA1s(from resources) error {
 		digest := from.list[i].Digest.SHA1
 		if !s.add(digest, 40) {
 			field := fmt.Sprintf("%s[%d].digest.sha1", from.path, i)
-			return FieldErrorf(CodeInvalidStatement, field, "%q is not a SHA-1: 40 hex digits", clip(digest))
+			return FieldErrorf(CodeInvalidStatement, field, "%q is not a SHA-1: 40 hex digits", Clip(digest))
 		}
 	}
 	return nil
@@ -349,7 +349,7 @@ func (s *commitSet) add(digest string, lengths ...int) bool {
 		return true
 	}
 	commit := strings.ToLower(digest)
-	if !slices.Contains(lengths, len(commit)) || !isHex(commit) {
+	if !slices.Contains(lengths, len(commit)) || !IsHex(commit) {
 		return false
 	}
 	if len(*s) < maxNamed && !slices.Contains(*s, commit) {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,4 +198,30 @@ func TestStatementOrder(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
+}
+
+// FuzzStatement looks for statements that come to something the ledger cannot
+// hold.
+func FuzzStatement(f *testing.F) {
+	for _, file := range []string{"provenance.statement.json", "test-failed.statement.json", "test-passed.statement.json"} {
+		f.Add(cosignFile(file))
+	}
+	f.Add(passed())
+	f.Add([]byte(statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED"}`)))
+	f.Add([]byte(statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"`+testCommit+`"}}],"metadata":{"buildStartedOn":"2026-11-20T09:00:00Z"}}`)))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		got, err := parseStatement(payload)
+		if err != nil {
+			if _, ok := errors.AsType[*Error](err); !ok || err.Error() == "" {
+				t.Fatalf("%T is not an *Error: %v", err, err)
+			}
+			return
+		}
+		if !IsCommit(got.commit) || got.predicate == "" || got.predicateType == "" || len(got.predicate) > maxPredicateType {
+			t.Fatalf("accepted as %+v", got)
+		}
+		if got.result.Status == "" || got.result.DurationMS < 0 || got.result.DurationMS > maxDurationMS {
+			t.Fatalf("accepted with the result %+v", got.result)
+		}
+	})
 }

@@ -61,25 +61,25 @@ func StreamData(t EventType, body []byte) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the identity of event %s: %w", e.ID, err)
 		}
-		return mustMarshal(StreamAttestation{e.Commit, e.Predicate, signer.CN, e.Repo, e.Timestamp, e.Result}), nil
+		return JSON(StreamAttestation{e.Commit, e.Predicate, signer.CN, e.Repo, e.Timestamp, e.Result}), nil
 	case EventState:
 		var e StateEvent
 		if err := json.Unmarshal(body, &e); err != nil {
 			return nil, fmt.Errorf("read the body of an event: %w", err)
 		}
-		return mustMarshal(StreamState{e.Commit, e.From, e.To, e.Repo, e.Timestamp}), nil
+		return JSON(StreamState{e.Commit, e.From, e.To, e.Repo, e.Timestamp}), nil
 	case EventPolicy:
 		var e PolicyEvent
 		if err := json.Unmarshal(body, &e); err != nil {
 			return nil, fmt.Errorf("read the body of an event: %w", err)
 		}
-		return mustMarshal(StreamPolicy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}), nil
+		return JSON(StreamPolicy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}), nil
 	case EventRadar:
 		var e RadarEvent
 		if err := json.Unmarshal(body, &e); err != nil {
 			return nil, fmt.Errorf("read the body of an event: %w", err)
 		}
-		return mustMarshal(StreamRadar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}), nil
+		return JSON(StreamRadar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}), nil
 	}
 	return nil, fmt.Errorf("the stream does not know events of type %s", t)
 }

@@ -233,7 +233,7 @@ func ParseDeliveryStatus(name string) (DeliveryStatus, error) {
 	case DeliveryPending, DeliverySucceeded, DeliveryFailed:
 		return s, nil
 	}
-	return "", fmt.Errorf("%q is not the status of a delivery: use pending, succeeded or failed", clip(name))
+	return "", fmt.Errorf("%q is not the status of a delivery: use pending, succeeded or failed", Clip(name))
 }
 
 // A Delivery is the sending of one event to one webhook.

@@ -123,9 +123,9 @@ func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*ledger.Attest
 	last, lastVersion, known := s.store.LastKeyring(c.org())
 	var refused error
 	if known && lastMayServe {
-		var attestation *ledger.Attestation
-		if attestation, refused = ledger.Verify(body, last, s.time()); refused == nil {
-			return attestation, lastVersion, nil
+		var a *ledger.Attestation
+		if a, refused = ledger.Verify(body, last, s.time()); refused == nil {
+			return a, lastVersion, nil
 		}
 	}
 	keyring, version, err := s.store.Keyring(c.ctx(), c.org())
@@ -135,8 +135,8 @@ func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*ledger.Attest
 	if refused != nil && version == lastVersion {
 		return nil, 0, refused
 	}
-	attestation, err := ledger.Verify(body, keyring, s.time())
-	return attestation, version, err
+	a, err := ledger.Verify(body, keyring, s.time())
+	return a, version, err
 }
 
 func (s *Server) getAttestation(c *call) (*reply, error) {

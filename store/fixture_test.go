@@ -116,9 +116,9 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	sameJSON(t, "overlaps", wholeList(t, overlaps, err), wantV5[[]ledger.RadarPair](t, org, repo, "radar.json"))
 	policies, err := s.Policies(ctx, org, repo, all)
 	sameJSON(t, "policies", wholeList(t, policies, err), wantV5[[]ledger.Policy](t, org, repo, "policies.json"))
-	policy, err := s.Policy(ctx, org, repo, 0)
+	p, err := s.Policy(ctx, org, repo, 0)
 	check(t, err)
-	sameJSON(t, "policy", policy, wantV5[ledger.Policy](t, org, repo, "policy.json"))
+	sameJSON(t, "policy", p, wantV5[ledger.Policy](t, org, repo, "policy.json"))
 	webhooks, err := s.Webhooks(ctx, org, repo, all)
 	sameJSON(t, "webhooks", wholeList(t, webhooks, err), wantV5[[]ledger.Webhook](t, org, repo, "webhooks.json"))
 	for _, w := range webhooks.Data {

@@ -54,11 +54,11 @@ func addFolds(c *sqldb.Conn) error {
 // addIdentityKeys writes the keys of attestations signed by registered keys, from
 // their identities. A certificate that chains to a root is in the envelope.
 func addIdentityKeys(c *sqldb.Conn) error {
-	type identity struct {
+	type orgIdentity struct {
 		ledger.Identity
 		orgID int64
 	}
-	identities, err := sqldb.All(c, func(row scanner) (i identity, err error) {
+	identities, err := sqldb.All(c, func(row scanner) (i orgIdentity, err error) {
 		i.Kind = ledger.KeyIdentity
 		return i, row.Scan(&i.ID, &i.orgID, &i.Fingerprint)
 	}, "SELECT identity_id, org_id, fingerprint FROM identities WHERE kind = 'key'")

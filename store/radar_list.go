@@ -94,7 +94,7 @@ type side struct {
 
 func (rd reader) lister(d *deriver) *pairLister {
 	return &pairLister{
-		reader: rd, repo: d.repo, settings: d.contract.Radar, radar: d.contract.Radar.Radar(),
+		reader: rd, repo: d.repo, settings: d.contract.Radar, radar: ledger.NewRadar(d.contract.Radar.Ignore),
 		oldest: d.contract.Radar.Oldest(rd.now), sides: make(map[int64]side),
 	}
 }

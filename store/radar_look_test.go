@@ -144,7 +144,7 @@ func TestAWriteThatFailsIsNotRemembered(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	failed := errors.New("failed")
 	err := s.write(t.Context(), func(t *tx) error {
-		t.batch.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, ledger.RadarSettings{}.Radar().Footprint(nil))
+		t.batch.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, ledger.NewRadar(nil).Footprint(nil))
 		return failed
 	})
 	if !errors.Is(err, failed) {

@@ -9,7 +9,7 @@ import (
 
 func TestRecentIsBounded(t *testing.T) {
 	var r Recent
-	small := ledger.RadarSettings{}.Radar().Footprint([]ledger.Change{{Path: "f", Status: "M"}})
+	small := ledger.NewRadar(nil).Footprint([]ledger.Change{{Path: "f", Status: "M"}})
 	for i := range int64(len(r.tips) + 1) {
 		r.Add(Tip{CommitID: i, Seq: 1, PolicyVersion: 1}, small)
 	}
@@ -17,7 +17,7 @@ func TestRecentIsBounded(t *testing.T) {
 	for i := range maxRecentNames + 1 {
 		many = append(many, ledger.Change{Path: fmt.Sprint("f", i), Status: "M"})
 	}
-	r.Add(Tip{CommitID: 100, Seq: 1, PolicyVersion: 1}, ledger.RadarSettings{}.Radar().Footprint(many))
+	r.Add(Tip{CommitID: 100, Seq: 1, PolicyVersion: 1}, ledger.NewRadar(nil).Footprint(many))
 	for _, test := range []struct {
 		name    string
 		tip     Tip

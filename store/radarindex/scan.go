@@ -65,7 +65,7 @@ func Strongest(list []Found) (strongest []Found, more bool) {
 // Scan scans the index for overlaps with the commit own, with the changes and
 // the contained tips that n names.
 func (x *Index) Scan(settings ledger.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
-	radar := settings.Radar()
+	radar := ledger.NewRadar(settings.Ignore)
 	s := &Scan{
 		Own: own, Footprint: radar.Footprint(n.Changes),
 		index: x, settings: settings, radar: radar, contained: n.Contained,

@@ -156,8 +156,8 @@ func (m *radarModel) checkPairs(settings ledger.RadarSettings) {
 	}
 	for i, one := range list.Data {
 		for _, other := range list.Data[:i] {
-			radar := settings.Radar()
-			o := ledger.Compare(radar.Footprint(m.changes[one.SHA]), radar.Footprint(m.changes[other.SHA]), ledger.CompareOptions{})
+			r := ledger.NewRadar(settings.Ignore)
+			o := ledger.Compare(r.Footprint(m.changes[one.SHA]), r.Footprint(m.changes[other.SHA]), ledger.CompareOptions{})
 			if settings.Enabled && o.Level > ledger.NoLevel && !m.holds(one.SHA, other.SHA) {
 				want = append(want, pair(one.SHA, other.SHA, o.Level))
 			}
