@@ -17,7 +17,7 @@ const module = "github.com/ledgerd/ledgerd"
 // mayImport says which of our packages each may import. Arrows go one way.
 var mayImport = map[string][]string{
 	".":      {"cmd"},
-	"cmd":    {"client", "ledger", "server", "server/web", "store", "webhook", "webhook/metrics"},
+	"cmd":    {"client", "internal/gitrepo", "internal/parallel", "ledger", "server", "server/web", "store", "webhook", "webhook/metrics"},
 	"client": {"ledger"},
 	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
@@ -46,8 +46,12 @@ var mayImport = map[string][]string{
 	// Receivers import webhook to verify: it brings no database with it.
 	"webhook":         {"ledger"},
 	"webhook/metrics": {"webhook"},
-	"ledger":          {},
-	"e2e":             {}, // tests alone
+	// Only gitrepo runs git; it knows no server.
+	"internal/gitrepo":             {"internal/parallel", "ledger"},
+	"internal/gitrepo/gitrepotest": {}, // repositories for tests
+	"internal/parallel":            {},
+	"ledger":                       {},
+	"e2e":                          {}, // tests alone
 }
 
 // mayNotImport says what would make a package other than it should be: ledger

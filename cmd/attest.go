@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -135,7 +136,7 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 		}
 	}
 	if a.commit != "" {
-		if a.commit, err = resolveCommit(ctx, a.commit); err != nil {
+		if a.commit, err = gitrepo.Resolve(ctx, a.commit); err != nil {
 			return err
 		}
 	}

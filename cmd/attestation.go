@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -27,7 +28,7 @@ func newAttestationList(p *program) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
 				if rev != "" {
-					if filter.Commit, err = findCommit(ctx, rev); err != nil {
+					if filter.Commit, err = gitrepo.Find(ctx, rev); err != nil {
 						return err
 					}
 				}

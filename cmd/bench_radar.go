@@ -3,8 +3,11 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/spf13/cobra"
 )
 
@@ -133,7 +136,7 @@ func rateFigure(what string, o loadResult) benchFigure {
 
 // push measures commit push beside what git alone needs.
 func (b *radarBench) push(ctx context.Context) error {
-	busy, err := makeBusyHistory(ctx, b.dir, b.files)
+	busy, err := gitrepo.NewSynthetic(ctx, b.dir, b.files)
 	if err != nil {
 		return fmt.Errorf("make a git repository: %w", err)
 	}
@@ -143,12 +146,12 @@ func (b *radarBench) push(ctx context.Context) error {
 		if _, err := b.ledgerd(ctx, "repo", "create", repo.String()); err != nil {
 			return err
 		}
-		took, err := timed(busy.diff(ctx).Run)
+		took, err := timed(busy.DiffTree(ctx).Run)
 		if err != nil {
 			return fmt.Errorf("git diff-tree: %w", err)
 		}
 		bare.add(took)
-		command, err := busy.push(ctx, b.p.stderr, repo, "http://"+b.server.address, b.token)
+		command, err := b.pushCommand(ctx, busy, repo)
 		if err != nil {
 			return err
 		}
@@ -162,6 +165,18 @@ func (b *radarBench) push(ctx context.Context) error {
 	f.Ratio = f.P50 / ms(bare.percentile(0.50))
 	b.figure(f)
 	return nil
+}
+
+// pushCommand returns the commit push of the busy commit to the server.
+func (b *radarBench) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo repoName) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, self, "commit", "push", repo.String(), "--url", "http://"+b.server.address)
+	command.Dir, command.Stderr = busy.Dir, b.p.stderr
+	command.Env = append(busy.Environ(), "LEDGERD_TOKEN="+b.token)
+	return command, nil
 }
 
 // timed measures one call.

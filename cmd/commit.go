@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -25,7 +26,7 @@ is any revision; a sha or the beginning of one works everywhere.`,
 		Args:    takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				sha, err := findCommit(ctx, revOf(args))
+				sha, err := gitrepo.Find(ctx, revOf(args))
 				if err != nil {
 					return err
 				}

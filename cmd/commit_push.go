@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func newCommitPush(p *program) *cobra.Command {
-	var q commitQuery
+	var q gitrepo.Query
 	command := &cobra.Command{
 		Use:   "push ORG/REPO [REV]",
 		Short: "Tell the ledger of a commit of this git work tree",
@@ -27,13 +29,13 @@ first.`,
   ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		Args: takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			q.rev = revOf(args)
+			q.Rev = revOf(args)
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				local, err := p.readCommit(ctx, c, name, q)
 				if err != nil {
 					return err
 				}
-				commit, created, err := c.Register(ctx, name.org, name.repo, local.sha, local.Registration)
+				commit, created, err := c.Register(ctx, name.org, name.repo, local.SHA, local.Registration)
 				if err != nil {
 					return err
 				}
@@ -43,37 +45,29 @@ first.`,
 					if created {
 						verb = "registered"
 					}
-					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(local.sha), local.extent(), commit.State)
+					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(local.SHA), local.Extent(), commit.State)
 					p.showPushed(name, commit)
 				})
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&q.branch, "branch", "", "`branch` of the commit (default the one it stands on)")
-	flags.StringVar(&q.target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
-	flags.StringVar(&q.base, "base", "", baseUsage)
+	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the one it stands on)")
+	flags.StringVar(&q.Target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
+	flags.StringVar(&q.Base, "base", "", baseUsage)
 	return command
 }
 
 const baseUsage = "`rev` of the mainline that it left (default the branch of origin's HEAD, else the repo's default branch)"
 
 // warnOfGaps tells why the radar leaves out a commit that was just pushed.
-func (p *program) warnOfGaps(local localCommit, pushed ledger.Commit) {
-	if local.gap != "" {
-		fmt.Fprintf(p.stderr, "the commit goes without a change record, and the radar compares it with none: %s\n", local.gap)
+func (p *program) warnOfGaps(local gitrepo.Commit, pushed ledger.Commit) {
+	if local.Gap != nil {
+		fmt.Fprintf(p.stderr, "the commit goes without a change record, and the radar compares it with none: %s\n", describe(local.Gap))
 	}
 	if pushed.Branch == "" {
 		fmt.Fprintln(p.stderr, "the commit goes without a branch, and the radar compares it with none: name it with --branch")
 	}
-}
-
-// extent writes how much the commit changes.
-func (c localCommit) extent() string {
-	if c.Changes == nil {
-		return "without a change record"
-	}
-	return plural(int64(len(c.Changes)), "changed path")
 }
 
 // revOf returns the revision that is the second argument, HEAD where there is
@@ -87,23 +81,23 @@ func revOf(args []string) string {
 
 // readCommit returns all that the ledger wants to know of a commit of the git
 // work tree that we stand in.
-func (p *program) readCommit(ctx context.Context, c *connection, name repoName, q commitQuery) (localCommit, error) {
-	q.defaultBranch = sync.OnceValues(func() (string, error) {
+func (p *program) readCommit(ctx context.Context, c *connection, name repoName, q gitrepo.Query) (gitrepo.Commit, error) {
+	q.DefaultBranch = sync.OnceValues(func() (string, error) {
 		repo, err := c.Repo(ctx, name.org, name.repo)
 		return repo.DefaultBranch, err
 	})
-	git := gitRepo{dir: "."}
-	var commit localCommit
+	git := gitrepo.Repo{Dir: "."}
+	var commit gitrepo.Commit
 	var tips []ledger.CommitSummary
-	err := together(
-		func() (err error) { commit, err = git.read(ctx, q); return err },
+	err := parallel.Do(
+		func() (err error) { commit, err = git.ReadCommit(ctx, q); return err },
 		func() (err error) { tips, err = tipsInFlight(ctx, c, name); return err },
-		func() error { _, err := q.defaultBranch(); return err }, // git may ask for it
+		func() error { _, err := q.DefaultBranch(); return err }, // git may ask for it
 	)
 	if err != nil {
 		return commit, err
 	}
-	commit.Contained = git.landed(ctx, commit, tips)
+	commit.Contained = git.Landed(ctx, commit, tips)
 	return commit, nil
 }
 

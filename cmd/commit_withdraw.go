@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -30,7 +31,7 @@ push the commit again brings it back.`,
 				if branch != "" {
 					return p.withdrawBranch(ctx, c, name, branch)
 				}
-				sha, err := findCommit(ctx, revOf(args))
+				sha, err := gitrepo.Find(ctx, revOf(args))
 				if err != nil {
 					return err
 				}

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 
 // A history is the git repository that the demo shows, and its last commits,
 // the newest first.
 type history struct {
-	gitRepo
+	gitrepo.Repo
 	name    string // fit to name a repo
 	made    bool   // by the demo
 	commits []string
@@ -25,14 +27,14 @@ func findHistory(ctx context.Context, dir string) (*history, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, fmt.Errorf("the demo needs git, and there is no git command in PATH")
 	}
-	here := &history{gitRepo: gitRepo{dir: "."}}
-	if top, err := here.run(ctx, "rev-parse", "--show-toplevel"); err == nil {
+	here := &history{Repo: gitrepo.Repo{Dir: "."}}
+	if top, err := here.Read(ctx, "rev-parse", "--show-toplevel"); err == nil {
 		here.name = fitName(filepath.Base(strings.TrimSpace(top)))
 		if err := here.read(ctx); err == nil && len(here.commits) > 0 {
 			return here, nil
 		}
 	}
-	made := &history{gitRepo: gitRepo{dir: dir, own: true}, name: "sample", made: true}
+	made := &history{Repo: gitrepo.Repo{Dir: dir, Isolated: true}, name: "sample", made: true}
 	if err := made.make(ctx); err != nil {
 		return nil, fmt.Errorf("making a small history: %w", err)
 	}
@@ -54,20 +56,20 @@ func fitName(folder string) string {
 }
 
 func (h *history) read(ctx context.Context) error {
-	out, err := h.run(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", demoCommits), "HEAD")
+	out, err := h.Read(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", demoCommits), "HEAD")
 	h.commits = strings.Fields(out)
 	return err
 }
 
 // make makes a repository with a commit for each state.
 func (h *history) make(ctx context.Context) error {
-	if err := os.Mkdir(h.dir, 0o755); err != nil {
+	if err := os.Mkdir(h.Dir, 0o755); err != nil {
 		return err
 	}
-	if err := h.change(ctx, "init", "--quiet", "--template="); err != nil {
+	if err := h.Write(ctx, "init", "--quiet", "--template="); err != nil {
 		return err
 	}
-	if err := h.change(ctx, "symbolic-ref", "HEAD", "refs/heads/main"); err != nil {
+	if err := h.Write(ctx, "symbolic-ref", "HEAD", "refs/heads/main"); err != nil {
 		return err
 	}
 	when := time.Now().Add(-demoCommits * time.Hour)
@@ -75,28 +77,16 @@ func (h *history) make(ctx context.Context) error {
 		"Add a greeting", "Greet whoever is named", "Say goodbye too", "Keep names out of the log", "Greet in three languages",
 	} {
 		text := fmt.Sprintf("%s\n", strings.Repeat("hello\n", i+1))
-		if err := os.WriteFile(filepath.Join(h.dir, fmt.Sprintf("greeting-%d.txt", i/2)), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(h.Dir, fmt.Sprintf("greeting-%d.txt", i/2)), []byte(text), 0o644); err != nil {
 			return err
 		}
-		if err := h.change(ctx, "add", "."); err != nil {
+		if err := h.Write(ctx, "add", "."); err != nil {
 			return err
 		}
 		date := when.Add(time.Duration(i) * time.Hour).Format(time.RFC3339)
-		if err := h.change(ctx, "commit", "--quiet", "--date="+date, "--message="+message); err != nil {
+		if err := h.Write(ctx, "commit", "--quiet", "--date="+date, "--message="+message); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// change runs a git command on the repository that the demo makes.
-func (h *history) change(ctx context.Context, args ...string) error {
-	command := exec.CommandContext(ctx, "git", append([]string{"-C", h.dir}, args...)...)
-	command.Env = append(h.environment(),
-		"GIT_AUTHOR_NAME=Ada Example", "GIT_AUTHOR_EMAIL=ada@example.org",
-		"GIT_COMMITTER_NAME=Ada Example", "GIT_COMMITTER_EMAIL=ada@example.org")
-	if out, err := command.CombinedOutput(); err != nil {
-		return &gitError{args[0], strings.TrimSpace(string(out)), err}
 	}
 	return nil
 }

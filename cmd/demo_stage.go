@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -176,7 +177,7 @@ func (s *stage) addTokens(ctx context.Context, admin *client.Client) error {
 
 // playCommit pushes a commit and attests what the script says of it.
 func (s *stage) playCommit(ctx context.Context, sha string, acts []act) error {
-	local, err := s.git.gitRepo.read(ctx, commitQuery{rev: sha})
+	local, err := s.git.Repo.ReadCommit(ctx, gitrepo.Query{Rev: sha})
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (s *stage) playCommit(ctx context.Context, sha string, acts []act) error {
 	if err != nil {
 		return err
 	}
-	s.say("  %-34s %s", "pushed, "+local.extent(), s.state(commit.State))
+	s.say("  %-34s %s", "pushed, "+local.Extent(), s.state(commit.State))
 	for _, a := range acts {
 		if commit, err = s.perform(ctx, commit, a); err != nil {
 			return err

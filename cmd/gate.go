@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -70,7 +71,7 @@ func (p *program) gate(command *cobra.Command, g gate) error {
 	if err != nil {
 		return err
 	}
-	sha, err := findCommit(ctx, g.rev)
+	sha, err := gitrepo.Find(ctx, g.rev)
 	if err != nil {
 		return err
 	}

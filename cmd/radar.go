@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -86,7 +87,7 @@ func levelFlag(command *cobra.Command, value *ledger.Level, name, usage string) 
 func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
 	if q.filter.Commit != "" {
 		var err error
-		if q.filter.Commit, err = findCommit(ctx, q.filter.Commit); err != nil {
+		if q.filter.Commit, err = gitrepo.Find(ctx, q.filter.Commit); err != nil {
 			return err
 		}
 	}
@@ -211,19 +212,19 @@ func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 // foresee prints what a commit of the work tree would overlap with.
 func (p *program) foresee(ctx context.Context, c *connection, name repoName, q radarQuery) error {
 	rev := cmp.Or(q.filter.Commit, "HEAD")
-	local, err := p.readCommit(ctx, c, name, commitQuery{rev: rev, branch: q.filter.Branch, base: q.base})
+	local, err := p.readCommit(ctx, c, name, gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
 	if err != nil {
 		return err
 	}
-	if local.gap != "" {
-		return fmt.Errorf("cannot tell what %s overlaps with: %s", name.at(local.sha), local.gap)
+	if local.Gap != nil {
+		return fmt.Errorf("cannot tell what %s overlaps with: %w", name.at(local.SHA), local.Gap)
 	}
-	result, err := c.Foresee(ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.sha, Registration: local.Registration})
+	result, err := c.Foresee(ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
 	if err != nil {
 		return err
 	}
 	q.narrow(&result)
-	err = p.print(result, func() { p.showForeseen(name, local.sha, result, q.filter.Level) })
+	err = p.print(result, func() { p.showForeseen(name, local.SHA, result, q.filter.Level) })
 	return q.verdict(result.Overlaps, err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -67,15 +68,15 @@ func TestRadarOfACrowd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a crowd takes minutes under the race detector")
 	}
-	f := newForest(t)
-	f.commit("README", "the beginning\n")
+	f := gitrepotest.NewForest(t)
+	f.Commit("README", "the beginning\n")
 	r := newRadarTrial(t)
-	t.Chdir(f.dir)
+	t.Chdir(f.Dir)
 	const kept = "of one registration the strongest 200 are kept"
 
 	r.fill("low", func(n int) ledger.Change { return adding(fmt.Sprintf("crowd/file-%d", n), n) })
-	f.git("checkout", "--quiet", "-b", "last")
-	last := f.commit("crowd/last", "last\n")[:12]
+	f.Git("checkout", "--quiet", "-b", "last")
+	last := f.Commit("crowd/last", "last\n")[:12]
 	r.prints("radar acme/low --dry-run", "acme/low@"+last+", pushed now, would overlap with", "and more: these are the strongest 200")
 	r.prints("radar acme/low --dry-run --limit 7", "and more: these are the strongest 7")
 	r.prints("radar acme/low --dry-run --level LOW", "and more: these are the strongest 200")
@@ -91,11 +92,11 @@ func TestRadarOfACrowd(t *testing.T) {
 
 	// Of those left out none is stronger than the last that is kept.
 	r.fill("high", func(n int) ledger.Change { return adding(fmt.Sprintf("crowd-%d/file", n), n) })
-	f.git("checkout", "--quiet", "-b", "all", "main")
+	f.Git("checkout", "--quiet", "-b", "all", "main")
 	for n := range crowd {
-		writeTestFile(t, fmt.Sprintf("crowd-%d/file", n), "mine\n")
+		gitrepotest.WriteFile(t, fmt.Sprintf("crowd-%d/file", n), "mine\n")
 	}
-	all := f.commit("all", "all\n")[:12]
+	all := f.Commit("all", "all\n")[:12]
 	r.prints("radar acme/high --dry-run --level HIGH", "and more: these are the strongest 200")
 	r.prints("radar acme/high --dry-run --level LOW", "acme/high@"+all+" has no LOW overlap among its strongest 200, and has more")
 	r.prints("commit push acme/high", "overlaps with commits in flight: 200 HIGH, 0 MEDIUM, 0 LOW, and more: "+kept, "those that are kept: .*")

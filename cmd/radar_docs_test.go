@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestRadarDocs runs the examples of docs/radar.md for a CI job and for a git
 // hook, with the real binary and the machine's git.
 func TestRadarDocs(t *testing.T) {
-	useNoGitConfig(t)
+	gitrepotest.IgnoreConfig(t)
 	examples := map[string]string{
 		"ci.sh":      shellExample(t, "ledgerd commit push acme/api HEAD --branch"),
 		"deleted.sh": shellExample(t, "ledgerd commit withdraw acme/api --branch \"$BRANCH\""),

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -21,7 +22,7 @@ import (
 // it says of each two branches.
 type radarTrial struct {
 	t     *testing.T
-	git   gitRepo
+	git   string         // folder of the repository
 	api   *client.Client // as the host's administrator
 	url   string
 	token string
@@ -34,7 +35,7 @@ type radarTrial struct {
 // branches, and compares HIGH with what git could not merge: nothing is missed,
 // and HIGH beyond that is only what mayBeHigh gives a reason for.
 func TestRadarAgainstGit(t *testing.T) {
-	useNoGitConfig(t)
+	gitrepotest.IgnoreConfig(t)
 	histories := 200
 	if testing.Short() {
 		histories = 20
@@ -47,8 +48,8 @@ func TestRadarAgainstGit(t *testing.T) {
 		h.write(&in)
 		all = append(all, h)
 	}
-	mustGit(t, trial.git, in.String(), "fast-import", "--quiet")
-	t.Chdir(trial.git.dir)
+	gitrepotest.Git(t, trial.git, in.String(), "fast-import", "--quiet")
+	t.Chdir(trial.git)
 
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -85,8 +86,8 @@ func newRadarTrial(t *testing.T) *radarTrial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial := &radarTrial{t: t, git: gitRepo{dir: t.TempDir()}, api: host, url: web.URL, token: token.Secret}
-	mustGit(t, trial.git, "", "init", "--quiet", "--initial-branch=main")
+	trial := &radarTrial{t: t, git: t.TempDir(), api: host, url: web.URL, token: token.Secret}
+	gitrepotest.Git(t, trial.git, "", "init", "--quiet", "--initial-branch=main")
 	return trial
 }
 

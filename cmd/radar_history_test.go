@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
 // A randomHistory is a small repository that a seed makes: a mainline of a few
@@ -48,7 +50,7 @@ func (h *randomHistory) write(in *bytes.Buffer) {
 	}
 }
 
-func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitTree) {
+func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitrepotest.Tree) {
 	fmt.Fprintf(in, "commit refs/heads/%s\ncommitter %s <%[1]s@example.org> 1700000000 +0000\ndata 2\nx\n\n", branch, branch)
 	if from != "" && from != branch {
 		fmt.Fprintf(in, "from refs/heads/%s\n", from)
@@ -56,19 +58,19 @@ func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitTr
 	in.WriteString("deleteall\n")
 	for _, path := range slices.Sorted(maps.Keys(tree)) {
 		f := tree[path]
-		fmt.Fprintf(in, "M %s inline \"%s\"\ndata %d\n%s\n", f.mode, path, len(f.content), f.content)
+		fmt.Fprintf(in, "M %s inline \"%s\"\ndata %d\n%s\n", f.Mode, path, len(f.Content), f.Content)
 	}
 	in.WriteString("\n")
 }
 
 // tree makes the files that all begin with: text for the most part, in three
 // folders, some of it alike, some executable, and a binary file and a symlink.
-func (h *randomHistory) tree() gitTree {
-	tree := gitTree{"bin/logo.png": textFile("\x00logo" + h.line()), "src/link": linkFile("main.go")}
+func (h *randomHistory) tree() gitrepotest.Tree {
+	tree := gitrepotest.Tree{"bin/logo.png": gitrepotest.TextFile("\x00logo" + h.line()), "src/link": gitrepotest.LinkFile("main.go")}
 	for _, path := range []string{"src/main.go", "src/util.go", "docs/guide.md", "docs/faq.md", "bin/run.sh", "LICENSE", "with space é.txt"} {
-		f := textFile(h.text(4 + h.IntN(40)))
+		f := gitrepotest.TextFile(h.text(4 + h.IntN(40)))
 		if h.IntN(4) == 0 {
-			f.mode = "100755"
+			f.Mode = "100755"
 		}
 		tree[path] = f
 	}
@@ -97,12 +99,12 @@ func (h *randomHistory) text(lines int) string {
 }
 
 // change does one to three things to the tree.
-func (h *randomHistory) change(branch string, tree gitTree) {
+func (h *randomHistory) change(branch string, tree gitrepotest.Tree) {
 	for range 1 + h.IntN(3) {
 		path := h.pick(tree)
 		steps := []struct {
 			often int
-			do    func(gitTree, string) string
+			do    func(gitrepotest.Tree, string) string
 		}{
 			{40, h.edit}, {6, h.remove}, {10, h.move}, {5, h.moveAndEdit}, {6, h.chmod}, {8, h.add}, {3, h.link}, {2, h.makeFolder}, {5, h.binary},
 		}
@@ -116,21 +118,21 @@ func (h *randomHistory) change(branch string, tree gitTree) {
 	}
 }
 
-func (h *randomHistory) pick(tree gitTree) string {
+func (h *randomHistory) pick(tree gitrepotest.Tree) string {
 	paths := slices.Sorted(maps.Keys(tree))
 	return paths[h.IntN(len(paths))]
 }
 
 // edit changes a place of a text: other lines, more lines or fewer. Often two
 // branches happen to make the same change.
-func (h *randomHistory) edit(tree gitTree, path string) string {
+func (h *randomHistory) edit(tree gitrepotest.Tree, path string) string {
 	f := tree[path]
-	if f.mode == "120000" || strings.HasPrefix(f.content, "\x00") {
-		f.content = f.content[:1] + h.line()
+	if f.Mode == "120000" || strings.HasPrefix(f.Content, "\x00") {
+		f.Content = f.Content[:1] + h.line()
 		tree[path] = f
 		return "sets " + path
 	}
-	lines := strings.SplitAfter(f.content, "\n")
+	lines := strings.SplitAfter(f.Content, "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
@@ -150,18 +152,18 @@ func (h *randomHistory) edit(tree gitTree, path string) string {
 	if at == len(lines) && at > 0 && !strings.HasSuffix(lines[at-1], "\n") {
 		lines[at-1] += "\n"
 	}
-	f.content = strings.Join(slices.Replace(lines, at, at+old, added...), "")
+	f.Content = strings.Join(slices.Replace(lines, at, at+old, added...), "")
 	tree[path] = f
 	return fmt.Sprintf("edits %s, line %d, -%d +%d", path, at+1, old, len(added))
 }
 
-func (h *randomHistory) remove(tree gitTree, path string) string {
+func (h *randomHistory) remove(tree gitrepotest.Tree, path string) string {
 	delete(tree, path)
 	return "removes " + path
 }
 
 // free returns a path of a few where nothing stands in the way.
-func (h *randomHistory) free(tree gitTree) string {
+func (h *randomHistory) free(tree gitrepotest.Tree) string {
 	for {
 		path := []string{"src/", "docs/", "new/", ""}[h.IntN(4)] + fmt.Sprintf("n%d", h.IntN(4))
 		taken := false
@@ -174,33 +176,33 @@ func (h *randomHistory) free(tree gitTree) string {
 	}
 }
 
-func (h *randomHistory) move(tree gitTree, path string) string {
+func (h *randomHistory) move(tree gitrepotest.Tree, path string) string {
 	to := h.free(tree)
 	tree[to] = tree[path]
 	delete(tree, path)
 	return "moves " + path + " to " + to
 }
 
-func (h *randomHistory) moveAndEdit(tree gitTree, path string) string {
+func (h *randomHistory) moveAndEdit(tree gitrepotest.Tree, path string) string {
 	to := h.free(tree)
 	tree[to] = tree[path]
 	delete(tree, path)
 	return "moves " + path + " to " + to + ", " + h.edit(tree, to)
 }
 
-func (h *randomHistory) chmod(tree gitTree, path string) string {
+func (h *randomHistory) chmod(tree gitrepotest.Tree, path string) string {
 	f := tree[path]
-	switch f.mode {
+	switch f.Mode {
 	case "100644":
-		f.mode = "100755"
+		f.Mode = "100755"
 	case "100755":
-		f.mode = "100644"
+		f.Mode = "100644"
 	}
 	tree[path] = f
 	return "changes the mode of " + path
 }
 
-func (h *randomHistory) add(tree gitTree, _ string) string {
+func (h *randomHistory) add(tree gitrepotest.Tree, _ string) string {
 	path, text := h.free(tree), "the same\nin all\nbranches\n"
 	switch h.IntN(4) {
 	case 0:
@@ -208,28 +210,28 @@ func (h *randomHistory) add(tree gitTree, _ string) string {
 	case 1, 2:
 		text = h.text(1 + h.IntN(10))
 	}
-	tree[path] = textFile(text)
+	tree[path] = gitrepotest.TextFile(text)
 	return "adds " + path
 }
 
 // link puts a symlink in the place of a file, or a file in that of a symlink.
-func (h *randomHistory) link(tree gitTree, path string) string {
-	if tree[path].mode == "120000" {
-		tree[path] = textFile(h.text(3))
+func (h *randomHistory) link(tree gitrepotest.Tree, path string) string {
+	if tree[path].Mode == "120000" {
+		tree[path] = gitrepotest.TextFile(h.text(3))
 		return "puts a file in the place of the link " + path
 	}
-	tree[path] = linkFile("to" + h.line())
+	tree[path] = gitrepotest.LinkFile("to" + h.line())
 	return "puts a link in the place of " + path
 }
 
 // makeFolder puts a folder in the place of a file.
-func (h *randomHistory) makeFolder(tree gitTree, path string) string {
+func (h *randomHistory) makeFolder(tree gitrepotest.Tree, path string) string {
 	tree[path+"/in"] = tree[path]
 	delete(tree, path)
 	return "makes a folder of " + path
 }
 
-func (h *randomHistory) binary(tree gitTree, _ string) string {
-	tree["bin/logo.png"] = textFile(fmt.Sprintf("\x00logo%d", h.IntN(3)))
+func (h *randomHistory) binary(tree gitrepotest.Tree, _ string) string {
+	tree["bin/logo.png"] = gitrepotest.TextFile(fmt.Sprintf("\x00logo%d", h.IntN(3)))
 	return "sets bin/logo.png"
 }

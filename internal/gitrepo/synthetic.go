@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"bufio"
@@ -12,33 +12,33 @@ import (
 	"strings"
 )
 
-// A busyHistory is a git repository that benchmarks make: a commit on main, and
+// A Synthetic is a git repository that benchmarks make: a commit on main, and
 // one on the branch busy that changes every file of it at three places.
-type busyHistory struct {
-	gitRepo
+type Synthetic struct {
+	Repo
 	base, sha string
 }
 
-// makeBusyHistory makes a repository in a new folder of dir, with so many files
+// NewSynthetic makes a repository in a new folder of dir, with so many files
 // of some 300 lines.
-func makeBusyHistory(ctx context.Context, dir string, files int) (busyHistory, error) {
-	h := busyHistory{gitRepo: gitRepo{dir: filepath.Join(dir, "busy"), own: true}}
-	if err := os.Mkdir(h.dir, 0o755); err != nil {
+func NewSynthetic(ctx context.Context, dir string, files int) (Synthetic, error) {
+	h := Synthetic{Repo: Repo{Dir: filepath.Join(dir, "busy"), Isolated: true}}
+	if err := os.Mkdir(h.Dir, 0o755); err != nil {
 		return h, err
 	}
-	if _, err := h.run(ctx, "init", "--quiet", "--template="); err != nil {
+	if _, err := h.Read(ctx, "init", "--quiet", "--template="); err != nil {
 		return h, err
 	}
-	if _, err := h.run(ctx, "symbolic-ref", "HEAD", "refs/heads/busy"); err != nil {
+	if _, err := h.Read(ctx, "symbolic-ref", "HEAD", "refs/heads/busy"); err != nil {
 		return h, err
 	}
 	if err := h.fill(ctx, files); err != nil {
 		return h, err
 	}
-	if _, err := h.run(ctx, "repack", "-adq"); err != nil {
+	if _, err := h.Read(ctx, "repack", "-adq"); err != nil {
 		return h, err
 	}
-	out, err := h.run(ctx, "rev-parse", "main", "busy")
+	out, err := h.Read(ctx, "rev-parse", "main", "busy")
 	if shas := strings.Fields(out); len(shas) == 2 {
 		h.base, h.sha = shas[0], shas[1]
 	}
@@ -46,7 +46,7 @@ func makeBusyHistory(ctx context.Context, dir string, files int) (busyHistory, e
 }
 
 // fill has git fast-import make the commits.
-func (h busyHistory) fill(ctx context.Context, files int) error {
+func (h Synthetic) fill(ctx context.Context, files int) error {
 	command := h.command(ctx, "fast-import", "--quiet")
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -104,19 +104,7 @@ func writeBusyCommit(w io.Writer, branch string, texts [][]string) {
 	fmt.Fprintln(w)
 }
 
-// diff returns the bare command whose output commit push reads.
-func (h busyHistory) diff(ctx context.Context) *exec.Cmd {
+// DiffTree returns the git command whose output ReadCommit reads.
+func (h Synthetic) DiffTree(ctx context.Context) *exec.Cmd {
 	return h.command(ctx, patchDiff(exactAndAlike, h.base, h.sha)...)
-}
-
-// push returns the commit push of the busy commit to a server.
-func (h busyHistory) push(ctx context.Context, stderr io.Writer, repo repoName, url, token string) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	command := exec.CommandContext(ctx, self, "commit", "push", repo.String(), "--url", url)
-	command.Dir, command.Stderr = h.dir, stderr
-	command.Env = append(h.environment(), "LEDGERD_TOKEN="+token)
-	return command, nil
 }

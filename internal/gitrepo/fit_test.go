@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -60,24 +61,24 @@ func TestFit(t *testing.T) {
 // A commit that changes more paths than a server takes has no record, and the
 // gap says why.
 func TestTooManyPaths(t *testing.T) {
-	useNoGitConfig(t)
-	most, more := gitTree{}, gitTree{}
+	gitrepotest.IgnoreConfig(t)
+	most, more := gitrepotest.Tree{}, gitrepotest.Tree{}
 	for i := range maxChanges + 1 {
 		path := fmt.Sprintf("folder-%d/file-%d", i%100, i)
-		if more[path] = textFile("x\n"); i > 0 {
+		if more[path] = gitrepotest.TextFile("x\n"); i > 0 {
 			most[path] = more[path]
 		}
 	}
-	g, commits := newGitRepo(t, nil, gitTree{}, most, more)
+	g, commits := newGitRepo(t, nil, gitrepotest.Tree{}, most, more)
 	objects, err := g.objects(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer objects.close()
-	for i, want := range map[int]string{1: "", 2: gapPaths} {
+	for i, want := range map[int]error{1: nil, 2: errPaths} {
 		changes, gap, err := g.changes(t.Context(), objects, commits[0], commits[i])
-		if err != nil || gap != want || (gap == "") != (len(changes) == maxChanges) {
-			t.Errorf("%d changes, gap %q (%v), want %q", len(changes), gap, err, want)
+		if err != nil || gap != want || (gap == nil) != (len(changes) == maxChanges) {
+			t.Errorf("%d changes, gap %v (%v), want %v", len(changes), gap, err, want)
 		}
 	}
 }

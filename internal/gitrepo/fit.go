@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import "github.com/ledgerd/ledgerd/ledger"
 

@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"slices"
@@ -9,24 +9,24 @@ import (
 // either since.
 func TestGitBase(t *testing.T) {
 	f := newForest(t)
-	first := f.commit("file", gitPoem)
-	f.branch("topic", "main", "topic.txt", "x\n")
-	onMain := f.commit("main.txt", "main\n")
-	f.git("checkout", "--quiet", "topic")
-	f.git("merge", "--quiet", "--no-edit", "main")
-	merge := f.git("rev-parse", "HEAD")
-	last := f.commit("topic.txt", "y\n")
-	f.git("checkout", "--quiet", "main")
-	later := f.commit("later.txt", "later\n")
-	f.git("checkout", "--quiet", "-b", "release", first)
-	f.commit("release.txt", "release\n")
-	f.git("checkout", "--quiet", "main")
-	f.git("merge", "--quiet", "--no-edit", "-s", "ours", "release")
+	first := f.Commit("file", gitPoem)
+	f.Branch("topic", "main", "topic.txt", "x\n")
+	onMain := f.Commit("main.txt", "main\n")
+	f.Git("checkout", "--quiet", "topic")
+	f.Git("merge", "--quiet", "--no-edit", "main")
+	merge := f.Git("rev-parse", "HEAD")
+	last := f.Commit("topic.txt", "y\n")
+	f.Git("checkout", "--quiet", "main")
+	later := f.Commit("later.txt", "later\n")
+	f.Git("checkout", "--quiet", "-b", "release", first)
+	f.Commit("release.txt", "release\n")
+	f.Git("checkout", "--quiet", "main")
+	f.Git("merge", "--quiet", "--no-edit", "-s", "ours", "release")
 
-	f.git("update-ref", "refs/remotes/origin/topic", last)
+	f.Git("update-ref", "refs/remotes/origin/topic", last)
 	check := func(name, rev, mainline, base string, want ...string) {
 		t.Helper()
-		r, err := f.read(t.Context(), commitQuery{rev: rev, base: mainline})
+		r, err := f.ReadCommit(t.Context(), Query{Rev: rev, Base: mainline})
 		if got := outline(r.Changes); err != nil || r.Base != base || !slices.Equal(got, want) {
 			t.Errorf("%s: base %q, changes %q (%v), want %q and %q", name, r.Base, got, err, base, want)
 		}
@@ -40,14 +40,14 @@ func TestGitBase(t *testing.T) {
 	check("the first commit", first, "", "", "A file")
 	check("a mainline by its sha", last, merge, merge, "M topic.txt [1,1 +1 ]")
 
-	f.git("update-ref", "refs/remotes/origin/main", first)
+	f.Git("update-ref", "refs/remotes/origin/main", first)
 	check("the remote's main is ahead of one's own", "main", "", first, "A later.txt", "A main.txt")
-	f.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/nothing")
+	f.Git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/nothing")
 	check("a remote's HEAD that leads nowhere", "main", "", first, "A later.txt", "A main.txt")
-	f.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/topic")
+	f.Git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/topic")
 	check("the remote's HEAD goes before all", later, "", onMain, "A later.txt")
 	check("so does --base before it", later, first, first, "A later.txt", "A main.txt")
-	if _, err := f.read(t.Context(), commitQuery{rev: "main", base: "nowhere"}); err == nil {
+	if _, err := f.ReadCommit(t.Context(), Query{Rev: "main", Base: "nowhere"}); err == nil {
 		t.Error("a mainline that is not there is taken")
 	}
 }

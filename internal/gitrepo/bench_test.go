@@ -1,10 +1,11 @@
-package cmd
+package gitrepo
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -23,14 +24,14 @@ func joinLines(lines []string) string {
 // BenchmarkGitRecord measures what commit push reads of a commit that changes
 // 500 files, beside the bare git diff-tree.
 func BenchmarkGitRecord(b *testing.B) {
-	useNoGitConfig(b)
-	g, err := makeBusyHistory(b.Context(), b.TempDir(), 500)
+	gitrepotest.IgnoreConfig(b)
+	g, err := NewSynthetic(b.Context(), b.TempDir(), 500)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("git diff-tree", func(b *testing.B) {
 		for b.Loop() {
-			if err := g.diff(b.Context()).Run(); err != nil {
+			if err := g.DiffTree(b.Context()).Run(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -49,7 +50,7 @@ func BenchmarkGitRecord(b *testing.B) {
 	})
 	b.Run("registration", func(b *testing.B) {
 		for b.Loop() {
-			if r, err := g.read(b.Context(), commitQuery{rev: "HEAD"}); err != nil || len(r.Changes) != 500 {
+			if r, err := g.ReadCommit(b.Context(), Query{Rev: "HEAD"}); err != nil || len(r.Changes) != 500 {
 				b.Fatalf("%d changes: %v", len(r.Changes), err)
 			}
 		}

@@ -1,8 +1,9 @@
-package cmd
+// Package gitrepo runs git: it reads from a repository what the ledger records of a
+// commit, and never what a file contains.
+package gitrepo
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,25 +11,25 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A gitRepo is a git repository, read by the machine's own git.
-type gitRepo struct {
-	dir string
-	// own is set for one that we made: nothing that the machine or its user
-	// configures for git has a say in it.
-	own bool
-	// variables of the environment are what its git commands need beside.
+// A Repo is a git repository, read by the machine's own git.
+type Repo struct {
+	// Dir is a folder of the work tree, or the repository itself.
+	Dir string
+	// Isolated reports that git ignores the configuration of the machine and its
+	// user, as in repositories that ledgerd creates.
+	Isolated bool
+	// variables are what its git commands need in their environment in addition.
 	variables []string
 }
 
-// run runs a git command that only reads and returns what it prints.
-func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
+// Read runs a git command that only reads and returns what it prints.
+func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 	command := g.command(ctx, args...)
 	var stdout strings.Builder
 	command.Stdout = &stdout
@@ -42,10 +43,10 @@ func (g gitRepo) run(ctx context.Context, args ...string) (string, error) {
 // error is kept for failure. The repository may be anybody's, so its
 // configuration must not make git run anything: a file system monitor, or
 // whatever fetches what a partial clone lacks.
-func (g gitRepo) command(ctx context.Context, args ...string) *exec.Cmd {
-	options := []string{"-C", g.dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "-c", "advice.graftFileDeprecated=false"}
+func (g Repo) command(ctx context.Context, args ...string) *exec.Cmd {
+	options := []string{"-C", g.Dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "-c", "advice.graftFileDeprecated=false"}
 	command := exec.CommandContext(ctx, "git", append(options, args...)...)
-	command.Env = append(g.environment(),
+	command.Env = append(g.Environ(),
 		"GIT_NO_LAZY_FETCH=1",
 		"GIT_ALLOW_PROTOCOL=none", // which comes before protocol.NAME.allow
 		"GIT_TERMINAL_PROMPT=0",
@@ -64,12 +65,12 @@ func failure(command *exec.Cmd, name string, err error) error {
 		return errors.New("git is not installed here: there is no git command in PATH")
 	}
 	stderr, _ := command.Stderr.(*bytes.Buffer)
-	return &gitError{name, strings.TrimSpace(stderr.String()), err}
+	return &commandError{name, strings.TrimSpace(stderr.String()), err}
 }
 
-// environment returns the environment of the git commands on the repository.
-func (g gitRepo) environment() []string {
-	if !g.own {
+// Environ returns the environment of the git commands on the repository.
+func (g Repo) Environ() []string {
+	if !g.Isolated {
 		return append(os.Environ(), g.variables...)
 	}
 	var kept []string
@@ -82,26 +83,38 @@ func (g gitRepo) environment() []string {
 	return append(kept, g.variables...)
 }
 
-// A gitError is git's own refusal.
-type gitError struct {
+// Write runs a git command that changes the repository, as an example author.
+func (g Repo) Write(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, "git", append([]string{"-C", g.Dir}, args...)...)
+	command.Env = append(g.Environ(),
+		"GIT_AUTHOR_NAME=Ada Example", "GIT_AUTHOR_EMAIL=ada@example.org",
+		"GIT_COMMITTER_NAME=Ada Example", "GIT_COMMITTER_EMAIL=ada@example.org")
+	if out, err := command.CombinedOutput(); err != nil {
+		return &commandError{args[0], strings.TrimSpace(string(out)), err}
+	}
+	return nil
+}
+
+// A commandError is git's own refusal.
+type commandError struct {
 	command string
 	stderr  string
 	err     error
 }
 
-func (e *gitError) Error() string {
+func (e *commandError) Error() string {
 	if e.stderr == "" {
 		return fmt.Sprintf("git %s: %v", e.command, e.err)
 	}
 	return fmt.Sprintf("git %s: %s", e.command, e.stderr)
 }
 
-func (e *gitError) Unwrap() error { return e.err }
+func (e *commandError) Unwrap() error { return e.err }
 
 // line runs git and returns the line that it prints. Where git has no answer,
 // which is not an error, the line is empty.
-func (g gitRepo) line(ctx context.Context, args ...string) (string, error) {
-	out, err := g.run(ctx, args...)
+func (g Repo) line(ctx context.Context, args ...string) (string, error) {
+	out, err := g.Read(ctx, args...)
 	if e, ok := errors.AsType[*exec.ExitError](err); ok && e.ExitCode() == 1 {
 		return "", nil
 	}
@@ -110,7 +123,7 @@ func (g gitRepo) line(ctx context.Context, args ...string) (string, error) {
 
 // commit returns the sha of the commit that rev names, empty where it names
 // none.
-func (g gitRepo) commit(ctx context.Context, rev string) (string, error) {
+func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 	if strings.HasPrefix(rev, "-") {
 		return "", fmt.Errorf("%q is not a git revision", rev)
 	}
@@ -118,7 +131,7 @@ func (g gitRepo) commit(ctx context.Context, rev string) (string, error) {
 }
 
 // mustCommit is commit where there has to be one.
-func (g gitRepo) mustCommit(ctx context.Context, rev string) (string, error) {
+func (g Repo) mustCommit(ctx context.Context, rev string) (string, error) {
 	sha, err := g.commit(ctx, rev)
 	if err == nil && sha == "" {
 		err = fmt.Errorf("there is no commit %q in this git repository", rev)
@@ -126,10 +139,10 @@ func (g gitRepo) mustCommit(ctx context.Context, rev string) (string, error) {
 	return sha, err
 }
 
-// resolveCommit returns the sha that rev names: in a git work tree any
-// revision, elsewhere a whole sha.
-func resolveCommit(ctx context.Context, rev string) (string, error) {
-	sha, err := gitRepo{dir: "."}.commit(ctx, rev)
+// Resolve returns the sha that rev names: any revision in a git work tree, a whole
+// sha elsewhere.
+func Resolve(ctx context.Context, rev string) (string, error) {
+	sha, err := Repo{Dir: "."}.commit(ctx, rev)
 	if sha != "" {
 		return sha, nil
 	}
@@ -142,10 +155,10 @@ func resolveCommit(ctx context.Context, rev string) (string, error) {
 	return "", fmt.Errorf("there is no commit %q in this git repository", rev)
 }
 
-// findCommit is resolveCommit for reading: it also takes the beginning of a
-// sha that only the ledger knows.
-func findCommit(ctx context.Context, rev string) (string, error) {
-	sha, err := resolveCommit(ctx, rev)
+// Find is Resolve for reading: it also takes the beginning of a sha that only the
+// ledger knows.
+func Find(ctx context.Context, rev string) (string, error) {
+	sha, err := Resolve(ctx, rev)
 	if err != nil && ledger.IsCommitPrefix(rev) {
 		return rev, nil
 	}
@@ -154,7 +167,7 @@ func findCommit(ctx context.Context, rev string) (string, error) {
 
 // branch returns the branch that rev stands on: itself where it names one, the
 // current one where that holds it, else none.
-func (g gitRepo) branch(ctx context.Context, rev, sha string) (string, error) {
+func (g Repo) branch(ctx context.Context, rev, sha string) (string, error) {
 	name, err := g.line(ctx, "rev-parse", "--symbolic-full-name", "--verify", "--quiet", rev)
 	if err != nil {
 		return "", err
@@ -176,28 +189,16 @@ func (g gitRepo) branch(ctx context.Context, rev, sha string) (string, error) {
 	return strings.TrimPrefix(current, localBranch), nil
 }
 
-// together asks git several things at once and returns the first thing that
-// went wrong.
-func together(questions ...func() error) error {
-	errs := make([]error, len(questions))
-	var all sync.WaitGroup
-	for i, ask := range questions {
-		all.Go(func() { errs[i] = ask() })
-	}
-	all.Wait()
-	return cmp.Or(errs...)
-}
-
 // told returns what the commit itself tells.
-func (g gitRepo) told(ctx context.Context, sha string) (ledger.Registration, error) {
+func (g Repo) told(ctx context.Context, sha string) (ledger.Registration, error) {
 	const format = "%P%x00%an%x00%ae%x00%ct%x00%B"
-	out, err := g.run(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
+	out, err := g.Read(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
 	if err != nil {
 		return ledger.Registration{}, err
 	}
 	fields := strings.SplitN(out, "\x00", 5)
 	if len(fields) != 5 {
-		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %s where 5 were asked for", len(fields), short(sha))
+		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s where 5 were asked for", len(fields), sha)
 	}
 	return ledger.Registration{
 		Parents:     strings.Fields(fields[0]),

@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"reflect"
@@ -59,16 +59,6 @@ func TestReadRawDiff(t *testing.T) {
 		d := newDiffReader(strings.NewReader(strings.ReplaceAll(out, "|", "\x00")))
 		if err := d.readRaw(); err == nil {
 			t.Errorf("%s is read as %+v", name, d.changes)
-		}
-	}
-}
-
-func TestFitName(t *testing.T) {
-	for folder, want := range map[string]string{
-		"api": "api", "My Project": "My-Project", "été": "-t-", "..": "repo", "/": "repo", strings.Repeat("a", 120): strings.Repeat("a", 100),
-	} {
-		if got := fitName(folder); got != want || ledger.CheckRepo(got) != nil {
-			t.Errorf("%q becomes %q, want %q", folder, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"context"
@@ -17,17 +17,17 @@ import (
 // about as long as a merge.
 const maxMerges = 200
 
-// landed returns those of the tips in flight that the commit's base holds, and
+// Landed returns those of the tips in flight that the commit's base holds, and
 // that have landed with that: the base is on the mainline, or on the branch that
 // the tip is meant for. A base may also be of a branch that is in flight itself,
 // and then says nothing of what it holds.
-func (g gitRepo) landed(ctx context.Context, c localCommit, tips []ledger.CommitSummary) []string {
+func (g Repo) Landed(ctx context.Context, c Commit, tips []ledger.CommitSummary) []string {
 	if c.Base == "" || len(tips) == 0 {
 		return nil
 	}
 	meant := func(ledger.CommitSummary) bool { return true }
 	if !c.merged {
-		out, err := g.run(ctx, "for-each-ref", "--format=%(refname)", "--contains="+c.Base, remoteBranch)
+		out, err := g.Read(ctx, "for-each-ref", "--format=%(refname)", "--contains="+c.Base, remoteBranch)
 		if err != nil {
 			return nil
 		}
@@ -51,7 +51,7 @@ func (g gitRepo) landed(ctx context.Context, c localCommit, tips []ledger.Commit
 // merged into it, as after a squash. It is as much as this clone can tell: tips
 // that are not here are left out, and with a git older than 2.38 so are squashed
 // ones.
-func (g gitRepo) contained(ctx context.Context, base string, tips []string) []string {
+func (g Repo) contained(ctx context.Context, base string, tips []string) []string {
 	objects, err := g.objects(ctx)
 	if err != nil {
 		return nil
@@ -72,7 +72,7 @@ func (g gitRepo) contained(ctx context.Context, base string, tips []string) []st
 }
 
 // beyond returns the commits that tips have and base has not.
-func (o *gitObjects) beyond(ctx context.Context, base string, tips []string) (map[string]bool, error) {
+func (o *objectStore) beyond(ctx context.Context, base string, tips []string) (map[string]bool, error) {
 	command := o.command(ctx, "rev-list", "--stdin")
 	command.Stdin = strings.NewReader("^" + base + "\n" + strings.Join(tips, "\n") + "\n")
 	var stdout strings.Builder
@@ -88,7 +88,7 @@ func (o *gitObjects) beyond(ctx context.Context, base string, tips []string) (ma
 }
 
 // squashed returns the tips of which a merge into base makes nothing but base.
-func (o *gitObjects) squashed(ctx context.Context, base string, tips []string) map[string]bool {
+func (o *objectStore) squashed(ctx context.Context, base string, tips []string) map[string]bool {
 	tree, err := o.line(ctx, "rev-parse", base+"^{tree}")
 	if err != nil || tree == "" {
 		return nil
@@ -100,7 +100,7 @@ func (o *gitObjects) squashed(ctx context.Context, base string, tips []string) m
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(tips); i = int(next.Add(1)) - 1 {
-				merged, err := g.run(ctx, "merge-tree", "--write-tree", base, tips[i])
+				merged, err := g.Read(ctx, "merge-tree", "--write-tree", base, tips[i])
 				if isUsage(err) || ctx.Err() != nil {
 					return
 				}

@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"bufio"
@@ -15,9 +15,9 @@ import (
 
 // changes returns the change record from one tree to another, the whole of it
 // but for what a partial clone lacks.
-func (o *gitObjects) changes(ctx context.Context, from, to string) ([]ledger.Change, error) {
+func (o *objectStore) changes(ctx context.Context, from, to string) ([]ledger.Change, error) {
 	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
-	if _, refused := errors.AsType[*gitError](err); !refused || ctx.Err() != nil {
+	if _, refused := errors.AsType[*commandError](err); !refused || ctx.Err() != nil {
 		return changes, err
 	}
 	if changes, partErr := o.partOf(ctx, from, to); partErr == nil {
@@ -45,7 +45,7 @@ func patchDiff(renames, from, to string, paths ...string) []string {
 
 // record reads a diff with patches. The old content of each file with hunks is
 // asked for as soon as these are read, and hashed while git goes on.
-func (o *gitObjects) record(ctx context.Context, diff []string) ([]ledger.Change, error) {
+func (o *objectStore) record(ctx context.Context, diff []string) ([]ledger.Change, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var places *placer
@@ -75,7 +75,7 @@ func (o *gitObjects) record(ctx context.Context, diff []string) ([]ledger.Change
 }
 
 // stream runs git diff-tree and reads what it prints while it does.
-func (o *gitObjects) stream(ctx context.Context, diff []string, read func(*diffReader) error) ([]ledger.Change, error) {
+func (o *objectStore) stream(ctx context.Context, diff []string, read func(*diffReader) error) ([]ledger.Change, error) {
 	command := o.command(ctx, diff...)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
@@ -110,7 +110,7 @@ type placer struct {
 }
 
 // startPlacer starts a placer for a number of changes at most.
-func (o *gitObjects) startPlacer(ctx context.Context, limit int) (*placer, error) {
+func (o *objectStore) startPlacer(ctx context.Context, limit int) (*placer, error) {
 	p := &placer{
 		command: o.command(ctx, "cat-file", "--batch", "--buffer"),
 		asked:   make(chan *ledger.Change, limit),

@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -56,7 +57,7 @@ func (m plainModel) near(g int) string {
 func modelHash(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:16] }
 
 // checkHunks checks the hashes of a change's hunks against the model.
-func checkHunks(t *testing.T, c ledger.Change, before, after gitTree) {
+func checkHunks(t *testing.T, c ledger.Change, before, after gitrepotest.Tree) {
 	t.Helper()
 	if len(c.Hunks) == 0 {
 		return
@@ -65,8 +66,8 @@ func checkHunks(t *testing.T, c ledger.Change, before, after gitTree) {
 	if oldPath == "" {
 		oldPath = path
 	}
-	old := modelOf(before[oldPath].content)
-	newLines := strings.SplitAfter(after[path].content, "\n")
+	old := modelOf(before[oldPath].Content)
+	newLines := strings.SplitAfter(after[path].Content, "\n")
 	shift := 0
 	for _, h := range c.Hunks {
 		first, last := h.Start-1, h.Start-1+h.Lines
@@ -100,15 +101,15 @@ func checkHunks(t *testing.T, c ledger.Change, before, after gitTree) {
 // Random small files and edits, with many lines that are alike: git's hunks
 // carry the hashes that the model gives them.
 func TestGitRecordOfRandomEdits(t *testing.T) {
-	useNoGitConfig(t)
+	gitrepotest.IgnoreConfig(t)
 	random := rand.New(rand.NewPCG(5, 2026))
 	hunks, repeated := 0, 0
 	for range 12 {
-		before, after := gitTree{}, gitTree{}
+		before, after := gitrepotest.Tree{}, gitrepotest.Tree{}
 		for i := range 60 {
 			lines := randomLines(random, random.IntN(40))
 			name := fmt.Sprintf("file %d", i)
-			before[name] = textFile(randomFile(random, lines))
+			before[name] = gitrepotest.TextFile(randomFile(random, lines))
 			for range 1 + random.IntN(4) {
 				at := random.IntN(len(lines) + 1)
 				to := min(len(lines), at+random.IntN(4))
@@ -117,7 +118,7 @@ func TestGitRecordOfRandomEdits(t *testing.T) {
 			if random.IntN(8) == 0 {
 				name += " moved"
 			}
-			after[name] = textFile(randomFile(random, lines))
+			after[name] = gitrepotest.TextFile(randomFile(random, lines))
 		}
 		g, shas := newGitRepo(t, nil, before, after)
 		for _, c := range mustRecord(t, g, shas[0], shas[1]) {

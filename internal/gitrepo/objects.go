@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// gitObjects are the objects of a repository, seen through an empty one of ours
+// An objectStore is the objects of a repository, seen through an empty one of ours
 // in a temporary folder. What git says of them there is the same in every clone
 // and on every machine: configuration, attributes, .gitmodules and grafts have
 // no say in it.
-type gitObjects struct {
-	gitRepo
+type objectStore struct {
+	Repo
 	folder  string // of the objects
 	others  string // GIT_ALTERNATE_OBJECT_DIRECTORIES, where the environment has one
 	shallow bool   // commits may lack their parents
@@ -23,8 +23,8 @@ type gitObjects struct {
 }
 
 // objects returns the objects of the repository. They want to be closed.
-func (g gitRepo) objects(ctx context.Context) (*gitObjects, error) {
-	out, err := g.run(ctx, "rev-parse", "--is-shallow-repository", "--show-object-format",
+func (g Repo) objects(ctx context.Context) (*objectStore, error) {
+	out, err := g.Read(ctx, "rev-parse", "--is-shallow-repository", "--show-object-format",
 		"--git-path", "objects", "--git-path", "shallow")
 	if err != nil {
 		return nil, err
@@ -33,11 +33,11 @@ func (g gitRepo) objects(ctx context.Context) (*gitObjects, error) {
 	if len(answers) != 4 {
 		return nil, fmt.Errorf("git rev-parse answered %q where 4 lines were asked for", out)
 	}
-	o := &gitObjects{shallow: answers[0] == "true", sha256: answers[1] == "sha256"}
+	o := &objectStore{shallow: answers[0] == "true", sha256: answers[1] == "sha256"}
 	if o.folder, err = g.absolute(answers[2]); err != nil {
 		return nil, err
 	}
-	if !g.own {
+	if !g.Isolated {
 		o.others = os.Getenv(alternates)
 	}
 	shallow, err := g.absolute(answers[3])
@@ -52,21 +52,21 @@ func (g gitRepo) objects(ctx context.Context) (*gitObjects, error) {
 
 const alternates = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 
-func (g gitRepo) absolute(path string) (string, error) {
+func (g Repo) absolute(path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return path, nil
 	}
-	return filepath.Abs(filepath.Join(g.dir, path))
+	return filepath.Abs(filepath.Join(g.Dir, path))
 }
 
 // make makes the empty repository. Commits whose parents the clone lacks have
 // none in it either.
-func (o *gitObjects) make(shallow string) error {
+func (o *objectStore) make(shallow string) error {
 	dir, err := os.MkdirTemp("", "ledgerd-git-*")
 	if err != nil {
 		return err
 	}
-	o.gitRepo = gitRepo{dir: dir, own: true}
+	o.Repo = Repo{Dir: dir, Isolated: true}
 	if err := o.fill(shallow); err != nil {
 		return errors.Join(err, o.close())
 	}
@@ -79,9 +79,9 @@ func (o *gitObjects) make(shallow string) error {
 	return nil
 }
 
-func (o *gitObjects) fill(shallow string) error {
+func (o *objectStore) fill(shallow string) error {
 	for _, name := range []string{"objects", "refs"} {
-		if err := os.Mkdir(filepath.Join(o.dir, name), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(o.Dir, name), 0o700); err != nil {
 			return err
 		}
 	}
@@ -99,18 +99,18 @@ func (o *gitObjects) fill(shallow string) error {
 		files["shallow"] = string(content)
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(o.dir, name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(content), 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *gitObjects) close() error { return os.RemoveAll(o.dir) }
+func (o *objectStore) close() error { return os.RemoveAll(o.Dir) }
 
 // writable returns a view of the objects in which git can make more of them,
 // which end with the temporary folder.
-func (o *gitObjects) writable() gitRepo {
+func (o *objectStore) writable() Repo {
 	folder := o.folder
 	if strings.ContainsAny(folder, "\"\n"+string(os.PathListSeparator)) {
 		folder = strconv.Quote(folder)
@@ -118,15 +118,15 @@ func (o *gitObjects) writable() gitRepo {
 	if o.others != "" {
 		folder += string(os.PathListSeparator) + o.others
 	}
-	g := o.gitRepo
+	g := o.Repo
 	g.variables = append(g.variables[:len(g.variables):len(g.variables)],
-		"GIT_OBJECT_DIRECTORY="+filepath.Join(o.dir, "objects"), alternates+"="+folder)
+		"GIT_OBJECT_DIRECTORY="+filepath.Join(o.Dir, "objects"), alternates+"="+folder)
 	return g
 }
 
 // emptyTree returns the id of the tree without entries, which depends on the
 // repository's hash function.
-func (o *gitObjects) emptyTree() string {
+func (o *objectStore) emptyTree() string {
 	if o.sha256 {
 		return "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
 	}
@@ -134,7 +134,7 @@ func (o *gitObjects) emptyTree() string {
 }
 
 // present returns those of the objects of a type that are here.
-func (o *gitObjects) present(ctx context.Context, kind string, ids []string) (map[string]bool, error) {
+func (o *objectStore) present(ctx context.Context, kind string, ids []string) (map[string]bool, error) {
 	command := o.command(ctx, "cat-file", "--batch-check=%(objecttype) %(objectname)", "--buffer")
 	command.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
 	var stdout strings.Builder

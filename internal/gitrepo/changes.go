@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -23,18 +24,18 @@ const (
 // The gap that it returns says why. The commits are those that built does not
 // hold: the base, or where that is of a branch that is not merged itself, the
 // mainline.
-func (g gitRepo) addHistory(ctx context.Context, objects *gitObjects, sha, built string, r *ledger.Registration) (gap string, err error) {
+func (g Repo) addHistory(ctx context.Context, objects *objectStore, sha, built string, r *ledger.Registration) (gap, err error) {
 	from, since := r.Base, []string{"^" + built}
 	if r.Base == "" {
 		if objects.shallow {
-			return gapShallow, nil
+			return errShallow, nil
 		}
 		from, since = objects.emptyTree(), nil
 	}
-	err = together(
+	err = parallel.Do(
 		func() error {
 			args := append([]string{"rev-list", "--max-count=" + strconv.Itoa(maxAncestors), sha}, since...)
-			out, err := g.run(ctx, args...)
+			out, err := g.Read(ctx, args...)
 			r.Ancestors = strings.Fields(out)
 			return err
 		},
@@ -45,26 +46,26 @@ func (g gitRepo) addHistory(ctx context.Context, objects *gitObjects, sha, built
 
 // changes returns the change record from one tree to another, or why there is
 // none.
-func (g gitRepo) changes(ctx context.Context, objects *gitObjects, from, to string) (fitting []ledger.Change, gap string, err error) {
+func (g Repo) changes(ctx context.Context, objects *objectStore, from, to string) (fitting []ledger.Change, gap, err error) {
 	changes, err := objects.changes(ctx, from, to)
 	switch {
 	case err != nil && g.isPartial(ctx):
-		return nil, gapPartial, nil
+		return nil, errPartial, nil
 	case err != nil:
-		return nil, "", fmt.Errorf("the changes of %s: %w", short(to), err)
+		return nil, nil, fmt.Errorf("the changes of %.12s: %w", to, err)
 	case len(changes) > maxChanges:
-		return nil, gapPaths, nil
+		return nil, errPaths, nil
 	}
 	if fitting = fit(changes); fitting == nil {
-		return nil, gapPlaces, nil
+		return nil, errPlaces, nil
 	}
 	if err := (ledger.Registration{Changes: fitting}).Check(); err != nil {
-		return nil, "the ledger would refuse it: " + describe(err), nil
+		return nil, fmt.Errorf("the ledger would refuse it: %w", err), nil
 	}
-	return fitting, "", nil
+	return fitting, nil, nil
 }
 
-func (g gitRepo) isPartial(ctx context.Context) bool {
+func (g Repo) isPartial(ctx context.Context) bool {
 	settings, err := g.line(ctx, "config", "--get-regexp", `^(extensions\.partialclone|remote\..*\.promisor)$`)
 	return err == nil && settings != ""
 }

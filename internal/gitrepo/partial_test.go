@@ -1,29 +1,31 @@
-package cmd
+package gitrepo
 
 import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
 // cloneGitRepo clones g, without a work tree's files.
-func cloneGitRepo(t *testing.T, g gitRepo, options ...string) gitRepo {
+func cloneGitRepo(t *testing.T, g Repo, options ...string) Repo {
 	t.Helper()
 	mustGit(t, g, "", "config", "uploadpack.allowFilter", "true")
-	clone := gitRepo{dir: filepath.Join(t.TempDir(), "clone")}
+	clone := Repo{Dir: filepath.Join(t.TempDir(), "clone")}
 	args := append([]string{"clone", "--quiet", "--no-checkout"}, options...)
-	mustGit(t, g, "", append(args, "file://"+filepath.ToSlash(g.dir), clone.dir)...)
+	mustGit(t, g, "", append(args, "file://"+filepath.ToSlash(g.Dir), clone.Dir)...)
 	return clone
 }
 
 // A partial clone tells of all paths, and has hunks where it has both contents.
 func TestGitRecordOfAPartialClone(t *testing.T) {
-	useNoGitConfig(t)
+	gitrepotest.IgnoreConfig(t)
 	g, shas := newGitRepo(t, nil,
-		gitTree{"here": textFile(gitPoem), "half here": textFile(gitPoem + "half\n"), "not here": textFile(gitPoem + "not\n"), "binary": textFile(gitBlob),
-			"alike": textFile(gitPoem + "alike\n"), "same": textFile("same\n"), "dir/here": textFile(gitPoem + "dir\n")},
-		gitTree{"here": textFile(gitPoem + "x\n"), "half here": textFile(gitPoem + "x half\n"), "not here": textFile(gitPoem + "x not\n"), "binary": textFile(gitBlob + "x"),
-			"alike now": textFile(gitPoem + "alike x\n"), "same now": textFile("same\n"), "dir/here": execFile(gitPoem + "x dir\n")})
+		gitrepotest.Tree{"here": gitrepotest.TextFile(gitPoem), "half here": gitrepotest.TextFile(gitPoem + "half\n"), "not here": gitrepotest.TextFile(gitPoem + "not\n"), "binary": gitrepotest.TextFile(gitBlob),
+			"alike": gitrepotest.TextFile(gitPoem + "alike\n"), "same": gitrepotest.TextFile("same\n"), "dir/here": gitrepotest.TextFile(gitPoem + "dir\n")},
+		gitrepotest.Tree{"here": gitrepotest.TextFile(gitPoem + "x\n"), "half here": gitrepotest.TextFile(gitPoem + "x half\n"), "not here": gitrepotest.TextFile(gitPoem + "x not\n"), "binary": gitrepotest.TextFile(gitBlob + "x"),
+			"alike now": gitrepotest.TextFile(gitPoem + "alike x\n"), "same now": gitrepotest.TextFile("same\n"), "dir/here": gitrepotest.ExecFile(gitPoem + "x dir\n")})
 	clone := cloneGitRepo(t, g, "--filter=blob:none")
 	for _, name := range []string{"main~1:here", "main:here", "main~1:half here", "main~1:binary", "main:binary", "main~1:dir/here", "main:dir/here"} {
 		mustGit(t, clone, "", "cat-file", "-e", name) // fetches it
@@ -32,7 +34,7 @@ func TestGitRecordOfAPartialClone(t *testing.T) {
 	if got := outline(mustRecord(t, clone, shas[0], shas[1])); !slices.Equal(got, want) {
 		t.Errorf("%q, want\n%q", got, want)
 	}
-	r, err := clone.read(t.Context(), commitQuery{rev: "main", base: "main~1"})
+	r, err := clone.ReadCommit(t.Context(), Query{Rev: "main", Base: "main~1"})
 	if err != nil || !slices.Equal(outline(r.Changes), want) {
 		t.Errorf("%q (%v), want\n%q", outline(r.Changes), err, want)
 	}
@@ -49,8 +51,8 @@ func TestGitRecordOfAPartialClone(t *testing.T) {
 
 // What a clone does not hold at all is told as not known, not as nothing.
 func TestGitRecordThatNobodyHereKnows(t *testing.T) {
-	useNoGitConfig(t)
-	g, shas := newGitRepo(t, nil, gitTree{"d/a": textFile("1\n")}, gitTree{"d/a": textFile("2\n")}, gitTree{"d/a": textFile("3\n")})
+	gitrepotest.IgnoreConfig(t)
+	g, shas := newGitRepo(t, nil, gitrepotest.Tree{"d/a": gitrepotest.TextFile("1\n")}, gitrepotest.Tree{"d/a": gitrepotest.TextFile("2\n")}, gitrepotest.Tree{"d/a": gitrepotest.TextFile("3\n")})
 	for name, test := range map[string]struct {
 		options   []string
 		mainline  string
@@ -65,7 +67,7 @@ func TestGitRecordThatNobodyHereKnows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clone := cloneGitRepo(t, g, test.options...)
-			r, err := clone.read(t.Context(), commitQuery{rev: "main", base: test.mainline})
+			r, err := clone.ReadCommit(t.Context(), Query{Rev: "main", Base: test.mainline})
 			if err != nil || (r.Changes != nil) != test.known || len(r.Ancestors) != test.ancestors {
 				t.Errorf("base %s of %q: changes %q, ancestors %q (%v)", r.Base, shas, outline(r.Changes), r.Ancestors, err)
 			}

@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"cmp"
@@ -23,12 +23,12 @@ const (
 )
 
 // mainline returns the mainline of a commit.
-func (g gitRepo) mainline(ctx context.Context, sha string, q commitQuery) (mainline, error) {
+func (g Repo) mainline(ctx context.Context, sha string, q Query) (mainline, error) {
 	m, err := g.usualMainline(ctx, sha, q)
-	if err != nil || q.base == "" {
+	if err != nil || q.Base == "" {
 		return m, err
 	}
-	m.left, err = g.mustCommit(ctx, q.base)
+	m.left, err = g.mustCommit(ctx, q.Base)
 	return m, err
 }
 
@@ -36,15 +36,15 @@ func (g gitRepo) mainline(ctx context.Context, sha string, q commitQuery) (mainl
 // HEAD branch, else the one that the ledger takes for the default. A clone that
 // CI made often knows no HEAD of its remote, and one that fetched little may know
 // neither: then the branch that the commit is meant for serves for its base.
-func (g gitRepo) usualMainline(ctx context.Context, sha string, q commitQuery) (m mainline, err error) {
+func (g Repo) usualMainline(ctx context.Context, sha string, q Query) (m mainline, err error) {
 	const head = remoteBranch + "HEAD"
 	tips, err := g.tips(ctx, head)
 	if err != nil || tips[head] != "" {
 		return mainline{tips[head], tips[head]}, err
 	}
 	name := "main"
-	if q.defaultBranch != nil {
-		if name, err = q.defaultBranch(); err != nil {
+	if q.DefaultBranch != nil {
+		if name, err = q.DefaultBranch(); err != nil {
 			return m, err
 		}
 	}
@@ -52,14 +52,14 @@ func (g gitRepo) usualMainline(ctx context.Context, sha string, q commitQuery) (
 		remoteBranch + name, remoteBranch + "main", remoteBranch + "master",
 		localBranch + name, localBranch + "main", localBranch + "master",
 	}
-	target := remoteBranch + cmp.Or(q.target, name)
+	target := remoteBranch + cmp.Or(q.Target, name)
 	if tips, err = g.tips(ctx, append(usual, target)...); err != nil {
 		return m, err
 	}
 	for _, ref := range usual {
 		m.trunk = cmp.Or(m.trunk, tips[ref])
 	}
-	if m.trunk == "" && q.branch == name {
+	if m.trunk == "" && q.Branch == name {
 		m.trunk = sha // nobody here knows of a later one
 	}
 	m.left = cmp.Or(tips[remoteBranch+name], tips[target], m.trunk)
@@ -67,8 +67,8 @@ func (g gitRepo) usualMainline(ctx context.Context, sha string, q commitQuery) (
 }
 
 // tips returns the commits that the refs stand on, those that are there.
-func (g gitRepo) tips(ctx context.Context, refs ...string) (map[string]string, error) {
-	out, err := g.run(ctx, append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, refs...)...)
+func (g Repo) tips(ctx context.Context, refs ...string) (map[string]string, error) {
+	out, err := g.Read(ctx, append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, refs...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (g gitRepo) tips(ctx context.Context, refs ...string) (map[string]string, e
 
 // base returns where the commit left a branch with the given tip; of a commit on
 // that branch its first parent, and nothing where there is neither.
-func (g gitRepo) base(ctx context.Context, sha string, parents []string, tip string) (string, error) {
+func (g Repo) base(ctx context.Context, sha string, parents []string, tip string) (string, error) {
 	base := tip
 	if tip != "" && tip != sha {
 		var err error
@@ -100,10 +100,10 @@ func (g gitRepo) base(ctx context.Context, sha string, parents []string, tip str
 }
 
 // holds reports whether a commit is another one or one of its ancestors.
-func (g gitRepo) holds(ctx context.Context, tip, sha string) bool {
+func (g Repo) holds(ctx context.Context, tip, sha string) bool {
 	if tip == "" {
 		return false
 	}
-	_, err := g.run(ctx, "merge-base", "--is-ancestor", sha, tip)
+	_, err := g.Read(ctx, "merge-base", "--is-ancestor", sha, tip)
 	return err == nil
 }

@@ -1,4 +1,4 @@
-package cmd
+package gitrepo
 
 import (
 	"context"
@@ -13,7 +13,7 @@ const maxArgs = 24 << 10
 // another: all paths, and hunks where it has both contents of a file. The
 // content that it lacks tells a changed file with a new name from another: where
 // git asks for it, only files that did not change otherwise count as renamed.
-func (o *gitObjects) partOf(ctx context.Context, from, to string) ([]ledger.Change, error) {
+func (o *objectStore) partOf(ctx context.Context, from, to string) ([]ledger.Change, error) {
 	renames := exactAndAlike
 	changes, err := o.raw(ctx, rawDiff(renames, from, to))
 	if err != nil {
@@ -40,13 +40,13 @@ func (o *gitObjects) partOf(ctx context.Context, from, to string) ([]ledger.Chan
 	return changes, nil
 }
 
-func (o *gitObjects) raw(ctx context.Context, diff []string) ([]ledger.Change, error) {
+func (o *objectStore) raw(ctx context.Context, diff []string) ([]ledger.Change, error) {
 	return o.stream(ctx, diff, (*diffReader).readRaw)
 }
 
 // withContent returns, by path, the changes of files that could have hunks and
 // whose contents are here.
-func (o *gitObjects) withContent(ctx context.Context, changes []ledger.Change) (map[string]*ledger.Change, error) {
+func (o *objectStore) withContent(ctx context.Context, changes []ledger.Change) (map[string]*ledger.Change, error) {
 	var ids []string
 	for i := range changes {
 		if c := &changes[i]; isTextChange(c) && c.OldBlob != c.Blob {
