@@ -17,7 +17,7 @@ const module = "github.com/ledgerd/ledgerd"
 // mayImport says which of our packages each may import. Arrows go one way.
 var mayImport = map[string][]string{
 	".":      {"cmd"},
-	"cmd":    {"client", "internal/gitrepo", "internal/parallel", "ledger", "server", "server/web", "store", "webhook", "webhook/metrics"},
+	"cmd":    {"client", "internal/config", "internal/flagvalue", "internal/gitrepo", "internal/parallel", "ledger", "server", "server/web", "store", "webhook", "webhook/metrics"},
 	"client": {"ledger"},
 	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
@@ -50,6 +50,8 @@ var mayImport = map[string][]string{
 	"internal/gitrepo":             {"internal/parallel", "ledger"},
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
+	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook"},
+	"internal/flagvalue":           {},
 	"ledger":                       {},
 	"e2e":                          {}, // tests alone
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -77,7 +78,7 @@ EXIT STATUS
 	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; may be given again")
 	command.MarkFlagsMutuallyExclusive("status", "statement", "envelope")
 	command.MarkFlagsMutuallyExclusive("out", "envelope")
-	complete(command, "status", statuses()...)
+	flagvalue.Complete(command, "status", statuses()...)
 	return command
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -43,11 +44,11 @@ func newAttestationList(p *program) *cobra.Command {
 	flags.StringVar(&filter.Predicate, "predicate", "", "only those about this `predicate`, or all that begin so where it ends in *")
 	flags.StringVar(&filter.Identity, "identity", "", "only those signed by this `DN` or plain name")
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
-	flags.Var(&parsed[ledger.Time]{value: &filter.Since, kind: "WHEN", parse: ledger.ParseSince}, "since", "only those recorded from this date or date-time on")
+	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &filter.Since, Kind: "WHEN", Parse: ledger.ParseSince}, "since", "only those recorded from this date or date-time on")
 	flags.Var(statusFlag(&filter.Status), "status", "only those with this status")
 	flags.BoolVar(&filter.Oldest, "oldest", false, "the oldest first")
 	limitFlag(command, &limit)
-	complete(command, "status", statuses()...)
+	flagvalue.Complete(command, "status", statuses()...)
 	return command
 }
 

@@ -7,8 +7,9 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 
 // A radarBench is one run of bench radar.

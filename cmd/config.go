@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ledgerd/ledgerd/internal/config"
 )
 
 func newConfig(p *program) *cobra.Command {
@@ -51,11 +53,7 @@ changes nothing, and no other command says so.`,
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := p.settings(command)
-			known, keysErr := newViper()
-			if keysErr != nil {
-				return keysErr
-			}
-			if err = errors.Join(err, checkEnvironment(os.Environ(), known.AllKeys())); err != nil {
+			if err = errors.Join(err, config.CheckEnvironment(os.Environ())); err != nil {
 				return err
 			}
 			return p.print(struct {

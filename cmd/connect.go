@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -23,11 +24,16 @@ type target struct {
 	url      string // empty for a file
 	from     string // what gave the URL: --url, --server or LEDGERD_URL
 	token    string
-	settings settings
+	settings config.Settings
 }
 
 // serverFlag takes the place of --url in commands whose --url is another one.
 const serverFlag = "server"
+
+// settings returns the settings in effect for a command.
+func (p *program) settings(command *cobra.Command) (config.Settings, error) {
+	return config.Load(command.Flags(), p.global.config)
+}
 
 // target finds out what the command line and the environment name. It opens
 // nothing.
@@ -118,7 +124,7 @@ func (t target) open(ctx context.Context) (*connection, error) {
 
 // openFile opens the database, which it makes where there is none, and serves
 // the API on it in process, as the administrator of the host.
-func openFile(ctx context.Context, s settings) (*connection, error) {
+func openFile(ctx context.Context, s config.Settings) (*connection, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
 	}
@@ -130,7 +136,7 @@ func openFile(ctx context.Context, s settings) (*connection, error) {
 	api := server.New(server.Config{
 		Store:       db,
 		MaxBody:     int64(s.MaxBody),
-		CheckTarget: s.Webhooks.guard().Check,
+		CheckTarget: s.Webhooks.Guard().Check,
 		Version:     version(),
 	})
 	c, err := newHostClient(api, &local.wrote)

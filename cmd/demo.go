@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -64,11 +65,11 @@ func (p *program) demo(ctx context.Context, org, listen string, once bool) (err 
 	if err != nil {
 		return err
 	}
-	s := defaults()
+	s := config.Default()
 	s.Listen, s.Database = listen, filepath.Join(dir, "ledger.db")
 	s.Log.Level = "warn"
-	s.Webhooks.AllowedNetworks = networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-	service, err := startService(ctx, s, p.logger(s.Log))
+	s.Webhooks.AllowedNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	service, err := startService(ctx, s, s.Log.Logger(p.stderr))
 	if err != nil {
 		return err
 	}

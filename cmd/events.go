@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -68,7 +69,7 @@ the live stream tells of it.`,
 	}
 	flags := command.Flags()
 	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what happens next, until Ctrl-C")
-	flags.Var(&parsed[[]ledger.EventType]{value: &q.types, kind: "TYPES", parse: ledger.ParseEventTypes}, "types", "only those of these types, with commas between them (default attestation,state,policy)")
+	flags.Var(&flagvalue.Parsed[[]ledger.EventType]{Value: &q.types, Kind: "TYPES", Parse: ledger.ParseEventTypes}, "types", "only those of these types, with commas between them (default attestation,state,policy)")
 	flags.StringVar(&q.repo, "repo", "", "only those of this `REPO`")
 	flags.StringVar(&q.since, "since-id", "", "only those behind the event of this `ID`; earliest is before the first one")
 	limitFlag(command, &q.limit)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -59,7 +60,7 @@ NAME.key, and a certificate that says whose it is to NAME.crt. Keep the key;
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&parsed[ledger.DN]{value: &dn, kind: "DN", parse: ledger.ParseDN}, "dn", "whose key it is, such as cn=ci,ou=build,o=acme")
+	flags.Var(&flagvalue.Parsed[ledger.DN]{Value: &dn, Kind: "DN", Parse: ledger.ParseDN}, "dn", "whose key it is, such as cn=ci,ou=build,o=acme")
 	flags.StringVar(&out, "out", "", "`NAME` of the files, without .key and .crt")
 	flags.StringVar(&email, "email", "", "e-mail `address` for the certificate")
 	flags.IntVar(&days, "days", 3650, "how long the certificate is valid")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -50,7 +51,7 @@ func newPolicyShow(p *program) *cobra.Command {
 		},
 	}
 	command.Flags().IntVar(&version, "version", 0, "an older version, `N` (default the active one)")
-	choiceVar(command, command.Flags(), &format, "output", "o", "how to print; table is as yaml", "yaml", "json", "table")
+	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "how to print; table is as yaml", "yaml", "json", "table")
 	return command
 }
 
@@ -142,7 +143,7 @@ func (p *program) showSimulation(s ledger.Simulation) {
 	if len(s.Moves) > 0 {
 		t := newTable(p.stdout, "COMMIT", "FROM", "TO", "WHY")
 		for _, m := range s.Moves {
-			counts[move{m.From, m.To}]++
+			counts[move{from: m.From, to: m.To}]++
 			t.row(short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
 		}
 		t.flush()
@@ -151,7 +152,7 @@ func (p *program) showSimulation(s ledger.Simulation) {
 	fmt.Fprintf(p.stdout, "%s looked at, %d would move\n", plural(s.Evaluated, "commit"), len(s.Moves))
 	for _, from := range ledger.States() {
 		for _, to := range ledger.States() {
-			if n := counts[move{from, to}]; n > 0 {
+			if n := counts[move{from: from, to: to}]; n > 0 {
 				fmt.Fprintf(p.stdout, "  %d from %s to %s\n", n, from, to)
 			}
 		}

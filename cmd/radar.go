@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -73,14 +74,14 @@ EXIT STATUS
 
 // levelFlag defines a flag that takes a level of overlaps.
 func levelFlag(command *cobra.Command, value *ledger.Level, name, usage string) {
-	command.Flags().Var(&parsed[ledger.Level]{value: value, kind: "LEVEL", parse: func(s string) (ledger.Level, error) {
+	command.Flags().Var(&flagvalue.Parsed[ledger.Level]{Value: value, Kind: "LEVEL", Parse: func(s string) (ledger.Level, error) {
 		level, err := ledger.ParseLevel(s)
 		if err != nil || level == ledger.NoLevel {
 			return level, fmt.Errorf("use LOW, MEDIUM or HIGH")
 		}
 		return level, nil
 	}}, name, usage)
-	complete(command, name, "LOW", "MEDIUM", "HIGH")
+	flagvalue.Complete(command, name, "LOW", "MEDIUM", "HIGH")
 }
 
 // showOverlaps prints the open overlaps.

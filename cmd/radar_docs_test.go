@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
 // TestRadarDocs runs the examples of docs/radar.md for a CI job and for a git

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 )
 
 // globalFlags are those that every command has.
@@ -61,11 +64,11 @@ also while a server runs on it.`,
 func (p *program) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.global.config, "config", "", "configuration `file` (LEDGERD_CONFIG)")
-	flags.String("database", defaults().Database, "database `file` (LEDGERD_DATABASE)")
-	flags.Bool("no-copy", defaults().NoCopy, "do not copy the database before its schema is migrated (LEDGERD_NO_COPY)")
+	flags.String("database", config.Default().Database, "database `file` (LEDGERD_DATABASE)")
+	flags.Bool("no-copy", config.Default().NoCopy, "do not copy the database before its schema is migrated (LEDGERD_NO_COPY)")
 	flags.StringVar(&p.global.url, "url", "", "`URL` of the server to speak to (LEDGERD_URL)")
 	flags.StringVar(&p.global.token, "token", "", "API `token` for that server; others on this machine can see it, so rather set LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
-	choiceVar(root, flags, &p.global.output, "output", "o", "how to print", "table", "json")
+	flagvalue.ChoiceVar(root, flags, &p.global.output, "output", "o", "how to print", "table", "json")
 	root.MarkFlagsMutuallyExclusive("database", "url")
 	root.MarkFlagsMutuallyExclusive("no-copy", "url")
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -112,7 +113,7 @@ func withoutToken(environment []string) []string {
 	return slices.DeleteFunc(environment, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		name = strings.TrimSuffix(name, "_FILE")
-		return name == "LEDGERD_TOKEN" || name == secretVariable
+		return name == "LEDGERD_TOKEN" || name == config.WebhookSecretVariable
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/config"
 )
 
 func newServe(p *program) *cobra.Command {
@@ -42,12 +42,12 @@ also be set in the environment or in the file that --config names; see
 			return p.serve(command.Context(), s)
 		},
 	}
-	addServeFlags(command, command.Flags())
+	config.AddFlags(command)
 	return command
 }
 
 // serve runs a server until a signal or the context stops it.
-func (p *program) serve(ctx context.Context, s settings) error {
+func (p *program) serve(ctx context.Context, s config.Settings) error {
 	// The heap is small beside SQLite's caches: to collect half as often costs
 	// a few megabytes, and spares a tenth of the time.
 	if os.Getenv("GOGC") == "" {
@@ -55,7 +55,7 @@ func (p *program) serve(ctx context.Context, s settings) error {
 	}
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
-	log := p.logger(s.Log)
+	log := s.Log.Logger(p.stderr)
 	service, err := startService(ctx, s, log)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (p *program) serve(ctx context.Context, s settings) error {
 }
 
 // hint tells, on an empty database, what to do next.
-func (p *program) hint(ctx context.Context, service *service, s settings) error {
+func (p *program) hint(ctx context.Context, service *service, s config.Settings) error {
 	host, err := service.host()
 	if err != nil {
 		return err
@@ -108,17 +108,4 @@ func visitURL(listening string) string {
 		u.Host = net.JoinHostPort("localhost", u.Port())
 	}
 	return u.String()
-}
-
-// logger returns what the server logs to: standard error.
-func (p *program) logger(s logSettings) *slog.Logger {
-	options := &slog.HandlerOptions{}
-	var level slog.Level
-	if level.UnmarshalText([]byte(s.Level)) == nil { // settings.check has seen it
-		options.Level = level
-	}
-	if s.Format == "json" {
-		return slog.New(slog.NewJSONHandler(p.stderr, options))
-	}
-	return slog.New(slog.NewTextHandler(p.stderr, options))
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
@@ -35,7 +36,7 @@ type service struct {
 
 // startService listens, opens the database and serves. The context only
 // matters for starting: stop ends the service.
-func startService(ctx context.Context, s settings, log *slog.Logger) (*service, error) {
+func startService(ctx context.Context, s config.Settings, log *slog.Logger) (*service, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func startService(ctx context.Context, s settings, log *slog.Logger) (*service, 
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	guard := s.Webhooks.guard()
+	guard := s.Webhooks.Guard()
 	api := server.New(server.Config{
 		Store:           db,
 		Logger:          log,
@@ -113,20 +114,20 @@ func withPages(api, site http.Handler) http.Handler {
 }
 
 // newDispatcher returns what sends the deliveries in the database.
-func newDispatcher(s settings, db *store.Store, guard *webhook.Guard, log *slog.Logger) *webhook.Dispatcher {
+func newDispatcher(s config.Settings, db *store.Store, guard *webhook.Guard, log *slog.Logger) *webhook.Dispatcher {
 	return webhook.New(webhook.Config{
 		Outbox:         db,
 		Logger:         log,
 		Guard:          guard,
 		UserAgent:      userAgent(),
-		Schedule:       s.Webhooks.Schedule.durations(),
+		Schedule:       s.Webhooks.Schedule.Durations(),
 		Timeout:        time.Duration(s.Webhooks.Timeout),
 		ConnectTimeout: time.Duration(s.Webhooks.ConnectTimeout),
 		InFlight:       s.Webhooks.InFlight,
 		TotalInFlight:  s.Webhooks.TotalInFlight,
 		DisableAfter:   time.Duration(s.Webhooks.DisableAfter),
 		Grace:          s.ShutdownTimeout,
-		Proxy:          s.Webhooks.Proxy.parsed(),
+		Proxy:          s.Webhooks.Proxy.URL(),
 	})
 }
 

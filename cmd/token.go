@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -43,10 +44,10 @@ records attestations; admin also manages repos, identities, policies and tokens.
 	flags := command.Flags()
 	orgFlag(command, &org)
 	flags.StringVar(&n.Name, "name", "", "what people call it")
-	flags.Var(&parsed[ledger.Scope]{value: &n.Scope, kind: "read|write|admin", parse: ledger.ParseScope}, "scope", "what it may do")
-	flags.Var(&parsed[ledger.Time]{value: &n.ExpiresAt, kind: "WHEN", parse: parseExpiry(time.Now())},
+	flags.Var(&flagvalue.Parsed[ledger.Scope]{Value: &n.Scope, Kind: "read|write|admin", Parse: ledger.ParseScope}, "scope", "what it may do")
+	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &n.ExpiresAt, Kind: "WHEN", Parse: parseExpiry(time.Now())},
 		"expires", "when it ends: after a duration such as 90d, or at a date (default never)")
-	complete(command, "scope", "read", "write", "admin")
+	flagvalue.Complete(command, "scope", "read", "write", "admin")
 	require(command, "name", "scope")
 	return command
 }

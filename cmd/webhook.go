@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -40,13 +41,13 @@ func (p *program) urlFlags(command *cobra.Command, value *string) {
 }
 
 func eventsFlag(command *cobra.Command, value *[]ledger.EventType, usage string) {
-	command.Flags().Var(&parsed[[]ledger.EventType]{value: value, kind: "TYPES", parse: ledger.ParseEventTypes}, "events", usage)
+	command.Flags().Var(&flagvalue.Parsed[[]ledger.EventType]{Value: value, Kind: "TYPES", Parse: ledger.ParseEventTypes}, "events", usage)
 }
 
 // activeFlag defines --active, which stands for --active=true.
 func activeFlag(command *cobra.Command, value *bool, preset bool, usage string) {
 	*value = preset
-	flag := command.Flags().VarPF(&parsed[bool]{value: value, text: strconv.FormatBool(preset), kind: "bool", parse: parseBool}, "active", "", usage)
+	flag := command.Flags().VarPF(&flagvalue.Parsed[bool]{Value: value, Text: strconv.FormatBool(preset), Kind: "bool", Parse: parseBool}, "active", "", usage)
 	flag.NoOptDefVal = "true"
 }
 
@@ -281,7 +282,7 @@ X-ledger-Signature-Previous by the old one, webhook-signature by both.`,
 			})
 		},
 	}
-	command.Flags().Var(&parsed[ledger.Duration]{value: &overlap, text: overlap.String(), kind: "DURATION", parse: parseOverlap},
+	command.Flags().Var(&flagvalue.Parsed[ledger.Duration]{Value: &overlap, Text: overlap.String(), Kind: "DURATION", Parse: parseOverlap},
 		"overlap", "how long the old secret signs too, such as 12h or 7d; 0s ends it at once")
 	return command
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -194,7 +195,7 @@ do not wait for it already: those of a time in which it failed or was inactive.`
 			})
 		},
 	}
-	command.Flags().Var(&parsed[ledger.Time]{value: &since, kind: "WHEN", parse: parseAgo(time.Now())},
+	command.Flags().Var(&flagvalue.Parsed[ledger.Time]{Value: &since, Kind: "WHEN", Parse: parseAgo(time.Now())},
 		"since", "from when on: so long ago as 5d or 12h, or at a date or date-time")
 	require(command, "since")
 	return command
@@ -243,8 +244,8 @@ its body, and of every attempt the request and what the receiver answered.`,
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&parsed[ledger.DeliveryStatus]{value: &filter.Status, kind: "STATUS", parse: ledger.ParseDeliveryStatus}, "status", "only those that are pending, succeeded or failed")
-	complete(command, "status", string(ledger.DeliveryPending), string(ledger.DeliverySucceeded), string(ledger.DeliveryFailed))
+	flags.Var(&flagvalue.Parsed[ledger.DeliveryStatus]{Value: &filter.Status, Kind: "STATUS", Parse: ledger.ParseDeliveryStatus}, "status", "only those that are pending, succeeded or failed")
+	flagvalue.Complete(command, "status", string(ledger.DeliveryPending), string(ledger.DeliverySucceeded), string(ledger.DeliveryFailed))
 	flags.StringVar(&filter.Event, "event", "", "only those of the event of this `ID`")
 	limitFlag(command, &limit)
 	return command

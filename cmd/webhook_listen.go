@@ -14,12 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-// secretVariable names the signing secret of a webhook; with _FILE behind it, a
-// file that holds it.
-const secretVariable = "LEDGERD_WEBHOOK_SECRET"
 
 func newWebhookListen(p *program) *cobra.Command {
 	var v receiver
@@ -52,7 +49,7 @@ is verified.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:9000", "`address` to listen on; port 0 takes a free one")
-	flags.StringVar(&v.secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so rather set "+secretVariable+" or "+secretVariable+"_FILE")
+	flags.StringVar(&v.secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so rather set "+config.WebhookSecretVariable+" or "+config.WebhookSecretVariable+"_FILE")
 	flags.StringVar(&v.path, "path", "", "`path` that is answered, and no other (default every one)")
 	flags.IntVar(&v.status, "status", 0, "HTTP `status` to answer with instead of 204")
 	return command
@@ -67,15 +64,15 @@ func webhookSecret(flag string) (string, error) {
 		return "", usagef(none)
 	}
 	if secret == "" {
-		secret = os.Getenv(secretVariable)
+		secret = os.Getenv(config.WebhookSecretVariable)
 	}
-	if file := os.Getenv(secretVariable + "_FILE"); secret == "" && file != "" {
+	if file := os.Getenv(config.WebhookSecretVariable + "_FILE"); secret == "" && file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("%s_FILE: %w", secretVariable, err)
+			return "", fmt.Errorf("%s_FILE: %w", config.WebhookSecretVariable, err)
 		}
 		if secret = strings.TrimSpace(string(text)); secret == "" {
-			return "", fmt.Errorf("%s_FILE: %s is empty", secretVariable, file)
+			return "", fmt.Errorf("%s_FILE: %s is empty", config.WebhookSecretVariable, file)
 		}
 	}
 	secret = strings.TrimSpace(secret)
@@ -106,7 +103,7 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver) error
 		}
 	}
 	p.receiveHint(listener.Addr(), v)
-	r := receiveOn(listener, v, p.logger(defaults().Log))
+	r := receiveOn(listener, v, config.Default().Log.Logger(p.stderr))
 	select {
 	case <-ctx.Done():
 		return r.stop() // Ctrl-C is how it ends
@@ -130,9 +127,9 @@ addresses, and likewise to 'webhook add' where that works on the database file:
   ledgerd serve
   ledgerd webhook add ORG/REPO --url %[1]s
 
-`, quoteShell(url), variableOf("webhooks.allowed_networks"), network)
+`, quoteShell(url), config.Variable("webhooks.allowed_networks"), network)
 	if v.secret == "" {
-		fmt.Fprintf(p.stderr, "Nothing is verified: there is no --secret and no %s or %[1]s_FILE.\n\n", secretVariable)
+		fmt.Fprintf(p.stderr, "Nothing is verified: there is no --secret and no %s or %[1]s_FILE.\n\n", config.WebhookSecretVariable)
 	}
 }
 

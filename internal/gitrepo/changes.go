@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,7 +15,15 @@ import (
 const (
 	maxAncestors = 500
 	maxChanges   = 10_000
-	maxMessage   = 64 << 10 // bytes
+)
+
+// Why a commit has no change record.
+var (
+	errMainline = errors.New("this clone has neither the branch of its remote's HEAD nor the repo's default branch, and does not tell what the commit left; fetch that, or name it with --base")
+	errShallow  = errors.New("this clone is shallow and does not hold what the commit is based on (git fetch --unshallow)")
+	errPartial  = errors.New("this clone is partial and lacks folders of it")
+	errPaths    = errors.New("it changes more than 10,000 paths")
+	errPlaces   = errors.New("it changes more places than a server takes")
 )
 
 // addHistory adds what lies between the base and the commit: the commits, and

@@ -9,21 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A Query names a commit of a git repository, and what the caller knows of it that
-// the repository may not.
-type Query struct {
-	Rev string
-	// Branch of the commit; empty for the one that it stands on.
-	Branch string
-	// Target is the branch that the commit is meant for, empty where nobody says.
-	Target string
-	// Base is a revision of the mainline that it left; empty for the usual one.
-	Base string
-	// DefaultBranch returns the branch that the ledger takes for the mainline; nil
-	// for main.
-	DefaultBranch func() (string, error)
-}
-
 // A Commit is what git alone knows of a commit.
 type Commit struct {
 	ledger.Registration
@@ -33,15 +18,6 @@ type Commit struct {
 	// merged tells that the base is on the mainline, and so is what it holds.
 	merged bool
 }
-
-// Why a commit has no change record.
-var (
-	errMainline = errors.New("this clone has neither the branch of its remote's HEAD nor the repo's default branch, and does not tell what the commit left; fetch that, or name it with --base")
-	errShallow  = errors.New("this clone is shallow and does not hold what the commit is based on (git fetch --unshallow)")
-	errPartial  = errors.New("this clone is partial and lacks folders of it")
-	errPaths    = errors.New("it changes more than 10,000 paths")
-	errPlaces   = errors.New("it changes more places than a server takes")
-)
 
 // Extent describes how much the commit changes.
 func (c Commit) Extent() string {

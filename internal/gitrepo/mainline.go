@@ -6,6 +6,21 @@ import (
 	"strings"
 )
 
+// A Query names a commit of a git repository, and what the caller knows of it that
+// the repository may not.
+type Query struct {
+	Rev string
+	// Branch of the commit; empty for the one that it stands on.
+	Branch string
+	// Target is the branch that the commit is meant for, empty where nobody says.
+	Target string
+	// Base is a revision of the mainline that it left; empty for the usual one.
+	Base string
+	// DefaultBranch returns the branch that the ledger takes for the mainline; nil
+	// for main.
+	DefaultBranch func() (string, error)
+}
+
 // A mainline is the branch that others are merged into.
 type mainline struct {
 	// trunk is its last commit as far as this clone knows, empty where that
@@ -15,12 +30,6 @@ type mainline struct {
 	// named, else of the mainline, or of the branch that the commit is meant for.
 	left string
 }
-
-// Where git keeps branches, one's own and the remote's.
-const (
-	localBranch  = "refs/heads/"
-	remoteBranch = "refs/remotes/origin/"
-)
 
 // mainline returns the mainline of a commit.
 func (g Repo) mainline(ctx context.Context, sha string, q Query) (mainline, error) {
@@ -99,11 +108,26 @@ func (g Repo) base(ctx context.Context, sha string, parents []string, tip string
 	return base, nil
 }
 
-// holds reports whether a commit is another one or one of its ancestors.
-func (g Repo) holds(ctx context.Context, tip, sha string) bool {
-	if tip == "" {
-		return false
+// branch returns the branch that rev stands on: itself where it names one, the
+// current one where that holds it, else none.
+func (g Repo) branch(ctx context.Context, rev, sha string) (string, error) {
+	name, err := g.line(ctx, "rev-parse", "--symbolic-full-name", "--verify", "--quiet", rev)
+	if err != nil {
+		return "", err
 	}
-	_, err := g.Read(ctx, "merge-base", "--is-ancestor", sha, tip)
-	return err == nil
+	if branch, ok := strings.CutPrefix(name, localBranch); ok {
+		return branch, nil
+	}
+	if remote, ok := strings.CutPrefix(name, "refs/remotes/"); ok {
+		_, branch, _ := strings.Cut(remote, "/")
+		return branch, nil
+	}
+	current, err := g.line(ctx, "symbolic-ref", "--quiet", "HEAD")
+	if err != nil || current == "" {
+		return "", err
+	}
+	if !g.holds(ctx, "HEAD", sha) {
+		return "", nil // nor where it has no commit yet
+	}
+	return strings.TrimPrefix(current, localBranch), nil
 }

@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -84,4 +85,17 @@ func portions(changes map[string]*ledger.Change) [][]string {
 		}
 	}
 	return lists
+}
+
+// changes returns the change record from one tree to another, the whole of it
+// but for what a partial clone lacks.
+func (o *objectStore) changes(ctx context.Context, from, to string) ([]ledger.Change, error) {
+	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
+	if _, refused := errors.AsType[*commandError](err); !refused || ctx.Err() != nil {
+		return changes, err
+	}
+	if changes, partErr := o.partOf(ctx, from, to); partErr == nil {
+		return changes, nil
+	}
+	return nil, err
 }

@@ -3,7 +3,6 @@ package gitrepo
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -12,19 +11,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-// changes returns the change record from one tree to another, the whole of it
-// but for what a partial clone lacks.
-func (o *objectStore) changes(ctx context.Context, from, to string) ([]ledger.Change, error) {
-	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
-	if _, refused := errors.AsType[*commandError](err); !refused || ctx.Err() != nil {
-		return changes, err
-	}
-	if changes, partErr := o.partOf(ctx, from, to); partErr == nil {
-		return changes, nil
-	}
-	return nil, err
-}
 
 // How much alike a file and one of another name are that count as renamed.
 const (

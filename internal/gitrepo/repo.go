@@ -9,12 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
-	"time"
-	"unicode"
-
-	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A Repo is a git repository, read by the machine's own git.
@@ -139,101 +134,17 @@ func (g Repo) mustCommit(ctx context.Context, rev string) (string, error) {
 	return sha, err
 }
 
-// Resolve returns the sha that rev names: any revision in a git work tree, a whole
-// sha elsewhere.
-func Resolve(ctx context.Context, rev string) (string, error) {
-	sha, err := Repo{Dir: "."}.commit(ctx, rev)
-	if sha != "" {
-		return sha, nil
-	}
-	if ledger.IsCommit(rev) {
-		return rev, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("cannot tell which commit %q is: %w (a whole sha needs no git)", rev, err)
-	}
-	return "", fmt.Errorf("there is no commit %q in this git repository", rev)
-}
+// Where git keeps branches, one's own and the remote's.
+const (
+	localBranch  = "refs/heads/"
+	remoteBranch = "refs/remotes/origin/"
+)
 
-// Find is Resolve for reading: it also takes the beginning of a sha that only the
-// ledger knows.
-func Find(ctx context.Context, rev string) (string, error) {
-	sha, err := Resolve(ctx, rev)
-	if err != nil && ledger.IsCommitPrefix(rev) {
-		return rev, nil
+// holds reports whether a commit is another one or one of its ancestors.
+func (g Repo) holds(ctx context.Context, tip, sha string) bool {
+	if tip == "" {
+		return false
 	}
-	return sha, err
-}
-
-// branch returns the branch that rev stands on: itself where it names one, the
-// current one where that holds it, else none.
-func (g Repo) branch(ctx context.Context, rev, sha string) (string, error) {
-	name, err := g.line(ctx, "rev-parse", "--symbolic-full-name", "--verify", "--quiet", rev)
-	if err != nil {
-		return "", err
-	}
-	if branch, ok := strings.CutPrefix(name, localBranch); ok {
-		return branch, nil
-	}
-	if remote, ok := strings.CutPrefix(name, "refs/remotes/"); ok {
-		_, branch, _ := strings.Cut(remote, "/")
-		return branch, nil
-	}
-	current, err := g.line(ctx, "symbolic-ref", "--quiet", "HEAD")
-	if err != nil || current == "" {
-		return "", err
-	}
-	if !g.holds(ctx, "HEAD", sha) {
-		return "", nil // nor where it has no commit yet
-	}
-	return strings.TrimPrefix(current, localBranch), nil
-}
-
-// told returns what the commit itself tells.
-func (g Repo) told(ctx context.Context, sha string) (ledger.Registration, error) {
-	const format = "%P%x00%an%x00%ae%x00%ct%x00%B"
-	out, err := g.Read(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
-	if err != nil {
-		return ledger.Registration{}, err
-	}
-	fields := strings.SplitN(out, "\x00", 5)
-	if len(fields) != 5 {
-		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s where 5 were asked for", len(fields), sha)
-	}
-	return ledger.Registration{
-		Parents:     strings.Fields(fields[0]),
-		Author:      ledger.Author{Name: plainText(fields[1]), Email: plainText(fields[2])},
-		CommittedAt: commitTime(fields[3]),
-		Message:     messageText(fields[4]),
-	}, nil
-}
-
-// commitTime reads the Unix seconds of a commit. They can be anything, and those
-// that the ledger does not take are none.
-func commitTime(seconds string) ledger.Time {
-	n, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
-		return 0
-	}
-	var t ledger.Time
-	if t.UnmarshalText([]byte(time.Unix(n, 0).UTC().Format(time.RFC3339))) != nil {
-		return 0
-	}
-	return t
-}
-
-// plainText returns s without what git lets into names and the ledger does not.
-func plainText(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD")))
-}
-
-// messageText returns a commit's message, cut where the ledger would refuse it.
-func messageText(s string) string {
-	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "")
+	_, err := g.Read(ctx, "merge-base", "--is-ancestor", sha, tip)
+	return err == nil
 }

@@ -1,4 +1,4 @@
-package cmd
+package config
 
 import (
 	"bytes"
@@ -138,32 +138,3 @@ func membersOf(section string, keys []string) []string {
 }
 
 func listed(keys []string) string { return strings.Join(slices.Sorted(slices.Values(keys)), ", ") }
-
-// variableOf returns the environment variable of a key.
-func variableOf(key string) string {
-	return "LEDGERD_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
-}
-
-// checkEnvironment reports the variables that look like ours and that nothing
-// reads.
-func checkEnvironment(environment, keys []string) error {
-	known := []string{"LEDGERD_CONFIG", "LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE", secretVariable, secretVariable + "_FILE"}
-	for _, key := range keys {
-		known = append(known, variableOf(key))
-	}
-	var problems []error
-	for _, entry := range environment {
-		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "LEDGERD_") || slices.Contains(known, name) || ofKubernetes(name) {
-			continue
-		}
-		problems = append(problems, fmt.Errorf("environment: nothing reads %s; the variables are %s", name, listed(known)))
-	}
-	return errors.Join(problems...)
-}
-
-// ofKubernetes tells whether a variable is one of those that Kubernetes sets
-// in every container beside a service of the name ledgerd.
-func ofKubernetes(name string) bool {
-	return name == "LEDGERD_PORT" || strings.HasPrefix(name, "LEDGERD_PORT_") || strings.HasPrefix(name, "LEDGERD_SERVICE_")
-}

@@ -1,4 +1,4 @@
-package cmd
+package config
 
 import (
 	"fmt"
@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// A byteSize is a number of bytes. As text it is whole bytes, or a number of
+// A Size is a number of bytes. As text it is whole bytes, or a number of
 // KiB, MiB or GiB.
-type byteSize int64
+type Size int64
 
 // sizeUnits are ordered from the largest to the one that ends every size.
 var sizeUnits = []struct {
 	name string
-	size byteSize
+	size Size
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
-func parseByteSize(s string) (byteSize, error) {
+// ParseSize reads a size such as 4MiB.
+func ParseSize(s string) (Size, error) {
 	for _, unit := range sizeUnits {
 		digits, ok := strings.CutSuffix(s, unit.name)
 		if !ok {
@@ -26,12 +27,12 @@ func parseByteSize(s string) (byteSize, error) {
 		if err != nil || n < 0 {
 			break
 		}
-		return byteSize(n) * unit.size, nil
+		return Size(n) * unit.size, nil
 	}
 	return 0, fmt.Errorf("%q is not a size such as 4MiB", s)
 }
 
-func (b byteSize) String() string {
+func (b Size) String() string {
 	for _, unit := range sizeUnits {
 		if b >= unit.size && b%unit.size == 0 {
 			return strconv.FormatInt(int64(b/unit.size), 10) + unit.name
@@ -41,11 +42,11 @@ func (b byteSize) String() string {
 }
 
 // MarshalText implements encoding.TextMarshaler.
-func (b byteSize) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+func (b Size) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (b *byteSize) UnmarshalText(text []byte) error {
-	parsed, err := parseByteSize(string(text))
+func (b *Size) UnmarshalText(text []byte) error {
+	parsed, err := ParseSize(string(text))
 	if err != nil {
 		return err
 	}

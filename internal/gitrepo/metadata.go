@@ -1,0 +1,64 @@
+package gitrepo
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxMessage is how many bytes of a message the ledger takes.
+const maxMessage = 64 << 10
+
+// told returns what the commit itself tells.
+func (g Repo) told(ctx context.Context, sha string) (ledger.Registration, error) {
+	const format = "%P%x00%an%x00%ae%x00%ct%x00%B"
+	out, err := g.Read(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
+	if err != nil {
+		return ledger.Registration{}, err
+	}
+	fields := strings.SplitN(out, "\x00", 5)
+	if len(fields) != 5 {
+		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s where 5 were asked for", len(fields), sha)
+	}
+	return ledger.Registration{
+		Parents:     strings.Fields(fields[0]),
+		Author:      ledger.Author{Name: plainText(fields[1]), Email: plainText(fields[2])},
+		CommittedAt: commitTime(fields[3]),
+		Message:     messageText(fields[4]),
+	}, nil
+}
+
+// commitTime reads the Unix seconds of a commit. They can be anything, and those
+// that the ledger does not take are none.
+func commitTime(seconds string) ledger.Time {
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return 0
+	}
+	var t ledger.Time
+	if t.UnmarshalText([]byte(time.Unix(n, 0).UTC().Format(time.RFC3339))) != nil {
+		return 0
+	}
+	return t
+}
+
+// plainText returns s without what git lets into names and the ledger does not.
+func plainText(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// messageText returns a commit's message, cut where the ledger would refuse it.
+func messageText(s string) string {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "")
+}
