@@ -17,7 +17,7 @@ const module = "github.com/ledgerd/ledgerd"
 // mayImport says which of our packages each may import. Arrows go one way.
 var mayImport = map[string][]string{
 	".":      {"cmd"},
-	"cmd":    {"client", "internal/config", "internal/flagvalue", "internal/gitrepo", "internal/parallel", "ledger", "server", "server/web", "store", "webhook", "webhook/metrics"},
+	"cmd":    {"client", "internal/config", "internal/flagvalue", "internal/gitrepo", "internal/parallel", "ledger", "server", "server/web", "store", "webhook", "webhook/dispatch"},
 	"client": {"ledger"},
 	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
@@ -43,14 +43,15 @@ var mayImport = map[string][]string{
 	"store/radarindex":     {"ledger"},
 	// The tests of the storage, for any engine.
 	"store/storetest": {"ledger", "store"},
-	// Receivers import webhook to verify: it brings no database with it.
-	"webhook":         {"ledger"},
-	"webhook/metrics": {"webhook"},
+	// Receivers import webhook to verify: it does not bring the dispatcher with it.
+	"webhook":                  {"ledger"},
+	"webhook/dispatch":         {"ledger", "webhook"},
+	"webhook/dispatch/metrics": {"webhook/dispatch"},
 	// Only gitrepo runs git; it knows no server.
 	"internal/gitrepo":             {"internal/parallel", "ledger"},
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
-	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook"},
+	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
 	"internal/flagvalue":           {},
 	"ledger":                       {},
 	"e2e":                          {}, // tests alone
@@ -61,6 +62,7 @@ var mayImport = map[string][]string{
 var mayNotImport = map[string][]string{
 	"ledger":                {"database/sql", "net/http", "os", "log", "log/slog", "context", "sync"},
 	"webhook":               {"github.com/prometheus/client_golang/prometheus"},
+	"webhook/dispatch":      {"github.com/prometheus/client_golang/prometheus"},
 	"store/radarindex":      {"database/sql"},
 	"server/web/arcdiagram": {"net/http", "context"},
 	"server/web/format":     {"net/http", "context"},

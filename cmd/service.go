@@ -17,7 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // A service is a running server with the store below it and the goroutines
@@ -114,8 +114,8 @@ func withPages(api, site http.Handler) http.Handler {
 }
 
 // newDispatcher returns what sends the deliveries in the database.
-func newDispatcher(s config.Settings, db *store.Store, guard *webhook.Guard, log *slog.Logger) *webhook.Dispatcher {
-	return webhook.New(webhook.Config{
+func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, log *slog.Logger) *dispatch.Dispatcher {
+	return dispatch.New(dispatch.Config{
 		Outbox:         db,
 		Logger:         log,
 		Guard:          guard,

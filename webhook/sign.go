@@ -1,6 +1,5 @@
-// Package webhook delivers the ledger's events to the URLs that ask for them,
-// signed and at least once, and verifies such deliveries for receivers written
-// in Go.
+// Package webhook signs webhook deliveries, and verifies them for receivers written in
+// Go. The package webhook/dispatch sends them.
 package webhook
 
 import (
@@ -25,11 +24,6 @@ const (
 	HeaderPrevious = "X-ledger-Signature-Previous"
 	HeaderEvent    = "X-ledger-Event"    // the event's type
 	HeaderDelivery = "X-ledger-Delivery" // the delivery's id
-
-	// Those of Standard Webhooks.
-	headerID        = "webhook-id"
-	headerTimestamp = "webhook-timestamp"
-	headerStandard  = "webhook-signature"
 )
 
 // tolerance is how far the time of a signature may lie from the receiver's.
@@ -116,37 +110,4 @@ func mac(key []byte, prefix string, body []byte) string {
 	h.Write([]byte{'.'})
 	h.Write(body)
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
-}
-
-// signStandard returns one signature of webhook-signature, or nothing if the
-// secret is none of Standard Webhooks.
-func signStandard(secret, id string, at time.Time, body []byte) string {
-	encoded, ok := strings.CutPrefix(secret, "whsec_")
-	key, err := base64.StdEncoding.DecodeString(encoded)
-	if !ok || err != nil || len(key) == 0 {
-		return ""
-	}
-	return "v1," + mac(key, id+"."+strconv.FormatInt(at.Unix(), 10), body)
-}
-
-// signedHeader returns all headers that depend on the delivery, signed now.
-func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now ledger.Time) http.Header {
-	at := now.Std()
-	h := http.Header{
-		"Content-Type":  {"application/json"},
-		HeaderEvent:     {string(d.Type)},
-		HeaderDelivery:  {d.ID},
-		HeaderSignature: {Sign(to.Secret, at, d.Body)},
-		headerID:        {d.Event},
-		headerTimestamp: {strconv.FormatInt(at.Unix(), 10)},
-	}
-	standard := signStandard(to.Secret, d.Event, at, d.Body)
-	if to.PreviousSecret != "" && now < to.PreviousUntil {
-		h[HeaderPrevious] = []string{Sign(to.PreviousSecret, at, d.Body)}
-		standard = strings.TrimSpace(standard + " " + signStandard(to.PreviousSecret, d.Event, at, d.Body))
-	}
-	if standard != "" {
-		h[headerStandard] = []string{standard}
-	}
-	return h
 }

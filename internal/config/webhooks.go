@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // Webhooks say where webhooks may post to, and how they do.
@@ -22,7 +22,7 @@ type Webhooks struct {
 
 func defaultWebhooks() Webhooks {
 	var retries schedule
-	for _, d := range webhook.DefaultSchedule() {
+	for _, d := range dispatch.DefaultSchedule() {
 		retries = append(retries, duration(d))
 	}
 	return Webhooks{
@@ -30,14 +30,14 @@ func defaultWebhooks() Webhooks {
 		Timeout:        duration(15 * time.Second),
 		ConnectTimeout: duration(5 * time.Second),
 		InFlight:       8,
-		TotalInFlight:  webhook.DefaultTotalInFlight,
+		TotalInFlight:  dispatch.DefaultTotalInFlight,
 		DisableAfter:   duration(5 * day),
 		Keep:           duration(store.DefaultKeepDeliveries),
 	}
 }
 
 // Guard returns a guard that refuses to post to networks that are not allowed.
-func (s Webhooks) Guard() *webhook.Guard { return webhook.NewGuard(s.AllowedNetworks) }
+func (s Webhooks) Guard() *dispatch.Guard { return dispatch.NewGuard(s.AllowedNetworks) }
 
 func (s Webhooks) check(wrong func(key, format string, args ...any)) {
 	within := func(key string, d, least, most duration) bool {

@@ -26,7 +26,7 @@ import (
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // A clock is a time that tests move.
@@ -42,7 +42,7 @@ type bench struct {
 	t     testing.TB
 	clock *clock
 	db    *store.Store
-	guard *webhook.Guard // against private targets, but for loopback
+	guard *dispatch.Guard // against private targets, but for loopback
 	api   *server.Server
 	site  *web.Site
 	host  *client.Client // the administrator of the host
@@ -60,7 +60,7 @@ func newEmptyBench(t testing.TB) *bench {
 	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	b.db, b.guard = db, webhook.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
+	b.db, b.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	logger := slog.New(slog.NewTextHandler(b.log, nil))
 	b.api = server.New(server.Config{Store: db, Now: b.clock.now, Logger: logger, CheckTarget: b.guard.Check})
 	b.site, err = web.New(web.Config{API: b.api, Logger: logger, Now: b.clock.now})

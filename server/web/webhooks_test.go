@@ -16,7 +16,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 const webhooksPath = "/orgs/acme/repos/api/webhooks"
@@ -76,7 +76,7 @@ func (r *receiver) count() int {
 // dispatch has what waits be sent until the test ends.
 func (b *bench) dispatch() {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := webhook.New(webhook.Config{Outbox: b.db, Guard: b.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second, Grace: time.Second})
+	d := dispatch.New(dispatch.Config{Outbox: b.db, Guard: b.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second, Grace: time.Second})
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
 	b.t.Cleanup(func() { cancel(); running.Wait() })

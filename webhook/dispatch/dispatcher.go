@@ -1,4 +1,6 @@
-package webhook
+// Package dispatch sends webhook deliveries from the outbox to their receivers: signed,
+// at least once, and never to private addresses unless they are allowed.
+package dispatch
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 const public, internal = "93.184.215.14", "10.0.0.5"
@@ -79,7 +79,7 @@ func TestGuardChecks(t *testing.T) {
 		{host: "[::ffff:10.1.2.3]", allowed: "fd00::/8", err: refused},
 	} {
 		t.Run(c.host+" "+c.allowed, func(t *testing.T) {
-			g := webhook.NewGuard(networks(c.allowed))
+			g := dispatch.NewGuard(networks(c.allowed))
 			if !strings.HasPrefix(c.host, "localhost") {
 				g.SetResolver(dns.resolver())
 			}
@@ -127,12 +127,12 @@ func TestGuardDials(t *testing.T) {
 		t.Run(c.host, func(t *testing.T) {
 			dns := newDNS(t)
 			dns.set("private.example", "127.0.0.1")
-			g := webhook.NewGuard(networks("10.0.0.0/8"))
+			g := dispatch.NewGuard(networks("10.0.0.0/8"))
 			g.SetResolver(dns.resolver())
 			b := newBench(t)
 			w := b.webhook("http://" + c.host + ":" + port + "/")
 			id := b.ping(w).ID
-			b.start(func(cfg *webhook.Config) { cfg.Guard = g })
+			b.start(func(cfg *dispatch.Config) { cfg.Guard = g })
 			d := b.attempted(w, id, 1)
 			if d.Status != ledger.DeliveryPending || !strings.Contains(d.LastError, c.err) {
 				t.Errorf("%s, %q; want an error with %q", d.Status, d.LastError, c.err)
@@ -150,7 +150,7 @@ func TestNameChangesItsAnswer(t *testing.T) {
 	r := receive(t, nil)
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
 	dns := newDNS(t)
-	g := webhook.NewGuard(nil)
+	g := dispatch.NewGuard(nil)
 	g.SetResolver(dns.resolver())
 	b := newBench(t)
 	w := b.webhook("http://rebind.example:" + port + "/")
@@ -159,7 +159,7 @@ func TestNameChangesItsAnswer(t *testing.T) {
 	check(t, g.Check(t.Context(), w.URL))
 	dns.set("rebind.example", "127.0.0.1")
 	id := b.ping(w).ID
-	b.start(func(c *webhook.Config) { c.Guard = g })
+	b.start(func(c *dispatch.Config) { c.Guard = g })
 	d := b.attempted(w, id, 1)
 	if !strings.Contains(d.LastError, "webhooks.allowed_networks") || r.count() != 0 {
 		t.Errorf("%d requests came through; the error is %q", r.count(), d.LastError)

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"net"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // An outage is a receiver that fails with a status until it is over.
@@ -181,7 +181,7 @@ func TestTotalInFlight(t *testing.T) {
 	})
 	good := receive(t, nil)
 	w := b.webhook(good.URL)
-	d := webhook.New(webhook.Config{Outbox: b.Store, Guard: loopback(), TotalInFlight: 8, Timeout: 400 * time.Millisecond, Grace: time.Millisecond})
+	d := dispatch.New(dispatch.Config{Outbox: b.Store, Guard: loopback(), TotalInFlight: 8, Timeout: 400 * time.Millisecond, Grace: time.Millisecond})
 	run(t, d)
 	b.attempted(w, b.ping(w).ID, 1) // perhaps after some that hang: nobody knows it yet
 	for range 20 {
@@ -207,7 +207,7 @@ func TestShortage(t *testing.T) {
 	b := newBench(t)
 	w := b.webhook("https://ci.example.com")
 	ids := b.pings(w, 20)
-	d := webhook.New(webhook.Config{Outbox: b.Store})
+	d := dispatch.New(dispatch.Config{Outbox: b.Store})
 	var dials atomic.Int64
 	d.SetTransport(roundTrip(func(q *http.Request) (*http.Response, error) {
 		if dials.Add(1) <= 2 {

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package webhook
+package dispatch
 
 import "math"
 

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // TestWire reads a delivery from a plain socket, as it comes.
@@ -100,7 +101,7 @@ func TestReceiversVerify(t *testing.T) {
 			defer r.Close()
 			w := b.webhook(r.URL)
 			id := b.ping(w).ID
-			b.start(func(c *webhook.Config) {
+			b.start(func(c *dispatch.Config) {
 				c.RootCAs = x509.NewCertPool()
 				c.RootCAs.AddCert(r.Certificate())
 				c.ConnectTimeout = 200 * time.Millisecond // which is not that of the answer
@@ -113,7 +114,7 @@ func TestReceiversVerify(t *testing.T) {
 			if got.proto != proto {
 				t.Errorf("it came by HTTP/%d", got.proto)
 			}
-			if err := verifies(secret, got); err != nil {
+			if err := verifies(hookSecret, got); err != nil {
 				t.Error(err)
 			}
 		})
@@ -150,7 +151,7 @@ func TestRotation(t *testing.T) {
 	if len(both.header["X-Ledger-Signature-Previous"]) != 1 {
 		t.Errorf("the overlap's header is %v", slices.Sorted(maps.Keys(both.header)))
 	}
-	for _, s := range []string{secret, fresh} {
+	for _, s := range []string{hookSecret, fresh} {
 		if err := verifies(s, both); err != nil {
 			t.Errorf("during the overlap: %v", err)
 		}
@@ -159,7 +160,7 @@ func TestRotation(t *testing.T) {
 	check(t, err)
 	time.Sleep(60 * time.Millisecond)
 	after := next()
-	if verifies(secret, after) == nil || verifies(fresh, after) == nil {
+	if verifies(hookSecret, after) == nil || verifies(fresh, after) == nil {
 		t.Error("an old secret verifies after the overlap")
 	}
 	if len(after.header["X-Ledger-Signature-Previous"]) != 0 {

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // TestAnswers has one delivery answered in every way that a receiver can.
@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 			defer r.CloseClientConnections()
 			w := b.webhook(r.URL)
 			id := b.ping(w).ID
-			b.start(func(cfg *webhook.Config) { cfg.Timeout = 400 * time.Millisecond })
+			b.start(func(cfg *dispatch.Config) { cfg.Timeout = 400 * time.Millisecond })
 			d := b.attempted(w, id, 1)
 			a := d.History[0]
 			want := ledger.DeliverySucceeded
@@ -148,7 +148,7 @@ func TestNoConnection(t *testing.T) {
 			b := newBench(t)
 			w := b.webhook(c.url)
 			id := b.ping(w).ID
-			b.start(func(cfg *webhook.Config) { cfg.ConnectTimeout = 200 * time.Millisecond })
+			b.start(func(cfg *dispatch.Config) { cfg.ConnectTimeout = 200 * time.Millisecond })
 			if d := b.attempted(w, id, 1); !strings.Contains(d.LastError, c.err) {
 				t.Errorf("error %q, want %q", d.LastError, c.err)
 			}
@@ -215,7 +215,7 @@ func TestPanic(t *testing.T) {
 	b := newBench(t)
 	w := b.webhook("https://ci.example.com")
 	id := b.ping(w).ID
-	d := webhook.New(webhook.Config{Outbox: b.Store})
+	d := dispatch.New(dispatch.Config{Outbox: b.Store})
 	d.SetTransport(roundTrip(func(*http.Request) (*http.Response, error) { panic(errors.New("a bug")) }))
 	run(t, d)
 	if got := b.attempted(w, id, 1); got.Status != ledger.DeliveryPending || got.LastError != "ledgerd failed: a bug" {
@@ -236,7 +236,7 @@ func TestClip(t *testing.T) {
 		{"abc", 5, "abc"}, {"abc", 2, "ab"}, {"aä", 2, "a"}, {"a€", 3, "a"}, {"a😀", 4, "a"}, {"a😀b", 5, "a😀"},
 		{"a\xff", 9, "a\uFFFD"}, {"\xff\xff\xff", 3, "\uFFFD"}, {"a\xff", 2, "a"}, {"\x80\x80\x80\x80", 4, "\uFFFD"},
 	} {
-		got := webhook.Clip(c.text, c.n, false)
+		got := dispatch.Clip(c.text, c.n, false)
 		if got != c.want || len(got) > c.n || !utf8.ValidString(got) {
 			t.Errorf("clip(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
 		}

@@ -1,16 +1,16 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 func TestRetryIn(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
-	schedule := webhook.DefaultSchedule()
+	schedule := dispatch.DefaultSchedule()
 	for _, c := range []struct {
 		what        string
 		tries       int
@@ -33,7 +33,7 @@ func TestRetryIn(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			least, most := time.Duration(1<<62), time.Duration(0)
 			for range 1000 {
-				wait, again := webhook.RetryIn(schedule, c.tries, c.retryAfter)
+				wait, again := dispatch.RetryIn(schedule, c.tries, c.retryAfter)
 				if again != (c.most > 0) || wait < c.least || wait > c.most {
 					t.Fatalf("wait %v (again: %t), want %v to %v", wait, again, c.least, c.most)
 				}
@@ -63,7 +63,7 @@ func TestParseRetryAfter(t *testing.T) {
 		"Fri, 20 Nov 2026 08:00:00 GMT":  5 * time.Second,
 		"Friday, 20-Nov-26 09:30:00 GMT": 30 * time.Minute,
 	} {
-		if got := webhook.ParseRetryAfter(value, now); got != want {
+		if got := dispatch.ParseRetryAfter(value, now); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"crypto/x509"
@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // TestProxy has deliveries go through a proxy on a network that the guard
@@ -44,12 +44,12 @@ func TestProxy(t *testing.T) {
 			dns.set("both.example", internal, public)
 			dns.fail("broken.example", 2) // SERVFAIL
 			dns.fail("silent.example", silence)
-			g := webhook.NewGuard(nil)
+			g := dispatch.NewGuard(nil)
 			g.SetResolver(dns.resolver())
 			b := newBench(t)
 			w := b.webhook(c.url)
 			id := b.ping(w).ID
-			b.start(func(cfg *webhook.Config) {
+			b.start(func(cfg *dispatch.Config) {
 				cfg.Guard, cfg.Proxy, cfg.RootCAs = g, proxyURL, x509.NewCertPool()
 				cfg.RootCAs.AddCert(target.Certificate())
 			})

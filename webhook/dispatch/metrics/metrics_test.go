@@ -15,8 +15,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/webhook"
-	"github.com/ledgerd/ledgerd/webhook/metrics"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
+	"github.com/ledgerd/ledgerd/webhook/dispatch/metrics"
 )
 
 // TestMetrics has two deliveries, of which one fails.
@@ -36,7 +36,7 @@ func TestMetrics(t *testing.T) {
 		_, err = db.PingWebhook(t.Context(), "acme", "api", w.ID)
 		check(t, err)
 	}
-	d := webhook.New(webhook.Config{Outbox: db, Guard: webhook.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	d := dispatch.New(dispatch.Config{Outbox: db, Guard: dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ended := make(chan struct{})

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // A faulty outbox fails when told to.
@@ -52,7 +52,7 @@ func TestStorageFails(t *testing.T) {
 	w := b.webhook(r.URL)
 	ids := b.pings(w, 50)
 	outbox := &faulty{Store: b.Store}
-	b.start(func(c *webhook.Config) { c.Outbox = outbox })
+	b.start(func(c *dispatch.Config) { c.Outbox = outbox })
 	eventually(t, func() bool { return r.count() == 11 })
 	outbox.fails.Store(true)
 	close(release)
@@ -93,7 +93,7 @@ func TestOneOutcomeCannotBeRecorded(t *testing.T) {
 	b := newBench(t)
 	w := b.webhook(r.URL)
 	ids := b.pings(w, 30)
-	b.start(func(c *webhook.Config) { c.Outbox, c.Grace = &picky{b.Store, ids[3]}, time.Millisecond })
+	b.start(func(c *dispatch.Config) { c.Outbox, c.Grace = &picky{b.Store, ids[3]}, time.Millisecond })
 	for i, id := range ids {
 		if i != 3 {
 			b.attempted(w, id, 1)
@@ -111,7 +111,7 @@ func TestStopWhileStorageFails(t *testing.T) {
 	w := b.webhook(r.URL)
 	id := b.ping(w).ID
 	outbox := &stuck{Store: b.Store}
-	stop := b.start(func(c *webhook.Config) { c.Outbox, c.Grace = outbox, 10*time.Millisecond })
+	stop := b.start(func(c *dispatch.Config) { c.Outbox, c.Grace = outbox, 10*time.Millisecond })
 	eventually(t, func() bool { return r.count() == 1 })
 	before := time.Now()
 	stop()

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"context"
@@ -15,8 +15,11 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
+
+// hookSecret is what all webhooks of tests sign with.
+const hookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 
 // A bench is a store in a temporary folder with the org acme and its repo api.
 // Its clock runs as the real one does, from wherever a test puts it.
@@ -55,7 +58,7 @@ func (b *bench) webhook(url string) ledger.Webhook {
 	b.t.Helper()
 	n := ledger.NewWebhook{URL: url}
 	check(b.t, n.Check())
-	w, err := b.CreateWebhook(b.t.Context(), "acme", "api", n, secret)
+	w, err := b.CreateWebhook(b.t.Context(), "acme", "api", n, hookSecret)
 	check(b.t, err)
 	return w
 }
@@ -89,21 +92,21 @@ func (b *bench) pings(w ledger.Webhook, n int) []string {
 }
 
 // loopback is a guard that lets tests reach their own receivers.
-func loopback() *webhook.Guard {
-	return webhook.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
+func loopback() *dispatch.Guard {
+	return dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
 }
 
 // start runs a dispatcher until the test ends or stop is called.
-func (b *bench) start(change func(*webhook.Config)) (stop func()) {
+func (b *bench) start(change func(*dispatch.Config)) (stop func()) {
 	b.t.Helper()
-	c := webhook.Config{Outbox: b.Store, Guard: loopback(), UserAgent: "ledgerd/test"}
+	c := dispatch.Config{Outbox: b.Store, Guard: loopback(), UserAgent: "ledgerd/test"}
 	if change != nil {
 		change(&c)
 	}
-	return run(b.t, webhook.New(c))
+	return run(b.t, dispatch.New(c))
 }
 
-func run(t testing.TB, d *webhook.Dispatcher) (stop func()) {
+func run(t testing.TB, d *dispatch.Dispatcher) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); d.Run(ctx) }()

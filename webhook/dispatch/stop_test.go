@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"net/http"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // TestStop stops while two requests are under way and more wait, after one that
@@ -37,7 +37,7 @@ func TestStop(t *testing.T) {
 			b := newBench(t)
 			w := b.webhook(r.URL)
 			ids := b.pings(w, 20)
-			stop := b.start(func(cfg *webhook.Config) { cfg.Grace, cfg.InFlight = c.grace, 2 })
+			stop := b.start(func(cfg *dispatch.Config) { cfg.Grace, cfg.InFlight = c.grace, 2 })
 			eventually(t, func() bool { return r.count() == 3 })
 			if _, rest, err := b.Claim(t.Context(), w.ID, 100, 0); err != nil || len(rest) != 17 {
 				t.Errorf("%d deliveries are left for others, %v: a slow endpoint holds more than it sends", len(rest), err)

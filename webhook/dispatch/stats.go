@@ -1,4 +1,4 @@
-package webhook
+package dispatch
 
 import (
 	"maps"
@@ -30,7 +30,7 @@ func results() []result {
 }
 
 // Stats are what a Dispatcher has done since it was made. The package
-// webhook/metrics makes metrics of them.
+// webhook/dispatch/metrics makes metrics of them.
 type Stats struct {
 	// Attempts counts the requests by what came of them; all results are there.
 	Attempts map[string]uint64

@@ -1,23 +1,22 @@
-// Package metrics tells Prometheus what a dispatcher of webhooks does. It is
-// apart from package webhook so that receivers, who import that to verify, need
-// none of Prometheus.
+// Package metrics exports the statistics of a webhook dispatcher to Prometheus. It is
+// separate so that package dispatch does not depend on Prometheus.
 package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // A Collector is a Prometheus collector of a dispatcher's Stats.
 type Collector struct {
-	stats func() webhook.Stats
+	stats func() dispatch.Stats
 
 	attempts, seconds, inFlight, endpoints, deliveries, unsettled *prometheus.Desc
 }
 
 // New returns the collector of a dispatcher.
-func New(d *webhook.Dispatcher) *Collector {
+func New(d *dispatch.Dispatcher) *Collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("ledgerd_webhook_"+name, help, labels, nil)
 	}

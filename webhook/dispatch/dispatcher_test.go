@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // TestRetries has a receiver that fails, with the clock under test: it is
@@ -26,7 +26,7 @@ func TestRetries(t *testing.T) {
 	w := b.webhook(r.URL)
 	id := b.ping(w).ID
 	schedule := []time.Duration{time.Minute, time.Hour}
-	b.start(func(c *webhook.Config) { c.Schedule = schedule })
+	b.start(func(c *dispatch.Config) { c.Schedule = schedule })
 	for i, wait := range schedule {
 		d := b.attempted(w, id, i+1)
 		in := d.NextAttemptAt.Sub(d.History[i].At)
@@ -83,7 +83,7 @@ func TestGone(t *testing.T) {
 	b := newBench(t)
 	w := b.webhook(r.URL)
 	ids := b.pings(w, 30)
-	b.start(func(c *webhook.Config) { c.InFlight = 2 })
+	b.start(func(c *dispatch.Config) { c.InFlight = 2 })
 	get := func() ledger.Webhook {
 		got, err := b.Webhook(t.Context(), "acme", "api", w.ID)
 		check(t, err)
@@ -159,7 +159,7 @@ func TestBadNeighbours(t *testing.T) {
 	}
 	good := receive(t, nil)
 	w := b.webhook(good.URL)
-	stop := b.start(func(c *webhook.Config) { c.Grace = time.Millisecond })
+	stop := b.start(func(c *dispatch.Config) { c.Grace = time.Millisecond })
 	var took []time.Duration
 	for i := range 100 {
 		start := time.Now()

@@ -1,4 +1,4 @@
-package webhook_test
+package dispatch_test
 
 import (
 	"fmt"

@@ -1,0 +1,57 @@
+package dispatch
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/webhook"
+)
+
+// The headers of Standard Webhooks.
+const (
+	headerID        = "webhook-id"
+	headerTimestamp = "webhook-timestamp"
+	headerStandard  = "webhook-signature"
+)
+
+// signStandard returns one signature of webhook-signature, or nothing if the
+// secret is none of Standard Webhooks.
+func signStandard(secret, id string, at time.Time, body []byte) string {
+	encoded, ok := strings.CutPrefix(secret, "whsec_")
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if !ok || err != nil || len(key) == 0 {
+		return ""
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// signedHeader returns all headers that depend on the delivery, signed now.
+func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now ledger.Time) http.Header {
+	at := now.Std()
+	h := http.Header{
+		"Content-Type":          {"application/json"},
+		webhook.HeaderEvent:     {string(d.Type)},
+		webhook.HeaderDelivery:  {d.ID},
+		webhook.HeaderSignature: {webhook.Sign(to.Secret, at, d.Body)},
+		headerID:                {d.Event},
+		headerTimestamp:         {strconv.FormatInt(at.Unix(), 10)},
+	}
+	standard := signStandard(to.Secret, d.Event, at, d.Body)
+	if to.PreviousSecret != "" && now < to.PreviousUntil {
+		h[webhook.HeaderPrevious] = []string{webhook.Sign(to.PreviousSecret, at, d.Body)}
+		standard = strings.TrimSpace(standard + " " + signStandard(to.PreviousSecret, d.Event, at, d.Body))
+	}
+	if standard != "" {
+		h[headerStandard] = []string{standard}
+	}
+	return h
+}
