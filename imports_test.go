@@ -16,8 +16,11 @@ const module = "github.com/ledgerd/ledgerd"
 
 // mayImport says which of our packages each may import. Arrows go one way.
 var mayImport = map[string][]string{
-	".":      {"cmd"},
-	"cmd":    {"client", "internal/config", "internal/flagvalue", "internal/gitrepo", "internal/parallel", "ledger", "server", "server/web", "store", "webhook", "webhook/dispatch"},
+	".": {"cmd"},
+	// Commands reach the ledger as clients: of a server, or of internal/service.
+	"cmd": {"client", "internal/atomicfile", "internal/buildinfo", "internal/config", "internal/eventbody",
+		"internal/flagvalue", "internal/gitrepo", "internal/parallel", "internal/receiver", "internal/service",
+		"internal/signing", "internal/terminal", "ledger"},
 	"client": {"ledger"},
 	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
@@ -53,6 +56,13 @@ var mayImport = map[string][]string{
 	"internal/parallel":            {},
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
 	"internal/flagvalue":           {},
+	"internal/service":             {"client", "internal/buildinfo", "internal/config", "internal/terminal", "server", "server/web", "store", "webhook/dispatch"},
+	"internal/receiver":            {"client", "internal/eventbody", "ledger", "webhook"},
+	"internal/eventbody":           {"client", "ledger"},
+	"internal/signing":             {"internal/atomicfile", "ledger"},
+	"internal/atomicfile":          {},
+	"internal/terminal":            {"ledger"},
+	"internal/buildinfo":           {},
 	"ledger":                       {},
 	"e2e":                          {}, // tests alone
 }

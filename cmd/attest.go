@@ -9,8 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/atomicfile"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/signing"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -130,9 +133,9 @@ func (a *attestRequest) check() error {
 // the command runs is found out before: it may take long.
 func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 	ctx := command.Context()
-	var s *signer
+	var s *signing.Signer
 	if a.envelope == "" {
-		if s, err = loadSigner(a.key, a.cert); err != nil {
+		if s, err = signing.Load(a.key, a.cert); err != nil {
 			return err
 		}
 	}
@@ -163,7 +166,7 @@ type keep func(ctx context.Context, o outcome, envelope []byte) error
 // keeper returns what writes the envelope to --out or records it, once it is
 // sure that, as far as can be told now, this will work. What it began must be
 // discarded, also after it was used.
-func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signer) (keep, func(), error) {
+func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signing.Signer) (keep, func(), error) {
 	if a.out == "-" {
 		return func(_ context.Context, _ outcome, envelope []byte) error {
 			_, err := p.stdout.Write(append(envelope, '\n'))
@@ -171,13 +174,13 @@ func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signer) (k
 		}, func() {}, nil
 	}
 	if a.out != "" {
-		file, err := replace(a.out, 0o644)
+		file, err := atomicfile.Create(a.out, 0o644)
 		if err != nil {
 			return nil, nil, err
 		}
 		return func(_ context.Context, o outcome, envelope []byte) error {
 			return p.writeEnvelope(file, a, o, envelope)
-		}, file.discard, nil
+		}, file.Discard, nil
 	}
 	t, err := p.target(command)
 	if err != nil {
@@ -191,7 +194,7 @@ func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signer) (k
 
 // mayRecord reports what would keep the ledger from taking what the command's
 // outcome is signed as. Without a command the ledger itself tells at once.
-func (a *attestRequest) mayRecord(ctx context.Context, c *connection, s *signer) error {
+func (a *attestRequest) mayRecord(ctx context.Context, c *connection, s *signing.Signer) error {
 	if err := a.repo.mustExist(ctx, c); err != nil || len(a.command) == 0 {
 		return err
 	}
@@ -208,11 +211,11 @@ func (a *attestRequest) mayRecord(ctx context.Context, c *connection, s *signer)
 	if err != nil {
 		return err
 	}
-	return s.trusted(identities, a.commit)
+	return s.CheckTrusted(identities, a.commit)
 }
 
 // envelope returns the signed envelope to record.
-func (p *program) envelope(a *attestRequest, s *signer, o outcome) ([]byte, error) {
+func (p *program) envelope(a *attestRequest, s *signing.Signer, o outcome) ([]byte, error) {
 	if a.envelope != "" {
 		return p.readFile(a.envelope)
 	}
@@ -221,10 +224,10 @@ func (p *program) envelope(a *attestRequest, s *signer, o outcome) ([]byte, erro
 		if err != nil {
 			return nil, err
 		}
-		if err := s.understood(statement); err != nil {
+		if err := s.CheckStatement(statement); err != nil {
 			return nil, fmt.Errorf("%s: %w", a.statement, err)
 		}
-		return s.sign(statement)
+		return s.Sign(statement)
 	}
 	predicate := ledger.ResultPredicate{
 		Predicate:  a.predicate,
@@ -243,11 +246,11 @@ func (p *program) envelope(a *attestRequest, s *signer, o outcome) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.sign(statement)
+	return s.Sign(statement)
 }
 
-func (p *program) writeEnvelope(file *replacement, a *attestRequest, o outcome, envelope []byte) error {
-	if err := file.write(envelope); err != nil {
+func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o outcome, envelope []byte) error {
+	if err := file.Write(envelope); err != nil {
 		return err
 	}
 	what := a.statement
@@ -273,10 +276,10 @@ func (p *program) recordEnvelope(ctx context.Context, t target, a *attestRequest
 		if commit, err := c.Commit(ctx, record.Org, record.Repo, record.Commit); err == nil {
 			state = "the commit is " + commit.State.String()
 		}
-		fmt.Fprintf(p.stderr, "%s %s (%v) of %s: %s, %s\n", printable(record.Predicate), record.Result.Status,
+		fmt.Fprintf(p.stderr, "%s %s (%v) of %s: %s, %s\n", terminal.Printable(record.Predicate), record.Result.Status,
 			milliseconds(record.Result.DurationMS), a.repo.at(record.Commit), verb, state)
 		if a.commit != "" && a.commit != record.Commit {
-			return fmt.Errorf("that is not about commit %s, as --commit says", short(a.commit))
+			return fmt.Errorf("that is not about commit %s, as --commit says", terminal.Short(a.commit))
 		}
 		return p.print(record, func() {})
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -35,7 +36,7 @@ func newAttestationList(p *program) *cobra.Command {
 				}
 				columns := []string{"RECORDED", "COMMIT", "PREDICATE", "STATUS", "IDENTITY", "ID"}
 				return printList(p, c.Attestations(ctx, name.org, name.repo, filter), limit, columns, func(a ledger.AttestationRecord) []any {
-					return []any{a.RecordedAt, short(a.Commit), a.Predicate, a.Result.Status, a.Identity, a.ID}
+					return []any{a.RecordedAt, terminal.Short(a.Commit), a.Predicate, a.Result.Status, a.Identity, a.ID}
 				})
 			})
 		},
@@ -71,18 +72,18 @@ func newAttestationShow(p *program) *cobra.Command {
 }
 
 func (p *program) showAttestation(a ledger.AttestationRecord) {
-	t := newTable(p.stdout)
-	t.row("id", a.ID)
-	t.row("commit", a.Commit)
-	t.row("predicate", a.Predicate)
-	t.row("predicate type", a.PredicateType)
-	t.row("signed by", a.Identity)
-	t.row("status", a.Result.Status)
-	t.row("duration", milliseconds(a.Result.DurationMS))
-	t.row("recorded", a.RecordedAt)
-	t.row("payload", a.PayloadDigest)
-	t.row("event", a.Event)
-	t.flush()
+	t := terminal.NewTable(p.stdout)
+	t.Row("id", a.ID)
+	t.Row("commit", a.Commit)
+	t.Row("predicate", a.Predicate)
+	t.Row("predicate type", a.PredicateType)
+	t.Row("signed by", a.Identity)
+	t.Row("status", a.Result.Status)
+	t.Row("duration", milliseconds(a.Result.DurationMS))
+	t.Row("recorded", a.RecordedAt)
+	t.Row("payload", a.PayloadDigest)
+	t.Row("event", a.Event)
+	t.Flush()
 }
 
 func newAttestationEnvelope(p *program) *cobra.Command {

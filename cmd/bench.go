@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 func newBench(p *program) *cobra.Command {
@@ -119,7 +122,7 @@ func (b *benchRun) within(f func() error) error {
 	}
 	defer os.RemoveAll(dir)
 	b.dir, b.database = dir, filepath.Join(dir, "ledger.db")
-	b.say("ledgerd %s, %s/%s, %d cores\n", version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	b.say("ledgerd %s, %s/%s, %d cores\n", buildinfo.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	return f()
 }
 
@@ -142,11 +145,11 @@ func (b *benchRun) describeMachine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := newTable(b.p.stdout, "MACHINE", "RATE")
-	t.row("empty net/http handler", fmt.Sprintf("%.0f/s at %d connections", m.handler.rate(), b.conns))
-	t.row("Ed25519 verifications", fmt.Sprintf("%.0f/s on one core", m.verify))
-	t.row("fsyncs of 4 KiB", fmt.Sprintf("%.0f/s", m.fsync))
-	t.flush()
+	t := terminal.NewTable(b.p.stdout, "MACHINE", "RATE")
+	t.Row("empty net/http handler", fmt.Sprintf("%.0f/s at %d connections", m.handler.rate(), b.conns))
+	t.Row("Ed25519 verifications", fmt.Sprintf("%.0f/s on one core", m.verify))
+	t.Row("fsyncs of 4 KiB", fmt.Sprintf("%.0f/s", m.fsync))
+	t.Flush()
 	fmt.Fprintln(b.p.stdout)
 	return nil
 }

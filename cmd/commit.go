@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -41,39 +42,39 @@ is any revision; a sha or the beginning of one works everywhere.`,
 }
 
 func (p *program) showCommit(c ledger.Commit) {
-	t := newTable(p.stdout)
-	t.row("commit", c.SHA)
-	t.row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
-	t.row("branch", fmt.Sprintf("%s, meant for %s", orDash(c.Branch), orDash(c.Target)))
-	t.row("author", fmt.Sprintf("%s <%s>", orDash(c.Author.Name), orDash(c.Author.Email)))
-	t.row("message", orDash(c.Message))
-	t.row("changes", plural(int64(len(c.Changes)), "path"))
-	t.row("radar", radarLine(c))
-	t.flush()
+	t := terminal.NewTable(p.stdout)
+	t.Row("commit", c.SHA)
+	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
+	t.Row("branch", fmt.Sprintf("%s, meant for %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
+	t.Row("author", fmt.Sprintf("%s <%s>", terminal.OrDash(c.Author.Name), terminal.OrDash(c.Author.Email)))
+	t.Row("message", terminal.OrDash(c.Message))
+	t.Row("changes", terminal.Plural(int64(len(c.Changes)), "path"))
+	t.Row("radar", radarLine(c))
+	t.Flush()
 
 	fmt.Fprintf(p.stdout, "\nrequirements (policy version %d)\n", c.PolicyVersion)
 	p.showRequirements(c.Requirements)
 
-	fmt.Fprintf(p.stdout, "\n%s\n", plural(c.Attested, "attestation"))
-	t = newTable(p.stdout)
-	t.indent = "  "
+	fmt.Fprintf(p.stdout, "\n%s\n", terminal.Plural(c.Attested, "attestation"))
+	t = terminal.NewTable(p.stdout)
+	t.Indent = "  "
 	for _, a := range c.Attestations {
-		t.row(a.RecordedAt, a.Predicate, a.Result.Status, a.Identity, a.ID)
+		t.Row(a.RecordedAt, a.Predicate, a.Result.Status, a.Identity, a.ID)
 	}
-	t.flush()
+	t.Flush()
 
-	fmt.Fprintf(p.stdout, "\n%s\n", plural(int64(len(c.Transitions)), "transition"))
-	t = newTable(p.stdout)
-	t.indent = "  "
+	fmt.Fprintf(p.stdout, "\n%s\n", terminal.Plural(int64(len(c.Transitions)), "transition"))
+	t = terminal.NewTable(p.stdout)
+	t.Indent = "  "
 	for _, m := range c.Transitions {
-		t.row(m.At, fmt.Sprintf("%s -> %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID))
+		t.Row(m.At, fmt.Sprintf("%s -> %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID))
 	}
-	t.flush()
+	t.Flush()
 }
 
 // showRequirements writes a line for each requirement of a policy.
 func (p *program) showRequirements(requirements []ledger.RequirementStatus) {
-	t := newTable(p.stdout, "", "STATE", "PREDICATE", "HAVE", "REASON")
+	t := terminal.NewTable(p.stdout, "", "STATE", "PREDICATE", "HAVE", "REASON")
 	for _, r := range requirements {
 		mark := "✗"
 		switch {
@@ -86,9 +87,9 @@ func (p *program) showRequirements(requirements []ledger.RequirementStatus) {
 		if r.Need > 0 {
 			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
 		}
-		t.row(mark, r.State, r.Predicate, have, r.Reason)
+		t.Row(mark, r.State, r.Predicate, have, r.Reason)
 	}
-	t.flush()
+	t.Flush()
 }
 
 func newCommitList(p *program) *cobra.Command {
@@ -107,7 +108,7 @@ func newCommitList(p *program) *cobra.Command {
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				columns := []string{"COMMIT", "STATE", "SINCE", "ATTESTED", "BRANCH", "AUTHOR", "MESSAGE"}
 				return printList(p, c.Commits(ctx, name.org, name.repo, filter), limit, columns, func(s ledger.CommitSummary) []any {
-					return []any{short(s.SHA), s.State, s.StateSince, s.Attested, orDash(s.Branch), orDash(s.Author.Name), clip(oneLine(s.Message), 50)}
+					return []any{terminal.Short(s.SHA), s.State, s.StateSince, s.Attested, terminal.OrDash(s.Branch), terminal.OrDash(s.Author.Name), terminal.Clip(terminal.OneLine(s.Message), 50)}
 				})
 			})
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -58,7 +59,7 @@ func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoNa
 		return err
 	}
 	if len(tips.Data) == 0 {
-		return p.print((*ledger.Commit)(nil), func() { fmt.Fprintf(p.stdout, "the branch %s has nothing in flight\n", clean(branch)) })
+		return p.print((*ledger.Commit)(nil), func() { fmt.Fprintf(p.stdout, "the branch %s has nothing in flight\n", terminal.Clean(branch)) })
 	}
 	return p.withdraw(ctx, c, name, tips.Data[0].SHA)
 }

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server"
-	"github.com/ledgerd/ledgerd/store"
 )
 
 // A target is the ledger that a command is about: a server, or a database file
@@ -86,7 +84,7 @@ func (p *program) token() (string, error) {
 // check reports what can be told without opening anything.
 func (t target) check() error {
 	if t.url == "" {
-		return exists(t.settings.Database, t.from)
+		return service.CheckExists(t.settings.Database, t.from)
 	}
 	_, err := client.New(t.url, client.Options{})
 	return err
@@ -104,7 +102,7 @@ func (t target) explain(err error) error {
 // A connection is a client of the API, and what stands behind it.
 type connection struct {
 	*client.Client
-	local *localAPI // nil where a server answers
+	local *service.Local // nil where a server answers
 }
 
 // open connects to the ledger. The connection must be closed.
@@ -115,65 +113,21 @@ func (t target) open(ctx context.Context) (*connection, error) {
 	if t.url == "" {
 		return openFile(ctx, t.settings)
 	}
-	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: userAgent()})
+	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: buildinfo.UserAgent()})
 	if err != nil {
 		return nil, err
 	}
 	return &connection{Client: c}, nil
 }
 
-// openFile opens the database, which it makes where there is none, and serves
-// the API on it in process, as the administrator of the host.
+// openFile connects to the database file of this machine, which it creates if it
+// does not exist.
 func openFile(ctx context.Context, s config.Settings) (*connection, error) {
-	if err := checkDatabase(s.Database); err != nil {
-		return nil, err
-	}
-	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy})
+	local, err := service.OpenLocal(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	local := &localAPI{db: db}
-	api := server.New(server.Config{
-		Store:       db,
-		MaxBody:     int64(s.MaxBody),
-		CheckTarget: s.Webhooks.Guard().Check,
-		Version:     version(),
-	})
-	c, err := newHostClient(api, &local.wrote)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return &connection{c, local}, nil
-}
-
-// newHostClient returns a client that speaks to the API in process, as the
-// administrator of the host. It sets wrote once it may have changed something.
-func newHostClient(api *server.Server, wrote *atomic.Bool) (*client.Client, error) {
-	return client.New("http://localhost", client.Options{
-		UserAgent:  userAgent(),
-		HTTPClient: &http.Client{Transport: &noting{client.InProcess(api.Host()), wrote}},
-	})
-}
-
-// A localAPI is what answers a client inside the process.
-type localAPI struct {
-	db *store.Store
-	// wrote is set once a request may have changed something.
-	wrote atomic.Bool
-}
-
-// A noting transport sets wrote at the first request that is no mere reading.
-type noting struct {
-	next  http.RoundTripper
-	wrote *atomic.Bool
-}
-
-// RoundTrip implements http.RoundTripper.
-func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		n.wrote.Store(true)
-	}
-	return n.next.RoundTrip(r)
+	return &connection{local.Client, local}, nil
 }
 
 // settle does, on a file, what time has made due: a server does it by itself.
@@ -181,7 +135,7 @@ func (c *connection) settle(ctx context.Context) error {
 	if c.local == nil {
 		return nil
 	}
-	return c.local.db.Settle(ctx)
+	return c.local.Settle(ctx)
 }
 
 // close ends the connection. What was written to a file is carried out before:
@@ -190,11 +144,7 @@ func (c *connection) close(ctx context.Context) error {
 	if c.local == nil {
 		return nil
 	}
-	var err error
-	if c.local.wrote.Load() {
-		err = c.settle(ctx)
-	}
-	return errors.Join(err, c.local.db.Close())
+	return c.local.Close(ctx)
 }
 
 // with runs do on a connection to the ledger that the command names.

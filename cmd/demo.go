@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/service"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -69,20 +71,20 @@ func (p *program) demo(ctx context.Context, org, listen string, once bool) (err 
 	s.Listen, s.Database = listen, filepath.Join(dir, "ledger.db")
 	s.Log.Level = "warn"
 	s.Webhooks.AllowedNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-	service, err := startService(ctx, s, s.Log.Logger(p.stderr))
+	running, err := service.Start(ctx, s, s.Log.Logger(p.stderr))
 	if err != nil {
 		return err
 	}
-	stage := &stage{out: p.stdout, colour: p.colour(), url: service.url, org: org, git: git, witnesses: newWitnesses()}
-	if err = stage.play(ctx, service); err == nil && !once {
+	stage := &stage{out: p.stdout, Painter: terminal.NewPainter(p.stdout), url: running.URL, org: org, git: git, witnesses: newWitnesses()}
+	if err = stage.play(ctx, running); err == nil && !once {
 		stage.showDoors()
 		stage.say("\nServing until Ctrl-C; then all of it is gone.")
-		err = service.wait(ctx)
+		err = running.Wait(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = nil // Ctrl-C in the middle
 	}
 	release() // a second Ctrl-C ends the program at once
 	stage.witnesses.leave()
-	return errors.Join(err, service.stop(s.ShutdownTimeout), stage.witnesses.close())
+	return errors.Join(err, running.Stop(s.ShutdownTimeout), stage.witnesses.close())
 }

@@ -2,36 +2,35 @@ package cmd
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/service"
+	"github.com/ledgerd/ledgerd/internal/signing"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A stage is where the demo plays: what was set up, and where it is told.
 type stage struct {
-	out    io.Writer
-	colour bool
-	url    string
-	org    string
-	git    *history
+	terminal.Painter
+	out io.Writer
+	url string
+	org string
+	git *history
 
 	witnesses *witnesses
 	happened  int // events so far
 
-	writer  *client.Client     // with a token that may write
-	reader  string             // a token that may read
-	admin   string             // a token that may do everything
-	signers map[string]*signer // by plain name
+	writer  *client.Client             // with a token that may write
+	reader  string                     // a token that may read
+	admin   string                     // a token that may do everything
+	signers map[string]*signing.Signer // by plain name
 	dns     map[string]string
 }
 
@@ -65,10 +64,10 @@ func script() [demoCommits][]act {
 }
 
 // play sets the stage and plays the commits, the oldest first.
-func (s *stage) play(ctx context.Context, service *service) error {
+func (s *stage) play(ctx context.Context, running *service.Instance) error {
 	s.heading("A server on a throw-away database")
 	s.say("  %s", s.url)
-	if err := s.setUp(ctx, service); err != nil {
+	if err := s.setUp(ctx, running); err != nil {
 		return err
 	}
 	acts := script()
@@ -85,8 +84,8 @@ func (s *stage) play(ctx context.Context, service *service) error {
 
 // setUp makes the org as the host of the machine, and all else with a token,
 // as anybody would.
-func (s *stage) setUp(ctx context.Context, service *service) error {
-	host, err := service.host()
+func (s *stage) setUp(ctx context.Context, running *service.Instance) error {
+	host, err := running.Host()
 	if err != nil {
 		return err
 	}
@@ -138,24 +137,24 @@ func (s *stage) addWitnesses(ctx context.Context, admin *client.Client) error {
 }
 
 func (s *stage) client(token string) (*client.Client, error) {
-	return client.New(s.url, client.Options{Token: token, UserAgent: userAgent()})
+	return client.New(s.url, client.Options{Token: token, UserAgent: buildinfo.UserAgent()})
 }
 
 // addSigners makes a key for each role and has the org trust it.
 func (s *stage) addSigners(ctx context.Context, admin *client.Client) error {
 	s.heading("Keys, each with a certificate that the org trusts; what they will sign is made up")
-	s.signers, s.dns = make(map[string]*signer), make(map[string]string)
+	s.signers, s.dns = make(map[string]*signing.Signer), make(map[string]string)
 	for _, r := range roles() {
 		dn := ledger.DN{CN: r.name, OU: r.unit, O: s.org}
-		pair, err := newKeyPair(dn, "", time.Now(), 1)
+		pair, err := signing.NewKeyPair(dn, "", time.Now(), 1)
 		if err != nil {
 			return err
 		}
-		_, err = admin.AddIdentity(ctx, s.org, ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(pair.certPEM())})
+		_, err = admin.AddIdentity(ctx, s.org, ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(pair.CertPEM())})
 		if err != nil {
 			return err
 		}
-		s.signers[r.name] = &signer{key: pair.key, chain: []*x509.Certificate{pair.cert}}
+		s.signers[r.name] = pair.Signer()
 		s.dns[r.name] = dn.String()
 		s.say("  %-8s %s", r.name, s.faint(dn.String()))
 	}
@@ -181,7 +180,7 @@ func (s *stage) playCommit(ctx context.Context, sha string, acts []act) error {
 	if err != nil {
 		return err
 	}
-	s.heading("Commit %s %s", short(sha), s.faint(printable(clip(oneLine(local.Message), 50))))
+	s.heading("Commit %s %s", terminal.Short(sha), s.faint(terminal.Printable(terminal.Clip(terminal.OneLine(local.Message), 50))))
 	commit, _, err := s.writer.Register(ctx, s.org, s.git.name, sha, local.Registration)
 	if err != nil {
 		return err
@@ -210,7 +209,7 @@ func (s *stage) perform(ctx context.Context, before ledger.Commit, a act) (ledge
 	if err != nil {
 		return before, err
 	}
-	envelope, err := s.signers[a.signer].sign(statement)
+	envelope, err := s.signers[a.signer].Sign(statement)
 	if err != nil {
 		return before, err
 	}
@@ -237,7 +236,7 @@ func (s *stage) showNews(ctx context.Context) error {
 		verdict = fmt.Sprintf("%d signatures ok", n)
 	}
 	s.say("    stream   %s", s.faint(strings.Join(stream, ", ")))
-	s.say("    webhook  %s  %s", s.faint(strings.Join(webhook, ", ")), s.paint(green, verdict))
+	s.say("    webhook  %s  %s", s.faint(strings.Join(webhook, ", ")), s.Paint(terminal.Green, verdict))
 	return nil
 }
 
@@ -255,7 +254,7 @@ func (s *stage) showCounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("\n  %s on the stream, %d delivered to the webhook, every signature verified", plural(int64(stream), "event"), webhook)
+	s.say("\n  %s on the stream, %d delivered to the webhook, every signature verified", terminal.Plural(int64(stream), "event"), webhook)
 	return nil
 }
 
@@ -277,7 +276,7 @@ func (s *stage) showMissing(c ledger.Commit) {
 	s.say("  gate --state %s: not reached", next)
 	for _, r := range c.Requirements {
 		if r.Applies && !r.Met && r.State <= next {
-			s.say("    %-10s %d of %d  %s", printable(r.Predicate), r.Have, r.Need, s.faint(printable(r.Reason)))
+			s.say("    %-10s %d of %d  %s", terminal.Printable(r.Predicate), r.Have, r.Need, s.faint(terminal.Printable(r.Reason)))
 		}
 	}
 }
@@ -289,7 +288,7 @@ func (s *stage) showStates(ctx context.Context) error {
 		return err
 	}
 	for _, c := range commits {
-		s.say("  %s  %s  %-15s %s", short(c.SHA), s.paddedState(c.State), plural(c.Attested, "attestation"), s.faint(printable(clip(oneLine(c.Message), 50))))
+		s.say("  %s  %s  %-15s %s", terminal.Short(c.SHA), s.paddedState(c.State), terminal.Plural(c.Attested, "attestation"), s.faint(terminal.Printable(terminal.Clip(terminal.OneLine(c.Message), 50))))
 	}
 	return nil
 }
@@ -305,7 +304,7 @@ func (s *stage) showDoors() {
 	newest := s.git.commits[0]
 	for _, path := range []string{
 		"/repos",
-		"/repos/" + s.git.name + "/commits/" + short(newest),
+		"/repos/" + s.git.name + "/commits/" + terminal.Short(newest),
 		"/repos/" + s.git.name + "/attestations?predicate=test:*",
 		"/policies/" + s.git.name,
 		"/events",
@@ -317,36 +316,15 @@ func (s *stage) showDoors() {
 func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
 
 func (s *stage) heading(format string, args ...any) {
-	s.say("\n%s", s.paint("1", fmt.Sprintf(format, args...)))
+	s.say("\n%s", s.Paint("1", fmt.Sprintf(format, args...)))
 }
 
-func (s *stage) faint(text string) string { return s.paint("2", text) }
-
-// stateColours are those of the states, from the lowest.
-var stateColours = [...]string{"37", "33", "36", "34", "32"}
+func (s *stage) faint(text string) string { return s.Paint("2", text) }
 
 func (s *stage) state(state ledger.State) string {
-	return s.paint(stateColours[state], state.String())
+	return s.Paint(terminal.StateColour(state), state.String())
 }
 
 func (s *stage) paddedState(state ledger.State) string {
-	return s.paint(stateColours[state], fmt.Sprintf("%-10s", state))
-}
-
-func (s *stage) paint(code, text string) string {
-	if !s.colour {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-// colour reports whether standard output is a terminal that shows colours, and
-// its user has nothing against them.
-func (p *program) colour() bool {
-	f, ok := p.stdout.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	// The old console of Windows prints the codes.
-	return runtime.GOOS != "windows" || os.Getenv("WT_SESSION") != ""
+	return s.Paint(terminal.StateColour(state), fmt.Sprintf("%-10s", state))
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/receiver"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -20,7 +22,7 @@ const witnessWait = 30 * time.Second
 // Witnesses are who hears of the demo's events: a reader of the live stream,
 // and a receiver that the repo's webhook posts to.
 type witnesses struct {
-	reception *reception
+	reception *receiver.Server
 	cancel    context.CancelFunc // of the reading
 	reading   sync.WaitGroup
 
@@ -60,7 +62,7 @@ func (w *witnesses) subscribe(ctx context.Context, admin *client.Client, org, re
 		listener.Close()
 		return hook, err
 	}
-	w.reception = receiveOn(listener, &receiver{secret: hook.Secret, took: w.delivered}, slog.New(slog.DiscardHandler))
+	w.reception = receiver.Serve(listener, &receiver.Handler{Secret: hook.Secret, Took: w.delivered}, slog.New(slog.DiscardHandler))
 	return hook, nil
 }
 
@@ -74,8 +76,8 @@ func (w *witnesses) follow(ctx context.Context, reader *client.Client, org strin
 	})
 }
 
-func (w *witnesses) delivered(t receipt) {
-	e, err := t.event()
+func (w *witnesses) delivered(t receiver.Receipt) {
+	e, err := t.Event()
 	if err == nil && !t.Verified {
 		err = fmt.Errorf("a delivery does not verify: %s", t.Problem)
 	}
@@ -118,7 +120,7 @@ func (w *witnesses) await(ctx context.Context, n int) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timeout:
-			return fmt.Errorf("of %s, %d came on the stream and %d to the webhook within %v", plural(int64(n), "event"), stream, webhook, witnessWait)
+			return fmt.Errorf("of %s, %d came on the stream and %d to the webhook within %v", terminal.Plural(int64(n), "event"), stream, webhook, witnessWait)
 		}
 	}
 }
@@ -158,5 +160,5 @@ func (w *witnesses) close() error {
 	if w.reception == nil {
 		return nil
 	}
-	return w.reception.stop()
+	return w.reception.Stop()
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/eventbody"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -86,29 +88,13 @@ func pastEvents(ctx context.Context, c *connection, q eventQuery) iter.Seq2[clie
 		for body, err := range c.Events(ctx, q.org, f) {
 			var e client.Event
 			if err == nil {
-				e, err = streamEvent(body)
+				e, err = eventbody.Parse(body)
 			}
 			if !yield(e, err) || err != nil {
 				return
 			}
 		}
 	}
-}
-
-// streamEvent returns the event of the history as the stream tells of it.
-func streamEvent(body []byte) (client.Event, error) {
-	var head struct {
-		ID   string           `json:"id"`
-		Type ledger.EventType `json:"type"`
-	}
-	if err := ledger.DecodeOpen(body, &head); err != nil {
-		return client.Event{}, fmt.Errorf("an event of the history: %w", err)
-	}
-	data, err := ledger.StreamData(head.Type, body)
-	if err != nil {
-		return client.Event{}, err
-	}
-	return client.NewEvent(head.ID, head.Type, data)
 }
 
 // followEvents shows events as they happen, until it is interrupted.
@@ -121,7 +107,7 @@ func (p *program) followEvents(ctx context.Context, t target, q eventQuery) erro
 		defer watch.Wait()
 		defer cancel()
 		if c.local != nil {
-			watch.Go(func() { c.local.db.Watch(ctx) }) // other processes write to the file
+			watch.Go(func() { c.local.Watch(ctx) }) // other processes write to the file
 		}
 		if err := c.settle(ctx); err != nil {
 			return err
@@ -153,7 +139,7 @@ func (p *program) followEvents(ctx context.Context, t target, q eventQuery) erro
 func (p *program) showEvents(events iter.Seq2[client.Event, error], limit int) error {
 	line := jsonLine
 	if p.global.output != "json" {
-		line = (&eventLines{colour: p.colour()}).line
+		line = (&eventLines{Painter: terminal.NewPainter(p.stdout)}).line
 	}
 	n := 0
 	for e, err := range events {
@@ -198,27 +184,9 @@ func jsonLine(e client.Event) ([]byte, error) {
 // eventLines writes events for people. Its columns grow with what stands in
 // them.
 type eventLines struct {
-	colour bool
-	repo   int // width of the column
+	terminal.Painter
+	repo int // width of the column
 }
-
-func (l *eventLines) paint(colour, text string) string {
-	if !l.colour {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
-
-// The colours of terminals that stand for what an event is and says.
-const (
-	red     = "31"
-	green   = "32"
-	yellow  = "33"
-	blue    = "34"
-	magenta = "35"
-	cyan    = "36"
-	grey    = "90"
-)
 
 func (l *eventLines) line(e client.Event) ([]byte, error) {
 	at, told := l.tell(e)
@@ -237,39 +205,39 @@ type told struct {
 // tell returns what an event says, and when it happened.
 func (l *eventLines) tell(e client.Event) (ledger.Time, told) {
 	var at ledger.Time
-	t := told{kind: e.Type, colour: grey, repo: "-", commit: "-"}
+	t := told{kind: e.Type, colour: terminal.Grey, repo: "-", commit: "-"}
 	switch {
 	case e.Attestation != nil:
 		a := e.Attestation
-		at, t.repo, t.commit, t.colour = a.Timestamp, a.Repo, a.Commit, blue
-		status := l.paint(statusColour(a.Result.Status), string(a.Result.Status))
-		t.what = fmt.Sprintf("%s %s, signed by %s", clean(a.Predicate), status, clean(a.Identity))
+		at, t.repo, t.commit, t.colour = a.Timestamp, a.Repo, a.Commit, terminal.Blue
+		status := l.Paint(statusColour(a.Result.Status), string(a.Result.Status))
+		t.what = fmt.Sprintf("%s %s, signed by %s", terminal.Clean(a.Predicate), status, terminal.Clean(a.Identity))
 	case e.State != nil:
 		s := e.State
-		at, t.repo, t.commit, t.colour = s.Timestamp, s.Repo, s.Commit, magenta
-		t.what = fmt.Sprintf("from %s to %s", s.From, l.paint(stateColours[s.To], s.To.String()))
+		at, t.repo, t.commit, t.colour = s.Timestamp, s.Repo, s.Commit, terminal.Magenta
+		t.what = fmt.Sprintf("from %s to %s", s.From, l.Paint(terminal.StateColour(s.To), s.To.String()))
 	case e.Policy != nil:
-		at, t.repo, t.colour = e.Policy.Timestamp, e.Policy.Repo, cyan
+		at, t.repo, t.colour = e.Policy.Timestamp, e.Policy.Repo, terminal.Cyan
 		t.what = fmt.Sprintf("version %d takes the place of %d", e.Policy.Version, e.Policy.PreviousVersion)
 	case e.Radar != nil:
 		r := e.Radar
-		at, t.repo, t.commit, t.colour = r.Timestamp, r.Repo, r.Commit, yellow
+		at, t.repo, t.commit, t.colour = r.Timestamp, r.Repo, r.Commit, terminal.Yellow
 		t.what = l.overlap(r)
 	default:
-		t.what = clean(string(e.Data))
+		t.what = terminal.Clean(string(e.Data))
 	}
 	return at, t
 }
 
 // levelColours are those of the levels of overlaps, from none.
-var levelColours = [...]string{grey, grey, yellow, red}
+var levelColours = [...]string{terminal.Grey, terminal.Grey, terminal.Yellow, terminal.Red}
 
 // overlap tells of an overlap: how bad, with whom and at what.
 func (l *eventLines) overlap(r *ledger.StreamRadar) string {
-	what := fmt.Sprintf("%s overlap with %s of %s by %s", l.paint(levelColours[r.Level], r.Level.String()),
-		clean(short(r.Other.Commit)), clean(r.Other.Branch), clean(orDash(authorName(r.Other.Author))))
+	what := fmt.Sprintf("%s overlap with %s of %s by %s", l.Paint(levelColours[r.Level], r.Level.String()),
+		terminal.Clean(terminal.Short(r.Other.Commit)), terminal.Clean(r.Other.Branch), terminal.Clean(terminal.OrDash(authorName(r.Other.Author))))
 	if len(r.Paths) > 0 {
-		what += fmt.Sprintf(": %s (%s)", clean(r.Paths[0].Path), clean(string(r.Paths[0].Reason)))
+		what += fmt.Sprintf(": %s (%s)", terminal.Clean(r.Paths[0].Path), terminal.Clean(string(r.Paths[0].Reason)))
 	}
 	if r.PathsTotal > 1 {
 		what += fmt.Sprintf(", +%d more", r.PathsTotal-1)
@@ -279,21 +247,18 @@ func (l *eventLines) overlap(r *ledger.StreamRadar) string {
 
 // text writes what is told of an event as a line, without its end.
 func (l *eventLines) text(at ledger.Time, t told) []byte {
-	repo := clean(t.repo)
+	repo := terminal.Clean(t.repo)
 	l.repo = max(l.repo, len(repo))
-	kind := l.paint(t.colour, fmt.Sprintf("%-11s", clean(string(t.kind))))
-	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.paint(grey, orDash(at.String())), kind, l.repo, repo, clean(short(t.commit)), t.what)
+	kind := l.Paint(t.colour, fmt.Sprintf("%-11s", terminal.Clean(string(t.kind))))
+	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.Paint(terminal.Grey, terminal.OrDash(at.String())), kind, l.repo, repo, terminal.Clean(terminal.Short(t.commit)), t.what)
 }
-
-// clean makes text that others chose fit for a line on a terminal.
-func clean(s string) string { return printable(oneLine(s)) }
 
 func statusColour(s ledger.Status) string {
 	switch s {
 	case ledger.Pass:
-		return green
+		return terminal.Green
 	case ledger.Fail, ledger.Errored:
-		return red
+		return terminal.Red
 	}
-	return yellow
+	return terminal.Yellow
 }

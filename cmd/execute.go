@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -34,6 +35,14 @@ type program struct {
 	// of the command line.
 	began  bool
 	global globalFlags
+}
+
+// readFile reads a file that a flag names, or standard input where that is "-".
+func (p *program) readFile(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(p.stdin)
+	}
+	return os.ReadFile(name)
 }
 
 // An exitError ends the program with a status of its own. Without err nothing
@@ -115,7 +124,7 @@ func describe(err error) string {
 	for _, f := range fields {
 		text += fmt.Sprintf("\n  %s: %s", f.Field, f.Message)
 	}
-	return printable(strings.TrimSpace(text))
+	return terminal.Printable(strings.TrimSpace(text))
 }
 
 // describeRequest writes why a request got no answer; of a server that cannot

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -47,7 +48,7 @@ trusted.`,
 					return err
 				}
 				return p.print(identity, func() {
-					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", identity.Org, identity.Kind, printable(identity.DN), identity.ID)
+					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", identity.Org, identity.Kind, terminal.Printable(identity.DN), identity.ID)
 				})
 			})
 		},
@@ -75,7 +76,7 @@ func newIdentityList(p *program) *cobra.Command {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
 				columns := []string{"ID", "KIND", "DN", "EMAIL", "FINGERPRINT", "ENDS", "CREATED", "REVOKED"}
 				return printList(p, c.Identities(ctx, org), 0, columns, func(i ledger.Identity) []any {
-					return []any{i.ID, i.Kind, i.DN, orDash(i.Email), short(i.Fingerprint), orDash(i.NotAfter.String()), i.CreatedAt, orDash(i.RevokedAt.String())}
+					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), terminal.Short(i.Fingerprint), terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
 				})
 			})
 		},

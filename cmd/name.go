@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -58,7 +59,7 @@ func (p *program) withOrg(command *cobra.Command, org string, do func(ctx contex
 }
 
 // at names a commit of the repo.
-func (n repoName) at(sha string) string { return n.String() + "@" + short(sha) }
+func (n repoName) at(sha string) string { return n.String() + "@" + terminal.Short(sha) }
 
 // mustExist reports why the repo cannot be used, if so.
 func (n repoName) mustExist(ctx context.Context, c *connection) error {

@@ -4,18 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 // print writes a record or a list of them: as JSON where -o json asks for it,
@@ -25,12 +20,7 @@ func (p *program) print(v any, human func()) error {
 		human()
 		return nil
 	}
-	text, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "))
-	if err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
-	}
-	_, err = p.stdout.Write(append(text, '\n'))
-	return err
+	return terminal.WriteJSON(p.stdout, v)
 }
 
 // writeYAML returns v as YAML.
@@ -52,100 +42,13 @@ func printList[T any](p *program, records iter.Seq2[T, error], limit int, column
 		return err
 	}
 	return p.print(all, func() {
-		t := newTable(p.stdout, columns...)
+		t := terminal.NewTable(p.stdout, columns...)
 		for _, record := range all {
-			t.row(row(record)...)
+			t.Row(row(record)...)
 		}
-		t.flush()
+		t.Flush()
 	})
 }
 
-// A table aligns cells in columns.
-type table struct {
-	w      *tabwriter.Writer
-	indent string // of every line
-}
-
-// newTable returns a table with a line of column names, which may be none.
-// It must be flushed.
-func newTable(w io.Writer, columns ...string) *table {
-	t := &table{w: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
-	if len(columns) > 0 {
-		t.line(columns)
-	}
-	return t
-}
-
-func (t *table) line(cells []string) {
-	for i, cell := range cells {
-		cells[i] = printable(oneLine(cell))
-	}
-	fmt.Fprintln(t.w, t.indent+strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-}
-
-func (t *table) row(cells ...any) {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		texts[i] = fmt.Sprint(cell)
-	}
-	t.line(texts)
-}
-
-func (t *table) flush() { _ = t.w.Flush() }
-
-// printable replaces what would make a terminal act or lie: names, messages
-// and reasons come from whoever could push.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, s)
-}
-
-// quoteShell writes a word so that a shell reads it as it is.
-func quoteShell(s string) string {
-	special := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:,@%+=", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, special) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// oneLine returns the first line of s, without tabs.
-func oneLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return strings.ReplaceAll(strings.TrimSpace(line), "\t", " ")
-}
-
-// short returns the beginning of a sha.
-func short(sha string) string { return sha[:min(len(sha), 12)] }
-
-// clip shortens s to n characters.
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
-}
-
-// orDash returns a mark for what is empty.
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// plural writes a count and what is counted.
-func plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
+// milliseconds returns the duration of n milliseconds.
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -29,36 +28,6 @@ func TestDescribe(t *testing.T) {
 	} {
 		if got := describe(test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
-	}
-}
-
-func TestTable(t *testing.T) {
-	var b bytes.Buffer
-	table := newTable(&b, "COMMIT", "MESSAGE")
-	table.row("1234", "first line\nsecond")
-	table.row("5", "a\ttab and \x1b[31mcolour")
-	table.row("", "")
-	table.flush()
-	const want = "COMMIT  MESSAGE\n1234    first line\n5       a tab and \uFFFD[31mcolour\n\n"
-	if got := b.String(); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestQuoteShell(t *testing.T) {
-	for word, want := range map[string]string{
-		"ledger.db":           "ledger.db",
-		"/srv/ledgerd/a-b.db": "/srv/ledgerd/a-b.db",
-		"":                    "''",
-		"two words":           "'two words'",
-		"Ada's":               `'Ada'\''s'`,
-		"$HOME":               "'$HOME'",
-		"~":                   "'~'",
-		"a;b":                 "'a;b'",
-	} {
-		if got := quoteShell(word); got != want {
-			t.Errorf("%q is quoted as %s, want %s", word, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -141,15 +142,15 @@ func (p *program) showSimulation(s ledger.Simulation) {
 	type move struct{ from, to ledger.State }
 	counts := make(map[move]int64)
 	if len(s.Moves) > 0 {
-		t := newTable(p.stdout, "COMMIT", "FROM", "TO", "WHY")
+		t := terminal.NewTable(p.stdout, "COMMIT", "FROM", "TO", "WHY")
 		for _, m := range s.Moves {
 			counts[move{from: m.From, to: m.To}]++
-			t.row(short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
+			t.Row(terminal.Short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
 		}
-		t.flush()
+		t.Flush()
 		fmt.Fprintln(p.stdout)
 	}
-	fmt.Fprintf(p.stdout, "%s looked at, %d would move\n", plural(s.Evaluated, "commit"), len(s.Moves))
+	fmt.Fprintf(p.stdout, "%s looked at, %d would move\n", terminal.Plural(s.Evaluated, "commit"), len(s.Moves))
 	for _, from := range ledger.States() {
 		for _, to := range ledger.States() {
 			if n := counts[move{from: from, to: to}]; n > 0 {

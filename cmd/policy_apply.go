@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -136,12 +137,12 @@ func (p *program) showDifference(before, after ledger.Contract) {
 	old, current := contractLines(before), contractLines(after)
 	for _, line := range old {
 		if !slices.Contains(current, line) {
-			fmt.Fprintln(p.stdout, "  - "+printable(line))
+			fmt.Fprintln(p.stdout, "  - "+terminal.Printable(line))
 		}
 	}
 	for _, line := range current {
 		if !slices.Contains(old, line) {
-			fmt.Fprintln(p.stdout, "  + "+printable(line))
+			fmt.Fprintln(p.stdout, "  + "+terminal.Printable(line))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -137,10 +138,10 @@ func (p *program) tellTruncated(commits []ledger.RadarCommit) {
 	}
 	var names []string
 	for _, c := range commits[:min(len(commits), maxTruncated)] {
-		names = append(names, short(c.SHA))
+		names = append(names, terminal.Short(c.SHA))
 	}
 	if rest := len(commits) - len(names); rest > 0 {
-		names = append(names, plural(int64(rest), "other commit"))
+		names = append(names, terminal.Plural(int64(rest), "other commit"))
 	}
 	fmt.Fprintf(p.stdout, "and more of %s: %s\n", strings.Join(names, ", "), keptOverlaps())
 }
@@ -167,29 +168,29 @@ func checkCompared(ctx context.Context, c *connection, name repoName, sha string
 
 // tableOverlaps writes a line for each pair.
 func (p *program) tableOverlaps(pairs []ledger.RadarPair) {
-	t := newTable(p.stdout, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
+	t := terminal.NewTable(p.stdout, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
 	for _, pair := range pairs {
 		later := pair.Commit
-		t.row(append([]any{pair.Level, short(later.SHA), orDash(later.Branch), orDash(authorName(later.Author))}, withCells(pair, pair.Other)...)...)
+		t.Row(append([]any{pair.Level, terminal.Short(later.SHA), terminal.OrDash(later.Branch), terminal.OrDash(authorName(later.Author))}, withCells(pair, pair.Other)...)...)
 	}
-	t.flush()
+	t.Flush()
 }
 
 // withCells tells with whom and at what a commit overlaps.
 func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
-	author := orDash(authorName(other.Author))
+	author := terminal.OrDash(authorName(other.Author))
 	if pair.SameAuthor {
 		author += " (the same)"
 	}
 	if len(pair.Paths) == 0 {
-		return []any{short(other.SHA), orDash(other.Branch), author, orDash(""), orDash("")}
+		return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.OrDash(""), terminal.OrDash("")}
 	}
 	strongest := pair.Paths[0]
 	reason := string(strongest.Reason)
 	if pair.PathsTotal > 1 {
 		reason += fmt.Sprintf(", +%d more", pair.PathsTotal-1)
 	}
-	return []any{short(other.SHA), orDash(other.Branch), author, clip(strongest.Path, 60), reason}
+	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.Clip(strongest.Path, 60), reason}
 }
 
 func authorName(a ledger.Author) string {
@@ -264,15 +265,15 @@ func (p *program) showForeseen(name repoName, sha string, result ledger.RadarRes
 
 // tableOthers writes a line for each commit that one overlaps with.
 func (p *program) tableOthers(sha string, pairs []ledger.RadarPair) {
-	t := newTable(p.stdout, "LEVEL", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
+	t := terminal.NewTable(p.stdout, "LEVEL", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
 	for _, pair := range pairs {
 		other := pair.Other
 		if other.SHA == sha {
 			other = pair.Commit
 		}
-		t.row(append([]any{pair.Level}, withCells(pair, other)...)...)
+		t.Row(append([]any{pair.Level}, withCells(pair, other)...)...)
 	}
-	t.flush()
+	t.Flush()
 }
 
 // maxPushed is how many overlaps a push prints.
@@ -292,7 +293,7 @@ func (p *program) showPushed(name repoName, commit ledger.Commit) {
 		if commit.OverlapsTruncated {
 			which = "those that are kept"
 		}
-		fmt.Fprintf(p.stdout, "%s: ledgerd radar %s --commit %s\n", which, name, short(commit.SHA))
+		fmt.Fprintf(p.stdout, "%s: ledgerd radar %s --commit %s\n", which, name, terminal.Short(commit.SHA))
 	}
 }
 

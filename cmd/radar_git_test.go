@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
@@ -75,7 +76,7 @@ func newRadarTrial(t *testing.T) *radarTrial {
 	api := server.New(server.Config{Store: db})
 	web := httptest.NewServer(api.Handler())
 	t.Cleanup(web.Close)
-	host, err := newHostClient(api, new(atomic.Bool))
+	host, err := client.New("http://localhost", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(api.Host())}})
 	if err != nil {
 		t.Fatal(err)
 	}

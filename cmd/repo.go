@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -81,16 +82,16 @@ func newRepoShow(p *program) *cobra.Command {
 }
 
 func (p *program) showRepo(r ledger.Repo) {
-	t := newTable(p.stdout)
-	t.row("repo", r.Org+"/"+r.Name)
-	t.row("default branch", r.DefaultBranch)
-	t.row("policy version", r.PolicyVersion)
-	t.row("created", r.CreatedAt)
-	t.row("attestations", r.Attestations)
+	t := terminal.NewTable(p.stdout)
+	t.Row("repo", r.Org+"/"+r.Name)
+	t.Row("default branch", r.DefaultBranch)
+	t.Row("policy version", r.PolicyVersion)
+	t.Row("created", r.CreatedAt)
+	t.Row("attestations", r.Attestations)
 	var states []string
 	for _, s := range ledger.States() {
 		states = append(states, fmt.Sprintf("%d %s", r.Commits[s], s))
 	}
-	t.row("commits", strings.Join(states, ", "))
-	t.flush()
+	t.Row("commits", strings.Join(states, ", "))
+	t.Flush()
 }

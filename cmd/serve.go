@@ -16,6 +16,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/service"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 func newServe(p *program) *cobra.Command {
@@ -56,23 +58,23 @@ func (p *program) serve(ctx context.Context, s config.Settings) error {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
 	log := s.Log.Logger(p.stderr)
-	service, err := startService(ctx, s, log)
+	running, err := service.Start(ctx, s, log)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "listening on %s\n", service.url)
-	err = p.hint(ctx, service, s)
+	fmt.Fprintf(p.stdout, "listening on %s\n", running.URL)
+	err = p.hint(ctx, running, s)
 	if err == nil {
-		err = service.wait(ctx)
+		err = running.Wait(ctx)
 	}
 	release() // a second signal ends the program at once
 	log.Info("stopping")
-	return errors.Join(err, service.stop(s.ShutdownTimeout))
+	return errors.Join(err, running.Stop(s.ShutdownTimeout))
 }
 
 // hint tells, on an empty database, what to do next.
-func (p *program) hint(ctx context.Context, service *service, s config.Settings) error {
-	host, err := service.host()
+func (p *program) hint(ctx context.Context, running *service.Instance, s config.Settings) error {
+	host, err := running.Host()
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ Or, while this runs, in another terminal:
   %[1]s identity add --org acme --cert ci.crt --database %[2]s
   %[1]s token create --org acme --name ci --scope write --database %[2]s
 
-`, quoteShell(os.Args[0]), quoteShell(s.Database), visitURL(service.url)+service.site.SetupPath())
+`, terminal.QuoteShell(os.Args[0]), terminal.QuoteShell(s.Database), visitURL(running.URL)+running.SetupPath())
 	return nil
 }
 

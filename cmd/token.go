@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -63,7 +64,7 @@ func newTokenList(p *program) *cobra.Command {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
 				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"}
 				return printList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
-					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, orDash(t.LastUsedAt.String()), orDash(t.ExpiresAt.String()), orDash(t.RevokedAt.String())}
+					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, terminal.OrDash(t.LastUsedAt.String()), terminal.OrDash(t.ExpiresAt.String()), terminal.OrDash(t.RevokedAt.String())}
 				})
 			})
 		},
@@ -124,13 +125,13 @@ func (p *program) showToken(token ledger.Token) {
 		fmt.Fprintln(p.stdout, "no token: the administrator of this machine, who may do everything")
 		return
 	}
-	t := newTable(p.stdout)
-	t.row("id", token.ID)
-	t.row("org", token.Org)
-	t.row("name", token.Name)
-	t.row("scope", token.Scope)
-	t.row("created", token.CreatedAt)
-	t.row("last used", orDash(token.LastUsedAt.String()))
-	t.row("expires", orDash(token.ExpiresAt.String()))
-	t.flush()
+	t := terminal.NewTable(p.stdout)
+	t.Row("id", token.ID)
+	t.Row("org", token.Org)
+	t.Row("name", token.Name)
+	t.Row("scope", token.Scope)
+	t.Row("created", token.CreatedAt)
+	t.Row("last used", terminal.OrDash(token.LastUsedAt.String()))
+	t.Row("expires", terminal.OrDash(token.ExpiresAt.String()))
+	t.Flush()
 }

@@ -3,21 +3,11 @@ package cmd
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
 )
-
-// version returns the version that the binary was built from: the tag, or what
-// the go command makes of the commit.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
-
-func userAgent() string { return "ledgerd/" + version() }
 
 func newVersion(p *program) *cobra.Command {
 	return &cobra.Command{
@@ -31,7 +21,7 @@ func newVersion(p *program) *cobra.Command {
 				Go      string `json:"go"`
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
-			}{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			}{buildinfo.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 			return p.print(record, func() {
 				fmt.Fprintf(p.stdout, "ledgerd %s (%s, %s/%s)\n", record.Version, record.Go, record.OS, record.Arch)
 			})

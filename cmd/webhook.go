@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -27,7 +28,7 @@ func (p *program) withWebhook(command *cobra.Command, args []string, do func(ctx
 	return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 		err := do(ctx, c, name, args[1])
 		if client.CodeOf(err) == ledger.CodeWebhookInactive {
-			err = fmt.Errorf("%w: 'ledgerd webhook update %s %s --active' does", err, name, printable(args[1]))
+			err = fmt.Errorf("%w: 'ledgerd webhook update %s %s --active' does", err, name, terminal.Printable(args[1]))
 		}
 		return err
 	})
@@ -123,7 +124,7 @@ func newWebhookList(p *program) *cobra.Command {
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				columns := []string{"ID", "URL", "EVENTS", "STATUS", "DESCRIPTION"}
 				return printList(p, c.Webhooks(ctx, name.org, name.repo), 0, columns, func(w ledger.Webhook) []any {
-					return []any{w.ID, w.URL, typeNames(w.Events, ", "), webhookStatus(w), orDash(w.Description)}
+					return []any{w.ID, w.URL, typeNames(w.Events, ", "), webhookStatus(w), terminal.OrDash(w.Description)}
 				})
 			})
 		},
@@ -162,24 +163,24 @@ func newWebhookShow(p *program) *cobra.Command {
 }
 
 func (p *program) showWebhook(w ledger.Webhook) {
-	t := newTable(p.stdout)
-	t.row("id", w.ID)
-	t.row("repo", w.Org+"/"+w.Repo)
-	t.row("url", w.URL)
-	t.row("events", typeNames(w.Events, ", "))
-	t.row("description", orDash(w.Description))
-	t.row("created", w.CreatedAt)
-	t.row("status", webhookStatus(w))
+	t := terminal.NewTable(p.stdout)
+	t.Row("id", w.ID)
+	t.Row("repo", w.Org+"/"+w.Repo)
+	t.Row("url", w.URL)
+	t.Row("events", typeNames(w.Events, ", "))
+	t.Row("description", terminal.OrDash(w.Description))
+	t.Row("created", w.CreatedAt)
+	t.Row("status", webhookStatus(w))
 	if w.DisabledReason != "" {
-		t.row("reason", w.DisabledReason)
+		t.Row("reason", w.DisabledReason)
 	}
 	if w.DisabledReason != "" && w.FailingSince != 0 {
-		t.row("failing since", w.FailingSince)
+		t.Row("failing since", w.FailingSince)
 	}
 	if w.PreviousSecretUntil != 0 {
-		t.row("old secret", "signs too until "+w.PreviousSecretUntil.String())
+		t.Row("old secret", "signs too until "+w.PreviousSecretUntil.String())
 	}
-	t.flush()
+	t.Flush()
 }
 
 func newWebhookUpdate(p *program) *cobra.Command {
@@ -249,7 +250,7 @@ func newWebhookRemove(p *program) *cobra.Command {
 					Org  string `json:"org"`
 					Repo string `json:"repo"`
 				}{id, name.org, name.repo}
-				return p.print(removed, func() { fmt.Fprintf(p.stdout, "removed %s\n", printable(id)) })
+				return p.print(removed, func() { fmt.Fprintf(p.stdout, "removed %s\n", terminal.Printable(id)) })
 			})
 		},
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -145,7 +146,7 @@ func (p *program) attemptAnswer(record ledger.DeliveryRecord) error {
 		if last.Error == "" {
 			fmt.Fprintf(p.stdout, "delivered %s in %d ms: %s\n", record.ID, last.DurationMS, statusText(last.Response.Status))
 		} else {
-			fmt.Fprintf(p.stdout, "%s was not delivered: %s\n", record.ID, clean(last.Error))
+			fmt.Fprintf(p.stdout, "%s was not delivered: %s\n", record.ID, terminal.Clean(last.Error))
 		}
 		p.showText("  ", last.Response.Body)
 		if record.NextAttemptAt != 0 {
@@ -165,7 +166,7 @@ func statusText(status int) string {
 // showText prints text that others wrote, each line behind an indent.
 func (p *program) showText(indent, text string) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
-		fmt.Fprintf(p.stdout, "%s%s\n", indent, printable(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(p.stdout, "%s%s\n", indent, terminal.Printable(strings.TrimRight(line, "\r\n")))
 	}
 }
 
@@ -186,11 +187,11 @@ do not wait for it already: those of a time in which it failed or was inactive.`
 					return err
 				}
 				return p.print(replayed, func() {
-					count := plural(replayed.Queued, "event")
+					count := terminal.Plural(replayed.Queued, "event")
 					if replayed.Queued == 0 {
 						count = "no event"
 					}
-					fmt.Fprintf(p.stdout, "%s to send that %s had not got since %s\n", count, printable(id), since)
+					fmt.Fprintf(p.stdout, "%s to send that %s had not got since %s\n", count, terminal.Printable(id), since)
 				})
 			})
 		},
@@ -238,7 +239,7 @@ its body, and of every attempt the request and what the receiver answered.`,
 				}
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}
 				return printList(p, c.Deliveries(ctx, name.org, name.repo, id, filter), limit, columns, func(d ledger.Delivery) []any {
-					return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, clip(lastOf(d), 60)}
+					return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(lastOf(d), 60)}
 				})
 			})
 		},
@@ -263,17 +264,17 @@ func lastOf(d ledger.Delivery) string {
 }
 
 func (p *program) showDelivery(d ledger.DeliveryRecord) {
-	t := newTable(p.stdout)
-	t.row("id", d.ID)
-	t.row("event", d.Event)
-	t.row("type", d.Type)
-	t.row("created", d.CreatedAt)
-	t.row("status", d.Status)
+	t := terminal.NewTable(p.stdout)
+	t.Row("id", d.ID)
+	t.Row("event", d.Event)
+	t.Row("type", d.Type)
+	t.Row("created", d.CreatedAt)
+	t.Row("status", d.Status)
 	if d.NextAttemptAt != 0 {
-		t.row("next attempt", d.NextAttemptAt)
+		t.Row("next attempt", d.NextAttemptAt)
 	}
-	t.flush()
-	fmt.Fprintf(p.stdout, "\n%s\n", printable(string(d.Body)))
+	t.Flush()
+	fmt.Fprintf(p.stdout, "\n%s\n", terminal.Printable(string(d.Body)))
 	for _, a := range d.History {
 		p.showAttempt(a)
 	}
@@ -282,10 +283,10 @@ func (p *program) showDelivery(d ledger.DeliveryRecord) {
 func (p *program) showAttempt(a ledger.Attempt) {
 	outcome := "delivered"
 	if a.Error != "" {
-		outcome = clean(a.Error)
+		outcome = terminal.Clean(a.Error)
 	}
 	fmt.Fprintf(p.stdout, "\nattempt %d at %s, %d ms: %s\n", a.Number, a.At, a.DurationMS, outcome)
-	fmt.Fprintf(p.stdout, "  POST %s\n", clean(a.Request.URL))
+	fmt.Fprintf(p.stdout, "  POST %s\n", terminal.Clean(a.Request.URL))
 	p.showHeaders(a.Request.Headers)
 	if a.Response.Status == 0 {
 		return
@@ -301,7 +302,7 @@ func (p *program) showAttempt(a ledger.Attempt) {
 func (p *program) showHeaders(headers map[string][]string) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		for _, value := range headers[name] {
-			fmt.Fprintf(p.stdout, "    %s: %s\n", clean(name), clean(value))
+			fmt.Fprintf(p.stdout, "    %s: %s\n", terminal.Clean(name), terminal.Clean(value))
 		}
 	}
 }

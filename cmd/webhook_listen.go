@@ -15,11 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/eventbody"
+	"github.com/ledgerd/ledgerd/internal/receiver"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func newWebhookListen(p *program) *cobra.Command {
-	var v receiver
+	var v receiver.Handler
 	var listen string
 	command := &cobra.Command{
 		Use:   "listen",
@@ -35,13 +38,13 @@ is verified.`,
   ledgerd webhook listen --listen 127.0.0.1:9000 --status 500   # see how it is tried again`,
 		Args: takes(),
 		RunE: func(command *cobra.Command, _ []string) (err error) {
-			if v.status != 0 && (v.status < 200 || v.status > 599) {
-				return usagef("--status %d is none to answer with: use 200 to 599", v.status)
+			if v.Status != 0 && (v.Status < 200 || v.Status > 599) {
+				return usagef("--status %d is none to answer with: use 200 to 599", v.Status)
 			}
-			if v.path != "" && !strings.HasPrefix(v.path, "/") {
-				return usagef("--path %q does not begin with /", v.path)
+			if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
+				return usagef("--path %q does not begin with /", v.Path)
 			}
-			if v.secret, err = webhookSecret(v.secret); err != nil {
+			if v.Secret, err = webhookSecret(v.Secret); err != nil {
 				return err
 			}
 			return p.receive(command.Context(), listen, &v)
@@ -49,9 +52,9 @@ is verified.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:9000", "`address` to listen on; port 0 takes a free one")
-	flags.StringVar(&v.secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so rather set "+config.WebhookSecretVariable+" or "+config.WebhookSecretVariable+"_FILE")
-	flags.StringVar(&v.path, "path", "", "`path` that is answered, and no other (default every one)")
-	flags.IntVar(&v.status, "status", 0, "HTTP `status` to answer with instead of 204")
+	flags.StringVar(&v.Secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so rather set "+config.WebhookSecretVariable+" or "+config.WebhookSecretVariable+"_FILE")
+	flags.StringVar(&v.Path, "path", "", "`path` that is answered, and no other (default every one)")
+	flags.IntVar(&v.Status, "status", 0, "HTTP `status` to answer with instead of 204")
 	return command
 }
 
@@ -85,7 +88,7 @@ func webhookSecret(flag string) (string, error) {
 func isWebhookSecret(text string) bool { return strings.HasPrefix(text, "whsec_") }
 
 // receive prints what arrives until it is interrupted.
-func (p *program) receive(ctx context.Context, listen string, v *receiver) error {
+func (p *program) receive(ctx context.Context, listen string, v *receiver.Handler) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", listen)
@@ -94,7 +97,7 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver) error
 	}
 	written := make(chan error, 1)
 	print := p.receiptPrinter()
-	v.took = func(t receipt) {
+	v.Took = func(t receiver.Receipt) {
 		if err := print(t); err != nil {
 			select {
 			case written <- err:
@@ -103,21 +106,21 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver) error
 		}
 	}
 	p.receiveHint(listener.Addr(), v)
-	r := receiveOn(listener, v, config.Default().Log.Logger(p.stderr))
+	r := receiver.Serve(listener, v, config.Default().Log.Logger(p.stderr))
 	select {
 	case <-ctx.Done():
-		return r.stop() // Ctrl-C is how it ends
+		return r.Stop() // Ctrl-C is how it ends
 	case err = <-written:
-		return errors.Join(err, r.stop())
-	case err = <-r.failed:
+		return errors.Join(err, r.Stop())
+	case err = <-r.Failed:
 		return fmt.Errorf("receiving: %w", err)
 	}
 }
 
 // receiveHint tells how to have a server deliver to where we listen.
-func (p *program) receiveHint(address net.Addr, v *receiver) {
+func (p *program) receiveHint(address net.Addr, v *receiver.Handler) {
 	at, network := hintAddress(address)
-	url := "http://" + at + v.path
+	url := "http://" + at + v.Path
 	fmt.Fprintf(p.stderr, `receiving on %[1]s until Ctrl-C
 
 To have a server on this machine deliver here, give it leave to post to private
@@ -127,8 +130,8 @@ addresses, and likewise to 'webhook add' where that works on the database file:
   ledgerd serve
   ledgerd webhook add ORG/REPO --url %[1]s
 
-`, quoteShell(url), config.Variable("webhooks.allowed_networks"), network)
-	if v.secret == "" {
+`, terminal.QuoteShell(url), config.Variable("webhooks.allowed_networks"), network)
+	if v.Secret == "" {
 		fmt.Fprintf(p.stderr, "Nothing is verified: there is no --secret and no %s or %[1]s_FILE.\n\n", config.WebhookSecretVariable)
 	}
 }
@@ -147,9 +150,9 @@ func hintAddress(address net.Addr) (at, network string) {
 }
 
 // receiptPrinter returns what prints a line for each delivery.
-func (p *program) receiptPrinter() func(receipt) error {
+func (p *program) receiptPrinter() func(receiver.Receipt) error {
 	if p.global.output == "json" {
-		return func(t receipt) error {
+		return func(t receiver.Receipt) error {
 			text, err := json.Marshal(t)
 			if err != nil {
 				return fmt.Errorf("writing JSON: %w", err)
@@ -158,8 +161,8 @@ func (p *program) receiptPrinter() func(receipt) error {
 			return err
 		}
 	}
-	lines := &eventLines{colour: p.colour()}
-	return func(t receipt) error {
+	lines := &eventLines{Painter: terminal.NewPainter(p.stdout)}
+	return func(t receiver.Receipt) error {
 		_, err := p.stdout.Write(lines.receipt(t))
 		return err
 	}
@@ -167,27 +170,27 @@ func (p *program) receiptPrinter() func(receipt) error {
 
 // receipt writes the line of a delivery: when it arrived, what, and whether it
 // is what it says.
-func (l *eventLines) receipt(t receipt) []byte {
+func (l *eventLines) receipt(t receiver.Receipt) []byte {
 	line := l.text(t.ReceivedAt, l.delivered(t))
 	if t.Again {
 		line = append(line, ", again"...)
 	}
-	verdict := l.paint(green, "verified")
+	verdict := l.Paint(terminal.Green, "verified")
 	if !t.Verified {
-		verdict = l.paint(red, "not verified") + ": " + clean(t.Problem)
+		verdict = l.Paint(terminal.Red, "not verified") + ": " + terminal.Clean(t.Problem)
 	}
 	return fmt.Appendf(line, "; %s\n", verdict)
 }
 
 // delivered returns what a delivery says, which may come from anybody.
-func (l *eventLines) delivered(t receipt) told {
-	e, err := t.event()
+func (l *eventLines) delivered(t receiver.Receipt) told {
+	e, err := t.Event()
 	if err != nil {
-		return told{kind: "?", colour: grey, repo: "-", commit: "-", what: "no event of ledgerd's"}
+		return told{kind: "?", colour: terminal.Grey, repo: "-", commit: "-", what: "no event of ledgerd's"}
 	}
 	_, said := l.tell(e)
 	if e.Type == ledger.EventPing {
-		head, _ := readHead(t.Body) // event has read it too
+		head, _ := eventbody.ParseHead(t.Body) // event has read it too
 		said.repo, said.what = head.Repo, "a ping"
 	}
 	return said

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
 )
@@ -21,7 +22,7 @@ func TestReceiver(t *testing.T) {
 	)
 	secret := ledger.NewWebhookSecret()
 	for name, test := range map[string]struct {
-		receiver *receiver
+		receiver *receiver.Handler
 		method   string
 		path     string
 		signer   string // the secret that signs; none where empty
@@ -30,27 +31,27 @@ func TestReceiver(t *testing.T) {
 		status   int
 		printed  string // from the event's type on; nothing where empty
 	}{
-		"an event":                     {&receiver{secret: secret}, "POST", "/", secret, 0, state, 204, "state        api  c0ffee000000  from DRAFT to VALIDATING; verified"},
-		"a ping":                       {&receiver{secret: secret}, "POST", "/x", secret, 0, ping, 204, "ping         api  -             a ping; verified"},
-		"signed by somebody else":      {&receiver{secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state, 401, "not verified: X-ledger-Signature does not fit"},
-		"not signed":                   {&receiver{secret: secret}, "POST", "/", "", 0, state, 401, "not verified: the request has 0 headers X-ledger-Signature"},
-		"signed long ago":              {&receiver{secret: secret}, "POST", "/", secret, time.Hour, state, 401, "not verified: X-ledger-Signature was made 3600 s from now"},
-		"no secret to verify with":     {&receiver{}, "POST", "/", secret, 0, state, 204, "from DRAFT to VALIDATING; not verified: no --secret"},
-		"another status":               {&receiver{secret: secret, status: 503}, "POST", "/", secret, 0, state, 503, "; verified"},
-		"another status, badly signed": {&receiver{secret: secret, status: 503}, "POST", "/", "", 0, state, 401, "not verified"},
-		"no JSON":                      {&receiver{}, "POST", "/", "", 0, "\x1b[31mhello", 204, "?            -  -             no event of ledgerd's; not verified"},
-		"JSON, but no event":           {&receiver{}, "POST", "/", "", 0, `{"id":7}`, 204, "no event of ledgerd's"},
-		"an event that is not whole":   {&receiver{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204, "no event of ledgerd's"},
-		"text that acts on a terminal": {&receiver{}, "POST", "/", "", 0, `{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
-		"at the path":                  {&receiver{path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "a ping"},
-		"at another path":              {&receiver{path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
-		"not posted":                   {&receiver{}, "GET", "/", "", 0, "", 405, ""},
-		"more than an event can be":    {&receiver{}, "POST", "/", "", 0, strings.Repeat(" ", maxReceived+1), 413, ""},
+		"an event":                     {&receiver.Handler{Secret: secret}, "POST", "/", secret, 0, state, 204, "state        api  c0ffee000000  from DRAFT to VALIDATING; verified"},
+		"a ping":                       {&receiver.Handler{Secret: secret}, "POST", "/x", secret, 0, ping, 204, "ping         api  -             a ping; verified"},
+		"signed by somebody else":      {&receiver.Handler{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state, 401, "not verified: X-ledger-Signature does not fit"},
+		"not signed":                   {&receiver.Handler{Secret: secret}, "POST", "/", "", 0, state, 401, "not verified: the request has 0 headers X-ledger-Signature"},
+		"signed long ago":              {&receiver.Handler{Secret: secret}, "POST", "/", secret, time.Hour, state, 401, "not verified: X-ledger-Signature was made 3600 s from now"},
+		"no secret to verify with":     {&receiver.Handler{}, "POST", "/", secret, 0, state, 204, "from DRAFT to VALIDATING; not verified: no --secret"},
+		"another status":               {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", secret, 0, state, 503, "; verified"},
+		"another status, badly signed": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", "", 0, state, 401, "not verified"},
+		"no JSON":                      {&receiver.Handler{}, "POST", "/", "", 0, "\x1b[31mhello", 204, "?            -  -             no event of ledgerd's; not verified"},
+		"JSON, but no event":           {&receiver.Handler{}, "POST", "/", "", 0, `{"id":7}`, 204, "no event of ledgerd's"},
+		"an event that is not whole":   {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204, "no event of ledgerd's"},
+		"text that acts on a terminal": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
+		"at the path":                  {&receiver.Handler{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "a ping"},
+		"at another path":              {&receiver.Handler{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
+		"not posted":                   {&receiver.Handler{}, "GET", "/", "", 0, "", 405, ""},
+		"more than an event can be":    {&receiver.Handler{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines := &eventLines{}
 			var printed string
-			test.receiver.took = func(r receipt) { printed += string(lines.receipt(r)) }
+			test.receiver.Took = func(r receiver.Receipt) { printed += string(lines.receipt(r)) }
 			r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
 			if test.signer != "" {
 				r.Header.Set(webhook.HeaderSignature, webhook.Sign(test.signer, time.Now().Add(-test.late), []byte(test.body)))
@@ -75,7 +76,7 @@ func TestReceiver(t *testing.T) {
 func TestReceiverAgain(t *testing.T) {
 	secret, body := ledger.NewWebhookSecret(), `{"id":"evt_1","type":"ping","repo":"api"}`
 	var again []bool
-	v := &receiver{secret: secret, took: func(r receipt) { again = append(again, r.Again) }}
+	v := &receiver.Handler{Secret: secret, Took: func(r receiver.Receipt) { again = append(again, r.Again) }}
 	for _, signer := range []string{ledger.NewWebhookSecret(), secret, secret} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set(webhook.HeaderSignature, webhook.Sign(signer, time.Now(), []byte(body)))

@@ -1,4 +1,6 @@
-package cmd
+// Package service runs the server, the web interface, the store below them and the
+// dispatcher of webhooks in one process.
+package service
 
 import (
 	"context"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
@@ -20,10 +23,10 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// A service is a running server with the store below it and the goroutines
+// An Instance is a running server with the store below it and the goroutines
 // beside it.
-type service struct {
-	url string
+type Instance struct {
+	URL string
 
 	db      *store.Store
 	api     *server.Server
@@ -34,9 +37,9 @@ type service struct {
 	failed  chan error // why the serving ended by itself
 }
 
-// startService listens, opens the database and serves. The context only
+// Start listens, opens the database and serves. The context only
 // matters for starting: stop ends the service.
-func startService(ctx context.Context, s config.Settings, log *slog.Logger) (*service, error) {
+func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func startService(ctx context.Context, s config.Settings, log *slog.Logger) (*se
 		StreamsPerOrg:   s.Streams.PerOrg,
 		StreamsPerToken: s.Streams.PerToken,
 		CheckTarget:     guard.Check,
-		Version:         version(),
+		Version:         buildinfo.Version(),
 	})
 	site, err := web.New(web.Config{API: api, Logger: log})
 	if err != nil {
@@ -69,8 +72,8 @@ func startService(ctx context.Context, s config.Settings, log *slog.Logger) (*se
 	}
 	dispatcher := newDispatcher(s, db, guard, log)
 	owned, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	v := &service{
-		url:    "http://" + listener.Addr().String(),
+	v := &Instance{
+		URL:    "http://" + listener.Addr().String(),
 		db:     db,
 		api:    api,
 		site:   site,
@@ -119,7 +122,7 @@ func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, lo
 		Outbox:         db,
 		Logger:         log,
 		Guard:          guard,
-		UserAgent:      userAgent(),
+		UserAgent:      buildinfo.UserAgent(),
 		Schedule:       s.Webhooks.Schedule.Durations(),
 		Timeout:        time.Duration(s.Webhooks.Timeout),
 		ConnectTimeout: time.Duration(s.Webhooks.ConnectTimeout),
@@ -131,8 +134,8 @@ func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, lo
 	})
 }
 
-// wait returns when the context ends, or with the error that ended the serving.
-func (v *service) wait(ctx context.Context) error {
+// Wait returns when the context ends, or with the error that ended the serving.
+func (v *Instance) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -141,14 +144,17 @@ func (v *service) wait(ctx context.Context) error {
 	}
 }
 
-// host returns a client that may do everything, without a network between.
-func (v *service) host() (*client.Client, error) {
+// SetupPath returns the path of the page that creates the first org. It works once.
+func (v *Instance) SetupPath() string { return v.site.SetupPath() }
+
+// Host returns a client that may do everything, without a network between.
+func (v *Instance) Host() (*client.Client, error) {
 	return newHostClient(v.api, new(atomic.Bool))
 }
 
-// stop lets requests that are under way finish, for as long as the timeout, then
+// Stop lets requests that are under way finish, for as long as the timeout, then
 // what is being sent to webhooks for as long again, and closes the database.
-func (v *service) stop(timeout time.Duration) error {
+func (v *Instance) Stop(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err := v.http.Shutdown(ctx)

@@ -1,4 +1,4 @@
-package cmd
+package service
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 // sqliteMagic is how every SQLite database begins that is not empty.
@@ -20,7 +22,7 @@ func checkDatabase(path string) error {
 	case err != nil:
 		return checkFolder(path)
 	case info.IsDir():
-		return fmt.Errorf("the database %s is a folder: name a file in it, such as --database %s", path, quoteShell(filepath.Join(path, "ledger.db")))
+		return fmt.Errorf("the database %s is a folder: name a file in it, such as --database %s", path, terminal.QuoteShell(filepath.Join(path, "ledger.db")))
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("the database %s is not an ordinary file: name another one with --database", path)
 	}
@@ -53,9 +55,9 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// exists reports, by a nil error, that there is a database at the path. Another
+// CheckExists reports, by a nil error, that there is a database at the path. Another
 // way is to name a server by the flag.
-func exists(path, flag string) error {
+func CheckExists(path, flag string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf(`there is no database at %s

@@ -1,4 +1,5 @@
-package cmd
+// Package signing has keys with their certificates, and signs statements with them.
+package signing
 
 import (
 	"crypto"
@@ -13,15 +14,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A signer signs statements: with a certificate as a Sigstore bundle, which
+// A Signer signs statements: with a certificate as a Sigstore bundle, which
 // says whose the key is, else as a DSSE envelope.
-type signer struct {
+type Signer struct {
 	key   crypto.Signer
 	chain []*x509.Certificate // the leaf first; nil where there is none
 }
 
-// loadSigner reads a private key, and the certificate where one is named.
-func loadSigner(keyFile, certFile string) (*signer, error) {
+// Load reads a private key, and the certificate where one is named.
+func Load(keyFile, certFile string) (*Signer, error) {
 	text, err := os.ReadFile(keyFile)
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func loadSigner(keyFile, certFile string) (*signer, error) {
 	if encrypted := encryptedKey(string(text)); encrypted != "" {
 		return nil, fmt.Errorf("%s: %s", keyFile, encrypted)
 	}
-	s := &signer{}
+	s := &Signer{}
 	if s.key, err = ledger.ParsePrivateKey(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyFile, err)
 	}
@@ -60,24 +61,24 @@ func encryptedKey(text string) string {
 	return ""
 }
 
-// sign returns the statement in an envelope.
-func (s *signer) sign(statement []byte) ([]byte, error) {
+// Sign returns the statement in an envelope.
+func (s *Signer) Sign(statement []byte) ([]byte, error) {
 	if s.chain != nil {
 		return ledger.SignBundle(s.key, s.chain, statement)
 	}
 	return ledger.SignDSSE(s.key, statement)
 }
 
-// trusted reports that the identities are clearly not to take what the signer
+// CheckTrusted reports that the identities are clearly not to take what the Signer
 // signs. Whoever records decides: what cannot be told here is no error.
-func (s *signer) trusted(identities []ledger.Identity, commit string) error {
+func (s *Signer) CheckTrusted(identities []ledger.Identity, commit string) error {
 	statement, err := ledger.NewStatement("", commit, ledger.ResultPredicate{
 		Predicate: "probe", Result: ledger.Result{Status: ledger.Skip},
 	})
 	if err != nil {
 		return err
 	}
-	envelope, err := s.sign(statement)
+	envelope, err := s.Sign(statement)
 	if err != nil {
 		return err
 	}
@@ -93,9 +94,9 @@ func (s *signer) trusted(identities []ledger.Identity, commit string) error {
 	return nil
 }
 
-// understood reports why the ledger would not understand a statement. It takes
+// CheckStatement reports why the ledger would not understand a statement. It takes
 // the ledger's own way: that of a signed one whose key is known.
-func (s *signer) understood(statement []byte) error {
+func (s *Signer) CheckStatement(statement []byte) error {
 	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
 	if err != nil {
 		return err

@@ -1,4 +1,5 @@
-package cmd
+// Package receiver receives webhooks on this machine and checks their signatures.
+package receiver
 
 import (
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/eventbody"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
 )
@@ -20,25 +22,25 @@ import (
 // may send.
 const maxReceived = 1 << 20
 
-// A receiver is where a webhook posts to: it checks the signature of whatever
-// arrives and tells of it.
-type receiver struct {
-	// secret is what deliveries have to be signed with. Where it is empty all are
+// A Handler is what a webhook posts to. It checks the signature of each delivery and
+// reports it to Took.
+type Handler struct {
+	// Secret is what deliveries have to be signed with. Where it is empty all are
 	// taken, as not verified.
-	secret string
-	// path is the only one that is answered; every one is where it is empty.
-	path string
-	// status answers what is taken; 204 where it is 0.
-	status int
-	// took is told of each delivery, one at a time, before it is answered.
-	took func(receipt)
+	Secret string
+	// Path is the only one that is answered; every one is where it is empty.
+	Path string
+	// Status answers what is taken; 204 where it is 0.
+	Status int
+	// Took is called with each delivery, one at a time, before it is answered.
+	Took func(Receipt)
 
 	one  sync.Mutex
 	seen map[string]bool // events, by their id
 }
 
-// A receipt is one delivery as it arrived.
-type receipt struct {
+// A Receipt is one delivery as it arrived.
+type Receipt struct {
 	ReceivedAt ledger.Time `json:"received_at"`
 	Delivery   string      `json:"delivery,omitzero"`
 	// Verified says that the signature is right, Problem why it is not, or was
@@ -58,8 +60,8 @@ type receipt struct {
 const maxSeen = 10_000
 
 // ServeHTTP implements http.Handler.
-func (v *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if v.path != "" && r.URL.Path != v.path {
+func (v *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if v.Path != "" && r.URL.Path != v.Path {
 		http.Error(w, "nothing is received here", http.StatusNotFound)
 		return
 	}
@@ -83,7 +85,7 @@ func (v *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if id := eventID(body); t.Verified && id != "" {
 		t.Again = v.saw(id)
 	}
-	v.took(t)
+	v.Took(t)
 	if t.Status == http.StatusUnauthorized {
 		http.Error(w, t.Problem, t.Status)
 		return
@@ -92,24 +94,24 @@ func (v *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // receive checks a delivery.
-func (v *receiver) receive(header http.Header, body []byte) receipt {
+func (v *Handler) receive(header http.Header, body []byte) Receipt {
 	now := time.Now()
-	t := receipt{
+	t := Receipt{
 		ReceivedAt: ledger.TimeOf(now),
 		Delivery:   header.Get("X-ledger-Delivery"),
 		Status:     http.StatusNoContent,
 	}
-	if v.status != 0 {
-		t.Status = v.status
+	if v.Status != 0 {
+		t.Status = v.Status
 	}
 	if jsontext.Value(body).IsValid() {
 		t.Body = body
 	} else {
 		t.Text = string(body)
 	}
-	if v.secret == "" {
+	if v.Secret == "" {
 		t.Problem = "no --secret"
-	} else if err := webhook.Verify(v.secret, header, body, now); err != nil {
+	} else if err := webhook.Verify(v.Secret, header, body, now); err != nil {
 		t.Problem, t.Status = err.Error(), http.StatusUnauthorized
 	} else {
 		t.Verified = true
@@ -118,7 +120,7 @@ func (v *receiver) receive(header http.Header, body []byte) receipt {
 }
 
 // saw notes that an event has arrived, and tells whether it had before.
-func (v *receiver) saw(id string) bool {
+func (v *Handler) saw(id string) bool {
 	if v.seen[id] {
 		return true
 	}
@@ -130,46 +132,32 @@ func (v *receiver) saw(id string) bool {
 }
 
 func eventID(body []byte) string {
-	head, _ := readHead(body)
+	head, _ := eventbody.ParseHead(body)
 	return head.ID
 }
 
-// An eventHead is what the bodies of all events begin with.
-type eventHead struct {
-	ID   string           `json:"id"`
-	Type ledger.EventType `json:"type"`
-	Repo string           `json:"repo"`
-}
-
-func readHead(body []byte) (head eventHead, err error) {
-	err = ledger.DecodeOpen(body, &head)
-	return head, err
-}
-
-// event returns the event that was delivered, as the stream tells of it.
-func (t receipt) event() (client.Event, error) {
-	head, err := readHead(t.Body)
+// Event returns the event that was delivered, as the stream tells of it.
+func (t Receipt) Event() (client.Event, error) {
+	head, err := eventbody.ParseHead(t.Body)
 	if err != nil {
 		return client.Event{}, err
 	}
 	if head.Type == ledger.EventPing {
 		return client.Event{ID: head.ID, Type: head.Type}, nil
 	}
-	return streamEvent(t.Body)
+	return eventbody.Parse(t.Body)
 }
 
-// A reception is a receiver with the server that it listens in.
-type reception struct {
-	url    string
+// A Server is a running HTTP server with a Handler.
+type Server struct {
 	web    *http.Server
-	failed chan error // why the serving ended
+	Failed chan error // gets the error that ends the serving
 }
 
-// receiveOn begins to receive on what is listened to.
-func receiveOn(listener net.Listener, v *receiver, log *slog.Logger) *reception {
-	r := &reception{
-		url:    "http://" + listener.Addr().String(),
-		failed: make(chan error, 1),
+// Serve starts a server on the listener.
+func Serve(listener net.Listener, v *Handler, log *slog.Logger) *Server {
+	r := &Server{
+		Failed: make(chan error, 1),
 		web: &http.Server{
 			Handler:           v,
 			ReadHeaderTimeout: 5 * time.Second,
@@ -180,13 +168,13 @@ func receiveOn(listener net.Listener, v *receiver, log *slog.Logger) *reception 
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}
-	go func() { r.failed <- r.web.Serve(listener) }()
+	go func() { r.Failed <- r.web.Serve(listener) }()
 	return r
 }
 
-// stop ends the receiving at once and waits for it.
-func (r *reception) stop() error {
+// Stop ends the server at once and waits until it has ended.
+func (r *Server) Stop() error {
 	err := r.web.Close()
-	<-r.failed //nolint:errcheck // http.ErrServerClosed
+	<-r.Failed
 	return err
 }

@@ -1,0 +1,85 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A Local serves the API on a database file inside the process. Its client has
+// the rights of the host's administrator.
+type Local struct {
+	*client.Client
+	db *store.Store
+	// wrote is set by a request that may have changed something.
+	wrote atomic.Bool
+}
+
+// OpenLocal opens the database file of the settings, and creates it if it does not
+// exist. The caller must close the API.
+func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
+	if err := checkDatabase(s.Database); err != nil {
+		return nil, err
+	}
+	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy})
+	if err != nil {
+		return nil, err
+	}
+	local := &Local{db: db}
+	api := server.New(server.Config{
+		Store:       db,
+		MaxBody:     int64(s.MaxBody),
+		CheckTarget: s.Webhooks.Guard().Check,
+		Version:     buildinfo.Version(),
+	})
+	if local.Client, err = newHostClient(api, &local.wrote); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return local, nil
+}
+
+// newHostClient returns a client that speaks to the API in process, as the
+// administrator of the host. It sets wrote once it may have changed something.
+func newHostClient(api *server.Server, wrote *atomic.Bool) (*client.Client, error) {
+	return client.New("http://localhost", client.Options{
+		UserAgent:  buildinfo.UserAgent(),
+		HTTPClient: &http.Client{Transport: &noting{client.InProcess(api.Host()), wrote}},
+	})
+}
+
+// A noting transport sets wrote at the first request that is no mere reading.
+type noting struct {
+	next  http.RoundTripper
+	wrote *atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		n.wrote.Store(true)
+	}
+	return n.next.RoundTrip(r)
+}
+
+// Settle does what is due by now. A server does so by itself.
+func (l *Local) Settle(ctx context.Context) error { return l.db.Settle(ctx) }
+
+// Watch notices what other processes write to the file, until the context ends.
+func (l *Local) Watch(ctx context.Context) { l.db.Watch(ctx) }
+
+// Close closes the database. If requests may have changed something, it first does
+// what is due by now: there may be no server to do it.
+func (l *Local) Close(ctx context.Context) error {
+	var err error
+	if l.wrote.Load() {
+		err = l.Settle(ctx)
+	}
+	return errors.Join(err, l.db.Close())
+}

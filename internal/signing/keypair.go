@@ -1,0 +1,147 @@
+package signing
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/atomicfile"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A KeyPair is a new key with a certificate that it signed itself.
+type KeyPair struct {
+	key         ed25519.PrivateKey
+	Cert        *x509.Certificate
+	Fingerprint string
+}
+
+// NewKeyPair creates an Ed25519 key and a certificate that is valid for a number of days.
+func NewKeyPair(dn ledger.DN, email string, now time.Time, days int) (*KeyPair, error) {
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("making a serial number: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)),
+		Subject:      subjectOf(dn),
+		// Clocks differ a little.
+		NotBefore:             now.Add(-5 * time.Minute),
+		NotAfter:              now.AddDate(0, 0, days),
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+		BasicConstraintsValid: true,
+	}
+	if email != "" {
+		template.EmailAddresses = []string{email}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	pair := &KeyPair{key: key}
+	if pair.Cert, err = x509.ParseCertificate(der); err != nil {
+		return nil, fmt.Errorf("reading the new certificate: %w", err)
+	}
+	pair.Fingerprint, err = ledger.Fingerprint(public)
+	return pair, err
+}
+
+func subjectOf(dn ledger.DN) pkix.Name {
+	name := pkix.Name{CommonName: dn.CN}
+	if dn.OU != "" {
+		name.OrganizationalUnit = []string{dn.OU}
+	}
+	if dn.O != "" {
+		name.Organization = []string{dn.O}
+	}
+	return name
+}
+
+// Signer returns a Signer with the key and its certificate.
+func (k *KeyPair) Signer() *Signer {
+	return &Signer{key: k.key, chain: []*x509.Certificate{k.Cert}}
+}
+
+// CertPEM returns the certificate as PEM.
+func (k *KeyPair) CertPEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.Cert.Raw})
+}
+
+// Write makes the two files. Neither is left behind where the other cannot be
+// written, and with force what they replace stays until both are on the disk.
+func (k *KeyPair) Write(name string, force bool) error {
+	der, err := x509.MarshalPKCS8PrivateKey(k.key)
+	if err != nil {
+		return fmt.Errorf("writing the key: %w", err)
+	}
+	key, cert := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), k.CertPEM()
+	if force {
+		return replacePair(name, key, cert)
+	}
+	for _, file := range []string{name + ".key", name + ".crt"} {
+		if _, err := os.Lstat(file); err == nil {
+			return fmt.Errorf("%s exists already: --force overwrites it", file)
+		}
+	}
+	return writePair(name, key, cert)
+}
+
+// writePair writes two files that were not there.
+func writePair(name string, key, cert []byte) error {
+	if err := writeNew(name+".crt", cert, 0o644); err != nil {
+		return err
+	}
+	if err := writeNew(name+".key", key, 0o600); err != nil {
+		return errors.Join(err, os.Remove(name+".crt"))
+	}
+	return nil
+}
+
+// writeNew writes a file that was not there.
+func writeNew(name string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
+
+// replacePair writes both files beside those that it replaces, and then
+// renames them: the key last, since of the two it is the one that nobody can
+// make again.
+func replacePair(name string, key, cert []byte) error {
+	newKey, err := atomicfile.Create(name+".key", 0o600)
+	if err != nil {
+		return err
+	}
+	defer newKey.Discard()
+	newCert, err := atomicfile.Create(name+".crt", 0o644)
+	if err != nil {
+		return err
+	}
+	defer newCert.Discard()
+	if err := errors.Join(newCert.Fill(cert), newKey.Fill(key)); err != nil {
+		return err
+	}
+	if err := newCert.Rename(); err != nil {
+		return err
+	}
+	return newKey.Rename()
+}

@@ -1,0 +1,43 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Table aligns cells in columns.
+type Table struct {
+	w      *tabwriter.Writer
+	Indent string // of every line
+}
+
+// NewTable returns a table with a line of column names, if there are any. The caller
+// must flush it.
+func NewTable(w io.Writer, columns ...string) *Table {
+	t := &Table{w: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+	if len(columns) > 0 {
+		t.line(columns)
+	}
+	return t
+}
+
+func (t *Table) line(cells []string) {
+	for i, cell := range cells {
+		cells[i] = Printable(OneLine(cell))
+	}
+	fmt.Fprintln(t.w, t.Indent+strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+}
+
+// Row adds a row of cells.
+func (t *Table) Row(cells ...any) {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = fmt.Sprint(cell)
+	}
+	t.line(texts)
+}
+
+// Flush writes the rows.
+func (t *Table) Flush() { t.w.Flush() }
