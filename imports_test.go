@@ -18,9 +18,9 @@ const module = "github.com/ledgerd/ledgerd"
 var mayImport = map[string][]string{
 	".": {"cmd"},
 	// Commands reach the ledger as clients: of a server, or of internal/service.
-	"cmd": {"client", "internal/atomicfile", "internal/buildinfo", "internal/config", "internal/eventbody",
-		"internal/flagvalue", "internal/gitrepo", "internal/parallel", "internal/receiver", "internal/service",
-		"internal/signing", "internal/terminal", "ledger"},
+	"cmd": {"client", "internal/atomicfile", "internal/bench", "internal/buildinfo", "internal/config", "internal/demo",
+		"internal/eventbody", "internal/flagvalue", "internal/gitrepo", "internal/parallel", "internal/receiver",
+		"internal/service", "internal/signing", "internal/terminal", "ledger"},
 	"client": {"ledger"},
 	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
@@ -63,8 +63,12 @@ var mayImport = map[string][]string{
 	"internal/atomicfile":          {},
 	"internal/terminal":            {"ledger"},
 	"internal/buildinfo":           {},
-	"ledger":                       {},
-	"e2e":                          {}, // tests alone
+	// A benchmark starts the program itself as its server.
+	"internal/bench": {"client", "internal/buildinfo", "internal/gitrepo", "internal/terminal", "ledger"},
+	"internal/demo": {"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/receiver",
+		"internal/service", "internal/signing", "internal/terminal", "ledger"},
+	"ledger": {},
+	"e2e":    {}, // tests alone
 }
 
 // mayNotImport says what would make a package other than it should be: ledger

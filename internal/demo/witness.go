@@ -1,4 +1,4 @@
-package cmd
+package demo
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // witnessWait is how long the demo waits for events to reach its witnesses.
 const witnessWait = 30 * time.Second
 
-// Witnesses are who hears of the demo's events: a reader of the live stream,
+// witnesses are who hears of the demo's events: a reader of the live stream,
 // and a receiver that the repo's webhook posts to.
 type witnesses struct {
 	reception *receiver.Server

@@ -1,4 +1,4 @@
-package cmd
+package bench
 
 import "testing"
 
@@ -20,7 +20,7 @@ func TestTheCommitsOfABenchmarkTakeTurns(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &benchRun{commits: tt.commits, perCommit: tt.perCommit}
+			b := &Core{Commits: tt.commits, PerCommit: tt.perCommit}
 			if got := b.commitOf(tt.number); got != tt.want {
 				t.Errorf("attestation %d is about commit %d, want %d", tt.number, got, tt.want)
 			}

@@ -1,4 +1,4 @@
-package cmd
+package demo
 
 import (
 	"context"
@@ -51,10 +51,10 @@ type act struct {
 
 // script returns what is attested of the newest commit, of the one before it,
 // and so on: one for each state, from the highest.
-func script() [demoCommits][]act {
+func script() [maxCommits][]act {
 	tested := act{"ci", "test:go", ledger.Pass, 8421 * time.Millisecond}
 	reviewed := act{"rita", "review:code", ledger.Pass, 0}
-	return [demoCommits][]act{
+	return [maxCommits][]act{
 		{{"ci", "build:docker", ledger.Pass, 31500 * time.Millisecond}, tested, reviewed, {"pilot", "deploy:prod", ledger.Pass, 12 * time.Second}},
 		{tested, reviewed},
 		{tested},
@@ -283,7 +283,7 @@ func (s *stage) showMissing(c ledger.Commit) {
 
 func (s *stage) showStates(ctx context.Context) error {
 	s.heading("Where they stand")
-	commits, err := client.Collect(s.writer.Commits(ctx, s.org, s.git.name, client.CommitFilter{}), demoCommits)
+	commits, err := client.Collect(s.writer.Commits(ctx, s.org, s.git.name, client.CommitFilter{}), maxCommits)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package cmd
+package bench
 
 import (
 	"context"
@@ -16,27 +16,21 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A benchSigner signs the benchmark's statements.
-type benchSigner struct {
-	key       ed25519.PrivateKey
-	predicate string
-}
-
-// benchPredicates are what the statements are about; each has a signer of its
+// predicates are what the statements are about; each has a signer of its
 // own. With the first, the commits become ATTESTED.
-func benchPredicates() []string {
+func predicates() []string {
 	return []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}
 }
 
 // setUp makes the org bench with its repo, signers and token.
-func (b *benchRun) setUp(ctx context.Context) (err error) {
+func (b *Core) setUp(ctx context.Context) (err error) {
 	if _, err := b.ledgerd(ctx, "org", "create", "bench"); err != nil {
 		return err
 	}
 	if _, err := b.ledgerd(ctx, "repo", "create", "bench/repo"); err != nil {
 		return err
 	}
-	for _, predicate := range benchPredicates() {
+	for _, predicate := range predicates() {
 		if err := b.addSigner(ctx, predicate); err != nil {
 			return err
 		}
@@ -45,7 +39,7 @@ func (b *benchRun) setUp(ctx context.Context) (err error) {
 	return err
 }
 
-func (b *benchRun) addSigner(ctx context.Context, predicate string) error {
+func (b *Core) addSigner(ctx context.Context, predicate string) error {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return err
@@ -54,21 +48,21 @@ func (b *benchRun) addSigner(ctx context.Context, predicate string) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(b.dir, "signer.pub")
+	file := filepath.Join(b.Dir, "signer.pub")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
 		return err
 	}
 	dn := ledger.DN{CN: strings.ReplaceAll(predicate, ":", "-"), OU: "build", O: "bench"}
-	b.signers = append(b.signers, benchSigner{private, predicate})
+	b.signers = append(b.signers, signer{private, predicate})
 	_, err = b.ledgerd(ctx, "identity", "add", "--org", "bench", "--key", file, "--dn", dn.String())
 	return err
 }
 
-// benchCommit returns the id of the i-th commit.
-func benchCommit(i int) string { return fmt.Sprintf("%08x%032x", uint32(i)*2654435761, i) }
+// commitID returns the id of the i-th commit.
+func commitID(i int) string { return fmt.Sprintf("%08x%032x", uint32(i)*2654435761, i) }
 
 // sign makes requests for the next n attestations.
-func (b *benchRun) sign(n int) ([][]byte, error) {
+func (b *Core) sign(n int) ([][]byte, error) {
 	requests := make([][]byte, n)
 	for i := range requests {
 		envelope, err := b.envelope(b.recorded + i)
@@ -82,18 +76,18 @@ func (b *benchRun) sign(n int) ([][]byte, error) {
 
 // commitOf returns which commit the attestation of that number is about. The
 // commits take turns; after perCommit turns, as many new ones take their place.
-func (b *benchRun) commitOf(number int) int {
-	turn, i := number/b.commits, number%b.commits
-	if b.perCommit == 0 {
+func (b *Core) commitOf(number int) int {
+	turn, i := number/b.Commits, number%b.Commits
+	if b.PerCommit == 0 {
 		return i
 	}
-	return turn/b.perCommit*b.commits + i
+	return turn/b.PerCommit*b.Commits + i
 }
 
 // envelope signs the attestation of that number.
-func (b *benchRun) envelope(number int) ([]byte, error) {
-	signer := b.signers[number/b.commits%len(b.signers)]
-	payload, err := ledger.NewStatement("git+https://git.example/bench/repo", benchCommit(b.commitOf(number)), ledger.ResultPredicate{
+func (b *Core) envelope(number int) ([]byte, error) {
+	signer := b.signers[number/b.Commits%len(b.signers)]
+	payload, err := ledger.NewStatement("git+https://git.example/bench/repo", commitID(b.commitOf(number)), ledger.ResultPredicate{
 		Predicate:   signer.predicate,
 		Result:      ledger.Result{Status: ledger.Pass, DurationMS: 1200},
 		Annotations: map[string]string{"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
@@ -105,16 +99,16 @@ func (b *benchRun) envelope(number int) ([]byte, error) {
 }
 
 // record records n attestations as fast as it goes.
-func (b *benchRun) record(n int) (loadResult, error) {
+func (b *Core) record(n int) (loadResult, error) {
 	requests, err := b.sign(n)
 	if err != nil {
 		return loadResult{}, fmt.Errorf("sign statements: %w", err)
 	}
-	return b.post(requests, b.conns)
+	return b.post(requests, b.Connections)
 }
 
 // post records the attestations of the requests.
-func (b *benchRun) post(requests [][]byte, conns int) (loadResult, error) {
+func (b *Core) post(requests [][]byte, conns int) (loadResult, error) {
 	o, err := load{address: b.server.address, conns: conns, requests: requests}.run()
 	if err != nil {
 		return o, fmt.Errorf("attest: %w", err)
@@ -125,13 +119,13 @@ func (b *benchRun) post(requests [][]byte, conns int) (loadResult, error) {
 
 // warmUp gives every commit all of its attestations once, so that those that
 // follow change no state: each is one event.
-func (b *benchRun) warmUp(context.Context) error {
-	_, err := b.record(b.commits * len(b.signers))
+func (b *Core) warmUp(context.Context) error {
+	_, err := b.record(b.Commits * len(b.signers))
 	return err
 }
 
 // attest records n attestations and reports the rate.
-func (b *benchRun) attest(n int) error {
+func (b *Core) attest(n int) error {
 	o, err := b.record(n)
 	if err != nil {
 		return err
@@ -146,18 +140,18 @@ const attestChunk = 50_000
 // pagesEarly is the size at which pages are read for comparison with the end.
 const pagesEarly = 10_000
 
-func (b *benchRun) workloads(ctx context.Context) error {
-	if err := b.attest(min(pagesEarly, b.attestations)); err != nil {
+func (b *Core) workloads(ctx context.Context) error {
+	if err := b.attest(min(pagesEarly, b.Attestations)); err != nil {
 		return err
 	}
 	if err := b.read(); err != nil {
 		return err
 	}
-	if b.recorded == b.attestations {
+	if b.recorded == b.Attestations {
 		return b.finish(ctx)
 	}
-	for b.recorded < b.attestations {
-		if err := b.attest(min(attestChunk, b.attestations-b.recorded)); err != nil {
+	for b.recorded < b.Attestations {
+		if err := b.attest(min(attestChunk, b.Attestations-b.recorded)); err != nil {
 			return err
 		}
 	}
@@ -167,22 +161,22 @@ func (b *benchRun) workloads(ctx context.Context) error {
 	return b.finish(ctx)
 }
 
-func (b *benchRun) read() error {
+func (b *Core) read() error {
 	if err := b.readPages(); err != nil {
 		return err
 	}
 	return b.readCommits()
 }
 
-func (b *benchRun) finish(ctx context.Context) error {
+func (b *Core) finish(ctx context.Context) error {
 	b.reportMemory()
 	return b.restart(ctx)
 }
 
-func (b *benchRun) readPages() error {
+func (b *Core) readPages() error {
 	query := url.Values{"predicate": {"test:go"}, "since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}, "limit": {"50"}}
 	page := httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/attestations?"+query.Encode(), b.token, nil)
-	o, err := load{address: b.server.address, conns: b.readers, requests: [][]byte{page}, repeat: b.seconds}.run()
+	o, err := load{address: b.server.address, conns: b.Readers, requests: [][]byte{page}, repeat: b.Seconds}.run()
 	if err != nil {
 		return fmt.Errorf("read pages: %w", err)
 	}
@@ -192,37 +186,37 @@ func (b *benchRun) readPages() error {
 
 // readCommits reads the first commits. All of them have as many attestations, or
 // the last turn is under way.
-func (b *benchRun) readCommits() error {
-	requests := make([][]byte, min(b.commits, b.recorded))
+func (b *Core) readCommits() error {
+	requests := make([][]byte, min(b.Commits, b.recorded))
 	for i := range requests {
-		requests[i] = httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+benchCommit(i), b.token, nil)
+		requests[i] = httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(i), b.token, nil)
 	}
-	o, err := load{address: b.server.address, conns: b.readers, requests: requests, repeat: b.seconds}.run()
+	o, err := load{address: b.server.address, conns: b.Readers, requests: requests, repeat: b.Seconds}.run()
 	if err != nil {
 		return fmt.Errorf("read commits: %w", err)
 	}
-	each := (b.recorded + b.commits - 1) / b.commits
-	if b.perCommit > 0 {
-		each = min(each, b.perCommit)
+	each := (b.recorded + b.Commits - 1) / b.Commits
+	if b.PerCommit > 0 {
+		each = min(each, b.PerCommit)
 	}
 	b.report(fmt.Sprintf("commit record with %d attestations, of %d", min(100, each), b.recorded), o)
 	return nil
 }
 
-func (b *benchRun) reportMemory() {
+func (b *Core) reportMemory() {
 	if bytes, ok := b.server.residentMemory(); ok {
-		fmt.Fprintf(b.p.stdout, "%-58s %8.0f MB\n", "memory of the server after all that", float64(bytes)/1e6)
+		fmt.Fprintf(b.Stdout, "%-58s %8.0f MB\n", "memory of the server after all that", float64(bytes)/1e6)
 	}
 }
 
 // restart reports the size of the full database, and measures how long the server
 // takes to be ready on it.
-func (b *benchRun) restart(ctx context.Context) error {
+func (b *Core) restart(ctx context.Context) error {
 	if err := b.server.stop(); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	if info, err := os.Stat(b.database); err == nil { // the log is folded into it by now
-		fmt.Fprintf(b.p.stdout, "%-58s %8.0f MB\n", "size of the database", float64(info.Size())/1e6)
+		fmt.Fprintf(b.Stdout, "%-58s %8.0f MB\n", "size of the database", float64(info.Size())/1e6)
 	}
 	start := time.Now()
 	if err := b.startServer(ctx); err != nil {
@@ -236,6 +230,31 @@ func (b *benchRun) restart(ctx context.Context) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server is not ready: %s", answer.Status)
 	}
-	fmt.Fprintf(b.p.stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready on a ledger of %d", b.recorded), ms(time.Since(start)))
+	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready on a ledger of %d", b.recorded), ms(time.Since(start)))
 	return nil
+}
+
+// Check reports an option that is not valid.
+func (b *Core) Check() error {
+	if b.Attestations < 1 || b.Commits < 1 || b.Connections < 1 || b.Readers < 1 {
+		return fmt.Errorf("--attestations, --commits, --connections and --readers must be at least 1")
+	}
+	if b.PerCommit < 0 {
+		return fmt.Errorf("--per-commit must not be negative; 0 is no limit")
+	}
+	return nil
+}
+
+// Measure runs the benchmark.
+func (b *Core) Measure(ctx context.Context, env Env) error {
+	b.Env = env
+	return b.within(func() error {
+		if err := b.describeMachine(ctx); err != nil {
+			return err
+		}
+		if err := b.setUp(ctx); err != nil {
+			return err
+		}
+		return b.serving(ctx, b.workloads)
+	})
 }

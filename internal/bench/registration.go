@@ -1,4 +1,4 @@
-package cmd
+package bench
 
 import (
 	"encoding/hex"
@@ -38,11 +38,11 @@ func newRadarWork(paths int) *radarWork {
 
 // request makes the request that registers the next commit. One after the other
 // they are of so many branches.
-func (w *radarWork) request(repo repoName, branches int, token string) ([]byte, error) {
-	sha := benchCommit(w.made)
+func (w *radarWork) request(repo string, branches int, token string) ([]byte, error) {
+	sha := commitID(w.made)
 	r := ledger.Registration{
-		Branch: fmt.Sprintf("feature/%05d", w.made%branches), Base: benchCommit(1 << 30),
-		Parents: []string{benchCommit(1<<30 + 2*w.made + 1)}, Ancestors: []string{sha, benchCommit(1<<30 + 2*w.made + 1)},
+		Branch: fmt.Sprintf("feature/%05d", w.made%branches), Base: commitID(1 << 30),
+		Parents: []string{commitID(1<<30 + 2*w.made + 1)}, Ancestors: []string{sha, commitID(1<<30 + 2*w.made + 1)},
 		Author:  ledger.Author{Name: fmt.Sprint("Author ", w.made%50), Email: fmt.Sprintf("author%d@example.org", w.made%50)},
 		Message: "Change twenty files at three places each\n\nSo that there is something to compare.", CommittedAt: 1_700_000_000_000,
 		Changes: make([]ledger.Change, filesOfCommit),
@@ -57,7 +57,7 @@ func (w *radarWork) request(repo repoName, branches int, token string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return httpRequest(http.MethodPut, fmt.Sprintf("/v1/orgs/%s/repos/%s/commits/%s", repo.org, repo.repo, sha), token, body), nil
+	return httpRequest(http.MethodPut, fmt.Sprintf("/v1/orgs/%s/repos/%s/commits/%s", orgName, repo, sha), token, body), nil
 }
 
 // change changes one line at each of some places of a file. Commits may have

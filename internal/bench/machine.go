@@ -1,9 +1,10 @@
-package cmd
+package bench
 
 import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -11,7 +12,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 // The machine's own speed, against which the figures are read as ratios.
@@ -21,41 +22,21 @@ type machineSpeed struct {
 	fsync   float64    // fsyncs of 4 KiB a second
 }
 
-// newEmptyHandler returns the hidden command that bench starts beside the
-// server: an HTTP server that does nothing.
-func newEmptyHandler(p *program) *cobra.Command {
-	return &cobra.Command{
-		Use:    "empty-handler",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(p.stdout, "listening on http://%s\n", listener.Addr())
-			return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(http.StatusNoContent)
-			}))
-		},
-	}
-}
-
-func (b *benchRun) measureMachine(ctx context.Context) (machineSpeed, error) {
+func (b *Core) measureMachine(ctx context.Context) (machineSpeed, error) {
 	var m machineSpeed
-	process, err := startProcess(ctx, b.p.stderr, "bench", "empty-handler")
+	process, err := startProcess(ctx, b.Stderr, "bench", "empty-handler")
 	if err != nil {
 		return m, err
 	}
 	defer process.kill()
 	// Of the size that the attest workload posts.
 	request := httpRequest(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", "none", make([]byte, 1600))
-	empty := load{address: process.address, conns: b.conns, requests: [][]byte{request}, repeat: b.seconds}
+	empty := load{address: process.address, conns: b.Connections, requests: [][]byte{request}, repeat: b.Seconds}
 	if m.handler, err = empty.run(); err != nil {
 		return m, fmt.Errorf("load the empty handler: %w", err)
 	}
 	m.verify = verifySpeed()
-	m.fsync, err = fsyncSpeed(b.dir)
+	m.fsync, err = fsyncSpeed(b.Dir)
 	return m, err
 }
 
@@ -94,4 +75,31 @@ func fsyncSpeed(dir string) (float64, error) {
 		n++
 	}
 	return float64(n) / time.Since(start).Seconds(), nil
+}
+
+// ServeNothing runs an HTTP server that does nothing, in the process that bench starts
+// next to the server, and prints where it listens.
+func ServeNothing(stdout io.Writer) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
+	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
+}
+
+func (b *Core) describeMachine(ctx context.Context) error {
+	m, err := b.measureMachine(ctx)
+	if err != nil {
+		return err
+	}
+	t := terminal.NewTable(b.Stdout, "MACHINE", "RATE")
+	t.Row("empty net/http handler", fmt.Sprintf("%.0f/s at %d connections", m.handler.rate(), b.Connections))
+	t.Row("Ed25519 verifications", fmt.Sprintf("%.0f/s on one core", m.verify))
+	t.Row("fsyncs of 4 KiB", fmt.Sprintf("%.0f/s", m.fsync))
+	t.Flush()
+	fmt.Fprintln(b.Stdout)
+	return nil
 }

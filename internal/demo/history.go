@@ -1,4 +1,4 @@
-package cmd
+package demo
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func fitName(folder string) string {
 }
 
 func (h *history) read(ctx context.Context) error {
-	out, err := h.Read(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", demoCommits), "HEAD")
+	out, err := h.Read(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", maxCommits), "HEAD")
 	h.commits = strings.Fields(out)
 	return err
 }
@@ -72,7 +72,7 @@ func (h *history) make(ctx context.Context) error {
 	if err := h.Write(ctx, "symbolic-ref", "HEAD", "refs/heads/main"); err != nil {
 		return err
 	}
-	when := time.Now().Add(-demoCommits * time.Hour)
+	when := time.Now().Add(-maxCommits * time.Hour)
 	for i, message := range []string{
 		"Add a greeting", "Greet whoever is named", "Say goodbye too", "Keep names out of the log", "Greet in three languages",
 	} {
@@ -90,3 +90,6 @@ func (h *history) make(ctx context.Context) error {
 	}
 	return nil
 }
+
+// maxCommits is how many commits the demo shows: one for each state.
+const maxCommits = 5

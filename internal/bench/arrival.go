@@ -1,4 +1,4 @@
-package cmd
+package bench
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 
 // arrivals records n attestations one at a time, and measures the time from the
 // POST to each one's arrival.
-func (b *webhookBench) arrivals(ctx context.Context, to hook, n int, every time.Duration) (loadResult, error) {
+func (b *Webhook) arrivals(ctx context.Context, to hook, n int, every time.Duration) (loadResult, error) {
 	c, err := b.client()
 	if err != nil {
 		return loadResult{}, err
@@ -38,7 +38,7 @@ func (b *webhookBench) arrivals(ctx context.Context, to hook, n int, every time.
 		case <-tick.C:
 		}
 		start := time.Now()
-		record, _, err := c.Record(ctx, benchOrg, benchRepo, envelope)
+		record, _, err := c.Record(ctx, orgName, repoName, envelope)
 		if err != nil {
 			return loadResult{}, fmt.Errorf("attest: %w", err)
 		}
@@ -57,12 +57,12 @@ func (b *webhookBench) arrivals(ctx context.Context, to hook, n int, every time.
 }
 
 // idle measures the time from POST to arrival with nothing else to do.
-func (b *webhookBench) idle(ctx context.Context) error {
+func (b *Webhook) idle(ctx context.Context) error {
 	hooks, err := b.addHooks(ctx, 1, false)
 	if err != nil {
 		return err
 	}
-	o, err := b.arrivals(ctx, hooks[0], b.single, singleEvery)
+	o, err := b.arrivals(ctx, hooks[0], b.Single, singleEvery)
 	if err != nil {
 		return err
 	}
@@ -72,12 +72,12 @@ func (b *webhookBench) idle(ctx context.Context) error {
 
 // beside measures a healthy webhook alone and while another one's receiver
 // never answers: in turns, for machines have moods.
-func (b *webhookBench) beside(ctx context.Context) error {
+func (b *Webhook) beside(ctx context.Context) error {
 	healthy, err := b.addHooks(ctx, 1, false)
 	if err != nil {
 		return err
 	}
-	n := int(b.seconds / besideEvery / besideTurns)
+	n := int(b.Seconds / besideEvery / besideTurns)
 	var alone, accompanied loadResult
 	for range besideTurns {
 		o, err := b.arrivals(ctx, healthy[0], n, besideEvery)
@@ -115,7 +115,7 @@ const slowdownWebhooks = 3
 
 // slowdown measures how recording suffers from webhooks, in turns. The next
 // turn begins when all that was queued is delivered.
-func (b *webhookBench) slowdown(ctx context.Context) error {
+func (b *Webhook) slowdown(ctx context.Context) error {
 	hooks, err := b.addHooks(ctx, slowdownWebhooks, false)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (b *webhookBench) slowdown(ctx context.Context) error {
 		if err := b.setActive(ctx, hooks, false); err != nil {
 			return err
 		}
-		o, err := b.record(b.slow)
+		o, err := b.record(b.Slow)
 		if err != nil {
 			return err
 		}
@@ -134,19 +134,19 @@ func (b *webhookBench) slowdown(ctx context.Context) error {
 			return err
 		}
 		start := time.Now()
-		if o, err = b.record(b.slow); err != nil {
+		if o, err = b.record(b.Slow); err != nil {
 			return err
 		}
 		with += o.elapsed
-		end, err := b.finish(ctx, hooks, (turn+1)*b.slow)
+		end, err := b.finish(ctx, hooks, (turn+1)*b.Slow)
 		if err != nil {
 			return err
 		}
 		delivered += end.Sub(start)
 	}
-	n := float64(2 * b.slow)
-	b.figure(benchFigure{Workload: "attest, no webhook", Rate: n / without.Seconds()})
-	b.figure(benchFigure{Workload: fmt.Sprintf("attest, %d webhooks get all of it", slowdownWebhooks), Rate: n / with.Seconds(), Ratio: without.Seconds() / with.Seconds()})
-	b.figure(benchFigure{Workload: "their deliveries, from the first POST to the last arrival", Rate: n * slowdownWebhooks / delivered.Seconds()})
+	n := float64(2 * b.Slow)
+	b.figure(figure{Workload: "attest, no webhook", Rate: n / without.Seconds()})
+	b.figure(figure{Workload: fmt.Sprintf("attest, %d webhooks get all of it", slowdownWebhooks), Rate: n / with.Seconds(), Ratio: without.Seconds() / with.Seconds()})
+	b.figure(figure{Workload: "their deliveries, from the first POST to the last arrival", Rate: n * slowdownWebhooks / delivered.Seconds()})
 	return b.close(ctx, hooks)
 }

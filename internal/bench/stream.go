@@ -1,0 +1,223 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/r3labs/sse/v2"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A Stream is one run of bench stream.
+type Stream struct {
+	Core
+	Subscribers, Events, Slow int
+}
+
+// Check reports an option that is not valid.
+func (b *Stream) Check() error {
+	if b.Subscribers < 1 || b.Events < 1 || b.Slow < 1 || b.Connections < 1 || b.Seconds < time.Second {
+		return fmt.Errorf("--subscribers, --events, --slowdown and --connections must be at least 1, --seconds at least 1s")
+	}
+	return nil
+}
+
+// Measure runs the benchmark.
+func (b *Stream) Measure(ctx context.Context, env Env) error {
+	b.Env, b.Commits = env, 50
+	return b.within(func() error {
+		if err := b.setUp(ctx); err != nil {
+			return err
+		}
+		return b.serving(ctx, b.warmUp, b.steady, b.flood, b.bare, b.slowdown)
+	})
+}
+
+const (
+	eventsPath = "/v1/orgs/bench/events"
+	// steadyRate is how many attestations a second the steady load records.
+	steadyRate = 5
+	// slowdownSubscribers listen while the writing load is measured.
+	slowdownSubscribers = 100
+)
+
+// line prints one figure as soon as it is known.
+func (b *Stream) line(what, format string, values ...any) {
+	fmt.Fprintf(b.Stdout, "%-58s %s\n", what, fmt.Sprintf(format, values...))
+}
+
+// steady measures the time from a POST to its message's arrival, few at a time.
+func (b *Stream) steady(ctx context.Context) error {
+	requests, err := b.sign(int(b.Seconds.Seconds() * steadyRate))
+	if err != nil {
+		return fmt.Errorf("sign statements: %w", err)
+	}
+	sent := make([]atomic.Int64, len(requests))
+	a, err := newAudience(ctx, b.server.address, eventsPath, b.token, b.Subscribers, sent)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	tick := time.NewTicker(time.Second / steadyRate)
+	defer tick.Stop()
+	for i, request := range requests {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		sent[i].Store(time.Now().UnixNano())
+		if _, err := b.post([][]byte{request}, 1); err != nil {
+			return err
+		}
+	}
+	if _, err := a.wait(ctx, int64(len(requests))); err != nil {
+		return err
+	}
+	memory, known := b.server.residentMemory() // with all of them connected
+	o := a.close()
+	b.line(fmt.Sprintf("POST to arrival, %d subscribers, %d attestations a second", b.Subscribers, steadyRate),
+		"p50 %6.2f ms  p99 %6.2f ms", ms(o.percentile(0.50)), ms(o.percentile(0.99)))
+	b.memory("memory of the server then", memory, known)
+	return nil
+}
+
+func (b *Stream) memory(what string, bytes int64, known bool) {
+	if known {
+		b.line(what, "%8.0f MB", float64(bytes)/1e6)
+	}
+}
+
+// flood measures deliveries while attestations are recorded as fast as it goes.
+func (b *Stream) flood(ctx context.Context) error {
+	requests, err := b.sign(b.Events)
+	if err != nil {
+		return fmt.Errorf("sign statements: %w", err)
+	}
+	a, err := newAudience(ctx, b.server.address, eventsPath, b.token, b.Subscribers, nil)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	start := time.Now()
+	if _, err := b.post(requests, b.Connections); err != nil {
+		return err
+	}
+	if err := b.delivered(ctx, "ledgerd", a, start); err != nil {
+		return err
+	}
+	memory, known := b.server.residentMemory()
+	b.memory("memory of the server then", memory, known)
+	return nil
+}
+
+// delivered waits until the audience has all events and prints the rate.
+func (b *Stream) delivered(ctx context.Context, who string, a *audience, start time.Time) error {
+	end, err := a.wait(ctx, int64(b.Events))
+	if err != nil {
+		return fmt.Errorf("%s: %w", who, err)
+	}
+	b.line(fmt.Sprintf("%s: %d events to %d subscribers", who, b.Events, b.Subscribers),
+		"%8.0f deliveries/s", float64(b.Events*b.Subscribers)/end.Sub(start).Seconds())
+	return nil
+}
+
+// bare measures the reference with the same messages.
+func (b *Stream) bare(ctx context.Context) error {
+	process, err := startProcess(ctx, b.Stderr, "bench", "stream", "bare-server")
+	if err != nil {
+		return err
+	}
+	defer process.kill()
+	a, err := newAudience(ctx, process.address, "/events?stream=bench", "none", b.Subscribers, nil)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	start := time.Now()
+	_, err = load{address: process.address, conns: 1, requests: [][]byte{httpRequest(http.MethodPost, fmt.Sprint("/publish?n=", b.Events), "none", nil)}}.run()
+	if err != nil {
+		return err
+	}
+	if err := b.delivered(ctx, "bare r3labs/sse", a, start); err != nil {
+		return err
+	}
+	memory, known := process.residentMemory()
+	b.memory("memory of that server then", memory, known)
+	return nil
+}
+
+// slowdown measures how recording suffers from those who listen: in turns, for
+// machines have moods.
+func (b *Stream) slowdown(ctx context.Context) error {
+	var alone, watched time.Duration
+	for range 2 {
+		o, err := b.record(b.Slow)
+		if err != nil {
+			return err
+		}
+		alone += o.elapsed
+		a, err := newAudience(ctx, b.server.address, eventsPath, b.token, slowdownSubscribers, nil)
+		if err != nil {
+			return err
+		}
+		if o, err = b.record(b.Slow); err == nil {
+			watched += o.elapsed
+			_, err = a.wait(ctx, int64(b.Slow))
+		}
+		a.close()
+		if err != nil {
+			return err
+		}
+	}
+	b.line("attest, nobody listens", "%8.0f/s", float64(2*b.Slow)/alone.Seconds())
+	b.line(fmt.Sprintf("attest, %d subscribers read all of it", slowdownSubscribers), "%8.0f/s", float64(2*b.Slow)/watched.Seconds())
+	return nil
+}
+
+// ServeBareStream runs the reference: r3labs/sse with one stream for all, which stores
+// and resumes nothing. It prints where it listens.
+func ServeBareStream(stdout io.Writer) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	bare := sse.New()
+	bare.AutoReplay = false
+	bare.CreateStream("bench")
+	mux := http.NewServeMux()
+	mux.Handle("GET /events", bare)
+	mux.HandleFunc("POST /publish", func(w http.ResponseWriter, r *http.Request) {
+		n, err := strconv.Atoi(r.FormValue("n"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		publishBare(bare, n)
+		io.WriteString(w, "published")
+	})
+	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
+	return http.Serve(listener, mux)
+}
+
+// publishBare publishes n messages like those of the steady load.
+func publishBare(bare *sse.Server, n int) {
+	body := ledger.Render(ledger.AttestationEvent{
+		ID: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", Commit: commitID(1), Predicate: predicates()[0], Identity: "cn=test-go,ou=build,o=bench",
+		Repo: "repo", Timestamp: ledger.TimeOf(time.Now()), Result: ledger.Result{Status: ledger.Pass, DurationMS: 1200},
+	})
+	data, err := ledger.StreamData(ledger.EventAttestation, body)
+	if err != nil {
+		panic(err) // it was made above
+	}
+	for range n {
+		bare.Publish("bench", &sse.Event{ID: []byte("evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"), Event: []byte(ledger.EventAttestation), Data: data})
+	}
+}
