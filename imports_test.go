@@ -18,9 +18,10 @@ const module = "github.com/ledgerd/ledgerd"
 var mayImport = map[string][]string{
 	".": {"cmd"},
 	// Commands reach the ledger as clients: of a server, or of internal/service.
-	"cmd": {"client", "internal/atomicfile", "internal/bench", "internal/buildinfo", "internal/config", "internal/demo",
-		"internal/eventbody", "internal/flagvalue", "internal/gitrepo", "internal/parallel", "internal/receiver",
-		"internal/service", "internal/signing", "internal/terminal", "ledger"},
+	"cmd": {"client", "internal/atomicfile", "internal/bench", "internal/buildinfo", "internal/config",
+		"internal/contractfile", "internal/demo", "internal/eventbody", "internal/eventline", "internal/flagvalue",
+		"internal/gitrepo", "internal/receiver", "internal/registration", "internal/service", "internal/signing",
+		"internal/subprocess", "internal/terminal", "ledger"},
 	"client": {"ledger"},
 	"server": {"ledger", "server/internal/wire", "store"},
 	// The pages are a client of the API like any other.
@@ -59,6 +60,10 @@ var mayImport = map[string][]string{
 	"internal/service":             {"client", "internal/buildinfo", "internal/config", "internal/terminal", "server", "server/web", "store", "webhook/dispatch"},
 	"internal/receiver":            {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/eventbody":           {"client", "ledger"},
+	"internal/eventline":           {"client", "internal/eventbody", "internal/receiver", "internal/terminal", "ledger"},
+	"internal/registration":        {"client", "internal/gitrepo", "internal/parallel", "ledger"},
+	"internal/contractfile":        {"internal/terminal", "ledger"},
+	"internal/subprocess":          {"internal/config", "ledger"},
 	"internal/signing":             {"internal/atomicfile", "ledger"},
 	"internal/atomicfile":          {},
 	"internal/terminal":            {"ledger"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/signing"
+	"github.com/ledgerd/ledgerd/internal/subprocess"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -149,26 +151,52 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 		return err
 	}
 	defer discard()
-	outcome := p.runCommand(a)
-	if outcome.stopped != 0 {
-		return outcome.exit(nil)
+	o := p.outcome(a)
+	if o.Stopped != 0 {
+		return a.exit(o, nil)
 	}
-	envelope, err := p.envelope(a, s, outcome)
+	envelope, err := p.envelope(a, s, o)
 	if err == nil {
-		err = keep(ctx, outcome, envelope)
+		err = keep(ctx, o, envelope)
 	}
-	return outcome.exit(err)
+	return a.exit(o, err)
+}
+
+// outcome runs the command, or returns the status that was given instead.
+func (p *program) outcome(a *attestRequest) subprocess.Outcome {
+	if len(a.command) == 0 {
+		now := time.Now()
+		return subprocess.Outcome{Status: a.status, Started: now, Finished: now}
+	}
+	return subprocess.Run(a.command, p.stdin, p.stdout, p.stderr)
+}
+
+// exit returns the error that attest ends with, where err is what kept the
+// outcome from being recorded.
+func (a *attestRequest) exit(o subprocess.Outcome, err error) error {
+	if o.Err != nil {
+		err = errors.Join(o.Err, err)
+	}
+	switch {
+	case o.Stopped != 0:
+		return &exitError{128 + int(o.Stopped), fmt.Errorf("stopped by a signal (%v): nothing is recorded", o.Stopped)}
+	case o.Code != 0:
+		return &exitError{o.Code, err}
+	case err != nil && len(a.command) > 0:
+		return fmt.Errorf("the command passed, but that is not recorded: %w", err)
+	}
+	return err
 }
 
 // A keep does with an envelope what was asked for.
-type keep func(ctx context.Context, o outcome, envelope []byte) error
+type keep func(ctx context.Context, o subprocess.Outcome, envelope []byte) error
 
 // keeper returns what writes the envelope to --out or records it, once it is
 // sure that, as far as can be told now, this will work. What it began must be
 // discarded, also after it was used.
 func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signing.Signer) (keep, func(), error) {
 	if a.out == "-" {
-		return func(_ context.Context, _ outcome, envelope []byte) error {
+		return func(_ context.Context, _ subprocess.Outcome, envelope []byte) error {
 			_, err := p.stdout.Write(append(envelope, '\n'))
 			return err
 		}, func() {}, nil
@@ -178,7 +206,7 @@ func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signing.Si
 		if err != nil {
 			return nil, nil, err
 		}
-		return func(_ context.Context, o outcome, envelope []byte) error {
+		return func(_ context.Context, o subprocess.Outcome, envelope []byte) error {
 			return p.writeEnvelope(file, a, o, envelope)
 		}, file.Discard, nil
 	}
@@ -187,7 +215,7 @@ func (p *program) keeper(command *cobra.Command, a *attestRequest, s *signing.Si
 		return nil, nil, err
 	}
 	err = t.use(command.Context(), func(ctx context.Context, c *connection) error { return a.mayRecord(ctx, c, s) })
-	return func(ctx context.Context, _ outcome, envelope []byte) error {
+	return func(ctx context.Context, _ subprocess.Outcome, envelope []byte) error {
 		return p.recordEnvelope(ctx, t, a, envelope)
 	}, func() {}, err
 }
@@ -215,7 +243,7 @@ func (a *attestRequest) mayRecord(ctx context.Context, c *connection, s *signing
 }
 
 // envelope returns the signed envelope to record.
-func (p *program) envelope(a *attestRequest, s *signing.Signer, o outcome) ([]byte, error) {
+func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Outcome) ([]byte, error) {
 	if a.envelope != "" {
 		return p.readFile(a.envelope)
 	}
@@ -231,9 +259,9 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o outcome) ([]by
 	}
 	predicate := ledger.ResultPredicate{
 		Predicate:  a.predicate,
-		Result:     ledger.Result{Status: o.status, DurationMS: o.finished.Sub(o.started).Milliseconds()},
-		StartedOn:  ledger.TimeOf(o.started),
-		FinishedOn: ledger.TimeOf(o.finished),
+		Result:     ledger.Result{Status: o.Status, DurationMS: o.Finished.Sub(o.Started).Milliseconds()},
+		StartedOn:  ledger.TimeOf(o.Started),
+		FinishedOn: ledger.TimeOf(o.Finished),
 	}
 	for _, annotation := range a.annotations {
 		if predicate.Annotations == nil {
@@ -249,13 +277,13 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o outcome) ([]by
 	return s.Sign(statement)
 }
 
-func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o outcome, envelope []byte) error {
+func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subprocess.Outcome, envelope []byte) error {
 	if err := file.Write(envelope); err != nil {
 		return err
 	}
 	what := a.statement
 	if what == "" {
-		what = fmt.Sprintf("%s %s", a.predicate, o.status)
+		what = fmt.Sprintf("%s %s", a.predicate, o.Status)
 	}
 	fmt.Fprintf(p.stderr, "signed %s into %s; record it with 'ledgerd attest %s --envelope %s'\n", what, a.out, a.repo, a.out)
 	return nil

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,7 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/bench"
 )
 
-func newBench(p *program) *cobra.Command {
+// newBench returns the command. Ledgerd runs the program with other arguments.
+func newBench(p *program, ledgerd runFunc) *cobra.Command {
 	b := new(bench.Core)
 	command := &cobra.Command{
 		Use:   "bench",
@@ -34,7 +36,7 @@ gets so many and then a new commit takes its place, as in a repo under work.`,
   ledgerd bench --attestations 1000000 --seconds 10s
   ledgerd bench --attestations 1000000 --commits 50 --per-commit 20`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b),
+		RunE: p.benchmark(b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 50_000, "how many attestations to record")
@@ -44,7 +46,7 @@ gets so many and then a new commit takes its place, as in a repo under work.`,
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the reading loads")
 	flags.DurationVar(&b.Seconds, "seconds", 5*time.Second, "how long each reading load lasts")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's)")
-	command.AddCommand(newEmptyHandler(p), newBenchStream(p), newBenchWebhook(p), newBenchRadar(p))
+	command.AddCommand(newEmptyHandler(p), newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd), newBenchRadar(p, ledgerd))
 	return command
 }
 
@@ -59,7 +61,7 @@ func newEmptyHandler(p *program) *cobra.Command {
 	}
 }
 
-func newBenchStream(p *program) *cobra.Command {
+func newBenchStream(p *program, ledgerd runFunc) *cobra.Command {
 	b := new(bench.Stream)
 	command := &cobra.Command{
 		Use:   "stream",
@@ -74,7 +76,7 @@ Every figure stands for messages of which none was lost.`,
 		Example: `  ledgerd bench stream
   ledgerd bench stream --subscribers 200 --events 5000`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b),
+		RunE: p.benchmark(b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Subscribers, "subscribers", 1000, "how many listen")
@@ -97,7 +99,7 @@ func newBareStream(p *program) *cobra.Command {
 	}
 }
 
-func newBenchWebhook(p *program) *cobra.Command {
+func newBenchWebhook(p *program, ledgerd runFunc) *cobra.Command {
 	b := new(bench.Webhook)
 	command := &cobra.Command{
 		Use:   "webhook",
@@ -113,7 +115,7 @@ which none was lost.`,
 		Example: `  ledgerd bench webhook
   ledgerd bench webhook --events 2000 -o json`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b),
+		RunE: p.benchmark(b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Events, "events", 10_000, "how many events to queue for each webhook")
@@ -126,7 +128,7 @@ which none was lost.`,
 	return command
 }
 
-func newBenchRadar(p *program) *cobra.Command {
+func newBenchRadar(p *program, ledgerd runFunc) *cobra.Command {
 	b := new(bench.Radar)
 	command := &cobra.Command{
 		Use:   "radar",
@@ -146,7 +148,7 @@ turns with the git diff-tree that commit push reads. That part needs git.`,
 		Example: `  ledgerd bench radar
   ledgerd bench radar --in-flight 1000 --paths 2000 --registrations 500 -o json`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b),
+		RunE: p.benchmark(b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Tips, "in-flight", 10_000, "how many commits are in flight")
@@ -159,6 +161,9 @@ turns with the git diff-tree that commit push reads. That part needs git.`,
 	return command
 }
 
+// A runFunc runs the program and returns its exit status, as Main does.
+type runFunc = func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
 // A benchmark is one that a command runs.
 type benchmark interface {
 	Check() error
@@ -166,14 +171,14 @@ type benchmark interface {
 }
 
 // benchmark returns the RunE of a benchmark.
-func (p *program) benchmark(b benchmark) func(*cobra.Command, []string) error {
+func (p *program) benchmark(b benchmark, ledgerd runFunc) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, _ []string) error {
 		if err := b.Check(); err != nil {
 			return usagef("%w", err)
 		}
 		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
-		err := b.Measure(ctx, bench.Env{Stdout: p.stdout, Stderr: p.stderr, JSON: p.global.output == "json", Command: Main})
+		err := b.Measure(ctx, bench.Env{Stdout: p.stdout, Stderr: p.stderr, JSON: p.global.output == "json", Command: ledgerd})
 		if err != nil && ctx.Err() != nil {
 			return errors.New("interrupted")
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -120,4 +121,120 @@ func newCommitList(p *program) *cobra.Command {
 	flags.BoolVar(&filter.InFlight, "in-flight", false, "only commits that the radar compares others with")
 	limitFlag(command, &limit)
 	return command
+}
+
+func newCommitPush(p *program) *cobra.Command {
+	var q gitrepo.Query
+	command := &cobra.Command{
+		Use:   "push ORG/REPO [REV]",
+		Short: "Tell the ledger of a commit of this git work tree",
+		Long: `Tells the ledger of a commit, HEAD where none is named: its author, message,
+parents and branch, which paths and lines it changes against the point where it
+left the mainline, and which commits in flight that point holds already. The
+ledger gets names, numbers and hashes, never content.
+
+It prints which other commits in flight the commit overlaps with, the strongest
+first.`,
+		Example: `  ledgerd commit push acme/api
+  ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
+		Args: takes("ORG/REPO", "[REV]"),
+		RunE: func(command *cobra.Command, args []string) error {
+			q.Rev = revOf(args)
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				local, err := registration.Read(ctx, c.Client, name.org, name.repo, q)
+				if err != nil {
+					return err
+				}
+				commit, created, err := c.Register(ctx, name.org, name.repo, local.SHA, local.Registration)
+				if err != nil {
+					return err
+				}
+				p.warnOfGaps(local, commit)
+				return p.print(commit, func() {
+					verb := "completed"
+					if created {
+						verb = "registered"
+					}
+					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(local.SHA), local.Extent(), commit.State)
+					p.showPushed(name, commit)
+				})
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the one it stands on)")
+	flags.StringVar(&q.Target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
+	flags.StringVar(&q.Base, "base", "", baseUsage)
+	return command
+}
+
+// warnOfGaps tells why the radar leaves out a commit that was just pushed.
+func (p *program) warnOfGaps(local gitrepo.Commit, pushed ledger.Commit) {
+	if local.Gap != nil {
+		fmt.Fprintf(p.stderr, "the commit goes without a change record, and the radar compares it with none: %s\n", describe(local.Gap))
+	}
+	if pushed.Branch == "" {
+		fmt.Fprintln(p.stderr, "the commit goes without a branch, and the radar compares it with none: name it with --branch")
+	}
+}
+
+// revOf returns the revision that is the second argument, HEAD where there is
+// none.
+func revOf(args []string) string {
+	if len(args) > 1 {
+		return args[1]
+	}
+	return "HEAD"
+}
+
+func newCommitWithdraw(p *program) *cobra.Command {
+	var branch string
+	command := &cobra.Command{
+		Use:   "withdraw ORG/REPO [REV]",
+		Short: "Take a commit out of flight, because its branch is given up",
+		Long: `Takes a commit, HEAD where none is named, out of flight: the radar compares
+no other commit with it any more, and its overlaps end. With --branch it is the
+commit that the branch has in flight; where there is none, nothing happens. To
+push the commit again brings it back.`,
+		Example: `  ledgerd commit withdraw acme/api adbc8813901b
+  ledgerd commit withdraw acme/api --branch feature/login`,
+		Args: takes("ORG/REPO", "[REV]"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if branch != "" && len(args) > 1 {
+				return usagef("name a commit or a --branch, not both")
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				if branch != "" {
+					return p.withdrawBranch(ctx, c, name, branch)
+				}
+				sha, err := gitrepo.Find(ctx, revOf(args))
+				if err != nil {
+					return err
+				}
+				return p.withdraw(ctx, c, name, sha)
+			})
+		},
+	}
+	command.Flags().StringVar(&branch, "branch", "", "the commit that this `branch` has in flight")
+	return command
+}
+
+func (p *program) withdraw(ctx context.Context, c *connection, name repoName, sha string) error {
+	commit, err := c.Withdraw(ctx, name.org, name.repo, sha)
+	if err != nil {
+		return err
+	}
+	return p.print(commit, func() { fmt.Fprintf(p.stdout, "%s is out of flight\n", name.at(commit.SHA)) })
+}
+
+// withdrawBranch withdraws what a branch has in flight.
+func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoName, branch string) error {
+	tips, err := c.CommitsPage(ctx, name.org, name.repo, client.CommitFilter{Branch: branch, InFlight: true}, client.Query{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(tips.Data) == 0 {
+		return p.print((*ledger.Commit)(nil), func() { fmt.Fprintf(p.stdout, "the branch %s has nothing in flight\n", terminal.Clean(branch)) })
+	}
+	return p.withdraw(ctx, c, name, tips.Data[0].SHA)
 }

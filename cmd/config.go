@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 func newConfig(p *program) *cobra.Command {
@@ -29,7 +30,7 @@ names, over the defaults.`,
 			if err != nil {
 				return err
 			}
-			text, err := writeYAML(s)
+			text, err := terminal.YAML(s)
 			if err != nil {
 				return err
 			}

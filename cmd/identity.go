@@ -43,12 +43,12 @@ trusted.`,
 			}
 			n.PEM = string(text)
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
-				identity, err := c.AddIdentity(ctx, org, n)
+				added, err := c.AddIdentity(ctx, org, n)
 				if err != nil {
 					return err
 				}
-				return p.print(identity, func() {
-					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", identity.Org, identity.Kind, terminal.Printable(identity.DN), identity.ID)
+				return p.print(added, func() {
+					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", added.Org, added.Kind, terminal.Printable(added.DN), added.ID)
 				})
 			})
 		},

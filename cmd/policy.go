@@ -1,14 +1,17 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/contractfile"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -34,57 +37,26 @@ func newPolicyShow(p *program) *cobra.Command {
 			}
 			p.global.output = format
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
-				var policy ledger.Policy
+				var found ledger.Policy
 				if version == 0 {
-					policy, _, err = c.Policy(ctx, name.org, name.repo)
+					found, _, err = c.Policy(ctx, name.org, name.repo)
 				} else {
-					policy, err = c.PolicyVersion(ctx, name.org, name.repo, version)
+					found, err = c.PolicyVersion(ctx, name.org, name.repo, version)
 				}
 				if err != nil {
 					return err
 				}
-				text, err := contractYAML(policy)
+				text, err := contractfile.YAML(found)
 				if err != nil {
 					return err
 				}
-				return p.print(policy, func() { _, _ = p.stdout.Write(text) })
+				return p.print(found, func() { p.stdout.Write(text) })
 			})
 		},
 	}
 	command.Flags().IntVar(&version, "version", 0, "an older version, `N` (default the active one)")
 	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "how to print; table is as yaml", "yaml", "json", "table")
 	return command
-}
-
-// contractYAML writes a policy's contract as YAML, under a comment that says
-// where it comes from.
-func contractYAML(policy ledger.Policy) ([]byte, error) {
-	text, err := json.Marshal(policy.Contract)
-	if err != nil {
-		return nil, fmt.Errorf("writing the contract: %w", err)
-	}
-	var document yaml.Node // JSON is YAML; the nodes keep its order
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return nil, fmt.Errorf("reading the contract: %w", err)
-	}
-	blockStyle(&document)
-	origin := fmt.Sprintf("# %s/%s, policy version %d of %s\n", policy.Org, policy.Repo, policy.Version, policy.CreatedAt)
-	text, err = writeYAML(&document)
-	return append([]byte(origin), text...), err
-}
-
-// blockStyle makes mappings and lists of mappings take a line for each entry,
-// and drops quotes that YAML does not need.
-func blockStyle(n *yaml.Node) {
-	flat := n.Kind == yaml.SequenceNode
-	for _, child := range n.Content {
-		blockStyle(child)
-		flat = flat && child.Kind == yaml.ScalarNode
-	}
-	n.Style = 0
-	if flat {
-		n.Style = yaml.FlowStyle
-	}
 }
 
 func newPolicyHistory(p *program) *cobra.Command {
@@ -156,6 +128,89 @@ func (p *program) showSimulation(s ledger.Simulation) {
 			if n := counts[move{from: from, to: to}]; n > 0 {
 				fmt.Fprintf(p.stdout, "  %d from %s to %s\n", n, from, to)
 			}
+		}
+	}
+}
+
+func newPolicyApply(p *program) *cobra.Command {
+	var file string
+	command := &cobra.Command{
+		Use:   "apply ORG/REPO",
+		Short: "Make a contract the active one",
+		Long: `Makes the contract in a YAML or JSON file the repo's active one, as a new
+version, unless it says what the active one says. The repo's commits are then
+evaluated anew. Nothing is written when somebody else applies another one
+meanwhile.`,
+		Example: `  ledgerd policy apply acme/api -f policy.yaml
+  ledgerd policy show acme/api | sed 's/threshold: 1/threshold: 2/' | ledgerd policy apply acme/api -f -`,
+		Args: takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			contract, err := p.readContract(file)
+			if err != nil {
+				return err
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				return p.applyPolicy(ctx, c, name, contract)
+			})
+		},
+	}
+	contractFlag(command, &file)
+	return command
+}
+
+// contractFlag defines -f.
+func contractFlag(command *cobra.Command, file *string) {
+	command.Flags().StringVarP(file, "file", "f", "", "contract, a YAML or JSON `file`; - is standard input")
+	require(command, "file")
+}
+
+func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName, contract jsontext.Value) error {
+	active, etag, err := c.Policy(ctx, name.org, name.repo)
+	if err != nil {
+		return err
+	}
+	if contractfile.Same(contract, active) {
+		return p.print(active, func() {
+			fmt.Fprintf(p.stdout, "%s has this policy already: version %d, %s\n", name, active.Version, active.Digest)
+		})
+	}
+	applied, err := c.SetPolicy(ctx, name.org, name.repo, contract, etag)
+	if client.CodeOf(err) == ledger.CodePreconditionFailed {
+		return fmt.Errorf("somebody else has just changed the policy of %s, and nothing was written: look at it and apply yours again: %w", name, err)
+	}
+	if err != nil {
+		return err
+	}
+	return p.print(applied, func() {
+		fmt.Fprintf(p.stdout, "%s has policy version %d, %s\n", name, applied.Version, applied.Digest)
+		p.showDifference(active.Contract, applied.Contract)
+	})
+}
+
+// readContract reads a contract from a file and returns it as JSON.
+func (p *program) readContract(file string) (jsontext.Value, error) {
+	text, err := p.readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	contract, err := contractfile.FromYAML(file, text)
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && (err != nil || jsontext.Value(text).IsValid()) {
+		return text, nil // JSON: its mistakes are for the server to name
+	}
+	return contract, err
+}
+
+// showDifference prints which requirements came and went.
+func (p *program) showDifference(before, after ledger.Contract) {
+	old, current := contractfile.Lines(before), contractfile.Lines(after)
+	for _, line := range old {
+		if !slices.Contains(current, line) {
+			fmt.Fprintln(p.stdout, "  - "+terminal.Printable(line))
+		}
+	}
+	for _, line := range current {
+		if !slices.Contains(old, line) {
+			fmt.Fprintln(p.stdout, "  + "+terminal.Printable(line))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -72,6 +73,9 @@ EXIT STATUS
 	limitFlag(command, &q.limit)
 	return command
 }
+
+// baseUsage describes --base.
+const baseUsage = "`rev` of the mainline that it left (default the branch of origin's HEAD, else the repo's default branch)"
 
 // levelFlag defines a flag that takes a level of overlaps.
 func levelFlag(command *cobra.Command, value *ledger.Level, name, usage string) {
@@ -171,14 +175,14 @@ func (p *program) tableOverlaps(pairs []ledger.RadarPair) {
 	t := terminal.NewTable(p.stdout, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
 	for _, pair := range pairs {
 		later := pair.Commit
-		t.Row(append([]any{pair.Level, terminal.Short(later.SHA), terminal.OrDash(later.Branch), terminal.OrDash(authorName(later.Author))}, withCells(pair, pair.Other)...)...)
+		t.Row(append([]any{pair.Level, terminal.Short(later.SHA), terminal.OrDash(later.Branch), terminal.OrDash(terminal.AuthorName(later.Author))}, withCells(pair, pair.Other)...)...)
 	}
 	t.Flush()
 }
 
 // withCells tells with whom and at what a commit overlaps.
 func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
-	author := terminal.OrDash(authorName(other.Author))
+	author := terminal.OrDash(terminal.AuthorName(other.Author))
 	if pair.SameAuthor {
 		author += " (the same)"
 	}
@@ -191,13 +195,6 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 		reason += fmt.Sprintf(", +%d more", pair.PathsTotal-1)
 	}
 	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.Clip(strongest.Path, 60), reason}
-}
-
-func authorName(a ledger.Author) string {
-	if a.Name == "" {
-		return a.Email
-	}
-	return a.Name
 }
 
 // verdict returns what --fail-on makes of the overlaps that were shown.
@@ -214,7 +211,7 @@ func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 // foresee prints what a commit of the work tree would overlap with.
 func (p *program) foresee(ctx context.Context, c *connection, name repoName, q radarQuery) error {
 	rev := cmp.Or(q.filter.Commit, "HEAD")
-	local, err := p.readCommit(ctx, c, name, gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
+	local, err := registration.Read(ctx, c.Client, name.org, name.repo, gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
 	if err != nil {
 		return err
 	}

@@ -1,22 +1,17 @@
 package cmd
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 )
-
-// globalFlags are those that every command has.
-type globalFlags struct {
-	config string
-	url    string
-	token  string
-	output string
-}
 
 func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
@@ -54,7 +49,7 @@ also while a server runs on it.`,
 		newWebhook(p),
 		newKeygen(p),
 		newConfig(p),
-		newBench(p),
+		newBench(p, Main),
 		newVersion(p),
 	)
 	markBeginning(p, root)
@@ -86,38 +81,46 @@ func markBeginning(p *program, command *cobra.Command) {
 	}
 }
 
-// group returns a command that only holds others.
-func group(use, short string, children ...*cobra.Command) *cobra.Command {
-	command := &cobra.Command{
-		Use:                   use,
-		Short:                 short,
-		Args:                  cobra.ArbitraryArgs,
-		DisableFlagsInUseLine: true,
-	}
-	command.AddCommand(children...)
-	command.RunE = func(command *cobra.Command, args []string) error {
-		var names []string
-		for _, child := range children {
-			names = append(names, child.Name())
-		}
-		if len(args) > 0 {
-			return usagef("%s has no command %q: choose from %s", command.CommandPath(), args[0], strings.Join(names, ", "))
-		}
-		return usagef("%s needs a command: choose from %s", command.CommandPath(), strings.Join(names, ", "))
-	}
-	return command
+// Execute runs ledgerd as the operating system started it and returns its exit
+// status.
+func Execute() int {
+	return Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-// takes checks that a command has the arguments of the given names; a name in
-// brackets may be left out.
-func takes(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) > len(names) {
-			return fmt.Errorf("unexpected argument %q", args[len(names)])
+// Main runs ledgerd with the given arguments, the program's name not among
+// them, and returns its exit status.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := newRoot(p)
+	root.SetArgs(append([]string{}, args...))
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	command, err := root.ExecuteContextC(ctx)
+	status := p.status(err)
+	if err != nil && !silent(err) {
+		fmt.Fprintf(stderr, "ledgerd: %s\n", describe(err))
+		if status == exitUsage {
+			fmt.Fprintf(stderr, "Run '%s --help' for how to use it.\n", command.CommandPath())
 		}
-		if len(args) < len(names) && !strings.HasPrefix(names[len(args)], "[") {
-			return fmt.Errorf("%s is missing", names[len(args)])
-		}
-		return nil
 	}
+	return status
+}
+
+func (p *program) status(err error) int {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.status
+	}
+	if !p.began {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func silent(err error) bool {
+	e, ok := errors.AsType[*exitError](err)
+	return ok && e.err == nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -20,18 +19,6 @@ func newWebhook(p *program) *cobra.Command {
 		newWebhookAdd(p), newWebhookList(p), newWebhookShow(p), newWebhookUpdate(p), newWebhookRemove(p),
 		newWebhookPing(p), newWebhookRotate(p), newWebhookReplay(p),
 		newWebhookDeliveries(p), newWebhookRedeliver(p), newWebhookListen(p))
-}
-
-// withWebhook runs do on a connection and the webhook that the first two
-// arguments name.
-func (p *program) withWebhook(command *cobra.Command, args []string, do func(ctx context.Context, c *connection, name repoName, id string) error) error {
-	return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-		err := do(ctx, c, name, args[1])
-		if client.CodeOf(err) == ledger.CodeWebhookInactive {
-			err = fmt.Errorf("%w: 'ledgerd webhook update %s %s --active' does", err, name, terminal.Printable(args[1]))
-		}
-		return err
-	})
 }
 
 // urlFlags defines --url as the receiver's, and --server in its place.

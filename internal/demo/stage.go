@@ -230,13 +230,13 @@ func (s *stage) showNews(ctx context.Context) error {
 	if err := s.witnesses.await(ctx, s.happened); err != nil {
 		return err
 	}
-	stream, webhook := s.witnesses.news()
+	streamed, posted := s.witnesses.news()
 	verdict := "signature ok"
-	if n := len(webhook); n != 1 {
+	if n := len(posted); n != 1 {
 		verdict = fmt.Sprintf("%d signatures ok", n)
 	}
-	s.say("    stream   %s", s.faint(strings.Join(stream, ", ")))
-	s.say("    webhook  %s  %s", s.faint(strings.Join(webhook, ", ")), s.Paint(terminal.Green, verdict))
+	s.say("    stream   %s", s.faint(strings.Join(streamed, ", ")))
+	s.say("    webhook  %s  %s", s.faint(strings.Join(posted, ", ")), s.Paint(terminal.Green, verdict))
 	return nil
 }
 
@@ -250,11 +250,11 @@ func (s *stage) showCounts(ctx context.Context) error {
 	if err := s.witnesses.await(ctx, len(events)); err != nil {
 		return err
 	}
-	stream, webhook, err := s.witnesses.counts()
+	streamed, posted, err := s.witnesses.counts()
 	if err != nil {
 		return err
 	}
-	s.say("\n  %s on the stream, %d delivered to the webhook, every signature verified", terminal.Plural(int64(stream), "event"), webhook)
+	s.say("\n  %s on the stream, %d delivered to the webhook, every signature verified", terminal.Plural(int64(streamed), "event"), posted)
 	return nil
 }
 

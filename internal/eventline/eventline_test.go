@@ -1,7 +1,6 @@
-package cmd
+package eventline
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -49,9 +48,9 @@ func TestReceiver(t *testing.T) {
 		"more than an event can be":    {&receiver.Handler{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lines := &eventLines{}
+			lines := &Printer{}
 			var printed string
-			test.receiver.Took = func(r receiver.Receipt) { printed += string(lines.receipt(r)) }
+			test.receiver.Took = func(r receiver.Receipt) { printed += string(lines.Receipt(r)) }
 			r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
 			if test.signer != "" {
 				r.Header.Set(webhook.HeaderSignature, webhook.Sign(test.signer, time.Now().Add(-test.late), []byte(test.body)))
@@ -84,24 +83,5 @@ func TestReceiverAgain(t *testing.T) {
 	}
 	if want := []bool{false, false, true}; !slices.Equal(again, want) {
 		t.Errorf("arrived again: %v, want %v", again, want)
-	}
-}
-
-func TestHintAddress(t *testing.T) {
-	for listening, want := range map[string][2]string{
-		"127.0.0.1:9000":       {"127.0.0.1:9000", "127.0.0.0/8"},
-		"[::1]:9000":           {"[::1]:9000", "::1/128"},
-		"192.168.7.8:80":       {"192.168.7.8:80", "192.168.7.8/32"},
-		"0.0.0.0:9000":         {"127.0.0.1:9000", "127.0.0.0/8"},
-		"[::]:9000":            {"127.0.0.1:9000", "127.0.0.0/8"},
-		"[::ffff:127.0.0.1]:9": {"127.0.0.1:9", "127.0.0.0/8"},
-	} {
-		address, err := net.ResolveTCPAddr("tcp", listening)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at, network := hintAddress(address); [2]string{at, network} != want {
-			t.Errorf("%s: %s in %s, want %v", listening, at, network, want)
-		}
 	}
 }

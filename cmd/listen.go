@@ -15,10 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/config"
-	"github.com/ledgerd/ledgerd/internal/eventbody"
+	"github.com/ledgerd/ledgerd/internal/eventline"
 	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func newWebhookListen(p *program) *cobra.Command {
@@ -161,37 +160,9 @@ func (p *program) receiptPrinter() func(receiver.Receipt) error {
 			return err
 		}
 	}
-	lines := &eventLines{Painter: terminal.NewPainter(p.stdout)}
+	lines := &eventline.Printer{Painter: terminal.NewPainter(p.stdout)}
 	return func(t receiver.Receipt) error {
-		_, err := p.stdout.Write(lines.receipt(t))
+		_, err := p.stdout.Write(lines.Receipt(t))
 		return err
 	}
-}
-
-// receipt writes the line of a delivery: when it arrived, what, and whether it
-// is what it says.
-func (l *eventLines) receipt(t receiver.Receipt) []byte {
-	line := l.text(t.ReceivedAt, l.delivered(t))
-	if t.Again {
-		line = append(line, ", again"...)
-	}
-	verdict := l.Paint(terminal.Green, "verified")
-	if !t.Verified {
-		verdict = l.Paint(terminal.Red, "not verified") + ": " + terminal.Clean(t.Problem)
-	}
-	return fmt.Appendf(line, "; %s\n", verdict)
-}
-
-// delivered returns what a delivery says, which may come from anybody.
-func (l *eventLines) delivered(t receiver.Receipt) told {
-	e, err := t.Event()
-	if err != nil {
-		return told{kind: "?", colour: terminal.Grey, repo: "-", commit: "-", what: "no event of ledgerd's"}
-	}
-	_, said := l.tell(e)
-	if e.Type == ledger.EventPing {
-		head, _ := eventbody.ParseHead(t.Body) // event has read it too
-		said.repo, said.what = head.Repo, "a ping"
-	}
-	return said
 }

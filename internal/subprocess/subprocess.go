@@ -1,8 +1,9 @@
-package cmd
+// Package subprocess runs the command whose outcome an attestation is about.
+package subprocess
 
 import (
 	"errors"
-	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,45 +21,23 @@ import (
 // exitNotStarted is what shells return for a command that they cannot start.
 const exitNotStarted = 127
 
-// An outcome is how a command went.
-type outcome struct {
-	status   ledger.Status
-	started  time.Time
-	finished time.Time
-	ran      bool  // false where a status was given instead of a command
-	code     int   // the command's exit status
-	err      error // why it could not be started
-	// stopped is the signal that told ledgerd or the command to end: what the
+// An Outcome is how a command ended.
+type Outcome struct {
+	Status   ledger.Status
+	Started  time.Time
+	Finished time.Time
+	Code     int   // the command's exit status
+	Err      error // why it could not be started
+	// Stopped is the signal that told ledgerd or the command to end: what the
 	// command would have come to is not known.
-	stopped syscall.Signal
+	Stopped syscall.Signal
 }
 
-// exit returns the error that attest ends with, where err is what kept the
-// outcome from being recorded.
-func (o outcome) exit(err error) error {
-	if o.err != nil {
-		err = errors.Join(o.err, err)
-	}
-	switch {
-	case o.stopped != 0:
-		return &exitError{128 + int(o.stopped), fmt.Errorf("stopped by a signal (%v): nothing is recorded", o.stopped)}
-	case o.code != 0:
-		return &exitError{o.code, err}
-	case err != nil && o.ran:
-		return fmt.Errorf("the command passed, but that is not recorded: %w", err)
-	}
-	return err
-}
-
-// runCommand runs the command of an attestation with ledgerd's own input and
-// output, and passes on the signals that ledgerd gets.
-func (p *program) runCommand(a *attestRequest) outcome {
-	if len(a.command) == 0 {
-		now := time.Now()
-		return outcome{status: a.status, started: now, finished: now}
-	}
-	command := exec.Command(a.command[0], a.command[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = p.stdin, p.stdout, p.stderr
+// Run runs a command and passes on the signals that this process gets. The command
+// does not get the API token or the secret of a webhook.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
 	command.Env = withoutToken(os.Environ())
 
 	signals := make(chan os.Signal, 8)
@@ -69,9 +48,9 @@ func (p *program) runCommand(a *attestRequest) outcome {
 	}
 	defer signal.Stop(signals)
 
-	o := outcome{ran: true, started: time.Now()}
+	o := Outcome{Started: time.Now()}
 	if err := command.Start(); err != nil {
-		o.finished, o.status, o.code, o.err = time.Now(), ledger.Errored, exitNotStarted, err
+		o.Finished, o.Status, o.Code, o.Err = time.Now(), ledger.Errored, exitNotStarted, err
 		return o
 	}
 	done := make(chan error, 1)
@@ -85,7 +64,7 @@ func (p *program) runCommand(a *attestRequest) outcome {
 				_ = command.Process.Signal(s)
 			}
 		case err := <-done:
-			o.finished = time.Now()
+			o.Finished = time.Now()
 			select {
 			case s := <-signals: // the one that also ended the command
 				o.stop(s)
@@ -101,9 +80,9 @@ func stopSignals() []syscall.Signal {
 	return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 }
 
-func (o *outcome) stop(s os.Signal) {
-	if number, ok := s.(syscall.Signal); ok && o.stopped == 0 {
-		o.stopped = number
+func (o *Outcome) stop(s os.Signal) {
+	if number, ok := s.(syscall.Signal); ok && o.Stopped == 0 {
+		o.Stopped = number
 	}
 }
 
@@ -138,19 +117,19 @@ func fromTerminal(s os.Signal) bool {
 }
 
 // finish notes how the command ended: err is what Wait returned.
-func (o outcome) finish(err error) outcome {
-	o.status = ledger.Pass
+func (o Outcome) finish(err error) Outcome {
+	o.Status = ledger.Pass
 	if err == nil {
 		return o
 	}
-	o.status, o.code = ledger.Fail, exitFailure
+	o.Status, o.Code = ledger.Fail, 1
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		o.code = exitCode(e.ProcessState)
+		o.Code = exitCode(e.ProcessState)
 		if status, ok := e.Sys().(syscall.WaitStatus); ok && status.Signaled() && slices.Contains(stopSignals(), status.Signal()) {
 			o.stop(status.Signal())
 		}
 	} else {
-		o.err = err
+		o.Err = err
 	}
 	return o
 }

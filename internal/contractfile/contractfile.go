@@ -1,0 +1,137 @@
+// Package contractfile writes policy contracts as YAML and as lines of text, and reads
+// them.
+package contractfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// YAML writes a policy's contract as YAML, under a comment that says where it comes
+// from.
+func YAML(p ledger.Policy) ([]byte, error) {
+	text, err := json.Marshal(p.Contract)
+	if err != nil {
+		return nil, fmt.Errorf("writing the contract: %w", err)
+	}
+	var document yaml.Node // JSON is YAML; the nodes keep its order
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("reading the contract: %w", err)
+	}
+	blockStyle(&document)
+	origin := fmt.Sprintf("# %s/%s, policy version %d of %s\n", p.Org, p.Repo, p.Version, p.CreatedAt)
+	text, err = terminal.YAML(&document)
+	return append([]byte(origin), text...), err
+}
+
+// blockStyle makes mappings and lists of mappings take a line for each entry,
+// and drops quotes that YAML does not need.
+func blockStyle(n *yaml.Node) {
+	flat := n.Kind == yaml.SequenceNode
+	for _, child := range n.Content {
+		blockStyle(child)
+		flat = flat && child.Kind == yaml.ScalarNode
+	}
+	n.Style = 0
+	if flat {
+		n.Style = yaml.FlowStyle
+	}
+}
+
+// Same reports whether a contract is the active one, however it is written. One that cannot be read here is for the server to refuse.
+func Same(contract jsontext.Value, active ledger.Policy) bool {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(contract, &members) != nil {
+		return false
+	}
+	for _, name := range ledger.PolicyRecordFields() {
+		delete(members, name)
+	}
+	text, err := json.Marshal(members)
+	if err != nil {
+		return false
+	}
+	draft, err := ledger.ParseContract(text)
+	return err == nil && draft.Digest() == active.Digest
+}
+
+// FromYAML returns a contract in YAML as JSON.
+func FromYAML(file string, text []byte) (jsontext.Value, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var root yaml.Node
+	if err := decoder.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
+		return nil, fmt.Errorf("%s: there is no contract in it", file)
+	}
+	if root.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s: a contract is a mapping, with its list under the key requirements", file)
+	}
+	var document map[string]any
+	if err := root.Decode(&document); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: there is more than one document in it", file)
+	}
+	contract, err := json.Marshal(document, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return contract, nil
+}
+
+// Lines writes a contract with a line for each requirement.
+func Lines(c ledger.Contract) []string {
+	var lines []string
+	for _, r := range c.Requirements {
+		lines = append(lines, requirementLine(r))
+	}
+	r := c.Radar
+	line := fmt.Sprintf("radar enabled=%t notify=%s block=%s max_age=%s", r.Enabled, r.Notify, r.Block, r.MaxAge)
+	if len(r.Ignore) > 0 {
+		line += " ignore=" + strings.Join(r.Ignore, ",")
+	}
+	return append(lines, line)
+}
+
+func requirementLine(r ledger.Requirement) string {
+	line := fmt.Sprintf("%s needs %s", r.State, r.Predicate)
+	if r.Threshold != 1 {
+		line += fmt.Sprintf(" by %d", r.Threshold)
+	}
+	var signers []string
+	for _, s := range r.Signers {
+		signers = append(signers, s.String())
+	}
+	if len(signers) > 0 {
+		line += " of " + strings.Join(signers, " or ")
+	}
+	if len(r.Accept) != 1 || r.Accept[0] != ledger.Pass {
+		line += fmt.Sprintf(" accept=%v", r.Accept)
+	}
+	if r.MaxAge != 0 {
+		line += " max_age=" + r.MaxAge.String()
+	}
+	if r.ExcludeAuthor {
+		line += " exclude_author"
+	}
+	if len(r.Paths) > 0 {
+		line += " paths=" + strings.Join(r.Paths, ",")
+	}
+	if len(r.Branches) > 0 {
+		line += " branches=" + strings.Join(r.Branches, ",")
+	}
+	return line
+}
