@@ -4,9 +4,7 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -23,30 +21,19 @@ const (
 
 // A Dispatcher sends the deliveries in an outbox.
 type Dispatcher struct {
-	cfg      Config
-	sender   *sender
-	settler  *settler
-	slots    *slots
-	counters *counters
+	*attempter
 
 	mu        sync.Mutex
 	endpoints map[string]*endpoint // those at work
 	known     map[string]standing  // of webhooks not at work that were, not long ago
-	shortage  time.Time            // when a lack of file descriptors was last logged
 	working   sync.WaitGroup       // the endpoints' goroutines
 }
 
 // New returns a Dispatcher; Run makes it work.
 func New(c Config) *Dispatcher {
 	c = c.withDefaults()
-	n := newCounters()
-	return &Dispatcher{cfg: c, sender: newSender(c), settler: newSettler(c, n), slots: newSlots(c.TotalInFlight), counters: n,
-		endpoints: map[string]*endpoint{}, known: map[string]standing{}}
+	return &Dispatcher{attempter: newAttempter(c), endpoints: map[string]*endpoint{}, known: map[string]standing{}}
 }
-
-// A span is the three lengths of a dispatcher's life, each longer than the one
-// before: beginning something new, finishing requests, using the store.
-type span struct{ work, requests, store context.Context }
 
 // Run delivers until ctx ends. Then requests in flight may finish, for as long
 // as Config.Grace, and what was claimed and not sent is given back. A request
@@ -133,7 +120,7 @@ func (d *Dispatcher) wake(life span, id string, queued bool) {
 	}
 	s.resume()
 	delete(d.known, id)
-	e := newEndpoint(d, life, id, s)
+	e := newEndpoint(d.attempter, d.retire, life, id, s)
 	d.endpoints[id] = e
 	d.counters.endpoints(1)
 	d.working.Go(e.run)
@@ -179,51 +166,11 @@ func (d *Dispatcher) forget(before ledger.Time) {
 	maps.DeleteFunc(d.known, func(_ string, s standing) bool { return s.tried < before })
 }
 
-// noteShortage logs, once in a while, that there are no file descriptors left.
-func (d *Dispatcher) noteShortage(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if time.Since(d.shortage) > time.Minute {
-		d.shortage = time.Now()
-		d.cfg.Logger.Error("no file descriptors are left to send webhooks with: raise the limit (ulimit -n), or lower webhooks.total_in_flight; trying again", "error", err)
-	}
-}
-
-// try makes one attempt of a delivery. It returns an error only when there is
-// no outcome: the dispatcher has stopped before, or errShortage.
-func (d *Dispatcher) try(ctx context.Context, to ledger.Endpoint, due ledger.DueDelivery) (ledger.Outcome, sent, error) {
-	d.counters.inFlight(1)
-	s, err := d.sendContained(ctx, to, due)
-	d.counters.inFlight(-1)
-	if err != nil {
-		return ledger.Outcome{}, s, err
-	}
-	o := ledger.Outcome{Webhook: to.Webhook, Delivery: due.ID, Attempt: s.attempt, Status: ledger.DeliverySucceeded,
-		Tries: due.Tries, Lease: due.Lease}
-	if s.result != resultSuccess {
-		o.Status = ledger.DeliveryFailed
-		if s.result == resultGone {
-			o.Disable = s.attempt.Error
-		} else if wait, again := retryIn(d.cfg.Schedule, due.Tries, s.retryAfter); again {
-			o.Status, o.RetryAt = ledger.DeliveryPending, d.cfg.Outbox.Now().Add(wait)
-		}
-	}
-	d.counters.observe(s.result, s.took, o.Status)
-	return o, s, nil
-}
-
-// sendContained makes of a panic a failed attempt: no receiver's answer may
-// end the process.
-func (d *Dispatcher) sendContained(ctx context.Context, to ledger.Endpoint, due ledger.DueDelivery) (s sent, err error) {
-	at, start := d.cfg.Outbox.Now(), time.Now()
-	defer func() {
-		if p := recover(); p != nil {
-			d.cfg.Logger.Error("panic while sending a delivery", "webhook", to.Webhook, "delivery", due.ID, "panic", p, "stack", string(debug.Stack()))
-			s = sent{result: resultInternal, took: time.Since(start), attempt: ledger.Attempt{Number: due.Attempts + 1, At: at,
-				Error:   clean(fmt.Sprintf("ledgerd failed: %v", p)),
-				Request: ledger.AttemptRequest{URL: to.URL, Headers: map[string][]string{}}}}
-			s.attempt.DurationMS, err = s.took.Milliseconds(), nil
-		}
-	}()
-	return d.sender.send(ctx, to, due)
+// Stats returns what the dispatcher has done until now.
+func (d *Dispatcher) Stats() Stats {
+	d.counters.mu.Lock()
+	defer d.counters.mu.Unlock()
+	s := d.counters.stats
+	s.Attempts, s.Deliveries, s.Seconds.Buckets = maps.Clone(s.Attempts), maps.Clone(s.Deliveries), maps.Clone(s.Seconds.Buckets)
+	return s
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"time"
 
@@ -46,12 +47,19 @@ const (
 	endedByShortage // before it began
 )
 
+// A span is the three lengths of a dispatcher's life, each longer than the one
+// before: beginning something new, finishing requests, using the store.
+type span struct{ work, requests, store context.Context }
+
 // An endpoint delivers to one webhook for as long as there is something due,
 // and it is not paused. Requests and claims have goroutines of their own, which
 // it waits for before it ends. Fields below changed belong to its own
 // goroutine.
 type endpoint struct {
-	d       *Dispatcher
+	*attempter
+	// retire takes the endpoint off the dispatcher's list. It returns false if there is
+	// more to do.
+	retire  func(e *endpoint, paused bool) bool
 	life    span
 	id      string
 	queued  bool          // deliveries were queued since it began; under the dispatcher's lock
@@ -76,21 +84,13 @@ type endpoint struct {
 	disabling <-chan struct{}  // until this, the webhook is active although it should not be
 }
 
-func newEndpoint(d *Dispatcher, life span, id string, s standing) *endpoint {
-	return &endpoint{d: d, life: life, id: id, woken: make(chan struct{}, 1), changed: make(chan struct{}, 1), standing: s,
-		dones: make(chan done, d.cfg.InFlight), turn: newTurn(), claims: make(chan claim, 1), more: true, wait: minPause}
+func newEndpoint(a *attempter, retire func(*endpoint, bool) bool, life span, id string, s standing) *endpoint {
+	return &endpoint{attempter: a, retire: retire, life: life, id: id, woken: make(chan struct{}, 1), changed: make(chan struct{}, 1), standing: s,
+		dones: make(chan done, a.cfg.InFlight), turn: newTurn(), claims: make(chan claim, 1), more: true, wait: minPause}
 }
 
 func (e *endpoint) wake()   { signal(e.woken) }
 func (e *endpoint) change() { signal(e.changed) }
-
-// signal leaves a signal in a channel that holds one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
 
 func (e *endpoint) run() {
 	for {
@@ -99,8 +99,8 @@ func (e *endpoint) run() {
 			e.startAnew()
 		default:
 		}
-		stopping, paused := e.life.work.Err() != nil, e.standing.paused(e.d.cfg.Outbox.Now())
-		gate := e.d.settler.gate()
+		stopping, paused := e.life.work.Err() != nil, e.standing.paused(e.cfg.Outbox.Now())
+		gate := e.settler.gate()
 		switch {
 		case stopping || paused || e.disabling != nil:
 			e.release(0)
@@ -115,7 +115,7 @@ func (e *endpoint) run() {
 		if !e.more && !e.claiming && len(e.queue) == 0 {
 			e.yieldSlot()
 		}
-		if e.idle(stopping, paused) && e.d.retire(e, paused) {
+		if e.idle(stopping, paused) && e.retire(e, paused) {
 			return
 		}
 		e.await(stopping, gate)
@@ -169,7 +169,7 @@ func (e *endpoint) startAnew() {
 // quick endpoint does in the time of that name. One that is slow or fails holds
 // no more than it can begin at once, or a crash would delay them by their lease.
 func (e *endpoint) ahead() int {
-	if e.standing.limit < e.d.cfg.InFlight || e.latency == 0 {
+	if e.standing.limit < e.cfg.InFlight || e.latency == 0 {
 		return 0
 	}
 	n := int(time.Duration(e.standing.limit) * ahead / e.latency)
@@ -180,7 +180,7 @@ func (e *endpoint) ahead() int {
 }
 
 // lease outlives what a delivery may wait in the queue, and its request.
-func (e *endpoint) lease() time.Duration { return 2 * e.d.cfg.Timeout }
+func (e *endpoint) lease() time.Duration { return 2 * e.cfg.Timeout }
 
 // claim asks for deliveries if there is room for them.
 func (e *endpoint) claim() {
@@ -196,7 +196,7 @@ func (e *endpoint) claim() {
 	}
 	e.claiming = true
 	go func() {
-		to, due, err := e.d.cfg.Outbox.Claim(e.life.store, e.id, room, e.lease())
+		to, due, err := e.cfg.Outbox.Claim(e.life.store, e.id, room, e.lease())
 		c := claim{full: len(due) >= room, err: err}
 		for _, d := range due {
 			c.jobs = append(c.jobs, job{to, d})
@@ -218,7 +218,7 @@ func (e *endpoint) claimed(c claim) {
 		return
 	}
 	if e.wait == minPause { // the first time
-		e.d.cfg.Logger.Error("cannot claim deliveries; trying again", "webhook", e.id, "error", c.err)
+		e.cfg.Logger.Error("cannot claim deliveries; trying again", "webhook", e.id, "error", c.err)
 	}
 	e.more, e.hold = true, time.After(e.wait)
 	e.wait = min(2*e.wait, maxPause)
@@ -229,7 +229,7 @@ func (e *endpoint) claimed(c claim) {
 func (e *endpoint) start() {
 	for e.inFlight < e.standing.limit && len(e.queue) > 0 {
 		j := e.queue[0]
-		if left := j.due.Lease.Sub(e.d.cfg.Outbox.Now()); left < e.d.cfg.Timeout {
+		if left := j.due.Lease.Sub(e.cfg.Outbox.Now()); left < e.cfg.Timeout {
 			e.release(0)
 			e.more, e.hold = true, time.After(minPause)
 			return
@@ -252,12 +252,12 @@ func (e *endpoint) takeSlot() (slot, bool) {
 		e.slot = nil
 		return mine, true
 	}
-	return e.d.slots.take(e.turn, !e.standing.healthy)
+	return e.slots.take(e.turn, !e.standing.healthy)
 }
 
 // yieldSlot leaves to others what there is no use for.
 func (e *endpoint) yieldSlot() {
-	e.d.slots.leave(e.turn)
+	e.slots.leave(e.turn)
 	if e.slot != nil {
 		e.slot.give()
 		e.slot = nil
@@ -265,22 +265,22 @@ func (e *endpoint) yieldSlot() {
 }
 
 func (e *endpoint) attempt(j job, mine slot) {
-	outcome, sent, err := e.d.try(e.life.requests, j.to, j.due)
+	outcome, sent, err := e.try(e.life.requests, j.to, j.due)
 	mine.give()
 	switch {
 	case errors.Is(err, errShortage):
-		e.d.noteShortage(err)
+		e.noteShortage(err)
 		e.giveBack([]string{j.due.ID})
 		e.dones <- done{how: endedByShortage}
 	case err != nil:
-		e.d.cfg.Logger.Info("stopped during a request: its delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
+		e.cfg.Logger.Info("stopped during a request: its delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
 		e.dones <- done{how: endedByStop}
 	default:
 		how := endedWell
 		if sent.result != resultSuccess {
 			how = endedBadly
 		}
-		e.dones <- done{how, sent.took, sent.retryAfter, e.d.settler.add(outcome)}
+		e.dones <- done{how, sent.took, sent.retryAfter, e.settler.add(outcome)}
 	}
 }
 
@@ -289,7 +289,7 @@ func (e *endpoint) finished(r done) {
 	if r.disabled != nil {
 		e.disabling = r.disabled
 	}
-	now := e.d.cfg.Outbox.Now()
+	now := e.cfg.Outbox.Now()
 	switch r.how {
 	case endedByShortage:
 		e.more, e.standing.tried = true, now
@@ -298,7 +298,7 @@ func (e *endpoint) finished(r done) {
 		e.latency = 0
 		e.standing.failed(now, r.retryAfter)
 	case endedWell:
-		e.standing.succeeded(now, e.d.cfg.InFlight)
+		e.standing.succeeded(now, e.cfg.InFlight)
 		e.latency = max(1, (3*cmp.Or(e.latency, r.took)+r.took)/4)
 	}
 }
@@ -310,7 +310,7 @@ func (e *endpoint) release(n int) {
 		return
 	}
 	var ids []string
-	now := e.d.cfg.Outbox.Now()
+	now := e.cfg.Outbox.Now()
 	for _, j := range e.queue[n:] {
 		if j.due.Lease > now {
 			ids = append(ids, j.due.ID)
@@ -324,7 +324,7 @@ func (e *endpoint) release(n int) {
 }
 
 func (e *endpoint) giveBack(ids []string) {
-	if err := e.d.cfg.Outbox.Release(e.life.store, e.id, ids); err != nil {
-		e.d.cfg.Logger.Warn("cannot give deliveries back: they wait for the end of their lease", "webhook", e.id, "deliveries", len(ids), "error", err)
+	if err := e.cfg.Outbox.Release(e.life.store, e.id, ids); err != nil {
+		e.cfg.Logger.Warn("cannot give deliveries back: they wait for the end of their lease", "webhook", e.id, "deliveries", len(ids), "error", err)
 	}
 }

@@ -185,3 +185,11 @@ func (s *settler) write(ctx context.Context, batch []unsettled) error {
 	s.open()
 	return nil
 }
+
+// signal leaves a signal in a channel that holds one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

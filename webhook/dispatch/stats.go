@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -107,13 +106,4 @@ func (h *Histogram) observe(value float64) {
 	for _, bound := range attemptBounds[first:] {
 		h.Buckets[bound]++
 	}
-}
-
-// Stats returns what the dispatcher has done until now.
-func (d *Dispatcher) Stats() Stats {
-	d.counters.mu.Lock()
-	defer d.counters.mu.Unlock()
-	s := d.counters.stats
-	s.Attempts, s.Deliveries, s.Seconds.Buckets = maps.Clone(s.Attempts), maps.Clone(s.Deliveries), maps.Clone(s.Seconds.Buckets)
-	return s
 }
