@@ -50,7 +50,7 @@ func newPolicyShow(p *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.print(found, func() { p.stdout.Write(text) })
+				return p.print(found, func() { _, _ = p.stdout.Write(text) })
 			})
 		},
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/webhook"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // The server refuses fields that it does not know, and clients must accept them.
@@ -188,7 +189,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		got <- delivery{r, body}
+		got <- delivery{r.Clone(context.Background()), body}
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(receiver.Close)
@@ -204,8 +205,8 @@ func TestWebhooksAreDescribed(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	dispatcher := webhook.New(webhook.Config{Outbox: b.store, UserAgent: "ledgerd/0.0.0-test",
-		Guard: webhook.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	dispatcher := dispatch.New(dispatch.Config{Outbox: b.store, UserAgent: "ledgerd/0.0.0-test",
+		Guard: dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
 	go func() { defer close(ended); dispatcher.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 

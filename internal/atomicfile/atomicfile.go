@@ -70,9 +70,9 @@ func (r *File) Rename() error {
 
 // Discard leaves the file of the name as it is. After Rename it is a no-op.
 func (r *File) Discard() {
-	r.file.Close()
+	_ = r.file.Close()
 	if r.temp {
-		os.Remove(r.file.Name())
+		_ = os.Remove(r.file.Name())
 		r.temp = false
 	}
 }

@@ -201,7 +201,7 @@ func ServeBareStream(stdout io.Writer) error {
 			return
 		}
 		publishBare(bare, n)
-		io.WriteString(w, "published")
+		_, _ = io.WriteString(w, "published")
 	})
 	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
 	return http.Serve(listener, mux)

@@ -23,7 +23,7 @@ func JSON(e client.Event) ([]byte, error) {
 		text, err = jsontext.AppendQuote(append(text, `,"type":`...), e.Type)
 	}
 	if err == nil {
-		err = e.Data.Compact()
+		err = (*jsontext.Value)(&e.Data).Compact()
 	}
 	members, ok := strings.CutPrefix(string(e.Data), "{")
 	if err != nil || !ok {

@@ -175,6 +175,6 @@ func Serve(listener net.Listener, v *Handler, log *slog.Logger) *Server {
 // Stop ends the server at once and waits until it has ended.
 func (r *Server) Stop() error {
 	err := r.web.Close()
-	<-r.Failed
+	<-r.Failed //nolint:errcheck // http.ErrServerClosed
 	return err
 }

@@ -40,4 +40,4 @@ func (t *Table) Row(cells ...any) {
 }
 
 // Flush writes the rows.
-func (t *Table) Flush() { t.w.Flush() }
+func (t *Table) Flush() { _ = t.w.Flush() }
