@@ -44,7 +44,7 @@ gets so many and then a new commit takes its place, as in a repo under work.`,
 	flags.IntVar(&b.PerCommit, "per-commit", 0, "how many attestations a commit gets before a new one takes its place (0: no limit)")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the writing load")
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the reading loads")
-	flags.DurationVar(&b.Seconds, "seconds", 5*time.Second, "how long each reading load lasts")
+	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "how long each reading load lasts")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's)")
 	command.AddCommand(newEmptyHandler(p), newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd), newBenchRadar(p, ledgerd))
 	return command
@@ -82,7 +82,7 @@ Every figure stands for messages of which none was lost.`,
 	flags.IntVar(&b.Subscribers, "subscribers", 1000, "how many listen")
 	flags.IntVar(&b.Events, "events", 5000, "how many attestations to record as fast as they go")
 	flags.IntVar(&b.Slow, "slowdown", 10_000, "how many attestations to record each time to see what listeners cost")
-	flags.DurationVar(&b.Seconds, "seconds", 10*time.Second, "how long the load with a steady rate lasts")
+	flags.DurationVar(&b.ReadingTime, "seconds", 10*time.Second, "how long the load with a steady rate lasts")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the writing load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's)")
 	command.AddCommand(newBareStream(p))
@@ -122,7 +122,7 @@ which none was lost.`,
 	flags.IntVar(&b.Webhooks, "webhooks", 20, "how many webhooks drain at once")
 	flags.IntVar(&b.Single, "single", 500, "how many attestations to record one at a time")
 	flags.IntVar(&b.Slow, "slowdown", 10_000, "how many attestations to record each time to see what webhooks cost")
-	flags.DurationVar(&b.Seconds, "seconds", 20*time.Second, "how long a healthy webhook is watched, alone and beside one that hangs")
+	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "how long a healthy webhook is watched, alone and beside one that hangs")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the writing load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's)")
 	return command

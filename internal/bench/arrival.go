@@ -77,7 +77,7 @@ func (b *Webhook) beside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := int(b.Seconds / besideEvery / besideTurns)
+	n := int(b.ReadingTime / besideEvery / besideTurns)
 	var alone, accompanied loadResult
 	for range besideTurns {
 		o, err := b.arrivals(ctx, healthy[0], n, besideEvery)

@@ -176,7 +176,7 @@ func (b *Core) finish(ctx context.Context) error {
 func (b *Core) readPages() error {
 	query := url.Values{"predicate": {"test:go"}, "since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}, "limit": {"50"}}
 	page := httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/attestations?"+query.Encode(), b.token, nil)
-	o, err := load{address: b.server.address, conns: b.Readers, requests: [][]byte{page}, repeat: b.Seconds}.run()
+	o, err := load{address: b.server.address, conns: b.Readers, requests: [][]byte{page}, repeat: b.ReadingTime}.run()
 	if err != nil {
 		return fmt.Errorf("read pages: %w", err)
 	}
@@ -191,7 +191,7 @@ func (b *Core) readCommits() error {
 	for i := range requests {
 		requests[i] = httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(i), b.token, nil)
 	}
-	o, err := load{address: b.server.address, conns: b.Readers, requests: requests, repeat: b.Seconds}.run()
+	o, err := load{address: b.server.address, conns: b.Readers, requests: requests, repeat: b.ReadingTime}.run()
 	if err != nil {
 		return fmt.Errorf("read commits: %w", err)
 	}

@@ -31,7 +31,7 @@ func (b *Core) measureMachine(ctx context.Context) (machineSpeed, error) {
 	defer process.kill()
 	// Of the size that the attest workload posts.
 	request := httpRequest(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", "none", make([]byte, 1600))
-	empty := load{address: process.address, conns: b.Connections, requests: [][]byte{request}, repeat: b.Seconds}
+	empty := load{address: process.address, conns: b.Connections, requests: [][]byte{request}, repeat: b.ReadingTime}
 	if m.handler, err = empty.run(); err != nil {
 		return m, fmt.Errorf("load the empty handler: %w", err)
 	}

@@ -23,7 +23,7 @@ type Stream struct {
 
 // Check reports an option that is not valid.
 func (b *Stream) Check() error {
-	if b.Subscribers < 1 || b.Events < 1 || b.Slow < 1 || b.Connections < 1 || b.Seconds < time.Second {
+	if b.Subscribers < 1 || b.Events < 1 || b.Slow < 1 || b.Connections < 1 || b.ReadingTime < time.Second {
 		return fmt.Errorf("--subscribers, --events, --slowdown and --connections must be at least 1, --seconds at least 1s")
 	}
 	return nil
@@ -55,7 +55,7 @@ func (b *Stream) line(what, format string, values ...any) {
 
 // steady measures the time from a POST to its message's arrival, few at a time.
 func (b *Stream) steady(ctx context.Context) error {
-	requests, err := b.sign(int(b.Seconds.Seconds() * steadyRate))
+	requests, err := b.sign(int(b.ReadingTime.Seconds() * steadyRate))
 	if err != nil {
 		return fmt.Errorf("sign statements: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Check reports an option that is not valid.
 func (b *Webhook) Check() error {
-	if b.Events < 1 || b.Webhooks < 2 || b.Webhooks > maxWebhooks || b.Single < 1 || b.Slow < 1 || b.Connections < 1 || b.Seconds < time.Second {
+	if b.Events < 1 || b.Webhooks < 2 || b.Webhooks > maxWebhooks || b.Single < 1 || b.Slow < 1 || b.Connections < 1 || b.ReadingTime < time.Second {
 		return fmt.Errorf("--events, --single, --slowdown and --connections must be at least 1, --webhooks 2 to %d, --seconds at least 1s", maxWebhooks)
 	}
 	return nil
