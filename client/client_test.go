@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 func TestOrgsAndTokens(t *testing.T) {
@@ -60,7 +61,7 @@ func TestAttest(t *testing.T) {
 	key, identity := b.addKey(t, "cn=ci,ou=build,o=acme")
 
 	commit, created, err := b.admin.Register(ctx, "acme", "api", sha, ledger.Registration{
-		Branch: "topic", Author: ledger.Author{Name: "Ada", Email: "ada@example.org"}, Changes: []ledger.Change{},
+		Branch: "topic", Author: ledger.Author{Name: "Ada", Email: "ada@example.org"}, Changes: []radar.Change{},
 	})
 	if err != nil || !created || commit.State != ledger.Draft {
 		t.Fatalf("registered %+v, created %t: %v", commit, created, err)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -47,8 +49,8 @@ func startExample() *exampleServer {
 	e.token = try(host.CreateToken(ctx, "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write})).Secret
 	e.key = ed25519.NewKeyFromSeed([]byte(strings.Repeat("k", ed25519.SeedSize)))
 	der := try(x509.MarshalPKIXPublicKey(e.key.Public()))
-	try(host.AddIdentity(ctx, "acme", ledger.NewIdentity{
-		Kind: ledger.KeyIdentity,
+	try(host.AddIdentity(ctx, "acme", identity.NewIdentity{
+		Kind: identity.KeyIdentity,
 		DN:   "cn=ci,ou=build,o=acme",
 		PEM:  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
 	}))
@@ -58,12 +60,12 @@ func startExample() *exampleServer {
 // record records a passing result of a commit.
 func (e *exampleServer) record(predicate string) {
 	c := try(client.New(e.url, client.Options{Token: e.token}))
-	statement := try(ledger.NewStatement("acme/api", sha, ledger.ResultPredicate{
+	statement := try(attestation.NewStatement("acme/api", sha, attestation.ResultPredicate{
 		Predicate: predicate,
 		Result:    ledger.Result{Status: ledger.Pass},
 		StartedOn: ledger.TimeOf(time.Now()),
 	}))
-	_, _, err := c.Record(context.Background(), "acme", "api", try(ledger.SignDSSE(e.key, statement)))
+	_, _, err := c.Record(context.Background(), "acme", "api", try(attestation.SignDSSE(e.key, statement)))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // A CI job signs the result of its tests and records it.
@@ -19,7 +20,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	statement, err := ledger.NewStatement("acme/api", "0123456789abcdef0123456789abcdef01234567", ledger.ResultPredicate{
+	statement, err := attestation.NewStatement("acme/api", "0123456789abcdef0123456789abcdef01234567", attestation.ResultPredicate{
 		Predicate: "test:go",
 		Result:    ledger.Result{Status: ledger.Pass, DurationMS: 12_000},
 		StartedOn: ledger.TimeOf(time.Now().Add(-12 * time.Second)),
@@ -27,7 +28,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	envelope, err := ledger.SignDSSE(server.key, statement)
+	envelope, err := attestation.SignDSSE(server.key, statement)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/r3labs/sse/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
 // Earliest takes the place of an event's id: it is before the first event of an
@@ -44,10 +45,10 @@ type Event struct {
 	// Data is the event's JSON object as it came. One of the following says the
 	// same, by the Type; none where the Type is not known to this version.
 	Data        json.RawMessage
-	Attestation *ledger.StreamAttestation
-	State       *ledger.StreamState
-	Policy      *ledger.StreamPolicy
-	Radar       *ledger.StreamRadar
+	Attestation *eventstream.Attestation
+	State       *eventstream.State
+	Policy      *eventstream.Policy
+	Radar       *eventstream.Radar
 }
 
 // NewEvent returns the event of that id, its data decoded.
@@ -56,16 +57,16 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	var typed any
 	switch t {
 	case ledger.EventAttestation:
-		e.Attestation = new(ledger.StreamAttestation)
+		e.Attestation = new(eventstream.Attestation)
 		typed = e.Attestation
 	case ledger.EventState:
-		e.State = new(ledger.StreamState)
+		e.State = new(eventstream.State)
 		typed = e.State
 	case ledger.EventPolicy:
-		e.Policy = new(ledger.StreamPolicy)
+		e.Policy = new(eventstream.Policy)
 		typed = e.Policy
 	case ledger.EventRadar:
-		e.Radar = new(ledger.StreamRadar)
+		e.Radar = new(eventstream.Radar)
 		typed = e.Radar
 	default:
 		typed = new(json.RawMessage)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -71,7 +73,7 @@ func (b *bench) token(t *testing.T, scope ledger.Scope) string {
 }
 
 // addKey makes the org trust a new key.
-func (b *bench) addKey(t *testing.T, dn string) (ed25519.PrivateKey, ledger.Identity) {
+func (b *bench) addKey(t *testing.T, dn string) (ed25519.PrivateKey, identity.Identity) {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -81,8 +83,8 @@ func (b *bench) addKey(t *testing.T, dn string) (ed25519.PrivateKey, ledger.Iden
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := b.admin.AddIdentity(t.Context(), "acme", ledger.NewIdentity{
-		Kind: ledger.KeyIdentity,
+	identity, err := b.admin.AddIdentity(t.Context(), "acme", identity.NewIdentity{
+		Kind: identity.KeyIdentity,
 		DN:   dn,
 		PEM:  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
 	})
@@ -94,7 +96,7 @@ func (b *bench) addKey(t *testing.T, dn string) (ed25519.PrivateKey, ledger.Iden
 
 func envelope(t *testing.T, key ed25519.PrivateKey, commit, predicate string, status ledger.Status) []byte {
 	t.Helper()
-	statement, err := ledger.NewStatement("acme/api", commit, ledger.ResultPredicate{
+	statement, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
 		Predicate: predicate,
 		Result:    ledger.Result{Status: status, DurationMS: 12},
 		StartedOn: ledger.TimeOf(time.Now()),
@@ -102,7 +104,7 @@ func envelope(t *testing.T, key ed25519.PrivateKey, commit, predicate string, st
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := ledger.SignDSSE(key, statement)
+	signed, err := attestation.SignDSSE(key, statement)
 	if err != nil {
 		t.Fatal(err)
 	}

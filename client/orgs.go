@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // Orgs lists the orgs of the server. Only its host may.
@@ -70,23 +71,23 @@ func (c *Client) OwnToken(ctx context.Context) (ledger.Token, error) {
 }
 
 // Identities lists the keys and roots of an org, revoked ones included.
-func (c *Client) Identities(ctx context.Context, org string) iter.Seq2[ledger.Identity, error] {
-	return list[ledger.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters())
+func (c *Client) Identities(ctx context.Context, org string) iter.Seq2[identity.Identity, error] {
+	return list[identity.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters())
 }
 
 // IdentitiesPage returns one page of what Identities lists.
-func (c *Client) IdentitiesPage(ctx context.Context, org string, q Query) (ledger.Page[ledger.Identity], error) {
-	return page[ledger.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters(), q)
+func (c *Client) IdentitiesPage(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
+	return page[identity.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters(), q)
 }
 
 // Identity returns one key or root.
-func (c *Client) Identity(ctx context.Context, org, id string) (ledger.Identity, error) {
-	return get[ledger.Identity](ctx, c, pathOf("orgs", org, "identities", id))
+func (c *Client) Identity(ctx context.Context, org, id string) (identity.Identity, error) {
+	return get[identity.Identity](ctx, c, pathOf("orgs", org, "identities", id))
 }
 
 // AddIdentity makes an org trust a key or a root.
-func (c *Client) AddIdentity(ctx context.Context, org string, n ledger.NewIdentity) (ledger.Identity, error) {
-	return post[ledger.Identity](ctx, c, pathOf("orgs", org, "identities"), n)
+func (c *Client) AddIdentity(ctx context.Context, org string, n identity.NewIdentity) (identity.Identity, error) {
+	return post[identity.Identity](ctx, c, pathOf("orgs", org, "identities"), n)
 }
 
 // RevokeIdentity ends the trust in a key or root from now on. What it signed

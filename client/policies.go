@@ -7,12 +7,13 @@ import (
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // Policy returns the active policy of a repo, and the ETag that SetPolicy asks
 // for.
-func (c *Client) Policy(ctx context.Context, org, repo string) (p ledger.Policy, etag string, err error) {
-	p, a, err := call[ledger.Policy](ctx, c, request{method: http.MethodGet, path: pathOf("orgs", org, "policies", repo)})
+func (c *Client) Policy(ctx context.Context, org, repo string) (p policy.Policy, etag string, err error) {
+	p, a, err := call[policy.Policy](ctx, c, request{method: http.MethodGet, path: pathOf("orgs", org, "policies", repo)})
 	if err != nil {
 		return p, "", err
 	}
@@ -20,8 +21,8 @@ func (c *Client) Policy(ctx context.Context, org, repo string) (p ledger.Policy,
 }
 
 // PolicyVersion returns one version of a repo's policy, counted from 1.
-func (c *Client) PolicyVersion(ctx context.Context, org, repo string, version int) (ledger.Policy, error) {
-	p, _, err := call[ledger.Policy](ctx, c, request{
+func (c *Client) PolicyVersion(ctx context.Context, org, repo string, version int) (policy.Policy, error) {
+	p, _, err := call[policy.Policy](ctx, c, request{
 		method: http.MethodGet,
 		path:   pathOf("orgs", org, "policies", repo),
 		query:  parameters("version", strconv.Itoa(version)),
@@ -30,22 +31,22 @@ func (c *Client) PolicyVersion(ctx context.Context, org, repo string, version in
 }
 
 // PolicyVersions lists the versions of a repo's policy, the newest first.
-func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2[ledger.Policy, error] {
-	return list[ledger.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters())
+func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2[policy.Policy, error] {
+	return list[policy.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters())
 }
 
 // PolicyVersionsPage returns one page of what PolicyVersions lists.
 func (c *Client) PolicyVersionsPage(
 	ctx context.Context, org, repo string, q Query,
-) (ledger.Page[ledger.Policy], error) {
-	return page[ledger.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters(), q)
+) (ledger.Page[policy.Policy], error) {
+	return page[policy.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters(), q)
 }
 
 // SetPolicy makes contract, a JSON document, the active one. The etag is that
 // of the policy it replaces: where another one has become active meanwhile,
 // nothing is written and the error's code is ledger.CodePreconditionFailed.
-func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract []byte, etag string) (ledger.Policy, error) {
-	p, _, err := call[ledger.Policy](ctx, c, request{
+func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract []byte, etag string) (policy.Policy, error) {
+	p, _, err := call[policy.Policy](ctx, c, request{
 		method:  http.MethodPut,
 		path:    pathOf("orgs", org, "policies", repo),
 		body:    contract,

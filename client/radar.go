@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // An OverlapFilter narrows a list of overlaps; its zero value lets all pass.
 type OverlapFilter struct {
 	// Level lets only overlaps of exactly this level pass.
-	Level ledger.Level
+	Level radar.Level
 	// Commit is the sha of either of the two commits, or a unique prefix of it.
 	Commit string
 	// Branch is that of either of the two.
@@ -23,7 +24,7 @@ type OverlapFilter struct {
 
 func (f OverlapFilter) query() url.Values {
 	query := parameters("commit", f.Commit, "branch", f.Branch)
-	if f.Level != ledger.NoLevel {
+	if f.Level != radar.NoLevel {
 		query.Set("level", f.Level.String())
 	}
 	return query

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A list about one commit or branch tells of that one alone that it had more
@@ -21,7 +22,7 @@ func TestTruncated(t *testing.T) {
 		want   string
 	}{
 		{client.OverlapFilter{}, "three two"},
-		{client.OverlapFilter{Level: ledger.High}, "three two"},
+		{client.OverlapFilter{Level: radar.High}, "three two"},
 		{client.OverlapFilter{Commit: "b2b2b2b"}, "two"},
 		{client.OverlapFilter{Branch: "three"}, "three"},
 		{client.OverlapFilter{Branch: "one"}, ""},
@@ -44,7 +45,7 @@ func TestRadar(t *testing.T) {
 	adding := func(branch, path string) ledger.Registration { // two that add one path with different contents collide
 		blob := fmt.Sprintf("%040x", len(branch))
 		return ledger.Registration{
-			Branch: branch, Changes: []ledger.Change{{Path: path, Status: "A", Mode: "100644", Blob: blob}}}
+			Branch: branch, Changes: []radar.Change{{Path: path, Status: "A", Mode: "100644", Blob: blob}}}
 	}
 	push := func(sha string, r ledger.Registration) ledger.Commit {
 		t.Helper()
@@ -58,11 +59,11 @@ func TestRadar(t *testing.T) {
 	push(shas[1], adding("second", "cmd/other.go"))
 
 	q := ledger.RadarQuery{Commit: shas[2], Registration: adding("three", "cmd/new.go")}
-	if got := must(b.admin.Foresee(ctx, "acme", "api", q))(t); got.Level != ledger.High || len(got.Overlaps) != 2 ||
+	if got := must(b.admin.Foresee(ctx, "acme", "api", q))(t); got.Level != radar.High || len(got.Overlaps) != 2 ||
 		got.Overlaps[0].Other.SHA != shas[0] {
 		t.Errorf("foreseen is %+v", got)
 	}
-	if commit := push(shas[2], q.Registration); commit.Radar == nil || commit.Radar.Level != ledger.High ||
+	if commit := push(shas[2], q.Registration); commit.Radar == nil || commit.Radar.Level != radar.High ||
 		!commit.InFlight {
 		t.Errorf("registered is %+v", commit)
 	}
@@ -72,9 +73,9 @@ func TestRadar(t *testing.T) {
 		want   string
 	}{
 		"all, the strongest first": {client.OverlapFilter{}, "three+one HIGH, three+second LOW, second+one LOW"},
-		"a level":                  {client.OverlapFilter{Level: ledger.High}, "three+one HIGH"},
+		"a level":                  {client.OverlapFilter{Level: radar.High}, "three+one HIGH"},
 		"a commit":                 {client.OverlapFilter{Commit: shas[1][:8]}, "three+second LOW, second+one LOW"},
-		"a branch and a level":     {client.OverlapFilter{Branch: "one", Level: ledger.Low}, "second+one LOW"},
+		"a branch and a level":     {client.OverlapFilter{Branch: "one", Level: radar.Low}, "second+one LOW"},
 	} {
 		var got []string
 		for p, err := range b.admin.Overlaps(ctx, "acme", "api", test.filter) {

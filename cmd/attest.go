@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/subprocess"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // An attestRequest is what the flags of attest ask for.
@@ -257,7 +258,7 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Out
 		}
 		return s.Sign(statement)
 	}
-	predicate := ledger.ResultPredicate{
+	predicate := attestation.ResultPredicate{
 		Predicate:  a.predicate,
 		Result:     ledger.Result{Status: o.Status, DurationMS: o.Finished.Sub(o.Started).Milliseconds()},
 		StartedOn:  ledger.TimeOf(o.Started),
@@ -270,7 +271,7 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Out
 		name, value, _ := strings.Cut(annotation, "=")
 		predicate.Annotations[name] = value
 	}
-	statement, err := ledger.NewStatement(a.repo.String(), a.commit, predicate)
+	statement, err := attestation.NewStatement(a.repo.String(), a.commit, predicate)
 	if err != nil {
 		return nil, err
 	}

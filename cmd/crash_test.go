@@ -24,6 +24,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -183,7 +186,7 @@ func (v *victim) attest(token string, key ed25519.PrivateKey, note string) (id s
 }
 
 func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note string) (id string, err error) {
-	payload, err := ledger.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", rand.IntN(50)), ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", rand.IntN(50)), attestation.ResultPredicate{
 		Predicate:   []string{"test:go", "review:code", "deploy:prod"}[rand.IntN(3)],
 		Result:      ledger.Result{Status: []ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail}[rand.IntN(3)]},
 		Annotations: map[string]string{"note": note},
@@ -191,7 +194,7 @@ func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note strin
 	if err != nil {
 		return "", err
 	}
-	envelope, err := ledger.SignDSSE(key, payload)
+	envelope, err := attestation.SignDSSE(key, payload)
 	if err != nil {
 		return "", err
 	}
@@ -235,8 +238,8 @@ type anyEvent struct {
 // the commits are where they lead. It returns the attestations it met.
 func replay(t *testing.T, s *store.Store) map[string]bool {
 	t.Helper()
-	contract := ledger.DefaultContract()
-	facts, states, pending := make(map[string]*ledger.Facts), make(map[string]ledger.State), []ledger.State{}
+	contract := policy.Default()
+	facts, states, pending := make(map[string]*policy.Facts), make(map[string]ledger.State), []ledger.State{}
 	attestations := make(map[string]bool)
 	for e := range events(t, s) {
 		if e.Type == ledger.EventState {
@@ -252,18 +255,18 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 		attestations[e.Attestation] = true
 		f := facts[e.Commit]
 		if f == nil {
-			f = &ledger.Facts{Target: "main"}
+			f = &policy.Facts{Target: "main"}
 			facts[e.Commit] = f
 		}
 		f.Deployed = false
 		promotable := contract.Derive(*f, e.Timestamp).State >= ledger.Promotable
 		evidence := evidenceOf(t, e, promotable)
-		f.Evidence = slices.DeleteFunc(f.Evidence, func(o ledger.Evidence) bool {
+		f.Evidence = slices.DeleteFunc(f.Evidence, func(o policy.Evidence) bool {
 			return o.Predicate == evidence.Predicate && o.Signer == evidence.Signer
 		})
 		f.Evidence, f.Attested = append(f.Evidence, evidence), true
 		f.Deployed = states[e.Commit] == ledger.Deployed && !contract.RollsBack(*f, evidence)
-		pending = ledger.Path(states[e.Commit], contract.Derive(*f, e.Timestamp).State)
+		pending = policy.Path(states[e.Commit], contract.Derive(*f, e.Timestamp).State)
 	}
 	for sha, want := range states {
 		c, err := s.Commit(t.Context(), "acme", "api", sha)
@@ -275,11 +278,11 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 	return attestations
 }
 
-func evidenceOf(t *testing.T, e anyEvent, promotable bool) ledger.Evidence {
+func evidenceOf(t *testing.T, e anyEvent, promotable bool) policy.Evidence {
 	t.Helper()
-	dn, err := ledger.ParseDN(e.Identity)
+	dn, err := identity.ParseDN(e.Identity)
 	check(t, err)
-	return ledger.Evidence{
+	return policy.Evidence{
 		Attestation: e.Attestation, Predicate: e.Predicate, Signer: dn, Status: e.Result.Status,
 		RecordedAt: e.Timestamp, WhilePromotable: promotable,
 	}
@@ -311,7 +314,7 @@ func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
 	v := newVictim(t)
 	s := v.open()
 	fill(t, s, commits)
-	draft, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"test:*"}]}`))
+	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"test:*"}]}`))
 	check(t, err)
 	foretold, err := s.Simulate(t.Context(), "acme", "api", draft)
 	check(t, err)
@@ -332,7 +335,7 @@ func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
 	defer s.Close()
 	want := make(map[string][]ledger.State)
 	for _, move := range foretold.Moves {
-		want[move.Commit] = ledger.Path(move.From, move.To)
+		want[move.Commit] = policy.Path(move.From, move.To)
 	}
 	for e := range events(t, s) {
 		if steps := want[e.Commit]; e.Type == ledger.EventState && len(steps) > 0 && e.To == steps[0] {
@@ -362,9 +365,9 @@ func fill(t *testing.T, s *store.Store, n int) {
 		wg.Go(func() {
 			for i := lane; i < n; i += 64 {
 				envelope := fmt.Appendf(nil, "%d", i)
-				_, _, err := s.Record(t.Context(), "acme", "api", &ledger.Attestation{
-					Commit: fmt.Sprintf("%040x", i), Predicate: []string{"test:go", "lint:go"}[i%2], PredicateType: ledger.ResultPredicateType,
-					Result: ledger.Result{Status: ledger.Pass}, Signer: ledger.Signer{DN: ledger.DN{CN: "ci", OU: "build", O: "acme"}},
+				_, _, err := s.Record(t.Context(), "acme", "api", &attestation.Attestation{
+					Commit: fmt.Sprintf("%040x", i), Predicate: []string{"test:go", "lint:go"}[i%2], PredicateType: attestation.ResultPredicateType,
+					Result: ledger.Result{Status: ledger.Pass}, Signer: identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
 					PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 				}, version)
 				if err != nil {

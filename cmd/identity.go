@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 func newIdentity(p *program) *cobra.Command {
@@ -17,7 +17,7 @@ func newIdentity(p *program) *cobra.Command {
 
 func newIdentityAdd(p *program) *cobra.Command {
 	var org, cert, root, key string
-	var n ledger.NewIdentity
+	var n identity.NewIdentity
 	command := &cobra.Command{
 		Use:   "add",
 		Short: "Trust a key, a certificate or a root",
@@ -33,9 +33,9 @@ trusted.`,
 			if key != "" && n.DN == "" {
 				return usagef("--key needs --dn: a bare key does not say whose it is")
 			}
-			n.Kind = ledger.KeyIdentity
+			n.Kind = identity.KeyIdentity
 			if root != "" {
-				n.Kind = ledger.RootIdentity
+				n.Kind = identity.RootIdentity
 			}
 			text, err := p.readFile(cert + root + key) // one of them alone is given
 			if err != nil {
@@ -75,7 +75,7 @@ func newIdentityList(p *program) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
 				columns := []string{"ID", "KIND", "DN", "EMAIL", "FINGERPRINT", "ENDS", "CREATED", "REVOKED"}
-				return printList(p, c.Identities(ctx, org), 0, columns, func(i ledger.Identity) []any {
+				return printList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
 					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), terminal.Short(i.Fingerprint), terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
 				})
 			})

@@ -11,10 +11,11 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 func newKeygen(p *program) *cobra.Command {
-	var dn ledger.DN
+	var dn identity.DN
 	var out, email string
 	var days int
 	var force bool
@@ -53,7 +54,7 @@ NAME.key, and a certificate that says whose it is to NAME.crt. Keep the key;
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&flagvalue.Parsed[ledger.DN]{Value: &dn, Kind: "DN", Parse: ledger.ParseDN}, "dn", "whose key it is, such as cn=ci,ou=build,o=acme")
+	flags.Var(&flagvalue.Parsed[identity.DN]{Value: &dn, Kind: "DN", Parse: identity.ParseDN}, "dn", "whose key it is, such as cn=ci,ou=build,o=acme")
 	flags.StringVar(&out, "out", "", "`NAME` of the files, without .key and .crt")
 	flags.StringVar(&email, "email", "", "e-mail `address` for the certificate")
 	flags.IntVar(&days, "days", 3650, "how long the certificate is valid")

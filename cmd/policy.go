@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 func newPolicy(p *program) *cobra.Command {
@@ -37,7 +38,7 @@ func newPolicyShow(p *program) *cobra.Command {
 			}
 			p.global.output = format
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
-				var found ledger.Policy
+				var found policy.Policy
 				if version == 0 {
 					found, _, err = c.Policy(ctx, name.org, name.repo)
 				} else {
@@ -69,7 +70,7 @@ func newPolicyHistory(p *program) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				columns := []string{"VERSION", "CREATED", "BY", "DIGEST"}
-				return printList(p, c.PolicyVersions(ctx, name.org, name.repo), limit, columns, func(v ledger.Policy) []any {
+				return printList(p, c.PolicyVersions(ctx, name.org, name.repo), limit, columns, func(v policy.Policy) []any {
 					return []any{v.Version, v.CreatedAt, v.CreatedBy, v.Digest}
 				})
 			})
@@ -201,7 +202,7 @@ func (p *program) readContract(file string) (jsontext.Value, error) {
 }
 
 // showDifference prints which requirements came and went.
-func (p *program) showDifference(before, after ledger.Contract) {
+func (p *program) showDifference(before, after policy.Contract) {
 	old, current := contractfile.Lines(before), contractfile.Lines(after)
 	for _, line := range old {
 		if !slices.Contains(current, line) {

@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A radarQuery says which overlaps the command shows.
@@ -22,7 +23,7 @@ type radarQuery struct {
 	filter client.OverlapFilter
 	base   string
 	dryRun bool
-	failOn ledger.Level
+	failOn radar.Level
 	limit  int
 }
 
@@ -78,10 +79,10 @@ EXIT STATUS
 const baseUsage = "`rev` of the mainline that it left (default the branch of origin's HEAD, else the repo's default branch)"
 
 // levelFlag defines a flag that takes a level of overlaps.
-func levelFlag(command *cobra.Command, value *ledger.Level, name, usage string) {
-	command.Flags().Var(&flagvalue.Parsed[ledger.Level]{Value: value, Kind: "LEVEL", Parse: func(s string) (ledger.Level, error) {
-		level, err := ledger.ParseLevel(s)
-		if err != nil || level == ledger.NoLevel {
+func levelFlag(command *cobra.Command, value *radar.Level, name, usage string) {
+	command.Flags().Var(&flagvalue.Parsed[radar.Level]{Value: value, Kind: "LEVEL", Parse: func(s string) (radar.Level, error) {
+		level, err := radar.ParseLevel(s)
+		if err != nil || level == radar.NoLevel {
 			return level, fmt.Errorf("use LOW, MEDIUM or HIGH")
 		}
 		return level, nil
@@ -114,7 +115,7 @@ func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName
 // showNoOverlaps prints an empty list. Where that is about one commit or branch,
 // it tells whether there are overlaps that are not kept.
 func (p *program) showNoOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
-	if q.filter.Commit != "" && q.failOn != ledger.NoLevel {
+	if q.filter.Commit != "" && q.failOn != radar.NoLevel {
 		if err := checkCompared(ctx, c, name, q.filter.Commit); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func (p *program) tellTruncated(commits []ledger.RadarCommit) {
 
 // keptOverlaps tells which overlaps of a commit there are where it had more.
 func keptOverlaps() string {
-	return fmt.Sprintf("of one registration the strongest %d are kept", ledger.MaxRadarPairs)
+	return fmt.Sprintf("of one registration the strongest %d are kept", radar.MaxPairs)
 }
 
 // checkCompared refuses a commit that overlaps with nothing because the ledger
@@ -199,7 +200,7 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 
 // verdict returns what --fail-on makes of the overlaps that were shown.
 func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
-	if err != nil || q.failOn == ledger.NoLevel {
+	if err != nil || q.failOn == radar.NoLevel {
 		return err
 	}
 	if slices.ContainsFunc(pairs, func(pair ledger.RadarPair) bool { return pair.Level >= q.failOn }) {
@@ -231,7 +232,7 @@ func (p *program) foresee(ctx context.Context, c *connection, name repoName, q r
 // there is more of that: what was not answered is no stronger than the last that
 // was.
 func (q radarQuery) narrow(result *ledger.RadarResult) {
-	if level := q.filter.Level; level != ledger.NoLevel {
+	if level := q.filter.Level; level != radar.NoLevel {
 		if n := len(result.Overlaps); n > 0 && result.Overlaps[n-1].Level < level {
 			result.Truncated = false
 		}
@@ -243,7 +244,7 @@ func (q radarQuery) narrow(result *ledger.RadarResult) {
 }
 
 // showForeseen prints what a commit would overlap with, at that level or at any.
-func (p *program) showForeseen(name repoName, sha string, result ledger.RadarResult, level ledger.Level) {
+func (p *program) showForeseen(name repoName, sha string, result ledger.RadarResult, level radar.Level) {
 	switch {
 	case len(result.Overlaps) > 0:
 		fmt.Fprintf(p.stdout, "%s, pushed now, would overlap with\n", name.at(sha))
@@ -252,8 +253,8 @@ func (p *program) showForeseen(name repoName, sha string, result ledger.RadarRes
 			fmt.Fprintf(p.stdout, "and more: these are the strongest %d\n", len(result.Overlaps))
 		}
 	case result.Truncated:
-		fmt.Fprintf(p.stdout, "%s has no %s overlap among its strongest %d, and has more\n", name.at(sha), level, ledger.MaxRadarPairs)
-	case level != ledger.NoLevel:
+		fmt.Fprintf(p.stdout, "%s has no %s overlap among its strongest %d, and has more\n", name.at(sha), level, radar.MaxPairs)
+	case level != radar.NoLevel:
 		fmt.Fprintf(p.stdout, "%s has no %s overlap\n", name.at(sha), level)
 	default:
 		fmt.Fprintf(p.stdout, "%s overlaps with nothing in flight\n", name.at(sha))

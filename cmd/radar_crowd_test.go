@@ -10,18 +10,19 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A crowd is more than the radar keeps of one registration.
-const crowd = ledger.MaxRadarPairs + 10
+const crowd = radar.MaxPairs + 10
 
 // adding returns a change that adds a file with contents of its own.
-func adding(path string, n int) ledger.Change {
-	return ledger.Change{Path: path, Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", n+1)}
+func adding(path string, n int) radar.Change {
+	return radar.Change{Path: path, Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", n+1)}
 }
 
 // fill makes a repo in which a crowd of branches has registered that change.
-func (r *radarTrial) fill(repo string, change func(n int) ledger.Change) {
+func (r *radarTrial) fill(repo string, change func(n int) radar.Change) {
 	r.t.Helper()
 	if _, err := r.api.CreateRepo(r.t.Context(), "acme", ledger.NewRepo{Name: repo}); err != nil {
 		r.t.Fatal(err)
@@ -31,7 +32,7 @@ func (r *radarTrial) fill(repo string, change func(n int) ledger.Change) {
 		lanes.Go(func() {
 			for n := lane; n < crowd; n += 8 {
 				_, _, err := r.api.Register(r.t.Context(), "acme", repo, fmt.Sprintf("%08x%032x", n, n), ledger.Registration{
-					Branch: fmt.Sprint("topic-", n), Changes: []ledger.Change{change(n)},
+					Branch: fmt.Sprint("topic-", n), Changes: []radar.Change{change(n)},
 				})
 				if err != nil {
 					r.t.Error(err)
@@ -74,7 +75,7 @@ func TestRadarOfACrowd(t *testing.T) {
 	t.Chdir(f.Dir)
 	const kept = "of one registration the strongest 200 are kept"
 
-	r.fill("low", func(n int) ledger.Change { return adding(fmt.Sprintf("crowd/file-%d", n), n) })
+	r.fill("low", func(n int) radar.Change { return adding(fmt.Sprintf("crowd/file-%d", n), n) })
 	f.Git("checkout", "--quiet", "-b", "last")
 	last := f.Commit("crowd/last", "last\n")[:12]
 	r.prints("radar acme/low --dry-run", "acme/low@"+last+", pushed now, would overlap with", "and more: these are the strongest 200")
@@ -91,7 +92,7 @@ func TestRadarOfACrowd(t *testing.T) {
 	r.prints("radar acme/low --commit HEAD --level HIGH", "no open overlaps in acme/low", "there were more: "+kept)
 
 	// Of those left out none is stronger than the last that is kept.
-	r.fill("high", func(n int) ledger.Change { return adding(fmt.Sprintf("crowd-%d/file", n), n) })
+	r.fill("high", func(n int) radar.Change { return adding(fmt.Sprintf("crowd-%d/file", n), n) })
 	f.Git("checkout", "--quiet", "-b", "all", "main")
 	for n := range crowd {
 		gitrepotest.WriteFile(t, fmt.Sprintf("crowd-%d/file", n), "mine\n")

@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -128,7 +129,7 @@ func (r *radarTrial) compare(h *randomHistory, earlier, later string, pair ledge
 		return // it conflicts with the mainline already
 	}
 	said, merges := r.mergeTree(a, b)
-	high := pair.Level == ledger.High
+	high := pair.Level == radar.High
 	r.pairs.Add(1)
 	if high {
 		r.high.Add(1)
@@ -163,7 +164,7 @@ func (r *radarTrial) compare(h *randomHistory, earlier, later string, pair ledge
 func (r *radarTrial) mayBeHigh(h *randomHistory, pair ledger.RadarPair) bool {
 	x, y := r.record(h, pair.Commit.SHA), r.record(h, pair.Other.SHA)
 	for _, p := range pair.Paths {
-		if p.Level == ledger.High && !movesOnto(x, y, p) && !movesOnto(y, x, p) {
+		if p.Level == radar.High && !movesOnto(x, y, p) && !movesOnto(y, x, p) {
 			return false
 		}
 	}
@@ -171,7 +172,7 @@ func (r *radarTrial) mayBeHigh(h *randomHistory, pair ledger.RadarPair) bool {
 }
 
 // movesOnto reports whether one of these is so at a path.
-func movesOnto(mover, maker map[string]ledger.Change, p ledger.RadarPath) bool {
+func movesOnto(mover, maker map[string]radar.Change, p radar.Path) bool {
 	for _, move := range mover {
 		made := maker[move.Path]
 		if move.Status != "R" || made.Status != "A" && made.Status != "R" {
@@ -179,9 +180,9 @@ func movesOnto(mover, maker map[string]ledger.Change, p ledger.RadarPath) bool {
 		}
 		linked := maker[move.OldPath].Status == "T"
 		switch {
-		case p.Reason == ledger.AddAdd && p.Path == move.Path && (linked || made.Status == "A" && made.Blob == emptyBlob):
+		case p.Reason == radar.AddAdd && p.Path == move.Path && (linked || made.Status == "A" && made.Blob == emptyBlob):
 			return true
-		case p.Reason == ledger.TypeChange && p.Path == move.OldPath && linked:
+		case p.Reason == radar.TypeChange && p.Path == move.OldPath && linked:
 			return true
 		}
 	}
@@ -191,12 +192,12 @@ func movesOnto(mover, maker map[string]ledger.Change, p ledger.RadarPath) bool {
 const emptyBlob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 // record returns what a commit changes, by path.
-func (r *radarTrial) record(h *randomHistory, sha string) map[string]ledger.Change {
+func (r *radarTrial) record(h *randomHistory, sha string) map[string]radar.Change {
 	commit, err := r.api.Commit(r.t.Context(), "acme", h.name, sha)
 	if err != nil {
 		r.t.Error(err)
 	}
-	changes := make(map[string]ledger.Change)
+	changes := make(map[string]radar.Change)
 	for _, c := range commit.Changes {
 		changes[c.Path] = c
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A server tells each pair's paths. One that tells none is no reason to fail.
@@ -14,8 +15,8 @@ func TestTableOverlapsWithoutPaths(t *testing.T) {
 	one := ledger.RadarCommit{SHA: "1111111111111111111111111111111111111111", Branch: "one"}
 	two := ledger.RadarCommit{SHA: "2222222222222222222222222222222222222222", Branch: "two"}
 	p.tableOverlaps([]ledger.RadarPair{
-		{Level: ledger.Medium, Commit: two, Other: one},
-		{Level: ledger.High, Commit: two, Other: one, PathsTotal: 1, Paths: []ledger.RadarPath{{Path: "f", Level: ledger.High, Reason: ledger.SameLines}}},
+		{Level: radar.Medium, Commit: two, Other: one},
+		{Level: radar.High, Commit: two, Other: one, PathsTotal: 1, Paths: []radar.Path{{Path: "f", Level: radar.High, Reason: radar.SameLines}}},
 	})
 	want := `LEVEL   COMMIT        BRANCH  AUTHOR  WITH          BRANCH  AUTHOR  PATH  REASON
 MEDIUM  222222222222  two     -       111111111111  one     -       -     -

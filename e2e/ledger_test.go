@@ -27,6 +27,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 func TestMain(m *testing.M) {
@@ -188,7 +189,7 @@ func (o *org) signal(s os.Signal) {
 func (o *org) attest() (ledger.AttestationRecord, error) {
 	var record ledger.AttestationRecord
 	n := o.serial.Add(1)
-	payload, err := ledger.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", n%7), ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", n%7), attestation.ResultPredicate{
 		Predicate:   "test:go",
 		Result:      ledger.Result{Status: ledger.Pass, DurationMS: 12},
 		Annotations: map[string]string{"serial": fmt.Sprint(n)},
@@ -196,7 +197,7 @@ func (o *org) attest() (ledger.AttestationRecord, error) {
 	if err != nil {
 		return record, err
 	}
-	envelope, err := ledger.SignDSSE(o.key, payload)
+	envelope, err := attestation.SignDSSE(o.key, payload)
 	if err != nil {
 		return record, err
 	}

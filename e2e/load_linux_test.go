@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -152,9 +154,9 @@ func (o *org) fill(n int) {
 		wg.Go(func() {
 			for i := lane; i < n; i += lanes {
 				envelope := fmt.Appendf(nil, "%d", i)
-				_, _, err := s.Record(o.t.Context(), "acme", "api", &ledger.Attestation{
-					Commit: fmt.Sprintf("%040x", i%7), Predicate: "lint:" + strings.Repeat("x", 120), PredicateType: ledger.ResultPredicateType,
-					Result: ledger.Result{Status: ledger.Pass}, Signer: ledger.Signer{DN: ledger.DN{CN: "ci", OU: "build", O: "acme"}},
+				_, _, err := s.Record(o.t.Context(), "acme", "api", &attestation.Attestation{
+					Commit: fmt.Sprintf("%040x", i%7), Predicate: "lint:" + strings.Repeat("x", 120), PredicateType: attestation.ResultPredicateType,
+					Result: ledger.Result{Status: ledger.Pass}, Signer: identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
 					PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 				}, version)
 				if err != nil {

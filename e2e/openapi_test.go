@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 var oapiCodegen = flag.String("oapi-codegen", "", "`path` of oapi-codegen, for the test of a generated Go client")
@@ -44,11 +45,11 @@ func TestGeneratedGoClient(t *testing.T) {
 
 	o := newOrg(t)
 	o.start()
-	payload, err := ledger.NewStatement("git+https://git.example/acme/api", strings.Repeat("c0ffee00", 5), ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", strings.Repeat("c0ffee00", 5), attestation.ResultPredicate{
 		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 12},
 	})
 	check(t, err)
-	envelope, err := ledger.SignDSSE(o.key, payload)
+	envelope, err := attestation.SignDSSE(o.key, payload)
 	check(t, err)
 	command := exec.Command(program)
 	command.Stdin = bytes.NewReader(envelope)

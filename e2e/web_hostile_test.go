@@ -9,6 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // Text that wants to be more than text. It makes elements of the class planted
@@ -28,13 +31,13 @@ func (s *stage) tellHostile() {
 	author := ledger.Author{Name: `Eve <script class=planted>alert(5)</script>` + reversed, Email: strings.Repeat("e", 200) + `"><b class=planted>@x`}
 	dn := `cn=\"\>\<img class\=planted src\=x onerror\=alert(6)\>` + reversed + `,ou=` + strings.Repeat("u", 200) + `,o=acme`
 	s.trust(dn)
-	name, err := ledger.ParseDN(dn)
+	name, err := identity.ParseDN(dn)
 	check(s.t, err)
 
 	path := `payments/"><img class=planted src=x onerror=alert(7)>` + reversed + strings.Repeat("p", 300) + ".go"
-	s.push("api", 3*time.Hour, ledger.Registration{Branch: "victim", Message: quotes, Author: author, Changes: []ledger.Change{edited(path, 40, 9, 9)}})
+	s.push("api", 3*time.Hour, ledger.Registration{Branch: "victim", Message: quotes, Author: author, Changes: []radar.Change{edited(path, 40, 9, 9)}})
 	s.push("api", 2*time.Hour, ledger.Registration{
-		Branch: hostileBranch, Author: author, Changes: []ledger.Change{edited(path, 42, 9, 12)},
+		Branch: hostileBranch, Author: author, Changes: []radar.Change{edited(path, 42, 9, 12)},
 		Message: quotes + reversed + strings.Repeat("W", 10_000) + "\n\n" + strings.Repeat("n", 10_000) + "\n" + quotes,
 	}, act{time.Minute, name.CN, "test:go", ledger.Fail, time.Second})
 	s.pending = append(s.pending, step{time.Now().Add(-time.Hour), func() {
@@ -60,7 +63,7 @@ func (s *stage) setHostilePolicy() {
 	p, etag, err := s.api.Policy(s.t.Context(), "acme", "api")
 	check(s.t, err)
 	for _, predicate := range []string{quotes, reversed, strings.Repeat("q", 500)} {
-		p.Requirements = append(p.Requirements, ledger.Requirement{State: ledger.Promotable, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
+		p.Requirements = append(p.Requirements, policy.Requirement{State: ledger.Promotable, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
 	}
 	text, err := json.Marshal(p.Contract)
 	check(s.t, err)

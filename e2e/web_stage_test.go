@@ -20,6 +20,9 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -113,7 +116,7 @@ func (s *stage) makeOrg() {
 	for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=rita,ou=review,o=acme", "cn=sam,ou=review,o=acme", "cn=pilot,ou=platform,o=acme"} {
 		s.trust(dn)
 	}
-	_, err = s.api.AddIdentity(ctx, "acme", ledger.NewIdentity{Kind: ledger.RootIdentity, PEM: s.rootCertificate()})
+	_, err = s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
 	check(t, err)
 	for _, contract := range []string{firstContract, secondContract} {
 		_, etag, err := s.api.Policy(ctx, "acme", "api")
@@ -138,7 +141,7 @@ const secondContract = `{"requirements": [
 
 // trust makes a key for a name, unless there is one, and has acme trust it.
 func (s *stage) trust(dn string) {
-	name, err := ledger.ParseDN(dn)
+	name, err := identity.ParseDN(dn)
 	check(s.t, err)
 	key, ok := s.keys[name.CN]
 	if !ok {
@@ -149,7 +152,7 @@ func (s *stage) trust(dn string) {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	check(s.t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-	_, err = s.api.AddIdentity(s.t.Context(), "acme", ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: text, DN: dn})
+	_, err = s.api.AddIdentity(s.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
 	check(s.t, err)
 }
 
@@ -197,7 +200,7 @@ func (s *stage) push(repo string, ago time.Duration, r ledger.Registration, acts
 
 // record attests something of a commit.
 func (s *stage) record(repo, sha string, a act) {
-	payload, err := ledger.NewStatement("git+https://git.acme.example/"+repo, sha, ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.acme.example/"+repo, sha, attestation.ResultPredicate{
 		Predicate:   a.predicate,
 		Result:      ledger.Result{Status: a.status, DurationMS: a.took.Milliseconds()},
 		StartedOn:   ledger.TimeOf(s.now.Add(-a.took)),
@@ -210,7 +213,7 @@ func (s *stage) record(repo, sha string, a act) {
 
 // post has somebody sign a statement, and records it.
 func (s *stage) post(repo, signer string, statement []byte) {
-	envelope, err := ledger.SignDSSE(s.keys[signer], statement)
+	envelope, err := attestation.SignDSSE(s.keys[signer], statement)
 	check(s.t, err)
 	record, _, err := s.api.Record(s.t.Context(), "acme", repo, envelope)
 	check(s.t, err)
@@ -220,11 +223,11 @@ func (s *stage) post(repo, signer string, statement []byte) {
 }
 
 // edited is a change of lines of a file that all branches began from.
-func edited(path string, start, lines, added int) ledger.Change {
+func edited(path string, start, lines, added int) radar.Change {
 	of := func(text string) string { return commitOf(path + text) }
-	return ledger.Change{
+	return radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: of("before"), Blob: of(fmt.Sprint(start, lines)),
-		Hunks: []ledger.Hunk{{Start: start, Lines: lines, Added: added, Text: of(fmt.Sprint(start))[:16], Near: make([]string, lines+1), Far: make([]string, lines+1)}},
+		Hunks: []radar.Hunk{{Start: start, Lines: lines, Added: added, Text: of(fmt.Sprint(start))[:16], Near: make([]string, lines+1), Far: make([]string, lines+1)}},
 	}
 }
 
@@ -246,21 +249,21 @@ func (s *stage) pushAll() {
 		branch  string
 		author  ledger.Author
 		message string
-		changes []ledger.Change
+		changes []radar.Change
 		acts    []act
 	}{
-		{70 * h, "health-check", ada, "Answer health checks without a token", []ledger.Change{edited("server/health.go", 12, 3, 9)}, []act{linted, tested, rita, sam, deployed}},
-		{50 * h, "price-cache", jonas, "Keep prices for a minute", []ledger.Change{edited("prices/cache.go", 40, 2, 31)}, []act{linted, tested, rita, sam, deployed}},
-		{29 * h, "payment-retry", mei, "Try payments again that time out\n\nThe provider now and then takes longer than our ten seconds. It knows\npayments by their key, so that a second try does no harm.", []ledger.Change{edited("payments/client.go", 88, 14, 22), edited("payments/retry.go", 5, 1, 40)}, []act{linted, tested, rita, sam}},
-		{27 * h, "go-1.26", ada, "Build with Go 1.26", []ledger.Change{edited("go.mod", 3, 1, 1), edited("payments/client.go", 12, 2, 2)}, []act{linted, tested, scanned, rita, sam}},
-		{9 * h, "order-sort", priya, "Sort orders by their date", []ledger.Change{edited("orders/list.go", 30, 8, 15)}, []act{linted, tested, rita}},
-		{7 * h, "refund-currency", jonas, "Refund in the currency of the order\n\nA refund took the currency of the account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.", []ledger.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
+		{70 * h, "health-check", ada, "Answer health checks without a token", []radar.Change{edited("server/health.go", 12, 3, 9)}, []act{linted, tested, rita, sam, deployed}},
+		{50 * h, "price-cache", jonas, "Keep prices for a minute", []radar.Change{edited("prices/cache.go", 40, 2, 31)}, []act{linted, tested, rita, sam, deployed}},
+		{29 * h, "payment-retry", mei, "Try payments again that time out\n\nThe provider now and then takes longer than our ten seconds. It knows\npayments by their key, so that a second try does no harm.", []radar.Change{edited("payments/client.go", 88, 14, 22), edited("payments/retry.go", 5, 1, 40)}, []act{linted, tested, rita, sam}},
+		{27 * h, "go-1.26", ada, "Build with Go 1.26", []radar.Change{edited("go.mod", 3, 1, 1), edited("payments/client.go", 12, 2, 2)}, []act{linted, tested, scanned, rita, sam}},
+		{9 * h, "order-sort", priya, "Sort orders by their date", []radar.Change{edited("orders/list.go", 30, 8, 15)}, []act{linted, tested, rita}},
+		{7 * h, "refund-currency", jonas, "Refund in the currency of the order\n\nA refund took the currency of the account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.", []radar.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
 			[]act{{m, "ci", "lint:go", ledger.Warn, 12100 * time.Millisecond}, {3 * m, "ci", "test:go", ledger.Fail, 71 * time.Second}, {22 * m, "ci", "test:go", ledger.Pass, 94 * time.Second}, {24 * m, "ci", "test:e2e", ledger.Pass, 6*m + 12*time.Second}, rita,
 				{80 * m, "sam", "review:code", ledger.Fail, 0}}},
-		{5 * h, "order-pages", mei, "Page through long lists of orders", []ledger.Change{edited("orders/list.go", 34, 12, 30), edited("orders/page.go", 1, 1, 60)}, []act{linted, {4 * m, "ci", "test:go", ledger.Fail, 85 * time.Second}}},
-		{130 * m, "request-id", jonas, "Log the id of every request", []ledger.Change{edited("server/log.go", 14, 1, 4)}, []act{linted}},
-		{41 * m, "login-limit", priya, "Limit sign-ins to five a minute", []ledger.Change{edited("server/login.go", 50, 3, 20)}, nil},
-		{6 * m, "address-errors", ada, "Say what is wrong with an address", []ledger.Change{edited("orders/address.go", 9, 5, 18)}, nil},
+		{5 * h, "order-pages", mei, "Page through long lists of orders", []radar.Change{edited("orders/list.go", 34, 12, 30), edited("orders/page.go", 1, 1, 60)}, []act{linted, {4 * m, "ci", "test:go", ledger.Fail, 85 * time.Second}}},
+		{130 * m, "request-id", jonas, "Log the id of every request", []radar.Change{edited("server/log.go", 14, 1, 4)}, []act{linted}},
+		{41 * m, "login-limit", priya, "Limit sign-ins to five a minute", []radar.Change{edited("server/login.go", 50, 3, 20)}, nil},
+		{6 * m, "address-errors", ada, "Say what is wrong with an address", []radar.Change{edited("orders/address.go", 9, 5, 18)}, nil},
 	} {
 		s.push("api", p.ago, ledger.Registration{Branch: p.branch, Author: p.author, Message: p.message, Changes: p.changes}, p.acts...)
 	}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // A Duration is a span of time in a contract. As text it is a Go duration such
@@ -45,7 +47,7 @@ func ParseDuration(s string) (Duration, error) {
 		sum += d * hours
 	}
 	if sum <= 0 || sum%time.Millisecond != 0 {
-		return 0, fmt.Errorf("%q is no span of whole milliseconds: use one such as 168h or 7d", Clip(s))
+		return 0, fmt.Errorf("%q is no span of whole milliseconds: use one such as 168h or 7d", text.Clip(s))
 	}
 	if sum > maxDuration {
 		return 0, tooLong(s)
@@ -54,11 +56,11 @@ func ParseDuration(s string) (Duration, error) {
 }
 
 func notADuration(s string) error {
-	return fmt.Errorf("%q is not a duration: use one such as 90m, 168h, 7d or 2w", Clip(s))
+	return fmt.Errorf("%q is not a duration: use one such as 90m, 168h, 7d or 2w", text.Clip(s))
 }
 
 func tooLong(s string) error {
-	return fmt.Errorf("%q is too long: use at most 3650d (ten years)", Clip(s))
+	return fmt.Errorf("%q is too long: use at most 3650d (ten years)", text.Clip(s))
 }
 
 // Std returns d as the standard library's type.

@@ -3,6 +3,9 @@ package ledger
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // An EventType is one kind of what the ledger tells the world.
@@ -117,13 +120,13 @@ type PolicyEvent struct {
 // A RadarEvent tells that two commits overlap, or overlap worse than before. It
 // is about the one registered later.
 type RadarEvent struct {
-	ID     string     `json:"id"`
-	Type   EventType  `json:"type"` // set by Render
-	Org    string     `json:"org"`
-	Repo   string     `json:"repo"`
-	Commit string     `json:"commit"`
-	Level  Level      `json:"level"`
-	Other  RadarOther `json:"other"`
+	ID     string      `json:"id"`
+	Type   EventType   `json:"type"` // set by Render
+	Org    string      `json:"org"`
+	Repo   string      `json:"repo"`
+	Commit string      `json:"commit"`
+	Level  radar.Level `json:"level"`
+	Other  RadarOther  `json:"other"`
 	// Paths are the strongest, the strongest first. Render leaves out what is
 	// too much; PathsTotal counts all.
 	Paths      []RadarEventPath `json:"paths"`
@@ -138,11 +141,11 @@ type RadarOther struct {
 	Author Author `json:"author"`
 }
 
-// A RadarEventPath is a RadarPath without its lines.
+// A RadarEventPath is a radar.Path without its lines.
 type RadarEventPath struct {
-	Path   string      `json:"path"`
-	Level  Level       `json:"level"`
-	Reason RadarReason `json:"reason"`
+	Path   string       `json:"path"`
+	Level  radar.Level  `json:"level"`
+	Reason radar.Reason `json:"reason"`
 }
 
 // EventType returns EventAttestation.
@@ -175,10 +178,10 @@ const maxRadarText = 192 << 10
 
 // fitting returns as many of the first paths as a body may hold.
 func fitting(paths []RadarEventPath) []RadarEventPath {
-	paths = paths[:min(len(paths), MaxRadarPaths)]
+	paths = paths[:min(len(paths), radar.MaxPaths)]
 	size := 0
 	for i := range paths {
-		if size += len(JSON(paths[i])) + 1; size > maxRadarText {
+		if size += len(text.JSON(paths[i])) + 1; size > maxRadarText {
 			return paths[:i]
 		}
 	}
@@ -187,4 +190,4 @@ func fitting(paths []RadarEventPath) []RadarEventPath {
 
 // Render writes the body of an event. It is called once for each: the bytes
 // are what is stored, delivered to webhooks, listed and proven by the log.
-func Render(e Event) []byte { return JSON(e.typed()) }
+func Render(e Event) []byte { return text.JSON(e.typed()) }

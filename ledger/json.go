@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // DecodeStrict reads one JSON document into v and refuses, naming the place,
@@ -85,13 +86,13 @@ func fieldPath(prefix string, p jsontext.Pointer) string {
 		case len(path) > maxFieldPath:
 			return path + "…"
 		case token != "" && strings.Trim(token, "0123456789") == "":
-			path += "[" + Clip(token) + "]"
+			path += "[" + text.Clip(token) + "]"
 		case token == "" || strings.ContainsFunc(token, notInName):
-			path += "[" + Quote(token) + "]"
+			path += "[" + text.Quote(token) + "]"
 		case path != "":
-			path += "." + Clip(token)
+			path += "." + text.Clip(token)
 		default:
-			path = Clip(token)
+			path = text.Clip(token)
 		}
 	}
 	return path

@@ -3,6 +3,8 @@ package ledger
 import (
 	"regexp"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 var (
@@ -36,8 +38,8 @@ func IsPredicateName(s string) bool {
 
 // IsCommit reports whether s is a whole object id: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.
-func IsCommit(s string) bool { return IsObject(s) }
+func IsCommit(s string) bool { return text.IsObject(s) }
 
 // IsCommitPrefix reports whether s can stand for a commit in a read: at least
 // 7 and at most 64 lower-case hex digits.
-func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && IsHex(s) }
+func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && text.IsHex(s) }

@@ -1,127 +1,89 @@
 package ledger
 
 import (
-	"cmp"
-	"slices"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// Conflict Radar tells from the change records of two commits, which hold no
-// source code, whether git could merge the two. It does so in two steps: a
-// Radar makes a Footprint of each record, once, and Compare holds two of them
-// against each other, as often as wanted.
-
-// An Overlap is what two change records have to do with each other.
-type Overlap struct {
-	// Level is that of the strongest path; NoLevel where there is none.
-	Level Level
-	// Paths are all the paths concerned, the strongest first.
-	Paths []RadarPath
+// A RadarCommit is one side of a RadarPair.
+type RadarCommit struct {
+	SHA     string `json:"sha,omitzero"` // absent for a record that is only asked about
+	Branch  string `json:"branch,omitzero"`
+	Author  Author `json:"author,omitzero"`
+	Subject string `json:"subject,omitzero"`
+	// OverlapsTruncated is that of the commit's record.
+	OverlapsTruncated bool `json:"overlaps_truncated,omitzero"`
 }
 
-// CompareOptions say what else is known of two records.
-type CompareOptions struct {
-	// Shared tells that the two commits have unmerged commits in common, so
-	// that hunks which are the same in both are left out first.
-	Shared bool
-	// Only are the paths to compare, directories with a slash at their end; nil
-	// compares all. Then the caller answers for what it names: files that the
-	// two have in common count only where they are among these.
-	Only []string
+// A RadarPair is an overlap of two commits.
+type RadarPair struct {
+	Level radar.Level `json:"level"`
+	// Since is when they first overlapped; zero for a record that is only asked
+	// about.
+	Since Time `json:"since,omitzero"`
+	// Commit is the one registered later, which has to be rebased; Other the
+	// one registered earlier.
+	Commit     RadarCommit `json:"commit"`
+	Other      RadarCommit `json:"other"`
+	SameAuthor bool        `json:"same_author"`
+	// Paths are the strongest; PathsTotal counts all.
+	Paths      []radar.Path `json:"paths"`
+	PathsTotal int          `json:"paths_total"`
 }
 
-// Compare tells how two commits overlap. The ranges of its answer tell the first
-// from the second; but for that, their order does not matter.
-func Compare(commit, other *Footprint, o CompareOptions) Overlap {
-	c := comparison{a: commit, b: other, shared: o.Shared}
-	if o.Only == nil {
-		c.everywhere()
-	} else {
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(o.Only))) {
-			c.at(name)
-		}
-	}
-	return c.overlap()
+// A RadarQuery asks what a commit would overlap with if it were registered.
+type RadarQuery struct {
+	// Commit is the sha that it will have, where it is known.
+	Commit       string `json:"commit,omitzero"`
+	Registration `json:",embed"`
 }
 
-// A comparison is one under way.
-type comparison struct {
-	a, b   *Footprint
-	shared bool
-	common bool        // the two have a file in common
-	files  []RadarPath // above LOW
-	dirs   []RadarPath
+// Check reports the first field that cannot be, by its path.
+func (q RadarQuery) Check() error {
+	if err := checkObject("commit", q.Commit); err != nil {
+		return err
+	}
+	return q.Registration.Check()
 }
 
-// everywhere compares at all paths at which something may come of it.
-func (c *comparison) everywhere() {
-	small, large := c.a, c.b
-	if len(small.touched) > len(large.touched) {
-		small, large = large, small
-	}
-	for name := range small.touched {
-		if _, both := large.touched[name]; both {
-			c.at(name)
-		}
-	}
-	for _, name := range c.a.made {
-		if _, both := c.b.touched[name]; !both {
-			c.at(name)
-		}
-	}
-	for _, name := range c.b.made {
-		if _, both := c.a.touched[name]; !both {
-			c.at(name)
-		}
-	}
-	if c.common || len(c.files) > 0 {
-		return // siblings do not count any more
-	}
-	small, large = c.a, c.b
-	if len(small.dirs) > len(large.dirs) {
-		small, large = large, small
-	}
-	for dir := range small.dirs {
-		c.at(dir)
-	}
+// A RadarResult is what one commit overlaps with.
+type RadarResult struct {
+	// Level is that of the strongest pair.
+	Level radar.Level `json:"level"`
+	// Overlaps are the strongest, the strongest first. Truncated tells that
+	// there were more.
+	Overlaps  []RadarPair `json:"overlaps"`
+	Truncated bool        `json:"truncated"`
 }
 
-// at compares at one path, which is that of a directory where it ends in a slash.
-func (c *comparison) at(name string) {
-	if strings.HasSuffix(name, "/") {
-		if c.a.dirs[name] && c.b.dirs[name] {
-			c.dirs = append(c.dirs, RadarPath{Path: name, Level: Low, Reason: SiblingFiles})
-		}
-		return
+// EventPaths returns the paths as an event tells them.
+func EventPaths(paths []radar.Path) []RadarEventPath {
+	told := make([]RadarEventPath, len(paths))
+	for i, p := range paths {
+		told[i] = RadarEventPath{p.Path, p.Level, p.Reason}
 	}
-	x, inA := c.a.touched[name]
-	y, inB := c.b.touched[name]
-	var f finding
-	switch {
-	case inA && inB:
-		c.common = true
-		f = compareTouches(x, y, c.shared)
-	case inA && x.role == made && c.b.hasBelow(name), inB && y.role == made && c.a.hasBelow(name):
-		f.reason = DirectoryFile
-	}
-	if f.reason != "" {
-		ranges := RadarRanges{Commit: f.x, Other: f.y}
-		c.files = append(c.files, RadarPath{Path: name, Level: f.reason.Level(), Reason: f.reason, Ranges: ranges})
-	}
+	return told
 }
 
-// overlap returns what was found, the strongest first: siblings only where the
-// two have no file in common.
-func (c *comparison) overlap() Overlap {
-	paths := c.files
-	if !c.common && len(paths) == 0 {
-		paths = c.dirs
+// SameAs reports whether two authors are one: by e-mail address, in letters of
+// any case, or by name where one has no address.
+func (a Author) SameAs(b Author) bool {
+	if a.Email != "" && b.Email != "" {
+		return strings.EqualFold(a.Email, b.Email)
 	}
-	if len(paths) == 0 {
-		return Overlap{}
+	return a.Name != "" && a.Name == b.Name
+}
+
+// maxSubject is how much of a subject is told, in bytes.
+const maxSubject = 200
+
+// Subject returns the first line of a commit's message, or what is told of it.
+func Subject(message string) string {
+	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\r\n"), "\n")
+	subject = strings.TrimRight(subject, " \t\r")
+	if len(subject) <= maxSubject {
+		return subject
 	}
-	slices.SortFunc(paths, func(p, q RadarPath) int {
-		return cmp.Or(p.Reason.weight()-q.Reason.weight(), strings.Compare(p.Path, q.Path))
-	})
-	return Overlap{Level: paths[0].Level, Paths: paths}
+	return strings.ToValidUTF8(subject[:maxSubject], "") + "…"
 }

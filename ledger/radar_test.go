@@ -2,481 +2,128 @@ package ledger
 
 import (
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/go-json-experiment/json"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// blob returns the id of some content.
-func blob(n int) string { return fmt.Sprintf("%040x", n) }
-
-func added(path string, content int) Change {
-	return Change{Path: path, Status: "A", Mode: "100644", Blob: blob(content)}
-}
-
-func deleted(path string, content int) Change {
-	return Change{Path: path, Status: "D", OldMode: "100644", OldBlob: blob(content)}
-}
-
-func edited(path string, from, to int, hunks ...Hunk) Change {
-	return Change{Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: blob(from), Blob: blob(to), Hunks: hunks}
-}
-
-func renamed(from, to string, c Change) Change {
-	c.OldPath, c.Path, c.Status = from, to, "R"
-	return c
-}
-
-func binaryFile(c Change) Change { c.Binary = true; return c }
-
-func mode(from, to string, c Change) Change { c.OldMode, c.Mode = from, to; return c }
-
-// put is a hunk that puts text in the place of so many lines from start on.
-func put(start, lines int, text string) Hunk {
-	return Hunk{Start: start, Lines: lines, Added: 1, Text: text, Near: make([]string, lines+1), Far: make([]string, lines+1)}
-}
-
-func cut(start, lines int) Hunk {
-	h := put(start, lines, "")
-	h.Added = 0
-	return h
-}
-
-func (h Hunk) in(function string) Hunk { h.Function = function; return h }
-
-// around sets what stands around the first gap.
-func (h Hunk) around(far, near string) Hunk { h.Far[0], h.Near[0] = far, near; return h }
-
-const (
-	a1, b2, c3 = "a111111111111111", "b222222222222222", "c333333333333333"
-	far1, far2 = "f111111111111111", "f222222222222222"
-	near1      = "e111111111111111"
-)
-
-// told writes an overlap on one line.
-func told(o Overlap) string {
-	texts := []string{o.Level.String()}
-	for _, p := range o.Paths {
-		text := fmt.Sprintf("%s %s", p.Path, p.Reason)
-		if len(p.Ranges.Commit)+len(p.Ranges.Other) > 0 {
-			text += fmt.Sprintf(" %v %v", p.Ranges.Commit, p.Ranges.Other)
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, "; ")
-}
-
-func compare(a, b []Change, o CompareOptions, ignore ...string) Overlap {
-	r := NewRadar(ignore)
-	return Compare(r.Footprint(a), r.Footprint(b), o)
-}
-
-// comparePacked is compare with the second record packed.
-func comparePacked(a, b []Change, o CompareOptions, ignore ...string) Overlap {
-	packed := make([]PackedChange, len(b))
-	for i := range b {
-		packed[i] = AppendPacked(nil, &b[i])
-	}
-	r := NewRadar(ignore)
-	return Compare(r.Footprint(a), r.FootprintOfPacked(packed), o)
-}
-
-// ways are those in which a pair can be compared, to the same end.
-var ways = []struct {
-	name    string
-	compare func(a, b []Change, o CompareOptions, ignore ...string) Overlap
-}{
-	{"as they are", compare},
-	{"the other way round", func(a, b []Change, o CompareOptions, ignore ...string) Overlap {
-		return compare(b, a, o, ignore...).Swap()
-	}},
-	{"the second packed", comparePacked},
-	{"the first packed", func(a, b []Change, o CompareOptions, ignore ...string) Overlap {
-		return comparePacked(b, a, o, ignore...).Swap()
-	}},
-}
-
-// checkCompare compares two records in all ways.
-func checkCompare(t *testing.T, want string, a, b []Change, o CompareOptions, ignore ...string) {
-	t.Helper()
-	for _, way := range ways {
-		if got := told(way.compare(a, b, o, ignore...)); got != want {
-			t.Errorf("%s\ngot  %s\nwant %s", way.name, got, want)
-		}
+func radarEvent(paths ...RadarEventPath) RadarEvent {
+	return RadarEvent{
+		ID: "evt_4", Org: "acme", Repo: "api", Commit: "6e61", Level: radar.High, Timestamp: 1795424400123, Paths: paths,
+		Other: RadarOther{Commit: "8dd9", Branch: "feature/x", Author: Author{"Ada", "ada@acme.example"}},
 	}
 }
 
-func TestCompare(t *testing.T) {
-	link := func(c Change) Change { return mode("120000", "120000", c) }
-	module := func(c Change) Change { return mode("160000", "160000", c) }
-	toLink := mode("100644", "120000", Change{Path: "d/f", Status: "T", OldBlob: blob(1), Blob: blob(9)})
-	exec := mode("100644", "100755", edited("d/f", 1, 1))
-	const none = "none"
+func TestRenderRadarEvent(t *testing.T) {
+	const want = `{"id":"evt_4","type":"radar","org":"acme","repo":"api","commit":"6e61","level":"HIGH",` +
+		`"other":{"commit":"8dd9","branch":"feature/x","author":{"name":"Ada","email":"ada@acme.example"}},` +
+		`"paths":[{"path":"cmd/root.go","level":"HIGH","reason":"same_lines"}],"timestamp":"2026-11-23T09:00:00.123Z","paths_total":1}`
+	if got := string(Render(radarEvent(RadarEventPath{"cmd/root.go", radar.High, radar.SameLines}))); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
 
+// However many paths there are and however long, the body stays under 256 KiB,
+// the strongest paths are kept, and it tells how many there were.
+func TestRadarEventIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
-		a, b Change
-		want string
+		path        func(i int) string
+		total, kept int
 	}{
-		// The same old content: places are told by line numbers.
-		"the same line":                      {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"lines that overlap":                 {edited("d/f", 1, 2, put(5, 3, a1)), edited("d/f", 1, 3, cut(7, 4)), "HIGH; d/f same_lines [{5 3}] [{7 4}]"},
-		"lines that touch":                   {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(6, 1, b2)), "HIGH; d/f same_lines [{5 1}] [{6 1}]"},
-		"a line added behind a changed one":  {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 0, b2)), "HIGH; d/f same_lines [{5 1}] [{5 0}]"},
-		"a line added before a changed one":  {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(4, 0, b2)), "HIGH; d/f same_lines [{5 1}] [{4 0}]"},
-		"lines added at one place":           {edited("d/f", 1, 2, put(5, 0, a1)), edited("d/f", 1, 3, put(5, 0, b2)), "HIGH; d/f same_lines [{5 0}] [{5 0}]"},
-		"a line between":                     {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(7, 1, b2)), "MEDIUM; d/f near_lines [{5 1}] [{7 1}]"},
-		"25 lines between":                   {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(31, 1, b2)), "MEDIUM; d/f near_lines [{5 1}] [{31 1}]"},
-		"26 lines between":                   {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(32, 1, b2)), "MEDIUM; d/f same_file [{5 1}] [{32 1}]"},
-		"one function, far apart":            {edited("d/f", 1, 2, put(5, 1, a1).in("main")), edited("d/f", 1, 3, put(99, 1, b2).in("main")), "MEDIUM; d/f same_function [{5 1}] [{99 1}]"},
-		"no function":                        {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(99, 1, b2)), "MEDIUM; d/f same_file [{5 1}] [{99 1}]"},
-		"the same change, and another":       {edited("d/f", 1, 2, put(5, 1, a1), put(90, 1, a1)), edited("d/f", 1, 3, put(5, 1, a1)), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
-		"the same lines taken out":           {edited("d/f", 1, 2, cut(5, 2), put(90, 1, a1)), edited("d/f", 1, 3, cut(5, 2)), "MEDIUM; d/f near_lines [{5 2}] [{5 2}]"},
-		"the same text in one more line":     {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 2, a1)), "HIGH; d/f same_lines [{5 1}] [{5 2}]"},
-		"text that is not told":              {edited("d/f", 1, 2, put(5, 1, "")), edited("d/f", 1, 3, put(5, 1, "")), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"the same result":                    {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"hunks are not told":                 {edited("d/f", 1, 2), edited("d/f", 1, 3), "MEDIUM; d/f same_file"},
-		"the mode, and the content":          {exec, edited("d/f", 1, 3, put(5, 1, b2)), "MEDIUM; d/f same_file [] [{5 1}]"},
-		"both the mode":                      {exec, exec, none},
-		"both the mode, to different ones":   {exec, mode("100644", "100600", edited("d/f", 1, 1)), "HIGH; d/f type"},
-		"the same content, but another mode": {mode("100644", "100755", edited("d/f", 1, 2, put(5, 1, a1))), edited("d/f", 1, 2, put(5, 1, a1)), "MEDIUM; d/f same_file [{5 1}] [{5 1}]"},
-
-		// Different old contents: places are told by hashes.
-		"far is shared":                        {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")), edited("d/f", 3, 4, put(50, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
-		"near is shared":                       {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)), edited("d/f", 3, 4, put(50, 1, b2).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
-		"nothing is shared":                    {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")), edited("d/f", 3, 4, put(5, 1, b2).around(far2, "")), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
-		"the same change there":                {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)), edited("d/f", 3, 4, put(50, 1, a1).around(far1, near1)), "MEDIUM; d/f same_file [{5 1}] [{50 1}]"},
-		"the same change, but only near there": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)), edited("d/f", 3, 4, put(50, 1, a1).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
-		"built on the other's result":          {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 2, 3, put(5, 1, b2)), none},
-		"both arrive at one result":            {edited("d/f", 1, 3, put(5, 1, a1).around(far1, "")), edited("d/f", 2, 3, put(5, 2, a1).around(far1, "")), none},
-
-		// The file as a whole.
-		"deleted and edited":                 {deleted("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)), "HIGH; d/f delete_edit [] [{5 1}]"},
-		"deleted by both":                    {deleted("d/f", 1), deleted("d/f", 1), none},
-		"deleted once the other's landed":    {deleted("d/f", 2), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"deleted and made a symlink":         {deleted("d/f", 1), toLink, "HIGH; d/f delete_edit"},
-		"renamed and deleted":                {renamed("d/f", "d/g", edited("", 1, 1)), deleted("d/f", 1), "HIGH; d/f rename_delete"},
-		"renamed to two names":               {renamed("d/f", "d/g", edited("", 1, 1)), renamed("d/f", "d/h", edited("", 1, 1)), "HIGH; d/f rename_rename"},
-		"renamed to one name":                {renamed("d/f", "d/g", edited("", 1, 1)), renamed("d/f", "d/g", edited("", 1, 1)), none},
-		"renamed to one name, edited in one": {renamed("d/f", "d/g", edited("", 1, 1)), renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), none},
-		"renamed to one name, edited apart":  {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), renamed("d/f", "d/g", edited("", 1, 3, put(5, 1, b2))), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"renamed, and edited by the other":   {renamed("d/f", "d/g", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"renamed and edited by both":         {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), edited("d/f", 1, 3, put(5, 1, b2)), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"renamed, and made executable":       {renamed("d/f", "d/g", edited("", 1, 1)), exec, none},
-		"renamed, and made a symlink":        {renamed("d/f", "d/g", edited("", 1, 1)), toLink, "HIGH; d/f type"},
-		"edited, and made a symlink":         {edited("d/f", 1, 2, put(5, 1, a1)), toLink, "HIGH; d/f type"},
-		"made a symlink by both":             {toLink, toLink, none},
-		"a symlink led elsewhere by both":    {link(edited("d/f", 1, 2, put(1, 1, a1))), link(edited("d/f", 1, 3, put(1, 1, b2))), "HIGH; d/f type"},
-		"a submodule moved by both":          {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 3)), "HIGH; d/f type"},
-		"a submodule moved alike":            {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 2)), none},
-		"a binary file":                      {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 3)), "HIGH; d/f binary"},
-		"a binary file made text by one":     {binaryFile(edited("d/f", 1, 2)), edited("d/f", 1, 3, put(1, 1, a1)), "HIGH; d/f binary"},
-		"a binary file made executable":      {binaryFile(edited("d/f", 1, 2)), exec, "MEDIUM; d/f same_file"},
-		"a binary file, one result":          {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 2)), none},
-
-		// New paths.
-		"added by both":                     {added("d/f", 1), added("d/f", 2), "HIGH; d/f add_add"},
-		"added by both alike":               {added("d/f", 1), added("d/f", 1), none},
-		"added by both, one executable":     {added("d/f", 1), mode("", "100755", added("d/f", 1)), "HIGH; d/f add_add"},
-		"added by both, one of them empty":  {added("d/f", 1), Change{Path: "d/f", Status: "A", Mode: "100644", Blob: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}, "MEDIUM; d/f same_file"},
-		"added, and renamed to":             {added("d/f", 1), renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
-		"two files renamed to one name":     {renamed("d/g", "d/f", edited("", 1, 1)), renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
-		"added, and built on that":          {added("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"renamed, and built on that":        {renamed("d/g", "d/f", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"added, and deleted after that":     {added("d/f", 1), deleted("d/f", 1), none},
-		"added, where the other's base has": {added("d/f", 1), edited("d/f", 3, 2, put(5, 1, a1)), "MEDIUM; d/f same_file [] [{5 1}]"},
-		"renamed, as the mainline did":      {renamed("d/g", "d/f", edited("", 1, 2, put(5, 1, a1).around(far1, ""))), edited("d/f", 3, 4, put(9, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{9 1}]"},
-		"a file, and a file below it":       {added("d/f", 1), added("d/f/g", 2), "HIGH; d/f directory_file"},
-		"a file, and a file far below it":   {renamed("x", "d/f", edited("", 1, 1)), edited("d/f/g/h/i", 3, 2, put(5, 1, a1)), "HIGH; d/f directory_file"},
-		"a file, and another deleted below": {added("d/f", 1), deleted("d/f/g", 2), none},
-		"a file, and one that starts so":    {added("d/f", 1), added("d/f.go/g", 2), none},
-
-		// Nothing in common.
-		"files of one directory":            {added("d/f", 1), edited("d/g", 1, 2), "LOW; d/ sibling_files"},
-		"files of the repo's root":          {added("f", 1), added("g", 2), none},
-		"files of a directory and below it": {added("d/f", 1), added("d/e/f", 2), none},
-		"a file renamed out of a directory": {renamed("d/f", "e/f", edited("", 1, 1)), added("d/g", 2), "LOW; d/ sibling_files"},
+		"one":                     {func(int) string { return "a" }, 1, 1},
+		"100":                     {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 100, 100},
+		"10,000":                  {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 10_000, 100},
+		"long ones":               {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("p", 4000)) }, 10_000, 48},
+		"long ones, all escapes":  {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("\x01", 4090)) }, 10_000, 7},
+		"the longest that can be": {func(int) string { return strings.Repeat("\x01", 4096) }, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkCompare(t, test.want, []Change{test.a}, []Change{test.b}, CompareOptions{})
+			e := radarEvent()
+			for i := range test.total {
+				e.Paths = append(e.Paths, RadarEventPath{test.path(i), radar.High, radar.SameLines})
+			}
+			e.Other.Branch, e.Other.Author = strings.Repeat("b", 255), Author{strings.Repeat("\"", 320), strings.Repeat("\"", 320)}
+			body := Render(e)
+			if len(body) >= 256<<10 {
+				t.Errorf("%d bytes", len(body))
+			}
+			var got RadarEvent
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.PathsTotal != test.total || len(got.Paths) != test.kept || got.Paths[0].Path != test.path(0) {
+				t.Errorf("%d paths of %d, want %d", len(got.Paths), got.PathsTotal, test.kept)
+			}
 		})
 	}
 }
 
-func TestCompareSharedCommits(t *testing.T) {
-	a := edited("f", 1, 2, put(5, 1, a1).around(far1, ""), put(50, 1, a1))
+func TestRadarEventKeepsATotalThatIsGiven(t *testing.T) {
+	e := radarEvent(RadarEventPath{"a", radar.High, radar.AddAdd})
+	e.PathsTotal = 300
+	if !strings.HasSuffix(string(Render(e)), `"paths_total":300}`) {
+		t.Errorf("got %s", Render(e))
+	}
+}
+
+func TestRadarRecordsAreJSON(t *testing.T) {
+	pair := RadarPair{
+		Level: radar.High, Since: 1795424400123, SameAuthor: true, PathsTotal: 1,
+		Commit: RadarCommit{SHA: "6e61", Branch: "x", Author: Author{"Ada", ""}, Subject: "Count"},
+		Other:  RadarCommit{SHA: "8dd9"},
+		Paths:  []radar.Path{{Path: "a.go", Level: radar.High, Reason: radar.SameLines, Ranges: radar.Ranges{Commit: []radar.LineRange{{Start: 5, Lines: 1}}, Other: nil}}},
+	}
 	for name, test := range map[string]struct {
-		b      Change
-		shared bool
+		record any
 		want   string
 	}{
-		"one has all of the other's":        {edited("f", 1, 3, put(5, 1, a1)), true, "none"},
-		"that is not known to be shared":    {edited("f", 1, 3, put(5, 1, a1)), false, "MEDIUM; f near_lines [{5 1}] [{5 1}]"},
-		"both go on elsewhere":              {edited("f", 1, 3, put(5, 1, a1), put(90, 1, b2)), true, "MEDIUM; f same_file [{50 1}] [{90 1}]"},
-		"both go on at one place":           {edited("f", 1, 3, put(5, 1, a1), put(50, 1, b2)), true, "HIGH; f same_lines [{50 1}] [{50 1}]"},
-		"from another base, the same":       {edited("f", 4, 3, put(7, 1, a1).around(far1, "")), true, "none"},
-		"from another base, something else": {edited("f", 4, 3, put(7, 1, b2).around(far1, "")), true, "HIGH; f same_lines [{5 1}] [{7 1}]"},
-		"a hunk of which a part is told":    {edited("f", 4, 3, put(7, 1, a1).around(far1, ""), Hunk{Start: 99, Lines: 600, Far: make([]string, 512)}), true, "MEDIUM; f same_file [{50 1}] [{99 600}]"},
-		"hunks are not told":                {edited("f", 1, 3), true, "MEDIUM; f same_file [{5 1} {50 1}] []"},
+		"a pair": {pair, `{"level":"HIGH","since":"2026-11-23T09:00:00.123Z","commit":{"sha":"6e61","branch":"x","author":{"name":"Ada","email":""},"subject":"Count"},` +
+			`"other":{"sha":"8dd9"},"same_author":true,"paths":[{"path":"a.go","level":"HIGH","reason":"same_lines","ranges":{"commit":[{"start":5,"lines":1}],"other":[]}}],"paths_total":1}`},
+		"nothing": {RadarResult{}, `{"level":"none","overlaps":[],"truncated":false}`},
+		"a question": {RadarQuery{Commit: "6e61", Registration: Registration{Branch: "x", Changes: []radar.Change{}}},
+			`{"commit":"6e61","branch":"x","changes":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkCompare(t, test.want, []Change{a}, []Change{test.b}, CompareOptions{Shared: test.shared})
+			if got := string(text.JSON(test.record)); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
 		})
+	}
+	wantFieldFault(t, RadarQuery{Commit: "6e61"}.Check(), "commit")
+	wantFieldFault(t, RadarQuery{Registration: Registration{Changes: []radar.Change{{Path: "../x", Status: "M"}}}}.Check(), "changes[0].path")
+}
+
+func TestSubject(t *testing.T) {
+	for message, want := range map[string]string{
+		"":                             "",
+		"Count\n\nin base 16":          "Count",
+		"\n\nCount \r\n":               "Count",
+		strings.Repeat("s", 200):       strings.Repeat("s", 200),
+		strings.Repeat("ü", 101):       strings.Repeat("ü", 100) + "…",
+		"s" + strings.Repeat("ü", 100): "s" + strings.Repeat("ü", 99) + "…",
+	} {
+		if got := Subject(message); got != want {
+			t.Errorf("Subject(%q) = %q, want %q", message, got, want)
+		}
 	}
 }
 
-func TestCompareManyPaths(t *testing.T) {
-	a := []Change{deleted("z", 1), edited("d/f", 1, 2, put(5, 1, a1)), added("d/new", 1), renamed("old", "e/name", edited("", 1, 1)), added("g/h", 1)}
-	b := []Change{edited("z", 1, 2, put(1, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)), added("d/other", 1), deleted("old", 1), added("g/h", 3), edited("e/name", 3, 4)}
-	for name, test := range map[string]struct {
-		only, ignore []string
-		want         string
+func TestSameAuthor(t *testing.T) {
+	for _, test := range []struct {
+		a, b Author
+		want bool
 	}{
-		"the strongest come first": {nil, nil,
-			"HIGH; d/f same_lines [{5 1}] [{5 1}]; z delete_edit [] [{1 1}]; old rename_delete; g/h add_add; e/name same_file"},
-		"some are ignored": {nil, []string{"d/**", "old", "z"},
-			"HIGH; g/h add_add; e/name same_file"},
-		"of a rename only the new name is": {nil, []string{"e/*"},
-			"HIGH; d/f same_lines [{5 1}] [{5 1}]; z delete_edit [] [{1 1}]; old rename_delete; g/h add_add"},
-		"what is left are siblings": {nil, []string{"z", "d/f", "old", "g/**", "e/*"},
-			"LOW; d/ sibling_files"},
-		"all are ignored": {nil, []string{"**"}, "none"},
-		"only some are asked for, one twice": {[]string{"z", "nowhere", "d/new", "old", "z", "d/"}, nil,
-			"HIGH; z delete_edit [] [{1 1}]; old rename_delete"},
-		"only directories are asked for": {[]string{"d/", "e/", "x/"}, nil,
-			"LOW; d/ sibling_files; e/ sibling_files"},
-		"none are asked for": {[]string{}, nil, "none"},
+		{Author{"Ada", "ada@acme.example"}, Author{"A. L.", "Ada@Acme.example"}, true},
+		{Author{"Ada", "ada@acme.example"}, Author{"Ada", "ada@other.example"}, false},
+		{Author{"Ada", ""}, Author{"Ada", "ada@acme.example"}, true},
+		{Author{"Ada", ""}, Author{"Bob", ""}, false},
+		{Author{}, Author{}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			checkCompare(t, test.want, a, b, CompareOptions{Only: test.only}, test.ignore...)
-		})
-	}
-}
-
-func TestCompareTellsTheFirstRanges(t *testing.T) {
-	var a, b []Hunk
-	for i := range 50 {
-		a, b = append(a, put(10*i+1, 1, a1)), append(b, put(10*i+2, 2, b2))
-	}
-	o := compare([]Change{edited("f", 1, 2, a...)}, []Change{edited("f", 1, 3, b...)}, CompareOptions{})
-	r := o.Paths[0].Ranges
-	if len(r.Commit) != 20 || len(r.Other) != 20 || r.Commit[19] != (LineRange{191, 1}) || r.Other[19] != (LineRange{192, 2}) {
-		t.Errorf("ranges %v", r)
-	}
-}
-
-// drawRecord returns a record such as git makes: what happens to a few files that
-// there are, by a few new names and contents. Among so few, much coincides.
-func drawRecord(t *rapid.T) []Change {
-	var changes []Change
-	free := []string{"new", "d/new", "d/e", "a/x", "d/e/f/x"} // names that a record may give
-	take := func() string {
-		i := rapid.IntRange(0, len(free)-1).Draw(t, "new name")
-		defer func() { free = slices.Delete(free, i, i+1) }()
-		return free[i]
-	}
-	content := rapid.IntRange(1, 4)
-	for _, path := range []string{"a", "b", "d/a", "d/b", "d/e/f/a"} {
-		c := Change{Path: path, OldMode: "100644", Mode: "100644", OldBlob: blob(content.Draw(t, "old")), Blob: blob(content.Draw(t, "new"))}
-		c.Binary = rapid.IntRange(0, 5).Draw(t, "binary") == 0
-		switch c.Status = rapid.SampledFrom([]string{"", "", "A", "D", "M", "M", "M", "R", "R", "T"}).Draw(t, "status"); c.Status {
-		case "":
-			continue
-		case "A":
-			c.Path, c.OldMode, c.OldBlob = take(), "", ""
-		case "D":
-			c.Mode, c.Blob = "", ""
-		case "T":
-			c.Mode = "120000"
-		case "R":
-			c.OldPath, c.Path = path, take()
-			fallthrough
-		default:
-			c.Mode = rapid.SampledFrom([]string{"100644", "100644", "100755"}).Draw(t, "mode")
-			if !c.Binary && c.Blob != c.OldBlob {
-				c.Hunks = drawHunks(t)
-			}
-		}
-		changes = append(changes, c)
-	}
-	return changes
-}
-
-func drawHunks(t *rapid.T) (hunks []Hunk) {
-	for end := 0; ; {
-		h := Hunk{
-			Start:    end + rapid.IntRange(2, 30).Draw(t, "start"),
-			Lines:    rapid.IntRange(0, 3).Draw(t, "lines"),
-			Added:    rapid.IntRange(1, 2).Draw(t, "added"),
-			Text:     rapid.SampledFrom([]string{a1, b2}).Draw(t, "text"),
-			Function: rapid.SampledFrom([]string{"", "f", "g", "h"}).Draw(t, "function"),
-		}
-		for range h.Lines + 1 {
-			h.Near = append(h.Near, rapid.SampledFrom([]string{"", "", "", near1, a1}).Draw(t, "near"))
-			h.Far = append(h.Far, rapid.SampledFrom([]string{"", "", far1, far2, b2, c3}).Draw(t, "far"))
-		}
-		hunks, end = append(hunks, h), h.Start+h.Lines
-		if rapid.IntRange(0, 2).Draw(t, "more") == 0 {
-			return hunks
-		}
-	}
-}
-
-func drawOptions(t *rapid.T) CompareOptions {
-	return CompareOptions{Shared: rapid.Bool().Draw(t, "shared")}
-}
-
-func TestRecordsThatAreDrawnAreAccepted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		if field, fault := CheckChanges(drawRecord(t)); fault != "" {
-			t.Error(field, fault)
-		}
-	})
-}
-
-func TestCompareIsSymmetric(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
-		if got, want := compare(b, a, o).Swap(), compare(a, b, o); told(got) != told(want) {
-			t.Errorf("one way %s, the other %s", told(want), told(got))
-		}
-	})
-}
-
-func TestAPackedRecordIsComparedAsItWas(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
-		ignore := rapid.SampledFrom([]string{"", "d/**", "new"}).Draw(t, "ignored")
-		if got, want := comparePacked(a, b, o, ignore), compare(a, b, o, ignore); told(got) != told(want) {
-			t.Errorf("packed %s, else %s", told(got), told(want))
-		}
-	})
-}
-
-func TestARecordWithItselfIsNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a := drawRecord(t)
-		if o := compare(a, a, drawOptions(t)); o.Level != NoLevel || len(o.Paths) != 0 {
-			t.Error(told(o))
-		}
-	})
-}
-
-func TestLevelIsThatOfTheStrongestPath(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := compare(drawRecord(t), drawRecord(t), drawOptions(t))
-		strongest := NoLevel
-		for i, p := range o.Paths {
-			strongest = max(strongest, p.Level)
-			if p.Level != p.Reason.Level() || p.Level == NoLevel || i > 0 && p.Level > o.Paths[i-1].Level {
-				t.Errorf("path %d in %s", i, told(o))
-			}
-		}
-		if o.Level != strongest {
-			t.Error(told(o))
-		}
-	})
-}
-
-// What is ignored goes, with what is below it where it is in the way of a
-// directory; everything else above LOW stays as it was.
-func TestIgnoringAPathRemovesExactlyIt(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
-		path := rapid.SampledFrom([]string{"a", "b", "d/a", "d/b", "d/e/f/a", "new", "d/new", "d/e", "a/x", "d/e/f/x"}).Draw(t, "ignored")
-		others := func(paths []RadarPath) (rest []RadarPath) {
-			for _, p := range paths {
-				below := p.Reason == DirectoryFile && strings.HasPrefix(path, p.Path+"/")
-				if p.Path != path && !below && p.Level > Low {
-					rest = append(rest, p)
-				}
-			}
-			return rest
-		}
-		all, some := compare(a, b, o), compare(a, b, o, path)
-		if !reflect.DeepEqual(others(all.Paths), others(some.Paths)) {
-			t.Errorf("with %s %s, without %s", path, told(all), told(some))
-		}
-		if slices.ContainsFunc(some.Paths, func(p RadarPath) bool { return p.Path == path }) {
-			t.Errorf("%s is ignored: %s", path, told(some))
-		}
-	})
-}
-
-// Where a record names the path in one change only, ignoring it is as if that
-// change had not been made.
-func TestIgnoringAPathIsAsIfItWereNotThere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
-		path := rapid.SampledFrom([]string{"a", "b", "d/a", "d/b", "d/e/f/a", "new", "d/new", "d/e"}).Draw(t, "ignored")
-		without := func(changes []Change) []Change {
-			return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Path == path })
-		}
-		renames := func(c Change) bool { return c.Status == "R" && (c.Path == path || c.OldPath == path) }
-		if slices.ContainsFunc(a, renames) || slices.ContainsFunc(b, renames) {
-			t.Skip("of a rename the other name stays")
-		}
-		if got, want := compare(a, b, o, path), compare(without(a), without(b), o); told(got) != told(want) {
-			t.Errorf("ignoring %s: %s, want %s", path, told(got), told(want))
-		}
-	})
-}
-
-// The candidates that a store looks up by the lists of a footprint are enough.
-func TestFootprintListsFindAllOverlaps(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r, o := NewRadar(nil), drawOptions(t)
-		a, b := r.Footprint(drawRecord(t)), r.Footprint(drawRecord(t))
-		want := Compare(a, b, o)
-		o.Only = slices.Concat(a.Names(), a.Dirs(), a.Made(), a.Above())
-		if got := Compare(a, b, o); told(got) != told(want) {
-			t.Errorf("by a's lists %s, want %s", told(got), told(want))
-		}
-	})
-}
-
-func TestRelated(t *testing.T) {
-	tip := func(sha, branch string, ancestors ...string) Tip {
-		return Tip{SHA: sha, Branch: branch, Base: "base", Ancestors: ancestors}
-	}
-	for name, test := range map[string]struct {
-		a, b            Tip
-		related, shares bool
-	}{
-		"two branches":                      {tip("a", "x"), tip("b", "y"), false, false},
-		"one commit":                        {tip("a", "x"), tip("a", "y"), true, false},
-		"one branch":                        {tip("a", "x"), tip("b", "x"), true, false},
-		"no branch is not one branch":       {tip("a", ""), tip("b", ""), false, false},
-		"an ancestor":                       {tip("a", "x"), tip("b", "y", "a"), true, false},
-		"a parent":                          {tip("a", "x"), Tip{SHA: "b", Parents: []string{"p", "a"}}, true, false},
-		"the base":                          {tip("a", "x"), Tip{SHA: "b", Base: "a"}, true, false},
-		"a common unmerged commit":          {tip("a", "x", "c"), tip("b", "y", "d", "c"), false, true},
-		"the base is no unmerged commit":    {tip("a", "x", "base"), tip("b", "y", "base"), false, false},
-		"nor is that of the other":          {tip("a", "x", "c"), Tip{SHA: "b", Base: "c", Ancestors: []string{"c"}}, false, false},
-		"ancestors of which none is common": {tip("a", "x", "c"), tip("b", "y", "d"), false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, pair := range [][2]Tip{{test.a, test.b}, {test.b, test.a}} {
-				if got := Related(pair[0], pair[1]); got != test.related {
-					t.Errorf("related: %t", got)
-				}
-				if got := SharesUnmerged(pair[0], pair[1]); got != test.shares {
-					t.Errorf("shares: %t", got)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkRadarPack(b *testing.B) {
-	record, packed := typicalRecord(0), []byte(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		packed = packed[:0]
-		for i := range record {
-			packed = AppendPacked(packed, &record[i])
+		if got := test.a.SameAs(test.b); got != test.want || test.b.SameAs(test.a) != got {
+			t.Errorf("%v and %v: %t", test.a, test.b, got)
 		}
 	}
 }

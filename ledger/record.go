@@ -1,5 +1,7 @@
 package ledger
 
+import "github.com/ledgerd/ledgerd/ledger/radar"
+
 // The records here are the bodies of the HTTP API: what the server writes and
 // the client reads.
 
@@ -76,7 +78,7 @@ type Registration struct {
 	Message     string   `json:"message,omitzero"`
 	CommittedAt Time     `json:"committed_at,omitzero"`
 	// Changes is the change record; nil means that none was given.
-	Changes []Change `json:"changes,omitzero"`
+	Changes []radar.Change `json:"changes,omitzero"`
 }
 
 // A CommitSummary is a commit as lists show it.
@@ -101,7 +103,7 @@ type CommitSummary struct {
 	// lists that were not asked for it.
 	Overlaps map[string]int `json:"overlaps,omitzero"`
 	// OverlapsTruncated tells that there were more when the radar looked at it
-	// last, and the strongest MaxRadarPairs are kept.
+	// last, and the strongest radar.MaxPairs are kept.
 	OverlapsTruncated bool `json:"overlaps_truncated,omitzero"`
 }
 
@@ -114,8 +116,8 @@ type Commit struct {
 	Contained     []string `json:"contained,omitempty"`
 	// Changes is nil where no change record was given, and in the answer to a
 	// registration, which may just have sent it.
-	Changes       []Change `json:"changes,omitzero"`
-	PolicyVersion int      `json:"policy_version"`
+	Changes       []radar.Change `json:"changes,omitzero"`
+	PolicyVersion int            `json:"policy_version"`
 	// Requirements tells, in the contract's order, what is met and what is
 	// missing at the time of the answer.
 	Requirements []RequirementStatus `json:"requirements"`

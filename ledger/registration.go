@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"strings"
 	"unicode"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // What a registration may hold at most.
@@ -32,8 +35,8 @@ func (r Registration) Check() error {
 	)
 }
 
-func checkChanges(changes []Change) error {
-	if field, fault := CheckChanges(changes); fault != "" {
+func checkChanges(changes []radar.Change) error {
+	if field, fault := radar.CheckChanges(changes); fault != "" {
 		return FieldErrorf(CodeInvalidField, "changes"+field, "%s", fault)
 	}
 	return nil
@@ -52,7 +55,7 @@ func checkRef(field, name string) error {
 	if name == "" || isRef(name) {
 		return nil
 	}
-	return FieldErrorf(CodeInvalidField, field, "%q cannot name a branch (see git check-ref-format), or is over %d bytes", Clip(name), maxRefLen)
+	return FieldErrorf(CodeInvalidField, field, "%q cannot name a branch (see git check-ref-format), or is over %d bytes", text.Clip(name), maxRefLen)
 }
 
 func isRef(name string) bool {
@@ -76,7 +79,7 @@ func checkObject(field, id string) error {
 	if id == "" || IsCommit(id) {
 		return nil
 	}
-	return FieldErrorf(CodeInvalidField, field, notObject, Clip(id))
+	return FieldErrorf(CodeInvalidField, field, notObject, text.Clip(id))
 }
 
 const notObject = "%q is not a whole object id: 40 or 64 lower-case hex digits"
@@ -87,7 +90,7 @@ func checkObjects(field string, ids []string, limit int) error {
 	}
 	for i, id := range ids {
 		if !IsCommit(id) {
-			return FieldErrorf(CodeInvalidField, Entry(field, i), notObject, Clip(id))
+			return FieldErrorf(CodeInvalidField, text.Entry(field, i), notObject, text.Clip(id))
 		}
 	}
 	return nil

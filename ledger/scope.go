@@ -1,6 +1,10 @@
 package ledger
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
 
 // A Scope is what a token may do. Each scope includes those below it.
 type Scope uint8
@@ -24,7 +28,7 @@ func ParseScope(name string) (Scope, error) {
 			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a scope: use read, write or admin", Clip(name))
+	return 0, fmt.Errorf("%q is not a scope: use read, write or admin", text.Clip(name))
 }
 
 // AppendText implements encoding.TextAppender.

@@ -1,6 +1,10 @@
 package ledger
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
 
 // A State is how far a commit has come. States are ordered: each stands above
 // those before it.
@@ -34,7 +38,7 @@ func ParseState(name string) (State, error) {
 			return State(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a state: use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED", Clip(name))
+	return 0, fmt.Errorf("%q is not a state: use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED", text.Clip(name))
 }
 
 // AppendText implements encoding.TextAppender.

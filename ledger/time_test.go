@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 func TestTimeText(t *testing.T) {
@@ -45,7 +47,7 @@ func TestTimeZeroIsLeftOut(t *testing.T) {
 		}
 	}
 	for _, v := range []any{Token{}, NewToken{}, Registration{}} {
-		if text := string(JSON(v)); strings.Contains(text, `_at":`) || strings.Contains(text, `On":`) {
+		if text := string(text.JSON(v)); strings.Contains(text, `_at":`) || strings.Contains(text, `On":`) {
 			t.Errorf("%T holds a time that there is not: %s", v, text)
 		}
 	}

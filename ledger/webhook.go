@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // A Webhook is a URL to which the events of one repo are posted.
@@ -233,7 +235,7 @@ func ParseDeliveryStatus(name string) (DeliveryStatus, error) {
 	case DeliveryPending, DeliverySucceeded, DeliveryFailed:
 		return s, nil
 	}
-	return "", fmt.Errorf("%q is not the status of a delivery: use pending, succeeded or failed", Clip(name))
+	return "", fmt.Errorf("%q is not the status of a delivery: use pending, succeeded or failed", text.Clip(name))
 }
 
 // A Delivery is the sending of one event to one webhook.

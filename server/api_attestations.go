@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -54,7 +56,7 @@ func dnOrName(s string) (string, error) {
 	if !strings.Contains(s, "=") {
 		return s, nil
 	}
-	dn, err := ledger.ParseDN(s)
+	dn, err := identity.ParseDN(s)
 	if err != nil {
 		return "", fmt.Errorf("%q is not a DN such as cn=ci,ou=build,o=acme: %w", s, err)
 	}
@@ -119,12 +121,12 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 // version. The identities of the last time may serve: those that accept an
 // attestation are compared when it is recorded, and those that refuse it are
 // looked at again here.
-func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*ledger.Attestation, int64, error) {
+func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*attestation.Attestation, int64, error) {
 	last, lastVersion, known := s.store.LastKeyring(c.org())
 	var refused error
 	if known && lastMayServe {
-		var a *ledger.Attestation
-		if a, refused = ledger.Verify(body, last, s.time()); refused == nil {
+		var a *attestation.Attestation
+		if a, refused = attestation.Verify(body, last, s.time()); refused == nil {
 			return a, lastVersion, nil
 		}
 	}
@@ -135,7 +137,7 @@ func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*ledger.Attest
 	if refused != nil && version == lastVersion {
 		return nil, 0, refused
 	}
-	a, err := ledger.Verify(body, keyring, s.time())
+	a, err := attestation.Verify(body, keyring, s.time())
 	return a, version, err
 }
 

@@ -1,6 +1,6 @@
 package server
 
-import "github.com/ledgerd/ledgerd/ledger"
+import "github.com/ledgerd/ledgerd/ledger/identity"
 
 func (s *Server) listIdentities(c *call) (*reply, error) {
 	q, err := c.page()
@@ -12,7 +12,7 @@ func (s *Server) listIdentities(c *call) (*reply, error) {
 }
 
 func (s *Server) addIdentity(c *call) (*reply, error) {
-	var n ledger.NewIdentity
+	var n identity.NewIdentity
 	if err := c.decode(&n, smallBody); err != nil {
 		return nil, err
 	}

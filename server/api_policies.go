@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func policyVersion(s string) (int, error) {
 
 // policyTag returns the ETag of a version: it can be read, and told apart from
 // the same number in a ledger that was restored from an older copy.
-func policyTag(p ledger.Policy) string {
+func policyTag(p policy.Policy) string {
 	digest := strings.TrimPrefix(p.Digest, "sha256:")
 	return fmt.Sprintf(`"v%d-%s"`, p.Version, digest[:min(len(digest), 12)])
 }
@@ -65,22 +66,22 @@ func (s *Server) putPolicy(c *call) (*reply, error) {
 
 // contract reads a policy contract. The members that a policy has beside its
 // contract's are passed over, so that what was read can be edited and sent back.
-func (c *call) contract() (ledger.Contract, error) {
+func (c *call) contract() (policy.Contract, error) {
 	body, err := c.body(smallBody, typeJSON)
 	if err != nil {
-		return ledger.Contract{}, err
+		return policy.Contract{}, err
 	}
 	var members map[string]jsontext.Value
 	if ledger.DecodeStrict(body, &members) != nil {
-		return ledger.ParseContract(body) // which says what is wrong with it
+		return policy.Parse(body) // which says what is wrong with it
 	}
-	for _, name := range ledger.PolicyRecordFields() {
+	for _, name := range policy.RecordFields() {
 		delete(members, name)
 	}
 	if body, err = json.Marshal(members, json.Deterministic(true)); err != nil {
-		return ledger.Contract{}, fmt.Errorf("encode the contract: %w", err)
+		return policy.Contract{}, fmt.Errorf("encode the contract: %w", err)
 	}
-	return ledger.ParseContract(body)
+	return policy.Parse(body)
 }
 
 func (s *Server) listPolicies(c *call) (*reply, error) {

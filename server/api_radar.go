@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -30,9 +31,9 @@ func (c *call) radarFilter() (f store.RadarFilter, err error) {
 }
 
 // overlapLevel reads a level that overlaps have.
-func overlapLevel(name string) (ledger.Level, error) {
-	level, err := ledger.ParseLevel(name)
-	if err == nil && level == ledger.NoLevel {
+func overlapLevel(name string) (radar.Level, error) {
+	level, err := radar.ParseLevel(name)
+	if err == nil && level == radar.NoLevel {
 		err = errors.New("no overlap is of that level: use LOW, MEDIUM or HIGH")
 	}
 	return level, err

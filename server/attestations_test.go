@@ -16,13 +16,15 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // trustCosign registers the identities of the cosign fixtures.
-func (b *bench) trustCosign() (key, root ledger.Identity) {
+func (b *bench) trustCosign() (key, root identity.Identity) {
 	b.t.Helper()
-	key = b.trust(ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(cosignFile(b.t, "p256.pub")), DN: "cn=cosign,ou=build,o=acme"})
-	root = b.trust(ledger.NewIdentity{Kind: ledger.RootIdentity, PEM: string(cosignFile(b.t, "ca.crt"))})
+	key = b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(cosignFile(b.t, "p256.pub")), DN: "cn=cosign,ou=build,o=acme"})
+	root = b.trust(identity.NewIdentity{Kind: identity.RootIdentity, PEM: string(cosignFile(b.t, "ca.crt"))})
 	return key, root
 }
 
@@ -152,9 +154,9 @@ func TestCertificates(t *testing.T) {
 			b := newBench(t)
 			b.trustCosign()
 			key, cert := issue(t, b.clock.now(), test.change)
-			payload, err := ledger.NewStatement("", commitID(1), ledger.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}})
+			payload, err := attestation.NewStatement("", commitID(1), attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}})
 			check(t, err)
-			bundle, err := ledger.SignBundle(key, []*x509.Certificate{cert}, payload)
+			bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, payload)
 			check(t, err)
 			answer := b.attest(bundle)
 			if test.code == "" {
@@ -205,7 +207,7 @@ func TestRefusedAttestations(t *testing.T) {
 		"a list":                      {`[` + good + `]`, 422, ledger.CodeInvalidEnvelope},
 		"no signature":                {strings.Replace(good, signature, "", 1), 422, ledger.CodeInvalidEnvelope},
 		"two signatures":              {strings.Replace(good, signature, signature+","+signature, 1), 422, ledger.CodeSeveralSignatures},
-		"an unknown payload type":     {strings.Replace(good, ledger.StatementType, "application/json", 1), 422, ledger.CodeUnsupportedPayloadType},
+		"an unknown payload type":     {strings.Replace(good, attestation.StatementType, "application/json", 1), 422, ledger.CodeUnsupportedPayloadType},
 		"by a stranger":               {string(newSigner(t, "cn=eve").says(t, commitID(1), "test:go", ledger.Pass, 1)), 422, ledger.CodeUntrustedIdentity},
 		"by somebody who was revoked": {string(gone.says(t, commitID(1), "test:go", ledger.Pass, 1)), 422, ledger.CodeRevokedIdentity},
 		"a flipped payload":           {string(flipped(t, []byte(good), "payload")), 422, ledger.CodeInvalidSignature},
@@ -213,8 +215,8 @@ func TestRefusedAttestations(t *testing.T) {
 		"not a statement":             {string(ci.sign(t, []byte(`{"hello":"world"}`))), 422, ledger.CodeInvalidStatement},
 		"no commit":                   {string(ci.sign(t, statement(`{"name":"x","digest":{"sha256":"`+strings.Repeat("0", 64)+`"}}`, custom, `{}`))), 422, ledger.CodeNoCommitSubject},
 		"several commits":             {string(ci.sign(t, statement(about(commitID(1))+","+about(commitID(2)), custom, `{}`))), 422, ledger.CodeSeveralCommits},
-		"a status that there is not":  {string(ci.sign(t, statement(about(commitID(1)), ledger.ResultPredicateType, `{"predicate":"test:go","result":{"status":"ok","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
-		"a predicate with a blank":    {string(ci.sign(t, statement(about(commitID(1)), ledger.ResultPredicateType, `{"predicate":"test go","result":{"status":"pass","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
+		"a status that there is not":  {string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType, `{"predicate":"test:go","result":{"status":"ok","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
+		"a predicate with a blank":    {string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType, `{"predicate":"test go","result":{"status":"pass","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -362,7 +364,7 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 // trustNewcomer has acme trust one more identity, past the server.
 func (b *bench) trustNewcomer() {
 	b.t.Helper()
-	identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t), DN: "cn=new,ou=build,o=acme"}.Identity()
+	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t), DN: "cn=new,ou=build,o=acme"}.Identity()
 	check(b.t, err)
 	_, err = b.store.AddIdentity(b.t.Context(), "acme", identity)
 	check(b.t, err)
@@ -377,8 +379,8 @@ func TestChangedIdentitiesCountAtOnce(t *testing.T) {
 
 	added := newSigner(t, "cn=new,ou=build,o=acme")
 	b.attest(added.says(t, commitID(1), "test:go", ledger.Pass, 1)).wantProblem(422, ledger.CodeUntrustedIdentity)
-	identity, err := ledger.NewIdentity{
-		Kind: ledger.KeyIdentity, PEM: added.publicPEM(t), DN: "cn=new,ou=build,o=acme",
+	identity, err := identity.NewIdentity{
+		Kind: identity.KeyIdentity, PEM: added.publicPEM(t), DN: "cn=new,ou=build,o=acme",
 	}.Identity()
 	check(t, err)
 	_, err = b.store.AddIdentity(t.Context(), "acme", identity)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
@@ -138,7 +139,7 @@ func TestHostNeedsNoToken(t *testing.T) {
 	b := newBench(t)
 	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
 	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"rain"}`).want(201)
-	if got := decode[ledger.Policy](b.host("GET", "/v1/orgs/umbrella/policies/rain", "").want(200)).CreatedBy; got != "host" {
+	if got := decode[policy.Policy](b.host("GET", "/v1/orgs/umbrella/policies/rain", "").want(200)).CreatedBy; got != "host" {
 		t.Errorf("created_by %q, want host", got)
 	}
 	if got := string(b.host("GET", "/v1/token", "").want(200).body); got != `{"name":"host","scope":"host"}` {
@@ -199,7 +200,7 @@ func TestWhoDidIt(t *testing.T) {
 	b := newBench(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
 	own := decode[ledger.Token](b.send(request{method: "GET", path: "/v1/token", token: b.admin}))
-	policy := decode[ledger.Policy](b.get("/v1/orgs/acme/policies/web").want(200))
+	policy := decode[policy.Policy](b.get("/v1/orgs/acme/policies/web").want(200))
 	if want := fmt.Sprintf("admin of acme (%s)", own.ID); policy.CreatedBy != want {
 		t.Errorf("created_by %q, want %q", policy.CreatedBy, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/eventstream"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -199,7 +200,7 @@ func (f *feed) before(ctx context.Context, seq int64) (id string, err error) {
 func newChunk(events []store.Event) (*chunk, error) {
 	c := &chunk{first: events[0].Seq, next: events[len(events)-1].Seq + 1, frames: make([]frame, len(events))}
 	for i, e := range events {
-		data, err := ledger.StreamData(e.Type, e.Body)
+		data, err := eventstream.Data(e.Type, e.Body)
 		if err != nil {
 			return nil, err
 		}

@@ -22,6 +22,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -272,13 +274,13 @@ func newSigner(t testing.TB, dn string) *signer {
 func (b *bench) signer(dn string) *signer {
 	b.t.Helper()
 	s := newSigner(b.t, dn)
-	s.id = b.trust(ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: s.publicPEM(b.t), DN: dn}).ID
+	s.id = b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: s.publicPEM(b.t), DN: dn}).ID
 	return s
 }
 
-func (b *bench) trust(n ledger.NewIdentity) ledger.Identity {
+func (b *bench) trust(n identity.NewIdentity) identity.Identity {
 	b.t.Helper()
-	return decode[ledger.Identity](b.post("/v1/orgs/acme/identities", toJSON(b.t, n)).want(201))
+	return decode[identity.Identity](b.post("/v1/orgs/acme/identities", toJSON(b.t, n)).want(201))
 }
 
 func (s *signer) publicPEM(t testing.TB) string {
@@ -292,7 +294,7 @@ func (s *signer) publicPEM(t testing.TB) string {
 // status. Statements of another run differ.
 func (s *signer) says(t testing.TB, commit, predicate string, status ledger.Status, run int) []byte {
 	t.Helper()
-	payload, err := ledger.NewStatement("git+https://git.example/acme/api", commit, ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}, Annotations: map[string]string{"run": fmt.Sprint(run)},
 	})
 	check(t, err)
@@ -301,7 +303,7 @@ func (s *signer) says(t testing.TB, commit, predicate string, status ledger.Stat
 
 func (s *signer) sign(t testing.TB, payload []byte) []byte {
 	t.Helper()
-	envelope, err := ledger.SignDSSE(s.key, payload)
+	envelope, err := attestation.SignDSSE(s.key, payload)
 	check(t, err)
 	return envelope
 }
@@ -345,9 +347,9 @@ func cosignFile(t testing.TB, name string) []byte {
 // cosignAuthority is the CA among the cosign fixtures.
 func cosignAuthority(t testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
-	key, err := ledger.ParsePrivateKey(cosignFile(t, "ca.key"))
+	key, err := identity.ParsePrivateKey(cosignFile(t, "ca.key"))
 	check(t, err)
-	certs, err := ledger.ParseCertificates(cosignFile(t, "ca.crt"))
+	certs, err := identity.ParseCertificates(cosignFile(t, "ca.crt"))
 	check(t, err)
 	return key.(*ecdsa.PrivateKey), certs[0]
 }

@@ -5,48 +5,49 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 func TestIdentities(t *testing.T) {
 	b := newBench(t)
 	certificate := string(cosignFile(t, "leaf.crt"))
 	key := newSigner(t, "").publicPEM(t)
-	cert := b.trust(ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: certificate})
+	cert := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: certificate})
 	if cert.DN != "cn=ci-bot,ou=build,o=acme" || cert.Email != "ci-bot@acme.example" || cert.NotAfter == 0 || cert.PEM != certificate {
 		t.Errorf("a certificate: %+v", cert)
 	}
-	bare := b.trust(ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: key, DN: "O=acme, OU=build, CN=ci", Email: "ci@acme.example"})
+	bare := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "O=acme, OU=build, CN=ci", Email: "ci@acme.example"})
 	if bare.DN != "cn=ci,ou=build,o=acme" || bare.NotAfter != 0 || bare.RevokedAt != 0 {
 		t.Errorf("a key: %+v", bare)
 	}
-	b.post("/v1/orgs/acme/identities", toJSON(t, ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: key, DN: "cn=x,ou=build,o=acme"})).wantProblem(409, ledger.CodeAlreadyExists)
+	b.post("/v1/orgs/acme/identities", toJSON(t, identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "cn=x,ou=build,o=acme"})).wantProblem(409, ledger.CodeAlreadyExists)
 
 	at := "/v1/orgs/acme/identities/" + bare.ID
 	b.delete(at).want(204)
 	b.delete(at).want(204)
-	if got := decode[ledger.Identity](b.get(at).want(200)); got.RevokedAt != b.clock.time() {
+	if got := decode[identity.Identity](b.get(at).want(200)); got.RevokedAt != b.clock.time() {
 		t.Errorf("revoked: %+v", got)
 	}
-	if list := decode[ledger.Page[ledger.Identity]](b.get("/v1/orgs/acme/identities").want(200)); len(list.Data) != 2 {
+	if list := decode[ledger.Page[identity.Identity]](b.get("/v1/orgs/acme/identities").want(200)); len(list.Data) != 2 {
 		t.Errorf("listed: %+v", list)
 	}
 	b.delete("/v1/orgs/acme/identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantProblem(404, ledger.CodeNotFound)
 
 	private := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))
 	for name, test := range map[string]struct {
-		n     ledger.NewIdentity
+		n     identity.NewIdentity
 		field string
 	}{
-		"no kind":        {ledger.NewIdentity{PEM: key, DN: "cn=x,ou=build,o=acme"}, "kind"},
-		"not PEM":        {ledger.NewIdentity{Kind: "key", PEM: "ssh-ed25519 AAAA"}, "pem"},
-		"a private key":  {ledger.NewIdentity{Kind: "key", PEM: private}, "pem"},
-		"a key, no DN":   {ledger.NewIdentity{Kind: "key", PEM: key}, "dn"},
-		"a DN without o": {ledger.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build"}, "dn"},
-		"no DN at all":   {ledger.NewIdentity{Kind: "key", PEM: key, DN: "x"}, "dn"},
-		"a key as root":  {ledger.NewIdentity{Kind: "root", PEM: key}, "pem"},
-		"a leaf as root": {ledger.NewIdentity{Kind: "root", PEM: certificate}, "pem"},
-		"an odd e-mail":  {ledger.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build,o=acme", Email: "x"}, "email"},
-		"another's DN":   {ledger.NewIdentity{Kind: "key", PEM: certificate, DN: "cn=x,ou=build,o=acme"}, "dn"},
+		"no kind":        {identity.NewIdentity{PEM: key, DN: "cn=x,ou=build,o=acme"}, "kind"},
+		"not PEM":        {identity.NewIdentity{Kind: "key", PEM: "ssh-ed25519 AAAA"}, "pem"},
+		"a private key":  {identity.NewIdentity{Kind: "key", PEM: private}, "pem"},
+		"a key, no DN":   {identity.NewIdentity{Kind: "key", PEM: key}, "dn"},
+		"a DN without o": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build"}, "dn"},
+		"no DN at all":   {identity.NewIdentity{Kind: "key", PEM: key, DN: "x"}, "dn"},
+		"a key as root":  {identity.NewIdentity{Kind: "root", PEM: key}, "pem"},
+		"a leaf as root": {identity.NewIdentity{Kind: "root", PEM: certificate}, "pem"},
+		"an odd e-mail":  {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build,o=acme", Email: "x"}, "email"},
+		"another's DN":   {identity.NewIdentity{Kind: "key", PEM: certificate, DN: "cn=x,ou=build,o=acme"}, "dn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 const policyPath = "/v1/orgs/acme/policies/api"
@@ -21,7 +22,7 @@ func (b *bench) putPolicy(ifMatch, contract string) answer {
 func TestPolicyVersions(t *testing.T) {
 	b := newBench(t)
 	read := b.get(policyPath).want(200)
-	first := decode[ledger.Policy](read)
+	first := decode[policy.Policy](read)
 	if first.Version != 1 || first.CreatedBy != "host" || len(first.Requirements) != 3 || !strings.HasPrefix(first.Digest, "sha256:") {
 		t.Errorf("a new repo's policy: %+v", first)
 	}
@@ -33,7 +34,7 @@ func TestPolicyVersions(t *testing.T) {
 	// What was read can be edited and sent back as it is.
 	edited := strings.Replace(string(read.body), `"threshold":1`, `"threshold":2`, 1)
 	answer := b.putPolicy(tag, edited).want(200)
-	second := decode[ledger.Policy](answer)
+	second := decode[policy.Policy](answer)
 	if second.Version != 2 || second.Requirements[0].Threshold != 2 || second.Digest == first.Digest || !strings.HasPrefix(second.CreatedBy, "admin of acme (tok_") {
 		t.Errorf("version 2: %+v", second)
 	}
@@ -46,7 +47,7 @@ func TestPolicyVersions(t *testing.T) {
 	b.get(policyPath+"?version=3").wantProblem(404, ledger.CodeNotFound)
 	b.get("/v1/orgs/acme/policies/none").wantProblem(404, ledger.CodeNotFound)
 
-	versions := decode[ledger.Page[ledger.Policy]](b.get(policyPath + "/versions").want(200))
+	versions := decode[ledger.Page[policy.Policy]](b.get(policyPath + "/versions").want(200))
 	if len(versions.Data) != 2 || versions.Data[0].Version != 2 || versions.Data[1].Digest != first.Digest {
 		t.Errorf("versions: %+v", versions)
 	}
@@ -77,7 +78,7 @@ func TestPolicyPreconditions(t *testing.T) {
 		func(string) string { return "*" },
 	} {
 		got := b.putPolicy(right(active), contract).want(200)
-		if v := decode[ledger.Policy](got).Version; v != n+3 {
+		if v := decode[policy.Policy](got).Version; v != n+3 {
 			t.Errorf("version %d, want %d", v, n+3)
 		}
 		active = got.header.Get("ETag")
@@ -145,7 +146,7 @@ func TestRefusedPolicies(t *testing.T) {
 			}
 		})
 	}
-	if got := decode[ledger.Policy](b.get(policyPath)).Version; got != 1 {
+	if got := decode[policy.Policy](b.get(policyPath)).Version; got != 1 {
 		t.Errorf("refused contracts made version %d", got)
 	}
 }

@@ -10,30 +10,32 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/eventstream"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 const radarPath = "/v1/orgs/acme/repos/api/radar"
 
 // editing returns a change of one line of a file that all find alike. The same
 // line is HIGH, one within 25 lines MEDIUM, another file of the directory LOW.
-func editing(path string, line int) ledger.Change {
+func editing(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
-	return ledger.Change{
+	return radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
 		OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
-		Hunks: []ledger.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
+		Hunks: []radar.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
 			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)}}},
 	}
 }
 
-func registering(branch string, changes ...ledger.Change) ledger.Registration {
+func registering(branch string, changes ...radar.Change) ledger.Registration {
 	return ledger.Registration{
 		Branch: branch, Author: ledger.Author{Name: branch, Email: branch + "@acme.example"}, Message: "work on " + branch + "\n\nat length", Changes: changes,
 	}
 }
 
 // push registers the n-th commit as the tip of a branch.
-func (b *bench) push(n int, branch string, changes ...ledger.Change) ledger.Commit {
+func (b *bench) push(n int, branch string, changes ...radar.Change) ledger.Commit {
 	b.t.Helper()
 	answer := b.send(request{method: "PUT", path: commitPath(commitID(n)), token: b.writer, body: toJSON(b.t, registering(branch, changes...))})
 	return decode[ledger.Commit](answer)
@@ -60,18 +62,18 @@ func TestOverlaps(t *testing.T) {
 	page := decode[ledger.Page[ledger.RadarPair]](b.get(radarPath + "?limit=1").want(200))
 	first := page.Data[0]
 	high := ledger.RadarPair{
-		Level: ledger.High, Since: b.clock.time(),
+		Level: radar.High, Since: b.clock.time(),
 		Commit: ledger.RadarCommit{SHA: commitID(3), Branch: "three", Author: ledger.Author{Name: "three", Email: "three@acme.example"}, Subject: "work on three"},
 		Other:  ledger.RadarCommit{SHA: commitID(1), Branch: "one", Author: ledger.Author{Name: "one", Email: "one@acme.example"}, Subject: "work on one"},
-		Paths: []ledger.RadarPath{{Path: "cmd/root.go", Level: ledger.High, Reason: ledger.SameLines, Ranges: ledger.RadarRanges{
-			Commit: []ledger.LineRange{{Start: 101, Lines: 1}}, Other: []ledger.LineRange{{Start: 100, Lines: 1}},
+		Paths: []radar.Path{{Path: "cmd/root.go", Level: radar.High, Reason: radar.SameLines, Ranges: radar.Ranges{
+			Commit: []radar.LineRange{{Start: 101, Lines: 1}}, Other: []radar.LineRange{{Start: 100, Lines: 1}},
 		}}},
 		PathsTotal: 1,
 	}
 	if toJSON(t, first) != toJSON(t, high) {
 		t.Errorf("the first is\n%s, want\n%s", toJSON(t, first), toJSON(t, high))
 	}
-	if pushed.Radar == nil || pushed.Radar.Level != ledger.High || toJSON(t, pushed.Radar.Overlaps[0]) != toJSON(t, high) || !pushed.InFlight || pushed.Overlaps["HIGH"] != 1 || pushed.Overlaps["MEDIUM"] != 1 {
+	if pushed.Radar == nil || pushed.Radar.Level != radar.High || toJSON(t, pushed.Radar.Overlaps[0]) != toJSON(t, high) || !pushed.InFlight || pushed.Overlaps["HIGH"] != 1 || pushed.Overlaps["MEDIUM"] != 1 {
 		t.Errorf("the answer to the registration is\n%s", toJSON(t, pushed))
 	}
 
@@ -124,7 +126,7 @@ func TestOverlapsPageByPage(t *testing.T) {
 
 func rank(pair string) int {
 	_, name, _ := strings.Cut(pair, " ")
-	level, _ := ledger.ParseLevel(name)
+	level, _ := radar.ParseLevel(name)
 	return int(level)
 }
 
@@ -138,18 +140,18 @@ func TestForesee(t *testing.T) {
 	eventsBefore := b.get("/v1/orgs/acme/events?types=radar,state").want(200).body
 
 	got := decode[ledger.RadarResult](ask(b.reader, ledger.RadarQuery{Commit: commitID(2), Registration: registering("two", editing("cmd/root.go", 101))}).want(200))
-	if got.Level != ledger.High || len(got.Overlaps) != 1 || got.Overlaps[0].Since != 0 || got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
+	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Since != 0 || got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
 		t.Errorf("foreseen is %+v", got)
 	}
 	for name, test := range map[string]struct {
 		q    ledger.RadarQuery
-		want ledger.Level
+		want radar.Level
 	}{
-		"nothing":                     {ledger.RadarQuery{}, ledger.NoLevel},
-		"a record alone":              {ledger.RadarQuery{Registration: ledger.Registration{Changes: []ledger.Change{editing("cmd/root.go", 120)}}}, ledger.Medium},
-		"its own branch":              {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))}, ledger.NoLevel},
-		"itself, registered already":  {ledger.RadarQuery{Commit: commitID(1), Registration: registering("elsewhere", editing("cmd/root.go", 101))}, ledger.NoLevel},
-		"on top of what is in flight": {ledger.RadarQuery{Registration: ledger.Registration{Ancestors: []string{commitID(1)}, Changes: []ledger.Change{editing("cmd/root.go", 101)}}}, ledger.NoLevel},
+		"nothing":                     {ledger.RadarQuery{}, radar.NoLevel},
+		"a record alone":              {ledger.RadarQuery{Registration: ledger.Registration{Changes: []radar.Change{editing("cmd/root.go", 120)}}}, radar.Medium},
+		"its own branch":              {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))}, radar.NoLevel},
+		"itself, registered already":  {ledger.RadarQuery{Commit: commitID(1), Registration: registering("elsewhere", editing("cmd/root.go", 101))}, radar.NoLevel},
+		"on top of what is in flight": {ledger.RadarQuery{Registration: ledger.Registration{Ancestors: []string{commitID(1)}, Changes: []radar.Change{editing("cmd/root.go", 101)}}}, radar.NoLevel},
 	} {
 		if got := decode[ledger.RadarResult](ask(b.reader, test.q).want(200)); got.Level != test.want {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
@@ -244,15 +246,15 @@ func TestRadarEvents(t *testing.T) {
 	}
 	var e ledger.RadarEvent
 	check(t, ledger.DecodeStrict(page.Data[0], &e))
-	if e.Commit != commitID(2) || e.Level != ledger.High || e.Other.Commit != commitID(1) || e.Other.Branch != "one" || e.Other.Author.Name != "one" ||
-		len(e.Paths) != 1 || e.Paths[0] != (ledger.RadarEventPath{Path: "cmd/root.go", Level: ledger.High, Reason: ledger.SameLines}) {
+	if e.Commit != commitID(2) || e.Level != radar.High || e.Other.Commit != commitID(1) || e.Other.Branch != "one" || e.Other.Author.Name != "one" ||
+		len(e.Paths) != 1 || e.Paths[0] != (ledger.RadarEventPath{Path: "cmd/root.go", Level: radar.High, Reason: radar.SameLines}) {
 		t.Errorf("the event is %s", page.Data[0])
 	}
 	if history, _ := b.page("/v1/orgs/acme/events", "type"); slices.Contains(history, "radar") {
 		t.Errorf("unasked, the history has %q", history)
 	}
 
-	data, err := ledger.StreamData(ledger.EventRadar, page.Data[0])
+	data, err := eventstream.Data(ledger.EventRadar, page.Data[0])
 	check(t, err)
 	if got, want := asked.next(2)[0], (message{e.ID, "radar", string(data)}); got != want {
 		t.Errorf("streamed\n%+v, want\n%+v", got, want)

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
@@ -18,7 +18,7 @@ const (
 	typeYAML      = "application/yaml"
 	typeEvents    = wire.EventStream
 	typeDSSE      = "application/vnd.dsse.envelope.v1+json"
-	typeBundle    = ledger.BundleType
+	typeBundle    = attestation.BundleType
 	typeBundleOld = "application/vnd.dev.sigstore.bundle+json" // with the parameter version=0.3
 )
 

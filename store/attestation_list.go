@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // An AttestationFilter says which attestations a list holds. Empty members do
@@ -148,7 +149,7 @@ func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 	case f.Identity == "":
 		return nil, nil
 	case strings.Contains(f.Identity, "="):
-		dn, err := ledger.ParseDN(f.Identity)
+		dn, err := identity.ParseDN(f.Identity)
 		if err != nil {
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidParameter, "identity", "%v", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // registrationOf reads what is known of a commit by its registrations.
@@ -37,7 +38,7 @@ func (rd reader) mergedRegistration(commitID int64, n ledger.Registration) (ledg
 // details is the long part of a commit's registration.
 type details struct {
 	parents, ancestors, contained []string
-	changes                       []ledger.Change
+	changes                       []radar.Change
 }
 
 func (d *details) merge(n ledger.Registration) {
@@ -116,7 +117,7 @@ func scanCommit(row scanner) (keyed[ledger.Commit], error) {
 }
 
 // findChanges reads the change record of a commit; nil if it has none.
-func (rd reader) findChanges(commitID int64) (changes []ledger.Change, err error) {
+func (rd reader) findChanges(commitID int64) (changes []radar.Change, err error) {
 	err = rd.Each(func(row scanner) error {
 		var text []byte
 		if err := row.Scan(&text); err != nil {
@@ -147,7 +148,7 @@ WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, 
 	return found[0], nil
 }
 
-func decodeChanges(text []byte) (changes []ledger.Change, err error) {
+func decodeChanges(text []byte) (changes []radar.Change, err error) {
 	if text != nil {
 		err = json.Unmarshal(text, &changes)
 	}

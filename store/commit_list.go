@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // Commit returns the record of a commit, given its full id or a prefix that is
@@ -169,7 +170,7 @@ func (rd reader) addStanding(d *deriver, commits []keyed[ledger.CommitSummary]) 
 	l := rd.lister(d)
 	for i, s := range subjects {
 		v := &commits[i].row
-		v.Missing = ledger.Missing(v.State, d.contract.Derive(s.facts, rd.now).Requirements)
+		v.Missing = policy.Missing(v.State, d.contract.Derive(s.facts, rd.now).Requirements)
 		if err := l.addOverlaps(v, s.id); err != nil {
 			return err
 		}

@@ -5,12 +5,13 @@ import (
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // A deriver applies a contract to commits of one repo.
 type deriver struct {
 	repo     repoRow
-	contract *ledger.Contract
+	contract *policy.Contract
 }
 
 // deriver returns what derives the states of the repo's commits under its
@@ -37,7 +38,7 @@ func (d *deriver) policyCause() ledger.Cause {
 type subject struct {
 	*commitRow
 	d     *deriver
-	facts ledger.Facts
+	facts policy.Facts
 }
 
 // expiry tells what ended at the given moment: evidence, or else an overlap.
@@ -62,7 +63,7 @@ func (s *subject) isDue(now ledger.Time) bool {
 
 // contract returns the contract with the repo's active digest. A cache by digest
 // is never out of date.
-func (rd reader) contract(r repoRow) (*ledger.Contract, error) {
+func (rd reader) contract(r repoRow) (*policy.Contract, error) {
 	if contract, ok := rd.known.contracts.get(r.policyDigest); ok {
 		return contract, nil
 	}
@@ -71,7 +72,7 @@ func (rd reader) contract(r repoRow) (*ledger.Contract, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}
-	contract, err := ledger.ParseContract(text)
+	contract, err := policy.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -109,8 +113,8 @@ func (e *exerciser) orgs() {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	check(e.t, err)
 	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	identity, err := ledger.NewIdentity{
-		Kind: ledger.KeyIdentity, PEM: string(text), DN: "cn=zoe,ou=dev,o=umbrella",
+	identity, err := identity.NewIdentity{
+		Kind: identity.KeyIdentity, PEM: string(text), DN: "cn=zoe,ou=dev,o=umbrella",
 	}.Identity()
 	check(e.t, err)
 	added, err := e.AddIdentity(ctx, "umbrella", identity)
@@ -136,23 +140,23 @@ func (e *exerciser) tokens() {
 }
 
 // attests records a made-up statement of cn=build.
-func (e *exerciser) attests(repo, commit, predicate string, status ledger.Status) *ledger.Attestation {
+func (e *exerciser) attests(repo, commit, predicate string, status ledger.Status) *attestation.Attestation {
 	e.t.Helper()
 	return e.attestsAs(repo, commit, predicate, status, buildDN)
 }
 
-func (e *exerciser) attestsAs(repo, commit, predicate string, status ledger.Status, signer string) *ledger.Attestation {
+func (e *exerciser) attestsAs(repo, commit, predicate string, status ledger.Status, signer string) *attestation.Attestation {
 	e.t.Helper()
 	e.n++
-	dn, err := ledger.ParseDN(signer)
+	dn, err := identity.ParseDN(signer)
 	check(e.t, err)
-	payload, kind := fmt.Appendf(nil, "statement %d", e.n), ledger.ResultPredicateType
+	payload, kind := fmt.Appendf(nil, "statement %d", e.n), attestation.ResultPredicateType
 	if strings.Contains(predicate, "://") {
 		kind = predicate
 	}
-	a := &ledger.Attestation{
+	a := &attestation.Attestation{
 		Commit: commit, Predicate: predicate, PredicateType: kind,
-		Result: ledger.Result{Status: status}, Signer: ledger.Signer{DN: dn, Identity: "idn_made", Key: [32]byte{1}},
+		Result: ledger.Result{Status: status}, Signer: identity.Signer{DN: dn, Identity: "idn_made", Key: [32]byte{1}},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}
@@ -161,7 +165,7 @@ func (e *exerciser) attestsAs(repo, commit, predicate string, status ledger.Stat
 }
 
 // again records a statement, which may be recorded already.
-func (e *exerciser) again(repo string, a *ledger.Attestation) (ledger.AttestationRecord, error) {
+func (e *exerciser) again(repo string, a *attestation.Attestation) (ledger.AttestationRecord, error) {
 	e.t.Helper()
 	_, version, err := e.Keyring(e.t.Context(), "acme")
 	check(e.t, err)
@@ -197,11 +201,11 @@ func (e *exerciser) record() {
 func sha(n int) string { return fmt.Sprintf("%040x", n) }
 
 // changeOf returns the change of one line of a file.
-func changeOf(path string, line int) []ledger.Change {
+func changeOf(path string, line int) []radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
-	return []ledger.Change{{
+	return []radar.Change{{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: sha(1000), Blob: sha(1000 + line),
-		Hunks: []ledger.Hunk{{
+		Hunks: []radar.Hunk{{
 			Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
 			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)},
 		}},
@@ -329,14 +333,14 @@ func (e *exerciser) lists() {
 	pages(t, func(q store.Query) (ledger.Page[ledger.Org], error) { return e.Orgs(ctx, q) })
 	pages(t, func(q store.Query) (ledger.Page[ledger.Repo], error) { return e.Repos(ctx, "acme", q) })
 	pages(t, func(q store.Query) (ledger.Page[ledger.Token], error) { return e.Tokens(ctx, "acme", q) })
-	pages(t, func(q store.Query) (ledger.Page[ledger.Identity], error) { return e.Identities(ctx, "acme", q) })
+	pages(t, func(q store.Query) (ledger.Page[identity.Identity], error) { return e.Identities(ctx, "acme", q) })
 	pages(t, func(q store.Query) (ledger.Page[ledger.PredicateCount], error) { return e.Predicates(ctx, "acme", q) })
-	pages(t, func(q store.Query) (ledger.Page[ledger.Policy], error) { return e.Policies(ctx, "acme", "api", q) })
+	pages(t, func(q store.Query) (ledger.Page[policy.Policy], error) { return e.Policies(ctx, "acme", "api", q) })
 	pages(t, func(q store.Query) (ledger.Page[ledger.Webhook], error) { return e.Webhooks(ctx, "acme", "api", q) })
 	e.listAttestations()
 	e.listCommits()
 	e.listEvents()
-	for _, level := range []ledger.Level{ledger.NoLevel, ledger.Low, ledger.Medium, ledger.High} {
+	for _, level := range []radar.Level{radar.NoLevel, radar.Low, radar.Medium, radar.High} {
 		for _, commit := range []string{"", loginCommit} {
 			for _, branch := range []string{"", "feature/login"} {
 				pages(t, func(q store.Query) (ledger.Page[ledger.RadarPair], error) {

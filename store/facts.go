@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // gather reads the facts of commits, each of them once in the list.
@@ -15,7 +16,7 @@ func (rd reader) gather(list []*subject) error {
 	var attested, blockable, changing []any
 	for _, s := range list {
 		byID[s.id] = s
-		s.facts = ledger.Facts{
+		s.facts = policy.Facts{
 			Author:   s.author,
 			Branch:   s.branch,
 			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
@@ -64,7 +65,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 	if err != nil {
 		return err
 	}
-	found := make(map[int64]ledger.Evidence, len(list))
+	found := make(map[int64]policy.Evidence, len(list))
 	var missing []any
 	for _, l := range list {
 		if e, ok := rd.known.evidence.get(l.attestation); ok {
@@ -84,11 +85,11 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 }
 
 // readEvidence adds attestations to found, by their rows.
-func (rd reader) readEvidence(found map[int64]ledger.Evidence, rows []any) error {
+func (rd reader) readEvidence(found map[int64]policy.Evidence, rows []any) error {
 	return rd.EachIn(func(row scanner) error {
 		var id, predicateID, signerID int64
 		var emails string
-		var e ledger.Evidence
+		var e policy.Evidence
 		err := row.Scan(&id, &predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable)
 		if err != nil {
 			return err
@@ -122,7 +123,7 @@ WHERE (l.` + isInFlight + ` OR l.` + isDeployed + `) AND e.` + isLive + ` AND e.
 func (rd reader) gatherOverlaps(byID map[int64]*subject, ids []any) error {
 	return rd.EachIn(func(row scanner) error {
 		var commitID int64
-		var o ledger.OpenOverlap
+		var o policy.OpenOverlap
 		var later, earlier ledger.Time // when each came into flight
 		err := row.Scan(&commitID, &o.Level, &o.Commit, &o.Branch, &o.Path, &o.Reason, &later, &earlier)
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -71,7 +73,7 @@ func TestFixtureV5(t *testing.T) {
 	for _, org := range orgs.Data {
 		o := org.Name
 		identities, err := s.Identities(ctx, o, all)
-		sameJSON(t, o+": identities", wholeList(t, identities, err), wantV5[[]ledger.Identity](t, o, "identity.json"))
+		sameJSON(t, o+": identities", wholeList(t, identities, err), wantV5[[]identity.Identity](t, o, "identity.json"))
 		predicates, err := s.Predicates(ctx, o, all)
 		sameJSON(t, o+": predicates", wholeList(t, predicates, err), wantV5[[]ledger.PredicateCount](t, o, "predicate.json"))
 		tokens, err := s.Tokens(ctx, o, all)
@@ -115,10 +117,10 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	overlaps, err := s.Overlaps(ctx, org, repo, store.RadarFilter{Query: all})
 	sameJSON(t, "overlaps", wholeList(t, overlaps, err), wantV5[[]ledger.RadarPair](t, org, repo, "radar.json"))
 	policies, err := s.Policies(ctx, org, repo, all)
-	sameJSON(t, "policies", wholeList(t, policies, err), wantV5[[]ledger.Policy](t, org, repo, "policies.json"))
+	sameJSON(t, "policies", wholeList(t, policies, err), wantV5[[]policy.Policy](t, org, repo, "policies.json"))
 	p, err := s.Policy(ctx, org, repo, 0)
 	check(t, err)
-	sameJSON(t, "policy", p, wantV5[ledger.Policy](t, org, repo, "policy.json"))
+	sameJSON(t, "policy", p, wantV5[policy.Policy](t, org, repo, "policy.json"))
 	webhooks, err := s.Webhooks(ctx, org, repo, all)
 	sameJSON(t, "webhooks", wholeList(t, webhooks, err), wantV5[[]ledger.Webhook](t, org, repo, "webhooks.json"))
 	for _, w := range webhooks.Data {

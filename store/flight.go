@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // openTip makes a commit the tip of its branch, so that others are compared with
 // it. A commit that was in flight or is deployed keeps its place; any other goes
 // to the end. before is its previous number; 0 if it was not a tip.
-func (t *tx) openTip(d *deriver, c *commitRow, tip ledger.Tip) (row radarindex.Tip, before int64, err error) {
+func (t *tx) openTip(d *deriver, c *commitRow, tip radar.Tip) (row radarindex.Tip, before int64, err error) {
 	if row, _, err = t.findTip(c.id); err != nil {
 		return row, 0, err
 	}
@@ -57,7 +58,7 @@ ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = exclude
 
 // retell records new facts about a commit that does not become the tip of its
 // branch, if others are compared with it or may be again.
-func (t *tx) retell(commitID int64, tip ledger.Tip) error {
+func (t *tx) retell(commitID int64, tip radar.Tip) error {
 	row, known, err := t.findTip(commitID)
 	if err != nil || !known {
 		return err

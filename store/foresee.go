@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -57,6 +58,6 @@ func (s *Store) Foresee(
 			Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email),
 		}
 		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Found), more: l.More}
-		return rd.result(foreseen, own, ledger.MaxRadarPairs)
+		return rd.result(foreseen, own, radar.MaxPairs)
 	})
 }

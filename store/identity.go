@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -12,16 +13,16 @@ const selectIdentity = `
 SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.pem, i.fingerprint, i.not_after, i.created_at, i.revoked_at
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
-func scanIdentity(row scanner) (keyed[ledger.Identity], error) {
-	var i keyed[ledger.Identity]
+func scanIdentity(row scanner) (keyed[identity.Identity], error) {
+	var i keyed[identity.Identity]
 	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &i.row.PEM, &i.row.Fingerprint,
 		&i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt)
 	return i, err
 }
 
 // AddIdentity trusts a key or a root from now on; ID, Org and CreatedAt are set here.
-func (s *Store) AddIdentity(ctx context.Context, org string, n ledger.Identity) (ledger.Identity, error) {
-	return write(ctx, s, func(t *tx) (added ledger.Identity, err error) {
+func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity) (identity.Identity, error) {
+	return write(ctx, s, func(t *tx) (added identity.Identity, err error) {
 		orgID, err := t.orgID(org)
 		if err != nil {
 			return added, err
@@ -54,21 +55,21 @@ func (t *tx) keyringChanged(orgID int64) error {
 	return err
 }
 
-func (rd reader) findIdentity(org, id string) (keyed[ledger.Identity], error) {
+func (rd reader) findIdentity(org, id string) (keyed[identity.Identity], error) {
 	i, err := scanIdentity(rd.Row(selectIdentity+"WHERE o.name = ? AND i.identity_id = ?", org, id))
 	return i, missing(err, "identity %s", id)
 }
 
 // Identity returns one identity of an org, also a revoked one.
-func (s *Store) Identity(ctx context.Context, org, id string) (ledger.Identity, error) {
-	return read(ctx, s, func(rd reader) (ledger.Identity, error) {
+func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity, error) {
+	return read(ctx, s, func(rd reader) (identity.Identity, error) {
 		i, err := rd.findIdentity(org, id)
 		return i.row, err
 	})
 }
 
 // Identities lists the identities of an org, oldest first, revoked ones too.
-func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[ledger.Identity], error) {
+func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
 	return listOf(ctx, s, org, q, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 
@@ -94,14 +95,14 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 // LastKeyring returns what Keyring last returned for an org, without a check that
 // it is up to date. Attestations verified with it may be recorded: Record compares
 // the version.
-func (s *Store) LastKeyring(org string) (keyring *ledger.Keyring, version int64, ok bool) {
+func (s *Store) LastKeyring(org string) (keyring *identity.Keyring, version int64, ok bool) {
 	v, ok := s.known.keyrings.get(org)
 	return v.keyring, v.version, ok
 }
 
 // Keyring returns the org's identities ready for verifying, and the version of
 // the set, which Record compares.
-func (s *Store) Keyring(ctx context.Context, org string) (*ledger.Keyring, int64, error) {
+func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int64, error) {
 	v, err := readLoose(ctx, s, func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })
 	return v.keyring, v.version, err
 }
@@ -121,11 +122,11 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	if err != nil {
 		return v, fmt.Errorf("read identities: %w", err)
 	}
-	identities := make([]ledger.Identity, len(rows))
+	identities := make([]identity.Identity, len(rows))
 	for i, r := range rows {
 		identities[i] = r.row
 	}
-	if v.keyring, err = ledger.NewKeyring(identities); err != nil {
+	if v.keyring, err = identity.NewKeyring(identities); err != nil {
 		return v, fmt.Errorf("make keyring of %s: %w", org, err)
 	}
 	rd.known.keyrings.put(org, v)

@@ -1,16 +1,19 @@
 package store
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
 
 // memory is what the store remembers of rows that never change under their key.
 // What a write has inserted is forgotten if the write is undone.
 type memory struct {
-	contracts  *cache[string, *ledger.Contract] // by digest
+	contracts  *cache[string, *policy.Contract] // by digest
 	keyrings   *cache[string, versionedKeyring] // the latest by org
 	predicates *cache[int64, string]            // names by row
 	types      *cache[int64, string]            // URIs of predicate types by row
 	signers    *cache[int64, signerName]        // by row
-	evidence   *cache[int64, ledger.Evidence]   // by row of the attestation
+	evidence   *cache[int64, policy.Evidence]   // by row of the attestation
 	rows       *cache[nameKey, int64]           // of all of these, and of keys
 }
 
@@ -25,17 +28,17 @@ const (
 // A versionedKeyring is a keyring and the version of the identities in it.
 type versionedKeyring struct {
 	version int64
-	keyring *ledger.Keyring
+	keyring *identity.Keyring
 }
 
 func newMemory() *memory {
 	return &memory{
-		contracts:  newCache[string, *ledger.Contract](maxContracts),
+		contracts:  newCache[string, *policy.Contract](maxContracts),
 		keyrings:   newCache[string, versionedKeyring](maxKeyrings),
 		predicates: newCache[int64, string](maxNames),
 		types:      newCache[int64, string](maxNames),
 		signers:    newCache[int64, signerName](maxNames),
-		evidence:   newCache[int64, ledger.Evidence](maxEvidence),
+		evidence:   newCache[int64, policy.Evidence](maxEvidence),
 		rows:       newCache[nameKey, int64](maxNames),
 	}
 }

@@ -3,7 +3,8 @@ package store
 import (
 	"fmt"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -40,7 +41,7 @@ func addFolds(c *sqldb.Conn) error {
 		return err
 	}
 	for _, s := range signers {
-		dn, err := ledger.ParseDN(s.dn)
+		dn, err := identity.ParseDN(s.dn)
 		if err != nil {
 			return err
 		}
@@ -55,11 +56,11 @@ func addFolds(c *sqldb.Conn) error {
 // their identities. A certificate that chains to a root is in the envelope.
 func addIdentityKeys(c *sqldb.Conn) error {
 	type orgIdentity struct {
-		ledger.Identity
+		identity.Identity
 		orgID int64
 	}
 	identities, err := sqldb.All(c, func(row scanner) (i orgIdentity, err error) {
-		i.Kind = ledger.KeyIdentity
+		i.Kind = identity.KeyIdentity
 		return i, row.Scan(&i.ID, &i.orgID, &i.Fingerprint)
 	}, "SELECT identity_id, org_id, fingerprint FROM identities WHERE kind = 'key'")
 	if err != nil {
@@ -113,7 +114,7 @@ func addCertifiedKeys(c *sqldb.Conn) error {
 			if err := row.Scan(&s.id, &s.orgID, &body); err != nil {
 				return s, err
 			}
-			digest, ok, err := ledger.CertifiedKey(body)
+			digest, ok, err := attestation.CertifiedKey(body)
 			if err == nil && !ok {
 				err = fmt.Errorf("the envelope of attestation %d has no certificate", s.id)
 			}

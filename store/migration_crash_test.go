@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -201,7 +203,7 @@ func TestAMigrationFindsTheKeyOfEachSignature(t *testing.T) {
 		if p.kind == "key" {
 			want = keyOf(t, p.pem)
 		} else {
-			env, err := ledger.ParseEnvelope(p.envelope)
+			env, err := attestation.ParseEnvelope(p.envelope)
 			check(t, err)
 			want = certifiedBy(env.Certificates[0])
 		}
@@ -250,7 +252,7 @@ func TestAMigrationFoldsTheNamesOfSigners(t *testing.T) {
 	migrated(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
 	for _, dn := range texts(t, db, "SELECT dn FROM signers") {
-		parsed, err := ledger.ParseDN(dn)
+		parsed, err := identity.ParseDN(dn)
 		check(t, err)
 		if got := texts(t, db, "SELECT folded FROM signers WHERE dn = ?", dn); !slices.Equal(got, []string{parsed.Fold()}) {
 			t.Errorf("%s is folded to %q, want %q", dn, got, parsed.Fold())
@@ -301,7 +303,7 @@ func TestAfterAMigrationAStatementIsNotRecordedAgain(t *testing.T) {
 	for _, p := range list {
 		keyring, version, err := s.Keyring(t.Context(), p.org)
 		check(t, err)
-		a, err := ledger.Verify(p.envelope, keyring, ledger.TimeOf(now))
+		a, err := attestation.Verify(p.envelope, keyring, ledger.TimeOf(now))
 		if p.revoked {
 			outcomes["revoked"]++
 			continue

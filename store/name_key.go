@@ -1,6 +1,6 @@
 package store
 
-import "github.com/ledgerd/ledgerd/ledger"
+import "github.com/ledgerd/ledgerd/ledger/identity"
 
 // Predicates, predicate types, signers and keys are rows of their own, which
 // never change, so that the rows that refer to them stay small. What is read of
@@ -48,6 +48,6 @@ func (k nameKey) value() any {
 
 // A signerName is the DN of a signer, and its text.
 type signerName struct {
-	dn   ledger.DN
+	dn   identity.DN
 	text string
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // rowOf returns the row id of a name, or 0 if the name is not stored. Only the
@@ -23,7 +23,7 @@ func (rd reader) rowOf(key nameKey) (int64, error) {
 }
 
 // rowFor returns the row id of a name, and inserts the name if it is missing.
-func (t *tx) rowFor(key nameKey, dn ledger.DN) (int64, error) {
+func (t *tx) rowFor(key nameKey, dn identity.DN) (int64, error) {
 	id, err := t.rowOf(key)
 	if err != nil {
 		return 0, err
@@ -38,7 +38,7 @@ func (t *tx) rowFor(key nameKey, dn ledger.DN) (int64, error) {
 	return id, nil
 }
 
-func (t *tx) insertName(key nameKey, dn ledger.DN) (int64, error) {
+func (t *tx) insertName(key nameKey, dn identity.DN) (int64, error) {
 	switch key.table {
 	case predicatesTable:
 		return t.Insert("INSERT INTO predicates (org_id, name) VALUES (?, ?)", key.orgID, key.name)
@@ -89,6 +89,6 @@ func (rd reader) signer(id int64) (signerName, error) {
 }
 
 func parseSigner(text string) (signerName, error) {
-	dn, err := ledger.ParseDN(text)
+	dn, err := identity.ParseDN(text)
 	return signerName{dn, text}, err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -37,11 +38,11 @@ FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.pl
 // A pairRow is an overlap as stored in the database.
 type pairRow struct {
 	later, earlier int64
-	level, told    ledger.Level
+	level, told    radar.Level
 	since          ledger.Time
 	// path is the path with the strongest overlap, and reason why they overlap there.
 	path   string
-	reason ledger.RadarReason
+	reason radar.Reason
 }
 
 // other returns the other commit of the pair.

@@ -6,27 +6,28 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 const selectPolicy = `
 SELECT p.version, o.name, r.name, p.digest, p.created_at, p.created_by, p.contract
 FROM policies p JOIN repos r ON r.id = p.repo_id JOIN orgs o ON o.id = r.org_id `
 
-func scanPolicy(row scanner) (keyed[ledger.Policy], error) {
-	var p keyed[ledger.Policy]
+func scanPolicy(row scanner) (keyed[policy.Policy], error) {
+	var p keyed[policy.Policy]
 	var text []byte
 	err := row.Scan(&p.id, &p.row.Org, &p.row.Repo, &p.row.Digest, &p.row.CreatedAt, &p.row.CreatedBy, &text)
 	if err != nil {
 		return p, err
 	}
 	p.row.Version = int(p.id)
-	if p.row.Contract, err = ledger.ParseContract(text); err != nil {
+	if p.row.Contract, err = policy.Parse(text); err != nil {
 		return p, fmt.Errorf("parse contract %d of %s/%s: %w", p.row.Version, p.row.Org, p.row.Repo, err)
 	}
 	return p, nil
 }
 
-func (t *tx) insertPolicy(repoID int64, version int, contract ledger.Contract, by string) error {
+func (t *tx) insertPolicy(repoID int64, version int, contract policy.Contract, by string) error {
 	_, err := t.Exec(`
 INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
 VALUES (?, ?, ?, ?, ?, ?)`,
@@ -38,11 +39,11 @@ VALUES (?, ?, ?, ?, ?, ?)`,
 }
 
 // Policy returns one version of a repo's policy, the active one for version 0.
-func (s *Store) Policy(ctx context.Context, org, repo string, version int) (ledger.Policy, error) {
-	return read(ctx, s, func(rd reader) (ledger.Policy, error) {
+func (s *Store) Policy(ctx context.Context, org, repo string, version int) (policy.Policy, error) {
+	return read(ctx, s, func(rd reader) (policy.Policy, error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
-			return ledger.Policy{}, err
+			return policy.Policy{}, err
 		}
 		wanted := cmp.Or(version, r.policyVersion)
 		p, err := scanPolicy(rd.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, wanted))
@@ -51,12 +52,12 @@ func (s *Store) Policy(ctx context.Context, org, repo string, version int) (ledg
 }
 
 // Policies lists the versions of a repo's policy, newest first.
-func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Policy], error) {
+func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger.Page[policy.Policy], error) {
 	before, err := q.after(1 << 62)
 	if err != nil {
-		return ledger.Page[ledger.Policy]{}, err
+		return ledger.Page[policy.Policy]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.Policy], err error) {
+	return read(ctx, s, func(rd reader) (list ledger.Page[policy.Policy], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err
@@ -70,8 +71,8 @@ WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, be
 // SetPolicy makes the contract the next version of the repo's policy, if the
 // active version is still ifVersion (0: whatever it is). The repo's commits
 // are evaluated anew by Evaluate, also after a crash.
-func (s *Store) SetPolicy(ctx context.Context, org, repo string, contract ledger.Contract, ifVersion int, by string) (ledger.Policy, error) {
-	return write(ctx, s, func(t *tx) (p ledger.Policy, err error) {
+func (s *Store) SetPolicy(ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string) (policy.Policy, error) {
+	return write(ctx, s, func(t *tx) (p policy.Policy, err error) {
 		d, err := t.deriverOf(org, repo)
 		if err != nil {
 			return p, err

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -38,7 +40,7 @@ func (t *tx) cause(c *commitRow, r tipResult) (ledger.Cause, error) {
 }
 
 // blocked reports whether it overlaps with an earlier commit that blocks it.
-func (r tipResult) blocked(settings ledger.RadarSettings) bool {
+func (r tipResult) blocked(settings policy.RadarSettings) bool {
 	return settings.Blocks() && slices.ContainsFunc(r.found, func(f found) bool {
 		return f.Place < r.place && f.Level >= settings.Block
 	})
@@ -142,7 +144,7 @@ func (t *tx) recordOverlaps(
 	if err := t.savePairs(pairs); err != nil {
 		return 0, err
 	}
-	var strongest ledger.Level
+	var strongest radar.Level
 	for _, p := range pairs {
 		if p.later == own.CommitID {
 			strongest = max(strongest, p.level)
@@ -161,7 +163,7 @@ func (t *tx) recordOverlaps(
 // pairs turns the overlaps found into pairs, and removes them from known. It also
 // returns the overlaps that events must report.
 func (t *tx) pairs(
-	own radarindex.Tip, list []found, known map[pairKey]pairRow, notify ledger.Level,
+	own radarindex.Tip, list []found, known map[pairKey]pairRow, notify radar.Level,
 ) (pairs []pairRow, told []found) {
 	pairs = make([]pairRow, len(list))
 	for i, f := range list {
@@ -176,7 +178,7 @@ func (t *tx) pairs(
 		delete(known, pairKey{p.later, p.earlier})
 		p.told, p.since = before.told, cmp.Or(before.since, t.now)
 		list[i].since = p.since
-		if notify > ledger.NoLevel && f.Level >= notify && f.Level > before.told {
+		if notify > radar.NoLevel && f.Level >= notify && f.Level > before.told {
 			p.told = f.Level
 			told = append(told, f)
 		}

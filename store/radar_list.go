@@ -7,20 +7,22 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A RadarFilter says which overlaps a list holds. Empty members do not filter.
 type RadarFilter struct {
 	Query
-	Level  ledger.Level // exactly this one
-	Commit string       // a sha or the beginning of one: of either side
-	Branch string       // of either side
+	Level  radar.Level // exactly this one
+	Commit string      // a sha or the beginning of one: of either side
+	Branch string      // of either side
 }
 
 // An openPair is an open overlap with what a list needs of its two tips.
 type openPair struct {
 	later, earlier int64
-	level          ledger.Level
+	level          radar.Level
 	since          ledger.Time
 }
 
@@ -60,14 +62,14 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 // compared compares the commits of pairs again, and leaves out what does not
 // overlap any more, or not at the level asked for: the contract ignores other
 // paths now, and the radar has not looked at all tips anew.
-func (l *pairLister) compared(pairs []openPair, only ledger.Level) ([]ledger.RadarPair, error) {
+func (l *pairLister) compared(pairs []openPair, only radar.Level) ([]ledger.RadarPair, error) {
 	list := make([]ledger.RadarPair, 0, len(pairs))
 	for _, p := range pairs {
 		pair, err := l.pair(p)
 		if err != nil {
 			return nil, err
 		}
-		if pair.Level != ledger.NoLevel && (only == ledger.NoLevel || only == pair.Level) {
+		if pair.Level != radar.NoLevel && (only == radar.NoLevel || only == pair.Level) {
 			list = append(list, pair)
 		}
 	}
@@ -79,8 +81,8 @@ func (l *pairLister) compared(pairs []openPair, only ledger.Level) ([]ledger.Rad
 type pairLister struct {
 	reader
 	repo     repoRow
-	settings ledger.RadarSettings
-	radar    *ledger.Radar
+	settings policy.RadarSettings
+	radar    *radar.Radar
 	oldest   ledger.Time
 	sides    map[int64]side
 }
@@ -88,13 +90,13 @@ type pairLister struct {
 // A side is one commit of a pair.
 type side struct {
 	ledger.RadarCommit
-	tip       ledger.Tip
-	footprint *ledger.Footprint
+	tip       radar.Tip
+	footprint *radar.Footprint
 }
 
 func (rd reader) lister(d *deriver) *pairLister {
 	return &pairLister{
-		reader: rd, repo: d.repo, settings: d.contract.Radar, radar: ledger.NewRadar(d.contract.Radar.Ignore),
+		reader: rd, repo: d.repo, settings: d.contract.Radar, radar: radar.New(d.contract.Radar.Ignore),
 		oldest: d.contract.Radar.Oldest(rd.now), sides: make(map[int64]side),
 	}
 }
@@ -109,8 +111,8 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 	}
 	where, args := "WHERE"+isOpen+"AND l.repo_id = ?", []any{l.oldest, l.oldest, l.repo.id}
 	var list []openPair
-	for level := ledger.High; level > ledger.NoLevel && len(list) <= f.Limit; level-- {
-		if f.Level != ledger.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
+	for level := radar.High; level > radar.NoLevel && len(list) <= f.Limit; level-- {
+		if f.Level != radar.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
 			continue
 		}
 		query, of := pairColumns+ofAll+where+" AND l.level >= ? AND o.level = ?", append(args[:len(args):len(args)], level, level)
@@ -148,7 +150,7 @@ func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error
 	var list []openPair
 	for _, id := range tips {
 		err := l.eachPair(id, func(p openPair) {
-			if (f.Level == ledger.NoLevel || f.Level == p.level) && (position == nil || slices.Compare(p.position(), position) < 0) {
+			if (f.Level == radar.NoLevel || f.Level == p.level) && (position == nil || slices.Compare(p.position(), position) < 0) {
 				list = append(list, p)
 			}
 		})
@@ -190,13 +192,13 @@ func (l *pairLister) pair(p openPair) (ledger.RadarPair, error) {
 	if err != nil {
 		return ledger.RadarPair{}, err
 	}
-	o := ledger.Compare(later.footprint, earlier.footprint, ledger.CompareOptions{Shared: ledger.SharesUnmerged(later.tip, earlier.tip)})
+	o := radar.Compare(later.footprint, earlier.footprint, radar.Options{Shared: radar.SharesUnmerged(later.tip, earlier.tip)})
 	pair := pairOf(later.RadarCommit, earlier.RadarCommit, o)
 	pair.Since = p.since
 	return pair, nil
 }
 
-func pairOf(later, earlier ledger.RadarCommit, o ledger.Overlap) ledger.RadarPair {
+func pairOf(later, earlier ledger.RadarCommit, o radar.Overlap) ledger.RadarPair {
 	return ledger.RadarPair{
 		Level: o.Level, Commit: later, Other: earlier, SameAuthor: later.Author.SameAs(earlier.Author),
 		Paths: o.Strongest(), PathsTotal: len(o.Paths),
@@ -247,7 +249,7 @@ func (t tipResult) counts() map[string]int {
 }
 
 func noOverlaps() map[string]int {
-	return map[string]int{ledger.High.String(): 0, ledger.Medium.String(): 0, ledger.Low.String(): 0}
+	return map[string]int{radar.High.String(): 0, radar.Medium.String(): 0, radar.Low.String(): 0}
 }
 
 // result returns the limit strongest overlaps of a scan.
@@ -295,13 +297,13 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
 		var high, medium, low int
 		err := l.Row(countColumns+from+" AND"+isOpen,
-			ledger.High, ledger.Medium, ledger.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
+			radar.High, radar.Medium, radar.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
 		if err != nil {
 			return fmt.Errorf("count overlaps: %w", err)
 		}
-		counts[ledger.High.String()] += high
-		counts[ledger.Medium.String()] += medium
-		counts[ledger.Low.String()] += low
+		counts[radar.High.String()] += high
+		counts[radar.Medium.String()] += medium
+		counts[radar.Low.String()] += low
 	}
 	err := l.Row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated)
 	if err != nil {

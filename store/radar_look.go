@@ -12,13 +12,15 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // A prospect is a commit as the tip that it would be if it were registered now.
 type prospect struct {
 	repo         repoRow
-	settings     ledger.RadarSettings
+	settings     policy.RadarSettings
 	commit       *commitRow          // nil where it is not known yet
 	registration ledger.Registration // with what is known already
 	tip          radarindex.Tip
@@ -92,7 +94,7 @@ func (l *look) isOf(d *deriver, seq int64, known ledger.Registration) bool {
 }
 
 // sameChanges compares changes as they are stored.
-func sameChanges(a, b []ledger.Change) bool {
+func sameChanges(a, b []radar.Change) bool {
 	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
 		return len(a) == len(b)
 	}
@@ -198,6 +200,6 @@ func (t *tx) addKnown(
 	return list, nil
 }
 
-func tipOf(sha string, n ledger.Registration) ledger.Tip {
-	return ledger.Tip{SHA: sha, Branch: n.Branch, Base: n.Base, Parents: n.Parents, Ancestors: n.Ancestors}
+func tipOf(sha string, n ledger.Registration) radar.Tip {
+	return radar.Tip{SHA: sha, Branch: n.Branch, Base: n.Base, Parents: n.Parents, Ancestors: n.Ancestors}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -38,7 +39,7 @@ func openWithTips(t *testing.T, o Options) (*Store, func(sha, branch string)) {
 func numbered(i int) string { return fmt.Sprintf("%040x", i+1) }
 
 func changesF(branch string) ledger.Registration {
-	return ledger.Registration{Branch: branch, Changes: []ledger.Change{{Path: "f", Status: "M"}}}
+	return ledger.Registration{Branch: branch, Changes: []radar.Change{{Path: "f", Status: "M"}}}
 }
 
 func check(t *testing.T, err error) {
@@ -74,7 +75,7 @@ func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
 			check(t, err)
 		}, []string{"three", "two"}},
 		"it is pushed with another record": {func(t *testing.T, s *Store, push func(string, string)) {
-			n := ledger.Registration{Branch: "new", Changes: []ledger.Change{{Path: "g", Status: "M"}}}
+			n := ledger.Registration{Branch: "new", Changes: []radar.Change{{Path: "g", Status: "M"}}}
 			_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), n)
 			check(t, err)
 		}, all},
@@ -124,7 +125,7 @@ func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead 
 // another one says meanwhile.
 func TestARegistrationCountsWhatAnotherSaysMeanwhile(t *testing.T) {
 	s, push := openWithTips(t, Options{})
-	g := ledger.Registration{Branch: "new", Changes: []ledger.Change{{Path: "g", Status: "M"}}}
+	g := ledger.Registration{Branch: "new", Changes: []radar.Change{{Path: "g", Status: "M"}}}
 	_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), g)
 	check(t, err)
 	n := ledger.Registration{Branch: "new"}
@@ -144,7 +145,7 @@ func TestAWriteThatFailsIsNotRemembered(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	failed := errors.New("failed")
 	err := s.write(t.Context(), func(t *tx) error {
-		t.batch.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, ledger.NewRadar(nil).Footprint(nil))
+		t.batch.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, radar.New(nil).Footprint(nil))
 		return failed
 	})
 	if !errors.Is(err, failed) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -16,7 +18,7 @@ import (
 // something newer. keyringVersion is the version of the keyring that verified the
 // attestation; if it is not the latest, Record returns ErrKeyringChanged.
 func (s *Store) Record(
-	ctx context.Context, org, repo string, a *ledger.Attestation, keyringVersion int64,
+	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
 ) (rec ledger.AttestationRecord, created bool, err error) {
 	r := &recording{
 		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
@@ -139,7 +141,7 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	}
 	t.keep(c)
 	t.countState(d.repo.id, c.state, 1)
-	return &subject{commitRow: c, d: d, facts: ledger.Facts{Target: d.repo.defaultBranch}}, nil
+	return &subject{commitRow: c, d: d, facts: policy.Facts{Target: d.repo.defaultBranch}}, nil
 }
 
 // addAttestation records an attestation of a commit, and its effects.
@@ -159,7 +161,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	if rec.Event, err = t.attestationEvent(s.d.repo, *rec); err != nil {
 		return err
 	}
-	e := ledger.Evidence{
+	e := policy.Evidence{
 		Attestation: rec.ID, Predicate: a.Predicate, Signer: a.Signer.DN, Emails: a.Signer.Emails,
 		Status: a.Result.Status, RecordedAt: t.now, WhilePromotable: s.isPromotable(t.now),
 	}
@@ -175,7 +177,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 }
 
 // bufferAttestation adds the rows of an attestation to the buffers.
-func (t *tx) bufferAttestation(s *subject, r *recording, e ledger.Evidence) (st statement, err error) {
+func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st statement, err error) {
 	a, org := r.attestation, s.d.repo.orgID
 	var predicateID, typeID int64
 	st.rec = r.rec
@@ -231,10 +233,10 @@ func (s *subject) isPromotable(now ledger.Time) bool {
 
 // add adds evidence to the facts. It replaces the signer's earlier evidence for the
 // predicate, and may be a rollback.
-func (s *subject) add(e ledger.Evidence) {
+func (s *subject) add(e policy.Evidence) {
 	f := &s.facts
 	f.Attested = true
-	f.Evidence = slices.DeleteFunc(f.Evidence, func(old ledger.Evidence) bool {
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(old policy.Evidence) bool {
 		return old.Predicate == e.Predicate && old.Signer == e.Signer
 	})
 	f.Evidence = append(f.Evidence, e)

@@ -13,6 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -62,7 +65,7 @@ func newTwin(t *testing.T) twin {
 	check(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
 	check(t, err)
-	contract, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
+	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
 		{"state":"DEPLOYED","predicate":"deploy:*"}],"radar":{"block":"LOW"}}`))
 	check(t, err)
 	_, err = s.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
@@ -112,20 +115,20 @@ func drawSet(r *rapid.T, said *[]*recording) []*drawn {
 	return set
 }
 
-func drawStatement(r *rapid.T, number int) *ledger.Attestation {
+func drawStatement(r *rapid.T, number int) *attestation.Attestation {
 	payload := fmt.Append(nil, "statement ", number)
 	signer := rapid.SampledFrom([]string{"ci", "ann"}).Draw(r, "signer")
-	return &ledger.Attestation{
+	return &attestation.Attestation{
 		Commit: numbered(rapid.IntRange(0, 6).Draw(r, "commit")),
 		Predicate: rapid.SampledFrom([]string{
 			"test:go", "test:go", "deploy:prod", "deploy:prod", "lint:go",
 		}).Draw(r, "predicate"),
-		PredicateType: ledger.ResultPredicateType,
+		PredicateType: attestation.ResultPredicateType,
 		Result: ledger.Result{
 			Status: rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status"),
 		},
-		Signer: ledger.Signer{
-			DN: ledger.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn",
+		Signer: identity.Signer{
+			DN: identity.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn",
 			Key: sha256.Sum256([]byte{byte(rapid.IntRange(0, 1).Draw(r, "key"))}),
 		},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
@@ -247,10 +250,10 @@ func TestASetComparesNamesOfReposAsTheDatabaseDoes(t *testing.T) {
 // say returns a signer's statement about a commit.
 func say(signer string, commit int, predicate string, status ledger.Status) *drawn {
 	payload := fmt.Append(nil, signer, commit, predicate, status)
-	a := &ledger.Attestation{
-		Commit: numbered(commit), Predicate: predicate, PredicateType: ledger.ResultPredicateType,
+	a := &attestation.Attestation{
+		Commit: numbered(commit), Predicate: predicate, PredicateType: attestation.ResultPredicateType,
 		Result:  ledger.Result{Status: status},
-		Signer:  ledger.Signer{DN: ledger.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn"},
+		Signer:  identity.Signer{DN: identity.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn"},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}
 	return &drawn{recording: recording{

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // ErrKeyringChanged means that an identity was added or revoked between the
@@ -13,7 +14,7 @@ var ErrKeyringChanged = errors.New("the org's identities have changed since the 
 // A recording is one attestation on its way to the ledger.
 type recording struct {
 	org, repo      string
-	attestation    *ledger.Attestation
+	attestation    *attestation.Attestation
 	envelope       packedEnvelope
 	keyringVersion int64
 	identity       string // the signer's DN

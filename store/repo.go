@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -21,7 +22,7 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 		if err != nil {
 			return ledger.Repo{}, err
 		}
-		contract := ledger.DefaultContract()
+		contract := policy.Default()
 		id, err := t.Insert(`
 INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
 VALUES (?, ?, ?, ?, 1, ?)`,

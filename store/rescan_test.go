@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestARescanLeavesCommitsThatAreNotEvaluatedYet(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	setContract := func(text string) {
-		contract, err := ledger.ParseContract([]byte(text))
+		contract, err := policy.Parse([]byte(text))
 		check(t, err)
 		_, err = s.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
 		check(t, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -29,7 +30,7 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		}
 		derived = s.d.contract.Derive(s.facts, t.now)
 	}
-	for from, path := s.state, ledger.Path(s.state, derived.State); len(path) > 0; from, path = path[0], path[1:] {
+	for from, path := s.state, policy.Path(s.state, derived.State); len(path) > 0; from, path = path[0], path[1:] {
 		if err := t.transition(s, from, path[0], cause); err != nil {
 			return err
 		}

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // Simulate reports what the draft contract would do to the repo's commits that
 // are not DEPLOYED, if it became active now. It writes nothing.
-func (s *Store) Simulate(ctx context.Context, org, repo string, draft ledger.Contract) (ledger.Simulation, error) {
+func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
 	return read(ctx, s, func(rd reader) (ledger.Simulation, error) {
 		sim := ledger.Simulation{Moves: []ledger.Move{}}
 		r, err := rd.findRepo(org, repo)
@@ -54,7 +55,7 @@ func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitR
 
 // move returns how a commit would move. It includes the reasons of the requirements
 // from the current state to the one after the new state.
-func move(c *commitRow, derived ledger.Derivation) ledger.Move {
+func move(c *commitRow, derived policy.Derivation) ledger.Move {
 	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
 	low, high := min(c.state, derived.State), max(c.state, derived.State)
 	for _, r := range derived.Requirements {

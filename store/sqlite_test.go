@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
@@ -59,10 +60,10 @@ func TestAPushIntoACrowdedDirectoryTakesLittleRoom(t *testing.T) {
 					_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", i+1), ledger.Registration{
 						Branch: fmt.Sprint("branch", i),
 						Author: ledger.Author{Name: "Ann", Email: fmt.Sprintf("branch%d@example.org", i)},
-						Changes: []ledger.Change{{
+						Changes: []radar.Change{{
 							Path: fmt.Sprintf("crowd/f%d.go", i), Status: "M", OldMode: "100644", Mode: "100644",
 							OldBlob: fmt.Sprintf("%040x", i), Blob: fmt.Sprintf("%040x", tips+i),
-							Hunks: []ledger.Hunk{{
+							Hunks: []radar.Hunk{{
 								Start: 1, Lines: 1, Added: 1, Text: "e100000000000001",
 								Near: []string{"aa00000000000000", "aa00000000000001"}, Far: []string{"bb00000000000000", "bb00000000000001"},
 							}},

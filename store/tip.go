@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -51,7 +51,7 @@ func scanTipAnd(row scanner, rest ...any) (radarindex.Tip, error) {
 
 // joinLineage writes the commits that a tip is built on: its base, its parents
 // and its ancestors, with blanks between, and commas between those of a kind.
-func joinLineage(t ledger.Tip) string {
+func joinLineage(t radar.Tip) string {
 	return t.Base + " " + strings.Join(t.Parents, ",") + " " + strings.Join(t.Ancestors, ",")
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 // A visitTip is called by a radarindex.Source for each tip.
-type visitTip = func(radarindex.Tip, []ledger.Change) error
+type visitTip = func(radarindex.Tip, []radar.Change) error
 
 // Since implements radarindex.Source.
 func (t tipSource) Since(ctx context.Context, repoID, seq int64, visit visitTip) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -114,7 +115,7 @@ func TestATipThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	s, push := openWithTips(t, Options{RadarMemory: 8000})
 	large := changesF("large")
 	for i := range 20 {
-		large.Changes = append(large.Changes, ledger.Change{Path: fmt.Sprint("file", i), Status: "M"})
+		large.Changes = append(large.Changes, radar.Change{Path: fmt.Sprint("file", i), Status: "M"})
 	}
 	_, _, err := s.Register(t.Context(), "acme", "api", numbered(7), large)
 	check(t, err)
@@ -150,7 +151,7 @@ func TestWhatIsLeftOutOfTheIndexStillBlocks(t *testing.T) {
 	if n := open(); n != 2 || len(c.Radar.Overlaps) != 2 || c.Overlaps["MEDIUM"] != 2 {
 		t.Errorf("%d are open, want 2; the answer tells of %d and counts %v", n, len(c.Radar.Overlaps), c.Overlaps)
 	}
-	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2), ledger.Registration{Branch: "three", Changes: []ledger.Change{{Path: "other", Status: "M"}}})
+	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2), ledger.Registration{Branch: "three", Changes: []radar.Change{{Path: "other", Status: "M"}}})
 	check(t, err)
 	if n := open(); n != 0 {
 		t.Errorf("%d are open of a commit that changes another file now", n)
@@ -182,7 +183,7 @@ func TestTheSourceVisitsTips(t *testing.T) {
 	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1))) // seq 4
 	push(numbered(4), "four")                                     // seq 5
 	var visited []string
-	visit := func(tip radarindex.Tip, changes []ledger.Change) error {
+	visit := func(tip radarindex.Tip, changes []radar.Change) error {
 		visited = append(visited, fmt.Sprintf("%s %d %d", tip.Branch, tip.Seq, len(changes)))
 		return nil
 	}
@@ -199,7 +200,7 @@ func TestTheSourceVisitsTips(t *testing.T) {
 		t.Errorf("live: %s, last %d; want %s, last 5", got, last, want)
 	}
 	stop := errors.New("stop")
-	last, err = source.Live(t.Context(), 1, func(radarindex.Tip, []ledger.Change) error { return stop })
+	last, err = source.Live(t.Context(), 1, func(radarindex.Tip, []radar.Change) error { return stop })
 	if !errors.Is(err, stop) || last != 5 {
 		t.Errorf("stopped: last %d, %v; want 5, %v", last, err, stop)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // predicates are what the statements are about; each has a signer of its
@@ -52,7 +54,7 @@ func (b *Core) addSigner(ctx context.Context, predicate string) error {
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
 		return err
 	}
-	dn := ledger.DN{CN: strings.ReplaceAll(predicate, ":", "-"), OU: "build", O: "bench"}
+	dn := identity.DN{CN: strings.ReplaceAll(predicate, ":", "-"), OU: "build", O: "bench"}
 	b.signers = append(b.signers, signer{private, predicate})
 	_, err = b.ledgerd(ctx, "identity", "add", "--org", "bench", "--key", file, "--dn", dn.String())
 	return err
@@ -87,7 +89,7 @@ func (b *Core) commitOf(number int) int {
 // envelope signs the attestation of that number.
 func (b *Core) envelope(number int) ([]byte, error) {
 	signer := b.signers[number/b.Commits%len(b.signers)]
-	payload, err := ledger.NewStatement("git+https://git.example/bench/repo", commitID(b.commitOf(number)), ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.example/bench/repo", commitID(b.commitOf(number)), attestation.ResultPredicate{
 		Predicate:   signer.predicate,
 		Result:      ledger.Result{Status: ledger.Pass, DurationMS: 1200},
 		Annotations: map[string]string{"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
@@ -95,7 +97,7 @@ func (b *Core) envelope(number int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ledger.SignDSSE(signer.key, payload)
+	return attestation.SignDSSE(signer.key, payload)
 }
 
 // record records n attestations as fast as it goes.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // What every registration of the benchmark changes.
@@ -45,7 +46,7 @@ func (w *radarWork) request(repo string, branches int, token string) ([]byte, er
 		Parents: []string{commitID(1<<30 + 2*w.made + 1)}, Ancestors: []string{sha, commitID(1<<30 + 2*w.made + 1)},
 		Author:  ledger.Author{Name: fmt.Sprint("Author ", w.made%50), Email: fmt.Sprintf("author%d@example.org", w.made%50)},
 		Message: "Change twenty files at three places each\n\nSo that there is something to compare.", CommittedAt: 1_700_000_000_000,
-		Changes: make([]ledger.Change, filesOfCommit),
+		Changes: make([]radar.Change, filesOfCommit),
 	}
 	w.made++
 	for i := range r.Changes {
@@ -63,16 +64,16 @@ func (w *radarWork) request(repo string, branches int, token string) ([]byte, er
 // change changes one line at each of some places of a file. Commits may have
 // left the mainline at one of two versions of it, of which only some lines
 // differ.
-func (w *radarWork) change(path string) ledger.Change {
+func (w *radarWork) change(path string) radar.Change {
 	version := w.random.IntN(2)
-	c := ledger.Change{
+	c := radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
 		OldBlob: fakeHash(path, version, 20), Blob: fakeHash(path, w.random.Int(), 20),
 	}
 	for i := range hunksOfFile {
 		part := linesOfFile / hunksOfFile
 		line := i*part + 1 + w.random.IntN(part-1)
-		c.Hunks = append(c.Hunks, ledger.Hunk{
+		c.Hunks = append(c.Hunks, radar.Hunk{
 			Start: line, Lines: 1, Added: 1, Text: fakeHash(path, w.random.Int(), 8),
 			Function: fmt.Sprintf("func part%d(ctx context.Context) error {", line/30),
 			Near:     []string{fakeHash(path, 3*line, 8), fakeHash(path, 3*line+3, 8)},

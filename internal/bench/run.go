@@ -32,7 +32,7 @@ type Core struct {
 
 	Attestations, Connections, Readers int
 	Commits, PerCommit                 int // see commitOf
-	ReadingTime                            time.Duration
+	ReadingTime                        time.Duration
 
 	// Dir is the folder for temporary files; the system's if empty.
 	Dir        string

@@ -13,6 +13,7 @@ import (
 	"github.com/r3labs/sse/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
 // A Stream is one run of bench stream.
@@ -213,7 +214,7 @@ func publishBare(bare *sse.Server, n int) {
 		ID: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", Commit: commitID(1), Predicate: predicates()[0], Identity: "cn=test-go,ou=build,o=bench",
 		Repo: "repo", Timestamp: ledger.TimeOf(time.Now()), Result: ledger.Result{Status: ledger.Pass, DurationMS: 1200},
 	})
-	data, err := ledger.StreamData(ledger.EventAttestation, body)
+	data, err := eventstream.Data(ledger.EventAttestation, body)
 	if err != nil {
 		panic(err) // it was made above
 	}

@@ -15,11 +15,12 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // YAML writes a policy's contract as YAML, under a comment that says where it comes
 // from.
-func YAML(p ledger.Policy) ([]byte, error) {
+func YAML(p policy.Policy) ([]byte, error) {
 	text, err := json.Marshal(p.Contract)
 	if err != nil {
 		return nil, fmt.Errorf("writing the contract: %w", err)
@@ -49,19 +50,19 @@ func blockStyle(n *yaml.Node) {
 }
 
 // Same reports whether a contract is the active one, however it is written. One that cannot be read here is for the server to refuse.
-func Same(contract jsontext.Value, active ledger.Policy) bool {
+func Same(contract jsontext.Value, active policy.Policy) bool {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(contract, &members) != nil {
 		return false
 	}
-	for _, name := range ledger.PolicyRecordFields() {
+	for _, name := range policy.RecordFields() {
 		delete(members, name)
 	}
 	text, err := json.Marshal(members)
 	if err != nil {
 		return false
 	}
-	draft, err := ledger.ParseContract(text)
+	draft, err := policy.Parse(text)
 	return err == nil && draft.Digest() == active.Digest
 }
 
@@ -93,7 +94,7 @@ func FromYAML(file string, text []byte) (jsontext.Value, error) {
 }
 
 // Lines writes a contract with a line for each requirement.
-func Lines(c ledger.Contract) []string {
+func Lines(c policy.Contract) []string {
 	var lines []string
 	for _, r := range c.Requirements {
 		lines = append(lines, requirementLine(r))
@@ -106,7 +107,7 @@ func Lines(c ledger.Contract) []string {
 	return append(lines, line)
 }
 
-func requirementLine(r ledger.Requirement) string {
+func requirementLine(r policy.Requirement) string {
 	line := fmt.Sprintf("%s needs %s", r.State, r.Predicate)
 	if r.Threshold != 1 {
 		line += fmt.Sprintf(" by %d", r.Threshold)

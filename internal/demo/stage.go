@@ -14,6 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // A stage is where the demo plays: what was set up, and where it is told.
@@ -145,12 +147,12 @@ func (s *stage) addSigners(ctx context.Context, admin *client.Client) error {
 	s.heading("Keys, each with a certificate that the org trusts; what they will sign is made up")
 	s.signers, s.dns = make(map[string]*signing.Signer), make(map[string]string)
 	for _, r := range roles() {
-		dn := ledger.DN{CN: r.name, OU: r.unit, O: s.org}
+		dn := identity.DN{CN: r.name, OU: r.unit, O: s.org}
 		pair, err := signing.NewKeyPair(dn, "", time.Now(), 1)
 		if err != nil {
 			return err
 		}
-		_, err = admin.AddIdentity(ctx, s.org, ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: string(pair.CertPEM())})
+		_, err = admin.AddIdentity(ctx, s.org, identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(pair.CertPEM())})
 		if err != nil {
 			return err
 		}
@@ -199,7 +201,7 @@ func (s *stage) playCommit(ctx context.Context, sha string, acts []act) error {
 // API then has it.
 func (s *stage) perform(ctx context.Context, before ledger.Commit, a act) (ledger.Commit, error) {
 	now := time.Now()
-	statement, err := ledger.NewStatement(s.org+"/"+s.git.name, before.SHA, ledger.ResultPredicate{
+	statement, err := attestation.NewStatement(s.org+"/"+s.git.name, before.SHA, attestation.ResultPredicate{
 		Predicate:   a.predicate,
 		Result:      ledger.Result{Status: a.status, DurationMS: a.took.Milliseconds()},
 		StartedOn:   ledger.TimeOf(now.Add(-a.took)),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
 // A Head is what the bodies of all events begin with.
@@ -28,7 +29,7 @@ func Parse(body []byte) (client.Event, error) {
 	if err != nil {
 		return client.Event{}, fmt.Errorf("an event of the history: %w", err)
 	}
-	data, err := ledger.StreamData(head.Type, body)
+	data, err := eventstream.Data(head.Type, body)
 	if err != nil {
 		return client.Event{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
 // JSON writes an event as one object: its id and type before its data's
@@ -87,7 +88,7 @@ func (l *Printer) tell(e client.Event) (ledger.Time, told) {
 var levelColours = [...]string{terminal.Grey, terminal.Grey, terminal.Yellow, terminal.Red}
 
 // overlap tells of an overlap: how bad, with whom and at what.
-func (l *Printer) overlap(r *ledger.StreamRadar) string {
+func (l *Printer) overlap(r *eventstream.Radar) string {
 	what := fmt.Sprintf("%s overlap with %s of %s by %s", l.Paint(levelColours[r.Level], r.Level.String()),
 		terminal.Clean(terminal.Short(r.Other.Commit)), terminal.Clean(r.Other.Branch), terminal.Clean(terminal.OrDash(terminal.AuthorName(r.Other.Author))))
 	if len(r.Paths) > 0 {

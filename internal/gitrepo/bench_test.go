@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 func joinLines(lines []string) string {
@@ -63,7 +63,7 @@ func BenchmarkGapHashes(b *testing.B) {
 	for _, n := range []int{300, 30_000} {
 		b.Run(fmt.Sprint(n, " lines"), func(b *testing.B) {
 			content := []byte(joinLines(randomLines(random, n)))
-			hunks := []ledger.Hunk{{Start: n / 2, Lines: 1}}
+			hunks := []radar.Hunk{{Start: n / 2, Lines: 1}}
 			hasher := newGapHasher()
 			b.SetBytes(int64(len(content)))
 			for b.Loop() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // What the ledger takes of one commit at most.
@@ -55,7 +56,7 @@ func (g Repo) addHistory(ctx context.Context, objects *objectStore, sha, built s
 
 // changes returns the change record from one tree to another, or why there is
 // none.
-func (g Repo) changes(ctx context.Context, objects *objectStore, from, to string) (fitting []ledger.Change, gap, err error) {
+func (g Repo) changes(ctx context.Context, objects *objectStore, from, to string) (fitting []radar.Change, gap, err error) {
 	changes, err := objects.changes(ctx, from, to)
 	switch {
 	case err != nil && g.isPartial(ctx):

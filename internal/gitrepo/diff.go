@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // maxHeading is how much of a hunk's heading the ledger takes. Git itself cuts
@@ -26,12 +26,12 @@ const maxHeading = 1024
 // patch's own names, which can be anything.
 type diffReader struct {
 	in      *bufio.Reader
-	changes []ledger.Change
+	changes []radar.Change
 	text    hash.Hash // of the lines that a hunk adds
 }
 
 func newDiffReader(in io.Reader) *diffReader {
-	return &diffReader{in: bufio.NewReaderSize(in, 64<<10), changes: []ledger.Change{}, text: sha256.New()}
+	return &diffReader{in: bufio.NewReaderSize(in, 64<<10), changes: []radar.Change{}, text: sha256.New()}
 }
 
 // readRaw reads the raw part: for each change
@@ -54,12 +54,12 @@ func (d *diffReader) readRaw() error {
 	}
 }
 
-func (d *diffReader) readChange(meta string) (ledger.Change, error) {
+func (d *diffReader) readChange(meta string) (radar.Change, error) {
 	fields := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(meta, ":"), "\x00"))
 	if len(fields) != 5 {
-		return ledger.Change{}, fmt.Errorf("%q is not a change in git's raw format", meta)
+		return radar.Change{}, fmt.Errorf("%q is not a change in git's raw format", meta)
 	}
-	c := ledger.Change{
+	c := radar.Change{
 		OldMode: unlessZero(fields[0]),
 		Mode:    unlessZero(fields[1]),
 		OldBlob: unlessZero(fields[2]),
@@ -113,7 +113,7 @@ func unlessZero(s string) string {
 // readPatches reads the patches: one for each change, in the same order, and two
 // for a change of type, which git shows as a deletion and an addition. Each
 // change is shown to done once all that the diff tells of it is read.
-func (d *diffReader) readPatches(done func(*ledger.Change)) error {
+func (d *diffReader) readPatches(done func(*radar.Change)) error {
 	line, err := d.readLine()
 	for i := range d.changes {
 		c := &d.changes[i]
@@ -142,7 +142,7 @@ func (d *diffReader) readPatches(done func(*ledger.Change)) error {
 }
 
 // readPatch reads one patch of a change and returns the line after it.
-func (d *diffReader) readPatch(c *ledger.Change) ([]byte, error) {
+func (d *diffReader) readPatch(c *radar.Change) ([]byte, error) {
 	for {
 		line, err := d.readLine()
 		if err != nil {
@@ -165,7 +165,7 @@ func (d *diffReader) readPatch(c *ledger.Change) ([]byte, error) {
 }
 
 // checkIndex checks that a patch is of the change that it is taken for.
-func checkIndex(line string, c *ledger.Change) error {
+func checkIndex(line string, c *radar.Change) error {
 	if c.Status == "T" {
 		return nil
 	}
@@ -179,7 +179,7 @@ func checkIndex(line string, c *ledger.Change) error {
 
 // readHunk reads a hunk, from its line "@@ -start,lines +start,lines @@ heading"
 // on. Only those of changed text files are kept.
-func (d *diffReader) readHunk(line string, c *ledger.Change) error {
+func (d *diffReader) readHunk(line string, c *radar.Change) error {
 	ranges, heading, _ := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
 	from, to, _ := strings.Cut(ranges, " ")
 	start, lines, err := parseRange(from, "-")
@@ -198,7 +198,7 @@ func (d *diffReader) readHunk(line string, c *ledger.Change) error {
 		return err
 	}
 	if isTextChange(c) {
-		c.Hunks = append(c.Hunks, ledger.Hunk{
+		c.Hunks = append(c.Hunks, radar.Hunk{
 			Start: start, Lines: lines, Added: added,
 			Text: shortHash(d.text.Sum(nil)), Function: headingText(heading),
 		})
@@ -208,7 +208,7 @@ func (d *diffReader) readHunk(line string, c *ledger.Change) error {
 
 // isTextChange reports whether a change is of the sort that has hunks: of a
 // file that stays one. Git shows links and submodules as text too.
-func isTextChange(c *ledger.Change) bool {
+func isTextChange(c *radar.Change) bool {
 	return (c.Status == "M" || c.Status == "R") && isFileMode(c.OldMode) && isFileMode(c.Mode)
 }
 

@@ -1,6 +1,8 @@
 package gitrepo
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
 
 // maxRecord is how many bytes a change record may take. A server takes 4 MiB for
 // a whole registration, unless it is configured otherwise.
@@ -10,7 +12,7 @@ const maxRecord = 3 << 20
 // takes it: with fewer gaps told of long hunks, down to one of each. The radar
 // then knows that there are more. Where that is too long too, there is no
 // record.
-func fit(changes []ledger.Change) []ledger.Change {
+func fit(changes []radar.Change) []radar.Change {
 	for limit := maxGaps / 2; recordSize(changes) > maxRecord; limit /= 2 {
 		if limit == 0 {
 			return nil
@@ -26,7 +28,7 @@ func fit(changes []ledger.Change) []ledger.Change {
 }
 
 // recordSize estimates how long a change record is as JSON, rather too long.
-func recordSize(changes []ledger.Change) int {
+func recordSize(changes []radar.Change) int {
 	const change, hunk, hash = 110, 80, 19 // their names and punctuation
 	size := 0
 	for _, c := range changes {

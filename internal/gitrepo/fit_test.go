@@ -9,28 +9,28 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // The record of a large commit is cut to what a server takes, fairly.
 func TestFit(t *testing.T) {
-	record := func(paths, hunks, gaps int) []ledger.Change {
+	record := func(paths, hunks, gaps int) []radar.Change {
 		id, hash := strings.Repeat("a", 40), strings.Repeat("b", 16)
-		changes := make([]ledger.Change, paths)
+		changes := make([]radar.Change, paths)
 		for i := range changes {
-			changes[i] = ledger.Change{Path: fmt.Sprintf("some/folder/file %d", i), Status: "M", OldMode: "100644", Mode: "100644", OldBlob: id, Blob: id}
+			changes[i] = radar.Change{Path: fmt.Sprintf("some/folder/file %d", i), Status: "M", OldMode: "100644", Mode: "100644", OldBlob: id, Blob: id}
 			for range hunks {
-				changes[i].Hunks = append(changes[i].Hunks, ledger.Hunk{Start: 100_000, Lines: gaps - 1, Added: 100_000, Text: hash, Function: `func (s *Server) Say("something") {`,
+				changes[i].Hunks = append(changes[i].Hunks, radar.Hunk{Start: 100_000, Lines: gaps - 1, Added: 100_000, Text: hash, Function: `func (s *Server) Say("something") {`,
 					Near: slices.Repeat([]string{hash}, gaps), Far: slices.Repeat([]string{hash}, gaps)})
 			}
 		}
 		return changes
 	}
 	for name, test := range map[string]struct {
-		changes []ledger.Change
+		changes []radar.Change
 		gaps    int // that are left; -1: no record
 	}{
-		"nothing":                         {[]ledger.Change{}, 0},
+		"nothing":                         {[]radar.Change{}, 0},
 		"a common commit":                 {record(500, 3, 4), 4},
 		"a hundred files rewritten":       {record(100, 1, 512), 512},
 		"a thousand files rewritten":      {record(1000, 1, 512), 64},

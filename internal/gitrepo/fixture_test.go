@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // newGitRepo is gitrepotest.New.
@@ -34,7 +35,7 @@ func newForest(t *testing.T) forest {
 }
 
 // mustRecord returns the change record between two commits.
-func mustRecord(t testing.TB, g Repo, from, to string) []ledger.Change {
+func mustRecord(t testing.TB, g Repo, from, to string) []radar.Change {
 	t.Helper()
 	objects, err := g.objects(t.Context())
 	if err != nil {
@@ -52,7 +53,7 @@ func mustRecord(t testing.TB, g Repo, from, to string) []ledger.Change {
 }
 
 // outline writes a change record a line a change, without its hashes.
-func outline(changes []ledger.Change) []string {
+func outline(changes []radar.Change) []string {
 	lines := []string{}
 	for _, c := range changes {
 		line := c.Status + " "

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"hash/maphash"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // maxGaps is how many gaps of a hunk are told. The ledger sees by the number of
@@ -47,7 +47,7 @@ func newGapHasher() *gapHasher {
 }
 
 // addHashes sets the near and far hashes of the hunks of one file.
-func (h *gapHasher) addHashes(old []byte, hunks []ledger.Hunk) {
+func (h *gapHasher) addHashes(old []byte, hunks []radar.Hunk) {
 	h.split(old)
 	h.findRepeated(hunks)
 	for i := range hunks {
@@ -67,7 +67,7 @@ func (h *gapHasher) addHashes(old []byte, hunks []ledger.Hunk) {
 
 // coveredGaps returns the first gap that a hunk covers, and how many are told.
 // Gap g lies between the old lines g and g+1.
-func coveredGaps(hunk ledger.Hunk) (first, count int) {
+func coveredGaps(hunk radar.Hunk) (first, count int) {
 	if hunk.Lines == 0 {
 		return hunk.Start, 1
 	}
@@ -106,7 +106,7 @@ func trimBlanks(line []byte) []byte {
 
 // findRepeated finds the covered gaps whose two lines stand so at another gap of
 // the file too. Sums tell cheaply where to look; only lines tell what is.
-func (h *gapHasher) findRepeated(hunks []ledger.Hunk) {
+func (h *gapHasher) findRepeated(hunks []radar.Hunk) {
 	h.groups = h.groups[:0]
 	clear(h.byKey)
 	for _, hunk := range hunks {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A plainModel is what a change record says of hunks, written down word by word
@@ -57,7 +57,7 @@ func (m plainModel) near(g int) string {
 func modelHash(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:16] }
 
 // checkHunks checks the hashes of a change's hunks against the model.
-func checkHunks(t *testing.T, c ledger.Change, before, after gitrepotest.Tree) {
+func checkHunks(t *testing.T, c radar.Change, before, after gitrepotest.Tree) {
 	t.Helper()
 	if len(c.Hunks) == 0 {
 		return
@@ -169,8 +169,8 @@ func TestRepeatedGapsWithoutGoodSums(t *testing.T) {
 		for i := range hasher.sums {
 			hasher.sums[i] %= 2
 		}
-		all := ledger.Hunk{Start: 1, Lines: len(model.lines)}
-		hasher.findRepeated([]ledger.Hunk{all})
+		all := radar.Hunk{Start: 1, Lines: len(model.lines)}
+		hasher.findRepeated([]radar.Hunk{all})
 		for g := range len(model.lines) + 1 {
 			if got, want := hasher.isRepeated(g), model.near(g) == ""; got != want {
 				t.Errorf("%q: gap %d repeated: %v, want %v", content, g, got, want)
@@ -182,9 +182,9 @@ func TestRepeatedGapsWithoutGoodSums(t *testing.T) {
 // What is hashed is fixed: records made today are compared with those of
 // another version.
 func TestGapHashesStay(t *testing.T) {
-	hunks := []ledger.Hunk{{Start: 2, Lines: 1}}
+	hunks := []radar.Hunk{{Start: 2, Lines: 1}}
 	newGapHasher().addHashes([]byte("one  \ntwo\r\nthree"), hunks)
-	want := ledger.Hunk{Start: 2, Lines: 1,
+	want := radar.Hunk{Start: 2, Lines: 1,
 		Near: []string{modelHash(" one\n two\n"), modelHash(" two\n three\n")},
 		Far:  []string{modelHash("^\n^\n one\n two\n three\n$\n"), modelHash("^\n one\n two\n three\n$\n$\n")},
 	}

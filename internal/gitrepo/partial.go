@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // maxArgs is how many bytes of paths one git command gets.
@@ -14,7 +14,7 @@ const maxArgs = 24 << 10
 // another: all paths, and hunks where it has both contents of a file. The
 // content that it lacks tells a changed file with a new name from another: where
 // git asks for it, only files that did not change otherwise count as renamed.
-func (o *objectStore) partOf(ctx context.Context, from, to string) ([]ledger.Change, error) {
+func (o *objectStore) partOf(ctx context.Context, from, to string) ([]radar.Change, error) {
 	renames := exactAndAlike
 	changes, err := o.raw(ctx, rawDiff(renames, from, to))
 	if err != nil {
@@ -41,13 +41,13 @@ func (o *objectStore) partOf(ctx context.Context, from, to string) ([]ledger.Cha
 	return changes, nil
 }
 
-func (o *objectStore) raw(ctx context.Context, diff []string) ([]ledger.Change, error) {
+func (o *objectStore) raw(ctx context.Context, diff []string) ([]radar.Change, error) {
 	return o.stream(ctx, diff, (*diffReader).readRaw)
 }
 
 // withContent returns, by path, the changes of files that could have hunks and
 // whose contents are here.
-func (o *objectStore) withContent(ctx context.Context, changes []ledger.Change) (map[string]*ledger.Change, error) {
+func (o *objectStore) withContent(ctx context.Context, changes []radar.Change) (map[string]*radar.Change, error) {
 	var ids []string
 	for i := range changes {
 		if c := &changes[i]; isTextChange(c) && c.OldBlob != c.Blob {
@@ -58,7 +58,7 @@ func (o *objectStore) withContent(ctx context.Context, changes []ledger.Change) 
 	if err != nil {
 		return nil, err
 	}
-	here := make(map[string]*ledger.Change)
+	here := make(map[string]*radar.Change)
 	for i := range changes {
 		if c := &changes[i]; isTextChange(c) && c.OldBlob != c.Blob && present[c.OldBlob] && present[c.Blob] {
 			here[c.Path] = c
@@ -69,7 +69,7 @@ func (o *objectStore) withContent(ctx context.Context, changes []ledger.Change) 
 
 // portions returns the paths of the changes, old ones too, in lists that one
 // command line can take.
-func portions(changes map[string]*ledger.Change) [][]string {
+func portions(changes map[string]*radar.Change) [][]string {
 	var lists [][]string
 	room := 0
 	for path, c := range changes {
@@ -89,7 +89,7 @@ func portions(changes map[string]*ledger.Change) [][]string {
 
 // changes returns the change record from one tree to another, the whole of it
 // but for what a partial clone lacks.
-func (o *objectStore) changes(ctx context.Context, from, to string) ([]ledger.Change, error) {
+func (o *objectStore) changes(ctx context.Context, from, to string) ([]radar.Change, error) {
 	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
 	if _, refused := errors.AsType[*commandError](err); !refused || ctx.Err() != nil {
 		return changes, err

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // How much alike a file and one of another name are that count as renamed.
@@ -31,7 +31,7 @@ func patchDiff(renames, from, to string, paths ...string) []string {
 
 // record reads a diff with patches. The old content of each file with hunks is
 // asked for as soon as these are read, and hashed while git goes on.
-func (o *objectStore) record(ctx context.Context, diff []string) ([]ledger.Change, error) {
+func (o *objectStore) record(ctx context.Context, diff []string) ([]radar.Change, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var places *placer
@@ -43,7 +43,7 @@ func (o *objectStore) record(ctx context.Context, diff []string) ([]ledger.Chang
 		if places, err = o.startPlacer(ctx, len(d.changes)); err != nil {
 			return err
 		}
-		return d.readPatches(func(c *ledger.Change) {
+		return d.readPatches(func(c *radar.Change) {
 			if len(c.Hunks) > 0 {
 				places.add(c)
 			}
@@ -61,7 +61,7 @@ func (o *objectStore) record(ctx context.Context, diff []string) ([]ledger.Chang
 }
 
 // stream runs git diff-tree and reads what it prints while it does.
-func (o *objectStore) stream(ctx context.Context, diff []string, read func(*diffReader) error) ([]ledger.Change, error) {
+func (o *objectStore) stream(ctx context.Context, diff []string, read func(*diffReader) error) ([]radar.Change, error) {
 	command := o.command(ctx, diff...)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
@@ -90,8 +90,8 @@ func (o *objectStore) stream(ctx context.Context, diff []string, read func(*diff
 type placer struct {
 	command *exec.Cmd
 	pipe    io.Closer
-	in      *bufio.Writer       // of the object ids
-	asked   chan *ledger.Change // with room for all of them: git answers late
+	in      *bufio.Writer      // of the object ids
+	asked   chan *radar.Change // with room for all of them: git answers late
 	done    chan error
 }
 
@@ -99,7 +99,7 @@ type placer struct {
 func (o *objectStore) startPlacer(ctx context.Context, limit int) (*placer, error) {
 	p := &placer{
 		command: o.command(ctx, "cat-file", "--batch", "--buffer"),
-		asked:   make(chan *ledger.Change, limit),
+		asked:   make(chan *radar.Change, limit),
 		done:    make(chan error, 1),
 	}
 	in, err := p.command.StdinPipe()
@@ -119,7 +119,7 @@ func (o *objectStore) startPlacer(ctx context.Context, limit int) (*placer, erro
 }
 
 // add asks for the old content of a change, which is the placer's from then on.
-func (p *placer) add(c *ledger.Change) {
+func (p *placer) add(c *radar.Change) {
 	_, _ = p.in.WriteString(c.OldBlob + "\n") // where it fails, the reader does too
 	p.asked <- c
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 func TestReadRawDiff(t *testing.T) {
@@ -16,14 +16,14 @@ func TestReadRawDiff(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		out  string
-		want []ledger.Change
+		want []radar.Change
 	}{
-		"nothing": {"", []ledger.Change{}},
+		"nothing": {"", []radar.Change{}},
 		"added, changed, deleted": {
 			":000000 100644 " + zero + " " + new + " A|new.txt|" +
 				":100644 100755 " + old + " " + new + " M|with space|" +
 				":100644 000000 " + old + " " + zero + " D|old.txt|",
-			[]ledger.Change{
+			[]radar.Change{
 				{Path: "new.txt", Status: "A", Mode: "100644", Blob: new},
 				{Path: "with space", Status: "M", OldMode: "100644", Mode: "100755", OldBlob: old, Blob: new},
 				{Path: "old.txt", Status: "D", OldMode: "100644", OldBlob: old},
@@ -31,19 +31,19 @@ func TestReadRawDiff(t *testing.T) {
 		},
 		"renamed, with how alike it is": {
 			":100644 100644 " + old + " " + new + " R087|a\nb|c|",
-			[]ledger.Change{{Path: "c", OldPath: "a\nb", Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
+			[]radar.Change{{Path: "c", OldPath: "a\nb", Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
 		},
 		"a file became a link": {
 			":100644 120000 " + old + " " + new + " T|link|",
-			[]ledger.Change{{Path: "link", Status: "T", OldMode: "100644", Mode: "120000", OldBlob: old, Blob: new}},
+			[]radar.Change{{Path: "link", Status: "T", OldMode: "100644", Mode: "120000", OldBlob: old, Blob: new}},
 		},
 		"not UTF-8": {
 			":000000 100644 " + zero + " " + new + " A|caf\xe9/né|",
-			[]ledger.Change{{Path: `caf\351/né`, Status: "A", Mode: "100644", Blob: new}},
+			[]radar.Change{{Path: `caf\351/né`, Status: "A", Mode: "100644", Blob: new}},
 		},
 		"renamed to what a replacement would not tell": {
 			":100644 100644 " + old + " " + new + " R100|\xe9|\xe8|",
-			[]ledger.Change{{Path: `\350`, OldPath: `\351`, Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
+			[]radar.Change{{Path: `\350`, OldPath: `\351`, Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
 		},
 	} {
 		d := newDiffReader(strings.NewReader(strings.ReplaceAll(test.out, "|", "\x00")))

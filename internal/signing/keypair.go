@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/atomicfile"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // A KeyPair is a new key with a certificate that it signed itself.
@@ -25,7 +25,7 @@ type KeyPair struct {
 }
 
 // NewKeyPair creates an Ed25519 key and a certificate that is valid for a number of days.
-func NewKeyPair(dn ledger.DN, email string, now time.Time, days int) (*KeyPair, error) {
+func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
@@ -55,11 +55,11 @@ func NewKeyPair(dn ledger.DN, email string, now time.Time, days int) (*KeyPair, 
 	if pair.Cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, fmt.Errorf("reading the new certificate: %w", err)
 	}
-	pair.Fingerprint, err = ledger.Fingerprint(public)
+	pair.Fingerprint, err = identity.Fingerprint(public)
 	return pair, err
 }
 
-func subjectOf(dn ledger.DN) pkix.Name {
+func subjectOf(dn identity.DN) pkix.Name {
 	name := pkix.Name{CommonName: dn.CN}
 	if dn.OU != "" {
 		name.OrganizationalUnit = []string{dn.OU}

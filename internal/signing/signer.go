@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // A Signer signs statements: with a certificate as a Sigstore bundle, which
@@ -31,7 +33,7 @@ func Load(keyFile, certFile string) (*Signer, error) {
 		return nil, fmt.Errorf("%s: %s", keyFile, encrypted)
 	}
 	s := &Signer{}
-	if s.key, err = ledger.ParsePrivateKey(text); err != nil {
+	if s.key, err = identity.ParsePrivateKey(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyFile, err)
 	}
 	if certFile == "" {
@@ -40,7 +42,7 @@ func Load(keyFile, certFile string) (*Signer, error) {
 	if text, err = os.ReadFile(certFile); err != nil {
 		return nil, err
 	}
-	if s.chain, err = ledger.ParseCertificates(text); err != nil {
+	if s.chain, err = identity.ParseCertificates(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", certFile, err)
 	}
 	public, ok := s.key.Public().(interface{ Equal(crypto.PublicKey) bool })
@@ -64,15 +66,15 @@ func encryptedKey(text string) string {
 // Sign returns the statement in an envelope.
 func (s *Signer) Sign(statement []byte) ([]byte, error) {
 	if s.chain != nil {
-		return ledger.SignBundle(s.key, s.chain, statement)
+		return attestation.SignBundle(s.key, s.chain, statement)
 	}
-	return ledger.SignDSSE(s.key, statement)
+	return attestation.SignDSSE(s.key, statement)
 }
 
 // CheckTrusted reports that the identities are clearly not to take what the Signer
 // signs. Whoever records decides: what cannot be told here is no error.
-func (s *Signer) CheckTrusted(identities []ledger.Identity, commit string) error {
-	statement, err := ledger.NewStatement("", commit, ledger.ResultPredicate{
+func (s *Signer) CheckTrusted(identities []identity.Identity, commit string) error {
+	statement, err := attestation.NewStatement("", commit, attestation.ResultPredicate{
 		Predicate: "probe", Result: ledger.Result{Status: ledger.Skip},
 	})
 	if err != nil {
@@ -82,11 +84,11 @@ func (s *Signer) CheckTrusted(identities []ledger.Identity, commit string) error
 	if err != nil {
 		return err
 	}
-	keys, err := ledger.NewKeyring(identities)
+	keys, err := identity.NewKeyring(identities)
 	if err != nil {
 		return nil // a newer server may know kinds that we do not
 	}
-	_, err = ledger.Verify(envelope, keys, ledger.TimeOf(time.Now()))
+	_, err = attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
 	e, ok := errors.AsType[*ledger.Error](err)
 	if ok && (e.Code == ledger.CodeUntrustedIdentity || e.Code == ledger.CodeRevokedIdentity) {
 		return fmt.Errorf("what this key signs would be refused: %w", err)
@@ -102,14 +104,14 @@ func (s *Signer) CheckStatement(statement []byte) error {
 		return err
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	keys, err := ledger.NewKeyring([]ledger.Identity{{Kind: ledger.KeyIdentity, DN: "cn=signer", PEM: string(public)}})
+	keys, err := identity.NewKeyring([]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: string(public)}})
 	if err != nil {
 		return err
 	}
-	envelope, err := ledger.SignDSSE(s.key, statement)
+	envelope, err := attestation.SignDSSE(s.key, statement)
 	if err != nil {
 		return err
 	}
-	_, err = ledger.Verify(envelope, keys, ledger.TimeOf(time.Now()))
+	_, err = attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
 	return err
 }

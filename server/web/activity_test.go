@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 const activityPath = "/orgs/acme/activity"
@@ -118,7 +119,7 @@ func TestActivityInPages(t *testing.T) {
 // command prints.
 func TestActivityOfLargeEvents(t *testing.T) {
 	b := newBench(t)
-	var changes []ledger.Change
+	var changes []radar.Change
 	for n := range 300 {
 		changes = append(changes, editing(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n), 10))
 	}
@@ -142,8 +143,8 @@ func TestActivityOfHostileTexts(t *testing.T) {
 	b := newBench(t)
 	const nasty = `</pre><script>alert(1)</script>"'><img/src=x>`
 	ci := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
-	b.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []ledger.Change{editing("a"+nasty, 5)}})
-	b.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty, Changes: []ledger.Change{editing("a"+nasty, 6)}})
+	b.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []radar.Change{editing("a"+nasty, 5)}})
+	b.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty, Changes: []radar.Change{editing("a"+nasty, 6)}})
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
 	p := b.signIn(b.reader).get(activityPath).want(200).has("overlaps with "+nasty, `by <i>ci</i>,"x" on`)
 	for _, name := range []string{"img", "i"} {

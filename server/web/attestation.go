@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
@@ -31,7 +32,7 @@ func showAttestation(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	envelope, err := ledger.ParseEnvelope(body)
+	envelope, err := attestation.ParseEnvelope(body)
 	if err != nil {
 		return nil, fmt.Errorf("read the envelope of %s: %w", record.ID, err)
 	}

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // sign records a statement about a commit of acme/api as it is.
 func (b *bench) sign(s *signer, payload string) ledger.AttestationRecord {
 	b.t.Helper()
-	envelope, err := ledger.SignDSSE(s.key, []byte(payload))
+	envelope, err := attestation.SignDSSE(s.key, []byte(payload))
 	check(b.t, err)
 	record, _, err := b.host.Record(b.t.Context(), "acme", "api", envelope)
 	check(b.t, err)

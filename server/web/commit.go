@@ -8,6 +8,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
 )
@@ -89,7 +91,7 @@ func showCommit(v *visit) (*answer, error) {
 	if commit.SHA != v.value("sha") {
 		return seeOther(v.pathOf(repoPattern, "commits", commit.SHA)), nil
 	}
-	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"), Missing: lacksOf(ledger.Missing(commit.State, commit.Requirements))}
+	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"), Missing: lacksOf(policy.Missing(commit.State, commit.Requirements))}
 	p.Told = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
 	for _, state := range ledger.States() {
@@ -230,7 +232,7 @@ func bodyOf(message, subject string) string {
 	return format.Clip(strings.TrimSpace(rest), messageShown)
 }
 
-func changedPaths(changes []ledger.Change) (paths []string, more int) {
+func changedPaths(changes []radar.Change) (paths []string, more int) {
 	for _, c := range changes[:min(len(changes), changesShown)] {
 		path := format.Clip(c.Path, 300)
 		if c.OldPath != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // policy has acme/api ask for what the contract says.
@@ -29,7 +30,7 @@ func TestCommitPage(t *testing.T) {
 	ci, mac, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=mac,ou=build,o=acme"), b.signer("cn=alice,ou=people,o=acme")
 	sha := commitID(7)
 	b.push(sha, ledger.Registration{Branch: "topic", Target: "release/2", Message: "Sessions end\n\nBecause they must.", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
-		Base: commitID(1), Parents: []string{commitID(2)}, Changes: []ledger.Change{edited("cmd/root.go", 10)}})
+		Base: commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
 	w := b.signIn(b.reader)
 	w.get(commitPath(sha)).want(200).has("Draft since", "Nothing is attested yet", "ledgerd attest acme/api --commit "+sha[:12])
 
@@ -111,16 +112,16 @@ func TestNoMoreThanDeployed(t *testing.T) {
 
 func TestOverlapsOfACommit(t *testing.T) {
 	b := newBench(t)
-	b.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"}, Changes: []ledger.Change{edited("cmd/root.go", 10)}})
+	b.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
 	b.clock.advance(time.Minute)
-	b.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"}, Changes: []ledger.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
+	b.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"}, Changes: []radar.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
 	w := b.signIn(b.reader)
 	w.get(commitPath(commitID(2))).want(200).has("HIGH with First "+commitID(1)[:12]+" Ada first since 30 Nov 2030 09:01 UTC It was registered first.",
 		"cmd/root.go both change the same lines: lines 11 here, 10 there")
 	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "It was registered later, so it gives way.", "lines 10 here, 11 there")
 
 	for n := range 8 {
-		b.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More", Changes: []ledger.Change{edited("go.mod", 10)}})
+		b.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More", Changes: []radar.Change{edited("go.mod", 10)}})
 	}
 	p := w.get(commitPath(commitID(2))).want(200).has("4 more overlaps", "MEDIUM with More")
 	if links := p.elements("a", "href", apiPath+"/radar?branch=second"); len(links) != 1 {
@@ -133,9 +134,9 @@ func TestOverlapsOfACommit(t *testing.T) {
 func TestOverlapOfADeletion(t *testing.T) {
 	b := newBench(t)
 	edit := edited("go.mod", 10)
-	b.push(commitID(1), ledger.Registration{Branch: "edit", Message: "Edit", Changes: []ledger.Change{edit}})
+	b.push(commitID(1), ledger.Registration{Branch: "edit", Message: "Edit", Changes: []radar.Change{edit}})
 	b.clock.advance(time.Minute)
-	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete", Changes: []ledger.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
+	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete", Changes: []radar.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
 	w := b.signIn(b.reader)
 	w.get(commitPath(commitID(1))).want(200).has("one deletes what the other changes: lines 10 here, none there")
 	w.get(commitPath(commitID(2))).want(200).has("one deletes what the other changes: no lines here, 10 there")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // An event is one of any type, as far as pages tell of it: which members it
@@ -26,7 +27,7 @@ type event struct {
 	Version   int    `json:"version"`
 	ChangedBy string `json:"changed_by"`
 
-	Level      ledger.Level      `json:"level"`
+	Level      radar.Level       `json:"level"`
 	Other      ledger.RadarOther `json:"other"`
 	PathsTotal int               `json:"paths_total"`
 	Body       json.RawMessage   `json:"-"` // its bytes

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web"
 )
 
@@ -23,7 +24,7 @@ func (b *bench) examples() func(pattern string) string {
 	b.t.Helper()
 	const sha = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
 	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	b.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"}, Changes: []ledger.Change{editing("cmd/root.go", 101)}})
+	b.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"}, Changes: []radar.Change{editing("cmd/root.go", 101)}})
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	attestation := b.attest(ci, sha, "test:go", ledger.Fail).ID
 	hook := b.webhook(newReceiver(b.t).url).ID

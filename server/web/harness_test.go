@@ -23,6 +23,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
@@ -303,7 +305,7 @@ func (b *bench) signer(dn string) *signer {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	check(b.t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-	_, err = b.host.AddIdentity(b.t.Context(), "acme", ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: text, DN: dn})
+	_, err = b.host.AddIdentity(b.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
 	check(b.t, err)
 	return &signer{key, dn}
 }
@@ -311,12 +313,12 @@ func (b *bench) signer(dn string) *signer {
 // attest records that a predicate of a commit of acme/api has that status.
 func (b *bench) attest(s *signer, commit, predicate string, status ledger.Status) ledger.AttestationRecord {
 	b.t.Helper()
-	payload, err := ledger.NewStatement("git+https://git.example/acme/api", commit, ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
 		FinishedOn: b.clock.time(),
 	})
 	check(b.t, err)
-	envelope, err := ledger.SignDSSE(s.key, payload)
+	envelope, err := attestation.SignDSSE(s.key, payload)
 	check(b.t, err)
 	record, _, err := b.host.Record(b.t.Context(), "acme", "api", envelope)
 	check(b.t, err)

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
@@ -16,7 +16,7 @@ type identitiesPage struct {
 
 // An identityRow is a key or root and what has become of it.
 type identityRow struct {
-	ledger.Identity
+	identity.Identity
 	State string // active, expired or revoked
 }
 
@@ -34,7 +34,7 @@ func showIdentities(v *visit) (*answer, error) {
 }
 
 func showIdentityForm(v *visit) (*answer, error) {
-	return v.page("identity-new", "Add an identity", formPage{form.New("kind", string(ledger.KeyIdentity))}), nil
+	return v.page("identity-new", "Add an identity", formPage{form.New("kind", string(identity.KeyIdentity))}), nil
 }
 
 func addIdentity(v *visit) (*answer, error) {
@@ -44,8 +44,8 @@ func addIdentity(v *visit) (*answer, error) {
 	}
 	refuseKeys(f, "dn", "email")
 	if !f.Failed() {
-		_, err = v.api.AddIdentity(v.ctx(), v.org, ledger.NewIdentity{
-			Kind:  ledger.IdentityKind(f.Get("kind")),
+		_, err = v.api.AddIdentity(v.ctx(), v.org, identity.NewIdentity{
+			Kind:  identity.IdentityKind(f.Get("kind")),
 			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // which browsers make of a line's end
 			DN:    strings.TrimSpace(f.Get("dn")),
 			Email: strings.TrimSpace(f.Get("email")),

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 const identitiesPath = "/orgs/acme/settings/identities"
 
-func (b *bench) identities() []ledger.Identity {
+func (b *bench) identities() []identity.Identity {
 	b.t.Helper()
 	list, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
 	check(b.t, err)
@@ -72,10 +72,10 @@ func TestAddIdentities(t *testing.T) {
 	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)}, "dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).to(identitiesPath)
 	w.post(identitiesPath+"/new", url.Values{"kind": {"root"}, "pem": {pasted(b.rootPEM())}, "dn": {""}, "email": {""}}).to(identitiesPath)
 	added := b.identities()
-	if len(added) != 2 || added[0].Kind != ledger.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` || added[0].Email != "ci@example.com" || added[0].PEM != text {
+	if len(added) != 2 || added[0].Kind != identity.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` || added[0].Email != "ci@example.com" || added[0].PEM != text {
 		t.Fatalf("added %+v", added)
 	}
-	if added[1].Kind != ledger.RootIdentity || added[1].DN != "cn=acme root,o=acme" {
+	if added[1].Kind != identity.RootIdentity || added[1].DN != "cn=acme root,o=acme" {
 		t.Errorf("added %+v", added[1])
 	}
 	p := w.get(identitiesPath).want(200).has("<b>ci</b> key", `cn=\<b\>ci\</b\>,ou=build,o=acme`, "ci@example.com", "never ends", added[0].Fingerprint,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
@@ -97,7 +98,7 @@ func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, 
 				break
 			}
 		}
-		if high := c.Overlaps[ledger.High.String()]; high > 0 && n.Kind == "" {
+		if high := c.Overlaps[radar.High.String()]; high > 0 && n.Kind == "" {
 			n.Kind, n.Why = "Collides", "git could not merge it with "+format.Plural(high, "other commit")
 			if c.OverlapsTruncated {
 				n.Why = "git could not merge it with at least " + format.Plural(high, "other commit")

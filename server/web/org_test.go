@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // commitID returns the n-th commit of the tests.
@@ -190,7 +191,7 @@ func TestTheWorstNeedsComeFirst(t *testing.T) {
 	first := b.rootPEM()
 	b.clock.advance(10 * 24 * time.Hour)
 	for _, root := range []string{b.rootPEM(), first} {
-		_, err := b.host.AddIdentity(t.Context(), "acme", ledger.NewIdentity{Kind: ledger.RootIdentity, PEM: root})
+		_, err := b.host.AddIdentity(t.Context(), "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: root})
 		check(t, err)
 	}
 	b.clock.advance(360 * 24 * time.Hour) // the first root ended five days ago, the other ends in five

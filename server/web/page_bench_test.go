@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // maxPage is what a page may weigh, before it is compressed.
@@ -167,19 +168,19 @@ func drawn(n, commits int) ledger.Registration {
 	}
 	if n >= commits-200 {
 		r.Branch = fmt.Sprintf("topic-%d", n)
-		r.Changes = []ledger.Change{edited(fmt.Sprintf("server/file-%d.go", n%40), n%7*10+1), edited(fmt.Sprintf("docs/page-%d.md", n%3), n%11*30+1)}
+		r.Changes = []radar.Change{edited(fmt.Sprintf("server/file-%d.go", n%40), n%7*10+1), edited(fmt.Sprintf("docs/page-%d.md", n%3), n%11*30+1)}
 	}
 	return r
 }
 
 // edited returns a change of one line of a file that all find alike: the same
 // line is HIGH, one within 25 lines MEDIUM, another file of the directory LOW.
-func edited(path string, line int) ledger.Change {
+func edited(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
-	return ledger.Change{
+	return radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
 		OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
-		Hunks: []ledger.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
+		Hunks: []radar.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
 			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)}}},
 	}
 }
@@ -196,10 +197,10 @@ func (b *bench) attestOften(attestations, signing int) {
 		signers = append(signers, b.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
 	}
 	b.push(often, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
-		Changes: []ledger.Change{edited("server/file-1.go", 1), edited("docs/page-1.md", 5)}})
+		Changes: []radar.Change{edited("server/file-1.go", 1), edited("docs/page-1.md", 5)}})
 	for n := range 12 {
 		b.push(commitID(1_000_000+n), ledger.Registration{Branch: fmt.Sprintf("other-%d", n), Message: "docs: another",
-			Changes: []ledger.Change{edited("server/file-1.go", n+1), edited("docs/page-1.md", 5)}})
+			Changes: []radar.Change{edited("server/file-1.go", n+1), edited("docs/page-1.md", 5)}})
 	}
 	for n := range attestations {
 		status := ledger.Pass

@@ -6,13 +6,14 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
 // A policyView shows one version of a repo's contract, in words and as a document.
 type policyView struct {
-	Policy ledger.Policy
+	Policy policy.Policy
 	Stages []policytext.Stage
 	Radar  []policytext.Sentence
 	// Document is empty where it is too long to be shown. Command prints it.
@@ -23,7 +24,7 @@ type policyView struct {
 // maxDocument is how long a document a page shows that is not about editing it.
 const maxDocument = 96 << 10
 
-func (v *visit) viewPolicy(p ledger.Policy) policyView {
+func (v *visit) viewPolicy(p policy.Policy) policyView {
 	view := policyView{
 		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar), Document: policytext.Document(p.Contract),
 		Command: fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
@@ -58,7 +59,7 @@ type policyVersionsPage struct {
 
 // A policyVersion is one of them with what it changed.
 type policyVersion struct {
-	ledger.Policy
+	policy.Policy
 	Changes []policytext.Change
 	// More is how many changes there are beside those.
 	More int

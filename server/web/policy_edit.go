@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
@@ -21,7 +22,7 @@ import (
 type policyEditPage struct {
 	Form *form.Form
 	// Active is the policy that would be replaced, ETag its.
-	Active ledger.Policy
+	Active policy.Policy
 	ETag   string
 	Faults []policytext.Fault
 	// Preview is what the contract would do; nil where that was not asked for.

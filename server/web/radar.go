@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/arcdiagram"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
@@ -47,8 +48,8 @@ type radarPage struct {
 func showRadar(v *visit) (*answer, error) {
 	f := client.OverlapFilter{Branch: v.query("branch"), Commit: strings.TrimSpace(v.query("commit"))}
 	if name := v.query("level"); name != "" {
-		level, err := ledger.ParseLevel(name)
-		if err != nil || level == ledger.NoLevel {
+		level, err := radar.ParseLevel(name)
+		if err != nil || level == radar.NoLevel {
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "level", "%q is not a level: use LOW, MEDIUM or HIGH", name)
 		}
 		f.Level = level
@@ -102,7 +103,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./@+-]*$`)
 // pass.
 func (v *visit) radarCommand(f client.OverlapFilter) string {
 	command := "ledgerd radar " + v.org + "/" + v.repo
-	if f.Level != ledger.NoLevel {
+	if f.Level != radar.NoLevel {
 		command += " --level " + f.Level.String()
 	}
 	for _, option := range []struct{ name, value string }{{"commit", f.Commit}, {"branch", f.Branch}} {

@@ -8,24 +8,25 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // editing returns a change of one line of a file that all commits find alike.
 // The line beside it is HIGH, one within 25 lines MEDIUM, another file of the
 // directory LOW.
-func editing(path string, line int) ledger.Change {
+func editing(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
-	return ledger.Change{
+	return radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
 		OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
-		Hunks: []ledger.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
+		Hunks: []radar.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
 			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)}}},
 	}
 }
 
 // branch pushes the n-th commit as the tip of a branch, a second after what was
 // before.
-func (b *bench) branch(n int, name, author string, changes ...ledger.Change) {
+func (b *bench) branch(n int, name, author string, changes ...radar.Change) {
 	b.t.Helper()
 	b.clock.advance(time.Second)
 	b.push(commitID(n), ledger.Registration{
@@ -144,10 +145,10 @@ func TestRadarOfManyOverlaps(t *testing.T) {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}
 	seen := make(map[string]int)
-	strongest := ledger.High
+	strongest := radar.High
 	for pages := 0; ; pages++ {
 		for _, pair := range strings.Split(pairsOf(p), ", ") {
-			level, err := ledger.ParseLevel(strings.Fields(pair)[0])
+			level, err := radar.ParseLevel(strings.Fields(pair)[0])
 			check(t, err)
 			if level > strongest {
 				t.Fatalf("%s comes behind one of %s", pair, strongest)
@@ -179,7 +180,7 @@ func TestRadarOfManyOverlaps(t *testing.T) {
 func TestOverlapsOfACrowd(t *testing.T) {
 	b := newBench(t)
 	const kept = "of one registration the strongest 200 are kept"
-	const crowd = ledger.MaxRadarPairs + 10
+	const crowd = radar.MaxPairs + 10
 	for n := range crowd {
 		b.branch(n, fmt.Sprintf("topic-%d", n), "ada", editing(fmt.Sprintf("crowd/file-%d.go", n), 1))
 	}
@@ -219,7 +220,7 @@ func TestRadarOfHostileNames(t *testing.T) {
 	b := newBench(t)
 	const nasty = `</text><script>alert(1)</script>"'><img/src=x>`
 	for n, name := range []string{nasty, strings.Repeat("界", 80), "\u202Egnp.exe", strings.Repeat("W", 255)} {
-		b.push(commitID(n), ledger.Registration{Branch: name, Message: nasty, Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []ledger.Change{editing("a"+nasty, 5+n%2)}})
+		b.push(commitID(n), ledger.Registration{Branch: name, Message: nasty, Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []radar.Change{editing("a"+nasty, 5+n%2)}})
 	}
 	p := b.signIn(b.reader).get(radarPath).want(200).has(nasty, "a"+nasty)
 	if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {

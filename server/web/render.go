@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
@@ -124,7 +125,7 @@ func (s *Site) functions() template.FuncMap {
 		"clip":     format.Clip,
 		"ordered":  format.Ordered,
 		"number":   format.Number,
-		"kept":     func() int { return ledger.MaxRadarPairs },
+		"kept":     func() int { return radar.MaxPairs },
 		"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 		"label":    format.State,
 		"states":   ledger.States,

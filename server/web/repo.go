@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
@@ -64,7 +65,7 @@ type lack struct {
 
 // A levelCount says how many overlaps there are of a level.
 type levelCount struct {
-	Level ledger.Level
+	Level radar.Level
 	Count int
 }
 
@@ -166,7 +167,7 @@ func lacksOf(missing []ledger.RequirementStatus) []lack {
 // levelsOf returns the levels that there are overlaps of, the strongest first.
 func levelsOf(overlaps map[string]int) []levelCount {
 	var counts []levelCount
-	for level := ledger.High; level > ledger.NoLevel; level-- {
+	for level := radar.High; level > radar.NoLevel; level-- {
 		if n := overlaps[level.String()]; n > 0 {
 			counts = append(counts, levelCount{level, n})
 		}

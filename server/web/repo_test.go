@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 const apiPath = "/orgs/acme/repos/api"
@@ -51,9 +52,9 @@ func TestBoard(t *testing.T) {
 	b.clock.advance(time.Minute)
 	b.push(commitID(1), ledger.Registration{Branch: "red", Message: "Fails\n\nand more", Author: ledger.Author{Email: "bob@acme.example"}})
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
-	b.push(commitID(2), ledger.Registration{Branch: "one", Message: "One", Changes: []ledger.Change{edited("cmd/root.go", 10)}})
+	b.push(commitID(2), ledger.Registration{Branch: "one", Message: "One", Changes: []radar.Change{edited("cmd/root.go", 10)}})
 	b.attest(ci, commitID(2), "test:go", ledger.Pass)
-	b.push(commitID(3), ledger.Registration{Branch: "two", Message: "Two", Changes: []ledger.Change{edited("cmd/root.go", 11)}})
+	b.push(commitID(3), ledger.Registration{Branch: "two", Message: "Two", Changes: []radar.Change{edited("cmd/root.go", 11)}})
 	for _, done := range []string{"test:go", "review:code", "deploy:eu"} {
 		b.attest(alice, commitID(4), done, ledger.Pass)
 	}
@@ -215,11 +216,11 @@ func (b *bench) hostile() string {
 	s := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
 	b.push(commitID(1), ledger.Registration{
 		Branch: nastyBranch, Target: nastyBranch, Author: ledger.Author{Name: nasty, Email: "<b>@acme.example"}, Message: nasty + "\n\n" + nasty,
-		Changes: []ledger.Change{edited("<em>.go", 1)},
+		Changes: []radar.Change{edited("<em>.go", 1)},
 	})
 	b.push(commitID(2), ledger.Registration{
 		Branch: strings.Repeat("b", 200), Author: ledger.Author{Name: "\u202egnp.exe 🦊" + strings.Repeat("n", 200)},
-		Message: strings.Repeat("👩‍👩‍👧 ", 1500) + "\n\n\u202e" + strings.Repeat("w", 10_000), Changes: []ledger.Change{edited("<em>.go", 1)},
+		Message: strings.Repeat("👩‍👩‍👧 ", 1500) + "\n\n\u202e" + strings.Repeat("w", 10_000), Changes: []radar.Change{edited("<em>.go", 1)},
 	})
 	b.attest(s, commitID(1), "test:go", ledger.Fail)
 	return commitID(1)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A Source reads the committed tips of repos. If visit returns an error, the
@@ -16,11 +16,11 @@ type Source interface {
 	// Since visits the tips of a repo whose Seq is above seq, in order of Seq, each
 	// with the changes of its commit. The changes are nil if the tip has ended for
 	// good: its Flight is Superseded or above.
-	Since(ctx context.Context, repoID, seq int64, visit func(Tip, []ledger.Change) error) error
+	Since(ctx context.Context, repoID, seq int64, visit func(Tip, []radar.Change) error) error
 	// Live visits the tips of a repo that other commits are compared with, latest
 	// first, and returns the highest Seq of the repo. Both are of one moment. It
 	// returns last also if visit stopped it.
-	Live(ctx context.Context, repoID int64, visit func(Tip, []ledger.Change) error) (last int64, err error)
+	Live(ctx context.Context, repoID int64, visit func(Tip, []radar.Change) error) (last int64, err error)
 }
 
 // Fresh returns the index of a repo, up to date with the source, and enforces
@@ -93,8 +93,8 @@ func (s *Set) readLive(ctx context.Context, repoID int64, source Source) (u upda
 
 // adder returns the visit function that adds tips to u. It drops the changes of
 // a tip that is too large, and returns errFull if a tip does not fit.
-func (s *Set) adder(u *update) func(Tip, []ledger.Change) error {
-	return func(tip Tip, changes []ledger.Change) error {
+func (s *Set) adder(u *update) func(Tip, []radar.Change) error {
+	return func(tip Tip, changes []radar.Change) error {
 		e := newEntry(tip, changes)
 		if e.size > s.maxEntry() {
 			e.record, e.ends = nil, nil

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/tidwall/btree"
-
-	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // An Index finds the tips of one repo by the paths they change. It is built from
@@ -78,11 +77,11 @@ func (x *Index) clear() {
 	x.entries, x.dirs, x.oversized = make(map[int64]*entry), make(map[string][]change), make(map[int64]bool)
 }
 
-func newEntry(tip Tip, changes []ledger.Change) *entry {
+func newEntry(tip Tip, changes []radar.Change) *entry {
 	e := &entry{tip: &tip, ends: make([]uint32, len(changes))}
 	var record []byte
 	for i := range changes {
-		record = ledger.AppendPacked(record, &changes[i])
+		record = radar.AppendPacked(record, &changes[i])
 		e.ends[i] = uint32(len(record))
 	}
 	e.record = bytes.Clone(record) // drops the spare capacity
@@ -93,7 +92,7 @@ func newEntry(tip Tip, changes []ledger.Change) *entry {
 	return e
 }
 
-func (c change) packed() ledger.PackedChange {
+func (c change) packed() radar.PackedChange {
 	from := uint32(0)
 	if c.i > 0 {
 		from = c.entry.ends[c.i-1]

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // TestTheIndexFindsWhatTipsChange adds and removes tips at random, and compares
@@ -17,7 +17,7 @@ import (
 func TestTheIndexFindsWhatTipsChange(t *testing.T) {
 	names := []string{"a", "b", "d", "d/a", "d/b", "d/e", "d/e/f", "d/e/f/g", "x/y/z", "old/a", "old/d", "old"}
 	rapid.Check(t, func(t *rapid.T) {
-		x, tips := newIndex(1), map[int64][]ledger.Change{}
+		x, tips := newIndex(1), map[int64][]radar.Change{}
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				id := rapid.Int64Range(1, 5).Draw(t, "tip")
@@ -41,10 +41,10 @@ func TestTheIndexFindsWhatTipsChange(t *testing.T) {
 	})
 }
 
-func drawChanges(t *rapid.T, names []string) (changes []ledger.Change) {
+func drawChanges(t *rapid.T, names []string) (changes []radar.Change) {
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 4, rapid.ID).Draw(t, "names") {
 		status := rapid.SampledFrom([]string{"A", "M", "D", "R"}).Draw(t, "status")
-		switch c := (ledger.Change{Path: name, Status: status}); c.Status {
+		switch c := (radar.Change{Path: name, Status: status}); c.Status {
 		case "R":
 			c.OldPath = "old/" + name
 			fallthrough
@@ -55,7 +55,7 @@ func drawChanges(t *rapid.T, names []string) (changes []ledger.Change) {
 	return changes
 }
 
-func checkFound(t *rapid.T, x *Index, tips map[int64][]ledger.Change, name string) {
+func checkFound(t *rapid.T, x *Index, tips map[int64][]radar.Change, name string) {
 	at, below, in := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	for id, changes := range tips {
 		for _, c := range changes {

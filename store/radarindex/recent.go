@@ -1,6 +1,8 @@
 package radarindex
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
 
 // Recent caches the footprints of the tips that this process registered last:
 // concurrent registrations have to be compared with them. Its size is bounded.
@@ -16,12 +18,12 @@ const maxRecentNames = 1000
 type recentTip struct {
 	commitID, seq int64
 	policyVersion int
-	footprint     *ledger.Footprint
+	footprint     *radar.Footprint
 }
 
 // Add caches the footprint of a tip under the contract that t.PolicyVersion
 // names. It replaces the oldest. A footprint of too many paths is not cached.
-func (r *Recent) Add(t Tip, footprint *ledger.Footprint) {
+func (r *Recent) Add(t Tip, footprint *radar.Footprint) {
 	if len(footprint.Names()) > maxRecentNames {
 		return
 	}
@@ -31,7 +33,7 @@ func (r *Recent) Add(t Tip, footprint *ledger.Footprint) {
 
 // Footprint returns the cached footprint of a tip under a version of the
 // contract; nil if there is none.
-func (r *Recent) Footprint(t *Tip, policyVersion int) *ledger.Footprint {
+func (r *Recent) Footprint(t *Tip, policyVersion int) *radar.Footprint {
 	for i := range r.tips {
 		known := &r.tips[i]
 		if known.commitID == t.CommitID && known.seq == t.Seq && known.policyVersion == policyVersion {

@@ -4,25 +4,25 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 func TestRecentIsBounded(t *testing.T) {
 	var r Recent
-	small := ledger.NewRadar(nil).Footprint([]ledger.Change{{Path: "f", Status: "M"}})
+	small := radar.New(nil).Footprint([]radar.Change{{Path: "f", Status: "M"}})
 	for i := range int64(len(r.tips) + 1) {
 		r.Add(Tip{CommitID: i, Seq: 1, PolicyVersion: 1}, small)
 	}
-	var many []ledger.Change
+	var many []radar.Change
 	for i := range maxRecentNames + 1 {
-		many = append(many, ledger.Change{Path: fmt.Sprint("f", i), Status: "M"})
+		many = append(many, radar.Change{Path: fmt.Sprint("f", i), Status: "M"})
 	}
-	r.Add(Tip{CommitID: 100, Seq: 1, PolicyVersion: 1}, ledger.NewRadar(nil).Footprint(many))
+	r.Add(Tip{CommitID: 100, Seq: 1, PolicyVersion: 1}, radar.New(nil).Footprint(many))
 	for _, test := range []struct {
 		name    string
 		tip     Tip
 		version int
-		want    *ledger.Footprint
+		want    *radar.Footprint
 	}{
 		{"the oldest", Tip{CommitID: 0, Seq: 1}, 1, nil},
 		{"the next", Tip{CommitID: 1, Seq: 1}, 1, small},

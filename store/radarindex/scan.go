@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // A Scan finds the overlaps of one commit with the tips in an index. It goes by
@@ -15,7 +17,7 @@ type Scan struct {
 	// when the commit is registered.
 	Own Tip
 	// Footprint is the commit's.
-	Footprint *ledger.Footprint
+	Footprint *radar.Footprint
 
 	// Found lists the strongest overlaps, as Strongest returns them.
 	Found []Found
@@ -28,8 +30,8 @@ type Scan struct {
 	Seq int64
 
 	index     *Index
-	settings  ledger.RadarSettings
-	radar     *ledger.Radar
+	settings  policy.RadarSettings
+	radar     *radar.Radar
 	contained []string    // the tips that the commit's base contains
 	oldest    ledger.Time // tips that came into flight before are too old
 	seen      map[*entry]*candidate
@@ -46,26 +48,26 @@ type candidate struct {
 // commit.
 type Found struct {
 	*Tip
-	ledger.Overlap
+	radar.Overlap
 }
 
 // Strongest sorts overlaps, the strongest first, and equally strong ones by
-// which was registered last. It returns at most ledger.MaxRadarPairs, and reports
+// which was registered last. It returns at most radar.MaxPairs, and reports
 // whether it cut the list.
 func Strongest(list []Found) (strongest []Found, more bool) {
 	slices.SortFunc(list, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.Place, a.Place))
 	})
-	if len(list) > ledger.MaxRadarPairs {
-		return list[:ledger.MaxRadarPairs], true
+	if len(list) > radar.MaxPairs {
+		return list[:radar.MaxPairs], true
 	}
 	return list, false
 }
 
 // Scan scans the index for overlaps with the commit own, with the changes and
 // the contained tips that n names.
-func (x *Index) Scan(settings ledger.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
-	radar := ledger.NewRadar(settings.Ignore)
+func (x *Index) Scan(settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
+	radar := radar.New(settings.Ignore)
 	s := &Scan{
 		Own: own, Footprint: radar.Footprint(n.Changes),
 		index: x, settings: settings, radar: radar, contained: n.Contained,
@@ -90,7 +92,7 @@ func (s *Scan) run() {
 			list = append(list, f)
 		}
 	}
-	if limit := ledger.MaxRadarPairs + 1 - len(list); limit > 0 {
+	if limit := radar.MaxPairs + 1 - len(list); limit > 0 {
 		s.index.view(func() {
 			s.Partial = s.Partial || s.index.incomplete()
 			list = append(list, s.siblings(limit)...)
@@ -101,10 +103,10 @@ func (s *Scan) run() {
 }
 
 // packed returns the candidate's changes that matter.
-func (c *candidate) packed(e *entry) []ledger.PackedChange {
+func (c *candidate) packed(e *entry) []radar.PackedChange {
 	slices.Sort(c.changes)
 	c.changes = slices.Compact(c.changes) // a renamed file is listed under both its paths
-	changes := make([]ledger.PackedChange, len(c.changes))
+	changes := make([]radar.PackedChange, len(c.changes))
 	for i, at := range c.changes {
 		changes[i] = change{e, at}.packed()
 	}
@@ -169,7 +171,7 @@ func (s *Scan) Compares(t *Tip) bool {
 	case t.Flight != InFlight && (t.Place > s.Own.Place || t.EndedAt <= s.Own.OpenedAt):
 		return false
 	}
-	return !slices.Contains(s.contained, t.SHA) && !ledger.Related(s.Own.Tip, t.Tip)
+	return !slices.Contains(s.contained, t.SHA) && !radar.Related(s.Own.Tip, t.Tip)
 }
 
 // siblings returns overlaps with tips that change other files of the same
@@ -178,7 +180,7 @@ func (s *Scan) siblings(limit int) (list []Found) {
 	at := make(map[*entry]int) // the index in list; -1 if the tip is not a sibling
 	left := maxSiblings
 	for _, dir := range s.Footprint.Dirs() {
-		path := ledger.RadarPath{Path: dir, Level: ledger.Low, Reason: ledger.SiblingFiles}
+		path := radar.Path{Path: dir, Level: radar.Low, Reason: radar.SiblingFiles}
 		for _, change := range s.index.in(dir) {
 			if left--; left < 0 {
 				s.Partial = true
@@ -193,7 +195,7 @@ func (s *Scan) siblings(limit int) (list []Found) {
 				at[change.entry] = -1
 			default:
 				at[change.entry] = len(list)
-				low := ledger.Overlap{Level: ledger.Low, Paths: []ledger.RadarPath{path}}
+				low := radar.Overlap{Level: radar.Low, Paths: []radar.Path{path}}
 				list = append(list, Found{change.entry.tip, low})
 			}
 			if len(list) == limit {
@@ -224,13 +226,13 @@ func (s *Scan) counts(c change, dir string) bool {
 }
 
 // FootprintOf returns the footprint of changes under the scan's settings.
-func (s *Scan) FootprintOf(changes []ledger.Change) *ledger.Footprint {
+func (s *Scan) FootprintOf(changes []radar.Change) *radar.Footprint {
 	return s.radar.Footprint(changes)
 }
 
 // Compare returns the overlap of the commit with a tip that has the given
 // footprint, and reports whether they overlap at all.
-func (s *Scan) Compare(t *Tip, footprint *ledger.Footprint) (f Found, overlaps bool) {
-	o := ledger.Compare(s.Footprint, footprint, ledger.CompareOptions{Shared: ledger.SharesUnmerged(s.Own.Tip, t.Tip)})
-	return Found{t, o}, o.Level > ledger.NoLevel
+func (s *Scan) Compare(t *Tip, footprint *radar.Footprint) (f Found, overlaps bool) {
+	o := radar.Compare(s.Footprint, footprint, radar.Options{Shared: radar.SharesUnmerged(s.Own.Tip, t.Tip)})
+	return Found{t, o}, o.Level > radar.NoLevel
 }

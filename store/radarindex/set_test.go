@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // Many repos share the memory: the latest tips of each stay.
@@ -19,7 +21,7 @@ func TestReposShareTheRoom(t *testing.T) {
 	for i := range tips {
 		for repo := range int64(repos) {
 			x := set.Get(repo)
-			x.put(newEntry(Tip{CommitID: int64(i), Place: int64(i)}, []ledger.Change{{Path: "f", Status: "M"}}))
+			x.put(newEntry(Tip{CommitID: int64(i), Place: int64(i)}, []radar.Change{{Path: "f", Status: "M"}}))
 			set.fit(x)
 		}
 	}
@@ -42,7 +44,7 @@ type memorySource struct {
 
 type memoryTip struct {
 	Tip
-	changes []ledger.Change
+	changes []radar.Change
 }
 
 func newMemorySource() *memorySource { return &memorySource{tips: make(map[int64]*memoryTip)} }
@@ -50,9 +52,9 @@ func newMemorySource() *memorySource { return &memorySource{tips: make(map[int64
 // push adds a commit that changes n files; the first of them is f.
 func (m *memorySource) push(id int64, n int) {
 	m.last++
-	changes := []ledger.Change{{Path: "f", Status: "M"}}
+	changes := []radar.Change{{Path: "f", Status: "M"}}
 	for i := 1; i < n; i++ {
-		changes = append(changes, ledger.Change{Path: fmt.Sprint("file", i), Status: "M"})
+		changes = append(changes, radar.Change{Path: fmt.Sprint("file", i), Status: "M"})
 	}
 	tip := Tip{CommitID: id, Flight: InFlight, Place: m.last, Seq: m.last, OpenedAt: ledger.Time(m.last)}
 	tip.SHA, tip.Branch = fmt.Sprint("sha", id), fmt.Sprint("branch", id)
@@ -64,20 +66,20 @@ func (m *memorySource) end(id int64) {
 	m.tips[id].Flight, m.tips[id].Seq, m.tips[id].changes = Withdrawn, m.last, nil
 }
 
-func (m *memorySource) Since(_ context.Context, _, seq int64, visit func(Tip, []ledger.Change) error) error {
+func (m *memorySource) Since(_ context.Context, _, seq int64, visit func(Tip, []radar.Change) error) error {
 	m.since++
 	return m.visit(visit, func(a, b *memoryTip) int { return cmp.Compare(a.Seq, b.Seq) },
 		func(t *memoryTip) bool { return t.Seq > seq })
 }
 
-func (m *memorySource) Live(_ context.Context, _ int64, visit func(Tip, []ledger.Change) error) (int64, error) {
+func (m *memorySource) Live(_ context.Context, _ int64, visit func(Tip, []radar.Change) error) (int64, error) {
 	m.live++
 	return m.last, m.visit(visit, func(a, b *memoryTip) int { return cmp.Compare(b.OpenedAt, a.OpenedAt) },
 		func(t *memoryTip) bool { return t.Flight < Superseded })
 }
 
 func (m *memorySource) visit(
-	visit func(Tip, []ledger.Change) error, order func(a, b *memoryTip) int, wanted func(*memoryTip) bool,
+	visit func(Tip, []radar.Change) error, order func(a, b *memoryTip) int, wanted func(*memoryTip) bool,
 ) error {
 	var tips []*memoryTip
 	for _, t := range m.tips {
@@ -102,10 +104,10 @@ func scanF(t *testing.T, set *Set, repoID int64, source Source) (commits []int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := ledger.Registration{Changes: []ledger.Change{{Path: "f", Status: "M"}}}
+	n := ledger.Registration{Changes: []radar.Change{{Path: "f", Status: "M"}}}
 	own := Tip{CommitID: -1, Place: 1 << 62, OpenedAt: 1 << 40}
 	own.SHA, own.Branch = "own", "own"
-	s := x.Scan(ledger.RadarSettings{}, own, n, 0)
+	s := x.Scan(policy.RadarSettings{}, own, n, 0)
 	for _, f := range s.Found {
 		commits = append(commits, f.CommitID)
 	}
@@ -254,10 +256,10 @@ func TestFreshFails(t *testing.T) {
 
 type failingSource struct{ err error }
 
-func (f failingSource) Since(context.Context, int64, int64, func(Tip, []ledger.Change) error) error {
+func (f failingSource) Since(context.Context, int64, int64, func(Tip, []radar.Change) error) error {
 	return f.err
 }
 
-func (f failingSource) Live(context.Context, int64, func(Tip, []ledger.Change) error) (int64, error) {
+func (f failingSource) Live(context.Context, int64, func(Tip, []radar.Change) error) (int64, error) {
 	return 0, f.err
 }

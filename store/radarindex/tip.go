@@ -4,7 +4,11 @@
 // because it holds nothing that the Source does not.
 package radarindex
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
 
 // A Flight is the stage of a tip's life. The numbers are stored in the
 // database, and its partial indexes depend on them.
@@ -23,7 +27,7 @@ const (
 // A Tip is a commit that is, or was, the latest that was registered for its
 // branch.
 type Tip struct {
-	ledger.Tip
+	radar.Tip
 	CommitID int64
 	Flight   Flight
 	// Place orders the tips of a repo by when they came into flight. Of two that
@@ -41,6 +45,6 @@ type Tip struct {
 
 // Flies reports whether other commits are compared with the tip: it is in flight
 // and not too old.
-func (t Tip) Flies(settings ledger.RadarSettings, now ledger.Time) bool {
+func (t Tip) Flies(settings policy.RadarSettings, now ledger.Time) bool {
 	return t.Flight == InFlight && t.OpenedAt >= settings.Oldest(now)
 }

@@ -12,13 +12,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 )
 
 // A write is the arguments of one call of Record.
 type write struct {
 	org, repo      string
-	statement      *ledger.Attestation
+	statement      *attestation.Attestation
 	keyringVersion int64
 }
 
@@ -183,15 +185,15 @@ func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnes
 }
 
 // statement returns a verified statement; n makes it unique.
-func statement(n int, signer, sha, predicate string, status ledger.Status) *ledger.Attestation {
-	dn, err := ledger.ParseDN(signer)
+func statement(n int, signer, sha, predicate string, status ledger.Status) *attestation.Attestation {
+	dn, err := identity.ParseDN(signer)
 	if err != nil {
 		panic(err)
 	}
 	envelope := fmt.Appendf(nil, "statement %d", n)
-	return &ledger.Attestation{
-		Commit: sha, Predicate: predicate, PredicateType: ledger.ResultPredicateType,
-		Result: ledger.Result{Status: status, DurationMS: 1200}, Signer: ledger.Signer{DN: dn, Identity: "idn_made"},
+	return &attestation.Attestation{
+		Commit: sha, Predicate: predicate, PredicateType: attestation.ResultPredicateType,
+		Result: ledger.Result{Status: status, DurationMS: 1200}, Signer: identity.Signer{DN: dn, Identity: "idn_made"},
 		PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 	}
 }

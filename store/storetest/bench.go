@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -70,7 +72,7 @@ func (b *bench) signer(dn string) *signer {
 	b.t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
 	check(b.t, err)
-	identity, err := ledger.NewIdentity{Kind: ledger.KeyIdentity, PEM: publicPEM(b.t, public), DN: dn}.Identity()
+	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: publicPEM(b.t, public), DN: dn}.Identity()
 	check(b.t, err)
 	_, err = b.AddIdentity(b.t.Context(), "acme", identity)
 	check(b.t, err)
@@ -78,17 +80,17 @@ func (b *bench) signer(dn string) *signer {
 }
 
 // says signs a statement and has it verified; note makes it differ from others.
-func (s *signer) says(sha, predicate string, status ledger.Status, note string) (*ledger.Attestation, int64) {
+func (s *signer) says(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
 	s.b.t.Helper()
-	payload, err := ledger.NewStatement("git+https://git.example/acme/api", sha, ledger.ResultPredicate{
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}, Annotations: map[string]string{"note": note},
 	})
 	check(s.b.t, err)
-	envelope, err := ledger.SignDSSE(s.key, payload)
+	envelope, err := attestation.SignDSSE(s.key, payload)
 	check(s.b.t, err)
 	keyring, version, err := s.b.Keyring(s.b.t.Context(), "acme")
 	check(s.b.t, err)
-	attestation, err := ledger.Verify(envelope, keyring, s.b.Now())
+	attestation, err := attestation.Verify(envelope, keyring, s.b.Now())
 	check(s.b.t, err)
 	return attestation, version
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -17,7 +19,7 @@ func BenchmarkRecord(b *testing.B, newDatabase New) {
 	bench := suite{newDatabase}.newBench(b)
 	_, version, err := bench.Keyring(b.Context(), "acme")
 	check(b, err)
-	attestations := make([]*ledger.Attestation, b.N)
+	attestations := make([]*attestation.Attestation, b.N)
 	for i := range attestations {
 		attestations[i] = made(i)
 	}
@@ -39,17 +41,17 @@ func BenchmarkRecord(b *testing.B, newDatabase New) {
 }
 
 // made returns the i-th of the attestations that were never signed.
-func made(i int) *ledger.Attestation {
+func made(i int) *attestation.Attestation {
 	predicate := []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}[i/1000%4]
 	payload := fmt.Appendf(make([]byte, 0, 1000),
 		`{"_type":"https://in-toto.io/Statement/v1","run":"%d","log":"%930s"}`, i, "passed")
 	envelope := fmt.Appendf(make([]byte, 0, 1500),
 		`{"payloadType":"application/vnd.in-toto+json","payload":"%s","signatures":[{"sig":"%088d"}]}`,
 		base64.StdEncoding.EncodeToString(payload), i)
-	return &ledger.Attestation{
-		Commit: sha(i % 1000), Predicate: predicate, PredicateType: ledger.ResultPredicateType,
+	return &attestation.Attestation{
+		Commit: sha(i % 1000), Predicate: predicate, PredicateType: attestation.ResultPredicateType,
 		Result:  ledger.Result{Status: ledger.Pass, DurationMS: 1200},
-		Signer:  ledger.Signer{DN: ledger.DN{CN: predicate, OU: "build", O: "acme"}, Identity: "idn_made"},
+		Signer:  identity.Signer{DN: identity.DN{CN: predicate, OU: "build", O: "acme"}, Identity: "idn_made"},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: envelope,
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -18,7 +20,7 @@ func (s suite) TestStatesFollowFromTheEvidence(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := s.newBench(t)
 		defer b.Close()
-		m := &model{b: b, r: r, said: make(map[string][]ledger.Evidence), author: make(map[string]string)}
+		m := &model{b: b, r: r, said: make(map[string][]policy.Evidence), author: make(map[string]string)}
 		for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme"} {
 			m.signers = append(m.signers, b.signer(dn))
 		}
@@ -37,7 +39,7 @@ type model struct {
 	b       *bench
 	r       *rapid.T
 	signers []*signer
-	said    map[string][]ledger.Evidence // by commit
+	said    map[string][]policy.Evidence // by commit
 	author  map[string]string
 }
 
@@ -50,9 +52,9 @@ func (m *model) attest() {
 	status := rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(m.r, "status")
 	promotable := m.isPromotable(commit)
 	rec := signer.attests(commit, predicate, status)
-	dn, err := ledger.ParseDN(signer.dn)
+	dn, err := identity.ParseDN(signer.dn)
 	check(m.b.t, err)
-	m.said[commit] = append(m.said[commit], ledger.Evidence{
+	m.said[commit] = append(m.said[commit], policy.Evidence{
 		Attestation: rec.ID, Predicate: predicate, Signer: dn, Status: status, RecordedAt: rec.RecordedAt, WhilePromotable: promotable,
 	})
 }
@@ -81,7 +83,7 @@ func (m *model) changePolicy() {
 		`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","accept":["pass","skip"]}]}`,
 	}).Draw(m.r, "policy")
-	contract, err := ledger.ParseContract([]byte(text))
+	contract, err := policy.Parse([]byte(text))
 	check(m.b.t, err)
 	foretold, err := m.b.Simulate(m.b.t.Context(), "acme", "api", contract)
 	check(m.b.t, err)
@@ -132,7 +134,7 @@ func (m *model) check() {
 	}
 }
 
-func (m *model) checkCommit(contract ledger.Contract, c ledger.Commit) {
+func (m *model) checkCommit(contract policy.Contract, c ledger.Commit) {
 	at := ledger.Draft
 	for _, step := range c.Transitions {
 		if step.From != at {
@@ -153,8 +155,8 @@ func (m *model) checkCommit(contract ledger.Contract, c ledger.Commit) {
 }
 
 // facts gathers a commit's evidence from all that was ever said of it.
-func (m *model) facts(sha string) ledger.Facts {
-	f := ledger.Facts{Author: ledger.Author{Name: m.author[sha]}, Target: "main", Attested: len(m.said[sha]) > 0}
+func (m *model) facts(sha string) policy.Facts {
+	f := policy.Facts{Author: ledger.Author{Name: m.author[sha]}, Target: "main", Attested: len(m.said[sha]) > 0}
 	latest := make(map[string]int)
 	for _, s := range m.said[sha] {
 		key := s.Predicate + " " + s.Signer.String()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -14,7 +15,7 @@ func (s suite) TestAPolicyChangeMovesWhatSimulateForetold(t *testing.T) {
 	for i := range 250 {
 		ci.attests(sha(i), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
 	}
-	draft, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`))
+	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`))
 	check(t, err)
 
 	foretold, err := b.Simulate(t.Context(), "acme", "api", draft)
@@ -53,7 +54,7 @@ func (s suite) TestAReevaluationGoesOnAfterAStop(t *testing.T) {
 	for i := range 150 {
 		ci.attests(sha(i), "test:go", ledger.Pass)
 	}
-	draft, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
+	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
 	check(t, err)
 	_, err = b.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
 	check(t, err)
@@ -72,7 +73,7 @@ func (s suite) TestDeployedCommitsStayAfterAPolicyChange(t *testing.T) {
 	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
 		ci.attests(sha(1), predicate, ledger.Pass)
 	}
-	draft, err := ledger.ParseContract([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
+	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
 	check(t, err)
 	_, err = b.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
 	check(t, err)
@@ -84,10 +85,10 @@ func (s suite) TestPolicyVersions(t *testing.T) {
 	b := s.newBench(t)
 	first, err := b.Policy(t.Context(), "acme", "api", 0)
 	check(t, err)
-	if first.Version != 1 || first.Digest != ledger.DefaultContract().Digest() {
+	if first.Version != 1 || first.Digest != policy.Default().Digest() {
 		t.Fatalf("a new repo has version %d, digest %s; want 1 and the default contract's", first.Version, first.Digest)
 	}
-	draft, err := ledger.ParseContract([]byte(`{"requirements":[]}`))
+	draft, err := policy.Parse([]byte(`{"requirements":[]}`))
 	check(t, err)
 	_, err = b.SetPolicy(t.Context(), "acme", "api", draft, 7, "host")
 	wantCode(t, err, ledger.CodePreconditionFailed)

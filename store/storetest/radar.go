@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
 // edit is a change of the given line of a file that all start from.
-func edit(path string, line int) ledger.Change {
+func edit(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
-	return ledger.Change{
+	return radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
-		Hunks: []ledger.Hunk{{
+		Hunks: []radar.Hunk{{
 			Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
 			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)},
 		}},
@@ -23,7 +25,7 @@ func edit(path string, line int) ledger.Change {
 }
 
 // push registers a commit as its branch's tip.
-func (b *bench) push(sha, branch string, changes ...ledger.Change) ledger.RadarResult {
+func (b *bench) push(sha, branch string, changes ...radar.Change) ledger.RadarResult {
 	b.t.Helper()
 	return b.pushAs(sha, ledger.Registration{Branch: branch, Changes: changes})
 }
@@ -76,14 +78,14 @@ func (b *bench) radarEvents() []string {
 
 // setRadar makes a contract active that asks for nothing but has this radar, and has
 // Evaluate reach all commits.
-func (b *bench) setRadar(change func(*ledger.RadarSettings)) {
+func (b *bench) setRadar(change func(*policy.RadarSettings)) {
 	b.t.Helper()
 	b.changeRadar(change)
 	check(b.t, b.Settle(b.t.Context()))
 }
 
 // changeRadar is setRadar without Evaluate.
-func (b *bench) changeRadar(change func(*ledger.RadarSettings)) {
+func (b *bench) changeRadar(change func(*policy.RadarSettings)) {
 	b.t.Helper()
 	p, err := b.Policy(b.t.Context(), "acme", "api", 0)
 	check(b.t, err)
@@ -98,11 +100,11 @@ func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
 	b.push(sha(1), "two", edit("cmd/serve.go", 10))
 	got := b.push(sha(2), "three", edit("cmd/root.go", 11), edit("main.go", 1))
 
-	if got.Level != ledger.High || len(got.Overlaps) != 2 || got.Truncated {
+	if got.Level != radar.High || len(got.Overlaps) != 2 || got.Truncated {
 		t.Fatalf("the answer is %+v, want one HIGH and one LOW", got)
 	}
 	high := got.Overlaps[0]
-	if high.Commit.SHA != sha(2) || high.Other.SHA != sha(0) || high.Other.Branch != "one" || high.SameAuthor || high.Paths[0].Reason != ledger.SameLines {
+	if high.Commit.SHA != sha(2) || high.Other.SHA != sha(0) || high.Other.Branch != "one" || high.SameAuthor || high.Paths[0].Reason != radar.SameLines {
 		t.Errorf("the strongest is %+v", high)
 	}
 	b.wantOverlaps("three+one HIGH", "three+two LOW", "two+one LOW")
@@ -111,7 +113,7 @@ func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
 		filter store.RadarFilter
 		want   []string
 	}{
-		{"by level", store.RadarFilter{Level: ledger.High}, []string{"three+one HIGH"}},
+		{"by level", store.RadarFilter{Level: radar.High}, []string{"three+one HIGH"}},
 		{"by commit, as the later and as the earlier", store.RadarFilter{Commit: sha(1)}, []string{"three+two LOW", "two+one LOW"}},
 		{"by branch", store.RadarFilter{Branch: "one"}, []string{"three+one HIGH", "two+one LOW"}},
 	} {
@@ -132,10 +134,10 @@ func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
 func (s suite) TestForeseeWritesNothing(t *testing.T) {
 	b := s.newBench(t)
 	b.push(sha(0), "one", edit("cmd/root.go", 10))
-	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "two", Changes: []ledger.Change{edit("cmd/root.go", 11)}}}
+	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}
 	got, err := b.Foresee(t.Context(), "acme", "api", q)
 	check(t, err)
-	if got.Level != ledger.High || len(got.Overlaps) != 1 || got.Overlaps[0].Other.SHA != sha(0) {
+	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Other.SHA != sha(0) {
 		t.Errorf("foreseen is %+v", got)
 	}
 	b.wantOverlaps()
@@ -157,7 +159,7 @@ func (s suite) TestWhoIsCompared(t *testing.T) {
 		}, nil},
 		{"not a commit and what it is built on", func(b *bench) {
 			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Ancestors: []string{sha(0)}, Changes: []ledger.Change{root, edit("x.go", 1)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Ancestors: []string{sha(0)}, Changes: []radar.Change{root, edit("x.go", 1)}})
 		}, nil},
 		{"not what has been superseded", func(b *bench) {
 			b.push(sha(0), "one", root)
@@ -176,11 +178,11 @@ func (s suite) TestWhoIsCompared(t *testing.T) {
 		}, nil},
 		{"not what its base holds", func(b *bench) {
 			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)}, Changes: []ledger.Change{edit("cmd/root.go", 11)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)}, Changes: []radar.Change{edit("cmd/root.go", 11)}})
 		}, nil},
 		{"not what the base of somebody else held", func(b *bench) {
 			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)}, Changes: []ledger.Change{edit("x.go", 1)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)}, Changes: []radar.Change{edit("x.go", 1)}})
 			b.push(sha(2), "three", edit("cmd/root.go", 11))
 		}, nil},
 		{"not what is registered without a branch", func(b *bench) {
@@ -188,12 +190,12 @@ func (s suite) TestWhoIsCompared(t *testing.T) {
 			b.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
 		{"not what the contract ignores", func(b *bench) {
-			b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"**/*.sum"} })
+			b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.sum"} })
 			b.push(sha(0), "one", edit("go.sum", 1))
 			b.push(sha(1), "two", edit("go.sum", 2))
 		}, nil},
 		{"nobody where the radar is off", func(b *bench) {
-			b.setRadar(func(r *ledger.RadarSettings) { r.Enabled = false })
+			b.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
 			b.push(sha(0), "one", root)
 			b.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
@@ -204,8 +206,8 @@ func (s suite) TestWhoIsCompared(t *testing.T) {
 			b.push(sha(0), "one", root)
 		}, []string{"one+two HIGH"}},
 		{"a file and the directory of that name", func(b *bench) {
-			b.push(sha(0), "one", ledger.Change{Path: "api", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 1)})
-			b.push(sha(1), "two", ledger.Change{Path: "api/v1/x.go", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 2)})
+			b.push(sha(0), "one", radar.Change{Path: "api", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 1)})
+			b.push(sha(1), "two", radar.Change{Path: "api/v1/x.go", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 2)})
 		}, []string{"two+one HIGH"}},
 	}
 	for _, test := range tests {
@@ -289,7 +291,7 @@ func (s suite) TestRadarEventsTellWhatIsNewOrWorse(t *testing.T) {
 	if got, want := b.radarEvents(), []string{"0000002 MEDIUM", "0000002 HIGH"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	b.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.High })
+	b.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
 	b.push(sha(2), "three", edit("cmd/root.go", 100))
 	if got := b.radarEvents(); len(got) != 2 {
 		t.Errorf("below radar.notify told %q", got[2:])
@@ -303,7 +305,7 @@ func (s suite) TestOneRegistrationKeepsTheStrongest(t *testing.T) {
 	}
 	b.push(sha(900), "strong", edit("crowd/f3.go", 2))
 	got := b.push(sha(901), "last", edit("crowd/f3.go", 3), edit("crowd/f4.go", 90))
-	if !got.Truncated || got.Overlaps[0].Level != ledger.High || got.Overlaps[1].Level != ledger.Medium || got.Overlaps[2].Level != ledger.Medium || got.Overlaps[3].Level != ledger.Low {
+	if !got.Truncated || got.Overlaps[0].Level != radar.High || got.Overlaps[1].Level != radar.Medium || got.Overlaps[2].Level != radar.Medium || got.Overlaps[3].Level != radar.Low {
 		t.Errorf("the answer begins with %+v", got.Overlaps[:4])
 	}
 	counts := b.commit(sha(901)).Overlaps
@@ -325,7 +327,7 @@ func (s suite) TestOneRegistrationKeepsTheStrongest(t *testing.T) {
 
 func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	b := s.newBench(t)
-	b.setRadar(func(r *ledger.RadarSettings) { r.Block = ledger.High })
+	b.setRadar(func(r *policy.RadarSettings) { r.Block = radar.High })
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.push(sha(0), "earlier", edit("cmd/root.go", 10))
 	b.push(sha(1), "later", edit("cmd/root.go", 11))
@@ -364,11 +366,11 @@ func (s suite) TestAChangedContractMakesTheRadarLookAnew(t *testing.T) {
 	b.push(sha(0), "one", edit("cmd/root.go", 10), edit("go.sum", 1))
 	b.push(sha(1), "two", edit("cmd/root.go", 11), edit("go.sum", 2))
 	b.wantOverlaps("two+one HIGH")
-	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"cmd/**", "*.sum"} })
+	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**", "*.sum"} })
 	b.wantOverlaps()
-	b.setRadar(func(r *ledger.RadarSettings) { r.Enabled = false })
+	b.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
 	b.wantOverlaps()
-	b.setRadar(func(r *ledger.RadarSettings) { r.Enabled, r.Ignore = true, []string{} })
+	b.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, []string{} })
 	b.wantOverlaps("two+one HIGH")
 }
 
@@ -381,9 +383,9 @@ func (s suite) TestWhatIsIgnoredHidesNoSibling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := s.newBench(t)
-			b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{test.ignored} })
-			b.push(sha(0), "one", ledger.Change{Path: test.theirs, Status: "M"}, ledger.Change{Path: "d/other", Status: "M"})
-			b.push(sha(1), "two", ledger.Change{Path: test.mine, Status: "A"}, ledger.Change{Path: "d/mine", Status: "M"})
+			b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{test.ignored} })
+			b.push(sha(0), "one", radar.Change{Path: test.theirs, Status: "M"}, radar.Change{Path: "d/other", Status: "M"})
+			b.push(sha(1), "two", radar.Change{Path: test.mine, Status: "A"}, radar.Change{Path: "d/mine", Status: "M"})
 			b.wantOverlaps("two+one LOW")
 		})
 	}
@@ -391,8 +393,8 @@ func (s suite) TestWhatIsIgnoredHidesNoSibling(t *testing.T) {
 
 func (s suite) TestWhatIsIgnoredIsNoSibling(t *testing.T) {
 	b := s.newBench(t)
-	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"**/*.pb"} })
-	b.push(sha(0), "one", ledger.Change{Path: "d/x.pb", Status: "M"}, ledger.Change{Path: "main.go", Status: "M"})
-	b.push(sha(1), "two", ledger.Change{Path: "d/y.go", Status: "M"})
+	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.pb"} })
+	b.push(sha(0), "one", radar.Change{Path: "d/x.pb", Status: "M"}, radar.Change{Path: "main.go", Status: "M"})
+	b.push(sha(1), "two", radar.Change{Path: "d/y.go", Status: "M"})
 	b.wantOverlaps()
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -31,12 +33,12 @@ func (s suite) TestForeseenIsWhatARegistrationFinds(t *testing.T) {
 	}{
 		{"of a new commit", func(b *bench, _ *signer) {
 			b.push(sha(0), "one", edit("cmd/root.go", 10))
-		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []ledger.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
+		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
 		{"of one that is in flight, with an earlier one that has landed since", func(b *bench, s *signer) {
 			b.push(sha(0), "one", edit("cmd/root.go", 10))
 			b.push(sha(1), "two", edit("cmd/root.go", 11))
 			s.deploys(sha(0))
-		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []ledger.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
+		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
 		{"of one that is in flight, with what it left out", func(b *bench, _ *signer) {
 			b.push(sha(0), "one", edit("cmd/root.go", 10))
 			b.push(sha(1), "two", edit("cmd/root.go", 11))
@@ -102,11 +104,11 @@ func (s suite) TestWhatIsIgnoredIsNotListed(t *testing.T) {
 	check(t, err)
 	for _, test := range []struct {
 		name  string
-		level ledger.Level
+		level radar.Level
 		want  []string
 	}{
-		{"all", ledger.NoLevel, []string{"two+one MEDIUM", "three+two MEDIUM", "three+one MEDIUM"}},
-		{"of HIGH", ledger.High, []string{}},
+		{"all", radar.NoLevel, []string{"two+one MEDIUM", "three+two MEDIUM", "three+one MEDIUM"}},
+		{"of HIGH", radar.High, []string{}},
 	} {
 		list, err := b.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 100}, Level: test.level})
 		check(t, err)
@@ -141,7 +143,7 @@ func (s suite) TestACrowdedDirectory(t *testing.T) {
 	if len(got.Overlaps) != 20 || !got.Truncated {
 		t.Errorf("the answer holds %d overlaps, truncated: %t", len(got.Overlaps), got.Truncated)
 	}
-	if counts := b.commit(sha(tips)).Overlaps; counts["LOW"] != ledger.MaxRadarPairs {
+	if counts := b.commit(sha(tips)).Overlaps; counts["LOW"] != radar.MaxPairs {
 		t.Errorf("kept are %v", counts)
 	}
 }
@@ -150,12 +152,12 @@ func (s suite) TestACrowdedDirectory(t *testing.T) {
 // events tell the strongest, once.
 func (s suite) TestOneRegistrationTellsTheStrongest(t *testing.T) {
 	b := s.newBench(t)
-	b.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.High })
+	b.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
 	for i := range 30 {
 		b.push(sha(i), fmt.Sprint("low", i), edit(fmt.Sprintf("crowd/f%d.go", i), 1))
 	}
 	b.push(sha(40), "high", edit("crowd/f3.go", 2))
-	b.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.Low })
+	b.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.Low })
 
 	want := []string{"0000029 HIGH", "0000033 HIGH", "0000033 MEDIUM"}
 	b.push(sha(50), "last", edit("crowd/f3.go", 3), edit("crowd/last.go", 1))

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 // BenchmarkRegister measures the registration of a commit of 20 files and 60
@@ -17,14 +19,14 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 	for _, test := range []struct {
 		name   string
 		tips   int
-		notify ledger.Level
+		notify radar.Level
 	}{
-		{"none in flight", 0, ledger.High},
-		{"10000 in flight, HIGH told", radarTips, ledger.High},
-		{"10000 in flight, all told", radarTips, ledger.Low},
+		{"none in flight", 0, radar.High},
+		{"10000 in flight, HIGH told", radarTips, radar.High},
+		{"10000 in flight, all told", radarTips, radar.Low},
 	} {
 		bench, random := suite{newDatabase}.newBench(b), rand.New(rand.NewPCG(1, 2))
-		bench.setRadar(func(r *ledger.RadarSettings) { r.Notify = ledger.High })
+		bench.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
 		var filling sync.WaitGroup
 		for lane := range 16 {
 			random := rand.New(rand.NewPCG(uint64(lane), 2))
@@ -35,7 +37,7 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 			})
 		}
 		filling.Wait()
-		bench.setRadar(func(r *ledger.RadarSettings) { r.Notify = test.notify })
+		bench.setRadar(func(r *policy.RadarSettings) { r.Notify = test.notify })
 		registrations := make([]ledger.Registration, 500)
 		for i := range registrations {
 			registrations[i].Changes = wide(random)
@@ -61,8 +63,8 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 const radarTips = 10_000
 
 // wide changes three places in each of 20 files out of 20,000 in 400 directories.
-func wide(random *rand.Rand) []ledger.Change {
-	changes := make([]ledger.Change, 0, 20)
+func wide(random *rand.Rand) []radar.Change {
+	changes := make([]radar.Change, 0, 20)
 	for i := range 20 {
 		file := i*1000 + random.IntN(1000) // no path twice
 		c := edit(fmt.Sprintf("dir%03d/file%05d.go", file%400, file), 1+random.IntN(300))

@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -21,7 +23,7 @@ func (s suite) TestTheRadarFollowsFromWhatIsInFlight(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := s.newBench(t)
 		defer b.Close()
-		m := &radarModel{b: b, r: r, ci: b.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]ledger.Change), held: make(map[[2]string]bool)}
+		m := &radarModel{b: b, r: r, ci: b.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change), held: make(map[[2]string]bool)}
 		b.setRadar(blocks)
 		r.Repeat(map[string]func(*rapid.T){
 			"push":          func(r *rapid.T) { m.r = r; m.push() },
@@ -39,7 +41,7 @@ type radarModel struct {
 	b       *bench
 	r       *rapid.T
 	ci      *signer
-	changes map[string][]ledger.Change // by commit
+	changes map[string][]radar.Change // by commit
 	// held are commits and what their bases hold: those are never compared, or
 	// no more.
 	held map[[2]string]bool
@@ -49,8 +51,8 @@ const modelCommits = 6
 
 func (m *radarModel) commit() int { return rapid.IntRange(0, modelCommits-1).Draw(m.r, "commit") }
 
-func (m *radarModel) draw() []ledger.Change {
-	changes := []ledger.Change{}
+func (m *radarModel) draw() []radar.Change {
+	changes := []radar.Change{}
 	for _, path := range []string{"a.go", "b.go", "dir/c.go"} {
 		if line := rapid.IntRange(0, 4).Draw(m.r, path); line > 0 {
 			changes = append(changes, edit(path, 20*line*line))
@@ -100,7 +102,7 @@ func (m *radarModel) attest() {
 func (m *radarModel) changePolicy() {
 	p, err := m.b.Policy(m.b.t.Context(), "acme", "api", 0)
 	check(m.b.t, err)
-	p.Radar.Block = rapid.SampledFrom([]ledger.Level{ledger.High, ledger.High, ledger.Medium, ledger.NoLevel}).Draw(m.r, "block")
+	p.Radar.Block = rapid.SampledFrom([]radar.Level{radar.High, radar.High, radar.Medium, radar.NoLevel}).Draw(m.r, "block")
 	p.Radar.Ignore = rapid.SampledFrom([][]string{{}, {"a.go"}, {"b.go", "dir/**"}}).Draw(m.r, "ignore")
 	p.Radar.MaxAge = ledger.Duration(rapid.SampledFrom([]time.Duration{time.Hour, 24 * time.Hour}).Draw(m.r, "max age"))
 	p.Radar.Enabled = rapid.IntRange(0, 5).Draw(m.r, "enabled") > 0
@@ -139,12 +141,12 @@ func (m *radarModel) holds(a, b string) bool {
 // checkPairs compares each two commits in flight of which neither's base holds
 // the other. The list may also hold an earlier commit that was deployed or has
 // landed meanwhile.
-func (m *radarModel) checkPairs(settings ledger.RadarSettings) {
+func (m *radarModel) checkPairs(settings policy.RadarSettings) {
 	list, err := m.b.Commits(m.b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
 	check(m.b.t, err)
 	pairs, err := m.b.Overlaps(m.b.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
 	check(m.b.t, err)
-	pair := func(a, b string, level ledger.Level) string { return fmt.Sprint(min(a, b), max(a, b), level) }
+	pair := func(a, b string, level radar.Level) string { return fmt.Sprint(min(a, b), max(a, b), level) }
 	var open, want []string
 	for _, p := range pairs.Data {
 		flying := func(sha string) bool {
@@ -156,9 +158,9 @@ func (m *radarModel) checkPairs(settings ledger.RadarSettings) {
 	}
 	for i, one := range list.Data {
 		for _, other := range list.Data[:i] {
-			r := ledger.NewRadar(settings.Ignore)
-			o := ledger.Compare(r.Footprint(m.changes[one.SHA]), r.Footprint(m.changes[other.SHA]), ledger.CompareOptions{})
-			if settings.Enabled && o.Level > ledger.NoLevel && !m.holds(one.SHA, other.SHA) {
+			r := radar.New(settings.Ignore)
+			o := radar.Compare(r.Footprint(m.changes[one.SHA]), r.Footprint(m.changes[other.SHA]), radar.Options{})
+			if settings.Enabled && o.Level > radar.NoLevel && !m.holds(one.SHA, other.SHA) {
 				want = append(want, pair(one.SHA, other.SHA, o.Level))
 			}
 		}
@@ -172,7 +174,7 @@ func (m *radarModel) checkPairs(settings ledger.RadarSettings) {
 
 // checkState holds a commit against its own record: its transitions lead from
 // one to the next and to its state, and its requirements give that state.
-func (m *radarModel) checkState(contract ledger.Contract, c ledger.Commit) {
+func (m *radarModel) checkState(contract policy.Contract, c ledger.Commit) {
 	at := ledger.Draft
 	for _, step := range c.Transitions {
 		if step.From != at {
@@ -199,7 +201,7 @@ func (m *radarModel) checkState(contract ledger.Contract, c ledger.Commit) {
 }
 
 // checkBlock holds what the record says of the radar against the list.
-func (m *radarModel) checkBlock(settings ledger.RadarSettings, c ledger.Commit) {
+func (m *radarModel) checkBlock(settings policy.RadarSettings, c ledger.Commit) {
 	if !settings.Blocks() {
 		return
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -89,8 +92,8 @@ func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 // A commit that is due is settled before a new attestation is recorded, whether or
 // not Evaluate comes first.
 func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
-	contract := func(text string) ledger.Contract {
-		c, err := ledger.ParseContract([]byte(text))
+	contract := func(text string) policy.Contract {
+		c, err := policy.Parse([]byte(text))
 		check(t, err)
 		return c
 	}
@@ -242,7 +245,7 @@ func (s suite) TestRevokingBetweenVerificationAndRecordIsNoticed(t *testing.T) {
 	}
 	keyring, _, err := b.Keyring(t.Context(), "acme")
 	check(t, err)
-	_, err = ledger.Verify(a.Envelope, keyring, b.Now())
+	_, err = attestation.Verify(a.Envelope, keyring, b.Now())
 	wantCode(t, err, ledger.CodeRevokedIdentity)
 }
 
@@ -260,7 +263,7 @@ func (s suite) TestTheEnvelopeComesBackAsItWasPosted(t *testing.T) {
 
 func (s suite) TestEvidenceExpires(t *testing.T) {
 	b := s.newBench(t)
-	contract, err := ledger.ParseContract([]byte(`{"requirements":[
+	contract, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`))
 	check(t, err)
 	_, err = b.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
@@ -283,7 +286,7 @@ func (s suite) TestEvidenceExpires(t *testing.T) {
 
 func (s suite) TestARegistrationCanChangeWhatApplies(t *testing.T) {
 	b := s.newBench(t)
-	contract, err := ledger.ParseContract([]byte(`{"requirements":[
+	contract, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:go"},
 		{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**"]},
 		{"state":"PROMOTABLE","predicate":"review:*","branches":["main"],"exclude_author":true}]}`))
@@ -299,7 +302,7 @@ func (s suite) TestARegistrationCanChangeWhatApplies(t *testing.T) {
 		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), n)
 		check(t, err)
 	}
-	register(ledger.Registration{Changes: []ledger.Change{{Path: "README.md", Status: "M"}}})
+	register(ledger.Registration{Changes: []radar.Change{{Path: "README.md", Status: "M"}}})
 	b.wantState(sha(1), ledger.Attested) // nobody knows who the author is
 	register(ledger.Registration{Author: ledger.Author{Name: "Ann", Email: "ann@acme.example"}})
 	b.wantState(sha(1), ledger.Attested) // her own review does not count
@@ -341,7 +344,7 @@ func (s suite) TestTheSameStatementWithAnotherKeyIsAnotherAttestation(t *testing
 	if first.PayloadDigest != second.PayloadDigest {
 		t.Fatal("the statements differ")
 	}
-	for i, a := range []*ledger.Attestation{first, second} {
+	for i, a := range []*attestation.Attestation{first, second} {
 		if _, created, err := b.Record(t.Context(), "acme", "api", a, version); err != nil || !created {
 			t.Errorf("statement %d: created %t, %v", i, created, err)
 		}

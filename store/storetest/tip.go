@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
 // blocks makes overlaps of level HIGH block.
-func blocks(r *ledger.RadarSettings) { r.Block = ledger.High }
+func blocks(r *policy.RadarSettings) { r.Block = radar.High }
 
 // root is a change of one file that overlaps HIGH with root of the line beside.
-func root(line int) ledger.Change { return edit("cmd/root.go", line) }
+func root(line int) radar.Change { return edit("cmd/root.go", line) }
 
 // readies gives a commit all that it needs to be PROMOTABLE, but for the radar.
 func (s *signer) readies(commits ...string) {
@@ -84,10 +86,10 @@ func (s suite) TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
 	ci.readies(sha(0), sha(1))
 	b.wantState(sha(1), ledger.Attested)
 
-	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"cmd/**"} })
+	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} })
 	b.wantState(sha(1), ledger.Promotable)
 	b.wantCounts()
-	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{} })
+	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{} })
 	b.wantState(sha(1), ledger.Attested)
 	b.wantCounts()
 
@@ -108,7 +110,7 @@ func (s suite) TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
 func (s suite) TestAChangedContractMovesNobodyWhomItLeavesBlocked(t *testing.T) {
 	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(func(r *ledger.RadarSettings) { r.Block, r.Ignore = ledger.High, []string{"b.go"} })
+	b.setRadar(func(r *policy.RadarSettings) { r.Block, r.Ignore = radar.High, []string{"b.go"} })
 	const crowd = 60 // more than one write looks at
 	for i := range crowd {
 		b.push(sha(i), fmt.Sprint("branch", i), edit([]string{"a.go", "b.go"}[i*2/crowd], 10))
@@ -117,7 +119,7 @@ func (s suite) TestAChangedContractMovesNobodyWhomItLeavesBlocked(t *testing.T) 
 	ci.readies(sha(crowd))
 	b.wantState(sha(crowd), ledger.Attested)
 	before := path(b.commit(sha(crowd)))
-	b.setRadar(func(r *ledger.RadarSettings) { r.Ignore = []string{"a.go"} })
+	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"a.go"} })
 	if got := path(b.commit(sha(crowd))); got != before {
 		t.Errorf("transitions %s, want %s", got, before)
 	}
@@ -181,7 +183,7 @@ func (s suite) TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
 	}{
 		{"superseded", func(b *bench) { b.push(sha(2), "two", root(300)) }},
 		{"landed", func(b *bench) {
-			b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)}, Changes: []ledger.Change{root(300)}})
+			b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)}, Changes: []radar.Change{root(300)}})
 		}},
 		{"withdrawn", func(b *bench) { check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(1))) }},
 	}
@@ -197,7 +199,7 @@ func (s suite) TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
 }
 
 func (s suite) TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
-	older := ledger.Registration{Branch: "one", Changes: []ledger.Change{root(10)}}
+	older := ledger.Registration{Branch: "one", Changes: []radar.Change{root(10)}}
 	tests := []struct {
 		name string
 		play func(*bench)
@@ -215,16 +217,16 @@ func (s suite) TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
 		}, nil},
 		{"the parent of the tip, again", func(b *bench) {
 			b.pushAs(sha(0), older)
-			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(0)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(0)}, Changes: []radar.Change{root(20)}})
 			b.pushAs(sha(0), older)
 		}, []string{"one 02"}},
 		{"an ancestor of the tip, for the first time", func(b *bench) {
-			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)}, Changes: []radar.Change{root(20)}})
 			b.pushAs(sha(0), older)
 		}, []string{"one 02"}},
 		{"the parent of another branch's tip", func(b *bench) {
 			b.pushAs(sha(0), older)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Parents: []string{sha(0)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Parents: []string{sha(0)}, Changes: []radar.Change{root(20)}})
 			b.pushAs(sha(0), older)
 		}, []string{"two 02", "one 01"}},
 		{"not built upon: the branch was set back", func(b *bench) {
@@ -238,7 +240,7 @@ func (s suite) TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
 		}, []string{"one 01"}},
 		{"what has landed stays so, though what held it is completed", func(b *bench) {
 			b.pushAs(sha(0), older)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)}, Changes: []ledger.Change{root(20)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)}, Changes: []radar.Change{root(20)}})
 			b.pushAs(sha(0), older) // it was reverted, and is pushed anew
 			b.completes(sha(1), ledger.Registration{Message: "more"})
 		}, []string{"two 02", "one 01"}},
@@ -258,7 +260,7 @@ func (s suite) TestAChangePushedLateIsSeenWithoutItsBranch(t *testing.T) {
 	b := s.newBench(t)
 	b.push(sha(0), "one", root(10))
 	b.push(sha(1), "two", edit("main.go", 1))
-	b.completes(sha(1), ledger.Registration{Changes: []ledger.Change{root(11)}})
+	b.completes(sha(1), ledger.Registration{Changes: []radar.Change{root(11)}})
 	b.wantOverlaps("two+one HIGH")
 }
 
@@ -268,9 +270,9 @@ func (s suite) TestTheRadarBlocksNoCommitOfItsTarget(t *testing.T) {
 	b.setRadar(blocks)
 	b.push(sha(0), "old", root(10))
 	b.push(sha(1), "new", root(11))
-	b.pushAs(sha(2), ledger.Registration{Branch: "main", Contained: []string{sha(1)}, Changes: []ledger.Change{root(11)}})
-	b.pushAs(sha(3), ledger.Registration{Branch: "release/1", Target: "release/1", Changes: []ledger.Change{root(9)}})
-	b.pushAs(sha(4), ledger.Registration{Branch: "main2", Changes: []ledger.Change{root(12)}})
+	b.pushAs(sha(2), ledger.Registration{Branch: "main", Contained: []string{sha(1)}, Changes: []radar.Change{root(11)}})
+	b.pushAs(sha(3), ledger.Registration{Branch: "release/1", Target: "release/1", Changes: []radar.Change{root(9)}})
+	b.pushAs(sha(4), ledger.Registration{Branch: "main2", Changes: []radar.Change{root(12)}})
 	ci.readies(sha(0), sha(2), sha(3), sha(4))
 	b.wantState(sha(0), ledger.Promotable)
 	b.wantState(sha(2), ledger.Promotable)
@@ -304,8 +306,8 @@ func (s suite) TestAnAgedTipComesBackWhenItIsPushedAgain(t *testing.T) {
 func (s suite) TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
 	b := s.newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
-	age := func(d time.Duration) func(*ledger.RadarSettings) {
-		return func(r *ledger.RadarSettings) { r.Block, r.MaxAge = ledger.High, ledger.Duration(d) }
+	age := func(d time.Duration) func(*policy.RadarSettings) {
+		return func(r *policy.RadarSettings) { r.Block, r.MaxAge = radar.High, ledger.Duration(d) }
 	}
 	b.setRadar(age(2 * time.Second))
 	b.push(sha(0), "one", root(10))
@@ -325,8 +327,8 @@ func (s suite) TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
 // What is told of a commit that is too old to be compared counts as soon as it
 // is not any more.
 func (s suite) TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
-	maxAge := func(age time.Duration) func(*ledger.RadarSettings) {
-		return func(r *ledger.RadarSettings) { r.MaxAge = ledger.Duration(age) }
+	maxAge := func(age time.Duration) func(*policy.RadarSettings) {
+		return func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) }
 	}
 	for name, otherIs := range map[string]func(b *bench, push func()){
 		"in flight already": func(b *bench, push func()) { push(); b.setRadar(maxAge(time.Hour)); b.clock.advance(2 * time.Hour) },
@@ -337,7 +339,7 @@ func (s suite) TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T
 			b.setRadar(maxAge(24 * time.Hour))
 			b.push(sha(0), "one", edit("a.go", 10))
 			otherIs(b, func() { b.push(sha(1), "two", edit("b.go", 10)) })
-			b.completes(sha(0), ledger.Registration{Changes: []ledger.Change{edit("b.go", 11)}})
+			b.completes(sha(0), ledger.Registration{Changes: []radar.Change{edit("b.go", 11)}})
 			b.wantOverlaps()
 			b.setRadar(maxAge(24 * time.Hour))
 			b.wantOverlaps("two+one HIGH")
@@ -354,7 +356,7 @@ func (s suite) TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
 	b.wantOverlaps("two+one HIGH")
 	b.wantState(sha(1), ledger.Attested)
 
-	b.completes(sha(0), ledger.Registration{Changes: []ledger.Change{root(500)}})
+	b.completes(sha(0), ledger.Registration{Changes: []radar.Change{root(500)}})
 	check(t, b.Settle(t.Context()))
 	b.wantOverlaps("two+one MEDIUM")
 	b.wantState(sha(1), ledger.Promotable)
@@ -368,7 +370,7 @@ func (s suite) TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
 			t.Errorf("from %s to %s for %v, want %v", transition.From, transition.To, transition.Cause, want)
 		}
 	}
-	b.completes(sha(0), ledger.Registration{Changes: []ledger.Change{edit("main.go", 1)}})
+	b.completes(sha(0), ledger.Registration{Changes: []radar.Change{edit("main.go", 1)}})
 	check(t, b.Settle(t.Context()))
 	b.wantOverlaps()
 	b.wantCounts()
@@ -379,7 +381,7 @@ func (s suite) TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
 func (s suite) TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
 	b, _ := s.newWaiting(t)
 	b.clock.advance(time.Minute)
-	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)}, Changes: []ledger.Change{edit("main.go", 1)}})
+	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)}, Changes: []radar.Change{edit("main.go", 1)}})
 	b.wantOverlaps("two+one HIGH")
 	b.wantState(sha(1), ledger.Attested)
 
@@ -408,9 +410,9 @@ func (s suite) TestWhatWasRolledBackWithoutARadarIsComparedOnceThereIsOne(t *tes
 	ci.deploys(sha(0))
 	b.push(sha(1), "two", root(11))
 	b.wantOverlaps()
-	b.setRadar(func(r *ledger.RadarSettings) { r.Enabled = false })
+	b.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
 	ci.attests(sha(0), "deploy:prod", ledger.Fail)
-	b.setRadar(func(r *ledger.RadarSettings) { r.Enabled = true })
+	b.setRadar(func(r *policy.RadarSettings) { r.Enabled = true })
 	b.wantOverlaps("two+one HIGH")
 }
 
@@ -421,7 +423,7 @@ func (s suite) TestAncestorsToldLaterCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := s.newBench(t)
 			maxAge := func(age time.Duration) {
-				b.setRadar(func(r *ledger.RadarSettings) { r.MaxAge = ledger.Duration(age) })
+				b.setRadar(func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) })
 			}
 			b.push(sha(0), "one", root(10))
 			b.push(sha(1), "two", root(11))
@@ -438,11 +440,11 @@ func (s suite) TestAncestorsToldLaterCount(t *testing.T) {
 // What a commit changes while the radar is off, or ignores the path, counts when the
 // old settings come back, although the commit is no longer in flight then.
 func (s suite) TestTheRadarSeesWhatHappenedUnderOtherSettings(t *testing.T) {
-	off := func(r *ledger.RadarSettings) { r.Enabled = false }
-	ignored := func(r *ledger.RadarSettings) { r.Ignore = []string{"cmd/**"} }
+	off := func(r *policy.RadarSettings) { r.Enabled = false }
+	ignored := func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} }
 	for name, other := range map[string]struct {
-		change func(*ledger.RadarSettings)
-		reach  func(*bench, func(*ledger.RadarSettings))
+		change func(*policy.RadarSettings)
+		reach  func(*bench, func(*policy.RadarSettings))
 	}{
 		"off":                              {off, (*bench).setRadar},
 		"off, before Evaluate":             {off, (*bench).changeRadar},
@@ -451,7 +453,7 @@ func (s suite) TestTheRadarSeesWhatHappenedUnderOtherSettings(t *testing.T) {
 	} {
 		for _, test := range []struct {
 			name          string
-			before, after ledger.Change
+			before, after radar.Change
 			want          []string
 			state         ledger.State
 		}{
@@ -469,7 +471,7 @@ func (s suite) TestTheRadarSeesWhatHappenedUnderOtherSettings(t *testing.T) {
 				other.reach(b, other.change)
 				b.push(sha(0), "one", test.after)
 				ci.attests(sha(0), "deploy:prod", ledger.Pass)
-				b.setRadar(func(r *ledger.RadarSettings) { r.Enabled, r.Ignore = true, nil })
+				b.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, nil })
 
 				b.wantOverlaps(test.want...)
 				b.wantState(sha(1), test.state)

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
@@ -25,14 +26,14 @@ type Diagram struct {
 // A Node is one commit: a dot at X, Y, and a name that ends at TextX.
 type Node struct {
 	Name, Title string
-	Level       ledger.Level // of the strongest overlap
+	Level       radar.Level // of the strongest overlap
 	X, Y, TextX float64
 }
 
 // An Edge is one overlap: half an ellipse from Y1 down to Y2. The letter of its
 // level is at TagX, TagY, where the arc is furthest from the dots.
 type Edge struct {
-	Level              ledger.Level
+	Level              radar.Level
 	Letter, Title      string
 	X, Y1, Y2          float64
 	RadiusX, RadiusY   float64

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // Short shortens an id: a commit's to its beginning, any other to its prefix and
@@ -72,7 +73,7 @@ func Number(n any) string {
 
 // PlainName returns the CN of a DN, or the text itself if it is no DN.
 func PlainName(dn string) string {
-	if parsed, err := ledger.ParseDN(dn); err == nil {
+	if parsed, err := identity.ParseDN(dn); err == nil {
 		return parsed.CN
 	}
 	return dn

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // An Overlap is an overlap of a commit with another, from its side.
 type Overlap struct {
-	Level ledger.Level
+	Level radar.Level
 	Since ledger.Time
 	// Commit is the commit itself.
 	Commit ledger.RadarCommit
@@ -33,7 +34,7 @@ type Overlap struct {
 // A Path is a path at which two commits overlap.
 type Path struct {
 	Path   string
-	Level  ledger.Level
+	Level  radar.Level
 	Reason string
 	// Ours and Theirs are the lines of each side; empty if the overlap is not about
 	// lines.
@@ -58,7 +59,7 @@ func Of(sha string, pair ledger.RadarPair) Overlap {
 }
 
 // linesInWords lists the first ranges of lines.
-func linesInWords(ranges []ledger.LineRange) string {
+func linesInWords(ranges []radar.LineRange) string {
 	var words []string
 	for i, r := range ranges {
 		if i == rangesShown {
@@ -77,23 +78,23 @@ func linesInWords(ranges []ledger.LineRange) string {
 	return strings.Join(words, ", ")
 }
 
-var reasonWords = map[ledger.RadarReason]string{
-	ledger.SameLines:     "both change the same lines",
-	ledger.DeleteEdit:    "one deletes what the other changes",
-	ledger.RenameRename:  "both rename it, to different names",
-	ledger.RenameDelete:  "one renames what the other deletes",
-	ledger.AddAdd:        "both make it, with different contents",
-	ledger.BinaryBoth:    "both change a binary file",
-	ledger.TypeChange:    "its type or mode changes",
-	ledger.DirectoryFile: "one makes a file where the other has a directory",
-	ledger.SameFunction:  "both change the same function",
-	ledger.NearLines:     "both change lines close to each other",
-	ledger.SameFile:      "both change the file",
-	ledger.SiblingFiles:  "both change files of the directory",
+var reasonWords = map[radar.Reason]string{
+	radar.SameLines:     "both change the same lines",
+	radar.DeleteEdit:    "one deletes what the other changes",
+	radar.RenameRename:  "both rename it, to different names",
+	radar.RenameDelete:  "one renames what the other deletes",
+	radar.AddAdd:        "both make it, with different contents",
+	radar.BinaryBoth:    "both change a binary file",
+	radar.TypeChange:    "its type or mode changes",
+	radar.DirectoryFile: "one makes a file where the other has a directory",
+	radar.SameFunction:  "both change the same function",
+	radar.NearLines:     "both change lines close to each other",
+	radar.SameFile:      "both change the file",
+	radar.SiblingFiles:  "both change files of the directory",
 }
 
 // reasonInWords returns why two commits overlap at a path.
-func reasonInWords(r ledger.RadarReason) string {
+func reasonInWords(r radar.Reason) string {
 	if words, ok := reasonWords[r]; ok {
 		return words
 	}

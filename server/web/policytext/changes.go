@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // A Change is a requirement, or a rule of the radar, that was added or removed.
@@ -18,7 +19,7 @@ type Change struct {
 func (c Change) IsRadar() bool { return c.State == ledger.Draft }
 
 // Changes describes what was removed from a contract and added to it.
-func Changes(before, after ledger.Contract) []Change {
+func Changes(before, after policy.Contract) []Change {
 	old, current := rulesOf(before), rulesOf(after)
 	var changes []Change
 	for _, r := range missingFrom(current, old) {
@@ -40,7 +41,7 @@ type rule struct {
 	Says  Sentence
 }
 
-func rulesOf(c ledger.Contract) []rule {
+func rulesOf(c policy.Contract) []rule {
 	var rules []rule
 	for _, r := range c.Requirements {
 		rules = append(rules, rule{r.State, describe(r)})

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
@@ -20,7 +21,7 @@ const maxFlatList = 100
 
 // Document returns a contract as a document to read and to edit: its canonical
 // form, indented, with short lists of words on one line.
-func Document(c ledger.Contract) string {
+func Document(c policy.Contract) string {
 	var b strings.Builder
 	lines := strings.Split(format.Indented(c.Canonical()), "\n")
 	for i := 0; i < len(lines); i++ {
@@ -60,19 +61,19 @@ func flatList(lines []string) (flat string, n int) {
 
 // ParseDocument reads a document as the API does: it ignores the members that a
 // policy has in addition to its contract.
-func ParseDocument(document string) (ledger.Contract, error) {
+func ParseDocument(document string) (policy.Contract, error) {
 	var members map[string]jsontext.Value
 	if err := ledger.DecodeStrict([]byte(document), &members); err != nil {
-		return ledger.Contract{}, err
+		return policy.Contract{}, err
 	}
-	for _, name := range ledger.PolicyRecordFields() {
+	for _, name := range policy.RecordFields() {
 		delete(members, name)
 	}
 	text, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
-		return ledger.Contract{}, fmt.Errorf("encode the contract: %w", err)
+		return policy.Contract{}, fmt.Errorf("encode the contract: %w", err)
 	}
-	return ledger.ParseContract(text)
+	return policy.Parse(text)
 }
 
 // Locations says on which lines the fields of a document are.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
@@ -60,7 +62,7 @@ func (s Sentence) Shown() Sentence {
 }
 
 // describe describes a requirement.
-func describe(r ledger.Requirement) Sentence {
+func describe(r policy.Requirement) Sentence {
 	s := Sentence{}.say("%s of ", accepted(r.Accept))
 	switch {
 	case r.Predicate == "*":
@@ -90,7 +92,7 @@ func accepted(statuses []ledger.Status) string {
 	return article + strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-func (s Sentence) signers(r ledger.Requirement) Sentence {
+func (s Sentence) signers(r policy.Requirement) Sentence {
 	patterns := make([]string, len(r.Signers))
 	for i, p := range r.Signers {
 		patterns[i] = p.String()
@@ -118,7 +120,7 @@ func (s Sentence) age(d ledger.Duration) Sentence {
 	return s.say(", recorded within the last %s", span(d))
 }
 
-func (s Sentence) scope(r ledger.Requirement) Sentence {
+func (s Sentence) scope(r policy.Requirement) Sentence {
 	s = s.say(".")
 	if len(r.Paths) > 0 {
 		s = s.say(" Only for commits that change ").list("or", r.Paths)
@@ -149,12 +151,12 @@ func span(d ledger.Duration) string {
 }
 
 // Radar describes what Conflict Radar does in a repo.
-func Radar(r ledger.RadarSettings) []Sentence {
+func Radar(r policy.RadarSettings) []Sentence {
 	if !r.Enabled {
 		return []Sentence{Sentence{}.say("Conflict Radar is off: overlaps of commits are not looked for.")}
 	}
 	all := []Sentence{Sentence{}.say("Overlaps of commits in flight make an event from ").code(r.Notify.String()).say(" up.")}
-	if r.Block == ledger.NoLevel {
+	if r.Block == radar.NoLevel {
 		all = append(all, Sentence{}.say("None keeps a commit from being promotable."))
 	} else {
 		all = append(all, Sentence{}.say("From ").code(r.Block.String()).say(" up, the commit registered later is not promotable."))
@@ -175,7 +177,7 @@ type Stage struct {
 }
 
 // Stages describes what a commit needs to reach each state.
-func Stages(c ledger.Contract) []Stage {
+func Stages(c policy.Contract) []Stage {
 	stages := []Stage{
 		{State: ledger.Attested, Without: "Nothing: a commit is attested with its first attestation."},
 		{State: ledger.Promotable, Without: "Nothing more: what is attested is promotable."},

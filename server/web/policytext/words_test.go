@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // plain writes a sentence as Markdown would have it.
@@ -20,9 +20,9 @@ func plain(s Sentence) string {
 	return b.String()
 }
 
-func contractOf(t *testing.T, document string) ledger.Contract {
+func contractOf(t *testing.T, document string) policy.Contract {
 	t.Helper()
-	c, err := ledger.ParseContract([]byte(document))
+	c, err := policy.Parse([]byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}

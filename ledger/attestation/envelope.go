@@ -1,0 +1,280 @@
+package attestation
+
+import (
+	"bytes"
+	"crypto/x509"
+	"slices"
+	"strconv"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/base64text"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// StatementType is the DSSE payload type of an in-toto statement, the only one
+// that the ledger takes.
+const StatementType = "application/vnd.in-toto+json"
+
+// BundleType is the media type of a Sigstore bundle.
+const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// oldBundleType is how the same version was written at first.
+const oldBundleType = "application/vnd.dev.sigstore.bundle+json;version=0.3"
+
+// An Envelope is a signed in-toto statement as it came, not verified.
+type Envelope struct {
+	identity.Signed
+	Payload []byte // the end of what was signed
+}
+
+// PAE returns what a DSSE signature is made of: the pre-authentication
+// encoding of a payload and its type.
+func PAE(payloadType string, payload []byte) []byte {
+	return append(appendPAEHeader(nil, payloadType, len(payload)), payload...)
+}
+
+func appendPAEHeader(b []byte, payloadType string, n int) []byte {
+	b = slices.Grow(b, len("DSSEv1")+len(payloadType)+n+44)
+	b = strconv.AppendInt(append(b, "DSSEv1 "...), int64(len(payloadType)), 10)
+	b = append(append(b, ' '), payloadType...)
+	b = strconv.AppendInt(append(b, ' '), int64(n), 10)
+	return append(b, ' ')
+}
+
+// ParseEnvelope reads a DSSE envelope, as it is, with the certificates that
+// witness adds, or in a Sigstore bundle. Members that it does not know are
+// passed over: both formats are others' to extend.
+func ParseEnvelope(body []byte) (*Envelope, error) {
+	var doc documentJSON
+	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
+		return nil, err
+	}
+	if doc.isBundle() {
+		return doc.bundle()
+	}
+	if len(doc.OldCosign) > 0 {
+		return nil, ledger.Errorf(ledger.CodeInvalidEnvelope, "this is a bundle in cosign's old format: make one with --new-bundle-format, or post the DSSE envelope")
+	}
+	return doc.envelope("")
+}
+
+// A documentJSON is a DSSE envelope or a Sigstore bundle: which, its members
+// tell. Reading both at once means reading the document once.
+type documentJSON struct {
+	dsseJSON
+	MediaType string        `json:"mediaType"`
+	Material  *materialJSON `json:"verificationMaterial"`
+	DSSE      *dsseJSON     `json:"dsseEnvelope"`
+	Message   *struct{}     `json:"messageSignature"`
+	OldCosign string        `json:"base64Signature"`
+}
+
+type dsseJSON struct {
+	PayloadType string          `json:"payloadType"`
+	Payload     paeText         `json:"payload"`
+	Signatures  []signatureJSON `json:"signatures"`
+}
+
+type signatureJSON struct {
+	KeyID         string            `json:"keyid"`
+	Sig           base64Text        `json:"sig"`
+	Certificate   certificateText   `json:"certificate"`
+	Intermediates []certificateText `json:"intermediates"`
+}
+
+type materialJSON struct {
+	Certificate *rawBytesJSON `json:"certificate"`
+	Chain       *struct {
+		Certificates []rawBytesJSON `json:"certificates"`
+	} `json:"x509CertificateChain"`
+	PublicKey *struct {
+		Hint string `json:"hint"`
+	} `json:"publicKey"`
+}
+
+type rawBytesJSON struct {
+	RawBytes certificateText `json:"rawBytes"`
+}
+
+func (d *documentJSON) isBundle() bool {
+	return d.MediaType != "" || d.Material != nil || d.DSSE != nil || d.Message != nil
+}
+
+func (d *documentJSON) bundle() (*Envelope, error) {
+	if d.MediaType != BundleType && d.MediaType != oldBundleType {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "mediaType", "%q is not a bundle that is read here: it must be %s", text.Clip(d.MediaType), BundleType)
+	}
+	if d.Message != nil {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "messageSignature", "the bundle signs a blob, not a statement: make it with cosign attest-blob, not sign-blob")
+	}
+	if field := d.given(); field != "" {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "a bundle holds its envelope in dsseEnvelope: this document is both a bundle and an envelope, and which one counts is anybody's guess")
+	}
+	if d.DSSE == nil {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "dsseEnvelope", "the bundle holds no DSSE envelope")
+	}
+	env, err := d.DSSE.envelope("dsseEnvelope.")
+	if err != nil || d.Material == nil {
+		return env, err
+	}
+	if err := d.Material.addTo(env); err != nil {
+		return nil, err
+	}
+	return env, nil
+}
+
+func (m *materialJSON) addTo(env *Envelope) error {
+	const field = "verificationMaterial"
+	var raw []certificateText
+	given := 0
+	if m.PublicKey != nil {
+		given++
+		env.Hint, env.Certificates = m.PublicKey.Hint, nil
+	}
+	if m.Certificate != nil {
+		given++
+		raw = []certificateText{m.Certificate.RawBytes}
+	}
+	if m.Chain != nil {
+		given++
+		for _, c := range m.Chain.Certificates {
+			raw = append(raw, c.RawBytes)
+		}
+	}
+	if given > 1 {
+		return ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "it holds more than one of certificate, x509CertificateChain and publicKey")
+	}
+	if raw == nil {
+		return nil
+	}
+	certs, err := parseChain(field, raw)
+	env.Certificates = certs
+	return err
+}
+
+// given returns the first member of an envelope that is there, if any.
+func (d *dsseJSON) given() string {
+	switch {
+	case d.PayloadType != "":
+		return "payloadType"
+	case d.Payload.pae != nil:
+		return "payload"
+	case d.Signatures != nil:
+		return "signatures"
+	}
+	return ""
+}
+
+// envelope returns the envelope, whose members lie under prefix.
+func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
+	if d.PayloadType == "" {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payloadType", "it is missing: a DSSE envelope or a Sigstore bundle is expected")
+	}
+	if d.PayloadType != StatementType {
+		return nil, ledger.FieldErrorf(ledger.CodeUnsupportedPayloadType, prefix+"payloadType", "%q is not a statement: it must be %s", text.Clip(d.PayloadType), StatementType)
+	}
+	if d.Payload.pae == nil {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payload", "it is missing")
+	}
+	switch len(d.Signatures) {
+	case 0:
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"signatures", "there is no signature")
+	case 1:
+	default:
+		return nil, ledger.FieldErrorf(ledger.CodeSeveralSignatures, prefix+"signatures", "there are %d signatures, and just one is taken: post an envelope for each signer", len(d.Signatures))
+	}
+	sig := &d.Signatures[0]
+	field := prefix + "signatures[0]"
+	if len(sig.Sig) == 0 {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field+".sig", "it is missing")
+	}
+	env := &Envelope{
+		Signed:  identity.Signed{Message: d.Payload.pae, Signature: sig.Sig, Hint: sig.KeyID},
+		Payload: d.Payload.payload(),
+	}
+	if len(sig.Certificate) == 0 {
+		return env, nil
+	}
+	var err error
+	env.Certificates, err = parseChain(field, append([]certificateText{sig.Certificate}, sig.Intermediates...))
+	if err != nil {
+		return nil, err
+	}
+	return env, nil
+}
+
+func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error) {
+	if len(raw) == 0 {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "there is no certificate")
+	}
+	var certs []*x509.Certificate
+	for _, text := range raw {
+		more, err := text.parse()
+		if err != nil {
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "a certificate cannot be read: %v", err)
+		}
+		if certs = append(certs, more...); len(certs) > identity.MaxChain {
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "there are more than %d certificates", identity.MaxChain)
+		}
+	}
+	return certs, nil
+}
+
+// base64Text is base64 as DSSE allows it: in the standard or the URL alphabet,
+// padded or not.
+type base64Text []byte
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *base64Text) UnmarshalText(text []byte) error {
+	text, encoding, err := base64text.Trim(text)
+	if err != nil {
+		return err
+	}
+	*b, err = base64text.Append(make([]byte, 0, encoding.DecodedLen(len(text))), text, encoding)
+	return err
+}
+
+// A paeText is a payload in base64 that is decoded to where it will be
+// verified: behind the header of its PAE. The payload type is read elsewhere
+// in the document, perhaps later, but only one will do.
+type paeText struct {
+	pae  []byte
+	size int
+}
+
+func (p *paeText) payload() []byte { return p.pae[len(p.pae)-p.size:] }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *paeText) UnmarshalText(text []byte) error {
+	text, encoding, err := base64text.Trim(text)
+	if err != nil {
+		return err
+	}
+	p.size = encoding.DecodedLen(len(text))
+	p.pae, err = base64text.Append(appendPAEHeader(nil, StatementType, p.size), text, encoding)
+	return err
+}
+
+// A certificateText is a certificate in DER or PEM: witness writes PEM in
+// base64, a bundle DER in base64, people PEM as it is.
+type certificateText []byte
+
+const pemBegin = "-----BEGIN"
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (c *certificateText) UnmarshalText(text []byte) error {
+	if bytes.HasPrefix(text, []byte(pemBegin)) {
+		*c = bytes.Clone(text)
+		return nil
+	}
+	return (*base64Text)(c).UnmarshalText(text)
+}
+
+func (c certificateText) parse() ([]*x509.Certificate, error) {
+	if bytes.HasPrefix(c, []byte(pemBegin)) {
+		return identity.ParseCertificates(c)
+	}
+	cert, err := x509.ParseCertificate(c)
+	return []*x509.Certificate{cert}, err
+}

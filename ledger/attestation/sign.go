@@ -1,0 +1,108 @@
+package attestation
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// NewStatement returns an in-toto statement of the ledger's own predicate type
+// about a commit. The subject's name is for people, such as the repo's URL.
+func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
+	if !ledger.IsCommit(commit) {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit", "%q is not an object id: 40 or 64 lower-case hex digits", text.Clip(commit))
+	}
+	if err := checkResult(p.Predicate, p.Result); err != nil {
+		return nil, err
+	}
+	type digest struct {
+		GitCommit string `json:"gitCommit"`
+	}
+	type subject struct {
+		Name   string `json:"name,omitzero"`
+		Digest digest `json:"digest"`
+	}
+	doc := struct {
+		Type          string          `json:"_type"`
+		Subject       []subject       `json:"subject"`
+		PredicateType string          `json:"predicateType"`
+		Predicate     ResultPredicate `json:"predicate"`
+	}{statementV1, []subject{{Name: subjectName, Digest: digest{GitCommit: commit}}}, ResultPredicateType, p}
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("statement: %w", err)
+	}
+	return text, nil
+}
+
+type signedJSON struct {
+	Payload     []byte          `json:"payload"`
+	PayloadType string          `json:"payloadType"`
+	Signatures  []madeSignature `json:"signatures"`
+}
+
+type madeSignature struct {
+	KeyID string `json:"keyid,omitzero"`
+	Sig   []byte `json:"sig"`
+}
+
+// SignDSSE returns a DSSE envelope of a statement, with the key's fingerprint
+// as the keyid.
+func SignDSSE(key crypto.Signer, payload []byte) ([]byte, error) {
+	keyid, err := identity.Fingerprint(key.Public())
+	if err != nil {
+		return nil, err
+	}
+	sig, err := identity.Sign(key, PAE(StatementType, payload))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(signedJSON{payload, StatementType, []madeSignature{{keyid, sig}}})
+}
+
+// SignBundle returns a Sigstore bundle of a statement, with the certificate
+// that says whose the key is, and those between it and the root, the leaf
+// first.
+func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([]byte, error) {
+	if len(chain) == 0 {
+		return nil, errors.New("a bundle needs a certificate")
+	}
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(chain[0].PublicKey) {
+		return nil, fmt.Errorf("the certificate of %s is not of this private key", identity.SubjectOf(chain[0]))
+	}
+	sig, err := identity.Sign(key, PAE(StatementType, payload))
+	if err != nil {
+		return nil, err
+	}
+	type rawBytes struct {
+		RawBytes []byte `json:"rawBytes"`
+	}
+	type certificates struct {
+		Certificates []rawBytes `json:"certificates"`
+	}
+	type material struct {
+		Certificate *rawBytes     `json:"certificate,omitzero"`
+		Chain       *certificates `json:"x509CertificateChain,omitzero"`
+	}
+	var m material
+	if len(chain) == 1 {
+		m.Certificate = &rawBytes{RawBytes: chain[0].Raw}
+	} else {
+		m.Chain = &certificates{}
+		for _, cert := range chain {
+			m.Chain.Certificates = append(m.Chain.Certificates, rawBytes{RawBytes: cert.Raw})
+		}
+	}
+	return json.Marshal(struct {
+		MediaType string     `json:"mediaType"`
+		Material  material   `json:"verificationMaterial"`
+		DSSE      signedJSON `json:"dsseEnvelope"`
+	}{BundleType, m, signedJSON{payload, StatementType, []madeSignature{{Sig: sig}}}})
+}

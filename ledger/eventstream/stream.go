@@ -1,0 +1,89 @@
+package eventstream
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// What the live stream tells of each type of event: fewer members than the
+// event's body has, and the signer by plain name.
+
+// A Attestation is the data of an attestation event on the stream.
+type Attestation struct {
+	Commit    string        `json:"commit"`
+	Predicate string        `json:"predicate"`
+	Identity  string        `json:"identity"` // the signer's plain name (CN)
+	Repo      string        `json:"repo"`
+	Timestamp ledger.Time   `json:"timestamp"`
+	Result    ledger.Result `json:"result"`
+}
+
+// A State is the data of a state event on the stream.
+type State struct {
+	Commit    string       `json:"commit"`
+	From      ledger.State `json:"from"`
+	To        ledger.State `json:"to"`
+	Repo      string       `json:"repo"`
+	Timestamp ledger.Time  `json:"timestamp"`
+}
+
+// A Policy is the data of a policy event on the stream.
+type Policy struct {
+	Repo            string      `json:"repo"`
+	Version         int         `json:"version"`
+	PreviousVersion int         `json:"previous_version"`
+	Digest          string      `json:"digest"`
+	Timestamp       ledger.Time `json:"timestamp"`
+}
+
+// A Radar is the data of a radar event on the stream.
+type Radar struct {
+	Commit     string                  `json:"commit"`
+	Level      radar.Level             `json:"level"`
+	Other      ledger.RadarOther       `json:"other"`
+	Paths      []ledger.RadarEventPath `json:"paths"`
+	Repo       string                  `json:"repo"`
+	Timestamp  ledger.Time             `json:"timestamp"`
+	PathsTotal int                     `json:"paths_total"`
+}
+
+// Data returns the stream's data, one JSON object on one line, for the
+// body of an event of that type.
+func Data(t ledger.EventType, body []byte) ([]byte, error) {
+	switch t {
+	case ledger.EventAttestation:
+		var e ledger.AttestationEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("read the body of an event: %w", err)
+		}
+		signer, err := identity.ParseDN(e.Identity)
+		if err != nil {
+			return nil, fmt.Errorf("read the identity of event %s: %w", e.ID, err)
+		}
+		return text.JSON(Attestation{e.Commit, e.Predicate, signer.CN, e.Repo, e.Timestamp, e.Result}), nil
+	case ledger.EventState:
+		var e ledger.StateEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("read the body of an event: %w", err)
+		}
+		return text.JSON(State{e.Commit, e.From, e.To, e.Repo, e.Timestamp}), nil
+	case ledger.EventPolicy:
+		var e ledger.PolicyEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("read the body of an event: %w", err)
+		}
+		return text.JSON(Policy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}), nil
+	case ledger.EventRadar:
+		var e ledger.RadarEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("read the body of an event: %w", err)
+		}
+		return text.JSON(Radar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}), nil
+	}
+	return nil, fmt.Errorf("the stream does not know events of type %s", t)
+}

@@ -1,0 +1,257 @@
+package identity
+
+import (
+	"crypto"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"net/mail"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// An IdentityKind is what an org trusts: one key, or all that a root vouches for.
+type IdentityKind string
+
+// The kinds of identity.
+const (
+	// KeyIdentity is the public key, or the certificate, of one signer.
+	KeyIdentity IdentityKind = "key"
+	// RootIdentity is a CA certificate: a signer whose certificate chains to it is trusted.
+	RootIdentity IdentityKind = "root"
+)
+
+const (
+	maxPEM   = 64 << 10
+	maxEmail = 254
+)
+
+// Identity checks what is asked for and returns the identity to record,
+// without what the ledger gives it: its id, its org and its times.
+func (n NewIdentity) Identity() (Identity, error) {
+	m, err := readMaterial(n.PEM)
+	if err != nil {
+		return Identity{}, err
+	}
+	id := Identity{Kind: n.Kind, Email: n.Email, PEM: n.PEM}
+	switch n.Kind {
+	case KeyIdentity:
+		id.DN, err = n.keyDN(m)
+	case RootIdentity:
+		id.DN, err = n.rootDN(m)
+	default:
+		err = ledger.FieldErrorf(ledger.CodeInvalidField, "kind", "%q is not a kind of identity: use key or root", text.Clip(string(n.Kind)))
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := checkEmail(n.Email); err != nil {
+		return Identity{}, err
+	}
+	if m.cert != nil {
+		if id.NotAfter = ledger.TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // which Time cannot tell from none
+			return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate ended before 1970")
+		}
+		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 && checkEmail(emails[0]) == nil {
+			id.Email = emails[0]
+		}
+	}
+	id.Fingerprint, err = Fingerprint(m.pub)
+	return id, err
+}
+
+// KeyDigest returns the SHA-256 of the identity's key, as in [Signer]. It is the
+// Fingerprint in binary. A root is an error: its own key signs no attestation.
+func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
+	if i.Kind != KeyIdentity {
+		return digest, fmt.Errorf("identity %s: a %s has no key that signs attestations", i.ID, i.Kind)
+	}
+	sum, err := hex.DecodeString(i.Fingerprint)
+	if err != nil || len(sum) != len(digest) {
+		return digest, fmt.Errorf("identity %s: the fingerprint %q is not a SHA-256 in hex", i.ID, text.Clip(i.Fingerprint))
+	}
+	return [sha256.Size]byte(sum), nil
+}
+
+// keyDN returns the DN of a signer: a certificate's subject, or, for a bare
+// key, what was given.
+func (n NewIdentity) keyDN(m material) (string, error) {
+	if m.cert != nil {
+		dn, err := DNOf(m.cert.Subject)
+		if err != nil {
+			return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate does not name a signer: %v", err)
+		}
+		return dn.String(), n.checkGivenDN(dn)
+	}
+	if n.DN == "" {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "it is missing: a bare key needs one such as cn=ci,ou=build,o=acme")
+	}
+	dn, err := ParseDN(n.DN)
+	if err != nil {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%v", err)
+	}
+	if dn.OU == "" || dn.O == "" {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%q lacks ou or o: a bare key needs all of cn, ou and o", dn)
+	}
+	return dn.String(), nil
+}
+
+// rootDN returns the subject of a CA certificate, as far as a DN can show it.
+func (n NewIdentity) rootDN(m material) (string, error) {
+	if m.cert == nil {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "it is a bare key: a root must be a CA certificate")
+	}
+	if !m.cert.BasicConstraintsValid || !m.cert.IsCA {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate is not of a CA (basicConstraints CA:TRUE): register it as a key, or the CA that issued it as the root")
+	}
+	if m.cert.KeyUsage != 0 && m.cert.KeyUsage&x509.KeyUsageCertSign == 0 {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA's certificate may not sign others (keyUsage has no keyCertSign)")
+	}
+	if n.Email != "" {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email", "a root has none: those of its signers come from their certificates")
+	}
+	values, err := nameValues(m.cert.Subject)
+	dn := dnOf(values)
+	if err == nil && dn != (DN{}) {
+		return dn.String(), n.checkGivenDN(dn)
+	}
+	// No signer has this name, so it may be one that a DN cannot hold.
+	subject := m.cert.Subject.String()
+	if subject == "" {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA's certificate has no subject")
+	}
+	if n.DN != "" && n.DN != subject {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", text.Clip(subject))
+	}
+	return subject, nil
+}
+
+// checkGivenDN refuses a DN that says other than the certificate does.
+func (n NewIdentity) checkGivenDN(subject DN) error {
+	if n.DN == "" {
+		return nil
+	}
+	given, err := ParseDN(n.DN)
+	if err != nil && n.DN != subject.String() {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%v", err)
+	}
+	if err == nil && given != subject {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", subject)
+	}
+	return nil
+}
+
+func checkEmail(email string) error {
+	if email == "" {
+		return nil
+	}
+	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example", text.Clip(email))
+	}
+	return nil
+}
+
+// oidEmail is the subject's attribute emailAddress (RFC 2985), where older CAs
+// write what belongs into the alternative names.
+var oidEmail = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
+
+// emailsOf returns the e-mail addresses of a certificate's alternative names
+// and of its subject, without those that hold control characters.
+func emailsOf(cert *x509.Certificate) []string {
+	var emails []string
+	add := func(email string) {
+		if email != "" && !strings.ContainsFunc(email, unicode.IsControl) && !slices.Contains(emails, email) {
+			emails = append(emails, email)
+		}
+	}
+	for _, email := range cert.EmailAddresses {
+		add(email)
+	}
+	for _, attribute := range cert.Subject.Names {
+		if email, ok := attribute.Value.(string); ok && attribute.Type.Equal(oidEmail) {
+			add(email)
+		}
+	}
+	return emails
+}
+
+// A material is what an identity's PEM holds.
+type material struct {
+	pub  crypto.PublicKey
+	key  publicKey
+	cert *x509.Certificate // nil for a bare key
+}
+
+// readMaterial reads one public key or certificate. Its errors are about the
+// field pem.
+func readMaterial(pemText string) (material, error) {
+	refuse := func(format string, args ...any) (material, error) {
+		return material{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", format, args...)
+	}
+	if strings.Contains(pemText, "PRIVATE KEY-----") {
+		return refuse("it holds a private key, which should never have been sent: make a new one, and register its public key")
+	}
+	if len(pemText) > maxPEM {
+		return refuse("it is longer than %d bytes", maxPEM)
+	}
+	block, rest := pem.Decode([]byte(pemText))
+	if block == nil {
+		return refuse("no PEM block found: it must begin with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----")
+	}
+	if len(strings.TrimSpace(string(rest))) > 0 {
+		return refuse("something follows the first PEM block: register just one key or certificate")
+	}
+	var m material
+	var err error
+	switch block.Type {
+	case "PUBLIC KEY":
+		m.pub, err = x509.ParsePKIXPublicKey(block.Bytes)
+	case "CERTIFICATE":
+		if m.cert, err = x509.ParseCertificate(block.Bytes); err == nil {
+			m.pub = m.cert.PublicKey
+		}
+	default:
+		return refuse("the PEM block is a %s: it must be a PUBLIC KEY or a CERTIFICATE", text.Clip(block.Type))
+	}
+	if err != nil {
+		return refuse("the %s cannot be read: %v", strings.ToLower(block.Type), err)
+	}
+	if m.key, err = publicKeyOf(m.pub); err != nil {
+		return refuse("%v", err)
+	}
+	return m, nil
+}
+
+// An Identity is a key or a root certificate that an org trusts.
+type Identity struct {
+	ID   string       `json:"id"`
+	Org  string       `json:"org"`
+	Kind IdentityKind `json:"kind"`
+	// DN names the signer; for a root it is the certificate's own subject.
+	DN    string `json:"dn"`
+	Email string `json:"email,omitzero"`
+	// PEM is the public key or certificate as it was given.
+	PEM string `json:"pem"`
+	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
+	Fingerprint string `json:"fingerprint"`
+	// NotAfter is when the certificate ends; zero for a bare key.
+	NotAfter  ledger.Time `json:"not_after,omitzero"`
+	CreatedAt ledger.Time `json:"created_at"`
+	RevokedAt ledger.Time `json:"revoked_at,omitzero"`
+}
+
+// A NewIdentity asks to trust a key or a root. PEM holds a public key (then
+// DN is required) or an X.509 certificate (then its subject is the DN).
+type NewIdentity struct {
+	Kind  IdentityKind `json:"kind"`
+	PEM   string       `json:"pem"`
+	DN    string       `json:"dn,omitzero"`
+	Email string       `json:"email,omitzero"`
+}

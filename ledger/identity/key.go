@@ -1,0 +1,223 @@
+package identity
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// RSA keys outside these sizes, in bits, are refused: smaller ones can be
+// broken, larger ones make each verification cost too much.
+const (
+	minRSA = 2048
+	maxRSA = 8192
+)
+
+// A publicKey is a key of a kind whose signatures count.
+type publicKey interface {
+	// verify reports whether sig is the key's signature of m, by any of the
+	// ways in which such a key signs.
+	verify(m *message, sig []byte) bool
+}
+
+// publicKeyOf returns pub as a publicKey, or says why its kind is refused.
+func publicKeyOf(pub crypto.PublicKey) (publicKey, error) {
+	switch pub := pub.(type) {
+	case ed25519.PublicKey:
+		return ed25519Key(pub), nil
+	case *ecdsa.PublicKey:
+		return ecdsaKeyOf(pub)
+	case *rsa.PublicKey:
+		if bits := pub.N.BitLen(); bits < minRSA || bits > maxRSA {
+			return nil, fmt.Errorf("an RSA key of %d bits is not accepted: it must have %d to %d", bits, minRSA, maxRSA)
+		}
+		return rsaKey{pub}, nil
+	}
+	return nil, errors.New("a key of this kind is not accepted: use Ed25519, ECDSA on P-256, P-384 or P-521, or RSA")
+}
+
+// An ed25519Key signs the message, or, as Ed25519ph, its SHA-512.
+type ed25519Key ed25519.PublicKey
+
+func (k ed25519Key) verify(m *message, sig []byte) bool {
+	if len(sig) != ed25519.SignatureSize {
+		return false
+	}
+	if ed25519.Verify(ed25519.PublicKey(k), m.text, sig) {
+		return true
+	}
+	prehashed := &ed25519.Options{Hash: crypto.SHA512}
+	return ed25519.VerifyWithOptions(ed25519.PublicKey(k), m.digest(crypto.SHA512), sig, prehashed) == nil
+}
+
+// An ecdsaKey signs the hash that its curve goes with, or SHA-256, which some
+// clients use for every curve.
+type ecdsaKey struct {
+	pub  *ecdsa.PublicKey
+	hash crypto.Hash
+}
+
+func ecdsaKeyOf(pub *ecdsa.PublicKey) (publicKey, error) {
+	switch pub.Curve {
+	case elliptic.P256():
+		return ecdsaKey{pub, crypto.SHA256}, nil
+	case elliptic.P384():
+		return ecdsaKey{pub, crypto.SHA384}, nil
+	case elliptic.P521():
+		return ecdsaKey{pub, crypto.SHA512}, nil
+	}
+	return nil, errors.New("an ECDSA key on this curve is not accepted: use P-256, P-384 or P-521")
+}
+
+func (k ecdsaKey) verify(m *message, sig []byte) bool {
+	if len(sig) == 0 || sig[0] != 0x30 { // an ASN.1 sequence of two integers
+		return false
+	}
+	if ecdsa.VerifyASN1(k.pub, m.digest(k.hash), sig) {
+		return true
+	}
+	return k.hash != crypto.SHA256 && ecdsa.VerifyASN1(k.pub, m.digest(crypto.SHA256), sig)
+}
+
+// An rsaKey signs the SHA-256, by PKCS #1 v1.5 or by PSS.
+type rsaKey struct{ pub *rsa.PublicKey }
+
+func (k rsaKey) verify(m *message, sig []byte) bool {
+	if len(sig) != k.pub.Size() {
+		return false
+	}
+	digest := m.digest(crypto.SHA256)
+	return rsa.VerifyPKCS1v15(k.pub, crypto.SHA256, digest, sig) == nil ||
+		rsa.VerifyPSS(k.pub, crypto.SHA256, digest, sig, nil) == nil
+}
+
+// A message is what was signed. Its digests are made once for all keys that are
+// tried; but Ed25519 hashes the message together with the key, for each anew.
+type message struct {
+	text                   []byte
+	sha256, sha384, sha512 []byte
+}
+
+func (m *message) digest(h crypto.Hash) []byte {
+	switch h {
+	case crypto.SHA256:
+		if m.sha256 == nil {
+			sum := sha256.Sum256(m.text)
+			m.sha256 = sum[:]
+		}
+		return m.sha256
+	case crypto.SHA384:
+		if m.sha384 == nil {
+			sum := sha512.Sum384(m.text)
+			m.sha384 = sum[:]
+		}
+		return m.sha384
+	default:
+		if m.sha512 == nil {
+			sum := sha512.Sum512(m.text)
+			m.sha512 = sum[:]
+		}
+		return m.sha512
+	}
+}
+
+// Fingerprint returns the hex SHA-256 of the key's DER SubjectPublicKeyInfo,
+// by which identities and DSSE key ids name a key.
+func Fingerprint(pub crypto.PublicKey) (string, error) {
+	digest, _, err := DigestKey(pub)
+	if err != nil {
+		return "", fmt.Errorf("fingerprint: %w", err)
+	}
+	return hex.EncodeToString(digest[:]), nil
+}
+
+// DigestKey returns the DER SubjectPublicKeyInfo of a key and its SHA-256. It
+// encodes the key again, because a certificate may encode the same key in
+// another way.
+func DigestKey(pub crypto.PublicKey) (digest [sha256.Size]byte, spki []byte, err error) {
+	spki, err = x509.MarshalPKIXPublicKey(pub)
+	if err != nil {
+		return digest, nil, fmt.Errorf("public key: %w", err)
+	}
+	return sha256.Sum256(spki), spki, nil
+}
+
+// ParsePrivateKey reads the private key that signs: PKCS #8, SEC 1 or PKCS #1,
+// in PEM, not encrypted, and of a kind whose signatures count.
+func ParsePrivateKey(text []byte) (crypto.Signer, error) {
+	block, rest := pem.Decode(text)
+	for block != nil && block.Type == "EC PARAMETERS" { // openssl writes them first
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
+		return nil, errors.New("no PEM block found where a private key was expected")
+	}
+	key, err := parsePrivateBlock(block)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("a private key of this kind does not sign")
+	}
+	if _, err := publicKeyOf(signer.Public()); err != nil {
+		return nil, err
+	}
+	return signer, nil
+}
+
+func parsePrivateBlock(block *pem.Block) (key any, err error) {
+	switch {
+	case block.Type == "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case strings.HasPrefix(block.Type, "ENCRYPTED ") || block.Headers["DEK-Info"] != "":
+		return nil, errors.New("the private key is encrypted: only a plain one, such as PKCS #8, is read")
+	case block.Type == "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case block.Type == "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	default:
+		return nil, fmt.Errorf("the PEM block is a %s, not a private key", text.Clip(block.Type))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the private key cannot be read: %w", err)
+	}
+	return key, nil
+}
+
+// MaxChain bounds the certificates that an envelope may bring.
+const MaxChain = 10
+
+// ParseCertificates reads one or more certificates in PEM, the leaf first.
+func ParseCertificates(pemText []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	for block, rest := pem.Decode(pemText); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("a PEM block is a %s, not a certificate", text.Clip(block.Type))
+		}
+		if len(certs) == MaxChain {
+			return nil, fmt.Errorf("there are more than %d certificates", MaxChain)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d cannot be read: %w", len(certs)+1, err)
+		}
+		certs = append(certs, cert)
+	}
+	if len(certs) == 0 {
+		return nil, errors.New("no PEM block found where a certificate was expected")
+	}
+	return certs, nil
+}

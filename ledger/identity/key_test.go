@@ -1,0 +1,206 @@
+package identity_test
+
+import (
+	"crypto"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
+)
+
+// signedBy returns an envelope with a signature that make returns of the PAE.
+func signedBy(makeSig func(pae []byte) []byte) []byte {
+	return ledgertest.DSSE(ledgertest.Passed(), makeSig(attestation.PAE(attestation.StatementType, ledgertest.Passed())))
+}
+
+func hashed(h crypto.Hash, data []byte) []byte {
+	w := h.New()
+	w.Write(data)
+	return w.Sum(nil)
+}
+
+// Every way of signing that the contract names, for keys that cosign, witness
+// and openssl make.
+func TestVerifyKeyKinds(t *testing.T) {
+	edPublic, edKey, _ := ed25519.GenerateKey(rand.Reader)
+	p256, p384, p521 := ledgertest.NewP256(), ledgertest.Must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)), ledgertest.Must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
+	rsaKey := ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048))
+
+	ed := func(o *ed25519.Options) func([]byte) []byte {
+		return func(m []byte) []byte {
+			if o.Hash != 0 {
+				m = hashed(o.Hash, m)
+			}
+			return ledgertest.Must(edKey.Sign(rand.Reader, m, o))
+		}
+	}
+	ec := func(key *ecdsa.PrivateKey, h crypto.Hash) func([]byte) []byte {
+		return func(m []byte) []byte { return ledgertest.Must(ecdsa.SignASN1(rand.Reader, key, hashed(h, m))) }
+	}
+	pkcs1 := func(h crypto.Hash) func([]byte) []byte {
+		return func(m []byte) []byte { return ledgertest.Must(rsa.SignPKCS1v15(rand.Reader, rsaKey, h, hashed(h, m))) }
+	}
+	pss := func(salt int) func([]byte) []byte {
+		return func(m []byte) []byte {
+			return ledgertest.Must(rsa.SignPSS(rand.Reader, rsaKey, crypto.SHA256, hashed(crypto.SHA256, m), &rsa.PSSOptions{SaltLength: salt}))
+		}
+	}
+	tests := []struct {
+		name string
+		pub  crypto.PublicKey
+		sign func(pae []byte) []byte
+		want ledger.Code
+	}{
+		{"Ed25519", edPublic, ed(&ed25519.Options{}), ""},
+		{"Ed25519ph, as cosign signs", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512}), ""},
+		{"Ed25519ctx", edPublic, ed(&ed25519.Options{Context: "other"}), ledger.CodeUntrustedIdentity},
+		{"Ed25519ph with a context", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512, Context: "other"}), ledger.CodeUntrustedIdentity},
+		{"P-256 with SHA-256", &p256.PublicKey, ec(p256, crypto.SHA256), ""},
+		{"P-256 with SHA-512", &p256.PublicKey, ec(p256, crypto.SHA512), ledger.CodeUntrustedIdentity},
+		{"P-384 with SHA-384", &p384.PublicKey, ec(p384, crypto.SHA384), ""},
+		{"P-384 with SHA-256", &p384.PublicKey, ec(p384, crypto.SHA256), ""},
+		{"P-384 with SHA-512", &p384.PublicKey, ec(p384, crypto.SHA512), ledger.CodeUntrustedIdentity},
+		{"P-521 with SHA-512", &p521.PublicKey, ec(p521, crypto.SHA512), ""},
+		{"P-521 with SHA-256", &p521.PublicKey, ec(p521, crypto.SHA256), ""},
+		{"RSA PKCS #1 v1.5", &rsaKey.PublicKey, pkcs1(crypto.SHA256), ""},
+		{"RSA PKCS #1 v1.5 with SHA-512", &rsaKey.PublicKey, pkcs1(crypto.SHA512), ledger.CodeUntrustedIdentity},
+		{"RSA PSS, salt as long as the hash", &rsaKey.PublicKey, pss(rsa.PSSSaltLengthEqualsHash), ""},
+		{"RSA PSS, longest salt, as witness signs", &rsaKey.PublicKey, pss(rsa.PSSSaltLengthAuto), ""},
+	}
+	// All of them are registered, so each is also looked for among all others.
+	var ids []identity.Identity
+	for _, test := range tests {
+		id := ledgertest.KeyIdentity(test.pub)
+		id.ID = "idn_" + test.name
+		ids = append(ids, id)
+	}
+	org := ledgertest.Keyring(ids...)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := attestation.Verify(signedBy(test.sign), ledgertest.Keyring(ledgertest.KeyIdentity(test.pub)), ledgertest.Now)
+			ledgertest.WantCode(t, err, test.want)
+			_, err = attestation.Verify(signedBy(test.sign), org, ledgertest.Now)
+			ledgertest.WantCode(t, err, test.want)
+		})
+	}
+}
+
+// What signs nothing is no signature either.
+func TestVerifyOddSignatures(t *testing.T) {
+	edPublic, _, _ := ed25519.GenerateKey(rand.Reader)
+	rsaKey := ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048))
+	org := ledgertest.Keyring(ledgertest.KeyIdentity(edPublic), ledgertest.KeyIdentity(ledgertest.NewP256().Public()), ledgertest.KeyIdentity(rsaKey.Public()))
+	for _, sig := range []string{"\x00", "0", "0\x06\x02\x01\x00\x02\x01\x00", strings.Repeat("\x00", 64), strings.Repeat("\x00", 256), strings.Repeat("\xff", 256), strings.Repeat("0", 100_000)} {
+		_, err := attestation.Verify(ledgertest.DSSE(ledgertest.Passed(), []byte(sig)), org, ledgertest.Now)
+		ledgertest.WantCode(t, err, ledger.CodeUntrustedIdentity)
+	}
+}
+
+func TestKeyKindsRefused(t *testing.T) {
+	refused := map[string]struct {
+		pub    crypto.PublicKey
+		reason string
+	}{
+		"RSA 1024":  {&ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey, "1024 bits"},
+		"P-224":     {ledgertest.Must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader)).Public(), "P-256, P-384 or P-521"},
+		"X25519":    {ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey(), "use Ed25519"},
+		"no key":    {nil, "use Ed25519"},
+		"ECDSA nil": {&ecdsa.PublicKey{}, "P-256, P-384 or P-521"},
+	}
+	for name, test := range refused {
+		t.Run(name, func(t *testing.T) {
+			err := identity.CheckKey(test.pub)
+			if err == nil || !strings.Contains(err.Error(), test.reason) {
+				t.Errorf("got %v, want an error that says %q", err, test.reason)
+			}
+		})
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	pub, _ := ledgertest.PublicKeyIn(string(ledgertest.CosignFile("p256.pub")))
+	sum := sha256.Sum256(ledgertest.Must(x509.MarshalPKIXPublicKey(pub)))
+	if got := ledgertest.Must(identity.Fingerprint(pub)); got != hex.EncodeToString(sum[:]) {
+		t.Errorf("got %s, want the SHA-256 of the SPKI, %x", got, sum)
+	}
+	if _, err := identity.Fingerprint("no key"); err == nil {
+		t.Error("a string has a fingerprint")
+	}
+}
+
+func TestParsePrivateKey(t *testing.T) {
+	ecKey, rsaKey := ledgertest.NewP256(), ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048))
+	_, edKey, _ := ed25519.GenerateKey(rand.Reader)
+	sec1 := ledgertest.PEM("EC PRIVATE KEY", ledgertest.Must(x509.MarshalECPrivateKey(ecKey)))
+	pkcs8 := func(key any) string {
+		return ledgertest.PEM("PRIVATE KEY", ledgertest.Must(x509.MarshalPKCS8PrivateKey(key)))
+	}
+	tests := []struct {
+		name, text string
+		want       crypto.Signer
+		err        string
+	}{
+		{"cosign's test key", string(ledgertest.CosignFile("leaf.key")), ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"))), ""},
+		{"PKCS #8 of Ed25519", pkcs8(edKey), edKey, ""},
+		{"PKCS #8 of ECDSA", pkcs8(ecKey), ecKey, ""},
+		{"PKCS #8 of RSA", pkcs8(rsaKey), rsaKey, ""},
+		{"SEC 1", sec1, ecKey, ""},
+		{"SEC 1 as openssl writes it", ledgertest.PEM("EC PARAMETERS", []byte{6, 1, 0}) + sec1, ecKey, ""},
+		{"PKCS #1", ledgertest.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)), rsaKey, ""},
+		{"too small", pkcs8(ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024))), nil, "1024 bits"},
+		{"X25519", pkcs8(ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader))), nil, "does not sign"},
+		{"a public key", ledgertest.PublicPEM(ecKey.Public()), nil, "PUBLIC KEY, not a private key"},
+		{"encrypted", ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), nil, "is encrypted"},
+		{"cosign's own encryption", ledgertest.PEM("ENCRYPTED SIGSTORE PRIVATE KEY", []byte{0}), nil, "is encrypted"},
+		{"encrypted by openssl of old", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", nil, "is encrypted"},
+		{"broken", ledgertest.PEM("PRIVATE KEY", []byte{0}), nil, "cannot be read"},
+		{"nothing", "", nil, "no PEM block"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := identity.ParsePrivateKey([]byte(test.text))
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("got %v, want an error that says %q", err, test.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Public().(interface{ Equal(crypto.PublicKey) bool }).Equal(test.want.Public()) {
+				t.Error("it is another key")
+			}
+		})
+	}
+}
+
+func TestParseCertificates(t *testing.T) {
+	leaf, ca := string(ledgertest.CosignFile("leaf.crt")), string(ledgertest.CosignFile("ca.crt"))
+	certs, err := identity.ParseCertificates([]byte(leaf + "\n" + ca))
+	if err != nil || len(certs) != 2 || certs[0].Subject.CommonName != "ci-bot" || certs[1].Subject.CommonName != "acme root" {
+		t.Errorf("got %d certificates, %v", len(certs), err)
+	}
+	for name, text := range map[string]string{
+		"nothing":  "",
+		"a key":    leaf + string(ledgertest.CosignFile("p256.pub")),
+		"broken":   ledgertest.PEM("CERTIFICATE", []byte{0x30}),
+		"too many": strings.Repeat(ca, identity.MaxChain+1),
+	} {
+		if certs, err := identity.ParseCertificates([]byte(text)); err == nil {
+			t.Errorf("%s: read %d certificates", name, len(certs))
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/base64text"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// A Keyring holds the identities of an org, ready to tell whose a signature
+// is. It does not change and may be used by several goroutines at once.
+type Keyring struct {
+	// keys are all distinct keys, those with an active holder first.
+	keys   []*trustedKey
+	bySPKI map[[sha256.Size]byte]*trustedKey
+	// byHint finds a key by all digests that a hint may name it by.
+	byHint map[[sha256.Size]byte]*trustedKey
+
+	active anchors
+	// The same roots, and the revoked ones, as though they were always valid:
+	// they tell a chain that is only expired or revoked from none.
+	activeTimeless, revokedTimeless anchors
+}
+
+// A trustedKey is a key and the identities that are registered with it. More
+// than one is: one after the other was revoked or its certificate renewed.
+type trustedKey struct {
+	publicKey
+	holders []*holder
+}
+
+// A holder is an identity of kind key.
+type holder struct {
+	signer    Signer
+	revoked   bool
+	notBefore time.Time // both zero for a bare key
+	notAfter  time.Time
+}
+
+// NewKeyring returns a keyring of an org's identities. The revoked ones belong
+// to it too: they tell a signer who was revoked from one who is unknown.
+func NewKeyring(ids []Identity) (*Keyring, error) {
+	k := &Keyring{
+		bySPKI: make(map[[sha256.Size]byte]*trustedKey),
+		byHint: make(map[[sha256.Size]byte]*trustedKey),
+	}
+	for i := range ids {
+		if err := k.add(&ids[i]); err != nil {
+			return nil, fmt.Errorf("identity %s: %w", ids[i].ID, err)
+		}
+	}
+	slices.SortStableFunc(k.keys, func(a, b *trustedKey) int {
+		switch {
+		case a.isActive() == b.isActive():
+			return 0
+		case a.isActive():
+			return -1
+		}
+		return 1
+	})
+	return k, nil
+}
+
+func (k *Keyring) add(id *Identity) error {
+	m, err := readMaterial(id.PEM)
+	if err != nil {
+		return err
+	}
+	switch id.Kind {
+	case RootIdentity:
+		if m.cert == nil {
+			return errors.New("a root must be a certificate")
+		}
+		if id.RevokedAt != 0 {
+			k.revokedTimeless.add(timeless(m.cert), id.ID)
+		} else {
+			k.active.add(m.cert, id.ID)
+			k.activeTimeless.add(timeless(m.cert), id.ID)
+		}
+		return nil
+	case KeyIdentity:
+		return k.addKey(id, m)
+	}
+	return fmt.Errorf("%q is not a kind of identity", text.Clip(string(id.Kind)))
+}
+
+func (k *Keyring) addKey(id *Identity, m material) error {
+	dn, err := ParseDN(id.DN)
+	if err != nil {
+		return err
+	}
+	digest, spki, err := DigestKey(m.pub)
+	if err != nil {
+		return err
+	}
+	h := &holder{signer: Signer{DN: dn, Identity: id.ID, Key: digest}, revoked: id.RevokedAt != 0}
+	if id.Email != "" {
+		h.signer.Emails = []string{id.Email}
+	}
+	if m.cert != nil {
+		h.notBefore, h.notAfter = m.cert.NotBefore, m.cert.NotAfter
+		for _, email := range emailsOf(m.cert) {
+			if email != id.Email {
+				h.signer.Emails = append(h.signer.Emails, email)
+			}
+		}
+	}
+	key := k.bySPKI[digest]
+	if key == nil {
+		key = &trustedKey{publicKey: m.key}
+		k.bySPKI[digest] = key
+		k.keys = append(k.keys, key)
+	}
+	key.holders = append(key.holders, h)
+
+	k.byHint[digest] = key
+	k.byHint[sha256.Sum256([]byte(id.PEM))] = key
+	canonical := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: spki})
+	k.byHint[sha256.Sum256(canonical)] = key
+	return nil
+}
+
+// hinted returns the registered key that a keyid or hint names, or nil.
+func (k *Keyring) hinted(hint string) *trustedKey {
+	digest, ok := parseHint(hint)
+	if !ok {
+		return nil
+	}
+	return k.byHint[digest]
+}
+
+// parseHint reads a SHA-256 in hex or base64.
+func parseHint(hint string) (digest [sha256.Size]byte, ok bool) {
+	if len(hint) == hex.EncodedLen(sha256.Size) {
+		_, err := hex.Decode(digest[:], []byte(hint))
+		return digest, err == nil
+	}
+	if len(hint) < base64.RawStdEncoding.EncodedLen(sha256.Size) || len(hint) > base64.StdEncoding.EncodedLen(sha256.Size) {
+		return digest, false
+	}
+	text, encoding, err := base64text.Trim([]byte(hint))
+	if err != nil || encoding.DecodedLen(len(text)) != sha256.Size {
+		return digest, false
+	}
+	_, err = base64text.Append(digest[:0], text, encoding)
+	return digest, err == nil
+}
+
+func (t *trustedKey) isActive() bool {
+	return slices.ContainsFunc(t.holders, func(h *holder) bool { return !h.revoked })
+}
+
+// holder returns the identity that the key stands for at a time, or the error
+// that says why none counts: an active one is preferred to a revoked one, and
+// that to an expired one, or expiry would undo the revocation.
+func (t *trustedKey) holder(now time.Time) (*holder, error) {
+	var expired, revoked *holder
+	for _, h := range t.holders {
+		switch {
+		case h.revoked:
+			revoked = h
+		case h.notAfter.IsZero() || withinValidity(h.notBefore, h.notAfter, now):
+			return h, nil
+		default:
+			expired = h
+		}
+	}
+	if revoked != nil {
+		return nil, ledger.Errorf(ledger.CodeRevokedIdentity, "the identity of %s was revoked", revoked.signer.DN)
+	}
+	return nil, ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate that %s is registered with %s", expired.signer.DN, describeValidity(expired.notBefore, expired.notAfter, now))
+}
+
+func withinValidity(notBefore, notAfter, now time.Time) bool {
+	return !now.Before(notBefore) && !now.After(notAfter)
+}
+
+func describeValidity(notBefore, notAfter, now time.Time) string {
+	if now.Before(notBefore) {
+		return "is not valid before " + ledger.TimeOf(notBefore).String()
+	}
+	return "expired at " + ledger.TimeOf(notAfter).String()
+}
+
+// anchors are the roots that a chain may end in.
+type anchors struct {
+	pool *x509.CertPool
+	ids  map[string]string // raw certificate -> identity
+}
+
+func (a *anchors) add(root *x509.Certificate, id string) {
+	if a.pool == nil {
+		a.pool, a.ids = x509.NewCertPool(), make(map[string]string)
+	}
+	if _, ok := a.ids[string(root.Raw)]; !ok {
+		a.pool.AddCert(root)
+		a.ids[string(root.Raw)] = id
+	}
+}
+
+var errNoRoots = errors.New("no root is registered")
+
+// verify returns a chain from the first of certs to a root, by way of the
+// others, and the root's id.
+func (a *anchors) verify(certs []*x509.Certificate, now time.Time) (root string, chain []*x509.Certificate, err error) {
+	if a.pool == nil { // which for x509 would mean the system's roots
+		return "", nil, errNoRoots
+	}
+	intermediates := x509.NewCertPool()
+	for _, cert := range certs[1:] {
+		intermediates.AddCert(cert)
+	}
+	chains, err := certs[0].Verify(x509.VerifyOptions{
+		Roots:         a.pool,
+		Intermediates: intermediates,
+		CurrentTime:   now,
+		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	chain = chains[0]
+	return a.ids[string(chain[len(chain)-1].Raw)], chain, nil
+}
+
+// timeless returns cert as though it were always valid.
+func timeless(cert *x509.Certificate) *x509.Certificate {
+	always := *cert
+	always.NotBefore = time.Time{}
+	always.NotAfter = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	return &always
+}

@@ -1,0 +1,199 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// A Signer is who made an attestation.
+type Signer struct {
+	DN     DN
+	Emails []string
+	// Identity is the id of the key or of the root that made the signer trusted.
+	Identity string
+	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
+	// x509.MarshalPKIXPublicKey encodes it.
+	Key [sha256.Size]byte
+}
+
+// A Signed is a message with what came with it to tell who signed it.
+type Signed struct {
+	// Message is what was signed; of a DSSE envelope, the pre-authentication
+	// encoding.
+	Message   []byte
+	Signature []byte
+	// Hint is what the envelope says of the key: a DSSE keyid, or a bundle's hint.
+	Hint string
+	// Certificates are those that came with the signature, the leaf first.
+	Certificates []*x509.Certificate
+}
+
+// Verify returns whose a signature is. A certificate decides; without one, a hint
+// that names a registered key does; else all keys are tried. Every error is a
+// *ledger.Error.
+func (k *Keyring) Verify(s *Signed, now time.Time) (Signer, error) {
+	m := &message{text: s.Message}
+	if len(s.Certificates) > 0 {
+		key, signer, err := k.certified(s.Certificates, now)
+		if err != nil {
+			return Signer{}, err
+		}
+		return checked(key, signer, m, s.Signature)
+	}
+	if key := k.hinted(s.Hint); key != nil {
+		h, err := key.holder(now)
+		if err != nil {
+			return Signer{}, err
+		}
+		return checked(key, h.signer, m, s.Signature)
+	}
+	return k.tried(m, s.Signature, now)
+}
+
+func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, error) {
+	if !key.verify(m, sig) {
+		return Signer{}, ledger.Errorf(ledger.CodeInvalidSignature, "the signature is not one that %s made of this payload", signer.DN)
+	}
+	return signer, nil
+}
+
+// maxTried bounds the bytes that are hashed where all keys are tried: of each
+// key the whole payload.
+const maxTried = 256 << 20
+
+// tried returns the signer among all keys whose signature it is. Keys that
+// nobody holds any more come last, to tell that theirs it was.
+func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
+	if len(k.keys)*len(m.text) > maxTried {
+		return Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org: "+
+			"name the key in the signature's keyid, by the SHA-256 of its SubjectPublicKeyInfo", len(k.keys))
+	}
+	for _, key := range k.keys {
+		if !key.verify(m, sig) {
+			continue
+		}
+		h, err := key.holder(now)
+		if err != nil {
+			return Signer{}, err
+		}
+		return h.signer, nil
+	}
+	return Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "no trusted key of the org made this signature, and the envelope brings no certificate: "+
+		"either the signer is not registered, or the payload or the signature was changed")
+}
+
+// certified returns the key and the signer that the first of certs speaks of:
+// a registered identity that has the same key, or whom a root vouches for.
+func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
+	// Before any of them verifies another: anybody can send a certificate whose
+	// key takes ages.
+	for _, cert := range certs {
+		if _, err := publicKeyOf(cert.PublicKey); err != nil {
+			return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s: %v", SubjectOf(cert), err)
+		}
+	}
+	leaf := certs[0]
+	digest, _, err := DigestKey(leaf.PublicKey)
+	if err != nil {
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s: %v", SubjectOf(leaf), err)
+	}
+	registered := k.bySPKI[digest]
+	if registered == nil {
+		return k.chained(certs, digest, now)
+	}
+	h, err := registered.holder(now)
+	if err == nil {
+		return registered, h.signer, nil
+	}
+	// The certificate that was registered no longer counts, but this one may
+	// be its successor.
+	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code == ledger.CodeExpiredCertificate {
+		if key, signer, chainErr := k.chained(certs, digest, now); chainErr == nil {
+			return key, signer, nil
+		}
+	}
+	return nil, Signer{}, err
+}
+
+// chained returns the signer of a certificate chain that ends at a trusted root.
+// The digest is that of the first certificate's key.
+func (k *Keyring) chained(
+	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
+) (publicKey, Signer, error) {
+	leaf := certs[0]
+	subject, err := DNOf(leaf.Subject)
+	if err != nil {
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate does not say who signed: %v", err)
+	}
+	key, err := publicKeyOf(leaf.PublicKey)
+	if err != nil {
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s: %v", subject, err)
+	}
+	if err := checkUsage(leaf); err != nil {
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s %v", subject, err)
+	}
+	root, err := k.rootOf(certs, now)
+	if err != nil {
+		return nil, Signer{}, err
+	}
+	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root, Key: digest}, nil
+}
+
+// checkUsage wants a certificate made for signing code: one that may be used
+// for just anything was not.
+func checkUsage(leaf *x509.Certificate) error {
+	if !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) {
+		return errors.New("does not have the code-signing usage (extendedKeyUsage codeSigning)")
+	}
+	const signs = x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment
+	if leaf.KeyUsage != 0 && leaf.KeyUsage&signs == 0 {
+		return errors.New("may not be used for signatures (keyUsage has no digitalSignature)")
+	}
+	return nil
+}
+
+// rootOf returns the id of the root that the certificates chain to.
+func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, error) {
+	root, _, reason := k.active.verify(certs, now)
+	if reason == nil {
+		return root, nil
+	}
+	always := make([]*x509.Certificate, len(certs))
+	for i, cert := range certs {
+		always[i] = timeless(cert)
+	}
+	leaf := SubjectOf(certs[0])
+	if _, chain, err := k.activeTimeless.verify(always, now); err == nil {
+		return "", expiredError(chain, now)
+	}
+	if _, _, err := k.revokedTimeless.verify(always, now); err == nil {
+		return "", ledger.Errorf(ledger.CodeRevokedIdentity, "the certificate of %s chains to a root that was revoked", leaf)
+	}
+	return "", ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s chains to no trusted root of the org: %v", leaf, reason)
+}
+
+// expiredError tells which certificate of a chain of timeless ones does not
+// count now.
+func expiredError(chain []*x509.Certificate, now time.Time) error {
+	for _, always := range chain {
+		cert, err := x509.ParseCertificate(always.Raw)
+		if err == nil && !withinValidity(cert.NotBefore, cert.NotAfter, now) {
+			return ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate of %s %s", SubjectOf(cert), describeValidity(cert.NotBefore, cert.NotAfter, now))
+		}
+	}
+	return ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate chain is not valid now")
+}
+
+// SubjectOf names a certificate in an error's text.
+func SubjectOf(cert *x509.Certificate) string {
+	if dn, err := DNOf(cert.Subject); err == nil {
+		return dn.String()
+	}
+	return text.Quote(cert.Subject.String())
+}

@@ -1,0 +1,42 @@
+package base64text
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"slices"
+)
+
+// Base64 as DSSE allows it: in the standard or the URL alphabet, padded or not.
+
+var (
+	// Strict, so that no two texts stand for the same bytes.
+	rawStd = base64.RawStdEncoding.Strict()
+	rawURL = base64.RawURLEncoding.Strict()
+
+	errNotBase64 = errors.New("it is not base64")
+)
+
+// Trim takes the padding from text and returns the encoding of the rest.
+func Trim(text []byte) ([]byte, *base64.Encoding, error) {
+	trimmed := bytes.TrimRight(text, "=")
+	if padding := len(text) - len(trimmed); padding > 2 || padding > 0 && len(text)%4 != 0 {
+		return nil, nil, errNotBase64
+	}
+	if bytes.IndexByte(trimmed, '-') >= 0 || bytes.IndexByte(trimmed, '_') >= 0 {
+		return trimmed, rawURL, nil
+	}
+	return trimmed, rawStd, nil
+}
+
+// Append appends the bytes that text stands for in the encoding that
+// Trim returned with it.
+func Append(dst, text []byte, encoding *base64.Encoding) ([]byte, error) {
+	size := encoding.DecodedLen(len(text))
+	dst = slices.Grow(dst, size)
+	n, err := encoding.Decode(dst[len(dst):len(dst)+size], text)
+	if err != nil || n != size { // fewer come of text with line ends, which the decoder skips
+		return nil, errNotBase64
+	}
+	return dst[:len(dst)+n], nil
+}

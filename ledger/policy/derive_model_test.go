@@ -1,0 +1,401 @@
+package policy
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+	"pgregory.net/rapid"
+)
+
+// The model judges a commit from the words of the contract alone. It shares no
+// code with Derive: which glob, predicate or pattern matches what is written
+// down here, for a small world of names.
+var (
+	modelBranches = map[string]string{ // glob: the branches that it matches
+		"main": "main", "release/*": "release/1", "*": "main feature-x", "{main,feature-*}": "main feature-x", "**": "main release/1 feature-x release/1/2",
+	}
+	modelPaths = map[string]string{
+		"go.mod": "go.mod", "cmd/**": "cmd/main.go cmd/sub/x.go", "cmd/*": "cmd/main.go", "**/*.go": "cmd/main.go cmd/sub/x.go a.go", "*.{go,mod}": "go.mod a.go",
+	}
+	modelPredicates = map[string]string{
+		"test:go": "test:go", "test:*": "test:go test:js", "deploy:prod": "deploy:prod", "*": "test:go test:js deploy:prod", "t*": "test:go test:js",
+	}
+	modelSigners = map[string]string{
+		"cn=ci,ou=build,o=acme": "ci", "ou=build": "ci bot", "cn=*,o=acme": "ci bot ann", "cn=a*": "ann", "ou=*,o=other": "eve", "cn=*": "ci bot ann eve",
+	}
+	modelDNs = map[string]identity.DN{
+		"ci": {CN: "ci", OU: "build", O: "acme"}, "bot": {CN: "Bot", OU: "build", O: "acme"}, "ann": {CN: "ann", OU: "dev", O: "acme"}, "eve": {CN: "eve", OU: "dev", O: "other"},
+	}
+)
+
+func keys[V any](m map[string]V) *rapid.Generator[string] {
+	return rapid.SampledFrom(slices.Sorted(maps.Keys(m)))
+}
+
+func among(word, words string) bool { return slices.Contains(strings.Fields(words), word) }
+
+// drawContract returns a contract as Parse gives it.
+func drawContract(t *rapid.T) Contract {
+	c := Contract{Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")), Radar: defaultRadar()}
+	for i := range c.Requirements {
+		c.Requirements[i] = drawRequirement(t)
+	}
+	c.Radar.Enabled = rapid.Bool().Draw(t, "radar")
+	c.Radar.Notify = rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "notify")
+	c.Radar.Block = rapid.SampledFrom([]radar.Level{radar.NoLevel, radar.Low, radar.Medium, radar.High}).Draw(t, "block")
+	return c
+}
+
+func drawRequirement(t *rapid.T) Requirement {
+	r := Requirement{
+		State:         rapid.SampledFrom([]ledger.State{ledger.Attested, ledger.Promotable, ledger.Deployed}).Draw(t, "state"),
+		Predicate:     keys(modelPredicates).Draw(t, "predicate"),
+		Threshold:     rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "threshold"),
+		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
+		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
+		ExcludeAuthor: rapid.Bool().Draw(t, "exclude author"),
+		Paths:         drawSome(t, "paths", modelPaths),
+		Branches:      drawSome(t, "branches", modelBranches),
+	}
+	for _, s := range drawSome(t, "signers", modelSigners) {
+		p, err := identity.ParsePattern(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Signers = append(r.Signers, p)
+	}
+	return r
+}
+
+// drawSome returns nothing half of the time, so that enough applies.
+func drawSome(t *rapid.T, label string, from map[string]string) []string {
+	if rapid.Bool().Draw(t, "no "+label) {
+		return nil
+	}
+	return rapid.SliceOfN(keys(from), 1, 2).Draw(t, label)
+}
+
+func drawStatus() *rapid.Generator[ledger.Status] {
+	return rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip})
+}
+
+func drawFacts(t *rapid.T) Facts {
+	f := Facts{
+		Author: ledger.Author{
+			Name:  rapid.SampledFrom([]string{"", "Ann", "bot", "Joe"}).Draw(t, "author"),
+			Email: rapid.SampledFrom([]string{"", "ann@acme.org", "EVE", "ci@acme.org"}).Draw(t, "author's mail"),
+		},
+		Branch:     rapid.SampledFrom([]string{"", "main", "feature-x", "topic"}).Draw(t, "branch"),
+		Target:     rapid.SampledFrom([]string{"main", "main", "release/1", "release/1/2", "feature-x"}).Draw(t, "target"),
+		HasChanges: rapid.Bool().Draw(t, "has changes"),
+		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
+		Evidence:   rapid.SliceOfNDistinct(rapid.Custom(drawEvidence), 0, 8, signerAndPredicate).Draw(t, "evidence"),
+	}
+	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "overlaps") {
+		f.Overlaps = append(f.Overlaps, OpenOverlap{
+			Level:  rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "level"),
+			Commit: rapid.SampledFrom([]string{"c0ffee", "decade"}).Draw(t, "other"),
+			Path:   rapid.SampledFrom([]string{"a.go", "cmd/main.go"}).Draw(t, "path"),
+		})
+	}
+	f.Attested = len(f.Evidence) > 0
+	if f.HasChanges {
+		f.Changes = rapid.SliceOfN(rapid.SampledFrom([]string{"go.mod", "cmd/main.go", "cmd/sub/x.go", "a.go", "docs/a.md"}), 0, 3).Draw(t, "changes")
+	}
+	return f
+}
+
+func drawEvidence(t *rapid.T) Evidence {
+	return Evidence{
+		Predicate:       rapid.SampledFrom([]string{"test:go", "test:js", "deploy:prod"}).Draw(t, "about"),
+		Signer:          modelDNs[keys(modelDNs).Draw(t, "signer")],
+		Emails:          rapid.SliceOfN(rapid.SampledFrom([]string{"", "ANN@acme.org", "ci@acme.org"}), 0, 2).Draw(t, "mails"),
+		Status:          drawStatus().Draw(t, "status"),
+		RecordedAt:      ledger.Time(rapid.Int64Range(1000, 1040).Draw(t, "recorded")),
+		WhilePromotable: rapid.IntRange(0, 3).Draw(t, "while promotable") > 0,
+	}
+}
+
+func signerAndPredicate(e Evidence) [2]string { return [2]string{e.Signer.CN, e.Predicate} }
+
+func drawNow(t *rapid.T) ledger.Time { return ledger.Time(rapid.Int64Range(1040, 1060).Draw(t, "now")) }
+
+// modelConcerns: "the requirement applies only to commits that change such a
+// path (or came without a change record), or whose target branch matches".
+func modelConcerns(r Requirement, f Facts) bool {
+	path, branch := len(r.Paths) == 0 || !f.HasChanges, len(r.Branches) == 0
+	for _, glob := range r.Paths {
+		for _, changed := range f.Changes {
+			path = path || among(changed, modelPaths[glob])
+		}
+	}
+	for _, glob := range r.Branches {
+		branch = branch || among(f.Target, modelBranches[glob])
+	}
+	return path && branch
+}
+
+// modelMatches: the predicate, "DN patterns", "an identity whose cn or e-mail
+// is the commit's author's does not count".
+func modelMatches(r Requirement, f Facts, e Evidence) bool {
+	who := ""
+	for name, dn := range modelDNs {
+		if dn == e.Signer {
+			who = name
+		}
+	}
+	signer := len(r.Signers) == 0
+	for _, p := range r.Signers {
+		signer = signer || among(who, modelSigners[p.String()])
+	}
+	if r.ExcludeAuthor {
+		lower := strings.ToLower
+		names := map[string]bool{lower(f.Author.Name): true, lower(f.Author.Email): true}
+		mails := map[string]bool{lower(f.Author.Email): true}
+		delete(names, "")
+		delete(mails, "")
+		own := names[lower(e.Signer.CN)]
+		for _, email := range e.Emails {
+			own = own || mails[lower(email)]
+		}
+		signer = signer && !own
+	}
+	return signer && among(e.Predicate, modelPredicates[r.Predicate])
+}
+
+// modelMeets: "when the commit's author is not known, nobody counts where the
+// author is excluded"; "threshold: distinct DNs"; "accept: statuses that count";
+// "max_age: by recorded_at"; "a latest fail or error by a matching signer keeps
+// the requirement unmet"; DEPLOYED "by an attestation recorded while the commit
+// was PROMOTABLE".
+func modelMeets(r Requirement, f Facts, now ledger.Time) (who map[identity.DN]bool, first ledger.Time, met bool) {
+	who, met = map[identity.DN]bool{}, true
+	for _, e := range f.Evidence {
+		accepted := false
+		for _, s := range r.Accept {
+			accepted = accepted || s == e.Status
+		}
+		until := e.RecordedAt + ledger.Time(r.MaxAge/1e6)
+		switch {
+		case !modelMatches(r, f, e):
+		case !accepted:
+			met = met && e.Status != "fail" && e.Status != "error"
+		case r.ExcludeAuthor && f.Author.Name == "" && f.Author.Email == "":
+		case r.State == ledger.Deployed && !e.WhilePromotable:
+		case r.MaxAge > 0 && now >= until:
+		default:
+			who[e.Signer] = true
+			if r.MaxAge > 0 && (first == 0 || until < first) {
+				first = until
+			}
+		}
+	}
+	return who, first, met && len(who) >= r.Threshold
+}
+
+// modelBlocks: "the later-registered commit of an overlap of that level or above
+// is not PROMOTABLE", but for one of the branch that it is meant for.
+func modelBlocks(c Contract, f Facts) bool {
+	if !c.Radar.Enabled || f.Branch == f.Target {
+		return false
+	}
+	blocking := map[radar.Level][]radar.Level{radar.Low: {radar.Low, radar.Medium, radar.High}, radar.Medium: {radar.Medium, radar.High}, radar.High: {radar.High}}[c.Radar.Block]
+	for _, o := range f.Overlaps {
+		for _, level := range blocking {
+			if o.Level == level {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// modelState: the states as section 5 of the contract tells them, from the top.
+func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
+	open, any := map[ledger.State]bool{}, map[ledger.State]bool{}
+	for _, r := range c.Requirements {
+		if modelConcerns(r, f) {
+			_, _, met := modelMeets(r, f, now)
+			open[r.State] = open[r.State] || !met
+			any[r.State] = true
+		}
+	}
+	switch {
+	case f.Deployed:
+		return ledger.Deployed
+	case len(f.Evidence) == 0:
+		return ledger.Draft
+	case open[ledger.Attested]:
+		return ledger.Validating
+	case open[ledger.Promotable], modelBlocks(c, f):
+		return ledger.Attested
+	case open[ledger.Deployed], !any[ledger.Deployed]:
+		return ledger.Promotable
+	}
+	return ledger.Deployed
+}
+
+func TestDeriveIsWhatTheContractSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawContract(t)
+		for range 20 {
+			compareToModel(t, c, drawFacts(t), drawNow(t))
+		}
+	})
+}
+
+func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
+	got := c.Derive(f, now)
+	if want := modelState(c, f, now); got.State != want {
+		t.Errorf("state %s, want %s", got.State, want)
+	}
+	compareBlock(t, c, f, got.Requirements)
+	var expires ledger.Time
+	for i, r := range c.Requirements {
+		s := got.Requirements[i]
+		if concerns := modelConcerns(r, f); s.Applies != concerns || s.Reason == "" {
+			t.Errorf("requirement %d: %+v, applies: want %t", i, s, concerns)
+		}
+		if !s.Applies {
+			continue
+		}
+		who, first, met := modelMeets(r, f, now)
+		if s.Met != met || s.Have != len(who) || s.Need != r.Threshold || !slices.Equal(s.SignersCounted, dnTexts(who)) {
+			t.Errorf("requirement %d: %+v, want met %t by %v", i, s, met, who)
+		}
+		if first != 0 && (expires == 0 || first < expires) && !f.Deployed {
+			expires = first
+		}
+	}
+	if got.Expires != expires {
+		t.Errorf("expires %d, want %d", got.Expires, expires)
+	}
+}
+
+// compareBlock looks at what is told of the radar, behind the requirements.
+func compareBlock(t *rapid.T, c Contract, f Facts, got []ledger.RequirementStatus) {
+	tells := c.Radar.Enabled && c.Radar.Block != radar.NoLevel
+	if tells != (len(got) == len(c.Requirements)+1) || !tells && len(got) != len(c.Requirements) {
+		t.Fatalf("%d requirements of %d, with radar settings %+v", len(got), len(c.Requirements), c.Radar)
+	}
+	if !tells {
+		return
+	}
+	s, blocked := got[len(got)-1], modelBlocks(c, f)
+	if s.State != ledger.Promotable || s.Predicate != "radar:"+c.Radar.Block.String() || s.Applies != (f.Branch != f.Target) || s.Met != (s.Applies && !blocked) || s.Have != 0 || s.Need != 0 {
+		t.Errorf("the radar's part is %+v, blocked: want %t", s, blocked)
+	}
+	named := strings.Contains(s.Reason, "c0ffee at ") || strings.Contains(s.Reason, "decade at ")
+	if s.Reason == "" || named != blocked {
+		t.Errorf("reason %q, blocked: %t", s.Reason, blocked)
+	}
+}
+
+func dnTexts(who map[identity.DN]bool) (texts []string) {
+	for dn := range who {
+		texts = append(texts, "cn="+dn.CN+",ou="+dn.OU+",o="+dn.O)
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func TestStateHoldsUntilItExpires(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		was := c.Derive(f, now)
+		end := was.Expires
+		if end == 0 {
+			end = now + 10000
+		}
+		if end <= now {
+			t.Fatalf("expires at %d, which is not after %d", end, now)
+		}
+		for _, later := range []ledger.Time{ledger.Time(rapid.Int64Range(int64(now), int64(end)-1).Draw(t, "later")), end - 1} {
+			// What is DEPLOYED stays so while its requirements age: there, only
+			// the state holds.
+			is := c.Derive(f, later)
+			if is.State != was.State || !f.Deployed && !reflect.DeepEqual(is, was) {
+				t.Errorf("at %d %+v, but at %d %+v", now, was, later, is)
+			}
+		}
+		if was.Expires != 0 {
+			if is := c.Derive(f, end); is.Expires != 0 && is.Expires <= end {
+				t.Errorf("at its expiry %d it expires at %d", end, is.Expires)
+			}
+		}
+	})
+}
+
+func TestWaitingNeverLifts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		later := now + ledger.Time(rapid.Int64Range(0, 100).Draw(t, "wait"))
+		if is, was := c.Derive(f, later).State, c.Derive(f, now).State; is > was {
+			t.Errorf("from %s to %s by waiting", was, is)
+		}
+	})
+}
+
+func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		want := c.Derive(f, now)
+		f.Evidence = rapid.Permutation(f.Evidence).Draw(t, "order")
+		f.Overlaps = rapid.Permutation(f.Overlaps).Draw(t, "order of overlaps")
+		if got := c.Derive(f, now); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+func TestRollsBackIsWhatTheContractSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, f, e := drawContract(t), drawFacts(t), drawEvidence(t)
+		want := false
+		for _, r := range c.Requirements {
+			if r.State == ledger.Deployed && modelConcerns(r, f) && modelMatches(r, f, e) {
+				want = want || !slices.Contains(r.Accept, e.Status)
+			}
+		}
+		if got := c.RollsBack(f, e); got != want {
+			t.Errorf("got %t, want %t", got, want)
+		}
+	})
+}
+
+func TestPathIsConsecutive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from := rapid.SampledFrom(ledger.States()).Draw(t, "from")
+		to := rapid.SampledFrom(ledger.States()).Draw(t, "to")
+		way := Path(from, to)
+		if (len(way) == 0) != (from == to) || len(way) > 0 && way[len(way)-1] != to {
+			t.Fatalf("from %s to %s by %v", from, to, way)
+		}
+		for at := from; len(way) > 0; at, way = way[0], way[1:] {
+			if way[0] > at && way[0] != at+1 || way[0] < at && len(way) != 1 {
+				t.Fatalf("from %s to %s by %v", at, to, way)
+			}
+		}
+	})
+}
+
+func BenchmarkDerive(b *testing.B) {
+	c := mustParse(b,
+		`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"}`,
+		`{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true,"branches":["main","release/*"]}`,
+		`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}`)
+	f := attested(said(ci, "test:go", ledger.Pass), said(ci, "test:js", ledger.Pass), said(bob, "review:code", ledger.Pass),
+		said(carol, "review:code", ledger.Pass), said(ops, "deploy:prod", ledger.Pass))
+	b.ReportAllocs()
+	for b.Loop() {
+		if c.Derive(f, policyNow).State != ledger.Deployed {
+			b.Fatal("not DEPLOYED")
+		}
+	}
+}

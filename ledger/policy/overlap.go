@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// Blocks reports whether overlaps of some level keep a commit from being
+// PROMOTABLE, so that a derivation must know of them.
+func (r RadarSettings) Blocks() bool { return r.Enabled && r.Block != radar.NoLevel }
+
+// judge tells, as of a requirement for PROMOTABLE, whether an overlap blocks.
+// It returns the first moment when an overlap that blocks ends by its age. What
+// is on its target already cannot wait for what is not.
+func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementStatus, expires ledger.Time) {
+	s = ledger.RequirementStatus{State: ledger.Promotable, Predicate: "radar:" + r.Block.String(), Applies: f.Branch == "" || f.Branch != f.Target}
+	if !s.Applies {
+		s.Reason = "a commit of its target branch, " + text.Clip(f.Target) + ", is not blocked: what overlaps with it has to be rebased"
+		return s, 0
+	}
+	var blocking []OpenOverlap
+	for _, o := range f.Overlaps {
+		if o.Level < r.Block || o.Until != 0 && o.Until <= now {
+			continue
+		}
+		blocking = append(blocking, o)
+		if o.Until != 0 && (expires == 0 || o.Until < expires) {
+			expires = o.Until
+		}
+	}
+	slices.SortFunc(blocking, func(a, b OpenOverlap) int {
+		return cmp.Or(cmp.Compare(b.Level, a.Level), strings.Compare(a.Commit, b.Commit), strings.Compare(a.Path, b.Path))
+	})
+	if s.Met = len(blocking) == 0; s.Met {
+		s.Reason = "no open overlap of level " + r.Block.String() + orAbove(r.Block) + " with a commit registered before"
+		return s, 0
+	}
+	told := make([]string, len(blocking))
+	for i, o := range blocking {
+		told[i] = o.String()
+	}
+	s.Reason = "overlaps with what was registered before: " + some(told, "; ") + ": rebase onto it once it has landed, and push anew"
+	return s, expires
+}
+
+func orAbove(l radar.Level) string {
+	if l == radar.High {
+		return ""
+	}
+	return " or above"
+}
+
+// String names the other commit and the path.
+func (o OpenOverlap) String() string {
+	var b strings.Builder
+	b.WriteString(o.Level.String() + " with " + o.Commit)
+	if o.Branch != "" {
+		b.WriteString(" of " + o.Branch)
+	}
+	if o.Path != "" {
+		b.WriteString(" at " + o.Path)
+	}
+	if o.Reason != "" {
+		b.WriteString(" (" + string(o.Reason) + ")")
+	}
+	return b.String()
+}
+
+// Oldest returns the time before which a commit came into flight too early to be
+// compared now.
+func (r RadarSettings) Oldest(now ledger.Time) ledger.Time { return now.Add(-time.Duration(r.MaxAge)) }
+
+// SeesAll reports whether what the radar found with these settings is all that it
+// would find with others: the paths are the same, and it looked as far back.
+// What is too old for the others is still told apart by its age.
+func (r RadarSettings) SeesAll(other RadarSettings) bool {
+	return r.Enabled == other.Enabled && slices.Equal(r.Ignore, other.Ignore) && r.MaxAge >= other.MaxAge
+}

@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+func TestRadarBlock(t *testing.T) {
+	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*"}`)
+	high := OpenOverlap{Level: radar.High, Commit: "8dd9", Branch: "feature/x", Path: "cmd/root.go", Reason: radar.SameLines}
+	medium := OpenOverlap{Level: radar.Medium, Commit: "0a0a", Path: "go.mod", Reason: radar.SameFile}
+	for name, test := range map[string]struct {
+		block    radar.Level
+		overlaps []OpenOverlap
+		want     ledger.State
+		reason   string
+	}{
+		"no level blocks":         {radar.NoLevel, []OpenOverlap{high}, ledger.Promotable, ""},
+		"nothing overlaps":        {radar.High, nil, ledger.Promotable, "no open overlap of level HIGH with a commit registered before"},
+		"a lower level":           {radar.High, []OpenOverlap{medium}, ledger.Promotable, "no open overlap of level HIGH with a commit registered before"},
+		"nothing of many levels":  {radar.Low, nil, ledger.Promotable, "no open overlap of level LOW or above with a commit registered before"},
+		"the level that blocks":   {radar.High, []OpenOverlap{medium, high}, ledger.Attested, "overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines): rebase onto it once it has landed, and push anew"},
+		"that and a higher level": {radar.Medium, []OpenOverlap{medium, high}, ledger.Attested, "overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines); MEDIUM with 0a0a at go.mod (same_file): rebase onto it once it has landed, and push anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Radar.Block = test.block
+			f := attested(said(ci, "test:go", ledger.Pass))
+			f.Overlaps = test.overlaps
+			d := c.Derive(f, policyNow)
+			if d.State != test.want {
+				t.Errorf("state %s, want %s", d.State, test.want)
+			}
+			last := d.Requirements[len(d.Requirements)-1]
+			if test.reason != "" && (last.Predicate != "radar:"+test.block.String() || last.State != ledger.Promotable || last.Reason != test.reason) {
+				t.Errorf("got %+v, want the reason %q", last, test.reason)
+			}
+			f.Branch, f.Target = "main", "main"
+			if d := c.Derive(f, policyNow); d.State != ledger.Promotable || test.block != radar.NoLevel && d.Requirements[len(d.Requirements)-1].Applies {
+				t.Errorf("a commit of its target branch is %s, %+v", d.State, d.Requirements)
+			}
+			if f.Deployed = true; c.Derive(f, policyNow).State != ledger.Deployed {
+				t.Error("what is DEPLOYED does not stay so")
+			}
+			if c.Radar.Enabled = false; len(c.Derive(f, policyNow).Requirements) != 1 {
+				t.Error("it is told of a radar that is off")
+			}
+			c.Radar.Enabled = true
+		})
+	}
+}
+
+func TestWhatTheRadarSeesWithOtherSettings(t *testing.T) {
+	now := RadarSettings{Enabled: true, Ignore: []string{"go.sum"}, MaxAge: ledger.Duration(time.Hour)}
+	for name, test := range map[string]struct {
+		change func(*RadarSettings)
+		all    bool
+	}{
+		"the same":               {func(*RadarSettings) {}, true},
+		"other events":           {func(r *RadarSettings) { r.Notify, r.Block = radar.High, radar.Low }, true},
+		"less age":               {func(r *RadarSettings) { r.MaxAge-- }, true},
+		"more age: older ones":   {func(r *RadarSettings) { r.MaxAge++ }, false},
+		"other paths":            {func(r *RadarSettings) { r.Ignore = []string{"go.mod"} }, false},
+		"on, after it was off":   {func(r *RadarSettings) { r.Enabled = false }, false},
+		"more paths than before": {func(r *RadarSettings) { r.Ignore = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := now
+			test.change(&other)
+			if got := now.SeesAll(other); got != test.all {
+				t.Errorf("sees all: %t, want %t", got, test.all)
+			}
+		})
+	}
+}

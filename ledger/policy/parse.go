@@ -1,0 +1,270 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/glob"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// The limits of a contract.
+const (
+	maxRequirements = 200
+	maxEntries      = 100 // of any list inside a contract
+	maxThreshold    = 100
+	maxPredicate    = 512 // bytes; a type URI can be long
+	maxFaults       = 100 // told of one document
+)
+
+// The documents are contracts as they are written: what may be left out is a
+// pointer, so that a default is told from a mistake.
+type (
+	document struct {
+		Requirements []requirementDocument `json:"requirements"`
+		Radar        radarDocument         `json:"radar"`
+	}
+	requirementDocument struct {
+		State         string   `json:"state"`
+		Predicate     string   `json:"predicate"`
+		Signers       []string `json:"signers"`
+		Threshold     *int     `json:"threshold"`
+		Accept        []string `json:"accept"`
+		MaxAge        *string  `json:"max_age"`
+		ExcludeAuthor bool     `json:"exclude_author"`
+		Paths         []string `json:"paths"`
+		Branches      []string `json:"branches"`
+	}
+	radarDocument struct {
+		Enabled *bool    `json:"enabled"`
+		Notify  *string  `json:"notify"`
+		Block   *string  `json:"block"`
+		Ignore  []string `json:"ignore"`
+		MaxAge  *string  `json:"max_age"`
+	}
+)
+
+// Parse reads a contract from JSON, checks it, and fills in the
+// defaults. Its error tells of everything that is wrong with what the document
+// says, each under the field's path.
+func Parse(data []byte) (Contract, error) {
+	var doc document
+	if err := ledger.DecodeStrict(data, &doc); err != nil {
+		return Contract{}, contractTypeError(data, err)
+	}
+	var k contractCheck
+	c := k.contract(&doc)
+	if len(k.faults) > 0 {
+		return Contract{}, &ledger.Error{Code: ledger.CodeInvalidContract, Detail: "the contract cannot hold", Fields: k.faults}
+	}
+	return c, nil
+}
+
+// fieldForms says what kind of JSON value each member of a contract is.
+var fieldForms = map[string]string{
+	"requirements": "a list of objects", "radar": "an object",
+	"state": "a string", "predicate": "a string", "max_age": "a string", "notify": "a string", "block": "a string",
+	"signers": "a list of strings", "accept": "a list of strings",
+	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
+	"threshold": "a whole number", "enabled": "true or false", "exclude_author": "true or false",
+}
+
+// contractTypeError turns the refusal of a value that is JSON, but of the wrong
+// kind, into one that says which kind is right. Other errors stay.
+func contractTypeError(data []byte, err error) error {
+	e, ok := errors.AsType[*ledger.Error](err)
+	if !ok || e.Code != ledger.CodeInvalidJSON || !jsontext.Value(data).IsValid() {
+		return err
+	}
+	fault := ledger.Error{Code: ledger.CodeInvalidContract, Detail: "the contract must be a JSON object"}
+	if len(e.Fields) > 0 {
+		path := e.Fields[0].Field
+		name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], "[")
+		fault.Detail = "the contract has a value of the wrong kind"
+		fault.Fields = []ledger.FieldError{{Field: path, Message: fmt.Sprintf("%s must be %s", name, fieldForms[name])}}
+	}
+	return &fault
+}
+
+// A contractCheck gathers the faults of one document.
+type contractCheck struct {
+	faults    []ledger.FieldError
+	globsSeen int // so far
+}
+
+func (k *contractCheck) fault(field, format string, args ...any) {
+	if len(k.faults) < maxFaults {
+		k.faults = append(k.faults, ledger.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// note records err, if it is one, as the fault of a field.
+func (k *contractCheck) note(field string, err error) {
+	if err != nil {
+		k.fault(field, "%v", err)
+	}
+}
+
+func (k *contractCheck) contract(doc *document) Contract {
+	switch n := len(doc.Requirements); {
+	case doc.Requirements == nil:
+		// An empty contract lets every attested commit be PROMOTABLE: nobody
+		// should come to that by leaving something out.
+		k.fault("requirements", "missing: give a list, [] if a commit needs nothing")
+	case n > maxRequirements:
+		k.fault("requirements", "%d are too many: use at most %d", n, maxRequirements)
+		return Contract{}
+	}
+	c := Contract{Requirements: make([]Requirement, len(doc.Requirements)), Radar: k.radar(&doc.Radar)}
+	for i := range doc.Requirements {
+		c.Requirements[i] = k.requirement(fmt.Sprintf("requirements[%d]", i), &doc.Requirements[i])
+	}
+	return c
+}
+
+func (k *contractCheck) requirement(at string, doc *requirementDocument) Requirement {
+	return Requirement{
+		State:         k.state(at+".state", doc.State),
+		Predicate:     k.predicate(at+".predicate", doc.Predicate),
+		Signers:       k.signers(at+".signers", doc.Signers),
+		Threshold:     k.threshold(at+".threshold", doc.Threshold),
+		Accept:        k.accept(at+".accept", doc.Accept),
+		MaxAge:        k.maxAge(at+".max_age", doc.MaxAge, 0),
+		ExcludeAuthor: doc.ExcludeAuthor,
+		Paths:         k.globs(at+".paths", doc.Paths, glob.CheckPath),
+		Branches:      k.globs(at+".branches", doc.Branches, glob.Check),
+	}
+}
+
+func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
+	r := defaultRadar()
+	if doc.Enabled != nil {
+		r.Enabled = *doc.Enabled
+	}
+	r.Notify = k.level("radar.notify", doc.Notify, r.Notify)
+	if r.Notify == radar.NoLevel {
+		k.fault("radar.notify", "%q is not a level to notify of: use LOW, MEDIUM or HIGH, or enabled: false", r.Notify)
+	}
+	r.Block = k.level("radar.block", doc.Block, r.Block)
+	r.Ignore = k.globs("radar.ignore", doc.Ignore, glob.CheckPath)
+	r.MaxAge = k.maxAge("radar.max_age", doc.MaxAge, r.MaxAge)
+	return r
+}
+
+func (k *contractCheck) state(field, name string) ledger.State {
+	s, err := ledger.ParseState(name)
+	if err != nil || s < ledger.Attested {
+		k.fault(field, "%q is not a state with requirements: use ATTESTED, PROMOTABLE or DEPLOYED", text.Clip(name))
+	}
+	return s
+}
+
+func (k *contractCheck) predicate(field, p string) string {
+	switch star := strings.IndexByte(p, '*'); {
+	case p == "":
+		k.fault(field, "missing: use a predicate such as test:go, or a prefix such as test:*")
+	case len(p) > maxPredicate:
+		k.fault(field, "%d bytes are too long: use at most %d", len(p), maxPredicate)
+	case star >= 0 && star < len(p)-1:
+		k.fault(field, "%q has a * before its end: use an exact predicate, or a prefix ending in one *", p)
+	}
+	return p
+}
+
+func (k *contractCheck) signers(field string, texts []string) []identity.Pattern {
+	if !k.fits(field, texts) {
+		return nil
+	}
+	var patterns []identity.Pattern
+	for i, text := range texts {
+		p, err := identity.ParsePattern(text)
+		k.note(fmt.Sprintf("%s[%d]", field, i), err)
+		patterns = append(patterns, p)
+	}
+	return patterns
+}
+
+func (k *contractCheck) threshold(field string, n *int) int {
+	if n == nil {
+		return 1
+	}
+	if *n < 1 || *n > maxThreshold {
+		k.fault(field, "%d is not a number of signers: use 1 to %d", *n, maxThreshold)
+	}
+	return *n
+}
+
+func (k *contractCheck) accept(field string, names []string) []ledger.Status {
+	if names == nil {
+		return []ledger.Status{ledger.Pass}
+	}
+	if len(names) == 0 {
+		k.fault(field, "empty: name at least one status, or leave it out for pass")
+	}
+	if !k.fits(field, names) {
+		return nil
+	}
+	var accept []ledger.Status
+	for i, name := range names {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		switch s := ledger.Status(name); {
+		case !slices.Contains([]ledger.Status{ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip}, s):
+			k.fault(at, "%q is not a status: use pass, warn, fail, error or skip", text.Clip(name))
+		case slices.Contains(accept, s):
+			k.fault(at, "%q is given twice: name each status once", name)
+		default:
+			accept = append(accept, s)
+		}
+	}
+	return accept
+}
+
+func (k *contractCheck) maxAge(field string, text *string, otherwise ledger.Duration) ledger.Duration {
+	if text == nil {
+		return otherwise
+	}
+	d, err := ledger.ParseDuration(*text)
+	k.note(field, err)
+	return d
+}
+
+func (k *contractCheck) level(field string, name *string, otherwise radar.Level) radar.Level {
+	if name == nil {
+		return otherwise
+	}
+	l, err := radar.ParseLevel(*name)
+	if err != nil {
+		k.note(field, err)
+		return otherwise
+	}
+	return l
+}
+
+// globs checks a list of globs. An empty one is as good as none.
+func (k *contractCheck) globs(field string, globs []string, check func(string) error) []string {
+	if len(globs) == 0 || !k.fits(field, globs) {
+		return nil
+	}
+	seen := k.globsSeen
+	k.globsSeen += len(globs)
+	if seen <= glob.MaxGlobs && k.globsSeen > glob.MaxGlobs {
+		k.fault(field, "with these the contract has more than %d globs in all: paths, branches and radar.ignore together", glob.MaxGlobs)
+	}
+	for i, g := range globs {
+		k.note(fmt.Sprintf("%s[%d]", field, i), check(g))
+	}
+	return globs
+}
+
+func (k *contractCheck) fits(field string, list []string) bool {
+	if len(list) > maxEntries {
+		k.fault(field, "%d entries are too many: use at most %d", len(list), maxEntries)
+	}
+	return len(list) <= maxEntries
+}

@@ -1,0 +1,214 @@
+package radar
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// A Change tells what a commit changed about one path, without its content.
+type Change struct {
+	Path    string `json:"path"`
+	OldPath string `json:"old_path,omitzero"`
+	// Status is A, M, D, R or T, as git diff-tree has it.
+	Status  string `json:"status"`
+	OldMode string `json:"old_mode,omitzero"`
+	Mode    string `json:"mode,omitzero"`
+	OldBlob string `json:"old_blob,omitzero"`
+	Blob    string `json:"blob,omitzero"`
+	Binary  bool   `json:"binary,omitzero"`
+	Hunks   []Hunk `json:"hunks,omitempty"`
+}
+
+// A Hunk is one changed place of a text file. Start and Lines are of the old
+// side, Added counts lines of the new one; the hashes are of lines only.
+type Hunk struct {
+	Start    int      `json:"start"`
+	Lines    int      `json:"lines"`
+	Added    int      `json:"added"`
+	Text     string   `json:"text,omitzero"`
+	Function string   `json:"function,omitzero"`
+	Near     []string `json:"near,omitempty"`
+	Far      []string `json:"far,omitempty"`
+}
+
+// What a change record may hold at most.
+const (
+	maxChanges  = 10_000
+	maxGaps     = 512 // near and far entries of a hunk
+	maxPathLen  = 4096
+	maxSegments = 256    // of a path
+	maxDirs     = 50_000 // distinct ones above the paths of a change record
+	maxHeading  = 1024
+	maxLine     = 1<<31 - 1
+)
+
+// CheckChanges returns the first thing in a change record that cannot be: its field,
+// below the list, and why. The fault is empty where there is none.
+func CheckChanges(changes []Change) (field, fault string) {
+	if len(changes) > maxChanges {
+		return "", fmt.Sprintf("%d entries are more than the %d allowed", len(changes), maxChanges)
+	}
+	named := recordNames{paths: make(map[string]bool, len(changes)), dirs: make(map[string]bool)}
+	for i, c := range changes {
+		field, fault := c.fault()
+		if fault == "" {
+			field, fault = named.add(c)
+		}
+		if fault != "" {
+			return text.Entry("", i) + "." + field, fault
+		}
+		if len(named.dirs) > maxDirs {
+			return "", fmt.Sprintf("its paths have more than %d directories above them", maxDirs)
+		}
+	}
+	return "", ""
+}
+
+// recordNames are the paths that the changes of a record name, old ones too,
+// and the directories above them.
+type recordNames struct{ paths, dirs map[string]bool }
+
+// add adds what a change names. A path that is named already is a fault: what
+// becomes of it would depend on the order of the changes. git diff-tree names
+// each path once, for without -B it pairs only what is gone with what is new:
+// two files that were swapped are modified both.
+func (n recordNames) add(c Change) (field, fault string) {
+	for _, name := range [...]struct{ field, path string }{{"old_path", c.OldPath}, {"path", c.Path}} {
+		if name.path == "" {
+			continue
+		}
+		if n.paths[name.path] {
+			return name.field, text.Quote(name.path) + " is named by a change before it: give each path once, as git diff-tree does without -B"
+		}
+		n.paths[name.path] = true
+		n.addAbove(name.path)
+	}
+	return "", ""
+}
+
+func (n recordNames) addAbove(name string) {
+	for i := strings.LastIndexByte(name, '/'); i >= 0 && len(n.dirs) <= maxDirs; i = strings.LastIndexByte(name[:i], '/') {
+		if n.dirs[name[:i]] {
+			return // and all above it
+		}
+		n.dirs[name[:i]] = true
+	}
+}
+
+// fault returns the first member of the change that cannot be, and why.
+func (c Change) fault() (field, message string) {
+	renamed := c.Status == "R"
+	switch {
+	case !isTreePath(c.Path):
+		return "path", notTreePath(c.Path)
+	case len(c.Status) != 1 || !strings.Contains("AMDRT", c.Status):
+		return "status", text.Quote(c.Status) + " is none of A, M, D, R and T"
+	case renamed && !isTreePath(c.OldPath):
+		return "old_path", "a rename names the path it came from; " + notTreePath(c.OldPath)
+	case renamed && c.OldPath == c.Path:
+		return "old_path", "a rename gives a file another path; " + text.Quote(c.Path) + " is the one that it came from"
+	case !renamed && c.OldPath != "":
+		return "old_path", "only a rename (status R) has one"
+	case !isMode(c.OldMode):
+		return "old_mode", text.Quote(c.OldMode) + " is not a mode of six octal digits"
+	case !isMode(c.Mode):
+		return "mode", text.Quote(c.Mode) + " is not a mode of six octal digits"
+	case c.OldBlob != "" && !text.IsObject(c.OldBlob):
+		return "old_blob", text.Quote(c.OldBlob) + " is not a whole object id"
+	case c.Blob != "" && !text.IsObject(c.Blob):
+		return "blob", text.Quote(c.Blob) + " is not a whole object id"
+	case len(c.Hunks) > 0 && (c.Binary || c.Status != "M" && !renamed):
+		return "hunks", "only a text file that was modified or renamed (status M or R) has hunks"
+	}
+	for i := range c.Hunks {
+		h := &c.Hunks[i]
+		if field, message := h.fault(); message != "" {
+			return text.Entry("hunks", i) + "." + field, message
+		}
+		// Between two of git's hunks there is at least one line that both keep.
+		if i > 0 && h.firstGap() <= c.Hunks[i-1].lastGap() {
+			return text.Entry("hunks", i) + ".start", "it does not lie behind the hunk before it, with a line between the two: give hunks as git diff -U0 does"
+		}
+	}
+	return "", ""
+}
+
+// isTreePath reports whether p can be the path of a file in a git tree.
+func isTreePath(p string) bool {
+	return p != "" && p != "." && len(p) <= maxPathLen && strings.Count(p, "/") < maxSegments && p[0] != '/' &&
+		path.Clean(p) == p && p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsRune(p, 0)
+}
+
+func notTreePath(p string) string {
+	return text.Quote(p) + " is not a clean path inside the repo, of at most 4096 bytes and 256 segments"
+}
+
+func isMode(s string) bool {
+	return s == "" || len(s) == 6 && strings.Trim(s, "01234567") == ""
+}
+
+// fault returns the first member of the hunk that cannot be, and why.
+func (h *Hunk) fault() (field, message string) {
+	const notLine = "it is not a number from 0 to 2147483647"
+	const notHash = "a hash has 16 lower-case hex digits"
+	switch {
+	case h.Start < 0 || h.Start > maxLine:
+		return "start", notLine
+	case h.Lines < 0 || h.Lines > maxLine:
+		return "lines", notLine
+	case h.Added < 0 || h.Added > maxLine:
+		return "added", notLine
+	case h.Lines > 0 && h.Start == 0:
+		return "start", "lines are counted from 1; 0 is for lines added at the beginning"
+	case h.Lines > maxLine-h.Start:
+		return "lines", "the last line is past 2147483647"
+	case h.Lines == 0 && h.Added == 0:
+		return "lines", "a hunk without lines on either side changes nothing"
+	case !isLineHash(h.Text):
+		return "text", notHash
+	case len(h.Function) > maxHeading:
+		return "function", "it is over 1024 bytes"
+	case len(h.Near) == 0 || len(h.Near) > h.gaps():
+		return "near", h.notGaps(len(h.Near))
+	case len(h.Far) == 0 || len(h.Far) > h.gaps():
+		return "far", h.notGaps(len(h.Far))
+	case len(h.Far) != len(h.Near):
+		return "far", fmt.Sprintf("%d hashes do not go with the %d of near", len(h.Far), len(h.Near))
+	}
+	for i, hash := range h.Near {
+		if !isLineHash(hash) {
+			return text.Entry("near", i), notHash
+		}
+	}
+	for i, hash := range h.Far {
+		if !isLineHash(hash) {
+			return text.Entry("far", i), notHash
+		}
+	}
+	return "", ""
+}
+
+// gaps returns how many near and far hashes the hunk may have. A record that
+// would be too large leaves out the last ones; the radar sees that it does.
+func (h *Hunk) gaps() int { return min(h.Lines, maxGaps-1) + 1 }
+
+func (h *Hunk) notGaps(n int) string {
+	return fmt.Sprintf("%d hashes are given, but a hunk of %d lines has 1 to %d: for each gap before, between and behind them one, at most %d", n, h.Lines, h.gaps(), maxGaps)
+}
+
+// isLineHash accepts the empty text too: it marks a hash that is not unique.
+func isLineHash(s string) bool { return s == "" || len(s) == 16 && text.IsHex(s) }
+
+// firstGap and lastGap return the gaps that the hunk covers; gap g lies between
+// the old lines g and g+1.
+func (h *Hunk) firstGap() int {
+	if h.Lines == 0 {
+		return h.Start
+	}
+	return h.Start - 1
+}
+
+func (h *Hunk) lastGap() int { return h.firstGap() + h.Lines }
