@@ -2,7 +2,6 @@ package client
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 )
@@ -26,7 +25,7 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Body = http.NoBody
 	}
 	if r.Header.Get("Accept") == "text/event-stream" {
-		return t.stream(in)
+		return stream(t.handler, in)
 	}
 	w := &recorder{header: http.Header{}}
 	t.handler.ServeHTTP(w, in)
@@ -35,21 +34,6 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w.WriteHeader(http.StatusOK)
 	return answered(r, w.status, w.sent, io.NopCloser(&w.body), int64(w.body.Len())), nil
-}
-
-// answered makes the response that a client sees; a length of -1 is unknown.
-func answered(r *http.Request, status int, header http.Header, body io.ReadCloser, length int64) *http.Response {
-	return &http.Response{
-		Status:        fmt.Sprintf("%d %s", status, http.StatusText(status)),
-		StatusCode:    status,
-		Proto:         "HTTP/1.1",
-		ProtoMajor:    1,
-		ProtoMinor:    1,
-		Header:        header,
-		Body:          body,
-		ContentLength: length,
-		Request:       r,
-	}
 }
 
 // A recorder keeps an answer in memory.

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -10,7 +12,7 @@ import (
 
 // stream makes a request whose answer has no end: the handler runs until the
 // answer is closed or the request's context ends.
-func (t *inProcess) stream(r *http.Request) (*http.Response, error) {
+func stream(handler http.Handler, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	read, write := net.Pipe()
 	w := &streamed{conn: write, header: http.Header{}, begun: make(chan struct{})}
@@ -18,7 +20,7 @@ func (t *inProcess) stream(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer close(ended)
 		defer write.Close()
-		t.handler.ServeHTTP(w, r.WithContext(ctx))
+		handler.ServeHTTP(w, r.WithContext(ctx))
 		w.WriteHeader(http.StatusOK)
 	}()
 	body := &streamBody{read, cancel, ended}
@@ -78,3 +80,18 @@ func (w *streamed) FlushError() error { return nil }
 func (w *streamed) SetReadDeadline(time.Time) error { return nil }
 
 func (w *streamed) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
+
+// answered makes the response that a client sees; a length of -1 is unknown.
+func answered(r *http.Request, status int, header http.Header, body io.ReadCloser, length int64) *http.Response {
+	return &http.Response{
+		Status:        fmt.Sprintf("%d %s", status, http.StatusText(status)),
+		StatusCode:    status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        header,
+		Body:          body,
+		ContentLength: length,
+		Request:       r,
+	}
+}

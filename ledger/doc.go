@@ -1,7 +1,9 @@
-// Package ledger is the subject of ledgerd itself: signed attestations about
-// git commits, the identities that sign them, the policy contract that says
-// what a commit needs, and the one function that derives a commit's state.
+// Package ledger holds the nouns that all of ledgerd shares: orgs, repos, commits and
+// their states, events, errors, times, and the bodies of the HTTP API.
 //
-// The package is pure. It knows nothing of SQL, HTTP or clocks: what time it
-// is and what has been recorded are arguments.
+// The packages below it decide, along the way of an attestation: identity tells who
+// signed, attestation what was said, policy what follows from it for a commit's
+// state, and radar which commits git could not merge. All of them are pure. They
+// know nothing of SQL, HTTP or clocks: what time it is and what has been recorded are
+// arguments.
 package ledger

@@ -47,26 +47,6 @@ func ParseEventTypes(list string) ([]EventType, error) {
 	return types, nil
 }
 
-// A Cause is what made a commit change its state.
-type Cause struct {
-	Type CauseType `json:"type"`
-	// ID names the attestation, policy version, commit or event; for an
-	// expiry, the attestation that ran out.
-	ID string `json:"id"`
-}
-
-// A CauseType is one kind of Cause.
-type CauseType string
-
-// The causes of a change of state.
-const (
-	CauseAttestation CauseType = "attestation" // an attestation was recorded
-	CausePolicy      CauseType = "policy"      // the repo's contract changed
-	CauseExpiry      CauseType = "expiry"      // evidence ran out by max_age
-	CauseRadar       CauseType = "radar"       // an overlap opened or ended
-	CauseCommit      CauseType = "commit"      // the commit's registration changed what applies to it
-)
-
 // An Event is the body of one event: an AttestationEvent, StateEvent,
 // PolicyEvent or RadarEvent. Their fields stand in the order in which they are written;
 // within v1 of the API, fields are only ever added.
@@ -191,3 +171,12 @@ func fitting(paths []RadarEventPath) []RadarEventPath {
 // Render writes the body of an event. It is called once for each: the bytes
 // are what is stored, delivered to webhooks, listed and proven by the log.
 func Render(e Event) []byte { return text.JSON(e.typed()) }
+
+// EventPaths returns the paths as an event tells them.
+func EventPaths(paths []radar.Path) []RadarEventPath {
+	told := make([]RadarEventPath, len(paths))
+	for i, p := range paths {
+		told[i] = RadarEventPath{p.Path, p.Level, p.Reason}
+	}
+	return told
+}

@@ -57,24 +57,6 @@ type RadarResult struct {
 	Truncated bool        `json:"truncated"`
 }
 
-// EventPaths returns the paths as an event tells them.
-func EventPaths(paths []radar.Path) []RadarEventPath {
-	told := make([]RadarEventPath, len(paths))
-	for i, p := range paths {
-		told[i] = RadarEventPath{p.Path, p.Level, p.Reason}
-	}
-	return told
-}
-
-// SameAs reports whether two authors are one: by e-mail address, in letters of
-// any case, or by name where one has no address.
-func (a Author) SameAs(b Author) bool {
-	if a.Email != "" && b.Email != "" {
-		return strings.EqualFold(a.Email, b.Email)
-	}
-	return a.Name != "" && a.Name == b.Name
-}
-
 // maxSubject is how much of a subject is told, in bytes.
 const maxSubject = 200
 

@@ -54,33 +54,6 @@ type AttestationRecord struct {
 	Event string `json:"event"`
 }
 
-// An Author is the author of a commit, as git names one.
-type Author struct {
-	Name  string `json:"name"`
-	Email string `json:"email"`
-}
-
-// A Registration is what its pusher says of a commit. All of it is optional;
-// a later registration of the same commit replaces what it names.
-type Registration struct {
-	Branch string `json:"branch,omitzero"`
-	// Target is the branch that the commit is meant for; the repo's default
-	// branch where it is empty.
-	Target string `json:"target,omitzero"`
-	// Base is the merge base with the mainline, against which Changes are.
-	Base    string   `json:"base,omitzero"`
-	Parents []string `json:"parents,omitempty"`
-	// Ancestors are the commits from Base to this one, at most 500.
-	Ancestors []string `json:"ancestors,omitempty"`
-	// Contained are tips in flight that Base already holds.
-	Contained   []string `json:"contained,omitempty"`
-	Author      Author   `json:"author,omitzero"`
-	Message     string   `json:"message,omitzero"`
-	CommittedAt Time     `json:"committed_at,omitzero"`
-	// Changes is the change record; nil means that none was given.
-	Changes []radar.Change `json:"changes,omitzero"`
-}
-
 // A CommitSummary is a commit as lists show it.
 type CommitSummary struct {
 	Org          string `json:"org"`
@@ -219,4 +192,12 @@ type RequirementStatus struct {
 	// others count.
 	FailedBy []string `json:"failed_by,omitempty"`
 	Reason   string   `json:"reason"`
+}
+
+// Check reports what cannot be about a repo that is asked for.
+func (n NewRepo) Check() error {
+	if err := CheckRepo(n.Name); err != nil {
+		return err
+	}
+	return checkRef("default_branch", n.DefaultBranch)
 }

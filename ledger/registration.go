@@ -42,14 +42,6 @@ func checkChanges(changes []radar.Change) error {
 	return nil
 }
 
-// Check reports what cannot be about a repo that is asked for.
-func (n NewRepo) Check() error {
-	if err := CheckRepo(n.Name); err != nil {
-		return err
-	}
-	return checkRef("default_branch", n.DefaultBranch)
-}
-
 // checkRef accepts what git check-ref-format --branch does, and no name at all.
 func checkRef(field, name string) error {
 	if name == "" || isRef(name) {
@@ -114,4 +106,40 @@ func checkMessage(s string) error {
 		return FieldErrorf(CodeInvalidField, "message", "it holds a NUL character")
 	}
 	return nil
+}
+
+// An Author is the author of a commit, as git names one.
+type Author struct {
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// A Registration is what its pusher says of a commit. All of it is optional;
+// a later registration of the same commit replaces what it names.
+type Registration struct {
+	Branch string `json:"branch,omitzero"`
+	// Target is the branch that the commit is meant for; the repo's default
+	// branch where it is empty.
+	Target string `json:"target,omitzero"`
+	// Base is the merge base with the mainline, against which Changes are.
+	Base    string   `json:"base,omitzero"`
+	Parents []string `json:"parents,omitempty"`
+	// Ancestors are the commits from Base to this one, at most 500.
+	Ancestors []string `json:"ancestors,omitempty"`
+	// Contained are tips in flight that Base already holds.
+	Contained   []string `json:"contained,omitempty"`
+	Author      Author   `json:"author,omitzero"`
+	Message     string   `json:"message,omitzero"`
+	CommittedAt Time     `json:"committed_at,omitzero"`
+	// Changes is the change record; nil means that none was given.
+	Changes []radar.Change `json:"changes,omitzero"`
+}
+
+// SameAs reports whether two authors are one: by e-mail address, in letters of
+// any case, or by name where one has no address.
+func (a Author) SameAs(b Author) bool {
+	if a.Email != "" && b.Email != "" {
+		return strings.EqualFold(a.Email, b.Email)
+	}
+	return a.Name != "" && a.Name == b.Name
 }

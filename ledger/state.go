@@ -56,3 +56,23 @@ func (s *State) UnmarshalText(b []byte) error {
 	*s = parsed
 	return nil
 }
+
+// A Cause is what made a commit change its state.
+type Cause struct {
+	Type CauseType `json:"type"`
+	// ID names the attestation, policy version, commit or event; for an
+	// expiry, the attestation that ran out.
+	ID string `json:"id"`
+}
+
+// A CauseType is one kind of Cause.
+type CauseType string
+
+// The causes of a change of state.
+const (
+	CauseAttestation CauseType = "attestation" // an attestation was recorded
+	CausePolicy      CauseType = "policy"      // the repo's contract changed
+	CauseExpiry      CauseType = "expiry"      // evidence ran out by max_age
+	CauseRadar       CauseType = "radar"       // an overlap opened or ended
+	CauseCommit      CauseType = "commit"      // the commit's registration changed what applies to it
+)

@@ -1,3 +1,5 @@
+// Package attestation tells what was said: it reads DSSE envelopes, Sigstore bundles
+// and the in-toto statements in them, and makes them.
 package attestation
 
 import (

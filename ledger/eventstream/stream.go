@@ -1,3 +1,5 @@
+// Package eventstream says what the live stream tells of each type of event: fewer
+// members than the event's body has, and the signer by plain name.
 package eventstream
 
 import (
@@ -10,10 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// What the live stream tells of each type of event: fewer members than the
-// event's body has, and the signer by plain name.
-
-// A Attestation is the data of an attestation event on the stream.
+// An Attestation is the data of an attestation event on the stream.
 type Attestation struct {
 	Commit    string        `json:"commit"`
 	Predicate string        `json:"predicate"`

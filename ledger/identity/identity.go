@@ -1,3 +1,5 @@
+// Package identity tells who signed: the keys and roots that an org trusts, the
+// distinguished names of signers, and whose a signature is.
 package identity
 
 import (

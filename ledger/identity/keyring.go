@@ -239,3 +239,14 @@ func timeless(cert *x509.Certificate) *x509.Certificate {
 	always.NotAfter = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	return &always
 }
+
+// A Signer is who made an attestation.
+type Signer struct {
+	DN     DN
+	Emails []string
+	// Identity is the id of the key or of the root that made the signer trusted.
+	Identity string
+	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
+	// x509.MarshalPKIXPublicKey encodes it.
+	Key [sha256.Size]byte
+}

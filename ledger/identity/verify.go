@@ -11,17 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Signer is who made an attestation.
-type Signer struct {
-	DN     DN
-	Emails []string
-	// Identity is the id of the key or of the root that made the signer trusted.
-	Identity string
-	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
-	// x509.MarshalPKIXPublicKey encodes it.
-	Key [sha256.Size]byte
-}
-
 // A Signed is a message with what came with it to tell who signed it.
 type Signed struct {
 	// Message is what was signed; of a DSSE envelope, the pre-authentication

@@ -1,3 +1,5 @@
+// Package policy tells what follows from the attestations of a commit: the contract
+// of a repo, what each of its requirements asks for, and the state that these give.
 package policy
 
 import (

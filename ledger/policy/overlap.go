@@ -56,22 +56,6 @@ func orAbove(l radar.Level) string {
 	return " or above"
 }
 
-// String names the other commit and the path.
-func (o OpenOverlap) String() string {
-	var b strings.Builder
-	b.WriteString(o.Level.String() + " with " + o.Commit)
-	if o.Branch != "" {
-		b.WriteString(" of " + o.Branch)
-	}
-	if o.Path != "" {
-		b.WriteString(" at " + o.Path)
-	}
-	if o.Reason != "" {
-		b.WriteString(" (" + string(o.Reason) + ")")
-	}
-	return b.String()
-}
-
 // Oldest returns the time before which a commit came into flight too early to be
 // compared now.
 func (r RadarSettings) Oldest(now ledger.Time) ledger.Time { return now.Add(-time.Duration(r.MaxAge)) }

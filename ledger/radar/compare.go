@@ -1,3 +1,7 @@
+// Package radar is the algorithm of Conflict Radar. It tells from the change records
+// of two commits, which hold no source code, whether git could merge the two, and
+// how badly they overlap: a Radar makes a Footprint of each record, once, and Compare
+// holds two of them against each other, as often as wanted.
 package radar
 
 import (
@@ -5,19 +9,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// Conflict Radar tells from the change records of two commits, which hold no
-// source code, whether git could merge the two. It does so in two steps: a
-// Radar makes a Footprint of each record, once, and Compare holds two of them
-// against each other, as often as wanted.
-
-// An Overlap is what two change records have to do with each other.
-type Overlap struct {
-	// Level is that of the strongest path; NoLevel where there is none.
-	Level Level
-	// Paths are all the paths concerned, the strongest first.
-	Paths []Path
-}
 
 // Options say what else is known of two records.
 type Options struct {

@@ -1,12 +1,5 @@
 package radar
 
-// A finding is what comes of two changes that concern one path: nothing where
-// the reason is empty. The ranges are of either side.
-type finding struct {
-	reason Reason
-	x, y   []LineRange
-}
-
 // compareTouches compares what two records do at one path.
 func compareTouches(x, y touch, shared bool) finding {
 	switch {
@@ -80,8 +73,6 @@ func oneMakes(x, y touch, shared bool) finding {
 	}
 	return compareHunks(x.file, y.file, shared)
 }
-
-func sameFile(x, y *file) finding { return finding{SameFile, x.allRanges(), y.allRanges()} }
 
 // buildsOn reports whether f changes what other made of the file.
 func (f *file) buildsOn(other *file) bool {

@@ -28,7 +28,7 @@ type radarCommit struct {
 
 func readRadarFixture(t testing.TB, name string) (f radarFixture) {
 	t.Helper()
-	file, err := os.Open("radar/testdata/" + name + ".json.gz")
+	file, err := os.Open("testdata/" + name + ".json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

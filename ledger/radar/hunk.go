@@ -353,3 +353,5 @@ func (f *file) allRanges() []LineRange {
 	}
 	return ranges
 }
+
+func sameFile(x, y *file) finding { return finding{SameFile, x.allRanges(), y.allRanges()} }

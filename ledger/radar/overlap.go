@@ -44,3 +44,18 @@ func (o Overlap) Swap() Overlap {
 	}
 	return swapped
 }
+
+// An Overlap is what two change records have to do with each other.
+type Overlap struct {
+	// Level is that of the strongest path; NoLevel where there is none.
+	Level Level
+	// Paths are all the paths concerned, the strongest first.
+	Paths []Path
+}
+
+// A finding is what comes of two changes that concern one path: nothing where
+// the reason is empty. The ranges are of either side.
+type finding struct {
+	reason Reason
+	x, y   []LineRange
+}

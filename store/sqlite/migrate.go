@@ -135,14 +135,3 @@ func useWAL(c *sqldb.Conn) error {
 		}
 	}
 }
-
-// applicationID marks the files of ledgerd: "ldgd" in ASCII.
-const applicationID = 0x6c646764
-
-func schemaVersion(c *sqldb.Conn) (int, error) {
-	var version int
-	if err := c.Row("PRAGMA user_version").Scan(&version); err != nil {
-		return 0, fmt.Errorf("read schema version: %w", err)
-	}
-	return version, nil
-}

@@ -7,10 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -20,21 +16,6 @@ import (
 
 // maxReaders is how many connections read at the same time.
 const maxReaders = 8
-
-// Options configures a DB.
-type Options struct {
-	Hooks sqldb.Hooks
-	// Steps are what migrations do beside their scripts, by schema version: each
-	// runs after the script of that version, in the same transaction.
-	Steps map[int]func(*sqldb.Conn) error
-	// NoCopy leaves out the copy of the file that is taken before a migration.
-	NoCopy bool
-	// Migrating, where not nil, is called before a migration begins, with the
-	// versions of the schema and where the copy of the file goes (empty for none).
-	Migrating func(from, to int, file string)
-	// Failed, where not nil, is called when work in the background begins to fail.
-	Failed func(error)
-}
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
 type DB struct {
@@ -92,30 +73,6 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	return nil
 }
 
-var (
-	// busy_timeout comes first: the others may have to wait for another process.
-	writerPragmas = []string{
-		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
-		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
-		// 32 MB. The checkpointer copies the log long before.
-		"wal_autocheckpoint(8000)",
-	}
-	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
-)
-
-func openFile(path string, pragmas []string) (*sql.DB, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	absolute = filepath.ToSlash(absolute)
-	if !strings.HasPrefix(absolute, "/") {
-		absolute = "/" + absolute // C:/ledger.db
-	}
-	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
-	return sql.Open("sqlite", dsn.String())
-}
-
 // startWriter starts the writer on c, and the checkpointer that its commits drive.
 func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 	k, err := sqldb.Connect(ctx, db.writeDB, &dialect)
@@ -135,16 +92,6 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 	}
 	db.writer = newWriter(c, hooks)
 	return nil
-}
-
-// createPrivate creates the file with mode 0600 if it does not exist. SQLite gives
-// the files next to it the same mode.
-func createPrivate(path string) error {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	return file.Close()
 }
 
 // Close implements sqldb.Engine.

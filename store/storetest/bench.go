@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -139,4 +141,10 @@ func wantCode(t testing.TB, err error, want ledger.Code) {
 	if !ok || e.Code != want {
 		t.Fatalf("got error %v, want code %s", err, want)
 	}
+}
+
+func publicPEM(t testing.TB, key ed25519.PublicKey) string {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	check(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }

@@ -1,9 +1,6 @@
 package storetest
 
 import (
-	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"strings"
 	"sync"
@@ -18,12 +15,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
-
-func publicPEM(t testing.TB, key ed25519.PublicKey) string {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	check(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-}
 
 func (s suite) TestACommitGoesThroughEveryStateToDeployed(t *testing.T) {
 	b := s.newBench(t)

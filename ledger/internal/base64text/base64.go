@@ -1,3 +1,5 @@
+// Package base64text reads base64 as DSSE allows it: in the standard or the URL
+// alphabet, padded or not.
 package base64text
 
 import (
@@ -6,8 +8,6 @@ import (
 	"errors"
 	"slices"
 )
-
-// Base64 as DSSE allows it: in the standard or the URL alphabet, padded or not.
 
 var (
 	// Strict, so that no two texts stand for the same bytes.

@@ -1,3 +1,5 @@
+// Package glob matches paths and branches with the globs of a contract, in bounded
+// time.
 package glob
 
 import (
@@ -33,6 +35,7 @@ func CheckPath(glob string) error {
 	return Check(glob)
 }
 
+// Check says why a contract cannot hold a glob.
 func Check(glob string) error {
 	switch {
 	case glob == "":
@@ -79,6 +82,7 @@ func alternatives(glob string) int {
 	return product * group
 }
 
+// MatchAny reports whether one of the globs matches a name.
 func MatchAny(globs []string, name string) bool {
 	for _, g := range globs {
 		if doublestar.MatchUnvalidated(g, name) {
@@ -115,6 +119,7 @@ type Shape struct {
 	alternatives         int
 }
 
+// ShapeOf returns the shape of a glob.
 func ShapeOf(glob string) Shape {
 	const special = `*?[]{}\`
 	// A slash at the edge goes with ** where that stands for no folder at all.
@@ -131,11 +136,12 @@ func ShapeOf(glob string) Shape {
 	return s
 }
 
+// MayMatch reports whether a name may match; if not, it does not.
 func (s *Shape) MayMatch(name string) bool {
 	return strings.HasPrefix(name, s.prefix) && strings.HasSuffix(name, s.suffix) && strings.Contains(name, s.part)
 }
 
-// cost returns at least the steps that matching takes: at worst each
+// Cost returns at least the steps that matching takes: at worst each
 // alternative compares what follows each * anew from each byte of the name.
 // Finding out that a name cannot match reads it fast.
 func (s *Shape) Cost(name string, may bool) int {

@@ -1,3 +1,5 @@
+// Package ledgertest makes keys, certificates, identities and envelopes for the tests
+// of the packages in ledger.
 package ledgertest
 
 import (
@@ -28,6 +30,7 @@ const Now = ledger.Time(1_796_000_000_000) // 2026-11-30T00:53:20Z
 // Commit is what the statements in testdata speak of.
 const Commit = "adbc8813901bba65827259daa8e22ff94ec1f30e"
 
+// Must returns v; an error panics.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -64,20 +67,25 @@ func WantField(t *testing.T, err error, want string) {
 	}
 }
 
+// CosignFile reads one of the files that cosign wrote.
 func CosignFile(name string) []byte {
 	return Must(os.ReadFile(filepath.Join("..", "testdata", "cosign", name)))
 }
 
+// PEM writes a PEM block.
 func PEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
+// PublicPEM writes a public key in PEM.
 func PublicPEM(pub crypto.PublicKey) string {
 	return PEM("PUBLIC KEY", Must(x509.MarshalPKIXPublicKey(pub)))
 }
 
+// CertPEM writes a certificate in PEM.
 func CertPEM(cert *x509.Certificate) string { return PEM("CERTIFICATE", cert.Raw) }
 
+// NewP256 makes an ECDSA key on P-256.
 func NewP256() *ecdsa.PrivateKey { return Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) }
 
 // Registered returns the identity that the ledger would hold for n.
@@ -97,15 +105,18 @@ func CertIdentity(cert *x509.Certificate) identity.Identity {
 	return Registered("idn_cert", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: CertPEM(cert)})
 }
 
+// RootIdentity registers a root.
 func RootIdentity(cert *x509.Certificate) identity.Identity {
 	return Registered("idn_root", identity.NewIdentity{Kind: identity.RootIdentity, PEM: CertPEM(cert)})
 }
 
+// Revoked returns the identity as it is once it was revoked.
 func Revoked(id identity.Identity) identity.Identity {
 	id.RevokedAt = Now - 1
 	return id
 }
 
+// Keyring returns a keyring of the identities.
 func Keyring(ids ...identity.Identity) *identity.Keyring { return Must(identity.NewKeyring(ids)) }
 
 // A Party is an authority, or a signer, with its certificate.
@@ -133,17 +144,20 @@ func NewCert(issuer *Party, subject pkix.Name, key crypto.Signer, change func(*x
 	return &Party{key, Must(x509.ParseCertificate(der))}
 }
 
+// AsCA makes a certificate one of an authority.
 func AsCA(c *x509.Certificate) {
 	c.IsCA = true
 	c.KeyUsage = x509.KeyUsageCertSign
 }
 
+// AsSigner makes a certificate one that signs code.
 func AsSigner(c *x509.Certificate) {
 	c.KeyUsage = x509.KeyUsageDigitalSignature
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning}
 	c.EmailAddresses = []string{"ci@acme.example"}
 }
 
+// NewRoot makes a root.
 func NewRoot() *Party {
 	return NewCert(nil, pkix.Name{CommonName: "acme root", Organization: []string{"acme"}}, NewP256(), AsCA)
 }
@@ -153,7 +167,7 @@ func CIName() pkix.Name {
 	return pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}}
 }
 
-// Passed is a statement that test:go Passed for Commit.
+// Passed is a statement that test:go passed for Commit.
 func Passed() []byte {
 	return []byte(`{"_type":"https://in-toto.io/Statement/v1",` +
 		`"subject":[{"name":"git+https://git.example/acme/cobra","digest":{"gitCommit":"` + Commit + `"}}],` +

@@ -1,3 +1,5 @@
+// Package text checks and quotes what others sent, for use in errors, and writes the
+// ledger's own types.
 package text
 
 import (

@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+var (
+	// busy_timeout comes first: the others may have to wait for another process.
+	writerPragmas = []string{
+		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
+		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
+		// 32 MB. The checkpointer copies the log long before.
+		"wal_autocheckpoint(8000)",
+	}
+	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
+)
+
+func openFile(path string, pragmas []string) (*sql.DB, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	absolute = filepath.ToSlash(absolute)
+	if !strings.HasPrefix(absolute, "/") {
+		absolute = "/" + absolute // C:/ledger.db
+	}
+	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
+	return sql.Open("sqlite", dsn.String())
+}
+
+// createPrivate creates the file with mode 0600 if it does not exist. SQLite gives
+// the files next to it the same mode.
+func createPrivate(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// applicationID marks the files of ledgerd: "ldgd" in ASCII.
+const applicationID = 0x6c646764
+
+func schemaVersion(c *sqldb.Conn) (int, error) {
+	var version int
+	if err := c.Row("PRAGMA user_version").Scan(&version); err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return version, nil
+}
