@@ -98,11 +98,12 @@ var mayImport = map[string][]string{
 	},
 	// Along the way of an attestation; the nouns that all share are in ledger, and the
 	// radar is beneath them.
-	"ledger":                     {"ledger/internal/text", "ledger/radar"},
-	"ledger/radar":               {"ledger/internal/glob", "ledger/internal/text"},
-	"ledger/identity":            {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
-	"ledger/attestation":         {"ledger", "ledger/identity", "ledger/internal/base64text", "ledger/internal/text"},
-	"ledger/policy":              {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text", "ledger/radar"},
+	"ledger":             {"ledger/internal/text", "ledger/radar"},
+	"ledger/radar":       {"ledger/internal/glob", "ledger/internal/text"},
+	"ledger/identity":    {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
+	"ledger/attestation": {"ledger", "ledger/identity", "ledger/internal/base64text", "ledger/internal/text"},
+	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
+		"ledger/radar"},
 	"ledger/eventstream":         {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},
 	"ledger/internal/glob":       {"ledger/internal/text"},
 	"ledger/internal/base64text": {},

@@ -20,11 +20,12 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	statement, err := attestation.NewStatement("acme/api", "0123456789abcdef0123456789abcdef01234567", attestation.ResultPredicate{
-		Predicate: "test:go",
-		Result:    ledger.Result{Status: ledger.Pass, DurationMS: 12_000},
-		StartedOn: ledger.TimeOf(time.Now().Add(-12 * time.Second)),
-	})
+	statement, err := attestation.NewStatement("acme/api", "0123456789abcdef0123456789abcdef01234567",
+		attestation.ResultPredicate{
+			Predicate: "test:go",
+			Result:    ledger.Result{Status: ledger.Pass, DurationMS: 12_000},
+			StartedOn: ledger.TimeOf(time.Now().Add(-12 * time.Second)),
+		})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -73,14 +73,16 @@ EXIT STATUS
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&a.commit, "commit", "", "commit that it is about, a sha or a git `rev`; with --statement and --envelope it is only compared")
+	flags.StringVar(&a.commit, "commit", "", "commit that it is about, a sha or a git `rev`; with --statement and "+
+		"--envelope it is only compared")
 	flags.StringVar(&a.predicate, "predicate", "", "`name` of what it says, such as test:go")
 	flags.Var(statusFlag(&a.status), "status", "record this status, without a command")
 	flags.StringVar(&a.statement, "statement", "", "sign the in-toto statement in this `file`")
 	flags.StringVar(&a.envelope, "envelope", "", "record the signed envelope in this `file`")
 	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
 	flags.StringVar(&a.cert, "cert", "", "its certificate, and those up to the root, a PEM `file`")
-	flags.StringVar(&a.out, "out", "", "write the signed envelope to this `file`, - for standard output, and speak to no server")
+	flags.StringVar(&a.out, "out", "", "write the signed envelope to this `file`, - for standard output, and speak "+
+		"to no server")
 	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; may be given again")
 	command.MarkFlagsMutuallyExclusive("status", "statement", "envelope")
 	command.MarkFlagsMutuallyExclusive("out", "envelope")
@@ -286,7 +288,8 @@ func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subpr
 	if what == "" {
 		what = fmt.Sprintf("%s %s", a.predicate, o.Status)
 	}
-	fmt.Fprintf(p.stderr, "signed %s into %s; record it with 'ledgerd attest %s --envelope %s'\n", what, a.out, a.repo, a.out)
+	fmt.Fprintf(p.stderr, "signed %s into %s; record it with 'ledgerd attest %s --envelope %s'\n", what, a.out, a.repo,
+		a.out)
 	return nil
 }
 

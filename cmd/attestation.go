@@ -35,17 +35,20 @@ func newAttestationList(p *program) *cobra.Command {
 					}
 				}
 				columns := []string{"RECORDED", "COMMIT", "PREDICATE", "STATUS", "IDENTITY", "ID"}
-				return printList(p, c.Attestations(ctx, name.org, name.repo, filter), limit, columns, func(a ledger.AttestationRecord) []any {
-					return []any{a.RecordedAt, terminal.Short(a.Commit), a.Predicate, a.Result.Status, a.Identity, a.ID}
-				})
+				return printList(p, c.Attestations(ctx, name.org, name.repo, filter), limit, columns,
+					func(a ledger.AttestationRecord) []any {
+						return []any{a.RecordedAt, terminal.Short(a.Commit), a.Predicate, a.Result.Status, a.Identity, a.ID}
+					})
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&filter.Predicate, "predicate", "", "only those about this `predicate`, or all that begin so where it ends in *")
+	flags.StringVar(&filter.Predicate, "predicate", "",
+		"only those about this `predicate`, or all that begin so where it ends in *")
 	flags.StringVar(&filter.Identity, "identity", "", "only those signed by this `DN` or plain name")
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
-	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &filter.Since, Kind: "WHEN", Parse: ledger.ParseSince}, "since", "only those recorded from this date or date-time on")
+	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &filter.Since, Kind: "WHEN", Parse: ledger.ParseSince}, "since",
+		"only those recorded from this date or date-time on")
 	flags.Var(statusFlag(&filter.Status), "status", "only those with this status")
 	flags.BoolVar(&filter.Oldest, "oldest", false, "the oldest first")
 	limitFlag(command, &limit)

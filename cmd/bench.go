@@ -41,12 +41,14 @@ gets so many and then a new commit takes its place, as in a repo under work.`,
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 50_000, "how many attestations to record")
 	flags.IntVar(&b.Commits, "commits", 1000, "how many commits get attestations at the same time")
-	flags.IntVar(&b.PerCommit, "per-commit", 0, "how many attestations a commit gets before a new one takes its place (0: no limit)")
+	flags.IntVar(&b.PerCommit, "per-commit", 0, "how many attestations a commit gets before a new one takes its "+
+		"place (0: no limit)")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the writing load")
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the reading loads")
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "how long each reading load lasts")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's)")
-	command.AddCommand(newEmptyHandler(p), newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd), newBenchRadar(p, ledgerd))
+	command.AddCommand(newEmptyHandler(p), newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
+		newBenchRadar(p, ledgerd))
 	return command
 }
 
@@ -122,7 +124,8 @@ which none was lost.`,
 	flags.IntVar(&b.Webhooks, "webhooks", 20, "how many webhooks drain at once")
 	flags.IntVar(&b.Single, "single", 500, "how many attestations to record one at a time")
 	flags.IntVar(&b.Slow, "slowdown", 10_000, "how many attestations to record each time to see what webhooks cost")
-	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "how long a healthy webhook is watched, alone and beside one that hangs")
+	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second,
+		"how long a healthy webhook is watched, alone and beside one that hangs")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the writing load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's)")
 	return command
@@ -153,7 +156,8 @@ turns with the git diff-tree that commit push reads. That part needs git.`,
 	flags := command.Flags()
 	flags.IntVar(&b.Tips, "in-flight", 10_000, "how many commits are in flight")
 	flags.IntVar(&b.Paths, "paths", 20_000, "how many paths the commits change among them")
-	flags.IntVar(&b.Registrations, "registrations", 5000, "how many commits to register with others in flight, and how many without")
+	flags.IntVar(&b.Registrations, "registrations", 5000,
+		"how many commits to register with others in flight, and how many without")
 	flags.IntVar(&b.Files, "files", 500, "how many files the commit changes that is pushed")
 	flags.IntVar(&b.Pushes, "pushes", 20, "how often it is pushed")
 	flags.IntVar(&b.Connections, "connections", 16, "connections of the load")
@@ -178,7 +182,8 @@ func (p *program) benchmark(b benchmark, ledgerd runFunc) func(*cobra.Command, [
 		}
 		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
-		err := b.Measure(ctx, bench.Env{Stdout: p.stdout, Stderr: p.stderr, JSON: p.global.output == "json", Command: ledgerd})
+		err := b.Measure(ctx,
+			bench.Env{Stdout: p.stdout, Stderr: p.stderr, JSON: p.global.output == "json", Command: ledgerd})
 		if err != nil && ctx.Err() != nil {
 			return errors.New("interrupted")
 		}

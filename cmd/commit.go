@@ -108,9 +108,11 @@ func newCommitList(p *program) *cobra.Command {
 			}
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				columns := []string{"COMMIT", "STATE", "SINCE", "ATTESTED", "BRANCH", "AUTHOR", "MESSAGE"}
-				return printList(p, c.Commits(ctx, name.org, name.repo, filter), limit, columns, func(s ledger.CommitSummary) []any {
-					return []any{terminal.Short(s.SHA), s.State, s.StateSince, s.Attested, terminal.OrDash(s.Branch), terminal.OrDash(s.Author.Name), terminal.Clip(terminal.OneLine(s.Message), 50)}
-				})
+				return printList(p, c.Commits(ctx, name.org, name.repo, filter), limit, columns,
+					func(s ledger.CommitSummary) []any {
+						return []any{terminal.Short(s.SHA), s.State, s.StateSince, s.Attested, terminal.OrDash(s.Branch),
+							terminal.OrDash(s.Author.Name), terminal.Clip(terminal.OneLine(s.Message), 50)}
+					})
 			})
 		},
 	}
@@ -171,7 +173,8 @@ first.`,
 // warnOfGaps tells why the radar leaves out a commit that was just pushed.
 func (p *program) warnOfGaps(local gitrepo.Commit, pushed ledger.Commit) {
 	if local.Gap != nil {
-		fmt.Fprintf(p.stderr, "the commit goes without a change record, and the radar compares it with none: %s\n", describe(local.Gap))
+		fmt.Fprintf(p.stderr, "the commit goes without a change record, and the radar compares it with none: %s\n",
+			describe(local.Gap))
 	}
 	if pushed.Branch == "" {
 		fmt.Fprintln(p.stderr, "the commit goes without a branch, and the radar compares it with none: name it with --branch")
@@ -229,12 +232,14 @@ func (p *program) withdraw(ctx context.Context, c *connection, name repoName, sh
 
 // withdrawBranch withdraws what a branch has in flight.
 func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoName, branch string) error {
-	tips, err := c.CommitsPage(ctx, name.org, name.repo, client.CommitFilter{Branch: branch, InFlight: true}, client.Query{Limit: 1})
+	tips, err := c.CommitsPage(ctx, name.org, name.repo, client.CommitFilter{Branch: branch, InFlight: true},
+		client.Query{Limit: 1})
 	if err != nil {
 		return err
 	}
 	if len(tips.Data) == 0 {
-		return p.print((*ledger.Commit)(nil), func() { fmt.Fprintf(p.stdout, "the branch %s has nothing in flight\n", terminal.Clean(branch)) })
+		return p.print((*ledger.Commit)(nil),
+			func() { fmt.Fprintf(p.stdout, "the branch %s has nothing in flight\n", terminal.Clean(branch)) })
 	}
 	return p.withdraw(ctx, c, name, tips.Data[0].SHA)
 }

@@ -97,7 +97,8 @@ func (t target) explain(err error) error {
 	if t.url == "" || client.CodeOf(err) != ledger.CodeForbidden {
 		return err
 	}
-	return fmt.Errorf("%w\nA server was asked because %s is set; on its host, --database FILE instead works on the file itself", err, t.from)
+	return fmt.Errorf("%w\nA server was asked because %s is set; on its host, --database FILE instead works on the "+
+		"file itself", err, t.from)
 }
 
 // A connection is a client of the API, and what stands behind it.
@@ -194,7 +195,9 @@ func parseRepoName(s string) (repoName, error) {
 }
 
 // withRepo runs do on a connection and the repo that the first argument names.
-func (p *program) withRepo(command *cobra.Command, args []string, do func(context.Context, *connection, repoName) error) error {
+func (p *program) withRepo(
+	command *cobra.Command, args []string, do func(context.Context, *connection, repoName) error,
+) error {
 	name, err := parseRepoName(args[0])
 	if err != nil {
 		return err
@@ -209,7 +212,9 @@ func orgFlag(command *cobra.Command, value *string) {
 
 // withOrg runs do on a connection and the org that --org names, or else the
 // org of the caller's token.
-func (p *program) withOrg(command *cobra.Command, org string, do func(ctx context.Context, c *connection, org string) error) error {
+func (p *program) withOrg(
+	command *cobra.Command, org string, do func(ctx context.Context, c *connection, org string) error,
+) error {
 	return p.with(command, func(ctx context.Context, c *connection) error {
 		if org == "" && c.local != nil {
 			return usagef("--org is missing")
@@ -239,7 +244,9 @@ func (n repoName) mustExist(ctx context.Context, c *connection) error {
 
 // withWebhook runs do on a connection and the webhook that the first two
 // arguments name.
-func (p *program) withWebhook(command *cobra.Command, args []string, do func(ctx context.Context, c *connection, name repoName, id string) error) error {
+func (p *program) withWebhook(
+	command *cobra.Command, args []string, do func(ctx context.Context, c *connection, name repoName, id string) error,
+) error {
 	return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 		err := do(ctx, c, name, args[1])
 		if client.CodeOf(err) == ledger.CodeWebhookInactive {

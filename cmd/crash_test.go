@@ -66,7 +66,8 @@ func (v *victim) start() {
 // listen starts the server and returns where it listens.
 func (v *victim) listen(address string) string {
 	v.t.Helper()
-	v.server = exec.Command("ledgerd", append([]string{"serve", "--listen", address, "--database", v.database}, v.flags...)...)
+	v.server = exec.Command(
+		"ledgerd", append([]string{"serve", "--listen", address, "--database", v.database}, v.flags...)...)
 	stdout, err := v.server.StdoutPipe()
 	check(v.t, err)
 	check(v.t, v.server.Start())
@@ -107,7 +108,8 @@ func (v *victim) checkIntegrity() {
 		v.t.Fatalf("integrity_check: %s", verdict)
 	}
 	var events, first, last, next int64
-	check(v.t, db.QueryRow("SELECT count(*), coalesce(min(seq), 0), coalesce(max(seq), -1) FROM events").Scan(&events, &first, &last))
+	check(v.t, db.QueryRow("SELECT count(*), coalesce(min(seq), 0), coalesce(max(seq), -1) FROM events").Scan(&events,
+		&first, &last))
 	check(v.t, db.QueryRow("SELECT next_seq FROM orgs").Scan(&next))
 	if first != 0 || last != events-1 || next != events {
 		v.t.Fatalf("%d events are numbered %d to %d, the next is %d", events, first, last, next)
@@ -186,11 +188,12 @@ func (v *victim) attest(token string, key ed25519.PrivateKey, note string) (id s
 }
 
 func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note string) (id string, err error) {
-	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", rand.IntN(50)), attestation.ResultPredicate{
-		Predicate:   []string{"test:go", "review:code", "deploy:prod"}[rand.IntN(3)],
-		Result:      ledger.Result{Status: []ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail}[rand.IntN(3)]},
-		Annotations: map[string]string{"note": note},
-	})
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", rand.IntN(50)),
+		attestation.ResultPredicate{
+			Predicate:   []string{"test:go", "review:code", "deploy:prod"}[rand.IntN(3)],
+			Result:      ledger.Result{Status: []ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail}[rand.IntN(3)]},
+			Annotations: map[string]string{"note": note},
+		})
 	if err != nil {
 		return "", err
 	}
@@ -198,7 +201,8 @@ func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note strin
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequest(http.MethodPost, v.url+"/v1/orgs/acme/repos/"+repo+"/attestations", bytes.NewReader(envelope))
+	request, err := http.NewRequest(http.MethodPost, v.url+"/v1/orgs/acme/repos/"+repo+"/attestations",
+		bytes.NewReader(envelope))
 	if err != nil {
 		return "", err
 	}
@@ -244,7 +248,8 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 	for e := range events(t, s) {
 		if e.Type == ledger.EventState {
 			if len(pending) == 0 || e.From != states[e.Commit] || e.To != pending[0] {
-				t.Fatalf("commit %s moved from %s to %s; its evidence says from %s to %v", e.Commit, e.From, e.To, states[e.Commit], pending)
+				t.Fatalf("commit %s moved from %s to %s; its evidence says from %s to %v", e.Commit, e.From, e.To, states[e.Commit],
+					pending)
 			}
 			states[e.Commit], pending = e.To, pending[1:]
 			continue
@@ -314,7 +319,8 @@ func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
 	v := newVictim(t)
 	s := v.open()
 	fill(t, s, commits)
-	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"test:*"}]}`))
+	draft, err := policy.Parse(
+		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"test:*"}]}`))
 	check(t, err)
 	foretold, err := s.Simulate(t.Context(), "acme", "api", draft)
 	check(t, err)
@@ -349,7 +355,8 @@ func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
 	}
 	repo, err := s.Repo(t.Context(), "acme", "api")
 	check(t, err)
-	if len(foretold.Moves) != commits || repo.Commits[ledger.Validating] != commits/2 || repo.Commits[ledger.Attested] != commits/2 {
+	if len(foretold.Moves) != commits || repo.Commits[ledger.Validating] != commits/2 ||
+		repo.Commits[ledger.Attested] != commits/2 {
 		t.Errorf("%d moves were foretold, and the commits are now in %v", len(foretold.Moves), repo.Commits)
 	}
 }
@@ -366,8 +373,10 @@ func fill(t *testing.T, s *store.Store, n int) {
 			for i := lane; i < n; i += 64 {
 				envelope := fmt.Appendf(nil, "%d", i)
 				_, _, err := s.Record(t.Context(), "acme", "api", &attestation.Attestation{
-					Commit: fmt.Sprintf("%040x", i), Predicate: []string{"test:go", "lint:go"}[i%2], PredicateType: attestation.ResultPredicateType,
-					Result: ledger.Result{Status: ledger.Pass}, Signer: identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
+					Commit: fmt.Sprintf("%040x", i), Predicate: []string{"test:go", "lint:go"}[i%2],
+					PredicateType: attestation.ResultPredicateType,
+					Result:        ledger.Result{Status: ledger.Pass},
+					Signer:        identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
 					PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 				}, version)
 				if err != nil {

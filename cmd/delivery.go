@@ -49,9 +49,10 @@ not know of it.
 		Example: "  ledgerd webhook ping acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
 		Args:    takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.deliver(command, args, wait, func(ctx context.Context, c *connection, name repoName, id string) (ledger.Delivery, error) {
-				return c.PingWebhook(ctx, name.org, name.repo, id)
-			})
+			return p.deliver(command, args, wait,
+				func(ctx context.Context, c *connection, name repoName, id string) (ledger.Delivery, error) {
+					return c.PingWebhook(ctx, name.org, name.repo, id)
+				})
 		},
 	}
 	waitFlag(command, &wait)
@@ -70,9 +71,10 @@ and signature.
 		Example: "  ledgerd webhook redeliver acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W",
 		Args:    takes("ORG/REPO", "WEBHOOK", "DELIVERY"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.deliver(command, args, wait, func(ctx context.Context, c *connection, name repoName, id string) (ledger.Delivery, error) {
-				return c.Redeliver(ctx, name.org, name.repo, id, args[2])
-			})
+			return p.deliver(command, args, wait,
+				func(ctx context.Context, c *connection, name repoName, id string) (ledger.Delivery, error) {
+					return c.Redeliver(ctx, name.org, name.repo, id, args[2])
+				})
 		},
 	}
 	waitFlag(command, &wait)
@@ -80,7 +82,10 @@ and signature.
 }
 
 // deliver queues a delivery and waits for the outcome of its next attempt.
-func (p *program) deliver(command *cobra.Command, args []string, wait time.Duration, queue func(context.Context, *connection, repoName, string) (ledger.Delivery, error)) error {
+func (p *program) deliver(
+	command *cobra.Command, args []string, wait time.Duration,
+	queue func(context.Context, *connection, repoName, string) (ledger.Delivery, error),
+) error {
 	if wait < 0 {
 		return usagef("--wait %v is no time", wait)
 	}
@@ -108,7 +113,9 @@ func (p *program) deliver(command *cobra.Command, args []string, wait time.Durat
 
 // awaitAttempt asks for a delivery until there was an attempt more, or the wait
 // is over, and returns the last answer. Trouble on the way is waited out.
-func awaitAttempt(ctx context.Context, c *connection, name repoName, d ledger.Delivery, wait time.Duration) (ledger.DeliveryRecord, error) {
+func awaitAttempt(
+	ctx context.Context, c *connection, name repoName, d ledger.Delivery, wait time.Duration,
+) (ledger.DeliveryRecord, error) {
 	deadline := time.Now().Add(wait)
 	for pause := 10 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
 		record, err := c.Delivery(ctx, name.org, name.repo, d.Webhook, d.ID)
@@ -131,7 +138,8 @@ func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait ti
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("%s had no outcome within %v: it may be under way, or wait behind others while the receiver fails or is slow", record.ID, wait)
+	err = fmt.Errorf("%s had no outcome within %v: it may be under way, or wait behind others while the receiver "+
+		"fails or is slow", record.ID, wait)
 	if c.local != nil {
 		err = fmt.Errorf("%w; webhooks are sent by 'ledgerd serve', which has to run on this database", err)
 	}
@@ -238,15 +246,18 @@ its body, and of every attempt the request and what the receiver answered.`,
 					return p.print(record, func() { p.showDelivery(record) })
 				}
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}
-				return printList(p, c.Deliveries(ctx, name.org, name.repo, id, filter), limit, columns, func(d ledger.Delivery) []any {
-					return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(lastOf(d), 60)}
-				})
+				return printList(p, c.Deliveries(ctx, name.org, name.repo, id, filter), limit, columns,
+					func(d ledger.Delivery) []any {
+						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(lastOf(d), 60)}
+					})
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&flagvalue.Parsed[ledger.DeliveryStatus]{Value: &filter.Status, Kind: "STATUS", Parse: ledger.ParseDeliveryStatus}, "status", "only those that are pending, succeeded or failed")
-	flagvalue.Complete(command, "status", string(ledger.DeliveryPending), string(ledger.DeliverySucceeded), string(ledger.DeliveryFailed))
+	flags.Var(&flagvalue.Parsed[ledger.DeliveryStatus]{Value: &filter.Status, Kind: "STATUS",
+		Parse: ledger.ParseDeliveryStatus}, "status", "only those that are pending, succeeded or failed")
+	flagvalue.Complete(command, "status", string(ledger.DeliveryPending), string(ledger.DeliverySucceeded),
+		string(ledger.DeliveryFailed))
 	flags.StringVar(&filter.Event, "event", "", "only those of the event of this `ID`")
 	limitFlag(command, &limit)
 	return command

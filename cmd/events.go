@@ -70,7 +70,8 @@ the live stream tells of it.`,
 	}
 	flags := command.Flags()
 	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what happens next, until Ctrl-C")
-	flags.Var(&flagvalue.Parsed[[]ledger.EventType]{Value: &q.types, Kind: "TYPES", Parse: ledger.ParseEventTypes}, "types", "only those of these types, with commas between them (default attestation,state,policy)")
+	flags.Var(&flagvalue.Parsed[[]ledger.EventType]{Value: &q.types, Kind: "TYPES", Parse: ledger.ParseEventTypes},
+		"types", "only those of these types, with commas between them (default attestation,state,policy)")
 	flags.StringVar(&q.repo, "repo", "", "only those of this `REPO`")
 	flags.StringVar(&q.since, "since-id", "", "only those behind the event of this `ID`; earliest is before the first one")
 	limitFlag(command, &q.limit)
@@ -112,12 +113,13 @@ func (p *program) followEvents(ctx context.Context, t target, q eventQuery) erro
 			return err
 		}
 		told := ""
-		events := c.Follow(ctx, q.org, client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, Trouble: func(err error, wait time.Duration) {
-			if text := describe(err); text != told {
-				told = text
-				fmt.Fprintf(p.stderr, "connecting again in %.1f s: %s\n", wait.Seconds(), text)
-			}
-		}})
+		events := c.Follow(ctx, q.org,
+			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, Trouble: func(err error, wait time.Duration) {
+				if text := describe(err); text != told {
+					told = text
+					fmt.Fprintf(p.stderr, "connecting again in %.1f s: %s\n", wait.Seconds(), text)
+				}
+			}})
 		return p.showEvents(func(yield func(client.Event, error) bool) {
 			for e, err := range events {
 				told = ""

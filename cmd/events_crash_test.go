@@ -108,9 +108,11 @@ func TestFollowingThroughKillsMissesNothing(t *testing.T) {
 	got, breaks := follower.printed(), follower.interrupt()
 	begin := slices.Index(history, got[0])
 	if begin < 0 || !slices.Equal(got, history[begin:]) {
-		t.Errorf("%d lines were printed, the history has %d from there on, and they are not the same", len(got), len(history)-begin)
+		t.Errorf("%d lines were printed, the history has %d from there on, and they are not the same", len(got),
+			len(history)-begin)
 	}
-	t.Logf("%d kills, %d events, of which the follower met %d; it connected again %d times", rounds, len(history), len(got), breaks)
+	t.Logf("%d kills, %d events, of which the follower met %d; it connected again %d times", rounds, len(history),
+		len(got), breaks)
 	if breaks < rounds/2 || len(got) < rounds*writers {
 		t.Error("the test did not try the follower")
 	}

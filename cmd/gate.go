@@ -101,7 +101,8 @@ func (p *program) gateAnswer(g gate, sha string, commit *ledger.Commit) error {
 		if err := p.print(unknown, func() {}); err != nil {
 			return err
 		}
-		return &exitError{status, fmt.Errorf("the ledger does not know commit %s, so it has not reached %s", g.repo.at(sha), g.state)}
+		return &exitError{status, fmt.Errorf("the ledger does not know commit %s, so it has not reached %s", g.repo.at(sha),
+			g.state)}
 	}
 	err := p.print(commit, func() {
 		verb := "has not reached"

@@ -48,7 +48,8 @@ trusted.`,
 					return err
 				}
 				return p.print(added, func() {
-					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", added.Org, added.Kind, terminal.Printable(added.DN), added.ID)
+					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", added.Org, added.Kind, terminal.Printable(added.DN),
+						added.ID)
 				})
 			})
 		},
@@ -76,7 +77,8 @@ func newIdentityList(p *program) *cobra.Command {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
 				columns := []string{"ID", "KIND", "DN", "EMAIL", "FINGERPRINT", "ENDS", "CREATED", "REVOKED"}
 				return printList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
-					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), terminal.Short(i.Fingerprint), terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
+					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), terminal.Short(i.Fingerprint),
+						terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
 				})
 			})
 		},

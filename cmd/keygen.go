@@ -49,12 +49,14 @@ NAME.key, and a certificate that says whose it is to NAME.crt. Keep the key;
 				NotAfter    ledger.Time `json:"not_after"`
 			}{dn.String(), out + ".key", out + ".crt", made.Fingerprint, ledger.TimeOf(made.Cert.NotAfter)}
 			return p.print(record, func() {
-				fmt.Fprintf(p.stdout, "made %s and %s for %s, valid until %s\n", record.Key, record.Certificate, record.DN, record.NotAfter)
+				fmt.Fprintf(p.stdout, "made %s and %s for %s, valid until %s\n", record.Key, record.Certificate, record.DN,
+					record.NotAfter)
 			})
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&flagvalue.Parsed[identity.DN]{Value: &dn, Kind: "DN", Parse: identity.ParseDN}, "dn", "whose key it is, such as cn=ci,ou=build,o=acme")
+	flags.Var(&flagvalue.Parsed[identity.DN]{Value: &dn, Kind: "DN", Parse: identity.ParseDN}, "dn",
+		"whose key it is, such as cn=ci,ou=build,o=acme")
 	flags.StringVar(&out, "out", "", "`NAME` of the files, without .key and .crt")
 	flags.StringVar(&email, "email", "", "e-mail `address` for the certificate")
 	flags.IntVar(&days, "days", 3650, "how long the certificate is valid")

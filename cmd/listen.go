@@ -51,7 +51,8 @@ is verified.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:9000", "`address` to listen on; port 0 takes a free one")
-	flags.StringVar(&v.Secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so rather set "+config.WebhookSecretVariable+" or "+config.WebhookSecretVariable+"_FILE")
+	flags.StringVar(&v.Secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so "+
+		"rather set "+config.WebhookSecretVariable+" or "+config.WebhookSecretVariable+"_FILE")
 	flags.StringVar(&v.Path, "path", "", "`path` that is answered, and no other (default every one)")
 	flags.IntVar(&v.Status, "status", 0, "HTTP `status` to answer with instead of 204")
 	return command
@@ -131,7 +132,8 @@ addresses, and likewise to 'webhook add' where that works on the database file:
 
 `, terminal.QuoteShell(url), config.Variable("webhooks.allowed_networks"), network)
 	if v.Secret == "" {
-		fmt.Fprintf(p.stderr, "Nothing is verified: there is no --secret and no %s or %[1]s_FILE.\n\n", config.WebhookSecretVariable)
+		fmt.Fprintf(p.stderr, "Nothing is verified: there is no --secret and no %s or %[1]s_FILE.\n\n",
+			config.WebhookSecretVariable)
 	}
 }
 

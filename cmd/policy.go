@@ -56,7 +56,8 @@ func newPolicyShow(p *program) *cobra.Command {
 		},
 	}
 	command.Flags().IntVar(&version, "version", 0, "an older version, `N` (default the active one)")
-	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "how to print; table is as yaml", "yaml", "json", "table")
+	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "how to print; table is as yaml", "yaml", "json",
+		"table")
 	return command
 }
 
@@ -177,7 +178,8 @@ func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName,
 	}
 	applied, err := c.SetPolicy(ctx, name.org, name.repo, contract, etag)
 	if client.CodeOf(err) == ledger.CodePreconditionFailed {
-		return fmt.Errorf("somebody else has just changed the policy of %s, and nothing was written: look at it and apply yours again: %w", name, err)
+		return fmt.Errorf("somebody else has just changed the policy of %s, and nothing was written: look at it and "+
+			"apply yours again: %w", name, err)
 	}
 	if err != nil {
 		return err

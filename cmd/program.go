@@ -26,9 +26,10 @@ import (
 // The exit statuses that mean something; attest also passes on those of the
 // command that it runs.
 const (
-	exitFailure    = 1 // it could not be done, or could not be told
-	exitUsage      = 2 // the command line is wrong
-	exitNotReached = 4 // gate: the commit has not reached the state; radar: an overlap of --fail-on; webhook ping: the attempt failed
+	exitFailure = 1 // it could not be done, or could not be told
+	exitUsage   = 2 // the command line is wrong
+	// gate: the commit has not reached the state; radar: an overlap of --fail-on; webhook ping: the attempt failed
+	exitNotReached = 4
 	exitGaveUp     = 5 // gate: nor had it when the wait was over; webhook ping: no outcome by then
 )
 
@@ -182,7 +183,8 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 
 // stateFlag defines --state.
 func stateFlag(command *cobra.Command, value *ledger.State, usage string) {
-	command.Flags().Var(&flagvalue.Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: ledger.ParseState}, "state", usage)
+	command.Flags().Var(&flagvalue.Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: ledger.ParseState}, "state",
+		usage)
 	var names []string
 	for _, s := range ledger.States() {
 		names = append(names, s.String())
@@ -225,7 +227,8 @@ func limitFlag(command *cobra.Command, limit *int) {
 }
 
 func statuses() []string {
-	return []string{string(ledger.Pass), string(ledger.Warn), string(ledger.Fail), string(ledger.Errored), string(ledger.Skip)}
+	return []string{string(ledger.Pass), string(ledger.Warn), string(ledger.Fail), string(ledger.Errored),
+		string(ledger.Skip)}
 }
 
 func statusFlag(value *ledger.Status) pflag.Value {

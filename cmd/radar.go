@@ -66,7 +66,8 @@ EXIT STATUS
 	}
 	flags := command.Flags()
 	flags.StringVar(&q.filter.Commit, "commit", "", "only overlaps of this commit, a sha or a git `rev`")
-	flags.StringVar(&q.filter.Branch, "branch", "", "only overlaps of this `branch`; with --dry-run, the one that the commit is of")
+	flags.StringVar(&q.filter.Branch, "branch", "", "only overlaps of this `branch`; with --dry-run, the one that "+
+		"the commit is of")
 	levelFlag(command, &q.filter.Level, "level", "only overlaps of exactly this level")
 	levelFlag(command, &q.failOn, "fail-on", "exit with 4 where an overlap is of this level or above")
 	flags.BoolVar(&q.dryRun, "dry-run", false, "ask about a commit of this work tree that is not pushed")
@@ -76,17 +77,19 @@ EXIT STATUS
 }
 
 // baseUsage describes --base.
-const baseUsage = "`rev` of the mainline that it left (default the branch of origin's HEAD, else the repo's default branch)"
+const baseUsage = "`rev` of the mainline that it left (default the branch of origin's HEAD, else the repo's " +
+	"default branch)"
 
 // levelFlag defines a flag that takes a level of overlaps.
 func levelFlag(command *cobra.Command, value *radar.Level, name, usage string) {
-	command.Flags().Var(&flagvalue.Parsed[radar.Level]{Value: value, Kind: "LEVEL", Parse: func(s string) (radar.Level, error) {
-		level, err := radar.ParseLevel(s)
-		if err != nil || level == radar.NoLevel {
-			return level, fmt.Errorf("use LOW, MEDIUM or HIGH")
-		}
-		return level, nil
-	}}, name, usage)
+	command.Flags().Var(
+		&flagvalue.Parsed[radar.Level]{Value: value, Kind: "LEVEL", Parse: func(s string) (radar.Level, error) {
+			level, err := radar.ParseLevel(s)
+			if err != nil || level == radar.NoLevel {
+				return level, fmt.Errorf("use LOW, MEDIUM or HIGH")
+			}
+			return level, nil
+		}}, name, usage)
 	flagvalue.Complete(command, name, "LOW", "MEDIUM", "HIGH")
 }
 
@@ -176,7 +179,8 @@ func (p *program) tableOverlaps(pairs []ledger.RadarPair) {
 	t := terminal.NewTable(p.stdout, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
 	for _, pair := range pairs {
 		later := pair.Commit
-		t.Row(append([]any{pair.Level, terminal.Short(later.SHA), terminal.OrDash(later.Branch), terminal.OrDash(terminal.AuthorName(later.Author))}, withCells(pair, pair.Other)...)...)
+		t.Row(append([]any{pair.Level, terminal.Short(later.SHA), terminal.OrDash(later.Branch),
+			terminal.OrDash(terminal.AuthorName(later.Author))}, withCells(pair, pair.Other)...)...)
 	}
 	t.Flush()
 }
@@ -188,14 +192,16 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 		author += " (the same)"
 	}
 	if len(pair.Paths) == 0 {
-		return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.OrDash(""), terminal.OrDash("")}
+		return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.OrDash(""),
+			terminal.OrDash("")}
 	}
 	strongest := pair.Paths[0]
 	reason := string(strongest.Reason)
 	if pair.PathsTotal > 1 {
 		reason += fmt.Sprintf(", +%d more", pair.PathsTotal-1)
 	}
-	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.Clip(strongest.Path, 60), reason}
+	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.Clip(strongest.Path, 60),
+		reason}
 }
 
 // verdict returns what --fail-on makes of the overlaps that were shown.
@@ -212,14 +218,16 @@ func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 // foresee prints what a commit of the work tree would overlap with.
 func (p *program) foresee(ctx context.Context, c *connection, name repoName, q radarQuery) error {
 	rev := cmp.Or(q.filter.Commit, "HEAD")
-	local, err := registration.Read(ctx, c.Client, name.org, name.repo, gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
+	local, err := registration.Read(ctx, c.Client, name.org, name.repo,
+		gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
 	if err != nil {
 		return err
 	}
 	if local.Gap != nil {
 		return fmt.Errorf("cannot tell what %s overlaps with: %w", name.at(local.SHA), local.Gap)
 	}
-	result, err := c.Foresee(ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
+	result, err := c.Foresee(
+		ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
 	if err != nil {
 		return err
 	}
@@ -253,7 +261,8 @@ func (p *program) showForeseen(name repoName, sha string, result ledger.RadarRes
 			fmt.Fprintf(p.stdout, "and more: these are the strongest %d\n", len(result.Overlaps))
 		}
 	case result.Truncated:
-		fmt.Fprintf(p.stdout, "%s has no %s overlap among its strongest %d, and has more\n", name.at(sha), level, radar.MaxPairs)
+		fmt.Fprintf(p.stdout, "%s has no %s overlap among its strongest %d, and has more\n", name.at(sha), level,
+			radar.MaxPairs)
 	case level != radar.NoLevel:
 		fmt.Fprintf(p.stdout, "%s has no %s overlap\n", name.at(sha), level)
 	default:

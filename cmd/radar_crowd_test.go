@@ -47,7 +47,8 @@ func (r *radarTrial) fill(repo string, change func(n int) radar.Change) {
 func (r *radarTrial) output(args ...string) string {
 	r.t.Helper()
 	var stdout, stderr bytes.Buffer
-	if status := Main(r.t.Context(), append(args, "--url", r.url, "--token", r.token), strings.NewReader(""), &stdout, &stderr); status != 0 {
+	if status := Main(r.t.Context(), append(args, "--url", r.url, "--token", r.token), strings.NewReader(""), &stdout,
+		&stderr); status != 0 {
 		r.t.Fatalf("%s: exit status %d: %s", strings.Join(args, " "), status, &stderr)
 	}
 	return stdout.String()
@@ -78,12 +79,15 @@ func TestRadarOfACrowd(t *testing.T) {
 	r.fill("low", func(n int) radar.Change { return adding(fmt.Sprintf("crowd/file-%d", n), n) })
 	f.Git("checkout", "--quiet", "-b", "last")
 	last := f.Commit("crowd/last", "last\n")[:12]
-	r.prints("radar acme/low --dry-run", "acme/low@"+last+", pushed now, would overlap with", "and more: these are the strongest 200")
+	r.prints("radar acme/low --dry-run", "acme/low@"+last+", pushed now, would overlap with",
+		"and more: these are the strongest 200")
 	r.prints("radar acme/low --dry-run --limit 7", "and more: these are the strongest 7")
 	r.prints("radar acme/low --dry-run --level LOW", "and more: these are the strongest 200")
 	r.prints("radar acme/low --dry-run --level HIGH", "acme/low@"+last+" has no HIGH overlap")
-	r.prints("commit push acme/low", "overlaps with commits in flight: 0 HIGH, 0 MEDIUM, 200 LOW, and more: "+kept, "those that are kept: ledgerd radar acme/low --commit "+last)
-	r.prints("commit show acme/low", "radar +in flight, overlaps: 0 HIGH, 0 MEDIUM, 200 LOW, and more: "+kept, "0 transitions")
+	r.prints("commit push acme/low", "overlaps with commits in flight: 0 HIGH, 0 MEDIUM, 200 LOW, and more: "+kept,
+		"those that are kept: ledgerd radar acme/low --commit "+last)
+	r.prints("commit show acme/low", "radar +in flight, overlaps: 0 HIGH, 0 MEDIUM, 200 LOW, and more: "+kept,
+		"0 transitions")
 	r.prints("radar acme/low --commit HEAD", "LOW .*", "and more of "+last+": "+kept)
 	r.prints("radar acme/low --branch last --limit 1", "LOW .*", "and more of "+last+": "+kept)
 	r.prints("radar acme/low", "LOW .*", "and more of "+last+", [0-9a-f]{12}, [0-9a-f]{12}, [0-9]+ other commits: "+kept)
@@ -99,7 +103,9 @@ func TestRadarOfACrowd(t *testing.T) {
 	}
 	all := f.Commit("all", "all\n")[:12]
 	r.prints("radar acme/high --dry-run --level HIGH", "and more: these are the strongest 200")
-	r.prints("radar acme/high --dry-run --level LOW", "acme/high@"+all+" has no LOW overlap among its strongest 200, and has more")
-	r.prints("commit push acme/high", "overlaps with commits in flight: 200 HIGH, 0 MEDIUM, 0 LOW, and more: "+kept, "those that are kept: .*")
+	r.prints("radar acme/high --dry-run --level LOW", "acme/high@"+all+
+		" has no LOW overlap among its strongest 200, and has more")
+	r.prints("commit push acme/high", "overlaps with commits in flight: 200 HIGH, 0 MEDIUM, 0 LOW, and more: "+kept,
+		"those that are kept: .*")
 	r.prints("radar acme/high --branch all --level LOW", "no open overlaps in acme/high", "there were more: "+kept)
 }

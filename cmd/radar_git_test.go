@@ -63,7 +63,8 @@ func TestRadarAgainstGit(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	t.Logf("%d histories, %d pairs of branches: git could not merge %d, HIGH are %d, of which %d have a reason although git merged them",
+	t.Logf("%d histories, %d pairs of branches: git could not merge %d, HIGH are %d, of which %d have a reason "+
+		"although git merged them",
 		histories, trial.pairs.Load(), trial.conflicts.Load(), trial.high.Load(), trial.explained.Load())
 }
 
@@ -77,7 +78,8 @@ func newRadarTrial(t *testing.T) *radarTrial {
 	api := server.New(server.Config{Store: db})
 	web := httptest.NewServer(api.Handler())
 	t.Cleanup(web.Close)
-	host, err := client.New("http://localhost", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(api.Host())}})
+	host, err := client.New(
+		"http://localhost", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(api.Host())}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,8 @@ func (r *radarTrial) history(h *randomHistory) {
 	}
 	for _, branch := range h.branches {
 		var stderr bytes.Buffer
-		args := []string{"commit", "push", "acme/" + h.name, branch, "--base", h.mainline(), "--url", r.url, "--token", r.token}
+		args := []string{"commit", "push", "acme/" + h.name, branch, "--base", h.mainline(), "--url", r.url, "--token",
+			r.token}
 		if status := Main(r.t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); status != 0 {
 			r.t.Errorf("seed %s: commit push of %s: exit status %d: %s", h.name, branch, status, &stderr)
 			return
@@ -150,7 +153,8 @@ func (r *radarTrial) compare(h *randomHistory, earlier, later string, pair ledge
 			done = append(done, line)
 		}
 	}
-	r.t.Errorf("seed %s: %s and %s: the radar says %s %+v, git merges them %t:\n%s\n%s", h.name, earlier, later, pair.Level, pair.Paths, merges, said, strings.Join(done, "\n"))
+	r.t.Errorf("seed %s: %s and %s: the radar says %s %+v, git merges them %t:\n%s\n%s", h.name, earlier, later,
+		pair.Level, pair.Paths, merges, said, strings.Join(done, "\n"))
 }
 
 // mayBeHigh reports whether each path of HIGH has a reason to be, although git

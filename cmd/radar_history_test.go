@@ -51,7 +51,8 @@ func (h *randomHistory) write(in *bytes.Buffer) {
 }
 
 func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitrepotest.Tree) {
-	fmt.Fprintf(in, "commit refs/heads/%s\ncommitter %s <%[1]s@example.org> 1700000000 +0000\ndata 2\nx\n\n", branch, branch)
+	fmt.Fprintf(in, "commit refs/heads/%s\ncommitter %s <%[1]s@example.org> 1700000000 +0000\ndata 2\nx\n\n", branch,
+		branch)
 	if from != "" && from != branch {
 		fmt.Fprintf(in, "from refs/heads/%s\n", from)
 	}
@@ -66,8 +67,10 @@ func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitre
 // tree makes the files that all begin with: text for the most part, in three
 // folders, some of it alike, some executable, and a binary file and a symlink.
 func (h *randomHistory) tree() gitrepotest.Tree {
-	tree := gitrepotest.Tree{"bin/logo.png": gitrepotest.TextFile("\x00logo" + h.line()), "src/link": gitrepotest.LinkFile("main.go")}
-	for _, path := range []string{"src/main.go", "src/util.go", "docs/guide.md", "docs/faq.md", "bin/run.sh", "LICENSE", "with space é.txt"} {
+	tree := gitrepotest.Tree{"bin/logo.png": gitrepotest.TextFile("\x00logo" + h.line()),
+		"src/link": gitrepotest.LinkFile("main.go")}
+	for _, path := range []string{"src/main.go", "src/util.go", "docs/guide.md", "docs/faq.md", "bin/run.sh", "LICENSE",
+		"with space é.txt"} {
 		f := gitrepotest.TextFile(h.text(4 + h.IntN(40)))
 		if h.IntN(4) == 0 {
 			f.Mode = "100755"
@@ -106,7 +109,8 @@ func (h *randomHistory) change(branch string, tree gitrepotest.Tree) {
 			often int
 			do    func(gitrepotest.Tree, string) string
 		}{
-			{40, h.edit}, {6, h.remove}, {10, h.move}, {5, h.moveAndEdit}, {6, h.chmod}, {8, h.add}, {3, h.link}, {2, h.makeFolder}, {5, h.binary},
+			{40, h.edit}, {6, h.remove}, {10, h.move}, {5, h.moveAndEdit}, {6, h.chmod}, {8, h.add}, {3, h.link},
+			{2, h.makeFolder}, {5, h.binary},
 		}
 		n := h.IntN(85)
 		for _, s := range steps {

@@ -16,7 +16,8 @@ func TestTableOverlapsWithoutPaths(t *testing.T) {
 	two := ledger.RadarCommit{SHA: "2222222222222222222222222222222222222222", Branch: "two"}
 	p.tableOverlaps([]ledger.RadarPair{
 		{Level: radar.Medium, Commit: two, Other: one},
-		{Level: radar.High, Commit: two, Other: one, PathsTotal: 1, Paths: []radar.Path{{Path: "f", Level: radar.High, Reason: radar.SameLines}}},
+		{Level: radar.High, Commit: two, Other: one, PathsTotal: 1,
+			Paths: []radar.Path{{Path: "f", Level: radar.High, Reason: radar.SameLines}}},
 	})
 	want := `LEVEL   COMMIT        BRANCH  AUTHOR  WITH          BRANCH  AUTHOR  PATH  REASON
 MEDIUM  222222222222  two     -       111111111111  one     -       -     -

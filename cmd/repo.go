@@ -35,7 +35,8 @@ otherwise.`,
 			})
 		},
 	}
-	command.Flags().StringVar(&branch, "default-branch", "", "`branch` that commits are meant for where they do not say (default main)")
+	command.Flags().StringVar(
+		&branch, "default-branch", "", "`branch` that commits are meant for where they do not say (default main)")
 	return command
 }
 
@@ -54,7 +55,8 @@ func newRepoList(p *program) *cobra.Command {
 					for _, n := range r.Commits {
 						commits += n
 					}
-					return []any{r.Org + "/" + r.Name, r.DefaultBranch, fmt.Sprintf("v%d", r.PolicyVersion), commits, r.Attestations, r.CreatedAt}
+					return []any{r.Org + "/" + r.Name, r.DefaultBranch, fmt.Sprintf("v%d", r.PolicyVersion), commits, r.Attestations,
+						r.CreatedAt}
 				})
 			})
 		},

@@ -60,9 +60,11 @@ func (p *program) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.global.config, "config", "", "configuration `file` (LEDGERD_CONFIG)")
 	flags.String("database", config.Default().Database, "database `file` (LEDGERD_DATABASE)")
-	flags.Bool("no-copy", config.Default().NoCopy, "do not copy the database before its schema is migrated (LEDGERD_NO_COPY)")
+	flags.Bool("no-copy", config.Default().NoCopy,
+		"do not copy the database before its schema is migrated (LEDGERD_NO_COPY)")
 	flags.StringVar(&p.global.url, "url", "", "`URL` of the server to speak to (LEDGERD_URL)")
-	flags.StringVar(&p.global.token, "token", "", "API `token` for that server; others on this machine can see it, so rather set LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
+	flags.StringVar(&p.global.token, "token", "", "API `token` for that server; others on this machine can see it, "+
+		"so rather set LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
 	flagvalue.ChoiceVar(root, flags, &p.global.output, "output", "o", "how to print", "table", "json")
 	root.MarkFlagsMutuallyExclusive("database", "url")
 	root.MarkFlagsMutuallyExclusive("no-copy", "url")

@@ -37,7 +37,8 @@ records attestations; admin also manages repos, identities, policies and tokens.
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stderr, "made %s, the %s token %q of %s; it is shown only now\n", token.ID, token.Scope, token.Name, token.Org)
+				fmt.Fprintf(p.stderr, "made %s, the %s token %q of %s; it is shown only now\n", token.ID, token.Scope, token.Name,
+					token.Org)
 				return p.print(token, func() { fmt.Fprintln(p.stdout, token.Secret) })
 			})
 		},
@@ -45,7 +46,8 @@ records attestations; admin also manages repos, identities, policies and tokens.
 	flags := command.Flags()
 	orgFlag(command, &org)
 	flags.StringVar(&n.Name, "name", "", "what people call it")
-	flags.Var(&flagvalue.Parsed[ledger.Scope]{Value: &n.Scope, Kind: "read|write|admin", Parse: ledger.ParseScope}, "scope", "what it may do")
+	flags.Var(&flagvalue.Parsed[ledger.Scope]{Value: &n.Scope, Kind: "read|write|admin", Parse: ledger.ParseScope},
+		"scope", "what it may do")
 	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &n.ExpiresAt, Kind: "WHEN", Parse: parseExpiry(time.Now())},
 		"expires", "when it ends: after a duration such as 90d, or at a date (default never)")
 	flagvalue.Complete(command, "scope", "read", "write", "admin")
@@ -64,7 +66,8 @@ func newTokenList(p *program) *cobra.Command {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
 				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"}
 				return printList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
-					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, terminal.OrDash(t.LastUsedAt.String()), terminal.OrDash(t.ExpiresAt.String()), terminal.OrDash(t.RevokedAt.String())}
+					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, terminal.OrDash(t.LastUsedAt.String()),
+						terminal.OrDash(t.ExpiresAt.String()), terminal.OrDash(t.RevokedAt.String())}
 				})
 			})
 		},

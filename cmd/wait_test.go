@@ -55,7 +55,8 @@ func TestGateTrouble(t *testing.T) {
 	} {
 		down.Store(test.down)
 		var stdout, stderr bytes.Buffer
-		args := []string{"gate", "acme/api", "--commit", sha, "--state", "DRAFT", "--wait", test.wait, "--url", s.URL, "--token", "ldg_secret"}
+		args := []string{"gate", "acme/api", "--commit", sha, "--state", "DRAFT", "--wait", test.wait, "--url", s.URL,
+			"--token", "ldg_secret"}
 		if status := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); status != test.status {
 			t.Errorf("%s: exit status %d, want %d\n%s%s", name, status, test.status, &stdout, &stderr)
 		}

@@ -25,17 +25,20 @@ func newWebhook(p *program) *cobra.Command {
 func (p *program) urlFlags(command *cobra.Command, value *string) {
 	flags := command.Flags()
 	flags.StringVar(value, "url", "", "`URL` that events are posted to")
-	flags.StringVar(&p.global.url, serverFlag, "", "`URL` of the server to speak to, as --url is for other commands (LEDGERD_URL)")
+	flags.StringVar(&p.global.url, serverFlag, "", "`URL` of the server to speak to, as --url is for other commands "+
+		"(LEDGERD_URL)")
 }
 
 func eventsFlag(command *cobra.Command, value *[]ledger.EventType, usage string) {
-	command.Flags().Var(&flagvalue.Parsed[[]ledger.EventType]{Value: value, Kind: "TYPES", Parse: ledger.ParseEventTypes}, "events", usage)
+	command.Flags().Var(&flagvalue.Parsed[[]ledger.EventType]{Value: value, Kind: "TYPES", Parse: ledger.ParseEventTypes},
+		"events", usage)
 }
 
 // activeFlag defines --active, which stands for --active=true.
 func activeFlag(command *cobra.Command, value *bool, preset bool, usage string) {
 	*value = preset
-	flag := command.Flags().VarPF(&flagvalue.Parsed[bool]{Value: value, Text: strconv.FormatBool(preset), Kind: "bool", Parse: parseBool}, "active", "", usage)
+	flag := command.Flags().VarPF(&flagvalue.Parsed[bool]{Value: value, Text: strconv.FormatBool(preset), Kind: "bool",
+		Parse: parseBool}, "active", "", usage)
 	flag.NoOptDefVal = "true"
 }
 
@@ -74,7 +77,8 @@ To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stderr, "made %s, which gets %s events of %s; its secret is shown only now\n", w.ID, typeNames(w.Events, " and "), name)
+				fmt.Fprintf(p.stderr, "made %s, which gets %s events of %s; its secret is shown only now\n", w.ID,
+					typeNames(w.Events, " and "), name)
 				return p.print(w, func() { fmt.Fprintln(p.stdout, w.Secret) })
 			})
 		},
@@ -270,7 +274,8 @@ X-ledger-Signature-Previous by the old one, webhook-signature by both.`,
 			})
 		},
 	}
-	command.Flags().Var(&flagvalue.Parsed[ledger.Duration]{Value: &overlap, Text: overlap.String(), Kind: "DURATION", Parse: parseOverlap},
+	command.Flags().Var(
+		&flagvalue.Parsed[ledger.Duration]{Value: &overlap, Text: overlap.String(), Kind: "DURATION", Parse: parseOverlap},
 		"overlap", "how long the old secret signs too, such as 12h or 7d; 0s ends it at once")
 	return command
 }

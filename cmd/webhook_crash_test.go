@@ -43,7 +43,8 @@ type faulty struct {
 const slowAnswer = 1200 * time.Millisecond
 
 func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.EventType) *faulty {
-	f := &faulty{repo: repo, types: types, bodies: map[string][]byte{}, arrived: map[string]int{}, taken: map[string]int{}, failed: map[string]int{}}
+	f := &faulty{repo: repo, types: types, bodies: map[string][]byte{}, arrived: map[string]int{}, taken: map[string]int{},
+		failed: map[string]int{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.receive))
 	t.Cleanup(f.Close)
 	w, err := c.CreateWebhook(t.Context(), "acme", repo, ledger.NewWebhook{URL: f.URL, Events: types})
@@ -95,7 +96,8 @@ func (f *faulty) examine(header http.Header, body []byte) string {
 	if err := webhook.Verify(f.secret, header, body, time.Now()); err != nil {
 		note("%s: %v", event.ID, err)
 	}
-	if event.Repo != f.repo || !slices.Contains(f.types, event.Type) || header.Get("X-ledger-Event") != string(event.Type) {
+	if event.Repo != f.repo || !slices.Contains(f.types, event.Type) ||
+		header.Get("X-ledger-Event") != string(event.Type) {
 		note("%s is the %s event of %s", event.ID, event.Type, event.Repo)
 	}
 	if before, ok := f.bodies[event.ID]; ok && !bytes.Equal(before, body) {

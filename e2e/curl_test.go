@@ -34,7 +34,8 @@ func TestCurl(t *testing.T) {
 	for _, want := range []string{
 		"event: attestation",
 		"id: " + ids[0],
-		fmt.Sprintf(`data: {"commit":%q,"predicate":"test:go","identity":"ci","repo":"api","timestamp":%q,"result":{"status":"pass","duration_ms":12}}`, sha, at),
+		fmt.Sprintf(`data: {"commit":%q,"predicate":"test:go","identity":"ci","repo":"api","timestamp":%q,`+
+			`"result":{"status":"pass","duration_ms":12}}`, sha, at),
 		"",
 		"event: state",
 		"id: " + ids[1],
@@ -62,7 +63,8 @@ func checkHead(t *testing.T, file string) {
 	text, err := os.ReadFile(file)
 	check(t, err)
 	head := strings.ToLower(string(text))
-	for _, want := range []string{"content-type: text/event-stream", "cache-control: no-cache, no-transform", "x-accel-buffering: no"} {
+	for _, want := range []string{"content-type: text/event-stream", "cache-control: no-cache, no-transform",
+		"x-accel-buffering: no"} {
 		if !strings.Contains(head, want) {
 			t.Errorf("no %s in the head:\n%s", want, head)
 		}

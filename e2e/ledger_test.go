@@ -91,7 +91,8 @@ func newOrg(t *testing.T) *org {
 func newEmptyLedger(t *testing.T) *org {
 	t.Helper()
 	dir := t.TempDir()
-	o := &org{t: t, database: filepath.Join(dir, "ledger.db"), address: freeAddress(t), keyFile: filepath.Join(dir, "ci.key")}
+	o := &org{t: t, database: filepath.Join(dir, "ledger.db"), address: freeAddress(t),
+		keyFile: filepath.Join(dir, "ci.key")}
 	o.url = "http://" + o.address
 	public, private, err := ed25519.GenerateKey(nil)
 	check(t, err)
@@ -189,11 +190,12 @@ func (o *org) signal(s os.Signal) {
 func (o *org) attest() (ledger.AttestationRecord, error) {
 	var record ledger.AttestationRecord
 	n := o.serial.Add(1)
-	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", n%7), attestation.ResultPredicate{
-		Predicate:   "test:go",
-		Result:      ledger.Result{Status: ledger.Pass, DurationMS: 12},
-		Annotations: map[string]string{"serial": fmt.Sprint(n)},
-	})
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", n%7),
+		attestation.ResultPredicate{
+			Predicate:   "test:go",
+			Result:      ledger.Result{Status: ledger.Pass, DurationMS: 12},
+			Annotations: map[string]string{"serial": fmt.Sprint(n)},
+		})
 	if err != nil {
 		return record, err
 	}

@@ -54,7 +54,8 @@ func (o *org) ask(query string) *net.TCPConn {
 		o.t.Error(err)
 		return nil
 	}
-	fmt.Fprintf(conn, "GET /v1/orgs/acme/events%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", query, o.address, o.token)
+	fmt.Fprintf(conn, "GET /v1/orgs/acme/events%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: "+
+		"text/event-stream\r\n\r\n", query, o.address, o.token)
 	return conn.(*net.TCPConn)
 }
 
@@ -102,9 +103,11 @@ func TestAClientThatNeverReadsHarmsNobody(t *testing.T) {
 		t.Errorf("the client that does not read was cut off after %s, want about 10 s", cut)
 	}
 	if (stalled-memory)/1024 > 60 || (most-stalled)/1024 > 20 {
-		t.Errorf("the server's memory was %d KiB without the client that does not read, %d when that was stuck, and then %d at most", memory, stalled, most)
+		t.Errorf("the server's memory was %d KiB without the client that does not read, %d when that was stuck, and "+
+			"then %d at most", memory, stalled, most)
 	}
-	t.Logf("%d statements to %d readers; the mute one was cut off after %s; memory %d KiB without it, %d when it was stuck, then %d at most",
+	t.Logf("%d statements to %d readers; the mute one was cut off after %s; memory %d KiB without it, %d when it "+
+		"was stuck, then %d at most",
 		posts, readers, cut, memory, stalled, most)
 	checkDelay(t, streams, &posted, posts)
 }
@@ -155,8 +158,10 @@ func (o *org) fill(n int) {
 			for i := lane; i < n; i += lanes {
 				envelope := fmt.Appendf(nil, "%d", i)
 				_, _, err := s.Record(o.t.Context(), "acme", "api", &attestation.Attestation{
-					Commit: fmt.Sprintf("%040x", i%7), Predicate: "lint:" + strings.Repeat("x", 120), PredicateType: attestation.ResultPredicateType,
-					Result: ledger.Result{Status: ledger.Pass}, Signer: identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
+					Commit: fmt.Sprintf("%040x", i%7), Predicate: "lint:" + strings.Repeat("x", 120),
+					PredicateType: attestation.ResultPredicateType,
+					Result:        ledger.Result{Status: ledger.Pass},
+					Signer:        identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
 					PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 				}, version)
 				if err != nil {

@@ -45,9 +45,10 @@ func TestGeneratedGoClient(t *testing.T) {
 
 	o := newOrg(t)
 	o.start()
-	payload, err := attestation.NewStatement("git+https://git.example/acme/api", strings.Repeat("c0ffee00", 5), attestation.ResultPredicate{
-		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 12},
-	})
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", strings.Repeat("c0ffee00", 5),
+		attestation.ResultPredicate{
+			Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 12},
+		})
 	check(t, err)
 	envelope, err := attestation.SignDSSE(o.key, payload)
 	check(t, err)

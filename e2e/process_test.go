@@ -26,7 +26,8 @@ func TestTheStreamTellsWhatOtherProcessesWrite(t *testing.T) {
 		want []string // types of events
 	}{
 		{[]string{"policy", "apply", "acme/api", "-f", policy}, []string{"policy"}},
-		{[]string{"attest", "acme/api", "--commit", "0123456789012345678901234567890123456789", "--predicate", "test:go", "--status", "pass", "--key", o.keyFile},
+		{[]string{"attest", "acme/api", "--commit", "0123456789012345678901234567890123456789", "--predicate", "test:go",
+			"--status", "pass", "--key", o.keyFile},
 			[]string{"attestation", "state", "state"}},
 	} {
 		o.ledgerd(test.args...)

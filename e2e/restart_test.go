@@ -94,8 +94,9 @@ func (o *org) followers() map[string]follower {
 	_, err := o.attest()
 	check(o.t, err)
 	return map[string]follower{
-		"EventSource":       plain,
-		"docs/stream: page": browser.open(o.nginxPage(examples), "[...document.querySelectorAll('li')].map(line => line.textContent.split(' ')[0])"),
+		"EventSource": plain,
+		"docs/stream: page": browser.open(
+			o.nginxPage(examples), "[...document.querySelectorAll('li')].map(line => line.textContent.split(' ')[0])"),
 		"docs/stream: sh":   o.program("bash", "-c", examples.pick("sh", "while :")),
 		"docs/stream: node": o.node(examples.pick("js", "eventsource")),
 		"docs/stream: go":   o.goProgram(examples.pick("go", "Follow")),
@@ -320,6 +321,7 @@ func (o *org) nginxPage(e examples) string {
 	o.t.Helper()
 	dir := o.t.TempDir()
 	check(o.t, os.WriteFile(filepath.Join(dir, "index.html"), []byte(e.pick("html", "EventSource")), 0o644))
-	location := strings.NewReplacer("http://127.0.0.1:8080/", o.url+"/", "ldg_…", o.token).Replace(e.pick("nginx", "proxy_pass"))
+	location := strings.NewReplacer("http://127.0.0.1:8080/", o.url+"/", "ldg_…", o.token).Replace(
+		e.pick("nginx", "proxy_pass"))
 	return "http://" + o.nginx(location+"\nlocation / { root "+dir+"; }")
 }

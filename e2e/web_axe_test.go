@@ -45,9 +45,11 @@ func TestWebPagesAreAccessible(t *testing.T) {
 // serious.
 func (v *visitor) axe(where, options string) {
 	v.t.Helper()
-	found, err := chromedp.Run(v.ctx, chromedp.Evaluate[[]violation](fmt.Sprintf(`axe.run(document, { resultTypes: ['violations'], ...%s }).then((found) =>
-		found.violations.map((v) => ({ ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map((n) => n.target.join(' ') + ': ' + n.failureSummary + ' ' + n.html) })))`, options),
-		chromedp.EvalAwaitPromise))
+	found, err := chromedp.Run(v.ctx,
+		chromedp.Evaluate[[]violation](fmt.Sprintf(`axe.run(document, { resultTypes: ['violations'], ...%s }).then((found) =>
+		found.violations.map((v) => ({ ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map((n) => `+
+			`n.target.join(' ') + ': ' + n.failureSummary + ' ' + n.html) })))`, options),
+			chromedp.EvalAwaitPromise))
 	check(v.t, err)
 	for _, f := range found {
 		report := v.t.Logf

@@ -52,7 +52,8 @@ func (v *visitor) listen(event any) {
 		v.trouble("exception: %s", e.ExceptionDetails.Text)
 	case *log.EventEntryAdded:
 		// An answer such as 422, with a page that says why, is no mistake of the page's.
-		refused := e.Entry.Source == log.EntrySourceNetwork && strings.Contains(e.Entry.Text, "the server responded with a status of 4")
+		refused := e.Entry.Source == log.EntrySourceNetwork &&
+			strings.Contains(e.Entry.Text, "the server responded with a status of 4")
 		if e.Entry.Level == log.EntryLevelError && !(refused && !strings.Contains(e.Entry.URL, "/static/")) {
 			v.trouble("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
@@ -82,7 +83,8 @@ func (v *visitor) calm(t *testing.T) {
 // withoutScript switches the scripts of pages off, from the next one on.
 func (v *visitor) withoutScript() {
 	v.t.Helper()
-	_, err := chromedp.Call(v.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	_, err := chromedp.Call(v.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true})
 	check(v.t, err)
 }
 
@@ -90,9 +92,10 @@ func (v *visitor) withoutScript() {
 func (v *visitor) window(width int64, scheme string) {
 	v.t.Helper()
 	check(v.t, chromedp.Do(v.ctx, chromedp.EmulateViewport(width, 860)))
-	_, err := chromedp.Call(v.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-	}})
+	_, err := chromedp.Call(v.ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}})
 	check(v.t, err)
 }
 
@@ -174,7 +177,8 @@ func (v *visitor) press(name string) {
 	before := evaluate[float64](v, "performance.timeOrigin")
 	v.click("button, a", name)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		loaded, err := chromedp.Run(v.ctx, chromedp.Evaluate[bool](fmt.Sprintf("performance.timeOrigin !== %v && document.readyState === 'complete'", before)))
+		loaded, err := chromedp.Run(v.ctx,
+			chromedp.Evaluate[bool](fmt.Sprintf("performance.timeOrigin !== %v && document.readyState === 'complete'", before)))
 		if err == nil && loaded {
 			return
 		}

@@ -102,7 +102,8 @@ func (s *story) makesToken() {
 	line := v.read()
 	line = line[strings.Index(line, "curl -H"):]
 	line = line[:strings.Index(line, "/repos'")+len("/repos'")]
-	if out, err := exec.Command("bash", "-c", line+" -sS --fail").CombinedOutput(); err != nil || !strings.Contains(string(out), `"name":"api"`) {
+	if out, err := exec.Command("bash", "-c", line+" -sS --fail").CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), `"name":"api"`) {
 		s.t.Errorf("%s: %v\n%s", line, err, out)
 	}
 	v.press("I have kept it, go on")
@@ -191,7 +192,8 @@ func (s *story) editsPolicy() {
 	v.fill("Contract, as JSON", mistaken)
 	v.press("Save")
 	v.sees("It cannot be a contract yet", "requirements[0].threshold")
-	if at := regexp.MustCompile(`Line (\d+) requirements`).FindStringSubmatch(v.read()); at == nil || at[1] != strconv.Itoa(line) {
+	if at := regexp.MustCompile(`Line (\d+) requirements`).FindStringSubmatch(v.read()); at == nil ||
+		at[1] != strconv.Itoa(line) {
 		s.t.Errorf("the mistake in line %d is told as %v", line, at)
 	}
 	if kept := v.value("Contract, as JSON"); kept != mistaken {

@@ -28,14 +28,17 @@ var hostileBranch = `"'<img/class=planted/src=x/onerror=alert(4)>` + "\u202e◊êü
 // tellHostile adds a past of such texts, wherever somebody can write one.
 func (s *stage) tellHostile() {
 	s.shown = hostileBranch
-	author := ledger.Author{Name: `Eve <script class=planted>alert(5)</script>` + reversed, Email: strings.Repeat("e", 200) + `"><b class=planted>@x`}
-	dn := `cn=\"\>\<img class\=planted src\=x onerror\=alert(6)\>` + reversed + `,ou=` + strings.Repeat("u", 200) + `,o=acme`
+	author := ledger.Author{Name: `Eve <script class=planted>alert(5)</script>` + reversed,
+		Email: strings.Repeat("e", 200) + `"><b class=planted>@x`}
+	dn := `cn=\"\>\<img class\=planted src\=x onerror\=alert(6)\>` + reversed + `,ou=` + strings.Repeat("u", 200) +
+		`,o=acme`
 	s.trust(dn)
 	name, err := identity.ParseDN(dn)
 	check(s.t, err)
 
 	path := `payments/"><img class=planted src=x onerror=alert(7)>` + reversed + strings.Repeat("p", 300) + ".go"
-	s.push("api", 3*time.Hour, ledger.Registration{Branch: "victim", Message: quotes, Author: author, Changes: []radar.Change{edited(path, 40, 9, 9)}})
+	s.push("api", 3*time.Hour, ledger.Registration{Branch: "victim", Message: quotes, Author: author,
+		Changes: []radar.Change{edited(path, 40, 9, 9)}})
 	s.push("api", 2*time.Hour, ledger.Registration{
 		Branch: hostileBranch, Author: author, Changes: []radar.Change{edited(path, 42, 9, 12)},
 		Message: quotes + reversed + strings.Repeat("W", 10_000) + "\n\n" + strings.Repeat("n", 10_000) + "\n" + quotes,
@@ -49,9 +52,10 @@ func (s *stage) tellHostile() {
 // hostileStatement is one of a type that the ledger does not know.
 func (s *stage) hostileStatement() []byte {
 	text, err := json.Marshal(map[string]any{
-		"_type":         "https://in-toto.io/Statement/v1",
-		"subject":       []any{map[string]any{"name": quotes, "digest": map[string]string{"gitCommit": commitOf(s.shown)}}},
-		"predicateType": "https://evil.example/" + strings.ReplaceAll(quotes, " ", "/") + strings.Repeat("t", 200), // a URI has no blanks
+		"_type":   "https://in-toto.io/Statement/v1",
+		"subject": []any{map[string]any{"name": quotes, "digest": map[string]string{"gitCommit": commitOf(s.shown)}}},
+		// a URI has no blanks
+		"predicateType": "https://evil.example/" + strings.ReplaceAll(quotes, " ", "/") + strings.Repeat("t", 200),
 		"predicate":     map[string]string{quotes: reversed + quotes, "long": strings.Repeat("L", 10_000)},
 	})
 	check(s.t, err)
@@ -63,7 +67,8 @@ func (s *stage) setHostilePolicy() {
 	p, etag, err := s.api.Policy(s.t.Context(), "acme", "api")
 	check(s.t, err)
 	for _, predicate := range []string{quotes, reversed, strings.Repeat("q", 500)} {
-		p.Requirements = append(p.Requirements, policy.Requirement{State: ledger.Promotable, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
+		p.Requirements = append(p.Requirements, policy.Requirement{State: ledger.Promotable, Predicate: predicate,
+			Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
 	}
 	text, err := json.Marshal(p.Contract)
 	check(s.t, err)
@@ -79,7 +84,8 @@ func TestWebHostileTextStaysText(t *testing.T) {
 	s := newStage(t, (*stage).tellHostile)
 	s.addWebhooks(quotes+reversed, quotes+reversed+strings.Repeat("A", 10_000))
 	newTour(t, s).each(t, func(v *visitor, p webPage) {
-		if n := evaluate[int](v, `document.querySelectorAll('.planted, img, iframe, object, [onerror], script:not([src])').length`); n > 0 {
+		if n := evaluate[int](
+			v, `document.querySelectorAll('.planted, img, iframe, object, [onerror], script:not([src])').length`); n > 0 {
 			v.t.Errorf("%d elements are made of text", n)
 		}
 		v.window(narrow, "light")

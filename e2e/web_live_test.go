@@ -31,7 +31,8 @@ func TestWebLivePagesLeaveReadersWhereTheyAre(t *testing.T) {
 	if n := fetched(); n != 0 {
 		t.Errorf("the page is fetched again %d times before anything happens", n)
 	}
-	link := evaluate[string](v, `document.querySelector('.board').scrollLeft = 150; document.querySelector('.board li:nth-child(2) a').focus({ preventScroll: true }); document.activeElement.href`)
+	link := evaluate[string](v, `document.querySelector('.board').scrollLeft = 150; document.querySelector('.board `+
+		`li:nth-child(2) a').focus({ preventScroll: true }); document.activeElement.href`)
 	v.swaps(func() { happen("build:image") })
 	if left := evaluate[int](v, `document.querySelector('.board').scrollLeft`); left != 150 {
 		t.Errorf("the board is scrolled to %d, want 150", left)
@@ -42,13 +43,15 @@ func TestWebLivePagesLeaveReadersWhereTheyAre(t *testing.T) {
 
 	evaluate[bool](v, `document.activeElement.href = '/gone', true`)
 	v.swaps(func() { happen("build:docs") })
-	if part := evaluate[string](v, `document.activeElement.dataset.livePart ?? document.activeElement.localName`); part != "board" {
+	if part := evaluate[string](v, `document.activeElement.dataset.livePart ?? document.activeElement.localName`); part !=
+		"board" {
 		t.Errorf("the focus of a link that is gone is on %s, want the board", part)
 	}
 
 	v.open("/orgs/acme/activity")
 	v.sees("ledgerd live")
-	id := evaluate[string](v, `document.querySelector('details.exact summary').focus(), document.activeElement.parentElement.id`)
+	id := evaluate[string](
+		v, `document.querySelector('details.exact summary').focus(), document.activeElement.parentElement.id`)
 	happen("build:site")
 	v.sees("build:site")
 	if at := evaluate[string](v, `document.activeElement.parentElement.id`); at != id {
@@ -63,7 +66,8 @@ func (v *visitor) swaps(happen func()) {
 	v.t.Helper()
 	evaluate[bool](v, `window.before = document.querySelector('[data-live-part]'), true`)
 	happen()
-	waitFor(v.t, "a change of "+v.path(), 10*time.Second, func() bool { return evaluate[bool](v, `!window.before.isConnected`) })
+	waitFor(v.t, "a change of "+v.path(), 10*time.Second,
+		func() bool { return evaluate[bool](v, `!window.before.isConnected`) })
 }
 
 // A button that copies tells how it went for a moment, and then again what it

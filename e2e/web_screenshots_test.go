@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "`folder` for pictures of every page of the web interface, from the module's root")
+var screenshots = flag.String(
+	"screenshots", "", "`folder` for pictures of every page of the web interface, from the module's root")
 
 // Takes a picture of every page: go test ./e2e -run Screenshots -screenshots DIR
 func TestWebScreenshots(t *testing.T) {
@@ -39,7 +40,8 @@ func TestWebScreenshots(t *testing.T) {
 // the page for that, so that no scroll bar takes room.
 func (v *visitor) picture(width int64) []byte {
 	v.t.Helper()
-	height := evaluate[int64](v, "document.documentElement.style.scrollbarGutter = 'auto', document.activeElement.blur(), document.documentElement.scrollHeight")
+	height := evaluate[int64](v, "document.documentElement.style.scrollbarGutter = 'auto', "+
+		"document.activeElement.blur(), document.documentElement.scrollHeight")
 	shot, err := chromedp.Run(v.ctx, func(ctx context.Context, target *chromedp.Target) ([]byte, error) {
 		if _, err := chromedp.EmulateViewport(width, height)(ctx, target); err != nil {
 			return nil, err

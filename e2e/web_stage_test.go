@@ -55,7 +55,8 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 	t.Helper()
 	o := newEmptyLedger(t)
 	o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m"}
-	s := &stage{hooks: &hooks{org: o}, now: time.Now().Add(-80 * time.Hour), keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
+	s := &stage{hooks: &hooks{org: o}, now: time.Now().Add(-80 * time.Hour),
+		keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
 	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
 	check(t, err)
 	host := server.New(server.Config{Store: db, Now: func() time.Time { return s.now }}).Host()
@@ -113,7 +114,8 @@ func (s *stage) makeOrg() {
 			check(t, s.api.RevokeToken(ctx, "acme", token.ID))
 		}
 	}
-	for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=rita,ou=review,o=acme", "cn=sam,ou=review,o=acme", "cn=pilot,ou=platform,o=acme"} {
+	for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=rita,ou=review,o=acme", "cn=sam,ou=review,o=acme",
+		"cn=pilot,ou=platform,o=acme"} {
 		s.trust(dn)
 	}
 	_, err = s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
@@ -135,7 +137,8 @@ const firstContract = `{"requirements": [
 const secondContract = `{"requirements": [
 	{"state": "ATTESTED", "predicate": "test:*", "signers": ["ou=build,o=acme"]},
 	{"state": "ATTESTED", "predicate": "lint:go", "signers": ["ou=build,o=acme"], "accept": ["pass", "warn"]},
-	{"state": "PROMOTABLE", "predicate": "review:code", "signers": ["ou=review,o=acme"], "threshold": 2, "exclude_author": true},
+	{"state": "PROMOTABLE", "predicate": "review:code", "signers": ["ou=review,o=acme"], "threshold": 2, ` +
+	`"exclude_author": true},
 	{"state": "PROMOTABLE", "predicate": "scan:dependencies", "max_age": "7d", "paths": ["go.mod"]},
 	{"state": "DEPLOYED", "predicate": "deploy:prod", "signers": ["ou=platform,o=acme"]}]}`
 
@@ -161,7 +164,8 @@ func (s *stage) rootCertificate() string {
 	public, private, err := ed25519.GenerateKey(nil)
 	check(s.t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Build Root", OrganizationalUnit: []string{"security"}, Organization: []string{"acme"}},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Build Root", OrganizationalUnit: []string{"security"},
+			Organization: []string{"acme"}},
 		NotBefore: s.now.Add(-time.Hour), NotAfter: s.now.AddDate(0, 0, 10),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
@@ -227,7 +231,8 @@ func edited(path string, start, lines, added int) radar.Change {
 	of := func(text string) string { return commitOf(path + text) }
 	return radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: of("before"), Blob: of(fmt.Sprint(start, lines)),
-		Hunks: []radar.Hunk{{Start: start, Lines: lines, Added: added, Text: of(fmt.Sprint(start))[:16], Near: make([]string, lines+1), Far: make([]string, lines+1)}},
+		Hunks: []radar.Hunk{{Start: start, Lines: lines, Added: added, Text: of(fmt.Sprint(start))[:16],
+			Near: make([]string, lines+1), Far: make([]string, lines+1)}},
 	}
 }
 
@@ -238,7 +243,8 @@ func by(name, mail string) ledger.Author {
 // pushAll tells what people did.
 func (s *stage) pushAll() {
 	const h, m = time.Hour, time.Minute
-	ada, jonas, mei, priya := by("Ada Moreno", "ada"), by("Jonas Weber", "jonas"), by("Mei Tanaka", "mei"), by("Priya Nair", "priya")
+	ada, jonas, mei, priya := by("Ada Moreno", "ada"), by("Jonas Weber", "jonas"), by("Mei Tanaka", "mei"),
+		by("Priya Nair", "priya")
 	tested := act{4 * m, "ci", "test:go", ledger.Pass, 92 * time.Second}
 	linted := act{2 * m, "ci", "lint:go", ledger.Pass, 11400 * time.Millisecond}
 	rita, sam := act{50 * m, "rita", "review:code", ledger.Pass, 0}, act{95 * m, "sam", "review:code", ledger.Pass, 0}
@@ -252,26 +258,44 @@ func (s *stage) pushAll() {
 		changes []radar.Change
 		acts    []act
 	}{
-		{70 * h, "health-check", ada, "Answer health checks without a token", []radar.Change{edited("server/health.go", 12, 3, 9)}, []act{linted, tested, rita, sam, deployed}},
-		{50 * h, "price-cache", jonas, "Keep prices for a minute", []radar.Change{edited("prices/cache.go", 40, 2, 31)}, []act{linted, tested, rita, sam, deployed}},
-		{29 * h, "payment-retry", mei, "Try payments again that time out\n\nThe provider now and then takes longer than our ten seconds. It knows\npayments by their key, so that a second try does no harm.", []radar.Change{edited("payments/client.go", 88, 14, 22), edited("payments/retry.go", 5, 1, 40)}, []act{linted, tested, rita, sam}},
-		{27 * h, "go-1.26", ada, "Build with Go 1.26", []radar.Change{edited("go.mod", 3, 1, 1), edited("payments/client.go", 12, 2, 2)}, []act{linted, tested, scanned, rita, sam}},
-		{9 * h, "order-sort", priya, "Sort orders by their date", []radar.Change{edited("orders/list.go", 30, 8, 15)}, []act{linted, tested, rita}},
-		{7 * h, "refund-currency", jonas, "Refund in the currency of the order\n\nA refund took the currency of the account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.", []radar.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
-			[]act{{m, "ci", "lint:go", ledger.Warn, 12100 * time.Millisecond}, {3 * m, "ci", "test:go", ledger.Fail, 71 * time.Second}, {22 * m, "ci", "test:go", ledger.Pass, 94 * time.Second}, {24 * m, "ci", "test:e2e", ledger.Pass, 6*m + 12*time.Second}, rita,
+		{70 * h, "health-check", ada, "Answer health checks without a token",
+			[]radar.Change{edited("server/health.go", 12, 3, 9)}, []act{linted, tested, rita, sam, deployed}},
+		{50 * h, "price-cache", jonas, "Keep prices for a minute", []radar.Change{edited("prices/cache.go", 40, 2, 31)},
+			[]act{linted, tested, rita, sam, deployed}},
+		{29 * h, "payment-retry", mei, "Try payments again that time out\n\nThe provider now and then takes longer " +
+			"than our ten seconds. It knows\npayments by their key, so that a second try does no harm.", []radar.Change{
+			edited("payments/client.go", 88, 14, 22), edited("payments/retry.go", 5, 1, 40)}, []act{linted, tested, rita, sam}},
+		{27 * h, "go-1.26", ada, "Build with Go 1.26", []radar.Change{
+			edited("go.mod", 3, 1, 1), edited("payments/client.go", 12, 2, 2)}, []act{linted, tested, scanned, rita, sam}},
+		{9 * h, "order-sort", priya, "Sort orders by their date", []radar.Change{edited("orders/list.go", 30, 8, 15)},
+			[]act{linted, tested, rita}},
+		{7 * h, "refund-currency", jonas, "Refund in the currency of the order\n\nA refund took the currency of the " +
+			"account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.",
+			[]radar.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
+			[]act{{m, "ci", "lint:go", ledger.Warn, 12100 * time.Millisecond},
+				{3 * m, "ci", "test:go", ledger.Fail, 71 * time.Second}, {22 * m, "ci", "test:go", ledger.Pass, 94 * time.Second},
+				{24 * m, "ci", "test:e2e", ledger.Pass, 6*m + 12*time.Second}, rita,
 				{80 * m, "sam", "review:code", ledger.Fail, 0}}},
-		{5 * h, "order-pages", mei, "Page through long lists of orders", []radar.Change{edited("orders/list.go", 34, 12, 30), edited("orders/page.go", 1, 1, 60)}, []act{linted, {4 * m, "ci", "test:go", ledger.Fail, 85 * time.Second}}},
-		{130 * m, "request-id", jonas, "Log the id of every request", []radar.Change{edited("server/log.go", 14, 1, 4)}, []act{linted}},
-		{41 * m, "login-limit", priya, "Limit sign-ins to five a minute", []radar.Change{edited("server/login.go", 50, 3, 20)}, nil},
-		{6 * m, "address-errors", ada, "Say what is wrong with an address", []radar.Change{edited("orders/address.go", 9, 5, 18)}, nil},
+		{5 * h, "order-pages", mei, "Page through long lists of orders", []radar.Change{edited("orders/list.go", 34, 12, 30),
+			edited("orders/page.go", 1, 1, 60)}, []act{linted, {4 * m, "ci", "test:go", ledger.Fail, 85 * time.Second}}},
+		{130 * m, "request-id", jonas, "Log the id of every request", []radar.Change{edited("server/log.go", 14, 1, 4)},
+			[]act{linted}},
+		{41 * m, "login-limit", priya, "Limit sign-ins to five a minute",
+			[]radar.Change{edited("server/login.go", 50, 3, 20)}, nil},
+		{6 * m, "address-errors", ada, "Say what is wrong with an address",
+			[]radar.Change{edited("orders/address.go", 9, 5, 18)}, nil},
 	} {
-		s.push("api", p.ago, ledger.Registration{Branch: p.branch, Author: p.author, Message: p.message, Changes: p.changes}, p.acts...)
+		s.push("api", p.ago, ledger.Registration{Branch: p.branch, Author: p.author, Message: p.message, Changes: p.changes},
+			p.acts...)
 	}
-	s.push("web", 30*h, ledger.Registration{Branch: "dark-mode", Author: mei, Message: "Dark colours for the shop"}, tested, rita, deployed)
-	s.push("web", 4*h, ledger.Registration{Branch: "basket", Author: priya, Message: "Show the basket on every page"}, tested)
+	s.push("web", 30*h, ledger.Registration{Branch: "dark-mode", Author: mei, Message: "Dark colours for the shop"},
+		tested, rita, deployed)
+	s.push("web", 4*h, ledger.Registration{Branch: "basket", Author: priya, Message: "Show the basket on every page"},
+		tested)
 	s.push("web", 25*m, ledger.Registration{Branch: "fonts", Author: jonas, Message: "Fonts of the system"})
 	s.push("billing", 20*h, ledger.Registration{Branch: "invoices", Author: ada, Message: "Invoices as PDF"}, tested, rita)
-	s.push("billing", 3*h, ledger.Registration{Branch: "vat", Author: mei, Message: "VAT by the country of the customer"}, tested)
+	s.push("billing", 3*h, ledger.Registration{Branch: "vat", Author: mei, Message: "VAT by the country of the customer"},
+		tested)
 }
 
 // addWebhooks makes a webhook that works, one that fails and one that is

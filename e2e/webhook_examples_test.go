@@ -35,7 +35,8 @@ func documentedReceivers(t *testing.T, e examples) map[string]startReceiver {
 	const address = "127.0.0.1:9000"
 	program := e.pick("go", "webhook.Verify(")
 	alone := e.pick("go", "func verify(")
-	plain := strings.NewReplacer("webhook.Verify(", "verify(", "\t\"github.com/ledgerd/ledgerd/webhook\"\n", "").Replace(program)
+	plain := strings.NewReplacer("webhook.Verify(", "verify(", "\t\"github.com/ledgerd/ledgerd/webhook\"\n",
+		"").Replace(program)
 	return map[string]startReceiver{
 		"go": func(t *testing.T, secret, at string) follower {
 			return startSecret(t, secret, buildGo(t, strings.ReplaceAll(program, address, at)))
@@ -45,12 +46,14 @@ func documentedReceivers(t *testing.T, e examples) map[string]startReceiver {
 		},
 		"python": func(t *testing.T, secret, at string) follower {
 			host, port, _ := net.SplitHostPort(at)
-			code := strings.ReplaceAll(e.pick("python", "def verify"), `("127.0.0.1", 9000)`, fmt.Sprintf("(%q, %s)", host, port))
+			code := strings.ReplaceAll(e.pick("python", "def verify"), `("127.0.0.1", 9000)`,
+				fmt.Sprintf("(%q, %s)", host, port))
 			return startSecret(t, secret, "python3", "-c", code)
 		},
 		"node": func(t *testing.T, secret, at string) follower {
 			host, port, _ := net.SplitHostPort(at)
-			code := strings.ReplaceAll(e.pick("js", "function verify("), `(9000, "127.0.0.1")`, fmt.Sprintf("(%s, %q)", port, host))
+			code := strings.ReplaceAll(e.pick("js", "function verify("), `(9000, "127.0.0.1")`,
+				fmt.Sprintf("(%s, %q)", port, host))
 			file := filepath.Join(t.TempDir(), "receive.mjs")
 			check(t, os.WriteFile(file, []byte(code), 0o600))
 			return startSecret(t, secret, "node", file)
@@ -291,7 +294,8 @@ func TestDocumentedWebhookDelivery(t *testing.T) {
 		t.Error(err)
 	}
 	key, want := strings.TrimPrefix(string(secret[1]), "whsec_"), header.Get("webhook-signature")
-	if got := "v1," + hmacOf(decode(t, key), header.Get("webhook-id")+"."+header.Get("webhook-timestamp")+"."+body); got != want {
+	if got := "v1," + hmacOf(decode(t, key), header.Get("webhook-id")+"."+header.Get("webhook-timestamp")+"."+body); got !=
+		want {
 		t.Errorf("webhook-signature is %s, want %s", want, got)
 	}
 }
@@ -361,8 +365,10 @@ func arrivalOf(d ledger.DeliveryRecord) arrival {
 // tryOut makes a script of the documentation's three terminals.
 func tryOut(t *testing.T, e examples, database, api, receiver string) string {
 	t.Helper()
-	script := "set -eu\ntrap 'kill $(jobs -p); wait' EXIT\nwait_for() { for i in $(seq 200); do curl -s -o /dev/null $1 && return; sleep 0.1; done; false; }\n"
-	for _, block := range []string{e.pick("sh", "ledgerd serve"), e.pick("sh", "ledgerd webhook listen"), e.pick("sh", "ledgerd webhook ping")} {
+	script := "set -eu\ntrap 'kill $(jobs -p); wait' EXIT\nwait_for() { for i in $(seq 200); do curl -s -o " +
+		"/dev/null $1 && return; sleep 0.1; done; false; }\n"
+	for _, block := range []string{e.pick("sh", "ledgerd serve"), e.pick("sh", "ledgerd webhook listen"),
+		e.pick("sh", "ledgerd webhook ping")} {
 		for line := range strings.Lines(block) {
 			line = strings.TrimSpace(line)
 			switch {
@@ -376,7 +382,8 @@ func tryOut(t *testing.T, e examples, database, api, receiver string) string {
 	}
 	script += "cat received\n"
 	return strings.NewReplacer("~/ledger.db", database, "127.0.0.1:8080", api, "127.0.0.1:9000", receiver,
-		"whk_…", "$(ledgerd webhook list acme/api -o json | sed -n 's/.*\"\\(whk_[^\"]*\\)\".*/\\1/p' | tail -n 1)").Replace(script)
+		"whk_…", "$(ledgerd webhook list acme/api -o json | sed -n 's/.*\"\\(whk_[^\"]*\\)\".*/\\1/p' | tail -n "+
+			"1)").Replace(script)
 }
 
 // What the documentation says to try out works.
@@ -414,8 +421,10 @@ func TestDocumentedWebhookCommands(t *testing.T) {
 		t.Errorf("found only %d commands", len(commands))
 	}
 	first := readExamples(t, "webhooks.md").pick("sh", "--description")
-	if out := h.ledgerd("webhook", "add", "acme/api", "--url", "https://ci.example.com/ledger", "--description", "the deployer"); !strings.HasPrefix(out, "whsec_") ||
-		!strings.Contains(first, `ledgerd webhook add acme/api --url https://ci.example.com/ledger --description "the deployer"`) {
+	if out := h.ledgerd("webhook", "add", "acme/api", "--url", "https://ci.example.com/ledger", "--description",
+		"the deployer"); !strings.HasPrefix(out, "whsec_") ||
+		!strings.Contains(first, `ledgerd webhook add acme/api --url https://ci.example.com/ledger --description "the `+
+			`deployer"`) {
 		t.Errorf("webhook add printed %q", out)
 	}
 }

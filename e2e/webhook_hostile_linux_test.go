@@ -189,10 +189,12 @@ func hostiles(t *testing.T, private *atomic.Int64) map[string]hostile {
 	}
 	receivers["has a bad certificate"] = hostile{url: badCertificate(t), err: "certificate"}
 	const refused = `127\.0\.0\.1 .*webhooks\.allowed_networks`
-	receivers["is a name of a private address"] = hostile{url: "http://localhost:" + port, err: `^localhost leads to .*webhooks\.allowed_networks`}
+	receivers["is a name of a private address"] = hostile{
+		url: "http://localhost:" + port, err: `^localhost leads to .*webhooks\.allowed_networks`}
 	receivers["is a private address"] = hostile{url: "http://127.0.0.1:" + port, err: refused}
 	receivers["is IPv4 within IPv6"] = hostile{url: "http://[::ffff:127.0.0.1]:" + port, err: refused}
-	receivers["is cloud metadata"] = hostile{url: "http://169.254.169.254/latest/meta-data", err: `169\.254\.169\.254 .*webhooks\.allowed_networks`}
+	receivers["is cloud metadata"] = hostile{url: "http://169.254.169.254/latest/meta-data",
+		err: `169\.254\.169\.254 .*webhooks\.allowed_networks`}
 	t.Cleanup(func() {
 		// The buffers of two sockets hold some MiB.
 		if n := most.Load(); n > 32<<20 {
@@ -306,15 +308,18 @@ func TestWebhookURLsThatAreRefused(t *testing.T) {
 	h := newHooks(t, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS="+receiverHost+"/32")
 	w := h.add(t, "http://"+receiverHost+":9/")
 	for _, url := range []string{
-		"http://127.0.0.1:9/", "http://localhost:9/", "http://[::1]/", "http://[::ffff:10.0.0.1]/", "https://10.0.0.1/", "http://192.168.0.1/",
-		"http://169.254.169.254/", "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://0.0.0.0/", "http://100.100.100.200/", "http://[64:ff9b::7f00:1]/",
+		"http://127.0.0.1:9/", "http://localhost:9/", "http://[::1]/", "http://[::ffff:10.0.0.1]/", "https://10.0.0.1/",
+		"http://192.168.0.1/",
+		"http://169.254.169.254/", "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://0.0.0.0/",
+		"http://100.100.100.200/", "http://[64:ff9b::7f00:1]/",
 	} {
 		_, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url})
 		checkRefused(t, url, err, "webhooks.allowed_networks")
 		_, err = h.api.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{URL: &url})
 		checkRefused(t, url, err, "webhooks.allowed_networks")
 	}
-	for _, url := range []string{"ftp://example.com/", "https://", "https://u:p@example.com/", "http://2130706433/", "http://0x7f.1/", "/ledger"} {
+	for _, url := range []string{"ftp://example.com/", "https://", "https://u:p@example.com/", "http://2130706433/",
+		"http://0x7f.1/", "/ledger"} {
 		_, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url})
 		checkRefused(t, url, err, "")
 	}

@@ -230,7 +230,9 @@ func TestWebhookOnTheWire(t *testing.T) {
 	if !slices.Contains(head, "webhook-id: "+record.Event) {
 		t.Errorf("no webhook-id: %s in the head:\n%s", record.Event, strings.Join(head, "\n"))
 	}
-	want := fmt.Sprintf(`{"id":%q,"type":"attestation","org":"acme","repo":"api","commit":%q,"predicate":"test:go","identity":"cn=ci,ou=build,o=acme","result":{"status":"pass","duration_ms":12},"timestamp":%q,"attestation":%q,"payload_digest":%q}`,
+	want := fmt.Sprintf(`{"id":%q,"type":"attestation","org":"acme","repo":"api","commit":%q,"predicate":"test:go",`+
+		`"identity":"cn=ci,ou=build,o=acme","result":{"status":"pass","duration_ms":12},"timestamp":%q,`+
+		`"attestation":%q,"payload_digest":%q}`,
 		record.Event, record.Commit, record.RecordedAt, record.ID, record.PayloadDigest)
 	if string(body) != want {
 		t.Errorf("body:\n got %s\nwant %s", body, want)
@@ -248,7 +250,8 @@ func TestWebhookOnTheWire(t *testing.T) {
 	if t2 := checkRaw(t, w, head, again); t2 == t1 {
 		t.Errorf("redelivered with the same t=%s", t1)
 	}
-	if !bytes.Equal(again, body) || !slices.Contains(head, "webhook-id: "+record.Event) || !slices.Contains(head, "X-ledger-Delivery: "+d.ID) {
+	if !bytes.Equal(again, body) || !slices.Contains(head, "webhook-id: "+record.Event) ||
+		!slices.Contains(head, "X-ledger-Delivery: "+d.ID) {
 		t.Errorf("redelivered as\n%s\n\n%s", strings.Join(head, "\n"), again)
 	}
 }
@@ -267,7 +270,8 @@ func checkRaw(t *testing.T, w ledger.Webhook, head []string, body []byte) string
 	if strings.Count(strings.ToLower(text), "x-ledger-signature") != 1 {
 		t.Errorf("not one signature header in\n%s", text)
 	}
-	for _, want := range []string{"Content-Type: application/json", "X-ledger-Event: attestation", "webhook-timestamp: " + found[1]} {
+	for _, want := range []string{"Content-Type: application/json", "X-ledger-Event: attestation", "webhook-timestamp: " +
+		found[1]} {
 		if !slices.Contains(head, want) {
 			t.Errorf("no %s in the head:\n%s", want, text)
 		}
@@ -420,7 +424,8 @@ func TestWebhookTellsWhatOtherProcessesWrite(t *testing.T) {
 	s := newSink(t, http.StatusNoContent)
 	h.add(t, s.url, ledger.EventAttestation)
 	for range 3 {
-		h.ledgerd("attest", "acme/api", "--commit", "0123456789012345678901234567890123456789", "--predicate", "test:go", "--status", "pass", "--key", h.keyFile)
+		h.ledgerd("attest", "acme/api", "--commit", "0123456789012345678901234567890123456789", "--predicate", "test:go",
+			"--status", "pass", "--key", h.keyFile)
 		ended := time.Now()
 		if took := s.next(t).at.Sub(ended); took > 1500*time.Millisecond {
 			t.Errorf("it came after %s", took)
@@ -443,7 +448,8 @@ func TestWebhookSecretIsShownOnce(t *testing.T) {
 	rotated := h.ledgerd("webhook", "rotate", "acme/api", id)
 	d := h.ping(t, id)
 	var said strings.Builder
-	for _, args := range [][]string{{"list", "acme/api"}, {"show", "acme/api", id}, {"deliveries", "acme/api", id}, {"deliveries", "acme/api", id, d.ID}} {
+	for _, args := range [][]string{{"list", "acme/api"}, {"show", "acme/api", id}, {"deliveries", "acme/api", id},
+		{"deliveries", "acme/api", id, d.ID}} {
 		for _, format := range []string{"table", "json"} {
 			said.WriteString(h.ledgerd(append(append([]string{"webhook"}, args...), "-o", format)...))
 		}

@@ -29,18 +29,21 @@ func TestRender(t *testing.T) {
 		},
 		"policy": {
 			PolicyEvent{
-				ID: "evt_3", Org: "acme", Repo: "api", Version: 2, PreviousVersion: 1, Digest: "sha256:00", ChangedBy: "tok_1", Timestamp: at,
+				ID: "evt_3", Org: "acme", Repo: "api", Version: 2, PreviousVersion: 1, Digest: "sha256:00", ChangedBy: "tok_1",
+				Timestamp: at,
 			},
 			`{"id":"evt_3","type":"policy","org":"acme","repo":"api","version":2,"previous_version":1,` +
 				`"digest":"sha256:00","changed_by":"tok_1","timestamp":"2026-11-23T09:00:00.123Z"}`,
 		},
 		"text is written as it is, without HTML escapes": {
 			PolicyEvent{ChangedBy: "<ü>&"},
-			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"<ü>&","timestamp":""}`,
+			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"<ü>&",` +
+				`"timestamp":""}`,
 		},
 		"what is not UTF-8 is mended": {
 			PolicyEvent{ChangedBy: "a\xffb"},
-			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"a` + "\ufffd" + `b","timestamp":""}`,
+			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"a` +
+				"\ufffd" + `b","timestamp":""}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

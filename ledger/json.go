@@ -48,7 +48,8 @@ func decodeError(err error) error {
 		field := fieldPath("", semantic.JSONPointer)
 		return FieldErrorf(CodeUnknownField, field, "there is no such field")
 	}
-	return &Error{Code: CodeInvalidJSON, Detail: "a value has the wrong form", Fields: fieldAt(semantic.JSONPointer, misfit(semantic))}
+	return &Error{Code: CodeInvalidJSON, Detail: "a value has the wrong form",
+		Fields: fieldAt(semantic.JSONPointer, misfit(semantic))}
 }
 
 // misfit says why a JSON value does not fit where it stands.

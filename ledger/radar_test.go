@@ -20,7 +20,8 @@ func radarEvent(paths ...RadarEventPath) RadarEvent {
 func TestRenderRadarEvent(t *testing.T) {
 	const want = `{"id":"evt_4","type":"radar","org":"acme","repo":"api","commit":"6e61","level":"HIGH",` +
 		`"other":{"commit":"8dd9","branch":"feature/x","author":{"name":"Ada","email":"ada@acme.example"}},` +
-		`"paths":[{"path":"cmd/root.go","level":"HIGH","reason":"same_lines"}],"timestamp":"2026-11-23T09:00:00.123Z","paths_total":1}`
+		`"paths":[{"path":"cmd/root.go","level":"HIGH","reason":"same_lines"}],"timestamp":"2026-11-23T09:00:00.123Z",` +
+		`"paths_total":1}`
 	if got := string(Render(radarEvent(RadarEventPath{"cmd/root.go", radar.High, radar.SameLines}))); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -33,11 +34,13 @@ func TestRadarEventIsBounded(t *testing.T) {
 		path        func(i int) string
 		total, kept int
 	}{
-		"one":                     {func(int) string { return "a" }, 1, 1},
-		"100":                     {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 100, 100},
-		"10,000":                  {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 10_000, 100},
-		"long ones":               {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("p", 4000)) }, 10_000, 48},
-		"long ones, all escapes":  {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("\x01", 4090)) }, 10_000, 7},
+		"one":    {func(int) string { return "a" }, 1, 1},
+		"100":    {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 100, 100},
+		"10,000": {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 10_000, 100},
+		"long ones": {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("p", 4000)) }, 10_000,
+			48},
+		"long ones, all escapes": {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("\x01", 4090)) },
+			10_000, 7},
 		"the longest that can be": {func(int) string { return strings.Repeat("\x01", 4096) }, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +48,8 @@ func TestRadarEventIsBounded(t *testing.T) {
 			for i := range test.total {
 				e.Paths = append(e.Paths, RadarEventPath{test.path(i), radar.High, radar.SameLines})
 			}
-			e.Other.Branch, e.Other.Author = strings.Repeat("b", 255), Author{strings.Repeat("\"", 320), strings.Repeat("\"", 320)}
+			e.Other.Branch, e.Other.Author = strings.Repeat("b", 255),
+				Author{strings.Repeat("\"", 320), strings.Repeat("\"", 320)}
 			body := Render(e)
 			if len(body) >= 256<<10 {
 				t.Errorf("%d bytes", len(body))
@@ -74,14 +78,18 @@ func TestRadarRecordsAreJSON(t *testing.T) {
 		Level: radar.High, Since: 1795424400123, SameAuthor: true, PathsTotal: 1,
 		Commit: RadarCommit{SHA: "6e61", Branch: "x", Author: Author{"Ada", ""}, Subject: "Count"},
 		Other:  RadarCommit{SHA: "8dd9"},
-		Paths:  []radar.Path{{Path: "a.go", Level: radar.High, Reason: radar.SameLines, Ranges: radar.Ranges{Commit: []radar.LineRange{{Start: 5, Lines: 1}}, Other: nil}}},
+		Paths: []radar.Path{
+			{Path: "a.go", Level: radar.High, Reason: radar.SameLines,
+				Ranges: radar.Ranges{Commit: []radar.LineRange{{Start: 5, Lines: 1}}, Other: nil}}},
 	}
 	for name, test := range map[string]struct {
 		record any
 		want   string
 	}{
-		"a pair": {pair, `{"level":"HIGH","since":"2026-11-23T09:00:00.123Z","commit":{"sha":"6e61","branch":"x","author":{"name":"Ada","email":""},"subject":"Count"},` +
-			`"other":{"sha":"8dd9"},"same_author":true,"paths":[{"path":"a.go","level":"HIGH","reason":"same_lines","ranges":{"commit":[{"start":5,"lines":1}],"other":[]}}],"paths_total":1}`},
+		"a pair": {pair, `{"level":"HIGH","since":"2026-11-23T09:00:00.123Z","commit":{"sha":"6e61","branch":"x",` +
+			`"author":{"name":"Ada","email":""},"subject":"Count"},` +
+			`"other":{"sha":"8dd9"},"same_author":true,"paths":[{"path":"a.go","level":"HIGH","reason":"same_lines",` +
+			`"ranges":{"commit":[{"start":5,"lines":1}],"other":[]}}],"paths_total":1}`},
 		"nothing": {RadarResult{}, `{"level":"none","overlaps":[],"truncated":false}`},
 		"a question": {RadarQuery{Commit: "6e61", Registration: Registration{Branch: "x", Changes: []radar.Change{}}},
 			`{"commit":"6e61","branch":"x","changes":[]}`},
@@ -93,7 +101,8 @@ func TestRadarRecordsAreJSON(t *testing.T) {
 		})
 	}
 	wantFieldFault(t, RadarQuery{Commit: "6e61"}.Check(), "commit")
-	wantFieldFault(t, RadarQuery{Registration: Registration{Changes: []radar.Change{{Path: "../x", Status: "M"}}}}.Check(), "changes[0].path")
+	wantFieldFault(t, RadarQuery{Registration: Registration{Changes: []radar.Change{{Path: "../x", Status: "M"}}}}.Check(),
+		"changes[0].path")
 }
 
 func TestSubject(t *testing.T) {

@@ -47,7 +47,8 @@ func checkRef(field, name string) error {
 	if name == "" || isRef(name) {
 		return nil
 	}
-	return FieldErrorf(CodeInvalidField, field, "%q cannot name a branch (see git check-ref-format), or is over %d bytes", text.Clip(name), maxRefLen)
+	return FieldErrorf(CodeInvalidField, field, "%q cannot name a branch (see git check-ref-format), or is over %d bytes",
+		text.Clip(name), maxRefLen)
 }
 
 func isRef(name string) bool {

@@ -35,7 +35,8 @@ func ParseSecret(s string) (hash [32]byte, err error) {
 		return hash, Errorf(CodeUnauthenticated, "this is not an API token of ledgerd: those begin with %s", secretPrefix)
 	}
 	if len(s) != secretLen {
-		return hash, Errorf(CodeUnauthenticated, "the API token has %d characters where there should be %d: it was not copied whole", len(s), secretLen)
+		return hash, Errorf(CodeUnauthenticated, "the API token has %d characters where there should be %d: it was not "+
+			"copied whole", len(s), secretLen)
 	}
 	if body := s[:secretLen-checkDigits]; s[len(body):] != secretChecksum(body) {
 		return hash, Errorf(CodeUnauthenticated, "the API token's checksum is wrong: it was mistyped")
@@ -59,7 +60,8 @@ const maxTokenName = 100
 func (n NewToken) Check(now Time) error {
 	switch {
 	case !isTokenName(n.Name):
-		return FieldErrorf(CodeInvalidField, "name", "give the token a name of 1 to %d printable characters, without blanks around it", maxTokenName)
+		return FieldErrorf(CodeInvalidField, "name", "give the token a name of 1 to %d printable characters, without "+
+			"blanks around it", maxTokenName)
 	case n.Scope == 0:
 		return FieldErrorf(CodeInvalidField, "scope", "say what the token may do: read, write or admin")
 	case n.ExpiresAt != 0 && n.ExpiresAt <= now:

@@ -88,7 +88,8 @@ func (c WebhookChange) Check() error {
 		}
 	}
 	if c.Description != nil {
-		if d := *c.Description; utf8.RuneCountInString(d) > maxWebhookDescription || strings.ContainsFunc(d, unicode.IsControl) {
+		if d := *c.Description; utf8.RuneCountInString(d) > maxWebhookDescription ||
+			strings.ContainsFunc(d, unicode.IsControl) {
 			return FieldErrorf(CodeInvalidField, "description", "use at most %d characters, on one line", maxWebhookDescription)
 		}
 	}
@@ -129,7 +130,8 @@ func isPort(text string) bool {
 
 func checkWebhookEvents(types []EventType) error {
 	if len(types) == 0 {
-		return FieldErrorf(CodeInvalidField, "events", "name at least one of attestation, state, policy and radar; to pause the webhook, make it inactive")
+		return FieldErrorf(CodeInvalidField, "events", "name at least one of attestation, state, policy and radar; to "+
+			"pause the webhook, make it inactive")
 	}
 	for i, t := range types {
 		if _, err := ParseEventType(string(t)); err != nil {
@@ -172,7 +174,8 @@ func (r *Rotation) Check() error {
 		r.Overlap = new(DefaultOverlap)
 	}
 	if o := r.Overlap.Std(); o < 0 || o > maxOverlap {
-		return FieldErrorf(CodeInvalidField, "overlap", "that is too long: use at most %dd, or 0s to end the old secret at once", maxOverlap/day)
+		return FieldErrorf(CodeInvalidField, "overlap",
+			"that is too long: use at most %dd, or 0s to end the old secret at once", maxOverlap/day)
 	}
 	return nil
 }

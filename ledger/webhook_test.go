@@ -10,7 +10,8 @@ import (
 
 func TestWebhookURLs(t *testing.T) {
 	for _, url := range []string{
-		"https://ci.example.com/ledger", "http://ci.example.com", "HTTPS://ci.example.com:8443/a?token=b", "https://[2001:db8::1]:443/",
+		"https://ci.example.com/ledger", "http://ci.example.com", "HTTPS://ci.example.com:8443/a?token=b",
+		"https://[2001:db8::1]:443/",
 		"https://10.0.0.1/hook", "https://ci.example.com/" + strings.Repeat("a", 2025),
 	} {
 		n := NewWebhook{URL: url}
@@ -22,8 +23,10 @@ func TestWebhookURLs(t *testing.T) {
 		}
 	}
 	for _, url := range []string{
-		"", "ci.example.com", "/ledger", "ftp://ci.example.com", "https://", "https://:443", "https:ci.example.com", "https://ci.example.com:99999", "https://ci.example.com:0",
-		"https://ci.example.com:http", "https://ada:pw@ci.example.com", "https://token@ci.example.com", "https://ci.example.com/#top", "https://ci example.com",
+		"", "ci.example.com", "/ledger", "ftp://ci.example.com", "https://", "https://:443", "https:ci.example.com",
+		"https://ci.example.com:99999", "https://ci.example.com:0",
+		"https://ci.example.com:http", "https://ada:pw@ci.example.com", "https://token@ci.example.com",
+		"https://ci.example.com/#top", "https://ci example.com",
 		"https://ci.example.com/\n", "https://ci.example.com/" + strings.Repeat("a", 2026),
 	} {
 		err := (&NewWebhook{URL: url}).Check()
@@ -47,7 +50,8 @@ func TestWebhookChecks(t *testing.T) {
 		}
 	}
 	for _, c := range []WebhookChange{
-		{}, {Active: new(false)}, {Events: &[]EventType{EventRadar}}, {Description: new("")}, {Description: new(strings.Repeat("é", 500))},
+		{}, {Active: new(false)}, {Events: &[]EventType{EventRadar}}, {Description: new("")},
+		{Description: new(strings.Repeat("é", 500))},
 	} {
 		if err := c.Check(); err != nil {
 			t.Errorf("%+v: %v", c, err)
@@ -100,7 +104,8 @@ func TestParseDeliveryStatus(t *testing.T) {
 			t.Errorf("%s is read as %q, %v", s, got, err)
 		}
 	}
-	if _, err := ParseDeliveryStatus("Failed"); err == nil || !strings.Contains(err.Error(), "pending, succeeded or failed") {
+	if _, err := ParseDeliveryStatus("Failed"); err == nil ||
+		!strings.Contains(err.Error(), "pending, succeeded or failed") {
 		t.Errorf("Failed: %v", err)
 	}
 }

@@ -114,7 +114,8 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 			return &reply{status: http.StatusOK, record: record}, nil
 		}
 	}
-	return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded, try again")
+	return nil, ledger.Errorf(
+		ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded, try again")
 }
 
 // verify verifies an attestation with the org's identities, and returns their

@@ -49,7 +49,8 @@ func (c *call) checkSHA() error {
 	if ledger.IsCommitPrefix(c.sha()) {
 		return nil
 	}
-	return ledger.Errorf(ledger.CodeNotFound, "%q cannot be a commit: those are 40 or 64 lower-case hex digits, or the first 7 or more of them", c.sha())
+	return ledger.Errorf(ledger.CodeNotFound, "%q cannot be a commit: those are 40 or 64 lower-case hex digits, or "+
+		"the first 7 or more of them", c.sha())
 }
 
 func (s *Server) getCommit(c *call) (*reply, error) {
@@ -62,7 +63,8 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 
 func (s *Server) putCommit(c *call) (*reply, error) {
 	if !ledger.IsCommit(c.sha()) {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "sha", "%q is not a whole commit id: 40 or 64 lower-case hex digits", c.sha())
+		return nil, ledger.FieldErrorf(
+			ledger.CodeInvalidField, "sha", "%q is not a whole commit id: 40 or 64 lower-case hex digits", c.sha())
 	}
 	var r ledger.Registration
 	if err := c.decode(&r, s.maxBody); err != nil {

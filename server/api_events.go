@@ -17,7 +17,8 @@ func (s *Server) getEvents(c *call) (*reply, error) {
 	case accepts(accept, typeJSON):
 		return s.listEvents(c)
 	}
-	return nil, ledger.Errorf(ledger.CodeNotAcceptable, "the events are answered as %s, the live stream, or as %s, the history", typeEvents, typeJSON)
+	return nil, ledger.Errorf(ledger.CodeNotAcceptable, "the events are answered as %s, the live stream, or as %s, "+
+		"the history", typeEvents, typeJSON)
 }
 
 // listEvents answers the history of an org's events, page by page.

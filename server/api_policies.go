@@ -44,7 +44,8 @@ func policyTag(p policy.Policy) string {
 func (s *Server) putPolicy(c *call) (*reply, error) {
 	wanted := c.r.Header["If-Match"]
 	if len(wanted) == 0 {
-		return nil, ledger.Errorf(ledger.CodePreconditionRequired, "send If-Match with the ETag of the policy that this one replaces, or * to replace any")
+		return nil, ledger.Errorf(ledger.CodePreconditionRequired,
+			"send If-Match with the ETag of the policy that this one replaces, or * to replace any")
 	}
 	contract, err := c.contract()
 	if err != nil {
@@ -55,7 +56,8 @@ func (s *Server) putPolicy(c *call) (*reply, error) {
 		return nil, err
 	}
 	if _, ok := wire.TagIn(wanted, policyTag(active)); !ok {
-		return nil, ledger.Errorf(ledger.CodePreconditionFailed, "the active policy has the ETag %s, not %s: read it again", policyTag(active), strings.Join(wanted, ", "))
+		return nil, ledger.Errorf(ledger.CodePreconditionFailed, "the active policy has the ETag %s, not %s: read it again",
+			policyTag(active), strings.Join(wanted, ", "))
 	}
 	policy, err := s.store.SetPolicy(c.ctx(), c.org(), c.repo(), contract, active.Version, c.caller.name())
 	if err != nil {

@@ -23,17 +23,20 @@ import (
 // trustCosign registers the identities of the cosign fixtures.
 func (b *bench) trustCosign() (key, root identity.Identity) {
 	b.t.Helper()
-	key = b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(cosignFile(b.t, "p256.pub")), DN: "cn=cosign,ou=build,o=acme"})
+	key = b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(cosignFile(b.t, "p256.pub")),
+		DN: "cn=cosign,ou=build,o=acme"})
 	root = b.trust(identity.NewIdentity{Kind: identity.RootIdentity, PEM: string(cosignFile(b.t, "ca.crt"))})
 	return key, root
 }
 
 // cosign calls test:* what cosign's own predicate types are called here.
-const cosignContract = `{"requirements":[{"state":"ATTESTED","predicate":"https://in-toto.io/attestation/test-result/v0.1"}]}`
+const cosignContract = `{"requirements":[{"state":"ATTESTED",` +
+	`"predicate":"https://in-toto.io/attestation/test-result/v0.1"}]}`
 
 func (b *bench) setContract(contract string) {
 	b.t.Helper()
-	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: contract, header: map[string]string{"If-Match": "*"}}).want(200)
+	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: contract,
+		header: map[string]string{"If-Match": "*"}}).want(200)
 	check(b.t, b.store.Settle(b.t.Context()))
 }
 
@@ -45,13 +48,17 @@ func TestCosign(t *testing.T) {
 		state           ledger.State
 	}{
 		{"v3-p256.bundle.json", typeBundle,
-			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign", Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
+			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
+				Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
 		{"v3-p256-failed.dsse.json", typeDSSE,
-			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign", Result: ledger.Result{Status: ledger.Fail}}, ledger.Validating},
+			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
+				Result: ledger.Result{Status: ledger.Fail}}, ledger.Validating},
 		{"v3-x509.bundle.json", typeBundle,
-			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=ci-bot,ou=build,o=acme", Signer: "ci-bot", Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
+			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=ci-bot,ou=build,o=acme", Signer: "ci-bot",
+				Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
 		{"v2-p256-provenance.dsse.json", typeDSSE,
-			ledger.AttestationRecord{Predicate: provenance, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign", Result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000}}, ledger.Validating},
+			ledger.AttestationRecord{Predicate: provenance, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
+				Result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000}}, ledger.Validating},
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			b := newBench(t)
@@ -62,7 +69,8 @@ func TestCosign(t *testing.T) {
 			got := decode[ledger.AttestationRecord](answer)
 
 			want := test.want
-			want.Org, want.Repo, want.Commit, want.PredicateType, want.RecordedAt = "acme", "api", cosignCommit, test.want.Predicate, b.clock.time()
+			want.Org, want.Repo, want.Commit, want.PredicateType, want.RecordedAt = "acme", "api", cosignCommit,
+				test.want.Predicate, b.clock.time()
 			want.ID, want.Event, want.PayloadDigest = got.ID, got.Event, got.PayloadDigest
 			if got != want {
 				t.Errorf("recorded\n%+v, want\n%+v", got, want)
@@ -75,7 +83,8 @@ func TestCosign(t *testing.T) {
 			}
 			posted := b.get(attestationsPath + "/" + got.ID + "/envelope").want(200)
 			if string(posted.body) != string(envelope) || posted.header.Get("Content-Type") != test.mediaType {
-				t.Errorf("the envelope comes back as %s, different: %t", posted.header.Get("Content-Type"), string(posted.body) != string(envelope))
+				t.Errorf("the envelope comes back as %s, different: %t", posted.header.Get("Content-Type"),
+					string(posted.body) != string(envelope))
 			}
 			if state := b.state(cosignCommit); state != test.state {
 				t.Errorf("the commit is %s, want %s", state, test.state)
@@ -86,7 +95,8 @@ func TestCosign(t *testing.T) {
 
 // A changed byte in the payload or the signature makes an attestation void.
 func TestFlippedBytes(t *testing.T) {
-	for _, file := range []string{"v3-p256.bundle.json", "v3-p256-failed.dsse.json", "v3-x509.bundle.json", "v2-p256-provenance.dsse.json"} {
+	for _, file := range []string{"v3-p256.bundle.json", "v3-p256-failed.dsse.json", "v3-x509.bundle.json",
+		"v2-p256-provenance.dsse.json"} {
 		for _, member := range []string{"payload", "sig"} {
 			t.Run(file+" "+member, func(t *testing.T) {
 				b := newBench(t)
@@ -144,17 +154,22 @@ func TestCertificates(t *testing.T) {
 		status int
 		code   ledger.Code
 	}{
-		"a good one":                 {func(*x509.Certificate) {}, 201, ""},
-		"an expired one":             {func(c *x509.Certificate) { c.NotAfter = c.NotBefore.Add(time.Minute) }, 422, ledger.CodeExpiredCertificate},
-		"one of tomorrow":            {func(c *x509.Certificate) { c.NotBefore = c.NotAfter.Add(-time.Minute) }, 422, ledger.CodeExpiredCertificate},
-		"without code-signing usage": {func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }, 422, ledger.CodeUntrustedIdentity},
-		"without any usage":          {func(c *x509.Certificate) { c.ExtKeyUsage = nil }, 422, ledger.CodeUntrustedIdentity},
+		"a good one": {func(*x509.Certificate) {}, 201, ""},
+		"an expired one": {func(c *x509.Certificate) { c.NotAfter = c.NotBefore.Add(time.Minute) }, 422,
+			ledger.CodeExpiredCertificate},
+		"one of tomorrow": {func(c *x509.Certificate) { c.NotBefore = c.NotAfter.Add(-time.Minute) }, 422,
+			ledger.CodeExpiredCertificate},
+		"without code-signing usage": {func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		}, 422, ledger.CodeUntrustedIdentity},
+		"without any usage": {func(c *x509.Certificate) { c.ExtKeyUsage = nil }, 422, ledger.CodeUntrustedIdentity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.trustCosign()
 			key, cert := issue(t, b.clock.now(), test.change)
-			payload, err := attestation.NewStatement("", commitID(1), attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}})
+			payload, err := attestation.NewStatement(
+				"", commitID(1), attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}})
 			check(t, err)
 			bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, payload)
 			check(t, err)
@@ -181,7 +196,8 @@ func TestCertificates(t *testing.T) {
 }
 
 func statement(subjects, predicateType, predicate string) []byte {
-	return fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[%s],"predicateType":%q,"predicate":%s}`, subjects, predicateType, predicate)
+	return fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[%s],"predicateType":%q,"predicate":%s}`,
+		subjects, predicateType, predicate)
 }
 
 func TestRefusedAttestations(t *testing.T) {
@@ -199,43 +215,58 @@ func TestRefusedAttestations(t *testing.T) {
 		status int
 		code   ledger.Code
 	}{
-		"nothing":                     {"", 400, ledger.CodeInvalidJSON},
-		"truncated JSON":              {good[:len(good)-1], 400, ledger.CodeInvalidJSON},
-		"not JSON":                    {"-----BEGIN", 400, ledger.CodeInvalidJSON},
-		"5 MiB":                       {`{"payload":"` + strings.Repeat("A", 5<<20) + `"}`, 413, ledger.CodePayloadTooLarge},
-		"an empty object":             {`{}`, 422, ledger.CodeInvalidEnvelope},
-		"a list":                      {`[` + good + `]`, 422, ledger.CodeInvalidEnvelope},
-		"no signature":                {strings.Replace(good, signature, "", 1), 422, ledger.CodeInvalidEnvelope},
-		"two signatures":              {strings.Replace(good, signature, signature+","+signature, 1), 422, ledger.CodeSeveralSignatures},
-		"an unknown payload type":     {strings.Replace(good, attestation.StatementType, "application/json", 1), 422, ledger.CodeUnsupportedPayloadType},
-		"by a stranger":               {string(newSigner(t, "cn=eve").says(t, commitID(1), "test:go", ledger.Pass, 1)), 422, ledger.CodeUntrustedIdentity},
-		"by somebody who was revoked": {string(gone.says(t, commitID(1), "test:go", ledger.Pass, 1)), 422, ledger.CodeRevokedIdentity},
-		"a flipped payload":           {string(flipped(t, []byte(good), "payload")), 422, ledger.CodeInvalidSignature},
-		"a flipped signature":         {string(flipped(t, []byte(good), "sig")), 422, ledger.CodeInvalidSignature},
-		"not a statement":             {string(ci.sign(t, []byte(`{"hello":"world"}`))), 422, ledger.CodeInvalidStatement},
-		"no commit":                   {string(ci.sign(t, statement(`{"name":"x","digest":{"sha256":"`+strings.Repeat("0", 64)+`"}}`, custom, `{}`))), 422, ledger.CodeNoCommitSubject},
-		"several commits":             {string(ci.sign(t, statement(about(commitID(1))+","+about(commitID(2)), custom, `{}`))), 422, ledger.CodeSeveralCommits},
-		"a status that there is not":  {string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType, `{"predicate":"test:go","result":{"status":"ok","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
-		"a predicate with a blank":    {string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType, `{"predicate":"test go","result":{"status":"pass","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
+		"nothing":         {"", 400, ledger.CodeInvalidJSON},
+		"truncated JSON":  {good[:len(good)-1], 400, ledger.CodeInvalidJSON},
+		"not JSON":        {"-----BEGIN", 400, ledger.CodeInvalidJSON},
+		"5 MiB":           {`{"payload":"` + strings.Repeat("A", 5<<20) + `"}`, 413, ledger.CodePayloadTooLarge},
+		"an empty object": {`{}`, 422, ledger.CodeInvalidEnvelope},
+		"a list":          {`[` + good + `]`, 422, ledger.CodeInvalidEnvelope},
+		"no signature":    {strings.Replace(good, signature, "", 1), 422, ledger.CodeInvalidEnvelope},
+		"two signatures": {strings.Replace(good, signature, signature+","+signature, 1), 422,
+			ledger.CodeSeveralSignatures},
+		"an unknown payload type": {strings.Replace(good, attestation.StatementType, "application/json", 1), 422,
+			ledger.CodeUnsupportedPayloadType},
+		"by a stranger": {string(newSigner(t, "cn=eve").says(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
+			ledger.CodeUntrustedIdentity},
+		"by somebody who was revoked": {string(gone.says(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
+			ledger.CodeRevokedIdentity},
+		"a flipped payload":   {string(flipped(t, []byte(good), "payload")), 422, ledger.CodeInvalidSignature},
+		"a flipped signature": {string(flipped(t, []byte(good), "sig")), 422, ledger.CodeInvalidSignature},
+		"not a statement":     {string(ci.sign(t, []byte(`{"hello":"world"}`))), 422, ledger.CodeInvalidStatement},
+		"no commit": {
+			string(ci.sign(t, statement(`{"name":"x","digest":{"sha256":"`+strings.Repeat("0", 64)+`"}}`, custom, `{}`))), 422,
+			ledger.CodeNoCommitSubject},
+		"several commits": {string(ci.sign(t, statement(about(commitID(1))+","+about(commitID(2)), custom, `{}`))),
+			422, ledger.CodeSeveralCommits},
+		"a status that there is not": {
+			string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType,
+				`{"predicate":"test:go","result":{"status":"ok","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
+		"a predicate with a blank": {
+			string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType,
+				`{"predicate":"test go","result":{"status":"pass","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
-			answer := b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: test.body, header: map[string]string{"Content-Type": typeJSON}})
+			answer := b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: test.body,
+				header: map[string]string{"Content-Type": typeJSON}})
 			answer.wantProblem(test.status, test.code)
 		})
 	}
 	t.Run("in a media type that is not accepted", func(t *testing.T) {
 		b := b.in(t)
-		b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: good, header: map[string]string{"Content-Type": "text/plain"}}).
+		b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: good,
+			header: map[string]string{"Content-Type": "text/plain"}}).
 			wantProblem(415, ledger.CodeUnsupportedMediaType)
 	})
 	t.Run("to a repo that there is not", func(t *testing.T) {
 		b := b.in(t)
-		b.send(request{method: "POST", path: "/v1/orgs/acme/repos/none/attestations", token: b.writer, body: good}).wantProblem(404, ledger.CodeNotFound)
+		b.send(request{method: "POST", path: "/v1/orgs/acme/repos/none/attestations", token: b.writer,
+			body: good}).wantProblem(404, ledger.CodeNotFound)
 	})
 	t.Run("by a token that may only read", func(t *testing.T) {
 		b := b.in(t)
-		b.send(request{method: "POST", path: attestationsPath, token: b.reader, body: good}).wantProblem(403, ledger.CodeForbidden)
+		b.send(request{method: "POST", path: attestationsPath, token: b.reader, body: good}).wantProblem(403,
+			ledger.CodeForbidden)
 	})
 
 	if attestations, events := b.count(); attestations+events != 0 {
@@ -252,13 +283,16 @@ func TestMediaTypesOfAttestations(t *testing.T) {
 	b.trustCosign()
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for i, mediaType := range []string{typeJSON, "application/json; charset=utf-8", typeDSSE} {
-		b.send(request{method: "POST", path: attestationsPath, token: b.writer, header: map[string]string{"Content-Type": mediaType},
-			body: string(ci.says(t, commitID(1), "test:go", ledger.Pass, i))}).want(201)
+		b.send(request{method: "POST", path: attestationsPath, token: b.writer,
+			header: map[string]string{"Content-Type": mediaType},
+			body:   string(ci.says(t, commitID(1), "test:go", ledger.Pass, i))}).want(201)
 	}
 	bundle := string(cosignFile(t, "v3-p256.bundle.json"))
 	old := strings.Replace(bundle, typeBundle, typeBundleOld+";version=0.3", 1)
-	b.send(request{method: "POST", path: attestationsPath, token: b.writer, header: map[string]string{"Content-Type": typeBundleOld + ";version=0.3"}, body: old}).want(201)
-	b.send(request{method: "POST", path: attestationsPath, token: b.writer, header: map[string]string{"Content-Type": typeBundle}, body: bundle}).want(200)
+	b.send(request{method: "POST", path: attestationsPath, token: b.writer,
+		header: map[string]string{"Content-Type": typeBundleOld + ";version=0.3"}, body: old}).want(201)
+	b.send(request{method: "POST", path: attestationsPath, token: b.writer,
+		header: map[string]string{"Content-Type": typeBundle}, body: bundle}).want(200)
 
 	first := decode[ledger.Page[ledger.AttestationRecord]](b.get(attestationsPath + "?limit=1").want(200)).Data[0]
 	envelope := b.get(attestationsPath + "/" + first.ID + "/envelope").want(200)
@@ -364,7 +398,8 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 // trustNewcomer has acme trust one more identity, past the server.
 func (b *bench) trustNewcomer() {
 	b.t.Helper()
-	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t), DN: "cn=new,ou=build,o=acme"}.Identity()
+	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t),
+		DN: "cn=new,ou=build,o=acme"}.Identity()
 	check(b.t, err)
 	_, err = b.store.AddIdentity(b.t.Context(), "acme", identity)
 	check(b.t, err)

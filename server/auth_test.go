@@ -14,7 +14,8 @@ import (
 
 func TestAuthentication(t *testing.T) {
 	b := newBench(t)
-	b.host("POST", "/v1/orgs/acme/tokens", fmt.Sprintf(`{"name":"brief","scope":"read","expires_at":%q}`, b.clock.time().Add(time.Hour))).want(201)
+	b.host("POST", "/v1/orgs/acme/tokens",
+		fmt.Sprintf(`{"name":"brief","scope":"read","expires_at":%q}`, b.clock.time().Add(time.Hour))).want(201)
 	expiring := decode[ledger.Token](b.host("POST", "/v1/orgs/acme/tokens",
 		fmt.Sprintf(`{"name":"brief","scope":"read","expires_at":%q}`, b.clock.time().Add(time.Minute))).want(201))
 	revoked := decode[ledger.Token](b.host("POST", "/v1/orgs/acme/tokens", `{"name":"gone","scope":"admin"}`).want(201))
@@ -70,14 +71,18 @@ func TestAuthentication(t *testing.T) {
 	})
 	t.Run("the scheme in lower case", func(t *testing.T) {
 		b := b.in(t)
-		b.send(request{method: "GET", path: "/v1/orgs/acme", header: map[string]string{"Authorization": "bearer " + b.reader}}).want(200)
+		b.send(request{method: "GET", path: "/v1/orgs/acme",
+			header: map[string]string{"Authorization": "bearer " + b.reader}}).want(200)
 	})
 }
 
 // example fills in the names of a pattern with things that there are not.
 func example(pattern string) string {
-	return strings.NewReplacer(":org", "acme", ":repo", "nowhere", ":sha", commitID(1), "tokens/:id", "tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
-		"identities/:id", "identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", "webhooks/:id", "webhooks/whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":delivery", "dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":id", "att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
+	return strings.NewReplacer(":org", "acme", ":repo", "nowhere", ":sha", commitID(1), "tokens/:id",
+		"tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
+		"identities/:id", "identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", "webhooks/:id",
+		"webhooks/whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":delivery", "dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":id",
+		"att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
 }
 
 func TestEveryRouteWantsItsScope(t *testing.T) {
@@ -114,7 +119,8 @@ func TestAnotherOrgsToken(t *testing.T) {
 		var bodies [2]string
 		for i, org := range []string{"acme", "none"} {
 			path := strings.Replace(example(rt.pattern), "acme", org, 1)
-			answer := b.send(request{method: rt.method, path: path, token: stranger, header: map[string]string{wire.HeaderRequestID: "same"}})
+			answer := b.send(request{method: rt.method, path: path, token: stranger,
+				header: map[string]string{wire.HeaderRequestID: "same"}})
 			answer.wantProblem(403, ledger.CodeForbidden)
 			bodies[i] = strings.ReplaceAll(string(answer.body), "the org "+org, "the org X")
 		}
@@ -128,18 +134,24 @@ func TestAnotherOrgsToken(t *testing.T) {
 func TestOrderOfChecks(t *testing.T) {
 	b := newBench(t)
 	b.send(request{method: "POST", path: "/v1/nowhere?nonsense=1", body: "{"}).wantProblem(404, ledger.CodeNotFound)
-	b.send(request{method: "PATCH", path: attestationsPath + "?nonsense=1", body: "{"}).wantProblem(405, ledger.CodeMethodNotAllowed)
-	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{"}).wantProblem(401, ledger.CodeUnauthenticated)
-	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{", token: b.reader}).wantProblem(403, ledger.CodeForbidden)
-	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{", token: b.writer}).wantProblem(400, ledger.CodeUnknownParameter)
-	b.send(request{method: "POST", path: attestationsPath, body: "{", token: b.writer}).wantProblem(400, ledger.CodeInvalidJSON)
+	b.send(request{method: "PATCH", path: attestationsPath + "?nonsense=1", body: "{"}).wantProblem(405,
+		ledger.CodeMethodNotAllowed)
+	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{"}).wantProblem(401,
+		ledger.CodeUnauthenticated)
+	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{", token: b.reader}).wantProblem(403,
+		ledger.CodeForbidden)
+	b.send(request{method: "POST", path: attestationsPath + "?nonsense=1", body: "{", token: b.writer}).wantProblem(400,
+		ledger.CodeUnknownParameter)
+	b.send(request{method: "POST", path: attestationsPath, body: "{", token: b.writer}).wantProblem(400,
+		ledger.CodeInvalidJSON)
 }
 
 func TestHostNeedsNoToken(t *testing.T) {
 	b := newBench(t)
 	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
 	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"rain"}`).want(201)
-	if got := decode[policy.Policy](b.host("GET", "/v1/orgs/umbrella/policies/rain", "").want(200)).CreatedBy; got != "host" {
+	if got := decode[policy.Policy](b.host("GET", "/v1/orgs/umbrella/policies/rain", "").want(200)).CreatedBy; got !=
+		"host" {
 		t.Errorf("created_by %q, want host", got)
 	}
 	if got := string(b.host("GET", "/v1/token", "").want(200).body); got != `{"name":"host","scope":"host"}` {
@@ -157,12 +169,14 @@ func TestHostNeedsNoToken(t *testing.T) {
 func TestTokens(t *testing.T) {
 	b := newBench(t)
 	expires := b.clock.time().Add(time.Hour)
-	answer := b.post("/v1/orgs/acme/tokens", fmt.Sprintf(`{"name":"deploy bot","scope":"write","expires_at":%q}`, expires)).want(201)
+	answer := b.post("/v1/orgs/acme/tokens",
+		fmt.Sprintf(`{"name":"deploy bot","scope":"write","expires_at":%q}`, expires)).want(201)
 	made := decode[ledger.Token](answer)
 	if answer.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("Cache-Control: %q, want no-store", answer.header.Get("Cache-Control"))
 	}
-	if made.Org != "acme" || made.Name != "deploy bot" || made.Scope != ledger.Write || made.ExpiresAt != expires || made.Secret == "" {
+	if made.Org != "acme" || made.Name != "deploy bot" || made.Scope != ledger.Write || made.ExpiresAt != expires ||
+		made.Secret == "" {
 		t.Errorf("made %+v", made)
 	}
 

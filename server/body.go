@@ -57,7 +57,8 @@ func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
 
 func checkMediaType(h http.Header, mediaTypes []string) error {
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "a body with Content-Encoding %s is not accepted: send it as it is", coding)
+		return ledger.Errorf(
+			ledger.CodeUnsupportedMediaType, "a body with Content-Encoding %s is not accepted: send it as it is", coding)
 	}
 	given := h.Get("Content-Type")
 	if slices.Contains(mediaTypes, given) {
@@ -65,7 +66,8 @@ func checkMediaType(h http.Header, mediaTypes []string) error {
 	}
 	mediaType, parameters, err := mime.ParseMediaType(given)
 	if err != nil || !slices.Contains(mediaTypes, mediaType) {
-		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "the Content-Type %q is not accepted: use %s", given, strings.Join(mediaTypes, " or "))
+		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "the Content-Type %q is not accepted: use %s", given,
+			strings.Join(mediaTypes, " or "))
 	}
 	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
 		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "the charset %s is not accepted: JSON is UTF-8", charset)

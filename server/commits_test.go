@@ -17,30 +17,39 @@ func TestRegisterCommit(t *testing.T) {
 		t.Errorf("Location: %s", got)
 	}
 	bare := decode[ledger.Commit](answer)
-	if bare.SHA != sha || bare.State != ledger.Draft || bare.Target != "main" || bare.Changes != nil || len(bare.Requirements) != 3 || bare.RegisteredAt != b.clock.time() {
+	if bare.SHA != sha || bare.State != ledger.Draft || bare.Target != "main" || bare.Changes != nil ||
+		len(bare.Requirements) != 3 || bare.RegisteredAt != b.clock.time() {
 		t.Errorf("a bare commit: %+v", bare)
 	}
 
-	registration := fmt.Sprintf(`{"branch":"feature/x","target":"release/1","base":%q,"parents":[%q],"ancestors":[%q],"contained":[%q],
-		"author":{"name":"Ada","email":"ada@acme.example"},"message":"Count\n\nin base sixteen","committed_at":"2026-11-30T10:00:00+01:00",
-		"changes":[{"path":"a b/ü.go","status":"R","old_path":"x.go","mode":"100755","old_mode":"100644","blob":%q,"old_blob":%q,
-		"hunks":[{"start":1,"lines":1,"added":2,"text":"0123456789abcdef","function":"func main() {","near":["0123456789abcdef",""],"far":["fedcba9876543210",""]}]}]}`,
+	registration := fmt.Sprintf(
+		`{"branch":"feature/x","target":"release/1","base":%q,"parents":[%q],"ancestors":[%q],"contained":[%q],
+		"author":{"name":"Ada","email":"ada@acme.example"},"message":"Count\n\nin base sixteen",`+
+			`"committed_at":"2026-11-30T10:00:00+01:00",
+		"changes":[{"path":"a b/ü.go","status":"R","old_path":"x.go","mode":"100755","old_mode":"100644","blob":%q,`+
+			`"old_blob":%q,
+		"hunks":[{"start":1,"lines":1,"added":2,"text":"0123456789abcdef","function":"func main() {",`+
+			`"near":["0123456789abcdef",""],"far":["fedcba9876543210",""]}]}]}`,
 		base, base, base, commitID(7), base, sha)
 	b.put(commitPath(sha), registration).want(200)
 	full := decode[ledger.Commit](b.get(commitPath(sha)).want(200))
-	if full.Branch != "feature/x" || full.Target != "release/1" || full.Base != base || full.Author.Email != "ada@acme.example" ||
-		full.CommittedAt.String() != "2026-11-30T09:00:00.000Z" || len(full.Changes) != 1 || full.Changes[0].Hunks[0].Near[1] != "" {
+	if full.Branch != "feature/x" || full.Target != "release/1" || full.Base != base ||
+		full.Author.Email != "ada@acme.example" ||
+		full.CommittedAt.String() != "2026-11-30T09:00:00.000Z" || len(full.Changes) != 1 ||
+		full.Changes[0].Hunks[0].Near[1] != "" {
 		t.Errorf("completed: %+v", full)
 	}
 
 	// What a later registration leaves out stays; an empty change record is one.
 	answer = b.put(commitPath(sha), `{"branch":"feature/y","changes":[]}`).want(200)
 	if told := decode[ledger.Commit](answer); told.Radar == nil || len(told.Radar.Overlaps) != 0 || told.Changes != nil {
-		t.Errorf("the answer tells of the radar %+v, want no overlaps, and of the changes %v, want none: they were sent", told.Radar, told.Changes)
+		t.Errorf("the answer tells of the radar %+v, want no overlaps, and of the changes %v, want none: they were sent",
+			told.Radar, told.Changes)
 	}
 	read := b.get(commitPath(sha)).want(200)
 	later := decode[ledger.Commit](read)
-	if later.Branch != "feature/y" || later.Target != "release/1" || later.Changes == nil || len(later.Changes) != 0 || len(later.Parents) != 1 {
+	if later.Branch != "feature/y" || later.Target != "release/1" || later.Changes == nil || len(later.Changes) != 0 ||
+		len(later.Parents) != 1 {
 		t.Errorf("later: %+v", later)
 	}
 	if string(read.body) != toJSONSorted(t, later) {
@@ -66,12 +75,16 @@ func TestRefusedRegistrations(t *testing.T) {
 		code      ledger.Code
 		fields    []string
 	}{
-		"a short id":            {sha[:12], `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
-		"an upper-case id":      {strings.ToUpper(sha), `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
-		"a path upwards":        {sha, `{"changes":[{"path":"a","status":"A"},{"path":"../b","status":"M"}]}`, 422, ledger.CodeInvalidField, []string{"changes[1].path"}},
-		"no such status":        {sha, `{"changes":[{"path":"a","status":"X"}]}`, 422, ledger.CodeInvalidField, []string{"changes[0].status"}},
-		"a negative line":       {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":-1,"lines":0,"added":0}]}]}`, 422, ledger.CodeInvalidField, []string{"changes[0].hunks[0].start"}},
-		"half a line":           {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":1.5,"lines":0,"added":0}]}]}`, 400, ledger.CodeInvalidJSON, []string{"changes[0].hunks[0].start"}},
+		"a short id":       {sha[:12], `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
+		"an upper-case id": {strings.ToUpper(sha), `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
+		"a path upwards": {sha, `{"changes":[{"path":"a","status":"A"},{"path":"../b","status":"M"}]}`, 422,
+			ledger.CodeInvalidField, []string{"changes[1].path"}},
+		"no such status": {sha, `{"changes":[{"path":"a","status":"X"}]}`, 422, ledger.CodeInvalidField,
+			[]string{"changes[0].status"}},
+		"a negative line": {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":-1,"lines":0,"added":0}]}]}`,
+			422, ledger.CodeInvalidField, []string{"changes[0].hunks[0].start"}},
+		"half a line": {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":1.5,"lines":0,"added":0}]}]}`,
+			400, ledger.CodeInvalidJSON, []string{"changes[0].hunks[0].start"}},
 		"an unknown field":      {sha, `{"author":{"nmae":"Ada"}}`, 400, ledger.CodeUnknownField, []string{"author.nmae"}},
 		"a time that is none":   {sha, `{"committed_at":"yesterday"}`, 400, ledger.CodeInvalidJSON, []string{"committed_at"}},
 		"a branch that is none": {sha, `{"branch":"-x"}`, 422, ledger.CodeInvalidField, []string{"branch"}},
@@ -106,7 +119,8 @@ func TestReadCommitByPrefix(t *testing.T) {
 
 func TestCommitStanding(t *testing.T) {
 	b := newBench(t)
-	const one = `{"branch":"one","author":{"name":"Ada"},"changes":[{"path":"a.go","status":"A","mode":"100644","blob":"%040x"}]}`
+	const one = `{"branch":"one","author":{"name":"Ada"},"changes":[{"path":"a.go","status":"A","mode":"100644",` +
+		`"blob":"%040x"}]}`
 	b.put(commitPath(commitID(1)), fmt.Sprintf(one, 1)).want(201)
 	b.put(commitPath(commitID(2)), fmt.Sprintf(strings.Replace(one, "one", "two", 1), 2)).want(201)
 	ci, dev := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=dev,ou=team,o=acme")
@@ -124,7 +138,8 @@ func TestCommitStanding(t *testing.T) {
 		{ledger.Draft, ledger.Attested, "[]"},
 	} {
 		c := told[i]
-		if c.State != want.state || len(c.Missing) != 1 || c.Missing[0].State != want.missing || fmt.Sprint(c.Missing[0].FailedBy) != want.failedBy {
+		if c.State != want.state || len(c.Missing) != 1 || c.Missing[0].State != want.missing ||
+			fmt.Sprint(c.Missing[0].FailedBy) != want.failedBy {
 			t.Errorf("%s: missing %+v, want one for %s, failed by %s", c.State, c.Missing, want.missing, want.failedBy)
 		}
 		if c.Overlaps["HIGH"] != 1 {
@@ -163,7 +178,8 @@ func TestCommitFilters(t *testing.T) {
 		"?branch=z":                    "[]",
 	} {
 		got := []int{}
-		for _, c := range decode[ledger.Page[ledger.CommitSummary]](b.get("/v1/orgs/acme/repos/api/commits" + query).want(200)).Data {
+		for _, c := range decode[ledger.Page[ledger.CommitSummary]](
+			b.get("/v1/orgs/acme/repos/api/commits" + query).want(200)).Data {
 			var n int
 			fmt.Sscanf(c.SHA, "%x", &n)
 			got = append(got, n-0xc0ffee0000)
@@ -177,7 +193,8 @@ func TestCommitFilters(t *testing.T) {
 // The main job: a commit goes all the way, and its record tells why.
 func TestCommitGoesAllTheWay(t *testing.T) {
 	b := newBench(t)
-	ci, ada, ops := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ada,ou=review,o=acme"), b.signer("cn=ops,ou=platform,o=acme")
+	ci, ada, ops := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ada,ou=review,o=acme"),
+		b.signer("cn=ops,ou=platform,o=acme")
 	sha := commitID(1)
 	b.put(commitPath(sha), `{"branch":"feature/x","target":"main"}`).want(201)
 	for _, step := range []struct {

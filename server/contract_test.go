@@ -250,7 +250,8 @@ func limitsOf(s *openapi3.Schema) (limits []string) {
 	if err := json.Unmarshal(written, &keywords); err != nil {
 		panic(err)
 	}
-	for _, name := range []string{"format", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default"} {
+	for _, name := range []string{"format", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems",
+		"maxItems", "uniqueItems", "default"} {
 		if v, ok := keywords[name]; ok {
 			limits = append(limits, fmt.Sprintf("%s %v", name, v))
 		}

@@ -20,7 +20,8 @@ import (
 
 func TestUnknownPaths(t *testing.T) {
 	b := newBench(t)
-	for _, path := range []string{"/", "/v1", "/v1/orgs/acme/", "/v1/orgs/acme/repo", "/v2/orgs", "/V1/orgs", "/v1//orgs", "/v1/orgs/acme/repos/a%2Fb", "/v1/orgs/%ff/x"} {
+	for _, path := range []string{"/", "/v1", "/v1/orgs/acme/", "/v1/orgs/acme/repo", "/v2/orgs", "/V1/orgs", "/v1//orgs",
+		"/v1/orgs/acme/repos/a%2Fb", "/v1/orgs/%ff/x"} {
 		b.get(path).wantProblem(404, ledger.CodeNotFound)
 	}
 }
@@ -47,16 +48,22 @@ func TestMethods(t *testing.T) {
 // HEAD answers with the headers of a GET that is not compressed.
 func TestHeadIsGetWithoutBody(t *testing.T) {
 	b := newBench(t)
-	id := decode[ledger.AttestationRecord](b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)).ID
-	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos", commitPath(commitID(1)), attestationsPath, attestationsPath + "/" + id, attestationsPath + "/" + id + "/envelope",
-		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/tokens", "/v1/orgs/acme/events", "/v1/token", "/v1/openapi.yaml", "/healthz", "/readyz", "/v1/orgs/acme/repos/none", "/v1/none"} {
-		get := b.send(request{method: "GET", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": "identity", wire.HeaderRequestID: "same"}})
+	id := decode[ledger.AttestationRecord](
+		b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)).ID
+	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos", commitPath(commitID(1)), attestationsPath,
+		attestationsPath + "/" + id, attestationsPath + "/" + id + "/envelope",
+		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/tokens", "/v1/orgs/acme/events", "/v1/token", "/v1/openapi.yaml",
+		"/healthz", "/readyz", "/v1/orgs/acme/repos/none", "/v1/none"} {
+		get := b.send(request{method: "GET", path: path, token: b.reader,
+			header: map[string]string{"Accept-Encoding": "identity", wire.HeaderRequestID: "same"}})
 		get.header.Del("Date")
 		for _, encoding := range []string{"identity", "gzip"} {
-			head := b.send(request{method: "HEAD", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": encoding, wire.HeaderRequestID: "same"}})
+			head := b.send(request{method: "HEAD", path: path, token: b.reader,
+				header: map[string]string{"Accept-Encoding": encoding, wire.HeaderRequestID: "same"}})
 			head.header.Del("Date")
 			if len(head.body) != 0 || head.status != get.status || fmt.Sprint(get.header) != fmt.Sprint(head.header) {
-				t.Errorf("%s, %s:\nGET  %d %v\nHEAD %d %v and %d bytes", path, encoding, get.status, get.header, head.status, head.header, len(head.body))
+				t.Errorf("%s, %s:\nGET  %d %v\nHEAD %d %v and %d bytes", path, encoding, get.status, get.header, head.status,
+					head.header, len(head.body))
 			}
 		}
 	}
@@ -154,29 +161,35 @@ func TestBodies(t *testing.T) {
 		code   ledger.Code
 		fields []string
 	}{
-		"nothing":                 {"", mediaType(typeJSON), 400, ledger.CodeInvalidJSON, nil},
-		"blanks":                  {" \n", nil, 400, ledger.CodeInvalidJSON, nil},
-		"truncated":               {`{"name":"x"`, nil, 400, ledger.CodeInvalidJSON, nil},
-		"not JSON":                {`name: x`, nil, 400, ledger.CodeInvalidJSON, nil},
-		"two documents":           {repo + repo, nil, 400, ledger.CodeInvalidJSON, nil},
-		"not an object":           {`["x"]`, nil, 400, ledger.CodeInvalidJSON, nil},
-		"a number for a name":     {`{"name":1}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
-		"a name twice":            {`{"name":"x","name":"y"}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
-		"an unknown field":        {`{"name":"x","nmae":"y"}`, nil, 400, ledger.CodeUnknownField, []string{"nmae"}},
-		"a field in upper case":   {`{"Name":"x"}`, nil, 400, ledger.CodeUnknownField, []string{"Name"}},
-		"not UTF-8":               {"{\"name\":\"\xff\"}", nil, 400, ledger.CodeInvalidJSON, nil},
-		"over 1 MiB":              {`{"name":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, ledger.CodePayloadTooLarge, nil},
-		"no media type":           {repo, mediaType(""), 415, ledger.CodeUnsupportedMediaType, nil},
-		"a form":                  {repo, mediaType("application/x-www-form-urlencoded"), 415, ledger.CodeUnsupportedMediaType, nil},
-		"an envelope's type":      {repo, mediaType(typeDSSE), 415, ledger.CodeUnsupportedMediaType, nil},
-		"another charset":         {repo, mediaType("application/json; charset=latin1"), 415, ledger.CodeUnsupportedMediaType, nil},
-		"compressed":              {repo, map[string]string{"Content-Encoding": "gzip"}, 415, ledger.CodeUnsupportedMediaType, nil},
-		"a name that cannot be":   {`{"name":"a b"}`, nil, 422, ledger.CodeInvalidField, []string{"name"}},
-		"a branch that cannot be": {`{"name":"x","default_branch":"a..b"}`, nil, 422, ledger.CodeInvalidField, []string{"default_branch"}},
+		"nothing":               {"", mediaType(typeJSON), 400, ledger.CodeInvalidJSON, nil},
+		"blanks":                {" \n", nil, 400, ledger.CodeInvalidJSON, nil},
+		"truncated":             {`{"name":"x"`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"not JSON":              {`name: x`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"two documents":         {repo + repo, nil, 400, ledger.CodeInvalidJSON, nil},
+		"not an object":         {`["x"]`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"a number for a name":   {`{"name":1}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
+		"a name twice":          {`{"name":"x","name":"y"}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
+		"an unknown field":      {`{"name":"x","nmae":"y"}`, nil, 400, ledger.CodeUnknownField, []string{"nmae"}},
+		"a field in upper case": {`{"Name":"x"}`, nil, 400, ledger.CodeUnknownField, []string{"Name"}},
+		"not UTF-8":             {"{\"name\":\"\xff\"}", nil, 400, ledger.CodeInvalidJSON, nil},
+		"over 1 MiB": {`{"name":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, ledger.CodePayloadTooLarge,
+			nil},
+		"no media type": {repo, mediaType(""), 415, ledger.CodeUnsupportedMediaType, nil},
+		"a form": {repo, mediaType("application/x-www-form-urlencoded"), 415,
+			ledger.CodeUnsupportedMediaType, nil},
+		"an envelope's type": {repo, mediaType(typeDSSE), 415, ledger.CodeUnsupportedMediaType, nil},
+		"another charset": {repo, mediaType("application/json; charset=latin1"), 415, ledger.CodeUnsupportedMediaType,
+			nil},
+		"compressed": {repo, map[string]string{"Content-Encoding": "gzip"}, 415, ledger.CodeUnsupportedMediaType,
+			nil},
+		"a name that cannot be": {`{"name":"a b"}`, nil, 422, ledger.CodeInvalidField, []string{"name"}},
+		"a branch that cannot be": {`{"name":"x","default_branch":"a..b"}`, nil, 422, ledger.CodeInvalidField,
+			[]string{"default_branch"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
-			answer := b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: test.body, header: test.header})
+			answer := b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: test.body,
+				header: test.header})
 			p := answer.wantProblem(test.status, test.code)
 			var fields []string
 			for _, e := range p.Errors {
@@ -188,9 +201,11 @@ func TestBodies(t *testing.T) {
 		})
 	}
 	b.get("/v1/orgs/acme/repos/x").wantProblem(404, ledger.CodeNotFound)
-	for i, contentType := range []string{"application/json; charset=utf-8", "Application/JSON;charset=UTF-8", "application/json"} {
-		b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: fmt.Sprintf(`{"name":"x%d"}`, i), header: map[string]string{
-			"Content-Type": contentType, "Content-Encoding": "identity"}}).want(201)
+	for i, contentType := range []string{"application/json; charset=utf-8", "Application/JSON;charset=UTF-8",
+		"application/json"} {
+		b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: fmt.Sprintf(`{"name":"x%d"}`, i),
+			header: map[string]string{
+				"Content-Type": contentType, "Content-Encoding": "identity"}}).want(201)
 	}
 	b.post("/v1/orgs/acme/repos", `{"name":"X0"}`).wantProblem(409, ledger.CodeAlreadyExists)
 }
@@ -210,7 +225,8 @@ func TestMaxBody(t *testing.T) {
 	b.get(commitPath(commitID(2))).wantProblem(404, ledger.CodeNotFound)
 
 	// In chunks, without a Content-Length.
-	req, err := http.NewRequestWithContext(t.Context(), "PUT", b.url+commitPath(commitID(3)), io.MultiReader(strings.NewReader(registration(limit+1))))
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", b.url+commitPath(commitID(3)),
+		io.MultiReader(strings.NewReader(registration(limit+1))))
 	check(t, err)
 	req.Header.Set("Authorization", "Bearer "+b.writer)
 	req.Header.Set("Content-Type", typeJSON)
@@ -229,11 +245,14 @@ func TestETags(t *testing.T) {
 	id := decode[ledger.AttestationRecord](b.attest(ci.says(t, sha, "test:go", ledger.Pass, 1)).want(201)).ID
 	b.get("/v1/token").want(200) // and is noted as used in this minute
 
-	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos/api", commitPath(sha), attestationsPath + "/" + id, attestationsPath + "/" + id + "/envelope",
-		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/policies/api?version=1", "/v1/orgs/acme/identities/" + ci.id, "/v1/openapi.yaml"} {
+	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos/api", commitPath(sha), attestationsPath + "/" + id,
+		attestationsPath + "/" + id + "/envelope",
+		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/policies/api?version=1", "/v1/orgs/acme/identities/" + ci.id,
+		"/v1/openapi.yaml"} {
 		for _, encoding := range []string{"identity", "gzip"} {
 			given := func(method, tags string) answer {
-				return b.send(request{method: method, path: path, token: b.reader, header: map[string]string{"Accept-Encoding": encoding, "If-None-Match": tags}})
+				return b.send(request{method: method, path: path, token: b.reader,
+					header: map[string]string{"Accept-Encoding": encoding, "If-None-Match": tags}})
 			}
 			fresh := given("GET", `"other"`).want(200)
 			tag := fresh.header.Get("ETag")
@@ -245,8 +264,10 @@ func TestETags(t *testing.T) {
 			for _, tags := range []string{tag, bare, "W/" + tag, `"x", ` + tag + `, "y"`} {
 				for _, method := range []string{"GET", "HEAD"} {
 					unchanged := given(method, tags).want(304)
-					if len(unchanged.body) != 0 || !strings.Contains(tags, unchanged.header.Get("ETag")) || unchanged.header.Get("Cache-Control") == "" {
-						t.Errorf("%s with %s: 304 with %d bytes and ETag %s", path, tags, len(unchanged.body), unchanged.header.Get("ETag"))
+					if len(unchanged.body) != 0 || !strings.Contains(tags, unchanged.header.Get("ETag")) ||
+						unchanged.header.Get("Cache-Control") == "" {
+						t.Errorf("%s with %s: 304 with %d bytes and ETag %s", path, tags, len(unchanged.body),
+							unchanged.header.Get("ETag"))
 					}
 				}
 			}
@@ -260,13 +281,15 @@ func TestETags(t *testing.T) {
 	// A change changes it.
 	before := b.get(commitPath(sha)).header.Get("ETag")
 	b.attest(ci.says(t, sha, "test:go", ledger.Fail, 2)).want(201)
-	b.send(request{method: "GET", path: commitPath(sha), token: b.reader, header: map[string]string{"If-None-Match": before}}).want(200)
+	b.send(request{method: "GET", path: commitPath(sha), token: b.reader,
+		header: map[string]string{"If-None-Match": before}}).want(200)
 }
 
 func TestCompression(t *testing.T) {
 	b := newBench(t)
 	ask := func(path, accept string) answer {
-		return b.send(request{method: "GET", path: path, token: b.reader, header: map[string]string{"Accept-Encoding": accept}})
+		return b.send(request{method: "GET", path: path, token: b.reader,
+			header: map[string]string{"Accept-Encoding": accept}})
 	}
 	plain := ask("/v1/orgs/acme/repos", "identity").want(200)
 	for i := range 10 {
@@ -318,7 +341,9 @@ func TestHealth(t *testing.T) {
 // failing returns the bench with one endpoint, GET /v1/orgs/acme, that fails.
 func (b *bench) failing(fail func() error) *bench {
 	b.t.Helper()
-	routes := []route{{http.MethodGet, "/v1/orgs/:org", ledger.Read, nil, func(*call) (*reply, error) { return nil, fail() }}}
+	routes := []route{{http.MethodGet, "/v1/orgs/:org", ledger.Read, nil, func(*call) (*reply, error) {
+		return nil, fail()
+	}}}
 	network := httptest.NewServer(b.server.framed(b.server.router(routes, b.server.byToken)))
 	b.t.Cleanup(network.Close)
 	other := *b
@@ -337,11 +362,15 @@ func TestFailures(t *testing.T) {
 		"a full disk": {func() error {
 			return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
 		}, 503, ledger.CodeStorageUnavailable, "the disk is full", ""},
-		"wrapped":     {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "there is no such x")) }, 404, ledger.CodeNotFound, "no such x", ""},
-		"a time-out":  {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, 503, ledger.CodeStorageUnavailable, "nothing was done", ""},
-		"a fault":     {func() error { return errors.New("SELECT secret: no such column") }, 500, ledger.CodeInternal, "request id", "no such column"},
-		"an odd code": {func() error { return ledger.Errorf("made_up", "something private") }, 500, ledger.CodeInternal, "request id", "something private"},
-		"a panic":     {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request id", "out of cheese"},
+		"wrapped": {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "there is no such x")) },
+			404, ledger.CodeNotFound, "no such x", ""},
+		"a time-out": {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, 503,
+			ledger.CodeStorageUnavailable, "nothing was done", ""},
+		"a fault": {func() error { return errors.New("SELECT secret: no such column") }, 500, ledger.CodeInternal,
+			"request id", "no such column"},
+		"an odd code": {func() error { return ledger.Errorf("made_up", "something private") }, 500, ledger.CodeInternal,
+			"request id", "something private"},
+		"a panic": {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request id", "out of cheese"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t).failing(test.fail)
@@ -354,7 +383,8 @@ func TestFailures(t *testing.T) {
 				t.Errorf("Retry-After: %q", retry)
 			}
 			log := b.log.String()
-			if test.logged == "" && log != "" || !strings.Contains(log, test.logged) || test.logged != "" && !strings.Contains(log, p.RequestID) {
+			if test.logged == "" && log != "" || !strings.Contains(log, test.logged) || test.logged != "" &&
+				!strings.Contains(log, p.RequestID) {
 				t.Errorf("log %q; want it to hold %q and the request id", log, test.logged)
 			}
 			if strings.Count(log, "\n") > 1 {

@@ -23,18 +23,21 @@ func (b *bench) settle(webhook string, d ledger.DueDelivery, became ledger.Deliv
 	b.t.Helper()
 	attempt := ledger.Attempt{
 		At: b.clock.time(), DurationMS: 12,
-		Request: ledger.AttemptRequest{URL: "https://ci.example.com", Headers: map[string][]string{"X-Ledger-Event": {string(d.Type)}}},
+		Request: ledger.AttemptRequest{
+			URL: "https://ci.example.com", Headers: map[string][]string{"X-Ledger-Event": {string(d.Type)}}},
 	}
 	switch {
 	case httpStatus == 0:
 		attempt.Error = "connection refused"
 	default:
-		attempt.Response = ledger.AttemptResponse{Status: httpStatus, Headers: map[string][]string{"Server": {"ci"}}, Body: "it\ufffds", Truncated: true}
+		attempt.Response = ledger.AttemptResponse{Status: httpStatus, Headers: map[string][]string{"Server": {"ci"}},
+			Body: "it\ufffds", Truncated: true}
 		if httpStatus >= 300 {
 			attempt.Error = fmt.Sprintf("the receiver answered %d", httpStatus)
 		}
 	}
-	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: became, Tries: d.Tries, Lease: d.Lease}
+	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: became, Tries: d.Tries,
+		Lease: d.Lease}
 	if became == ledger.DeliveryPending {
 		outcome.RetryAt = b.clock.time().Add(5 * time.Minute)
 	}
@@ -87,11 +90,13 @@ func TestDeliveries(t *testing.T) {
 		want ledger.Delivery
 	}{
 		{succeeded, ledger.Delivery{Status: ledger.DeliverySucceeded, LastStatus: 204}},
-		{pending, ledger.Delivery{Status: ledger.DeliveryPending, LastStatus: 500, LastError: "the receiver answered 500", NextAttemptAt: now.Add(5 * time.Minute)}},
+		{pending, ledger.Delivery{Status: ledger.DeliveryPending, LastStatus: 500, LastError: "the receiver answered 500",
+			NextAttemptAt: now.Add(5 * time.Minute)}},
 		{failed, ledger.Delivery{Status: ledger.DeliveryFailed, LastError: "connection refused"}},
 	} {
 		want := test.want
-		want.ID, want.Webhook, want.Event, want.Type, want.Attempts, want.CreatedAt = test.due.ID, w.ID, test.due.Event, test.due.Type, 1, now
+		want.ID, want.Webhook, want.Event, want.Type, want.Attempts, want.CreatedAt = test.due.ID, w.ID, test.due.Event,
+			test.due.Type, 1, now
 		read := b.get(at + "/" + want.ID).want(200)
 		got := decode[ledger.DeliveryRecord](read)
 		if got.Delivery != want {
@@ -100,7 +105,8 @@ func TestDeliveries(t *testing.T) {
 		if !strings.Contains(string(read.body), `"body":`+string(test.due.Body)) {
 			t.Errorf("read %s, want the body %s", read.body, test.due.Body)
 		}
-		b.send(request{method: "GET", path: at + "/" + want.ID, token: b.admin, header: map[string]string{"If-None-Match": read.header.Get("ETag")}}).want(304)
+		b.send(request{method: "GET", path: at + "/" + want.ID, token: b.admin,
+			header: map[string]string{"If-None-Match": read.header.Get("ETag")}}).want(304)
 	}
 }
 
@@ -131,8 +137,10 @@ func TestDeliveryHistory(t *testing.T) {
 	}
 	answer := b.get(at).want(200)
 	const request = `"request":{"url":"https://ci.example.com","headers":{"X-Ledger-Event":["ping"]}}`
-	want := `"history":[{"number":1,"at":"2026-11-30T09:00:00.000Z","duration_ms":12,"error":"connection refused",` + request + `},` +
-		`{"number":2,"at":"2026-11-30T09:05:00.000Z","duration_ms":12,` + request + `,"response":{"status":200,"headers":{"Server":["ci"]},"body":"it` + "\ufffd" + `s","truncated":true}}]`
+	want := `"history":[{"number":1,"at":"2026-11-30T09:00:00.000Z","duration_ms":12,"error":"connection refused",` +
+		request + `},` +
+		`{"number":2,"at":"2026-11-30T09:05:00.000Z","duration_ms":12,` + request +
+		`,"response":{"status":200,"headers":{"Server":["ci"]},"body":"it` + "\ufffd" + `s","truncated":true}}]`
 	if !strings.Contains(string(answer.body), want) {
 		t.Errorf("read\n%s, want it to hold\n%s", answer.body, want)
 	}
@@ -145,18 +153,21 @@ func TestPingWebhook(t *testing.T) {
 	for _, body := range []string{"", "{}"} {
 		answer := b.post(at+"/ping", body).want(202)
 		d := decode[ledger.Delivery](answer)
-		if d.Webhook != w.ID || d.Type != ledger.EventPing || d.Status != ledger.DeliveryPending || d.Attempts != 0 || d.NextAttemptAt != b.clock.time() {
+		if d.Webhook != w.ID || d.Type != ledger.EventPing || d.Status != ledger.DeliveryPending || d.Attempts != 0 ||
+			d.NextAttemptAt != b.clock.time() {
 			t.Errorf("pinged with %+v", d)
 		}
 		if got := answer.header.Get("Location"); got != at+"/deliveries/"+d.ID {
 			t.Errorf("Location: %s, want that of %s", got, d.ID)
 		}
 		record := decode[ledger.DeliveryRecord](b.get(at + "/deliveries/" + d.ID).want(200))
-		want := string(ledger.Render(ledger.PingEvent{ID: d.Event, Org: "acme", Repo: "api", Webhook: w.ID, Timestamp: b.clock.time()}))
+		want := string(ledger.Render(
+			ledger.PingEvent{ID: d.Event, Org: "acme", Repo: "api", Webhook: w.ID, Timestamp: b.clock.time()}))
 		if string(record.Body) != want {
 			t.Errorf("it sends %s, want %s", record.Body, want)
 		}
-		if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries?event=" + d.Event).want(200)); len(list.Data) != 1 || list.Data[0] != d {
+		if list := decode[ledger.Page[ledger.Delivery]](
+			b.get(at + "/deliveries?event=" + d.Event).want(200)); len(list.Data) != 1 || list.Data[0] != d {
 			t.Errorf("listed by its event: %+v", list.Data)
 		}
 	}
@@ -166,7 +177,8 @@ func TestPingWebhook(t *testing.T) {
 
 	b.post(at+"/ping", `{"event":"policy"}`).wantFields(400, ledger.CodeUnknownField, "event")
 	b.post(at+"/ping", `[]`).wantProblem(400, ledger.CodeInvalidJSON)
-	b.send(request{method: "POST", path: at + "/ping", token: b.admin, body: "x=1", header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}).
+	b.send(request{method: "POST", path: at + "/ping", token: b.admin, body: "x=1",
+		header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}).
 		wantProblem(415, ledger.CodeUnsupportedMediaType)
 	b.post(at+"/ping?event=policy", "").wantFields(400, ledger.CodeUnknownParameter, "event")
 	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 2 {
@@ -182,22 +194,26 @@ func TestRedeliver(t *testing.T) {
 			w := b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`)
 			b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 			_, first := b.claim(w.ID)
-			status := map[ledger.DeliveryStatus]int{ledger.DeliverySucceeded: 200, ledger.DeliveryFailed: 500, ledger.DeliveryPending: 500}[was]
+			status := map[ledger.DeliveryStatus]int{ledger.DeliverySucceeded: 200, ledger.DeliveryFailed: 500,
+				ledger.DeliveryPending: 500}[was]
 			b.settle(w.ID, first[0], was, status)
 			b.clock.advance(time.Second)
 
 			at := webhooksPath + "/" + w.ID + "/deliveries/" + first[0].ID
 			answer := b.post(at+"/redeliver", "").want(202)
 			d := decode[ledger.Delivery](answer)
-			if d.ID != first[0].ID || d.Status != ledger.DeliveryPending || d.Attempts != 1 || d.LastStatus != status || d.NextAttemptAt != b.clock.time() || answer.header.Get("Location") != at {
+			if d.ID != first[0].ID || d.Status != ledger.DeliveryPending || d.Attempts != 1 || d.LastStatus != status ||
+				d.NextAttemptAt != b.clock.time() || answer.header.Get("Location") != at {
 				t.Errorf("redelivered as %+v, at %s", d, answer.header.Get("Location"))
 			}
 			_, second := b.claim(w.ID)
-			if len(second) != 1 || second[0].ID != first[0].ID || second[0].Event != first[0].Event || string(second[0].Body) != string(first[0].Body) || second[0].Tries != 0 {
+			if len(second) != 1 || second[0].ID != first[0].ID || second[0].Event != first[0].Event ||
+				string(second[0].Body) != string(first[0].Body) || second[0].Tries != 0 {
 				t.Errorf("sent again as %+v, first as %+v", second, first)
 			}
 			b.settle(w.ID, second[0], ledger.DeliverySucceeded, 200)
-			if got := decode[ledger.DeliveryRecord](b.get(at).want(200)); got.Status != ledger.DeliverySucceeded || len(got.History) != 2 {
+			if got := decode[ledger.DeliveryRecord](b.get(at).want(200)); got.Status != ledger.DeliverySucceeded ||
+				len(got.History) != 2 {
 				t.Errorf("then it is %+v", got)
 			}
 		})
@@ -272,14 +288,16 @@ func TestInactiveWebhook(t *testing.T) {
 	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
 	_, due := b.claim(w.ID)
 	check(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410", Tries: due[0].Tries, Lease: due[0].Lease,
+		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410",
+		Tries: due[0].Tries, Lease: due[0].Lease,
 		Attempt: ledger.Attempt{
 			At: b.clock.time(), Error: "the receiver answered 410",
 			Request: ledger.AttemptRequest{URL: w.URL}, Response: ledger.AttemptResponse{Status: 410},
 		},
 	}}, 0))
 	off := decode[ledger.Webhook](b.get(at).want(200))
-	if off.Active || off.DisabledReason != "the receiver answered 410" || off.DisabledAt != b.clock.time() || off.FailingSince != b.clock.time() {
+	if off.Active || off.DisabledReason != "the receiver answered 410" || off.DisabledAt != b.clock.time() ||
+		off.FailingSince != b.clock.time() {
 		t.Errorf("disabled, it is %+v", off)
 	}
 

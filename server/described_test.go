@@ -253,7 +253,8 @@ func TestDescriptionIsServed(t *testing.T) {
 	b := newBench(t)
 	answer := b.send(request{method: "GET", path: "/v1/openapi.yaml"}).want(200)
 	if !bytes.Equal(answer.body, description) || answer.header.Get("Content-Type") != typeYAML {
-		t.Errorf("served as %s: %d bytes, want openapi.yaml's %d", answer.header.Get("Content-Type"), len(answer.body), len(description))
+		t.Errorf("served as %s: %d bytes, want openapi.yaml's %d", answer.header.Get("Content-Type"), len(answer.body),
+			len(description))
 	}
 }
 
@@ -272,7 +273,8 @@ func TestEveryOperationHasTheCommonAnswers(t *testing.T) {
 					t.Errorf("%s %s: no answer %s", method, path, status)
 				}
 			}
-			if operation.OperationID == "" || operation.Summary == "" || operation.Description == "" || len(operation.Tags) != 1 {
+			if operation.OperationID == "" || operation.Summary == "" || operation.Description == "" ||
+				len(operation.Tags) != 1 {
 				t.Errorf("%s %s: wants an operationId, a summary, a description and one tag", method, path)
 			}
 		}

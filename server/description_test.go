@@ -32,7 +32,8 @@ func TestOnlyRequestsAreClosed(t *testing.T) {
 		for _, body := range content {
 			check(t, body.Schema.WalkSubtree(func(pointer string, ref *openapi3.SchemaRef) error {
 				s := ref.Value
-				if got := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has; got != closed && len(s.Properties) > 0 {
+				if got := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has; got != closed &&
+					len(s.Properties) > 0 {
 					t.Errorf("%s%s %s: closed: %t, want %t", where, pointer, ref.Ref, got, closed)
 				}
 				return nil
@@ -164,7 +165,8 @@ func TestUndescribedFieldsAreNoticed(t *testing.T) {
 		request := httptest.NewRequest("GET", "/healthz", nil)
 		answer := httptest.NewRecorder()
 		for name, value := range map[string]string{
-			"Content-Type": typeJSON, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", wire.HeaderRequestID: "x",
+			"Content-Type": typeJSON, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+			wire.HeaderRequestID: "x",
 		} {
 			answer.Header().Set(name, value)
 		}
@@ -197,7 +199,8 @@ func TestWebhooksAreDescribed(t *testing.T) {
 	at := webhooksPath + "/" + w.ID
 	b.post(at+"/ping", "").want(202)
 	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
-	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: `{"requirements":[]}`, header: map[string]string{"If-Match": "*"}}).want(200)
+	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: `{"requirements":[]}`,
+		header: map[string]string{"If-Match": "*"}}).want(200)
 	b.push(2, "one", editing("cmd/root.go", 100))
 	b.clock.advance(time.Second)
 	b.push(3, "two", editing("cmd/root.go", 101))
@@ -236,7 +239,8 @@ func checkDelivery(doc *openapi3.T, name string, d delivery) error {
 	operation := item.Post
 	d.request.Body = io.NopCloser(bytes.NewReader(d.body))
 	err := openapi3filter.ValidateRequest(context.Background(), &openapi3filter.RequestValidationInput{
-		Request: d.request, Route: &routers.Route{Spec: doc, Path: name, PathItem: item, Method: http.MethodPost, Operation: operation},
+		Request: d.request, Route: &routers.Route{Spec: doc, Path: name, PathItem: item, Method: http.MethodPost,
+			Operation: operation},
 		Options: &openapi3filter.Options{ExcludeRequestBody: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
 	})
 	if err != nil {

@@ -18,7 +18,8 @@ func TestEvents(t *testing.T) {
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	record := decode[ledger.AttestationRecord](b.attest(ci.says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201))
 	b.setContract(`{"requirements":[]}`)
-	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/web/attestations", token: b.writer, body: string(ci.says(t, commitID(2), "test:go", ledger.Fail, 1))}).want(201)
+	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/web/attestations", token: b.writer,
+		body: string(ci.says(t, commitID(2), "test:go", ledger.Fail, 1))}).want(201)
 
 	type event struct {
 		ID, Type, Repo, From, To string
@@ -27,14 +28,17 @@ func TestEvents(t *testing.T) {
 		page := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events" + query).want(200))
 		for _, raw := range page.Data {
 			var e event
-			check(t, ledger.DecodeOpen([]byte(strings.NewReplacer(`"id"`, `"ID"`, `"type"`, `"Type"`, `"repo"`, `"Repo"`, `"from"`, `"From"`, `"to"`, `"To"`).Replace(string(raw))), &e))
+			check(t, ledger.DecodeOpen(
+				[]byte(strings.NewReplacer(`"id"`, `"ID"`, `"type"`, `"Type"`, `"repo"`, `"Repo"`, `"from"`, `"From"`, `"to"`,
+					`"To"`).Replace(string(raw))), &e))
 			told += fmt.Sprintf("%s %s %s%s; ", e.Repo, e.Type, e.From, e.To)
 			ids = append(ids, e.ID)
 		}
 		return told, ids
 	}
 	all, ids := events("")
-	const want = "api attestation ; api state DRAFTVALIDATING; api state VALIDATINGATTESTED; api policy ; api state ATTESTEDPROMOTABLE; web attestation ; web state DRAFTVALIDATING; "
+	const want = "api attestation ; api state DRAFTVALIDATING; api state VALIDATINGATTESTED; api policy ; api state " +
+		"ATTESTEDPROMOTABLE; web attestation ; web state DRAFTVALIDATING; "
 	if all != want {
 		t.Errorf("events\n%s, want\n%s", all, want)
 	}
@@ -50,18 +54,22 @@ func TestEvents(t *testing.T) {
 		"?order=asc&repo=web":               "web attestation ; web state DRAFTVALIDATING; ",
 		"?order=desc&repo=web":              "web state DRAFTVALIDATING; web attestation ; ",
 		"?order=desc&after=" + ids[4]:       "web state DRAFTVALIDATING; web attestation ; ",
-		"?order=desc&types=policy,state":    "web state DRAFTVALIDATING; api state ATTESTEDPROMOTABLE; api policy ; api state VALIDATINGATTESTED; api state DRAFTVALIDATING; ",
+		"?order=desc&types=policy,state": "web state DRAFTVALIDATING; api state ATTESTEDPROMOTABLE; api policy ; " +
+			"api state VALIDATINGATTESTED; api state DRAFTVALIDATING; ",
 	} {
 		if got, _ := events(query); got != want {
 			t.Errorf("%s:\n%s, want\n%s", query, got, want)
 		}
 	}
-	rendered := ledger.Render(ledger.AttestationEvent{ID: record.Event, Org: "acme", Repo: "api", Commit: record.Commit, Predicate: "test:go", Identity: ci.dn,
+	rendered := ledger.Render(ledger.AttestationEvent{ID: record.Event, Org: "acme", Repo: "api", Commit: record.Commit,
+		Predicate: "test:go", Identity: ci.dn,
 		Result: record.Result, Timestamp: record.RecordedAt, Attestation: record.ID, PayloadDigest: record.PayloadDigest})
-	if body := b.get("/v1/orgs/acme/events?limit=1").body; !strings.HasPrefix(string(body), `{"data":[`+string(rendered)+`]`) {
+	if body := b.get("/v1/orgs/acme/events?limit=1").body; !strings.HasPrefix(
+		string(body), `{"data":[`+string(rendered)+`]`) {
 		t.Errorf("the first event is\n%s, want\n%s", body, rendered)
 	}
-	b.get("/v1/orgs/acme/events?after=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantFields(400, ledger.CodeInvalidParameter, "after")
+	b.get("/v1/orgs/acme/events?after=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantFields(400, ledger.CodeInvalidParameter,
+		"after")
 	b.get("/v1/orgs/acme/events?order=up").wantFields(400, ledger.CodeInvalidParameter, "order")
 	b.get("/v1/orgs/acme/events?repo=none").wantProblem(404, ledger.CodeNotFound)
 }
@@ -82,7 +90,8 @@ func TestEventsAccept(t *testing.T) {
 		"text/html":                                 neither,
 	} {
 		// HEAD, because a stream does not end.
-		answer := b.send(request{method: "HEAD", path: "/v1/orgs/acme/events", token: b.reader, header: map[string]string{"Accept": accept}})
+		answer := b.send(request{method: "HEAD", path: "/v1/orgs/acme/events", token: b.reader,
+			header: map[string]string{"Accept": accept}})
 		if got := answer.header.Get("Content-Type"); got != want {
 			t.Errorf("Accept: %s: %d %s, want %s", accept, answer.status, got, want)
 		}

@@ -88,7 +88,8 @@ func (f *feeds) take(ctx context.Context, org string) (*feed, error) {
 		return nil, err
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	fresh := &feed{Tail: tail, log: f.log, streams: 1, stop: stop, next: next, grown: make(chan struct{}), stopped: make(chan struct{})}
+	fresh := &feed{Tail: tail, log: f.log, streams: 1, stop: stop, next: next, grown: make(chan struct{}),
+		stopped: make(chan struct{})}
 	f.byOrg[org] = fresh
 	go fresh.run(run) // until the last stream gives it back
 	return fresh, nil

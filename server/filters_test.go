@@ -60,7 +60,8 @@ func TestAttestationFilters(t *testing.T) {
 	b.get(attestationsPath+"/att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/envelope").wantProblem(404, ledger.CodeNotFound)
 
 	predicates := decode[ledger.Page[ledger.PredicateCount]](b.get("/v1/orgs/acme/predicates").want(200))
-	if got := toJSON(t, predicates.Data); got != `[{"predicate":"test:go","count":3,"last_recorded_at":"2026-12-01T01:00:00.000Z"},`+
+	if got := toJSON(t, predicates.Data); got != `[{"predicate":"test:go","count":3,`+
+		`"last_recorded_at":"2026-12-01T01:00:00.000Z"},`+
 		`{"predicate":"test:js","count":1,"last_recorded_at":"2026-11-30T22:00:00.000Z"},`+
 		`{"predicate":"deploy:prod","count":1,"last_recorded_at":"2026-11-30T23:00:00.000Z"}]` {
 		t.Errorf("predicates: %s", got)

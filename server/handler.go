@@ -55,13 +55,16 @@ func (s *Server) router(routes []route, identify identify) http.Handler {
 		}
 	}
 	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "there is no endpoint at %s: GET /v1/openapi.yaml describes all there are", r.URL.Path))
+		s.fail(w, r, ledger.Errorf(
+			ledger.CodeNotFound, "there is no endpoint at %s: GET /v1/openapi.yaml describes all there are", r.URL.Path))
 	})
 	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// httprouter names OPTIONS for every path, but it is no endpoint's.
-		allow := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "), func(m string) bool { return m == http.MethodOptions })
+		allow := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "),
+			func(m string) bool { return m == http.MethodOptions })
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, strings.Join(allow, " or ")))
+		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method,
+			strings.Join(allow, " or ")))
 	})
 	return router
 }
@@ -113,7 +116,8 @@ func (c caller) may(rt route, org string) error {
 	case c.isHost():
 		return nil
 	case rt.scope == ledger.Host:
-		return ledger.Errorf(ledger.CodeForbidden, "only the administrator of the host may do this, with the ledgerd command there")
+		return ledger.Errorf(
+			ledger.CodeForbidden, "only the administrator of the host may do this, with the ledgerd command there")
 	case rt.inOrg() && org != c.token.Org:
 		return ledger.Errorf(ledger.CodeForbidden, "this API token is not for the org %s", org)
 	case rt.scope > c.token.Scope:

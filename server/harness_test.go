@@ -113,7 +113,8 @@ func check(t testing.TB, err error) {
 // token makes a token and returns its secret.
 func (b *bench) token(org, scope string) string {
 	b.t.Helper()
-	answer := b.host("POST", "/v1/orgs/"+org+"/tokens", fmt.Sprintf(`{"name":%q,"scope":%q}`, scope+" of "+org, scope)).want(201)
+	answer := b.host("POST", "/v1/orgs/"+org+"/tokens",
+		fmt.Sprintf(`{"name":%q,"scope":%q}`, scope+" of "+org, scope)).want(201)
 	return decode[ledger.Token](answer).Secret
 }
 
@@ -228,7 +229,8 @@ func (a answer) wantProblem(status int, code ledger.Code) ledger.Problem {
 	a.t.Helper()
 	a.want(status)
 	p := decode[ledger.Problem](a)
-	if p.Code != code || p.Status != status || p.Type != wire.ProblemTypes+string(code) || p.RequestID != a.header.Get(wire.HeaderRequestID) {
+	if p.Code != code || p.Status != status || p.Type != wire.ProblemTypes+string(code) ||
+		p.RequestID != a.header.Get(wire.HeaderRequestID) {
 		a.t.Fatalf("%s: %s, want %s with the answer's status and request id: %s", a.what, p.Code, code, a.body)
 	}
 	return p
@@ -295,7 +297,8 @@ func (s *signer) publicPEM(t testing.TB) string {
 func (s *signer) says(t testing.TB, commit, predicate string, status ledger.Status, run int) []byte {
 	t.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
-		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}, Annotations: map[string]string{"run": fmt.Sprint(run)},
+		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
+		Annotations: map[string]string{"run": fmt.Sprint(run)},
 	})
 	check(t, err)
 	return s.sign(t, payload)

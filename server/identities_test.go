@@ -13,14 +13,18 @@ func TestIdentities(t *testing.T) {
 	certificate := string(cosignFile(t, "leaf.crt"))
 	key := newSigner(t, "").publicPEM(t)
 	cert := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: certificate})
-	if cert.DN != "cn=ci-bot,ou=build,o=acme" || cert.Email != "ci-bot@acme.example" || cert.NotAfter == 0 || cert.PEM != certificate {
+	if cert.DN != "cn=ci-bot,ou=build,o=acme" || cert.Email != "ci-bot@acme.example" || cert.NotAfter == 0 ||
+		cert.PEM != certificate {
 		t.Errorf("a certificate: %+v", cert)
 	}
-	bare := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "O=acme, OU=build, CN=ci", Email: "ci@acme.example"})
+	bare := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "O=acme, OU=build, CN=ci",
+		Email: "ci@acme.example"})
 	if bare.DN != "cn=ci,ou=build,o=acme" || bare.NotAfter != 0 || bare.RevokedAt != 0 {
 		t.Errorf("a key: %+v", bare)
 	}
-	b.post("/v1/orgs/acme/identities", toJSON(t, identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "cn=x,ou=build,o=acme"})).wantProblem(409, ledger.CodeAlreadyExists)
+	b.post("/v1/orgs/acme/identities",
+		toJSON(t, identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "cn=x,ou=build,o=acme"})).wantProblem(409,
+		ledger.CodeAlreadyExists)
 
 	at := "/v1/orgs/acme/identities/" + bare.ID
 	b.delete(at).want(204)

@@ -31,10 +31,12 @@ func (l *limits) take(org, token string) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open[org] >= l.perOrg {
-		return nil, ledger.Errorf(ledger.CodeTooManyStreams, "the org has %d streams open already (the config key streams.per_org)", l.perOrg)
+		return nil, ledger.Errorf(
+			ledger.CodeTooManyStreams, "the org has %d streams open already (the config key streams.per_org)", l.perOrg)
 	}
 	if l.open[token] >= l.perToken {
-		return nil, ledger.Errorf(ledger.CodeTooManyStreams, "the API token has %d streams open already (the config key streams.per_token)", l.perToken)
+		return nil, ledger.Errorf(ledger.CodeTooManyStreams,
+			"the API token has %d streams open already (the config key streams.per_token)", l.perToken)
 	}
 	l.open[org]++
 	l.open[token]++

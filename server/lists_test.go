@@ -39,8 +39,10 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 		"versions of a policy": {policyPath + "/versions", func(b *bench, _ *signer, n int) {
 			b.putPolicy("*", fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, n)).want(200)
 		}, "version", true, 1},
-		"identities": {"/v1/orgs/acme/identities", func(b *bench, _ *signer, n int) { b.signer(fmt.Sprintf("cn=s%d,ou=build,o=acme", n)) }, "id", false, 1},
-		"tokens":     {"/v1/orgs/acme/tokens", func(b *bench, _ *signer, _ int) { b.token("acme", "read") }, "id", false, 3},
+		"identities": {"/v1/orgs/acme/identities", func(b *bench, _ *signer, n int) {
+			b.signer(fmt.Sprintf("cn=s%d,ou=build,o=acme", n))
+		}, "id", false, 1},
+		"tokens": {"/v1/orgs/acme/tokens", func(b *bench, _ *signer, _ int) { b.token("acme", "read") }, "id", false, 3},
 		"predicates": {"/v1/orgs/acme/predicates", func(b *bench, ci *signer, n int) {
 			b.attest(ci.says(b.t, commitID(1), fmt.Sprintf("test:%d", n), ledger.Pass, n)).want(201)
 		}, "predicate", false, 0},
@@ -50,7 +52,8 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 		"events, newest first": {"/v1/orgs/acme/events?types=attestation&order=desc", func(b *bench, ci *signer, n int) {
 			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", true, 0},
-		"webhooks": {webhooksPath, func(b *bench, _ *signer, _ int) { b.webhook(`{"url":"https://ci.example.com"}`) }, "id", false, 0},
+		"webhooks": {webhooksPath, func(b *bench, _ *signer, _ int) { b.webhook(`{"url":"https://ci.example.com"}`) }, "id",
+			false, 0},
 		"deliveries": {webhooksPath + "/:webhook/deliveries?status=pending", func(b *bench, ci *signer, n int) {
 			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", true, 0},

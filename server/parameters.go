@@ -26,7 +26,8 @@ func parameters(rawQuery string, known []string) (url.Values, error) {
 	if err != nil {
 		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "the query cannot be read: %v", err)
 	}
-	unknown := &ledger.Error{Code: ledger.CodeUnknownParameter, Detail: "the query has parameters that this endpoint does not know"}
+	unknown := &ledger.Error{Code: ledger.CodeUnknownParameter,
+		Detail: "the query has parameters that this endpoint does not know"}
 	invalid := &ledger.Error{Code: ledger.CodeInvalidParameter, Detail: "the query is not acceptable"}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch values := query[name]; {

@@ -16,14 +16,16 @@ const policyPath = "/v1/orgs/acme/policies/api"
 
 func (b *bench) putPolicy(ifMatch, contract string) answer {
 	b.t.Helper()
-	return b.send(request{method: "PUT", path: policyPath, token: b.admin, body: contract, header: map[string]string{"If-Match": ifMatch}})
+	return b.send(request{method: "PUT", path: policyPath, token: b.admin, body: contract,
+		header: map[string]string{"If-Match": ifMatch}})
 }
 
 func TestPolicyVersions(t *testing.T) {
 	b := newBench(t)
 	read := b.get(policyPath).want(200)
 	first := decode[policy.Policy](read)
-	if first.Version != 1 || first.CreatedBy != "host" || len(first.Requirements) != 3 || !strings.HasPrefix(first.Digest, "sha256:") {
+	if first.Version != 1 || first.CreatedBy != "host" || len(first.Requirements) != 3 ||
+		!strings.HasPrefix(first.Digest, "sha256:") {
 		t.Errorf("a new repo's policy: %+v", first)
 	}
 	tag := read.header.Get("ETag")
@@ -35,13 +37,16 @@ func TestPolicyVersions(t *testing.T) {
 	edited := strings.Replace(string(read.body), `"threshold":1`, `"threshold":2`, 1)
 	answer := b.putPolicy(tag, edited).want(200)
 	second := decode[policy.Policy](answer)
-	if second.Version != 2 || second.Requirements[0].Threshold != 2 || second.Digest == first.Digest || !strings.HasPrefix(second.CreatedBy, "admin of acme (tok_") {
+	if second.Version != 2 || second.Requirements[0].Threshold != 2 || second.Digest == first.Digest ||
+		!strings.HasPrefix(second.CreatedBy, "admin of acme (tok_") {
 		t.Errorf("version 2: %+v", second)
 	}
-	if got := b.get(policyPath).want(200); string(got.body) != string(answer.body) || got.header.Get("ETag") != answer.header.Get("ETag") {
+	if got := b.get(policyPath).want(200); string(got.body) != string(answer.body) ||
+		got.header.Get("ETag") != answer.header.Get("ETag") {
 		t.Errorf("read back\n%s %s, want\n%s %s", got.header.Get("ETag"), got.body, answer.header.Get("ETag"), answer.body)
 	}
-	if old := b.get(policyPath + "?version=1").want(200); string(old.body) != string(read.body) || old.header.Get("ETag") != tag {
+	if old := b.get(policyPath + "?version=1").want(200); string(old.body) != string(read.body) ||
+		old.header.Get("ETag") != tag {
 		t.Errorf("version 1 is now\n%s, was\n%s", old.body, read.body)
 	}
 	b.get(policyPath+"?version=3").wantProblem(404, ledger.CodeNotFound)
@@ -118,22 +123,33 @@ func TestRefusedPolicies(t *testing.T) {
 		code     ledger.Code
 		fields   []string
 	}{
-		"a typo in a state's name":     {requirement(`"state":"ATESTED","predicate":"x"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].state"}},
-		"a state without requirements": {requirement(`"state":"DRAFT","predicate":"x"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].state"}},
-		"threshold 0":                  {requirement(`"state":"ATTESTED","predicate":"x","threshold":0`), 422, ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
-		"threshold in words":           {requirement(`"state":"ATTESTED","predicate":"x","threshold":"two"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
-		"an unparsable DN pattern":     {requirement(`"state":"ATTESTED","predicate":"x","signers":["cn=a","ci"]`), 422, ledger.CodeInvalidContract, []string{"requirements[1].signers[1]"}},
-		"an unknown status":            {requirement(`"state":"ATTESTED","predicate":"x","accept":["passed"]`), 422, ledger.CodeInvalidContract, []string{"requirements[1].accept[0]"}},
-		"an age without unit":          {requirement(`"state":"ATTESTED","predicate":"x","max_age":"7"`), 422, ledger.CodeInvalidContract, []string{"requirements[1].max_age"}},
-		"a glob that is none":          {requirement(`"state":"ATTESTED","predicate":"x","paths":["a["]`), 422, ledger.CodeInvalidContract, []string{"requirements[1].paths[0]"}},
-		"two faults":                   {requirement(`"state":"X","predicate":""`), 422, ledger.CodeInvalidContract, []string{"requirements[1].state", "requirements[1].predicate"}},
-		"no requirements":              {`{}`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
-		"a list":                       {`[]`, 422, ledger.CodeInvalidContract, nil},
-		"null":                         {`null`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
-		"an unknown field":             {requirement(`"state":"ATTESTED","predicate":"x","treshold":2`), 400, ledger.CodeUnknownField, []string{"requirements[1].treshold"}},
-		"an unknown field outside":     {`{"requirements":[],"versoin":1}`, 400, ledger.CodeUnknownField, []string{"versoin"}},
-		"a member twice":               {`{"requirements":[],"requirements":[]}`, 400, ledger.CodeInvalidJSON, []string{"requirements"}},
-		"truncated":                    {`{"requirements":[`, 400, ledger.CodeInvalidJSON, nil},
+		"a typo in a state's name": {requirement(`"state":"ATESTED","predicate":"x"`), 422, ledger.CodeInvalidContract,
+			[]string{"requirements[1].state"}},
+		"a state without requirements": {requirement(`"state":"DRAFT","predicate":"x"`), 422, ledger.CodeInvalidContract,
+			[]string{"requirements[1].state"}},
+		"threshold 0": {requirement(`"state":"ATTESTED","predicate":"x","threshold":0`), 422,
+			ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
+		"threshold in words": {requirement(`"state":"ATTESTED","predicate":"x","threshold":"two"`), 422,
+			ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
+		"an unparsable DN pattern": {requirement(`"state":"ATTESTED","predicate":"x","signers":["cn=a","ci"]`), 422,
+			ledger.CodeInvalidContract, []string{"requirements[1].signers[1]"}},
+		"an unknown status": {requirement(`"state":"ATTESTED","predicate":"x","accept":["passed"]`), 422,
+			ledger.CodeInvalidContract, []string{"requirements[1].accept[0]"}},
+		"an age without unit": {requirement(`"state":"ATTESTED","predicate":"x","max_age":"7"`), 422,
+			ledger.CodeInvalidContract, []string{"requirements[1].max_age"}},
+		"a glob that is none": {requirement(`"state":"ATTESTED","predicate":"x","paths":["a["]`), 422,
+			ledger.CodeInvalidContract, []string{"requirements[1].paths[0]"}},
+		"two faults": {requirement(`"state":"X","predicate":""`), 422, ledger.CodeInvalidContract,
+			[]string{"requirements[1].state", "requirements[1].predicate"}},
+		"no requirements": {`{}`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
+		"a list":          {`[]`, 422, ledger.CodeInvalidContract, nil},
+		"null":            {`null`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
+		"an unknown field": {requirement(`"state":"ATTESTED","predicate":"x","treshold":2`), 400,
+			ledger.CodeUnknownField, []string{"requirements[1].treshold"}},
+		"an unknown field outside": {`{"requirements":[],"versoin":1}`, 400, ledger.CodeUnknownField, []string{"versoin"}},
+		"a member twice": {`{"requirements":[],"requirements":[]}`, 400, ledger.CodeInvalidJSON,
+			[]string{"requirements"}},
+		"truncated": {`{"requirements":[`, 400, ledger.CodeInvalidJSON, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)

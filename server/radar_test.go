@@ -30,14 +30,16 @@ func editing(path string, line int) radar.Change {
 
 func registering(branch string, changes ...radar.Change) ledger.Registration {
 	return ledger.Registration{
-		Branch: branch, Author: ledger.Author{Name: branch, Email: branch + "@acme.example"}, Message: "work on " + branch + "\n\nat length", Changes: changes,
+		Branch: branch, Author: ledger.Author{Name: branch, Email: branch + "@acme.example"}, Message: "work on " + branch +
+			"\n\nat length", Changes: changes,
 	}
 }
 
 // push registers the n-th commit as the tip of a branch.
 func (b *bench) push(n int, branch string, changes ...radar.Change) ledger.Commit {
 	b.t.Helper()
-	answer := b.send(request{method: "PUT", path: commitPath(commitID(n)), token: b.writer, body: toJSON(b.t, registering(branch, changes...))})
+	answer := b.send(request{method: "PUT", path: commitPath(commitID(n)), token: b.writer,
+		body: toJSON(b.t, registering(branch, changes...))})
 	return decode[ledger.Commit](answer)
 }
 
@@ -63,8 +65,10 @@ func TestOverlaps(t *testing.T) {
 	first := page.Data[0]
 	high := ledger.RadarPair{
 		Level: radar.High, Since: b.clock.time(),
-		Commit: ledger.RadarCommit{SHA: commitID(3), Branch: "three", Author: ledger.Author{Name: "three", Email: "three@acme.example"}, Subject: "work on three"},
-		Other:  ledger.RadarCommit{SHA: commitID(1), Branch: "one", Author: ledger.Author{Name: "one", Email: "one@acme.example"}, Subject: "work on one"},
+		Commit: ledger.RadarCommit{SHA: commitID(3), Branch: "three",
+			Author: ledger.Author{Name: "three", Email: "three@acme.example"}, Subject: "work on three"},
+		Other: ledger.RadarCommit{SHA: commitID(1), Branch: "one",
+			Author: ledger.Author{Name: "one", Email: "one@acme.example"}, Subject: "work on one"},
 		Paths: []radar.Path{{Path: "cmd/root.go", Level: radar.High, Reason: radar.SameLines, Ranges: radar.Ranges{
 			Commit: []radar.LineRange{{Start: 101, Lines: 1}}, Other: []radar.LineRange{{Start: 100, Lines: 1}},
 		}}},
@@ -73,7 +77,8 @@ func TestOverlaps(t *testing.T) {
 	if toJSON(t, first) != toJSON(t, high) {
 		t.Errorf("the first is\n%s, want\n%s", toJSON(t, first), toJSON(t, high))
 	}
-	if pushed.Radar == nil || pushed.Radar.Level != radar.High || toJSON(t, pushed.Radar.Overlaps[0]) != toJSON(t, high) || !pushed.InFlight || pushed.Overlaps["HIGH"] != 1 || pushed.Overlaps["MEDIUM"] != 1 {
+	if pushed.Radar == nil || pushed.Radar.Level != radar.High || toJSON(t, pushed.Radar.Overlaps[0]) != toJSON(t, high) ||
+		!pushed.InFlight || pushed.Overlaps["HIGH"] != 1 || pushed.Overlaps["MEDIUM"] != 1 {
 		t.Errorf("the answer to the registration is\n%s", toJSON(t, pushed))
 	}
 
@@ -139,19 +144,29 @@ func TestForesee(t *testing.T) {
 	}
 	eventsBefore := b.get("/v1/orgs/acme/events?types=radar,state").want(200).body
 
-	got := decode[ledger.RadarResult](ask(b.reader, ledger.RadarQuery{Commit: commitID(2), Registration: registering("two", editing("cmd/root.go", 101))}).want(200))
-	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Since != 0 || got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
+	got := decode[ledger.RadarResult](
+		ask(b.reader, ledger.RadarQuery{
+			Commit: commitID(2), Registration: registering("two", editing("cmd/root.go", 101))}).want(200))
+	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Since != 0 ||
+		got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
 		t.Errorf("foreseen is %+v", got)
 	}
 	for name, test := range map[string]struct {
 		q    ledger.RadarQuery
 		want radar.Level
 	}{
-		"nothing":                     {ledger.RadarQuery{}, radar.NoLevel},
-		"a record alone":              {ledger.RadarQuery{Registration: ledger.Registration{Changes: []radar.Change{editing("cmd/root.go", 120)}}}, radar.Medium},
-		"its own branch":              {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))}, radar.NoLevel},
-		"itself, registered already":  {ledger.RadarQuery{Commit: commitID(1), Registration: registering("elsewhere", editing("cmd/root.go", 101))}, radar.NoLevel},
-		"on top of what is in flight": {ledger.RadarQuery{Registration: ledger.Registration{Ancestors: []string{commitID(1)}, Changes: []radar.Change{editing("cmd/root.go", 101)}}}, radar.NoLevel},
+		"nothing": {ledger.RadarQuery{}, radar.NoLevel},
+		"a record alone": {
+			ledger.RadarQuery{Registration: ledger.Registration{Changes: []radar.Change{editing("cmd/root.go", 120)}}},
+			radar.Medium},
+		"its own branch": {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))},
+			radar.NoLevel},
+		"itself, registered already": {
+			ledger.RadarQuery{Commit: commitID(1), Registration: registering("elsewhere", editing("cmd/root.go", 101))},
+			radar.NoLevel},
+		"on top of what is in flight": {
+			ledger.RadarQuery{Registration: ledger.Registration{Ancestors: []string{commitID(1)},
+				Changes: []radar.Change{editing("cmd/root.go", 101)}}}, radar.NoLevel},
 	} {
 		if got := decode[ledger.RadarResult](ask(b.reader, test.q).want(200)); got.Level != test.want {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
@@ -166,11 +181,15 @@ func TestForesee(t *testing.T) {
 		t.Errorf("asking has made the events %s", after)
 	}
 
-	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"sha":"x"}`}).wantFields(400, ledger.CodeUnknownField, "sha")
-	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"commit":"HEAD"}`}).wantFields(422, ledger.CodeInvalidField, "commit")
-	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"changes":[{"path":"/etc","status":"M"}]}`}).wantFields(422, ledger.CodeInvalidField, "changes[0].path")
+	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"sha":"x"}`}).wantFields(
+		400, ledger.CodeUnknownField, "sha")
+	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"commit":"HEAD"}`}).wantFields(
+		422, ledger.CodeInvalidField, "commit")
+	b.send(request{method: "POST", path: radarPath, token: b.reader,
+		body: `{"changes":[{"path":"/etc","status":"M"}]}`}).wantFields(422, ledger.CodeInvalidField, "changes[0].path")
 	b.send(request{method: "POST", path: radarPath, token: b.reader}).wantProblem(415, ledger.CodeUnsupportedMediaType)
-	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/none/radar", token: b.reader, body: `{}`}).wantProblem(404, ledger.CodeNotFound)
+	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/none/radar", token: b.reader, body: `{}`}).wantProblem(404,
+		ledger.CodeNotFound)
 }
 
 func TestWithdraw(t *testing.T) {
@@ -182,7 +201,8 @@ func TestWithdraw(t *testing.T) {
 		return b.send(request{method: "POST", path: commitPath(sha) + "/withdraw", token: b.writer})
 	}
 	for range 2 { // twice is as good as once
-		if c := decode[ledger.Commit](withdraw(commitID(1)).want(200)); c.InFlight || c.Overlaps["HIGH"] != 0 || c.Radar != nil {
+		if c := decode[ledger.Commit](withdraw(commitID(1)).want(200)); c.InFlight || c.Overlaps["HIGH"] != 0 ||
+			c.Radar != nil {
 			t.Errorf("withdrawn: in flight %t, overlaps %v", c.InFlight, c.Overlaps)
 		}
 	}
@@ -200,8 +220,10 @@ func TestWithdraw(t *testing.T) {
 	withdraw(commitID(9)).wantProblem(404, ledger.CodeNotFound)
 	withdraw("HEAD").wantProblem(404, ledger.CodeNotFound)
 	withdraw(commitID(1)[:20]).wantProblem(409, ledger.CodeAmbiguousCommit)
-	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer, body: `{"why":"x"}`}).wantFields(400, ledger.CodeUnknownField, "why")
-	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.reader}).wantProblem(403, ledger.CodeForbidden)
+	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer,
+		body: `{"why":"x"}`}).wantFields(400, ledger.CodeUnknownField, "why")
+	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.reader}).wantProblem(403,
+		ledger.CodeForbidden)
 }
 
 func TestCommitsInFlight(t *testing.T) {
@@ -246,8 +268,10 @@ func TestRadarEvents(t *testing.T) {
 	}
 	var e ledger.RadarEvent
 	check(t, ledger.DecodeStrict(page.Data[0], &e))
-	if e.Commit != commitID(2) || e.Level != radar.High || e.Other.Commit != commitID(1) || e.Other.Branch != "one" || e.Other.Author.Name != "one" ||
-		len(e.Paths) != 1 || e.Paths[0] != (ledger.RadarEventPath{Path: "cmd/root.go", Level: radar.High, Reason: radar.SameLines}) {
+	if e.Commit != commitID(2) || e.Level != radar.High || e.Other.Commit != commitID(1) || e.Other.Branch != "one" ||
+		e.Other.Author.Name != "one" ||
+		len(e.Paths) != 1 ||
+		e.Paths[0] != (ledger.RadarEventPath{Path: "cmd/root.go", Level: radar.High, Reason: radar.SameLines}) {
 		t.Errorf("the event is %s", page.Data[0])
 	}
 	if history, _ := b.page("/v1/orgs/acme/events", "type"); slices.Contains(history, "radar") {
@@ -275,7 +299,9 @@ func TestRadarEvents(t *testing.T) {
 		t.Errorf("the webhook that did not name radar gets %q", got)
 	}
 	ids, _ := b.page(webhooksPath+"/"+named.ID+"/deliveries", "id")
-	if record := decode[ledger.DeliveryRecord](b.get(webhooksPath + "/" + named.ID + "/deliveries/" + ids[0]).want(200)); string(record.Body) != string(page.Data[0]) {
+	if record := decode[ledger.DeliveryRecord](
+		b.get(webhooksPath + "/" + named.ID + "/deliveries/" + ids[0]).want(200)); string(record.Body) !=
+		string(page.Data[0]) {
 		t.Errorf("delivered is\n%s, want\n%s", record.Body, page.Data[0])
 	}
 }
@@ -290,12 +316,14 @@ func TestRadarBlocks(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		b.attest(ci.says(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 	}
-	if earlier, later := b.state(commitID(1)), b.state(commitID(2)); earlier != ledger.Promotable || later != ledger.Attested {
+	if earlier, later := b.state(commitID(1)), b.state(commitID(2)); earlier != ledger.Promotable ||
+		later != ledger.Attested {
 		t.Errorf("the earlier is %s, the later %s", earlier, later)
 	}
 	c := decode[ledger.Commit](b.get(commitPath(commitID(2))).want(200))
 	last := c.Requirements[len(c.Requirements)-1]
-	if last.Predicate != "radar:HIGH" || last.Met || !strings.Contains(last.Reason, commitID(1)+" of one at cmd/root.go (same_lines)") {
+	if last.Predicate != "radar:HIGH" || last.Met ||
+		!strings.Contains(last.Reason, commitID(1)+" of one at cmd/root.go (same_lines)") {
 		t.Errorf("the radar's requirement is %+v", last)
 	}
 	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer}).want(200)

@@ -61,8 +61,10 @@ type Server struct {
 
 // New returns a Server. EndStreams ends what it has running.
 func New(c Config) *Server {
-	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", pace: defaultPace, ending: make(chan struct{})}
-	s.limits = &limits{perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg), perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
+	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", pace: defaultPace,
+		ending: make(chan struct{})}
+	s.limits = &limits{perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg),
+		perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
 	if s.checkTarget = c.CheckTarget; s.checkTarget == nil {
 		s.checkTarget = func(context.Context, string) error { return nil }
 	}

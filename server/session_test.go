@@ -12,7 +12,8 @@ import (
 // as asks for a path as who has that session does, within the process.
 func (b *bench) as(session, method, path string) answer {
 	b.t.Helper()
-	req, err := http.NewRequestWithContext(b.server.WithSession(b.t.Context(), session), method, "http://localhost"+path, nil)
+	req, err := http.NewRequestWithContext(b.server.WithSession(b.t.Context(), session), method, "http://localhost"+path,
+		nil)
 	check(b.t, err)
 	req.Body = http.NoBody // as servers have it
 	client := &http.Client{Transport: &inProcess{b.server.Sessions()}}
@@ -32,7 +33,8 @@ func TestSessions(t *testing.T) {
 	if want := b.clock.time().Add(12 * time.Hour); expires != want {
 		t.Errorf("the session expires %s, want %s", expires, want)
 	}
-	if got := decode[ledger.Token](b.as(session, "GET", "/v1/token").want(200)); got.Scope != ledger.Read || got.Org != "acme" {
+	if got := decode[ledger.Token](b.as(session, "GET", "/v1/token").want(200)); got.Scope != ledger.Read ||
+		got.Org != "acme" {
 		t.Errorf("the session's token: %+v", got)
 	}
 	b.as(session, "GET", "/v1/orgs/acme/tokens").wantProblem(403, ledger.CodeForbidden)
@@ -103,7 +105,8 @@ func TestSessionsAreNotForTheNetwork(t *testing.T) {
 		}
 	}
 	// The context of a session does not make one at the network's own handler.
-	req, err := http.NewRequestWithContext(b.server.WithSession(t.Context(), session), "GET", "http://localhost/v1/token", nil)
+	req, err := http.NewRequestWithContext(b.server.WithSession(t.Context(), session), "GET", "http://localhost/v1/token",
+		nil)
 	check(t, err)
 	req.Body = http.NoBody
 	resp, err := (&inProcess{b.server.Handler()}).RoundTrip(req)

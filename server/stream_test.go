@@ -42,7 +42,8 @@ func (b *bench) listen(query, token string, header map[string]string) *listener 
 	}
 	response, err := b.stream.Do(request)
 	check(b.t, err)
-	l := &listener{b.t.(*testing.T), response, make(chan message, 10_000), make(chan string, 1), make(chan struct{}, 100), cancel}
+	l := &listener{b.t.(*testing.T), response, make(chan message, 10_000), make(chan string, 1), make(chan struct{}, 100),
+		cancel}
 	if response.StatusCode != http.StatusOK {
 		b.t.Fatalf("GET events%s: %s", query, response.Status)
 	}
@@ -112,7 +113,8 @@ func TestStreamTellsOfEveryEvent(t *testing.T) {
 	b := newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	l := b.listen("", b.reader, nil)
-	for name, want := range map[string]string{"Content-Type": typeEvents, "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "Content-Encoding": ""} {
+	for name, want := range map[string]string{"Content-Type": typeEvents, "Cache-Control": "no-cache, no-transform",
+		"X-Accel-Buffering": "no", "Content-Encoding": ""} {
 		if got := l.response.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -124,15 +126,20 @@ func TestStreamTellsOfEveryEvent(t *testing.T) {
 	got := l.next(4)
 	at := record.RecordedAt.String()
 	for i, want := range []message{
-		{record.Event, "attestation", fmt.Sprintf(`{"commit":%q,"predicate":"test:go","identity":"ci","repo":"api","timestamp":%q,"result":{"status":"pass","duration_ms":%d}}`, sha, at, record.Result.DurationMS)},
-		{got[1].id, "state", fmt.Sprintf(`{"commit":%q,"from":"DRAFT","to":"VALIDATING","repo":"api","timestamp":%q}`, sha, at)},
-		{got[2].id, "state", fmt.Sprintf(`{"commit":%q,"from":"VALIDATING","to":"ATTESTED","repo":"api","timestamp":%q}`, sha, at)},
+		{record.Event, "attestation",
+			fmt.Sprintf(`{"commit":%q,"predicate":"test:go","identity":"ci","repo":"api","timestamp":%q,`+
+				`"result":{"status":"pass","duration_ms":%d}}`, sha, at, record.Result.DurationMS)},
+		{got[1].id, "state", fmt.Sprintf(`{"commit":%q,"from":"DRAFT","to":"VALIDATING","repo":"api","timestamp":%q}`, sha,
+			at)},
+		{got[2].id, "state", fmt.Sprintf(`{"commit":%q,"from":"VALIDATING","to":"ATTESTED","repo":"api","timestamp":%q}`, sha,
+			at)},
 	} {
 		if got[i] != want {
 			t.Errorf("message %d:\n%+v, want\n%+v", i, got[i], want)
 		}
 	}
-	if m := got[3]; m.event != "policy" || !strings.HasPrefix(m.data, `{"repo":"api","version":2,"previous_version":1,"digest":"sha256:`) {
+	if m := got[3]; m.event != "policy" ||
+		!strings.HasPrefix(m.data, `{"repo":"api","version":2,"previous_version":1,"digest":"sha256:`) {
 		t.Errorf("message 3: %+v, want the policy's", m)
 	}
 }
@@ -151,11 +158,12 @@ func TestStreamResumes(t *testing.T) {
 		header map[string]string
 		want   []message
 	}{
-		"by header":                       {"", resume(all[1].id), all[2:]},
-		"by parameter":                    {"?last_event_id=" + all[3].id, nil, all[4:]},
-		"the header goes first":           {"?last_event_id=earliest", resume(all[4].id), all[5:]},
-		"from the earliest, by header":    {"", resume("earliest"), all},
-		"filtered by type":                {"?types=state&last_event_id=" + all[0].id, nil, []message{all[1], all[3], all[5]}},
+		"by header":                    {"", resume(all[1].id), all[2:]},
+		"by parameter":                 {"?last_event_id=" + all[3].id, nil, all[4:]},
+		"the header goes first":        {"?last_event_id=earliest", resume(all[4].id), all[5:]},
+		"from the earliest, by header": {"", resume("earliest"), all},
+		"filtered by type": {"?types=state&last_event_id=" + all[0].id, nil,
+			[]message{all[1], all[3], all[5]}},
 		"filtered by repo":                {"?repo=API&last_event_id=" + all[2].id, nil, all[3:]},
 		"filtered by repo and both types": {"?repo=api&types=state,attestation&last_event_id=earliest", nil, all},
 	} {
@@ -198,9 +206,11 @@ func TestStreamRefusals(t *testing.T) {
 	b := newBench(t)
 	stream := func(query, token string) answer {
 		t.Helper()
-		return b.send(request{method: "GET", path: "/v1/orgs/acme/events" + query, token: token, header: map[string]string{"Accept": typeEvents}})
+		return b.send(request{method: "GET", path: "/v1/orgs/acme/events" + query, token: token,
+			header: map[string]string{"Accept": typeEvents}})
 	}
-	stream("?last_event_id=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", b.reader).wantFields(400, ledger.CodeInvalidParameter, "last_event_id")
+	stream("?last_event_id=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", b.reader).wantFields(400, ledger.CodeInvalidParameter,
+		"last_event_id")
 	stream("?types=states", b.reader).wantFields(400, ledger.CodeInvalidParameter, "types")
 	stream("?repo=none", b.reader).wantProblem(404, ledger.CodeNotFound)
 	stream("?limit=1", b.reader).wantFields(400, ledger.CodeInvalidParameter, "limit")
@@ -217,7 +227,8 @@ func TestStreamsAreLimited(t *testing.T) {
 	b.server.limits.perOrg, b.server.limits.perToken = 3, 2
 	refused := func(token string) {
 		t.Helper()
-		answer := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: token, header: map[string]string{"Accept": typeEvents}})
+		answer := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: token,
+			header: map[string]string{"Accept": typeEvents}})
 		answer.wantProblem(503, ledger.CodeTooManyStreams)
 		if answer.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -293,7 +304,8 @@ func (b *bench) mute() {
 	check(b.t, err)
 	b.t.Cleanup(func() { conn.Close() })
 	check(b.t, conn.(*net.TCPConn).SetReadBuffer(4096))
-	_, err = fmt.Fprintf(conn, "GET /v1/orgs/acme/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n\r\n", b.admin, typeEvents)
+	_, err = fmt.Fprintf(conn, "GET /v1/orgs/acme/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: "+
+		"%s\r\n\r\n", b.admin, typeEvents)
 	check(b.t, err)
 }
 

@@ -27,7 +27,8 @@ func TestWebhooks(t *testing.T) {
 	answer := b.post(webhooksPath, `{"url":"https://ci.example.com/ledger?key=k"}`).want(201)
 	made := decode[ledger.Webhook](answer)
 	want := ledger.Webhook{
-		ID: made.ID, Org: "acme", Repo: "api", URL: "https://ci.example.com/ledger?key=k", Active: true, CreatedAt: b.clock.time(), Secret: made.Secret,
+		ID: made.ID, Org: "acme", Repo: "api", URL: "https://ci.example.com/ledger?key=k", Active: true,
+		CreatedAt: b.clock.time(), Secret: made.Secret,
 		Events: []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy},
 	}
 	if toJSON(t, made) != toJSON(t, want) || !strings.HasPrefix(made.Secret, "whsec_") {
@@ -35,7 +36,8 @@ func TestWebhooks(t *testing.T) {
 	}
 	at := webhooksPath + "/" + made.ID
 	if answer.header.Get("Location") != at || answer.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("Location: %s, Cache-Control: %s; want %s and no-store", answer.header.Get("Location"), answer.header.Get("Cache-Control"), at)
+		t.Errorf("Location: %s, Cache-Control: %s; want %s and no-store", answer.header.Get("Location"),
+			answer.header.Get("Cache-Control"), at)
 	}
 
 	// Nothing else shows the secret.
@@ -52,8 +54,10 @@ func TestWebhooks(t *testing.T) {
 		b.send(request{method: method, path: at, token: b.admin, header: unchanged}).want(304)
 	}
 
-	named := b.webhook(`{"url":"http://ci.example.com","events":["radar","state"],"description":"tells the bot","active":false}`)
-	if !slices.Equal(named.Events, []ledger.EventType{ledger.EventState, ledger.EventRadar}) || named.Description != "tells the bot" || named.Active {
+	named := b.webhook(`{"url":"http://ci.example.com","events":["radar","state"],"description":"tells the bot",` +
+		`"active":false}`)
+	if !slices.Equal(named.Events, []ledger.EventType{ledger.EventState, ledger.EventRadar}) ||
+		named.Description != "tells the bot" || named.Active {
 		t.Errorf("made %+v", named)
 	}
 	if named.Secret == made.Secret {
@@ -64,7 +68,8 @@ func TestWebhooks(t *testing.T) {
 	b.delete(at).wantProblem(404, ledger.CodeNotFound)
 	b.get(at).wantProblem(404, ledger.CodeNotFound)
 	b.patch(at, "{}").wantProblem(404, ledger.CodeNotFound)
-	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 || list.Data[0].ID != named.ID {
+	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 ||
+		list.Data[0].ID != named.ID {
 		t.Errorf("listed %+v, want %s alone", list.Data, named.ID)
 	}
 }
@@ -84,7 +89,8 @@ func TestChangeWebhook(t *testing.T) {
 		{`{"description":"after"}`, func() { w.Description = "after" }},
 		{`{"description":""}`, func() { w.Description = "" }},
 		{`{"url":"http://10.1.2.3:8080/x"}`, func() { w.URL = "http://10.1.2.3:8080/x" }},
-		{`{"events":["radar","attestation"]}`, func() { w.Events = []ledger.EventType{ledger.EventAttestation, ledger.EventRadar} }},
+		{`{"events":["radar","attestation"]}`,
+			func() { w.Events = []ledger.EventType{ledger.EventAttestation, ledger.EventRadar} }},
 		{`{"active":false}`, func() { w.Active = false }},
 		{`{"active":true,"description":"again"}`, func() { w.Active, w.Description = true, "again" }},
 	} {
@@ -94,7 +100,8 @@ func TestChangeWebhook(t *testing.T) {
 		}
 		read := b.get(at).want(200)
 		if string(read.body) != toJSON(t, w) || (read.header.Get("ETag") == tag) != (test.body == "{}") {
-			t.Errorf("after %s, read\n%s with the ETag %s, want\n%s", test.body, read.body, read.header.Get("ETag"), toJSON(t, w))
+			t.Errorf("after %s, read\n%s with the ETag %s, want\n%s", test.body, read.body, read.header.Get("ETag"),
+				toJSON(t, w))
 		}
 		tag = read.header.Get("ETag")
 	}
@@ -110,25 +117,30 @@ func TestWebhookFields(t *testing.T) {
 		code   ledger.Code
 		field  string
 	}{
-		"an empty URL":          {`{"url":""}`, 422, ledger.CodeInvalidField, "url"},
-		"no scheme":             {`{"url":"ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"another scheme":        {`{"url":"ftp://ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"no host":               {`{"url":"https:///ledger"}`, 422, ledger.CodeInvalidField, "url"},
-		"a port that is none":   {`{"url":"https://ci.example.com:70000"}`, 422, ledger.CodeInvalidField, "url"},
-		"a password":            {`{"url":"https://ada:pw@ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"a fragment":            {`{"url":"https://ci.example.com/#x"}`, 422, ledger.CodeInvalidField, "url"},
-		"a long URL":            {`{"url":"https://ci.example.com/` + strings.Repeat("x", 2048) + `"}`, 422, ledger.CodeInvalidField, "url"},
-		"a number for a URL":    {`{"url":1}`, 400, ledger.CodeInvalidJSON, "url"},
-		"no events":             {`{"url":"https://x.example","events":[]}`, 422, ledger.CodeInvalidField, "events"},
-		"an unknown event":      {`{"url":"https://x.example","events":["state","deploy"]}`, 422, ledger.CodeInvalidField, "events"},
-		"what is no event":      {`{"url":"https://x.example","events":["ping"]}`, 422, ledger.CodeInvalidField, "events"},
-		"an event twice":        {`{"url":"https://x.example","events":["state","state"]}`, 422, ledger.CodeInvalidField, "events"},
-		"events in one text":    {`{"url":"https://x.example","events":"state"}`, 400, ledger.CodeInvalidJSON, "events"},
-		"a number for an event": {`{"url":"https://x.example","events":["state",1]}`, 400, ledger.CodeInvalidJSON, "events[1]"},
-		"a long description":    {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422, ledger.CodeInvalidField, "description"},
-		"two lines":             {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField, "description"},
-		"active in quotes":      {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
-		"its own secret":        {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
+		"an empty URL":        {`{"url":""}`, 422, ledger.CodeInvalidField, "url"},
+		"no scheme":           {`{"url":"ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"another scheme":      {`{"url":"ftp://ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"no host":             {`{"url":"https:///ledger"}`, 422, ledger.CodeInvalidField, "url"},
+		"a port that is none": {`{"url":"https://ci.example.com:70000"}`, 422, ledger.CodeInvalidField, "url"},
+		"a password":          {`{"url":"https://ada:pw@ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"a fragment":          {`{"url":"https://ci.example.com/#x"}`, 422, ledger.CodeInvalidField, "url"},
+		"a long URL": {`{"url":"https://ci.example.com/` + strings.Repeat("x", 2048) + `"}`, 422,
+			ledger.CodeInvalidField, "url"},
+		"a number for a URL": {`{"url":1}`, 400, ledger.CodeInvalidJSON, "url"},
+		"no events":          {`{"url":"https://x.example","events":[]}`, 422, ledger.CodeInvalidField, "events"},
+		"an unknown event": {`{"url":"https://x.example","events":["state","deploy"]}`, 422, ledger.CodeInvalidField,
+			"events"},
+		"what is no event": {`{"url":"https://x.example","events":["ping"]}`, 422, ledger.CodeInvalidField, "events"},
+		"an event twice": {`{"url":"https://x.example","events":["state","state"]}`, 422, ledger.CodeInvalidField,
+			"events"},
+		"events in one text": {`{"url":"https://x.example","events":"state"}`, 400, ledger.CodeInvalidJSON, "events"},
+		"a number for an event": {`{"url":"https://x.example","events":["state",1]}`, 400, ledger.CodeInvalidJSON,
+			"events[1]"},
+		"a long description": {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422,
+			ledger.CodeInvalidField, "description"},
+		"two lines":        {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField, "description"},
+		"active in quotes": {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
+		"its own secret":   {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -161,7 +173,8 @@ type guard struct {
 func (g *guard) check(_ context.Context, target string) error {
 	g.asked = append(g.asked, target)
 	if u, err := url.Parse(target); err == nil && u.Hostname() == g.refused {
-		return ledger.FieldErrorf(ledger.CodeInvalidField, "url", "%s is a private address: name its network in webhooks.allowed_networks", g.refused)
+		return ledger.FieldErrorf(
+			ledger.CodeInvalidField, "url", "%s is a private address: name its network in webhooks.allowed_networks", g.refused)
 	}
 	return nil
 }
@@ -222,7 +235,8 @@ func (b *bench) webhookRoutes(repo, webhook, delivery string) (one, list []webho
 		if !strings.Contains(rt.pattern, "/webhooks") {
 			continue
 		}
-		r := webhookRoute{rt.method, strings.NewReplacer(":org/repos/:repo", repo, ":id", webhook, ":delivery", delivery).Replace(rt.pattern), ""}
+		r := webhookRoute{rt.method,
+			strings.NewReplacer(":org/repos/:repo", repo, ":id", webhook, ":delivery", delivery).Replace(rt.pattern), ""}
 		switch {
 		case rt.method == "PATCH":
 			r.body = `{"url":"https://other.example"}`
@@ -275,7 +289,8 @@ func TestWebhooksOfOthers(t *testing.T) {
 	d := decode[ledger.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
 	before := b.get(webhooksPath + "/" + w.ID).want(200)
 
-	for _, test := range []struct{ repo, token string }{{"acme/repos/web", b.admin}, {"umbrella/repos/api", b.token("umbrella", "admin")}} {
+	for _, test := range []struct{ repo, token string }{
+		{"acme/repos/web", b.admin}, {"umbrella/repos/api", b.token("umbrella", "admin")}} {
 		one, list := b.webhookRoutes(test.repo, w.ID, d.ID)
 		for _, r := range one {
 			b.call(r, test.token).wantProblem(404, ledger.CodeNotFound)
@@ -295,7 +310,8 @@ func TestWebhooksOfOthers(t *testing.T) {
 
 	// And a delivery only at its own webhook.
 	other := b.webhook(`{"url":"https://other.example"}`)
-	for _, at := range []string{webhooksPath + "/" + other.ID + "/deliveries/" + d.ID, webhooksPath + "/" + w.ID + "/deliveries/dlv_" + none} {
+	for _, at := range []string{webhooksPath + "/" + other.ID + "/deliveries/" + d.ID, webhooksPath + "/" + w.ID +
+		"/deliveries/dlv_" + none} {
 		b.get(at).wantProblem(404, ledger.CodeNotFound)
 		b.post(at+"/redeliver", "").wantProblem(404, ledger.CodeNotFound)
 	}
@@ -333,21 +349,24 @@ func TestRotateWebhook(t *testing.T) {
 			at := webhooksPath + "/" + w.ID
 			answer := b.post(at+"/rotate", test.body).want(200)
 			rotated := decode[ledger.Webhook](answer)
-			if rotated.Secret == w.Secret || !strings.HasPrefix(rotated.Secret, "whsec_") || answer.header.Get("Cache-Control") != "no-store" {
+			if rotated.Secret == w.Secret || !strings.HasPrefix(rotated.Secret, "whsec_") ||
+				answer.header.Get("Cache-Control") != "no-store" {
 				t.Errorf("rotated to %+v", rotated)
 			}
 			var until ledger.Time
 			if test.overlap > 0 {
 				until = b.clock.time().Add(test.overlap)
 			}
-			if got := decode[ledger.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != until || rotated.PreviousSecretUntil != until || got.Secret != "" {
+			if got := decode[ledger.Webhook](b.get(at).want(200)); got.PreviousSecretUntil != until ||
+				rotated.PreviousSecretUntil != until || got.Secret != "" {
 				t.Errorf("read %+v, want the previous secret until %q", got, until)
 			}
 
 			// What was shown is what signs.
 			b.post(at+"/ping", "").want(202)
 			endpoint, due := b.claim(w.ID)
-			if len(due) != 1 || endpoint.Secret != rotated.Secret || (endpoint.PreviousSecret == w.Secret) != (test.overlap > 0) || endpoint.PreviousUntil != until {
+			if len(due) != 1 || endpoint.Secret != rotated.Secret ||
+				(endpoint.PreviousSecret == w.Secret) != (test.overlap > 0) || endpoint.PreviousUntil != until {
 				t.Errorf("claimed %d deliveries for %+v", len(due), endpoint)
 			}
 			b.clock.advance(test.overlap)
@@ -378,7 +397,8 @@ func TestRotateWebhookRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { b.in(t).post(at, test.body).wantFields(test.status, test.code, test.fields...) })
 	}
-	b.send(request{method: "POST", path: at, token: b.admin, body: "{}", header: map[string]string{"Content-Type": "text/plain"}}).wantProblem(415, ledger.CodeUnsupportedMediaType)
+	b.send(request{method: "POST", path: at, token: b.admin, body: "{}",
+		header: map[string]string{"Content-Type": "text/plain"}}).wantProblem(415, ledger.CodeUnsupportedMediaType)
 	b.post(at, strings.Repeat(" ", 1<<20+1)).wantProblem(413, ledger.CodePayloadTooLarge)
 	b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202)
 	if endpoint, _ := b.claim(w.ID); endpoint.Secret != w.Secret || endpoint.PreviousSecret != "" {
@@ -392,7 +412,8 @@ func TestWebhooksOfTheHost(t *testing.T) {
 	made := decode[ledger.Webhook](b.host("POST", webhooksPath, `{"url":"https://ci.example.com"}`).want(201))
 	at := webhooksPath + "/" + made.ID
 	b.host("PATCH", at, `{"description":"x"}`).want(200)
-	if rotated := decode[ledger.Webhook](b.host("POST", at+"/rotate", "").want(200)); made.Secret == "" || rotated.Secret == "" || rotated.Description != "x" {
+	if rotated := decode[ledger.Webhook](b.host("POST", at+"/rotate", "").want(200)); made.Secret == "" ||
+		rotated.Secret == "" || rotated.Description != "x" {
 		t.Errorf("made %+v, rotated to %+v", made, rotated)
 	}
 	location := b.host("POST", at+"/ping", "").want(202).header.Get("Location")

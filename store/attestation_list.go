@@ -54,7 +54,8 @@ func (s *Store) Attestations(
 // full. Only a status, and a predicate together with a signer, are looked for
 // row by row.
 func (f AttestationFilter) run(rd reader, r repoRow, position []int64) ([]keyed[ledger.AttestationRecord], error) {
-	q := attestationQuery{repo: r, status: f.Status, since: f.Since, position: position, ascending: f.Ascending, limit: f.Limit + 1}
+	q := attestationQuery{repo: r, status: f.Status, since: f.Since, position: position, ascending: f.Ascending,
+		limit: f.Limit + 1}
 	if f.Commit != "" {
 		commit, err := rd.findCommit(r, f.Commit)
 		if err != nil {
@@ -299,5 +300,6 @@ func scanPredicate(row scanner) (keyed[ledger.PredicateCount], error) {
 // Predicates lists what an org's attestations are about, in the order in which
 // each was first seen.
 func (s *Store) Predicates(ctx context.Context, org string, q Query) (ledger.Page[ledger.PredicateCount], error) {
-	return listOf(ctx, s, org, q, scanPredicate, "SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")
+	return listOf(ctx, s, org, q, scanPredicate,
+		"SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")
 }

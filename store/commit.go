@@ -72,7 +72,8 @@ func (rd reader) findLineage(commitID int64) (d details, err error) {
 		if err := row.Scan(&parents, &ancestors, &contained); err != nil {
 			return err
 		}
-		return errors.Join(json.Unmarshal(parents, &d.parents), json.Unmarshal(ancestors, &d.ancestors), json.Unmarshal(contained, &d.contained))
+		return errors.Join(json.Unmarshal(parents, &d.parents), json.Unmarshal(ancestors, &d.ancestors),
+			json.Unmarshal(contained, &d.contained))
 	}, "SELECT parents, ancestors, contained FROM commit_details WHERE commit_id = ?", commitID)
 	if err != nil {
 		return d, fmt.Errorf("read commit details: %w", err)
@@ -105,13 +106,15 @@ ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = ex
 
 // The id comes last, for the cursor.
 const selectCommit = `
-SELECT sha, state, state_since, registered_at, branch, target, author_name, author_email, message, committed_at, attestations, base, policy_version, id
+SELECT sha, state, state_since, registered_at, branch, target, author_name, author_email, message, committed_at,
+  attestations, base, policy_version, id
 FROM commits `
 
 func scanCommit(row scanner) (keyed[ledger.Commit], error) {
 	var c keyed[ledger.Commit]
 	v := &c.row
-	err := row.Scan(&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target, &v.Author.Name, &v.Author.Email,
+	err := row.Scan(&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target, &v.Author.Name,
+		&v.Author.Email,
 		&v.Message, &v.CommittedAt, &v.Attested, &v.Base, &v.PolicyVersion, &c.id)
 	return c, err
 }
@@ -142,7 +145,8 @@ WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, 
 	case len(found) == 0:
 		return keyed[ledger.Commit]{}, ledger.Errorf(ledger.CodeNotFound, "%s/%s has no commit %s", r.org, r.name, prefix)
 	case len(found) > 1 && found[0].row.SHA != prefix:
-		return keyed[ledger.Commit]{}, ledger.Errorf(ledger.CodeAmbiguousCommit, "several commits of %s/%s begin with %s, %s and %s among them: give more digits",
+		return keyed[ledger.Commit]{}, ledger.Errorf(
+			ledger.CodeAmbiguousCommit, "several commits of %s/%s begin with %s, %s and %s among them: give more digits",
 			r.org, r.name, prefix, found[0].row.SHA, found[1].row.SHA)
 	}
 	return found[0], nil

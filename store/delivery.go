@@ -15,8 +15,8 @@ import (
 
 // selectDelivery reads deliveries with how the last attempt ended.
 const selectDelivery = `
-SELECT o.delivery_id, w.webhook_id, coalesce(e.event_id, o.ping ->> 'id'), coalesce(e.type, 'ping'), o.status, o.attempts,
-  o.created_at, o.due_at, o.leased, w.active, coalesce(a.status, 0), coalesce(a.error, '')
+SELECT o.delivery_id, w.webhook_id, coalesce(e.event_id, o.ping ->> 'id'), coalesce(e.type, 'ping'), o.status,
+  o.attempts, o.created_at, o.due_at, o.leased, w.active, coalesce(a.status, 0), coalesce(a.error, '')
 FROM outbox o JOIN webhooks w ON w.id = o.webhook_id LEFT JOIN events e ON e.id = o.event
 LEFT JOIN attempts a ON a.webhook_id = o.webhook_id AND a.delivery_id = o.delivery_id AND a.number = o.attempts `
 

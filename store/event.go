@@ -33,7 +33,8 @@ func (t *tx) attestationEvent(r repoRow, rec ledger.AttestationRecord) (eventID 
 		return "", err
 	}
 	_, err = t.append(r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity, Result: rec.Result,
+		ID: eventID, Org: r.org, Repo: r.name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity,
+		Result:    rec.Result,
 		Timestamp: t.now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest,
 	}))
 	return eventID, err
@@ -56,7 +57,8 @@ func (t *tx) policyEvent(r repoRow, version int, digest, by string) error {
 		return err
 	}
 	_, err = t.append(r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Version: version, PreviousVersion: r.policyVersion, Digest: digest, ChangedBy: by, Timestamp: t.now,
+		ID: eventID, Org: r.org, Repo: r.name, Version: version, PreviousVersion: r.policyVersion, Digest: digest,
+		ChangedBy: by, Timestamp: t.now,
 	}))
 	return err
 }

@@ -145,7 +145,9 @@ func (e *exerciser) attests(repo, commit, predicate string, status ledger.Status
 	return e.attestsAs(repo, commit, predicate, status, buildDN)
 }
 
-func (e *exerciser) attestsAs(repo, commit, predicate string, status ledger.Status, signer string) *attestation.Attestation {
+func (e *exerciser) attestsAs(
+	repo, commit, predicate string, status ledger.Status, signer string,
+) *attestation.Attestation {
 	e.t.Helper()
 	e.n++
 	dn, err := identity.ParseDN(signer)

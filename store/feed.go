@@ -64,7 +64,8 @@ func (t *Tail) Read(ctx context.Context, from int64, limit int) ([]Event, error)
 	events, err := readLoose(ctx, t.store, func(rd reader) ([]Event, error) {
 		return all(rd, scanTail, `
 SELECT e.seq, e.event_id, e.type, r.name, e.body
-FROM events e JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`, t.orgID, from, limit)
+FROM events e JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`, t.orgID, from,
+			limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)

@@ -225,7 +225,8 @@ func (s *Store) Release(ctx context.Context, webhook string, deliveries []string
 		for _, id := range deliveries {
 			_, err := t.Exec(`
 UPDATE outbox SET due_at = ?, leased = 0
-WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1`, dueAtOnce, webhook, id)
+WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1`, dueAtOnce,
+				webhook, id)
 			if err != nil {
 				return fmt.Errorf("release delivery: %w", err)
 			}

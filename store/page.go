@@ -16,7 +16,8 @@ type Query struct {
 	Cursor string
 }
 
-var errCursor = ledger.Errorf(ledger.CodeInvalidCursor, "the cursor is not one that this list gave: start again without it")
+var errCursor = ledger.Errorf(
+	ledger.CodeInvalidCursor, "the cursor is not one that this list gave: start again without it")
 
 // keys returns the n numbers of the query's cursor, or none for the first page.
 func (q Query) keys(n int) ([]int64, error) {

@@ -52,7 +52,8 @@ func TestDeliveriesAreFoundByTheirIndex(t *testing.T) {
 	}
 	for _, ids := range []string{anyDeliveries, failedDeliveries} {
 		plan := strings.Join(planOf(t, s, deliveriesIn(ids)), "\n")
-		if strings.Contains(plan, "SCAN") || !strings.Contains(plan, "SEARCH o USING PRIMARY KEY (webhook_id=? AND delivery_id=?)") {
+		if strings.Contains(plan, "SCAN") ||
+			!strings.Contains(plan, "SEARCH o USING PRIMARY KEY (webhook_id=? AND delivery_id=?)") {
 			t.Errorf("a page of deliveries is read by\n%s", plan)
 		}
 	}

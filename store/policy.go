@@ -71,7 +71,9 @@ WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, be
 // SetPolicy makes the contract the next version of the repo's policy, if the
 // active version is still ifVersion (0: whatever it is). The repo's commits
 // are evaluated anew by Evaluate, also after a crash.
-func (s *Store) SetPolicy(ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string) (policy.Policy, error) {
+func (s *Store) SetPolicy(
+	ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string,
+) (policy.Policy, error) {
 	return write(ctx, s, func(t *tx) (p policy.Policy, err error) {
 		d, err := t.deriverOf(org, repo)
 		if err != nil {

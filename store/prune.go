@@ -55,7 +55,8 @@ func (s *Store) pruneDeliveries(ctx context.Context) error {
 	webhooks, err := read(ctx, s, func(rd reader) (p prunable, err error) {
 		p.old, err = all(rd, scanID, `
 SELECT id FROM webhooks w
-WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < ?)`, cutoff)
+WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < ?)`,
+			cutoff)
 		if err != nil {
 			return p, err
 		}
@@ -66,7 +67,9 @@ WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AN
 		return fmt.Errorf("read what is to be pruned: %w", err)
 	}
 	for _, id := range webhooks.old {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.prune(id, endedDeliveries, id, cutoff, pruneBatch) }); err != nil {
+		if err := s.repeat(ctx, func(t *tx) (bool, error) {
+			return t.prune(id, endedDeliveries, id, cutoff, pruneBatch)
+		}); err != nil {
 			return fmt.Errorf("prune deliveries: %w", err)
 		}
 	}

@@ -96,7 +96,8 @@ func (t *tx) lookAt(d *deriver, own radarindex.Tip, n ledger.Registration, ahead
 	own.PolicyVersion = d.repo.policyVersion
 	if len(n.Changes) > 0 {
 		if ahead == nil {
-			ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}, t.now)
+			ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own},
+				t.now)
 		}
 		ahead.Own = own
 		t.batch.recent.Add(own, ahead.Footprint)

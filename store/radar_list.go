@@ -115,7 +115,8 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 		if f.Level != radar.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
 			continue
 		}
-		query, of := pairColumns+ofAll+where+" AND l.level >= ? AND o.level = ?", append(args[:len(args):len(args)], level, level)
+		query, of := pairColumns+ofAll+where+" AND l.level >= ? AND o.level = ?",
+			append(args[:len(args):len(args)], level, level)
 		if position != nil && int64(level) == position[0] {
 			query, of = query+" AND (o.later, o.earlier) < (?, ?)", append(of, position[1], position[2])
 		}
@@ -150,7 +151,8 @@ func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error
 	var list []openPair
 	for _, id := range tips {
 		err := l.eachPair(id, func(p openPair) {
-			if (f.Level == radar.NoLevel || f.Level == p.level) && (position == nil || slices.Compare(p.position(), position) < 0) {
+			if (f.Level == radar.NoLevel || f.Level == p.level) &&
+				(position == nil || slices.Compare(p.position(), position) < 0) {
 				list = append(list, p)
 			}
 		})
@@ -192,7 +194,8 @@ func (l *pairLister) pair(p openPair) (ledger.RadarPair, error) {
 	if err != nil {
 		return ledger.RadarPair{}, err
 	}
-	o := radar.Compare(later.footprint, earlier.footprint, radar.Options{Shared: radar.SharesUnmerged(later.tip, earlier.tip)})
+	o := radar.Compare(later.footprint, earlier.footprint,
+		radar.Options{Shared: radar.SharesUnmerged(later.tip, earlier.tip)})
 	pair := pairOf(later.RadarCommit, earlier.RadarCommit, o)
 	pair.Since = p.since
 	return pair, nil
@@ -228,7 +231,8 @@ func (l *pairLister) side(commitID int64) (side, error) {
 const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND " + isLive + " AND truncated = 1)"
 
 // selectSide reads what a pair tells of a commit c; a condition of its id follows.
-const selectSide = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated + " FROM commits c WHERE c.id "
+const selectSide = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated +
+	" FROM commits c WHERE c.id "
 
 func scanSide(row scanner) (keyed[side], error) {
 	var k keyed[side]
@@ -283,7 +287,8 @@ func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.
 
 // asSide returns what a pair tells of a commit.
 func asSide(c ledger.CommitSummary) ledger.RadarCommit {
-	return ledger.RadarCommit{SHA: c.SHA, Branch: c.Branch, Author: c.Author, Subject: ledger.Subject(c.Message), OverlapsTruncated: c.OverlapsTruncated}
+	return ledger.RadarCommit{SHA: c.SHA, Branch: c.Branch, Author: c.Author, Subject: ledger.Subject(c.Message),
+		OverlapsTruncated: c.OverlapsTruncated}
 }
 
 // addOverlaps adds to a commit how many open overlaps it has at each level, and

@@ -88,7 +88,8 @@ func lookIn(index *radarindex.Index, p prospect, now ledger.Time) *look {
 // known of it and of its tip, and the contract, have not changed since.
 func (l *look) isOf(d *deriver, seq int64, known ledger.Registration) bool {
 	was := l.of.registration
-	return l.of.repo.policyVersion == d.repo.policyVersion && l.of.seq == seq && was.Branch == known.Branch && was.Base == known.Base &&
+	return l.of.repo.policyVersion == d.repo.policyVersion && l.of.seq == seq && was.Branch == known.Branch &&
+		was.Base == known.Base &&
 		slices.Equal(was.Parents, known.Parents) && slices.Equal(was.Ancestors, known.Ancestors) &&
 		slices.Equal(was.Contained, known.Contained) && sameChanges(was.Changes, known.Changes)
 }

@@ -151,7 +151,8 @@ func TestWhatIsLeftOutOfTheIndexStillBlocks(t *testing.T) {
 	if n := open(); n != 2 || len(c.Radar.Overlaps) != 2 || c.Overlaps["MEDIUM"] != 2 {
 		t.Errorf("%d are open, want 2; the answer tells of %d and counts %v", n, len(c.Radar.Overlaps), c.Overlaps)
 	}
-	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2), ledger.Registration{Branch: "three", Changes: []radar.Change{{Path: "other", Status: "M"}}})
+	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2),
+		ledger.Registration{Branch: "three", Changes: []radar.Change{{Path: "other", Status: "M"}}})
 	check(t, err)
 	if n := open(); n != 0 {
 		t.Errorf("%d are open of a commit that changes another file now", n)

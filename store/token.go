@@ -15,7 +15,8 @@ FROM tokens t JOIN orgs o ON o.id = t.org_id `
 
 func scanToken(row scanner) (keyed[ledger.Token], error) {
 	var t keyed[ledger.Token]
-	err := row.Scan(&t.id, &t.row.ID, &t.row.Org, &t.row.Name, &t.row.Scope, &t.row.CreatedAt, &t.row.ExpiresAt, &t.row.LastUsedAt, &t.row.RevokedAt)
+	err := row.Scan(&t.id, &t.row.ID, &t.row.Org, &t.row.Name, &t.row.Scope, &t.row.CreatedAt, &t.row.ExpiresAt,
+		&t.row.LastUsedAt, &t.row.RevokedAt)
 	return t, err
 }
 

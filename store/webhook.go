@@ -20,7 +20,8 @@ FROM webhooks w JOIN repos r ON r.id = w.repo_id JOIN orgs o ON o.id = r.org_id 
 func scanWebhook(row scanner) (keyed[ledger.Webhook], error) {
 	var w keyed[ledger.Webhook]
 	var events typeSet
-	err := row.Scan(&w.id, &w.row.ID, &w.row.Org, &w.row.Repo, &w.row.URL, &events, &w.row.Active, &w.row.Description, &w.row.CreatedAt,
+	err := row.Scan(&w.id, &w.row.ID, &w.row.Org, &w.row.Repo, &w.row.URL, &events, &w.row.Active, &w.row.Description,
+		&w.row.CreatedAt,
 		&w.row.DisabledReason, &w.row.DisabledAt, &w.row.FailingSince, &w.row.PreviousSecretUntil)
 	w.row.Events = events.types()
 	return w, err
@@ -38,7 +39,9 @@ WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, 
 }
 
 // CreateWebhook makes a webhook, whose deliveries the secret signs.
-func (s *Store) CreateWebhook(ctx context.Context, org, repo string, n ledger.NewWebhook, secret string) (ledger.Webhook, error) {
+func (s *Store) CreateWebhook(
+	ctx context.Context, org, repo string, n ledger.NewWebhook, secret string,
+) (ledger.Webhook, error) {
 	return write(ctx, s, func(t *tx) (w ledger.Webhook, err error) {
 		r, err := t.findRepo(org, repo)
 		if err != nil {
@@ -117,7 +120,9 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`, r.
 
 // ChangeWebhook changes what c names. A webhook that becomes active, or gets
 // another URL, begins with a clean record.
-func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledger.WebhookChange) (ledger.Webhook, error) {
+func (s *Store) ChangeWebhook(
+	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
+) (ledger.Webhook, error) {
 	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
 		changed, anew := w.row, false
 		if c.URL != nil && *c.URL != changed.URL {
@@ -139,7 +144,8 @@ func (s *Store) ChangeWebhook(ctx context.Context, org, repo, id string, c ledge
 		_, err := t.Exec(`
 UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?
 WHERE id = ?`,
-			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt, changed.DisabledReason, w.id)
+			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt,
+			changed.DisabledReason, w.id)
 		if err == nil && anew {
 			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.id)
 		}
@@ -151,7 +157,9 @@ WHERE id = ?`,
 // for the overlap. Only one can: rotated again within the overlap, the webhook
 // loses the secret before that one at once, and receivers that still hold it
 // can verify nothing.
-func (s *Store) RotateWebhook(ctx context.Context, org, repo, id, secret string, overlap time.Duration) (ledger.Webhook, error) {
+func (s *Store) RotateWebhook(
+	ctx context.Context, org, repo, id, secret string, overlap time.Duration,
+) (ledger.Webhook, error) {
 	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
 		until := ledger.Time(0)
 		if overlap > 0 {
@@ -165,7 +173,9 @@ WHERE id = ?3`, until, secret, w.id)
 }
 
 // updateWebhook runs a change of a webhook and returns it as it is then.
-func (s *Store) updateWebhook(ctx context.Context, org, repo, id string, change func(*tx, keyed[ledger.Webhook]) error) (ledger.Webhook, error) {
+func (s *Store) updateWebhook(
+	ctx context.Context, org, repo, id string, change func(*tx, keyed[ledger.Webhook]) error,
+) (ledger.Webhook, error) {
 	return write(ctx, s, func(t *tx) (ledger.Webhook, error) {
 		w, err := t.findWebhook(org, repo, id)
 		if err != nil {

@@ -46,7 +46,8 @@ func TestVerify(t *testing.T) {
 		{what: "as HTTP/2 spells it", header: one("x-ledger-signature", good)},
 		{what: "five minutes ago", header: one("X-ledger-Signature", good), off: 5 * time.Minute},
 		{what: "in five minutes", header: one("X-ledger-Signature", good), off: -5 * time.Minute},
-		{what: "the secret is the previous one", header: http.Header{"X-Ledger-Signature": {old}, "X-Ledger-Signature-Previous": {good}}},
+		{what: "the secret is the previous one",
+			header: http.Header{"X-Ledger-Signature": {old}, "X-Ledger-Signature-Previous": {good}}},
 		{what: "the previous one alone", header: one("X-Ledger-Signature-Previous", good)},
 
 		{what: "too old", header: one("X-ledger-Signature", good), off: 301 * time.Second, err: "more than 5m off"},
@@ -54,10 +55,12 @@ func TestVerify(t *testing.T) {
 		{what: "another body", header: one("X-ledger-Signature", good), body: `{"id":"evt_2"}`, err: "does not fit"},
 		{what: "another secret", header: one("X-ledger-Signature", old), err: "does not fit"},
 		{what: "another time", header: one("X-ledger-Signature", "t=1763715601, "+mac), err: "does not fit"},
-		{what: "the same time, written otherwise", header: one("X-ledger-Signature", "t=01763715600, "+mac), err: "does not fit"},
+		{what: "the same time, written otherwise", header: one("X-ledger-Signature", "t=01763715600, "+mac),
+			err: "does not fit"},
 		{what: "no header", header: http.Header{}, err: "0 headers"},
 		{what: "two headers", header: http.Header{"X-Ledger-Signature": {good, good}}, err: "2 headers"},
-		{what: "two spellings", header: http.Header{"X-Ledger-Signature": {good}, "X-ledger-Signature": {good}}, err: "2 headers"},
+		{what: "two spellings", header: http.Header{"X-Ledger-Signature": {good}, "X-ledger-Signature": {good}},
+			err: "2 headers"},
 		{what: "nothing", header: one("X-ledger-Signature", ""), err: "has not the form"},
 		{what: "no space", header: one("X-ledger-Signature", strings.Replace(good, ", ", ",", 1)), err: "has not the form"},
 		{what: "the other order", header: one("X-ledger-Signature", mac+", "+stamp), err: "has not the form"},
@@ -90,7 +93,8 @@ func TestVerify(t *testing.T) {
 func FuzzVerify(f *testing.F) {
 	body := []byte(`{"id":"evt_1"}`)
 	good := webhook.Sign(secret, signedAt, body)
-	for _, seed := range []string{good, "", "t=, v1=", "t=1763715600, v1=", "t=-1, v1=" + strings.Repeat("A", 43) + "=", good + " ", good + "\n"} {
+	for _, seed := range []string{good, "", "t=, v1=", "t=1763715600, v1=", "t=-1, v1=" + strings.Repeat("A", 43) + "=",
+		good + " ", good + "\n"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
@@ -110,7 +114,8 @@ func BenchmarkSign(b *testing.B) {
 
 func BenchmarkVerify(b *testing.B) {
 	body := []byte(strings.Repeat("x", 600))
-	header := http.Header{"X-Ledger-Signature": {webhook.Sign(secret, signedAt, body)}, "Content-Type": {"application/json"}, "User-Agent": {"ledgerd"}}
+	header := http.Header{"X-Ledger-Signature": {webhook.Sign(secret, signedAt, body)},
+		"Content-Type": {"application/json"}, "User-Agent": {"ledgerd"}}
 	for b.Loop() {
 		if err := webhook.Verify(secret, header, body, signedAt); err != nil {
 			b.Fatal(err)

@@ -146,7 +146,9 @@ func (b *Webhook) slowdown(ctx context.Context) error {
 	}
 	n := float64(2 * b.Slow)
 	b.figure(figure{Workload: "attest, no webhook", Rate: n / without.Seconds()})
-	b.figure(figure{Workload: fmt.Sprintf("attest, %d webhooks get all of it", slowdownWebhooks), Rate: n / with.Seconds(), Ratio: without.Seconds() / with.Seconds()})
-	b.figure(figure{Workload: "their deliveries, from the first POST to the last arrival", Rate: n * slowdownWebhooks / delivered.Seconds()})
+	b.figure(figure{Workload: fmt.Sprintf("attest, %d webhooks get all of it", slowdownWebhooks), Rate: n / with.Seconds(),
+		Ratio: without.Seconds() / with.Seconds()})
+	b.figure(figure{Workload: "their deliveries, from the first POST to the last arrival",
+		Rate: n * slowdownWebhooks / delivered.Seconds()})
 	return b.close(ctx, hooks)
 }

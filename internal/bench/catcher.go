@@ -33,7 +33,8 @@ func newCatcher(silent bool) (*catcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &catcher{listener: listener, silent: silent, conns: map[net.Conn]bool{}, seen: map[string]bool{}, arrivals: map[string]time.Time{}}
+	c := &catcher{listener: listener, silent: silent, conns: map[net.Conn]bool{}, seen: map[string]bool{},
+		arrivals: map[string]time.Time{}}
 	c.serving.Go(c.serve)
 	return c, nil
 }

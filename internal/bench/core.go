@@ -89,11 +89,13 @@ func (b *Core) commitOf(number int) int {
 // envelope signs the attestation of that number.
 func (b *Core) envelope(number int) ([]byte, error) {
 	signer := b.signers[number/b.Commits%len(b.signers)]
-	payload, err := attestation.NewStatement("git+https://git.example/bench/repo", commitID(b.commitOf(number)), attestation.ResultPredicate{
-		Predicate:   signer.predicate,
-		Result:      ledger.Result{Status: ledger.Pass, DurationMS: 1200},
-		Annotations: map[string]string{"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
-	})
+	payload, err := attestation.NewStatement("git+https://git.example/bench/repo", commitID(b.commitOf(number)),
+		attestation.ResultPredicate{
+			Predicate: signer.predicate,
+			Result:    ledger.Result{Status: ledger.Pass, DurationMS: 1200},
+			Annotations: map[string]string{
+				"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +178,8 @@ func (b *Core) finish(ctx context.Context) error {
 }
 
 func (b *Core) readPages() error {
-	query := url.Values{"predicate": {"test:go"}, "since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}, "limit": {"50"}}
+	query := url.Values{"predicate": {"test:go"}, "since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)},
+		"limit": {"50"}}
 	page := httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/attestations?"+query.Encode(), b.token, nil)
 	o, err := load{address: b.server.address, conns: b.Readers, requests: [][]byte{page}, repeat: b.ReadingTime}.run()
 	if err != nil {
@@ -232,7 +235,8 @@ func (b *Core) restart(ctx context.Context) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server is not ready: %s", answer.Status)
 	}
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready on a ledger of %d", b.recorded), ms(time.Since(start)))
+	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready on a ledger of %d", b.recorded),
+		ms(time.Since(start)))
 	return nil
 }
 

@@ -41,7 +41,8 @@ func (b *Webhook) addHooks(ctx context.Context, n int, silent bool) ([]hook, err
 		if err != nil {
 			return nil, err
 		}
-		w, err := c.CreateWebhook(ctx, orgName, repoName, ledger.NewWebhook{URL: caught.url(), Events: []ledger.EventType{ledger.EventAttestation}})
+		w, err := c.CreateWebhook(
+			ctx, orgName, repoName, ledger.NewWebhook{URL: caught.url(), Events: []ledger.EventType{ledger.EventAttestation}})
 		if err != nil {
 			return nil, fmt.Errorf("make a webhook: %w", err)
 		}
@@ -86,7 +87,8 @@ func (b *Webhook) finish(ctx context.Context, hooks []hook, each int) (time.Time
 	for _, t := range hooks {
 		for pending := true; pending; {
 			pending = false
-			for _, err := range c.Deliveries(ctx, orgName, repoName, t.id, client.DeliveryFilter{Status: ledger.DeliveryPending}) {
+			for _, err := range c.Deliveries(
+				ctx, orgName, repoName, t.id, client.DeliveryFilter{Status: ledger.DeliveryPending}) {
 				if err != nil {
 					return end, fmt.Errorf("list deliveries: %w", err)
 				}

@@ -20,8 +20,10 @@ type Radar struct {
 
 // Check reports an option that is not valid.
 func (b *Radar) Check() error {
-	if b.Tips < 1 || b.Paths < filesOfCommit || b.Registrations < radarTurns || b.Files < 1 || b.Pushes < 1 || b.Connections < 1 {
-		return fmt.Errorf("--in-flight, --files, --pushes and --connections must be at least 1, --paths %d, --registrations %d", filesOfCommit, radarTurns)
+	if b.Tips < 1 || b.Paths < filesOfCommit || b.Registrations < radarTurns || b.Files < 1 || b.Pushes < 1 ||
+		b.Connections < 1 {
+		return fmt.Errorf("--in-flight, --files, --pushes and --connections must be at least 1, --paths %d, "+
+			"--registrations %d", filesOfCommit, radarTurns)
 	}
 	return nil
 }

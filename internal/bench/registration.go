@@ -44,9 +44,11 @@ func (w *radarWork) request(repo string, branches int, token string) ([]byte, er
 	r := ledger.Registration{
 		Branch: fmt.Sprintf("feature/%05d", w.made%branches), Base: commitID(1 << 30),
 		Parents: []string{commitID(1<<30 + 2*w.made + 1)}, Ancestors: []string{sha, commitID(1<<30 + 2*w.made + 1)},
-		Author:  ledger.Author{Name: fmt.Sprint("Author ", w.made%50), Email: fmt.Sprintf("author%d@example.org", w.made%50)},
-		Message: "Change twenty files at three places each\n\nSo that there is something to compare.", CommittedAt: 1_700_000_000_000,
-		Changes: make([]radar.Change, filesOfCommit),
+		Author: ledger.Author{Name: fmt.Sprint("Author ", w.made%50),
+			Email: fmt.Sprintf("author%d@example.org", w.made%50)},
+		Message:     "Change twenty files at three places each\n\nSo that there is something to compare.",
+		CommittedAt: 1_700_000_000_000,
+		Changes:     make([]radar.Change, filesOfCommit),
 	}
 	w.made++
 	for i := range r.Changes {
@@ -58,7 +60,8 @@ func (w *radarWork) request(repo string, branches int, token string) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return httpRequest(http.MethodPut, fmt.Sprintf("/v1/orgs/%s/repos/%s/commits/%s", orgName, repo, sha), token, body), nil
+	return httpRequest(http.MethodPut, fmt.Sprintf("/v1/orgs/%s/repos/%s/commits/%s", orgName, repo, sha), token, body),
+		nil
 }
 
 // change changes one line at each of some places of a file. Commits may have

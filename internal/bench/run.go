@@ -101,7 +101,8 @@ func (b *Core) startServer(ctx context.Context) (err error) {
 
 // report prints a workload's line as soon as it is known.
 func (b *Core) report(workload string, o loadResult) {
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, o.rate(), ms(o.percentile(0.50)), ms(o.percentile(0.99)))
+	fmt.Fprintf(b.Stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, o.rate(), ms(o.percentile(0.50)),
+		ms(o.percentile(0.99)))
 }
 
 // say prints a line for people.

@@ -143,7 +143,8 @@ func (b *Stream) bare(ctx context.Context) error {
 	}
 	defer a.close()
 	start := time.Now()
-	_, err = load{address: process.address, conns: 1, requests: [][]byte{httpRequest(http.MethodPost, fmt.Sprint("/publish?n=", b.Events), "none", nil)}}.run()
+	_, err = load{address: process.address, conns: 1,
+		requests: [][]byte{httpRequest(http.MethodPost, fmt.Sprint("/publish?n=", b.Events), "none", nil)}}.run()
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,8 @@ func (b *Stream) slowdown(ctx context.Context) error {
 		}
 	}
 	b.line("attest, nobody listens", "%8.0f/s", float64(2*b.Slow)/alone.Seconds())
-	b.line(fmt.Sprintf("attest, %d subscribers read all of it", slowdownSubscribers), "%8.0f/s", float64(2*b.Slow)/watched.Seconds())
+	b.line(fmt.Sprintf("attest, %d subscribers read all of it", slowdownSubscribers), "%8.0f/s",
+		float64(2*b.Slow)/watched.Seconds())
 	return nil
 }
 
@@ -211,14 +213,16 @@ func ServeBareStream(stdout io.Writer) error {
 // publishBare publishes n messages like those of the steady load.
 func publishBare(bare *sse.Server, n int) {
 	body := ledger.Render(ledger.AttestationEvent{
-		ID: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", Commit: commitID(1), Predicate: predicates()[0], Identity: "cn=test-go,ou=build,o=bench",
-		Repo: "repo", Timestamp: ledger.TimeOf(time.Now()), Result: ledger.Result{Status: ledger.Pass, DurationMS: 1200},
+		ID: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", Commit: commitID(1), Predicate: predicates()[0],
+		Identity: "cn=test-go,ou=build,o=bench",
+		Repo:     "repo", Timestamp: ledger.TimeOf(time.Now()), Result: ledger.Result{Status: ledger.Pass, DurationMS: 1200},
 	})
 	data, err := eventstream.Data(ledger.EventAttestation, body)
 	if err != nil {
 		panic(err) // it was made above
 	}
 	for range n {
-		bare.Publish("bench", &sse.Event{ID: []byte("evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"), Event: []byte(ledger.EventAttestation), Data: data})
+		bare.Publish("bench", &sse.Event{ID: []byte("evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"), Event: []byte(ledger.EventAttestation),
+			Data: data})
 	}
 }

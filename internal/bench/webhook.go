@@ -12,8 +12,10 @@ import (
 
 // Check reports an option that is not valid.
 func (b *Webhook) Check() error {
-	if b.Events < 1 || b.Webhooks < 2 || b.Webhooks > maxWebhooks || b.Single < 1 || b.Slow < 1 || b.Connections < 1 || b.ReadingTime < time.Second {
-		return fmt.Errorf("--events, --single, --slowdown and --connections must be at least 1, --webhooks 2 to %d, --seconds at least 1s", maxWebhooks)
+	if b.Events < 1 || b.Webhooks < 2 || b.Webhooks > maxWebhooks || b.Single < 1 || b.Slow < 1 || b.Connections < 1 ||
+		b.ReadingTime < time.Second {
+		return fmt.Errorf("--events, --single, --slowdown and --connections must be at least 1, --webhooks 2 to %d, "+
+			"--seconds at least 1s", maxWebhooks)
 	}
 	return nil
 }
@@ -26,7 +28,8 @@ func (b *Webhook) Measure(ctx context.Context, env Env) error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
-		if b.token, err = b.ledgerd(ctx, "token", "create", "--org", "bench", "--name", "bench-webhook", "--scope", "admin"); err != nil {
+		if b.token, err = b.ledgerd(ctx, "token", "create", "--org", "bench", "--name", "bench-webhook", "--scope",
+			"admin"); err != nil {
 			return err
 		}
 		if err := b.serving(ctx, b.warmUp, b.idle, b.beside, b.slowdown, b.drainOne, b.drainAll); err != nil {
@@ -87,7 +90,8 @@ func (b *Webhook) drain(ctx context.Context, webhooks int) error {
 
 // replay queues what a webhook has missed, and checks that it is all.
 func (b *Webhook) replay(ctx context.Context, webhook string, since ledger.Time) error {
-	text, err := b.ledgerd(ctx, "webhook", "replay", orgName+"/"+repoName, webhook, "--since", since.String(), "-o", "json")
+	text, err := b.ledgerd(ctx, "webhook", "replay", orgName+"/"+repoName, webhook, "--since", since.String(), "-o",
+		"json")
 	if err != nil {
 		return err
 	}

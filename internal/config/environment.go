@@ -18,7 +18,8 @@ func CheckEnvironment(environment []string) error {
 	if err != nil {
 		return err
 	}
-	known := []string{"LEDGERD_CONFIG", "LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE", WebhookSecretVariable, WebhookSecretVariable + "_FILE"}
+	known := []string{"LEDGERD_CONFIG", "LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE", WebhookSecretVariable,
+		WebhookSecretVariable + "_FILE"}
 	for _, key := range v.AllKeys() {
 		known = append(known, Variable(key))
 	}
@@ -36,5 +37,6 @@ func CheckEnvironment(environment []string) error {
 // ofKubernetes tells whether a variable is one of those that Kubernetes sets
 // in every container beside a service of the name ledgerd.
 func ofKubernetes(name string) bool {
-	return name == "LEDGERD_PORT" || strings.HasPrefix(name, "LEDGERD_PORT_") || strings.HasPrefix(name, "LEDGERD_SERVICE_")
+	return name == "LEDGERD_PORT" || strings.HasPrefix(name, "LEDGERD_PORT_") ||
+		strings.HasPrefix(name, "LEDGERD_SERVICE_")
 }

@@ -16,7 +16,8 @@ func TestByteSize(t *testing.T) {
 			t.Errorf("%q is read as %d", text, got)
 		}
 	}
-	for size, want := range map[Size]string{0: "0", 1000: "1000", 1 << 10: "1KiB", 1536: "1536", 4 << 20: "4MiB", 3 << 30: "3GiB"} {
+	for size, want := range map[Size]string{0: "0", 1000: "1000", 1 << 10: "1KiB", 1536: "1536", 4 << 20: "4MiB",
+		3 << 30: "3GiB"} {
 		if got := size.String(); got != want {
 			t.Errorf("%d is written %q, want %q", int64(size), got, want)
 		}

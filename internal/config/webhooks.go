@@ -57,8 +57,10 @@ func (s Webhooks) check(wrong func(key, format string, args ...any)) {
 		}
 	}
 	timeout := within("timeout", s.Timeout, duration(time.Second), duration(2*time.Minute))
-	if within("connect_timeout", s.ConnectTimeout, duration(100*time.Millisecond), duration(2*time.Minute)) && timeout && s.ConnectTimeout > s.Timeout {
-		wrong("webhooks.connect_timeout", "%v is longer than webhooks.timeout, %v, of which it is a part", s.ConnectTimeout, s.Timeout)
+	if within("connect_timeout", s.ConnectTimeout, duration(100*time.Millisecond), duration(2*time.Minute)) && timeout &&
+		s.ConnectTimeout > s.Timeout {
+		wrong("webhooks.connect_timeout", "%v is longer than webhooks.timeout, %v, of which it is a part", s.ConnectTimeout,
+			s.Timeout)
 	}
 	if s.InFlight < 1 || s.InFlight > 64 {
 		wrong("webhooks.in_flight", "%d is not between 1 and 64", s.InFlight)
@@ -68,6 +70,7 @@ func (s Webhooks) check(wrong func(key, format string, args ...any)) {
 	}
 	within("disable_after", s.DisableAfter, duration(time.Minute), duration(365*day))
 	if within("keep", s.Keep, duration(day), duration(3650*day)) && s.Keep < least {
-		wrong("webhooks.keep", "%v is too short: with this webhooks.schedule a delivery may be tried for nearly %v", s.Keep, least)
+		wrong("webhooks.keep", "%v is too short: with this webhooks.schedule a delivery may be tried for nearly %v", s.Keep,
+			least)
 	}
 }

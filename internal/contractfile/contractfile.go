@@ -49,7 +49,8 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// Same reports whether a contract is the active one, however it is written. One that cannot be read here is for the server to refuse.
+// Same reports whether a contract is the active one, however it is written. One that
+// cannot be read here is for the server to refuse.
 func Same(contract jsontext.Value, active policy.Policy) bool {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(contract, &members) != nil {

@@ -48,7 +48,8 @@ func Play(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	stage := &stage{out: o.Out, Painter: terminal.NewPainter(o.Out), url: running.URL, org: o.Org, git: git, witnesses: newWitnesses()}
+	stage := &stage{out: o.Out, Painter: terminal.NewPainter(o.Out), url: running.URL, org: o.Org, git: git,
+		witnesses: newWitnesses()}
 	if err = stage.play(ctx, running); err == nil && !o.Once {
 		stage.showDoors()
 		stage.say("\nServing until Ctrl-C; then all of it is gone.")

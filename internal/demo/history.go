@@ -74,7 +74,8 @@ func (h *history) make(ctx context.Context) error {
 	}
 	when := time.Now().Add(-maxCommits * time.Hour)
 	for i, message := range []string{
-		"Add a greeting", "Greet whoever is named", "Say goodbye too", "Keep names out of the log", "Greet in three languages",
+		"Add a greeting", "Greet whoever is named", "Say goodbye too", "Keep names out of the log",
+		"Greet in three languages",
 	} {
 		text := fmt.Sprintf("%s\n", strings.Repeat("hello\n", i+1))
 		if err := os.WriteFile(filepath.Join(h.Dir, fmt.Sprintf("greeting-%d.txt", i/2)), []byte(text), 0o644); err != nil {

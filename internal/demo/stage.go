@@ -57,7 +57,8 @@ func script() [maxCommits][]act {
 	tested := act{"ci", "test:go", ledger.Pass, 8421 * time.Millisecond}
 	reviewed := act{"rita", "review:code", ledger.Pass, 0}
 	return [maxCommits][]act{
-		{{"ci", "build:docker", ledger.Pass, 31500 * time.Millisecond}, tested, reviewed, {"pilot", "deploy:prod", ledger.Pass, 12 * time.Second}},
+		{{"ci", "build:docker", ledger.Pass, 31500 * time.Millisecond}, tested, reviewed,
+			{"pilot", "deploy:prod", ledger.Pass, 12 * time.Second}},
 		{tested, reviewed},
 		{tested},
 		{{"ci", "test:go", ledger.Fail, 3077 * time.Millisecond}},
@@ -182,7 +183,8 @@ func (s *stage) playCommit(ctx context.Context, sha string, acts []act) error {
 	if err != nil {
 		return err
 	}
-	s.heading("Commit %s %s", terminal.Short(sha), s.faint(terminal.Printable(terminal.Clip(terminal.OneLine(local.Message), 50))))
+	s.heading("Commit %s %s", terminal.Short(sha),
+		s.faint(terminal.Printable(terminal.Clip(terminal.OneLine(local.Message), 50))))
 	commit, _, err := s.writer.Register(ctx, s.org, s.git.name, sha, local.Registration)
 	if err != nil {
 		return err
@@ -256,7 +258,8 @@ func (s *stage) showCounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("\n  %s on the stream, %d delivered to the webhook, every signature verified", terminal.Plural(int64(streamed), "event"), posted)
+	s.say("\n  %s on the stream, %d delivered to the webhook, every signature verified",
+		terminal.Plural(int64(streamed), "event"), posted)
 	return nil
 }
 
@@ -278,7 +281,8 @@ func (s *stage) showMissing(c ledger.Commit) {
 	s.say("  gate --state %s: not reached", next)
 	for _, r := range c.Requirements {
 		if r.Applies && !r.Met && r.State <= next {
-			s.say("    %-10s %d of %d  %s", terminal.Printable(r.Predicate), r.Have, r.Need, s.faint(terminal.Printable(r.Reason)))
+			s.say("    %-10s %d of %d  %s", terminal.Printable(r.Predicate), r.Have, r.Need,
+				s.faint(terminal.Printable(r.Reason)))
 		}
 	}
 }
@@ -290,7 +294,8 @@ func (s *stage) showStates(ctx context.Context) error {
 		return err
 	}
 	for _, c := range commits {
-		s.say("  %s  %s  %-15s %s", terminal.Short(c.SHA), s.paddedState(c.State), terminal.Plural(c.Attested, "attestation"), s.faint(terminal.Printable(terminal.Clip(terminal.OneLine(c.Message), 50))))
+		s.say("  %s  %s  %-15s %s", terminal.Short(c.SHA), s.paddedState(c.State), terminal.Plural(c.Attested, "attestation"),
+			s.faint(terminal.Printable(terminal.Clip(terminal.OneLine(c.Message), 50))))
 	}
 	return nil
 }

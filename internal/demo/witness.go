@@ -57,12 +57,14 @@ func (w *witnesses) subscribe(ctx context.Context, admin *client.Client, org, re
 	if err != nil {
 		return ledger.Webhook{}, err
 	}
-	hook, err := admin.CreateWebhook(ctx, org, repo, ledger.NewWebhook{URL: "http://" + listener.Addr().String() + "/ledger", Description: "demo"})
+	hook, err := admin.CreateWebhook(
+		ctx, org, repo, ledger.NewWebhook{URL: "http://" + listener.Addr().String() + "/ledger", Description: "demo"})
 	if err != nil {
 		listener.Close()
 		return hook, err
 	}
-	w.reception = receiver.Serve(listener, &receiver.Handler{Secret: hook.Secret, Took: w.delivered}, slog.New(slog.DiscardHandler))
+	w.reception = receiver.Serve(listener, &receiver.Handler{Secret: hook.Secret, Took: w.delivered},
+		slog.New(slog.DiscardHandler))
 	return hook, nil
 }
 
@@ -120,7 +122,8 @@ func (w *witnesses) await(ctx context.Context, n int) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timeout:
-			return fmt.Errorf("of %s, %d came on the stream and %d to the webhook within %v", terminal.Plural(int64(n), "event"), stream, webhook, witnessWait)
+			return fmt.Errorf("of %s, %d came on the stream and %d to the webhook within %v", terminal.Plural(int64(n), "event"),
+				stream, webhook, witnessWait)
 		}
 	}
 }

@@ -90,7 +90,8 @@ var levelColours = [...]string{terminal.Grey, terminal.Grey, terminal.Yellow, te
 // overlap tells of an overlap: how bad, with whom and at what.
 func (l *Printer) overlap(r *eventstream.Radar) string {
 	what := fmt.Sprintf("%s overlap with %s of %s by %s", l.Paint(levelColours[r.Level], r.Level.String()),
-		terminal.Clean(terminal.Short(r.Other.Commit)), terminal.Clean(r.Other.Branch), terminal.Clean(terminal.OrDash(terminal.AuthorName(r.Other.Author))))
+		terminal.Clean(terminal.Short(r.Other.Commit)), terminal.Clean(r.Other.Branch),
+		terminal.Clean(terminal.OrDash(terminal.AuthorName(r.Other.Author))))
 	if len(r.Paths) > 0 {
 		what += fmt.Sprintf(": %s (%s)", terminal.Clean(r.Paths[0].Path), terminal.Clean(string(r.Paths[0].Reason)))
 	}
@@ -105,7 +106,8 @@ func (l *Printer) text(at ledger.Time, t told) []byte {
 	repo := terminal.Clean(t.repo)
 	l.repo = max(l.repo, len(repo))
 	kind := l.Paint(t.colour, fmt.Sprintf("%-11s", terminal.Clean(string(t.kind))))
-	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.Paint(terminal.Grey, terminal.OrDash(at.String())), kind, l.repo, repo, terminal.Clean(terminal.Short(t.commit)), t.what)
+	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.Paint(terminal.Grey, terminal.OrDash(at.String())), kind, l.repo,
+		repo, terminal.Clean(terminal.Short(t.commit)), t.what)
 }
 
 func statusColour(s ledger.Status) string {

@@ -16,8 +16,11 @@ import (
 // TestReceiver tells what a receiver answers, and what it prints of it.
 func TestReceiver(t *testing.T) {
 	const (
-		state = `{"id":"evt_1","type":"state","org":"acme","repo":"api","commit":"c0ffee0000000000000000000000000000000000","from":"DRAFT","to":"VALIDATING","cause":{"type":"attestation","id":"att_1"},"timestamp":"2026-11-20T09:00:00.000Z"}`
-		ping  = `{"id":"evt_2","type":"ping","org":"acme","repo":"api","webhook":"whk_1","timestamp":"2026-11-20T09:00:00.000Z"}`
+		state = `{"id":"evt_1","type":"state","org":"acme","repo":"api",` +
+			`"commit":"c0ffee0000000000000000000000000000000000","from":"DRAFT","to":"VALIDATING",` +
+			`"cause":{"type":"attestation","id":"att_1"},"timestamp":"2026-11-20T09:00:00.000Z"}`
+		ping = `{"id":"evt_2","type":"ping","org":"acme","repo":"api","webhook":"whk_1",` +
+			`"timestamp":"2026-11-20T09:00:00.000Z"}`
 	)
 	secret := ledger.NewWebhookSecret()
 	for name, test := range map[string]struct {
@@ -30,22 +33,33 @@ func TestReceiver(t *testing.T) {
 		status   int
 		printed  string // from the event's type on; nothing where empty
 	}{
-		"an event":                     {&receiver.Handler{Secret: secret}, "POST", "/", secret, 0, state, 204, "state        api  c0ffee000000  from DRAFT to VALIDATING; verified"},
-		"a ping":                       {&receiver.Handler{Secret: secret}, "POST", "/x", secret, 0, ping, 204, "ping         api  -             a ping; verified"},
-		"signed by somebody else":      {&receiver.Handler{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state, 401, "not verified: X-ledger-Signature does not fit"},
-		"not signed":                   {&receiver.Handler{Secret: secret}, "POST", "/", "", 0, state, 401, "not verified: the request has 0 headers X-ledger-Signature"},
-		"signed long ago":              {&receiver.Handler{Secret: secret}, "POST", "/", secret, time.Hour, state, 401, "not verified: X-ledger-Signature was made 3600 s from now"},
-		"no secret to verify with":     {&receiver.Handler{}, "POST", "/", secret, 0, state, 204, "from DRAFT to VALIDATING; not verified: no --secret"},
-		"another status":               {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", secret, 0, state, 503, "; verified"},
-		"another status, badly signed": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", "", 0, state, 401, "not verified"},
-		"no JSON":                      {&receiver.Handler{}, "POST", "/", "", 0, "\x1b[31mhello", 204, "?            -  -             no event of ledgerd's; not verified"},
-		"JSON, but no event":           {&receiver.Handler{}, "POST", "/", "", 0, `{"id":7}`, 204, "no event of ledgerd's"},
-		"an event that is not whole":   {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204, "no event of ledgerd's"},
-		"text that acts on a terminal": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
-		"at the path":                  {&receiver.Handler{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "a ping"},
-		"at another path":              {&receiver.Handler{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
-		"not posted":                   {&receiver.Handler{}, "GET", "/", "", 0, "", 405, ""},
-		"more than an event can be":    {&receiver.Handler{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
+		"an event": {&receiver.Handler{Secret: secret}, "POST", "/", secret, 0, state, 204,
+			"state        api  c0ffee000000  from DRAFT to VALIDATING; verified"},
+		"a ping": {&receiver.Handler{Secret: secret}, "POST", "/x", secret, 0, ping, 204,
+			"ping         api  -             a ping; verified"},
+		"signed by somebody else": {&receiver.Handler{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state,
+			401, "not verified: X-ledger-Signature does not fit"},
+		"not signed": {&receiver.Handler{Secret: secret}, "POST", "/", "", 0, state, 401,
+			"not verified: the request has 0 headers X-ledger-Signature"},
+		"signed long ago": {&receiver.Handler{Secret: secret}, "POST", "/", secret, time.Hour, state, 401,
+			"not verified: X-ledger-Signature was made 3600 s from now"},
+		"no secret to verify with": {&receiver.Handler{}, "POST", "/", secret, 0, state, 204,
+			"from DRAFT to VALIDATING; not verified: no --secret"},
+		"another status": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", secret, 0, state, 503,
+			"; verified"},
+		"another status, badly signed": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", "", 0, state, 401,
+			"not verified"},
+		"no JSON": {&receiver.Handler{}, "POST", "/", "", 0, "\x1b[31mhello", 204,
+			"?            -  -             no event of ledgerd's; not verified"},
+		"JSON, but no event": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":7}`, 204, "no event of ledgerd's"},
+		"an event that is not whole": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204,
+			"no event of ledgerd's"},
+		"text that acts on a terminal": {&receiver.Handler{}, "POST", "/", "", 0,
+			`{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
+		"at the path":               {&receiver.Handler{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "a ping"},
+		"at another path":           {&receiver.Handler{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
+		"not posted":                {&receiver.Handler{}, "GET", "/", "", 0, "", 405, ""},
+		"more than an event can be": {&receiver.Handler{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines := &Printer{}

@@ -34,7 +34,9 @@ func Choice(value *string, allowed ...string) pflag.Value { return choice{value,
 
 // ChoiceVar defines a flag that takes one of the allowed words, the first of
 // which is its default. A short of "" leaves it without a letter.
-func ChoiceVar(command *cobra.Command, flags *pflag.FlagSet, value *string, name, short, usage string, allowed ...string) {
+func ChoiceVar(
+	command *cobra.Command, flags *pflag.FlagSet, value *string, name, short, usage string, allowed ...string,
+) {
 	*value = allowed[0]
 	flags.VarP(choice{value, allowed}, name, short, usage)
 	Complete(command, name, allowed...)

@@ -20,11 +20,12 @@ const (
 
 // Why a commit has no change record.
 var (
-	errMainline = errors.New("this clone has neither the branch of its remote's HEAD nor the repo's default branch, and does not tell what the commit left; fetch that, or name it with --base")
-	errShallow  = errors.New("this clone is shallow and does not hold what the commit is based on (git fetch --unshallow)")
-	errPartial  = errors.New("this clone is partial and lacks folders of it")
-	errPaths    = errors.New("it changes more than 10,000 paths")
-	errPlaces   = errors.New("it changes more places than a server takes")
+	errMainline = errors.New("this clone has neither the branch of its remote's HEAD nor the repo's default branch, " +
+		"and does not tell what the commit left; fetch that, or name it with --base")
+	errShallow = errors.New("this clone is shallow and does not hold what the commit is based on (git fetch --unshallow)")
+	errPartial = errors.New("this clone is partial and lacks folders of it")
+	errPaths   = errors.New("it changes more than 10,000 paths")
+	errPlaces  = errors.New("it changes more places than a server takes")
 )
 
 // addHistory adds what lies between the base and the commit: the commits, and
@@ -34,7 +35,9 @@ var (
 // The gap that it returns says why. The commits are those that built does not
 // hold: the base, or where that is of a branch that is not merged itself, the
 // mainline.
-func (g Repo) addHistory(ctx context.Context, objects *objectStore, sha, built string, r *ledger.Registration) (gap, err error) {
+func (g Repo) addHistory(
+	ctx context.Context, objects *objectStore, sha, built string, r *ledger.Registration,
+) (gap, err error) {
 	from, since := r.Base, []string{"^" + built}
 	if r.Base == "" {
 		if objects.shallow {
@@ -56,7 +59,9 @@ func (g Repo) addHistory(ctx context.Context, objects *objectStore, sha, built s
 
 // changes returns the change record from one tree to another, or why there is
 // none.
-func (g Repo) changes(ctx context.Context, objects *objectStore, from, to string) (fitting []radar.Change, gap, err error) {
+func (g Repo) changes(
+	ctx context.Context, objects *objectStore, from, to string,
+) (fitting []radar.Change, gap, err error) {
 	changes, err := objects.changes(ctx, from, to)
 	switch {
 	case err != nil && g.isPartial(ctx):

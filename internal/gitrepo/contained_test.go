@@ -93,7 +93,8 @@ func TestContainedWithAnOldGit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gitrepotest.WriteFile(t, filepath.Join(bin, "git"), "#!/bin/sh\ncase \" $* \" in *' merge-tree --write-tree '*) exit 129;; esac\nexec "+real+" \"$@\"\n")
+	gitrepotest.WriteFile(t, filepath.Join(bin, "git"), "#!/bin/sh\ncase \" $* \" in *' merge-tree --write-tree '*) "+
+		"exit 129;; esac\nexec "+real+" \"$@\"\n")
 	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,12 @@ func TestFit(t *testing.T) {
 		id, hash := strings.Repeat("a", 40), strings.Repeat("b", 16)
 		changes := make([]radar.Change, paths)
 		for i := range changes {
-			changes[i] = radar.Change{Path: fmt.Sprintf("some/folder/file %d", i), Status: "M", OldMode: "100644", Mode: "100644", OldBlob: id, Blob: id}
+			changes[i] = radar.Change{Path: fmt.Sprintf("some/folder/file %d", i), Status: "M", OldMode: "100644",
+				Mode: "100644", OldBlob: id, Blob: id}
 			for range hunks {
-				changes[i].Hunks = append(changes[i].Hunks, radar.Hunk{Start: 100_000, Lines: gaps - 1, Added: 100_000, Text: hash, Function: `func (s *Server) Say("something") {`,
-					Near: slices.Repeat([]string{hash}, gaps), Far: slices.Repeat([]string{hash}, gaps)})
+				changes[i].Hunks = append(changes[i].Hunks, radar.Hunk{Start: 100_000, Lines: gaps - 1, Added: 100_000, Text: hash,
+					Function: `func (s *Server) Say("something") {`,
+					Near:     slices.Repeat([]string{hash}, gaps), Far: slices.Repeat([]string{hash}, gaps)})
 			}
 		}
 		return changes

@@ -42,7 +42,8 @@ func TestGitMainline(t *testing.T) {
 	f.Commit("later.txt", "x\n")
 
 	tips := []ledger.CommitSummary{
-		{SHA: landed, Target: "trunk"}, {SHA: one, Target: "trunk"}, {SHA: two, Target: "one"}, {SHA: fix, Target: "release/1"},
+		{SHA: landed, Target: "trunk"}, {SHA: one, Target: "trunk"}, {SHA: two, Target: "one"},
+		{SHA: fix, Target: "release/1"},
 	}
 	trunk := func() (string, error) { return "trunk", nil }
 	all, none := f.ciClone("*"), []string(nil)
@@ -54,18 +55,27 @@ func TestGitMainline(t *testing.T) {
 		changes   []string // nil: no record
 		contained []string
 	}{
-		"the ledger's default branch":  {all, Query{Rev: two}, left, []string{two, one}, []string{"A one.txt", "A two.txt"}, []string{landed}},
-		"before the target":            {all, Query{Rev: two, Target: "one"}, left, []string{two, one}, []string{"A one.txt", "A two.txt"}, []string{landed}},
-		"--base of a branch in flight": {all, Query{Rev: three, Base: two}, two, []string{three, two, one}, []string{"A three.txt"}, none},
-		"--base before the mainline":   {all, Query{Rev: one, Base: root}, root, nil, []string{"A landed.txt", "A one.txt", "A trunk.txt"}, none},
+		"the ledger's default branch": {all, Query{Rev: two}, left, []string{two, one}, []string{"A one.txt", "A two.txt"},
+			[]string{landed}},
+		"before the target": {all, Query{Rev: two, Target: "one"}, left, []string{two, one},
+			[]string{"A one.txt", "A two.txt"}, []string{landed}},
+		"--base of a branch in flight": {all, Query{Rev: three, Base: two}, two, []string{three, two, one},
+			[]string{"A three.txt"}, none},
+		"--base before the mainline": {all, Query{Rev: one, Base: root}, root, nil,
+			[]string{"A landed.txt", "A one.txt", "A trunk.txt"}, none},
 		"--base of the branch that it is meant for": {
-			all, Query{Rev: onRelease, Target: "release/1", Base: "origin/release/1"}, released, nil, []string{"A on-release.txt"}, []string{fix}},
-		"no mainline but the target":     {f.ciClone("release/1", "on-release"), Query{Rev: onRelease, Target: "release/1"}, released, []string{onRelease}, []string{"A on-release.txt"}, []string{fix}},
-		"no mainline but a stack":        {f.ciClone("one", "two"), Query{Rev: two, Target: "one"}, one, []string{two}, []string{"A two.txt"}, none},
-		"no mainline":                    {f.ciClone("one", "two"), Query{Rev: two}, "", []string{}, nil, none},
-		"no mainline but --base":         {f.ciClone("one", "two"), Query{Rev: two, Base: left}, left, []string{two, one}, []string{"A one.txt", "A two.txt"}, none},
+			all, Query{Rev: onRelease, Target: "release/1", Base: "origin/release/1"}, released, nil,
+			[]string{"A on-release.txt"}, []string{fix}},
+		"no mainline but the target": {f.ciClone("release/1", "on-release"), Query{Rev: onRelease, Target: "release/1"},
+			released, []string{onRelease}, []string{"A on-release.txt"}, []string{fix}},
+		"no mainline but a stack": {f.ciClone("one", "two"), Query{Rev: two, Target: "one"}, one, []string{two},
+			[]string{"A two.txt"}, none},
+		"no mainline": {f.ciClone("one", "two"), Query{Rev: two}, "", []string{}, nil, none},
+		"no mainline but --base": {f.ciClone("one", "two"), Query{Rev: two, Base: left}, left, []string{two, one},
+			[]string{"A one.txt", "A two.txt"}, none},
 		"no mainline, and the first one": {f.ciClone("fix"), Query{Rev: root}, "", []string{root}, []string{"A file"}, none},
-		"the mainline itself":            {f.ciClone("one"), Query{Rev: left, Branch: "trunk"}, left + "^", []string{left}, []string{"A trunk.txt"}, []string{landed}},
+		"the mainline itself": {f.ciClone("one"), Query{Rev: left, Branch: "trunk"}, left + "^", []string{left},
+			[]string{"A trunk.txt"}, []string{landed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.query.DefaultBranch = trunk

@@ -23,7 +23,8 @@ func (g Repo) told(ctx context.Context, sha string) (ledger.Registration, error)
 	}
 	fields := strings.SplitN(out, "\x00", 5)
 	if len(fields) != 5 {
-		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s where 5 were asked for", len(fields), sha)
+		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s where 5 were asked for",
+			len(fields), sha)
 	}
 	return ledger.Registration{
 		Parents:     strings.Fields(fields[0]),

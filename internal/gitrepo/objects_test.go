@@ -49,7 +49,8 @@ func TestGitObjectsAreFound(t *testing.T) {
 
 	f.Git("init", "--quiet", filepath.Join(elsewhere, "empty"))
 	t.Setenv("GIT_ALTERNATE_OBJECT_DIRECTORIES", filepath.Join(f.Forest.Dir, ".git", "objects"))
-	check("where the environment names more of them, as in a hook of a server", Repo{Dir: filepath.Join(elsewhere, "empty")})
+	check("where the environment names more of them, as in a hook of a server",
+		Repo{Dir: filepath.Join(elsewhere, "empty")})
 	t.Setenv("GIT_DIR", filepath.Join(f.Forest.Dir, ".git"))
 	check("where the environment names the repository, as in any hook", Repo{Dir: elsewhere})
 }

@@ -22,15 +22,22 @@ func cloneGitRepo(t *testing.T, g Repo, options ...string) Repo {
 func TestGitRecordOfAPartialClone(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	g, shas := newGitRepo(t, nil,
-		gitrepotest.Tree{"here": gitrepotest.TextFile(gitPoem), "half here": gitrepotest.TextFile(gitPoem + "half\n"), "not here": gitrepotest.TextFile(gitPoem + "not\n"), "binary": gitrepotest.TextFile(gitBlob),
-			"alike": gitrepotest.TextFile(gitPoem + "alike\n"), "same": gitrepotest.TextFile("same\n"), "dir/here": gitrepotest.TextFile(gitPoem + "dir\n")},
-		gitrepotest.Tree{"here": gitrepotest.TextFile(gitPoem + "x\n"), "half here": gitrepotest.TextFile(gitPoem + "x half\n"), "not here": gitrepotest.TextFile(gitPoem + "x not\n"), "binary": gitrepotest.TextFile(gitBlob + "x"),
-			"alike now": gitrepotest.TextFile(gitPoem + "alike x\n"), "same now": gitrepotest.TextFile("same\n"), "dir/here": gitrepotest.ExecFile(gitPoem + "x dir\n")})
+		gitrepotest.Tree{"here": gitrepotest.TextFile(gitPoem), "half here": gitrepotest.TextFile(gitPoem + "half\n"),
+			"not here": gitrepotest.TextFile(gitPoem + "not\n"), "binary": gitrepotest.TextFile(gitBlob),
+			"alike": gitrepotest.TextFile(gitPoem + "alike\n"), "same": gitrepotest.TextFile("same\n"),
+			"dir/here": gitrepotest.TextFile(gitPoem + "dir\n")},
+		gitrepotest.Tree{"here": gitrepotest.TextFile(gitPoem + "x\n"),
+			"half here": gitrepotest.TextFile(gitPoem + "x half\n"), "not here": gitrepotest.TextFile(gitPoem + "x not\n"),
+			"binary":    gitrepotest.TextFile(gitBlob + "x"),
+			"alike now": gitrepotest.TextFile(gitPoem + "alike x\n"), "same now": gitrepotest.TextFile("same\n"),
+			"dir/here": gitrepotest.ExecFile(gitPoem + "x dir\n")})
 	clone := cloneGitRepo(t, g, "--filter=blob:none")
-	for _, name := range []string{"main~1:here", "main:here", "main~1:half here", "main~1:binary", "main:binary", "main~1:dir/here", "main:dir/here"} {
+	for _, name := range []string{"main~1:here", "main:here", "main~1:half here", "main~1:binary", "main:binary",
+		"main~1:dir/here", "main:dir/here"} {
 		mustGit(t, clone, "", "cat-file", "-e", name) // fetches it
 	}
-	want := []string{"D alike", "A alike now", "M binary binary", "M dir/here 100644>100755 [8,1 +1 seven]", "M half here", "M here [7,0 +1 seven]", "M not here", "R same -> same now"}
+	want := []string{"D alike", "A alike now", "M binary binary", "M dir/here 100644>100755 [8,1 +1 seven]", "M half here",
+		"M here [7,0 +1 seven]", "M not here", "R same -> same now"}
 	if got := outline(mustRecord(t, clone, shas[0], shas[1])); !slices.Equal(got, want) {
 		t.Errorf("%q, want\n%q", got, want)
 	}
@@ -43,7 +50,8 @@ func TestGitRecordOfAPartialClone(t *testing.T) {
 	for _, name := range []string{"main~1:alike", "main:alike now"} {
 		mustGit(t, clone, "", "cat-file", "-e", name)
 	}
-	want = []string{"R alike -> alike now [8,1 +1 seven]", "M binary binary", "M dir/here 100644>100755 [8,1 +1 seven]", "M half here", "M here [7,0 +1 seven]", "M not here", "R same -> same now"}
+	want = []string{"R alike -> alike now [8,1 +1 seven]", "M binary binary", "M dir/here 100644>100755 [8,1 +1 seven]",
+		"M half here", "M here [7,0 +1 seven]", "M not here", "R same -> same now"}
 	if got := outline(mustRecord(t, clone, shas[0], shas[1])); !slices.Equal(got, want) {
 		t.Errorf("%q, want\n%q", got, want)
 	}
@@ -52,7 +60,8 @@ func TestGitRecordOfAPartialClone(t *testing.T) {
 // What a clone does not hold at all is told as not known, not as nothing.
 func TestGitRecordThatNobodyHereKnows(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
-	g, shas := newGitRepo(t, nil, gitrepotest.Tree{"d/a": gitrepotest.TextFile("1\n")}, gitrepotest.Tree{"d/a": gitrepotest.TextFile("2\n")}, gitrepotest.Tree{"d/a": gitrepotest.TextFile("3\n")})
+	g, shas := newGitRepo(t, nil, gitrepotest.Tree{"d/a": gitrepotest.TextFile("1\n")},
+		gitrepotest.Tree{"d/a": gitrepotest.TextFile("2\n")}, gitrepotest.Tree{"d/a": gitrepotest.TextFile("3\n")})
 	for name, test := range map[string]struct {
 		options   []string
 		mainline  string

@@ -39,7 +39,8 @@ func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 // configuration must not make git run anything: a file system monitor, or
 // whatever fetches what a partial clone lacks.
 func (g Repo) command(ctx context.Context, args ...string) *exec.Cmd {
-	options := []string{"-C", g.Dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "-c", "advice.graftFileDeprecated=false"}
+	options := []string{"-C", g.Dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "-c",
+		"advice.graftFileDeprecated=false"}
 	command := exec.CommandContext(ctx, "git", append(options, args...)...)
 	command.Env = append(g.Environ(),
 		"GIT_NO_LAZY_FETCH=1",

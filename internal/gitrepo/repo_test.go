@@ -31,7 +31,8 @@ func TestReadRawDiff(t *testing.T) {
 		},
 		"renamed, with how alike it is": {
 			":100644 100644 " + old + " " + new + " R087|a\nb|c|",
-			[]radar.Change{{Path: "c", OldPath: "a\nb", Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
+			[]radar.Change{{Path: "c", OldPath: "a\nb", Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old,
+				Blob: new}},
 		},
 		"a file became a link": {
 			":100644 120000 " + old + " " + new + " T|link|",
@@ -43,7 +44,8 @@ func TestReadRawDiff(t *testing.T) {
 		},
 		"renamed to what a replacement would not tell": {
 			":100644 100644 " + old + " " + new + " R100|\xe9|\xe8|",
-			[]radar.Change{{Path: `\350`, OldPath: `\351`, Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old, Blob: new}},
+			[]radar.Change{{Path: `\350`, OldPath: `\351`, Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old,
+				Blob: new}},
 		},
 	} {
 		d := newDiffReader(strings.NewReader(strings.ReplaceAll(test.out, "|", "\x00")))

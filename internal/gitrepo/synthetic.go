@@ -93,7 +93,8 @@ func busyLine(random *rand.Rand) string {
 }
 
 func writeBusyCommit(w io.Writer, branch string, texts [][]string) {
-	fmt.Fprintf(w, "commit refs/heads/%s\ncommitter Ada Example <ada@example.org> 1700000000 +0000\ndata 5\nBusy\n\n", branch)
+	fmt.Fprintf(w, "commit refs/heads/%s\ncommitter Ada Example <ada@example.org> 1700000000 +0000\ndata 5\nBusy\n\n",
+		branch)
 	if branch != "main" {
 		fmt.Fprint(w, "from refs/heads/main\n")
 	}

@@ -22,7 +22,8 @@ func checkDatabase(path string) error {
 	case err != nil:
 		return checkFolder(path)
 	case info.IsDir():
-		return fmt.Errorf("the database %s is a folder: name a file in it, such as --database %s", path, terminal.QuoteShell(filepath.Join(path, "ledger.db")))
+		return fmt.Errorf("the database %s is a folder: name a file in it, such as --database %s", path,
+			terminal.QuoteShell(filepath.Join(path, "ledger.db")))
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("the database %s is not an ordinary file: name another one with --database", path)
 	}
@@ -47,10 +48,12 @@ func checkFolder(path string) error {
 	folder := filepath.Dir(path)
 	info, err := os.Stat(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s for the database %s: make it first, or name another file with --database", folder, path)
+		return fmt.Errorf("there is no folder %s for the database %s: make it first, or name another file with --database",
+			folder, path)
 	}
 	if err == nil && !info.IsDir() {
-		return fmt.Errorf("there can be no database %s, since %s is no folder: name another file with --database", path, folder)
+		return fmt.Errorf("there can be no database %s, since %s is no folder: name another file with --database", path,
+			folder)
 	}
 	return nil
 }

@@ -55,10 +55,13 @@ func Load(keyFile, certFile string) (*Signer, error) {
 // encryptedKey tells what to do about a private key that a passphrase guards.
 func encryptedKey(text string) string {
 	switch {
-	case strings.Contains(text, "BEGIN ENCRYPTED SIGSTORE PRIVATE KEY"), strings.Contains(text, "BEGIN ENCRYPTED COSIGN PRIVATE KEY"):
-		return "keys that cosign encrypted are not supported: sign with cosign and post what it wrote with --envelope, or make a key with 'ledgerd keygen'"
+	case strings.Contains(text, "BEGIN ENCRYPTED SIGSTORE PRIVATE KEY"),
+		strings.Contains(text, "BEGIN ENCRYPTED COSIGN PRIVATE KEY"):
+		return "keys that cosign encrypted are not supported: sign with cosign and post what it wrote with --envelope, " +
+			"or make a key with 'ledgerd keygen'"
 	case strings.Contains(text, "BEGIN ENCRYPTED PRIVATE KEY"), strings.Contains(text, "Proc-Type: 4,ENCRYPTED"):
-		return "private keys with a passphrase are not supported: decrypt it with 'openssl pkcs8', or make one with 'ledgerd keygen'"
+		return "private keys with a passphrase are not supported: decrypt it with 'openssl pkcs8', or make one with " +
+			"'ledgerd keygen'"
 	}
 	return ""
 }
@@ -104,7 +107,8 @@ func (s *Signer) CheckStatement(statement []byte) error {
 		return err
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	keys, err := identity.NewKeyring([]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: string(public)}})
+	keys, err := identity.NewKeyring(
+		[]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: string(public)}})
 	if err != nil {
 		return err
 	}

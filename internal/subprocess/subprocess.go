@@ -125,7 +125,8 @@ func (o Outcome) finish(err error) Outcome {
 	o.Status, o.Code = ledger.Fail, 1
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		o.Code = exitCode(e.ProcessState)
-		if status, ok := e.Sys().(syscall.WaitStatus); ok && status.Signaled() && slices.Contains(stopSignals(), status.Signal()) {
+		if status, ok := e.Sys().(syscall.WaitStatus); ok && status.Signaled() &&
+			slices.Contains(stopSignals(), status.Signal()) {
 			o.stop(status.Signal())
 		}
 	} else {

@@ -25,23 +25,30 @@ var cosignEnvelopes = []struct {
 }{
 	{
 		file: "v3-p256.bundle.json", statement: "test-passed.statement.json",
-		predicate: "https://in-toto.io/attestation/test-result/v0.1", result: ledger.Result{Status: ledger.Pass, DurationMS: 0},
-		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"}, Identity: "idn_p256"},
+		predicate: "https://in-toto.io/attestation/test-result/v0.1",
+		result:    ledger.Result{Status: ledger.Pass, DurationMS: 0},
+		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"},
+			Identity: "idn_p256"},
 	},
 	{
 		file: "v3-p256-failed.dsse.json", statement: "test-failed.statement.json",
-		predicate: "https://in-toto.io/attestation/test-result/v0.1", result: ledger.Result{Status: ledger.Fail, DurationMS: 0},
-		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"}, Identity: "idn_p256"},
+		predicate: "https://in-toto.io/attestation/test-result/v0.1",
+		result:    ledger.Result{Status: ledger.Fail, DurationMS: 0},
+		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"},
+			Identity: "idn_p256"},
 	},
 	{
 		file: "v3-x509.bundle.json", statement: "test-passed.statement.json",
-		predicate: "https://in-toto.io/attestation/test-result/v0.1", result: ledger.Result{Status: ledger.Pass, DurationMS: 0},
-		signer: identity.Signer{DN: identity.DN{CN: "ci-bot", OU: "build", O: "acme"}, Emails: []string{"ci-bot@acme.example"}, Identity: "idn_root"},
+		predicate: "https://in-toto.io/attestation/test-result/v0.1",
+		result:    ledger.Result{Status: ledger.Pass, DurationMS: 0},
+		signer: identity.Signer{DN: identity.DN{CN: "ci-bot", OU: "build", O: "acme"},
+			Emails: []string{"ci-bot@acme.example"}, Identity: "idn_root"},
 	},
 	{
 		file: "v2-p256-provenance.dsse.json", statement: "provenance.statement.json",
 		predicate: "https://slsa.dev/provenance/v1", result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000},
-		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"}, Identity: "idn_p256"},
+		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"},
+			Identity: "idn_p256"},
 	},
 }
 
@@ -53,10 +60,13 @@ func TestVerifyCosign(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Commit != ledgertest.Commit || got.Predicate != test.predicate || got.PredicateType != test.predicate || got.Result != test.result {
-				t.Errorf("got commit %s, predicate %s of type %s, result %v", got.Commit, got.Predicate, got.PredicateType, got.Result)
+			if got.Commit != ledgertest.Commit || got.Predicate != test.predicate || got.PredicateType != test.predicate ||
+				got.Result != test.result {
+				t.Errorf("got commit %s, predicate %s of type %s, result %v", got.Commit, got.Predicate, got.PredicateType,
+					got.Result)
 			}
-			if s := got.Signer; s.DN != test.signer.DN || !slices.Equal(s.Emails, test.signer.Emails) || s.Identity != test.signer.Identity {
+			if s := got.Signer; s.DN != test.signer.DN || !slices.Equal(s.Emails, test.signer.Emails) ||
+				s.Identity != test.signer.Identity {
 				t.Errorf("got signer %v, want %v", s, test.signer)
 			}
 			if want := sha256.Sum256(ledgertest.CosignFile(test.statement)); got.PayloadDigest != want {
@@ -125,9 +135,11 @@ func TestVerifyCosignOtherCharacter(t *testing.T) {
 
 // What the envelope claims does not matter, only what the org trusts.
 func TestVerifyCosignOtherOrg(t *testing.T) {
-	other := ledgertest.Keyring(ledgertest.KeyIdentity(ledgertest.NewP256().Public()), ledgertest.RootIdentity(ledgertest.NewRoot().Cert))
+	other := ledgertest.Keyring(ledgertest.KeyIdentity(ledgertest.NewP256().Public()),
+		ledgertest.RootIdentity(ledgertest.NewRoot().Cert))
 	for _, test := range cosignEnvelopes {
-		for name, keys := range map[string]*identity.Keyring{"an org that trusts others": other, "an org that trusts nobody": ledgertest.Keyring()} {
+		for name, keys := range map[string]*identity.Keyring{"an org that trusts others": other,
+			"an org that trusts nobody": ledgertest.Keyring()} {
 			_, err := Verify(ledgertest.CosignFile(test.file), keys, ledgertest.Now)
 			t.Run(test.file+" in "+name, func(t *testing.T) { ledgertest.WantCode(t, err, ledger.CodeUntrustedIdentity) })
 		}
@@ -146,7 +158,8 @@ func TestVerifyKeepsBytes(t *testing.T) {
 	if got.PayloadDigest != sha256.Sum256(payload) || !bytes.Equal(got.Envelope, body) {
 		t.Error("payload or envelope were changed")
 	}
-	if got.Predicate != "test:go" || got.PredicateType != ResultPredicateType || got.Result != (ledger.Result{Status: ledger.Pass, DurationMS: 1234}) {
+	if got.Predicate != "test:go" || got.PredicateType != ResultPredicateType ||
+		got.Result != (ledger.Result{Status: ledger.Pass, DurationMS: 1234}) {
 		t.Errorf("got %s of type %s, result %v", got.Predicate, got.PredicateType, got.Result)
 	}
 }
@@ -157,7 +170,8 @@ func TestVerifyCodes(t *testing.T) {
 	org := ledgertest.Keyring(ledgertest.KeyIdentity(key.Public()))
 	signed := func(payload string) string { return string(ledgertest.Must(SignDSSE(key, []byte(payload)))) }
 	about := func(digest string) string {
-		return signed(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":` + digest + `}],"predicateType":"https://example.com/seen"}`)
+		return signed(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":` + digest +
+			`}],"predicateType":"https://example.com/seen"}`)
 	}
 	tests := []struct {
 		name string
@@ -173,14 +187,19 @@ func TestVerifyCodes(t *testing.T) {
 		{"not UTF-8", "{\"payloadType\":\"\xff\"}", ledger.CodeInvalidJSON},
 		{"an array", `[]`, ledger.CodeInvalidEnvelope},
 		{"null", `null`, ledger.CodeInvalidEnvelope},
-		{"another type", `{"payloadType":"text/plain","payload":"","signatures":[{"sig":"AAAA"}]}`, ledger.CodeUnsupportedPayloadType},
-		{"no signature", `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[]}`, ledger.CodeInvalidEnvelope},
-		{"two signatures", `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"},{"sig":"AAAA"}]}`, ledger.CodeSeveralSignatures},
-		{"by somebody else", string(ledgertest.Must(SignDSSE(ledgertest.NewP256(), ledgertest.Passed()))), ledger.CodeUntrustedIdentity},
+		{"another type", `{"payloadType":"text/plain","payload":"","signatures":[{"sig":"AAAA"}]}`,
+			ledger.CodeUnsupportedPayloadType},
+		{"no signature", `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[]}`,
+			ledger.CodeInvalidEnvelope},
+		{"two signatures", `{"payloadType":"application/vnd.in-toto+json","payload":"e30=",` +
+			`"signatures":[{"sig":"AAAA"},{"sig":"AAAA"}]}`, ledger.CodeSeveralSignatures},
+		{"by somebody else", string(ledgertest.Must(SignDSSE(ledgertest.NewP256(), ledgertest.Passed()))),
+			ledger.CodeUntrustedIdentity},
 		{"not a statement", signed(`{}`), ledger.CodeInvalidStatement},
 		{"not even JSON inside", signed(`hello`), ledger.CodeInvalidStatement},
 		{"no commit", about(`{"sha256":"` + ledgertest.Commit + `"}`), ledger.CodeNoCommitSubject},
-		{"several commits", about(`{"gitCommit":"` + ledgertest.Commit + `","sha1":"` + "0123456789012345678901234567890123456789" + `"}`), ledger.CodeSeveralCommits},
+		{"several commits", about(`{"gitCommit":"` + ledgertest.Commit + `","sha1":"` +
+			"0123456789012345678901234567890123456789" + `"}`), ledger.CodeSeveralCommits},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -194,7 +213,8 @@ func TestVerifyCodes(t *testing.T) {
 // check, for statements of about 1 KB.
 func BenchmarkVerify(b *testing.B) {
 	payload := ledgertest.Must(NewStatement("git+https://git.example/acme/cobra", ledgertest.Commit, ResultPredicate{
-		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 1234}, StartedOn: ledgertest.Now - 2000, FinishedOn: ledgertest.Now - 766,
+		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 1234}, StartedOn: ledgertest.Now - 2000,
+		FinishedOn:  ledgertest.Now - 766,
 		Annotations: map[string]string{"command": strings.Repeat("go test ./... ", 45)},
 	}))
 	pub, edKey, _ := ed25519.GenerateKey(rand.Reader)
@@ -219,8 +239,10 @@ func BenchmarkVerify(b *testing.B) {
 	}{
 		{"ed25519-keyid", ledgertest.Must(SignDSSE(edKey, payload)), ledgertest.Keyring(ledgertest.KeyIdentity(pub))},
 		{"p256-keyid", ledgertest.Must(SignDSSE(p256, payload)), ledgertest.Keyring(ledgertest.KeyIdentity(p256.Public()))},
-		{"certificate-registered", ledgertest.Must(SignBundle(ci.Key, []*x509.Certificate{ci.Cert}, payload)), ledgertest.Keyring(ledgertest.CertIdentity(ci.Cert))},
-		{"certificate-chained", ledgertest.Must(SignBundle(ci.Key, []*x509.Certificate{ci.Cert}, payload)), ledgertest.Keyring(ledgertest.RootIdentity(root.Cert))},
+		{"certificate-registered", ledgertest.Must(SignBundle(ci.Key, []*x509.Certificate{ci.Cert}, payload)),
+			ledgertest.Keyring(ledgertest.CertIdentity(ci.Cert))},
+		{"certificate-chained", ledgertest.Must(SignBundle(ci.Key, []*x509.Certificate{ci.Cert}, payload)),
+			ledgertest.Keyring(ledgertest.RootIdentity(root.Cert))},
 	}
 	for _, test := range tests {
 		b.Run(test.name, func(b *testing.B) {
@@ -259,7 +281,8 @@ func FuzzVerify(f *testing.F) {
 	f.Add(ledgertest.Must(SignDSSE(key, payload)))
 	f.Add(ledgertest.Must(SignBundle(key, leaf, payload)))
 	f.Add(ledgertest.Must(SignBundle(key, chain, payload)))
-	f.Add([]byte(`{"payloadType":"application/vnd.in-toto+json","payload":"e30","signatures":[{"sig":"AAAA","certificate":"-----BEGIN CERTIFICATE-----"}]}`))
+	f.Add([]byte(`{"payloadType":"application/vnd.in-toto+json","payload":"e30","signatures":[{"sig":"AAAA",` +
+		`"certificate":"-----BEGIN CERTIFICATE-----"}]}`))
 	org := ledgertest.CosignOrg()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := Verify(body, org, ledgertest.Now)

@@ -54,7 +54,8 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 		return doc.bundle()
 	}
 	if len(doc.OldCosign) > 0 {
-		return nil, ledger.Errorf(ledger.CodeInvalidEnvelope, "this is a bundle in cosign's old format: make one with --new-bundle-format, or post the DSSE envelope")
+		return nil, ledger.Errorf(ledger.CodeInvalidEnvelope,
+			"this is a bundle in cosign's old format: make one with --new-bundle-format, or post the DSSE envelope")
 	}
 	return doc.envelope("")
 }
@@ -103,13 +104,16 @@ func (d *documentJSON) isBundle() bool {
 
 func (d *documentJSON) bundle() (*Envelope, error) {
 	if d.MediaType != BundleType && d.MediaType != oldBundleType {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "mediaType", "%q is not a bundle that is read here: it must be %s", text.Clip(d.MediaType), BundleType)
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "mediaType",
+			"%q is not a bundle that is read here: it must be %s", text.Clip(d.MediaType), BundleType)
 	}
 	if d.Message != nil {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "messageSignature", "the bundle signs a blob, not a statement: make it with cosign attest-blob, not sign-blob")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "messageSignature",
+			"the bundle signs a blob, not a statement: make it with cosign attest-blob, not sign-blob")
 	}
 	if field := d.given(); field != "" {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "a bundle holds its envelope in dsseEnvelope: this document is both a bundle and an envelope, and which one counts is anybody's guess")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "a bundle holds its envelope in "+
+			"dsseEnvelope: this document is both a bundle and an envelope, and which one counts is anybody's guess")
 	}
 	if d.DSSE == nil {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "dsseEnvelope", "the bundle holds no DSSE envelope")
@@ -143,7 +147,8 @@ func (m *materialJSON) addTo(env *Envelope) error {
 		}
 	}
 	if given > 1 {
-		return ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "it holds more than one of certificate, x509CertificateChain and publicKey")
+		return ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field,
+			"it holds more than one of certificate, x509CertificateChain and publicKey")
 	}
 	if raw == nil {
 		return nil
@@ -169,10 +174,12 @@ func (d *dsseJSON) given() string {
 // envelope returns the envelope, whose members lie under prefix.
 func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 	if d.PayloadType == "" {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payloadType", "it is missing: a DSSE envelope or a Sigstore bundle is expected")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payloadType",
+			"it is missing: a DSSE envelope or a Sigstore bundle is expected")
 	}
 	if d.PayloadType != StatementType {
-		return nil, ledger.FieldErrorf(ledger.CodeUnsupportedPayloadType, prefix+"payloadType", "%q is not a statement: it must be %s", text.Clip(d.PayloadType), StatementType)
+		return nil, ledger.FieldErrorf(ledger.CodeUnsupportedPayloadType, prefix+"payloadType",
+			"%q is not a statement: it must be %s", text.Clip(d.PayloadType), StatementType)
 	}
 	if d.Payload.pae == nil {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payload", "it is missing")
@@ -182,7 +189,8 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"signatures", "there is no signature")
 	case 1:
 	default:
-		return nil, ledger.FieldErrorf(ledger.CodeSeveralSignatures, prefix+"signatures", "there are %d signatures, and just one is taken: post an envelope for each signer", len(d.Signatures))
+		return nil, ledger.FieldErrorf(ledger.CodeSeveralSignatures, prefix+"signatures",
+			"there are %d signatures, and just one is taken: post an envelope for each signer", len(d.Signatures))
 	}
 	sig := &d.Signatures[0]
 	field := prefix + "signatures[0]"
@@ -215,7 +223,8 @@ func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "a certificate cannot be read: %v", err)
 		}
 		if certs = append(certs, more...); len(certs) > identity.MaxChain {
-			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "there are more than %d certificates", identity.MaxChain)
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "there are more than %d certificates",
+				identity.MaxChain)
 		}
 	}
 	return certs, nil

@@ -51,7 +51,8 @@ func TestEnvelopeBase64(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			body := `{"payloadType":"application/vnd.in-toto+json","payload":"` + test.text + `","signatures":[{"sig":"` + test.text + `"}]}`
+			body := `{"payloadType":"application/vnd.in-toto+json","payload":"` + test.text + `","signatures":[{"sig":"` +
+				test.text + `"}]}`
 			env, err := ParseEnvelope([]byte(body))
 			if !test.ok {
 				ledgertest.WantCode(t, err, ledger.CodeInvalidEnvelope)
@@ -77,7 +78,8 @@ func TestParseEnvelopeRefused(t *testing.T) {
 	bundle := func(members string) string {
 		return `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json",` + members + `}`
 	}
-	leaf := base64.StdEncoding.EncodeToString(ledgertest.Must(identity.ParseCertificates(ledgertest.CosignFile("leaf.crt")))[0].Raw)
+	leaf := base64.StdEncoding.EncodeToString(
+		ledgertest.Must(identity.ParseCertificates(ledgertest.CosignFile("leaf.crt")))[0].Raw)
 	certificate := `{"rawBytes":"` + leaf + `"}`
 	tests := []struct {
 		name, body string
@@ -92,28 +94,51 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		{"payload is null", strings.Replace(dsse, `"e30="`, "null", 1), ledger.CodeInvalidEnvelope, "payload"},
 		{"payload is an object", strings.Replace(dsse, `"e30="`, "{}", 1), ledger.CodeInvalidEnvelope, "payload"},
 		{"no signatures", strings.Replace(dsse, `{"sig":"AAAA"}`, "", 1), ledger.CodeInvalidEnvelope, "signatures"},
-		{"signatures are an object", strings.Replace(dsse, `[{"sig":"AAAA"}]`, "{}", 1), ledger.CodeInvalidEnvelope, "signatures"},
+		{"signatures are an object", strings.Replace(dsse, `[{"sig":"AAAA"}]`, "{}", 1), ledger.CodeInvalidEnvelope,
+			"signatures"},
 		{"no sig", strings.Replace(dsse, `"sig":"AAAA"`, `"keyid":"x"`, 1), ledger.CodeInvalidEnvelope, "signatures[0].sig"},
 		{"sig is empty", strings.Replace(dsse, "AAAA", "", 1), ledger.CodeInvalidEnvelope, "signatures[0].sig"},
 		{"sig is not base64", strings.Replace(dsse, "AAAA", "A*", 1), ledger.CodeInvalidEnvelope, "signatures[0].sig"},
-		{"two signatures", strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1), ledger.CodeSeveralSignatures, "signatures"},
-		{"certificate is none", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"AAAA"`, 1), ledger.CodeInvalidEnvelope, "signatures[0]"},
-		{"certificate is a key", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":`+string(ledgertest.Must(json.Marshal(string(ledgertest.CosignFile("p256.pub"))))), 1), ledger.CodeInvalidEnvelope, "signatures[0]"},
+		{"two signatures", strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1),
+			ledger.CodeSeveralSignatures, "signatures"},
+		{"certificate is none", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"AAAA"`, 1), ledger.CodeInvalidEnvelope,
+			"signatures[0]"},
+		{"certificate is a key",
+			strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":`+
+				string(ledgertest.Must(json.Marshal(string(ledgertest.CosignFile("p256.pub"))))), 1), ledger.CodeInvalidEnvelope,
+			"signatures[0]"},
 
-		{"another version", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse + `}`, ledger.CodeInvalidEnvelope, "mediaType"},
+		{"another version", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
+			`}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle without its type", `{"dsseEnvelope":` + dsse + `}`, ledger.CodeInvalidEnvelope, "mediaType"},
-		{"a bundle of a blob", bundle(`"messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"AAAA"},"signature":"AAAA"}`), ledger.CodeInvalidEnvelope, "messageSignature"},
+		{"a bundle of a blob",
+			bundle(`"messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"AAAA"},"signature":"AAAA"}`),
+			ledger.CodeInvalidEnvelope, "messageSignature"},
 		{"an empty bundle", bundle(`"verificationMaterial":{}`), ledger.CodeInvalidEnvelope, "dsseEnvelope"},
-		{"a bundle of two signatures", bundle(`"dsseEnvelope":` + strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1)), ledger.CodeSeveralSignatures, "dsseEnvelope.signatures"},
-		{"a bundle's payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope, "dsseEnvelope.payload"},
-		{"a bundle's certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` + dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
-		{"a certificate without bytes", bundle(`"verificationMaterial":{"certificate":{}},"dsseEnvelope":` + dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
-		{"a bundle beside an envelope", bundle(`"dsseEnvelope":` + dsse + `,` + dsse[1:len(dsse)-1]), ledger.CodeInvalidEnvelope, "payloadType"},
-		{"a bundle beside a payload", bundle(`"dsseEnvelope":` + dsse + `,"payload":"e30="`), ledger.CodeInvalidEnvelope, "payload"},
-		{"a bundle beside signatures", bundle(`"dsseEnvelope":` + dsse + `,"signatures":[]`), ledger.CodeInvalidEnvelope, "signatures"},
-		{"eleven certificates, ten of them in one PEM", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"`+leaf+`","intermediates":[`+string(ledgertest.Must(json.Marshal(strings.Repeat(string(ledgertest.CosignFile("ca.crt")), 10))))+`]`, 1), ledger.CodeInvalidEnvelope, "signatures[0]"},
-		{"key and certificate", bundle(`"verificationMaterial":{"publicKey":{"hint":"x"},"certificate":` + certificate + `},"dsseEnvelope":` + dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
-		{"eleven certificates", bundle(`"verificationMaterial":{"x509CertificateChain":{"certificates":[` + strings.Repeat(certificate+",", 10) + certificate + `]}},"dsseEnvelope":` + dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
+		{"a bundle of two signatures",
+			bundle(`"dsseEnvelope":` + strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1)),
+			ledger.CodeSeveralSignatures, "dsseEnvelope.signatures"},
+		{"a bundle's payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope,
+			"dsseEnvelope.payload"},
+		{"a bundle's certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` +
+			dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
+		{"a certificate without bytes", bundle(`"verificationMaterial":{"certificate":{}},"dsseEnvelope":` + dsse),
+			ledger.CodeInvalidEnvelope, "verificationMaterial"},
+		{"a bundle beside an envelope", bundle(`"dsseEnvelope":` + dsse + `,` + dsse[1:len(dsse)-1]),
+			ledger.CodeInvalidEnvelope, "payloadType"},
+		{"a bundle beside a payload", bundle(`"dsseEnvelope":` + dsse + `,"payload":"e30="`), ledger.CodeInvalidEnvelope,
+			"payload"},
+		{"a bundle beside signatures", bundle(`"dsseEnvelope":` + dsse + `,"signatures":[]`), ledger.CodeInvalidEnvelope,
+			"signatures"},
+		{"eleven certificates, ten of them in one PEM",
+			strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"`+leaf+`","intermediates":[`+
+				string(ledgertest.Must(json.Marshal(strings.Repeat(string(ledgertest.CosignFile("ca.crt")), 10))))+`]`, 1),
+			ledger.CodeInvalidEnvelope, "signatures[0]"},
+		{"key and certificate", bundle(`"verificationMaterial":{"publicKey":{"hint":"x"},"certificate":` + certificate +
+			`},"dsseEnvelope":` + dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
+		{"eleven certificates",
+			bundle(`"verificationMaterial":{"x509CertificateChain":{"certificates":[` + strings.Repeat(certificate+",",
+				10) + certificate + `]}},"dsseEnvelope":` + dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -144,8 +169,10 @@ func TestParseEnvelopeRefused(t *testing.T) {
 // Formats of others grow members; they are no business of the ledger's.
 func TestParseEnvelopeOpen(t *testing.T) {
 	body := `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.3",
-		"verificationMaterial":{"publicKey":{"hint":"our key"},"tlogEntries":[{"logIndex":"1"}],"timestampVerificationData":{"rfc3161Timestamps":[]}},
-		"dsseEnvelope":{"payloadType":"application/vnd.in-toto+json","payload":"e30","signatures":[{"keyid":"other","sig":"AAAA","extra":[1]}],"more":null}}`
+		"verificationMaterial":{"publicKey":{"hint":"our key"},"tlogEntries":[{"logIndex":"1"}],` +
+		`"timestampVerificationData":{"rfc3161Timestamps":[]}},
+		"dsseEnvelope":{"payloadType":"application/vnd.in-toto+json","payload":"e30","signatures":[{"keyid":"other",` +
+		`"sig":"AAAA","extra":[1]}],"more":null}}`
 	env, err := ParseEnvelope([]byte(body))
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +209,8 @@ func TestVerifyWitness(t *testing.T) {
 				PayloadType string      `json:"payloadType"`
 				Signatures  []signature `json:"signatures"`
 			}{ledgertest.Passed(), StatementType, []signature{{
-				KeyID: ledgertest.Must(identity.Fingerprint(leaf.Key.Public())), Sig: ledgertest.Must(identity.Sign(leaf.Key, PAE(StatementType, ledgertest.Passed()))),
+				KeyID:       ledgertest.Must(identity.Fingerprint(leaf.Key.Public())),
+				Sig:         ledgertest.Must(identity.Sign(leaf.Key, PAE(StatementType, ledgertest.Passed()))),
 				Certificate: form(leaf.Cert), Intermediates: []string{form(middle.Cert)},
 				Timestamps: []any{map[string]string{"type": "tsp", "data": "AAAA"}},
 			}}}))

@@ -16,7 +16,8 @@ import (
 // about a commit. The subject's name is for people, such as the repo's URL.
 func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
 	if !ledger.IsCommit(commit) {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit", "%q is not an object id: 40 or 64 lower-case hex digits", text.Clip(commit))
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
+			"%q is not an object id: 40 or 64 lower-case hex digits", text.Clip(commit))
 	}
 	if err := checkResult(p.Predicate, p.Result); err != nil {
 		return nil, err

@@ -31,20 +31,25 @@ func TestSign(t *testing.T) {
 		"RSA 2048": ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ours, under := ledgertest.NewCert(root, ledgertest.CIName(), key, ledgertest.AsSigner), ledgertest.NewCert(middle, ledgertest.CIName(), key, ledgertest.AsSigner)
-			keys, roots := ledgertest.Keyring(ledgertest.KeyIdentity(key.Public())), ledgertest.Keyring(ledgertest.RootIdentity(root.Cert))
+			ours, under := ledgertest.NewCert(root, ledgertest.CIName(), key, ledgertest.AsSigner),
+				ledgertest.NewCert(middle, ledgertest.CIName(), key, ledgertest.AsSigner)
+			keys, roots := ledgertest.Keyring(ledgertest.KeyIdentity(key.Public())),
+				ledgertest.Keyring(ledgertest.RootIdentity(root.Cert))
 
 			dsse := ledgertest.Must(SignDSSE(key, ledgertest.Passed()))
-			if hint, want := ledgertest.Must(ParseEnvelope(dsse)).Hint, ledgertest.Must(identity.Fingerprint(key.Public())); hint != want {
+			if hint, want := ledgertest.Must(ParseEnvelope(dsse)).Hint,
+				ledgertest.Must(identity.Fingerprint(key.Public())); hint != want {
 				t.Errorf("keyid is %s, want the fingerprint %s", hint, want)
 			}
 			for form, verified := range map[string]func() (*Attestation, error){
 				"DSSE": func() (*Attestation, error) { return Verify(dsse, keys, ledgertest.Now) },
 				"bundle": func() (*Attestation, error) {
-					return Verify(ledgertest.Must(SignBundle(ours.Key, []*x509.Certificate{ours.Cert}, ledgertest.Passed())), roots, ledgertest.Now)
+					return Verify(ledgertest.Must(SignBundle(ours.Key, []*x509.Certificate{ours.Cert}, ledgertest.Passed())), roots,
+						ledgertest.Now)
 				},
 				"chain": func() (*Attestation, error) {
-					return Verify(ledgertest.Must(SignBundle(under.Key, []*x509.Certificate{under.Cert, middle.Cert}, ledgertest.Passed())), roots, ledgertest.Now)
+					return Verify(ledgertest.Must(
+						SignBundle(under.Key, []*x509.Certificate{under.Cert, middle.Cert}, ledgertest.Passed())), roots, ledgertest.Now)
 				},
 			} {
 				got, err := verified()
@@ -52,7 +57,8 @@ func TestSign(t *testing.T) {
 					t.Errorf("%s: %v", form, err)
 					continue
 				}
-				if got.Commit != ledgertest.Commit || got.Predicate != "test:go" || got.Signer.DN != (identity.DN{CN: "ci", OU: "build", O: "acme"}) {
+				if got.Commit != ledgertest.Commit || got.Predicate != "test:go" ||
+					got.Signer.DN != (identity.DN{CN: "ci", OU: "build", O: "acme"}) {
 					t.Errorf("%s: got %+v", form, got)
 				}
 			}
@@ -87,7 +93,8 @@ func TestNewStatement(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"_type":"https://in-toto.io/Statement/v1",` +
-		`"subject":[{"name":"git+https://git.example/acme/cobra","digest":{"gitCommit":"adbc8813901bba65827259daa8e22ff94ec1f30e"}}],` +
+		`"subject":[{"name":"git+https://git.example/acme/cobra",` +
+		`"digest":{"gitCommit":"adbc8813901bba65827259daa8e22ff94ec1f30e"}}],` +
 		`"predicateType":"https://github.com/ledgerd/ledgerd/predicate/result/v1",` +
 		`"predicate":{"predicate":"test:go","result":{"status":"fail","duration_ms":1234},` +
 		`"startedOn":"2026-11-30T00:53:18.766Z","finishedOn":"2026-11-30T00:53:20.000Z",` +
@@ -95,9 +102,13 @@ func TestNewStatement(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	bare := ledgertest.Must(NewStatement("", ledgertest.Commit, ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}}))
-	const wantBare = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"gitCommit":"adbc8813901bba65827259daa8e22ff94ec1f30e"}}],` +
-		`"predicateType":"https://github.com/ledgerd/ledgerd/predicate/result/v1","predicate":{"predicate":"test:go","result":{"status":"pass","duration_ms":0}}}`
+	bare := ledgertest.Must(
+		NewStatement("", ledgertest.Commit,
+			ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}}))
+	const wantBare = `{"_type":"https://in-toto.io/Statement/v1",` +
+		`"subject":[{"digest":{"gitCommit":"adbc8813901bba65827259daa8e22ff94ec1f30e"}}],` +
+		`"predicateType":"https://github.com/ledgerd/ledgerd/predicate/result/v1","predicate":{"predicate":"test:go",` +
+		`"result":{"status":"pass","duration_ms":0}}}`
 	if string(bare) != wantBare {
 		t.Errorf("got  %s\nwant %s", bare, wantBare)
 	}
@@ -122,7 +133,9 @@ func TestNewStatementRefused(t *testing.T) {
 }
 
 func TestAResultWithoutTimesHoldsNone(t *testing.T) {
-	text := ledgertest.Must(NewStatement("cobra", ledgertest.Commit, ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}}))
+	text := ledgertest.Must(
+		NewStatement("cobra", ledgertest.Commit,
+			ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}}))
 	if strings.Contains(string(text), `On":`) {
 		t.Errorf("it holds a time that there is not: %s", text)
 	}

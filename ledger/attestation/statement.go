@@ -118,7 +118,8 @@ func (s *span) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 func (d *statementJSON) check() error {
 	if d.Type != statementV1 && d.Type != statementV01 {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "_type", "%q is not a statement: it must be %s or v0.1", text.Clip(d.Type), statementV1)
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "_type", "%q is not a statement: it must be %s or v0.1",
+			text.Clip(d.Type), statementV1)
 	}
 	if d.Subject == nil {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject", "it is missing")
@@ -127,13 +128,17 @@ func (d *statementJSON) check() error {
 	case d.PredicateType == "":
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "it is missing")
 	case len(d.PredicateType) > maxPredicateType:
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "it is longer than %d bytes", maxPredicateType)
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "it is longer than %d bytes",
+			maxPredicateType)
 	case strings.ContainsFunc(d.PredicateType, notInURI):
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q holds what a URI cannot", text.Clip(d.PredicateType))
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q holds what a URI cannot",
+			text.Clip(d.PredicateType))
 	case !strings.Contains(d.PredicateType, "://"):
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI such as %s", text.Clip(d.PredicateType), ResultPredicateType)
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI such as %s",
+			text.Clip(d.PredicateType), ResultPredicateType)
 	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType:
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not known here: use %s", text.Clip(d.PredicateType), ResultPredicateType)
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not known here: use %s",
+			text.Clip(d.PredicateType), ResultPredicateType)
 	}
 	return nil
 }
@@ -184,15 +189,18 @@ func understandResult(predicate []byte) (body, error) {
 
 func checkResult(predicate string, r ledger.Result) error {
 	if !ledger.IsPredicateName(predicate) {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate", "%q cannot name a predicate: use a name such as test:go", text.Clip(predicate))
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
+			"%q cannot name a predicate: use a name such as test:go", text.Clip(predicate))
 	}
 	switch r.Status {
 	case ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip:
 	default:
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.status", "%q is not a status: use pass, warn, fail, error or skip", text.Clip(string(r.Status)))
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.status",
+			"%q is not a status: use pass, warn, fail, error or skip", text.Clip(string(r.Status)))
 	}
 	if r.DurationMS < 0 || r.DurationMS > maxDurationMS {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.duration_ms", "%d lies outside 0 to %d (a year)", r.DurationMS, int64(maxDurationMS))
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.duration_ms",
+			"%d lies outside 0 to %d (a year)", r.DurationMS, int64(maxDurationMS))
 	}
 	return nil
 }
@@ -207,7 +215,8 @@ func (d *statementJSON) understandTestResult(predicate []byte) (body, error) {
 	statuses := map[string]ledger.Status{"PASSED": ledger.Pass, "WARNED": ledger.Warn, "FAILED": ledger.Fail}
 	status, ok := statuses[p.Result]
 	if !ok {
-		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result", "%q is not a test result: it must be PASSED, WARNED or FAILED", text.Clip(p.Result))
+		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result",
+			"%q is not a test result: it must be PASSED, WARNED or FAILED", text.Clip(p.Result))
 	}
 	return body{predicate: d.PredicateType, result: ledger.Result{Status: status}}, nil
 }
@@ -226,7 +235,8 @@ func (d *statementJSON) understandVerification(predicate []byte) (body, error) {
 	statuses := map[string]ledger.Status{"PASSED": ledger.Pass, "FAILED": ledger.Fail}
 	status, ok := statuses[p.Result]
 	if !ok {
-		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.verificationResult", "%q is not a verification result: it must be PASSED or FAILED", text.Clip(p.Result))
+		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.verificationResult",
+			"%q is not a verification result: it must be PASSED or FAILED", text.Clip(p.Result))
 	}
 	return body{predicate: d.PredicateType, result: ledger.Result{Status: status}}, nil
 }
@@ -327,7 +337,8 @@ func (s *commitSet) addGitCommits(from resources) error {
 		digest := from.list[i].Digest.GitCommit
 		if !s.add(digest, 40, 64) {
 			field := fmt.Sprintf("%s[%d].digest.gitCommit", from.path, i)
-			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not an object id: 40 or 64 hex digits", text.Clip(digest))
+			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not an object id: 40 or 64 hex digits",
+				text.Clip(digest))
 		}
 	}
 	return nil
@@ -363,9 +374,11 @@ func (s *commitSet) add(digest string, lengths ...int) bool {
 func (s commitSet) only() (string, error) {
 	switch len(s) {
 	case 0:
-		return "", ledger.Errorf(ledger.CodeNoCommitSubject, "the statement names no commit: a subject must have a gitCommit digest (or a sha1 of 40 hex digits)")
+		return "", ledger.Errorf(ledger.CodeNoCommitSubject,
+			"the statement names no commit: a subject must have a gitCommit digest (or a sha1 of 40 hex digits)")
 	case 1:
 		return s[0], nil
 	}
-	return "", ledger.Errorf(ledger.CodeSeveralCommits, "the statement names several commits, and must be about one: %s", strings.Join(s, ", "))
+	return "", ledger.Errorf(ledger.CodeSeveralCommits, "the statement names several commits, and must be about one: %s",
+		strings.Join(s, ", "))
 }

@@ -14,7 +14,8 @@ const otherCommit = "0123456789abcdef0123456789abcdef01234567"
 
 // statementOf returns a statement with the given JSON in its places.
 func statementOf(subject, predicateType, predicate string) string {
-	return `{"_type":"https://in-toto.io/Statement/v1","subject":` + subject + `,"predicateType":` + strconv.Quote(predicateType) + `,"predicate":` + predicate + `}`
+	return `{"_type":"https://in-toto.io/Statement/v1","subject":` + subject + `,"predicateType":` +
+		strconv.Quote(predicateType) + `,"predicate":` + predicate + `}`
 }
 
 // aboutCommit is the subject of most statements here.
@@ -38,26 +39,37 @@ func TestStatementResults(t *testing.T) {
 		name                     string // "": the type itself
 		want                     ledger.Result
 	}{
-		{ResultPredicateType, ours(`{"status":"pass","duration_ms":1234}`), "test:go", ledger.Result{Status: ledger.Pass, DurationMS: 1234}},
+		{ResultPredicateType, ours(`{"status":"pass","duration_ms":1234}`), "test:go",
+			ledger.Result{Status: ledger.Pass, DurationMS: 1234}},
 		{ResultPredicateType, ours(`{"status":"warn"}`), "test:go", ledger.Result{Status: ledger.Warn, DurationMS: 0}},
-		{ResultPredicateType, ours(`{"status":"fail","duration_ms":0}`), "test:go", ledger.Result{Status: ledger.Fail, DurationMS: 0}},
-		{ResultPredicateType, ours(`{"status":"error","duration_ms":31536000000}`), "test:go", ledger.Result{Status: ledger.Errored, DurationMS: 31536000000}},
-		{ResultPredicateType, ours(`{"status":"skip","why":"no tests"}`), "test:go", ledger.Result{Status: ledger.Skip, DurationMS: 0}},
-		{ResultPredicateType, `{"predicate":"review:code","result":{"status":"pass"},"annotations":{"n":1},"x":[]}`, "review:code", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
+		{ResultPredicateType, ours(`{"status":"fail","duration_ms":0}`), "test:go",
+			ledger.Result{Status: ledger.Fail, DurationMS: 0}},
+		{ResultPredicateType, ours(`{"status":"error","duration_ms":31536000000}`), "test:go",
+			ledger.Result{Status: ledger.Errored, DurationMS: 31536000000}},
+		{ResultPredicateType, ours(`{"status":"skip","why":"no tests"}`), "test:go",
+			ledger.Result{Status: ledger.Skip, DurationMS: 0}},
+		{ResultPredicateType, `{"predicate":"review:code","result":{"status":"pass"},"annotations":{"n":1},"x":[]}`,
+			"review:code", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{testResultV01, `{"result":"PASSED","configuration":[]}`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{testResultV01, `{"result":"WARNED"}`, "", ledger.Result{Status: ledger.Warn, DurationMS: 0}},
 		{testResultV01, `{"result":"FAILED"}`, "", ledger.Result{Status: ledger.Fail, DurationMS: 0}},
 		{vsaV1, `{"verificationResult":"PASSED"}`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{vsaV1, `{"verificationResult":"FAILED"}`, "", ledger.Result{Status: ledger.Fail, DurationMS: 0}},
-		{"https://slsa.dev/verification_summary/v0.2", `{"verification_result":"FAILED"}`, "", ledger.Result{Status: ledger.Fail, DurationMS: 0}},
-		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00Z","finishedOn":"2026-11-20T09:02:30.25Z"}`), "", ledger.Result{Status: ledger.Pass, DurationMS: 150_250}},
-		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00+01:00","finishedOn":"2026-11-20T08:00:01Z"}`), "", ledger.Result{Status: ledger.Pass, DurationMS: 1000}},
+		{"https://slsa.dev/verification_summary/v0.2", `{"verification_result":"FAILED"}`, "",
+			ledger.Result{Status: ledger.Fail, DurationMS: 0}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00Z","finishedOn":"2026-11-20T09:02:30.25Z"}`), "",
+			ledger.Result{Status: ledger.Pass, DurationMS: 150_250}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00+01:00","finishedOn":"2026-11-20T08:00:01Z"}`), "",
+			ledger.Result{Status: ledger.Pass, DurationMS: 1000}},
 		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00Z"}`), "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{slsaV1, v1(`{"startedOn":"","finishedOn":null}`), "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
-		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:01Z","finishedOn":"2026-11-20T09:00:00Z"}`), "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
-		{slsaV1, v1(`{"startedOn":"0001-01-01T00:00:01Z","finishedOn":"9999-01-01T00:00:00Z"}`), "", ledger.Result{Status: ledger.Pass, DurationMS: maxDurationMS}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:01Z","finishedOn":"2026-11-20T09:00:00Z"}`), "",
+			ledger.Result{Status: ledger.Pass, DurationMS: 0}},
+		{slsaV1, v1(`{"startedOn":"0001-01-01T00:00:01Z","finishedOn":"9999-01-01T00:00:00Z"}`), "",
+			ledger.Result{Status: ledger.Pass, DurationMS: maxDurationMS}},
 		{slsaV1, `{}`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
-		{slsaV02, v02(`{"buildStartedOn":"2026-11-20T09:00:00Z","buildFinishedOn":"2026-11-20T09:00:02Z"}`), "", ledger.Result{Status: ledger.Pass, DurationMS: 2000}},
+		{slsaV02, v02(`{"buildStartedOn":"2026-11-20T09:00:00Z","buildFinishedOn":"2026-11-20T09:00:02Z"}`), "",
+			ledger.Result{Status: ledger.Pass, DurationMS: 2000}},
 		{"https://spdx.dev/Document", `{"result":"FAILED"}`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{"https://example.com/any", `null`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{"https://example.com/any", `[1,"two"]`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
@@ -93,15 +105,20 @@ func TestStatementInvalid(t *testing.T) {
 		{"a subject is a text", statementOf(`["x"]`, anyType, `{}`), "subject[0]"},
 		{"digest is a text", statementOf(`[{"digest":"x"}]`, anyType, `{}`), "subject[0].digest"},
 		{"gitCommit is a number", statementOf(`[{"digest":{"gitCommit":7}}]`, anyType, `{}`), "subject[0].digest.gitCommit"},
-		{"gitCommit is short", statementOf(`[{"digest":{}},{"digest":{"gitCommit":"adbc881"}}]`, anyType, `{}`), "subject[1].digest.gitCommit"},
-		{"gitCommit is not hex", statementOf(`[{"digest":{"gitCommit":"`+strings.Repeat("g", 40)+`"}}]`, anyType, `{}`), "subject[0].digest.gitCommit"},
-		{"sha1 of 64 digits", statementOf(`[{"digest":{"sha1":"`+strings.Repeat("0", 64)+`"}}]`, anyType, `{}`), "subject[0].digest.sha1"},
+		{"gitCommit is short", statementOf(`[{"digest":{}},{"digest":{"gitCommit":"adbc881"}}]`, anyType, `{}`),
+			"subject[1].digest.gitCommit"},
+		{"gitCommit is not hex", statementOf(`[{"digest":{"gitCommit":"`+strings.Repeat("g", 40)+`"}}]`, anyType, `{}`),
+			"subject[0].digest.gitCommit"},
+		{"sha1 of 64 digits", statementOf(`[{"digest":{"sha1":"`+strings.Repeat("0", 64)+`"}}]`, anyType, `{}`),
+			"subject[0].digest.sha1"},
 		{"no predicate type", statementOf(aboutCommit, "", `{}`), "predicateType"},
 		{"a space in it", statementOf(aboutCommit, "my type", `{}`), "predicateType"},
 		{"a name of ours", statementOf(aboutCommit, "test:go", `{"result":{"status":"fail"}}`), "predicateType"},
 		{"a URN", statementOf(aboutCommit, "urn:example:any", `{}`), "predicateType"},
-		{"a version of ours to come", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/result/v2", `{"predicate":"test:go","result":{"status":"fail"}}`), "predicateType"},
-		{"another type of ours", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/review/v1", `{}`), "predicateType"},
+		{"a version of ours to come", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/result/v2",
+			`{"predicate":"test:go","result":{"status":"fail"}}`), "predicateType"},
+		{"another type of ours", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/review/v1", `{}`),
+			"predicateType"},
 		{"ours with a slash", statementOf(aboutCommit, ResultPredicateType+"/", `{}`), "predicateType"},
 		{"a control in it", statementOf(aboutCommit, "type\n", `{}`), "predicateType"},
 		{"a predicate type too long", statementOf(aboutCommit, "https://"+strings.Repeat("x", 505), `{}`), "predicateType"},
@@ -110,22 +127,33 @@ func TestStatementInvalid(t *testing.T) {
 		{"predicate is a list", ours(`[]`), "predicate"},
 		{"no name", ours(`{"result":{"status":"pass"}}`), "predicate.predicate"},
 		{"a name that is none", ours(`{"predicate":"test go","result":{"status":"pass"}}`), "predicate.predicate"},
-		{"the type of another", ours(`{"predicate":"https://slsa.dev/provenance/v1","result":{"status":"pass"}}`), "predicate.predicate"},
+		{"the type of another", ours(`{"predicate":"https://slsa.dev/provenance/v1","result":{"status":"pass"}}`),
+			"predicate.predicate"},
 		{"no result", ours(`{"predicate":"test:go"}`), "predicate.result.status"},
 		{"result is a text", ours(`{"predicate":"test:go","result":"pass"}`), "predicate.result"},
 		{"an unknown status", ours(`{"predicate":"test:go","result":{"status":"PASS"}}`), "predicate.result.status"},
-		{"a negative duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":-1}}`), "predicate.result.duration_ms"},
-		{"a duration over a year", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":31536000001}}`), "predicate.result.duration_ms"},
-		{"a broken duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1.5}}`), "predicate.result.duration_ms"},
-		{"a duration as text", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":"1"}}`), "predicate.result.duration_ms"},
+		{"a negative duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":-1}}`),
+			"predicate.result.duration_ms"},
+		{"a duration over a year", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":31536000001}}`),
+			"predicate.result.duration_ms"},
+		{"a broken duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1.5}}`),
+			"predicate.result.duration_ms"},
+		{"a duration as text", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":"1"}}`),
+			"predicate.result.duration_ms"},
 		{"an unknown test result", statementOf(aboutCommit, testResultV01, `{"result":"passed"}`), "predicate.result"},
 		{"no test result", statementOf(aboutCommit, testResultV01, `{}`), "predicate.result"},
-		{"an unknown result of a test result to come", statementOf(aboutCommit, "https://in-toto.io/attestation/test-result/v9", `{"result":"BROKEN"}`), "predicate.result"},
-		{"a VSA that warns", statementOf(aboutCommit, vsaV1, `{"verificationResult":"WARNED"}`), "predicate.verificationResult"},
+		{"an unknown result of a test result to come", statementOf(
+			aboutCommit, "https://in-toto.io/attestation/test-result/v9", `{"result":"BROKEN"}`), "predicate.result"},
+		{"a VSA that warns", statementOf(aboutCommit, vsaV1, `{"verificationResult":"WARNED"}`),
+			"predicate.verificationResult"},
 		{"no VSA result", statementOf(aboutCommit, vsaV1, `{}`), "predicate.verificationResult"},
-		{"a time that is none", statementOf(aboutCommit, slsaV1, `{"runDetails":{"metadata":{"startedOn":"today"}}}`), "predicate.runDetails.metadata.startedOn"},
-		{"a bad dependency", statementOf(`[]`, slsaV1, `{"buildDefinition":{"resolvedDependencies":[{"digest":{"gitCommit":"x"}}]}}`), "predicate.buildDefinition.resolvedDependencies[0].digest.gitCommit"},
-		{"a bad material", statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"x"}}]}`), "predicate.materials[0].digest.sha1"},
+		{"a time that is none", statementOf(aboutCommit, slsaV1, `{"runDetails":{"metadata":{"startedOn":"today"}}}`),
+			"predicate.runDetails.metadata.startedOn"},
+		{"a bad dependency",
+			statementOf(`[]`, slsaV1, `{"buildDefinition":{"resolvedDependencies":[{"digest":{"gitCommit":"x"}}]}}`),
+			"predicate.buildDefinition.resolvedDependencies[0].digest.gitCommit"},
+		{"a bad material", statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"x"}}]}`),
+			"predicate.materials[0].digest.sha1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -134,7 +162,8 @@ func TestStatementInvalid(t *testing.T) {
 			ledgertest.WantField(t, err, test.field)
 		})
 	}
-	for _, text := range []string{``, `null`, `[]`, `"x"`, `{`, good + good, good[:len(good)-1], `{"_type":"","_type":""}`} {
+	for _, text := range []string{``, `null`, `[]`, `"x"`, `{`, good + good, good[:len(good)-1],
+		`{"_type":"","_type":""}`} {
 		_, err := parseStatement([]byte(text))
 		ledgertest.WantCode(t, err, ledger.CodeInvalidStatement)
 	}
@@ -148,7 +177,8 @@ func TestStatementCommit(t *testing.T) {
 	}
 	git := func(commit string) string { return `{"digest":{"gitCommit":"` + commit + `"}}` }
 	sha1 := func(commit string) string { return `{"digest":{"sha1":"` + commit + `"}}` }
-	const artifact = `{"name":"cobra.tar.gz","digest":{"sha256":"0000000000000000000000000000000000000000000000000000000000000007"}}`
+	const artifact = `{"name":"cobra.tar.gz",` +
+		`"digest":{"sha256":"0000000000000000000000000000000000000000000000000000000000000007"}}`
 	tests := []struct {
 		name, subject, predicateType, predicate string
 		want                                    string // the commit, or the code
@@ -156,31 +186,42 @@ func TestStatementCommit(t *testing.T) {
 		{"gitCommit", `[` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
 		{"sha1", `[` + sha1(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
 		{"of SHA-256", `[` + git(sha256Commit) + `]`, anyType, `{}`, sha256Commit},
-		{"upper case", `[` + git(strings.ToUpper(ledgertest.Commit)) + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
-		{"both, the same", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha1":"` + ledgertest.Commit + `"}}]`, anyType, `{}`, ledgertest.Commit},
+		{"upper case", `[` + git(strings.ToUpper(ledgertest.Commit)) + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`,
+			ledgertest.Commit},
+		{"both, the same", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha1":"` + ledgertest.Commit + `"}}]`,
+			anyType, `{}`, ledgertest.Commit},
 		{"beside an artifact", `[` + artifact + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
-		{"two", `[` + git(ledgertest.Commit) + `,` + git(otherCommit) + `]`, anyType, `{}`, string(ledger.CodeSeveralCommits)},
-		{"two, by different digests", `[` + git(ledgertest.Commit) + `,` + sha1(otherCommit) + `]`, anyType, `{}`, string(ledger.CodeSeveralCommits)},
+		{"two", `[` + git(ledgertest.Commit) + `,` + git(otherCommit) + `]`, anyType, `{}`,
+			string(ledger.CodeSeveralCommits)},
+		{"two, by different digests", `[` + git(ledgertest.Commit) + `,` + sha1(otherCommit) + `]`, anyType, `{}`,
+			string(ledger.CodeSeveralCommits)},
 		{"an artifact alone", `[` + artifact + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 		{"no subject", `[]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 		{"a digest that is empty", `[` + git("") + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 
 		{"provenance of it", `[` + artifact + `]`, slsaV1, deps(`[` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
 		{"provenance by sha1", `[` + artifact + `]`, slsaV1, deps(`[` + sha1(ledgertest.Commit) + `]`), ledgertest.Commit},
-		{"provenance with packages", `[` + artifact + `]`, slsaV1, deps(`[` + sha1(otherCommit) + `,` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
-		{"provenance of two repos", `[` + artifact + `]`, slsaV1, deps(`[` + git(otherCommit) + `,` + git(ledgertest.Commit) + `]`), string(ledger.CodeSeveralCommits)},
+		{"provenance with packages", `[` + artifact + `]`, slsaV1,
+			deps(`[` + sha1(otherCommit) + `,` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
+		{"provenance of two repos", `[` + artifact + `]`, slsaV1,
+			deps(`[` + git(otherCommit) + `,` + git(ledgertest.Commit) + `]`), string(ledger.CodeSeveralCommits)},
 		{"provenance of none", `[` + artifact + `]`, slsaV1, deps(`[]`), string(ledger.CodeNoCommitSubject)},
-		{"subject before dependencies", `[` + git(ledgertest.Commit) + `]`, slsaV1, deps(`[` + git(otherCommit) + `]`), ledgertest.Commit},
-		{"provenance v0.2", `[` + artifact + `]`, slsaV02, `{"materials":[` + artifact + `,` + sha1(ledgertest.Commit) + `]}`, ledgertest.Commit},
-		{"provenance v0.2, gitCommit", `[` + artifact + `]`, slsaV02, `{"materials":[` + git(ledgertest.Commit) + `]}`, ledgertest.Commit},
-		{"another type's dependencies", `[` + artifact + `]`, anyType, deps(`[` + git(ledgertest.Commit) + `]`), string(ledger.CodeNoCommitSubject)},
+		{"subject before dependencies", `[` + git(ledgertest.Commit) + `]`, slsaV1, deps(`[` + git(otherCommit) + `]`),
+			ledgertest.Commit},
+		{"provenance v0.2", `[` + artifact + `]`, slsaV02, `{"materials":[` + artifact + `,` + sha1(ledgertest.Commit) + `]}`,
+			ledgertest.Commit},
+		{"provenance v0.2, gitCommit", `[` + artifact + `]`, slsaV02, `{"materials":[` + git(ledgertest.Commit) + `]}`,
+			ledgertest.Commit},
+		{"another type's dependencies", `[` + artifact + `]`, anyType, deps(`[` + git(ledgertest.Commit) + `]`),
+			string(ledger.CodeNoCommitSubject)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := parseStatement([]byte(statementOf(test.subject, test.predicateType, test.predicate)))
 			if !ledger.IsCommit(test.want) {
 				ledgertest.WantCode(t, err, ledger.Code(test.want))
-				if ledger.Code(test.want) == ledger.CodeSeveralCommits && (!strings.Contains(err.Error(), ledgertest.Commit) || !strings.Contains(err.Error(), otherCommit)) {
+				if ledger.Code(test.want) == ledger.CodeSeveralCommits &&
+					(!strings.Contains(err.Error(), ledgertest.Commit) || !strings.Contains(err.Error(), otherCommit)) {
 					t.Errorf("%v does not name them", err)
 				}
 				return
@@ -195,9 +236,11 @@ func TestStatementCommit(t *testing.T) {
 // Members may come in any order, and the older type is read as the newer.
 func TestStatementOrder(t *testing.T) {
 	text := `{"predicate":{"result":{"duration_ms":5,"status":"fail"},"predicate":"lint:golangci"},` +
-		`"predicateType":"` + ResultPredicateType + `","subject":` + aboutCommit + `,"_type":"https://in-toto.io/Statement/v0.1","more":{}}`
+		`"predicateType":"` + ResultPredicateType + `","subject":` + aboutCommit +
+		`,"_type":"https://in-toto.io/Statement/v0.1","more":{}}`
 	got, err := parseStatement([]byte(text))
-	want := statement{ledgertest.Commit, "lint:golangci", ResultPredicateType, ledger.Result{Status: ledger.Fail, DurationMS: 5}}
+	want := statement{ledgertest.Commit, "lint:golangci", ResultPredicateType,
+		ledger.Result{Status: ledger.Fail, DurationMS: 5}}
 	if err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
@@ -206,12 +249,14 @@ func TestStatementOrder(t *testing.T) {
 // FuzzStatement looks for statements that come to something the ledger cannot
 // hold.
 func FuzzStatement(f *testing.F) {
-	for _, file := range []string{"provenance.statement.json", "test-failed.statement.json", "test-passed.statement.json"} {
+	for _, file := range []string{"provenance.statement.json", "test-failed.statement.json",
+		"test-passed.statement.json"} {
 		f.Add(ledgertest.CosignFile(file))
 	}
 	f.Add(ledgertest.Passed())
 	f.Add([]byte(statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED"}`)))
-	f.Add([]byte(statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"`+ledgertest.Commit+`"}}],"metadata":{"buildStartedOn":"2026-11-20T09:00:00Z"}}`)))
+	f.Add([]byte(statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"`+ledgertest.Commit+
+		`"}}],"metadata":{"buildStartedOn":"2026-11-20T09:00:00Z"}}`)))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		got, err := parseStatement(payload)
 		if err != nil {
@@ -220,7 +265,8 @@ func FuzzStatement(f *testing.F) {
 			}
 			return
 		}
-		if !ledger.IsCommit(got.commit) || got.predicate == "" || got.predicateType == "" || len(got.predicate) > maxPredicateType {
+		if !ledger.IsCommit(got.commit) || got.predicate == "" || got.predicateType == "" ||
+			len(got.predicate) > maxPredicateType {
 			t.Fatalf("accepted as %+v", got)
 		}
 		if got.result.Status == "" || got.result.DurationMS < 0 || got.result.DurationMS > maxDurationMS {

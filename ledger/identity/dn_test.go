@@ -130,13 +130,17 @@ func TestDNOf(t *testing.T) {
 		want DN
 		err  string
 	}{
-		{"of a fixture", have(ParseCertificates(have(os.ReadFile("../testdata/cosign/leaf.crt"))))[0].Subject, DN{"ci-bot", "build", "acme"}, ""},
-		{"made by hand", pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}}, DN{"ci", "build", "acme"}, ""},
-		{"with others", parsed(pkix.AttributeTypeAndValue{Type: oid(6), Value: "CH"}, pkix.AttributeTypeAndValue{Type: oid(3), Value: "ci"}), DN{CN: "ci"}, ""},
+		{"of a fixture", have(ParseCertificates(have(os.ReadFile("../testdata/cosign/leaf.crt"))))[0].Subject,
+			DN{"ci-bot", "build", "acme"}, ""},
+		{"made by hand", pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}},
+			DN{"ci", "build", "acme"}, ""},
+		{"with others", parsed(pkix.AttributeTypeAndValue{Type: oid(6), Value: "CH"},
+			pkix.AttributeTypeAndValue{Type: oid(3), Value: "ci"}), DN{CN: "ci"}, ""},
 		{"no CN", pkix.Name{Organization: []string{"acme"}}, DN{}, "no CN"},
 		{"empty CN", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: ""}), DN{}, "no CN"},
 		{"nothing", pkix.Name{}, DN{}, "no CN"},
-		{"two CNs", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: "ci"}, pkix.AttributeTypeAndValue{Type: oid(3), Value: "cd"}), DN{}, "several values of CN"},
+		{"two CNs", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: "ci"},
+			pkix.AttributeTypeAndValue{Type: oid(3), Value: "cd"}), DN{}, "several values of CN"},
 		{"two units", pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"a", "b"}}, DN{}, "several values of OU"},
 		{"the same O twice", pkix.Name{CommonName: "ci", Organization: []string{"a", "a"}}, DN{}, "several values of O"},
 		{"not text", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: 7}), DN{}, "CN is not text"},
@@ -161,7 +165,8 @@ func TestDNOf(t *testing.T) {
 
 // FuzzParseDN checks that a DN is written in one way, which is read back.
 func FuzzParseDN(f *testing.F) {
-	for _, text := range []string{"cn=ci,ou=build,o=acme", `CN = \ a\,b\00\# , o=\c3\a9`, "o=x", "cn=a=b,ou=#", `cn=\`, "cn=*"} {
+	for _, text := range []string{"cn=ci,ou=build,o=acme", `CN = \ a\,b\00\# , o=\c3\a9`, "o=x", "cn=a=b,ou=#", `cn=\`,
+		"cn=*"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -19,15 +19,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// An IdentityKind is what an org trusts: one key, or all that a root vouches for.
-type IdentityKind string
+// A Kind is what an org trusts: one key, or all that a root vouches for.
+type Kind string
 
 // The kinds of identity.
 const (
 	// KeyIdentity is the public key, or the certificate, of one signer.
-	KeyIdentity IdentityKind = "key"
+	KeyIdentity Kind = "key"
 	// RootIdentity is a CA certificate: a signer whose certificate chains to it is trusted.
-	RootIdentity IdentityKind = "root"
+	RootIdentity Kind = "root"
 )
 
 const (
@@ -49,7 +49,8 @@ func (n NewIdentity) Identity() (Identity, error) {
 	case RootIdentity:
 		id.DN, err = n.rootDN(m)
 	default:
-		err = ledger.FieldErrorf(ledger.CodeInvalidField, "kind", "%q is not a kind of identity: use key or root", text.Clip(string(n.Kind)))
+		err = ledger.FieldErrorf(ledger.CodeInvalidField, "kind", "%q is not a kind of identity: use key or root",
+			text.Clip(string(n.Kind)))
 	}
 	if err != nil {
 		return Identity{}, err
@@ -61,7 +62,8 @@ func (n NewIdentity) Identity() (Identity, error) {
 		if id.NotAfter = ledger.TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // which Time cannot tell from none
 			return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate ended before 1970")
 		}
-		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 && checkEmail(emails[0]) == nil {
+		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 &&
+			checkEmail(emails[0]) == nil {
 			id.Email = emails[0]
 		}
 	}
@@ -93,14 +95,16 @@ func (n NewIdentity) keyDN(m material) (string, error) {
 		return dn.String(), n.checkGivenDN(dn)
 	}
 	if n.DN == "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "it is missing: a bare key needs one such as cn=ci,ou=build,o=acme")
+		return "", ledger.FieldErrorf(
+			ledger.CodeInvalidField, "dn", "it is missing: a bare key needs one such as cn=ci,ou=build,o=acme")
 	}
 	dn, err := ParseDN(n.DN)
 	if err != nil {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%v", err)
 	}
 	if dn.OU == "" || dn.O == "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%q lacks ou or o: a bare key needs all of cn, ou and o", dn)
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%q lacks ou or o: a bare key needs all of cn, ou and o",
+			dn)
 	}
 	return dn.String(), nil
 }
@@ -111,13 +115,16 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "it is a bare key: a root must be a CA certificate")
 	}
 	if !m.cert.BasicConstraintsValid || !m.cert.IsCA {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate is not of a CA (basicConstraints CA:TRUE): register it as a key, or the CA that issued it as the root")
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate is not of a CA "+
+			"(basicConstraints CA:TRUE): register it as a key, or the CA that issued it as the root")
 	}
 	if m.cert.KeyUsage != 0 && m.cert.KeyUsage&x509.KeyUsageCertSign == 0 {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA's certificate may not sign others (keyUsage has no keyCertSign)")
+		return "", ledger.FieldErrorf(
+			ledger.CodeInvalidField, "pem", "the CA's certificate may not sign others (keyUsage has no keyCertSign)")
 	}
 	if n.Email != "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email", "a root has none: those of its signers come from their certificates")
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email",
+			"a root has none: those of its signers come from their certificates")
 	}
 	values, err := nameValues(m.cert.Subject)
 	dn := dnOf(values)
@@ -130,7 +137,8 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA's certificate has no subject")
 	}
 	if n.DN != "" && n.DN != subject {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", text.Clip(subject))
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out",
+			text.Clip(subject))
 	}
 	return subject, nil
 }
@@ -155,7 +163,8 @@ func checkEmail(email string) error {
 		return nil
 	}
 	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
-		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example", text.Clip(email))
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example",
+			text.Clip(email))
 	}
 	return nil
 }
@@ -198,7 +207,8 @@ func readMaterial(pemText string) (material, error) {
 		return material{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", format, args...)
 	}
 	if strings.Contains(pemText, "PRIVATE KEY-----") {
-		return refuse("it holds a private key, which should never have been sent: make a new one, and register its public key")
+		return refuse("it holds a private key, which should never have been sent: make a new one, and register its " +
+			"public key")
 	}
 	if len(pemText) > maxPEM {
 		return refuse("it is longer than %d bytes", maxPEM)
@@ -233,9 +243,9 @@ func readMaterial(pemText string) (material, error) {
 
 // An Identity is a key or a root certificate that an org trusts.
 type Identity struct {
-	ID   string       `json:"id"`
-	Org  string       `json:"org"`
-	Kind IdentityKind `json:"kind"`
+	ID   string `json:"id"`
+	Org  string `json:"org"`
+	Kind Kind   `json:"kind"`
 	// DN names the signer; for a root it is the certificate's own subject.
 	DN    string `json:"dn"`
 	Email string `json:"email,omitzero"`
@@ -252,8 +262,8 @@ type Identity struct {
 // A NewIdentity asks to trust a key or a root. PEM holds a public key (then
 // DN is required) or an X.509 certificate (then its subject is the DN).
 type NewIdentity struct {
-	Kind  IdentityKind `json:"kind"`
-	PEM   string       `json:"pem"`
-	DN    string       `json:"dn,omitzero"`
-	Email string       `json:"email,omitzero"`
+	Kind  Kind   `json:"kind"`
+	PEM   string `json:"pem"`
+	DN    string `json:"dn,omitzero"`
+	Email string `json:"email,omitzero"`
 }

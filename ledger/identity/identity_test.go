@@ -30,18 +30,34 @@ func TestNewIdentity(t *testing.T) {
 		dn, email string
 	}{
 		{"a bare key", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: bare, DN: dn}, dn, ""},
-		{"a bare key, its DN in another order", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: bare, DN: "o=acme, ou=build, cn=ci", Email: "ci@acme.example"}, dn, "ci@acme.example"},
-		{"a bare key behind a comment", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: "our build key\n" + bare + "\n\n", DN: dn}, dn, ""},
-		{"a certificate", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: ledgertest.CertPEM(ci.Cert)}, dn, "ci@acme.example"},
-		{"a certificate with its own subject given", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: ledgertest.CertPEM(ci.Cert), DN: "o=acme,ou=build,cn=ci", Email: "build@acme.example"}, dn, "build@acme.example"},
-		{"a certificate without ou and o", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: subject(pkix.Name{CommonName: "ci"})}, "cn=ci", ""},
-		{"a root", identity.NewIdentity{Kind: identity.RootIdentity, PEM: ledgertest.CertPEM(root.Cert)}, "cn=acme root,o=acme", ""},
-		{"a root with its subject given", identity.NewIdentity{Kind: identity.RootIdentity, PEM: ledgertest.CertPEM(root.Cert), DN: "cn=acme root,o=acme"}, "cn=acme root,o=acme", ""},
-		{"a certificate with its e-mail in the subject", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: subject(pkix.Name{CommonName: "ann", ExtraNames: []pkix.AttributeTypeAndValue{{Type: ledgertest.OIDEmail, Value: "ann@acme.example"}}})}, "cn=ann", "ann@acme.example"},
-		{"a root without a CN", identity.NewIdentity{Kind: identity.RootIdentity, PEM: subject(pkix.Name{Organization: []string{"acme"}}), DN: "o=acme"}, "o=acme", ""},
-		{"a root with neither", identity.NewIdentity{Kind: identity.RootIdentity, PEM: subject(pkix.Name{Country: []string{"CH"}})}, "C=CH", ""},
-		{"a root of two units", identity.NewIdentity{Kind: identity.RootIdentity, PEM: subject(pkix.Name{CommonName: "r", OrganizationalUnit: []string{"a", "b"}})}, "CN=r,OU=a+OU=b", ""},
-		{"cosign's", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(ledgertest.CosignFile("leaf.crt"))}, "cn=ci-bot,ou=build,o=acme", "ci-bot@acme.example"},
+		{"a bare key, its DN in another order", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: bare,
+			DN: "o=acme, ou=build, cn=ci", Email: "ci@acme.example"}, dn, "ci@acme.example"},
+		{"a bare key behind a comment",
+			identity.NewIdentity{Kind: identity.KeyIdentity, PEM: "our build key\n" + bare + "\n\n", DN: dn}, dn, ""},
+		{"a certificate", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: ledgertest.CertPEM(ci.Cert)}, dn,
+			"ci@acme.example"},
+		{"a certificate with its own subject given",
+			identity.NewIdentity{Kind: identity.KeyIdentity, PEM: ledgertest.CertPEM(ci.Cert), DN: "o=acme,ou=build,cn=ci",
+				Email: "build@acme.example"}, dn, "build@acme.example"},
+		{"a certificate without ou and o",
+			identity.NewIdentity{Kind: identity.KeyIdentity, PEM: subject(pkix.Name{CommonName: "ci"})}, "cn=ci", ""},
+		{"a root", identity.NewIdentity{Kind: identity.RootIdentity, PEM: ledgertest.CertPEM(root.Cert)},
+			"cn=acme root,o=acme", ""},
+		{"a root with its subject given", identity.NewIdentity{Kind: identity.RootIdentity,
+			PEM: ledgertest.CertPEM(root.Cert), DN: "cn=acme root,o=acme"}, "cn=acme root,o=acme", ""},
+		{"a certificate with its e-mail in the subject",
+			identity.NewIdentity{
+				Kind: identity.KeyIdentity,
+				PEM: subject(pkix.Name{CommonName: "ann", ExtraNames: []pkix.AttributeTypeAndValue{
+					{Type: ledgertest.OIDEmail, Value: "ann@acme.example"}}})}, "cn=ann", "ann@acme.example"},
+		{"a root without a CN", identity.NewIdentity{
+			Kind: identity.RootIdentity, PEM: subject(pkix.Name{Organization: []string{"acme"}}), DN: "o=acme"}, "o=acme", ""},
+		{"a root with neither",
+			identity.NewIdentity{Kind: identity.RootIdentity, PEM: subject(pkix.Name{Country: []string{"CH"}})}, "C=CH", ""},
+		{"a root of two units", identity.NewIdentity{Kind: identity.RootIdentity,
+			PEM: subject(pkix.Name{CommonName: "r", OrganizationalUnit: []string{"a", "b"}})}, "CN=r,OU=a+OU=b", ""},
+		{"cosign's", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(ledgertest.CosignFile("leaf.crt"))},
+			"cn=ci-bot,ou=build,o=acme", "ci-bot@acme.example"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -70,7 +86,8 @@ func TestNewIdentity(t *testing.T) {
 func TestNewIdentityRefused(t *testing.T) {
 	key := ledgertest.NewP256()
 	bare := ledgertest.PublicPEM(key.Public())
-	ci, root := ledgertest.CertPEM(ledgertest.NewCert(nil, ledgertest.CIName(), key, ledgertest.AsSigner).Cert), ledgertest.CertPEM(ledgertest.NewRoot().Cert)
+	ci, root := ledgertest.CertPEM(ledgertest.NewCert(nil, ledgertest.CIName(), key, ledgertest.AsSigner).Cert),
+		ledgertest.CertPEM(ledgertest.NewRoot().Cert)
 	const dn = "cn=ci,ou=build,o=acme"
 	asKey := func(text, dn, email string) identity.NewIdentity {
 		return identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn, Email: email}
@@ -91,14 +108,23 @@ func TestNewIdentityRefused(t *testing.T) {
 		{"two keys", asKey(bare+bare, dn, ""), "pem", "something follows"},
 		{"a chain", asKey(ci+root, "", ""), "pem", "something follows"},
 		{"a private key", asKey(string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem", "should never have been sent"},
-		{"a private key beside", asKey(bare+string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem", "should never have been sent"},
-		{"an encrypted private key", asKey(ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), dn, ""), "pem", "should never have been sent"},
+		{"a private key beside", asKey(bare+string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem",
+			"should never have been sent"},
+		{"an encrypted private key", asKey(ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), dn, ""), "pem",
+			"should never have been sent"},
 		{"another block", asKey(ledgertest.PEM("CERTIFICATE REQUEST", []byte{0}), dn, ""), "pem", "CERTIFICATE REQUEST"},
 		{"a broken key", asKey(ledgertest.PEM("PUBLIC KEY", []byte{0x30}), dn, ""), "pem", "public key cannot be read"},
-		{"a broken certificate", asKey(ledgertest.PEM("CERTIFICATE", []byte{0x30}), dn, ""), "pem", "certificate cannot be read"},
-		{"a small key", asKey(ledgertest.PublicPEM(&ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey), dn, ""), "pem", "1024 bits"},
-		{"a key that signs nothing", asKey(ledgertest.PublicPEM(ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey()), dn, ""), "pem", "use Ed25519"},
-		{"a certificate of long ago", asKey(named(ledgertest.CIName(), func(c *x509.Certificate) { c.NotBefore, c.NotAfter = time.Unix(-2, 0), time.Unix(0, 0) }), "", ""), "pem", "before 1970"},
+		{"a broken certificate", asKey(ledgertest.PEM("CERTIFICATE", []byte{0x30}), dn, ""), "pem",
+			"certificate cannot be read"},
+		{"a small key", asKey(ledgertest.PublicPEM(&ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey), dn, ""),
+			"pem", "1024 bits"},
+		{"a key that signs nothing",
+			asKey(ledgertest.PublicPEM(ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey()), dn, ""), "pem",
+			"use Ed25519"},
+		{"a certificate of long ago",
+			asKey(named(ledgertest.CIName(), func(c *x509.Certificate) {
+				c.NotBefore, c.NotAfter = time.Unix(-2, 0), time.Unix(0, 0)
+			}), "", ""), "pem", "before 1970"},
 		{"endless", asKey(strings.Repeat("x", identity.MaxPEM+1)+bare, dn, ""), "pem", "longer than"},
 
 		{"no DN", asKey(bare, "", ""), "dn", "missing"},
@@ -107,8 +133,11 @@ func TestNewIdentityRefused(t *testing.T) {
 		{"no o", asKey(bare, "cn=ci,ou=build", ""), "dn", "lacks ou or o"},
 		{"a DN other than the certificate's", asKey(ci, "cn=cd,ou=build,o=acme", ""), "dn", "leave dn out"},
 		{"a bad DN with a certificate", asKey(ci, "ci", ""), "dn", "no ="},
-		{"a certificate without CN", asKey(named(pkix.Name{Organization: []string{"acme"}}, ledgertest.AsSigner), "", ""), "pem", "no CN"},
-		{"a certificate of two units", asKey(named(pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"a", "b"}}, ledgertest.AsSigner), "", ""), "pem", "several values of OU"},
+		{"a certificate without CN", asKey(named(pkix.Name{Organization: []string{"acme"}}, ledgertest.AsSigner), "", ""),
+			"pem", "no CN"},
+		{"a certificate of two units",
+			asKey(named(pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"a", "b"}}, ledgertest.AsSigner), "", ""),
+			"pem", "several values of OU"},
 
 		{"an e-mail that is none", asKey(bare, dn, "ci"), "email", "not an e-mail address"},
 		{"an e-mail with a name", asKey(bare, dn, "CI <ci@acme.example>"), "email", "not an e-mail address"},
@@ -120,12 +149,19 @@ func TestNewIdentityRefused(t *testing.T) {
 
 		{"a bare root", asRoot(bare, dn, ""), "pem", "must be a CA certificate"},
 		{"a root that is a signer's", asRoot(ci, "", ""), "pem", "not of a CA"},
-		{"a CA that may not sign", asRoot(named(ledgertest.CIName(), func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, x509.KeyUsageDigitalSignature }), "", ""), "pem", "may not sign others"},
-		{"a root of a small key", asRoot(ledgertest.CertPEM(ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)), ledgertest.AsCA).Cert), "", ""), "pem", "1024 bits"},
+		{"a CA that may not sign",
+			asRoot(named(ledgertest.CIName(), func(c *x509.Certificate) {
+				c.IsCA, c.KeyUsage = true, x509.KeyUsageDigitalSignature
+			}), "", ""), "pem", "may not sign others"},
+		{"a root of a small key",
+			asRoot(ledgertest.CertPEM(
+				ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)),
+					ledgertest.AsCA).Cert), "", ""), "pem", "1024 bits"},
 		{"a root with an e-mail", asRoot(root, "", "ca@acme.example"), "email", "a root has none"},
 		{"a root with another DN", asRoot(root, "cn=other", ""), "dn", "leave dn out"},
 		{"a root without a subject", asRoot(named(pkix.Name{}, ledgertest.AsCA), "", ""), "pem", "no subject"},
-		{"a root of the country with a DN", asRoot(named(pkix.Name{Country: []string{"CH"}}, ledgertest.AsCA), "cn=x", ""), "dn", "leave dn out"},
+		{"a root of the country with a DN", asRoot(named(pkix.Name{Country: []string{"CH"}}, ledgertest.AsCA), "cn=x", ""),
+			"dn", "leave dn out"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -148,7 +184,8 @@ func FuzzIdentity(f *testing.F) {
 		f.Add(string(ledgertest.CosignFile(file)), "cn=ci,ou=build,o=acme", true)
 		f.Add(string(ledgertest.CosignFile(file)), "", false)
 	}
-	f.Add(ledgertest.PEM("CERTIFICATE", ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.NewP256(), func(*x509.Certificate) {}).Cert.Raw), "", true)
+	f.Add(ledgertest.PEM("CERTIFICATE",
+		ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.NewP256(), func(*x509.Certificate) {}).Cert.Raw), "", true)
 	f.Fuzz(func(t *testing.T, text, dn string, root bool) {
 		n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}
 		if root {

@@ -35,7 +35,8 @@ func hashed(h crypto.Hash, data []byte) []byte {
 // and openssl make.
 func TestVerifyKeyKinds(t *testing.T) {
 	edPublic, edKey, _ := ed25519.GenerateKey(rand.Reader)
-	p256, p384, p521 := ledgertest.NewP256(), ledgertest.Must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)), ledgertest.Must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
+	p256, p384, p521 := ledgertest.NewP256(), ledgertest.Must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)),
+		ledgertest.Must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
 	rsaKey := ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048))
 
 	ed := func(o *ed25519.Options) func([]byte) []byte {
@@ -54,7 +55,8 @@ func TestVerifyKeyKinds(t *testing.T) {
 	}
 	pss := func(salt int) func([]byte) []byte {
 		return func(m []byte) []byte {
-			return ledgertest.Must(rsa.SignPSS(rand.Reader, rsaKey, crypto.SHA256, hashed(crypto.SHA256, m), &rsa.PSSOptions{SaltLength: salt}))
+			return ledgertest.Must(
+				rsa.SignPSS(rand.Reader, rsaKey, crypto.SHA256, hashed(crypto.SHA256, m), &rsa.PSSOptions{SaltLength: salt}))
 		}
 	}
 	tests := []struct {
@@ -66,7 +68,8 @@ func TestVerifyKeyKinds(t *testing.T) {
 		{"Ed25519", edPublic, ed(&ed25519.Options{}), ""},
 		{"Ed25519ph, as cosign signs", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512}), ""},
 		{"Ed25519ctx", edPublic, ed(&ed25519.Options{Context: "other"}), ledger.CodeUntrustedIdentity},
-		{"Ed25519ph with a context", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512, Context: "other"}), ledger.CodeUntrustedIdentity},
+		{"Ed25519ph with a context", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512, Context: "other"}),
+			ledger.CodeUntrustedIdentity},
 		{"P-256 with SHA-256", &p256.PublicKey, ec(p256, crypto.SHA256), ""},
 		{"P-256 with SHA-512", &p256.PublicKey, ec(p256, crypto.SHA512), ledger.CodeUntrustedIdentity},
 		{"P-384 with SHA-384", &p384.PublicKey, ec(p384, crypto.SHA384), ""},
@@ -89,7 +92,8 @@ func TestVerifyKeyKinds(t *testing.T) {
 	org := ledgertest.Keyring(ids...)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := attestation.Verify(signedBy(test.sign), ledgertest.Keyring(ledgertest.KeyIdentity(test.pub)), ledgertest.Now)
+			_, err := attestation.Verify(signedBy(test.sign), ledgertest.Keyring(ledgertest.KeyIdentity(test.pub)),
+				ledgertest.Now)
 			ledgertest.WantCode(t, err, test.want)
 			_, err = attestation.Verify(signedBy(test.sign), org, ledgertest.Now)
 			ledgertest.WantCode(t, err, test.want)
@@ -101,8 +105,10 @@ func TestVerifyKeyKinds(t *testing.T) {
 func TestVerifyOddSignatures(t *testing.T) {
 	edPublic, _, _ := ed25519.GenerateKey(rand.Reader)
 	rsaKey := ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048))
-	org := ledgertest.Keyring(ledgertest.KeyIdentity(edPublic), ledgertest.KeyIdentity(ledgertest.NewP256().Public()), ledgertest.KeyIdentity(rsaKey.Public()))
-	for _, sig := range []string{"\x00", "0", "0\x06\x02\x01\x00\x02\x01\x00", strings.Repeat("\x00", 64), strings.Repeat("\x00", 256), strings.Repeat("\xff", 256), strings.Repeat("0", 100_000)} {
+	org := ledgertest.Keyring(ledgertest.KeyIdentity(edPublic), ledgertest.KeyIdentity(ledgertest.NewP256().Public()),
+		ledgertest.KeyIdentity(rsaKey.Public()))
+	for _, sig := range []string{"\x00", "0", "0\x06\x02\x01\x00\x02\x01\x00", strings.Repeat("\x00", 64),
+		strings.Repeat("\x00", 256), strings.Repeat("\xff", 256), strings.Repeat("0", 100_000)} {
 		_, err := attestation.Verify(ledgertest.DSSE(ledgertest.Passed(), []byte(sig)), org, ledgertest.Now)
 		ledgertest.WantCode(t, err, ledger.CodeUntrustedIdentity)
 	}
@@ -152,7 +158,8 @@ func TestParsePrivateKey(t *testing.T) {
 		want       crypto.Signer
 		err        string
 	}{
-		{"cosign's test key", string(ledgertest.CosignFile("leaf.key")), ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"))), ""},
+		{"cosign's test key", string(ledgertest.CosignFile("leaf.key")),
+			ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"))), ""},
 		{"PKCS #8 of Ed25519", pkcs8(edKey), edKey, ""},
 		{"PKCS #8 of ECDSA", pkcs8(ecKey), ecKey, ""},
 		{"PKCS #8 of RSA", pkcs8(rsaKey), rsaKey, ""},
@@ -164,7 +171,8 @@ func TestParsePrivateKey(t *testing.T) {
 		{"a public key", ledgertest.PublicPEM(ecKey.Public()), nil, "PUBLIC KEY, not a private key"},
 		{"encrypted", ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), nil, "is encrypted"},
 		{"cosign's own encryption", ledgertest.PEM("ENCRYPTED SIGSTORE PRIVATE KEY", []byte{0}), nil, "is encrypted"},
-		{"encrypted by openssl of old", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", nil, "is encrypted"},
+		{"encrypted by openssl of old", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: " +
+			"AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", nil, "is encrypted"},
 		{"broken", ledgertest.PEM("PRIVATE KEY", []byte{0}), nil, "cannot be read"},
 		{"nothing", "", nil, "no PEM block"},
 	}
@@ -190,7 +198,8 @@ func TestParsePrivateKey(t *testing.T) {
 func TestParseCertificates(t *testing.T) {
 	leaf, ca := string(ledgertest.CosignFile("leaf.crt")), string(ledgertest.CosignFile("ca.crt"))
 	certs, err := identity.ParseCertificates([]byte(leaf + "\n" + ca))
-	if err != nil || len(certs) != 2 || certs[0].Subject.CommonName != "ci-bot" || certs[1].Subject.CommonName != "acme root" {
+	if err != nil || len(certs) != 2 || certs[0].Subject.CommonName != "ci-bot" ||
+		certs[1].Subject.CommonName != "acme root" {
 		t.Errorf("got %d certificates, %v", len(certs), err)
 	}
 	for name, text := range map[string]string{

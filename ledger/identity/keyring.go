@@ -144,7 +144,8 @@ func parseHint(hint string) (digest [sha256.Size]byte, ok bool) {
 		_, err := hex.Decode(digest[:], []byte(hint))
 		return digest, err == nil
 	}
-	if len(hint) < base64.RawStdEncoding.EncodedLen(sha256.Size) || len(hint) > base64.StdEncoding.EncodedLen(sha256.Size) {
+	if len(hint) < base64.RawStdEncoding.EncodedLen(sha256.Size) ||
+		len(hint) > base64.StdEncoding.EncodedLen(sha256.Size) {
 		return digest, false
 	}
 	text, encoding, err := base64text.Trim([]byte(hint))
@@ -177,7 +178,8 @@ func (t *trustedKey) holder(now time.Time) (*holder, error) {
 	if revoked != nil {
 		return nil, ledger.Errorf(ledger.CodeRevokedIdentity, "the identity of %s was revoked", revoked.signer.DN)
 	}
-	return nil, ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate that %s is registered with %s", expired.signer.DN, describeValidity(expired.notBefore, expired.notAfter, now))
+	return nil, ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate that %s is registered with %s",
+		expired.signer.DN, describeValidity(expired.notBefore, expired.notAfter, now))
 }
 
 func withinValidity(notBefore, notAfter, now time.Time) bool {

@@ -43,7 +43,9 @@ func TestSigningKey(t *testing.T) {
 			c.NotAfter = ledgertest.Now.Std().Add(-time.Hour)
 		})
 		bare, cert := ledgertest.KeyIdentity(key.Public()), ledgertest.CertIdentity(leaf.Cert)
-		hinted, unhinted := ledgertest.Must(attestation.SignDSSE(key, ledgertest.Passed())), ledgertest.DSSE(ledgertest.Passed(), ledgertest.Must(identity.Sign(key, attestation.PAE(attestation.StatementType, ledgertest.Passed()))))
+		hinted, unhinted := ledgertest.Must(attestation.SignDSSE(key, ledgertest.Passed())),
+			ledgertest.DSSE(ledgertest.Passed(),
+				ledgertest.Must(identity.Sign(key, attestation.PAE(attestation.StatementType, ledgertest.Passed()))))
 		bundle := bundleOf([]*ledgertest.Party{leaf})
 		for _, test := range []struct {
 			name      string

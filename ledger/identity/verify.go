@@ -47,7 +47,8 @@ func (k *Keyring) Verify(s *Signed, now time.Time) (Signer, error) {
 
 func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, error) {
 	if !key.verify(m, sig) {
-		return Signer{}, ledger.Errorf(ledger.CodeInvalidSignature, "the signature is not one that %s made of this payload", signer.DN)
+		return Signer{}, ledger.Errorf(ledger.CodeInvalidSignature, "the signature is not one that %s made of this payload",
+			signer.DN)
 	}
 	return signer, nil
 }
@@ -60,8 +61,9 @@ const maxTried = 256 << 20
 // nobody holds any more come last, to tell that theirs it was.
 func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 	if len(k.keys)*len(m.text) > maxTried {
-		return Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org: "+
-			"name the key in the signature's keyid, by the SHA-256 of its SubjectPublicKeyInfo", len(k.keys))
+		return Signer{}, ledger.Errorf(
+			ledger.CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org: "+
+				"name the key in the signature's keyid, by the SHA-256 of its SubjectPublicKeyInfo", len(k.keys))
 	}
 	for _, key := range k.keys {
 		if !key.verify(m, sig) {
@@ -73,8 +75,9 @@ func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 		}
 		return h.signer, nil
 	}
-	return Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "no trusted key of the org made this signature, and the envelope brings no certificate: "+
-		"either the signer is not registered, or the payload or the signature was changed")
+	return Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity,
+		"no trusted key of the org made this signature, and the envelope brings no certificate: "+
+			"either the signer is not registered, or the payload or the signature was changed")
 }
 
 // certified returns the key and the signer that the first of certs speaks of:
@@ -164,7 +167,8 @@ func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, erro
 	if _, _, err := k.revokedTimeless.verify(always, now); err == nil {
 		return "", ledger.Errorf(ledger.CodeRevokedIdentity, "the certificate of %s chains to a root that was revoked", leaf)
 	}
-	return "", ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s chains to no trusted root of the org: %v", leaf, reason)
+	return "", ledger.Errorf(
+		ledger.CodeUntrustedIdentity, "the certificate of %s chains to no trusted root of the org: %v", leaf, reason)
 }
 
 // expiredError tells which certificate of a chain of timeless ones does not
@@ -173,7 +177,8 @@ func expiredError(chain []*x509.Certificate, now time.Time) error {
 	for _, always := range chain {
 		cert, err := x509.ParseCertificate(always.Raw)
 		if err == nil && !withinValidity(cert.NotBefore, cert.NotAfter, now) {
-			return ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate of %s %s", SubjectOf(cert), describeValidity(cert.NotBefore, cert.NotAfter, now))
+			return ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate of %s %s", SubjectOf(cert),
+				describeValidity(cert.NotBefore, cert.NotAfter, now))
 		}
 	}
 	return ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate chain is not valid now")

@@ -71,13 +71,15 @@ func Default() Contract {
 		return Requirement{State: s, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}}
 	}
 	return Contract{
-		Requirements: []Requirement{one(ledger.Attested, "test:*"), one(ledger.Promotable, "review:*"), one(ledger.Deployed, "deploy:*")},
-		Radar:        defaultRadar(),
+		Requirements: []Requirement{one(ledger.Attested, "test:*"), one(ledger.Promotable, "review:*"),
+			one(ledger.Deployed, "deploy:*")},
+		Radar: defaultRadar(),
 	}
 }
 
 func defaultRadar() RadarSettings {
-	return RadarSettings{Enabled: true, Notify: radar.Low, Block: radar.NoLevel, MaxAge: ledger.Duration(30 * 24 * time.Hour)}
+	return RadarSettings{Enabled: true, Notify: radar.Low, Block: radar.NoLevel,
+		MaxAge: ledger.Duration(30 * 24 * time.Hour)}
 }
 
 // Canonical returns the contract as one line of JSON with its defaults written

@@ -15,17 +15,22 @@ import (
 
 // exampleContract names every member that a contract can have.
 const exampleContract = `{"requirements":[
-  {"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"threshold":1,"accept":["pass"],"max_age":"7d"},
+  {"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"threshold":1,"accept":["pass"],` +
+	`"max_age":"7d"},
   {"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**"]},
   {"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true,"branches":["main","release/*"]},
   {"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}],
  "radar":{"enabled":true,"notify":"LOW","block":"none","ignore":["**/go.sum"],"max_age":"720h"}}`
 
 const exampleCanonical = `{"requirements":[` +
-	`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"threshold":1,"accept":["pass"],"max_age":"168h","exclude_author":false,"paths":[],"branches":[]},` +
-	`{"state":"ATTESTED","predicate":"test:payments","signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":["services/payments/**"],"branches":[]},` +
-	`{"state":"PROMOTABLE","predicate":"review:*","signers":[],"threshold":2,"accept":["pass"],"exclude_author":true,"paths":[],"branches":["main","release/*"]},` +
-	`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]}],` +
+	`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"threshold":1,"accept":["pass"],` +
+	`"max_age":"168h","exclude_author":false,"paths":[],"branches":[]},` +
+	`{"state":"ATTESTED","predicate":"test:payments","signers":[],"threshold":1,"accept":["pass"],` +
+	`"exclude_author":false,"paths":["services/payments/**"],"branches":[]},` +
+	`{"state":"PROMOTABLE","predicate":"review:*","signers":[],"threshold":2,"accept":["pass"],` +
+	`"exclude_author":true,"paths":[],"branches":["main","release/*"]},` +
+	`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"],"threshold":1,"accept":["pass"],` +
+	`"exclude_author":false,"paths":[],"branches":[]}],` +
 	`"radar":{"enabled":true,"notify":"LOW","block":"none","ignore":["**/go.sum"],"max_age":"720h"}}`
 
 func TestParseContract(t *testing.T) {
@@ -34,10 +39,11 @@ func TestParseContract(t *testing.T) {
 		return `{"requirements":[{"state":"ATTESTED","predicate":"x",` + rest + `}],` + radar + `}`
 	}
 	for name, test := range map[string]struct{ document, canonical string }{
-		"the example":               {exampleContract, exampleCanonical},
-		"its own canonical form":    {exampleCanonical, exampleCanonical},
-		"nothing is needed":         {`{"requirements":[]}`, `{"requirements":[],` + radar + `}`},
-		"null is like left out":     {`{"requirements":[],"radar":{"enabled":null,"notify":null,"block":null,"ignore":null,"max_age":null}}`, `{"requirements":[],` + radar + `}`},
+		"the example":            {exampleContract, exampleCanonical},
+		"its own canonical form": {exampleCanonical, exampleCanonical},
+		"nothing is needed":      {`{"requirements":[]}`, `{"requirements":[],` + radar + `}`},
+		"null is like left out": {`{"requirements":[],"radar":{"enabled":null,"notify":null,"block":null,` +
+			`"ignore":null,"max_age":null}}`, `{"requirements":[],` + radar + `}`},
 		"no radar is like left out": {`{"requirements":[],"radar":null}`, `{"requirements":[],` + radar + `}`},
 		"the radar is set": {
 			`{"requirements":[],"radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"2w"}}`,
@@ -48,14 +54,19 @@ func TestParseContract(t *testing.T) {
 			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]`),
 		},
 		"everything is set": {
-			`{"requirements":[{"branches":["*"],"paths":["a"],"exclude_author":true,"max_age":"1d","accept":["warn","fail","error","skip","pass"],"threshold":100,"signers":["O=acme, CN=ci"],"predicate":"x","state":"ATTESTED"}]}`,
-			one(`"signers":["cn=ci,o=acme"],"threshold":100,"accept":["warn","fail","error","skip","pass"],"max_age":"24h","exclude_author":true,"paths":["a"],"branches":["*"]`),
+			`{"requirements":[{"branches":["*"],"paths":["a"],"exclude_author":true,"max_age":"1d","accept":["warn",` +
+				`"fail","error","skip","pass"],"threshold":100,"signers":["O=acme, CN=ci"],"predicate":"x","state":"ATTESTED"}]}`,
+			one(`"signers":["cn=ci,o=acme"],"threshold":100,"accept":["warn","fail","error","skip","pass"],` +
+				`"max_age":"24h","exclude_author":true,"paths":["a"],"branches":["*"]`),
 		},
 		"a type URI or anything at all as predicate": {
-			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED","predicate":"*"}]}`,
+			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED",` +
+				`"predicate":"*"}]}`,
 			`{"requirements":[` +
-				`{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1","signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]},` +
-				`{"state":"DEPLOYED","predicate":"*","signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]}],` + radar + `}`,
+				`{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1","signers":[],"threshold":1,` +
+				`"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]},` +
+				`{"state":"DEPLOYED","predicate":"*","signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,` +
+				`"paths":[],"branches":[]}],` + radar + `}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +85,8 @@ func TestParseContractRefuses(t *testing.T) {
 	// Each document is refused for exactly the fields that stand after it,
 	// each with a message that holds the text.
 	one := func(member string) string {
-		return `{"requirements":[{"state":"ATTESTED","predicate":"test:*"},{"state":"ATTESTED","predicate":"x",` + member + `}]}`
+		return `{"requirements":[{"state":"ATTESTED","predicate":"test:*"},{"state":"ATTESTED","predicate":"x",` + member +
+			`}]}`
 	}
 	long := func(n int, entry string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
@@ -83,60 +95,113 @@ func TestParseContractRefuses(t *testing.T) {
 		document string
 		faults   []ledger.FieldError
 	}{
-		"no requirements":           {`{}`, []ledger.FieldError{{Field: "requirements", Message: "missing"}}},
-		"nothing at all":            {`null`, []ledger.FieldError{{Field: "requirements", Message: "missing"}}},
-		"too many requirements":     {`{"requirements":` + long(201, `{}`) + `}`, []ledger.FieldError{{Field: "requirements", Message: "at most 200"}}},
-		"an empty requirement":      {`{"requirements":[{}]}`, []ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED, PROMOTABLE or DEPLOYED"}, {Field: "requirements[0].predicate", Message: "missing"}}},
-		"a typo in the state":       {`{"requirements":[{"state":"ATESTED","predicate":"x"}]}`, []ledger.FieldError{{Field: "requirements[0].state", Message: `"ATESTED"`}}},
-		"a state in lower case":     {`{"requirements":[{"state":"attested","predicate":"x"}]}`, []ledger.FieldError{{Field: "requirements[0].state", Message: `"attested"`}}},
-		"a state that needs none":   {`{"requirements":[{"state":"VALIDATING","predicate":"x"}]}`, []ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
-		"the lowest state":          {`{"requirements":[{"state":"DRAFT","predicate":"x"}]}`, []ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
-		"a star inside":             {`{"requirements":[{"state":"ATTESTED","predicate":"test:*:go"}]}`, []ledger.FieldError{{Field: "requirements[0].predicate", Message: "ending in one *"}}},
-		"two stars":                 {`{"requirements":[{"state":"ATTESTED","predicate":"test:**"}]}`, []ledger.FieldError{{Field: "requirements[0].predicate", Message: "ending in one *"}}},
-		"a long predicate":          {`{"requirements":[{"state":"ATTESTED","predicate":"` + strings.Repeat("x", 513) + `"}]}`, []ledger.FieldError{{Field: "requirements[0].predicate", Message: "at most 512"}}},
-		"threshold 0":               {one(`"threshold":0`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
-		"a negative threshold":      {one(`"threshold":-1`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
-		"a threshold too high":      {one(`"threshold":101`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
-		"a broken threshold":        {one(`"threshold":1.5`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "must be a whole number"}}},
-		"a threshold as text":       {one(`"threshold":"2"`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "must be a whole number"}}},
-		"no status accepted":        {one(`"accept":[]`), []ledger.FieldError{{Field: "requirements[1].accept", Message: "at least one"}}},
-		"an unknown status":         {one(`"accept":["pass","ok"]`), []ledger.FieldError{{Field: "requirements[1].accept[1]", Message: `"ok"`}}},
-		"a status twice":            {one(`"accept":["pass","warn","pass"]`), []ledger.FieldError{{Field: "requirements[1].accept[2]", Message: "twice"}}},
-		"a status not in a list":    {one(`"accept":"pass"`), []ledger.FieldError{{Field: "requirements[1].accept", Message: "must be a list of strings"}}},
-		"many statuses":             {one(`"accept":` + long(101, `"pass"`)), []ledger.FieldError{{Field: "requirements[1].accept", Message: "at most 100"}}},
-		"no duration":               {one(`"max_age":"a week"`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "not a duration"}}},
-		"an empty duration":         {one(`"max_age":""`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "not a duration"}}},
-		"a duration of zero":        {one(`"max_age":"0s"`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "whole milliseconds"}}},
-		"a duration as number":      {one(`"max_age":168`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "must be a string"}}},
-		"an unparsable pattern":     {one(`"signers":["cn=ci","build"]`), []ledger.FieldError{{Field: "requirements[1].signers[1]", Message: "build"}}},
-		"an empty pattern":          {one(`"signers":[""]`), []ledger.FieldError{{Field: "requirements[1].signers[0]", Message: ""}}},
-		"many signers":              {one(`"signers":` + long(101, `"cn=*"`)), []ledger.FieldError{{Field: "requirements[1].signers", Message: "at most 100"}}},
-		"a signer as number":        {one(`"signers":["cn=*",1]`), []ledger.FieldError{{Field: "requirements[1].signers[1]", Message: "signers must be a list of strings"}}},
-		"no glob":                   {one(`"paths":["a/**","[a"]`), []ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "not a glob"}}},
-		"an empty glob":             {one(`"branches":[""]`), []ledger.FieldError{{Field: "requirements[1].branches[0]", Message: "empty"}}},
-		"a path from the root":      {one(`"paths":["/cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a slash"}}},
-		"a path from here":          {one(`"paths":["./cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a slash"}}},
-		"a long glob":               {one(`"paths":["` + strings.Repeat("x", 513) + `"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "at most 512"}}},
-		"a glob that takes ages":    {one(`"branches":["` + strings.Repeat("{a,b}", 60) + `"]`), []ledger.FieldError{{Field: "requirements[1].branches[0]", Message: "alternatives"}}},
-		"16 alternatives and one":   {one(`"paths":["{a,b,c,d}{a,b,c,d}","{a,b}{a,b}{a,b}{a,b}{a,b}"]`), []ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "more than 16 alternatives"}}},
-		"eight stars and one":       {one(`"paths":["**/*a*/**/*b*/*","**/*a*/**/*b*/**/*/*"]`), []ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "more than 8 runs of *"}}},
-		"101 globs in all":          {one(`"paths":` + long(60, `"a"`) + `,"branches":` + long(41, `"a"`)), []ledger.FieldError{{Field: "requirements[1].branches", Message: "more than 100 globs in all"}}},
-		"200 globs, told once":      {`{"requirements":[{"state":"ATTESTED","predicate":"x","paths":` + long(99, `"a"`) + `},{"state":"ATTESTED","predicate":"x","paths":` + long(100, `"a"`) + `}],"radar":{"ignore":["a"]}}`, []ledger.FieldError{{Field: "requirements[1].paths", Message: "more than 100 globs in all"}}},
-		"many paths":                {one(`"paths":` + long(101, `"a"`)), []ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100"}}},
-		"yes for true":              {one(`"exclude_author":"yes"`), []ledger.FieldError{{Field: "requirements[1].exclude_author", Message: "must be true or false"}}},
-		"a requirement as text":     {`{"requirements":["x"]}`, []ledger.FieldError{{Field: "requirements[0]", Message: "must be a list of objects"}}},
-		"requirements as an object": {`{"requirements":{}}`, []ledger.FieldError{{Field: "requirements", Message: "must be a list of objects"}}},
-		"a list for a contract":     {`[]`, nil},
-		"the radar's levels":        {`{"requirements":[],"radar":{"notify":"low","block":"most"}}`, []ledger.FieldError{{Field: "radar.notify", Message: `"low" is not a level`}, {Field: "radar.block", Message: `"most" is not a level`}}},
-		"notify of nothing":         {`{"requirements":[],"radar":{"notify":"none"}}`, []ledger.FieldError{{Field: "radar.notify", Message: "enabled: false"}}},
-		"the radar's rest":          {`{"requirements":[],"radar":{"ignore":["/go.sum"],"max_age":"0d"}}`, []ledger.FieldError{{Field: "radar.ignore[0]", Message: "without a slash"}, {Field: "radar.max_age", Message: "milliseconds"}}},
-		"a radar as text":           {`{"requirements":[],"radar":"on"}`, []ledger.FieldError{{Field: "radar", Message: "must be an object"}}},
+		"no requirements": {`{}`, []ledger.FieldError{{Field: "requirements", Message: "missing"}}},
+		"nothing at all":  {`null`, []ledger.FieldError{{Field: "requirements", Message: "missing"}}},
+		"too many requirements": {`{"requirements":` + long(201, `{}`) + `}`,
+			[]ledger.FieldError{{Field: "requirements", Message: "at most 200"}}},
+		"an empty requirement": {
+			`{"requirements":[{}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED, PROMOTABLE or DEPLOYED"},
+				{Field: "requirements[0].predicate", Message: "missing"}}},
+		"a typo in the state": {`{"requirements":[{"state":"ATESTED","predicate":"x"}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].state", Message: `"ATESTED"`}}},
+		"a state in lower case": {`{"requirements":[{"state":"attested","predicate":"x"}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].state", Message: `"attested"`}}},
+		"a state that needs none": {`{"requirements":[{"state":"VALIDATING","predicate":"x"}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
+		"the lowest state": {`{"requirements":[{"state":"DRAFT","predicate":"x"}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
+		"a star inside": {`{"requirements":[{"state":"ATTESTED","predicate":"test:*:go"}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].predicate", Message: "ending in one *"}}},
+		"two stars": {`{"requirements":[{"state":"ATTESTED","predicate":"test:**"}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].predicate", Message: "ending in one *"}}},
+		"a long predicate": {`{"requirements":[{"state":"ATTESTED","predicate":"` + strings.Repeat("x", 513) +
+			`"}]}`, []ledger.FieldError{{Field: "requirements[0].predicate", Message: "at most 512"}}},
+		"threshold 0": {
+			one(`"threshold":0`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
+		"a negative threshold": {
+			one(`"threshold":-1`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
+		"a threshold too high": {
+			one(`"threshold":101`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
+		"a broken threshold": {one(`"threshold":1.5`),
+			[]ledger.FieldError{{Field: "requirements[1].threshold", Message: "must be a whole number"}}},
+		"a threshold as text": {one(`"threshold":"2"`),
+			[]ledger.FieldError{{Field: "requirements[1].threshold", Message: "must be a whole number"}}},
+		"no status accepted": {
+			one(`"accept":[]`), []ledger.FieldError{{Field: "requirements[1].accept", Message: "at least one"}}},
+		"an unknown status": {
+			one(`"accept":["pass","ok"]`), []ledger.FieldError{{Field: "requirements[1].accept[1]", Message: `"ok"`}}},
+		"a status twice": {one(`"accept":["pass","warn","pass"]`),
+			[]ledger.FieldError{{Field: "requirements[1].accept[2]", Message: "twice"}}},
+		"a status not in a list": {one(`"accept":"pass"`),
+			[]ledger.FieldError{{Field: "requirements[1].accept", Message: "must be a list of strings"}}},
+		"many statuses": {one(`"accept":` + long(101, `"pass"`)),
+			[]ledger.FieldError{{Field: "requirements[1].accept", Message: "at most 100"}}},
+		"no duration": {
+			one(`"max_age":"a week"`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "not a duration"}}},
+		"an empty duration": {
+			one(`"max_age":""`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "not a duration"}}},
+		"a duration of zero": {
+			one(`"max_age":"0s"`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "whole milliseconds"}}},
+		"a duration as number": {
+			one(`"max_age":168`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "must be a string"}}},
+		"an unparsable pattern": {one(`"signers":["cn=ci","build"]`),
+			[]ledger.FieldError{{Field: "requirements[1].signers[1]", Message: "build"}}},
+		"an empty pattern": {
+			one(`"signers":[""]`), []ledger.FieldError{{Field: "requirements[1].signers[0]", Message: ""}}},
+		"many signers": {one(`"signers":` + long(101, `"cn=*"`)),
+			[]ledger.FieldError{{Field: "requirements[1].signers", Message: "at most 100"}}},
+		"a signer as number": {one(`"signers":["cn=*",1]`),
+			[]ledger.FieldError{{Field: "requirements[1].signers[1]", Message: "signers must be a list of strings"}}},
+		"no glob": {
+			one(`"paths":["a/**","[a"]`), []ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "not a glob"}}},
+		"an empty glob": {
+			one(`"branches":[""]`), []ledger.FieldError{{Field: "requirements[1].branches[0]", Message: "empty"}}},
+		"a path from the root": {
+			one(`"paths":["/cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a slash"}}},
+		"a path from here": {
+			one(`"paths":["./cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a slash"}}},
+		"a long glob": {one(`"paths":["` + strings.Repeat("x", 513) + `"]`),
+			[]ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "at most 512"}}},
+		"a glob that takes ages": {one(`"branches":["` + strings.Repeat("{a,b}", 60) + `"]`),
+			[]ledger.FieldError{{Field: "requirements[1].branches[0]", Message: "alternatives"}}},
+		"16 alternatives and one": {one(`"paths":["{a,b,c,d}{a,b,c,d}","{a,b}{a,b}{a,b}{a,b}{a,b}"]`),
+			[]ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "more than 16 alternatives"}}},
+		"eight stars and one": {one(`"paths":["**/*a*/**/*b*/*","**/*a*/**/*b*/**/*/*"]`),
+			[]ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "more than 8 runs of *"}}},
+		"101 globs in all": {one(`"paths":` + long(60, `"a"`) + `,"branches":` + long(41, `"a"`)),
+			[]ledger.FieldError{{Field: "requirements[1].branches", Message: "more than 100 globs in all"}}},
+		"200 globs, told once": {`{"requirements":[{"state":"ATTESTED","predicate":"x","paths":` + long(99, `"a"`) +
+			`},{"state":"ATTESTED","predicate":"x","paths":` + long(100, `"a"`) + `}],"radar":{"ignore":["a"]}}`,
+			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "more than 100 globs in all"}}},
+		"many paths": {one(`"paths":` + long(101, `"a"`)),
+			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100"}}},
+		"yes for true": {one(`"exclude_author":"yes"`),
+			[]ledger.FieldError{{Field: "requirements[1].exclude_author", Message: "must be true or false"}}},
+		"a requirement as text": {
+			`{"requirements":["x"]}`, []ledger.FieldError{{Field: "requirements[0]", Message: "must be a list of objects"}}},
+		"requirements as an object": {
+			`{"requirements":{}}`, []ledger.FieldError{{Field: "requirements", Message: "must be a list of objects"}}},
+		"a list for a contract": {`[]`, nil},
+		"the radar's levels": {`{"requirements":[],"radar":{"notify":"low","block":"most"}}`, []ledger.FieldError{
+			{Field: "radar.notify", Message: `"low" is not a level`}, {Field: "radar.block", Message: `"most" is not a level`}}},
+		"notify of nothing": {`{"requirements":[],"radar":{"notify":"none"}}`,
+			[]ledger.FieldError{{Field: "radar.notify", Message: "enabled: false"}}},
+		"the radar's rest": {`{"requirements":[],"radar":{"ignore":["/go.sum"],"max_age":"0d"}}`, []ledger.FieldError{
+			{Field: "radar.ignore[0]", Message: "without a slash"}, {Field: "radar.max_age", Message: "milliseconds"}}},
+		"a radar as text": {`{"requirements":[],"radar":"on"}`,
+			[]ledger.FieldError{{Field: "radar", Message: "must be an object"}}},
 		"everything at once": {
-			`{"requirements":[{"state":"ATESTED","predicate":"a*b","threshold":0,"accept":["x"],"max_age":"1","signers":["x=y"],"paths":["{"],"branches":["["]}],"radar":{"block":"all"}}`,
+			`{"requirements":[{"state":"ATESTED","predicate":"a*b","threshold":0,"accept":["x"],"max_age":"1",` +
+				`"signers":["x=y"],"paths":["{"],"branches":["["]}],"radar":{"block":"all"}}`,
 			[]ledger.FieldError{
-				{Field: "requirements[0].accept[0]", Message: "pass, warn, fail, error or skip"}, {Field: "requirements[0].branches[0]", Message: "not a glob"}, {Field: "requirements[0].max_age", Message: "not a duration"},
-				{Field: "requirements[0].paths[0]", Message: "not a glob"}, {Field: "requirements[0].predicate", Message: "*"}, {Field: "requirements[0].signers[0]", Message: "x"},
-				{Field: "requirements[0].state", Message: "DEPLOYED"}, {Field: "requirements[0].threshold", Message: "100"}, {Field: "radar.block", Message: "HIGH"},
+				{Field: "requirements[0].accept[0]", Message: "pass, warn, fail, error or skip"},
+				{Field: "requirements[0].branches[0]", Message: "not a glob"},
+				{Field: "requirements[0].max_age", Message: "not a duration"},
+				{Field: "requirements[0].paths[0]", Message: "not a glob"}, {Field: "requirements[0].predicate", Message: "*"},
+				{Field: "requirements[0].signers[0]", Message: "x"},
+				{Field: "requirements[0].state", Message: "DEPLOYED"}, {Field: "requirements[0].threshold", Message: "100"},
+				{Field: "radar.block", Message: "HIGH"},
 			},
 		},
 	} {
@@ -172,14 +237,15 @@ func TestParseContractRefusesWhatIsNoJSON(t *testing.T) {
 		code     ledger.Code
 		field    string
 	}{
-		"nothing":                      {"", ledger.CodeInvalidJSON, ""},
-		"cut short":                    {`{"requirements":[`, ledger.CodeInvalidJSON, ""},
-		"no JSON":                      {`requirements: []`, ledger.CodeInvalidJSON, ""},
-		"a wrong kind, then no JSON":   {`{"requirements":[1],`, ledger.CodeInvalidJSON, "requirements[0]"},
-		"a member twice":               {`{"requirements":[],"requirements":[]}`, ledger.CodeInvalidJSON, "requirements"},
-		"an unknown member":            {`{"requirements":[],"rules":[]}`, ledger.CodeUnknownField, "rules"},
-		"an unknown member, deep down": {`{"requirements":[{"state":"ATTESTED","predicate":"x","treshold":2}]}`, ledger.CodeUnknownField, "requirements[0].treshold"},
-		"a member in the wrong case":   {`{"Requirements":[]}`, ledger.CodeUnknownField, "Requirements"},
+		"nothing":                    {"", ledger.CodeInvalidJSON, ""},
+		"cut short":                  {`{"requirements":[`, ledger.CodeInvalidJSON, ""},
+		"no JSON":                    {`requirements: []`, ledger.CodeInvalidJSON, ""},
+		"a wrong kind, then no JSON": {`{"requirements":[1],`, ledger.CodeInvalidJSON, "requirements[0]"},
+		"a member twice":             {`{"requirements":[],"requirements":[]}`, ledger.CodeInvalidJSON, "requirements"},
+		"an unknown member":          {`{"requirements":[],"rules":[]}`, ledger.CodeUnknownField, "rules"},
+		"an unknown member, deep down": {`{"requirements":[{"state":"ATTESTED","predicate":"x","treshold":2}]}`,
+			ledger.CodeUnknownField, "requirements[0].treshold"},
+		"a member in the wrong case": {`{"Requirements":[]}`, ledger.CodeUnknownField, "Requirements"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(test.document))
@@ -253,7 +319,8 @@ func TestContractIsReadBack(t *testing.T) {
 func FuzzParseContract(f *testing.F) {
 	for _, seed := range []string{
 		exampleContract, exampleCanonical, `{}`, `{"requirements":null}`, `{"requirements":[{}]}`,
-		`{"requirements":[{"state":"DEPLOYED","predicate":"*","signers":["CN=a\\,b*, O=\\2a"],"paths":["{a,b}/[!c]"],"max_age":"1w1.5d1h"}]}`,
+		`{"requirements":[{"state":"DEPLOYED","predicate":"*","signers":["CN=a\\,b*, O=\\2a"],"paths":["{a,b}/[!c]"],` +
+			`"max_age":"1w1.5d1h"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -18,19 +18,24 @@ import (
 // down here, for a small world of names.
 var (
 	modelBranches = map[string]string{ // glob: the branches that it matches
-		"main": "main", "release/*": "release/1", "*": "main feature-x", "{main,feature-*}": "main feature-x", "**": "main release/1 feature-x release/1/2",
+		"main": "main", "release/*": "release/1", "*": "main feature-x", "{main,feature-*}": "main feature-x",
+		"**": "main release/1 feature-x release/1/2",
 	}
 	modelPaths = map[string]string{
-		"go.mod": "go.mod", "cmd/**": "cmd/main.go cmd/sub/x.go", "cmd/*": "cmd/main.go", "**/*.go": "cmd/main.go cmd/sub/x.go a.go", "*.{go,mod}": "go.mod a.go",
+		"go.mod": "go.mod", "cmd/**": "cmd/main.go cmd/sub/x.go", "cmd/*": "cmd/main.go",
+		"**/*.go": "cmd/main.go cmd/sub/x.go a.go", "*.{go,mod}": "go.mod a.go",
 	}
 	modelPredicates = map[string]string{
-		"test:go": "test:go", "test:*": "test:go test:js", "deploy:prod": "deploy:prod", "*": "test:go test:js deploy:prod", "t*": "test:go test:js",
+		"test:go": "test:go", "test:*": "test:go test:js", "deploy:prod": "deploy:prod", "*": "test:go test:js deploy:prod",
+		"t*": "test:go test:js",
 	}
 	modelSigners = map[string]string{
-		"cn=ci,ou=build,o=acme": "ci", "ou=build": "ci bot", "cn=*,o=acme": "ci bot ann", "cn=a*": "ann", "ou=*,o=other": "eve", "cn=*": "ci bot ann eve",
+		"cn=ci,ou=build,o=acme": "ci", "ou=build": "ci bot", "cn=*,o=acme": "ci bot ann", "cn=a*": "ann",
+		"ou=*,o=other": "eve", "cn=*": "ci bot ann eve",
 	}
 	modelDNs = map[string]identity.DN{
-		"ci": {CN: "ci", OU: "build", O: "acme"}, "bot": {CN: "Bot", OU: "build", O: "acme"}, "ann": {CN: "ann", OU: "dev", O: "acme"}, "eve": {CN: "eve", OU: "dev", O: "other"},
+		"ci": {CN: "ci", OU: "build", O: "acme"}, "bot": {CN: "Bot", OU: "build", O: "acme"},
+		"ann": {CN: "ann", OU: "dev", O: "acme"}, "eve": {CN: "eve", OU: "dev", O: "other"},
 	}
 )
 
@@ -54,7 +59,8 @@ func drawContract(t *rapid.T) Contract {
 
 func drawRequirement(t *rapid.T) Requirement {
 	r := Requirement{
-		State:         rapid.SampledFrom([]ledger.State{ledger.Attested, ledger.Promotable, ledger.Deployed}).Draw(t, "state"),
+		State: rapid.SampledFrom([]ledger.State{ledger.Attested, ledger.Promotable, ledger.Deployed}).Draw(t,
+			"state"),
 		Predicate:     keys(modelPredicates).Draw(t, "predicate"),
 		Threshold:     rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "threshold"),
 		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
@@ -82,7 +88,8 @@ func drawSome(t *rapid.T, label string, from map[string]string) []string {
 }
 
 func drawStatus() *rapid.Generator[ledger.Status] {
-	return rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip})
+	return rapid.SampledFrom(
+		[]ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip})
 }
 
 func drawFacts(t *rapid.T) Facts {
@@ -106,16 +113,18 @@ func drawFacts(t *rapid.T) Facts {
 	}
 	f.Attested = len(f.Evidence) > 0
 	if f.HasChanges {
-		f.Changes = rapid.SliceOfN(rapid.SampledFrom([]string{"go.mod", "cmd/main.go", "cmd/sub/x.go", "a.go", "docs/a.md"}), 0, 3).Draw(t, "changes")
+		f.Changes = rapid.SliceOfN(rapid.SampledFrom([]string{"go.mod", "cmd/main.go", "cmd/sub/x.go", "a.go", "docs/a.md"}),
+			0, 3).Draw(t, "changes")
 	}
 	return f
 }
 
 func drawEvidence(t *rapid.T) Evidence {
 	return Evidence{
-		Predicate:       rapid.SampledFrom([]string{"test:go", "test:js", "deploy:prod"}).Draw(t, "about"),
-		Signer:          modelDNs[keys(modelDNs).Draw(t, "signer")],
-		Emails:          rapid.SliceOfN(rapid.SampledFrom([]string{"", "ANN@acme.org", "ci@acme.org"}), 0, 2).Draw(t, "mails"),
+		Predicate: rapid.SampledFrom([]string{"test:go", "test:js", "deploy:prod"}).Draw(t, "about"),
+		Signer:    modelDNs[keys(modelDNs).Draw(t, "signer")],
+		Emails: rapid.SliceOfN(rapid.SampledFrom([]string{"", "ANN@acme.org", "ci@acme.org"}), 0, 2).Draw(t,
+			"mails"),
 		Status:          drawStatus().Draw(t, "status"),
 		RecordedAt:      ledger.Time(rapid.Int64Range(1000, 1040).Draw(t, "recorded")),
 		WhilePromotable: rapid.IntRange(0, 3).Draw(t, "while promotable") > 0,
@@ -205,7 +214,8 @@ func modelBlocks(c Contract, f Facts) bool {
 	if !c.Radar.Enabled || f.Branch == f.Target {
 		return false
 	}
-	blocking := map[radar.Level][]radar.Level{radar.Low: {radar.Low, radar.Medium, radar.High}, radar.Medium: {radar.Medium, radar.High}, radar.High: {radar.High}}[c.Radar.Block]
+	blocking := map[radar.Level][]radar.Level{radar.Low: {radar.Low, radar.Medium, radar.High},
+		radar.Medium: {radar.Medium, radar.High}, radar.High: {radar.High}}[c.Radar.Block]
 	for _, o := range f.Overlaps {
 		for _, level := range blocking {
 			if o.Level == level {
@@ -288,7 +298,8 @@ func compareBlock(t *rapid.T, c Contract, f Facts, got []ledger.RequirementStatu
 		return
 	}
 	s, blocked := got[len(got)-1], modelBlocks(c, f)
-	if s.State != ledger.Promotable || s.Predicate != "radar:"+c.Radar.Block.String() || s.Applies != (f.Branch != f.Target) || s.Met != (s.Applies && !blocked) || s.Have != 0 || s.Need != 0 {
+	if s.State != ledger.Promotable || s.Predicate != "radar:"+c.Radar.Block.String() ||
+		s.Applies != (f.Branch != f.Target) || s.Met != (s.Applies && !blocked) || s.Have != 0 || s.Need != 0 {
 		t.Errorf("the radar's part is %+v, blocked: want %t", s, blocked)
 	}
 	named := strings.Contains(s.Reason, "c0ffee at ") || strings.Contains(s.Reason, "decade at ")
@@ -316,7 +327,8 @@ func TestStateHoldsUntilItExpires(t *testing.T) {
 		if end <= now {
 			t.Fatalf("expires at %d, which is not after %d", end, now)
 		}
-		for _, later := range []ledger.Time{ledger.Time(rapid.Int64Range(int64(now), int64(end)-1).Draw(t, "later")), end - 1} {
+		for _, later := range []ledger.Time{ledger.Time(rapid.Int64Range(int64(now), int64(end)-1).Draw(t, "later")),
+			end - 1} {
 			// What is DEPLOYED stays so while its requirements age: there, only
 			// the state holds.
 			is := c.Derive(f, later)
@@ -390,7 +402,8 @@ func BenchmarkDerive(b *testing.B) {
 		`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"}`,
 		`{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true,"branches":["main","release/*"]}`,
 		`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}`)
-	f := attested(said(ci, "test:go", ledger.Pass), said(ci, "test:js", ledger.Pass), said(bob, "review:code", ledger.Pass),
+	f := attested(said(ci, "test:go", ledger.Pass), said(ci, "test:js", ledger.Pass),
+		said(bob, "review:code", ledger.Pass),
 		said(carol, "review:code", ledger.Pass), said(ops, "deploy:prod", ledger.Pass))
 	b.ReportAllocs()
 	for b.Loop() {

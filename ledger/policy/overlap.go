@@ -19,9 +19,11 @@ func (r RadarSettings) Blocks() bool { return r.Enabled && r.Block != radar.NoLe
 // It returns the first moment when an overlap that blocks ends by its age. What
 // is on its target already cannot wait for what is not.
 func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementStatus, expires ledger.Time) {
-	s = ledger.RequirementStatus{State: ledger.Promotable, Predicate: "radar:" + r.Block.String(), Applies: f.Branch == "" || f.Branch != f.Target}
+	s = ledger.RequirementStatus{State: ledger.Promotable, Predicate: "radar:" + r.Block.String(),
+		Applies: f.Branch == "" || f.Branch != f.Target}
 	if !s.Applies {
-		s.Reason = "a commit of its target branch, " + text.Clip(f.Target) + ", is not blocked: what overlaps with it has to be rebased"
+		s.Reason = "a commit of its target branch, " + text.Clip(f.Target) +
+			", is not blocked: what overlaps with it has to be rebased"
 		return s, 0
 	}
 	var blocking []OpenOverlap
@@ -45,7 +47,8 @@ func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementSta
 	for i, o := range blocking {
 		told[i] = o.String()
 	}
-	s.Reason = "overlaps with what was registered before: " + some(told, "; ") + ": rebase onto it once it has landed, and push anew"
+	s.Reason = "overlaps with what was registered before: " + some(told, "; ") +
+		": rebase onto it once it has landed, and push anew"
 	return s, expires
 }
 

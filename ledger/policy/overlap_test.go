@@ -10,7 +10,8 @@ import (
 
 func TestRadarBlock(t *testing.T) {
 	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*"}`)
-	high := OpenOverlap{Level: radar.High, Commit: "8dd9", Branch: "feature/x", Path: "cmd/root.go", Reason: radar.SameLines}
+	high := OpenOverlap{Level: radar.High, Commit: "8dd9", Branch: "feature/x", Path: "cmd/root.go",
+		Reason: radar.SameLines}
 	medium := OpenOverlap{Level: radar.Medium, Commit: "0a0a", Path: "go.mod", Reason: radar.SameFile}
 	for name, test := range map[string]struct {
 		block    radar.Level
@@ -18,12 +19,19 @@ func TestRadarBlock(t *testing.T) {
 		want     ledger.State
 		reason   string
 	}{
-		"no level blocks":         {radar.NoLevel, []OpenOverlap{high}, ledger.Promotable, ""},
-		"nothing overlaps":        {radar.High, nil, ledger.Promotable, "no open overlap of level HIGH with a commit registered before"},
-		"a lower level":           {radar.High, []OpenOverlap{medium}, ledger.Promotable, "no open overlap of level HIGH with a commit registered before"},
-		"nothing of many levels":  {radar.Low, nil, ledger.Promotable, "no open overlap of level LOW or above with a commit registered before"},
-		"the level that blocks":   {radar.High, []OpenOverlap{medium, high}, ledger.Attested, "overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines): rebase onto it once it has landed, and push anew"},
-		"that and a higher level": {radar.Medium, []OpenOverlap{medium, high}, ledger.Attested, "overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines); MEDIUM with 0a0a at go.mod (same_file): rebase onto it once it has landed, and push anew"},
+		"no level blocks": {radar.NoLevel, []OpenOverlap{high}, ledger.Promotable, ""},
+		"nothing overlaps": {radar.High, nil, ledger.Promotable,
+			"no open overlap of level HIGH with a commit registered before"},
+		"a lower level": {radar.High, []OpenOverlap{medium}, ledger.Promotable,
+			"no open overlap of level HIGH with a commit registered before"},
+		"nothing of many levels": {radar.Low, nil, ledger.Promotable,
+			"no open overlap of level LOW or above with a commit registered before"},
+		"the level that blocks": {radar.High, []OpenOverlap{medium, high}, ledger.Attested,
+			"overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines): rebase " +
+				"onto it once it has landed, and push anew"},
+		"that and a higher level": {radar.Medium, []OpenOverlap{medium, high}, ledger.Attested,
+			"overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines); MEDIUM " +
+				"with 0a0a at go.mod (same_file): rebase onto it once it has landed, and push anew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Radar.Block = test.block
@@ -34,11 +42,13 @@ func TestRadarBlock(t *testing.T) {
 				t.Errorf("state %s, want %s", d.State, test.want)
 			}
 			last := d.Requirements[len(d.Requirements)-1]
-			if test.reason != "" && (last.Predicate != "radar:"+test.block.String() || last.State != ledger.Promotable || last.Reason != test.reason) {
+			if test.reason != "" && (last.Predicate != "radar:"+test.block.String() || last.State != ledger.Promotable ||
+				last.Reason != test.reason) {
 				t.Errorf("got %+v, want the reason %q", last, test.reason)
 			}
 			f.Branch, f.Target = "main", "main"
-			if d := c.Derive(f, policyNow); d.State != ledger.Promotable || test.block != radar.NoLevel && d.Requirements[len(d.Requirements)-1].Applies {
+			if d := c.Derive(f, policyNow); d.State != ledger.Promotable || test.block != radar.NoLevel &&
+				d.Requirements[len(d.Requirements)-1].Applies {
 				t.Errorf("a commit of its target branch is %s, %+v", d.State, d.Requirements)
 			}
 			if f.Deployed = true; c.Derive(f, policyNow).State != ledger.Deployed {

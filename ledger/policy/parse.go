@@ -61,7 +61,8 @@ func Parse(data []byte) (Contract, error) {
 	var k contractCheck
 	c := k.contract(&doc)
 	if len(k.faults) > 0 {
-		return Contract{}, &ledger.Error{Code: ledger.CodeInvalidContract, Detail: "the contract cannot hold", Fields: k.faults}
+		return Contract{}, &ledger.Error{Code: ledger.CodeInvalidContract, Detail: "the contract cannot hold",
+			Fields: k.faults}
 	}
 	return c, nil
 }
@@ -254,7 +255,8 @@ func (k *contractCheck) globs(field string, globs []string, check func(string) e
 	seen := k.globsSeen
 	k.globsSeen += len(globs)
 	if seen <= glob.MaxGlobs && k.globsSeen > glob.MaxGlobs {
-		k.fault(field, "with these the contract has more than %d globs in all: paths, branches and radar.ignore together", glob.MaxGlobs)
+		k.fault(field, "with these the contract has more than %d globs in all: paths, branches and radar.ignore together",
+			glob.MaxGlobs)
 	}
 	for i, g := range globs {
 		k.note(fmt.Sprintf("%s[%d]", field, i), check(g))

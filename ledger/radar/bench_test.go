@@ -11,7 +11,8 @@ func typicalRecord(side int) []Change {
 	for f := range 20 {
 		c := edited(fmt.Sprintf("services/payments/%d/handler.go", f), f*10+side%2, 1000+f*10+side)
 		for h := range 3 {
-			hunk := put(100*h+10+side*7, 6, a1).in(fmt.Sprintf("func (s *Server) handle%d(w http.ResponseWriter, r *http.Request) {", h))
+			hunk := put(100*h+10+side*7, 6, a1).in(
+				fmt.Sprintf("func (s *Server) handle%d(w http.ResponseWriter, r *http.Request) {", h))
 			for g := range hunk.Far {
 				n := ((side*20+f)*3+h)*7 + g + 1
 				hunk.Far[g], hunk.Near[g] = fmt.Sprintf("%016x", n*0x9e3779b9), fmt.Sprintf("%016x", n*0x85ebca6b)

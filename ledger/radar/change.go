@@ -81,7 +81,8 @@ func (n recordNames) add(c Change) (field, fault string) {
 			continue
 		}
 		if n.paths[name.path] {
-			return name.field, text.Quote(name.path) + " is named by a change before it: give each path once, as git diff-tree does without -B"
+			return name.field, text.Quote(name.path) + " is named by a change before it: give each path once, as git " +
+				"diff-tree does without -B"
 		}
 		n.paths[name.path] = true
 		n.addAbove(name.path)
@@ -130,7 +131,8 @@ func (c Change) fault() (field, message string) {
 		}
 		// Between two of git's hunks there is at least one line that both keep.
 		if i > 0 && h.firstGap() <= c.Hunks[i-1].lastGap() {
-			return text.Entry("hunks", i) + ".start", "it does not lie behind the hunk before it, with a line between the two: give hunks as git diff -U0 does"
+			return text.Entry("hunks", i) + ".start", "it does not lie behind the hunk before it, with a line between the " +
+				"two: give hunks as git diff -U0 does"
 		}
 	}
 	return "", ""
@@ -196,7 +198,8 @@ func (h *Hunk) fault() (field, message string) {
 func (h *Hunk) gaps() int { return min(h.Lines, maxGaps-1) + 1 }
 
 func (h *Hunk) notGaps(n int) string {
-	return fmt.Sprintf("%d hashes are given, but a hunk of %d lines has 1 to %d: for each gap before, between and behind them one, at most %d", n, h.Lines, h.gaps(), maxGaps)
+	return fmt.Sprintf("%d hashes are given, but a hunk of %d lines has 1 to %d: for each gap before, between and "+
+		"behind them one, at most %d", n, h.Lines, h.gaps(), maxGaps)
 }
 
 // isLineHash accepts the empty text too: it marks a hash that is not unique.

@@ -22,7 +22,8 @@ func deleted(path string, content int) Change {
 }
 
 func edited(path string, from, to int, hunks ...Hunk) Change {
-	return Change{Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: blob(from), Blob: blob(to), Hunks: hunks}
+	return Change{Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: blob(from), Blob: blob(to),
+		Hunks: hunks}
 }
 
 func renamed(from, to string, c Change) Change {
@@ -36,7 +37,8 @@ func mode(from, to string, c Change) Change { c.OldMode, c.Mode = from, to; retu
 
 // put is a hunk that puts text in the place of so many lines from start on.
 func put(start, lines int, text string) Hunk {
-	return Hunk{Start: start, Lines: lines, Added: 1, Text: text, Near: make([]string, lines+1), Far: make([]string, lines+1)}
+	return Hunk{Start: start, Lines: lines, Added: 1, Text: text, Near: make([]string, lines+1),
+		Far: make([]string, lines+1)}
 }
 
 func cut(start, lines int) Hunk {
@@ -121,75 +123,114 @@ func TestCompare(t *testing.T) {
 		want string
 	}{
 		// The same old content: places are told by line numbers.
-		"the same line":                      {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"lines that overlap":                 {edited("d/f", 1, 2, put(5, 3, a1)), edited("d/f", 1, 3, cut(7, 4)), "HIGH; d/f same_lines [{5 3}] [{7 4}]"},
-		"lines that touch":                   {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(6, 1, b2)), "HIGH; d/f same_lines [{5 1}] [{6 1}]"},
-		"a line added behind a changed one":  {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 0, b2)), "HIGH; d/f same_lines [{5 1}] [{5 0}]"},
-		"a line added before a changed one":  {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(4, 0, b2)), "HIGH; d/f same_lines [{5 1}] [{4 0}]"},
-		"lines added at one place":           {edited("d/f", 1, 2, put(5, 0, a1)), edited("d/f", 1, 3, put(5, 0, b2)), "HIGH; d/f same_lines [{5 0}] [{5 0}]"},
-		"a line between":                     {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(7, 1, b2)), "MEDIUM; d/f near_lines [{5 1}] [{7 1}]"},
-		"25 lines between":                   {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(31, 1, b2)), "MEDIUM; d/f near_lines [{5 1}] [{31 1}]"},
-		"26 lines between":                   {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(32, 1, b2)), "MEDIUM; d/f same_file [{5 1}] [{32 1}]"},
-		"one function, far apart":            {edited("d/f", 1, 2, put(5, 1, a1).in("main")), edited("d/f", 1, 3, put(99, 1, b2).in("main")), "MEDIUM; d/f same_function [{5 1}] [{99 1}]"},
-		"no function":                        {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(99, 1, b2)), "MEDIUM; d/f same_file [{5 1}] [{99 1}]"},
-		"the same change, and another":       {edited("d/f", 1, 2, put(5, 1, a1), put(90, 1, a1)), edited("d/f", 1, 3, put(5, 1, a1)), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
-		"the same lines taken out":           {edited("d/f", 1, 2, cut(5, 2), put(90, 1, a1)), edited("d/f", 1, 3, cut(5, 2)), "MEDIUM; d/f near_lines [{5 2}] [{5 2}]"},
-		"the same text in one more line":     {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 2, a1)), "HIGH; d/f same_lines [{5 1}] [{5 2}]"},
-		"text that is not told":              {edited("d/f", 1, 2, put(5, 1, "")), edited("d/f", 1, 3, put(5, 1, "")), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"the same result":                    {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"hunks are not told":                 {edited("d/f", 1, 2), edited("d/f", 1, 3), "MEDIUM; d/f same_file"},
-		"the mode, and the content":          {exec, edited("d/f", 1, 3, put(5, 1, b2)), "MEDIUM; d/f same_file [] [{5 1}]"},
-		"both the mode":                      {exec, exec, none},
-		"both the mode, to different ones":   {exec, mode("100644", "100600", edited("d/f", 1, 1)), "HIGH; d/f type"},
-		"the same content, but another mode": {mode("100644", "100755", edited("d/f", 1, 2, put(5, 1, a1))), edited("d/f", 1, 2, put(5, 1, a1)), "MEDIUM; d/f same_file [{5 1}] [{5 1}]"},
+		"the same line": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)),
+			"HIGH; d/f same_lines [{5 1}] [{5 1}]"},
+		"lines that overlap": {edited("d/f", 1, 2, put(5, 3, a1)), edited("d/f", 1, 3, cut(7, 4)),
+			"HIGH; d/f same_lines [{5 3}] [{7 4}]"},
+		"lines that touch": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(6, 1, b2)),
+			"HIGH; d/f same_lines [{5 1}] [{6 1}]"},
+		"a line added behind a changed one": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 0, b2)),
+			"HIGH; d/f same_lines [{5 1}] [{5 0}]"},
+		"a line added before a changed one": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(4, 0, b2)),
+			"HIGH; d/f same_lines [{5 1}] [{4 0}]"},
+		"lines added at one place": {edited("d/f", 1, 2, put(5, 0, a1)), edited("d/f", 1, 3, put(5, 0, b2)),
+			"HIGH; d/f same_lines [{5 0}] [{5 0}]"},
+		"a line between": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(7, 1, b2)),
+			"MEDIUM; d/f near_lines [{5 1}] [{7 1}]"},
+		"25 lines between": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(31, 1, b2)),
+			"MEDIUM; d/f near_lines [{5 1}] [{31 1}]"},
+		"26 lines between": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(32, 1, b2)),
+			"MEDIUM; d/f same_file [{5 1}] [{32 1}]"},
+		"one function, far apart": {edited("d/f", 1, 2, put(5, 1, a1).in("main")),
+			edited("d/f", 1, 3, put(99, 1, b2).in("main")), "MEDIUM; d/f same_function [{5 1}] [{99 1}]"},
+		"no function": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(99, 1, b2)),
+			"MEDIUM; d/f same_file [{5 1}] [{99 1}]"},
+		"the same change, and another": {edited("d/f", 1, 2, put(5, 1, a1), put(90, 1, a1)),
+			edited("d/f", 1, 3, put(5, 1, a1)), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
+		"the same lines taken out": {edited("d/f", 1, 2, cut(5, 2), put(90, 1, a1)), edited("d/f", 1, 3, cut(5, 2)),
+			"MEDIUM; d/f near_lines [{5 2}] [{5 2}]"},
+		"the same text in one more line": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 2, a1)),
+			"HIGH; d/f same_lines [{5 1}] [{5 2}]"},
+		"text that is not told": {edited("d/f", 1, 2, put(5, 1, "")), edited("d/f", 1, 3, put(5, 1, "")),
+			"HIGH; d/f same_lines [{5 1}] [{5 1}]"},
+		"the same result":                  {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
+		"hunks are not told":               {edited("d/f", 1, 2), edited("d/f", 1, 3), "MEDIUM; d/f same_file"},
+		"the mode, and the content":        {exec, edited("d/f", 1, 3, put(5, 1, b2)), "MEDIUM; d/f same_file [] [{5 1}]"},
+		"both the mode":                    {exec, exec, none},
+		"both the mode, to different ones": {exec, mode("100644", "100600", edited("d/f", 1, 1)), "HIGH; d/f type"},
+		"the same content, but another mode": {mode("100644", "100755", edited("d/f", 1, 2, put(5, 1, a1))),
+			edited("d/f", 1, 2, put(5, 1, a1)), "MEDIUM; d/f same_file [{5 1}] [{5 1}]"},
 
 		// Different old contents: places are told by hashes.
-		"far is shared":                        {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")), edited("d/f", 3, 4, put(50, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
-		"near is shared":                       {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)), edited("d/f", 3, 4, put(50, 1, b2).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
-		"nothing is shared":                    {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")), edited("d/f", 3, 4, put(5, 1, b2).around(far2, "")), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
-		"the same change there":                {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)), edited("d/f", 3, 4, put(50, 1, a1).around(far1, near1)), "MEDIUM; d/f same_file [{5 1}] [{50 1}]"},
-		"the same change, but only near there": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)), edited("d/f", 3, 4, put(50, 1, a1).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
-		"built on the other's result":          {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 2, 3, put(5, 1, b2)), none},
-		"both arrive at one result":            {edited("d/f", 1, 3, put(5, 1, a1).around(far1, "")), edited("d/f", 2, 3, put(5, 2, a1).around(far1, "")), none},
+		"far is shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")),
+			edited("d/f", 3, 4, put(50, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
+		"near is shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
+			edited("d/f", 3, 4, put(50, 1, b2).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
+		"nothing is shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")),
+			edited("d/f", 3, 4, put(5, 1, b2).around(far2, "")), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
+		"the same change there": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
+			edited("d/f", 3, 4, put(50, 1, a1).around(far1, near1)), "MEDIUM; d/f same_file [{5 1}] [{50 1}]"},
+		"the same change, but only near there": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
+			edited("d/f", 3, 4, put(50, 1, a1).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
+		"built on the other's result": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 2, 3, put(5, 1, b2)), none},
+		"both arrive at one result": {edited("d/f", 1, 3, put(5, 1, a1).around(far1, "")),
+			edited("d/f", 2, 3, put(5, 2, a1).around(far1, "")), none},
 
 		// The file as a whole.
-		"deleted and edited":                 {deleted("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)), "HIGH; d/f delete_edit [] [{5 1}]"},
-		"deleted by both":                    {deleted("d/f", 1), deleted("d/f", 1), none},
-		"deleted once the other's landed":    {deleted("d/f", 2), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"deleted and made a symlink":         {deleted("d/f", 1), toLink, "HIGH; d/f delete_edit"},
-		"renamed and deleted":                {renamed("d/f", "d/g", edited("", 1, 1)), deleted("d/f", 1), "HIGH; d/f rename_delete"},
-		"renamed to two names":               {renamed("d/f", "d/g", edited("", 1, 1)), renamed("d/f", "d/h", edited("", 1, 1)), "HIGH; d/f rename_rename"},
-		"renamed to one name":                {renamed("d/f", "d/g", edited("", 1, 1)), renamed("d/f", "d/g", edited("", 1, 1)), none},
-		"renamed to one name, edited in one": {renamed("d/f", "d/g", edited("", 1, 1)), renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), none},
-		"renamed to one name, edited apart":  {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), renamed("d/f", "d/g", edited("", 1, 3, put(5, 1, b2))), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"renamed, and edited by the other":   {renamed("d/f", "d/g", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"renamed and edited by both":         {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), edited("d/f", 1, 3, put(5, 1, b2)), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"renamed, and made executable":       {renamed("d/f", "d/g", edited("", 1, 1)), exec, none},
-		"renamed, and made a symlink":        {renamed("d/f", "d/g", edited("", 1, 1)), toLink, "HIGH; d/f type"},
-		"edited, and made a symlink":         {edited("d/f", 1, 2, put(5, 1, a1)), toLink, "HIGH; d/f type"},
-		"made a symlink by both":             {toLink, toLink, none},
-		"a symlink led elsewhere by both":    {link(edited("d/f", 1, 2, put(1, 1, a1))), link(edited("d/f", 1, 3, put(1, 1, b2))), "HIGH; d/f type"},
-		"a submodule moved by both":          {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 3)), "HIGH; d/f type"},
-		"a submodule moved alike":            {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 2)), none},
-		"a binary file":                      {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 3)), "HIGH; d/f binary"},
-		"a binary file made text by one":     {binaryFile(edited("d/f", 1, 2)), edited("d/f", 1, 3, put(1, 1, a1)), "HIGH; d/f binary"},
-		"a binary file made executable":      {binaryFile(edited("d/f", 1, 2)), exec, "MEDIUM; d/f same_file"},
-		"a binary file, one result":          {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 2)), none},
+		"deleted and edited": {deleted("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)),
+			"HIGH; d/f delete_edit [] [{5 1}]"},
+		"deleted by both":                 {deleted("d/f", 1), deleted("d/f", 1), none},
+		"deleted once the other's landed": {deleted("d/f", 2), edited("d/f", 1, 2, put(5, 1, a1)), none},
+		"deleted and made a symlink":      {deleted("d/f", 1), toLink, "HIGH; d/f delete_edit"},
+		"renamed and deleted": {renamed("d/f", "d/g", edited("", 1, 1)), deleted("d/f", 1),
+			"HIGH; d/f rename_delete"},
+		"renamed to two names": {renamed("d/f", "d/g", edited("", 1, 1)),
+			renamed("d/f", "d/h", edited("", 1, 1)), "HIGH; d/f rename_rename"},
+		"renamed to one name": {renamed("d/f", "d/g", edited("", 1, 1)),
+			renamed("d/f", "d/g", edited("", 1, 1)), none},
+		"renamed to one name, edited in one": {renamed("d/f", "d/g", edited("", 1, 1)),
+			renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), none},
+		"renamed to one name, edited apart": {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))),
+			renamed("d/f", "d/g", edited("", 1, 3, put(5, 1, b2))), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
+		"renamed, and edited by the other": {renamed("d/f", "d/g", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)),
+			none},
+		"renamed and edited by both": {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))),
+			edited("d/f", 1, 3, put(5, 1, b2)), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
+		"renamed, and made executable": {renamed("d/f", "d/g", edited("", 1, 1)), exec, none},
+		"renamed, and made a symlink":  {renamed("d/f", "d/g", edited("", 1, 1)), toLink, "HIGH; d/f type"},
+		"edited, and made a symlink":   {edited("d/f", 1, 2, put(5, 1, a1)), toLink, "HIGH; d/f type"},
+		"made a symlink by both":       {toLink, toLink, none},
+		"a symlink led elsewhere by both": {link(edited("d/f", 1, 2, put(1, 1, a1))),
+			link(edited("d/f", 1, 3, put(1, 1, b2))), "HIGH; d/f type"},
+		"a submodule moved by both": {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 3)), "HIGH; d/f type"},
+		"a submodule moved alike":   {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 2)), none},
+		"a binary file": {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 3)),
+			"HIGH; d/f binary"},
+		"a binary file made text by one": {binaryFile(edited("d/f", 1, 2)), edited("d/f", 1, 3, put(1, 1, a1)),
+			"HIGH; d/f binary"},
+		"a binary file made executable": {binaryFile(edited("d/f", 1, 2)), exec, "MEDIUM; d/f same_file"},
+		"a binary file, one result":     {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 2)), none},
 
 		// New paths.
-		"added by both":                     {added("d/f", 1), added("d/f", 2), "HIGH; d/f add_add"},
-		"added by both alike":               {added("d/f", 1), added("d/f", 1), none},
-		"added by both, one executable":     {added("d/f", 1), mode("", "100755", added("d/f", 1)), "HIGH; d/f add_add"},
-		"added by both, one of them empty":  {added("d/f", 1), Change{Path: "d/f", Status: "A", Mode: "100644", Blob: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}, "MEDIUM; d/f same_file"},
-		"added, and renamed to":             {added("d/f", 1), renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
-		"two files renamed to one name":     {renamed("d/g", "d/f", edited("", 1, 1)), renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
-		"added, and built on that":          {added("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"renamed, and built on that":        {renamed("d/g", "d/f", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"added, and deleted after that":     {added("d/f", 1), deleted("d/f", 1), none},
-		"added, where the other's base has": {added("d/f", 1), edited("d/f", 3, 2, put(5, 1, a1)), "MEDIUM; d/f same_file [] [{5 1}]"},
-		"renamed, as the mainline did":      {renamed("d/g", "d/f", edited("", 1, 2, put(5, 1, a1).around(far1, ""))), edited("d/f", 3, 4, put(9, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{9 1}]"},
-		"a file, and a file below it":       {added("d/f", 1), added("d/f/g", 2), "HIGH; d/f directory_file"},
-		"a file, and a file far below it":   {renamed("x", "d/f", edited("", 1, 1)), edited("d/f/g/h/i", 3, 2, put(5, 1, a1)), "HIGH; d/f directory_file"},
+		"added by both":                 {added("d/f", 1), added("d/f", 2), "HIGH; d/f add_add"},
+		"added by both alike":           {added("d/f", 1), added("d/f", 1), none},
+		"added by both, one executable": {added("d/f", 1), mode("", "100755", added("d/f", 1)), "HIGH; d/f add_add"},
+		"added by both, one of them empty": {added("d/f", 1), Change{Path: "d/f", Status: "A", Mode: "100644",
+			Blob: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}, "MEDIUM; d/f same_file"},
+		"added, and renamed to": {added("d/f", 1), renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
+		"two files renamed to one name": {renamed("d/g", "d/f", edited("", 1, 1)),
+			renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
+		"added, and built on that": {added("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)), none},
+		"renamed, and built on that": {renamed("d/g", "d/f", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)),
+			none},
+		"added, and deleted after that": {added("d/f", 1), deleted("d/f", 1), none},
+		"added, where the other's base has": {added("d/f", 1), edited("d/f", 3, 2, put(5, 1, a1)),
+			"MEDIUM; d/f same_file [] [{5 1}]"},
+		"renamed, as the mainline did": {renamed("d/g", "d/f", edited("", 1, 2, put(5, 1, a1).around(far1, ""))),
+			edited("d/f", 3, 4, put(9, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{9 1}]"},
+		"a file, and a file below it": {added("d/f", 1), added("d/f/g", 2), "HIGH; d/f directory_file"},
+		"a file, and a file far below it": {renamed("x", "d/f", edited("", 1, 1)), edited("d/f/g/h/i", 3, 2, put(5, 1, a1)),
+			"HIGH; d/f directory_file"},
 		"a file, and another deleted below": {added("d/f", 1), deleted("d/f/g", 2), none},
 		"a file, and one that starts so":    {added("d/f", 1), added("d/f.go/g", 2), none},
 
@@ -197,7 +238,8 @@ func TestCompare(t *testing.T) {
 		"files of one directory":            {added("d/f", 1), edited("d/g", 1, 2), "LOW; d/ sibling_files"},
 		"files of the repo's root":          {added("f", 1), added("g", 2), none},
 		"files of a directory and below it": {added("d/f", 1), added("d/e/f", 2), none},
-		"a file renamed out of a directory": {renamed("d/f", "e/f", edited("", 1, 1)), added("d/g", 2), "LOW; d/ sibling_files"},
+		"a file renamed out of a directory": {renamed("d/f", "e/f", edited("", 1, 1)), added("d/g", 2),
+			"LOW; d/ sibling_files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkCompare(t, test.want, []Change{test.a}, []Change{test.b}, Options{})
@@ -212,14 +254,20 @@ func TestCompareSharedCommits(t *testing.T) {
 		shared bool
 		want   string
 	}{
-		"one has all of the other's":        {edited("f", 1, 3, put(5, 1, a1)), true, "none"},
-		"that is not known to be shared":    {edited("f", 1, 3, put(5, 1, a1)), false, "MEDIUM; f near_lines [{5 1}] [{5 1}]"},
-		"both go on elsewhere":              {edited("f", 1, 3, put(5, 1, a1), put(90, 1, b2)), true, "MEDIUM; f same_file [{50 1}] [{90 1}]"},
-		"both go on at one place":           {edited("f", 1, 3, put(5, 1, a1), put(50, 1, b2)), true, "HIGH; f same_lines [{50 1}] [{50 1}]"},
-		"from another base, the same":       {edited("f", 4, 3, put(7, 1, a1).around(far1, "")), true, "none"},
-		"from another base, something else": {edited("f", 4, 3, put(7, 1, b2).around(far1, "")), true, "HIGH; f same_lines [{5 1}] [{7 1}]"},
-		"a hunk of which a part is told":    {edited("f", 4, 3, put(7, 1, a1).around(far1, ""), Hunk{Start: 99, Lines: 600, Far: make([]string, 512)}), true, "MEDIUM; f same_file [{50 1}] [{99 600}]"},
-		"hunks are not told":                {edited("f", 1, 3), true, "MEDIUM; f same_file [{5 1} {50 1}] []"},
+		"one has all of the other's": {edited("f", 1, 3, put(5, 1, a1)), true, "none"},
+		"that is not known to be shared": {edited("f", 1, 3, put(5, 1, a1)), false,
+			"MEDIUM; f near_lines [{5 1}] [{5 1}]"},
+		"both go on elsewhere": {edited("f", 1, 3, put(5, 1, a1), put(90, 1, b2)), true,
+			"MEDIUM; f same_file [{50 1}] [{90 1}]"},
+		"both go on at one place": {edited("f", 1, 3, put(5, 1, a1), put(50, 1, b2)), true,
+			"HIGH; f same_lines [{50 1}] [{50 1}]"},
+		"from another base, the same": {edited("f", 4, 3, put(7, 1, a1).around(far1, "")), true, "none"},
+		"from another base, something else": {edited("f", 4, 3, put(7, 1, b2).around(far1, "")), true,
+			"HIGH; f same_lines [{5 1}] [{7 1}]"},
+		"a hunk of which a part is told": {
+			edited("f", 4, 3, put(7, 1, a1).around(far1, ""), Hunk{Start: 99, Lines: 600, Far: make([]string, 512)}), true,
+			"MEDIUM; f same_file [{50 1}] [{99 600}]"},
+		"hunks are not told": {edited("f", 1, 3), true, "MEDIUM; f same_file [{5 1} {50 1}] []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkCompare(t, test.want, []Change{a}, []Change{test.b}, Options{Shared: test.shared})
@@ -228,8 +276,10 @@ func TestCompareSharedCommits(t *testing.T) {
 }
 
 func TestCompareManyPaths(t *testing.T) {
-	a := []Change{deleted("z", 1), edited("d/f", 1, 2, put(5, 1, a1)), added("d/new", 1), renamed("old", "e/name", edited("", 1, 1)), added("g/h", 1)}
-	b := []Change{edited("z", 1, 2, put(1, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)), added("d/other", 1), deleted("old", 1), added("g/h", 3), edited("e/name", 3, 4)}
+	a := []Change{deleted("z", 1), edited("d/f", 1, 2, put(5, 1, a1)), added("d/new", 1),
+		renamed("old", "e/name", edited("", 1, 1)), added("g/h", 1)}
+	b := []Change{edited("z", 1, 2, put(1, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)), added("d/other", 1),
+		deleted("old", 1), added("g/h", 3), edited("e/name", 3, 4)}
 	for name, test := range map[string]struct {
 		only, ignore []string
 		want         string
@@ -262,7 +312,8 @@ func TestCompareTellsTheFirstRanges(t *testing.T) {
 	}
 	o := compare([]Change{edited("f", 1, 2, a...)}, []Change{edited("f", 1, 3, b...)}, Options{})
 	r := o.Paths[0].Ranges
-	if len(r.Commit) != 20 || len(r.Other) != 20 || r.Commit[19] != (LineRange{191, 1}) || r.Other[19] != (LineRange{192, 2}) {
+	if len(r.Commit) != 20 || len(r.Other) != 20 || r.Commit[19] != (LineRange{191, 1}) ||
+		r.Other[19] != (LineRange{192, 2}) {
 		t.Errorf("ranges %v", r)
 	}
 }
@@ -279,9 +330,11 @@ func drawRecord(t *rapid.T) []Change {
 	}
 	content := rapid.IntRange(1, 4)
 	for _, path := range []string{"a", "b", "d/a", "d/b", "d/e/f/a"} {
-		c := Change{Path: path, OldMode: "100644", Mode: "100644", OldBlob: blob(content.Draw(t, "old")), Blob: blob(content.Draw(t, "new"))}
+		c := Change{Path: path, OldMode: "100644", Mode: "100644", OldBlob: blob(content.Draw(t, "old")),
+			Blob: blob(content.Draw(t, "new"))}
 		c.Binary = rapid.IntRange(0, 5).Draw(t, "binary") == 0
-		switch c.Status = rapid.SampledFrom([]string{"", "", "A", "D", "M", "M", "M", "R", "R", "T"}).Draw(t, "status"); c.Status {
+		switch c.Status = rapid.SampledFrom([]string{"", "", "A", "D", "M", "M", "M", "R", "R", "T"}).Draw(t,
+			"status"); c.Status {
 		case "":
 			continue
 		case "A":
@@ -385,7 +438,8 @@ func TestLevelIsThatOfTheStrongestPath(t *testing.T) {
 func TestIgnoringAPathRemovesExactlyIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
-		path := rapid.SampledFrom([]string{"a", "b", "d/a", "d/b", "d/e/f/a", "new", "d/new", "d/e", "a/x", "d/e/f/x"}).Draw(t, "ignored")
+		path := rapid.SampledFrom(
+			[]string{"a", "b", "d/a", "d/b", "d/e/f/a", "new", "d/new", "d/e", "a/x", "d/e/f/x"}).Draw(t, "ignored")
 		others := func(paths []Path) (rest []Path) {
 			for _, p := range paths {
 				below := p.Reason == DirectoryFile && strings.HasPrefix(path, p.Path+"/")
@@ -445,16 +499,17 @@ func TestRelated(t *testing.T) {
 		a, b            Tip
 		related, shares bool
 	}{
-		"two branches":                      {tip("a", "x"), tip("b", "y"), false, false},
-		"one commit":                        {tip("a", "x"), tip("a", "y"), true, false},
-		"one branch":                        {tip("a", "x"), tip("b", "x"), true, false},
-		"no branch is not one branch":       {tip("a", ""), tip("b", ""), false, false},
-		"an ancestor":                       {tip("a", "x"), tip("b", "y", "a"), true, false},
-		"a parent":                          {tip("a", "x"), Tip{SHA: "b", Parents: []string{"p", "a"}}, true, false},
-		"the base":                          {tip("a", "x"), Tip{SHA: "b", Base: "a"}, true, false},
-		"a common unmerged commit":          {tip("a", "x", "c"), tip("b", "y", "d", "c"), false, true},
-		"the base is no unmerged commit":    {tip("a", "x", "base"), tip("b", "y", "base"), false, false},
-		"nor is that of the other":          {tip("a", "x", "c"), Tip{SHA: "b", Base: "c", Ancestors: []string{"c"}}, false, false},
+		"two branches":                   {tip("a", "x"), tip("b", "y"), false, false},
+		"one commit":                     {tip("a", "x"), tip("a", "y"), true, false},
+		"one branch":                     {tip("a", "x"), tip("b", "x"), true, false},
+		"no branch is not one branch":    {tip("a", ""), tip("b", ""), false, false},
+		"an ancestor":                    {tip("a", "x"), tip("b", "y", "a"), true, false},
+		"a parent":                       {tip("a", "x"), Tip{SHA: "b", Parents: []string{"p", "a"}}, true, false},
+		"the base":                       {tip("a", "x"), Tip{SHA: "b", Base: "a"}, true, false},
+		"a common unmerged commit":       {tip("a", "x", "c"), tip("b", "y", "d", "c"), false, true},
+		"the base is no unmerged commit": {tip("a", "x", "base"), tip("b", "y", "base"), false, false},
+		"nor is that of the other": {tip("a", "x", "c"), Tip{SHA: "b", Base: "c", Ancestors: []string{"c"}}, false,
+			false},
 		"ancestors of which none is common": {tip("a", "x", "c"), tip("b", "y", "d"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

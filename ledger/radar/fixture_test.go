@@ -146,7 +146,8 @@ func (r *radarTable) add(o Overlap, conflict bool) (fault string) {
 func (r radarTable) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d pairs, %d that git could not merge\n", r.pairs, r.right+r.missed)
-	fmt.Fprintf(&b, "HIGH precision %.2f recall %.2f\n", float64(r.right)/float64(r.right+r.wrong), float64(r.right)/float64(r.right+r.missed))
+	fmt.Fprintf(&b, "HIGH precision %.2f recall %.2f\n", float64(r.right)/float64(r.right+r.wrong),
+		float64(r.right)/float64(r.right+r.missed))
 	for _, l := range []Level{High, Medium, Low} {
 		fmt.Fprintf(&b, "%-6s %5d\n", l, r.levels[l])
 		for _, reason := range Reasons() {

@@ -8,7 +8,8 @@ import (
 
 func TestFootprintLists(t *testing.T) {
 	f := New([]string{"ignored/**"}).Footprint([]Change{
-		added("a/b/new", 1), deleted("gone/x", 1), renamed("old/n", "new/n", edited("", 1, 1)), edited("root", 1, 2), added("ignored/x", 1), edited("a/b/c/d", 1, 2),
+		added("a/b/new", 1), deleted("gone/x", 1), renamed("old/n", "new/n", edited("", 1, 1)), edited("root", 1, 2),
+		added("ignored/x", 1), edited("a/b/c/d", 1, 2),
 	})
 	for _, test := range []struct {
 		name      string

@@ -55,7 +55,8 @@ func (p PackedChange) Names() (path, oldPath string) {
 // unpack makes the change ready to be compared.
 func (p PackedChange) unpack() *file {
 	r := unpacker(p)
-	f := &file{path: r.text(), oldPath: r.text(), status: r.text(), oldMode: uint32(r.number()), mode: uint32(r.number()), binary: r.number() == 1}
+	f := &file{path: r.text(), oldPath: r.text(), status: r.text(), oldMode: uint32(r.number()), mode: uint32(r.number()),
+		binary: r.number() == 1}
 	f.places = make([]place, r.number())
 	f.oldBlob, f.blob = r.hash(), r.hash()
 	hashes := make([]uint64, len(r)/8) // room enough

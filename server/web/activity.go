@@ -48,7 +48,8 @@ func showActivity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := activityPage{Form: form.New("repo", f.Repo), Older: v.query("cursor") != "", Filtered: f.Repo != "" || len(types) > 0}
+	page := activityPage{Form: form.New("repo", f.Repo), Older: v.query("cursor") != "", Filtered: f.Repo != "" ||
+		len(types) > 0}
 	for _, t := range ledger.EventTypes() {
 		page.Types = append(page.Types, form.Choice{Value: string(t), Label: string(t)})
 	}

@@ -26,7 +26,8 @@ func bytesOf(p page) []string {
 func TestActivityPage(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
-	w.get(activityPath).want(200).has("Nothing happened yet", "ledgerd attest acme/REPO --commit HEAD --predicate test:go --key ci.key -- go test ./...")
+	w.get(activityPath).want(200).has(
+		"Nothing happened yet", "ledgerd attest acme/REPO --commit HEAD --predicate test:go --key ci.key -- go test ./...")
 
 	_, err := b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "docs"})
 	check(t, err)
@@ -41,7 +42,8 @@ func TestActivityPage(t *testing.T) {
 
 	p := w.get(activityPath).want(200).has(
 		"api has version 2, by admin of acme", "Attested api@ "+commitID(1)[:12]+" , before Validating",
-		"pass test:go by ci on api@ "+commitID(1)[:12], "HIGH api@ "+commitID(2)[:12]+" overlaps with one api@ "+commitID(1)[:12]+" in 1 path",
+		"pass test:go by ci on api@ "+commitID(1)[:12], "HIGH api@ "+commitID(2)[:12]+" overlaps with one api@ "+
+			commitID(1)[:12]+" in 1 path",
 	)
 	var want []string
 	for body, err := range b.host.Events(t.Context(), "acme", client.EventFilter{Types: ledger.EventTypes()}) {
@@ -51,7 +53,8 @@ func TestActivityPage(t *testing.T) {
 	if got := bytesOf(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the bytes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
+	if live := attribute(p.elements("main")[0], "data-live"); live !=
+		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
 		t.Errorf("data-live: %q", live)
 	}
 
@@ -75,7 +78,8 @@ func TestActivityPage(t *testing.T) {
 		values, err := url.ParseQuery(query[1:])
 		check(t, err)
 		for _, kind := range values["type"] {
-			if box := p.elements("input", "value", kind); len(box) != 1 || !strings.Contains(p.body, `value="`+kind+`" checked`) {
+			if box := p.elements("input", "value", kind); len(box) != 1 ||
+				!strings.Contains(p.body, `value="`+kind+`" checked`) {
 				t.Errorf("%s: the box of %s is not checked", query, kind)
 			}
 		}
@@ -121,7 +125,8 @@ func TestActivityOfLargeEvents(t *testing.T) {
 	b := newBench(t)
 	var changes []radar.Change
 	for n := range 300 {
-		changes = append(changes, editing(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n), 10))
+		changes = append(changes, editing(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n),
+			10))
 	}
 	for n := range 6 {
 		for i := range changes {
@@ -144,7 +149,8 @@ func TestActivityOfHostileTexts(t *testing.T) {
 	const nasty = `</pre><script>alert(1)</script>"'><img/src=x>`
 	ci := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
 	b.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []radar.Change{editing("a"+nasty, 5)}})
-	b.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty, Changes: []radar.Change{editing("a"+nasty, 6)}})
+	b.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty,
+		Changes: []radar.Change{editing("a"+nasty, 6)}})
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
 	p := b.signIn(b.reader).get(activityPath).want(200).has("overlaps with "+nasty, `by <i>ci</i>,"x" on`)
 	for _, name := range []string{"img", "i"} {

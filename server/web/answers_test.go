@@ -76,7 +76,8 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 			head := w.send("HEAD", path, nil)
 			head.header.Del("Date")
 			if head.body != "" || head.status != get.status || fmt.Sprint(head.header) != fmt.Sprint(get.header) {
-				t.Errorf("%s, %s:\nGET  %d %v\nHEAD %d %v and %d bytes", path, encoding, get.status, get.header, head.status, head.header, len(head.body))
+				t.Errorf("%s, %s:\nGET  %d %v\nHEAD %d %v and %d bytes", path, encoding, get.status, get.header, head.status,
+					head.header, len(head.body))
 			}
 		}
 	}
@@ -128,17 +129,20 @@ func TestFaultsHaveAPage(t *testing.T) {
 		has    string
 		logged string
 	}{
-		"a panic":      {func() error { panic("out of cheese") }, 500, "the fault is ledgerd's", "out of cheese"},
-		"a fault":      {func() error { return io.ErrUnexpectedEOF }, 500, "the fault is ledgerd's", "unexpected EOF"},
-		"a time-out":   {func() error { return context.DeadlineExceeded }, 503, "the request ended before its turn came", ""},
-		"a full disk":  {func() error { return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full") }, 503, "the disk is full", ""},
-		"too much":     {func() error { return ledger.Errorf(ledger.CodeLimitReached, "enough") }, 422, "enough", ""},
-		"its own code": {func() error { return ledger.Errorf(ledger.CodeInternal, "something private") }, 500, "the fault is ledgerd's", "something private"},
+		"a panic":    {func() error { panic("out of cheese") }, 500, "the fault is ledgerd's", "out of cheese"},
+		"a fault":    {func() error { return io.ErrUnexpectedEOF }, 500, "the fault is ledgerd's", "unexpected EOF"},
+		"a time-out": {func() error { return context.DeadlineExceeded }, 503, "the request ended before its turn came", ""},
+		"a full disk": {func() error { return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full") }, 503,
+			"the disk is full", ""},
+		"too much": {func() error { return ledger.Errorf(ledger.CodeLimitReached, "enough") }, 422, "enough", ""},
+		"its own code": {func() error { return ledger.Errorf(ledger.CodeInternal, "something private") }, 500,
+			"the fault is ledgerd's", "something private"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t).on(faulty{Server: b.api, signIn: test.fault})
 			b.log.Reset()
-			p := b.browser().post("/login", url.Values{"token": {b.reader}}).want(test.status).has(test.has).hasNot("something private").guarded(false)
+			p := b.browser().post("/login", url.Values{"token": {b.reader}}).want(test.status).has(test.has).hasNot(
+				"something private").guarded(false)
 			wellMade(t, "nobody", p)
 			if retry := p.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)

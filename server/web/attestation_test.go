@@ -23,14 +23,16 @@ func TestAttestationPage(t *testing.T) {
 	a := b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	path := apiPath + "/attestations/" + a.ID
 	w := b.signIn(b.reader)
-	p := w.get(path).want(200).has("test:go pass", "Signed by ci cn=ci,ou=build,o=acme", "Took 1.2 s", "Recorded 30 Nov 2030 09:00 UTC",
+	p := w.get(path).want(200).has("test:go pass", "Signed by ci cn=ci,ou=build,o=acme", "Took 1.2 s",
+		"Recorded 30 Nov 2030 09:00 UTC",
 		a.PayloadDigest, a.ID, "ledgerd attestation envelope acme/api "+a.ID)
 	if links := p.elements("a", "href", commitPath(commitID(1))); len(links) != 1 {
 		t.Error("no link to the commit")
 	}
 	// The statement stands there in lines.
 	statement := p.elements("pre")[0].FirstChild.Data
-	for _, line := range []string{"{\n", "\n  \"predicateType\": ", "\n        \"gitCommit\": \"" + commitID(1) + "\"\n", "\n      \"status\": \"pass\",\n"} {
+	for _, line := range []string{"{\n", "\n  \"predicateType\": ", "\n        \"gitCommit\": \"" + commitID(1) + "\"\n",
+		"\n      \"status\": \"pass\",\n"} {
 		if !strings.Contains(statement, line) {
 			t.Errorf("%q is not in the statement:\n%s", line, statement)
 		}
@@ -71,14 +73,16 @@ func TestHostileStatements(t *testing.T) {
 	b := newBench(t)
 	s := b.signer("cn=ci,ou=build,o=acme")
 	of := func(predicate string) string {
-		return `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"x","digest":{"gitCommit":"` + commitID(1) + `"}}],` +
+		return `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"x","digest":{"gitCommit":"` + commitID(1) +
+			`"}}],` +
 			`"predicateType":"https://example.com/sbom/v1","predicate":` + predicate + `}`
 	}
 	w := b.signIn(b.reader)
 	show := func(predicate string) page {
 		return w.get(apiPath + "/attestations/" + b.sign(s, of(predicate)).ID).want(200)
 	}
-	p := show(`{"a":"</pre><script>alert(1)</script><b>","b":"\u202egnp.exe` + "\u202e" + `"}`).has("</pre><script>alert(1)</script><b>").hasNot("\u202e")
+	p := show(`{"a":"</pre><script>alert(1)</script><b>","b":"\u202egnp.exe` + "\u202e" + `"}`).has(
+		"</pre><script>alert(1)</script><b>").hasNot("\u202e")
 	p.harmless()
 	p = show(`{"long":"` + strings.Repeat("y", 200_000) + `"}`).has("It is long: this is its beginning")
 	if len(p.body) > 120_000 {

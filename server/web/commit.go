@@ -91,7 +91,8 @@ func showCommit(v *visit) (*answer, error) {
 	if commit.SHA != v.value("sha") {
 		return seeOther(v.pathOf(repoPattern, "commits", commit.SHA)), nil
 	}
-	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"), Missing: lacksOf(policy.Missing(commit.State, commit.Requirements))}
+	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"),
+		Missing: lacksOf(policy.Missing(commit.State, commit.Requirements))}
 	p.Told = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
 	for _, state := range ledger.States() {
@@ -123,7 +124,8 @@ func attestationsOf(v *visit, c ledger.Commit) (shown []ledger.AttestationRecord
 	if v.query("cursor") == "" && c.Attested <= int64(len(c.Attestations)) {
 		return c.Attestations, "", nil
 	}
-	page, err := v.api.AttestationsPage(v.ctx(), v.org, v.repo, client.AttestationFilter{Commit: c.SHA}, client.Query{Limit: timelineAttestations, Cursor: v.query("cursor")})
+	page, err := v.api.AttestationsPage(v.ctx(), v.org, v.repo, client.AttestationFilter{Commit: c.SHA},
+		client.Query{Limit: timelineAttestations, Cursor: v.query("cursor")})
 	return page.Data, page.NextCursor, err
 }
 
@@ -134,7 +136,8 @@ func beginOf(v *visit, c ledger.Commit, next string) (ledger.Time, error) {
 	if next == "" {
 		return 0, nil
 	}
-	older, err := v.api.AttestationsPage(v.ctx(), v.org, v.repo, client.AttestationFilter{Commit: c.SHA}, client.Query{Limit: 1, Cursor: next})
+	older, err := v.api.AttestationsPage(v.ctx(), v.org, v.repo, client.AttestationFilter{Commit: c.SHA},
+		client.Query{Limit: 1, Cursor: next})
 	if err != nil || len(older.Data) == 0 {
 		return 0, err
 	}
@@ -196,10 +199,12 @@ func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord)
 		r.Mark, r.Word = "failed", "Failed"
 	}
 	for _, dn := range s.SignersCounted {
-		r.Signed = append(r.Signed, evidenceOf(s.Predicate, dn, shown, func(st ledger.Status) bool { return st != ledger.Fail && st != ledger.Errored }))
+		r.Signed = append(r.Signed, evidenceOf(
+			s.Predicate, dn, shown, func(st ledger.Status) bool { return st != ledger.Fail && st != ledger.Errored }))
 	}
 	for _, dn := range s.FailedBy {
-		r.Failed = append(r.Failed, evidenceOf(s.Predicate, dn, shown, func(st ledger.Status) bool { return st == ledger.Fail || st == ledger.Errored }))
+		r.Failed = append(r.Failed, evidenceOf(
+			s.Predicate, dn, shown, func(st ledger.Status) bool { return st == ledger.Fail || st == ledger.Errored }))
 	}
 	return r
 }
@@ -253,7 +258,8 @@ func overlapsOf(v *visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
 	if total == 0 {
 		return nil, 0, nil
 	}
-	page, err := v.api.OverlapsPage(v.ctx(), v.org, v.repo, client.OverlapFilter{Commit: c.SHA}, client.Query{Limit: overlapsShown})
+	page, err := v.api.OverlapsPage(v.ctx(), v.org, v.repo, client.OverlapFilter{Commit: c.SHA},
+		client.Query{Limit: overlapsShown})
 	if err != nil {
 		return nil, 0, err
 	}

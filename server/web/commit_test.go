@@ -25,14 +25,18 @@ func commitPath(sha string) string { return apiPath + "/commits/" + sha }
 
 func TestCommitPage(t *testing.T) {
 	b := newBench(t)
-	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"ATTESTED","predicate":"lint:go"},` +
+	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"ATTESTED",` +
+		`"predicate":"lint:go"},` +
 		`{"state":"ATTESTED","predicate":"migration:dry","paths":["db/**"]},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
-	ci, mac, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=mac,ou=build,o=acme"), b.signer("cn=alice,ou=people,o=acme")
+	ci, mac, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=mac,ou=build,o=acme"),
+		b.signer("cn=alice,ou=people,o=acme")
 	sha := commitID(7)
-	b.push(sha, ledger.Registration{Branch: "topic", Target: "release/2", Message: "Sessions end\n\nBecause they must.", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
-		Base: commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
+	b.push(sha, ledger.Registration{Branch: "topic", Target: "release/2", Message: "Sessions end\n\nBecause they must.",
+		Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
+		Base:   commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
 	w := b.signIn(b.reader)
-	w.get(commitPath(sha)).want(200).has("Draft since", "Nothing is attested yet", "ledgerd attest acme/api --commit "+sha[:12])
+	w.get(commitPath(sha)).want(200).has("Draft since", "Nothing is attested yet", "ledgerd attest acme/api --commit "+
+		sha[:12])
 
 	b.clock.advance(90 * time.Second)
 	b.attest(ci, sha, "test:go", ledger.Pass)
@@ -46,11 +50,15 @@ func TestCommitPage(t *testing.T) {
 
 	p := w.get(commitPath(sha)).want(200).has(
 		"Sessions end", "Ada topic for release/2 known since 30 Nov 2030 09:00 UTC", "Because they must.", "ada@acme.example",
-		"Attested since 30 Nov 2030 10:02 UTC . It waits for: review:* failed by alice", "1 changed path M cmd/root.go", "in flight", "None: no other commit in flight",
+		"Attested since 30 Nov 2030 10:02 UTC . It waits for: review:* failed by alice", "1 changed path M cmd/root.go",
+		"in flight", "None: no other commit in flight",
 	).hasNot("Nothing is attested")
-	same(t, "checklist", p.texts("li", "class", "check met"), []string{"test:* Met, 2 of 2 Signed by ci , mac", "lint:go Met, 1 of 1 Signed by ci"})
-	same(t, "left out", p.texts("li", "class", "check left-out"), []string{"migration:dry Does not apply does not apply: no changed path matches db/**"})
-	same(t, "failed", p.texts("li", "class", "check failed"), []string{"review:* Failed, 0 of 1 Failed by alice cn=alice,ou=people,o=acme reports fail for review:code"})
+	same(t, "checklist", p.texts("li", "class", "check met"),
+		[]string{"test:* Met, 2 of 2 Signed by ci , mac", "lint:go Met, 1 of 1 Signed by ci"})
+	same(t, "left out", p.texts("li", "class", "check left-out"),
+		[]string{"migration:dry Does not apply does not apply: no changed path matches db/**"})
+	same(t, "failed", p.texts("li", "class", "check failed"),
+		[]string{"review:* Failed, 0 of 1 Failed by alice cn=alice,ou=people,o=acme reports fail for review:code"})
 	p.has("Deployed not reached The policy asks for nothing, so no commit gets there.")
 	for _, a := range []ledger.AttestationRecord{second, fixed, refused} {
 		if links := p.elements("a", "href", apiPath+"/attestations/"+a.ID); len(links) < 2 {
@@ -98,7 +106,8 @@ func TestMissingRequirement(t *testing.T) {
 	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2}]}`)
 	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	p := b.signIn(b.reader).get(commitPath(commitID(1))).want(200)
-	same(t, "missing", p.texts("li", "class", "check missing"), []string{"test:* Missing, 1 of 2 Signed by ci test:* needs 2 signers: has 1, cn=ci,ou=build,o=acme"})
+	same(t, "missing", p.texts("li", "class", "check missing"),
+		[]string{"test:* Missing, 1 of 2 Signed by ci test:* needs 2 signers: has 1, cn=ci,ou=build,o=acme"})
 }
 
 func TestNoMoreThanDeployed(t *testing.T) {
@@ -107,21 +116,27 @@ func TestNoMoreThanDeployed(t *testing.T) {
 	for _, predicate := range []string{"test:go", "review:code", "deploy:eu"} {
 		b.attest(s, commitID(1), predicate, ledger.Pass)
 	}
-	b.signIn(b.reader).get(commitPath(commitID(1))).want(200).has("Deployed since 30 Nov 2030 09:00 UTC . Nothing is missing.").hasNot("not reached")
+	b.signIn(b.reader).get(commitPath(commitID(1))).want(200).has(
+		"Deployed since 30 Nov 2030 09:00 UTC . Nothing is missing.").hasNot("not reached")
 }
 
 func TestOverlapsOfACommit(t *testing.T) {
 	b := newBench(t)
-	b.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
+	b.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"},
+		Changes: []radar.Change{edited("cmd/root.go", 10)}})
 	b.clock.advance(time.Minute)
-	b.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"}, Changes: []radar.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
+	b.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"},
+		Changes: []radar.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
 	w := b.signIn(b.reader)
-	w.get(commitPath(commitID(2))).want(200).has("HIGH with First "+commitID(1)[:12]+" Ada first since 30 Nov 2030 09:01 UTC It was registered first.",
+	w.get(commitPath(commitID(2))).want(200).has(
+		"HIGH with First "+commitID(1)[:12]+" Ada first since 30 Nov 2030 09:01 UTC It was registered first.",
 		"cmd/root.go both change the same lines: lines 11 here, 10 there")
-	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "It was registered later, so it gives way.", "lines 10 here, 11 there")
+	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "It was registered later, so it gives way.",
+		"lines 10 here, 11 there")
 
 	for n := range 8 {
-		b.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More", Changes: []radar.Change{edited("go.mod", 10)}})
+		b.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More",
+			Changes: []radar.Change{edited("go.mod", 10)}})
 	}
 	p := w.get(commitPath(commitID(2))).want(200).has("4 more overlaps", "MEDIUM with More")
 	if links := p.elements("a", "href", apiPath+"/radar?branch=second"); len(links) != 1 {
@@ -136,7 +151,8 @@ func TestOverlapOfADeletion(t *testing.T) {
 	edit := edited("go.mod", 10)
 	b.push(commitID(1), ledger.Registration{Branch: "edit", Message: "Edit", Changes: []radar.Change{edit}})
 	b.clock.advance(time.Minute)
-	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete", Changes: []radar.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
+	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete",
+		Changes: []radar.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
 	w := b.signIn(b.reader)
 	w.get(commitPath(commitID(1))).want(200).has("one deletes what the other changes: lines 10 here, none there")
 	w.get(commitPath(commitID(2))).want(200).has("one deletes what the other changes: no lines here, 10 there")
@@ -162,9 +178,11 @@ func TestCommitKnownByAttestations(t *testing.T) {
 	b := newBench(t)
 	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	w := b.signIn(b.reader)
-	w.get(commitPath(commitID(1))).want(200).has("No message", "Known by its attestations alone", "ledgerd commit push acme/api "+commitID(1)[:12], "the radar does not compare this commit")
+	w.get(commitPath(commitID(1))).want(200).has("No message", "Known by its attestations alone",
+		"ledgerd commit push acme/api "+commitID(1)[:12], "the radar does not compare this commit")
 	b.push(commitID(1), ledger.Registration{Message: "Told"})
-	w.get(commitPath(commitID(1))).want(200).has("Told", "No change record was given").hasNot("Known by its attestations alone")
+	w.get(commitPath(commitID(1))).want(200).has("Told", "No change record was given").hasNot(
+		"Known by its attestations alone")
 }
 
 // The only form of who may only read is that which signs out.
@@ -216,7 +234,8 @@ func TestLongTimeline(t *testing.T) {
 			path = attribute(next, "href")
 		}
 	}
-	want := map[string]int{"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1, "Attested → to Validating": 1, "Became known to the ledger": 1}
+	want := map[string]int{"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1,
+		"Attested → to Validating": 1, "Became known to the ledger": 1}
 	if fmt.Sprint(told) != fmt.Sprint(want) || pages != 3 {
 		t.Errorf("%d pages tell %v, want %v", pages, told, want)
 	}

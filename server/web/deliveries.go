@@ -29,13 +29,15 @@ func showWebhook(v *visit) (*answer, error) {
 		return nil, err
 	}
 	status := v.query("status")
-	page, err := v.api.DeliveriesPage(v.ctx(), v.org, v.repo, webhook.ID, client.DeliveryFilter{Status: ledger.DeliveryStatus(status)},
+	page, err := v.api.DeliveriesPage(v.ctx(), v.org, v.repo, webhook.ID,
+		client.DeliveryFilter{Status: ledger.DeliveryStatus(status)},
 		client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
 	}
 	return v.page("webhook", "Webhook", webhookPage{
-		Webhook: webhook, State: stateOfWebhook(webhook), Status: status, Deliveries: page.Data, Next: nextPage(v, page.NextCursor),
+		Webhook: webhook, State: stateOfWebhook(webhook), Status: status, Deliveries: page.Data,
+		Next:     nextPage(v, page.NextCursor),
 		Statuses: []string{string(ledger.DeliveryPending), string(ledger.DeliverySucceeded), string(ledger.DeliveryFailed)},
 	}), nil
 }

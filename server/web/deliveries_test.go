@@ -41,7 +41,8 @@ func TestPing(t *testing.T) {
 	if location != at+"/deliveries/"+sent.ID {
 		t.Errorf("a ping leads to %s", location)
 	}
-	p := w.get(location).want(200).has("Delivery of ping", "succeeded", "POST "+r.url+"/ledger", "X-ledger-Signature", "User-Agent ledgerd/test",
+	p := w.get(location).want(200).has("Delivery of ping", "succeeded", "POST "+r.url+"/ledger", "X-ledger-Signature",
+		"User-Agent ledgerd/test",
 		"X-Receiver ci", "thank you", `"type": "ping"`).hasNot("whsec_", hook.Secret)
 	wellMade(t, "an admin", p)
 	if copied := attribute(p.elements("button", "class", "copy wide")[0], "data-copy"); copied != r.bodies[0] {
@@ -75,7 +76,8 @@ func TestHostileAnswers(t *testing.T) {
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
 	w.post(location+"/redeliver", nil).to(location)
 	eventually(t, "two attempts", func() bool { return b.deliveries(hook.ID)[0].Attempts == 2 })
-	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "The first 4 000 of", "ledgerd keeps")
+	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "The first 4 000 of",
+		"ledgerd keeps")
 	if n := len(p.elements("details", "class", "card attempt")); n != 2 {
 		t.Errorf("%d attempts are shown, want 2", n)
 	}
@@ -139,7 +141,8 @@ func TestDeliveryLists(t *testing.T) {
 	if href := attribute(pending.elements("a", "rel", "next")[0], "href"); !strings.Contains(href, "status=pending") {
 		t.Errorf("the next page forgets the filter: %s", href)
 	}
-	if current := pending.elements("a", "aria-current", "page"); attribute(current[len(current)-1], "href") != at+"?status=pending" {
+	if current := pending.elements("a", "aria-current", "page"); attribute(current[len(current)-1], "href") != at+
+		"?status=pending" {
 		t.Error("it does not tell which filter there is")
 	}
 	for _, query := range []string{"?status=x<b>", "?cursor=x"} {
@@ -164,10 +167,12 @@ func TestReplay(t *testing.T) {
 	at := webhooksPath + "/" + hook.ID
 	w := b.signIn(b.admin)
 	form := w.get(at+"/replay").want(200).has("Since, in UTC", "In UTC it is 09:00 on 30 Nov 2030.")
-	if fields := form.elements("input", "name", "since"); len(fields) != 1 || attribute(fields[0], "type") != "datetime-local" {
+	if fields := form.elements("input", "name", "since"); len(fields) != 1 ||
+		attribute(fields[0], "type") != "datetime-local" {
 		t.Error("the field is not one for a date and time")
 	}
-	for _, wrong := range []string{"", "yesterday<b>", "2030-13-01T00:00", "0001-01-01T00:00", "1969-12-31T23:59", "1970-01-01T00:00"} {
+	for _, wrong := range []string{"", "yesterday<b>", "2030-13-01T00:00", "0001-01-01T00:00", "1969-12-31T23:59",
+		"1970-01-01T00:00"} {
 		w.post(at+"/replay", url.Values{"since": {wrong}}).want(422).complains("since", "")
 	}
 	// Who forgets that it is UTC east of it, is told.
@@ -186,7 +191,8 @@ func TestReplay(t *testing.T) {
 		t.Errorf("a replay to one that is paused: %d", p.status)
 	}
 	d := b.deliveries(hook.ID)[0]
-	if len(w.get(at+"/deliveries/"+d.ID).has("activate it to send this again").elements("form", "action", at+"/deliveries/"+d.ID+"/redeliver")) != 0 {
+	if len(w.get(at+"/deliveries/"+d.ID).has("activate it to send this again").elements(
+		"form", "action", at+"/deliveries/"+d.ID+"/redeliver")) != 0 {
 		t.Error("what was sent can be sent again to one that is paused")
 	}
 }

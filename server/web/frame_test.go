@@ -24,7 +24,8 @@ func (b *bench) examples() func(pattern string) string {
 	b.t.Helper()
 	const sha = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
 	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	b.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"}, Changes: []radar.Change{editing("cmd/root.go", 101)}})
+	b.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"},
+		Changes: []radar.Change{editing("cmd/root.go", 101)}})
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	attestation := b.attest(ci, sha, "test:go", ledger.Fail).ID
 	hook := b.webhook(newReceiver(b.t).url).ID
@@ -32,12 +33,14 @@ func (b *bench) examples() func(pattern string) string {
 	check(b.t, err)
 	b.dispatch()
 	eventually(b.t, "the ping", func() bool { return b.deliveries(hook)[0].Attempts == 1 })
-	_, style, _ := strings.Cut(attribute(b.browser().get("/login").elements("link", "rel", "stylesheet")[0], "href"), "/static/")
+	_, style, _ := strings.Cut(attribute(b.browser().get("/login").elements("link", "rel", "stylesheet")[0], "href"),
+		"/static/")
 
 	b.signer("cn=brief,ou=build,o=acme")
 	identities, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
 	check(b.t, err)
-	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api", "{sha}", sha, "{version}", "1", "{file}", style,
+	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api", "{sha}", sha, "{version}", "1", "{file}",
+		style,
 		"attestations/{id}", "attestations/"+attestation,
 		"webhooks/{id}/remove", "webhooks/"+b.webhook("https://ci.example.com").ID+"/remove", // none of the others
 		"webhooks/{id}", "webhooks/"+hook, "{delivery}", ping.ID,
@@ -66,7 +69,8 @@ func wantsOf(rt web.Route, scope ledger.Scope) int {
 func TestHeadersOfEveryRoute(t *testing.T) {
 	b := newBench(t)
 	example := b.examples()
-	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader), ledger.Admin: b.signIn(b.admin)} {
+	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader),
+		ledger.Admin: b.signIn(b.admin)} {
 		for _, rt := range routes() {
 			if rt.Method == "GET" {
 				w.send("HEAD", example(rt.Pattern), nil).want(wantsOf(rt, scope)).guarded(rt.Pattern == "/static/{file}")
@@ -87,9 +91,10 @@ func TestHeadersOfEveryRoute(t *testing.T) {
 func (p page) guarded(mayBeKept bool) page {
 	p.t.Helper()
 	want := map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-		"Referrer-Policy":         "same-origin",
-		"X-Content-Type-Options":  "nosniff",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+			"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Referrer-Policy":        "same-origin",
+		"X-Content-Type-Options": "nosniff",
 	}
 	if !mayBeKept && p.header.Get("Content-Type") != "text/event-stream" {
 		want["Cache-Control"] = "no-store"
@@ -181,7 +186,8 @@ func TestReadersSeeNoForms(t *testing.T) {
 func TestPagesAreWellMade(t *testing.T) {
 	b := newBench(t)
 	example := b.examples()
-	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader), ledger.Admin: b.signIn(b.admin)} {
+	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader),
+		ledger.Admin: b.signIn(b.admin)} {
 		for _, rt := range routes() {
 			if rt.Method != "GET" || strings.HasSuffix(rt.Pattern, "/events") {
 				continue
@@ -201,7 +207,8 @@ func wellMade(t *testing.T, who string, p page) {
 	wrong := func(format string) { t.Helper(); t.Errorf("%s as %s: %s", p.what, who, format) }
 	for _, name := range []string{"h1", "main", "header", "footer", "title"} {
 		found := p.elements(name)
-		if len(slices.DeleteFunc(found, func(n *html.Node) bool { return n.Namespace != "" })) != 1 { // pictures have titles too
+		// pictures have titles too
+		if len(slices.DeleteFunc(found, func(n *html.Node) bool { return n.Namespace != "" })) != 1 {
 			wrong("it has not just one " + name)
 		}
 	}
@@ -216,7 +223,8 @@ func wellMade(t *testing.T, who string, p page) {
 		if n.Type != html.ElementNode {
 			continue
 		}
-		if plain := n.Data == "pre" || n.Data == "div" || n.Data == "span"; plain && attribute(n, "role") == "" && attribute(n, "aria-label")+attribute(n, "aria-labelledby") != "" {
+		if plain := n.Data == "pre" || n.Data == "div" || n.Data == "span"; plain && attribute(n, "role") == "" &&
+			attribute(n, "aria-label")+attribute(n, "aria-labelledby") != "" {
 			wrong("a " + n.Data + " is named and has no role")
 		}
 		for _, a := range n.Attr {
@@ -237,7 +245,8 @@ func wellMade(t *testing.T, who string, p page) {
 				wrong("it has a script in itself")
 			}
 		case "input", "select", "textarea":
-			if kind != "hidden" && kind != "submit" && !labelled[attribute(n, "id")] && n.Parent.Data != "label" && attribute(n, "aria-label") == "" {
+			if kind != "hidden" && kind != "submit" && !labelled[attribute(n, "id")] && n.Parent.Data != "label" &&
+				attribute(n, "aria-label") == "" {
 				wrong("the field " + attribute(n, "name") + " has no label")
 			}
 		}

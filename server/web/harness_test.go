@@ -67,7 +67,8 @@ func newEmptyBench(t testing.TB) *bench {
 	b.api = server.New(server.Config{Store: db, Now: b.clock.now, Logger: logger, CheckTarget: b.guard.Check})
 	b.site, err = web.New(web.Config{API: b.api, Logger: logger, Now: b.clock.now})
 	check(t, err)
-	b.host, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(b.api.Host())}})
+	b.host, err = client.New(
+		"http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(b.api.Host())}})
 	check(t, err)
 	network := httptest.NewServer(b.site.Handler())
 	t.Cleanup(network.Close)
@@ -84,7 +85,8 @@ func newBench(t testing.TB) *bench {
 	check(t, err)
 	_, err = b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
 	check(t, err)
-	b.reader, b.writer, b.admin = b.token("acme", ledger.Read).Secret, b.token("acme", ledger.Write).Secret, b.token("acme", ledger.Admin).Secret
+	b.reader, b.writer, b.admin = b.token("acme", ledger.Read).Secret, b.token("acme", ledger.Write).Secret,
+		b.token("acme", ledger.Admin).Secret
 	return b
 }
 
@@ -104,7 +106,8 @@ func (b *bench) in(t testing.TB) *bench {
 
 func (b *bench) token(org string, scope ledger.Scope) ledger.Token {
 	b.t.Helper()
-	token, err := b.host.CreateToken(b.t.Context(), org, ledger.NewToken{Name: scope.String() + " of " + org, Scope: scope})
+	token, err := b.host.CreateToken(
+		b.t.Context(), org, ledger.NewToken{Name: scope.String() + " of " + org, Scope: scope})
 	check(b.t, err)
 	return token
 }

@@ -45,7 +45,7 @@ func addIdentity(v *visit) (*answer, error) {
 	refuseKeys(f, "dn", "email")
 	if !f.Failed() {
 		_, err = v.api.AddIdentity(v.ctx(), v.org, identity.NewIdentity{
-			Kind:  identity.IdentityKind(f.Get("kind")),
+			Kind:  identity.Kind(f.Get("kind")),
 			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // which browsers make of a line's end
 			DN:    strings.TrimSpace(f.Get("dn")),
 			Email: strings.TrimSpace(f.Get("email")),

@@ -69,16 +69,20 @@ func TestAddIdentities(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(nil)
 	check(t, err)
 	text := publicPEM(t, key)
-	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)}, "dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).to(identitiesPath)
-	w.post(identitiesPath+"/new", url.Values{"kind": {"root"}, "pem": {pasted(b.rootPEM())}, "dn": {""}, "email": {""}}).to(identitiesPath)
+	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)},
+		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).to(identitiesPath)
+	w.post(identitiesPath+"/new",
+		url.Values{"kind": {"root"}, "pem": {pasted(b.rootPEM())}, "dn": {""}, "email": {""}}).to(identitiesPath)
 	added := b.identities()
-	if len(added) != 2 || added[0].Kind != identity.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` || added[0].Email != "ci@example.com" || added[0].PEM != text {
+	if len(added) != 2 || added[0].Kind != identity.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` ||
+		added[0].Email != "ci@example.com" || added[0].PEM != text {
 		t.Fatalf("added %+v", added)
 	}
 	if added[1].Kind != identity.RootIdentity || added[1].DN != "cn=acme root,o=acme" {
 		t.Errorf("added %+v", added[1])
 	}
-	p := w.get(identitiesPath).want(200).has("<b>ci</b> key", `cn=\<b\>ci\</b\>,ou=build,o=acme`, "ci@example.com", "never ends", added[0].Fingerprint,
+	p := w.get(identitiesPath).want(200).has("<b>ci</b> key", `cn=\<b\>ci\</b\>,ou=build,o=acme`, "ci@example.com",
+		"never ends", added[0].Fingerprint,
 		"acme root root", "ends 30 Nov 2031 09:00 UTC", "BEGIN PUBLIC KEY", "BEGIN CERTIFICATE")
 	if len(p.elements("b")) > 0 {
 		t.Error("a name became an element")

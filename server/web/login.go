@@ -31,7 +31,8 @@ func showLogin(v *visit) (*answer, error) {
 	if v.session != nil {
 		return seeOther(localPath(v.query("next"))), nil
 	}
-	return v.page("login", "Sign in", loginPage{Form: form.New("next", localPath(v.query("next"))), Ended: v.query("ended") != ""}), nil
+	return v.page("login", "Sign in",
+		loginPage{Form: form.New("next", localPath(v.query("next"))), Ended: v.query("ended") != ""}), nil
 }
 
 // signIn begins a session with the token that was given.
@@ -80,7 +81,8 @@ func (v *visit) endSessions() error {
 // localPath returns where to go after signing in: only ever a page of this site.
 func localPath(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.Contains(u.Path, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.Contains(u.Path, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
 	return next

@@ -26,7 +26,8 @@ func TestOrgPage(t *testing.T) {
 
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for n := range 3 {
-		b.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n), Message: fmt.Sprintf("Change %d\n\nmore", n)})
+		b.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n),
+			Message: fmt.Sprintf("Change %d\n\nmore", n)})
 	}
 	b.attest(ci, commitID(0), "test:go", ledger.Pass)
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
@@ -38,7 +39,8 @@ func TestOrgPage(t *testing.T) {
 	if rects := p.elements("rect"); len(rects) != 3 {
 		t.Errorf("%d bars, want 3", len(rects))
 	}
-	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
+	if live := attribute(p.elements("main")[0], "data-live"); live !=
+		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
 		t.Errorf("data-live: %q", live)
 	}
 	if since := attribute(p.elements("main")[0], "data-live-since"); since != b.newestEvent() {
@@ -60,7 +62,8 @@ func (b *bench) newestEvent() string {
 // Admins see what else waits: webhooks that fail, keys and tokens that end.
 func TestWhatNeedsAnAdmin(t *testing.T) {
 	b := newBench(t)
-	_, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(24 * time.Hour)})
+	_, err := b.host.CreateToken(t.Context(), "acme",
+		ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(24 * time.Hour)})
 	check(t, err)
 	b.signIn(b.admin).get("/orgs/acme").want(200).has("Token expires", "brief")
 	b.signIn(b.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs somebody")
@@ -87,9 +90,11 @@ func TestTextIsEscaped(t *testing.T) {
 	b := newBench(t)
 	const nasty = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>{{.}}&amp;`
 	ci := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
-	b.push(commitID(1), ledger.Registration{Branch: "<u>main</u>", Message: nasty, Author: ledger.Author{Name: nasty, Email: "a@example.com"}})
+	b.push(commitID(1), ledger.Registration{Branch: "<u>main</u>", Message: nasty,
+		Author: ledger.Author{Name: nasty, Email: "a@example.com"}})
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
-	token, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: `<b>"boss"</b>`, Scope: ledger.Admin, ExpiresAt: b.clock.time().Add(time.Hour)})
+	token, err := b.host.CreateToken(t.Context(), "acme",
+		ledger.NewToken{Name: `<b>"boss"</b>`, Scope: ledger.Admin, ExpiresAt: b.clock.time().Add(time.Hour)})
 	check(t, err)
 	w := b.signIn(token.Secret)
 	for path, shown := range map[string][]string{
@@ -140,12 +145,14 @@ func TestTextStaysInItsPlace(t *testing.T) {
 	b := newBench(t)
 	const turned = "a\u202eb\u2067c"
 	turner := b.signer("cn=" + turned + ",ou=build,o=acme")
-	b.push(commitID(1), ledger.Registration{Branch: turned, Message: turned + "\n\n" + turned, Author: ledger.Author{Name: turned, Email: turned + "@example.com"}})
+	b.push(commitID(1), ledger.Registration{Branch: turned, Message: turned + "\n\n" + turned,
+		Author: ledger.Author{Name: turned, Email: turned + "@example.com"}})
 	record := b.attest(turner, commitID(1), "lint:go", ledger.Pass)
 	b.attest(turner, commitID(1), "test:go", ledger.Fail)
 	w := b.signIn(b.admin)
 	for _, path := range []string{
-		"/orgs/acme", "/orgs/acme/activity", "/orgs/acme/repos/api", "/orgs/acme/repos/api?view=list", "/orgs/acme/repos/api/commits/" + commitID(1),
+		"/orgs/acme", "/orgs/acme/activity", "/orgs/acme/repos/api", "/orgs/acme/repos/api?view=list",
+		"/orgs/acme/repos/api/commits/" + commitID(1),
 		"/orgs/acme/repos/api/attestations/" + record.ID, "/orgs/acme/settings/identities",
 	} {
 		for n := range w.get(path).want(200).tree().Descendants() {

@@ -124,7 +124,8 @@ func TestPageSizes(t *testing.T) {
 // overlap, each with some others.
 func (b *bench) fill(commits int) {
 	b.t.Helper()
-	signers := map[string]*signer{"test:go": b.signer("cn=ci,ou=build,o=acme"), "review:code": b.signer("cn=alice,ou=people,o=acme"), "deploy:eu": b.signer("cn=deployer,ou=ops,o=acme")}
+	signers := map[string]*signer{"test:go": b.signer("cn=ci,ou=build,o=acme"),
+		"review:code": b.signer("cn=alice,ou=people,o=acme"), "deploy:eu": b.signer("cn=deployer,ou=ops,o=acme")}
 	numbers := make(chan int)
 	var all sync.WaitGroup
 	for range 32 {
@@ -164,11 +165,13 @@ func drawn(n, commits int) ledger.Registration {
 	author := fmt.Sprintf("author-%d", n%23)
 	r := ledger.Registration{
 		Branch: "main", Author: ledger.Author{Name: author, Email: author + "@acme.example"}, CommittedAt: 1795424400123,
-		Message: fmt.Sprintf("server: change %d of the many that there are, in a line of usual length\n\nAnd a body that tells why, of some sentences, as they are written where\nthe history is read by those who come later.\n", n),
+		Message: fmt.Sprintf("server: change %d of the many that there are, in a line of usual length\n\nAnd a body "+
+			"that tells why, of some sentences, as they are written where\nthe history is read by those who come later.\n", n),
 	}
 	if n >= commits-200 {
 		r.Branch = fmt.Sprintf("topic-%d", n)
-		r.Changes = []radar.Change{edited(fmt.Sprintf("server/file-%d.go", n%40), n%7*10+1), edited(fmt.Sprintf("docs/page-%d.md", n%3), n%11*30+1)}
+		r.Changes = []radar.Change{edited(fmt.Sprintf("server/file-%d.go", n%40), n%7*10+1),
+			edited(fmt.Sprintf("docs/page-%d.md", n%3), n%11*30+1)}
 	}
 	return r
 }
@@ -196,7 +199,8 @@ func (b *bench) attestOften(attestations, signing int) {
 	for n := range signing {
 		signers = append(signers, b.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
 	}
-	b.push(often, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
+	b.push(often, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.",
+		Author:  ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		Changes: []radar.Change{edited("server/file-1.go", 1), edited("docs/page-1.md", 5)}})
 	for n := range 12 {
 		b.push(commitID(1_000_000+n), ledger.Registration{Branch: fmt.Sprintf("other-%d", n), Message: "docs: another",

@@ -26,8 +26,9 @@ const maxDocument = 96 << 10
 
 func (v *visit) viewPolicy(p policy.Policy) policyView {
 	view := policyView{
-		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar), Document: policytext.Document(p.Contract),
-		Command: fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
+		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar),
+		Document: policytext.Document(p.Contract),
+		Command:  fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
 	}
 	if len(view.Document) > maxDocument {
 		view.Document = ""
@@ -71,7 +72,8 @@ const (
 )
 
 func showPolicyVersions(v *visit) (*answer, error) {
-	list, err := v.api.PolicyVersionsPage(v.ctx(), v.org, v.repo, client.Query{Limit: versionsShown, Cursor: v.query("cursor")})
+	list, err := v.api.PolicyVersionsPage(
+		v.ctx(), v.org, v.repo, client.Query{Limit: versionsShown, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,8 @@ func previewOf(s ledger.Simulation) *preview {
 func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 	f := page.Form
 	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
-		f.Problem = "This says the same as version " + strconv.Itoa(page.Active.Version) + ", which is active: there is nothing to save."
+		f.Problem = "This says the same as version " + strconv.Itoa(page.Active.Version) +
+			", which is active: there is nothing to save."
 		return again(f, v.editor(page)), nil
 	}
 	if strings.ContainsFunc(etag, func(r rune) bool { return r < ' ' || r > '~' }) {

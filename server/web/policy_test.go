@@ -52,16 +52,19 @@ func (w *browser) edit(p page, do string, fields ...string) page {
 }
 
 const (
-	strict = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"]},{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true}],"radar":{"block":"HIGH"}}`
-	lax    = `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`
+	strict = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"]},` +
+		`{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true}],"radar":{"block":"HIGH"}}`
+	lax = `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`
 )
 
 func TestPolicyPage(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
 	p := w.get(policyPath).want(200).has(
-		"Version 1, by host", "Attested A pass of any test:* by anyone trusted.", "Promotable A pass of any review:* by anyone trusted.",
-		"None keeps a commit from being promotable.", `"predicate": "test:*",`, "ledgerd policy simulate acme/api -f policy.yaml",
+		"Version 1, by host", "Attested A pass of any test:* by anyone trusted.",
+		"Promotable A pass of any review:* by anyone trusted.",
+		"None keeps a commit from being promotable.", `"predicate": "test:*",`,
+		"ledgerd policy simulate acme/api -f policy.yaml",
 	).hasNot("is saved and holds")
 	if len(p.elements("a", "href", policyPath+"/edit")) > 0 {
 		t.Error("a reader is led to the editor")
@@ -69,7 +72,8 @@ func TestPolicyPage(t *testing.T) {
 	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?repo=api&types=policy" {
 		t.Errorf("data-live: %q", live)
 	}
-	b.signIn(b.admin).edit(b.signIn(b.admin).get(policyPath+"/edit"), "save", "document", `{"requirements":[]}`).to(policyPath + "?saved=2")
+	b.signIn(b.admin).edit(b.signIn(b.admin).get(policyPath+"/edit"), "save", "document",
+		`{"requirements":[]}`).to(policyPath + "?saved=2")
 	w.get(policyPath).want(200).has(
 		"Version 2, by admin of acme", "Nothing: a commit is attested with its first attestation.",
 		"Nothing more: what is attested is promotable.", "No requirement says when a commit is deployed, so none ever is.",
@@ -98,23 +102,29 @@ func TestEditThePolicy(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.admin)
 	begun := w.get(policyPath + "/edit").want(200).has("It would follow version 1.")
-	if text := document(begun); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"state\": \"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
+	if text := document(begun); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"state\": "+
+		"\"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
 		t.Errorf("the document is %s", text)
 	}
 	w.edit(begun, "save").want(422).has("This says the same as version 1, which is active: there is nothing to save.")
 
-	p := w.edit(begun, "preview", "document", strict).want(200).has("0 commits looked at, 0 would move .", "Changed lines", `- "signers": [],`, `+ "signers": ["cn=*,ou=build,o=acme"],`)
+	p := w.edit(begun, "preview", "document", strict).want(200).has("0 commits looked at, 0 would move .", "Changed lines",
+		`- "signers": [],`, `+ "signers": ["cn=*,ou=build,o=acme"],`)
 	if document(p) != strict {
 		t.Errorf("the preview has the document %s", document(p))
 	}
 	// As a browser sends it, with the ends of lines of a form.
 	lines := strings.ReplaceAll(strict, `,"`, ",\r\n\"")
 	w.edit(p, "save", "document", lines).to(policyPath + "?saved=2")
-	w.get(policyPath+"?saved=2").want(200).has("Version 2 is saved and holds from now on.", "by 2 different signers, other than the commit's author", "From HIGH up, the commit registered later is not promotable.")
-	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has("This says the same as version 2").hasNot("\r")
+	w.get(policyPath+"?saved=2").want(200).has("Version 2 is saved and holds from now on.",
+		"by 2 different signers, other than the commit's author",
+		"From HIGH up, the commit registered later is not promotable.")
+	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has(
+		"This says the same as version 2").hasNot("\r")
 
 	// A policy as the API answers it can be pasted whole.
-	w.edit(w.get(policyPath+"/edit"), "save", "document", `{"org":"acme","repo":"api","version":7,"requirements":[]}`).to(policyPath + "?saved=3")
+	w.edit(w.get(policyPath+"/edit"), "save", "document", `{"org":"acme","repo":"api","version":7,"requirements":[]}`).to(
+		policyPath + "?saved=3")
 }
 
 // What is wrong is told with its line, and what was written stays.
@@ -128,17 +138,24 @@ func TestMistakesInThePolicy(t *testing.T) {
 			status   int
 			told     []string
 		}{
-			"no JSON":         {"{\n  \"requirements\": [\n    {\"state\": \"ATTESTED\"\n     \"predicate\": \"a\"}\n  ]\n}", 400, []string{"Line 4", `"predicate": "a"}`, "1 mistake: see the list above."}},
+			"no JSON": {"{\n  \"requirements\": [\n    {\"state\": \"ATTESTED\"\n     \"predicate\": \"a\"}\n  ]\n}",
+				400, []string{"Line 4", `"predicate": "a"}`, "1 mistake: see the list above."}},
 			"an end too soon": {"{\n  \"requirements\": [\n", 400, []string{"Line 3"}},
 			"twice":           {"{\"requirements\": [],\n\"requirements\": []}", 400, []string{"Line 2"}},
-			"fields": {"{\n\"requirements\": [\n{\"state\": \"ATESTED\",\n\"predicate\": \"a\"},\n{\"state\": \"DEPLOYED\",\n\"threshold\": 0}],\n\"radar\": {\n\"notify\": \"LOUD\"}\n}", 422, []string{
-				"Line 3 requirements[0].state : ", `"ATESTED" is not a state`, "Line 5 requirements[1].predicate : ", "Line 6 requirements[1].threshold : ", "Line 8 radar.notify : ", `"LOUD" is not a level`, "4 mistakes: see the list above.",
+			"fields": {"{\n\"requirements\": [\n{\"state\": \"ATESTED\",\n\"predicate\": \"a\"},\n{\"state\": " +
+				"\"DEPLOYED\",\n\"threshold\": 0}],\n\"radar\": {\n\"notify\": \"LOUD\"}\n}", 422, []string{
+				"Line 3 requirements[0].state : ", `"ATESTED" is not a state`, "Line 5 requirements[1].predicate : ",
+				"Line 6 requirements[1].threshold : ", "Line 8 radar.notify : ", `"LOUD" is not a level`,
+				"4 mistakes: see the list above.",
 			}},
-			"an unknown member": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}", 400, []string{"Line 3", "treshold"}},
-			"the wrong kind":    {"{\"requirements\":\n7}", 422, []string{"Line 1", "requirements must be a list of objects"}},
-			"nothing":           {"", 400, []string{"the body is empty: it has to be a JSON document"}},
-			"a list":            {"[]", 422, []string{"must be a JSON object"}},
-			"hostile":           {"{\"requirements\":[\n{\"state\":\"<script>alert(1)</script>\",\"predicate\":\"</textarea><img src=x>\"}]}", 422, []string{"Line 2", `"<script>alert(1)</script>"`}},
+			"an unknown member": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
+				400, []string{"Line 3", "treshold"}},
+			"the wrong kind": {"{\"requirements\":\n7}", 422, []string{"Line 1", "requirements must be a list of objects"}},
+			"nothing":        {"", 400, []string{"the body is empty: it has to be a JSON document"}},
+			"a list":         {"[]", 422, []string{"must be a JSON object"}},
+			"hostile": {"{\"requirements\":[\n" +
+				`{"state":"<script>alert(1)</script>","predicate":"</textarea><img src=x>"}]}`,
+				422, []string{"Line 2", `"<script>alert(1)</script>"`}},
 		} {
 			p := w.edit(begun, do, "document", test.document).want(test.status).has(test.told...)
 			if test.document != "" && document(p) != test.document {
@@ -147,7 +164,8 @@ func TestMistakesInThePolicy(t *testing.T) {
 			if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {
 				t.Errorf("%s: the text became an element", name)
 			}
-			if area := p.elements("textarea"); name != "nothing" && name != "a list" && attribute(area[0], "aria-invalid") != "true" {
+			if area := p.elements("textarea"); name != "nothing" && name != "a list" &&
+				attribute(area[0], "aria-invalid") != "true" {
 				t.Errorf("%s: the field is not marked", name)
 			}
 		}
@@ -164,9 +182,11 @@ func TestPreviewOfThePolicy(t *testing.T) {
 	}
 	b.attest(ci, commitID(0), "review:code", ledger.Pass)
 	w := b.signIn(b.admin)
-	p := w.edit(w.get(policyPath+"/edit"), "preview", "document", `{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
+	p := w.edit(w.get(policyPath+"/edit"), "preview", "document",
+		`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
 		"130 commits looked at, 130 would move .", "129 Attested → to Validating", "1 Promotable → to Validating",
-		"lint:* needs 1 signer: has 0", "These are the first 100. All of them:", "ledgerd policy simulate acme/api -f policy.json",
+		"lint:* needs 1 signer: has 0", "These are the first 100. All of them:",
+		"ledgerd policy simulate acme/api -f policy.json",
 	)
 	rows := 0
 	for n := range 130 {
@@ -175,7 +195,8 @@ func TestPreviewOfThePolicy(t *testing.T) {
 	if rows != 100 {
 		t.Errorf("%d commits are named, want 100", rows)
 	}
-	w.edit(p, "preview", "document", document(w.get(policyPath+"/edit"))).want(200).has("130 commits looked at, 0 would move .", "The contract says what the active one says.").hasNot("Changed lines")
+	w.edit(p, "preview", "document", document(w.get(policyPath+"/edit"))).want(200).has(
+		"130 commits looked at, 0 would move .", "The contract says what the active one says.").hasNot("Changed lines")
 	w.get(policyPath).want(200).has("Version 1")
 }
 
@@ -188,9 +209,11 @@ func TestPolicyReplacedMeanwhile(t *testing.T) {
 	mine := `{"requirements":[{"state":"DEPLOYED","predicate":"deploy:production"}]}`
 	other.edit(other.get(policyPath+"/edit"), "save", "document", lax).to(policyPath + "?saved=2")
 
-	preview := w.edit(begun, "preview", "document", mine).want(200).has("Somebody has saved version 2 since you began from version 1.", "Preview", "Replace version 2")
+	preview := w.edit(begun, "preview", "document", mine).want(200).has(
+		"Somebody has saved version 2 since you began from version 1.", "Preview", "Replace version 2")
 	stale := w.edit(begun, "save", "document", mine).want(412).has(
-		"Somebody has saved version 2 since you began from version 1.", "by admin of acme", "What version 2 changed", `- "state": "PROMOTABLE",`, "Replace version 2",
+		"Somebody has saved version 2 since you began from version 1.", "by admin of acme", "What version 2 changed",
+		`- "state": "PROMOTABLE",`, "Replace version 2",
 	)
 	for _, p := range []page{preview, stale} {
 		if document(p) != mine || hidden(p, "version") != "1" || len(p.elements("button", "value", "save")) > 0 {
@@ -201,7 +224,8 @@ func TestPolicyReplacedMeanwhile(t *testing.T) {
 	w.edit(stale, "save").want(412).has("Somebody has saved version 2")
 
 	other.edit(other.get(policyPath+"/edit"), "save", "document", strict).to(policyPath + "?saved=3")
-	again := w.edit(stale, "replace").want(412).has("Somebody has saved version 3 since you began from version 1.", "What version 3 changed", `+ "block": "HIGH",`)
+	again := w.edit(stale, "replace").want(412).has("Somebody has saved version 3 since you began from version 1.",
+		"What version 3 changed", `+ "block": "HIGH",`)
 	w.get(policyPath).want(200).has("Version 3")
 	w.edit(again, "replace").to(policyPath + "?saved=4")
 	w.get(policyPath).want(200).has("deploy:production")
@@ -229,16 +253,19 @@ func TestLargePolicy(t *testing.T) {
 	if document(p) != padded(1<<20+1) {
 		t.Error("the document is lost")
 	}
-	w.edit(begun, "save", "document", padded(5<<20)).want(413).has("the form cannot be read: it may have 4194304 bytes at most")
+	w.edit(begun, "save", "document", padded(5<<20)).want(413).has(
+		"the form cannot be read: it may have 4194304 bytes at most")
 
 	// Mistakes in it are found at once, wherever they are.
 	var many strings.Builder
 	for n := range 190 {
-		fmt.Fprintf(&many, ",{\"state\":\"PROMOTABLE\",\"predicate\":\"a%d\",\n\"branches\":[%s\"x\"]}", n, strings.Repeat("\"release/*\",\n", 90))
+		fmt.Fprintf(&many, ",{\"state\":\"PROMOTABLE\",\"predicate\":\"a%d\",\n\"branches\":[%s\"x\"]}", n,
+			strings.Repeat("\"release/*\",\n", 90))
 	}
 	wrong := "{\"requirements\":[" + many.String()[1:] + ",\n{\"state\":\"X\",\"predicate\":\"a\"}]}"
 	began := time.Now()
-	w.edit(begun, "preview", "document", wrong).want(422).has(fmt.Sprintf("Line %d requirements[190].state", 2+strings.Count(many.String(), "\n")))
+	w.edit(begun, "preview", "document", wrong).want(422).has(
+		fmt.Sprintf("Line %d requirements[190].state", 2+strings.Count(many.String(), "\n")))
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("to find a mistake in %d bytes took %s", len(wrong), took)
 	}
@@ -251,12 +278,14 @@ func TestPagesOfALargePolicy(t *testing.T) {
 	large := func(version int) string {
 		var many []string
 		for n := range 200 {
-			many = append(many, fmt.Sprintf(`{"state":"PROMOTABLE","predicate":"scan:%d-%d","signers":[%s"cn=last,o=acme"]}`, version, n, strings.Repeat(`"cn=*,ou=build,o=acme",`, 60)))
+			many = append(many, fmt.Sprintf(`{"state":"PROMOTABLE","predicate":"scan:%d-%d","signers":[%s"cn=last,o=acme"]}`,
+				version, n, strings.Repeat(`"cn=*,ou=build,o=acme",`, 60)))
 		}
 		return `{"requirements":[` + strings.Join(many, ",") + `]}`
 	}
 	for version := 2; version <= 4; version++ {
-		w.edit(w.get(policyPath+"/edit"), "save", "document", large(version)).to(fmt.Sprintf("%s?saved=%d", policyPath, version))
+		w.edit(w.get(policyPath+"/edit"), "save", "document", large(version)).to(
+			fmt.Sprintf("%s?saved=%d", policyPath, version))
 	}
 	for path, told := range map[string]string{
 		"":            "ledgerd policy show acme/api --version 4 -o json",
@@ -287,18 +316,22 @@ func TestPolicyVersions(t *testing.T) {
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {
 		t.Error("the newest version is not the first")
 	}
-	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", `- "signers": ["cn=*,ou=build,o=acme"],`, `+ "signers": [],`, "A pass of any test:* by anyone trusted.")
+	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", `- "signers": ["cn=*,ou=build,o=acme"],`,
+		`+ "signers": [],`, "A pass of any test:* by anyone trusted.")
 	r.get(policyPath+"/versions/3?against=4").want(200).has("Changes since version 4", `- "enabled": false,`)
 	r.get(policyPath + "/versions/3?against=3").want(200).has("None: both say the same.")
 	r.get(policyPath + "/versions/1").want(200).has("It is the first version.")
-	for _, path := range []string{"/versions/9", "/versions/0", "/versions/x", "/versions/3?against=9", "/versions/3?against=-1"} {
+	for _, path := range []string{"/versions/9", "/versions/0", "/versions/x", "/versions/3?against=9",
+		"/versions/3?against=-1"} {
 		r.get(policyPath + path).want(404)
 	}
 
 	// They come in pages, and what the last of one changed is told on it.
 	for n := range 30 {
-		w.edit(w.get(policyPath+"/edit"), "save", "document", fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"p%d"}]}`, n)).want(303)
+		w.edit(w.get(policyPath+"/edit"), "save", "document",
+			fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"p%d"}]}`, n)).want(303)
 	}
 	p = r.get(policyPath+"/versions").want(200).has("Version 34", "Version 25", "A pass of p19 by").hasNot("Version 24 ")
-	r.get(attribute(p.elements("a", "rel", "next")[0], "href")).want(200).has("Version 24", "Version 15").hasNot("Version 25 ", "Version 14 ")
+	r.get(attribute(p.elements("a", "rel", "next")[0], "href")).want(200).has("Version 24", "Version 15").hasNot(
+		"Version 25 ", "Version 14 ")
 }

@@ -82,7 +82,8 @@ func (v *visit) pathBack() string {
 		return v.r.URL.RequestURI()
 	}
 	pattern, path := v.route.pattern, v.r.URL.EscapedPath()
-	for pattern != "" && !slices.ContainsFunc(routes(), func(rt route) bool { return rt.pattern == pattern && rt.method == http.MethodGet }) {
+	for pattern != "" &&
+		!slices.ContainsFunc(routes(), func(rt route) bool { return rt.pattern == pattern && rt.method == http.MethodGet }) {
 		pattern, path = pattern[:strings.LastIndexByte(pattern, '/')], path[:strings.LastIndexByte(path, '/')]
 	}
 	return path

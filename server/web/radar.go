@@ -115,7 +115,8 @@ func (v *visit) radarCommand(f client.OverlapFilter) string {
 }
 
 func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
-	list, err := v.api.OverlapsPage(v.ctx(), v.org, v.repo, f, client.Query{Limit: radarOverlaps, Cursor: v.query("cursor")})
+	list, err := v.api.OverlapsPage(
+		v.ctx(), v.org, v.repo, f, client.Query{Limit: radarOverlaps, Cursor: v.query("cursor")})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func (b *bench) branch(n int, name, author string, changes ...radar.Change) {
 	b.t.Helper()
 	b.clock.advance(time.Second)
 	b.push(commitID(n), ledger.Registration{
-		Branch: name, Author: ledger.Author{Name: author, Email: author + "@acme.example"}, Message: "Work on " + name + "\n\nat length", Changes: changes,
+		Branch: name, Author: ledger.Author{Name: author, Email: author + "@acme.example"}, Message: "Work on " + name +
+			"\n\nat length", Changes: changes,
 	})
 }
 
@@ -62,7 +63,8 @@ func TestRadarPage(t *testing.T) {
 	b.branch(5, "five", "ken", editing("docs/b.md", 1))
 	w := b.signIn(b.reader)
 
-	const all = "HIGH three overlaps with one, MEDIUM three overlaps with two, MEDIUM two overlaps with one, LOW five overlaps with four"
+	const all = "HIGH three overlaps with one, MEDIUM three overlaps with two, MEDIUM two overlaps with one, LOW " +
+		"five overlaps with four"
 	p := w.get(radarPath).want(200).has(
 		"Overlaps of commits in flight make an event from LOW up.",
 		"Registered later api@ "+commitID(3)[:12]+" by ada · Work on three",
@@ -73,13 +75,17 @@ func TestRadarPage(t *testing.T) {
 	if got := pairsOf(p); got != all {
 		t.Errorf("the list is %s, want %s", got, all)
 	}
-	if live := attribute(p.elements("main")[0], "data-live"); !strings.Contains(live, "repo=api") || !strings.Contains(live, "radar") {
+	if live := attribute(p.elements("main")[0], "data-live"); !strings.Contains(live, "repo=api") ||
+		!strings.Contains(live, "radar") {
 		t.Errorf("data-live: %q", live)
 	}
-	if dots, arcs := len(p.elements("g", "class", "node l-high"))+len(p.elements("g", "class", "node l-medium"))+len(p.elements("g", "class", "node l-low")), len(p.elements("path", "class", "edge l-high"))+len(p.elements("path", "class", "edge l-medium"))+len(p.elements("path", "class", "edge l-low")); dots != 5 || arcs != 4 {
+	if dots, arcs := len(p.elements("g", "class", "node l-high"))+len(p.elements("g", "class", "node l-medium"))+len(
+		p.elements("g", "class", "node l-low")), len(p.elements("path", "class", "edge l-high"))+len(
+		p.elements("path", "class", "edge l-medium"))+len(p.elements("path", "class", "edge l-low")); dots != 5 || arcs != 4 {
 		t.Errorf("the picture has %d commits and %d overlaps, want 5 and 4", dots, arcs)
 	}
-	if label := attribute(p.elements("svg", "class", "picture")[0], "aria-label"); !strings.HasPrefix(label, "5 commits one below the other, 4 overlaps as arcs") {
+	if label := attribute(p.elements("svg", "class", "picture")[0], "aria-label"); !strings.HasPrefix(
+		label, "5 commits one below the other, 4 overlaps as arcs") {
 		t.Errorf("the picture is called %q", label)
 	}
 
@@ -101,7 +107,8 @@ func TestRadarPage(t *testing.T) {
 		}
 	}
 	w.get(radarPath+"?commit="+commitID(1)[:39]).want(409).has("No such commit", "several commits")
-	if live := attribute(w.get(radarPath+"?commit="+commitID(1)).elements("input", "id", "field-commit")[0], "value"); live != commitID(1) {
+	if live := attribute(w.get(radarPath+"?commit="+commitID(1)).elements("input", "id", "field-commit")[0],
+		"value"); live != commitID(1) {
 		t.Errorf("the form has the commit %q", live)
 	}
 }
@@ -116,14 +123,18 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 	w.get(radarPath+"?level=HIGH&branch=x/y&commit="+commitID(1)).want(200).
 		has("No such overlap", "ledgerd radar acme/api --level HIGH --commit "+commitID(1)+" --branch x/y")
 	w.get(radarPath + "?branch=" + url.QueryEscape("$(rm -rf ~)")).want(200).hasNot("--branch")
-	w.get(radarPath+"?commit="+strings.Repeat("f", 40)).want(404).has("No such commit", "ledgerd commit list acme/api --in-flight", strings.Repeat("f", 40))
-	w.get(radarPath+"?commit=HEAD").want(400).has("No such commit", `"HEAD" is not a commit: give 7 to 64 lower-case hex digits`)
+	w.get(radarPath+"?commit="+strings.Repeat("f", 40)).want(404).has(
+		"No such commit", "ledgerd commit list acme/api --in-flight", strings.Repeat("f", 40))
+	w.get(radarPath+"?commit=HEAD").want(400).has(
+		"No such commit", `"HEAD" is not a commit: give 7 to 64 lower-case hex digits`)
 	w.get(radarPath + "?level=NONE").want(422).has(`"NONE" is not a level: use LOW, MEDIUM or HIGH`)
 	w.get(radarPath + "?cursor=x").want(400)
 	w.get("/orgs/acme/repos/none/radar").want(404)
 
-	w.post("/orgs/acme/repos/api/policy/edit", url.Values{"do": {"save"}, "etag": {etagOf(w)}, "document": {`{"requirements":[],"radar":{"enabled":false}}`}}).want(303)
-	if p := w.get(radarPath).want(200).has("Conflict Radar is off", `"radar": {"enabled": false}`, "ledgerd policy apply acme/api -f policy.yaml"); len(p.elements("form", "class", "filters")) > 0 {
+	w.post("/orgs/acme/repos/api/policy/edit", url.Values{"do": {"save"}, "etag": {etagOf(w)},
+		"document": {`{"requirements":[],"radar":{"enabled":false}}`}}).want(303)
+	if p := w.get(radarPath).want(200).has("Conflict Radar is off", `"radar": {"enabled": false}`,
+		"ledgerd policy apply acme/api -f policy.yaml"); len(p.elements("form", "class", "filters")) > 0 {
 		t.Error("there is something to choose from")
 	}
 }
@@ -220,7 +231,8 @@ func TestRadarOfHostileNames(t *testing.T) {
 	b := newBench(t)
 	const nasty = `</text><script>alert(1)</script>"'><img/src=x>`
 	for n, name := range []string{nasty, strings.Repeat("界", 80), "\u202Egnp.exe", strings.Repeat("W", 255)} {
-		b.push(commitID(n), ledger.Registration{Branch: name, Message: nasty, Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []radar.Change{editing("a"+nasty, 5+n%2)}})
+		b.push(commitID(n), ledger.Registration{Branch: name, Message: nasty,
+			Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []radar.Change{editing("a"+nasty, 5+n%2)}})
 	}
 	p := b.signIn(b.reader).get(radarPath).want(200).has(nasty, "a"+nasty)
 	if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {

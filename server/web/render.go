@@ -24,7 +24,8 @@ var templates embed.FS
 
 // loadPages parses each page together with the layout and the parts.
 func (s *Site) loadPages() (map[string]*template.Template, error) {
-	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html", "templates/parts*.html")
+	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html",
+		"templates/parts*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the layout: %w", err)
 	}
@@ -64,7 +65,8 @@ type view struct {
 // view puts around an answer's data what belongs there.
 func (v *visit) view(a *answer) view {
 	return view{
-		Title: a.title, Session: v.session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: a.live, LiveCommit: a.liveCommit, LiveSince: a.liveSince, Wide: a.wide, Data: a.data,
+		Title: a.title, Session: v.session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: a.live,
+		LiveCommit: a.liveCommit, LiveSince: a.liveSince, Wide: a.wide, Data: a.data,
 		OrgTabs: v.orgTabs(), RepoTabs: v.repoTabs(), SettingsTabs: v.settingsTabs(),
 	}
 }
@@ -141,14 +143,16 @@ func timeTag(t ledger.Time) template.HTML {
 	if t == 0 {
 		return "–"
 	}
-	return template.HTML(`<time datetime="` + t.String() + `" title="` + t.String() + `">` + t.Std().Format("2 Jan 2006 15:04") + ` UTC</time>`)
+	return template.HTML(`<time datetime="` + t.String() + `" title="` + t.String() + `">` +
+		t.Std().Format("2 Jan 2006 15:04") + ` UTC</time>`)
 }
 
 // serveAsset answers with a file that pages load.
 func serveAsset(v *visit) (*answer, error) {
 	a, ok := v.site.assets.files[v.value("file")]
 	if !ok {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no file %s: the page that names it is of another version, so load that again", v.value("file"))
+		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no file %s: the page that names it is of another "+
+			"version, so load that again", v.value("file"))
 	}
 	return &answer{body: a.body, mediaType: a.mediaType, immutable: true}, nil
 }

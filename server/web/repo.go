@@ -107,7 +107,8 @@ func board(v *visit, repo ledger.Repo) ([]column, error) {
 
 func readColumn(v *visit, state ledger.State, total int64) (column, error) {
 	c := column{State: state, Path: v.pathOf(repoPattern) + "?" + url.Values{"state": {state.String()}}.Encode()}
-	page, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{State: &state, Standing: true}, client.Query{Limit: columnCards})
+	page, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{State: &state, Standing: true},
+		client.Query{Limit: columnCards})
 	if err != nil {
 		return c, err
 	}
@@ -127,7 +128,8 @@ func (l *commitList) read(v *visit) error {
 		}
 		f.State = &state
 	}
-	page, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, f, client.Query{Limit: listedCommits, Cursor: v.query("cursor")})
+	page, err := v.api.CommitsPage(
+		v.ctx(), v.org, v.repo, f, client.Query{Limit: listedCommits, Cursor: v.query("cursor")})
 	if err != nil {
 		return err
 	}

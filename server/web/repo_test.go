@@ -48,13 +48,17 @@ func same(t testing.TB, what string, got, want []string) {
 func TestBoard(t *testing.T) {
 	b := newBench(t)
 	ci, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=alice,ou=people,o=acme")
-	b.push(commitID(0), ledger.Registration{Branch: "draft", Message: "Nothing yet", Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"}})
+	b.push(commitID(0), ledger.Registration{Branch: "draft", Message: "Nothing yet",
+		Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"}})
 	b.clock.advance(time.Minute)
-	b.push(commitID(1), ledger.Registration{Branch: "red", Message: "Fails\n\nand more", Author: ledger.Author{Email: "bob@acme.example"}})
+	b.push(commitID(1), ledger.Registration{Branch: "red", Message: "Fails\n\nand more",
+		Author: ledger.Author{Email: "bob@acme.example"}})
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
-	b.push(commitID(2), ledger.Registration{Branch: "one", Message: "One", Changes: []radar.Change{edited("cmd/root.go", 10)}})
+	b.push(commitID(2), ledger.Registration{
+		Branch: "one", Message: "One", Changes: []radar.Change{edited("cmd/root.go", 10)}})
 	b.attest(ci, commitID(2), "test:go", ledger.Pass)
-	b.push(commitID(3), ledger.Registration{Branch: "two", Message: "Two", Changes: []radar.Change{edited("cmd/root.go", 11)}})
+	b.push(commitID(3), ledger.Registration{
+		Branch: "two", Message: "Two", Changes: []radar.Change{edited("cmd/root.go", 11)}})
 	for _, done := range []string{"test:go", "review:code", "deploy:eu"} {
 		b.attest(alice, commitID(4), done, ledger.Pass)
 	}
@@ -71,7 +75,8 @@ func TestBoard(t *testing.T) {
 	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || read(links[0]) != "Fails" {
 		t.Errorf("a card leads to its commit by %d links", len(links))
 	}
-	if live := attribute(p.elements("main")[0], "data-live"); !strings.HasSuffix(live, "&types=attestation%2Cstate%2Cpolicy%2Cradar") || !strings.Contains(live, "repo=api") {
+	if live := attribute(p.elements("main")[0], "data-live"); !strings.HasSuffix(
+		live, "&types=attestation%2Cstate%2Cpolicy%2Cradar") || !strings.Contains(live, "repo=api") {
 		t.Errorf("data-live: %q", live)
 	}
 	b.signIn(b.reader).get("/orgs/acme/repos/nope").want(404)
@@ -109,7 +114,8 @@ func TestBoardOfMany(t *testing.T) {
 // What keeps a card short: it names some of what is missing.
 func TestCardOfManyNeeds(t *testing.T) {
 	b := newBench(t)
-	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:a"},{"state":"ATTESTED","predicate":"test:b"},{"state":"ATTESTED","predicate":"test:c"},` +
+	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:a"},{"state":"ATTESTED","predicate":"test:b"},` +
+		`{"state":"ATTESTED","predicate":"test:c"},` +
 		`{"state":"ATTESTED","predicate":"test:d"},{"state":"ATTESTED","predicate":"test:e"}]}`)
 	b.push(commitID(1), ledger.Registration{Message: "x"})
 	b.signIn(b.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 test:c 0 of 1 and 2 more").hasNot("test:d")
@@ -118,7 +124,8 @@ func TestCardOfManyNeeds(t *testing.T) {
 func TestList(t *testing.T) {
 	b := newBench(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
-	ada, bob := ledger.Author{Name: "Ada", Email: "ada@acme.example"}, ledger.Author{Name: "Bob", Email: "bob@acme.example"}
+	ada, bob := ledger.Author{Name: "Ada", Email: "ada@acme.example"},
+		ledger.Author{Name: "Bob", Email: "bob@acme.example"}
 	b.push(commitID(0), ledger.Registration{Branch: "main", Message: "Zero", Author: ada})
 	b.push(commitID(1), ledger.Registration{Branch: "a&b", Message: "One", Author: bob})
 	b.push(commitID(2), ledger.Registration{Branch: "main", Message: "Two", Author: bob})
@@ -143,8 +150,10 @@ func TestList(t *testing.T) {
 			p.has("No such commit", "names have to be exact", "Show all")
 		}
 	}
-	p := w.get(apiPath+"?state=ATTESTED&branch=main&author=Bob").want(200).has("Two "+commitID(2)[:12]+" Bob main", "Attested review:* 0 of 1")
-	if got := attribute(p.elements("input", "name", "branch")[0], "value") + attribute(p.elements("input", "name", "author")[0], "value"); got != "mainBob" {
+	p := w.get(apiPath+"?state=ATTESTED&branch=main&author=Bob").want(200).has("Two "+commitID(2)[:12]+" Bob main",
+		"Attested review:* 0 of 1")
+	if got := attribute(p.elements("input", "name", "branch")[0], "value") + attribute(
+		p.elements("input", "name", "author")[0], "value"); got != "mainBob" {
 		t.Errorf("the fields hold %q", got)
 	}
 	for _, option := range p.elements("option") {
@@ -153,7 +162,8 @@ func TestList(t *testing.T) {
 			t.Errorf("the state %s is chosen: %t", read(option), isChosen)
 		}
 	}
-	w.get(apiPath+"?state=GONE").want(422).has("GONE", "is not a state", "use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED")
+	w.get(apiPath+"?state=GONE").want(422).has(
+		"GONE", "is not a state", "use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED")
 	w.get(apiPath + "?view=list&cursor=x").want(400).has("cursor")
 	w.get("/orgs/acme/repos/nope?view=list").want(404)
 }
@@ -162,7 +172,8 @@ func TestList(t *testing.T) {
 func TestPagesOfTheList(t *testing.T) {
 	b := newBench(t)
 	for n := range 130 {
-		b.push(commitID(n), ledger.Registration{Branch: []string{"even&more", "odd"}[n%2], Message: fmt.Sprintf("Change %d.", n)})
+		b.push(commitID(n), ledger.Registration{Branch: []string{"even&more", "odd"}[n%2],
+			Message: fmt.Sprintf("Change %d.", n)})
 	}
 	w := b.signIn(b.reader)
 	path, pages, seen := apiPath+"?branch="+url.QueryEscape("even&more"), 0, 0
@@ -194,7 +205,8 @@ func TestHostileTextsInARepo(t *testing.T) {
 	b := newBench(t)
 	b.hostile()
 	w := b.signIn(b.reader)
-	for _, query := range []string{"", "?view=list", "?branch=" + url.QueryEscape(nastyBranch), "?author=" + url.QueryEscape(nasty)} {
+	for _, query := range []string{"", "?view=list", "?branch=" + url.QueryEscape(nastyBranch), "?author=" +
+		url.QueryEscape(nasty)} {
 		p := w.get(apiPath + query).want(200)
 		p.harmless()
 		if len(p.body) > 60_000 {
@@ -215,12 +227,14 @@ func (b *bench) hostile() string {
 	b.t.Helper()
 	s := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
 	b.push(commitID(1), ledger.Registration{
-		Branch: nastyBranch, Target: nastyBranch, Author: ledger.Author{Name: nasty, Email: "<b>@acme.example"}, Message: nasty + "\n\n" + nasty,
+		Branch: nastyBranch, Target: nastyBranch, Author: ledger.Author{Name: nasty, Email: "<b>@acme.example"},
+		Message: nasty + "\n\n" + nasty,
 		Changes: []radar.Change{edited("<em>.go", 1)},
 	})
 	b.push(commitID(2), ledger.Registration{
 		Branch: strings.Repeat("b", 200), Author: ledger.Author{Name: "\u202egnp.exe 🦊" + strings.Repeat("n", 200)},
-		Message: strings.Repeat("👩‍👩‍👧 ", 1500) + "\n\n\u202e" + strings.Repeat("w", 10_000), Changes: []radar.Change{edited("<em>.go", 1)},
+		Message: strings.Repeat("👩‍👩‍👧 ", 1500) + "\n\n\u202e" + strings.Repeat("w", 10_000),
+		Changes: []radar.Change{edited("<em>.go", 1)},
 	})
 	b.attest(s, commitID(1), "test:go", ledger.Fail)
 	return commitID(1)

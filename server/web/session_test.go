@@ -17,9 +17,11 @@ func TestSignIn(t *testing.T) {
 	w.get("/orgs/acme").to("/login?next=%2Forgs%2Facme")
 	w.get("/login?next=%2Forgs%2Facme").want(200).has("Sign in", "API token")
 
-	answer := w.post("/login", url.Values{"token": {" " + b.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).to("/orgs/acme?cursor=x")
+	answer := w.post("/login", url.Values{"token": {" " + b.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).to(
+		"/orgs/acme?cursor=x")
 	cookie := answer.header.Get("Set-Cookie")
-	for _, want := range []string{"ledgerd=", "; Path=/", "; HttpOnly", "; SameSite=Lax", "; Expires=Sat, 30 Nov 2030 21:00:00 GMT"} {
+	for _, want := range []string{"ledgerd=", "; Path=/", "; HttpOnly", "; SameSite=Lax",
+		"; Expires=Sat, 30 Nov 2030 21:00:00 GMT"} {
 		if !strings.Contains(cookie, want) {
 			t.Errorf("the cookie is %q: want %q in it", cookie, want)
 		}
@@ -36,7 +38,8 @@ func TestSignInRefused(t *testing.T) {
 	b := newBench(t)
 	gone := b.token("acme", ledger.Admin)
 	check(t, b.host.RevokeToken(t.Context(), "acme", gone.ID))
-	expired, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Minute)})
+	expired, err := b.host.CreateToken(
+		t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Minute)})
 	check(t, err)
 	b.clock.advance(time.Minute)
 	for name, test := range map[string]struct{ token, says string }{
@@ -90,7 +93,8 @@ func TestWhereSigningInLeads(t *testing.T) {
 		"HTTPS:evil.example":     "/",
 	} {
 		b.browser().post("/login", url.Values{"token": {b.reader}, "next": {next}}).to(want)
-		if got := attribute(b.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name", "next")[0], "value"); got != want {
+		if got := attribute(b.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name",
+			"next")[0], "value"); got != want {
 			t.Errorf("the form leads from %q to %q, want %q", next, got, want)
 		}
 	}
@@ -126,13 +130,16 @@ func TestThePlainCookie(t *testing.T) {
 		cookie  string
 		wantsIn bool
 	}{
-		"plain http":                {"ledger.example.com", nil, "ledgerd", true},
-		"https, a link":             {"ledger.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
-		"https, a port":             {"ledger.example.com:8443", map[string]string{"Sec-Fetch-Site": "same-origin"}, "ledgerd", false},
-		"https, an address":         {"192.0.2.7", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
-		"https, an origin":          {"localhost", map[string]string{"Origin": "https://localhost"}, "ledgerd", false},
-		"https, its own cookie":     {"ledger.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "__Host-ledgerd", true},
-		"plain http, an origin":     {"ledger.example.com", map[string]string{"Origin": "http://ledger.example.com"}, "ledgerd", true},
+		"plain http":    {"ledger.example.com", nil, "ledgerd", true},
+		"https, a link": {"ledger.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
+		"https, a port": {"ledger.example.com:8443", map[string]string{"Sec-Fetch-Site": "same-origin"},
+			"ledgerd", false},
+		"https, an address": {"192.0.2.7", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
+		"https, an origin":  {"localhost", map[string]string{"Origin": "https://localhost"}, "ledgerd", false},
+		"https, its own cookie": {"ledger.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "__Host-ledgerd",
+			true},
+		"plain http, an origin": {"ledger.example.com", map[string]string{"Origin": "http://ledger.example.com"},
+			"ledgerd", true},
 		"this machine":              {"localhost:8080", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", true},
 		"this machine, by a name":   {"Ledger.localhost", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", true},
 		"this machine, by address":  {"127.0.0.2:8080", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", true},
@@ -228,7 +235,8 @@ func TestWhereFormsLeadBack(t *testing.T) {
 		tokensPath + "/new":                          tokensPath + "/new",
 		tokensPath + "/tok_1/revoke":                 tokensPath,
 		"/orgs/acme/repos/a%20b/webhooks/whk_1/ping": "/orgs/acme/repos/a%20b/webhooks/whk_1",
-		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1/redeliver": "/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1",
+		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1/redeliver"://
+		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1",
 	} {
 		b.browser().post(path, nil).to("/login?" + url.Values{"next": {back}}.Encode())
 	}
@@ -241,15 +249,18 @@ func TestAnUnsavedPolicyIsKept(t *testing.T) {
 	form := w.get(policyPath + "/edit").want(200)
 	b.clock.advance(12 * time.Hour)
 	const mine = "{\r\n</textarea><b>mine</b>"
-	p := w.edit(form, "save", "document", mine).want(401).has("Your session has ended", "nothing of it is saved", "</textarea><b>mine</b>")
-	if kept := p.elements("textarea", "id", "kept"); len(kept) != 1 || kept[0].FirstChild.Data != "{\n</textarea><b>mine</b>" {
+	p := w.edit(form, "save", "document", mine).want(401).has("Your session has ended", "nothing of it is saved",
+		"</textarea><b>mine</b>")
+	if kept := p.elements("textarea", "id", "kept"); len(kept) != 1 ||
+		kept[0].FirstChild.Data != "{\n</textarea><b>mine</b>" {
 		t.Error("it is not what was written")
 	}
 	if next := p.value("next"); next != policyPath+"/edit" {
 		t.Errorf("it leads to %q", next)
 	}
 	wellMade(t, "nobody", p)
-	w.post(policyPath+"/edit", url.Values{"document": {strings.Repeat("x", 64<<10)}}).to("/login?" + url.Values{"next": {policyPath + "/edit"}}.Encode())
+	w.post(policyPath+"/edit", url.Values{"document": {strings.Repeat("x", 64<<10)}}).to(
+		"/login?" + url.Values{"next": {policyPath + "/edit"}}.Encode())
 }
 
 // withCookies returns a new browser with the cookies of another.

@@ -48,7 +48,8 @@ func setUp(v *visit) (*answer, error) {
 	}
 	token, err := s.host.CreateToken(v.ctx(), org.Name, ledger.NewToken{Name: "first admin", Scope: ledger.Admin})
 	if err != nil {
-		return nil, fmt.Errorf("the org %s is there, but its token is not (make it with ledgerd token create): %w", org.Name, err)
+		return nil, fmt.Errorf("the org %s is there, but its token is not (make it with ledgerd token create): %w", org.Name,
+			err)
 	}
 	secret, expires, err := v.site.api.SignIn(v.ctx(), token.Secret)
 	if err != nil {

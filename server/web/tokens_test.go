@@ -29,7 +29,8 @@ func TestMakeAToken(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.admin)
 	w.get("/orgs/acme/settings").to(tokensPath)
-	if href := attribute(w.get(tokensPath).want(200).elements("a", "class", "button primary")[0], "href"); href != tokensPath+"/new" {
+	if href := attribute(w.get(tokensPath).want(200).elements("a", "class", "button primary")[0], "href"); href !=
+		tokensPath+"/new" {
 		t.Errorf("New leads to %s", href)
 	}
 	form := w.get(tokensPath+"/new").want(200).has("New token", "read: look at everything", "in 90 days")
@@ -40,7 +41,8 @@ func TestMakeAToken(t *testing.T) {
 	p := w.post(tokensPath+"/new", url.Values{"name": {" ci "}, "scope": {"write"}, "expires_in": {"30d"}}).want(201).
 		has("ci is ready", "not shown again", "Its scope is write", "30 Dec 2030")
 	secret := tokenText.FindString(p.text())
-	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + b.url + "/v1/orgs/acme/repos'"; secret == "" || !strings.Contains(p.text(), line) {
+	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + b.url + "/v1/orgs/acme/repos'"; secret == "" ||
+		!strings.Contains(p.text(), line) {
 		t.Errorf("it does not show %s: %s", line, p.text())
 	}
 	if got := p.header.Get("Cache-Control"); got != "no-store" {
@@ -68,11 +70,12 @@ func TestWhenATokenEnds(t *testing.T) {
 		form url.Values
 		want string
 	}{
-		"never":               {url.Values{"expires_in": {"never"}}, ""},
-		"in a week":           {url.Values{"expires_in": {"7d"}}, "2030-12-07T09:00:00.000Z"},
-		"on a day":            {url.Values{"expires_in": {"7d"}, "expires_at": {"2031-02-28"}}, "2031-03-01T00:00:00.000Z"},
-		"on a day, not never": {url.Values{"expires_in": {"never"}, "expires_at": {"2031-02-28"}}, "2031-03-01T00:00:00.000Z"},
-		"today":               {url.Values{"expires_at": {"2030-11-30"}}, "2030-12-01T00:00:00.000Z"},
+		"never":     {url.Values{"expires_in": {"never"}}, ""},
+		"in a week": {url.Values{"expires_in": {"7d"}}, "2030-12-07T09:00:00.000Z"},
+		"on a day":  {url.Values{"expires_in": {"7d"}, "expires_at": {"2031-02-28"}}, "2031-03-01T00:00:00.000Z"},
+		"on a day, not never": {url.Values{"expires_in": {"never"}, "expires_at": {"2031-02-28"}},
+			"2031-03-01T00:00:00.000Z"},
+		"today": {url.Values{"expires_at": {"2030-11-30"}}, "2030-12-01T00:00:00.000Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.form.Set("name", name)
@@ -140,10 +143,12 @@ func (b *bench) browserOf(w *browser) *browser {
 func TestTokenList(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.admin)
-	brief, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "<i>brief</i>", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Hour)})
+	brief, err := b.host.CreateToken(t.Context(), "acme",
+		ledger.NewToken{Name: "<i>brief</i>", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Hour)})
 	check(t, err)
 	check(t, b.host.RevokeToken(t.Context(), "acme", b.token("acme", ledger.Write).ID))
-	w.get(tokensPath).want(200).has("<i>brief</i>", "never used", "expires 30 Nov 2030 10:00 UTC", "never expires", "revoked 30 Nov 2030 09:00 UTC", "admin of acme admin you")
+	w.get(tokensPath).want(200).has("<i>brief</i>", "never used", "expires 30 Nov 2030 10:00 UTC", "never expires",
+		"revoked 30 Nov 2030 09:00 UTC", "admin of acme admin you")
 	b.signIn(brief.Secret).get("/orgs/acme").want(200)
 	b.clock.advance(2 * time.Hour)
 	w.get(tokensPath).want(200).has("last used 30 Nov 2030 09:00 UTC", "expired 30 Nov 2030 10:00 UTC")
@@ -186,7 +191,8 @@ func TestRevokeTokens(t *testing.T) {
 			t.Errorf("the cookie stays: %s", cookie)
 		}
 	}
-	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).to("/login?next=%2Forgs%2Facme%2Fsettings%2Ftokens%2Fnew")
+	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).to(
+		"/login?next=%2Forgs%2Facme%2Fsettings%2Ftokens%2Fnew")
 
 	var own string
 	for _, token := range b.tokens() {
@@ -208,7 +214,8 @@ func TestSettingsByScope(t *testing.T) {
 		for _, path := range []string{"/orgs/acme", "/orgs/acme/repos/api", identitiesPath} {
 			p := w.get(path).want(200)
 			for _, a := range p.elements("a") {
-				if href := attribute(a, "href"); strings.Contains(href, "/tokens") || strings.Contains(href, "/webhooks") || strings.HasSuffix(href, "/new") || strings.HasSuffix(href, "/edit") {
+				if href := attribute(a, "href"); strings.Contains(href, "/tokens") || strings.Contains(href, "/webhooks") ||
+					strings.HasSuffix(href, "/new") || strings.HasSuffix(href, "/edit") {
 					t.Errorf("%s links to %s", p.what, href)
 				}
 			}
@@ -234,7 +241,8 @@ func TestLineToTryATokenOut(t *testing.T) {
 		{"https://x'$(id)", "y'$(id)", "'http://localhost/v1/"},
 	} {
 		w := b.signIn(b.admin)
-		req, err := http.NewRequestWithContext(t.Context(), "POST", b.url+tokensPath+"/new", strings.NewReader("name=x&scope=read&expires_in=7d"))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", b.url+tokensPath+"/new",
+			strings.NewReader("name=x&scope=read&expires_in=7d"))
 		check(t, err)
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("Sec-Fetch-Site", "same-origin")

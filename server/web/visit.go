@@ -168,7 +168,8 @@ func live(handle handler) handler {
 // latest returns the org's newest events. It notes the first as the one up to
 // which the page shows everything, so nothing else of a livePage is read before.
 func (v *visit) latest(most int) ([]event, error) {
-	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true}, client.Query{Limit: most})
+	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true},
+		client.Query{Limit: most})
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +239,8 @@ func pathTo(segments ...string) string {
 // pathOf fills in the pattern with the visit's org and repo, and returns the
 // path of that page or, by more segments, of one below it.
 func (v *visit) pathOf(pattern string, more ...string) string {
-	return strings.NewReplacer("{org}", url.PathEscape(v.org), "{repo}", url.PathEscape(v.repo)).Replace(pattern) + pathTo(more...)
+	return strings.NewReplacer("{org}", url.PathEscape(v.org), "{repo}",
+		url.PathEscape(v.repo)).Replace(pattern) + pathTo(more...)
 }
 
 // codeOf returns the code of an error, wherever it comes from.

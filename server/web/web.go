@@ -58,7 +58,8 @@ func inProcess(h http.Handler) (*client.Client, error) {
 func (s *Site) Handler() http.Handler {
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "the form was sent from another site, so nothing was done: open the page here and send it again. A proxy before ledgerd has to pass on the Host header"))
+		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "the form was sent from another site, so nothing was done: "+
+			"open the page here and send it again. A proxy before ledgerd has to pass on the Host header"))
 	}))
 	frame := wire.Frame{
 		Header: map[string]string{
@@ -69,7 +70,8 @@ func (s *Site) Handler() http.Handler {
 		},
 		Fail: s.fail,
 	}
-	return wire.Compressed(frame.Handler(guard.Handler(s.mux())), "text/html", "text/css", "text/javascript", "image/svg+xml")
+	return wire.Compressed(frame.Handler(guard.Handler(s.mux())), "text/html", "text/css", "text/javascript",
+		"image/svg+xml")
 }
 
 // contentPolicy lets a page load what this server gives and nothing else; no
@@ -155,7 +157,8 @@ func (v *visit) begin() error {
 	// A page may be asked for by names that the API would take for another path.
 	for segment := range strings.SplitSeq(rt.pattern, "/") {
 		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
-		if value := r.PathValue(name); isValue && name != "$" && (value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
+		if value := r.PathValue(name); isValue && name != "$" &&
+			(value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
 			return ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
 		}
 	}
@@ -180,9 +183,11 @@ func (v *visit) enter(rt route) error {
 	v.org = v.session.Org
 	switch {
 	case v.value("org") != v.session.Org:
-		return ledger.Errorf(ledger.CodeForbidden, "your API token is not for the org %s, but for %s", v.value("org"), v.session.Org)
+		return ledger.Errorf(ledger.CodeForbidden, "your API token is not for the org %s, but for %s", v.value("org"),
+			v.session.Org)
 	case !v.may(rt.scope):
-		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; your API token has %s", rt.scope, v.session.Scope)
+		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; your API token has %s", rt.scope,
+			v.session.Scope)
 	}
 	v.repo = v.value("repo")
 	return nil

@@ -172,7 +172,8 @@ func rotateWebhookForm(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.hookForm("webhook-rotate", "Rotate the secret", form.New("overlap", ledger.DefaultOverlap.String()), &webhook), nil
+	return v.hookForm("webhook-rotate", "Rotate the secret", form.New("overlap", ledger.DefaultOverlap.String()),
+		&webhook), nil
 }
 
 func rotateWebhook(v *visit) (*answer, error) {

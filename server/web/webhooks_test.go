@@ -76,7 +76,8 @@ func (r *receiver) count() int {
 // dispatch has what waits be sent until the test ends.
 func (b *bench) dispatch() {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := dispatch.New(dispatch.Config{Outbox: b.db, Guard: b.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second, Grace: time.Second})
+	d := dispatch.New(dispatch.Config{Outbox: b.db, Guard: b.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second,
+		Grace: time.Second})
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
 	b.t.Cleanup(func() { cancel(); running.Wait() })
@@ -95,7 +96,8 @@ func eventually(t testing.TB, what string, holds func() bool) {
 func TestMakeAWebhook(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.admin)
-	w.get(webhooksPath).want(200).has("No webhooks yet", "ledgerd webhook add acme/api --url https://ci.example.com/ledger")
+	w.get(webhooksPath).want(200).has(
+		"No webhooks yet", "ledgerd webhook add acme/api --url https://ci.example.com/ledger")
 	form := w.get(webhooksPath + "/new").want(200)
 	var chosen []string
 	for _, box := range form.elements("input", "name", "events") {
@@ -107,17 +109,21 @@ func TestMakeAWebhook(t *testing.T) {
 		t.Errorf("chosen at first: %v, want all but radar", chosen)
 	}
 
-	p := w.post(webhooksPath+"/new", url.Values{"url": {" https://ci.example.com/ledger?key=<b> "}, "events": {"state", "radar"}, "description": {" the <b>deployer</b> "}}).
+	p := w.post(webhooksPath+"/new", url.Values{"url": {" https://ci.example.com/ledger?key=<b> "},
+		"events": {"state", "radar"}, "description": {" the <b>deployer</b> "}}).
 		want(201).has("The webhook is ready", "It is not shown again", "webhook listen")
 	made := b.webhooks()[0]
-	if made.URL != "https://ci.example.com/ledger?key=<b>" || !slices.Equal(made.Events, []ledger.EventType{"state", "radar"}) || made.Description != "the <b>deployer</b>" || !made.Active {
+	if made.URL != "https://ci.example.com/ledger?key=<b>" ||
+		!slices.Equal(made.Events, []ledger.EventType{"state", "radar"}) || made.Description != "the <b>deployer</b>" ||
+		!made.Active {
 		t.Errorf("made %+v", made)
 	}
 	secret := webhookSecret.FindString(p.text())
 	if secret == "" || strings.Count(p.text(), secret) != 1 || p.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("the secret is not shown: %s", p.text())
 	}
-	for _, path := range []string{webhooksPath, webhooksPath + "/" + made.ID, webhooksPath + "/" + made.ID + "/edit", "/orgs/acme"} {
+	for _, path := range []string{webhooksPath, webhooksPath + "/" + made.ID, webhooksPath + "/" + made.ID + "/edit",
+		"/orgs/acme"} {
 		page := w.get(path).want(200).hasNot("whsec_")
 		if len(page.elements("b")) > 0 {
 			t.Errorf("%s: what was typed in became an element", path)
@@ -129,7 +135,8 @@ func TestMakeAWebhook(t *testing.T) {
 		t.Error("the secret is in the log")
 	}
 
-	w.post(webhooksPath+"/new", url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "paused": {"true"}}).want(201)
+	w.post(webhooksPath+"/new",
+		url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "paused": {"true"}}).want(201)
 	if paused := b.webhooks()[1]; paused.Active {
 		t.Errorf("made %+v, want it paused", paused)
 	}
@@ -199,7 +206,8 @@ func TestChangeAWebhook(t *testing.T) {
 	if got := form.value("url"); got != "https://ci.example.com" {
 		t.Errorf("url: %q", got)
 	}
-	w.post(at+"/edit", url.Values{"url": {"https://cd.example.com"}, "events": {"policy", "radar"}, "description": {"new"}}).to(at)
+	w.post(at+"/edit", url.Values{"url": {"https://cd.example.com"}, "events": {"policy", "radar"},
+		"description": {"new"}}).to(at)
 	w.get(at).want(200).has("https://cd.example.com", "policy, radar", "new")
 
 	if len(w.get(at).elements("form", "action", at+"/ping")) != 1 {
@@ -238,7 +246,8 @@ func TestRotateAWebhook(t *testing.T) {
 			t.Errorf("it forgets %q", wrong)
 		}
 	}
-	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("The new secret", "It is not shown again", "The old secret signs too until 2 Dec 2030 09:00 UTC")
+	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("The new secret", "It is not shown again",
+		"The old secret signs too until 2 Dec 2030 09:00 UTC")
 	secret := webhookSecret.FindString(p.text())
 	if secret == "" || secret == hook.Secret || strings.Contains(p.body, hook.Secret) {
 		t.Errorf("it shows the secret %s", secret)

@@ -85,7 +85,8 @@ func (b *bench) signer(dn string) *signer {
 func (s *signer) says(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
 	s.b.t.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha, attestation.ResultPredicate{
-		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}, Annotations: map[string]string{"note": note},
+		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
+		Annotations: map[string]string{"note": note},
 	})
 	check(s.b.t, err)
 	envelope, err := attestation.SignDSSE(s.key, payload)

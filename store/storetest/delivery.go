@@ -54,7 +54,8 @@ func (s suite) TestRedeliverSendsTheSameEventAgain(t *testing.T) {
 		t.Errorf("redelivered it is %+v", again)
 	}
 	second := b.claim(w.ID, 1)
-	if len(second) != 1 || second[0].ID != first.ID || second[0].Event != first.Event || string(second[0].Body) != string(first.Body) {
+	if len(second) != 1 || second[0].ID != first.ID || second[0].Event != first.Event ||
+		string(second[0].Body) != string(first.Body) {
 		t.Errorf("redelivered %+v, want %+v", second, first)
 	}
 	_, err = b.Redeliver(t.Context(), "acme", "api", w.ID, "dlv_none")

@@ -28,7 +28,8 @@ func (b *bench) listed(f store.AttestationFilter) []string {
 
 func (s suite) TestAttestationFilters(t *testing.T) {
 	b := s.newBench(t)
-	signers := []*signer{b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme"), b.signer("cn=ci,ou=nightly,o=acme")}
+	signers := []*signer{b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme"),
+		b.signer("cn=ci,ou=nightly,o=acme")}
 	predicates := []string{"test:go", "test:js", "testing", "review:code"}
 	var all []ledger.AttestationRecord
 	for i := range 60 {
@@ -44,17 +45,26 @@ func (s suite) TestAttestationFilters(t *testing.T) {
 		want   func(ledger.AttestationRecord) bool
 	}{
 		{"none", store.AttestationFilter{}, func(ledger.AttestationRecord) bool { return true }},
-		{"predicate", store.AttestationFilter{Predicate: "test:go"}, func(r ledger.AttestationRecord) bool { return r.Predicate == "test:go" }},
-		{"predicate prefix", store.AttestationFilter{Predicate: "test:*"}, func(r ledger.AttestationRecord) bool { return r.Predicate == "test:go" || r.Predicate == "test:js" }},
-		{"unknown predicate", store.AttestationFilter{Predicate: "none"}, func(ledger.AttestationRecord) bool { return false }},
-		{"identity by DN", store.AttestationFilter{Identity: "cn=ci,ou=build,o=acme"}, func(r ledger.AttestationRecord) bool { return r.Identity == "cn=ci,ou=build,o=acme" }},
-		{"identity by plain name", store.AttestationFilter{Identity: "ci"}, func(r ledger.AttestationRecord) bool { return r.Signer == "ci" }},
-		{"since", store.AttestationFilter{Since: since}, func(r ledger.AttestationRecord) bool { return r.RecordedAt >= since }},
-		{"status", store.AttestationFilter{Status: ledger.Fail}, func(r ledger.AttestationRecord) bool { return r.Result.Status == ledger.Fail }},
-		{"commit", store.AttestationFilter{Commit: sha(3)}, func(r ledger.AttestationRecord) bool { return r.Commit == sha(3) }},
-		{"all at once", store.AttestationFilter{Predicate: "test*", Identity: "ci", Since: since, Status: ledger.Pass}, func(r ledger.AttestationRecord) bool {
-			return r.Predicate != "review:code" && r.Signer == "ci" && r.RecordedAt >= since && r.Result.Status == ledger.Pass
-		}},
+		{"predicate", store.AttestationFilter{Predicate: "test:go"},
+			func(r ledger.AttestationRecord) bool { return r.Predicate == "test:go" }},
+		{"predicate prefix", store.AttestationFilter{Predicate: "test:*"},
+			func(r ledger.AttestationRecord) bool { return r.Predicate == "test:go" || r.Predicate == "test:js" }},
+		{"unknown predicate", store.AttestationFilter{Predicate: "none"},
+			func(ledger.AttestationRecord) bool { return false }},
+		{"identity by DN", store.AttestationFilter{Identity: "cn=ci,ou=build,o=acme"},
+			func(r ledger.AttestationRecord) bool { return r.Identity == "cn=ci,ou=build,o=acme" }},
+		{"identity by plain name", store.AttestationFilter{Identity: "ci"},
+			func(r ledger.AttestationRecord) bool { return r.Signer == "ci" }},
+		{"since", store.AttestationFilter{Since: since},
+			func(r ledger.AttestationRecord) bool { return r.RecordedAt >= since }},
+		{"status", store.AttestationFilter{Status: ledger.Fail},
+			func(r ledger.AttestationRecord) bool { return r.Result.Status == ledger.Fail }},
+		{"commit", store.AttestationFilter{Commit: sha(3)},
+			func(r ledger.AttestationRecord) bool { return r.Commit == sha(3) }},
+		{"all at once", store.AttestationFilter{Predicate: "test*", Identity: "ci", Since: since, Status: ledger.Pass},
+			func(r ledger.AttestationRecord) bool {
+				return r.Predicate != "review:code" && r.Signer == "ci" && r.RecordedAt >= since && r.Result.Status == ledger.Pass
+			}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,7 +127,8 @@ func (s suite) TestABadCursorIsRefused(t *testing.T) {
 
 func (s suite) TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
 	b := s.newBench(t)
-	ann, bob := ledger.Author{Name: "Ann", Email: "ann@acme.example"}, ledger.Author{Name: "Bob", Email: "bob@acme.example"}
+	ann, bob := ledger.Author{Name: "Ann", Email: "ann@acme.example"},
+		ledger.Author{Name: "Bob", Email: "bob@acme.example"}
 	register := func(sha string, n ledger.Registration) {
 		_, _, err := b.Register(t.Context(), "acme", "api", sha, n)
 		check(t, err)
@@ -176,7 +187,8 @@ func (s suite) TestEventsAreListedFromAnyOfThem(t *testing.T) {
 	if len(list.Data) != 2 {
 		t.Errorf("%d events after the attestation's, want its 2 transitions", len(list.Data))
 	}
-	list, err = b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, Types: []ledger.EventType{ledger.EventAttestation}, Repo: "API"})
+	list, err = b.Events(t.Context(), "acme",
+		store.EventFilter{Query: store.Query{Limit: 10}, Types: []ledger.EventType{ledger.EventAttestation}, Repo: "API"})
 	check(t, err)
 	if len(list.Data) != 1 {
 		t.Errorf("%d attestation events, want 1", len(list.Data))

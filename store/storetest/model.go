@@ -55,7 +55,8 @@ func (m *model) attest() {
 	dn, err := identity.ParseDN(signer.dn)
 	check(m.b.t, err)
 	m.said[commit] = append(m.said[commit], policy.Evidence{
-		Attestation: rec.ID, Predicate: predicate, Signer: dn, Status: status, RecordedAt: rec.RecordedAt, WhilePromotable: promotable,
+		Attestation: rec.ID, Predicate: predicate, Signer: dn, Status: status, RecordedAt: rec.RecordedAt,
+		WhilePromotable: promotable,
 	})
 }
 
@@ -72,15 +73,18 @@ func (m *model) register() {
 	if author == "" {
 		author = rapid.SampledFrom([]string{"ann", "bob"}).Draw(m.r, "author")
 	}
-	_, _, err := m.b.Register(m.b.t.Context(), "acme", "api", commit, ledger.Registration{Author: ledger.Author{Name: author}})
+	_, _, err := m.b.Register(m.b.t.Context(), "acme", "api", commit,
+		ledger.Registration{Author: ledger.Author{Name: author}})
 	check(m.b.t, err)
 	m.author[commit] = author
 }
 
 func (m *model) changePolicy() {
 	text := rapid.SampledFrom([]string{
-		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
-		`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
+		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},{"state":"DEPLOYED",` +
+			`"predicate":"deploy:*"}]}`,
+		`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true},` +
+			`{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","accept":["pass","skip"]}]}`,
 	}).Draw(m.r, "policy")
 	contract, err := policy.Parse([]byte(text))
@@ -150,7 +154,8 @@ func (m *model) checkCommit(contract policy.Contract, c ledger.Commit) {
 	}
 	want := contract.Derive(m.facts(c.SHA), m.b.Now())
 	if c.State != want.State || fmt.Sprint(c.Requirements) != fmt.Sprint(want.Requirements) {
-		m.r.Fatalf("commit %s is %s %+v\nits evidence derives %s %+v", c.SHA, c.State, c.Requirements, want.State, want.Requirements)
+		m.r.Fatalf("commit %s is %s %+v\nits evidence derives %s %+v", c.SHA, c.State, c.Requirements, want.State,
+			want.Requirements)
 	}
 }
 

@@ -34,7 +34,8 @@ func (b *bench) claim(webhook string, limit int) []ledger.DueDelivery {
 func (b *bench) outcome(webhook string, d ledger.DueDelivery, status int, retry time.Duration) ledger.Outcome {
 	o := ledger.Outcome{
 		Webhook: webhook, Delivery: d.ID, Status: ledger.DeliverySucceeded, Tries: d.Tries, Lease: d.Lease,
-		Attempt: ledger.Attempt{At: b.Now(), Request: ledger.AttemptRequest{URL: hookURL}, Response: ledger.AttemptResponse{Status: status}},
+		Attempt: ledger.Attempt{At: b.Now(), Request: ledger.AttemptRequest{URL: hookURL},
+			Response: ledger.AttemptResponse{Status: status}},
 	}
 	if status == 200 {
 		return o
@@ -123,7 +124,8 @@ func (s suite) TestAnEventIsQueuedForTheWebhooksThatWantIt(t *testing.T) {
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	_, err := b.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
 	check(t, err)
-	other, err := b.CreateWebhook(t.Context(), "acme", "web", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
+	other, err := b.CreateWebhook(
+		t.Context(), "acme", "web", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
 	check(t, err)
 	usual, onlyState, paused := b.webhook(), b.webhook(ledger.EventState), b.webhook()
 	inactive := false
@@ -165,7 +167,8 @@ func (s suite) TestAChangedWebhookIsToldToWhoSends(t *testing.T) {
 		{"a delivery", func() { b.signer("cn=ci,ou=build,o=acme").attests(sha(0), "test:go", ledger.Pass) }, false},
 		{"another URL", func() { b.change(w.ID, ledger.WebhookChange{URL: new("https://other.example")}) }, true},
 		{"the first URL", func() { b.change(w.ID, ledger.WebhookChange{URL: new(hookURL)}) }, true},
-		{"other events", func() { b.change(w.ID, ledger.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})}) }, true},
+		{"other events", func() { b.change(w.ID, ledger.WebhookChange{Events: new([]ledger.EventType{ledger.EventState})}) },
+			true},
 		{"another secret", func() {
 			_, err := b.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", 0)
 			check(t, err)
@@ -253,10 +256,12 @@ func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 	}
 	rec, err := b.Delivery(t.Context(), "acme", "api", w.ID, d.ID)
 	check(t, err)
-	if rec.Status != ledger.DeliverySucceeded || rec.Attempts != 2 || rec.NextAttemptAt != 0 || rec.LastStatus != 200 || rec.LastError != "" {
+	if rec.Status != ledger.DeliverySucceeded || rec.Attempts != 2 || rec.NextAttemptAt != 0 || rec.LastStatus != 200 ||
+		rec.LastError != "" {
 		t.Errorf("the delivery is %+v, want it to have succeeded at the second attempt", rec.Delivery)
 	}
-	if len(rec.History) != 2 || rec.History[0].Number != 1 || rec.History[0].Response.Status != 500 || rec.History[1].Response.Status != 200 {
+	if len(rec.History) != 2 || rec.History[0].Number != 1 || rec.History[0].Response.Status != 500 ||
+		rec.History[1].Response.Status != 200 {
 		t.Errorf("history %+v, want a 500 and a 200", rec.History)
 	}
 
@@ -330,7 +335,8 @@ func (s suite) TestRotationKeepsThePreviousSecretForTheOverlap(t *testing.T) {
 	if want := b.Now().Add(time.Hour); rotated.PreviousSecretUntil != want {
 		t.Errorf("the previous secret signs until %s, want %s", rotated.PreviousSecretUntil, want)
 	}
-	if e := endpoint(); e.Secret != "whsec_new" || e.PreviousSecret != first || e.PreviousUntil != rotated.PreviousSecretUntil {
+	if e := endpoint(); e.Secret != "whsec_new" || e.PreviousSecret != first ||
+		e.PreviousUntil != rotated.PreviousSecretUntil {
 		t.Errorf("after the rotation: %+v", e)
 	}
 	b.clock.advance(time.Hour)
@@ -346,7 +352,8 @@ func (s suite) TestRotationKeepsThePreviousSecretForTheOverlap(t *testing.T) {
 
 func (s suite) TestPruning(t *testing.T) {
 	b := s.newBench(t)
-	ci, w, gone := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation), b.webhook(ledger.EventAttestation)
+	ci, w, gone := b.signer("cn=ci,ou=build,o=acme"), b.webhook(ledger.EventAttestation),
+		b.webhook(ledger.EventAttestation)
 	for i := range 2 {
 		ci.attests(sha(i), "test:go", ledger.Pass)
 	}
@@ -405,6 +412,7 @@ func (s suite) TestARepoHasABoundOnItsWebhooks(t *testing.T) {
 	for range 50 {
 		b.webhook()
 	}
-	_, err := b.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
+	_, err := b.CreateWebhook(
+		t.Context(), "acme", "api", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
 	wantCode(t, err, ledger.CodeLimitReached)
 }

@@ -44,7 +44,8 @@ func BenchmarkOutbox(b *testing.B, newDatabase New) {
 		_, _, err := bench.Record(b.Context(), "acme", "api", made(i), version)
 		check(b, err)
 	}
-	headers := map[string][]string{"Content-Type": {"application/json"}, "X-ledger-Signature": {"t=1763629200, v1=4qK5x0eJmVq2rBf3yI4r1cQ1u0mXb1b2l9sX3QJw2vA="}, "User-Agent": {"ledgerd/0.1.0"}}
+	headers := map[string][]string{"Content-Type": {"application/json"}, "X-ledger-Signature": {
+		"t=1763629200, v1=4qK5x0eJmVq2rBf3yI4r1cQ1u0mXb1b2l9sX3QJw2vA="}, "User-Agent": {"ledgerd/0.1.0"}}
 	done := 0
 	for b.Loop() {
 		due := bench.claim(w.ID, 256)
@@ -57,9 +58,11 @@ func BenchmarkOutbox(b *testing.B, newDatabase New) {
 		}
 		outcomes := make([]ledger.Outcome, len(due))
 		for i, d := range due {
-			outcomes[i] = ledger.Outcome{Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Tries: d.Tries, Lease: d.Lease, Attempt: ledger.Attempt{
-				At: bench.Now(), DurationMS: 3, Request: ledger.AttemptRequest{URL: w.URL, Headers: headers}, Response: ledger.AttemptResponse{Status: 204, Headers: headers},
-			}}
+			outcomes[i] = ledger.Outcome{Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Tries: d.Tries,
+				Lease: d.Lease, Attempt: ledger.Attempt{
+					At: bench.Now(), DurationMS: 3, Request: ledger.AttemptRequest{URL: w.URL, Headers: headers},
+					Response: ledger.AttemptResponse{Status: 204, Headers: headers},
+				}}
 		}
 		check(b, bench.RecordOutcomes(b.Context(), outcomes, 5*24*time.Hour))
 		done += len(due)

@@ -21,12 +21,16 @@ func (s suite) TestALateOutcomeSaysNothingOfAChangedWebhook(t *testing.T) {
 		status int
 		want   ledger.DeliveryStatus
 	}{
-		{"410 of the old URL", []ledger.WebhookChange{elsewhere}, 410, ledger.DeliveryPending}, // the new one has not refused it
+		// the new one has not refused it
+		{"410 of the old URL", []ledger.WebhookChange{elsewhere}, 410, ledger.DeliveryPending},
 		{"failure of the old URL", []ledger.WebhookChange{elsewhere}, 500, ledger.DeliveryFailed},
 		{"success of the old URL", []ledger.WebhookChange{elsewhere}, 200, ledger.DeliverySucceeded},
-		{"410 of before it was paused", []ledger.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 410, ledger.DeliveryFailed},
-		{"failure of before it was paused", []ledger.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 500, ledger.DeliveryFailed},
-		{"410 of before it was elsewhere", []ledger.WebhookChange{elsewhere, {URL: new(hookURL)}}, 410, ledger.DeliveryFailed},
+		{"410 of before it was paused", []ledger.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 410,
+			ledger.DeliveryFailed},
+		{"failure of before it was paused", []ledger.WebhookChange{{Active: new(false)}, {Active: new(true)}}, 500,
+			ledger.DeliveryFailed},
+		{"410 of before it was elsewhere", []ledger.WebhookChange{elsewhere, {URL: new(hookURL)}}, 410,
+			ledger.DeliveryFailed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -170,7 +174,8 @@ func (s suite) TestWhatIsAskedForGoesFirst(t *testing.T) {
 	ping, err := b.PingWebhook(t.Context(), "acme", "api", w.ID)
 	check(t, err)
 	again := b.redeliver(w.ID, failed.ID)
-	for _, d := range []ledger.Delivery{ping, again, b.delivery(w.ID, ping.ID).Delivery, b.delivery(w.ID, again.ID).Delivery} {
+	for _, d := range []ledger.Delivery{ping, again, b.delivery(w.ID, ping.ID).Delivery,
+		b.delivery(w.ID, again.ID).Delivery} {
 		if d.NextAttemptAt != b.Now() {
 			t.Errorf("%s is tried next at %s, want now", d.ID, d.NextAttemptAt)
 		}
@@ -219,7 +224,8 @@ func (s suite) TestTheLogDoesNotTellWhyAWebhookIsDisabled(t *testing.T) {
 	check(t, b.Close())
 	b.open(store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	check(t, b.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: "dlv_none", Status: ledger.DeliveryFailed, Disable: "it leads to https://x.example/?token=hunter2",
+		Webhook: w.ID, Delivery: "dlv_none", Status: ledger.DeliveryFailed,
+		Disable: "it leads to https://x.example/?token=hunter2",
 		Attempt: ledger.Attempt{At: b.Now(), Error: "410", Request: ledger.AttemptRequest{URL: hookURL}},
 	}}, 0))
 	if text := log.String(); !strings.Contains(text, w.ID) || strings.Contains(text, "hunter2") {

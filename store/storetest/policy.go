@@ -15,7 +15,8 @@ func (s suite) TestAPolicyChangeMovesWhatSimulateForetold(t *testing.T) {
 	for i := range 250 {
 		ci.attests(sha(i), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
 	}
-	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`))
+	draft, err := policy.Parse(
+		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`))
 	check(t, err)
 
 	foretold, err := b.Simulate(t.Context(), "acme", "api", draft)
@@ -30,7 +31,8 @@ func (s suite) TestAPolicyChangeMovesWhatSimulateForetold(t *testing.T) {
 		c := b.commit(move.Commit)
 		last := c.Transitions[len(c.Transitions)-1]
 		if c.State != move.To || last.From != move.From || c.PolicyVersion != 2 {
-			t.Fatalf("commit %s: went %s to %s under policy %d, simulate said %s to %s", c.SHA, last.From, c.State, c.PolicyVersion, move.From, move.To)
+			t.Fatalf("commit %s: went %s to %s under policy %d, simulate said %s to %s", c.SHA, last.From, c.State,
+				c.PolicyVersion, move.From, move.To)
 		}
 		if want := (ledger.Cause{Type: ledger.CausePolicy, ID: "2"}); last.Cause != want {
 			t.Fatalf("cause %v, want %v", last.Cause, want)
@@ -43,7 +45,8 @@ func (s suite) TestAPolicyChangeMovesWhatSimulateForetold(t *testing.T) {
 	}
 	repo, err := b.Repo(t.Context(), "acme", "api")
 	check(t, err)
-	if got, want := fmt.Sprint(repo.Commits), "map[DRAFT:0 VALIDATING:125 ATTESTED:125 PROMOTABLE:0 DEPLOYED:0]"; got != want {
+	if got, want := fmt.Sprint(repo.Commits), "map[DRAFT:0 VALIDATING:125 ATTESTED:125 PROMOTABLE:0 DEPLOYED:0]"; got !=
+		want {
 		t.Errorf("counts %s, want %s", got, want)
 	}
 }

@@ -16,7 +16,8 @@ import (
 func edit(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
 	return radar.Change{
-		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
+		Path: path, Status: "M", OldMode: "100644", Mode: "100644", OldBlob: fmt.Sprintf("%040x", len(path)),
+		Blob: fmt.Sprintf("%032x%08x", len(path), line),
 		Hunks: []radar.Hunk{{
 			Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
 			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)},
@@ -65,7 +66,8 @@ func (b *bench) wantOverlaps(want ...string) {
 // radarEvents lists the radar events told so far, as "commit LEVEL".
 func (b *bench) radarEvents() []string {
 	b.t.Helper()
-	page, err := b.Events(b.t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventRadar}})
+	page, err := b.Events(b.t.Context(), "acme",
+		store.EventFilter{Query: store.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventRadar}})
 	check(b.t, err)
 	var list []string
 	for _, body := range page.Data {
@@ -104,7 +106,8 @@ func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
 		t.Fatalf("the answer is %+v, want one HIGH and one LOW", got)
 	}
 	high := got.Overlaps[0]
-	if high.Commit.SHA != sha(2) || high.Other.SHA != sha(0) || high.Other.Branch != "one" || high.SameAuthor || high.Paths[0].Reason != radar.SameLines {
+	if high.Commit.SHA != sha(2) || high.Other.SHA != sha(0) || high.Other.Branch != "one" || high.SameAuthor ||
+		high.Paths[0].Reason != radar.SameLines {
 		t.Errorf("the strongest is %+v", high)
 	}
 	b.wantOverlaps("three+one HIGH", "three+two LOW", "two+one LOW")
@@ -114,7 +117,8 @@ func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
 		want   []string
 	}{
 		{"by level", store.RadarFilter{Level: radar.High}, []string{"three+one HIGH"}},
-		{"by commit, as the later and as the earlier", store.RadarFilter{Commit: sha(1)}, []string{"three+two LOW", "two+one LOW"}},
+		{"by commit, as the later and as the earlier", store.RadarFilter{Commit: sha(1)},
+			[]string{"three+two LOW", "two+one LOW"}},
 		{"by branch", store.RadarFilter{Branch: "one"}, []string{"three+one HIGH", "two+one LOW"}},
 	} {
 		if got := b.overlaps(test.filter); !slices.Equal(got, test.want) {
@@ -134,7 +138,8 @@ func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
 func (s suite) TestForeseeWritesNothing(t *testing.T) {
 	b := s.newBench(t)
 	b.push(sha(0), "one", edit("cmd/root.go", 10))
-	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}
+	q := ledger.RadarQuery{
+		Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}
 	got, err := b.Foresee(t.Context(), "acme", "api", q)
 	check(t, err)
 	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Other.SHA != sha(0) {
@@ -159,7 +164,8 @@ func (s suite) TestWhoIsCompared(t *testing.T) {
 		}, nil},
 		{"not a commit and what it is built on", func(b *bench) {
 			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Ancestors: []string{sha(0)}, Changes: []radar.Change{root, edit("x.go", 1)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Ancestors: []string{sha(0)},
+				Changes: []radar.Change{root, edit("x.go", 1)}})
 		}, nil},
 		{"not what has been superseded", func(b *bench) {
 			b.push(sha(0), "one", root)
@@ -178,11 +184,13 @@ func (s suite) TestWhoIsCompared(t *testing.T) {
 		}, nil},
 		{"not what its base holds", func(b *bench) {
 			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)}, Changes: []radar.Change{edit("cmd/root.go", 11)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)},
+				Changes: []radar.Change{edit("cmd/root.go", 11)}})
 		}, nil},
 		{"not what the base of somebody else held", func(b *bench) {
 			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)}, Changes: []radar.Change{edit("x.go", 1)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)},
+				Changes: []radar.Change{edit("x.go", 1)}})
 			b.push(sha(2), "three", edit("cmd/root.go", 11))
 		}, nil},
 		{"not what is registered without a branch", func(b *bench) {
@@ -227,8 +235,12 @@ func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 	}{
 		{"the later side rebased", func(b *bench, _ *signer) { b.push(sha(5), "later", edit("x.go", 1)) }, false},
 		{"the earlier side pushed anew", func(b *bench, _ *signer) { b.push(sha(5), "earlier", edit("x.go", 1)) }, false},
-		{"the later side withdrawn", func(b *bench, _ *signer) { check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(1))) }, false},
-		{"the earlier side withdrawn", func(b *bench, _ *signer) { check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(0))) }, false},
+		{"the later side withdrawn", func(b *bench, _ *signer) {
+			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(1)))
+		}, false},
+		{"the earlier side withdrawn", func(b *bench, _ *signer) {
+			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(0)))
+		}, false},
 		{"age", func(b *bench, _ *signer) { b.clock.advance(31 * 24 * time.Hour) }, false},
 		{"the later side deployed", func(b *bench, s *signer) { s.deploys(sha(1)) }, false},
 		{"not the earlier side deployed", func(b *bench, s *signer) { s.deploys(sha(0)) }, true},
@@ -305,22 +317,27 @@ func (s suite) TestOneRegistrationKeepsTheStrongest(t *testing.T) {
 	}
 	b.push(sha(900), "strong", edit("crowd/f3.go", 2))
 	got := b.push(sha(901), "last", edit("crowd/f3.go", 3), edit("crowd/f4.go", 90))
-	if !got.Truncated || got.Overlaps[0].Level != radar.High || got.Overlaps[1].Level != radar.Medium || got.Overlaps[2].Level != radar.Medium || got.Overlaps[3].Level != radar.Low {
+	if !got.Truncated || got.Overlaps[0].Level != radar.High || got.Overlaps[1].Level != radar.Medium ||
+		got.Overlaps[2].Level != radar.Medium || got.Overlaps[3].Level != radar.Low {
 		t.Errorf("the answer begins with %+v", got.Overlaps[:4])
 	}
 	counts := b.commit(sha(901)).Overlaps
 	if counts["HIGH"] != 1 || counts["MEDIUM"] != 2 || counts["LOW"] != 197 {
 		t.Errorf("kept are %v, want the strongest 200", counts)
 	}
-	listed, err := b.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}, Commit: sha(901)})
+	listed, err := b.Overlaps(
+		t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}, Commit: sha(901)})
 	check(t, err)
-	standing, err := b.Commits(t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 1}, Branch: "last", Standing: true})
+	standing, err := b.Commits(
+		t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 1}, Branch: "last", Standing: true})
 	check(t, err)
-	if !b.commit(sha(901)).OverlapsTruncated || !standing.Data[0].OverlapsTruncated || !listed.Data[0].Commit.OverlapsTruncated {
+	if !b.commit(sha(901)).OverlapsTruncated || !standing.Data[0].OverlapsTruncated ||
+		!listed.Data[0].Commit.OverlapsTruncated {
 		t.Error("the record, or a list, does not tell that there were more")
 	}
 	b.push(sha(902), "last", edit("main.go", 1))
-	if b.commit(sha(10)).OverlapsTruncated || b.commit(sha(901)).OverlapsTruncated || b.commit(sha(902)).OverlapsTruncated {
+	if b.commit(sha(10)).OverlapsTruncated || b.commit(sha(901)).OverlapsTruncated ||
+		b.commit(sha(902)).OverlapsTruncated {
 		t.Error("a commit that has all its overlaps, or is superseded, tells of more")
 	}
 }

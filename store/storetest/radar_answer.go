@@ -33,12 +33,14 @@ func (s suite) TestForeseenIsWhatARegistrationFinds(t *testing.T) {
 	}{
 		{"of a new commit", func(b *bench, _ *signer) {
 			b.push(sha(0), "one", edit("cmd/root.go", 10))
-		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
+		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{
+			Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
 		{"of one that is in flight, with an earlier one that has landed since", func(b *bench, s *signer) {
 			b.push(sha(0), "one", edit("cmd/root.go", 10))
 			b.push(sha(1), "two", edit("cmd/root.go", 11))
 			s.deploys(sha(0))
-		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
+		}, ledger.RadarQuery{Commit: sha(1), Registration: ledger.Registration{
+			Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}, []string{"two+one HIGH"}},
 		{"of one that is in flight, with what it left out", func(b *bench, _ *signer) {
 			b.push(sha(0), "one", edit("cmd/root.go", 10))
 			b.push(sha(1), "two", edit("cmd/root.go", 11))
@@ -110,7 +112,8 @@ func (s suite) TestWhatIsIgnoredIsNotListed(t *testing.T) {
 		{"all", radar.NoLevel, []string{"two+one MEDIUM", "three+two MEDIUM", "three+one MEDIUM"}},
 		{"of HIGH", radar.High, []string{}},
 	} {
-		list, err := b.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 100}, Level: test.level})
+		list, err := b.Overlaps(
+			t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 100}, Level: test.level})
 		check(t, err)
 		if got := sides(list.Data); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)

@@ -23,7 +23,8 @@ func (s suite) TestTheRadarFollowsFromWhatIsInFlight(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := s.newBench(t)
 		defer b.Close()
-		m := &radarModel{b: b, r: r, ci: b.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change), held: make(map[[2]string]bool)}
+		m := &radarModel{b: b, r: r, ci: b.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change),
+			held: make(map[[2]string]bool)}
 		b.setRadar(blocks)
 		r.Repeat(map[string]func(*rapid.T){
 			"push":          func(r *rapid.T) { m.r = r; m.push() },
@@ -102,7 +103,8 @@ func (m *radarModel) attest() {
 func (m *radarModel) changePolicy() {
 	p, err := m.b.Policy(m.b.t.Context(), "acme", "api", 0)
 	check(m.b.t, err)
-	p.Radar.Block = rapid.SampledFrom([]radar.Level{radar.High, radar.High, radar.Medium, radar.NoLevel}).Draw(m.r, "block")
+	p.Radar.Block = rapid.SampledFrom([]radar.Level{radar.High, radar.High, radar.Medium, radar.NoLevel}).Draw(m.r,
+		"block")
 	p.Radar.Ignore = rapid.SampledFrom([][]string{{}, {"a.go"}, {"b.go", "dir/**"}}).Draw(m.r, "ignore")
 	p.Radar.MaxAge = ledger.Duration(rapid.SampledFrom([]time.Duration{time.Hour, 24 * time.Hour}).Draw(m.r, "max age"))
 	p.Radar.Enabled = rapid.IntRange(0, 5).Draw(m.r, "enabled") > 0
@@ -142,7 +144,8 @@ func (m *radarModel) holds(a, b string) bool {
 // the other. The list may also hold an earlier commit that was deployed or has
 // landed meanwhile.
 func (m *radarModel) checkPairs(settings policy.RadarSettings) {
-	list, err := m.b.Commits(m.b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
+	list, err := m.b.Commits(
+		m.b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
 	check(m.b.t, err)
 	pairs, err := m.b.Overlaps(m.b.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
 	check(m.b.t, err)
@@ -205,9 +208,11 @@ func (m *radarModel) checkBlock(settings policy.RadarSettings, c ledger.Commit) 
 	if !settings.Blocks() {
 		return
 	}
-	pairs, err := m.b.Overlaps(m.b.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}, Commit: c.SHA})
+	pairs, err := m.b.Overlaps(
+		m.b.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}, Commit: c.SHA})
 	check(m.b.t, err)
-	blocked := slices.ContainsFunc(pairs.Data, func(p ledger.RadarPair) bool { return p.Commit.SHA == c.SHA && p.Level >= settings.Block })
+	blocked := slices.ContainsFunc(
+		pairs.Data, func(p ledger.RadarPair) bool { return p.Commit.SHA == c.SHA && p.Level >= settings.Block })
 	if last := c.Requirements[len(c.Requirements)-1]; last.Met == blocked {
 		m.r.Fatalf("commit %s is blocked: %t, its record says %+v", c.SHA, blocked, last)
 	}

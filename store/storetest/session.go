@@ -10,7 +10,8 @@ import (
 func (s suite) TestSessions(t *testing.T) {
 	b := s.newBench(t)
 	ctx := t.Context()
-	token, err := b.CreateToken(ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: b.Now().Add(time.Hour)}, [32]byte{1})
+	token, err := b.CreateToken(
+		ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: b.Now().Add(time.Hour)}, [32]byte{1})
 	check(t, err)
 	expires := b.Now().Add(12 * time.Hour)
 	short, long := [32]byte{2}, [32]byte{3}

@@ -68,7 +68,8 @@ func (b *bench) wantCounts() {
 // inFlight lists the branches whose tips are, those registered last first.
 func (b *bench) inFlight() []string {
 	b.t.Helper()
-	list, err := b.Commits(b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
+	list, err := b.Commits(
+		b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
 	check(b.t, err)
 	branches := []string{}
 	for _, c := range list.Data {
@@ -183,7 +184,8 @@ func (s suite) TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
 	}{
 		{"superseded", func(b *bench) { b.push(sha(2), "two", root(300)) }},
 		{"landed", func(b *bench) {
-			b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)}, Changes: []radar.Change{root(300)}})
+			b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)},
+				Changes: []radar.Change{root(300)}})
 		}},
 		{"withdrawn", func(b *bench) { check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(1))) }},
 	}
@@ -221,7 +223,8 @@ func (s suite) TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
 			b.pushAs(sha(0), older)
 		}, []string{"one 02"}},
 		{"an ancestor of the tip, for the first time", func(b *bench) {
-			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)}, Changes: []radar.Change{root(20)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)},
+				Changes: []radar.Change{root(20)}})
 			b.pushAs(sha(0), older)
 		}, []string{"one 02"}},
 		{"the parent of another branch's tip", func(b *bench) {
@@ -240,7 +243,8 @@ func (s suite) TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
 		}, []string{"one 01"}},
 		{"what has landed stays so, though what held it is completed", func(b *bench) {
 			b.pushAs(sha(0), older)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)}, Changes: []radar.Change{root(20)}})
+			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)},
+				Changes: []radar.Change{root(20)}})
 			b.pushAs(sha(0), older) // it was reverted, and is pushed anew
 			b.completes(sha(1), ledger.Registration{Message: "more"})
 		}, []string{"two 02", "one 01"}},
@@ -331,8 +335,16 @@ func (s suite) TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T
 		return func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) }
 	}
 	for name, otherIs := range map[string]func(b *bench, push func()){
-		"in flight already": func(b *bench, push func()) { push(); b.setRadar(maxAge(time.Hour)); b.clock.advance(2 * time.Hour) },
-		"pushed meanwhile":  func(b *bench, push func()) { b.setRadar(maxAge(time.Hour)); b.clock.advance(2 * time.Hour); push() },
+		"in flight already": func(b *bench, push func()) {
+			push()
+			b.setRadar(maxAge(time.Hour))
+			b.clock.advance(2 * time.Hour)
+		},
+		"pushed meanwhile": func(b *bench, push func()) {
+			b.setRadar(maxAge(time.Hour))
+			b.clock.advance(2 * time.Hour)
+			push()
+		},
 	} {
 		t.Run("the other is "+name, func(t *testing.T) {
 			b := s.newBench(t)
@@ -381,7 +393,8 @@ func (s suite) TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
 func (s suite) TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
 	b, _ := s.newWaiting(t)
 	b.clock.advance(time.Minute)
-	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)}, Changes: []radar.Change{edit("main.go", 1)}})
+	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)},
+		Changes: []radar.Change{edit("main.go", 1)}})
 	b.wantOverlaps("two+one HIGH")
 	b.wantState(sha(1), ledger.Attested)
 

@@ -24,7 +24,8 @@ type attempter struct {
 
 func newAttempter(c Config) *attempter {
 	n := newCounters()
-	return &attempter{cfg: c, sender: newSender(c), settler: newSettler(c, n), slots: newSlots(c.TotalInFlight), counters: n}
+	return &attempter{cfg: c, sender: newSender(c), settler: newSettler(c, n), slots: newSlots(c.TotalInFlight),
+		counters: n}
 }
 
 // noteShortage logs, once in a while, that there are no file descriptors left.
@@ -33,7 +34,8 @@ func (a *attempter) noteShortage(err error) {
 	defer a.logging.Unlock()
 	if time.Since(a.shortage) > time.Minute {
 		a.shortage = time.Now()
-		a.cfg.Logger.Error("no file descriptors are left to send webhooks with: raise the limit (ulimit -n), or lower webhooks.total_in_flight; trying again", "error", err)
+		a.cfg.Logger.Error("no file descriptors are left to send webhooks with: raise the limit (ulimit -n), or lower "+
+			"webhooks.total_in_flight; trying again", "error", err)
 	}
 }
 
@@ -66,7 +68,8 @@ func (a *attempter) sendContained(ctx context.Context, to ledger.Endpoint, due l
 	at, start := a.cfg.Outbox.Now(), time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			a.cfg.Logger.Error("panic while sending a delivery", "webhook", to.Webhook, "delivery", due.ID, "panic", p, "stack", string(debug.Stack()))
+			a.cfg.Logger.Error("panic while sending a delivery", "webhook", to.Webhook, "delivery", due.ID, "panic", p, "stack",
+				string(debug.Stack()))
 			s = sent{result: resultInternal, took: time.Since(start), attempt: ledger.Attempt{Number: due.Attempts + 1, At: at,
 				Error:   clean(fmt.Sprintf("ledgerd failed: %v", p)),
 				Request: ledger.AttemptRequest{URL: to.URL, Headers: map[string][]string{}}}}

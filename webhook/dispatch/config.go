@@ -21,7 +21,8 @@ type Outbox interface {
 	// DueWebhooks returns the webhooks that have deliveries due now.
 	DueWebhooks(ctx context.Context) ([]string, error)
 	// Claim leases due deliveries of a webhook; none if it is inactive or gone.
-	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error)
+	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery,
+		error)
 	// RecordOutcomes writes what came of attempts. A webhook becomes inactive when
 	// all attempts have failed for disableAfter, and at least five.
 	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error

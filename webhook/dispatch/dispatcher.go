@@ -171,6 +171,7 @@ func (d *Dispatcher) Stats() Stats {
 	d.counters.mu.Lock()
 	defer d.counters.mu.Unlock()
 	s := d.counters.stats
-	s.Attempts, s.Deliveries, s.Seconds.Buckets = maps.Clone(s.Attempts), maps.Clone(s.Deliveries), maps.Clone(s.Seconds.Buckets)
+	s.Attempts, s.Deliveries, s.Seconds.Buckets = maps.Clone(s.Attempts), maps.Clone(s.Deliveries),
+		maps.Clone(s.Seconds.Buckets)
 	return s
 }

@@ -151,7 +151,9 @@ func TestFewerAtOnceAfterFailure(t *testing.T) {
 // does not, which notices nothing.
 func TestBadNeighbours(t *testing.T) {
 	b := newBench(t)
-	for _, answer := range []http.HandlerFunc{hang, drip(200), drip(500), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }} {
+	for _, answer := range []http.HandlerFunc{hang, drip(200), drip(500), func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(500)
+	}} {
 		r := newReceiver(answer)
 		r.Start()
 		t.Cleanup(func() { r.CloseClientConnections(); r.Close() })

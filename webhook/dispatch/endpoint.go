@@ -85,7 +85,8 @@ type endpoint struct {
 }
 
 func newEndpoint(a *attempter, retire func(*endpoint, bool) bool, life span, id string, s standing) *endpoint {
-	return &endpoint{attempter: a, retire: retire, life: life, id: id, woken: make(chan struct{}, 1), changed: make(chan struct{}, 1), standing: s,
+	return &endpoint{attempter: a, retire: retire, life: life, id: id, woken: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), standing: s,
 		dones: make(chan done, a.cfg.InFlight), turn: newTurn(), claims: make(chan claim, 1), more: true, wait: minPause}
 }
 
@@ -325,6 +326,7 @@ func (e *endpoint) release(n int) {
 
 func (e *endpoint) giveBack(ids []string) {
 	if err := e.cfg.Outbox.Release(e.life.store, e.id, ids); err != nil {
-		e.cfg.Logger.Warn("cannot give deliveries back: they wait for the end of their lease", "webhook", e.id, "deliveries", len(ids), "error", err)
+		e.cfg.Logger.Warn("cannot give deliveries back: they wait for the end of their lease", "webhook", e.id, "deliveries",
+			len(ids), "error", err)
 	}
 }

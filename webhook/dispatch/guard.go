@@ -58,7 +58,8 @@ func (e *refusedError) Error() string {
 // leadsAway tells the same of a name. It leaves out the address: not everybody
 // who may make webhooks need know the addresses of internal names.
 func leadsAway(name string) string {
-	return name + " leads to an address that is not public; webhooks.allowed_networks in the server's configuration can allow it"
+	return name + " leads to an address that is not public; webhooks.allowed_networks in the server's configuration " +
+		"can allow it"
 }
 
 // allow reports whether an address may be dialled. One that is IPv4 within
@@ -126,7 +127,8 @@ func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 		if dns, ok := errors.AsType[*net.DNSError](err); !strictly || ok && dns.IsNotFound {
 			return nil // it may be in the DNS later
 		}
-		return urlError(fmt.Sprintf("the addresses of %s cannot be looked up, so that nobody knows whether they are public: %s", host, lookupProblem(err)))
+		return urlError(fmt.Sprintf("the addresses of %s cannot be looked up, so that nobody knows whether they are "+
+			"public: %s", host, lookupProblem(err)))
 	}
 	refused := 0
 	for _, addr := range addrs {

@@ -60,7 +60,8 @@ func TestGuardChecks(t *testing.T) {
 		{host: "0x7f.0.0.1", err: "four decimal numbers"},
 		{host: "0x7f000001", err: "four decimal numbers"},
 		{host: "１２７.0.0.1", err: "ASCII"},
-		{host: "localhost", err: "localhost leads to an address that is not public; webhooks.allowed_networks in the server's configuration can allow it"},
+		{host: "localhost", err: "localhost leads to an address that is not public; webhooks.allowed_networks in the " +
+			"server's configuration can allow it"},
 		{host: "public.example"},
 		{host: "unknown.example"},
 		{host: "both.example"},
@@ -91,7 +92,8 @@ func TestGuardChecks(t *testing.T) {
 				return
 			}
 			var e *ledger.Error
-			if !errors.As(err, &e) || e.Code != ledger.CodeInvalidField || len(e.Fields) != 1 || e.Fields[0].Field != "url" || !strings.Contains(e.Fields[0].Message, c.err) {
+			if !errors.As(err, &e) || e.Code != ledger.CodeInvalidField || len(e.Fields) != 1 || e.Fields[0].Field != "url" ||
+				!strings.Contains(e.Fields[0].Message, c.err) {
 				t.Errorf("got %v, want an error about url with %q", err, c.err)
 			}
 			if strings.HasSuffix(c.host, ".example") && strings.Contains(err.Error(), internal) {

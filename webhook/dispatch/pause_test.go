@@ -181,7 +181,8 @@ func TestTotalInFlight(t *testing.T) {
 	})
 	good := receive(t, nil)
 	w := b.webhook(good.URL)
-	d := dispatch.New(dispatch.Config{Outbox: b.Store, Guard: loopback(), TotalInFlight: 8, Timeout: 400 * time.Millisecond, Grace: time.Millisecond})
+	d := dispatch.New(dispatch.Config{Outbox: b.Store, Guard: loopback(), TotalInFlight: 8,
+		Timeout: 400 * time.Millisecond, Grace: time.Millisecond})
 	run(t, d)
 	b.attempted(w, b.ping(w).ID, 1) // perhaps after some that hang: nobody knows it yet
 	for range 20 {

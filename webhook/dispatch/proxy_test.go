@@ -30,7 +30,8 @@ func TestProxy(t *testing.T) {
 		{url: "http://unknown.example/x", answer: "by proxy: http://unknown.example/x"},
 		{url: "http://private.example/x", err: "private.example leads to an address that is not public"},
 		{url: "http://both.example/x", err: "both.example leads to an address that is not public"},
-		{url: "http://broken.example/x", err: "broken.example cannot be looked up, so that nobody knows whether they are public: the DNS fails"},
+		{url: "http://broken.example/x", err: "broken.example cannot be looked up, so that nobody knows whether they " +
+			"are public: the DNS fails"},
 		{url: "http://silent.example/x", err: "the DNS does not answer"},
 		{url: "http://127.0.0.1/x", err: "127.0.0.1 is not a public address"},
 		{url: "http://127.1/x", err: "four decimal numbers"},

@@ -120,7 +120,9 @@ func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDeliv
 
 // exchange sends the request, noting in the attempt what was sent, and reads
 // the answer.
-func (s *sender) exchange(ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery, a *ledger.Attempt) (response, error) {
+func (s *sender) exchange(
+	ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery, a *ledger.Attempt,
+) (response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errSlowAnswer)
 	defer cancel()
 	ctx, giveUp := context.WithCancelCause(ctx)

@@ -34,23 +34,35 @@ func TestAnswers(t *testing.T) {
 		body      string
 		truncated bool
 	}{
-		{what: "200", answer: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "thanks") }, status: 200, body: "thanks"},
+		{what: "200", answer: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "thanks") }, status: 200,
+			body: "thanks"},
 		{what: "299", answer: status(299), status: 299},
 		{what: "400", answer: status(400), status: 400, err: "the receiver answered 400 Bad Request"},
 		{what: "500", answer: status(500), status: 500, err: "the receiver answered 500 Internal Server Error"},
 		{what: "599", answer: status(599), status: 599, err: "the receiver answered 599"},
-		{what: "a redirect", answer: redirect(302, "/other"), status: 302, err: "answered 302 Found: redirects are not followed; this one points to the same host"},
-		{what: "a redirect to metadata", answer: redirect(307, "http://169.254.169.254/latest/meta-data/"), status: 307, err: "points to http://169.254.169.254"},
-		{what: "a redirect with secrets", answer: redirect(302, "https://ada:hunter2@example.com/hunter3?key=hunter4#hunter5"), status: 302, err: "points to https://example.com"},
-		{what: "a long redirect", answer: redirect(308, "http://"+strings.Repeat("x", 1000)), status: 308, err: "points to http://" + strings.Repeat("x", 193) + "…"},
+		{what: "a redirect", answer: redirect(302, "/other"), status: 302,
+			err: "answered 302 Found: redirects are not followed; this one points to the same host"},
+		{what: "a redirect to metadata", answer: redirect(307, "http://169.254.169.254/latest/meta-data/"), status: 307,
+			err: "points to http://169.254.169.254"},
+		{what: "a redirect with secrets",
+			answer: redirect(302, "https://ada:hunter2@example.com/hunter3?key=hunter4#hunter5"), status: 302,
+			err: "points to https://example.com"},
+		{what: "a long redirect", answer: redirect(308, "http://"+strings.Repeat("x", 1000)), status: 308,
+			err: "points to http://" + strings.Repeat("x", 193) + "…"},
 		{what: "304", answer: status(304), status: 304, err: "redirects are not followed"},
 		{what: "it hangs", answer: hang, err: "no answer within 400ms"},
-		{what: "it closes", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, err: "closed the connection without an answer"},
+		{what: "it closes", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			err: "closed the connection without an answer"},
 		{what: "it drips after 200", answer: drip(200), status: 200, body: "drop", truncated: true},
 		{what: "it drips after 500", answer: drip(500), status: 500, err: "answered 500", body: "drop", truncated: true},
-		{what: "bytes that are no text", answer: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "a\xff\xfeb\x00c") }, status: 200, body: "a\uFFFDb\x00c"},
-		{what: "a bad certificate", answer: status(200), tls: true, err: "the certificate is not acceptable: x509: certificate signed by unknown authority"},
-		{what: "a huge header", answer: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, err: "response headers exceeded 65536 bytes"},
+		{what: "bytes that are no text", answer: func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, "a\xff\xfeb\x00c")
+		}, status: 200, body: "a\uFFFDb\x00c"},
+		{what: "a bad certificate", answer: status(200), tls: true,
+			err: "the certificate is not acceptable: x509: certificate signed by unknown authority"},
+		{what: "a huge header", answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X", strings.Repeat("x", 1<<20))
+		}, err: "response headers exceeded 65536 bytes"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			b := newBench(t)
@@ -72,13 +84,15 @@ func TestAnswers(t *testing.T) {
 			if c.err != "" {
 				want = ledger.DeliveryPending
 			}
-			if d.Status != want || a.Response.Status != c.status || (c.err == "") != (a.Error == "") || !strings.Contains(a.Error, c.err) {
+			if d.Status != want || a.Response.Status != c.status || (c.err == "") != (a.Error == "") ||
+				!strings.Contains(a.Error, c.err) {
 				t.Errorf("%s after %d, %q; want %s, %d, %q", d.Status, a.Response.Status, a.Error, want, c.status, c.err)
 			}
 			if strings.Contains(a.Error, "hunter") || strings.Contains(a.Error, "meta-data") {
 				t.Errorf("the error %q tells where on its host a redirect points", a.Error)
 			}
-			if !strings.HasPrefix(a.Response.Body, c.body) || c.body == "" && a.Response.Body != "" || a.Response.Truncated != c.truncated {
+			if !strings.HasPrefix(a.Response.Body, c.body) || c.body == "" && a.Response.Body != "" ||
+				a.Response.Truncated != c.truncated {
 				t.Errorf("body %q (truncated: %t), want %q (%t)", a.Response.Body, a.Response.Truncated, c.body, c.truncated)
 			}
 			if a.Number != 1 || a.DurationMS > 2000 || a.Request.URL != w.URL {

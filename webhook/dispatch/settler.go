@@ -43,7 +43,8 @@ type settler struct {
 }
 
 func newSettler(c Config, n *counters) *settler {
-	return &settler{outbox: c.Outbox, logger: c.Logger, disableAfter: c.DisableAfter, counters: n, more: make(chan struct{}, 1)}
+	return &settler{outbox: c.Outbox, logger: c.Logger, disableAfter: c.DisableAfter, counters: n,
+		more: make(chan struct{}, 1)}
 }
 
 // add takes an outcome that is to be written. The channel is closed when it is.

@@ -23,7 +23,9 @@ type faulty struct {
 
 var errFull = errors.New("the disk is full")
 
-func (f *faulty) Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery, error) {
+func (f *faulty) Claim(
+	ctx context.Context, webhook string, limit int, lease time.Duration,
+) (ledger.Endpoint, []ledger.DueDelivery, error) {
 	f.claims.Add(1)
 	if f.fails.Load() {
 		return ledger.Endpoint{}, nil, errFull

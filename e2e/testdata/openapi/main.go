@@ -27,10 +27,11 @@ func main() {
 
 func run(ctx context.Context) error {
 	token := os.Getenv("LEDGERD_TOKEN")
-	client, err := api.NewClientWithResponses(os.Getenv("LEDGERD_URL"), api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
-		r.Header.Set("Authorization", "Bearer "+token)
-		return nil
-	}))
+	client, err := api.NewClientWithResponses(
+		os.Getenv("LEDGERD_URL"), api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer "+token)
+			return nil
+		}))
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,8 @@ func run(ctx context.Context) error {
 	if err := json.NewDecoder(os.Stdin).Decode(&envelope); err != nil {
 		return err
 	}
-	recorded, err := client.RecordAttestationWithApplicationVndDsseEnvelopeV1PlusJSONBodyWithResponse(ctx, org, repo, envelope)
+	recorded, err := client.RecordAttestationWithApplicationVndDsseEnvelopeV1PlusJSONBodyWithResponse(ctx, org, repo,
+		envelope)
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,8 @@ func run(ctx context.Context) error {
 	if !reflect.DeepEqual(got.JSON200, recorded.JSON201) {
 		return fmt.Errorf("recorded %+v, got %s: %s", recorded.JSON201, got.Status(), got.Body)
 	}
-	stored, err := client.GetAttestationEnvelopeWithResponse(ctx, org, repo, recorded.JSON201.Id, &api.GetAttestationEnvelopeParams{})
+	stored, err := client.GetAttestationEnvelopeWithResponse(ctx, org, repo, recorded.JSON201.Id,
+		&api.GetAttestationEnvelopeParams{})
 	if err != nil {
 		return err
 	}
@@ -67,7 +70,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if commit.JSON200 == nil || len(commit.JSON200.Attestations) != 1 || commit.JSON200.Attestations[0].Id != recorded.JSON201.Id {
+	if commit.JSON200 == nil || len(commit.JSON200.Attestations) != 1 ||
+		commit.JSON200.Attestations[0].Id != recorded.JSON201.Id {
 		return fmt.Errorf("the commit: %s: %s", commit.Status(), commit.Body)
 	}
 	if err := readEvents(ctx, client, recorded.JSON201); err != nil {

@@ -43,7 +43,8 @@ func Check(glob string) error {
 	case len(glob) > maxGlob:
 		return fmt.Errorf("%d bytes are too long: use at most %d", len(glob), maxGlob)
 	case !doublestar.ValidatePattern(glob):
-		return fmt.Errorf("%q is not a glob: close each [ and {, and write \\ before a character that stands for itself", glob)
+		return fmt.Errorf("%q is not a glob: close each [ and {, and write \\ before a character that stands for itself",
+			glob)
 	case stars(glob) > maxStars:
 		return fmt.Errorf("%q has more than %d runs of *: use several globs", glob, maxStars)
 	case alternatives(glob) > maxAlternatives:

@@ -45,7 +45,8 @@ func TestGlobLimits(t *testing.T) {
 
 func TestMiddleLiteral(t *testing.T) {
 	for glob, want := range map[string]string{
-		"cmd/main.go": "", "cmd/*/main.go": "", "a/*bcd?efgh": "bcd", "?x{abc,d}yz*": "yz", "{a{b,c}def,g}h?": "h", "**/x/**": "/x/",
+		"cmd/main.go": "", "cmd/*/main.go": "", "a/*bcd?efgh": "bcd", "?x{abc,d}yz*": "yz", "{a{b,c}def,g}h?": "h",
+		"**/x/**":      "/x/",
 		`[^x\]long]c*`: "c", `a\*bc*`: "*bc", "**": "", "": "",
 	} {
 		if got := middleLiteral(glob); got != want {

@@ -97,7 +97,8 @@ func Registered(id string, n identity.NewIdentity) identity.Identity {
 
 // KeyIdentity registers a bare key of cn=ci,ou=build,o=acme.
 func KeyIdentity(pub crypto.PublicKey) identity.Identity {
-	return Registered("idn_key", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: PublicPEM(pub), DN: "cn=ci,ou=build,o=acme", Email: "ci@acme.example"})
+	return Registered("idn_key", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: PublicPEM(pub),
+		DN: "cn=ci,ou=build,o=acme", Email: "ci@acme.example"})
 }
 
 // CertIdentity registers a signer's certificate.
@@ -205,7 +206,8 @@ var OIDEmail = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
 // signed with.
 func CosignOrg() *identity.Keyring {
 	return Keyring(
-		Registered("idn_p256", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(CosignFile("p256.pub")), DN: "cn=dev,ou=web,o=acme", Email: "dev@acme.example"}),
+		Registered("idn_p256", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(CosignFile("p256.pub")),
+			DN: "cn=dev,ou=web,o=acme", Email: "dev@acme.example"}),
 		Registered("idn_root", identity.NewIdentity{Kind: identity.RootIdentity, PEM: string(CosignFile("ca.crt"))}),
 	)
 }

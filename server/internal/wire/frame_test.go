@@ -30,11 +30,12 @@ func TestPanics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fault := ""
-			frame := Frame{Header: map[string]string{"Server": "test"}, Fail: func(w http.ResponseWriter, _ *http.Request, err error) {
-				fault = err.Error()
-				w.WriteHeader(http.StatusInternalServerError)
-				io.WriteString(w, "failed")
-			}}
+			frame := Frame{Header: map[string]string{"Server": "test"},
+				Fail: func(w http.ResponseWriter, _ *http.Request, err error) {
+					fault = err.Error()
+					w.WriteHeader(http.StatusInternalServerError)
+					io.WriteString(w, "failed")
+				}}
 			network := httptest.NewServer(Compressed(frame.Handler(test.handler), "text/plain"))
 			defer network.Close()
 			status, body, header := get(t, network.URL)

@@ -17,30 +17,33 @@ type Kind struct {
 
 // kinds is the one place that gives codes their HTTP status.
 var kinds = map[ledger.Code]Kind{
-	ledger.CodeInvalidJSON:          {http.StatusBadRequest, "The body is not the JSON that it has to be"},
-	ledger.CodeUnknownField:         {http.StatusBadRequest, "The body has a field that there is not"},
-	ledger.CodeUnknownParameter:     {http.StatusBadRequest, "The query has a parameter that there is not"},
-	ledger.CodeInvalidParameter:     {http.StatusBadRequest, "A parameter of the query is not acceptable"},
-	ledger.CodeInvalidCursor:        {http.StatusBadRequest, "The cursor is not one of this list"},
-	ledger.CodePayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
-	ledger.CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body has a media type that is not accepted here"},
-	ledger.CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "The method does not work here"},
-	ledger.CodeNotAcceptable:        {http.StatusNotAcceptable, "The answer cannot have the media type asked for"},
+	ledger.CodeInvalidJSON:      {http.StatusBadRequest, "The body is not the JSON that it has to be"},
+	ledger.CodeUnknownField:     {http.StatusBadRequest, "The body has a field that there is not"},
+	ledger.CodeUnknownParameter: {http.StatusBadRequest, "The query has a parameter that there is not"},
+	ledger.CodeInvalidParameter: {http.StatusBadRequest, "A parameter of the query is not acceptable"},
+	ledger.CodeInvalidCursor:    {http.StatusBadRequest, "The cursor is not one of this list"},
+	ledger.CodePayloadTooLarge:  {http.StatusRequestEntityTooLarge, "The body is too large"},
+	ledger.CodeUnsupportedMediaType: {
+		http.StatusUnsupportedMediaType, "The body has a media type that is not accepted here"},
+	ledger.CodeMethodNotAllowed: {http.StatusMethodNotAllowed, "The method does not work here"},
+	ledger.CodeNotAcceptable:    {http.StatusNotAcceptable, "The answer cannot have the media type asked for"},
 
 	ledger.CodeUnauthenticated: {http.StatusUnauthorized, "A valid API token is needed"},
 	ledger.CodeForbidden:       {http.StatusForbidden, "The API token does not allow this"},
 	ledger.CodeNotFound:        {http.StatusNotFound, "There is no such thing"},
 
-	ledger.CodeInvalidEnvelope:        {http.StatusUnprocessableEntity, "The envelope is not a DSSE envelope or Sigstore bundle as expected"},
-	ledger.CodeUnsupportedPayloadType: {http.StatusUnprocessableEntity, "The envelope holds something other than an in-toto statement"},
-	ledger.CodeSeveralSignatures:      {http.StatusUnprocessableEntity, "The envelope has more than one signature"},
-	ledger.CodeInvalidSignature:       {http.StatusUnprocessableEntity, "The signature does not verify"},
-	ledger.CodeUntrustedIdentity:      {http.StatusUnprocessableEntity, "The signer is not trusted by the org"},
-	ledger.CodeExpiredCertificate:     {http.StatusUnprocessableEntity, "The signer's certificate is not valid at this time"},
-	ledger.CodeRevokedIdentity:        {http.StatusUnprocessableEntity, "The signer's identity was revoked"},
-	ledger.CodeInvalidStatement:       {http.StatusUnprocessableEntity, "The payload is not a statement that can be recorded"},
-	ledger.CodeNoCommitSubject:        {http.StatusUnprocessableEntity, "The statement names no commit"},
-	ledger.CodeSeveralCommits:         {http.StatusUnprocessableEntity, "The statement names several commits"},
+	ledger.CodeInvalidEnvelope: {
+		http.StatusUnprocessableEntity, "The envelope is not a DSSE envelope or Sigstore bundle as expected"},
+	ledger.CodeUnsupportedPayloadType: {
+		http.StatusUnprocessableEntity, "The envelope holds something other than an in-toto statement"},
+	ledger.CodeSeveralSignatures:  {http.StatusUnprocessableEntity, "The envelope has more than one signature"},
+	ledger.CodeInvalidSignature:   {http.StatusUnprocessableEntity, "The signature does not verify"},
+	ledger.CodeUntrustedIdentity:  {http.StatusUnprocessableEntity, "The signer is not trusted by the org"},
+	ledger.CodeExpiredCertificate: {http.StatusUnprocessableEntity, "The signer's certificate is not valid at this time"},
+	ledger.CodeRevokedIdentity:    {http.StatusUnprocessableEntity, "The signer's identity was revoked"},
+	ledger.CodeInvalidStatement:   {http.StatusUnprocessableEntity, "The payload is not a statement that can be recorded"},
+	ledger.CodeNoCommitSubject:    {http.StatusUnprocessableEntity, "The statement names no commit"},
+	ledger.CodeSeveralCommits:     {http.StatusUnprocessableEntity, "The statement names several commits"},
 
 	ledger.CodeInvalidField:    {http.StatusUnprocessableEntity, "A field has a value that cannot be"},
 	ledger.CodeInvalidContract: {http.StatusUnprocessableEntity, "The policy contract says something that cannot be"},
@@ -71,7 +74,8 @@ const ProblemTypes = "https://github.com/ledgerd/ledgerd/blob/main/docs/api.md#"
 func ProblemOf(e *ledger.Error, requestID string) ledger.Problem {
 	kind := kinds[e.Code]
 	return ledger.Problem{
-		Type: ProblemTypes + string(e.Code), Title: kind.Title, Status: kind.Status, Detail: e.Detail, Code: e.Code, RequestID: requestID, Errors: e.Fields,
+		Type: ProblemTypes + string(e.Code), Title: kind.Title, Status: kind.Status, Detail: e.Detail, Code: e.Code,
+		RequestID: requestID, Errors: e.Fields,
 	}
 }
 

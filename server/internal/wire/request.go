@@ -32,7 +32,8 @@ func isRequestID(id string) bool {
 	}
 	for i := range len(id) {
 		switch c := id[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == ':', c == '/', c == '+', c == '=':
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == ':',
+			c == '/', c == '+', c == '=':
 		default:
 			return false
 		}
@@ -56,7 +57,8 @@ func logRequest(next http.Handler, log *slog.Logger, w http.ResponseWriter, r *h
 	begin := time.Now()
 	seen := &observed{ResponseWriter: w, status: http.StatusOK}
 	next.ServeHTTP(seen, r)
-	log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes,
+	log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes",
+		seen.bytes,
 		"duration", time.Since(begin), "remote", r.RemoteAddr, "request", w.Header().Get(HeaderRequestID))
 }
 

@@ -70,7 +70,8 @@ func Draw(pairs []ledger.RadarPair) *Diagram {
 	}
 	p.arrange()
 	p.place()
-	slices.SortStableFunc(p.Edges, func(a, b Edge) int { return cmp.Compare(a.Level, b.Level) }) // the strongest above the others
+	// the strongest above the others
+	slices.SortStableFunc(p.Edges, func(a, b Edge) int { return cmp.Compare(a.Level, b.Level) })
 	return p
 }
 
@@ -91,7 +92,8 @@ func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
 		if _, ok := index[side.SHA]; !ok {
 			index[side.SHA] = len(p.Nodes)
 			name := format.CommitName(side)
-			p.Nodes = append(p.Nodes, Node{Name: shortened(name, maxName), Title: name + " " + format.Short(side.SHA), Level: pair.Level})
+			p.Nodes = append(p.Nodes, Node{Name: shortened(name, maxName), Title: name + " " + format.Short(side.SHA),
+				Level: pair.Level})
 		}
 	}
 	a, b := index[pair.Commit.SHA], index[pair.Other.SHA]

@@ -40,7 +40,8 @@ type Field struct {
 // NewField returns a field of a form. The options are names and values in turn:
 // type, hint, placeholder, autocomplete, rows, required, autofocus, mono, choices.
 func NewField(f *Form, name, label string, options ...any) (Field, error) {
-	made := Field{Name: name, Label: label, ID: "field-" + name, Type: "text", Value: f.Get(name), Values: f.Values[name], Error: f.Errors[name], Autocomplete: "off", Rows: "8"}
+	made := Field{Name: name, Label: label, ID: "field-" + name, Type: "text", Value: f.Get(name), Values: f.Values[name],
+		Error: f.Errors[name], Autocomplete: "off", Rows: "8"}
 	set, err := format.Dict(options...)
 	if err != nil {
 		return made, err
@@ -63,7 +64,8 @@ func NewField(f *Form, name, label string, options ...any) (Field, error) {
 				continue
 			}
 		}
-		texts := map[string]*string{"type": &made.Type, "hint": &made.Hint, "placeholder": &made.Placeholder, "autocomplete": &made.Autocomplete, "rows": &made.Rows}
+		texts := map[string]*string{"type": &made.Type, "hint": &made.Hint, "placeholder": &made.Placeholder,
+			"autocomplete": &made.Autocomplete, "rows": &made.Rows}
 		text, ok := value.(string)
 		if !ok || texts[option] == nil {
 			return made, fmt.Errorf("a field has no option %s of %T", option, value)

@@ -51,7 +51,8 @@ func (f *Form) Failed() bool { return f.Problem != "" || len(f.Errors) > 0 }
 // error in the form.
 func (f *Form) Explain(err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
-	if !ok || e.Status < 400 || e.Status > 499 || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.Status == http.StatusNotFound {
+	if !ok || e.Status < 400 || e.Status > 499 || e.Status == http.StatusUnauthorized ||
+		e.Status == http.StatusForbidden || e.Status == http.StatusNotFound {
 		return false
 	}
 	f.Status = e.Status

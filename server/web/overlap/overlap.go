@@ -43,7 +43,8 @@ type Path struct {
 
 // Of returns a pair from the side of the commit.
 func Of(sha string, pair ledger.RadarPair) Overlap {
-	o := Overlap{Level: pair.Level, Since: pair.Since, Commit: pair.Commit, Other: pair.Other, First: true, SameAuthor: pair.SameAuthor}
+	o := Overlap{Level: pair.Level, Since: pair.Since, Commit: pair.Commit, Other: pair.Other, First: true,
+		SameAuthor: pair.SameAuthor}
 	if pair.Commit.SHA != sha {
 		o.Commit, o.Other, o.First = pair.Other, pair.Commit, false
 	}
@@ -52,7 +53,8 @@ func Of(sha string, pair ledger.RadarPair) Overlap {
 		if !o.First {
 			ours, theirs = theirs, ours
 		}
-		o.Paths = append(o.Paths, Path{format.Clip(p.Path, 300), p.Level, reasonInWords(p.Reason), linesInWords(ours), linesInWords(theirs)})
+		o.Paths = append(o.Paths, Path{format.Clip(p.Path, 300), p.Level, reasonInWords(p.Reason), linesInWords(ours),
+			linesInWords(theirs)})
 	}
 	o.MorePaths = max(pair.PathsTotal, len(pair.Paths)) - len(o.Paths)
 	return o

@@ -125,7 +125,8 @@ func fieldPath(pointer jsontext.Pointer) string {
 		switch {
 		case token != "" && strings.Trim(token, "0123456789") == "":
 			path += "[" + token + "]"
-		case token == "" || strings.ContainsFunc(token, func(r rune) bool { return strings.ContainsRune(`.[]"`, r) || !unicode.IsPrint(r) }):
+		case token == "" || strings.ContainsFunc(
+			token, func(r rune) bool { return strings.ContainsRune(`.[]"`, r) || !unicode.IsPrint(r) }):
 			path += fmt.Sprintf("[%q]", token)
 		case path != "":
 			path += "." + token

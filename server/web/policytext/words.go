@@ -155,11 +155,13 @@ func Radar(r policy.RadarSettings) []Sentence {
 	if !r.Enabled {
 		return []Sentence{Sentence{}.say("Conflict Radar is off: overlaps of commits are not looked for.")}
 	}
-	all := []Sentence{Sentence{}.say("Overlaps of commits in flight make an event from ").code(r.Notify.String()).say(" up.")}
+	all := []Sentence{Sentence{}.say(
+		"Overlaps of commits in flight make an event from ").code(r.Notify.String()).say(" up.")}
 	if r.Block == radar.NoLevel {
 		all = append(all, Sentence{}.say("None keeps a commit from being promotable."))
 	} else {
-		all = append(all, Sentence{}.say("From ").code(r.Block.String()).say(" up, the commit registered later is not promotable."))
+		all = append(all, Sentence{}.say("From ").code(r.Block.String()).say(
+			" up, the commit registered later is not promotable."))
 	}
 	all = append(all, Sentence{}.say("A commit counts as in flight for %s.", span(r.MaxAge)))
 	if len(r.Ignore) > 0 {

@@ -75,7 +75,8 @@ func isLoopback(host string) bool {
 
 // Cookie returns the cookie that holds a session's secret until it expires.
 func Cookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
-	c := &http.Cookie{Name: plainCookie, Value: secret, Path: "/", Expires: expires.Std(), HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	c := &http.Cookie{Name: plainCookie, Value: secret, Path: "/", Expires: expires.Std(), HttpOnly: true,
+		SameSite: http.SameSiteLaxMode}
 	if overHTTPS(r) {
 		c.Name, c.Secure = secureCookie, true
 	}
@@ -85,7 +86,8 @@ func Cookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
 // EndedCookies returns cookies that remove a session from the browser.
 func EndedCookies() []*http.Cookie {
 	ended := func(name string, secure bool) *http.Cookie {
-		return &http.Cookie{Name: name, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode}
+		return &http.Cookie{Name: name, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: secure,
+			SameSite: http.SameSiteLaxMode}
 	}
 	return []*http.Cookie{ended(secureCookie, true), ended(plainCookie, false)}
 }

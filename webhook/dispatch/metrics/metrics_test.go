@@ -36,7 +36,8 @@ func TestMetrics(t *testing.T) {
 		_, err = db.PingWebhook(t.Context(), "acme", "api", w.ID)
 		check(t, err)
 	}
-	d := dispatch.New(dispatch.Config{Outbox: db, Guard: dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
+	d := dispatch.New(dispatch.Config{
+		Outbox: db, Guard: dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ended := make(chan struct{})
@@ -79,7 +80,8 @@ ledgerd_webhook_in_flight 0
 # HELP ledgerd_webhook_unsettled Attempts whose outcome is not written yet.
 # TYPE ledgerd_webhook_unsettled gauge
 ledgerd_webhook_unsettled 0
-`), "ledgerd_webhook_attempts_total", "ledgerd_webhook_deliveries_total", "ledgerd_webhook_endpoints", "ledgerd_webhook_in_flight", "ledgerd_webhook_unsettled")
+`), "ledgerd_webhook_attempts_total", "ledgerd_webhook_deliveries_total", "ledgerd_webhook_endpoints",
+		"ledgerd_webhook_in_flight", "ledgerd_webhook_unsettled")
 	if err != nil {
 		t.Error(err)
 	}
