@@ -104,6 +104,7 @@ var mayImport = map[string][]string{
 	"ledger/attestation": {"ledger", "ledger/identity", "ledger/internal/base64text", "ledger/internal/text"},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/radar"},
+	"ledger/policy/policytest":   {"ledger/policy"}, // for tests
 	"ledger/eventstream":         {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},
 	"ledger/internal/glob":       {"ledger/internal/text"},
 	"ledger/internal/base64text": {},

@@ -84,3 +84,16 @@ func (g Repo) isPartial(ctx context.Context) bool {
 	settings, err := g.line(ctx, "config", "--get-regexp", `^(extensions\.partialclone|remote\..*\.promisor)$`)
 	return err == nil && settings != ""
 }
+
+// changes returns the change record from one tree to another, the whole of it
+// but for what a partial clone lacks.
+func (o *objectStore) changes(ctx context.Context, from, to string) ([]radar.Change, error) {
+	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
+	if _, refused := errors.AsType[*commandError](err); !refused || ctx.Err() != nil {
+		return changes, err
+	}
+	if changes, partErr := o.partOf(ctx, from, to); partErr == nil {
+		return changes, nil
+	}
+	return nil, err
+}

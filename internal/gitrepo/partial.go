@@ -2,7 +2,6 @@ package gitrepo
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -85,17 +84,4 @@ func portions(changes map[string]*radar.Change) [][]string {
 		}
 	}
 	return lists
-}
-
-// changes returns the change record from one tree to another, the whole of it
-// but for what a partial clone lacks.
-func (o *objectStore) changes(ctx context.Context, from, to string) ([]radar.Change, error) {
-	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
-	if _, refused := errors.AsType[*commandError](err); !refused || ctx.Err() != nil {
-		return changes, err
-	}
-	if changes, partErr := o.partOf(ctx, from, to); partErr == nil {
-		return changes, nil
-	}
-	return nil, err
 }

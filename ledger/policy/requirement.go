@@ -225,3 +225,25 @@ func some(items []string, joint string) string {
 	}
 	return fmt.Sprintf("%s%s%d more", strings.Join(items[:few], joint), joint, len(items)-few)
 }
+
+// A Requirement is one thing that a commit needs to reach State.
+type Requirement struct {
+	State ledger.State `json:"state"`
+	// Predicate is what the evidence has to be about: exact, or a prefix
+	// ending in *.
+	Predicate string `json:"predicate"`
+	// Signers are those whose evidence counts; any trusted identity if empty.
+	Signers []identity.Pattern `json:"signers"`
+	// Threshold is how many distinct signers are needed.
+	Threshold int `json:"threshold"`
+	// Accept are the statuses that count.
+	Accept []ledger.Status `json:"accept"`
+	// MaxAge is how long evidence counts after it was recorded; for ever if 0.
+	MaxAge ledger.Duration `json:"max_age,omitzero"`
+	// ExcludeAuthor leaves out the commit's author as a signer.
+	ExcludeAuthor bool `json:"exclude_author"`
+	// Paths and Branches are globs that limit the requirement to commits that
+	// change such a path, and to commits meant for such a branch.
+	Paths    []string `json:"paths"`
+	Branches []string `json:"branches"`
+}

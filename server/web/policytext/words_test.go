@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/policytest"
 )
 
 // plain writes a sentence as Markdown would have it.
@@ -92,4 +93,13 @@ func TestStatesInWords(t *testing.T) {
 	if told != want {
 		t.Errorf("the states are\n%swant\n%s", told, want)
 	}
+}
+
+// A change that the words left out would be saved without being shown.
+func TestChangesShowEveryChange(t *testing.T) {
+	policytest.EachVariant(t, func(t *testing.T, base, variant policy.Contract) {
+		if len(Changes(base, variant)) == 0 {
+			t.Error("no change is shown")
+		}
+	})
 }

@@ -1,0 +1,93 @@
+package attestation
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// decodeStatement reads a statement, or the part of it that lies under prefix:
+// whatever is wrong there makes the statement invalid.
+func decodeStatement(data []byte, v any, prefix string) error {
+	err := ledger.DecodeForeign(data, v, ledger.CodeInvalidStatement, prefix)
+	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code != ledger.CodeInvalidStatement {
+		return &ledger.Error{Code: ledger.CodeInvalidStatement, Detail: "the payload: " + fault.Detail, Fields: fault.Fields}
+	}
+	return err
+}
+
+type statementJSON struct {
+	Type          string         `json:"_type"`
+	Subject       []resourceJSON `json:"subject"`
+	PredicateType string         `json:"predicateType"`
+	Predicate     span           `json:"predicate"`
+}
+
+// A resourceJSON is a subject or a material, as far as git is concerned.
+type resourceJSON struct {
+	Digest struct {
+		GitCommit string `json:"gitCommit"`
+		SHA1      string `json:"sha1"`
+	} `json:"digest"`
+}
+
+// A span is where in the document a value stands. How to read a predicate is
+// known only once its type is, which may come later.
+type span struct{ start, end int64 }
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (s *span) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	value, err := dec.ReadValue()
+	s.end = dec.InputOffset()
+	s.start = s.end - int64(len(value))
+	return err
+}
+
+func (d *statementJSON) check() error {
+	if d.Type != statementV1 && d.Type != statementV01 {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "_type", "%q is not a statement: it must be %s or v0.1",
+			text.Clip(d.Type), statementV1)
+	}
+	if d.Subject == nil {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject", "it is missing")
+	}
+	switch {
+	case d.PredicateType == "":
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "it is missing")
+	case len(d.PredicateType) > maxPredicateType:
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "it is longer than %d bytes",
+			maxPredicateType)
+	case strings.ContainsFunc(d.PredicateType, notInURI):
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q holds what a URI cannot",
+			text.Clip(d.PredicateType))
+	case !strings.Contains(d.PredicateType, "://"):
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI such as %s",
+			text.Clip(d.PredicateType), ResultPredicateType)
+	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType:
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not known here: use %s",
+			text.Clip(d.PredicateType), ResultPredicateType)
+	}
+	return nil
+}
+
+func notInURI(r rune) bool { return r <= ' ' || r >= 0x7f }
+
+// The types of an in-toto statement.
+const (
+	statementV1  = "https://in-toto.io/Statement/v1"
+	statementV01 = "https://in-toto.io/Statement/v0.1"
+)
+
+// ResultPredicateType is the ledger's own predicate type: a name of what was
+// checked, and the result.
+const ResultPredicateType = ownPredicateTypes + "result/v1"
+
+// ownPredicateTypes is where all predicate types of the ledger's own are and
+// will be.
+const ownPredicateTypes = "https://github.com/ledgerd/ledgerd/predicate/"
+
+const maxPredicateType = 512

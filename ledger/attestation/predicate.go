@@ -1,0 +1,187 @@
+package attestation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// A ResultPredicate is the body of the ledger's own predicate type.
+type ResultPredicate struct {
+	Predicate string        `json:"predicate"`
+	Result    ledger.Result `json:"result"`
+	// StartedOn and FinishedOn make the statements of two runs differ.
+	StartedOn   ledger.Time       `json:"startedOn,omitzero"`
+	FinishedOn  ledger.Time       `json:"finishedOn,omitzero"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// A body is what a predicate says.
+type body struct {
+	predicate string
+	result    ledger.Result
+	sources   resources // of provenance: what was built from
+}
+
+// resources are those of one list of a statement, which stands at path.
+type resources struct {
+	path string
+	list []resourceJSON
+}
+
+// understand reads the predicate as its type asks for.
+func (d *statementJSON) understand(predicate []byte) (body, error) {
+	switch {
+	case d.PredicateType == ResultPredicateType:
+		return understandResult(predicate)
+	case strings.HasPrefix(d.PredicateType, testResultType):
+		return d.understandTestResult(predicate)
+	case strings.HasPrefix(d.PredicateType, verificationType):
+		return d.understandVerification(predicate)
+	case strings.HasPrefix(d.PredicateType, provenanceType):
+		return d.understandProvenance(predicate)
+	}
+	return body{predicate: d.PredicateType, result: ledger.Result{Status: ledger.Pass}}, nil
+}
+
+func understandResult(predicate []byte) (body, error) {
+	var p struct {
+		Predicate string        `json:"predicate"`
+		Result    ledger.Result `json:"result"`
+	}
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+	if err := checkResult(p.Predicate, p.Result); err != nil {
+		return body{}, err
+	}
+	return body{predicate: p.Predicate, result: p.Result}, nil
+}
+
+func checkResult(predicate string, r ledger.Result) error {
+	if !ledger.IsPredicateName(predicate) {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
+			"%q cannot name a predicate: use a name such as test:go", text.Clip(predicate))
+	}
+	switch r.Status {
+	case ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip:
+	default:
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.status",
+			"%q is not a status: use pass, warn, fail, error or skip", text.Clip(string(r.Status)))
+	}
+	if r.DurationMS < 0 || r.DurationMS > maxDurationMS {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.duration_ms",
+			"%d lies outside 0 to %d (a year)", r.DurationMS, int64(maxDurationMS))
+	}
+	return nil
+}
+
+func (d *statementJSON) understandTestResult(predicate []byte) (body, error) {
+	var p struct {
+		Result string `json:"result"`
+	}
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+	statuses := map[string]ledger.Status{"PASSED": ledger.Pass, "WARNED": ledger.Warn, "FAILED": ledger.Fail}
+	status, ok := statuses[p.Result]
+	if !ok {
+		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result",
+			"%q is not a test result: it must be PASSED, WARNED or FAILED", text.Clip(p.Result))
+	}
+	return body{predicate: d.PredicateType, result: ledger.Result{Status: status}}, nil
+}
+
+func (d *statementJSON) understandVerification(predicate []byte) (body, error) {
+	var p struct {
+		Result string `json:"verificationResult"`
+		Old    string `json:"verification_result"` // before v1
+	}
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+	if p.Result == "" {
+		p.Result = p.Old
+	}
+	statuses := map[string]ledger.Status{"PASSED": ledger.Pass, "FAILED": ledger.Fail}
+	status, ok := statuses[p.Result]
+	if !ok {
+		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.verificationResult",
+			"%q is not a verification result: it must be PASSED or FAILED", text.Clip(p.Result))
+	}
+	return body{predicate: d.PredicateType, result: ledger.Result{Status: status}}, nil
+}
+
+// A provenanceJSON is SLSA provenance of v1, or of a version before it.
+type provenanceJSON struct {
+	BuildDefinition struct {
+		ResolvedDependencies []resourceJSON `json:"resolvedDependencies"`
+	} `json:"buildDefinition"`
+	RunDetails struct {
+		Metadata struct {
+			StartedOn  moment `json:"startedOn"`
+			FinishedOn moment `json:"finishedOn"`
+		} `json:"metadata"`
+	} `json:"runDetails"`
+	Materials []resourceJSON `json:"materials"`
+	Metadata  struct {
+		BuildStartedOn  moment `json:"buildStartedOn"`
+		BuildFinishedOn moment `json:"buildFinishedOn"`
+	} `json:"metadata"`
+}
+
+func (d *statementJSON) understandProvenance(predicate []byte) (body, error) {
+	var p provenanceJSON
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+	b := body{predicate: d.PredicateType, result: ledger.Result{Status: ledger.Pass}}
+	b.sources = resources{"predicate.buildDefinition.resolvedDependencies", p.BuildDefinition.ResolvedDependencies}
+	from, to := p.RunDetails.Metadata.StartedOn, p.RunDetails.Metadata.FinishedOn
+	if strings.HasPrefix(d.PredicateType, provenanceType+"0.") {
+		b.sources = resources{"predicate.materials", p.Materials}
+		from, to = p.Metadata.BuildStartedOn, p.Metadata.BuildFinishedOn
+	}
+	if !from.at.IsZero() && !to.at.IsZero() {
+		b.result.DurationMS = min(max(to.at.Sub(from.at).Milliseconds(), 0), maxDurationMS)
+	}
+	return b, nil
+}
+
+func decodePredicate(predicate []byte, v any) error {
+	if len(predicate) == 0 || predicate[0] != '{' {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate", "it must be an object")
+	}
+	return decodeStatement(predicate, v, "predicate")
+}
+
+// A moment is a time that a builder claims; an empty text means none.
+type moment struct{ at time.Time }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *moment) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not an RFC 3339 date-time", text.Clip(string(b)))
+	}
+	m.at = t
+	return nil
+}
+
+// The predicate types of others whose results are understood, without their
+// versions: a version to come is better refused for what it does not hold
+// than taken for a pass.
+const (
+	testResultType   = "https://in-toto.io/attestation/test-result/v"
+	verificationType = "https://slsa.dev/verification_summary/v"
+	provenanceType   = "https://slsa.dev/provenance/v"
+)
+
+// maxDurationMS is a year. Whatever took longer was not measured.
+const maxDurationMS = 365 * 24 * 60 * 60 * 1000

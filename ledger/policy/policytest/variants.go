@@ -1,0 +1,70 @@
+// Package policytest makes contracts for the tests of what shows contracts.
+package policytest
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// variants changes each member of a contract's requirement and of its radar.
+var variants = map[string]string{
+	"requirement state":          `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`,
+	"requirement predicate":      `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`,
+	"requirement signers":        `{"requirements":[{"state":"ATTESTED","predicate":"test:go","signers":["cn=ci"]}]}`,
+	"requirement threshold":      `{"requirements":[{"state":"ATTESTED","predicate":"test:go","threshold":2}]}`,
+	"requirement accept":         `{"requirements":[{"state":"ATTESTED","predicate":"test:go","accept":["warn"]}]}`,
+	"requirement max_age":        `{"requirements":[{"state":"ATTESTED","predicate":"test:go","max_age":"1h"}]}`,
+	"requirement exclude_author": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","exclude_author":true}]}`,
+	"requirement paths":          `{"requirements":[{"state":"ATTESTED","predicate":"test:go","paths":["a/**"]}]}`,
+	"requirement branches":       `{"requirements":[{"state":"ATTESTED","predicate":"test:go","branches":["main"]}]}`,
+
+	"radar enabled": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"enabled":false}}`,
+	"radar notify":  `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"notify":"HIGH"}}`,
+	"radar block":   `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"block":"HIGH"}}`,
+	"radar ignore":  `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"ignore":["go.sum"]}}`,
+	"radar max_age": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"max_age":"1h"}}`,
+}
+
+// EachVariant calls test with a contract and one that differs from it in just one
+// member, for each member that a contract may have. It fails the test if it knows
+// no variant of a member.
+func EachVariant(t *testing.T, test func(t *testing.T, base, variant policy.Contract)) {
+	t.Helper()
+	base := parse(t, `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`)
+	for _, name := range members() {
+		t.Run(name, func(t *testing.T) {
+			document, known := variants[name]
+			if !known {
+				t.Fatal("no variant of this member is known: add one")
+			}
+			test(t, base, parse(t, document))
+		})
+	}
+}
+
+// members lists what requirements and radar settings hold, by their names in JSON.
+func members() []string {
+	var names []string
+	for kind, fields := range map[string]reflect.Type{
+		"requirement": reflect.TypeFor[policy.Requirement](),
+		"radar":       reflect.TypeFor[policy.RadarSettings](),
+	} {
+		for field := range fields.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names = append(names, kind+" "+name)
+		}
+	}
+	return names
+}
+
+func parse(t *testing.T, document string) policy.Contract {
+	t.Helper()
+	c, err := policy.Parse([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
