@@ -22,7 +22,7 @@ test: ## run all tests that this machine has the programs for
 	go test ./...
 
 .PHONY: e2e
-e2e: ## run the end-to-end tests, on Debian with the programs installed
+e2e: ## run the end-to-end tests; on Debian, install what they need
 	.ci/run e2e
 
 .PHONY: race

@@ -30,7 +30,8 @@ const (
 	maxLines = 4000
 )
 
-// The store keeps the rules of the ledger together, and may be larger.
+// TestNoPackageIsTooLarge checks the size of each package. store may be larger: it
+// keeps the rules of the ledger together.
 func TestNoPackageIsTooLarge(t *testing.T) {
 	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
 		files, lines := 0, 0

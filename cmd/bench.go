@@ -14,7 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/bench"
 )
 
-// newBench returns the command. Ledgerd runs the program with other arguments.
+// newBench returns the command bench. Its benchmarks call ledgerd to run other
+// commands of the program.
 func newBench(p *program, ledgerd runFunc) *cobra.Command {
 	b := new(bench.Core)
 	command := &cobra.Command{

@@ -168,8 +168,8 @@ func fitting(paths []RadarEventPath) []RadarEventPath {
 	return paths
 }
 
-// Render writes the body of an event. It is called once for each: the bytes
-// are what is stored, delivered to webhooks, listed and proven by the log.
+// Render writes the body of an event. It is called once for each event: these bytes
+// are stored, listed and delivered to webhooks.
 func Render(e Event) []byte { return text.JSON(e.typed()) }
 
 // EventPaths returns the paths as an event tells them.

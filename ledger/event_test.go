@@ -3,7 +3,7 @@ package ledger
 import "testing"
 
 // The bodies are fixed: receivers verify signatures over them and read their
-// fields, and the log proves them byte for byte.
+// fields, and the history lists them byte for byte.
 func TestRender(t *testing.T) {
 	const at = Time(1795424400123)
 	for name, test := range map[string]struct {

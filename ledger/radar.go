@@ -6,6 +6,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
+// The bodies of Conflict Radar in the HTTP API.
+
 // A RadarCommit is one side of a RadarPair.
 type RadarCommit struct {
 	SHA     string `json:"sha,omitzero"` // absent for a record that is only asked about

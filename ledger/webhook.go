@@ -202,9 +202,8 @@ type Replayed struct {
 	Queued int64 `json:"queued"`
 }
 
-// EventPing is the type of what a webhook is sent to try it out. It is no
-// event of the ledger: the log and the stream do not know it, and no webhook
-// can name it.
+// EventPing is the type of a test delivery. It is not an event of the ledger: the
+// history and the stream do not contain it, and no webhook can name it.
 const EventPing EventType = "ping"
 
 // A PingEvent is the body of a ping.

@@ -8,21 +8,21 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// getEvents answers with the live stream of an org's events, or with their
+// listEvents answers with the live stream of an org's events, or with their
 // history where only that is acceptable.
-func (s *Server) getEvents(c *call) (*reply, error) {
+func (s *Server) listEvents(c *call) (*reply, error) {
 	switch accept := c.r.Header["Accept"]; {
 	case accepts(accept, typeEvents):
 		return s.streamEvents(c)
 	case accepts(accept, typeJSON):
-		return s.listEvents(c)
+		return s.eventHistory(c)
 	}
 	return nil, ledger.Errorf(ledger.CodeNotAcceptable, "the events are answered as %s, the live stream, or as %s, "+
 		"the history", typeEvents, typeJSON)
 }
 
-// listEvents answers the history of an org's events, page by page.
-func (s *Server) listEvents(c *call) (*reply, error) {
+// eventHistory answers the history of an org's events, page by page.
+func (s *Server) eventHistory(c *call) (*reply, error) {
 	if c.query.Has("last_event_id") {
 		return nil, invalidParameter("last_event_id", "it is for the live stream: the history has after")
 	}

@@ -95,7 +95,7 @@ func (s *Server) routes() []route {
 		{get, "/v1/token", read, nil, s.getOwnToken},
 
 		{get, org + "/predicates", read, list(), s.listPredicates},
-		{get, org + "/events", read, list("after", "types", "repo", "order", "last_event_id"), s.getEvents},
+		{get, org + "/events", read, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
 
 		{get, "/v1/openapi.yaml", open, nil, s.getDescription},
 		{get, "/healthz", open, nil, s.getHealth},

@@ -71,7 +71,7 @@ func (b *Webhook) idle(ctx context.Context) error {
 }
 
 // beside measures a healthy webhook alone and while another one's receiver
-// never answers: in turns, for machines have moods.
+// never answers: in turns, to cancel out the noise of the machine.
 func (b *Webhook) beside(ctx context.Context) error {
 	healthy, err := b.addHooks(ctx, 1, false)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-// The machine's own speed, against which the figures are read as ratios.
+// machineSpeed is what the machine itself can do. Figures are read as ratios to it.
 type machineSpeed struct {
 	handler loadResult // an empty net/http handler in a process of its own
 	verify  float64    // Ed25519 verifications a second on one core

@@ -50,7 +50,7 @@ func (b *Radar) Measure(ctx context.Context, env Env) error {
 const quietRepo = "quiet"
 
 // radarTurns is how often registering is measured in either repo, in turns: for
-// machines have moods.
+// the speed of machines varies.
 const radarTurns = 5
 
 // fill brings commits into flight, each of a branch of its own.

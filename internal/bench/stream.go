@@ -157,7 +157,7 @@ func (b *Stream) bare(ctx context.Context) error {
 }
 
 // slowdown measures how recording suffers from those who listen: in turns, for
-// machines have moods.
+// the speed of machines varies.
 func (b *Stream) slowdown(ctx context.Context) error {
 	var alone, watched time.Duration
 	for range 2 {

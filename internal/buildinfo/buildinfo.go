@@ -3,7 +3,7 @@ package buildinfo
 
 import "runtime/debug"
 
-// Version returns the Version that the binary was built from: the tag, or what
+// Version returns the version that the binary was built from: the tag, or what
 // the go command makes of the commit.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

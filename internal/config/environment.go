@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WebhookSecretVariable names the signing secret of a webhook. With _FILE appended, it names
-// a file that holds the secret.
+// WebhookSecretVariable is the environment variable that holds a webhook's signing
+// secret. With _FILE appended, it names a file that holds the secret.
 const WebhookSecretVariable = "LEDGERD_WEBHOOK_SECRET"
 
 // CheckEnvironment reports the variables whose names begin with LEDGERD_ and that

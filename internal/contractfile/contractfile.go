@@ -1,5 +1,5 @@
 // Package contractfile writes policy contracts as YAML and as lines of text, and reads
-// them.
+// the YAML.
 package contractfile
 
 import (

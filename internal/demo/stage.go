@@ -244,8 +244,8 @@ func (s *stage) showNews(ctx context.Context) error {
 	return nil
 }
 
-// showCounts waits until all that the log holds has reached the witnesses, and
-// tells how much that was.
+// showCounts waits until every event of the history has reached the witnesses, and
+// prints how many there were.
 func (s *stage) showCounts(ctx context.Context) error {
 	events, err := client.Collect(s.writer.Events(ctx, s.org, client.EventFilter{}), 0)
 	if err != nil {

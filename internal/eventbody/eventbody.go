@@ -1,5 +1,4 @@
-// Package eventbody reads the bodies of events, which the history, webhooks and the log
-// share.
+// Package eventbody reads the bodies of events, which the history and webhooks share.
 package eventbody
 
 import (

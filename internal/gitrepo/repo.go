@@ -1,5 +1,5 @@
-// Package gitrepo runs git: it reads from a repository what the ledger records of a
-// commit, and never what a file contains.
+// Package gitrepo runs git. It reads what the ledger records of a commit: of a file's
+// content, only hashes and hunk headings.
 package gitrepo
 
 import (

@@ -58,8 +58,8 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// CheckExists reports, by a nil error, that there is a database at the path. Another
-// way is to name a server by the flag.
+// CheckExists returns an error if there is no database at the path. The error names
+// flag as the way to use a server instead.
 func CheckExists(path, flag string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

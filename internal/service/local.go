@@ -23,7 +23,7 @@ type Local struct {
 }
 
 // OpenLocal opens the database file of the settings, and creates it if it does not
-// exist. The caller must close the API.
+// exist. The caller must close it.
 func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err

@@ -37,8 +37,8 @@ type Instance struct {
 	failed  chan error // why the serving ended by itself
 }
 
-// Start listens, opens the database and serves. The context only
-// matters for starting: stop ends the service.
+// Start listens, opens the database and serves. The context only matters for
+// starting: [Instance.Stop] ends the service.
 func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ type Attestation struct {
 
 // Verify reads an envelope or bundle, finds out which of the org's identities
 // signed it, and returns what its statement says. The time that counts for
-// certificates is now, never one that the envelope claims. Every error is an
-// *Error.
+// certificates is now, never one that the envelope claims. Every error is a
+// *ledger.Error.
 func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation, error) {
 	env, err := ParseEnvelope(body)
 	if err != nil {

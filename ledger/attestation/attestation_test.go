@@ -265,7 +265,7 @@ func BenchmarkParseEnvelope(b *testing.B) {
 }
 
 // FuzzVerify looks for bodies that panic, that fail with something other than
-// an *Error, or that are accepted though their payload is not one that was
+// a *ledger.Error, or that are accepted though their payload is not one that was
 // signed.
 func FuzzVerify(f *testing.F) {
 	key := ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key")))
@@ -288,7 +288,7 @@ func FuzzVerify(f *testing.F) {
 		got, err := Verify(body, org, ledgertest.Now)
 		if err != nil {
 			if _, ok := errors.AsType[*ledger.Error](err); !ok || err.Error() == "" {
-				t.Fatalf("%T is not an *Error: %v", err, err)
+				t.Fatalf("%T is not a *ledger.Error: %v", err, err)
 			}
 			return
 		}

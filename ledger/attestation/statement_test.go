@@ -261,7 +261,7 @@ func FuzzStatement(f *testing.F) {
 		got, err := parseStatement(payload)
 		if err != nil {
 			if _, ok := errors.AsType[*ledger.Error](err); !ok || err.Error() == "" {
-				t.Fatalf("%T is not an *Error: %v", err, err)
+				t.Fatalf("%T is not a *ledger.Error: %v", err, err)
 			}
 			return
 		}

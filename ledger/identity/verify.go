@@ -53,8 +53,8 @@ func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, erro
 	return signer, nil
 }
 
-// maxTried bounds the bytes that are hashed where all keys are tried: of each
-// key the whole payload.
+// maxTried limits the bytes that are hashed when all keys are tried: the whole
+// message for each key.
 const maxTried = 256 << 20
 
 // tried returns the signer among all keys whose signature it is. Keys that

@@ -40,7 +40,7 @@ type Facts struct {
 	// Deployed tells that the commit is DEPLOYED and was not rolled back.
 	Deployed bool
 	// Overlaps are the commit's open overlaps with those registered before it.
-	// They count only where the contract's radar blocks, which see.
+	// They count only if RadarSettings.Blocks.
 	Overlaps []OpenOverlap
 }
 

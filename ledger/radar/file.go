@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-const maxRadarRanges = 20 // ranges told of one path on one side
+const maxRanges = 20 // of one path on one side
 
 // A file is a change made ready to be compared. Texts of which Compare asks only
 // whether they are the same stand in it as their hashes, 0 for none.
@@ -195,7 +195,7 @@ func (f *file) without(places []int) *file {
 func (f *file) ranges(places []int) []LineRange {
 	slices.Sort(places)
 	places = slices.Compact(places)
-	ranges := make([]LineRange, min(len(places), maxRadarRanges))
+	ranges := make([]LineRange, min(len(places), maxRanges))
 	for i := range ranges {
 		s := f.places[places[i]]
 		ranges[i] = LineRange{s.start, s.lines}
@@ -205,7 +205,7 @@ func (f *file) ranges(places []int) []LineRange {
 
 // allRanges returns the first of the old lines of all places.
 func (f *file) allRanges() []LineRange {
-	ranges := make([]LineRange, min(len(f.places), maxRadarRanges))
+	ranges := make([]LineRange, min(len(f.places), maxRanges))
 	for i := range ranges {
 		ranges[i] = LineRange{f.places[i].start, f.places[i].lines}
 	}

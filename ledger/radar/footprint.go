@@ -55,7 +55,7 @@ const (
 // Footprint makes a change record, or part of one, ready for Compare. Names that
 // the settings ignore are left out: where a renamed file has one name that is
 // ignored, it is still compared by its other one. Of changes that name one path,
-// which Registration.Check refuses, the first counts.
+// which CheckChanges refuses, the first counts.
 func (r *Radar) Footprint(changes []Change) *Footprint {
 	return r.footprint(len(changes), func(i int) *file { return newFile(&changes[i]) })
 }

@@ -1,7 +1,5 @@
 package radar
 
-// The records of Conflict Radar in the HTTP API.
-
 // A LineRange is where a hunk was before the change: so many lines from the
 // first on, or, where there are none, behind the line Start.
 type LineRange struct {

@@ -2,11 +2,10 @@
 # Makes a database of schema version 5, to test later migrations with, and
 # records what ledgerd said about it before they ran.
 #
-# Usage: store/testdata/make-v5.sh [CHECKOUT]
+# Usage: store/testdata/make-v5.sh CHECKOUT
 #
-# CHECKOUT is a checkout of a commit whose store/migrations end with 0005; the
-# default is the repository that this script is in. The script builds ledgerd
-# there and writes, next to itself:
+# CHECKOUT is a checkout of a commit whose store/migrations end with 0005. The
+# script builds ledgerd there and writes, next to itself:
 #
 #   v5.db.gz   the database
 #   v5/        the answers, as JSON; v5/at is the time they were given at
@@ -16,7 +15,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-checkout=$(cd "${1:-$here/../..}" && pwd)
+checkout=$(cd "${1:?name a checkout}" && pwd)
 cosign=$checkout/ledger/testdata/cosign
 
 last=$(basename "$(ls "$checkout"/store/migrations/*.sql | tail -n 1)")

@@ -166,8 +166,8 @@ func (e *endpoint) startAnew() {
 	e.standing.renew()
 }
 
-// ahead returns how many deliveries to hold beyond those in flight: what a
-// quick endpoint does in the time of that name. One that is slow or fails holds
+// ahead returns how many deliveries to hold beyond those in flight: what a quick
+// endpoint completes within the constant ahead. One that is slow or fails holds
 // no more than it can begin at once, or a crash would delay them by their lease.
 func (e *endpoint) ahead() int {
 	if e.standing.limit < e.cfg.InFlight || e.latency == 0 {

@@ -38,7 +38,7 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// WantCode fails the test unless err is an *Error of the given code; an empty
+// WantCode fails the test unless err is a *ledger.Error of the given code; an empty
 // code stands for no error.
 func WantCode(t *testing.T, err error, want ledger.Code) {
 	t.Helper()
@@ -48,7 +48,7 @@ func WantCode(t *testing.T, err error, want ledger.Code) {
 	case err == nil:
 		t.Errorf("no error, want %s", want)
 	case !ok:
-		t.Errorf("got %v (%T), want an *Error %s", err, err, want)
+		t.Errorf("got %v (%T), want a *ledger.Error %s", err, err, want)
 	case fault.Code != want:
 		t.Errorf("got %s (%v), want %s", fault.Code, err, want)
 	}
@@ -59,7 +59,7 @@ func WantField(t *testing.T, err error, want string) {
 	t.Helper()
 	fault, ok := errors.AsType[*ledger.Error](err)
 	if !ok {
-		t.Errorf("got %v, want an *Error about %s", err, want)
+		t.Errorf("got %v, want a *ledger.Error about %s", err, want)
 		return
 	}
 	if len(fault.Fields) != 1 || fault.Fields[0].Field != want {

@@ -1,4 +1,5 @@
-// Package policytest makes contracts for the tests of what shows contracts.
+// Package policytest provides pairs of contracts for tests of code that displays
+// contracts.
 package policytest
 
 import (
