@@ -131,27 +131,6 @@ type Simulation struct {
 	Moves     []Move `json:"moves"`
 }
 
-// A Token is an API token, without its secret.
-type Token struct {
-	ID         string `json:"id"`
-	Org        string `json:"org"`
-	Name       string `json:"name"`
-	Scope      Scope  `json:"scope"`
-	CreatedAt  Time   `json:"created_at,omitzero"`
-	ExpiresAt  Time   `json:"expires_at,omitzero"`
-	LastUsedAt Time   `json:"last_used_at,omitzero"`
-	RevokedAt  Time   `json:"revoked_at,omitzero"`
-	// Secret is the token itself; present only in the answer that made it.
-	Secret string `json:"token,omitzero"`
-}
-
-// A NewToken asks for a token.
-type NewToken struct {
-	Name      string `json:"name"`
-	Scope     Scope  `json:"scope"`
-	ExpiresAt Time   `json:"expires_at,omitzero"`
-}
-
 // A PredicateCount says how many of an org's attestations are about a predicate.
 type PredicateCount struct {
 	Predicate      string `json:"predicate"`

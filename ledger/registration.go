@@ -19,6 +19,33 @@ const (
 	maxMessage   = 64 << 10
 )
 
+// An Author is the author of a commit, as git names one.
+type Author struct {
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// A Registration is what its pusher says of a commit. All of it is optional;
+// a later registration of the same commit replaces what it names.
+type Registration struct {
+	Branch string `json:"branch,omitzero"`
+	// Target is the branch that the commit is meant for; the repo's default
+	// branch where it is empty.
+	Target string `json:"target,omitzero"`
+	// Base is the merge base with the mainline, against which Changes are.
+	Base    string   `json:"base,omitzero"`
+	Parents []string `json:"parents,omitempty"`
+	// Ancestors are the commits from Base to this one, at most 500.
+	Ancestors []string `json:"ancestors,omitempty"`
+	// Contained are tips in flight that Base already holds.
+	Contained   []string `json:"contained,omitempty"`
+	Author      Author   `json:"author,omitzero"`
+	Message     string   `json:"message,omitzero"`
+	CommittedAt Time     `json:"committed_at,omitzero"`
+	// Changes is the change record; nil means that none was given.
+	Changes []radar.Change `json:"changes,omitzero"`
+}
+
 // Check reports the first field that cannot be, by its path.
 func (r Registration) Check() error {
 	return cmp.Or(
@@ -107,33 +134,6 @@ func checkMessage(s string) error {
 		return FieldErrorf(CodeInvalidField, "message", "it holds a NUL character")
 	}
 	return nil
-}
-
-// An Author is the author of a commit, as git names one.
-type Author struct {
-	Name  string `json:"name"`
-	Email string `json:"email"`
-}
-
-// A Registration is what its pusher says of a commit. All of it is optional;
-// a later registration of the same commit replaces what it names.
-type Registration struct {
-	Branch string `json:"branch,omitzero"`
-	// Target is the branch that the commit is meant for; the repo's default
-	// branch where it is empty.
-	Target string `json:"target,omitzero"`
-	// Base is the merge base with the mainline, against which Changes are.
-	Base    string   `json:"base,omitzero"`
-	Parents []string `json:"parents,omitempty"`
-	// Ancestors are the commits from Base to this one, at most 500.
-	Ancestors []string `json:"ancestors,omitempty"`
-	// Contained are tips in flight that Base already holds.
-	Contained   []string `json:"contained,omitempty"`
-	Author      Author   `json:"author,omitzero"`
-	Message     string   `json:"message,omitzero"`
-	CommittedAt Time     `json:"committed_at,omitzero"`
-	// Changes is the change record; nil means that none was given.
-	Changes []radar.Change `json:"changes,omitzero"`
 }
 
 // SameAs reports whether two authors are one: by e-mail address, in letters of

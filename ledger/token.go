@@ -54,6 +54,27 @@ func base62(n *big.Int, digits int) string {
 	return strings.Repeat("0", digits-len(text)) + text
 }
 
+// A Token is an API token, without its secret.
+type Token struct {
+	ID         string `json:"id"`
+	Org        string `json:"org"`
+	Name       string `json:"name"`
+	Scope      Scope  `json:"scope"`
+	CreatedAt  Time   `json:"created_at,omitzero"`
+	ExpiresAt  Time   `json:"expires_at,omitzero"`
+	LastUsedAt Time   `json:"last_used_at,omitzero"`
+	RevokedAt  Time   `json:"revoked_at,omitzero"`
+	// Secret is the token itself; present only in the answer that made it.
+	Secret string `json:"token,omitzero"`
+}
+
+// A NewToken asks for a token.
+type NewToken struct {
+	Name      string `json:"name"`
+	Scope     Scope  `json:"scope"`
+	ExpiresAt Time   `json:"expires_at,omitzero"`
+}
+
 const maxTokenName = 100
 
 // Check reports what cannot be about a token that is asked for at the given time.

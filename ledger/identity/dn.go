@@ -13,7 +13,7 @@ import (
 )
 
 // A DN is the distinguished name of a signer: who signed, in which unit of
-// which organization. CN is never empty in a DN that ParseDN or DNOf returned.
+// which organization. CN is never empty in a DN that ParseDN or subjectDN returned.
 type DN struct{ CN, OU, O string }
 
 // maxAttribute bounds one attribute of a DN or of a pattern, in bytes.
@@ -65,11 +65,11 @@ func (d DN) String() string {
 	return string(b)
 }
 
-// DNOf returns the DN in a certificate's subject. It refuses a subject that
+// subjectDN returns the DN in a certificate's subject. It refuses a subject that
 // has no CN, or more than one value of an attribute that a DN has, because it
 // would be unclear who is meant. Other attributes, such as the country, are
 // not part of a DN.
-func DNOf(name pkix.Name) (DN, error) {
+func subjectDN(name pkix.Name) (DN, error) {
 	values, err := nameValues(name)
 	if err != nil {
 		return DN{}, err

@@ -149,7 +149,7 @@ func TestDNOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := DNOf(test.in)
+			got, err := subjectDN(test.in)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("got %q, %v; want an error that says %q", got, err, test.err)

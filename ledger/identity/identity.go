@@ -35,6 +35,33 @@ const (
 	maxEmail = 254
 )
 
+// An Identity is a key or a root certificate that an org trusts.
+type Identity struct {
+	ID   string `json:"id"`
+	Org  string `json:"org"`
+	Kind Kind   `json:"kind"`
+	// DN names the signer; for a root it is the certificate's own subject.
+	DN    string `json:"dn"`
+	Email string `json:"email,omitzero"`
+	// PEM is the public key or certificate as it was given.
+	PEM string `json:"pem"`
+	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
+	Fingerprint string `json:"fingerprint"`
+	// NotAfter is when the certificate ends; zero for a bare key.
+	NotAfter  ledger.Time `json:"not_after,omitzero"`
+	CreatedAt ledger.Time `json:"created_at"`
+	RevokedAt ledger.Time `json:"revoked_at,omitzero"`
+}
+
+// A NewIdentity asks to trust a key or a root. PEM holds a public key (then
+// DN is required) or an X.509 certificate (then its subject is the DN).
+type NewIdentity struct {
+	Kind  Kind   `json:"kind"`
+	PEM   string `json:"pem"`
+	DN    string `json:"dn,omitzero"`
+	Email string `json:"email,omitzero"`
+}
+
 // Identity checks what is asked for and returns the identity to record,
 // without what the ledger gives it: its id, its org and its times.
 func (n NewIdentity) Identity() (Identity, error) {
@@ -88,7 +115,7 @@ func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
 // key, what was given.
 func (n NewIdentity) keyDN(m material) (string, error) {
 	if m.cert != nil {
-		dn, err := DNOf(m.cert.Subject)
+		dn, err := subjectDN(m.cert.Subject)
 		if err != nil {
 			return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate does not name a signer: %v", err)
 		}
@@ -239,31 +266,4 @@ func readMaterial(pemText string) (material, error) {
 		return refuse("%v", err)
 	}
 	return m, nil
-}
-
-// An Identity is a key or a root certificate that an org trusts.
-type Identity struct {
-	ID   string `json:"id"`
-	Org  string `json:"org"`
-	Kind Kind   `json:"kind"`
-	// DN names the signer; for a root it is the certificate's own subject.
-	DN    string `json:"dn"`
-	Email string `json:"email,omitzero"`
-	// PEM is the public key or certificate as it was given.
-	PEM string `json:"pem"`
-	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
-	Fingerprint string `json:"fingerprint"`
-	// NotAfter is when the certificate ends; zero for a bare key.
-	NotAfter  ledger.Time `json:"not_after,omitzero"`
-	CreatedAt ledger.Time `json:"created_at"`
-	RevokedAt ledger.Time `json:"revoked_at,omitzero"`
-}
-
-// A NewIdentity asks to trust a key or a root. PEM holds a public key (then
-// DN is required) or an X.509 certificate (then its subject is the DN).
-type NewIdentity struct {
-	Kind  Kind   `json:"kind"`
-	PEM   string `json:"pem"`
-	DN    string `json:"dn,omitzero"`
-	Email string `json:"email,omitzero"`
 }

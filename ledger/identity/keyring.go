@@ -31,6 +31,17 @@ type Keyring struct {
 	activeTimeless, revokedTimeless anchors
 }
 
+// A Signer is who made an attestation.
+type Signer struct {
+	DN     DN
+	Emails []string
+	// Identity is the id of the key or of the root that made the signer trusted.
+	Identity string
+	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
+	// x509.MarshalPKIXPublicKey encodes it.
+	Key [sha256.Size]byte
+}
+
 // A trustedKey is a key and the identities that are registered with it. More
 // than one is: one after the other was revoked or its certificate renewed.
 type trustedKey struct {
@@ -240,15 +251,4 @@ func timeless(cert *x509.Certificate) *x509.Certificate {
 	always.NotBefore = time.Time{}
 	always.NotAfter = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	return &always
-}
-
-// A Signer is who made an attestation.
-type Signer struct {
-	DN     DN
-	Emails []string
-	// Identity is the id of the key or of the root that made the signer trusted.
-	Identity string
-	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
-	// x509.MarshalPKIXPublicKey encodes it.
-	Key [sha256.Size]byte
 }

@@ -8,11 +8,11 @@ import (
 // A Pattern says which DNs are meant, such as cn=*,ou=build,o=acme. It names
 // one or more attributes; those it does not name may be anything. The zero
 // Pattern matches every DN.
-type Pattern struct{ globs [attrCount]glob }
+type Pattern struct{ values [attrCount]parts }
 
-// A glob is the text of a value cut at its wildcards: a*b is {"a", "b"}, and a
-// value without wildcards has one part. A nil glob matches every value.
-type glob []string
+// parts are the text of a value cut at its wildcards: a*b is {"a", "b"}, and a value
+// without wildcards has one part. Nil parts match every value.
+type parts []string
 
 // ParsePattern reads a pattern: a DN as ParseDN reads it, but with any of the
 // attributes, and with * in a value for any run of characters, also none. A
@@ -20,8 +20,8 @@ type glob []string
 func ParsePattern(s string) (Pattern, error) {
 	var p Pattern
 	err := parseAttributes(s, func(attr int, value []piece) error {
-		g, err := globOf(value)
-		p.globs[attr] = g
+		g, err := partsOf(value)
+		p.values[attr] = g
 		return err
 	})
 	if err != nil {
@@ -35,7 +35,7 @@ func ParsePattern(s string) (Pattern, error) {
 // alone matches it.
 func (p Pattern) Match(d DN) bool {
 	for attr, value := range d.values() {
-		if g := p.globs[attr]; g != nil && !g.match(value) {
+		if g := p.values[attr]; g != nil && !g.match(value) {
 			return false
 		}
 	}
@@ -51,7 +51,7 @@ func (p Pattern) String() string {
 // AppendText implements encoding.TextAppender.
 func (p Pattern) AppendText(b []byte) ([]byte, error) {
 	start := len(b)
-	for attr, g := range p.globs {
+	for attr, g := range p.values {
 		if g == nil {
 			continue
 		}
@@ -77,8 +77,8 @@ func (p *Pattern) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func globOf(value []piece) (glob, error) {
-	g := glob{}
+func partsOf(value []piece) (parts, error) {
+	g := parts{}
 	var part []byte
 	for i, p := range value {
 		switch {
@@ -95,7 +95,7 @@ func globOf(value []piece) (glob, error) {
 
 // match needs no backtracking: taking each inner part at its first place
 // leaves the most for those that follow.
-func (g glob) match(value string) bool {
+func (g parts) match(value string) bool {
 	first, last := g[0], g[len(g)-1]
 	if len(g) == 1 {
 		return value == first
@@ -114,7 +114,7 @@ func (g glob) match(value string) bool {
 	return true
 }
 
-func (g glob) appendText(b []byte) []byte {
+func (g parts) appendText(b []byte) []byte {
 	for i, part := range g {
 		if i > 0 {
 			b = append(b, '*')

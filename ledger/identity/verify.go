@@ -119,7 +119,7 @@ func (k *Keyring) chained(
 	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
 ) (publicKey, Signer, error) {
 	leaf := certs[0]
-	subject, err := DNOf(leaf.Subject)
+	subject, err := subjectDN(leaf.Subject)
 	if err != nil {
 		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate does not say who signed: %v", err)
 	}
@@ -186,7 +186,7 @@ func expiredError(chain []*x509.Certificate, now time.Time) error {
 
 // SubjectOf names a certificate in an error's text.
 func SubjectOf(cert *x509.Certificate) string {
-	if dn, err := DNOf(cert.Subject); err == nil {
+	if dn, err := subjectDN(cert.Subject); err == nil {
 		return dn.String()
 	}
 	return text.Quote(cert.Subject.String())

@@ -62,3 +62,14 @@ func BenchmarkRadar(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkRadarPack(b *testing.B) {
+	record, packed := typicalRecord(0), []byte(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		packed = packed[:0]
+		for i := range record {
+			packed = AppendPacked(packed, &record[i])
+		}
+	}
+}

@@ -30,6 +30,14 @@ const (
 	MaxPaths = 100 // of one pair
 )
 
+// An Overlap is what two change records have to do with each other.
+type Overlap struct {
+	// Level is that of the strongest path; NoLevel where there is none.
+	Level Level
+	// Paths are all the paths concerned, the strongest first.
+	Paths []Path
+}
+
 // Strongest returns the first paths, at most MaxPaths.
 func (o Overlap) Strongest() []Path { return o.Paths[:min(len(o.Paths), MaxPaths)] }
 
@@ -41,14 +49,6 @@ func (o Overlap) Swap() Overlap {
 		swapped.Paths = append(swapped.Paths, p)
 	}
 	return swapped
-}
-
-// An Overlap is what two change records have to do with each other.
-type Overlap struct {
-	// Level is that of the strongest path; NoLevel where there is none.
-	Level Level
-	// Paths are all the paths concerned, the strongest first.
-	Paths []Path
 }
 
 // A finding is what comes of two changes that concern one path: nothing where
