@@ -21,7 +21,7 @@ func newBench(p *program, ledgerd runFunc) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a server is on this machine",
-		Long: `Bench starts a server of its own on a temporary database, loads it through its
+		Long: `Starts a separate server on a temporary database, loads it through its
 HTTP API and prints what it did. Server and load share the machine's cores.
 
 First it measures the machine: an HTTP handler that does nothing, Ed25519
@@ -69,9 +69,9 @@ func newBenchStream(p *program, ledgerd runFunc) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "stream",
 		Short: "Measure the live stream on this machine",
-		Long: `Bench stream starts a server of its own on a temporary database, has many
-subscribers listen to its live stream, and records attestations through its HTTP
-API. Server, load and subscribers share the machine's cores.
+		Long: `Starts a separate server on a temporary database, connects many subscribers
+to its live stream, and records attestations through its HTTP API. Server, load
+and subscribers share the machine's cores.
 
 Beside it, it measures a bare r3labs/sse server that sends the same messages to
 as many subscribers, without storing any: read the figures as ratios to that.
@@ -107,10 +107,9 @@ func newBenchWebhook(p *program, ledgerd runFunc) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "webhook",
 		Short: "Measure webhooks on this machine",
-		Long: `Bench webhook starts a server of its own on a temporary database and records
-attestations through its HTTP API, whose events it posts to receivers on
-loopback that answer at once. Server, load and receivers share the machine's
-cores.
+		Long: `Starts a separate server on a temporary database and records attestations
+through its HTTP API. The server posts their events to receivers on loopback,
+which answer at once. Server, load and receivers share the machine's cores.
 
 For the drains, events are queued while no server runs; the time counts from the
 start of the server to the last arrival. Every figure stands for deliveries of
@@ -137,9 +136,9 @@ func newBenchRadar(p *program, ledgerd runFunc) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "radar",
 		Short: "Measure the Conflict Radar on this machine",
-		Long: `Bench radar starts a server of its own on a temporary database and registers
-commits through its HTTP API, each with a record of 20 files and 60 hunks. Server
-and load share the machine's cores.
+		Long: `Starts a separate server on a temporary database and registers commits
+through its HTTP API, each with a record of 20 files and 60 hunks. Server and
+load share the machine's cores.
 
 First it fills a repo with commits in flight. Then it registers new commits of
 their branches, so that as many stay in flight, and in turns as many commits in a

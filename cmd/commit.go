@@ -173,11 +173,12 @@ first.`,
 // warnOfGaps tells why the radar leaves out a commit that was just pushed.
 func (p *program) warnOfGaps(local gitrepo.Commit, pushed ledger.Commit) {
 	if local.Gap != nil {
-		fmt.Fprintf(p.stderr, "the commit goes without a change record, and the radar compares it with none: %s\n",
+		fmt.Fprintf(p.stderr, "the commit was pushed without a change record, so the radar does not compare it: %s\n",
 			describe(local.Gap))
 	}
 	if pushed.Branch == "" {
-		fmt.Fprintln(p.stderr, "the commit goes without a branch, and the radar compares it with none: name it with --branch")
+		fmt.Fprintln(p.stderr,
+			"the commit was pushed without a branch, so the radar does not compare it: name the branch with --branch")
 	}
 }
 
@@ -197,8 +198,8 @@ func newCommitWithdraw(p *program) *cobra.Command {
 		Short: "Take a commit out of flight, because its branch is given up",
 		Long: `Takes a commit, HEAD where none is named, out of flight: the radar compares
 no other commit with it any more, and its overlaps end. With --branch it is the
-commit that the branch has in flight; where there is none, nothing happens. To
-push the commit again brings it back.`,
+commit that the branch has in flight; if there is none, nothing happens. Pushing
+the commit again brings it back.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
 		Args: takes("ORG/REPO", "[REV]"),

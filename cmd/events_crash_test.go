@@ -111,7 +111,7 @@ func TestFollowingThroughKillsMissesNothing(t *testing.T) {
 		t.Errorf("%d lines were printed, the history has %d from there on, and they are not the same", len(got),
 			len(history)-begin)
 	}
-	t.Logf("%d kills, %d events, of which the follower met %d; it connected again %d times", rounds, len(history),
+	t.Logf("%d kills, %d events; the follower received %d and reconnected %d times", rounds, len(history),
 		len(got), breaks)
 	if breaks < rounds/2 || len(got) < rounds*writers {
 		t.Error("the test did not try the follower")

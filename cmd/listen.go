@@ -38,7 +38,7 @@ is verified.`,
 		Args: takes(),
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if v.Status != 0 && (v.Status < 200 || v.Status > 599) {
-				return usagef("--status %d is none to answer with: use 200 to 599", v.Status)
+				return usagef("--status %d is not valid: use 200 to 599", v.Status)
 			}
 			if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
 				return usagef("--path %q does not begin with /", v.Path)

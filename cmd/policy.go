@@ -141,8 +141,8 @@ func newPolicyApply(p *program) *cobra.Command {
 		Short: "Make a contract the active one",
 		Long: `Makes the contract in a YAML or JSON file the repo's active one, as a new
 version, unless it says what the active one says. The repo's commits are then
-evaluated anew. Nothing is written when somebody else applies another one
-meanwhile.`,
+evaluated again. Nothing is written if somebody else applies another contract
+in the meantime.`,
 		Example: `  ledgerd policy apply acme/api -f policy.yaml
   ledgerd policy show acme/api | sed 's/threshold: 1/threshold: 2/' | ledgerd policy apply acme/api -f -`,
 		Args: takes("ORG/REPO"),

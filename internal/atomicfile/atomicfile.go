@@ -12,7 +12,7 @@ import (
 // A File replaces the file of its name, if one exists, once it is written whole.
 type File struct {
 	name string
-	file *os.File // beside it, or what has the name where that is no file
+	file *os.File // next to it; the thing itself if that is not a regular file
 	temp bool     // there is a file to rename or remove
 }
 

@@ -120,7 +120,7 @@ func (b *Core) printFigures() error {
 	return terminal.WriteJSON(b.Stdout, b.figures)
 }
 
-// figure tells of a workload as soon as it is known.
+// figure keeps the figure of a workload and prints it at once.
 func (b *Core) figure(f figure) {
 	b.figures = append(b.figures, f)
 	line := fmt.Sprintf("%-58s", f.Workload)

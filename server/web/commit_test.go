@@ -234,8 +234,10 @@ func TestLongTimeline(t *testing.T) {
 			path = attribute(next, "href")
 		}
 	}
-	want := map[string]int{"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1,
-		"Attested → to Validating": 1, "Became known to the ledger": 1}
+	want := map[string]int{
+		"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1,
+		"Attested → to Validating": 1, "Became known to the ledger": 1,
+	}
 	if fmt.Sprint(told) != fmt.Sprint(want) || pages != 3 {
 		t.Errorf("%d pages tell %v, want %v", pages, told, want)
 	}
