@@ -76,7 +76,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	if err != nil {
 		return err
 	}
-	v.InFlight = tip.Flies(d.contract.Radar, rd.now)
+	v.InFlight = tip.InFlightAt(d.contract.Radar, rd.now)
 	v.Transitions, err = all(rd, scanTransition,
 		"SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
 	return err

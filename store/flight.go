@@ -23,7 +23,7 @@ func (t *tx) openTip(d *deriver, c *commitRow, tip radar.Tip) (row radarindex.Ti
 	}
 	staysDeployed := row.Flight == radarindex.Deployed && c.state == ledger.Deployed
 	var blocked []int64 // by the tip at its old place; freed when it moves behind them
-	if !row.Flies(d.contract.Radar, t.now) && !staysDeployed {
+	if !row.InFlightAt(d.contract.Radar, t.now) && !staysDeployed {
 		if blocked, err = t.blockedBy(d, row); err != nil {
 			return row, 0, err
 		}
@@ -103,7 +103,7 @@ func (t *tx) lookAgainAtAll(repoID int64) error {
 func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 	if branch == "" {
 		tip, _, err := t.findTip(c.id)
-		return tip.Flies(d.contract.Radar, t.now), err
+		return tip.InFlightAt(d.contract.Radar, t.now), err
 	}
 	others, err := t.tipsBefore(d, radarindex.Superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.id)
 	if err != nil || slices.ContainsFunc(others, func(o radarindex.Tip) bool { return o.BuiltOn(c.sha) }) {

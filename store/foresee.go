@@ -57,7 +57,7 @@ func (s *Store) Foresee(
 		own.Author = ledger.Author{
 			Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email),
 		}
-		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Found), more: l.More}
+		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Matches), more: l.More}
 		return rd.result(foreseen, own, radar.MaxPairs)
 	})
 }

@@ -119,7 +119,7 @@ RETURNING delivery_id, event, ping, attempts, tries`
 func (s *Store) Claim(
 	ctx context.Context, webhook string, limit int, lease time.Duration,
 ) (ledger.Endpoint, []ledger.DueDelivery, error) {
-	if err := s.db.Turn(ctx); err != nil {
+	if err := s.db.WaitTurn(ctx); err != nil {
 		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
 	c, err := writeYielding(ctx, s, func(t *tx) (claimed, error) { return t.claim(webhook, limit, lease) })

@@ -111,15 +111,15 @@ func (t *tx) clearOverlaps(commitID int64) error {
 
 // A found is an overlap that a scan found.
 type found struct {
-	radarindex.Found
+	radarindex.Match
 	author ledger.Author // the author of the tip; set by addAuthors
 	since  ledger.Time   // when the overlap was first recorded; 0 before it is
 }
 
-func foundOf(overlaps []radarindex.Found) []found {
+func foundOf(overlaps []radarindex.Match) []found {
 	list := make([]found, len(overlaps))
 	for i, o := range overlaps {
-		list[i].Found = o
+		list[i].Match = o
 	}
 	return list
 }

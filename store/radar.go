@@ -216,7 +216,7 @@ func (t *tx) dropPair(d *deriver, p pairRow, own radarindex.Tip) error {
 // later.
 func (t *tx) tellOverlaps(r repoRow, own radarindex.Tip, list []found) error {
 	n := len(list)
-	list = append(list[:n:n], found{Found: radarindex.Found{Tip: &own}})
+	list = append(list[:n:n], found{Match: radarindex.Match{Tip: &own}})
 	if err := t.addAuthors(list); err != nil {
 		return err
 	}

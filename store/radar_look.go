@@ -61,7 +61,7 @@ func (rd reader) complete(p *prospect, sha string) error {
 		return err
 	}
 	tip, _, err := rd.findTip(c.id)
-	if p.seq = tip.Seq; tip.Flies(p.settings, rd.now) {
+	if p.seq = tip.Seq; tip.InFlightAt(p.settings, rd.now) {
 		p.tip = tip
 	}
 	return err
@@ -119,15 +119,15 @@ func (s *Store) lookAhead(ctx context.Context, p prospect) (*look, error) {
 
 // finish brings the overlaps of a look up to date with what the writer knows. If
 // the scan was partial, it also compares with each tip that is known to overlap.
-func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []radarindex.Found, more bool, err error) {
+func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []radarindex.Match, more bool, err error) {
 	since, list, err := t.newer(l)
 	if err != nil {
 		return nil, false, err
 	}
 	if l.Seq == 0 { // the index was empty, and newer has read all live tips
-		l.Found, l.More, l.Partial = nil, false, false
+		l.Matches, l.More, l.Partial = nil, false, false
 	}
-	for _, f := range l.Found {
+	for _, f := range l.Matches {
 		if !slices.Contains(since, f.CommitID) && l.Compares(f.Tip) {
 			list = append(list, f)
 		}
@@ -143,7 +143,7 @@ func (t *tx) finish(l *look, known map[pairKey]pairRow) (list []radarindex.Found
 
 // newer returns the tips that have changed since the scanned index was up to
 // date, and the overlaps with them.
-func (t *tx) newer(l *look) (since []int64, list []radarindex.Found, err error) {
+func (t *tx) newer(l *look) (since []int64, list []radarindex.Match, err error) {
 	query, args := newerTips, []any{l.Index().RepoID(), l.Seq}
 	if l.Seq == 0 { // a tip that has ended was never found
 		query, args = liveTips, args[:1]
@@ -175,11 +175,11 @@ func (t *tx) newer(l *look) (since []int64, list []radarindex.Found, err error) 
 
 // addKnown adds the recorded overlaps that still exist and that list lacks.
 func (t *tx) addKnown(
-	l *look, list []radarindex.Found, since []int64, known map[pairKey]pairRow,
-) ([]radarindex.Found, error) {
+	l *look, list []radarindex.Match, since []int64, known map[pairKey]pairRow,
+) ([]radarindex.Match, error) {
 	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
 		other := p.other(l.Own.CommitID)
-		isOther := func(f radarindex.Found) bool { return f.CommitID == other }
+		isOther := func(f radarindex.Match) bool { return f.CommitID == other }
 		if slices.Contains(since, other) || slices.ContainsFunc(list, isOther) {
 			continue
 		}

@@ -114,7 +114,7 @@ const rescanBatch = 20
 // under the radar's settings.
 func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
 	tip, known, err := t.findTip(commitID)
-	if err != nil || !known || !tip.Flies(d.contract.Radar, t.now) || tip.PolicyVersion != 0 {
+	if err != nil || !known || !tip.InFlightAt(d.contract.Radar, t.now) || tip.PolicyVersion != 0 {
 		return result, err
 	}
 	n, err := t.registrationOf(commitID)

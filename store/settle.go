@@ -134,7 +134,7 @@ WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.id, radarindex.Deplo
 		return fmt.Errorf("update tip: %w", err)
 	}
 	tip, _, err := t.findTip(s.id)
-	if err != nil || !tip.Flies(s.d.contract.Radar, t.now) {
+	if err != nil || !tip.InFlightAt(s.d.contract.Radar, t.now) {
 		return err
 	}
 	n, err := t.registrationOf(s.id)

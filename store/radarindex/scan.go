@@ -19,9 +19,9 @@ type Scan struct {
 	// Footprint is the commit's.
 	Footprint *radar.Footprint
 
-	// Found lists the strongest overlaps, as Strongest returns them.
-	Found []Found
-	// More reports whether there are, or may be, more overlaps than Found lists.
+	// Matches lists the strongest overlaps, as Strongest returns them.
+	Matches []Match
+	// More reports whether there are, or may be, more overlaps than Matches lists.
 	More bool
 	// Partial reports whether the scan skipped tips that the commit may overlap
 	// with: the index is incomplete, or a limit of the scan was reached.
@@ -44,9 +44,9 @@ type candidate struct {
 	changes  []int32 // which of the tip's changes matter
 }
 
-// A Found is an overlap with a tip, from the point of view of the scanned
+// A Match is an overlap with a tip, from the point of view of the scanned
 // commit.
-type Found struct {
+type Match struct {
 	*Tip
 	radar.Overlap
 }
@@ -54,8 +54,8 @@ type Found struct {
 // Strongest sorts overlaps, the strongest first, and equally strong ones by
 // which was registered last. It returns at most radar.MaxPairs, and reports
 // whether it cut the list.
-func Strongest(list []Found) (strongest []Found, more bool) {
-	slices.SortFunc(list, func(a, b Found) int {
+func Strongest(list []Match) (strongest []Match, more bool) {
+	slices.SortFunc(list, func(a, b Match) int {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.Place, a.Place))
 	})
 	if len(list) > radar.MaxPairs {
@@ -82,7 +82,7 @@ func (s *Scan) Index() *Index { return s.index }
 
 func (s *Scan) run() {
 	s.index.view(s.gather)
-	var list []Found
+	var list []Match
 	for e, c := range s.seen {
 		if c.excluded {
 			continue
@@ -98,7 +98,7 @@ func (s *Scan) run() {
 			list = append(list, s.siblings(limit)...)
 		})
 	}
-	s.Found, s.More = Strongest(list)
+	s.Matches, s.More = Strongest(list)
 	s.More = s.More || s.Partial
 }
 
@@ -176,7 +176,7 @@ func (s *Scan) Compares(t *Tip) bool {
 
 // siblings returns overlaps with tips that change other files of the same
 // directories, at most limit. The caller holds the index's lock.
-func (s *Scan) siblings(limit int) (list []Found) {
+func (s *Scan) siblings(limit int) (list []Match) {
 	at := make(map[*entry]int) // the index in list; -1 if the tip is not a sibling
 	left := maxSiblings
 	for _, dir := range s.Footprint.Dirs() {
@@ -196,7 +196,7 @@ func (s *Scan) siblings(limit int) (list []Found) {
 			default:
 				at[change.entry] = len(list)
 				low := radar.Overlap{Level: radar.Low, Paths: []radar.Path{path}}
-				list = append(list, Found{change.entry.tip, low})
+				list = append(list, Match{change.entry.tip, low})
 			}
 			if len(list) == limit {
 				return list
@@ -232,7 +232,7 @@ func (s *Scan) FootprintOf(changes []radar.Change) *radar.Footprint {
 
 // Compare returns the overlap of the commit with a tip that has the given
 // footprint, and reports whether they overlap at all.
-func (s *Scan) Compare(t *Tip, footprint *radar.Footprint) (f Found, overlaps bool) {
+func (s *Scan) Compare(t *Tip, footprint *radar.Footprint) (f Match, overlaps bool) {
 	o := radar.Compare(s.Footprint, footprint, radar.Options{Shared: radar.SharesUnmerged(s.Own.Tip, t.Tip)})
-	return Found{t, o}, o.Level > radar.NoLevel
+	return Match{t, o}, o.Level > radar.NoLevel
 }

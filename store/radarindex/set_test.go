@@ -108,7 +108,7 @@ func scanF(t *testing.T, set *Set, repoID int64, source Source) (commits []int64
 	own := Tip{CommitID: -1, Place: 1 << 62, OpenedAt: 1 << 40}
 	own.SHA, own.Branch = "own", "own"
 	s := x.Scan(policy.RadarSettings{}, own, n, 0)
-	for _, f := range s.Found {
+	for _, f := range s.Matches {
 		commits = append(commits, f.CommitID)
 	}
 	if set.size > set.limit {

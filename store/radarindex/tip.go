@@ -43,8 +43,8 @@ type Tip struct {
 	PolicyVersion int
 }
 
-// Flies reports whether other commits are compared with the tip: it is in flight
+// InFlightAt reports whether other commits are compared with the tip: it is in flight
 // and not too old.
-func (t Tip) Flies(settings policy.RadarSettings, now ledger.Time) bool {
+func (t Tip) InFlightAt(settings policy.RadarSettings, now ledger.Time) bool {
 	return t.Flight == InFlight && t.OpenedAt >= settings.Oldest(now)
 }

@@ -24,9 +24,9 @@ type Engine interface {
 	// TryWrite queues w if there is room, reports whether it did, and does not
 	// wait for the outcome.
 	TryWrite(w Write) bool
-	// Turn waits until a write that yields may begin: while other writes keep the
+	// WaitTurn waits until a write that yields may begin: while other writes keep the
 	// writer busy, those that yield share a fixed part of its time.
-	Turn(ctx context.Context) error
+	WaitTurn(ctx context.Context) error
 
 	// Watch calls changed, until the context ends, whenever another process may
 	// have written to the database, and failed if it cannot find out.
@@ -44,7 +44,7 @@ type Write struct {
 	// of the same Set that follow each other in the queue.
 	Set  Set
 	Item any
-	// Yields marks a write that leaves the writer to others; see Turn.
+	// Yields marks a write that leaves the writer to others; see WaitTurn.
 	Yields bool
 }
 

@@ -154,8 +154,8 @@ func (db *DB) Write(ctx context.Context, w sqldb.Write) error { return db.writer
 // TryWrite implements sqldb.Engine.
 func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer.tryWrite(w) }
 
-// Turn implements sqldb.Engine.
-func (db *DB) Turn(ctx context.Context) error { return db.writer.pace.wait(ctx) }
+// WaitTurn implements sqldb.Engine.
+func (db *DB) WaitTurn(ctx context.Context) error { return db.writer.pace.wait(ctx) }
 
 // watchEvery is how often Watch looks for what other processes have written.
 const watchEvery = 250 * time.Millisecond
