@@ -154,9 +154,9 @@ func TestOverlapOfADeletion(t *testing.T) {
 	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete",
 		Changes: []radar.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
 	w := b.signIn(b.reader)
-	w.get(commitPath(commitID(1))).want(200).has("one deletes what the other changes: lines 10 here, none there")
-	w.get(commitPath(commitID(2))).want(200).has("one deletes what the other changes: no lines here, 10 there")
-	w.get(apiPath + "/radar").want(200).has("one deletes what the other changes: no lines of the first, 10 of the second")
+	w.get(commitPath(commitID(1))).want(200).has("one deletes it, the other changes it: lines 10 here, none there")
+	w.get(commitPath(commitID(2))).want(200).has("one deletes it, the other changes it: no lines here, 10 there")
+	w.get(apiPath + "/radar").want(200).has("one deletes it, the other changes it: no lines of the first, 10 of the second")
 }
 
 // A commit is found by the beginning of its id, at one path.

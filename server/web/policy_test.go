@@ -61,9 +61,9 @@ func TestPolicyPage(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
 	p := w.get(policyPath).want(200).has(
-		"Version 1, by host", "Attested A pass of any test:* by anyone trusted.",
-		"Promotable A pass of any review:* by anyone trusted.",
-		"None keeps a commit from being promotable.", `"predicate": "test:*",`,
+		"Version 1, by host", "Attested Any test:* passes, signed by any trusted identity.",
+		"Promotable Any review:* passes, signed by any trusted identity.",
+		"Overlaps do not block commits from Promotable.", `"predicate": "test:*",`,
 		"ledgerd policy simulate acme/api -f policy.yaml",
 	).hasNot("is saved and holds")
 	if len(p.elements("a", "href", policyPath+"/edit")) > 0 {
@@ -75,8 +75,8 @@ func TestPolicyPage(t *testing.T) {
 	b.signIn(b.admin).edit(b.signIn(b.admin).get(policyPath+"/edit"), "save", "document",
 		`{"requirements":[]}`).to(policyPath + "?saved=2")
 	w.get(policyPath).want(200).has(
-		"Version 2, by admin of acme", "Nothing: a commit is attested with its first attestation.",
-		"Nothing more: what is attested is promotable.", "No requirement says when a commit is deployed, so none ever is.",
+		"Version 2, by admin of acme", "No requirements: the first attestation makes a commit Attested.",
+		"No requirements: every Attested commit is Promotable.", "No requirements: no commit becomes Deployed.",
 	)
 	w.get("/orgs/acme/repos/none/policy").want(404)
 }
@@ -117,8 +117,8 @@ func TestEditThePolicy(t *testing.T) {
 	lines := strings.ReplaceAll(strict, `,"`, ",\r\n\"")
 	w.edit(p, "save", "document", lines).to(policyPath + "?saved=2")
 	w.get(policyPath+"?saved=2").want(200).has("Version 2 is saved and holds from now on.",
-		"by 2 different signers, other than the commit's author",
-		"From HIGH up, the commit registered later is not promotable.")
+		"signed by 2 distinct signers, excluding the author",
+		"HIGH overlaps block the later commit from Promotable.")
 	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has(
 		"This says the same as version 2").hasNot("\r")
 
@@ -308,16 +308,16 @@ func TestPolicyVersions(t *testing.T) {
 	r := b.signIn(b.reader)
 	p := r.get(policyPath+"/versions").want(200).has(
 		"Version 4 by admin of acme", "Version 1 by host", "What the repo began with.",
-		"Removed − Attested: A pass of any test:* by anyone trusted.",
-		"Added + Promotable: A pass of any review:* by 2 different signers, other than the commit's author.",
-		"Removed − Promotable: A pass of any review:* by anyone trusted.", "and 1 more change",
+		"Removed − Attested: Any test:* passes, signed by any trusted identity.",
+		"Added + Promotable: Any review:* passes, signed by 2 distinct signers, excluding the author.",
+		"Removed − Promotable: Any review:* passes, signed by any trusted identity.", "and 1 more change",
 		"Added + Radar: Conflict Radar is off",
 	)
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {
 		t.Error("the newest version is not the first")
 	}
 	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", `- "signers": ["cn=*,ou=build,o=acme"],`,
-		`+ "signers": [],`, "A pass of any test:* by anyone trusted.")
+		`+ "signers": [],`, "Any test:* passes, signed by any trusted identity.")
 	r.get(policyPath+"/versions/3?against=4").want(200).has("Changes since version 4", `- "enabled": false,`)
 	r.get(policyPath + "/versions/3?against=3").want(200).has("None: both say the same.")
 	r.get(policyPath + "/versions/1").want(200).has("It is the first version.")
@@ -331,7 +331,7 @@ func TestPolicyVersions(t *testing.T) {
 		w.edit(w.get(policyPath+"/edit"), "save", "document",
 			fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"p%d"}]}`, n)).want(303)
 	}
-	p = r.get(policyPath+"/versions").want(200).has("Version 34", "Version 25", "A pass of p19 by").hasNot("Version 24 ")
+	p = r.get(policyPath+"/versions").want(200).has("Version 34", "Version 25", "p19 passes, signed by").hasNot("Version 24 ")
 	r.get(attribute(p.elements("a", "rel", "next")[0], "href")).want(200).has("Version 24", "Version 15").hasNot(
 		"Version 25 ", "Version 14 ")
 }

@@ -66,11 +66,11 @@ func TestRadarPage(t *testing.T) {
 	const all = "HIGH three overlaps with one, MEDIUM three overlaps with two, MEDIUM two overlaps with one, LOW " +
 		"five overlaps with four"
 	p := w.get(radarPath).want(200).has(
-		"Overlaps of commits in flight make an event from LOW up.",
+		"Overlaps at LOW or above create an event.",
 		"Registered later api@ "+commitID(3)[:12]+" by ada · Work on three",
 		"Registered first api@ "+commitID(1)[:12]+" by ada · Work on one of the same author",
 		"cmd/root.go both change the same lines: lines 101 of the first, 100 of the second",
-		"docs/ both change files of the directory",
+		"docs/ both change files in this directory",
 	).hasNot("at length", "Not drawn", "Weaker ones")
 	if got := pairsOf(p); got != all {
 		t.Errorf("the list is %s, want %s", got, all)

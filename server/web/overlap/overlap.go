@@ -1,5 +1,5 @@
-// Package overlap shows an overlap of two commits from the side of one of them,
-// with the places and reasons in words.
+// Package overlap describes an overlap of two commits from the side of one of
+// them, with its lines and reasons in words.
 package overlap
 
 import (
@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	pathsShown  = 5 // of an overlap
-	rangesShown = 3 // ranges of lines of one side at a path
+	pathsShown  = 5 // paths of an overlap
+	rangesShown = 3 // line ranges of one side of a path
 )
 
-// An Overlap is an overlap of a commit with another, from its side.
+// An Overlap is an overlap of two commits from the side of one of them.
 type Overlap struct {
 	Level radar.Level
 	Since ledger.Time
-	// Commit is the commit itself.
+	// Commit is the commit whose side is shown.
 	Commit ledger.RadarCommit
-	// Other is the commit that it overlaps with.
+	// Other is the commit that it overlaps.
 	Other ledger.RadarCommit
-	// First reports whether Other was registered first, so that it has priority.
+	// First reports whether Other was registered first and so has priority.
 	First      bool
 	SameAuthor bool
 	Paths      []Path
@@ -36,12 +36,12 @@ type Path struct {
 	Path   string
 	Level  radar.Level
 	Reason string
-	// Ours and Theirs are the lines of each side; empty if the overlap is not about
-	// lines.
+	// Ours and Theirs are the line ranges of each side, such as "3–7, 12". They are
+	// empty if the overlap is not about lines.
 	Ours, Theirs string
 }
 
-// Of returns a pair from the side of the commit.
+// Of returns a pair from the side of the commit with the given sha.
 func Of(sha string, pair ledger.RadarPair) Overlap {
 	o := Overlap{Level: pair.Level, Since: pair.Since, Commit: pair.Commit, Other: pair.Other, First: true,
 		SameAuthor: pair.SameAuthor}
@@ -60,7 +60,8 @@ func Of(sha string, pair ledger.RadarPair) Overlap {
 	return o
 }
 
-// linesInWords lists the first ranges of lines.
+// linesInWords lists the first rangesShown ranges and counts the others. A range
+// without lines is an insertion after its start.
 func linesInWords(ranges []radar.LineRange) string {
 	var words []string
 	for i, r := range ranges {
@@ -70,7 +71,7 @@ func linesInWords(ranges []radar.LineRange) string {
 		}
 		switch {
 		case r.Lines == 0:
-			words = append(words, fmt.Sprintf("behind %d", r.Start))
+			words = append(words, fmt.Sprintf("after %d", r.Start))
 		case r.Lines == 1:
 			words = append(words, fmt.Sprint(r.Start))
 		default:
@@ -82,20 +83,20 @@ func linesInWords(ranges []radar.LineRange) string {
 
 var reasonWords = map[radar.Reason]string{
 	radar.SameLines:     "both change the same lines",
-	radar.DeleteEdit:    "one deletes what the other changes",
+	radar.DeleteEdit:    "one deletes it, the other changes it",
 	radar.RenameRename:  "both rename it, to different names",
-	radar.RenameDelete:  "one renames what the other deletes",
-	radar.AddAdd:        "both make it, with different contents",
-	radar.BinaryBoth:    "both change a binary file",
+	radar.RenameDelete:  "one renames it, the other deletes it",
+	radar.AddAdd:        "both add it, with different contents",
+	radar.BinaryBoth:    "both change this binary file",
 	radar.TypeChange:    "its type or mode changes",
-	radar.DirectoryFile: "one makes a file where the other has a directory",
+	radar.DirectoryFile: "one adds a file where the other has a directory",
 	radar.SameFunction:  "both change the same function",
-	radar.NearLines:     "both change lines close to each other",
-	radar.SameFile:      "both change the file",
-	radar.SiblingFiles:  "both change files of the directory",
+	radar.NearLines:     "both change nearby lines",
+	radar.SameFile:      "both change this file",
+	radar.SiblingFiles:  "both change files in this directory",
 }
 
-// reasonInWords returns why two commits overlap at a path.
+// reasonInWords describes a reason. It returns an unknown one unchanged.
 func reasonInWords(r radar.Reason) string {
 	if words, ok := reasonWords[r]; ok {
 		return words

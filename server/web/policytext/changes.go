@@ -8,17 +8,18 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// A Change is a requirement, or a rule of the radar, that was added or removed.
+// A Change is a requirement or a radar setting that was added or removed.
 type Change struct {
 	Sign  string       // + if added, - if removed
-	State ledger.State // Draft for a rule of the radar
+	State ledger.State // Draft for a radar setting
 	Says  Sentence
 }
 
-// IsRadar reports whether the change is about Conflict Radar.
+// IsRadar reports whether the change is in the radar settings.
 func (c Change) IsRadar() bool { return c.State == ledger.Draft }
 
-// Changes describes what was removed from a contract and added to it.
+// Changes returns the rules that two contracts do not share: by state, the removed
+// ones before the added ones, and radar settings last.
 func Changes(before, after policy.Contract) []Change {
 	old, current := rulesOf(before), rulesOf(after)
 	var changes []Change
@@ -34,8 +35,8 @@ func Changes(before, after policy.Contract) []Change {
 	return changes
 }
 
-// A rule is a requirement or what the radar does, in words. Rules with the same
-// words are the same.
+// A rule is a requirement or a radar setting in words. Rules of one state with the
+// same words are equal.
 type rule struct {
 	State ledger.State
 	Says  Sentence
@@ -52,16 +53,17 @@ func rulesOf(c policy.Contract) []rule {
 	return rules
 }
 
-// missingFrom returns the rules that some lacks, each as often as it lacks it.
-func missingFrom(some, rules []rule) []rule {
-	some = slices.Clone(some)
+// missingFrom returns rules without those in present. Each rule in present matches
+// one rule only, so duplicates count.
+func missingFrom(present, rules []rule) []rule {
+	present = slices.Clone(present)
 	var missing []rule
 	for _, r := range rules {
-		i := slices.IndexFunc(some, func(o rule) bool { return o.State == r.State && slices.Equal(o.Says, r.Says) })
+		i := slices.IndexFunc(present, func(o rule) bool { return o.State == r.State && slices.Equal(o.Says, r.Says) })
 		if i < 0 {
 			missing = append(missing, r)
 		} else {
-			some = slices.Delete(some, i, i+1)
+			present = slices.Delete(present, i, i+1)
 		}
 	}
 	return missing

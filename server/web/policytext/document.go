@@ -16,11 +16,11 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// maxFlatList is how long a list may be, in bytes, to stand on one line.
+// maxFlatList is the maximum length in bytes of a list on one line.
 const maxFlatList = 100
 
-// Document returns a contract as a document to read and to edit: its canonical
-// form, indented, with short lists of words on one line.
+// Document returns a contract as JSON to read and edit: its canonical form,
+// indented, with short lists of strings on one line.
 func Document(c policy.Contract) string {
 	var b strings.Builder
 	lines := strings.Split(format.Indented(c.Canonical()), "\n")
@@ -35,9 +35,9 @@ func Document(c policy.Contract) string {
 	return b.String()
 }
 
-// flatList joins the list that begins on the first of the lines to one line, and
-// returns how many lines it had. n is 0 if the list has more than words or is too
-// long.
+// flatList joins the list that begins on the first line, and returns it with its
+// number of lines. n is 0 if there is no list, if it is too long, or if it holds
+// anything but strings.
 func flatList(lines []string) (flat string, n int) {
 	if !strings.HasSuffix(lines[0], "[") {
 		return "", 0
@@ -59,8 +59,8 @@ func flatList(lines []string) (flat string, n int) {
 	return "", 0
 }
 
-// ParseDocument reads a document as the API does: it ignores the members that a
-// policy has in addition to its contract.
+// ParseDocument parses a document as the API does: it ignores the members that a
+// policy record has in addition to its contract.
 func ParseDocument(document string) (policy.Contract, error) {
 	var members map[string]jsontext.Value
 	if err := ledger.DecodeStrict([]byte(document), &members); err != nil {
@@ -71,54 +71,57 @@ func ParseDocument(document string) (policy.Contract, error) {
 	}
 	text, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
-		return policy.Contract{}, fmt.Errorf("encode the contract: %w", err)
+		return policy.Contract{}, fmt.Errorf("encode contract: %w", err)
 	}
 	return policy.Parse(text)
 }
 
-// Locations says on which lines the fields of a document are.
+// Locations maps the fields of a document to its lines.
 type Locations struct {
 	lines  []string
-	fields map[string]int // the number of the line, from 1, by the field's path
-	// broken is the line of the first syntax error, 0 if there is none.
+	fields map[string]int // line numbers, from 1, by field path
+	// broken is the line of the first syntax error, or 0.
 	broken int
 }
 
-// Broken reports whether the document is not JSON.
-func (p Locations) Broken() bool { return p.broken > 0 }
+// Broken reports whether the document is not valid JSON.
+func (l Locations) Broken() bool { return l.broken > 0 }
 
-// Locate finds the lines of a document's fields, up to the first syntax error.
+// Locate returns the lines of a document's fields, up to the first syntax error.
 func Locate(document string) Locations {
-	p := Locations{lines: strings.Split(document, "\n"), fields: make(map[string]int)}
-	line, seen := 1, 0 // up to which byte its lines are counted
+	l := Locations{lines: strings.Split(document, "\n"), fields: make(map[string]int)}
+	line, counted := 1, 0 // counted is the number of bytes whose lines are in line
 	lineAt := func(offset int64) int {
-		upTo := min(max(int(offset), seen), len(document))
-		line += strings.Count(document[seen:upTo], "\n")
-		seen = upTo
+		upTo := min(max(int(offset), counted), len(document))
+		line += strings.Count(document[counted:upTo], "\n")
+		counted = upTo
 		return line
 	}
+
 	decoder := jsontext.NewDecoder(bytes.NewReader([]byte(document)))
 	for {
 		_, err := decoder.ReadToken()
 		if errors.Is(err, io.EOF) {
-			return p
+			return l
 		}
 		if err != nil {
 			offset := decoder.InputOffset()
 			if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 				offset = syntactic.ByteOffset
 			}
-			p.broken = lineAt(offset)
-			return p
+			l.broken = lineAt(offset)
+			return l
 		}
+
 		path := fieldPath(decoder.StackPointer())
-		if _, known := p.fields[path]; !known {
-			p.fields[path] = lineAt(decoder.InputOffset()) // no token has a line's end in it
+		if _, known := l.fields[path]; !known {
+			l.fields[path] = lineAt(decoder.InputOffset()) // a token never spans lines
 		}
 	}
 }
 
-// fieldPath writes a pointer as the API's errors name fields.
+// fieldPath formats a pointer as a field name of an API error, such as
+// requirements[0].state.
 func fieldPath(pointer jsontext.Pointer) string {
 	path := ""
 	for token := range pointer.Tokens() {
@@ -137,33 +140,33 @@ func fieldPath(pointer jsontext.Pointer) string {
 	return path
 }
 
-// line returns the number of the line of a field, or of the innermost one around
-// it if the field is missing; 0 if there is none.
-func (p Locations) line(field string) int {
+// line returns the line of a field or, if it is missing, of the innermost field
+// around it; 0 if there is none.
+func (l Locations) line(field string) int {
 	for field != "" {
-		if line, ok := p.fields[field]; ok {
+		if line, ok := l.fields[field]; ok {
 			return line
 		}
-		if p.broken > 0 {
-			return p.broken
+		if l.broken > 0 {
+			return l.broken
 		}
 		field = field[:max(strings.LastIndexAny(field, ".["), 0)]
 	}
-	return p.broken
+	return l.broken
 }
 
-// A Fault is an error at one place of a document.
+// A Fault is an error about one field of a document.
 type Fault struct {
 	Field, Message string
-	Line           int    // 0 if it is unknown
-	Text           string // of the line
+	Line           int    // from 1; 0 if unknown
+	Text           string // the text of the line
 }
 
-// Fault returns an error about a field with its line.
-func (p Locations) Fault(field, message string) Fault {
-	f := Fault{Field: field, Message: message, Line: p.line(field)}
+// Fault returns an error about a field, with its line.
+func (l Locations) Fault(field, message string) Fault {
+	f := Fault{Field: field, Message: message, Line: l.line(field)}
 	if f.Line > 0 {
-		f.Text = format.FirstLine(p.lines[f.Line-1])
+		f.Text = format.FirstLine(l.lines[f.Line-1])
 	}
 	return f
 }

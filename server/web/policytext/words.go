@@ -1,5 +1,5 @@
-// Package policytext writes a policy contract for people: in words, as what
-// changed between two versions, and as the document that they edit.
+// Package policytext presents a policy contract to people: in sentences, as the
+// changes between two versions, and as a JSON document to edit.
 package policytext
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A Phrase is a part of a sentence. Code is quoted from the contract.
+// A Phrase is a part of a sentence. If Code is set, Text is quoted from the
+// contract.
 type Phrase struct {
 	Text string
 	Code bool
@@ -22,20 +23,23 @@ type Phrase struct {
 // A Sentence describes a part of a contract.
 type Sentence []Phrase
 
-func (s Sentence) say(format string, args ...any) Sentence {
+// text appends plain text.
+func (s Sentence) text(format string, args ...any) Sentence {
 	return append(s, Phrase{Text: fmt.Sprintf(format, args...)})
 }
 
+// code appends a quotation from the contract.
 func (s Sentence) code(text string) Sentence { return append(s, Phrase{text, true}) }
 
-// list says texts as code, with a word before the last one.
-func (s Sentence) list(word string, texts []string) Sentence {
-	for i, text := range texts {
+// list appends quotations, separated by commas and, before the last one, by a
+// conjunction.
+func (s Sentence) list(conjunction string, quotations []string) Sentence {
+	for i, text := range quotations {
 		switch {
-		case i > 0 && i == len(texts)-1:
-			s = s.say(" %s ", word)
+		case i > 0 && i == len(quotations)-1:
+			s = s.text(" %s ", conjunction)
 		case i > 0:
-			s = s.say(", ")
+			s = s.text(", ")
 		}
 		s = s.code(text)
 	}
@@ -43,147 +47,169 @@ func (s Sentence) list(word string, texts []string) Sentence {
 }
 
 const (
-	maxSentence = 400 // characters of a sentence that are shown
-	maxCode     = 160 // of what it quotes
+	maxSentence = 400 // bytes that a page shows of a sentence
+	maxCode     = 160 // characters that it shows of a phrase
 )
 
-// Shown returns the beginning of the sentence, as much as a page has room for.
+// Shown returns the sentence clipped to the length that a page shows.
 func (s Sentence) Shown() Sentence {
 	var shown Sentence
 	room := maxSentence
 	for i, p := range s {
 		p.Text = format.Clip(p.Text, maxCode)
 		if room -= len(p.Text); room < 0 {
-			return shown.say(" and %d more …", len(s[i:])/2+1)
+			return shown.text(" and %d more …", len(s[i:])/2+1)
 		}
 		shown = append(shown, p)
 	}
 	return shown
 }
 
-// describe describes a requirement.
+// describe returns a requirement as sentences.
 func describe(r policy.Requirement) Sentence {
-	s := Sentence{}.say("%s of ", accepted(r.Accept))
+	var s Sentence
 	switch {
 	case r.Predicate == "*":
-		s = s.say("any predicate")
+		s = s.text("Any predicate")
 	case strings.HasSuffix(r.Predicate, "*"):
-		s = s.say("any ").code(r.Predicate)
+		s = s.text("Any ").code(r.Predicate)
 	default:
 		s = s.code(r.Predicate)
 	}
-	return s.signers(r).age(r.MaxAge).scope(r)
+
+	return s.text(" %s", verbs(r.Accept)).signers(r).age(r.MaxAge).scope(r)
 }
 
-// accepted names the statuses that count: A pass or warn.
-func accepted(statuses []ledger.Status) string {
-	names := make([]string, len(statuses))
+var statusVerbs = map[ledger.Status]string{
+	ledger.Pass:    "passes",
+	ledger.Warn:    "warns",
+	ledger.Fail:    "fails",
+	ledger.Errored: "errors",
+	ledger.Skip:    "is skipped",
+}
+
+// verbs returns the accepted statuses as verbs: passes, warns or is skipped.
+func verbs(statuses []ledger.Status) string {
+	words := make([]string, len(statuses))
 	for i, status := range statuses {
-		names[i] = string(status)
+		words[i] = statusVerbs[status]
 	}
-	article := "A "
-	if len(names) > 0 && names[0] == string(ledger.Errored) {
-		article = "An "
+	if len(words) < 2 {
+		return strings.Join(words, "")
 	}
-	if len(names) < 2 {
-		return article + strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return article + strings.Join(names[:last], ", ") + " or " + names[last]
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
+// signers appends who must have signed.
 func (s Sentence) signers(r policy.Requirement) Sentence {
 	patterns := make([]string, len(r.Signers))
 	for i, p := range r.Signers {
 		patterns[i] = p.String()
 	}
+
+	s = s.text(", signed by ")
 	switch {
 	case r.Threshold > 1 && len(patterns) > 0:
-		s = s.say(" by %d different signers, each of them ", r.Threshold).list("or", patterns)
+		s = s.text("%d distinct signers matching ", r.Threshold).list("or", patterns)
 	case r.Threshold > 1:
-		s = s.say(" by %d different signers", r.Threshold)
+		s = s.text("%d distinct signers", r.Threshold)
 	case len(patterns) > 0:
-		s = s.say(" by ").list("or", patterns)
+		s = s.list("or", patterns)
 	default:
-		s = s.say(" by anyone trusted")
+		s = s.text("any trusted identity")
 	}
+
 	if r.ExcludeAuthor {
-		s = s.say(", other than the commit's author")
+		s = s.text(", excluding the author")
 	}
 	return s
 }
 
+// age appends how old the evidence may be.
 func (s Sentence) age(d ledger.Duration) Sentence {
 	if d == 0 {
 		return s
 	}
-	return s.say(", recorded within the last %s", span(d))
+	return s.text(", recorded within the last %s", durationInWords(d))
 }
 
+// scope ends the sentence, and appends one about the commits to which the
+// requirement applies if that is not all of them.
 func (s Sentence) scope(r policy.Requirement) Sentence {
-	s = s.say(".")
+	s = s.text(".")
 	if len(r.Paths) > 0 {
-		s = s.say(" Only for commits that change ").list("or", r.Paths)
+		s = s.text(" Only for commits that change ").list("or", r.Paths)
 	}
+
 	switch {
 	case len(r.Paths) > 0 && len(r.Branches) > 0:
-		s = s.say(" and are meant for ").list("or", r.Branches)
+		s = s.text(" and target ").list("or", r.Branches)
 	case len(r.Branches) > 0:
-		s = s.say(" Only for commits meant for ").list("or", r.Branches)
+		s = s.text(" Only for commits that target ").list("or", r.Branches)
 	}
+
 	if len(r.Paths)+len(r.Branches) > 0 {
-		s = s.say(".")
+		s = s.text(".")
 	}
 	return s
 }
 
-// span writes a duration in the largest unit that says it exactly.
-func span(d ledger.Duration) string {
+// durationInWords formats a duration in the largest unit that divides it.
+func durationInWords(d ledger.Duration) string {
 	for _, unit := range []struct {
-		name string
-		long time.Duration
+		name   string
+		length time.Duration
 	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
-		if d.Std()%unit.long == 0 {
-			return format.Plural(int64(d.Std()/unit.long), unit.name)
+		if d.Std()%unit.length == 0 {
+			return format.Plural(int64(d.Std()/unit.length), unit.name)
 		}
 	}
 	return d.String()
 }
 
-// Radar describes what Conflict Radar does in a repo.
+// Radar returns the settings of Conflict Radar as sentences.
 func Radar(r policy.RadarSettings) []Sentence {
 	if !r.Enabled {
-		return []Sentence{Sentence{}.say("Conflict Radar is off: overlaps of commits are not looked for.")}
+		return []Sentence{Sentence{}.text("Conflict Radar is off: commits are not compared.")}
 	}
-	all := []Sentence{Sentence{}.say(
-		"Overlaps of commits in flight make an event from ").code(r.Notify.String()).say(" up.")}
+
+	all := []Sentence{overlapsFrom(r.Notify).text(" create an event.")}
 	if r.Block == radar.NoLevel {
-		all = append(all, Sentence{}.say("None keeps a commit from being promotable."))
+		all = append(all, Sentence{}.text("Overlaps do not block commits from Promotable."))
 	} else {
-		all = append(all, Sentence{}.say("From ").code(r.Block.String()).say(
-			" up, the commit registered later is not promotable."))
+		all = append(all, overlapsFrom(r.Block).text(" block the later commit from Promotable."))
 	}
-	all = append(all, Sentence{}.say("A commit counts as in flight for %s.", span(r.MaxAge)))
+
+	all = append(all, Sentence{}.text("A commit is in flight for at most %s.", durationInWords(r.MaxAge)))
 	if len(r.Ignore) > 0 {
-		all = append(all, Sentence{}.say("Left out are ").list("and", r.Ignore).say("."))
+		all = append(all, Sentence{}.text("Ignored: ").list("and", r.Ignore).text("."))
 	}
 	return all
 }
 
-// A Stage is what a contract requires for one state.
+// overlapsFrom names the overlaps of a level or a higher one.
+func overlapsFrom(level radar.Level) Sentence {
+	if level == radar.High {
+		return Sentence{}.code(level.String()).text(" overlaps")
+	}
+	return Sentence{}.text("Overlaps at ").code(level.String()).text(" or above")
+}
+
+// A Stage holds the requirements of one state.
 type Stage struct {
 	State ledger.State
 	Needs []Sentence
-	// Without says what it means that nothing is required, if so.
+	// Without explains what follows if there are no requirements.
 	Without string
 }
 
-// Stages describes what a commit needs to reach each state.
+// Stages returns the requirements of each state, in the order of the states.
 func Stages(c policy.Contract) []Stage {
 	stages := []Stage{
-		{State: ledger.Attested, Without: "Nothing: a commit is attested with its first attestation."},
-		{State: ledger.Promotable, Without: "Nothing more: what is attested is promotable."},
-		{State: ledger.Deployed, Without: "No requirement says when a commit is deployed, so none ever is."},
+		{State: ledger.Attested, Without: "No requirements: the first attestation makes a commit Attested."},
+		{State: ledger.Promotable, Without: "No requirements: every Attested commit is Promotable."},
+		{State: ledger.Deployed, Without: "No requirements: no commit becomes Deployed."},
 	}
 	for i := range stages {
 		for _, r := range c.Requirements {

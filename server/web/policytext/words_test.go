@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy/policytest"
 )
 
-// plain writes a sentence as Markdown would have it.
-func plain(s Sentence) string {
+// markdown formats a sentence as Markdown.
+func markdown(s Sentence) string {
 	var b strings.Builder
 	for _, p := range s {
 		if p.Code {
@@ -21,7 +21,7 @@ func plain(s Sentence) string {
 	return b.String()
 }
 
-func contractOf(t *testing.T, document string) policy.Contract {
+func parse(t *testing.T, document string) policy.Contract {
 	t.Helper()
 	c, err := policy.Parse([]byte(document))
 	if err != nil {
@@ -32,74 +32,73 @@ func contractOf(t *testing.T, document string) policy.Contract {
 
 func TestRequirementsInWords(t *testing.T) {
 	for members, want := range map[string]string{
-		`"predicate":"test:*"`: "A pass of any `test:*` by anyone trusted.",
-		`"predicate":"test:go","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"`: "A pass of `test:go` by " +
+		`"predicate":"test:*"`: "Any `test:*` passes, signed by any trusted identity.",
+		`"predicate":"test:go","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"`: "`test:go` passes, signed by " +
 			"`cn=*,ou=build,o=acme`, recorded within the last 7 days.",
-		`"predicate":"review:*","threshold":2,"exclude_author":true`: "A pass of any `review:*` by 2 different " +
-			"signers, other than the commit's author.",
-		`"predicate":"scan","threshold":3,"signers":["ou=a","ou=b","ou=c"]`: "A pass of `scan` by 3 different signers, " +
-			"each of them `ou=a`, `ou=b` or `ou=c`.",
-		`"predicate":"*","accept":["error","skip"],"max_age":"36h"`: "An error or skip of any predicate by " +
-			"anyone trusted, recorded within the last 36 hours.",
-		`"predicate":"a","accept":["pass","warn","skip"],"max_age":"90s"`: "A pass, warn or skip of `a` by anyone " +
-			"trusted, recorded within the last 90 seconds.",
-		`"predicate":"a","paths":["services/**"]`: "A pass of `a` by anyone trusted. Only for commits " +
+		`"predicate":"review:*","threshold":2,"exclude_author":true`: "Any `review:*` passes, signed by 2 distinct " +
+			"signers, excluding the author.",
+		`"predicate":"scan","threshold":3,"signers":["ou=a","ou=b","ou=c"]`: "`scan` passes, signed by 3 distinct " +
+			"signers matching `ou=a`, `ou=b` or `ou=c`.",
+		`"predicate":"*","accept":["error","skip"],"max_age":"36h"`: "Any predicate errors or is skipped, signed by " +
+			"any trusted identity, recorded within the last 36 hours.",
+		`"predicate":"a","accept":["pass","warn","fail"],"max_age":"90s"`: "`a` passes, warns or fails, signed by any " +
+			"trusted identity, recorded within the last 90 seconds.",
+		`"predicate":"a","paths":["services/**"]`: "`a` passes, signed by any trusted identity. Only for commits " +
 			"that change `services/**`.",
-		`"predicate":"a","branches":["main","release/*"]`: "A pass of `a` by anyone trusted. Only for commits " +
-			"meant for `main` or `release/*`.",
-		`"predicate":"a","paths":["x","y"],"branches":["main"]`: "A pass of `a` by anyone trusted. Only for commits " +
-			"that change `x` or `y` and are meant for `main`.",
+		`"predicate":"a","branches":["main","release/*"]`: "`a` passes, signed by any trusted identity. Only for " +
+			"commits that target `main` or `release/*`.",
+		`"predicate":"a","paths":["x","y"],"branches":["main"]`: "`a` passes, signed by any trusted identity. Only " +
+			"for commits that change `x` or `y` and target `main`.",
 	} {
-		c := contractOf(t, `{"requirements":[{"state":"ATTESTED",`+members+`}]}`)
-		if got := plain(describe(c.Requirements[0])); got != want {
-			t.Errorf("%s\n is %s\nwant %s", members, got, want)
+		c := parse(t, `{"requirements":[{"state":"ATTESTED",`+members+`}]}`)
+		if got := markdown(describe(c.Requirements[0])); got != want {
+			t.Errorf("%s\n got %s\nwant %s", members, got, want)
 		}
 	}
 }
 
 func TestRadarInWords(t *testing.T) {
 	for settings, want := range map[string]string{
-		`{}`: "Overlaps of commits in flight make an event from `LOW` up. None keeps a commit from " +
-			"being promotable. A commit counts as in flight for 30 days.",
-		`{"enabled":false}`: "Conflict Radar is off: overlaps of commits are not looked for.",
-		`{"notify":"MEDIUM","block":"HIGH","ignore":["**/go.sum","docs/**"],"max_age":"1h"}`: "Overlaps of commits in " +
-			"flight make an event from `MEDIUM` up. " +
-			"From `HIGH` up, the commit registered later is not promotable. A commit counts as in flight for 1 hour. Left " +
-			"out are `**/go.sum` and `docs/**`.",
+		`{}`: "Overlaps at `LOW` or above create an event. Overlaps do not block commits from Promotable. " +
+			"A commit is in flight for at most 30 days.",
+		`{"enabled":false}`: "Conflict Radar is off: commits are not compared.",
+		`{"notify":"MEDIUM","block":"HIGH","ignore":["**/go.sum","docs/**"],"max_age":"1h"}`: "Overlaps at `MEDIUM` " +
+			"or above create an event. `HIGH` overlaps block the later commit from Promotable. " +
+			"A commit is in flight for at most 1 hour. Ignored: `**/go.sum` and `docs/**`.",
 	} {
-		var told []string
-		for _, s := range Radar(contractOf(t, `{"requirements":[],"radar":`+settings+`}`).Radar) {
-			told = append(told, plain(s))
+		var sentences []string
+		for _, s := range Radar(parse(t, `{"requirements":[],"radar":`+settings+`}`).Radar) {
+			sentences = append(sentences, markdown(s))
 		}
-		if got := strings.Join(told, " "); got != want {
-			t.Errorf("%s\n is %s\nwant %s", settings, got, want)
+		if got := strings.Join(sentences, " "); got != want {
+			t.Errorf("%s\n got %s\nwant %s", settings, got, want)
 		}
 	}
 }
 
 func TestStatesInWords(t *testing.T) {
-	stages := Stages(contractOf(t, `{"requirements":[{"state":"DEPLOYED","predicate":"b"},{"state":"ATTESTED",`+
+	stages := Stages(parse(t, `{"requirements":[{"state":"DEPLOYED","predicate":"b"},{"state":"ATTESTED",`+
 		`"predicate":"a"},{"state":"DEPLOYED","predicate":"c"}]}`))
-	var told string
+	var got string
 	for _, s := range stages {
-		told += s.State.String() + ":"
+		got += s.State.String() + ":"
 		for _, need := range s.Needs {
-			told += " " + plain(need)
+			got += " " + markdown(need)
 		}
-		told += "\n"
+		got += "\n"
 	}
-	const want = "ATTESTED: A pass of `a` by anyone trusted.\nPROMOTABLE:\nDEPLOYED: A pass of `b` by anyone " +
-		"trusted. A pass of `c` by anyone trusted.\n"
-	if told != want {
-		t.Errorf("the states are\n%swant\n%s", told, want)
+	const want = "ATTESTED: `a` passes, signed by any trusted identity.\nPROMOTABLE:\n" +
+		"DEPLOYED: `b` passes, signed by any trusted identity. `c` passes, signed by any trusted identity.\n"
+	if got != want {
+		t.Errorf("stages:\n%swant\n%s", got, want)
 	}
 }
 
-// A change that the words left out would be saved without being shown.
+// A change without a sentence would be saved without being shown.
 func TestChangesShowEveryChange(t *testing.T) {
 	policytest.EachVariant(t, func(t *testing.T, base, variant policy.Contract) {
 		if len(Changes(base, variant)) == 0 {
-			t.Error("no change is shown")
+			t.Error("Changes returned nothing")
 		}
 	})
 }
