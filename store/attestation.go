@@ -100,11 +100,11 @@ func (rd reader) findAttestation(org, repo, id string) (a keyed[ledger.Attestati
 	}
 	at, ok := idTime(attestationPrefix, id)
 	if !ok {
-		return a, ledger.Errorf(ledger.CodeNotFound, "there is no attestation %s", id)
+		return a, ledger.Errorf(ledger.CodeNotFound, "attestation %s not found", id)
 	}
 	a, err = rd.attestationScanner(r)(rd.Row(selectAttestation+`
 WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?`, r.id, at, id))
-	return a, missing(err, "attestation %s", id)
+	return a, missing(err, "attestation %s not found", id)
 }
 
 func digestText(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }

@@ -143,11 +143,12 @@ WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, 
 	case err != nil:
 		return keyed[ledger.Commit]{}, fmt.Errorf("find commit: %w", err)
 	case len(found) == 0:
-		return keyed[ledger.Commit]{}, ledger.Errorf(ledger.CodeNotFound, "%s/%s has no commit %s", r.org, r.name, prefix)
+		return keyed[ledger.Commit]{}, ledger.Errorf(
+			ledger.CodeNotFound, "commit %s not found in %s/%s", prefix, r.org, r.name)
 	case len(found) > 1 && found[0].row.SHA != prefix:
 		return keyed[ledger.Commit]{}, ledger.Errorf(
-			ledger.CodeAmbiguousCommit, "several commits of %s/%s begin with %s, %s and %s among them: give more digits",
-			r.org, r.name, prefix, found[0].row.SHA, found[1].row.SHA)
+			ledger.CodeAmbiguousCommit, "%s matches several commits of %s/%s, including %s and %s: give more digits",
+			prefix, r.org, r.name, found[0].row.SHA, found[1].row.SHA)
 	}
 	return found[0], nil
 }

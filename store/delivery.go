@@ -151,7 +151,7 @@ func deliveryPage(rows []ledger.Delivery, limit int) ledger.Page[ledger.Delivery
 
 func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error) {
 	d, err := scanDelivery(rd.now)(rd.Row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
-	return d, missing(err, "delivery %s", id)
+	return d, missing(err, "delivery %s not found", id)
 }
 
 // Delivery returns a delivery with its attempts.
@@ -191,7 +191,7 @@ func scanAttempt(row scanner) (ledger.Attempt, error) {
 func (t *tx) activeWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
 	w, err := t.findWebhook(org, repo, id)
 	if err == nil && !w.row.Active {
-		err = ledger.Errorf(ledger.CodeWebhookInactive, "webhook %s is not active: make it active first", id)
+		err = ledger.Errorf(ledger.CodeWebhookInactive, "webhook %s is not active: activate it first", id)
 	}
 	return w, err
 }

@@ -34,7 +34,7 @@ func (s *Store) Evaluate(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := s.Settle(ctx); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "evaluating commits anew", "error", err)
+			s.log.ErrorContext(ctx, "re-evaluating commits failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -53,18 +53,18 @@ func (s *Store) Settle(ctx context.Context) error {
 	errs = append(errs, err)
 	for _, repoID := range repos {
 		if err := s.reevaluateAll(ctx, repoID); err != nil {
-			errs = append(errs, fmt.Errorf("evaluate repo %d after a policy change: %w", repoID, err))
+			errs = append(errs, fmt.Errorf("re-evaluate repo %d: %w", repoID, err))
 		}
 	}
 	if err := s.lookAgain(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("look at tips again: %w", err))
+		errs = append(errs, fmt.Errorf("re-scan tips: %w", err))
 	}
 	expired, err := s.hasExpired(ctx)
 	if err == nil && expired {
 		err = s.repeat(ctx, (*tx).expire)
 	}
 	if err != nil {
-		errs = append(errs, fmt.Errorf("evaluate commits whose evidence has run out: %w", err))
+		errs = append(errs, fmt.Errorf("re-evaluate commits with expired evidence: %w", err))
 	}
 	return errors.Join(errs...)
 }
@@ -89,7 +89,7 @@ func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 		return true, nil // another process was quicker
 	}
 	if err != nil {
-		return false, fmt.Errorf("read what is left: %w", err)
+		return false, fmt.Errorf("read re-evaluation: %w", err)
 	}
 	commits, err := all(t.reader, scanID,
 		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)

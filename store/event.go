@@ -154,7 +154,7 @@ WHERE org_id = ? AND at = ? AND event_id = ?`
 func (rd reader) eventSeq(orgID int64, eventID string) (int64, error) {
 	e, err := rd.findEvent(orgID, eventID)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, ledger.FieldErrorf(ledger.CodeInvalidParameter, "after", "the org has no event %q", eventID)
+		return 0, ledger.FieldErrorf(ledger.CodeInvalidParameter, "after", "event %q not found", eventID)
 	}
 	return e.seq, err
 }

@@ -13,7 +13,7 @@ import (
 // database, and wakes those who wait for events.
 func (s *Store) Watch(ctx context.Context) {
 	s.db.Watch(ctx, s.notifier.notifyAll, func(err error) {
-		s.log.ErrorContext(ctx, "watching for other processes' writes", "error", err)
+		s.log.ErrorContext(ctx, "watching for writes of other processes failed", "error", err)
 	})
 }
 

@@ -7,11 +7,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// missing turns sql.ErrNoRows into CodeNotFound. The format what and its args name
-// the thing that was not found.
-func missing(err error, what string, args ...any) error {
+// missing returns a CodeNotFound error with the given message if err is
+// sql.ErrNoRows, and err otherwise.
+func missing(err error, format string, args ...any) error {
 	if errors.Is(err, sql.ErrNoRows) {
-		return ledger.Errorf(ledger.CodeNotFound, "there is no "+what, args...)
+		return ledger.Errorf(ledger.CodeNotFound, format, args...)
 	}
 	return err
 }
@@ -19,7 +19,7 @@ func missing(err error, what string, args ...any) error {
 func (rd reader) orgID(org string) (int64, error) {
 	var id int64
 	err := rd.Row("SELECT id FROM orgs WHERE name = ?", org).Scan(&id)
-	return id, missing(err, "org %s", org)
+	return id, missing(err, "org %s not found", org)
 }
 
 // A repoRow holds the columns of a repo that reads and writes inside it need.
@@ -42,12 +42,12 @@ FROM repos r JOIN orgs o ON o.id = r.org_id `
 
 func (rd reader) findRepo(org, repo string) (repoRow, error) {
 	r, err := scanRepoRow(rd.Row(selectRepoRow+"WHERE o.name = ? AND r.name = ?", org, repo))
-	return r, missing(err, "repo %s/%s", org, repo)
+	return r, missing(err, "repo %s/%s not found", org, repo)
 }
 
 func (rd reader) repoByID(id int64) (repoRow, error) {
 	r, err := scanRepoRow(rd.Row(selectRepoRow+"WHERE r.id = ?", id))
-	return r, missing(err, "repo %d", id)
+	return r, missing(err, "repo %d not found", id)
 }
 
 func scanRepoRow(row scanner) (repoRow, error) {

@@ -175,7 +175,7 @@ func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
 		"SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?",
 		tip.CommitID, block, block)
 	if err != nil {
-		return nil, fmt.Errorf("read what was blocked: %w", err)
+		return nil, fmt.Errorf("read blocked commits: %w", err)
 	}
 	return blocked, nil
 }

@@ -19,7 +19,7 @@ func newIDs() *ids { return &ids{ulid.Monotonic(rand.Reader, 0)} }
 func (s *ids) next(prefix string, at ledger.Time) (string, error) {
 	id, err := ulid.New(uint64(at), s.entropy)
 	if err != nil {
-		return "", fmt.Errorf("make an id: %w", err)
+		return "", fmt.Errorf("generate ID: %w", err)
 	}
 	return prefix + id.String(), nil
 }

@@ -37,7 +37,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			identityID, orgID, n.Kind, n.DN, n.Email, n.PEM, n.Fingerprint, n.NotAfter, t.now)
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			return added, ledger.Errorf(ledger.CodeAlreadyExists,
-				"the org %s trusts this key already; revoke that identity first to give it another name", org)
+				"org %s already trusts this key: to rename the identity, revoke it first", org)
 		}
 		if err != nil {
 			return added, fmt.Errorf("insert identity: %w", err)
@@ -57,7 +57,7 @@ func (t *tx) keyringChanged(orgID int64) error {
 
 func (rd reader) findIdentity(org, id string) (keyed[identity.Identity], error) {
 	i, err := scanIdentity(rd.Row(selectIdentity+"WHERE o.name = ? AND i.identity_id = ?", org, id))
-	return i, missing(err, "identity %s", id)
+	return i, missing(err, "identity %s not found", id)
 }
 
 // Identity returns one identity of an org, also a revoked one.
@@ -113,7 +113,7 @@ func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int
 func (rd reader) keyring(org string) (versionedKeyring, error) {
 	var v versionedKeyring
 	if err := rd.Row("SELECT keyring_version FROM orgs WHERE name = ?", org).Scan(&v.version); err != nil {
-		return v, missing(err, "org %s", org)
+		return v, missing(err, "org %s not found", org)
 	}
 	if latest, ok := rd.known.keyrings.get(org); ok && latest.version == v.version {
 		return latest, nil
@@ -127,7 +127,7 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 		identities[i] = r.row
 	}
 	if v.keyring, err = identity.NewKeyring(identities); err != nil {
-		return v, fmt.Errorf("make keyring of %s: %w", org, err)
+		return v, fmt.Errorf("create keyring of %s: %w", org, err)
 	}
 	rd.known.keyrings.put(org, v)
 	return v, nil

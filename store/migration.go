@@ -21,10 +21,10 @@ func addKeysAndFolds(c *sqldb.Conn) error {
 		return fmt.Errorf("fold signers: %w", err)
 	}
 	if err := addIdentityKeys(c); err != nil {
-		return fmt.Errorf("find the keys of identities: %w", err)
+		return fmt.Errorf("add the keys of identities: %w", err)
 	}
 	if err := addCertifiedKeys(c); err != nil {
-		return fmt.Errorf("find the keys of certificates: %w", err)
+		return fmt.Errorf("add the keys of certificates: %w", err)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func addCertifiedKeys(c *sqldb.Conn) error {
 			}
 			digest, ok, err := attestation.CertifiedKey(body)
 			if err == nil && !ok {
-				err = fmt.Errorf("the envelope of attestation %d has no certificate", s.id)
+				err = fmt.Errorf("attestation %d: no certificate in its envelope", s.id)
 			}
 			s.digest = digest
 			return s, err

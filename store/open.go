@@ -82,7 +82,7 @@ func (s *Store) migrating(from, to int, file string) {
 // copyFailed logs that the write-ahead log cannot be copied into the database file.
 // Nothing is lost: the log keeps what is committed.
 func (s *Store) copyFailed(err error) {
-	s.log.Error("copying the write-ahead log into the database", "error", err)
+	s.log.Error("WAL checkpoint failed", "error", err)
 }
 
 // hooks returns what the store does around the writer's transactions.

@@ -15,7 +15,7 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 	return write(ctx, s, func(t *tx) (ledger.Org, error) {
 		_, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.now)
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
-			err = ledger.Errorf(ledger.CodeAlreadyExists, "the org %s exists already", name)
+			err = ledger.Errorf(ledger.CodeAlreadyExists, "org %s already exists", name)
 		}
 		return ledger.Org{Name: name, CreatedAt: t.now}, err
 	})
@@ -31,7 +31,7 @@ func scanOrg(row scanner) (keyed[ledger.Org], error) {
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
 	return read(ctx, s, func(rd reader) (ledger.Org, error) {
 		o, err := scanOrg(rd.Row("SELECT id, name, created_at FROM orgs WHERE name = ?", name))
-		return o.row, missing(err, "org %s", name)
+		return o.row, missing(err, "org %s not found", name)
 	})
 }
 

@@ -204,7 +204,7 @@ func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDeli
 		return due, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the events of deliveries: %w", err)
+		return nil, fmt.Errorf("read events of deliveries: %w", err)
 	}
 	return due, nil
 }
@@ -213,7 +213,7 @@ func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDeli
 func pingID(body []byte) (string, error) {
 	var ping ledger.PingEvent
 	if err := json.Unmarshal(body, &ping); err != nil {
-		return "", fmt.Errorf("read the body of a ping: %w", err)
+		return "", fmt.Errorf("parse ping: %w", err)
 	}
 	return ping.ID, nil
 }

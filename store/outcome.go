@@ -200,7 +200,7 @@ func (h *hookHealth) note(o ledger.Outcome, disableAfter time.Duration) {
 	case o.Disable != "":
 		h.disable = o.Disable
 	case disableAfter > 0 && failing >= disableAfter && h.failures >= leastFailures:
-		h.disable = fmt.Sprintf("every attempt since %s has failed; the last: %s", h.failingSince, o.Attempt.Error)
+		h.disable = fmt.Sprintf("all attempts since %s failed; last error: %s", h.failingSince, o.Attempt.Error)
 	}
 }
 

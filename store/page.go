@@ -17,7 +17,7 @@ type Query struct {
 }
 
 var errCursor = ledger.Errorf(
-	ledger.CodeInvalidCursor, "the cursor is not one that this list gave: start again without it")
+	ledger.CodeInvalidCursor, "invalid cursor: it is not from this list (start without a cursor)")
 
 // keys returns the n numbers of the query's cursor, or none for the first page.
 func (q Query) keys(n int) ([]int64, error) {

@@ -47,7 +47,7 @@ func (s *Store) Policy(ctx context.Context, org, repo string, version int) (poli
 		}
 		wanted := cmp.Or(version, r.policyVersion)
 		p, err := scanPolicy(rd.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, wanted))
-		return p.row, missing(err, "version %d of the policy of %s/%s: the latest is %d", wanted, org, repo, r.policyVersion)
+		return p.row, missing(err, "policy version %d not found in %s/%s: the latest is %d", wanted, org, repo, r.policyVersion)
 	})
 }
 
@@ -82,7 +82,7 @@ func (s *Store) SetPolicy(
 		r := d.repo
 		if ifVersion != 0 && ifVersion != r.policyVersion {
 			return p, ledger.Errorf(ledger.CodePreconditionFailed,
-				"the policy is at version %d, not %d any more: read it again", r.policyVersion, ifVersion)
+				"the active policy is version %d, not %d: read it again", r.policyVersion, ifVersion)
 		}
 		version := r.policyVersion + 1
 		if err := t.insertPolicy(r.id, version, contract, by); err != nil {
@@ -100,7 +100,7 @@ func (s *Store) SetPolicy(
 INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, 0)
 ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id, version)
 		if err != nil {
-			return p, fmt.Errorf("ask for re-evaluation: %w", err)
+			return p, fmt.Errorf("request re-evaluation: %w", err)
 		}
 		t.gathered.lookAgain = true
 		if !d.contract.Radar.SeesAll(contract.Radar) {

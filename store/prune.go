@@ -32,13 +32,13 @@ func (s *Store) Tidy(ctx context.Context) {
 
 func (s *Store) tidy(ctx context.Context) {
 	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil {
-		s.log.ErrorContext(ctx, "pruning the log of webhook deliveries", "error", err)
+		s.log.ErrorContext(ctx, "pruning the delivery log failed", "error", err)
 	}
 	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil {
-		s.log.ErrorContext(ctx, "pruning what tips of branches overlapped with", "error", err)
+		s.log.ErrorContext(ctx, "pruning tips failed", "error", err)
 	}
 	if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil {
-		s.log.ErrorContext(ctx, "pruning sessions", "error", err)
+		s.log.ErrorContext(ctx, "pruning sessions failed", "error", err)
 	}
 }
 
@@ -64,7 +64,7 @@ WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AN
 		return p, err
 	})
 	if err != nil {
-		return fmt.Errorf("read what is to be pruned: %w", err)
+		return fmt.Errorf("read prunable rows: %w", err)
 	}
 	for _, id := range webhooks.old {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) {
@@ -75,7 +75,7 @@ WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AN
 	}
 	for _, id := range webhooks.deleted {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneWebhook(id) }); err != nil {
-			return fmt.Errorf("prune a deleted webhook: %w", err)
+			return fmt.Errorf("prune deleted webhook: %w", err)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (s *Store) pruneTips(ctx context.Context) error {
 		return rd.staleTips(id, 1)
 	})
 	if err != nil {
-		return fmt.Errorf("read what is to be pruned: %w", err)
+		return fmt.Errorf("read prunable rows: %w", err)
 	}
 	for _, id := range stale {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneTipsOf(id) }); err != nil {

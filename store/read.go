@@ -41,9 +41,9 @@ func storageError(err error) error {
 	case sqldb.Full:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
 	case sqldb.Failing:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database cannot be written: %v", err)
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "cannot access the database: %v", err)
 	case sqldb.Locked:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "another process holds the database's write lock")
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is locked: another process holds the write lock")
 	}
 	return err
 }

@@ -38,7 +38,7 @@ type statement struct {
 func (v *view) deriver(r *recording) (*deriver, error) {
 	d := v.repos[repoKey(r.org, r.repo)]
 	if d == nil {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no repo %s/%s", r.org, r.repo)
+		return nil, ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", r.org, r.repo)
 	}
 	if d.repo.keyringVersion != r.keyringVersion {
 		return nil, ErrKeyringChanged

@@ -9,7 +9,7 @@ import (
 
 // ErrKeyringChanged means that an identity was added or revoked between the
 // verification of an attestation and its recording: verify it again.
-var ErrKeyringChanged = errors.New("the org's identities have changed since the attestation was verified")
+var ErrKeyringChanged = errors.New("the org's identities changed after the attestation was verified")
 
 // A recording is one attestation on its way to the ledger.
 type recording struct {
@@ -38,7 +38,7 @@ func (r *recording) answer(known *knownStatement) {
 		return
 	}
 	r.err = ledger.Errorf(ledger.CodeStaleStatement,
-		"this statement is recorded as %s, and %s has replaced it: "+
-			"say something new, such as another startedOn and finishedOn",
+		"this statement is already recorded as %s, which %s has replaced: "+
+			"sign a new statement, for example with another startedOn and finishedOn",
 		known.rec.ID, known.replacedBy)
 }

@@ -126,7 +126,7 @@ func checkAuthor(c *commitRow, n ledger.Author) error {
 		return nil
 	}
 	return ledger.FieldErrorf(ledger.CodeInvalidField, "author",
-		"the commit is registered as by %s <%s>: a commit's author cannot change", c.author.Name, c.author.Email)
+		"already registered as %s <%s>, and cannot change", c.author.Name, c.author.Email)
 }
 
 // findOrAddCommit returns a commit of the deriver's repo, and whether it is new.

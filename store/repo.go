@@ -29,7 +29,7 @@ VALUES (?, ?, ?, ?, 1, ?)`,
 			orgID, n.Name, n.DefaultBranch, t.now, contract.Digest())
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists,
-				"the repo %s/%s exists already (upper and lower case count as the same)", org, n.Name)
+				"repo %s/%s already exists (names are not case-sensitive)", org, n.Name)
 		}
 		if err != nil {
 			return ledger.Repo{}, fmt.Errorf("insert repo: %w", err)
@@ -68,7 +68,7 @@ func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
 	return read(ctx, s, func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
-		return r.row, missing(err, "repo %s/%s", org, repo)
+		return r.row, missing(err, "repo %s/%s not found", org, repo)
 	})
 }
 

@@ -17,7 +17,7 @@ func (s *Store) lookAgain(ctx context.Context) error {
 	errs := []error{err}
 	for _, id := range repos {
 		if err := s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return t.lookAtUnseen(id) }); err != nil {
-			errs = append(errs, fmt.Errorf("look at the tips of repo %d: %w", id, err))
+			errs = append(errs, fmt.Errorf("repo %d: %w", id, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -18,12 +18,12 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 	return s.write(ctx, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE t.token_id = ?", tokenID))
 		if err != nil {
-			return missing(err, "token %s", tokenID)
+			return missing(err, "token %s not found", tokenID)
 		}
 		const endOldest = `DELETE FROM sessions WHERE hash IN
 			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash LIMIT ? OFFSET ?)`
 		if _, err := t.Exec(endOldest, token.id, int64(math.MaxInt64), maxSessions-1); err != nil {
-			return fmt.Errorf("end the oldest sessions: %w", err)
+			return fmt.Errorf("delete the oldest sessions: %w", err)
 		}
 		_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
 			hash[:], token.id, t.now, expires)
@@ -45,7 +45,7 @@ func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.T
 		var tokenID int64
 		err = rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires)
 		if err != nil {
-			return v, missing(err, "such session")
+			return v, missing(err, "session not found")
 		}
 		token, err := scanToken(rd.Row(selectToken+"WHERE t.id = ?", tokenID))
 		v.token = token.row

@@ -48,7 +48,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`,
 func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error) {
 	return readLoose(ctx, s, func(rd reader) (ledger.Token, error) {
 		token, err := scanToken(rd.Row(selectToken+"WHERE t.hash = ?", hash[:]))
-		return token.row, missing(err, "such token")
+		return token.row, missing(err, "token not found")
 	})
 }
 
@@ -62,7 +62,7 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 	return s.write(ctx, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ?", org, id))
 		if err != nil {
-			return missing(err, "token %s", id)
+			return missing(err, "token %s not found", id)
 		}
 		_, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at = 0", t.now, token.id)
 		return err

@@ -93,7 +93,7 @@ func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 		return err
 	}
 	if len(t.work.order) > 0 {
-		return errors.New("commits are left that have to be derived again")
+		return errors.New("the worklist is not empty at the end of the write")
 	}
 	if err := t.flush(); err != nil {
 		return err

@@ -35,7 +35,7 @@ WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, 
 	if w.row.PreviousSecretUntil <= rd.now {
 		w.row.PreviousSecretUntil = 0
 	}
-	return w, missing(err, "webhook %s in %s/%s", id, org, repo)
+	return w, missing(err, "webhook %s not found in %s/%s", id, org, repo)
 }
 
 // CreateWebhook makes a webhook, whose deliveries the secret signs.
@@ -53,7 +53,7 @@ func (s *Store) CreateWebhook(
 		}
 		if count >= maxWebhooks {
 			return w, ledger.Errorf(ledger.CodeLimitReached,
-				"%s/%s has %d webhooks, which is as many as a repo may have: remove one first", r.org, r.name, count)
+				"%s/%s has %d webhooks, the maximum: remove one first", r.org, r.name, count)
 		}
 		webhookID, err := t.newID(webhookPrefix)
 		if err != nil {
@@ -88,7 +88,7 @@ func (t *tx) webhooksChanged(repoID int64) error {
 		_, err = t.Exec("UPDATE repos SET webhook_events = ? WHERE id = ?", wanted, repoID)
 	}
 	if err != nil {
-		return fmt.Errorf("note what the repo's webhooks want: %w", err)
+		return fmt.Errorf("update the repo's event types: %w", err)
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func TestAbbreviatedCommit(t *testing.T) {
 	b.push("abcdef0123456789abcdef0123456789abcdef01", ledger.Registration{Message: "Two"})
 	w := b.signIn(b.reader)
 	w.get(commitPath("abcdef0")).to(commitPath("abcdef0123456789abcdef0123456789abcdef01"))
-	w.get(commitPath("ffffffffffff")).want(404).has("There is nothing here", "acme/api has no commit ffffffffffff")
+	w.get(commitPath("ffffffffffff")).want(404).has("There is nothing here", "commit ffffffffffff not found in acme/api")
 	w.get(commitPath("nonsense")).hasNot("One", "went wrong inside")
 	b.push(commitID(2), ledger.Registration{Message: "Three"})
 	w.get(commitPath(commitID(1)[:36])).want(409).has("give more digits")
