@@ -73,8 +73,8 @@ func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// describe writes an error for people: what is wrong, then a line for each
-// field that is.
+// describe returns an error as people read it. Several invalid fields get a line
+// each.
 func describe(err error) string {
 	text, fields := err.Error(), []ledger.FieldError(nil)
 	if e, ok := errors.AsType[*client.Error](err); ok {
@@ -83,6 +83,9 @@ func describe(err error) string {
 		text, fields = strings.Replace(text, e.Error(), e.Detail, 1), e.Fields
 	} else if e, ok := errors.AsType[*url.Error](err); ok {
 		text = strings.Replace(text, e.Error(), describeRequest(e), 1)
+	}
+	if len(fields) < 2 {
+		fields = nil // the text has it
 	}
 	for _, f := range fields {
 		text += fmt.Sprintf("\n  %s: %s", f.Field, f.Message)

@@ -10,19 +10,25 @@ import (
 )
 
 func TestDescribe(t *testing.T) {
-	fields := []ledger.FieldError{{Field: "requirements[0].state", Message: "there is no such state"}}
+	refused := ledger.FieldsError(ledger.CodeInvalidContract,
+		ledger.FieldError{Field: "radar.block", Message: "unknown level"},
+		ledger.FieldError{Field: "requirements[0].state", Message: "unknown state"})
 	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
 		"plain": {errors.New("no luck"), "no luck"},
-		"the ledger's": {
-			&ledger.Error{Detail: "the contract is wrong", Fields: fields},
-			"the contract is wrong\n  requirements[0].state: there is no such state",
+		"an invalid field": {
+			ledger.FieldErrorf(ledger.CodeInvalidField, "url", "use http or https"),
+			"invalid url: use http or https",
 		},
-		"a server's, with what was tried": {
-			fmt.Errorf("applying: %w", &client.Error{Problem: ledger.Problem{Detail: "the contract is wrong", Errors: fields}}),
-			"applying: the contract is wrong\n  requirements[0].state: there is no such state",
+		"several invalid fields": {
+			refused,
+			"2 invalid fields\n  radar.block: unknown level\n  requirements[0].state: unknown state",
+		},
+		"a server's error, with what was tried": {
+			fmt.Errorf("applying: %w", &client.Error{Problem: ledger.Problem{Detail: refused.Detail, Errors: refused.Fields}}),
+			"applying: 2 invalid fields\n  radar.block: unknown level\n  requirements[0].state: unknown state",
 		},
 		"what would move the cursor": {errors.New("no \x1b[2Jluck"), "no \uFFFD[2Jluck"},
 	} {

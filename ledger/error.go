@@ -9,7 +9,7 @@ import (
 // on them, and docs/api.md lists each with its HTTP status.
 type Code string
 
-// The codes, grouped by who has to act.
+// The codes, grouped by cause.
 const (
 	// The request could not be read.
 	CodeInvalidJSON          Code = "invalid_json"
@@ -22,12 +22,12 @@ const (
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeNotAcceptable        Code = "not_acceptable"
 
-	// The caller may not do this.
+	// The caller lacks permission, or the resource does not exist.
 	CodeUnauthenticated Code = "unauthenticated"
 	CodeForbidden       Code = "forbidden"
 	CodeNotFound        Code = "not_found"
 
-	// The envelope, its signature or its statement is not acceptable.
+	// The envelope, its signature or its statement is invalid.
 	CodeInvalidEnvelope        Code = "invalid_envelope"
 	CodeUnsupportedPayloadType Code = "unsupported_payload_type"
 	CodeSeveralSignatures      Code = "several_signatures"
@@ -39,11 +39,11 @@ const (
 	CodeNoCommitSubject        Code = "no_commit_subject"
 	CodeSeveralCommits         Code = "several_commits"
 
-	// The document was read, but says something that cannot be.
+	// The document is valid JSON, but a value in it is invalid.
 	CodeInvalidField    Code = "invalid_field"
 	CodeInvalidContract Code = "invalid_contract"
 
-	// The request does not fit what the ledger holds.
+	// The request conflicts with what is recorded.
 	CodeStaleStatement       Code = "stale_statement"
 	CodeAmbiguousCommit      Code = "ambiguous_commit"
 	CodeAlreadyExists        Code = "already_exists"
@@ -52,29 +52,30 @@ const (
 	CodeLimitReached         Code = "limit_reached"
 	CodeWebhookInactive      Code = "webhook_inactive"
 
-	// The server cannot.
+	// The server failed or is overloaded.
 	CodeStorageUnavailable Code = "storage_unavailable"
 	CodeTooManyStreams     Code = "too_many_streams"
 	CodeInternal           Code = "internal"
 )
 
-// An Error is a failure that its cause can mend: it says what is wrong, in
-// which field, and what would be right.
+// An Error is a failure that the caller can correct. Detail says what is wrong
+// and what to do. Fields repeats this for each invalid field; if there is only
+// one, Detail already has its name and message.
 type Error struct {
 	Code   Code
 	Detail string
 	Fields []FieldError
 }
 
-// A FieldError names one field of a document, by a path such as
-// requirements[1].state, and what is wrong with it.
+// A FieldError says what is wrong with one field of a document. Field is its
+// path, such as requirements[1].state.
 type FieldError struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
 func (e *Error) Error() string {
-	if len(e.Fields) == 0 {
+	if len(e.Fields) < 2 {
 		return e.Detail
 	}
 	var b strings.Builder
@@ -97,6 +98,14 @@ func Errorf(code Code, format string, args ...any) *Error {
 
 // FieldErrorf returns an Error of the given code about one field.
 func FieldErrorf(code Code, field, format string, args ...any) *Error {
-	message := fmt.Sprintf(format, args...)
-	return &Error{Code: code, Detail: field + " is not acceptable", Fields: []FieldError{{field, message}}}
+	return FieldsError(code, FieldError{field, fmt.Sprintf(format, args...)})
+}
+
+// FieldsError returns an Error of the given code about one or more fields.
+func FieldsError(code Code, fields ...FieldError) *Error {
+	detail := fmt.Sprintf("%d invalid fields", len(fields))
+	if len(fields) == 1 {
+		detail = fmt.Sprintf("invalid %s: %s", fields[0].Field, fields[0].Message)
+	}
+	return &Error{Code: code, Detail: detail, Fields: fields}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// DecodeStrict reads one JSON document into v and refuses, naming the place,
-// what is not JSON, members that v does not have, members given twice, and
-// values of the wrong type.
+// DecodeStrict decodes one JSON document into v. It refuses invalid JSON,
+// unknown and duplicate members, and values of the wrong type. The error names
+// the field.
 func DecodeStrict(data []byte, v any) error {
 	return decodeError(json.Unmarshal(data, v, json.RejectUnknownMembers(true)))
 }
 
-// DecodeOpen is DecodeStrict for documents that others define and extend:
-// members that v does not have are passed over.
+// DecodeOpen is like DecodeStrict, but ignores unknown members. It is for
+// documents that others define and extend.
 func DecodeOpen(data []byte, v any) error {
 	return decodeError(json.Unmarshal(data, v))
 }
@@ -31,13 +31,13 @@ func decodeError(err error) error {
 		return nil
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return Errorf(CodeInvalidJSON, "the JSON ends too early")
+		return Errorf(CodeInvalidJSON, "unexpected end of JSON")
 	}
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return &Error{
 			Code:   CodeInvalidJSON,
-			Detail: fmt.Sprintf("not valid JSON at byte %d: %v", syntactic.ByteOffset, syntactic.Err),
-			Fields: fieldAt(syntactic.JSONPointer, "not valid JSON"),
+			Detail: fmt.Sprintf("invalid JSON at byte %d: %v", syntactic.ByteOffset, syntactic.Err),
+			Fields: fieldAt(syntactic.JSONPointer, "invalid JSON"),
 		}
 	}
 	semantic, ok := errors.AsType[*json.SemanticError](err)
@@ -45,26 +45,32 @@ func decodeError(err error) error {
 		return Errorf(CodeInvalidJSON, "%v", err)
 	}
 	if errors.Is(err, json.ErrUnknownName) {
-		field := fieldPath("", semantic.JSONPointer)
-		return FieldErrorf(CodeUnknownField, field, "there is no such field")
+		return unknownField(fieldPath("", semantic.JSONPointer))
 	}
-	return &Error{Code: CodeInvalidJSON, Detail: "a value has the wrong form",
-		Fields: fieldAt(semantic.JSONPointer, misfit(semantic))}
+	if semantic.JSONPointer == "" {
+		return Errorf(CodeInvalidJSON, "invalid document: %s", misfit(semantic))
+	}
+	return FieldErrorf(CodeInvalidJSON, fieldPath("", semantic.JSONPointer), "%s", misfit(semantic))
 }
 
-// misfit says why a JSON value does not fit where it stands.
+func unknownField(field string) *Error {
+	return &Error{Code: CodeUnknownField, Detail: fmt.Sprintf("unknown field %s", field),
+		Fields: []FieldError{{field, "unknown field"}}}
+}
+
+// misfit returns why a JSON value has the wrong type.
 func misfit(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, strconv.ErrSyntax), errors.Is(e.Err, strconv.ErrRange):
-		return "it must be a whole number, and not too large"
+		return "use a whole number, within the range of 64 bits"
 	case e.Err != nil:
 		return e.Err.Error()
 	case e.JSONKind == jsontext.KindBeginArray:
-		return "a JSON array does not fit here"
+		return "a JSON array is not allowed here"
 	case e.JSONKind == jsontext.KindBeginObject:
-		return "a JSON object does not fit here"
+		return "a JSON object is not allowed here"
 	}
-	return fmt.Sprintf("a JSON %s does not fit here", e.JSONKind)
+	return fmt.Sprintf("a JSON %s is not allowed here", e.JSONKind)
 }
 
 func fieldAt(p jsontext.Pointer, message string) []FieldError {
@@ -74,12 +80,12 @@ func fieldAt(p jsontext.Pointer, message string) []FieldError {
 	return []FieldError{{fieldPath("", p), message}}
 }
 
-// maxFieldPath bounds, roughly, how much of a document's own names an error
-// repeats.
+// maxFieldPath is the approximate limit, in bytes, on the member names that an
+// error repeats.
 const maxFieldPath = 200
 
-// fieldPath writes a JSON pointer (RFC 6901), which starts at the field prefix,
-// the way errors name fields: /requirements/1/state as requirements[1].state.
+// fieldPath converts a JSON pointer (RFC 6901), relative to the field prefix, into
+// the path that errors use: /requirements/1/state becomes requirements[1].state.
 func fieldPath(prefix string, p jsontext.Pointer) string {
 	path := prefix
 	for token := range p.Tokens() {
@@ -99,12 +105,12 @@ func fieldPath(prefix string, p jsontext.Pointer) string {
 	return path
 }
 
-// notInName reports what would make a field's path say something else.
+// notInName reports whether r would make a field's path ambiguous or unreadable.
 func notInName(r rune) bool { return strings.ContainsRune(`.[]"`, r) || !unicode.IsPrint(r) }
 
-// DecodeForeign reads a document that others define into v, as DecodeOpen does. A
-// value of the wrong form is an error of the given code that names the field, which
-// lies under prefix; what is not JSON at all is invalid_json.
+// DecodeForeign is like DecodeOpen, but reports a value of the wrong type with the
+// given code. prefix is the path of the document and starts the path of the field.
+// Invalid JSON is still CodeInvalidJSON.
 func DecodeForeign(data []byte, v any, code Code, prefix string) error {
 	err := json.Unmarshal(data, v)
 	semantic, ok := errors.AsType[*json.SemanticError](err)
@@ -113,7 +119,7 @@ func DecodeForeign(data []byte, v any, code Code, prefix string) error {
 	}
 	field := fieldPath(prefix, semantic.JSONPointer)
 	if field == "" {
-		return Errorf(code, "the document cannot be read: %s", misfit(semantic))
+		return Errorf(code, "invalid document: %s", misfit(semantic))
 	}
 	return FieldErrorf(code, field, "%s", misfit(semantic))
 }

@@ -365,7 +365,7 @@ func TestFailures(t *testing.T) {
 		"wrapped": {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "there is no such x")) },
 			404, ledger.CodeNotFound, "no such x", ""},
 		"a time-out": {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, 503,
-			ledger.CodeStorageUnavailable, "nothing was done", ""},
+			ledger.CodeStorageUnavailable, "nothing was changed", ""},
 		"a fault": {func() error { return errors.New("SELECT secret: no such column") }, 500, ledger.CodeInternal,
 			"request id", "no such column"},
 		"an odd code": {func() error { return ledger.Errorf("made_up", "something private") }, 500, ledger.CodeInternal,

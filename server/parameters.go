@@ -16,43 +16,42 @@ const (
 	maxLimit     = 500
 )
 
-// parameters reads a query and refuses, by name, what the route does not know,
-// what is given twice and what is empty.
+// parameters parses a query. It refuses parameters that are unknown, duplicate or
+// empty, by name.
 func parameters(rawQuery string, known []string) (url.Values, error) {
 	if rawQuery == "" {
 		return nil, nil
 	}
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "the query cannot be read: %v", err)
+		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "invalid query: %v", err)
 	}
-	unknown := &ledger.Error{Code: ledger.CodeUnknownParameter,
-		Detail: "the query has parameters that this endpoint does not know"}
-	invalid := &ledger.Error{Code: ledger.CodeInvalidParameter, Detail: "the query is not acceptable"}
+
+	var unknown, invalid []ledger.FieldError
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch values := query[name]; {
 		case !slices.Contains(known, name):
-			unknown.Fields = append(unknown.Fields, ledger.FieldError{Field: name, Message: "known are: " + nameList(known)})
+			unknown = append(unknown, ledger.FieldError{Field: name, Message: unknownParameter(known)})
 		case len(values) > 1:
-			invalid.Fields = append(invalid.Fields, ledger.FieldError{Field: name, Message: "it is given more than once"})
+			invalid = append(invalid, ledger.FieldError{Field: name, Message: "given more than once"})
 		case values[0] == "":
-			invalid.Fields = append(invalid.Fields, ledger.FieldError{Field: name, Message: "it is empty: leave it out"})
+			invalid = append(invalid, ledger.FieldError{Field: name, Message: "empty: give a value or omit it"})
 		}
 	}
 	switch {
-	case len(unknown.Fields) > 0:
-		return nil, unknown
-	case len(invalid.Fields) > 0:
-		return nil, invalid
+	case len(unknown) > 0:
+		return nil, ledger.FieldsError(ledger.CodeUnknownParameter, unknown...)
+	case len(invalid) > 0:
+		return nil, ledger.FieldsError(ledger.CodeInvalidParameter, invalid...)
 	}
 	return query, nil
 }
 
-func nameList(names []string) string {
-	if len(names) == 0 {
-		return "none"
+func unknownParameter(known []string) string {
+	if len(known) == 0 {
+		return "unknown parameter (this endpoint has none)"
 	}
-	return strings.Join(names, ", ")
+	return "unknown parameter (use " + strings.Join(known, ", ") + ")"
 }
 
 func invalidParameter(name, format string, args ...any) error {
@@ -68,7 +67,7 @@ func (c *call) page() (store.Query, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > maxLimit {
-		return q, invalidParameter("limit", "%q is not a number from 1 to %d", text, maxLimit)
+		return q, invalidParameter("limit", "%q is out of range (use 1 to %d)", text, maxLimit)
 	}
 	q.Limit = limit
 	return q, nil

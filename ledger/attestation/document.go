@@ -15,7 +15,7 @@ import (
 func decodeStatement(data []byte, v any, prefix string) error {
 	err := ledger.DecodeForeign(data, v, ledger.CodeInvalidStatement, prefix)
 	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code != ledger.CodeInvalidStatement {
-		return &ledger.Error{Code: ledger.CodeInvalidStatement, Detail: "the payload: " + fault.Detail, Fields: fault.Fields}
+		return &ledger.Error{Code: ledger.CodeInvalidStatement, Detail: "invalid payload: " + fault.Detail, Fields: fault.Fields}
 	}
 	return err
 }

@@ -148,10 +148,10 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		})
 	}
 	for body, want := range map[string]string{
-		`[]`:                `a JSON array does not fit here`,
+		`[]`:                `a JSON array is not allowed here`,
 		`{"payload":7}`:     `payload: JSON value must be string type`,
-		`{"signatures":{}}`: `signatures: a JSON object does not fit here`,
-		`{"signatures":""}`: `signatures: a JSON string does not fit here`,
+		`{"signatures":{}}`: `invalid signatures: a JSON object is not allowed here`,
+		`{"signatures":""}`: `invalid signatures: a JSON string is not allowed here`,
 	} {
 		if _, err := ParseEnvelope([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want it to say %q", body, err, want)

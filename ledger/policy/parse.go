@@ -61,8 +61,7 @@ func Parse(data []byte) (Contract, error) {
 	var k contractCheck
 	c := k.contract(&doc)
 	if len(k.faults) > 0 {
-		return Contract{}, &ledger.Error{Code: ledger.CodeInvalidContract, Detail: "the contract cannot hold",
-			Fields: k.faults}
+		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.faults...)
 	}
 	return c, nil
 }
@@ -83,14 +82,13 @@ func contractTypeError(data []byte, err error) error {
 	if !ok || e.Code != ledger.CodeInvalidJSON || !jsontext.Value(data).IsValid() {
 		return err
 	}
-	fault := ledger.Error{Code: ledger.CodeInvalidContract, Detail: "the contract must be a JSON object"}
-	if len(e.Fields) > 0 {
-		path := e.Fields[0].Field
-		name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], "[")
-		fault.Detail = "the contract has a value of the wrong kind"
-		fault.Fields = []ledger.FieldError{{Field: path, Message: fmt.Sprintf("%s must be %s", name, fieldForms[name])}}
+	if len(e.Fields) == 0 {
+		return ledger.Errorf(ledger.CodeInvalidContract, "the contract must be a JSON object")
 	}
-	return &fault
+
+	path := e.Fields[0].Field
+	name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], "[")
+	return ledger.FieldErrorf(ledger.CodeInvalidContract, path, "%s must be %s", name, fieldForms[name])
 }
 
 // A contractCheck gathers the faults of one document.

@@ -129,14 +129,14 @@ func TestFaultsHaveAPage(t *testing.T) {
 		has    string
 		logged string
 	}{
-		"a panic":    {func() error { panic("out of cheese") }, 500, "the fault is ledgerd's", "out of cheese"},
-		"a fault":    {func() error { return io.ErrUnexpectedEOF }, 500, "the fault is ledgerd's", "unexpected EOF"},
-		"a time-out": {func() error { return context.DeadlineExceeded }, 503, "the request ended before its turn came", ""},
+		"a panic":    {func() error { panic("out of cheese") }, 500, "look up the request ID in the server log", "out of cheese"},
+		"a fault":    {func() error { return io.ErrUnexpectedEOF }, 500, "look up the request ID in the server log", "unexpected EOF"},
+		"a time-out": {func() error { return context.DeadlineExceeded }, 503, "the request was cancelled or timed out", ""},
 		"a full disk": {func() error { return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full") }, 503,
 			"the disk is full", ""},
 		"too much": {func() error { return ledger.Errorf(ledger.CodeLimitReached, "enough") }, 422, "enough", ""},
 		"its own code": {func() error { return ledger.Errorf(ledger.CodeInternal, "something private") }, 500,
-			"the fault is ledgerd's", "something private"},
+			"look up the request ID in the server log", "something private"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t).on(faulty{Server: b.api, signIn: test.fault})

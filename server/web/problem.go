@@ -108,17 +108,27 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 // visitors is logged.
 func (s *Site) explain(r *http.Request, err error) problemPage {
 	if e, ok := errors.AsType[*client.Error](err); ok {
-		return problemPage{e.Status, titleOf(e.Status), e.Problem.Detail, e.Problem.Errors, e.Problem.RequestID}
+		return problemPage{e.Status, titleOf(e.Status), e.Problem.Detail, several(e.Problem.Errors), e.Problem.RequestID}
 	}
 	e := wire.Explain(err)
 	if e.Code == ledger.CodeInternal {
 		s.log.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	p := problemPage{Status: wire.StatusOf(e), Title: titleOf(wire.StatusOf(e)), Detail: e.Detail, Fields: e.Fields}
+	p := problemPage{Status: wire.StatusOf(e), Title: titleOf(wire.StatusOf(e)), Detail: e.Detail,
+		Fields: several(e.Fields)}
 	if errors.Is(err, turns.ErrBusy) {
 		p.Title = "Too many are looking at once"
 	}
 	return p
+}
+
+// several returns the errors of fields if there are two or more. A single one is
+// in the problem's detail.
+func several(fields []ledger.FieldError) []ledger.FieldError {
+	if len(fields) < 2 {
+		return nil
+	}
+	return fields
 }
 
 func titleOf(status int) string {

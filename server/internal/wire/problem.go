@@ -17,48 +17,45 @@ type Kind struct {
 
 // kinds is the one place that gives codes their HTTP status.
 var kinds = map[ledger.Code]Kind{
-	ledger.CodeInvalidJSON:      {http.StatusBadRequest, "The body is not the JSON that it has to be"},
-	ledger.CodeUnknownField:     {http.StatusBadRequest, "The body has a field that there is not"},
-	ledger.CodeUnknownParameter: {http.StatusBadRequest, "The query has a parameter that there is not"},
-	ledger.CodeInvalidParameter: {http.StatusBadRequest, "A parameter of the query is not acceptable"},
-	ledger.CodeInvalidCursor:    {http.StatusBadRequest, "The cursor is not one of this list"},
-	ledger.CodePayloadTooLarge:  {http.StatusRequestEntityTooLarge, "The body is too large"},
-	ledger.CodeUnsupportedMediaType: {
-		http.StatusUnsupportedMediaType, "The body has a media type that is not accepted here"},
-	ledger.CodeMethodNotAllowed: {http.StatusMethodNotAllowed, "The method does not work here"},
-	ledger.CodeNotAcceptable:    {http.StatusNotAcceptable, "The answer cannot have the media type asked for"},
+	ledger.CodeInvalidJSON:          {http.StatusBadRequest, "Invalid JSON"},
+	ledger.CodeUnknownField:         {http.StatusBadRequest, "Unknown field"},
+	ledger.CodeUnknownParameter:     {http.StatusBadRequest, "Unknown query parameter"},
+	ledger.CodeInvalidParameter:     {http.StatusBadRequest, "Invalid query parameter"},
+	ledger.CodeInvalidCursor:        {http.StatusBadRequest, "Invalid cursor"},
+	ledger.CodePayloadTooLarge:      {http.StatusRequestEntityTooLarge, "Request body too large"},
+	ledger.CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Unsupported media type"},
+	ledger.CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
+	ledger.CodeNotAcceptable:        {http.StatusNotAcceptable, "Not acceptable"},
 
-	ledger.CodeUnauthenticated: {http.StatusUnauthorized, "A valid API token is needed"},
-	ledger.CodeForbidden:       {http.StatusForbidden, "The API token does not allow this"},
-	ledger.CodeNotFound:        {http.StatusNotFound, "There is no such thing"},
+	ledger.CodeUnauthenticated: {http.StatusUnauthorized, "Authentication required"},
+	ledger.CodeForbidden:       {http.StatusForbidden, "Permission denied"},
+	ledger.CodeNotFound:        {http.StatusNotFound, "Not found"},
 
-	ledger.CodeInvalidEnvelope: {
-		http.StatusUnprocessableEntity, "The envelope is not a DSSE envelope or Sigstore bundle as expected"},
-	ledger.CodeUnsupportedPayloadType: {
-		http.StatusUnprocessableEntity, "The envelope holds something other than an in-toto statement"},
-	ledger.CodeSeveralSignatures:  {http.StatusUnprocessableEntity, "The envelope has more than one signature"},
-	ledger.CodeInvalidSignature:   {http.StatusUnprocessableEntity, "The signature does not verify"},
-	ledger.CodeUntrustedIdentity:  {http.StatusUnprocessableEntity, "The signer is not trusted by the org"},
-	ledger.CodeExpiredCertificate: {http.StatusUnprocessableEntity, "The signer's certificate is not valid at this time"},
-	ledger.CodeRevokedIdentity:    {http.StatusUnprocessableEntity, "The signer's identity was revoked"},
-	ledger.CodeInvalidStatement:   {http.StatusUnprocessableEntity, "The payload is not a statement that can be recorded"},
-	ledger.CodeNoCommitSubject:    {http.StatusUnprocessableEntity, "The statement names no commit"},
-	ledger.CodeSeveralCommits:     {http.StatusUnprocessableEntity, "The statement names several commits"},
+	ledger.CodeInvalidEnvelope:        {http.StatusUnprocessableEntity, "Invalid envelope"},
+	ledger.CodeUnsupportedPayloadType: {http.StatusUnprocessableEntity, "Unsupported payload type"},
+	ledger.CodeSeveralSignatures:      {http.StatusUnprocessableEntity, "More than one signature"},
+	ledger.CodeInvalidSignature:       {http.StatusUnprocessableEntity, "Invalid signature"},
+	ledger.CodeUntrustedIdentity:      {http.StatusUnprocessableEntity, "Untrusted signer"},
+	ledger.CodeExpiredCertificate:     {http.StatusUnprocessableEntity, "Certificate not valid now"},
+	ledger.CodeRevokedIdentity:        {http.StatusUnprocessableEntity, "Identity revoked"},
+	ledger.CodeInvalidStatement:       {http.StatusUnprocessableEntity, "Invalid statement"},
+	ledger.CodeNoCommitSubject:        {http.StatusUnprocessableEntity, "No commit in the statement"},
+	ledger.CodeSeveralCommits:         {http.StatusUnprocessableEntity, "More than one commit in the statement"},
 
-	ledger.CodeInvalidField:    {http.StatusUnprocessableEntity, "A field has a value that cannot be"},
-	ledger.CodeInvalidContract: {http.StatusUnprocessableEntity, "The policy contract says something that cannot be"},
+	ledger.CodeInvalidField:    {http.StatusUnprocessableEntity, "Invalid field"},
+	ledger.CodeInvalidContract: {http.StatusUnprocessableEntity, "Invalid policy contract"},
 
-	ledger.CodeStaleStatement:       {http.StatusConflict, "The statement has been replaced by a newer one"},
-	ledger.CodeAmbiguousCommit:      {http.StatusConflict, "Several commits begin with these digits"},
-	ledger.CodeAlreadyExists:        {http.StatusConflict, "It exists already"},
-	ledger.CodePreconditionRequired: {http.StatusPreconditionRequired, "The request needs an If-Match header"},
-	ledger.CodePreconditionFailed:   {http.StatusPreconditionFailed, "It has changed since it was read"},
-	ledger.CodeLimitReached:         {http.StatusUnprocessableEntity, "There are as many as there may be"},
-	ledger.CodeWebhookInactive:      {http.StatusConflict, "The webhook is not active"},
+	ledger.CodeStaleStatement:       {http.StatusConflict, "Stale statement"},
+	ledger.CodeAmbiguousCommit:      {http.StatusConflict, "Ambiguous commit"},
+	ledger.CodeAlreadyExists:        {http.StatusConflict, "Already exists"},
+	ledger.CodePreconditionRequired: {http.StatusPreconditionRequired, "If-Match header required"},
+	ledger.CodePreconditionFailed:   {http.StatusPreconditionFailed, "Changed since it was read"},
+	ledger.CodeLimitReached:         {http.StatusUnprocessableEntity, "Limit reached"},
+	ledger.CodeWebhookInactive:      {http.StatusConflict, "Webhook not active"},
 
-	ledger.CodeStorageUnavailable: {http.StatusServiceUnavailable, "The ledger cannot be used at the moment"},
-	ledger.CodeTooManyStreams:     {http.StatusServiceUnavailable, "Too many live streams are open"},
-	ledger.CodeInternal:           {http.StatusInternalServerError, "Something went wrong inside ledgerd"},
+	ledger.CodeStorageUnavailable: {http.StatusServiceUnavailable, "Storage unavailable"},
+	ledger.CodeTooManyStreams:     {http.StatusServiceUnavailable, "Too many live streams"},
+	ledger.CodeInternal:           {http.StatusInternalServerError, "Internal error"},
 }
 
 // Kinds returns the kind of every code.
@@ -88,7 +85,7 @@ func Explain(err error) *ledger.Error {
 		}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the request ended before its turn came: nothing was done")
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "the request was cancelled or timed out while it waited: nothing was changed")
 	}
-	return ledger.Errorf(ledger.CodeInternal, "the fault is ledgerd's, and its log tells more")
+	return ledger.Errorf(ledger.CodeInternal, "internal error: look up the request ID in the server log")
 }
