@@ -10,22 +10,22 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A Source reads the committed tips of repos. If visit returns an error, the
-// method stops and returns an error that wraps it.
+// A Source reads the committed tips of repos. If visit returns an error, its
+// methods stop and return an error that wraps it.
 type Source interface {
-	// Since visits the tips of a repo whose Seq is above seq, in order of Seq, each
-	// with the changes of its commit. The changes are nil if the tip has ended for
-	// good: its Flight is Superseded or above.
+	// Since visits the tips of a repo whose Seq is above seq, ordered by Seq, each
+	// with the changes of its commit. The changes are nil if the tip's Flight is
+	// Superseded or above, because no commit is compared with it again.
 	Since(ctx context.Context, repoID, seq int64, visit func(Tip, []radar.Change) error) error
-	// Live visits the tips of a repo that other commits are compared with, latest
-	// first, and returns the highest Seq of the repo. Both are of one moment. It
-	// returns last also if visit stopped it.
+	// Live visits the tips of a repo with which other commits are compared, latest
+	// first, and returns the highest Seq of the repo, all from one snapshot. It
+	// returns last even if visit stopped it.
 	Live(ctx context.Context, repoID int64, visit func(Tip, []radar.Change) error) (last int64, err error)
 }
 
-// Fresh returns the index of a repo, up to date with the source, and enforces
-// the set's memory limit. One caller at a time refreshes an index. A caller that
-// waits for its turn stops with the context's error.
+// Fresh brings the index of a repo up to date with the source, enforces the set's
+// memory limit, and returns the index. One caller at a time refreshes an index;
+// the others wait, and return the context's error if it is cancelled.
 func (s *Set) Fresh(ctx context.Context, repoID int64, source Source) (*Index, error) {
 	x := s.Get(repoID)
 	select {
@@ -45,20 +45,20 @@ func (s *Set) Fresh(ctx context.Context, repoID int64, source Source) (*Index, e
 
 // An update is the part of a source that an index has not seen.
 type update struct {
-	// entries are in order of Seq. Those that have ended, and those that are too
-	// large, have no changes.
+	// entries are ordered by Seq. An entry has no changes if it is too large or its
+	// Flight is Superseded or above.
 	entries []*entry
 	seq     int64 // the highest Seq
-	all     bool  // the entries replace the index
-	omitted int64 // the approximate size, in bytes, of the tips left out; the latest are kept
-	size    int64
+	all     bool  // reports whether the entries replace the whole index
+	omitted int64 // the approximate size of the omitted tips, which are the oldest, in bytes
+	size    int64 // the size of entries, in bytes
 }
 
-// errFull stops a Source when an update has reached the set's memory limit.
+// errFull stops a Source when an update reaches the set's memory limit.
 var errFull = errors.New("the index is full")
 
-// read reads what the index has not seen. If that exceeds the memory limit, or
-// the index is empty, it reads the live tips again.
+// read reads the tips that the index has not seen. If they exceed the memory
+// limit, or the index is empty, it reads all live tips instead.
 func (s *Set) read(ctx context.Context, x *Index, source Source) (update, error) {
 	if seq := x.Seq(); seq > 0 {
 		u, err := s.readSince(ctx, x.repoID, seq, source)
@@ -69,7 +69,7 @@ func (s *Set) read(ctx context.Context, x *Index, source Source) (update, error)
 	return s.readLive(ctx, x.repoID, source)
 }
 
-// readSince reads the tips with a Seq above seq. It returns errFull if they
+// readSince reads the tips with a Seq above seq. Its error wraps errFull if they
 // exceed the memory limit.
 func (s *Set) readSince(ctx context.Context, repoID, seq int64, source Source) (update, error) {
 	u := update{seq: seq}
@@ -80,19 +80,19 @@ func (s *Set) readSince(ctx context.Context, repoID, seq int64, source Source) (
 	return u, err
 }
 
-// readLive reads the live tips, the latest of them if not all fit into memory.
+// readLive reads the live tips, or the latest of them if not all fit in memory.
 func (s *Set) readLive(ctx context.Context, repoID int64, source Source) (u update, err error) {
 	u.all = true
 	u.seq, err = source.Live(ctx, repoID, s.adder(&u))
 	if errors.Is(err, errFull) {
-		u.omitted, err = s.limit/2, nil // a guess: the actual size is unknown
+		u.omitted, err = s.limit/2, nil // a guess: the true size is unknown
 	}
 	slices.SortFunc(u.entries, func(a, b *entry) int { return cmp.Compare(a.tip.Seq, b.tip.Seq) })
 	return u, err
 }
 
-// adder returns the visit function that adds tips to u. It drops the changes of
-// a tip that is too large, and returns errFull if a tip does not fit.
+// adder returns a visit function that adds tips to u. It drops the changes of a
+// tip that is too large, and returns errFull if a tip does not fit.
 func (s *Set) adder(u *update) func(Tip, []radar.Change) error {
 	return func(tip Tip, changes []radar.Change) error {
 		e := newEntry(tip, changes)
@@ -106,11 +106,11 @@ func (s *Set) adder(u *update) func(Tip, []radar.Change) error {
 	}
 }
 
-// apply brings the index up to date. It leaves out tips larger than maxEntry
-// bytes.
+// apply brings the index up to date. It omits tips larger than maxEntry bytes.
 func (x *Index) apply(u update, maxEntry int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+
 	if u.all {
 		x.clear()
 	}

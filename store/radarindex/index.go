@@ -14,56 +14,55 @@ import (
 )
 
 // An Index finds the tips of one repo by the paths they change. It is built from
-// the commits' records and reflects what was on disk when Set.Fresh last brought
-// it up to date. A caller that must not miss a later tip reads those with a
-// higher Seq itself. Its methods may be called concurrently.
+// the commits' change records, and is as current as the last call of Set.Fresh.
+// A caller that must not miss a later tip reads those with a higher Seq itself.
+// Its methods are safe for concurrent use.
 type Index struct {
 	repoID int64
 
-	// The Set's, under its lock.
-	lastUse int64 // the Set's count of uses at the last one
-	counted int64 // the size of the index as the Set last counted it
+	// These two belong to the Set and are guarded by its lock.
+	lastUse int64 // Set.uses when the index was last used
+	counted int64 // the size with which Set.size includes the index, in bytes
 
-	// refreshing is a lock that Set.Fresh holds. It is a channel so that a waiting
-	// caller can give up.
+	// refreshing is the lock of Set.Fresh. It is a channel so that a waiting caller
+	// can give up.
 	refreshing chan struct{}
 
-	mu sync.RWMutex // for all fields below
-	state
+	mu sync.RWMutex // guards all fields below
+	stats
 	entries   map[int64]*entry            // by commit
-	paths     btree.Map[string, []change] // by path; a renamed file is under its old path too
-	dirs      map[string][]change         // by directory of a path, the latest last
-	oversized map[int64]bool              // commits whose tips are left out because each is too large
+	paths     btree.Map[string, []change] // by path; a renamed file also has its old path
+	dirs      map[string][]change         // by directory of the path, latest last
+	oversized map[int64]bool              // commits that are omitted because each is too large
 }
 
-// A state is how far an index has come.
-type state struct {
+// stats describes what an index covers.
+type stats struct {
 	seq     int64 // the highest Seq that the index has seen
-	size    int64 // its approximate size in bytes
-	omitted int64 // the approximate size, in bytes, of the tips left out for lack of memory
+	size    int64 // the approximate size of the index, in bytes
+	omitted int64 // the approximate size of the tips omitted for lack of memory, in bytes
 }
 
 // An entry is a tip in an index. It is immutable.
 type entry struct {
 	tip    *Tip
-	record []byte   // its changes, packed, one after the other
-	ends   []uint32 // where each change ends in record
-	size   int64    // its approximate size in bytes, including its references in the index
+	record []byte   // the packed changes, concatenated
+	ends   []uint32 // the offset in record at which each change ends
+	size   int64    // the approximate size in bytes, including the references in the index
 }
 
-// A change is one change of a tip.
+// A change refers to one change of a tip.
 type change struct {
 	entry *entry
-	i     int32
+	i     int32 // the index of the change in the entry
 }
 
-// The approximate size of an entry, in bytes, in addition to its record and its
-// strings: of the entry itself, of each commit it is built on, and of each path
-// it names.
+// The approximate memory, in bytes, that an entry uses in addition to its record
+// and its strings.
 const (
-	entrySize  = 600
-	parentSize = 60
-	nameSize   = 120
+	entrySize  = 600 // for the entry itself
+	parentSize = 60  // for each commit it is built on
+	nameSize   = 120 // for each path it names
 )
 
 func newIndex(repoID int64) *Index {
@@ -73,7 +72,7 @@ func newIndex(repoID int64) *Index {
 }
 
 func (x *Index) clear() {
-	x.state, x.paths = state{}, btree.Map[string, []change]{}
+	x.stats, x.paths = stats{}, btree.Map[string, []change]{}
 	x.entries, x.dirs, x.oversized = make(map[int64]*entry), make(map[string][]change), make(map[int64]bool)
 }
 
@@ -100,8 +99,8 @@ func (c change) packed() radar.PackedChange {
 	return c.entry.record[from:c.entry.ends[c.i]]
 }
 
-// names visits the paths that the tip changes, each with its change. A renamed
-// file is visited under both its paths.
+// names yields the paths that the tip changes, each with its change. It yields
+// both paths of a renamed file.
 func (e *entry) names() iter.Seq2[string, change] {
 	return func(yield func(string, change) bool) {
 		for i := range e.ends {
@@ -114,10 +113,10 @@ func (e *entry) names() iter.Seq2[string, change] {
 	}
 }
 
-// dirOf returns the directory of a path, with a trailing slash; "" for the root.
+// dirOf returns the directory of a path with a trailing slash, or "" for the root.
 func dirOf(path string) string { return path[:strings.LastIndexByte(path, '/')+1] }
 
-// put adds an entry. It replaces the previous entry of the same commit.
+// put adds an entry, in place of any previous entry of the same commit.
 func (x *Index) put(e *entry) {
 	x.remove(x.entries[e.tip.CommitID])
 	x.entries[e.tip.CommitID] = e
@@ -126,9 +125,9 @@ func (x *Index) put(e *entry) {
 		at, _ := x.paths.Get(name)
 		x.paths.Set(name, append(at, c))
 		if dir := dirOf(name); dir != "" {
-			in, known := x.dirs[dir]
-			if !known {
-				dir = strings.Clone(dir) // so that the key does not retain the whole path
+			in, ok := x.dirs[dir]
+			if !ok {
+				dir = strings.Clone(dir) // the key must not retain the whole path
 			}
 			x.dirs[dir] = append(in, c)
 		}
@@ -137,36 +136,38 @@ func (x *Index) put(e *entry) {
 
 // remove removes entries. It ignores nil.
 func (x *Index) remove(entries ...*entry) {
-	gone := make(map[*entry]bool, len(entries))
+	removed := make(map[*entry]bool, len(entries))
 	for _, e := range entries {
 		if e != nil {
-			gone[e] = true
+			removed[e] = true
 			delete(x.entries, e.tip.CommitID)
 			x.size -= e.size
 		}
 	}
-	without := func(list []change) []change {
-		return slices.DeleteFunc(list, func(c change) bool { return gone[c.entry] })
+	filter := func(list []change) []change {
+		return slices.DeleteFunc(list, func(c change) bool { return removed[c.entry] })
 	}
-	done := make(map[string]bool) // so that a crowded path is filtered once
-	for e := range gone {
+
+	done := make(map[string]bool) // filters a path once, however many entries name it
+	for e := range removed {
 		for name := range e.names() {
 			if done[name] {
 				continue
 			}
 			done[name] = true
 			at, _ := x.paths.Get(name)
-			if at = without(at); len(at) > 0 {
+			if at = filter(at); len(at) > 0 {
 				x.paths.Set(name, at)
 			} else {
 				x.paths.Delete(name)
 			}
+
 			dir := dirOf(name)
 			if dir == "" || done[dir] {
 				continue
 			}
 			done[dir] = true
-			if in := without(x.dirs[dir]); len(in) > 0 {
+			if in := filter(x.dirs[dir]); len(in) > 0 {
 				x.dirs[dir] = in
 			} else {
 				delete(x.dirs, dir)
@@ -175,8 +176,8 @@ func (x *Index) remove(entries ...*entry) {
 	}
 }
 
-// shrink removes the tips that came into flight first, until the size of the
-// index is at most limit bytes.
+// shrink removes the tips that came into flight first until the index takes at
+// most limit bytes.
 func (x *Index) shrink(limit int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -190,27 +191,26 @@ func (x *Index) shrink(limit int64) {
 	x.remove(entries[:n]...)
 }
 
-// view calls f under the read lock. The methods that read the maps are called
-// within it.
+// view calls f under the read lock.
 func (x *Index) view(f func()) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	f()
 }
 
-// incomplete reports whether the index lacks tips that other commits have to be
-// compared with. The caller holds the lock.
+// incomplete reports whether the index omits tips with which other commits should
+// be compared. The caller holds the lock.
 func (x *Index) incomplete() bool { return x.omitted > 0 || len(x.oversized) > 0 }
 
-// at returns the changes of a path. The caller holds the lock.
-func (x *Index) at(path string) []change {
+// changesAt returns the changes of a path. The caller holds the lock.
+func (x *Index) changesAt(path string) []change {
 	changes, _ := x.paths.Get(path)
 	return changes
 }
 
-// below visits the changes of files below a path, in order of their paths. The
+// changesBelow yields the changes of files below a path, ordered by path. The
 // caller holds the lock.
-func (x *Index) below(path string) iter.Seq[change] {
+func (x *Index) changesBelow(path string) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		x.paths.Ascend(path+"/", func(name string, changes []change) bool {
 			if !strings.HasPrefix(name, path+"/") {
@@ -226,17 +226,18 @@ func (x *Index) below(path string) iter.Seq[change] {
 	}
 }
 
-// in visits the changes of files in a directory, the latest first. The caller
+// changesIn yields the changes of files in a directory, latest first. The caller
 // holds the lock.
-func (x *Index) in(dir string) iter.Seq2[int, change] { return slices.Backward(x.dirs[dir]) }
+func (x *Index) changesIn(dir string) iter.Seq2[int, change] { return slices.Backward(x.dirs[dir]) }
 
-func (x *Index) current() (now state) {
-	x.view(func() { now = x.state })
-	return now
+func (x *Index) currentStats() (current stats) {
+	x.view(func() { current = x.stats })
+	return current
 }
 
-// RepoID returns the repo whose tips the index holds.
+// RepoID returns the ID of the repo whose tips are indexed.
 func (x *Index) RepoID() int64 { return x.repoID }
 
-// Seq returns the highest Seq that the index has seen; 0 if it was never filled.
-func (x *Index) Seq() int64 { return x.current().seq }
+// Seq returns the highest Seq that the index has seen, or 0 if it was never
+// filled.
+func (x *Index) Seq() int64 { return x.currentStats().seq }

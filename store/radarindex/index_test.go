@@ -12,12 +12,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// TestTheIndexFindsWhatTipsChange adds and removes tips at random, and compares
-// the index's answers with a search of every tip.
-func TestTheIndexFindsWhatTipsChange(t *testing.T) {
+// TestIndexFindsChanges adds and removes tips at random, and compares the lookups
+// of the index with a search of all tips.
+func TestIndexFindsChanges(t *testing.T) {
 	names := []string{"a", "b", "d", "d/a", "d/b", "d/e", "d/e/f", "d/e/f/g", "x/y/z", "old/a", "old/d", "old"}
 	rapid.Check(t, func(t *rapid.T) {
 		x, tips := newIndex(1), map[int64][]radar.Change{}
+
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				id := rapid.Int64Range(1, 5).Draw(t, "tip")
@@ -31,10 +32,10 @@ func TestTheIndexFindsWhatTipsChange(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				for _, name := range names {
-					checkFound(t, x, tips, name)
+					checkLookups(t, x, tips, name)
 				}
 				if len(tips) == 0 && (x.size != 0 || len(x.entries)+x.paths.Len()+len(x.dirs) != 0) {
-					t.Errorf("an empty index takes %d bytes, with %d paths and %d directories", x.size, x.paths.Len(), len(x.dirs))
+					t.Errorf("empty index takes %d bytes and has %d paths and %d directories", x.size, x.paths.Len(), len(x.dirs))
 				}
 			},
 		})
@@ -55,7 +56,8 @@ func drawChanges(t *rapid.T, names []string) (changes []radar.Change) {
 	return changes
 }
 
-func checkFound(t *rapid.T, x *Index, tips map[int64][]radar.Change, name string) {
+// checkLookups compares the lookups of a path in the index with a search of tips.
+func checkLookups(t *rapid.T, x *Index, tips map[int64][]radar.Change, name string) {
 	at, below, in := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	for id, changes := range tips {
 		for _, c := range changes {
@@ -66,23 +68,24 @@ func checkFound(t *rapid.T, x *Index, tips map[int64][]radar.Change, name string
 			}
 		}
 	}
+
 	for _, test := range []struct {
-		where string
-		found []change
-		want  map[int64]bool
+		lookup  string
+		changes []change
+		want    map[int64]bool
 	}{
-		{"at", x.at(name), at},
-		{"below", slices.Collect(x.below(name)), below},
-		{"in", slices.Collect(values(x.in(name + "/"))), in},
+		{"changesAt", x.changesAt(name), at},
+		{"changesBelow", slices.Collect(x.changesBelow(name)), below},
+		{"changesIn", slices.Collect(values(x.changesIn(name + "/"))), in},
 	} {
-		found := map[int64]bool{}
-		for _, c := range test.found {
-			found[c.entry.tip.CommitID] = true
+		got := map[int64]bool{}
+		for _, c := range test.changes {
+			got[c.entry.tip.CommitID] = true
 		}
-		maps.DeleteFunc(test.want, func(_ int64, is bool) bool { return !is })
-		if !maps.Equal(found, test.want) {
-			t.Errorf("%s %s are %v, want %v", test.where, name,
-				slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(test.want)))
+		maps.DeleteFunc(test.want, func(_ int64, matches bool) bool { return !matches })
+		if !maps.Equal(got, test.want) {
+			t.Errorf("%s(%s): got tips %v, want %v", test.lookup, name,
+				slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(test.want)))
 		}
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// Recent caches the footprints of the tips that this process registered last:
-// concurrent registrations have to be compared with them. Its size is bounded.
-// It is not safe for concurrent use.
+// Recent caches the footprints of the tips that this process registered last, to
+// compare them with concurrent registrations. Its size is bounded. It is not safe
+// for concurrent use.
 type Recent struct {
 	tips [64]recentTip
 	next int
@@ -21,8 +21,8 @@ type recentTip struct {
 	footprint     *radar.Footprint
 }
 
-// Add caches the footprint of a tip under the contract that t.PolicyVersion
-// names. It replaces the oldest. A footprint of too many paths is not cached.
+// Add caches the footprint of a tip under the contract version t.PolicyVersion,
+// in place of the oldest one. It ignores a footprint with too many paths.
 func (r *Recent) Add(t Tip, footprint *radar.Footprint) {
 	if len(footprint.Names()) > maxRecentNames {
 		return
@@ -31,13 +31,13 @@ func (r *Recent) Add(t Tip, footprint *radar.Footprint) {
 	r.next++
 }
 
-// Footprint returns the cached footprint of a tip under a version of the
-// contract; nil if there is none.
+// Footprint returns the cached footprint of a tip under a contract version, or
+// nil if it is not cached.
 func (r *Recent) Footprint(t *Tip, policyVersion int) *radar.Footprint {
 	for i := range r.tips {
-		known := &r.tips[i]
-		if known.commitID == t.CommitID && known.seq == t.Seq && known.policyVersion == policyVersion {
-			return known.footprint
+		cached := &r.tips[i]
+		if cached.commitID == t.CommitID && cached.seq == t.Seq && cached.policyVersion == policyVersion {
+			return cached.footprint
 		}
 	}
 	return nil

@@ -9,51 +9,51 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A Scan finds the overlaps of one commit with the tips in an index. It goes by
-// path: its cost depends on how many tips change the commit's paths, not on how
-// many are in flight.
+// A Scan finds the overlaps of one commit with the tips in an index. It looks
+// tips up by path: its cost depends on how many tips change the commit's paths,
+// not on how many are in flight.
 type Scan struct {
-	// Own is the commit as the tip that it is or would be. The caller may replace it
-	// when the commit is registered.
+	// Own is the scanned commit as the tip that it is or would be. The caller may
+	// replace it when the commit is registered.
 	Own Tip
-	// Footprint is the commit's.
+	// Footprint is the footprint of the scanned commit.
 	Footprint *radar.Footprint
 
 	// Matches lists the strongest overlaps, as Strongest returns them.
 	Matches []Match
-	// More reports whether there are, or may be, more overlaps than Matches lists.
+	// More reports whether there are, or may be, overlaps that Matches omits.
 	More bool
-	// Partial reports whether the scan skipped tips that the commit may overlap
-	// with: the index is incomplete, or a limit of the scan was reached.
+	// Partial reports whether the scan skipped tips that may overlap: the index is
+	// incomplete, or the scan reached one of its limits.
 	Partial bool
-	// Seq is the highest Seq that the index had seen.
+	// Seq is the highest Seq that the index had seen when it was scanned.
 	Seq int64
 
 	index     *Index
 	settings  policy.RadarSettings
 	radar     *radar.Radar
 	contained []string    // the tips that the commit's base contains
-	oldest    ledger.Time // tips that came into flight before are too old
+	oldest    ledger.Time // tips that came into flight earlier are too old
 	seen      map[*entry]*candidate
 }
 
-// A candidate is a tip that the commit may overlap with above LOW.
+// A candidate is a tip whose overlap with the commit may be above LOW.
 type candidate struct {
-	excluded bool    // the commit is not compared with it
+	excluded bool    // the commit is not compared with this tip
 	common   bool    // both change the same file, or overlap above LOW
-	changes  []int32 // which of the tip's changes matter
+	changes  []int32 // the tip's relevant changes, by index
 }
 
-// A Match is an overlap with a tip, from the point of view of the scanned
-// commit.
+// A Match is a tip that overlaps with the scanned commit, and their overlap as
+// seen from that commit.
 type Match struct {
 	*Tip
 	radar.Overlap
 }
 
-// Strongest sorts overlaps, the strongest first, and equally strong ones by
-// which was registered last. It returns at most radar.MaxPairs, and reports
-// whether it cut the list.
+// Strongest sorts matches by level, highest first, and within a level by Place,
+// latest first. It returns at most radar.MaxPairs of them, and reports whether
+// there were more.
 func Strongest(list []Match) (strongest []Match, more bool) {
 	slices.SortFunc(list, func(a, b Match) int {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.Place, a.Place))
@@ -64,8 +64,8 @@ func Strongest(list []Match) (strongest []Match, more bool) {
 	return list, false
 }
 
-// Scan scans the index for overlaps with the commit own, with the changes and
-// the contained tips that n names.
+// Scan scans the index for overlaps with the commit own, whose changes and
+// contained tips are those of n.
 func (x *Index) Scan(settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
 	radar := radar.New(settings.Ignore)
 	s := &Scan{
@@ -87,11 +87,12 @@ func (s *Scan) run() {
 		if c.excluded {
 			continue
 		}
-		if f, overlaps := s.Compare(e.tip, s.radar.FootprintOfPacked(c.packed(e))); overlaps {
+		if m, overlaps := s.Compare(e.tip, s.radar.FootprintOfPacked(c.packed(e))); overlaps {
 			c.common = true
-			list = append(list, f)
+			list = append(list, m)
 		}
 	}
+
 	if limit := radar.MaxPairs + 1 - len(list); limit > 0 {
 		s.index.view(func() {
 			s.Partial = s.Partial || s.index.incomplete()
@@ -102,10 +103,10 @@ func (s *Scan) run() {
 	s.More = s.More || s.Partial
 }
 
-// packed returns the candidate's changes that matter.
+// packed returns the candidate's relevant changes.
 func (c *candidate) packed(e *entry) []radar.PackedChange {
 	slices.Sort(c.changes)
-	c.changes = slices.Compact(c.changes) // a renamed file is listed under both its paths
+	c.changes = slices.Compact(c.changes) // a renamed file is listed once for each of its paths
 	changes := make([]radar.PackedChange, len(c.changes))
 	for i, at := range c.changes {
 		changes[i] = change{e, at}.packed()
@@ -113,31 +114,31 @@ func (c *candidate) packed(e *entry) []radar.PackedChange {
 	return changes
 }
 
-// How many changes one scan reads at most: of files below those that the commit
-// makes, and of files in the directories of those that it changes.
+// Limits of one scan, in changes read.
 const (
-	maxBelow    = 10_000
-	maxSiblings = 20_000
+	maxBelow    = 10_000 // of files below a path at which the commit adds a file
+	maxSiblings = 20_000 // of files in the directories that the commit changes
 )
 
-// gather collects the changes of other tips at the paths that matter. The caller
+// gather collects the changes of other tips at the relevant paths. The caller
 // holds the index's lock.
 func (s *Scan) gather() {
 	s.Seq, s.Partial = s.index.seq, s.index.incomplete()
 	for _, path := range s.Footprint.Names() {
-		for _, c := range s.index.at(path) {
+		for _, c := range s.index.changesAt(path) {
 			s.add(c).common = true
 		}
 	}
 	for _, path := range s.Footprint.Above() {
-		for _, c := range s.index.at(path) {
+		for _, c := range s.index.changesAt(path) {
 			s.add(c)
 		}
 	}
-	left := maxBelow
+
+	budget := maxBelow
 	for _, path := range s.Footprint.Made() {
-		for c := range s.index.below(path) {
-			if left--; left < 0 {
+		for c := range s.index.changesBelow(path) {
+			if budget--; budget < 0 {
 				s.Partial = true
 				return
 			}
@@ -159,11 +160,10 @@ func (s *Scan) add(change change) *candidate {
 	return c
 }
 
-// Compares reports whether the commit is compared with a tip: one in flight, or
-// one that was deployed or has landed since the commit itself came into flight.
-// The commit is not compared with a tip that is too old, that its base contains,
-// that has the same branch, or that is an ancestor or a descendant as far as that
-// is known.
+// Compares reports whether the commit is compared with a tip. The tip is in
+// flight, or was deployed or landed after the commit came into flight. It is not
+// too old, not contained in the commit's base, not of the same branch, and not
+// known to be an ancestor or descendant of the commit.
 func (s *Scan) Compares(t *Tip) bool {
 	switch {
 	case t.CommitID == s.Own.CommitID, t.OpenedAt < s.oldest, t.Flight >= Superseded:
@@ -174,27 +174,29 @@ func (s *Scan) Compares(t *Tip) bool {
 	return !slices.Contains(s.contained, t.SHA) && !radar.Related(s.Own.Tip, t.Tip)
 }
 
-// siblings returns overlaps with tips that change other files of the same
-// directories, at most limit. The caller holds the index's lock.
+// siblings returns at most limit matches with tips that change other files of the
+// same directories. The caller holds the index's lock.
 func (s *Scan) siblings(limit int) (list []Match) {
-	at := make(map[*entry]int) // the index in list; -1 if the tip is not a sibling
-	left := maxSiblings
+	positions := make(map[*entry]int) // in list; -1 if the tip is not a sibling
+	budget := maxSiblings
+
 	for _, dir := range s.Footprint.Dirs() {
 		path := radar.Path{Path: dir, Level: radar.Low, Reason: radar.SiblingFiles}
-		for _, change := range s.index.in(dir) {
-			if left--; left < 0 {
+		for _, change := range s.index.changesIn(dir) {
+			if budget--; budget < 0 {
 				s.Partial = true
 				return list
 			}
-			i, known := at[change.entry]
+
+			i, known := positions[change.entry]
 			switch {
-			case i < 0, known && list[i].Paths[len(list[i].Paths)-1].Path == dir, !s.counts(change, dir):
+			case i < 0, known && list[i].Paths[len(list[i].Paths)-1].Path == dir, !s.isRelevant(change, dir):
 			case known:
 				list[i].Paths = append(list[i].Paths, path)
 			case !s.mayBeSibling(change.entry):
-				at[change.entry] = -1
+				positions[change.entry] = -1
 			default:
-				at[change.entry] = len(list)
+				positions[change.entry] = len(list)
 				low := radar.Overlap{Level: radar.Low, Paths: []radar.Path{path}}
 				list = append(list, Match{change.entry.tip, low})
 			}
@@ -206,8 +208,8 @@ func (s *Scan) siblings(limit int) (list []Match) {
 	return list
 }
 
-// mayBeSibling reports whether the commit is compared with a tip, and the two
-// have no file in common.
+// mayBeSibling reports whether the commit is compared with a tip and changes none
+// of the same files.
 func (s *Scan) mayBeSibling(e *entry) bool {
 	if c := s.seen[e]; c != nil {
 		return !c.excluded && !c.common
@@ -215,9 +217,9 @@ func (s *Scan) mayBeSibling(e *entry) bool {
 	return s.Compares(e.tip)
 }
 
-// counts reports whether a change names a file of the directory dir that the
+// isRelevant reports whether a change names a file in the directory dir that the
 // radar does not ignore.
-func (s *Scan) counts(c change, dir string) bool {
+func (s *Scan) isRelevant(c change, dir string) bool {
 	if len(s.settings.Ignore) == 0 {
 		return true
 	}
@@ -225,14 +227,14 @@ func (s *Scan) counts(c change, dir string) bool {
 	return dirOf(path) == dir && !s.radar.Ignores(path) || dirOf(oldPath) == dir && !s.radar.Ignores(oldPath)
 }
 
-// FootprintOf returns the footprint of changes under the scan's settings.
+// FootprintOf returns the footprint of changes under the settings of the scan.
 func (s *Scan) FootprintOf(changes []radar.Change) *radar.Footprint {
 	return s.radar.Footprint(changes)
 }
 
-// Compare returns the overlap of the commit with a tip that has the given
-// footprint, and reports whether they overlap at all.
-func (s *Scan) Compare(t *Tip, footprint *radar.Footprint) (f Match, overlaps bool) {
+// Compare compares the commit with a tip that has the given footprint, and
+// reports whether they overlap.
+func (s *Scan) Compare(t *Tip, footprint *radar.Footprint) (m Match, overlaps bool) {
 	o := radar.Compare(s.Footprint, footprint, radar.Options{Shared: radar.SharesUnmerged(s.Own.Tip, t.Tip)})
 	return Match{t, o}, o.Level > radar.NoLevel
 }

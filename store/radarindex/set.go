@@ -7,22 +7,23 @@ import (
 	"sync"
 )
 
-// A Set holds the indexes of repos and limits their total size. Its methods may
-// be called concurrently.
+// A Set holds the indexes of repos and limits their total size. Its methods are
+// safe for concurrent use.
 type Set struct {
 	limit int64 // in bytes
 
 	mu    sync.Mutex
 	repos map[int64]*Index
-	size  int64 // the sum of what the indexes are counted as, in bytes
-	uses  int64 // how often an index was asked for
+	size  int64 // the sum of Index.counted, in bytes
+	uses  int64 // the number of calls of Get
 }
 
-// NewSet returns an empty Set whose indexes together use about limit bytes.
+// NewSet returns an empty Set whose indexes together use at most about limit
+// bytes.
 func NewSet(limit int64) *Set { return &Set{limit: limit, repos: make(map[int64]*Index)} }
 
-// Get returns the index of a repo as it was last refreshed. If the set has none,
-// Get adds an empty one.
+// Get returns the index of a repo as it was last refreshed, or a new, empty index
+// if the set has none.
 func (s *Set) Get(repoID int64) *Index {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,22 +37,22 @@ func (s *Set) Get(repoID int64) *Index {
 	return x
 }
 
-// idleAfter is how many uses of other indexes make an index idle.
+// idleAfter is the number of uses of other indexes after which an index is idle.
 const idleAfter = 1000
 
-// fit enforces the memory limit after an index was refreshed: it evicts idle
-// indexes, then shrinks the largest. It does not evict indexes in use, because
-// repos would then take turns at being read from disk. An index is also evicted
-// if there is room again for the tips it omits; the next Fresh rebuilds it. A
-// caller that uses an evicted index may go on.
+// fit enforces the memory limit after x was refreshed: it evicts idle indexes,
+// then shrinks the largest. Indexes in use are not evicted, to avoid thrashing.
+// If there is room again for the tips that x omits, fit evicts x, and the next
+// Fresh rebuilds it. An evicted index remains usable.
 func (s *Set) fit(x *Index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.repos[x.repoID] != x {
-		return
+		return // evicted by another caller
 	}
 	s.count(x)
-	omitted := min(x.current().omitted, s.limit/2) // many of those tips may have ended since
+
+	omitted := min(x.currentStats().omitted, s.limit/2) // many of those tips may have ended since
 	if s.size > s.limit || omitted > 0 {
 		s.evictIdle()
 	}
@@ -63,8 +64,8 @@ func (s *Set) fit(x *Index) {
 	}
 }
 
-// slack is how far below its limit the set shrinks, in bytes, so that it need
-// not shrink again at once.
+// slack returns how many bytes below its limit the set shrinks, so that it does
+// not have to shrink again soon.
 func (s *Set) slack() int64 { return s.limit / 10 }
 
 func (s *Set) evictIdle() {
@@ -80,9 +81,9 @@ func (s *Set) evict(x *Index) {
 	s.size -= x.counted
 }
 
-// shrink shrinks the largest index until the size of the set is at most size. It
-// removes at most half of an index at a time, because the largest need not be
-// large.
+// shrink shrinks the largest index until the set takes at most size bytes. It
+// removes at most half of an index at a time, because the indexes may be of
+// similar size.
 func (s *Set) shrink(size int64) {
 	bySize := func(a, b *Index) int { return cmp.Compare(a.counted, b.counted) }
 	for s.size > size {
@@ -92,13 +93,13 @@ func (s *Set) shrink(size int64) {
 	}
 }
 
-// count updates the size of the set after an index has changed.
+// count updates the size of the set after a change of x.
 func (s *Set) count(x *Index) {
-	size := x.current().size
+	size := x.currentStats().size
 	s.size += size - x.counted
 	x.counted = size
 }
 
-// maxEntry is the maximum size of one tip, in bytes. A larger one is left out,
-// so that it does not push out all others.
+// maxEntry returns the maximum size of one tip, in bytes. Larger tips are
+// omitted, because they would displace most others.
 func (s *Set) maxEntry() int64 { return s.limit / 4 }

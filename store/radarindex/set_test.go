@@ -14,8 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// Many repos share the memory: the latest tips of each stay.
-func TestReposShareTheRoom(t *testing.T) {
+// If many repos share the memory, each keeps its latest tips.
+func TestReposShareMemory(t *testing.T) {
 	const repos, tips = 20, 8
 	set := NewSet(repos * tips * (entrySize + nameSize) / 2)
 	for i := range tips {
@@ -27,15 +27,15 @@ func TestReposShareTheRoom(t *testing.T) {
 	}
 	for repo, x := range set.repos {
 		if x.entries[tips-1] == nil || x.entries[0] != nil || !x.incomplete() {
-			t.Errorf("repo %d: %d tips are left", repo, len(x.entries))
+			t.Errorf("repo %d: %d tips remain, want the latest of %d", repo, len(x.entries), tips)
 		}
 	}
 	if set.size > set.limit || len(set.repos) != repos {
-		t.Errorf("%d repos take %d bytes of %d", len(set.repos), set.size, set.limit)
+		t.Errorf("%d repos take %d bytes, limit %d", len(set.repos), set.size, set.limit)
 	}
 }
 
-// A memorySource is a Source in memory. It counts the calls.
+// A memorySource is an in-memory Source that counts the calls of its methods.
 type memorySource struct {
 	tips        map[int64]*memoryTip // by commit
 	last        int64
@@ -49,7 +49,7 @@ type memoryTip struct {
 
 func newMemorySource() *memorySource { return &memorySource{tips: make(map[int64]*memoryTip)} }
 
-// push adds a commit that changes n files; the first of them is f.
+// push adds a commit that changes n files, the first of which is f.
 func (m *memorySource) push(id int64, n int) {
 	m.last++
 	changes := []radar.Change{{Path: "f", Status: "M"}}
@@ -61,7 +61,8 @@ func (m *memorySource) push(id int64, n int) {
 	m.tips[id] = &memoryTip{tip, changes}
 }
 
-func (m *memorySource) end(id int64) {
+// withdraw takes a commit out of flight.
+func (m *memorySource) withdraw(id int64) {
 	m.last++
 	m.tips[id].Flight, m.tips[id].Seq, m.tips[id].changes = Withdrawn, m.last, nil
 }
@@ -96,8 +97,8 @@ func (m *memorySource) visit(
 	return nil
 }
 
-// scanF refreshes the index of a repo and scans it for a commit that changes the
-// file f.
+// scanF refreshes the index of a repo, scans it for a commit that changes the
+// file f, and returns the commits that overlap, strongest first.
 func scanF(t *testing.T, set *Set, repoID int64, source Source) (commits []int64, more bool) {
 	t.Helper()
 	x, err := set.Fresh(t.Context(), repoID, source)
@@ -112,39 +113,40 @@ func scanF(t *testing.T, set *Set, repoID int64, source Source) (commits []int64
 		commits = append(commits, f.CommitID)
 	}
 	if set.size > set.limit {
-		t.Errorf("the set takes %d bytes of %d", set.size, set.limit)
+		t.Errorf("the set takes %d bytes, limit %d", set.size, set.limit)
 	}
 	return commits, s.More
 }
 
-func TestFreshFollowsTheSource(t *testing.T) {
+func TestFreshReadsChanges(t *testing.T) {
 	set, source := NewSet(1<<20), newMemorySource()
 	want := func(want ...int64) {
 		t.Helper()
 		if got, more := scanF(t, set, 1, source); !slices.Equal(got, want) || more {
-			t.Errorf("found %v, more %t; want %v", got, more, want)
+			t.Errorf("got %v, more %t; want %v", got, more, want)
 		}
 		if got := set.Get(1).Seq(); got != source.last {
-			t.Errorf("Seq is %d, want %d", got, source.last)
+			t.Errorf("Seq: got %d, want %d", got, source.last)
 		}
 	}
+
 	want()
 	source.push(1, 1)
 	source.push(2, 1)
 	want(2, 1)
 	source.push(3, 1)
-	source.end(2)
+	source.withdraw(2)
 	want(3, 1)
 	source.push(1, 1)
 	want(1, 3)
 	if source.live != 2 || source.since != 2 {
-		t.Errorf("read all %d times and the newer ones %d times, want 2 and 2", source.live, source.since)
+		t.Errorf("got %d calls of Live and %d of Since, want 2 and 2", source.live, source.since)
 	}
 }
 
-// If there is too little memory, the latest tips stay. Repos in use do not evict
-// each other. A repo is read again when there is room for what was left out.
-func TestTheLatestTipsStay(t *testing.T) {
+// If memory is short, the latest tips stay in the index. Repos in use do not evict
+// each other. An index is rebuilt when there is room for the tips it omits.
+func TestFreshKeepsTheLatestTips(t *testing.T) {
 	const tips = 20
 	set := NewSet(tips * (entrySize + nameSize + 50))
 	sources := []*memorySource{newMemorySource(), newMemorySource()}
@@ -152,34 +154,36 @@ func TestTheLatestTipsStay(t *testing.T) {
 		t.Helper()
 		got, more := scanF(t, set, repo, sources[repo])
 		if len(got) < 5 || len(got) >= tips || got[0] != tips-1 || !more {
-			t.Errorf("repo %d: found %v, more %t", repo, got, more)
+			t.Errorf("repo %d: got %v, more %t; want the latest tips, more true", repo, got, more)
 		}
 	}
+
 	for repo, source := range sources {
 		for i := range int64(tips) {
 			source.push(i, 1)
 			scanF(t, set, int64(repo), source)
 		}
 	}
+
 	for range 3 {
 		wantLatest(0)
 		wantLatest(1)
 	}
 	if len(set.repos) != 2 || sources[0].live != 1 || sources[1].live != 1 {
-		t.Errorf("%d repos, read %d and %d times; want 2, read once", len(set.repos), sources[0].live, sources[1].live)
+		t.Errorf("got %d repos, read %d and %d times; want 2, each read once", len(set.repos), sources[0].live, sources[1].live)
 	}
 	for i := range int64(tips - 3) {
-		sources[1].end(tips - 1 - i)
+		sources[1].withdraw(tips - 1 - i)
 	}
-	scanF(t, set, 1, sources[1]) // finds that there is room again
+	scanF(t, set, 1, sources[1]) // evicts the index, because there is room again
 	if got, more := scanF(t, set, 1, sources[1]); !slices.Equal(got, []int64{2, 1, 0}) || more {
-		t.Errorf("found %v, more %t; want all that are left", got, more)
+		t.Errorf("got %v, more %t; want all tips that remain", got, more)
 	}
 }
 
-// A tip that is too large is left out alone, and makes the answer incomplete only
-// while it is.
-func TestATipThatIsTooLargeIsLeftOut(t *testing.T) {
+// A tip that is too large is omitted alone. The results are incomplete only until
+// it gets smaller.
+func TestFreshOmitsATipThatIsTooLarge(t *testing.T) {
 	set, source := NewSet(8000), newMemorySource()
 	for i := range int64(3) {
 		source.push(i, 1)
@@ -187,17 +191,17 @@ func TestATipThatIsTooLargeIsLeftOut(t *testing.T) {
 	source.push(7, 20)
 	for range 2 {
 		if got, more := scanF(t, set, 1, source); !slices.Equal(got, []int64{2, 1, 0}) || !more {
-			t.Errorf("found %v, more %t", got, more)
+			t.Errorf("got %v, more %t; want [2 1 0], more true", got, more)
 		}
 	}
 	source.push(7, 1)
 	if got, more := scanF(t, set, 1, source); !slices.Equal(got, []int64{7, 2, 1, 0}) || more {
-		t.Errorf("found %v, more %t", got, more)
+		t.Errorf("got %v, more %t; want [7 2 1 0], more false", got, more)
 	}
 }
 
-// An index that has to catch up with more than fits is rebuilt from the latest.
-func TestAnIndexThatIsFarBehindIsRebuilt(t *testing.T) {
+// An index that is behind by more tips than fit is rebuilt from the latest ones.
+func TestFreshRebuildsAnIndexThatIsFarBehind(t *testing.T) {
 	set, source := NewSet(20*(entrySize+nameSize)), newMemorySource()
 	source.push(100, 1)
 	scanF(t, set, 1, source)
@@ -206,14 +210,14 @@ func TestAnIndexThatIsFarBehindIsRebuilt(t *testing.T) {
 	}
 	got, more := scanF(t, set, 1, source)
 	if n := len(got); n < 5 || n > 20 || got[0] != 59 || !more {
-		t.Errorf("found %v, more %t", got, more)
+		t.Errorf("got %v, more %t; want the latest tips, more true", got, more)
 	}
 	if source.live != 2 || source.since != 1 {
-		t.Errorf("read all %d times and the newer ones %d times, want 2 and 1", source.live, source.since)
+		t.Errorf("got %d calls of Live and %d of Since, want 2 and 1", source.live, source.since)
 	}
 }
 
-func TestAnIdleIndexIsEvicted(t *testing.T) {
+func TestFreshEvictsAnIdleIndex(t *testing.T) {
 	set, idle, busy := NewSet(10*(entrySize+nameSize+50)), newMemorySource(), newMemorySource()
 	for i := range int64(5) {
 		idle.push(i, 1)
@@ -226,15 +230,15 @@ func TestAnIdleIndexIsEvicted(t *testing.T) {
 		busy.push(i, 1)
 	}
 	if got, more := scanF(t, set, 2, busy); len(got) != 8 || more {
-		t.Errorf("found %v, more %t; want all", got, more)
+		t.Errorf("got %v, more %t; want all 8 tips", got, more)
 	}
-	if _, known := set.repos[1]; known {
-		t.Error("the idle index is still there")
+	if _, ok := set.repos[1]; ok {
+		t.Error("the idle index was not evicted")
 	}
 }
 
-// Who waits for a refresh can give up, and an error of the source leaves the index
-// as it was.
+// An error of the source leaves the index unchanged. A caller that waits for a
+// refresh can give up.
 func TestFreshFails(t *testing.T) {
 	set, source := NewSet(1<<20), newMemorySource()
 	source.push(1, 1)
@@ -244,13 +248,14 @@ func TestFreshFails(t *testing.T) {
 		t.Errorf("got %v, want %v", err, failed)
 	}
 	if got, _ := scanF(t, set, 1, source); !slices.Equal(got, []int64{1}) {
-		t.Errorf("found %v", got)
+		t.Errorf("got %v, want [1]", got)
 	}
+
 	set.Get(1).refreshing <- struct{}{}
-	hurried, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := set.Fresh(hurried, 1, source); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want a deadline", err)
+	if _, err := set.Fresh(ctx, 1, source); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
 }
 

@@ -1,7 +1,6 @@
-// Package radarindex is the radar's memory. It indexes in memory what the tips
-// of each repo change, and scans the index for overlaps with one commit. It
-// contains no SQL: a Source feeds it. Every index can be dropped at any time,
-// because it holds nothing that the Source does not.
+// Package radarindex indexes in memory what the tips of each repo change, and
+// scans the index for overlaps with one commit. It contains no SQL: a Source
+// feeds it. An index is a cache of its Source, so it can be dropped at any time.
 package radarindex
 
 import (
@@ -19,32 +18,31 @@ const (
 	InFlight   Flight = iota + 1
 	Deployed          // out of flight; commits that overlap with it must still be rebased
 	Landed            // out of flight, like Deployed: the base of another commit contains it
-	Superseded        // its branch has a newer commit
-	Withdrawn
-	Forgotten // its overlaps are deleted
+	Superseded        // replaced by a newer commit of its branch
+	Withdrawn         // taken out of flight by hand
+	Forgotten         // its overlaps are deleted
 )
 
-// A Tip is a commit that is, or was, the latest that was registered for its
-// branch.
+// A Tip is a commit that is, or was, the one its branch registered last.
 type Tip struct {
 	radar.Tip
 	CommitID int64
 	Flight   Flight
-	// Place orders the tips of a repo by when they came into flight. Of two that
-	// overlap, the one with the higher Place is the later one.
+	// Place orders the tips of a repo by when they came into flight. Of two tips
+	// that overlap, the one with the lower Place has priority.
 	Place int64
-	// Seq is the tip's number in its repo. It rises above all others of the repo
-	// whenever something changes that an Index must know.
+	// Seq numbers the changes of a repo's tips. A tip gets the next number whenever
+	// it changes in a way that matters to an Index.
 	Seq      int64
 	OpenedAt ledger.Time // when it came into flight
 	EndedAt  ledger.Time // when it went out of flight; 0 if it is in flight
-	// PolicyVersion is the version of the contract that the radar last scanned the
-	// tip under. If 0, the radar must scan it again, whatever the contract.
+	// PolicyVersion is the version of the contract under which the radar last
+	// scanned the tip. 0 means that a scan is due, whatever the contract.
 	PolicyVersion int
 }
 
-// InFlightAt reports whether other commits are compared with the tip: it is in flight
-// and not too old.
+// InFlightAt reports whether the tip is in flight and, at the time now, not too
+// old to be compared with other commits.
 func (t Tip) InFlightAt(settings policy.RadarSettings, now ledger.Time) bool {
 	return t.Flight == InFlight && t.OpenedAt >= settings.Oldest(now)
 }
