@@ -8,37 +8,36 @@ import (
 	"slices"
 )
 
-// maxPrepared is the maximum number of prepared statements of a connection. Few
-// statements have several forms, so the limit is not reached in practice.
+// maxPrepared is the maximum number of prepared statements per connection. In
+// practice the limit is not reached, because few statements have several forms.
 const maxPrepared = 1000
 
 // A Conn is a connection with its prepared statements. Only one goroutine may use
-// it at a time. Statements never run under a context that can be cancelled: each
-// is short, and an interruption would roll back the whole transaction.
+// it at a time. Statements cannot be cancelled: each is short, and cancelling it
+// would roll back the whole transaction.
 type Conn struct {
 	sql     *sql.Conn
 	dialect *Dialect
 	stmts   map[string]*sql.Stmt
-	open    int // number of queries whose rows are being read
+	reading int // the number of queries whose rows are being read
 }
 
-// Connect takes a connection of db.
+// Connect takes a connection from the pool of db.
 func Connect(ctx context.Context, db *sql.DB, dialect *Dialect) (*Conn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
-		return nil, dialect.classified(err)
+		return nil, dialect.wrap(err)
 	}
 	return &Conn{sql: c, dialect: dialect, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
-// Close closes the connection.
+// Close closes the prepared statements and the connection.
 func (c *Conn) Close() error {
-	c.forget()
+	c.closeStatements()
 	return c.sql.Close()
 }
 
-// forget closes all prepared statements.
-func (c *Conn) forget() {
+func (c *Conn) closeStatements() {
 	for _, stmt := range c.stmts {
 		_ = stmt.Close()
 	}
@@ -49,19 +48,19 @@ func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
 	if stmt, ok := c.stmts[statement]; ok {
 		return stmt, nil
 	}
-	if len(c.stmts) >= maxPrepared && c.open == 0 { // a statement in use must stay
-		c.forget()
+	if len(c.stmts) >= maxPrepared && c.reading == 0 { // a statement in use must stay open
+		c.closeStatements()
 	}
 	stmt, err := c.sql.PrepareContext(context.Background(), c.dialect.SQL(statement))
 	if err != nil {
-		return nil, fmt.Errorf("prepare %q: %w", statement, c.dialect.classified(err))
+		return nil, fmt.Errorf("prepare %q: %w", statement, c.dialect.wrap(err))
 	}
 	c.stmts[statement] = stmt
 	return stmt, nil
 }
 
-// Exec runs a statement that returns no rows, and returns the number of rows that
-// it changed.
+// Exec runs a statement that returns no rows. It returns the number of rows
+// changed.
 func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
 	stmt, err := c.prepare(statement)
 	if err != nil {
@@ -69,18 +68,19 @@ func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
 	}
 	result, err := stmt.Exec(args...)
 	if err != nil {
-		return 0, c.dialect.classified(err)
+		return 0, c.dialect.wrap(err)
 	}
 	return result.RowsAffected()
 }
 
-// Run runs a script of statements that are not worth keeping prepared.
+// Run runs a script of one or more statements without preparing them.
 func (c *Conn) Run(script string) error {
 	_, err := c.sql.ExecContext(context.Background(), script)
-	return c.dialect.classified(err)
+	return c.dialect.wrap(err)
 }
 
-// Insert runs an INSERT into a table with an id, and returns the new row's id.
+// Insert runs an INSERT into a table with a column id, and returns the id of the
+// new row.
 func (c *Conn) Insert(statement string, args ...any) (id int64, err error) {
 	err = c.Row(statement+" RETURNING id", args...).Scan(&id)
 	return id, err
@@ -104,13 +104,14 @@ type row struct {
 	dialect *Dialect
 }
 
-func (r row) Scan(dest ...any) error { return r.dialect.classified(r.Row.Scan(dest...)) }
+func (r row) Scan(dest ...any) error { return r.dialect.wrap(r.Row.Scan(dest...)) }
 
 type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// Each runs a query and calls visit for every row.
+// Each runs a query and calls visit for each row. If visit returns an error, Each
+// stops and returns it.
 func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error {
 	stmt, err := c.prepare(query)
 	if err != nil {
@@ -118,20 +119,21 @@ func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error 
 	}
 	rows, err := stmt.Query(args...)
 	if err != nil {
-		return c.dialect.classified(err)
+		return c.dialect.wrap(err)
 	}
 	defer rows.Close()
-	c.open++
-	defer func() { c.open-- }()
+	c.reading++
+	defer func() { c.reading-- }()
+
 	for rows.Next() {
 		if err := visit(rows); err != nil {
 			return err
 		}
 	}
-	return c.dialect.classified(rows.Err())
+	return c.dialect.wrap(rows.Err())
 }
 
-// All runs a query and returns its rows as scan reads them.
+// All runs a query and returns its rows, each read by scan.
 func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...any) ([]T, error) {
 	var list []T
 	err := c.Each(func(row Scanner) error {
@@ -142,29 +144,30 @@ func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...an
 	return list, err
 }
 
-// NextID returns the id of the next new row of a table. Only the writer may call
-// it, and must then insert rows with that id and the following ones.
+// NextID returns the id of the next row of a table. Only the writer may call it.
+// It must then insert rows with this id and the following ones.
 func (c *Conn) NextID(table string) (id int64, err error) {
 	return id, c.Row(c.dialect.NextID + table).Scan(&id)
 }
 
-// Statements returns the prepared statements, before their translation to the
-// dialect.
+// Statements returns the prepared statements as written, before they are
+// translated to the dialect.
 func (c *Conn) Statements() []string { return slices.Collect(maps.Keys(c.stmts)) }
 
-// Plan returns the steps in which the engine would run a statement.
+// Plan returns the steps of the engine's query plan for a statement.
 func (c *Conn) Plan(statement string) ([]string, error) {
 	var steps []string
 	explain := c.dialect.Explain + c.dialect.SQL(statement)
 	rows, err := c.sql.QueryContext(context.Background(), explain, make([]any, parameters(statement))...)
 	if err != nil {
-		return nil, c.dialect.classified(err)
+		return nil, c.dialect.wrap(err)
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil {
 		return nil, err
 	}
+
 	row := make([]any, len(columns))
 	for i := range row {
 		row[i] = new(any)
@@ -178,7 +181,8 @@ func (c *Conn) Plan(statement string) ([]string, error) {
 	return steps, rows.Err()
 }
 
-// parameters returns how many parameters a statement has: ?, or ?1 to ?9.
+// parameters returns the number of parameters of a statement, written ? or ?1 to
+// ?9.
 func parameters(statement string) int {
 	plain, numbered := 0, 0
 	for i := range len(statement) {

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// A Dialect describes, as data, how the SQL of an engine differs from that of others.
-// Statements are written once, in the SQL that all engines share, with ? or ?1
-// for parameters.
+// A Dialect describes, as data, how the SQL of an engine differs from that of
+// other engines. Statements are written once, in SQL that all engines share, with
+// parameters as ? or ?1.
 //
-// Statements carry hints for the planner as comments, which a dialect may turn
-// into syntax of its engine:
+// Statements have hints for the query planner in comments, which a dialect may
+// translate to the engine's syntax:
 //
-//	/*+ordered*/ JOIN    join in the order in which the tables are written
-//	/*+index NAME*/      read the table before it by that index and no other
+//	/*+ordered*/ JOIN    join the tables in the order written
+//	/*+index NAME*/      read the preceding table by this index only
 type Dialect struct {
-	// Rewrite lists pairs of a text and its replacement for the engine.
+	// Rewrite lists texts in statements, each followed by its replacement.
 	Rewrite []string
-	// IndexHint is the text before and after the name of a hinted index; empty
-	// if the engine has no such hint.
+	// IndexHint is the text before and after the index name of a hint. It is empty
+	// if the engine has no index hints.
 	IndexHint [2]string
-	// NextID is a query for the id of a table's next row; the table's name is
-	// appended.
+	// NextID is a query for the id of a table's next row. The table name is appended
+	// to it.
 	NextID string
-	// Explain is the prefix that makes a statement return its plan, one step a
-	// row.
+	// Explain is the prefix with which a statement returns its query plan, one step
+	// per row.
 	Explain string
-	// Classify returns the class of a driver's error.
+	// Classify returns the class of an error from the driver.
 	Classify func(error) Class
 }
 
@@ -41,9 +41,9 @@ func (d *Dialect) SQL(statement string) string {
 	}
 	var b strings.Builder
 	for {
-		before, hint, found := strings.Cut(statement, "/*+index ")
+		before, hint, ok := strings.Cut(statement, "/*+index ")
 		b.WriteString(before)
-		if !found {
+		if !ok {
 			return b.String()
 		}
 		name, after, _ := strings.Cut(hint, "*/")
@@ -52,8 +52,8 @@ func (d *Dialect) SQL(statement string) string {
 	}
 }
 
-// classified wraps a driver's error that the dialect knows.
-func (d *Dialect) classified(err error) error {
+// wrap returns an *Error if the dialect can classify err, and err itself if not.
+func (d *Dialect) wrap(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -63,21 +63,21 @@ func (d *Dialect) classified(err error) error {
 	return err
 }
 
-// A Special is SQL that needs another form on engines other than SQLite.
+// A Special is SQL that other engines than SQLite need in another form.
 type Special struct {
 	SQL *regexp.Regexp
 	Why string
 }
 
-// OnlySQLite lists the SQL in statements that only SQLite accepts as written. Tests
-// check that the list is complete.
+// OnlySQLite lists the SQL in our statements that only SQLite accepts as written.
+// Tests check that the list is complete.
 func OnlySQLite() []Special {
 	return []Special{
-		{regexp.MustCompile(`\?[1-9]`), "a parameter that is used several times has a number; elsewhere it is $1"},
-		{regexp.MustCompile(`ping ->> 'id'`), "pings are JSON in a column of text, to which elsewhere ->> does not apply"},
+		{regexp.MustCompile(`\?[1-9]`), "parameters used several times are numbered; other engines write $1"},
+		{regexp.MustCompile(`ping ->> 'id'`), "pings are JSON in a text column, to which other engines cannot apply ->>"},
 		{
 			regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`),
-			"the body of an event is a blob and that of a ping text; elsewhere both need one type",
+			"the body of an event is a blob and that of a ping is text; other engines need one type",
 		},
 	}
 }

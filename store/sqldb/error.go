@@ -2,34 +2,34 @@ package sqldb
 
 import "errors"
 
-// ErrClosed means that the database is closed.
-var ErrClosed = errors.New("the store is closed")
+// ErrClosed is returned by an Engine that is closed.
+var ErrClosed = errors.New("the database is closed")
 
-// A Class tells faults of a database apart as far as callers treat them
-// differently.
+// A Class is the kind of a database error. There is one for each error that
+// callers handle specially.
 type Class int
 
-// The classes of faults. Of Other, nothing is known.
+// The classes of errors.
 const (
-	Other     Class = iota
-	Duplicate       // a row with that key exists
-	Full            // there is no room on the disk
-	Failing         // the disk or the file cannot be used
-	Locked          // another process holds the write lock
+	Other     Class = iota // any other error
+	Duplicate              // a row with that key exists
+	Full                   // the disk is full
+	Failing                // the disk or the file cannot be used
+	Locked                 // another process holds the write lock
 )
 
-// An Error is a fault that the engine has classified.
+// An Error is an error of the driver with its class.
 type Error struct {
 	Class Class
-	Err   error // the driver's
+	Err   error // from the driver
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns the driver's error.
+// Unwrap returns the error of the driver.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf returns the class of err, or Other if it is no fault of a database.
+// ClassOf returns the class of err, or Other if err does not wrap an *Error.
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class

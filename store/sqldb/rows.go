@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxRows is how many rows one statement of Rows writes, and how many keys one
-// of EachIn asks for, at most. Longer lists take several statements.
+// maxRows is the maximum number of rows that one statement of Rows.Flush writes,
+// and of keys in one query of EachIn. Longer lists take several statements.
 const maxRows = 128
 
-// Rows gathers rows of one table, to write many with one statement: that costs
-// much less than a statement for each.
+// Rows buffers rows of one table and writes many of them per statement. This is
+// much cheaper than one statement per row.
 type Rows struct {
 	insert   string // up to and including VALUES
 	conflict string // an ON CONFLICT clause, or empty
@@ -18,34 +18,36 @@ type Rows struct {
 	args     []any
 }
 
-// NewRows returns a buffer for rows of so many columns. The statement insert
-// ends with VALUES; conflict follows the rows.
+// NewRows returns a buffer for rows with the given number of columns. The text
+// insert ends with VALUES. The text conflict is an ON CONFLICT clause or empty.
 func NewRows(insert, conflict string, columns int) *Rows {
 	return &Rows{insert: insert, conflict: conflict, columns: columns}
 }
 
-// Add adds a row. Plain int64, string, []byte and nil cost the least.
+// Add adds a row. Values of type int64, string and []byte, and nil, are the
+// cheapest. It panics if the number of values is not the number of columns.
 func (r *Rows) Add(args ...any) {
 	if len(args) != r.columns {
-		panic("sqldb: a row of another table")
+		panic("sqldb: wrong number of columns in Rows.Add")
 	}
 	r.args = append(r.args, args...)
 }
 
-// Len returns how many rows wait.
+// Len returns the number of buffered rows.
 func (r *Rows) Len() int { return len(r.args) / r.columns }
 
-// Reset forgets the rows that wait.
+// Reset discards the buffered rows.
 func (r *Rows) Reset() {
 	clear(r.args)
 	r.args = r.args[:0]
 }
 
-// Flush writes the rows that wait, in their order.
+// Flush writes the buffered rows in order. The buffer is empty afterwards, even
+// if Flush fails.
 func (r *Rows) Flush(c *Conn) error {
 	defer r.Reset()
 	for rest := r.args; len(rest) > 0; {
-		n := rowsAtOnce(len(rest) / r.columns)
+		n := rowsPerStatement(len(rest) / r.columns)
 		if _, err := c.Exec(r.insert+tuples(n, r.columns)+r.conflict, rest[:n*r.columns]...); err != nil {
 			return err
 		}
@@ -54,9 +56,10 @@ func (r *Rows) Flush(c *Conn) error {
 	return nil
 }
 
-// rowsAtOnce returns how many of n rows the next statement writes: a power of two
-// or one and a half times that, so that few forms of a statement are prepared.
-func rowsAtOnce(n int) int {
+// rowsPerStatement returns how many of n rows the next statement writes: a power
+// of two or one and a half times a power of two. This limits the number of
+// different statements that are prepared.
+func rowsPerStatement(n int) int {
 	power := 1 << (bits.Len(uint(n)) - 1)
 	if half := power + power/2; power > 1 && half <= n {
 		power = half
@@ -64,14 +67,14 @@ func rowsAtOnce(n int) int {
 	return min(power, maxRows)
 }
 
-// tuples writes the parameters of so many rows: (?, ?), (?, ?).
+// tuples returns the parameters of the given number of rows, such as (?, ?), (?, ?).
 func tuples(rows, columns int) string {
 	row := "(?" + strings.Repeat(", ?", columns-1) + ")"
 	return row + strings.Repeat(", "+row, rows-1)
 }
 
-// EachIn runs a query that ends with IN for keys of so many columns, many at a
-// time, and calls visit for every row.
+// EachIn runs a query that ends with IN for keys of the given number of columns,
+// up to 128 keys at a time, and calls visit for each row.
 func (c *Conn) EachIn(visit func(Scanner) error, query string, columns int, keys []any) error {
 	for rest := keys; len(rest) > 0; {
 		n := min(len(rest)/columns, maxRows)
@@ -88,17 +91,18 @@ func (c *Conn) EachIn(visit func(Scanner) error, query string, columns int, keys
 	return nil
 }
 
-// padKeys repeats the last key until there are a power of two: IN does not mind,
-// and few forms of a query are prepared.
+// padKeys repeats the last key until the number of keys is a power of two. IN
+// ignores duplicates, and this limits the number of different queries that are
+// prepared.
 func padKeys(keys []any, columns int) []any {
 	n := len(keys) / columns
-	whole := 1 << bits.Len(uint(n-1))
-	if whole == n {
+	size := 1 << bits.Len(uint(n-1))
+	if size == n {
 		return keys
 	}
-	padded := make([]any, 0, whole*columns)
+	padded := make([]any, 0, size*columns)
 	padded = append(padded, keys...)
-	for ; n < whole; n++ {
+	for ; n < size; n++ {
 		padded = append(padded, keys[len(keys)-columns:]...)
 	}
 	return padded

@@ -12,7 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// testDialect is a small dialect of SQLite.
+// testDialect is a minimal dialect of SQLite.
 var testDialect = Dialect{
 	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN"},
 	IndexHint: [2]string{"INDEXED BY ", ""},
@@ -26,7 +26,7 @@ var testDialect = Dialect{
 	},
 }
 
-// connect returns a connection to an empty database in memory, after the script.
+// connect returns a connection to a new database in memory, after running script.
 func connect(t *testing.T, script string) *Conn {
 	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")
@@ -46,7 +46,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// numbers reads a query of one integer column.
+// numbers returns the results of a query for one integer column.
 func numbers(t *testing.T, c *Conn, query string) []int64 {
 	t.Helper()
 	list, err := All(c, scanNumber, query)
@@ -56,7 +56,7 @@ func numbers(t *testing.T, c *Conn, query string) []int64 {
 
 func scanNumber(row Scanner) (n int64, err error) { return n, row.Scan(&n) }
 
-// upTo returns 1 to n.
+// upTo returns the numbers from 1 to n.
 func upTo(n int) []int64 {
 	list := make([]int64, n)
 	for i := range list {
@@ -65,34 +65,35 @@ func upTo(n int) []int64 {
 	return list
 }
 
-func TestAFaultKeepsItsClassWhereverItComesFrom(t *testing.T) {
+func TestAllMethodsClassifyErrors(t *testing.T) {
 	const insert = "INSERT INTO things (name) VALUES (?)"
-	ways := map[string]func(c *Conn) error{
+	methods := map[string]func(c *Conn) error{
 		"Exec":   func(c *Conn) error { _, err := c.Exec(insert, "a"); return err },
 		"Run":    func(c *Conn) error { return c.Run("INSERT INTO things (name) VALUES ('a')") },
 		"Insert": func(c *Conn) error { _, err := c.Insert(insert, "a"); return err },
 		"Each":   func(c *Conn) error { return c.Each(func(Scanner) error { return nil }, insert+" RETURNING id", "a") },
 	}
-	for name, way := range ways {
+	for name, call := range methods {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, `
 CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 INSERT INTO things (name) VALUES ('a')`)
-			err := way(c)
+
+			err := call(c)
 			if ClassOf(fmt.Errorf("insert: %w", err)) != Duplicate {
-				t.Errorf("the class of %v is not Duplicate", err)
+				t.Errorf("error %v has class %d, want Duplicate", err, ClassOf(err))
 			}
 			if _, ok := errors.AsType[*sqlite.Error](err); !ok {
-				t.Errorf("%v does not wrap the driver's error", err)
+				t.Errorf("error %v does not wrap that of the driver", err)
 			}
 		})
 	}
 	if class := ClassOf(errors.New("something else")); class != Other {
-		t.Errorf("an error from outside the database has class %d", class)
+		t.Errorf("error from outside the database has class %d, want Other", class)
 	}
 }
 
-func TestTheStatementsOfAConnectionAreBounded(t *testing.T) {
+func TestPreparedStatementsAreBounded(t *testing.T) {
 	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY)")
 	most := 0
 	for i := range 2*maxPrepared + 10 {
@@ -104,11 +105,11 @@ func TestTheStatementsOfAConnectionAreBounded(t *testing.T) {
 		most = max(most, len(c.Statements()))
 	}
 	if most != maxPrepared {
-		t.Errorf("%d statements were prepared at a time, want %d", most, maxPrepared)
+		t.Errorf("at most %d statements were prepared, want %d", most, maxPrepared)
 	}
 }
 
-func TestAQueryGoesOnWhileOthersFillTheStatements(t *testing.T) {
+func TestStatementsInUseStayPrepared(t *testing.T) {
 	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY); INSERT INTO things VALUES (1), (2), (3)")
 	var seen []int64
 	check(t, c.Each(func(row Scanner) error {
@@ -125,7 +126,7 @@ func TestAQueryGoesOnWhileOthersFillTheStatements(t *testing.T) {
 	}
 }
 
-func TestNextIDIsTheIDAfterTheLast(t *testing.T) {
+func TestNextIDFollowsTheLastRow(t *testing.T) {
 	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)")
 	for want := range int64(3) {
 		next, err := c.NextID("things")
@@ -138,20 +139,21 @@ func TestNextIDIsTheIDAfterTheLast(t *testing.T) {
 	}
 }
 
-func TestAPlanNamesTheIndex(t *testing.T) {
+func TestPlanNamesTheIndex(t *testing.T) {
 	c := connect(t, `
 CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT);
 CREATE INDEX things_by_name ON things (name)`)
 	steps, err := c.Plan("SELECT id FROM things /*+index things_by_name*/ WHERE name = ? AND id > ?")
 	check(t, err)
 	if len(steps) != 1 || !strings.Contains(steps[0], "things_by_name") {
-		t.Errorf("the plan is %q", steps)
+		t.Errorf("plan is %q, want one step by things_by_name", steps)
 	}
 }
 
-func TestHintsBecomeSyntax(t *testing.T) {
-	without := Dialect{Rewrite: []string{"/*+ordered*/ JOIN", "JOIN"}}
-	around := Dialect{IndexHint: [2]string{"USE INDEX (", ")"}}
+func TestSQLTranslatesHints(t *testing.T) {
+	noIndexHints := Dialect{Rewrite: []string{"/*+ordered*/ JOIN", "JOIN"}}
+	parentheses := Dialect{IndexHint: [2]string{"USE INDEX (", ")"}}
+
 	cases := []struct {
 		name      string
 		dialect   *Dialect
@@ -162,22 +164,22 @@ func TestHintsBecomeSyntax(t *testing.T) {
 			"no hint", &testDialect,
 			"SELECT a FROM b JOIN c /* why */ WHERE d = '*/'", "SELECT a FROM b JOIN c /* why */ WHERE d = '*/'",
 		},
-		{"an order", &testDialect, "SELECT a FROM b /*+ordered*/ JOIN c", "SELECT a FROM b CROSS JOIN c"},
+		{"order", &testDialect, "SELECT a FROM b /*+ordered*/ JOIN c", "SELECT a FROM b CROSS JOIN c"},
 		{"two orders", &testDialect, "FROM b /*+ordered*/ JOIN c /*+ordered*/ JOIN d", "FROM b CROSS JOIN c CROSS JOIN d"},
-		{"an index", &testDialect, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b INDEXED BY b_by_a WHERE a = ?"},
-		{"an index in parentheses", &around, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b USE INDEX (b_by_a) WHERE a = ?"},
-		{"two indexes", &around, "FROM b /*+index x*/ JOIN c /*+index y*/", "FROM b USE INDEX (x) JOIN c USE INDEX (y)"},
+		{"index", &testDialect, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b INDEXED BY b_by_a WHERE a = ?"},
+		{"index in parentheses", &parentheses, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b USE INDEX (b_by_a) WHERE a = ?"},
+		{"two indexes", &parentheses, "FROM b /*+index x*/ JOIN c /*+index y*/", "FROM b USE INDEX (x) JOIN c USE INDEX (y)"},
 		{
-			"an order and an index", &testDialect,
+			"order and index", &testDialect,
 			"FROM b /*+ordered*/ JOIN c /*+index x*/ ON 1", "FROM b CROSS JOIN c INDEXED BY x ON 1",
 		},
-		{"an engine without index hints", &without, "FROM b /*+ordered*/ JOIN c /*+index x*/", "FROM b JOIN c /*+index x*/"},
+		{"engine without index hints", &noIndexHints, "FROM b /*+ordered*/ JOIN c /*+index x*/", "FROM b JOIN c /*+index x*/"},
 		{
-			"a comment before an index", &around,
+			"comment before an index", &parentheses,
 			"SELECT a /* why */ FROM b /*+index x*/", "SELECT a /* why */ FROM b USE INDEX (x)",
 		},
-		{"a comment after an order", &testDialect, "FROM b /*+ordered*/ JOIN c /* why */", "FROM b CROSS JOIN c /* why */"},
-		{"a hint of another engine", &testDialect, "FROM b /*+other*/ WHERE a", "FROM b /*+other*/ WHERE a"},
+		{"comment after an order", &testDialect, "FROM b /*+ordered*/ JOIN c /* why */", "FROM b CROSS JOIN c /* why */"},
+		{"hint of another engine", &testDialect, "FROM b /*+other*/ WHERE a", "FROM b /*+other*/ WHERE a"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -188,7 +190,7 @@ func TestHintsBecomeSyntax(t *testing.T) {
 	}
 }
 
-func TestParametersAreCounted(t *testing.T) {
+func TestParameters(t *testing.T) {
 	for statement, want := range map[string]int{
 		"SELECT 1":                          0,
 		"SELECT ?":                          1,
@@ -199,7 +201,7 @@ func TestParametersAreCounted(t *testing.T) {
 		"SELECT ?1, ?1 WHERE a > ? LIMIT ?": 3,
 	} {
 		if got := parameters(statement); got != want {
-			t.Errorf("%s: %d, want %d", statement, got, want)
+			t.Errorf("%s: got %d, want %d", statement, got, want)
 		}
 	}
 }
