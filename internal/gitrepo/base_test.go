@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A record covers a branch from where it left the mainline, whatever happened on
-// either since.
+// The change record covers a branch from its merge base, even if it merged the
+// mainline since or was merged itself.
 func TestGitBase(t *testing.T) {
 	f := newForest(t)
 	first := f.Commit("file", gitPoem)
@@ -22,8 +22,8 @@ func TestGitBase(t *testing.T) {
 	f.Commit("release.txt", "release\n")
 	f.Git("checkout", "--quiet", "main")
 	f.Git("merge", "--quiet", "--no-edit", "-s", "ours", "release")
-
 	f.Git("update-ref", "refs/remotes/origin/topic", last)
+
 	check := func(name, rev, mainline, base string, want ...string) {
 		t.Helper()
 		r, err := f.ReadCommit(t.Context(), Query{Rev: rev, Base: mainline})
@@ -32,7 +32,7 @@ func TestGitBase(t *testing.T) {
 		}
 	}
 	check("a branch that merged the mainline", "topic", "", onMain, "A topic.txt")
-	check("the merge itself", merge, "", onMain, "A topic.txt")
+	check("the merge commit", merge, "", onMain, "A topic.txt")
 	check("against another mainline", "topic", "release", first, "A main.txt", "A topic.txt")
 	check("a commit of the mainline", later, "", onMain, "A later.txt")
 	check("a merge on the mainline", "main", "", later)
@@ -41,13 +41,13 @@ func TestGitBase(t *testing.T) {
 	check("a mainline by its sha", last, merge, merge, "M topic.txt [1,1 +1 ]")
 
 	f.Git("update-ref", "refs/remotes/origin/main", first)
-	check("the remote's main is ahead of one's own", "main", "", first, "A later.txt", "A main.txt")
+	check("the remote's main takes precedence over the local one", "main", "", first, "A later.txt", "A main.txt")
 	f.Git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/nothing")
-	check("a remote's HEAD that leads nowhere", "main", "", first, "A later.txt", "A main.txt")
+	check("a dangling remote HEAD", "main", "", first, "A later.txt", "A main.txt")
 	f.Git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/topic")
-	check("the remote's HEAD goes before all", later, "", onMain, "A later.txt")
-	check("so does --base before it", later, first, first, "A later.txt", "A main.txt")
+	check("the remote's HEAD takes precedence over main", later, "", onMain, "A later.txt")
+	check("--base takes precedence over the remote's HEAD", later, first, first, "A later.txt", "A main.txt")
 	if _, err := f.ReadCommit(t.Context(), Query{Rev: "main", Base: "nowhere"}); err == nil {
-		t.Error("a mainline that is not there is taken")
+		t.Error("a base that does not exist is accepted")
 	}
 }

@@ -21,14 +21,15 @@ func joinLines(lines []string) string {
 	return string(content)
 }
 
-// BenchmarkGitRecord measures what commit push reads of a commit that changes
-// 500 files, beside the bare git diff-tree.
+// BenchmarkGitRecord measures how commit push reads a commit that changes 500
+// files, compared with plain git diff-tree.
 func BenchmarkGitRecord(b *testing.B) {
 	gitrepotest.IgnoreConfig(b)
 	g, err := NewSynthetic(b.Context(), b.TempDir(), 500)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	b.Run("git diff-tree", func(b *testing.B) {
 		for b.Loop() {
 			if err := g.DiffTree(b.Context()).Run(); err != nil {
@@ -57,7 +58,7 @@ func BenchmarkGitRecord(b *testing.B) {
 	})
 }
 
-// BenchmarkGapHashes measures one old file with one changed line.
+// BenchmarkGapHashes measures the hashes for one changed line of a file.
 func BenchmarkGapHashes(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{300, 30_000} {

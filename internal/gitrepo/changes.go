@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// What the ledger takes of one commit at most.
+// The ledger's limits for one commit.
 const (
 	maxAncestors = 500
 	maxChanges   = 10_000
@@ -20,31 +20,31 @@ const (
 
 // Why a commit has no change record.
 var (
-	errMainline = errors.New("this clone has neither the branch of its remote's HEAD nor the repo's default branch, " +
-		"and does not tell what the commit left; fetch that, or name it with --base")
-	errShallow = errors.New("this clone is shallow and does not hold what the commit is based on (git fetch --unshallow)")
-	errPartial = errors.New("this clone is partial and lacks folders of it")
-	errPaths   = errors.New("it changes more than 10,000 paths")
-	errPlaces  = errors.New("it changes more places than a server takes")
+	errMainline = errors.New("this clone has neither its remote's HEAD branch nor the repo's default branch, " +
+		"so the commit's base is unknown; fetch the default branch or pass --base")
+	errShallow      = errors.New("this clone is shallow and lacks the commit's base (run git fetch --unshallow)")
+	errPartial      = errors.New("this clone is partial and lacks folders of the commit")
+	errTooManyPaths = errors.New("the commit changes more than 10,000 paths")
+	errTooLarge     = errors.New("the change record is too large for a server")
 )
 
-// addHistory adds what lies between the base and the commit: the commits, and
-// what they change. A commit without a base changes all that it holds, unless
-// the clone is shallow: then nobody here knows, and it comes without changes. So
-// it does where a partial clone lacks the folders, and where there are too many.
-// The gap that it returns says why. The commits are those that built does not
-// hold: the base, or where that is of a branch that is not merged itself, the
-// mainline.
+// addHistory adds to r the ancestors of the commit back to the base, and the
+// changes since. A commit without a base changes all its files. There is no
+// change record if the clone is shallow and so does not show the base, if a
+// partial clone lacks folders, or if the record is too large; gap then says why.
+// The ancestors are those that exclude does not contain. That is the base or, if
+// the base is on an unmerged branch, the mainline.
 func (g Repo) addHistory(
-	ctx context.Context, objects *objectStore, sha, built string, r *ledger.Registration,
+	ctx context.Context, objects *objectStore, sha, exclude string, r *ledger.Registration,
 ) (gap, err error) {
-	from, since := r.Base, []string{"^" + built}
+	from, since := r.Base, []string{"^" + exclude}
 	if r.Base == "" {
 		if objects.shallow {
 			return errShallow, nil
 		}
 		from, since = objects.emptyTree(), nil
 	}
+
 	err = parallel.Do(
 		func() error {
 			args := append([]string{"rev-list", "--max-count=" + strconv.Itoa(maxAncestors), sha}, since...)
@@ -57,27 +57,28 @@ func (g Repo) addHistory(
 	return gap, err
 }
 
-// changes returns the change record from one tree to another, or why there is
-// none.
+// changes returns the change record from one tree to another. If there is none, gap
+// says why.
 func (g Repo) changes(
 	ctx context.Context, objects *objectStore, from, to string,
-) (fitting []radar.Change, gap, err error) {
+) (record []radar.Change, gap, err error) {
 	changes, err := objects.changes(ctx, from, to)
 	switch {
 	case err != nil && g.isPartial(ctx):
 		return nil, errPartial, nil
 	case err != nil:
-		return nil, nil, fmt.Errorf("the changes of %.12s: %w", to, err)
+		return nil, nil, fmt.Errorf("cannot read the changes of %.12s: %w", to, err)
 	case len(changes) > maxChanges:
-		return nil, errPaths, nil
+		return nil, errTooManyPaths, nil
 	}
-	if fitting = fit(changes); fitting == nil {
-		return nil, errPlaces, nil
+
+	if record = fit(changes); record == nil {
+		return nil, errTooLarge, nil
 	}
-	if err := (ledger.Registration{Changes: fitting}).Check(); err != nil {
-		return nil, fmt.Errorf("the ledger would refuse it: %w", err), nil
+	if err := (ledger.Registration{Changes: record}).Check(); err != nil {
+		return nil, fmt.Errorf("the server would reject the change record: %w", err), nil
 	}
-	return fitting, nil, nil
+	return record, nil, nil
 }
 
 func (g Repo) isPartial(ctx context.Context) bool {
@@ -85,14 +86,14 @@ func (g Repo) isPartial(ctx context.Context) bool {
 	return err == nil && settings != ""
 }
 
-// changes returns the change record from one tree to another, the whole of it
-// but for what a partial clone lacks.
+// changes returns the change record from one tree to another. In a partial clone it
+// lacks the hunks of files whose content is missing.
 func (o *objectStore) changes(ctx context.Context, from, to string) ([]radar.Change, error) {
-	changes, err := o.record(ctx, patchDiff(exactAndAlike, from, to))
-	if _, refused := errors.AsType[*commandError](err); !refused || ctx.Err() != nil {
+	changes, err := o.record(ctx, patchDiff(exactAndSimilar, from, to))
+	if _, failed := errors.AsType[*commandError](err); !failed || ctx.Err() != nil {
 		return changes, err
 	}
-	if changes, partErr := o.partOf(ctx, from, to); partErr == nil {
+	if changes, partialErr := o.partialChanges(ctx, from, to); partialErr == nil {
 		return changes, nil
 	}
 	return nil, err

@@ -9,13 +9,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A Commit is what git alone knows of a commit.
+// A Commit is a commit as git describes it.
 type Commit struct {
 	ledger.Registration
 	SHA string
-	// Gap says why there is no change record; nil if there is one.
+	// Gap says why there is no change record. It is nil if there is one.
 	Gap error
-	// merged tells that the base is on the mainline, and so is what it holds.
+	// merged reports whether the mainline contains the base.
 	merged bool
 }
 
@@ -23,19 +23,20 @@ type Commit struct {
 func (c Commit) Extent() string {
 	switch {
 	case c.Changes == nil:
-		return "without a change record"
+		return "no change record"
 	case len(c.Changes) == 1:
 		return "1 changed path"
 	}
 	return fmt.Sprintf("%d changed paths", len(c.Changes))
 }
 
-// ReadCommit returns what git alone knows of a commit.
+// ReadCommit reads a commit from the repository.
 func (g Repo) ReadCommit(ctx context.Context, q Query) (Commit, error) {
-	sha, err := g.mustCommit(ctx, q.Rev)
+	sha, err := g.existingCommit(ctx, q.Rev)
 	if err != nil {
 		return Commit{}, err
 	}
+
 	var c Commit
 	branch := q.Branch
 	err = parallel.Do(
@@ -51,14 +52,14 @@ func (g Repo) ReadCommit(ctx context.Context, q Query) (Commit, error) {
 	return c, err
 }
 
-// registration reads what the ledger wants to know of a commit, but for its
-// branches. Where nobody can tell its base, what it changes is not known either:
-// its last step would pass for the whole of its branch.
+// registration reads what the ledger records of a commit, except its branches. If
+// the base is unknown, it reads no changes either: those of the last commit would
+// be mistaken for those of the whole branch.
 func (g Repo) registration(ctx context.Context, sha string, q Query) (c Commit, err error) {
 	var m mainline
 	var objects *objectStore
 	err = parallel.Do(
-		func() (err error) { c.Registration, err = g.told(ctx, sha); return err },
+		func() (err error) { c.Registration, err = g.metadata(ctx, sha); return err },
 		func() (err error) { m, err = g.mainline(ctx, sha, q); return err },
 		func() (err error) { objects, err = g.objects(ctx); return err },
 	)
@@ -68,19 +69,21 @@ func (g Repo) registration(ctx context.Context, sha string, q Query) (c Commit, 
 	if err != nil {
 		return c, err
 	}
+
 	c.SHA = sha
-	if m.left == "" && len(c.Parents) > 0 {
+	if m.forkRef == "" && len(c.Parents) > 0 {
 		c.Gap = errMainline
 		return c, nil
 	}
-	if c.Base, err = g.base(ctx, sha, c.Parents, m.left); err != nil {
+
+	if c.Base, err = g.base(ctx, sha, c.Parents, m.forkRef); err != nil {
 		return c, err
 	}
-	c.merged = c.Base != "" && (m.left == m.trunk || g.holds(ctx, m.trunk, c.Base))
-	built := c.Base
+	c.merged = c.Base != "" && (m.forkRef == m.trunk || g.contains(ctx, m.trunk, c.Base))
+	exclude := c.Base
 	if !c.merged && m.trunk != "" {
-		built = m.trunk
+		exclude = m.trunk
 	}
-	c.Gap, err = g.addHistory(ctx, objects, sha, built, &c.Registration)
+	c.Gap, err = g.addHistory(ctx, objects, sha, exclude, &c.Registration)
 	return c, err
 }

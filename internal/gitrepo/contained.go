@@ -13,30 +13,30 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxMerges is how many tips are tried for having been squashed: each takes git
-// about as long as a merge.
+// maxMerges limits how many tips are checked for a squash merge. Each check takes
+// git about as long as a merge.
 const maxMerges = 200
 
-// Landed returns those of the tips in flight that the commit's base holds, and
-// that have landed with that: the base is on the mainline, or on the branch that
-// the tip is meant for. A base may also be of a branch that is in flight itself,
-// and then says nothing of what it holds.
+// Landed returns the shas of the tips in flight that have landed: the commit's base
+// contains them and is on the mainline or on the tip's target. A base on a branch
+// that is still in flight does not count.
 func (g Repo) Landed(ctx context.Context, c Commit, tips []ledger.CommitSummary) []string {
 	if c.Base == "" || len(tips) == 0 {
 		return nil
 	}
-	meant := func(ledger.CommitSummary) bool { return true }
+	merged := func(ledger.CommitSummary) bool { return true }
 	if !c.merged {
 		out, err := g.Read(ctx, "for-each-ref", "--format=%(refname)", "--contains="+c.Base, remoteBranch)
 		if err != nil {
 			return nil
 		}
-		holders := strings.Fields(out)
-		meant = func(tip ledger.CommitSummary) bool { return slices.Contains(holders, remoteBranch+tip.Target) }
+		branches := strings.Fields(out)
+		merged = func(tip ledger.CommitSummary) bool { return slices.Contains(branches, remoteBranch+tip.Target) }
 	}
+
 	var shas []string
 	for _, tip := range tips {
-		if meant(tip) {
+		if merged(tip) {
 			shas = append(shas, tip.SHA)
 		}
 	}
@@ -46,33 +46,33 @@ func (g Repo) Landed(ctx context.Context, c Commit, tips []ledger.CommitSummary)
 	return g.contained(ctx, c.Base, shas)
 }
 
-// contained returns those of the tips, in their order, whose changes base
-// already holds: an ancestor of it, or one that changes nothing when it is
-// merged into it, as after a squash. It is as much as this clone can tell: tips
-// that are not here are left out, and with a git older than 2.38 so are squashed
-// ones.
+// contained returns the tips whose changes base already contains, in the given
+// order. Such a tip is an ancestor of base, or its merge into base changes nothing,
+// as after a squash merge. Tips that this clone lacks are left out. Git older than
+// 2.38 does not detect squash merges.
 func (g Repo) contained(ctx context.Context, base string, tips []string) []string {
 	objects, err := g.objects(ctx)
 	if err != nil {
 		return nil
 	}
 	defer objects.close()
-	here, err := objects.present(ctx, "commit", append([]string{base}, tips...))
-	if err != nil || !here[base] {
+	present, err := objects.present(ctx, "commit", append([]string{base}, tips...))
+	if err != nil || !present[base] {
 		return nil
 	}
-	tips = slices.DeleteFunc(slices.Clone(tips), func(tip string) bool { return !here[tip] })
-	beyond, err := objects.beyond(ctx, base, tips)
+
+	tips = slices.DeleteFunc(slices.Clone(tips), func(tip string) bool { return !present[tip] })
+	ahead, err := objects.ahead(ctx, base, tips)
 	if err != nil {
 		return nil
 	}
-	tried := slices.DeleteFunc(slices.Clone(tips), func(tip string) bool { return !beyond[tip] })
-	squashed := objects.squashed(ctx, base, tried[:min(len(tried), maxMerges)])
-	return slices.DeleteFunc(tips, func(tip string) bool { return beyond[tip] && !squashed[tip] })
+	unmerged := slices.DeleteFunc(slices.Clone(tips), func(tip string) bool { return !ahead[tip] })
+	squashed := objects.squashed(ctx, base, unmerged[:min(len(unmerged), maxMerges)])
+	return slices.DeleteFunc(tips, func(tip string) bool { return ahead[tip] && !squashed[tip] })
 }
 
-// beyond returns the commits that tips have and base has not.
-func (o *objectStore) beyond(ctx context.Context, base string, tips []string) (map[string]bool, error) {
+// ahead returns the commits that are reachable from tips but not from base.
+func (o *objectStore) ahead(ctx context.Context, base string, tips []string) (map[string]bool, error) {
 	command := o.command(ctx, "rev-list", "--stdin")
 	command.Stdin = strings.NewReader("^" + base + "\n" + strings.Join(tips, "\n") + "\n")
 	var stdout strings.Builder
@@ -80,21 +80,23 @@ func (o *objectStore) beyond(ctx context.Context, base string, tips []string) (m
 	if err := command.Run(); err != nil {
 		return nil, failure(command, "rev-list", err)
 	}
-	beyond := make(map[string]bool)
+	ahead := make(map[string]bool)
 	for _, sha := range strings.Fields(stdout.String()) {
-		beyond[sha] = true
+		ahead[sha] = true
 	}
-	return beyond, nil
+	return ahead, nil
 }
 
-// squashed returns the tips of which a merge into base makes nothing but base.
+// squashed returns the tips whose merge into base changes nothing. It merges them
+// in parallel.
 func (o *objectStore) squashed(ctx context.Context, base string, tips []string) map[string]bool {
 	tree, err := o.line(ctx, "rev-parse", base+"^{tree}")
 	if err != nil || tree == "" {
 		return nil
 	}
+
 	g := o.writable()
-	found := make([]bool, len(tips))
+	unchanged := make([]bool, len(tips))
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -105,19 +107,21 @@ func (o *objectStore) squashed(ctx context.Context, base string, tips []string) 
 					return
 				}
 				merged, _, _ = strings.Cut(merged, "\n")
-				found[i] = err == nil && merged == tree
+				unchanged[i] = err == nil && merged == tree
 			}
 		})
 	}
 	workers.Wait()
+
 	squashed := make(map[string]bool)
 	for i, tip := range tips {
-		squashed[tip] = found[i]
+		squashed[tip] = unchanged[i]
 	}
 	return squashed
 }
 
-// isUsage reports whether git does not know what it was asked to do.
+// isUsage reports whether git rejected the command line, as a version does that
+// lacks the command.
 func isUsage(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.ExitCode() == 129

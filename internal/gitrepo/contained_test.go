@@ -37,42 +37,42 @@ func TestContained(t *testing.T) {
 	stranger := f.Commit("stranger", "stranger\n")
 	f.Git("checkout", "--quiet", "main")
 
-	everywhere := []string{stranger, ahead, partly, conflicting, open, picked, squashed, merged, old, base,
+	tips := []string{stranger, ahead, partly, conflicting, open, picked, squashed, merged, old, base,
 		strings.Repeat("0", 40), strings.Repeat("a", 40), f.Git("rev-parse", "HEAD^{tree}"), f.Git("rev-parse", "HEAD:file")}
 	want := []string{picked, squashed, merged, old, base}
 	objects := countObjects(t, f.Forest.Dir)
-	if got := f.contained(t.Context(), base, everywhere); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q of %q", got, want, everywhere)
+	if got := f.contained(t.Context(), base, tips); !slices.Equal(got, want) {
+		t.Errorf("contained: %q, want %q of %q", got, want, tips)
 	}
-	if left := countObjects(t, f.Forest.Dir); left != objects {
-		t.Errorf("the repository has %d objects more", left-objects)
+	if after := countObjects(t, f.Forest.Dir); after != objects {
+		t.Errorf("the repository has %d more objects", after-objects)
 	}
-	if got := f.contained(t.Context(), old, everywhere); !slices.Equal(got, []string{old}) {
+	if got := f.contained(t.Context(), old, tips); !slices.Equal(got, []string{old}) {
 		t.Errorf("the first commit contains %q", got)
 	}
-	for name, tips := range map[string][]string{"no tips": nil, "one that is not here": {strings.Repeat("1", 40)}} {
+	for name, tips := range map[string][]string{"no tips": nil, "a missing tip": {strings.Repeat("1", 40)}} {
 		if got := f.contained(t.Context(), base, tips); len(got) != 0 {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := f.contained(t.Context(), strings.Repeat("1", 40), everywhere); len(got) != 0 {
-		t.Errorf("a base that is not here contains %q", got)
+	if got := f.contained(t.Context(), strings.Repeat("1", 40), tips); len(got) != 0 {
+		t.Errorf("a missing base contains %q", got)
 	}
 
-	// A shallow clone tells less, and nothing wrong.
+	// A shallow clone finds fewer tips, but no wrong ones.
 	clone := cloneGitRepo(t, f.Repo, "--depth=3", "--no-single-branch")
-	got := clone.contained(t.Context(), base, everywhere)
+	got := clone.contained(t.Context(), base, tips)
 	for _, tip := range got {
 		if !slices.Contains(want, tip) {
-			t.Errorf("a shallow clone finds %s contained", tip)
+			t.Errorf("shallow clone: %s is reported as contained", tip)
 		}
 	}
 	if !slices.Contains(got, base) {
-		t.Errorf("a shallow clone finds only %q", got)
+		t.Errorf("shallow clone: contained: %q", got)
 	}
 }
 
-// A git that cannot merge trees knows of ancestors all the same.
+// A git without merge-tree --write-tree still finds ancestors.
 func TestContainedWithAnOldGit(t *testing.T) {
 	f := newForest(t)
 	f.Commit("file", "1\n")
@@ -86,7 +86,7 @@ func TestContainedWithAnOldGit(t *testing.T) {
 	}
 
 	if runtime.GOOS == "windows" {
-		t.Skip("the rest needs a shell script in place of git")
+		t.Skip("the rest replaces git with a shell script")
 	}
 	bin := t.TempDir()
 	real, err := exec.LookPath("git")

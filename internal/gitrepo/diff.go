@@ -17,17 +17,17 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// maxHeading is how much of a hunk's heading the ledger takes. Git itself cuts
-// it earlier.
+// maxHeading is the ledger's limit for a hunk's heading, in bytes. Git cuts
+// headings to less.
 const maxHeading = 1024
 
-// A diffReader reads what git diff-tree --raw -z prints, and with -p the patches
-// that follow. It goes by their order and the numbers of lines, never by a
-// patch's own names, which can be anything.
+// A diffReader reads the output of git diff-tree --raw -z, and the patches that -p
+// adds. It relies on the order of patches and on line counts. It never parses the
+// file names in a patch, because they are ambiguous.
 type diffReader struct {
 	in      *bufio.Reader
 	changes []radar.Change
-	text    hash.Hash // of the lines that a hunk adds
+	text    hash.Hash // of the lines that the current hunk adds
 }
 
 func newDiffReader(in io.Reader) *diffReader {
@@ -35,8 +35,8 @@ func newDiffReader(in io.Reader) *diffReader {
 }
 
 // readRaw reads the raw part: for each change
-// ":<old mode> <mode> <old blob> <blob> <status>" NUL path NUL, and for a rename
-// the old path before the new one. A NUL alone ends it where patches follow.
+// ":<old mode> <mode> <old blob> <blob> <status>" NUL path NUL. A rename has the old
+// path before the new one. If patches follow, a single NUL ends the raw part.
 func (d *diffReader) readRaw() error {
 	for {
 		meta, err := d.in.ReadString(0)
@@ -44,7 +44,7 @@ func (d *diffReader) readRaw() error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("the raw part ends at %q: %w", meta, err)
+			return fmt.Errorf("cannot read a change after %q: %w", meta, err)
 		}
 		c, err := d.readChange(meta)
 		if err != nil {
@@ -77,13 +77,13 @@ func (d *diffReader) readChange(meta string) (radar.Change, error) {
 func (d *diffReader) readPath() (string, error) {
 	path, err := d.in.ReadString(0)
 	if err != nil {
-		return "", fmt.Errorf("a change has no path after %q: %w", path, err)
+		return "", fmt.Errorf("cannot read a path after %q: %w", path, err)
 	}
 	return pathText(strings.TrimSuffix(path, "\x00")), nil
 }
 
-// pathText returns a path in UTF-8: bytes that are not are written as git shows
-// them, so that different paths stay different.
+// pathText returns a path as valid UTF-8. It escapes invalid bytes as git does, so
+// that different paths stay different.
 func pathText(path string) string {
 	if utf8.ValidString(path) {
 		return path
@@ -101,8 +101,8 @@ func pathText(path string) string {
 	return b.String()
 }
 
-// unlessZero returns a mode or an object id, empty where git writes zeros for
-// what is not there.
+// unlessZero returns a mode or an object id, or "" if it is all zeros. Git writes
+// zeros for a file that does not exist.
 func unlessZero(s string) string {
 	if strings.Trim(s, "0") == "" {
 		return ""
@@ -110,9 +110,9 @@ func unlessZero(s string) string {
 	return s
 }
 
-// readPatches reads the patches: one for each change, in the same order, and two
-// for a change of type, which git shows as a deletion and an addition. Each
-// change is shown to done once all that the diff tells of it is read.
+// readPatches reads the patches and adds them to the changes. There is one for each
+// change, in the same order. A change of type has two, since git shows it as a
+// deletion and an addition. It calls done for each change when its patches are read.
 func (d *diffReader) readPatches(done func(*radar.Change)) error {
 	line, err := d.readLine()
 	for i := range d.changes {
@@ -123,7 +123,7 @@ func (d *diffReader) readPatches(done func(*radar.Change)) error {
 		}
 		for range patches {
 			if err == nil && !bytes.HasPrefix(line, []byte("diff --git ")) {
-				err = fmt.Errorf("%q begins no patch of %q", line, c.Path)
+				err = fmt.Errorf("got %q where the patch of %q should begin", line, c.Path)
 			}
 			if err != nil {
 				return noEOF(err)
@@ -132,8 +132,9 @@ func (d *diffReader) readPatches(done func(*radar.Change)) error {
 		}
 		done(c)
 	}
+
 	if err == nil {
-		err = fmt.Errorf("%q follows the last patch", line)
+		err = fmt.Errorf("unexpected %q after the last patch", line)
 	}
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -164,7 +165,8 @@ func (d *diffReader) readPatch(c *radar.Change) ([]byte, error) {
 	}
 }
 
-// checkIndex checks that a patch is of the change that it is taken for.
+// checkIndex checks that a patch belongs to the change, by the blobs of its index
+// line.
 func checkIndex(line string, c *radar.Change) error {
 	if c.Status == "T" {
 		return nil
@@ -172,13 +174,14 @@ func checkIndex(line string, c *radar.Change) error {
 	ids, _, _ := strings.Cut(strings.TrimPrefix(line, "index "), " ")
 	from, to, _ := strings.Cut(ids, "..")
 	if unlessZero(from) != c.OldBlob || unlessZero(to) != c.Blob {
-		return fmt.Errorf("%q is not the patch of %q", line, c.Path)
+		return fmt.Errorf("patch %q does not belong to %q", line, c.Path)
 	}
 	return nil
 }
 
-// readHunk reads a hunk, from its line "@@ -start,lines +start,lines @@ heading"
-// on. Only those of changed text files are kept.
+// readHunk reads a hunk whose first line is
+// "@@ -start,lines +start,lines @@ heading". It adds only hunks of changed text
+// files to the change.
 func (d *diffReader) readHunk(line string, c *radar.Change) error {
 	ranges, heading, _ := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
 	from, to, _ := strings.Cut(ranges, " ")
@@ -190,6 +193,7 @@ func (d *diffReader) readHunk(line string, c *radar.Change) error {
 	if err != nil {
 		return err
 	}
+
 	d.text.Reset()
 	if err := d.readBody(lines, '-', io.Discard); err != nil {
 		return err
@@ -197,6 +201,7 @@ func (d *diffReader) readHunk(line string, c *radar.Change) error {
 	if err := d.readBody(added, '+', d.text); err != nil {
 		return err
 	}
+
 	if isTextChange(c) {
 		c.Hunks = append(c.Hunks, radar.Hunk{
 			Start: start, Lines: lines, Added: added,
@@ -206,34 +211,36 @@ func (d *diffReader) readHunk(line string, c *radar.Change) error {
 	return nil
 }
 
-// isTextChange reports whether a change is of the sort that has hunks: of a
-// file that stays one. Git shows links and submodules as text too.
+// isTextChange reports whether a change can have hunks: a regular file was changed
+// or renamed. Git also shows links and submodules as text; those have none here.
 func isTextChange(c *radar.Change) bool {
 	return (c.Status == "M" || c.Status == "R") && isFileMode(c.OldMode) && isFileMode(c.Mode)
 }
 
 func isFileMode(mode string) bool { return strings.HasPrefix(mode, "100") }
 
-// parseRange reads one side's "start,lines" of a hunk; one line goes unsaid.
+// parseRange parses the "start,lines" of one side of a hunk. Git omits a count of
+// one.
 func parseRange(s, sign string) (start, lines int, err error) {
-	from, count, found := strings.Cut(strings.TrimPrefix(s, sign), ",")
+	from, count, hasCount := strings.Cut(strings.TrimPrefix(s, sign), ",")
 	if start, err = strconv.Atoi(from); err != nil || !strings.HasPrefix(s, sign) || start < 0 {
-		return 0, 0, fmt.Errorf("%q is no range of lines", s)
+		return 0, 0, fmt.Errorf("invalid line range %q", s)
 	}
-	if !found {
+	if !hasCount {
 		return start, 1, nil
 	}
 	if lines, err = strconv.Atoi(count); err != nil || lines < 0 || start == 0 && lines > 0 {
-		return 0, 0, fmt.Errorf("%q is no range of lines", s)
+		return 0, 0, fmt.Errorf("invalid line range %q", s)
 	}
 	return start, lines, nil
 }
 
-// headingText returns a hunk's heading. Git cuts it after some bytes, which for
-// some versions can be amidst a character: no version's part of it stays.
+// headingText returns a hunk's heading as valid UTF-8. Some versions of git cut
+// headings in the middle of a character; the rest of that character is removed, so
+// that all versions agree.
 func headingText(s string) string {
 	s = strings.TrimPrefix(s, " ")
-	s = s[:min(len(s), maxHeading/utf8.UTFMax)] // each byte can become one that is longer
+	s = s[:min(len(s), maxHeading/utf8.UTFMax)] // ToValidUTF8 can make it longer
 	for range utf8.UTFMax - 1 {
 		if r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1 {
 			s = s[:len(s)-1]
@@ -242,19 +249,19 @@ func headingText(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// readBody reads one side of a hunk, lines that begin with sign, and writes them
-// to w as they are in the file. A line "\ No newline at end of file" tells that
-// the last one has no line break.
+// readBody reads one side of a hunk: lines that begin with sign. It writes them to
+// w as they are in the file. The line "\ No newline at end of file" means that the
+// last one has no line break.
 func (d *diffReader) readBody(lines int, sign byte, w io.Writer) error {
 	if lines == 0 {
 		return nil
 	}
 	for i := range lines {
 		if b, err := d.in.ReadByte(); err != nil || b != sign {
-			return cmp.Or(noEOF(err), fmt.Errorf("a hunk ends %d lines too early", lines-i))
+			return cmp.Or(noEOF(err), fmt.Errorf("hunk is %d lines short", lines-i))
 		}
 		if i > 0 {
-			_, _ = w.Write(newline) // neither writer fails
+			_, _ = w.Write(newline) // a hash and io.Discard never fail
 		}
 		if err := d.copyLine(w); err != nil {
 			return err
@@ -269,7 +276,7 @@ func (d *diffReader) readBody(lines int, sign byte, w io.Writer) error {
 
 var newline = []byte("\n")
 
-// copyLine writes the rest of the line, without its line break, to w.
+// copyLine copies the rest of the line to w, without its line break.
 func (d *diffReader) copyLine(w io.Writer) error {
 	for {
 		part, err := d.in.ReadSlice('\n')
@@ -284,8 +291,8 @@ func (d *diffReader) copyLine(w io.Writer) error {
 	}
 }
 
-// readLine returns a line of a patch's head, good until the next read. There is
-// no end to how long a name is.
+// readLine returns the next line of a patch's header, valid until the next read. A
+// line with long names may exceed the buffer.
 func (d *diffReader) readLine() ([]byte, error) {
 	line, err := d.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -300,7 +307,7 @@ func (d *diffReader) readLine() ([]byte, error) {
 	return bytes.TrimSuffix(line, newline), err
 }
 
-// noEOF returns the error of an input that ends where it may not.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

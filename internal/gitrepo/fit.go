@@ -4,14 +4,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// maxRecord is how many bytes a change record may take. A server takes 4 MiB for
-// a whole registration, unless it is configured otherwise.
+// maxRecord limits the size of a change record as JSON, in bytes. By default a
+// server accepts registrations of up to 4 MiB.
 const maxRecord = 3 << 20
 
-// fit returns the record of a commit that changes very much so that a server
-// takes it: with fewer gaps told of long hunks, down to one of each. The radar
-// then knows that there are more. Where that is too long too, there is no
-// record.
+// fit cuts a change record to maxRecord. It lowers the number of gap hashes per
+// hunk, in steps, to no less than one. The number of lines shows the radar that
+// hashes are missing. If the record is still too large, fit returns nil.
 func fit(changes []radar.Change) []radar.Change {
 	for limit := maxGaps / 2; recordSize(changes) > maxRecord; limit /= 2 {
 		if limit == 0 {
@@ -27,9 +26,9 @@ func fit(changes []radar.Change) []radar.Change {
 	return changes
 }
 
-// recordSize estimates how long a change record is as JSON, rather too long.
+// recordSize returns an upper estimate of the size of a change record as JSON.
 func recordSize(changes []radar.Change) int {
-	const change, hunk, hash = 110, 80, 19 // their names and punctuation
+	const change, hunk, hash = 110, 80, 19 // for member names and punctuation
 	size := 0
 	for _, c := range changes {
 		size += change + jsonSize(c.Path) + jsonSize(c.OldPath) + len(c.OldBlob) + len(c.Blob)
@@ -40,7 +39,7 @@ func recordSize(changes []radar.Change) int {
 	return size
 }
 
-// jsonSize returns how long a text is as JSON, without the quotes around it.
+// jsonSize returns the size of a string as JSON, without the quotes.
 func jsonSize(s string) int {
 	size := len(s)
 	for _, b := range []byte(s) {

@@ -12,7 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// The record of a large commit is cut to what a server takes, fairly.
+// A large change record is cut to the size that a server accepts, evenly across its
+// hunks.
 func TestFit(t *testing.T) {
 	record := func(paths, hunks, gaps int) []radar.Change {
 		id, hash := strings.Repeat("a", 40), strings.Repeat("b", 16)
@@ -28,27 +29,28 @@ func TestFit(t *testing.T) {
 		}
 		return changes
 	}
+
 	for name, test := range map[string]struct {
 		changes []radar.Change
-		gaps    int // that are left; -1: no record
+		gaps    int // per hunk, after the cut; -1: no record
 	}{
-		"nothing":                         {[]radar.Change{}, 0},
-		"a common commit":                 {record(500, 3, 4), 4},
-		"a hundred files rewritten":       {record(100, 1, 512), 512},
-		"a thousand files rewritten":      {record(1000, 1, 512), 64},
-		"a line in each of 8,000 files":   {record(8000, 1, 2), 1},
-		"more hunks than a server takes":  {record(9000, 3, 2), -1},
-		"10,000 files without their text": {record(10_000, 0, 0), 0},
+		"no changes":                       {[]radar.Change{}, 0},
+		"an ordinary commit":               {record(500, 3, 4), 4},
+		"100 rewritten files":              {record(100, 1, 512), 512},
+		"1,000 rewritten files":            {record(1000, 1, 512), 64},
+		"one line in each of 8,000 files":  {record(8000, 1, 2), 1},
+		"more hunks than a server accepts": {record(9000, 3, 2), -1},
+		"10,000 files without hunks":       {record(10_000, 0, 0), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := fit(test.changes)
 			if (got == nil) != (test.gaps < 0) {
-				t.Fatalf("a record: %v", got != nil)
+				t.Fatalf("has a record: %v", got != nil)
 			}
 			for _, c := range got {
 				for _, h := range c.Hunks {
 					if len(h.Near) != test.gaps || len(h.Far) != test.gaps {
-						t.Fatalf("%d near and %d far, want %d", len(h.Near), len(h.Far), test.gaps)
+						t.Fatalf("%d near and %d far hashes, want %d", len(h.Near), len(h.Far), test.gaps)
 					}
 				}
 			}
@@ -60,8 +62,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A commit that changes more paths than a server takes has no record, and the
-// gap says why.
+// A commit that changes more paths than a server accepts has no change record, and
+// the gap says why.
 func TestTooManyPaths(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	most, more := gitrepotest.Tree{}, gitrepotest.Tree{}
@@ -77,7 +79,7 @@ func TestTooManyPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer objects.close()
-	for i, want := range map[int]error{1: nil, 2: errPaths} {
+	for i, want := range map[int]error{1: nil, 2: errTooManyPaths} {
 		changes, gap, err := g.changes(t.Context(), objects, commits[0], commits[i])
 		if err != nil || gap != want || (gap == nil) != (len(changes) == maxChanges) {
 			t.Errorf("%d changes, gap %v (%v), want %v", len(changes), gap, err, want)

@@ -9,20 +9,20 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// newGitRepo is gitrepotest.New.
+// newGitRepo is gitrepotest.New, but returns a Repo.
 func newGitRepo(t testing.TB, options []string, trees ...gitrepotest.Tree) (Repo, []string) {
 	t.Helper()
 	dir, commits := gitrepotest.New(t, options, trees...)
 	return Repo{Dir: dir}, commits
 }
 
-// mustGit is gitrepotest.Git.
+// mustGit is gitrepotest.Git for a Repo.
 func mustGit(t testing.TB, g Repo, in string, args ...string) string {
 	t.Helper()
 	return gitrepotest.Git(t, g.Dir, in, args...)
 }
 
-// A forest is a repository in which branches come and go.
+// A forest is a gitrepotest.Forest that is also a Repo.
 type forest struct {
 	gitrepotest.Forest
 	Repo
@@ -47,12 +47,12 @@ func mustRecord(t testing.TB, g Repo, from, to string) []radar.Change {
 		t.Fatal(err)
 	}
 	if err := (ledger.Registration{Changes: changes}).Check(); err != nil {
-		t.Errorf("the ledger would refuse it: %v", err)
+		t.Errorf("the ledger would reject the record: %v", err)
 	}
 	return changes
 }
 
-// outline writes a change record a line a change, without its hashes.
+// outline formats a change record, one line per change, without hashes.
 func outline(changes []radar.Change) []string {
 	lines := []string{}
 	for _, c := range changes {

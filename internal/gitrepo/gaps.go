@@ -9,44 +9,44 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// maxGaps is how many gaps of a hunk are told. The ledger sees by the number of
-// a hunk's lines that there were more.
+// maxGaps limits how many gaps of a hunk are hashed. The ledger knows from the
+// hunk's number of lines that there were more.
 const maxGaps = 512
 
-// Before a line stands lineMark in what is hashed, so that no line of a file
-// can pass for what lies outside of it.
+// The hashed text has lineMark before each line of the file. So no line can be
+// mistaken for beforeMark or afterMark, which stand for lines outside the file.
 const (
 	lineMark   = ' '
 	beforeMark = "^\n"
 	afterMark  = "$\n"
 )
 
-// A gapHasher tells where in a file's old content its hunks are, by hashes of
-// the lines around the gaps that they cover. It keeps its buffers from one file
-// to the next.
+// A gapHasher identifies the positions of hunks in a file's old content by hashes
+// of the lines around the gaps that they cover. It reuses its buffers for the next
+// file.
 type gapHasher struct {
 	seed  maphash.Seed
 	lines [][]byte
-	sums  []uint64 // of the lines: different sums, different lines
+	sums  []uint64 // of the lines: lines with different sums differ
 	text  []byte
 
-	// groups are the pairs of lines at the covered gaps, each once; byKey finds
-	// them by the sums of the two lines.
+	// groups has an entry for each distinct pair of lines at a covered gap. byKey
+	// maps the sums of the two lines to its index.
 	groups []pairGroup
 	byKey  map[uint64]int
 }
 
-// A pairGroup is the covered gaps between two lines that read the same.
+// A pairGroup stands for all gaps between the same two lines.
 type pairGroup struct {
-	gap      int // the first of them
-	repeated bool
+	gap      int  // the first covered one
+	repeated bool // the file has other gaps between these lines
 }
 
 func newGapHasher() *gapHasher {
 	return &gapHasher{seed: maphash.MakeSeed(), byKey: make(map[uint64]int)}
 }
 
-// addHashes sets the near and far hashes of the hunks of one file.
+// addHashes sets the near and far hashes of a file's hunks from its old content.
 func (h *gapHasher) addHashes(old []byte, hunks []radar.Hunk) {
 	h.split(old)
 	h.findRepeated(hunks)
@@ -65,8 +65,8 @@ func (h *gapHasher) addHashes(old []byte, hunks []radar.Hunk) {
 	}
 }
 
-// coveredGaps returns the first gap that a hunk covers, and how many are told.
-// Gap g lies between the old lines g and g+1.
+// coveredGaps returns the first gap that a hunk covers, and how many to hash. Gap g
+// lies between the old lines g and g+1.
 func coveredGaps(hunk radar.Hunk) (first, count int) {
 	if hunk.Lines == 0 {
 		return hunk.Start, 1
@@ -74,9 +74,9 @@ func coveredGaps(hunk radar.Hunk) (first, count int) {
 	return hunk.Start - 1, min(hunk.Lines+1, maxGaps)
 }
 
-// split takes a file apart into lines without trailing blanks.
+// split splits a file into lines without trailing white space.
 func (h *gapHasher) split(content []byte) {
-	clear(h.lines) // lets go of the file before
+	clear(h.lines) // release the previous file
 	h.lines, h.sums = h.lines[:0], h.sums[:0]
 	for len(content) > 0 {
 		line := content
@@ -85,15 +85,15 @@ func (h *gapHasher) split(content []byte) {
 		} else {
 			content = nil
 		}
-		line = trimBlanks(line)
+		line = trimSpaceRight(line)
 		h.lines = append(h.lines, line)
 		h.sums = append(h.sums, maphash.Bytes(h.seed, line))
 	}
 }
 
-// trimBlanks returns the line without trailing blanks. The carriage return of a
-// CRLF is one.
-func trimBlanks(line []byte) []byte {
+// trimSpaceRight returns the line without trailing white space, including the
+// carriage return of a CRLF.
+func trimSpaceRight(line []byte) []byte {
 	for n := len(line); n > 0; n-- {
 		switch line[n-1] {
 		case ' ', '\t', '\r', '\v', '\f':
@@ -104,8 +104,8 @@ func trimBlanks(line []byte) []byte {
 	return line[:0]
 }
 
-// findRepeated finds the covered gaps whose two lines stand so at another gap of
-// the file too. Sums tell cheaply where to look; only lines tell what is.
+// findRepeated finds the covered gaps whose pair of lines occurs at another gap of
+// the file too. It looks pairs up by their sums, then compares the lines.
 func (h *gapHasher) findRepeated(hunks []radar.Hunk) {
 	h.groups = h.groups[:0]
 	clear(h.byKey)
@@ -125,6 +125,7 @@ func (h *gapHasher) findRepeated(hunks []radar.Hunk) {
 	if len(h.groups) == 0 {
 		return
 	}
+
 	for gap := 1; gap < len(h.lines); gap++ {
 		if group, _ := h.find(gap); group != nil && group.gap != gap {
 			group.repeated = true
@@ -132,8 +133,7 @@ func (h *gapHasher) findRepeated(hunks []radar.Hunk) {
 	}
 }
 
-// isInside reports whether the gap has a line on both sides. The others are
-// like no other gap.
+// isInside reports whether the gap has a line on both sides. Other gaps are unique.
 func (h *gapHasher) isInside(gap int) bool { return gap > 0 && gap < len(h.lines) }
 
 func (h *gapHasher) isRepeated(gap int) bool {
@@ -144,29 +144,30 @@ func (h *gapHasher) isRepeated(gap int) bool {
 	return group != nil && group.repeated
 }
 
-// find returns the group of an inside gap, or the free key where it belongs.
-// Lines that differ and have the same sums are at the keys after it.
+// find returns the group of an inside gap and its key. If there is none, the group
+// is nil and the key is free for it. Pairs whose sums collide have the following
+// keys.
 func (h *gapHasher) find(gap int) (*pairGroup, uint64) {
 	for key := h.sums[gap-1]*0x9E3779B97F4A7C15 + h.sums[gap]; ; key++ {
-		i, taken := h.byKey[key]
-		if !taken {
+		i, ok := h.byKey[key]
+		if !ok {
 			return nil, key
 		}
-		if group := &h.groups[i]; h.alike(group.gap, gap) {
+		if group := &h.groups[i]; h.samePair(group.gap, gap) {
 			return group, key
 		}
 	}
 }
 
-// alike reports whether two inside gaps are between lines that read the same.
-func (h *gapHasher) alike(a, b int) bool {
+// samePair reports whether two inside gaps lie between the same two lines.
+func (h *gapHasher) samePair(a, b int) bool {
 	return a == b || bytes.Equal(h.lines[a-1], h.lines[b-1]) && bytes.Equal(h.lines[a], h.lines[b])
 }
 
-// window returns the hash of the reach lines on each side of a gap.
-func (h *gapHasher) window(gap, reach int) string {
+// window returns the hash of n lines on each side of a gap.
+func (h *gapHasher) window(gap, n int) string {
 	h.text = h.text[:0]
-	for i := gap - reach; i < gap+reach; i++ { // from 0
+	for i := gap - n; i < gap+n; i++ { // i counts from 0
 		switch {
 		case i < 0:
 			h.text = append(h.text, beforeMark...)
@@ -182,5 +183,6 @@ func (h *gapHasher) window(gap, reach int) string {
 	return shortHash(sum[:])
 }
 
-// shortHash writes a SHA-256 the way change records have it: its first 8 bytes.
+// shortHash returns the first 8 bytes of a SHA-256 in hex, the form that change
+// records use.
 func shortHash(sum []byte) string { return hex.EncodeToString(sum[:8]) }

@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A plainModel is what a change record says of hunks, written down word by word
-// and without a thought for time.
+// A plainModel computes the hashes of hunks in the simplest way, without regard to
+// speed.
 type plainModel struct{ lines []string }
 
 func modelOf(content string) plainModel {
@@ -42,13 +42,13 @@ func (m plainModel) around(g, n int) string {
 }
 
 func (m plainModel) near(g int) string {
-	hash, times := m.around(g, 1), 0
+	hash, count := m.around(g, 1), 0
 	for other := 0; other <= len(m.lines); other++ {
 		if m.around(other, 1) == hash {
-			times++
+			count++
 		}
 	}
-	if times > 1 {
+	if count > 1 {
 		return ""
 	}
 	return hash
@@ -66,6 +66,7 @@ func checkHunks(t *testing.T, c radar.Change, before, after gitrepotest.Tree) {
 	if oldPath == "" {
 		oldPath = path
 	}
+
 	old := modelOf(before[oldPath].Content)
 	newLines := strings.SplitAfter(after[path].Content, "\n")
 	shift := 0
@@ -78,28 +79,29 @@ func checkHunks(t *testing.T, c radar.Change, before, after gitrepotest.Tree) {
 		}
 		shift += h.Added - h.Lines
 		last = min(last, first+511)
+
 		if len(h.Far) != last-first+1 || len(h.Near) != len(h.Far) {
-			t.Fatalf("%q: %d far and %d near for the gaps %d to %d", c.Path, len(h.Far), len(h.Near), first, last)
+			t.Fatalf("%q: %d far and %d near hashes for gaps %d to %d", c.Path, len(h.Far), len(h.Near), first, last)
 		}
 		for g := first; g <= last; g++ {
 			if len(old.lines) > 500 && g > first+3 && g < last-3 {
-				continue // the model would take all day
+				continue // the model is too slow
 			}
 			if got, want := h.Far[g-first], old.around(g, 3); got != want {
-				t.Errorf("%q: far of gap %d is %q, want %q", c.Path, g, got, want)
+				t.Errorf("%q: far hash of gap %d is %q, want %q", c.Path, g, got, want)
 			}
 			if got, want := h.Near[g-first], old.near(g); got != want {
-				t.Errorf("%q: near of gap %d is %q, want %q", c.Path, g, got, want)
+				t.Errorf("%q: near hash of gap %d is %q, want %q", c.Path, g, got, want)
 			}
 		}
 		if want := modelHash(strings.Join(newLines[from:from+h.Added], "")); h.Text != want {
-			t.Errorf("%q: the text at %d is %q, want %q", c.Path, h.Start, h.Text, want)
+			t.Errorf("%q: text hash of the hunk at line %d is %q, want %q", c.Path, h.Start, h.Text, want)
 		}
 	}
 }
 
-// Random small files and edits, with many lines that are alike: git's hunks
-// carry the hashes that the model gives them.
+// The hashes of hunks equal those of the model, for random edits of small files with
+// many repeated lines.
 func TestGitRecordOfRandomEdits(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	random := rand.New(rand.NewPCG(5, 2026))
@@ -120,6 +122,7 @@ func TestGitRecordOfRandomEdits(t *testing.T) {
 			}
 			after[name] = gitrepotest.TextFile(randomFile(random, lines))
 		}
+
 		g, shas := newGitRepo(t, nil, before, after)
 		for _, c := range mustRecord(t, g, shas[0], shas[1]) {
 			checkHunks(t, c, before, after)
@@ -132,7 +135,7 @@ func TestGitRecordOfRandomEdits(t *testing.T) {
 		}
 	}
 	if hunks < 500 || repeated < hunks/10 {
-		t.Errorf("%d hunks, %d of them at repeated lines, show little", hunks, repeated)
+		t.Errorf("only %d hunks, %d of them at repeated lines", hunks, repeated)
 	}
 }
 
@@ -155,8 +158,8 @@ func randomFile(random *rand.Rand, lines []string) string {
 	return content
 }
 
-// Lines count as the same by what they say, whatever the sums that lead there.
-func TestRepeatedGapsWithoutGoodSums(t *testing.T) {
+// Pairs of lines are compared by content, even if all sums collide.
+func TestRepeatedGapsWithCollidingSums(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	hasher := newGapHasher()
 	for range 200 {
@@ -164,11 +167,12 @@ func TestRepeatedGapsWithoutGoodSums(t *testing.T) {
 		model := modelOf(content)
 		hasher.split([]byte(content))
 		if len(hasher.lines) != len(model.lines) {
-			t.Fatalf("%q has %d lines, not %d", content, len(model.lines), len(hasher.lines))
+			t.Fatalf("%q is split into %d lines, want %d", content, len(hasher.lines), len(model.lines))
 		}
 		for i := range hasher.sums {
 			hasher.sums[i] %= 2
 		}
+
 		all := radar.Hunk{Start: 1, Lines: len(model.lines)}
 		hasher.findRepeated([]radar.Hunk{all})
 		for g := range len(model.lines) + 1 {
@@ -179,9 +183,9 @@ func TestRepeatedGapsWithoutGoodSums(t *testing.T) {
 	}
 }
 
-// What is hashed is fixed: records made today are compared with those of
-// another version.
-func TestGapHashesStay(t *testing.T) {
+// The hashes never change: records of different versions are compared with each
+// other.
+func TestGapHashesAreStable(t *testing.T) {
 	hunks := []radar.Hunk{{Start: 2, Lines: 1}}
 	newGapHasher().addHashes([]byte("one  \ntwo\r\nthree"), hunks)
 	want := radar.Hunk{Start: 2, Lines: 1,

@@ -8,59 +8,60 @@ import (
 
 // A mainline is the branch that others are merged into.
 type mainline struct {
-	// trunk is its last commit as far as this clone knows, empty where that
-	// knows of none.
+	// trunk is its latest commit in this clone, empty if it has none.
 	trunk string
-	// left is the commit that a base is told against: of the branch that was
-	// named, else of the mainline, or of the branch that the commit is meant for.
-	left string
+	// forkRef is the commit that the merge base is computed against. It is on the
+	// branch that Query.Base names, else on the mainline or the target.
+	forkRef string
 }
 
 // mainline returns the mainline of a commit.
 func (g Repo) mainline(ctx context.Context, sha string, q Query) (mainline, error) {
-	m, err := g.usualMainline(ctx, sha, q)
+	m, err := g.detectMainline(ctx, sha, q)
 	if err != nil || q.Base == "" {
 		return m, err
 	}
-	m.left, err = g.mustCommit(ctx, q.Base)
+	m.forkRef, err = g.existingCommit(ctx, q.Base)
 	return m, err
 }
 
-// usualMainline returns the mainline where nobody names one. It is the remote's
-// HEAD branch, else the one that the ledger takes for the default. A clone that
-// CI made often knows no HEAD of its remote, and one that fetched little may know
-// neither: then the branch that the commit is meant for serves for its base.
-func (g Repo) usualMainline(ctx context.Context, sha string, q Query) (m mainline, err error) {
+// detectMainline returns the mainline without regard to Query.Base. It is the
+// remote's HEAD branch, else the default branch in the ledger. Clones of CI often
+// lack the remote's HEAD. If a clone has neither, the merge base is computed
+// against the target.
+func (g Repo) detectMainline(ctx context.Context, sha string, q Query) (m mainline, err error) {
 	const head = remoteBranch + "HEAD"
 	tips, err := g.tips(ctx, head)
 	if err != nil || tips[head] != "" {
 		return mainline{tips[head], tips[head]}, err
 	}
+
 	name := "main"
 	if q.DefaultBranch != nil {
 		if name, err = q.DefaultBranch(); err != nil {
 			return m, err
 		}
 	}
-	usual := []string{
+	candidates := []string{
 		remoteBranch + name, remoteBranch + "main", remoteBranch + "master",
 		localBranch + name, localBranch + "main", localBranch + "master",
 	}
 	target := remoteBranch + cmp.Or(q.Target, name)
-	if tips, err = g.tips(ctx, append(usual, target)...); err != nil {
+	if tips, err = g.tips(ctx, append(candidates, target)...); err != nil {
 		return m, err
 	}
-	for _, ref := range usual {
+
+	for _, ref := range candidates {
 		m.trunk = cmp.Or(m.trunk, tips[ref])
 	}
 	if m.trunk == "" && q.Branch == name {
-		m.trunk = sha // nobody here knows of a later one
+		m.trunk = sha // the clone has no later one
 	}
-	m.left = cmp.Or(tips[remoteBranch+name], tips[target], m.trunk)
+	m.forkRef = cmp.Or(tips[remoteBranch+name], tips[target], m.trunk)
 	return m, nil
 }
 
-// tips returns the commits that the refs stand on, those that are there.
+// tips returns the commits of the refs that exist, by ref.
 func (g Repo) tips(ctx context.Context, refs ...string) (map[string]string, error) {
 	out, err := g.Read(ctx, append([]string{"for-each-ref", "--format=%(refname) %(objectname)"}, refs...)...)
 	if err != nil {
@@ -74,8 +75,8 @@ func (g Repo) tips(ctx context.Context, refs ...string) (map[string]string, erro
 	return tips, nil
 }
 
-// base returns where the commit left a branch with the given tip; of a commit on
-// that branch its first parent, and nothing where there is neither.
+// base returns the merge base of the commit and the branch with this tip. If the
+// commit is on that branch, it is the first parent. It is empty if there is none.
 func (g Repo) base(ctx context.Context, sha string, parents []string, tip string) (string, error) {
 	base := tip
 	if tip != "" && tip != sha {
@@ -93,8 +94,8 @@ func (g Repo) base(ctx context.Context, sha string, parents []string, tip string
 	return base, nil
 }
 
-// branch returns the branch that rev stands on: itself where it names one, the
-// current one where that holds it, else none.
+// branch returns the branch of rev: rev itself if it names a branch, else the
+// current branch if that contains it. Otherwise it is empty.
 func (g Repo) branch(ctx context.Context, rev, sha string) (string, error) {
 	name, err := g.line(ctx, "rev-parse", "--symbolic-full-name", "--verify", "--quiet", rev)
 	if err != nil {
@@ -107,12 +108,13 @@ func (g Repo) branch(ctx context.Context, rev, sha string) (string, error) {
 		_, branch, _ := strings.Cut(remote, "/")
 		return branch, nil
 	}
+
 	current, err := g.line(ctx, "symbolic-ref", "--quiet", "HEAD")
 	if err != nil || current == "" {
 		return "", err
 	}
-	if !g.holds(ctx, "HEAD", sha) {
-		return "", nil // nor where it has no commit yet
+	if !g.contains(ctx, "HEAD", sha) {
+		return "", nil // also if HEAD has no commit yet
 	}
 	return strings.TrimPrefix(current, localBranch), nil
 }

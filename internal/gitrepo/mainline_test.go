@@ -8,7 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A clone as CI makes it has the remote's branches, and no HEAD of the remote.
+// ciClone returns a clone like those of CI: it has the given branches of the remote,
+// but no remote HEAD.
 func (f forest) ciClone(refs ...string) Repo {
 	f.t.Helper()
 	clone := Repo{Dir: filepath.Join(f.t.TempDir(), "clone")}
@@ -20,16 +21,16 @@ func (f forest) ciClone(refs ...string) Repo {
 	return clone
 }
 
-// Where no HEAD of the remote tells the mainline, the ledger's default branch
-// does, and the branch that the commit is meant for. A branch in flight that
-// another is built on is no mainline, and what it holds has not landed.
+// Without a remote HEAD, the mainline is the ledger's default branch, else the
+// target. A branch in flight that others build on is not a mainline, and its commits
+// have not landed.
 func TestGitMainline(t *testing.T) {
 	f := newForest(t)
 	root := f.Commit("file", gitPoem)
 	f.Git("branch", "--move", "trunk")
 	landed := f.Branch("landed", "trunk", "landed.txt", "x\n")
 	f.Git("merge", "--quiet", "--no-ff", "--no-edit", "landed")
-	left := f.Commit("trunk.txt", "x\n")
+	fork := f.Commit("trunk.txt", "x\n")
 	one := f.Branch("one", "trunk", "one.txt", "1\n")
 	two := f.Branch("two", "one", "two.txt", "2\n")
 	three := f.Branch("three", "two", "three.txt", "3\n")
@@ -55,26 +56,26 @@ func TestGitMainline(t *testing.T) {
 		changes   []string // nil: no record
 		contained []string
 	}{
-		"the ledger's default branch": {all, Query{Rev: two}, left, []string{two, one}, []string{"A one.txt", "A two.txt"},
+		"the ledger's default branch": {all, Query{Rev: two}, fork, []string{two, one}, []string{"A one.txt", "A two.txt"},
 			[]string{landed}},
-		"before the target": {all, Query{Rev: two, Target: "one"}, left, []string{two, one},
+		"default branch before the target": {all, Query{Rev: two, Target: "one"}, fork, []string{two, one},
 			[]string{"A one.txt", "A two.txt"}, []string{landed}},
-		"--base of a branch in flight": {all, Query{Rev: three, Base: two}, two, []string{three, two, one},
+		"--base on a branch in flight": {all, Query{Rev: three, Base: two}, two, []string{three, two, one},
 			[]string{"A three.txt"}, none},
 		"--base before the mainline": {all, Query{Rev: one, Base: root}, root, nil,
 			[]string{"A landed.txt", "A one.txt", "A trunk.txt"}, none},
-		"--base of the branch that it is meant for": {
+		"--base on the target": {
 			all, Query{Rev: onRelease, Target: "release/1", Base: "origin/release/1"}, released, nil,
 			[]string{"A on-release.txt"}, []string{fix}},
 		"no mainline but the target": {f.ciClone("release/1", "on-release"), Query{Rev: onRelease, Target: "release/1"},
 			released, []string{onRelease}, []string{"A on-release.txt"}, []string{fix}},
-		"no mainline but a stack": {f.ciClone("one", "two"), Query{Rev: two, Target: "one"}, one, []string{two},
+		"no mainline but the target of a stacked branch": {f.ciClone("one", "two"), Query{Rev: two, Target: "one"}, one, []string{two},
 			[]string{"A two.txt"}, none},
 		"no mainline": {f.ciClone("one", "two"), Query{Rev: two}, "", []string{}, nil, none},
-		"no mainline but --base": {f.ciClone("one", "two"), Query{Rev: two, Base: left}, left, []string{two, one},
+		"no mainline but --base": {f.ciClone("one", "two"), Query{Rev: two, Base: fork}, fork, []string{two, one},
 			[]string{"A one.txt", "A two.txt"}, none},
-		"no mainline, and the first one": {f.ciClone("fix"), Query{Rev: root}, "", []string{root}, []string{"A file"}, none},
-		"the mainline itself": {f.ciClone("one"), Query{Rev: left, Branch: "trunk"}, left + "^", []string{left},
+		"no mainline, first commit": {f.ciClone("fix"), Query{Rev: root}, "", []string{root}, []string{"A file"}, none},
+		"a commit on the mainline": {f.ciClone("one"), Query{Rev: fork, Branch: "trunk"}, fork + "^", []string{fork},
 			[]string{"A trunk.txt"}, []string{landed}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,10 +95,10 @@ func TestGitMainline(t *testing.T) {
 				t.Errorf("changes %q, want %q", outline(got.Changes), test.changes)
 			}
 			if (got.Gap == errMainline) != (test.changes == nil) {
-				t.Errorf("the gap is %v", got.Gap)
+				t.Errorf("gap: %v", got.Gap)
 			}
 			if contained := test.clone.Landed(t.Context(), got, tips); !slices.Equal(contained, test.contained) {
-				t.Errorf("%q have landed, want %q", contained, test.contained)
+				t.Errorf("landed: %q, want %q", contained, test.contained)
 			}
 		})
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxMessage is how many bytes of a message the ledger takes.
+// maxMessage is the ledger's limit for a commit message, in bytes.
 const maxMessage = 64 << 10
 
-// told returns what the commit itself tells.
-func (g Repo) told(ctx context.Context, sha string) (ledger.Registration, error) {
+// metadata reads the parents, author, committer date and message of a commit.
+func (g Repo) metadata(ctx context.Context, sha string) (ledger.Registration, error) {
 	const format = "%P%x00%an%x00%ae%x00%ct%x00%B"
 	out, err := g.Read(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
 	if err != nil {
@@ -23,8 +23,7 @@ func (g Repo) told(ctx context.Context, sha string) (ledger.Registration, error)
 	}
 	fields := strings.SplitN(out, "\x00", 5)
 	if len(fields) != 5 {
-		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s where 5 were asked for",
-			len(fields), sha)
+		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s, want 5", len(fields), sha)
 	}
 	return ledger.Registration{
 		Parents:     strings.Fields(fields[0]),
@@ -34,8 +33,8 @@ func (g Repo) told(ctx context.Context, sha string) (ledger.Registration, error)
 	}, nil
 }
 
-// commitTime reads the Unix seconds of a commit. They can be anything, and those
-// that the ledger does not take are none.
+// commitTime parses the Unix seconds of a commit. Git allows any number; it returns
+// 0 for times that the ledger does not accept.
 func commitTime(seconds string) ledger.Time {
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
@@ -48,7 +47,8 @@ func commitTime(seconds string) ledger.Time {
 	return t
 }
 
-// plainText returns s without what git lets into names and the ledger does not.
+// plainText returns s as valid UTF-8 and without control characters. Git allows
+// both in names; the ledger does not.
 func plainText(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -58,7 +58,7 @@ func plainText(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD")))
 }
 
-// messageText returns a commit's message, cut where the ledger would refuse it.
+// messageText returns a commit message as valid UTF-8, cut to maxMessage bytes.
 func messageText(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "")

@@ -6,15 +6,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// maxArgs is how many bytes of paths one git command gets.
+// maxArgs limits the paths on one git command line, in bytes.
 const maxArgs = 24 << 10
 
-// partOf returns what a partial clone can tell of the changes from one tree to
-// another: all paths, and hunks where it has both contents of a file. The
-// content that it lacks tells a changed file with a new name from another: where
-// git asks for it, only files that did not change otherwise count as renamed.
-func (o *objectStore) partOf(ctx context.Context, from, to string) ([]radar.Change, error) {
-	renames := exactAndAlike
+// partialChanges returns the changes from one tree to another in a partial clone:
+// all paths, and the hunks of files whose old and new content it has. Git needs
+// content to find files that were renamed and changed. If it lacks some, only
+// unchanged files count as renamed.
+func (o *objectStore) partialChanges(ctx context.Context, from, to string) ([]radar.Change, error) {
+	renames := exactAndSimilar
 	changes, err := o.raw(ctx, rawDiff(renames, from, to))
 	if err != nil {
 		renames = exactOnly
@@ -22,18 +22,19 @@ func (o *objectStore) partOf(ctx context.Context, from, to string) ([]radar.Chan
 			return nil, err
 		}
 	}
-	here, err := o.withContent(ctx, changes)
+
+	complete, err := o.withContent(ctx, changes)
 	if err != nil {
 		return nil, err
 	}
-	for _, paths := range portions(here) {
-		known, err := o.record(ctx, patchDiff(renames, from, to, paths...))
+	for _, paths := range batchPaths(complete) {
+		patched, err := o.record(ctx, patchDiff(renames, from, to, paths...))
 		if err != nil {
 			return nil, err
 		}
-		for _, k := range known {
-			if c := here[k.Path]; c != nil && c.OldPath == k.OldPath && c.OldBlob == k.OldBlob && c.Blob == k.Blob {
-				c.Hunks, c.Binary = k.Hunks, k.Binary
+		for _, p := range patched {
+			if c := complete[p.Path]; c != nil && c.OldPath == p.OldPath && c.OldBlob == p.OldBlob && c.Blob == p.Blob {
+				c.Hunks, c.Binary = p.Hunks, p.Binary
 			}
 		}
 	}
@@ -44,8 +45,8 @@ func (o *objectStore) raw(ctx context.Context, diff []string) ([]radar.Change, e
 	return o.stream(ctx, diff, (*diffReader).readRaw)
 }
 
-// withContent returns, by path, the changes of files that could have hunks and
-// whose contents are here.
+// withContent returns the changes that can have hunks and whose old and new content
+// this clone has, by path.
 func (o *objectStore) withContent(ctx context.Context, changes []radar.Change) (map[string]*radar.Change, error) {
 	var ids []string
 	for i := range changes {
@@ -57,20 +58,21 @@ func (o *objectStore) withContent(ctx context.Context, changes []radar.Change) (
 	if err != nil {
 		return nil, err
 	}
-	here := make(map[string]*radar.Change)
+
+	complete := make(map[string]*radar.Change)
 	for i := range changes {
 		if c := &changes[i]; isTextChange(c) && c.OldBlob != c.Blob && present[c.OldBlob] && present[c.Blob] {
-			here[c.Path] = c
+			complete[c.Path] = c
 		}
 	}
-	return here, nil
+	return complete, nil
 }
 
-// portions returns the paths of the changes, old ones too, in lists that one
-// command line can take.
-func portions(changes map[string]*radar.Change) [][]string {
+// batchPaths returns the old and new paths of the changes, in lists that fit on one
+// command line.
+func batchPaths(changes map[string]*radar.Change) [][]string {
 	var lists [][]string
-	room := 0
+	room := 0 // in the last list, in bytes
 	for path, c := range changes {
 		size := len(path) + len(c.OldPath) + 2
 		if room < size || lists == nil {

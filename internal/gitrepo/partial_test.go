@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
-// cloneGitRepo clones g, without a work tree's files.
+// cloneGitRepo clones g without a checkout.
 func cloneGitRepo(t *testing.T, g Repo, options ...string) Repo {
 	t.Helper()
 	mustGit(t, g, "", "config", "uploadpack.allowFilter", "true")
@@ -18,7 +18,8 @@ func cloneGitRepo(t *testing.T, g Repo, options ...string) Repo {
 	return clone
 }
 
-// A partial clone tells of all paths, and has hunks where it has both contents.
+// In a partial clone the record has all paths, and hunks of files whose old and new
+// content it has.
 func TestGitRecordOfAPartialClone(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	g, shas := newGitRepo(t, nil,
@@ -46,7 +47,7 @@ func TestGitRecordOfAPartialClone(t *testing.T) {
 		t.Errorf("%q (%v), want\n%q", outline(r.Changes), err, want)
 	}
 
-	// With what it takes to find renames, these are whole too.
+	// With the content that is needed to find renames, those are complete too.
 	for _, name := range []string{"main~1:alike", "main:alike now"} {
 		mustGit(t, clone, "", "cat-file", "-e", name)
 	}
@@ -57,30 +58,32 @@ func TestGitRecordOfAPartialClone(t *testing.T) {
 	}
 }
 
-// What a clone does not hold at all is told as not known, not as nothing.
-func TestGitRecordThatNobodyHereKnows(t *testing.T) {
+// If a clone lacks a commit's base or folders, there is no change record, not an
+// empty one.
+func TestGitRecordOfAnIncompleteClone(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	g, shas := newGitRepo(t, nil, gitrepotest.Tree{"d/a": gitrepotest.TextFile("1\n")},
 		gitrepotest.Tree{"d/a": gitrepotest.TextFile("2\n")}, gitrepotest.Tree{"d/a": gitrepotest.TextFile("3\n")})
+
 	for name, test := range map[string]struct {
 		options   []string
 		mainline  string
-		known     bool
+		record    bool
 		ancestors int
 	}{
-		"a clone without folders":               {[]string{"--filter=tree:0"}, "main~1", false, 1},
-		"a shallow clone of one commit":         {[]string{"--depth=1"}, "", false, 0},
-		"a shallow clone with the commit's own": {[]string{"--depth=2"}, "", true, 1},
-		"a shallow clone with the base":         {[]string{"--depth=2"}, "main~1", true, 1},
-		"a whole clone":                         {nil, "main~2", true, 2},
+		"a clone without folders":             {[]string{"--filter=tree:0"}, "main~1", false, 1},
+		"a shallow clone of one commit":       {[]string{"--depth=1"}, "", false, 0},
+		"a shallow clone with the parent":     {[]string{"--depth=2"}, "", true, 1},
+		"a shallow clone with the named base": {[]string{"--depth=2"}, "main~1", true, 1},
+		"a full clone":                        {nil, "main~2", true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clone := cloneGitRepo(t, g, test.options...)
 			r, err := clone.ReadCommit(t.Context(), Query{Rev: "main", Base: test.mainline})
-			if err != nil || (r.Changes != nil) != test.known || len(r.Ancestors) != test.ancestors {
+			if err != nil || (r.Changes != nil) != test.record || len(r.Ancestors) != test.ancestors {
 				t.Errorf("base %s of %q: changes %q, ancestors %q (%v)", r.Base, shas, outline(r.Changes), r.Ancestors, err)
 			}
-			if test.known && !slices.Equal(outline(r.Changes), []string{"M d/a [1,1 +1 ]"}) {
+			if test.record && !slices.Equal(outline(r.Changes), []string{"M d/a [1,1 +1 ]"}) {
 				t.Errorf("changes %q", outline(r.Changes))
 			}
 		})

@@ -12,10 +12,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// How much alike a file and one of another name are that count as renamed.
+// The similarity at which git reports a renamed file.
 const (
-	exactAndAlike = "-M50%"
-	exactOnly     = "-M100%"
+	exactAndSimilar = "-M50%"
+	exactOnly       = "-M100%"
 )
 
 func rawDiff(renames, from, to string) []string {
@@ -29,38 +29,41 @@ func patchDiff(renames, from, to string, paths ...string) []string {
 	return append(args, paths...)
 }
 
-// record reads a diff with patches. The old content of each file with hunks is
-// asked for as soon as these are read, and hashed while git goes on.
+// record runs a diff with patches and returns the change record. It requests the
+// old content of a file as soon as the file's hunks are read, and hashes it while
+// the diff goes on.
 func (o *objectStore) record(ctx context.Context, diff []string) ([]radar.Change, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var places *placer
+
+	var hashes *hunkHasher
 	changes, err := o.stream(ctx, diff, func(d *diffReader) error {
 		if err := d.readRaw(); err != nil {
 			return err
 		}
 		var err error
-		if places, err = o.startPlacer(ctx, len(d.changes)); err != nil {
+		if hashes, err = o.startHunkHasher(ctx, len(d.changes)); err != nil {
 			return err
 		}
 		return d.readPatches(func(c *radar.Change) {
 			if len(c.Hunks) > 0 {
-				places.add(c)
+				hashes.add(c)
 			}
 		})
 	})
+
 	if err != nil {
 		cancel()
 	}
-	if places != nil {
-		if placeErr := places.wait(); err == nil {
-			err = placeErr
+	if hashes != nil {
+		if hashErr := hashes.wait(); err == nil {
+			err = hashErr
 		}
 	}
 	return changes, err
 }
 
-// stream runs git diff-tree and reads what it prints while it does.
+// stream runs git diff-tree and reads its output as it comes.
 func (o *objectStore) stream(ctx context.Context, diff []string, read func(*diffReader) error) ([]radar.Change, error) {
 	command := o.command(ctx, diff...)
 	stdout, err := command.StdoutPipe()
@@ -70,10 +73,11 @@ func (o *objectStore) stream(ctx context.Context, diff []string, read func(*diff
 	if err := command.Start(); err != nil {
 		return nil, failure(command, "diff-tree", err)
 	}
+
 	d := newDiffReader(stdout)
 	readErr := read(d)
 	if readErr != nil {
-		// Where git itself gave up, that is the reason.
+		// If git failed, its error is the cause: let it finish.
 		io.Copy(io.Discard, stdout)
 	}
 	if err := command.Wait(); err != nil {
@@ -85,61 +89,62 @@ func (o *objectStore) stream(ctx context.Context, diff []string, read func(*diff
 	return d.changes, nil
 }
 
-// A placer adds to hunks the hashes of where they are, from the old content of
-// their files, which one git command gives.
-type placer struct {
+// A hunkHasher sets the near and far hashes of hunks. It reads the old content of
+// their files from one git command.
+type hunkHasher struct {
 	command *exec.Cmd
 	pipe    io.Closer
-	in      *bufio.Writer      // of the object ids
-	asked   chan *radar.Change // with room for all of them: git answers late
+	in      *bufio.Writer      // of object ids
+	queue   chan *radar.Change // has room for all changes, since git buffers its output
 	done    chan error
 }
 
-// startPlacer starts a placer for a number of changes at most.
-func (o *objectStore) startPlacer(ctx context.Context, limit int) (*placer, error) {
-	p := &placer{
+// startHunkHasher starts a hunkHasher for at most limit changes.
+func (o *objectStore) startHunkHasher(ctx context.Context, limit int) (*hunkHasher, error) {
+	h := &hunkHasher{
 		command: o.command(ctx, "cat-file", "--batch", "--buffer"),
-		asked:   make(chan *radar.Change, limit),
+		queue:   make(chan *radar.Change, limit),
 		done:    make(chan error, 1),
 	}
-	in, err := p.command.StdinPipe()
+	in, err := h.command.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	p.pipe, p.in = in, bufio.NewWriterSize(in, 1<<10)
-	stdout, err := p.command.StdoutPipe()
+	h.pipe, h.in = in, bufio.NewWriterSize(in, 1<<10)
+	stdout, err := h.command.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.command.Start(); err != nil {
-		return nil, failure(p.command, "cat-file", err)
+
+	if err := h.command.Start(); err != nil {
+		return nil, failure(h.command, "cat-file", err)
 	}
-	go func() { p.done <- p.read(bufio.NewReaderSize(stdout, 64<<10)) }()
-	return p, nil
+	go func() { h.done <- h.read(bufio.NewReaderSize(stdout, 64<<10)) }()
+	return h, nil
 }
 
-// add asks for the old content of a change, which is the placer's from then on.
-func (p *placer) add(c *radar.Change) {
-	_, _ = p.in.WriteString(c.OldBlob + "\n") // where it fails, the reader does too
-	p.asked <- c
+// add queues a change. It belongs to the hunkHasher until wait returns.
+func (h *hunkHasher) add(c *radar.Change) {
+	_, _ = h.in.WriteString(c.OldBlob + "\n") // if it fails, so does the reader
+	h.queue <- c
 }
 
-// wait returns once all that was added has its hashes.
-func (p *placer) wait() error {
-	close(p.asked)
-	_ = p.in.Flush()
-	p.pipe.Close()
-	readErr := <-p.done
-	if err := p.command.Wait(); err != nil {
-		return failure(p.command, "cat-file", err)
+// wait waits until all queued changes have their hashes.
+func (h *hunkHasher) wait() error {
+	close(h.queue)
+	_ = h.in.Flush()
+	h.pipe.Close()
+	readErr := <-h.done
+	if err := h.command.Wait(); err != nil {
+		return failure(h.command, "cat-file", err)
 	}
 	return readErr
 }
 
-func (p *placer) read(out *bufio.Reader) error {
+func (h *hunkHasher) read(out *bufio.Reader) error {
 	hasher := newGapHasher()
 	var content []byte
-	for c := range p.asked {
+	for c := range h.queue {
 		var err error
 		if content, err = readObject(out, content); err != nil {
 			return fmt.Errorf("git cat-file of %s: %w", c.OldBlob, err)
@@ -149,8 +154,8 @@ func (p *placer) read(out *bufio.Reader) error {
 	return nil
 }
 
-// readObject reads the next object that git cat-file --batch prints, into buf
-// where it has room.
+// readObject reads the next object from the output of git cat-file --batch. It
+// reuses buf if that is large enough.
 func readObject(out *bufio.Reader, buf []byte) ([]byte, error) {
 	head, err := out.ReadString('\n')
 	if err != nil {
@@ -158,8 +163,9 @@ func readObject(out *bufio.Reader, buf []byte) ([]byte, error) {
 	}
 	fields := strings.Fields(head)
 	if len(fields) != 3 {
-		return nil, fmt.Errorf("git answers %q", strings.TrimSpace(head))
+		return nil, fmt.Errorf("git printed %q", strings.TrimSpace(head))
 	}
+
 	size, err := strconv.Atoi(fields[2])
 	if err != nil {
 		return nil, err

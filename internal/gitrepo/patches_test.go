@@ -22,13 +22,13 @@ func TestGitRecord(t *testing.T) {
 		before, after gitrepotest.Tree
 		want          []string
 	}{
-		"nothing": {
+		"no changes": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(gitPoem)}, gitrepotest.Tree{"a": gitrepotest.TextFile(gitPoem)},
 			[]string{}},
-		"a new file and one that is gone have no hunks": {
+		"added and deleted files have no hunks": {
 			gitrepotest.Tree{"old": gitrepotest.TextFile(gitPoem)}, gitrepotest.Tree{"new": gitrepotest.TextFile("x\n")},
 			[]string{"A new", "D old"}},
-		"a line replaced, two added, two removed; the heading is git's": {
+		"a line replaced, two added, two removed, with headings": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(gitPoem)},
 			gitrepotest.Tree{"a": gitrepotest.TextFile("one\n2\nthree\nx\ny\nfour\nfive\n")},
 			[]string{"M a [2,1 +1 one] [3,0 +2 three] [6,2 +0 five]"}},
@@ -41,11 +41,11 @@ func TestGitRecord(t *testing.T) {
 		"a file is emptied": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile("x\ny\n")}, gitrepotest.Tree{"a": gitrepotest.TextFile("")},
 			[]string{"M a [1,2 +0 ]"}},
-		"empty files come, go and move": {
+		"empty files added and renamed": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(""), "c": gitrepotest.TextFile("x\n")},
 			gitrepotest.Tree{"b": gitrepotest.TextFile(""), "c": gitrepotest.TextFile("x\n"), "d": gitrepotest.TextFile("")},
 			[]string{"R a -> b", "A d"}},
-		"an empty file goes": {
+		"an empty file deleted": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(""), "b": gitrepotest.TextFile("")},
 			gitrepotest.Tree{"b": gitrepotest.TextFile("")}, []string{"D a"}},
 		"only the last line break": {
@@ -82,12 +82,12 @@ func TestGitRecord(t *testing.T) {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(gitPoem), "b": gitrepotest.TextFile(gitPoem + "b\n")},
 			gitrepotest.Tree{"a": gitrepotest.ExecFile(gitPoem), "b": gitrepotest.ExecFile(gitPoem + "B\n")},
 			[]string{"M a 100644>100755", "M b 100644>100755 [8,1 +1 seven]"}},
-		"a link with another target has no hunks": {
+		"a changed link has no hunks": {
 			gitrepotest.Tree{"a": gitrepotest.LinkFile("x")}, gitrepotest.Tree{"a": gitrepotest.LinkFile("y")}, []string{"M a"}},
-		"nor has a renamed one": {
+		"a renamed link": {
 			gitrepotest.Tree{"a": gitrepotest.LinkFile("x")}, gitrepotest.Tree{"b": gitrepotest.LinkFile("x")},
 			[]string{"R a -> b"}},
-		"a file, a link and a module take each other's place": {
+		"changes of type between file, link and submodule": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(gitPoem), "b": gitrepotest.LinkFile("x"),
 				"c": gitrepotest.ModuleFile("1"), "d": gitrepotest.TextFile(gitBlob), "e": gitrepotest.TextFile("x\n")},
 			gitrepotest.Tree{"a": gitrepotest.LinkFile("x"), "b": gitrepotest.ModuleFile("1"),
@@ -98,7 +98,7 @@ func TestGitRecord(t *testing.T) {
 			gitrepotest.Tree{"a": gitrepotest.ModuleFile("1"), "z": gitrepotest.TextFile("x\n")}, gitrepotest.Tree{
 				"a": gitrepotest.ModuleFile("2"), "b": gitrepotest.ModuleFile("3"), "z": gitrepotest.TextFile("y\n")},
 			[]string{"M a", "A b", "M z [1,1 +1 ]"}},
-		"a submodule that .gitmodules leaves out": {
+		"a submodule that .gitmodules ignores": {
 			gitrepotest.Tree{".gitmodules": gitrepotest.TextFile("[submodule \"a\"]\n\tpath = a\n\turl = x\n\tignore = all\n"),
 				"a": gitrepotest.ModuleFile("1")},
 			gitrepotest.Tree{".gitmodules": gitrepotest.TextFile("[submodule \"a\"]\n\tpath = a\n\turl = x\n\tignore = all\n"),
@@ -130,24 +130,24 @@ func TestGitRecord(t *testing.T) {
 			gitrepotest.Tree{"a": gitrepotest.TextFile("++ b/a\ndiff --git a/b b/b\nBinary files a and b differ\n@@ -1 +1 " +
 				"@@ x\n\\ No newline"), "b": gitrepotest.TextFile("y\n")},
 			[]string{"M a [1,3 +5 ]", "M b [1,1 +1 ]"}},
-		"a line longer than any buffer": {
+		"a line longer than the buffer": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile("x\n" + strings.Repeat("long ", 50_000) + "\ny\n")},
 			gitrepotest.Tree{"a": gitrepotest.TextFile("x\n" + strings.Repeat("long ", 60_000) + "\nz\n")},
 			[]string{"M a [2,2 +2 x]"}},
-		"a heading cut amidst a character": {
+		"a heading cut within a character": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(strings.Repeat("é", 100) + "\nz" + strings.Repeat("é", 100) +
 				"\n\n\nx\n")},
 			gitrepotest.Tree{"a": gitrepotest.TextFile(strings.Repeat("é", 100) + "\nz" + strings.Repeat("é", 100) +
 				"\n\n\ny\n")},
 			[]string{"M a [5,1 +1 z" + strings.Repeat("é", 39) + "]"}},
-		"a file with many lines, all of them changed": {
+		"a long file with all lines changed": {
 			gitrepotest.Tree{"a": gitrepotest.TextFile(strings.Repeat("x\n", 2000))},
 			gitrepotest.Tree{"a": gitrepotest.TextFile(strings.Repeat("y\n", 2000))}, []string{"M a [1,2000 +2000 ]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, format := range []string{"sha1", "sha256"} {
 				if format == "sha256" && hasModules(test.before, test.after) {
-					continue // of 64 digits; git treats them alike
+					continue // ModuleFile has ids of 40 digits
 				}
 				g, shas := newGitRepo(t, []string{"--object-format=" + format}, test.before, test.after)
 				changes := mustRecord(t, g, shas[0], shas[1])
@@ -173,7 +173,7 @@ func hasModules(trees ...gitrepotest.Tree) bool {
 	return false
 }
 
-// The first commit has nothing before it.
+// The change record of a first commit adds all its files.
 func TestGitRecordOfAFirstCommit(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	for _, format := range []string{"sha1", "sha256"} {
@@ -189,8 +189,9 @@ func TestGitRecordOfAFirstCommit(t *testing.T) {
 	}
 }
 
-// Whatever the user, the machine and the clone tell git, the record is the same.
-func TestGitRecordIsTheSameForEverybody(t *testing.T) {
+// The change record does not depend on git's configuration, its environment or
+// attributes.
+func TestGitRecordIgnoresConfiguration(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	before := gitrepotest.Tree{"a.c": gitrepotest.TextFile(gitPoem),
 		"née.c": gitrepotest.TextFile("int f()\n{\n\tx;\n}\n"), "old.c": gitrepotest.TextFile(gitPoem + "old\n"),

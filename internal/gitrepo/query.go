@@ -1,16 +1,17 @@
 package gitrepo
 
-// A Query names a commit of a git repository, and what the caller knows of it that
-// the repository may not.
+// A Query names a commit of a git repository and describes it where the repository
+// may not.
 type Query struct {
 	Rev string
-	// Branch of the commit; empty for the one that it stands on.
+	// Branch is the branch of the commit. If empty, it is read from git.
 	Branch string
-	// Target is the branch that the commit is meant for, empty where nobody says.
+	// Target is the branch that the commit is meant for. It may be empty.
 	Target string
-	// Base is a revision of the mainline that it left; empty for the usual one.
+	// Base is a revision of the mainline that the commit branched from. If empty,
+	// ReadCommit finds the mainline.
 	Base string
-	// DefaultBranch returns the branch that the ledger takes for the mainline; nil
-	// for main.
+	// DefaultBranch returns the repo's default branch in the ledger. If nil, it is
+	// main.
 	DefaultBranch func() (string, error)
 }

@@ -1,5 +1,5 @@
-// Package gitrepo runs git. It reads what the ledger records of a commit: of a file's
-// content, only hashes and hunk headings.
+// Package gitrepo reads commits with git, in the form in which the ledger records
+// them. Of the content of files it returns only hashes and hunk headings.
 package gitrepo
 
 import (
@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// A Repo is a git repository, read by the machine's own git.
+// A Repo is a git repository, accessed through the installed git command.
 type Repo struct {
 	// Dir is a folder of the work tree, or the repository itself.
 	Dir string
-	// Isolated reports that git ignores the configuration of the machine and its
-	// user, as in repositories that ledgerd creates.
+	// Isolated reports whether git ignores the system and user configuration, as
+	// in repositories that ledgerd creates.
 	Isolated bool
-	// variables are what its git commands need in their environment in addition.
+	// variables are additional environment variables of its git commands.
 	variables []string
 }
 
-// Read runs a git command that only reads and returns what it prints.
+// Read runs a read-only git command and returns its standard output.
 func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 	command := g.command(ctx, args...)
 	var stdout strings.Builder
@@ -34,20 +34,20 @@ func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// command returns a git command that only reads, not yet started, whose standard
-// error is kept for failure. The repository may be anybody's, so its
-// configuration must not make git run anything: a file system monitor, or
-// whatever fetches what a partial clone lacks.
+// command returns a read-only git command, not yet started. It buffers standard
+// error for failure. The repository is not trusted, so its configuration must not
+// make git run other programs, such as a file system monitor or the transport
+// that fetches missing objects of a partial clone.
 func (g Repo) command(ctx context.Context, args ...string) *exec.Cmd {
 	options := []string{"-C", g.Dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "-c",
 		"advice.graftFileDeprecated=false"}
 	command := exec.CommandContext(ctx, "git", append(options, args...)...)
 	command.Env = append(g.Environ(),
 		"GIT_NO_LAZY_FETCH=1",
-		"GIT_ALLOW_PROTOCOL=none", // which comes before protocol.NAME.allow
+		"GIT_ALLOW_PROTOCOL=none", // takes precedence over protocol.NAME.allow
 		"GIT_TERMINAL_PROMPT=0",
 		"GIT_OPTIONAL_LOCKS=0",
-		// What the hashes name, not what a clone puts in its place.
+		// Read the objects themselves, not the clone's replacements for them.
 		"GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_GRAFT_FILE="+os.DevNull,
 		"LC_ALL=C")
@@ -55,10 +55,10 @@ func (g Repo) command(ctx context.Context, args ...string) *exec.Cmd {
 	return command
 }
 
-// failure says why a command of g.command failed.
+// failure returns the error of a command created by g.command.
 func failure(command *exec.Cmd, name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
-		return errors.New("git is not installed here: there is no git command in PATH")
+		return errors.New("git not found in PATH: install git")
 	}
 	stderr, _ := command.Stderr.(*bytes.Buffer)
 	return &commandError{name, strings.TrimSpace(stderr.String()), err}
@@ -69,17 +69,18 @@ func (g Repo) Environ() []string {
 	if !g.Isolated {
 		return append(os.Environ(), g.variables...)
 	}
-	var kept []string
+	var environ []string
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "GIT_") {
-			kept = append(kept, variable)
+			environ = append(environ, variable)
 		}
 	}
-	kept = append(kept, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
-	return append(kept, g.variables...)
+	environ = append(environ, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	return append(environ, g.variables...)
 }
 
-// Write runs a git command that changes the repository, as an example author.
+// Write runs a git command that changes the repository. The author and committer
+// are an example person.
 func (g Repo) Write(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, "git", append([]string{"-C", g.Dir}, args...)...)
 	command.Env = append(g.Environ(),
@@ -91,7 +92,7 @@ func (g Repo) Write(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// A commandError is git's own refusal.
+// A commandError is the error of a git command that ran and failed.
 type commandError struct {
 	command string
 	stderr  string
@@ -107,8 +108,8 @@ func (e *commandError) Error() string {
 
 func (e *commandError) Unwrap() error { return e.err }
 
-// line runs git and returns the line that it prints. Where git has no answer,
-// which is not an error, the line is empty.
+// line runs git and returns the single line that it prints. If git exits with
+// status 1, which means that it has no result, the line is empty.
 func (g Repo) line(ctx context.Context, args ...string) (string, error) {
 	out, err := g.Read(ctx, args...)
 	if e, ok := errors.AsType[*exec.ExitError](err); ok && e.ExitCode() == 1 {
@@ -117,8 +118,7 @@ func (g Repo) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// commit returns the sha of the commit that rev names, empty where it names
-// none.
+// commit resolves a revision to a commit. The sha is empty if there is none.
 func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 	if strings.HasPrefix(rev, "-") {
 		return "", fmt.Errorf("%q is not a git revision", rev)
@@ -126,8 +126,8 @@ func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 	return g.line(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 }
 
-// mustCommit is commit where there has to be one.
-func (g Repo) mustCommit(ctx context.Context, rev string) (string, error) {
+// existingCommit is like commit, but returns an error if there is none.
+func (g Repo) existingCommit(ctx context.Context, rev string) (string, error) {
 	sha, err := g.commit(ctx, rev)
 	if err == nil && sha == "" {
 		err = fmt.Errorf("there is no commit %q in this git repository", rev)
@@ -135,14 +135,14 @@ func (g Repo) mustCommit(ctx context.Context, rev string) (string, error) {
 	return sha, err
 }
 
-// Where git keeps branches, one's own and the remote's.
+// The ref prefixes of local branches and of the remote's.
 const (
 	localBranch  = "refs/heads/"
 	remoteBranch = "refs/remotes/origin/"
 )
 
-// holds reports whether a commit is another one or one of its ancestors.
-func (g Repo) holds(ctx context.Context, tip, sha string) bool {
+// contains reports whether sha is tip or one of its ancestors.
+func (g Repo) contains(ctx context.Context, tip, sha string) bool {
 	if tip == "" {
 		return false
 	}

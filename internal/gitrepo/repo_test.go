@@ -18,7 +18,7 @@ func TestReadRawDiff(t *testing.T) {
 		out  string
 		want []radar.Change
 	}{
-		"nothing": {"", []radar.Change{}},
+		"no changes": {"", []radar.Change{}},
 		"added, changed, deleted": {
 			":000000 100644 " + zero + " " + new + " A|new.txt|" +
 				":100644 100755 " + old + " " + new + " M|with space|" +
@@ -29,7 +29,7 @@ func TestReadRawDiff(t *testing.T) {
 				{Path: "old.txt", Status: "D", OldMode: "100644", OldBlob: old},
 			},
 		},
-		"renamed, with how alike it is": {
+		"renamed, with the similarity": {
 			":100644 100644 " + old + " " + new + " R087|a\nb|c|",
 			[]radar.Change{{Path: "c", OldPath: "a\nb", Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old,
 				Blob: new}},
@@ -42,7 +42,7 @@ func TestReadRawDiff(t *testing.T) {
 			":000000 100644 " + zero + " " + new + " A|caf\xe9/né|",
 			[]radar.Change{{Path: `caf\351/né`, Status: "A", Mode: "100644", Blob: new}},
 		},
-		"renamed to what a replacement would not tell": {
+		"renamed from and to invalid UTF-8": {
 			":100644 100644 " + old + " " + new + " R100|\xe9|\xe8|",
 			[]radar.Change{{Path: `\350`, OldPath: `\351`, Status: "R", OldMode: "100644", Mode: "100644", OldBlob: old,
 				Blob: new}},
@@ -53,9 +53,10 @@ func TestReadRawDiff(t *testing.T) {
 			t.Errorf("%s: %+v (%v), want %+v", name, d.changes, err, test.want)
 		}
 	}
+
 	for name, out := range map[string]string{
 		"not a change":            "hello|world|",
-		"a rename to nowhere":     ":100644 100644 " + old + " " + new + " R100|a|",
+		"a rename without target": ":100644 100644 " + old + " " + new + " R100|a|",
 		"a change without status": ":100644 100644 " + old + " " + new + "|a|",
 	} {
 		d := newDiffReader(strings.NewReader(strings.ReplaceAll(out, "|", "\x00")))
@@ -65,7 +66,7 @@ func TestReadRawDiff(t *testing.T) {
 	}
 }
 
-// A commit's date is whatever its author wrote.
+// A commit's date can be any number.
 func TestCommitTime(t *testing.T) {
 	for seconds, want := range map[string]string{
 		"1700000000":           "2023-11-14T22:13:20.000Z",
@@ -81,7 +82,7 @@ func TestCommitTime(t *testing.T) {
 		"":                     "",
 	} {
 		if got := commitTime(seconds).String(); got != want {
-			t.Errorf("%s seconds are %q, want %q", seconds, got, want)
+			t.Errorf("commitTime(%q) = %q, want %q", seconds, got, want)
 		}
 	}
 }

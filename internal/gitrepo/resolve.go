@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Resolve returns the sha that rev names: any revision in a git work tree, a whole
-// sha elsewhere.
+// Resolve returns the sha of a revision. Outside a git work tree, the revision must
+// be a full sha.
 func Resolve(ctx context.Context, rev string) (string, error) {
 	sha, err := Repo{Dir: "."}.commit(ctx, rev)
 	if sha != "" {
@@ -18,13 +18,13 @@ func Resolve(ctx context.Context, rev string) (string, error) {
 		return rev, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot tell which commit %q is: %w (a whole sha needs no git)", rev, err)
+		return "", fmt.Errorf("cannot resolve commit %q: %w (a full sha works without git)", rev, err)
 	}
 	return "", fmt.Errorf("there is no commit %q in this git repository", rev)
 }
 
-// Find is Resolve for reading: it also takes the beginning of a sha that only the
-// ledger knows.
+// Find is like Resolve, but also accepts the prefix of a sha, for a commit that only
+// the ledger knows.
 func Find(ctx context.Context, rev string) (string, error) {
 	sha, err := Resolve(ctx, rev)
 	if err != nil && ledger.IsCommitPrefix(rev) {

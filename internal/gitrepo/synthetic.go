@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// A Synthetic is a git repository that benchmarks make: a commit on main, and
-// one on the branch busy that changes every file of it at three places.
+// A Synthetic is a generated git repository for benchmarks. It has a commit on main,
+// and one on the branch busy that changes three lines of every file.
 type Synthetic struct {
 	Repo
 	base, sha string
 }
 
-// NewSynthetic makes a repository in a new folder of dir, with so many files
-// of some 300 lines.
+// NewSynthetic creates a repository in a new folder of dir, with the given number of
+// files of about 300 lines.
 func NewSynthetic(ctx context.Context, dir string, files int) (Synthetic, error) {
 	h := Synthetic{Repo: Repo{Dir: filepath.Join(dir, "busy"), Isolated: true}}
 	if err := os.Mkdir(h.Dir, 0o755); err != nil {
@@ -38,6 +38,7 @@ func NewSynthetic(ctx context.Context, dir string, files int) (Synthetic, error)
 	if _, err := h.Read(ctx, "repack", "-adq"); err != nil {
 		return h, err
 	}
+
 	out, err := h.Read(ctx, "rev-parse", "main", "busy")
 	if shas := strings.Fields(out); len(shas) == 2 {
 		h.base, h.sha = shas[0], shas[1]
@@ -45,7 +46,7 @@ func NewSynthetic(ctx context.Context, dir string, files int) (Synthetic, error)
 	return h, err
 }
 
-// fill has git fast-import make the commits.
+// fill creates the commits with git fast-import.
 func (h Synthetic) fill(ctx context.Context, files int) error {
 	command := h.command(ctx, "fast-import", "--quiet")
 	in, err := command.StdinPipe()
@@ -57,7 +58,7 @@ func (h Synthetic) fill(ctx context.Context, files int) error {
 	}
 	w := bufio.NewWriter(in)
 	writeBusyHistory(w, files)
-	_ = w.Flush() // where it fails, git does too
+	_ = w.Flush() // if it fails, so does git
 	in.Close()
 	if err := command.Wait(); err != nil {
 		return failure(command, "fast-import", err)
@@ -65,7 +66,7 @@ func (h Synthetic) fill(ctx context.Context, files int) error {
 	return nil
 }
 
-// writeBusyHistory writes the commits the way git fast-import reads them.
+// writeBusyHistory writes the commits in the format of git fast-import.
 func writeBusyHistory(w io.Writer, files int) {
 	random := rand.New(rand.NewPCG(1, 1))
 	texts := make([][]string, files)
@@ -84,7 +85,7 @@ func writeBusyHistory(w io.Writer, files int) {
 	writeBusyCommit(w, "busy", texts)
 }
 
-// busyLine makes a line of a program, one in four of those that occur often.
+// busyLine returns a line of a program. One in four is a common line that repeats.
 func busyLine(random *rand.Rand) string {
 	if random.IntN(4) == 0 {
 		return []string{"", "}", "\t}", "func f() {"}[random.IntN(4)]
@@ -107,5 +108,5 @@ func writeBusyCommit(w io.Writer, branch string, texts [][]string) {
 
 // DiffTree returns the git command whose output ReadCommit reads.
 func (h Synthetic) DiffTree(ctx context.Context) *exec.Cmd {
-	return h.command(ctx, patchDiff(exactAndAlike, h.base, h.sha)...)
+	return h.command(ctx, patchDiff(exactAndSimilar, h.base, h.sha)...)
 }

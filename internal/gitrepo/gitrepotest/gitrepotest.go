@@ -1,4 +1,4 @@
-// Package gitrepotest makes git repositories for tests.
+// Package gitrepotest creates git repositories for tests.
 package gitrepotest
 
 import (
@@ -17,7 +17,7 @@ type Tree map[string]File
 // A File is an entry of a Tree.
 type File struct{ Mode, Content string }
 
-// TextFile returns an ordinary file.
+// TextFile returns a regular file.
 func TextFile(content string) File { return File{"100644", content} }
 
 // ExecFile returns an executable file.
@@ -26,14 +26,14 @@ func ExecFile(content string) File { return File{"100755", content} }
 // LinkFile returns a symbolic link.
 func LinkFile(target string) File { return File{"120000", target} }
 
-// ModuleFile returns a submodule at the commit whose id consists of the digit.
+// ModuleFile returns a submodule at the commit whose id is the digit 40 times.
 func ModuleFile(digit string) File { return File{"160000", strings.Repeat(digit, 40)} }
 
-// IgnoreConfig hides the configuration of this machine and its user from git. It
-// skips the test if git is not installed.
+// IgnoreConfig hides the system and user configuration from git, and sets an author.
+// It skips the test if git is not installed.
 func IgnoreConfig(t testing.TB) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("this needs git")
+		t.Skip("needs git")
 	}
 	for _, name := range []string{"AUTHOR", "COMMITTER"} {
 		t.Setenv("GIT_"+name+"_NAME", "Ada")
@@ -44,8 +44,8 @@ func IgnoreConfig(t testing.TB) {
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 }
 
-// New creates a repository with a commit on main for each tree. It returns their
-// ids. No files are checked out.
+// New creates a repository with a commit on main for each tree, and returns its
+// folder and the commits' ids. No files are checked out.
 func New(t testing.TB, options []string, trees ...Tree) (dir string, commits []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -72,7 +72,8 @@ func writeCommit(in *bytes.Buffer, tree Tree) {
 	in.WriteString("\n")
 }
 
-// Git runs git in a folder and returns what it prints.
+// Git runs git in a folder, with in as its standard input, and returns its output
+// without surrounding white space.
 func Git(t testing.TB, dir, in string, args ...string) string {
 	t.Helper()
 	command := exec.Command("git", append([]string{"-C", dir}, args...)...)
@@ -86,7 +87,7 @@ func Git(t testing.TB, dir, in string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A Forest is a repository with many branches.
+// A Forest is a repository with several branches, and a work tree.
 type Forest struct {
 	Dir string
 	t   *testing.T
@@ -100,7 +101,7 @@ func NewForest(t *testing.T) Forest {
 	return f
 }
 
-// Git runs git in the repository and returns what it prints.
+// Git runs git in the repository and returns its output.
 func (f Forest) Git(args ...string) string {
 	f.t.Helper()
 	return Git(f.t, f.Dir, "", args...)
