@@ -49,7 +49,7 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("PATH", filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out := run(t, dir, "bash", "first-ten.sh")
-	for _, want := range []string{"ATTESTED", "review:*", `"predicate":"test:go"`, `"type":"attestation"`,
+	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE", `"predicate":"test:go"`, `"type":"attestation"`,
 		`"requirements"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not have %q:\n%s", want, out)
@@ -78,7 +78,7 @@ func readmeScript(t *testing.T) string {
 		t.Fatal(err)
 	}
 	_, section, ok := strings.Cut(string(text), "## The first ten minutes")
-	section, _, ok2 := strings.Cut(section, "A statement that cosign signed")
+	section, _, ok2 := strings.Cut(section, "Statements signed with cosign")
 	if !ok || !ok2 {
 		t.Fatal("README.md has no section of the first ten minutes, or it does not end where it did")
 	}
