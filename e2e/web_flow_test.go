@@ -64,19 +64,19 @@ func (s *story) setsUp() {
 	path := strings.TrimPrefix(link.FindString(s.log.String()), s.url)
 	v := s.admin
 	v.open(path)
-	v.fill("Name of the org", "Not a name!")
-	v.press("Make the org")
+	v.fill("Org name", "Not a name!")
+	v.press("Create org")
 	v.sees("Nothing was saved", "Name your org")
-	v.fill("Name of the org", "acme")
-	v.press("Make the org")
-	v.sees("acme is ready", "it is not shown again")
+	v.fill("Org name", "acme")
+	v.press("Create org")
+	v.sees("acme is ready", "it won't be shown again")
 	secret := v.secret()
-	v.press("I have kept it, go on")
+	v.press("I've saved it, continue")
 	v.sees("No repos yet", "ledgerd repo create acme/api")
 
 	other := s.visitor()
 	other.open(path)
-	other.sees("the link works only once")
+	other.sees("setup link expired")
 	other.signIn(secret)
 	other.sees("No repos yet")
 	if read := other.read(); strings.Contains(read, secret) {
@@ -92,12 +92,12 @@ func (s *story) makesToken() {
 	v.sees("first admin", "you")
 	v.press("New token")
 	v.fill("Name", strings.Repeat("x", 500))
-	v.press("Make the token")
+	v.press("Create token")
 	v.sees("Nothing was saved")
 	v.fill("Name", "deploy bot")
 	v.tick("write")
-	v.press("Make the token")
-	v.sees("deploy bot is ready", "Its scope is write")
+	v.press("Create token")
+	v.sees("deploy bot is ready", "Scope write")
 	s.token = v.secret()
 	line := v.read()
 	line = line[strings.Index(line, "curl -H"):]
@@ -106,7 +106,7 @@ func (s *story) makesToken() {
 		!strings.Contains(string(out), `"name":"api"`) {
 		s.t.Errorf("%s: %v\n%s", line, err, out)
 	}
-	v.press("I have kept it, go on")
+	v.press("I've saved it, continue")
 	v.sees("deploy bot", "write")
 	if strings.Contains(evaluate[string](v, "document.documentElement.outerHTML"), s.token) {
 		s.t.Error("the token is shown once more")
@@ -138,18 +138,18 @@ func (s *story) makesWebhook() {
 	v.sees("No webhooks yet")
 	v.press("New webhook")
 	v.fill("URL", "http://10.1.2.3/ledger")
-	v.press("Make the webhook")
+	v.press("Create webhook")
 	v.sees("webhooks.allowed_networks") // beside the field
 	v.fill("URL", url+"/ledger")
 	v.tick("radar") // off
 	v.fill("Description", "the build farm")
-	v.press("Make the webhook")
-	v.sees("The webhook is ready")
+	v.press("Create webhook")
+	v.sees("Webhook created")
 	if secret := v.secret(); !strings.HasPrefix(secret, "whsec_") {
 		s.t.Errorf("the secret is %q", secret)
 	}
-	v.press("I have kept it, go on")
-	v.sees("attestation, state, policy", "the build farm", "Nothing was sent yet")
+	v.press("I've saved it, continue")
+	v.sees("attestation, state, policy", "the build farm", "No deliveries yet")
 	v.press("Ping")
 	delivery := arrives()
 	s.becomes("202")
@@ -183,27 +183,27 @@ func (s *story) editsPolicy() {
 	v := s.admin
 	v.press("Policy")
 	v.press("Edit")
-	document := v.value("Contract, as JSON")
+	document := v.value("Policy (JSON)")
 	mistaken := strings.Replace(document, `"threshold": 1`, `"threshold": 1000`, 1)
 	if mistaken == document {
 		s.t.Fatalf("no threshold in %s", document)
 	}
 	line := 1 + strings.Count(document[:strings.Index(document, `"threshold": 1`)], "\n")
-	v.fill("Contract, as JSON", mistaken)
+	v.fill("Policy (JSON)", mistaken)
 	v.press("Save")
-	v.sees("It cannot be a contract yet", "requirements[0].threshold")
+	v.sees("1 error. Nothing was saved.", "requirements[0].threshold")
 	if at := regexp.MustCompile(`Line (\d+) requirements`).FindStringSubmatch(v.read()); at == nil ||
 		at[1] != strconv.Itoa(line) {
 		s.t.Errorf("the mistake in line %d is told as %v", line, at)
 	}
-	if kept := v.value("Contract, as JSON"); kept != mistaken {
+	if kept := v.value("Policy (JSON)"); kept != mistaken {
 		s.t.Errorf("what was typed has become %s", kept)
 	}
-	v.fill("Contract, as JSON", strings.Replace(document, `"threshold": 1`, `"threshold": 2`, 1))
+	v.fill("Policy (JSON)", strings.Replace(document, `"threshold": 1`, `"threshold": 2`, 1))
 	v.press("Preview")
-	v.sees("1 commit looked at, 1 would move", "Changed lines")
+	v.sees("1 commit checked, 1 would change state", "Changed lines")
 	v.press("Save")
-	v.sees("Version 2 is saved")
+	v.sees("Saved version 2")
 	if at := v.path(); s.script && strings.Contains(at, "saved") {
 		s.t.Errorf("loading %s again would tell again that it is saved", at)
 	}
@@ -247,7 +247,7 @@ func (s *story) revokesToken() {
 	v := s.admin
 	v.press("Settings")
 	v.unfold("Revoke deploy bot")
-	v.press("Revoke this token")
+	v.press("Revoke token")
 	v.sees("revoked")
 
 	bot.press("Commits")

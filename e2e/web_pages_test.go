@@ -42,13 +42,13 @@ func (s *stage) pages() []webPage {
 	}
 	contract := func(button, old, text string) func(*visitor) {
 		return func(v *visitor) {
-			v.fill("Contract, as JSON", strings.Replace(v.value("Contract, as JSON"), old, text, 1))
+			v.fill("Policy (JSON)", strings.Replace(v.value("Policy (JSON)"), old, text, 1))
 			v.press(button)
 		}
 	}
 	return []webPage{
 		{name: "setup", route: "/setup", link: true, nobody: true},
-		{name: "setup-done", link: true, nobody: true, then: answer([]string{"Name of the org", "acme"}, "Make the org")},
+		{name: "setup-done", link: true, nobody: true, then: answer([]string{"Org name", "acme"}, "Create org")},
 		{name: "login", route: "/login", path: "/login", nobody: true},
 		{name: "login-refused", path: "/login", nobody: true, then: answer([]string{"API token", "ldg_mistyped"}, "Sign in")},
 		{name: "org", route: org, path: "/orgs/acme"},
@@ -76,20 +76,20 @@ func (s *stage) pages() []webPage {
 		{name: "token-revoke", path: "/orgs/acme/settings/tokens", then: func(v *visitor) { v.unfold("Revoke") }},
 		{name: "token-new", route: org + "/settings/tokens/new", path: "/orgs/acme/settings/tokens/new"},
 		{name: "token-mistake", path: "/orgs/acme/settings/tokens/new",
-			then: answer([]string{"Name", strings.Repeat("long", 60)}, "Make the token")},
+			then: answer([]string{"Name", strings.Repeat("long", 60)}, "Create token")},
 		{name: "token-made", path: "/orgs/acme/settings/tokens/new",
-			then: answer([]string{"Name", "release bot"}, "Make the token")},
+			then: answer([]string{"Name", "release bot"}, "Create token")},
 		{name: "identities", route: org + "/settings/identities", path: "/orgs/acme/settings/identities"},
 		{name: "identity-new", route: org + "/settings/identities/new", path: "/orgs/acme/settings/identities/new"},
 		{name: "webhooks", route: hooks, path: api + "/webhooks"},
 		{name: "webhooks-none", path: "/orgs/acme/repos/web/webhooks"},
 		{name: "webhook-new", route: hooks + "/new", path: api + "/webhooks/new"},
 		{name: "webhook-made", path: "/orgs/acme/repos/handbook/webhooks/new",
-			then: answer([]string{"URL", "http://127.0.0.1:9000/ledger"}, "Make the webhook")},
+			then: answer([]string{"URL", "http://127.0.0.1:9000/ledger"}, "Create webhook")},
 		{name: "webhook", route: hooks + "/{id}", path: hook},
 		{name: "webhook-edit", route: hooks + "/{id}/edit", path: hook + "/edit"},
 		{name: "webhook-rotate", route: hooks + "/{id}/rotate", path: hook + "/rotate"},
-		{name: "webhook-rotated", path: hook + "/rotate", then: answer([]string{"Overlap", "24h"}, "Make a new secret")},
+		{name: "webhook-rotated", path: hook + "/rotate", then: answer([]string{"Overlap", "24h"}, "Create new secret")},
 		{name: "webhook-replay", route: hooks + "/{id}/replay", path: hook + "/replay"},
 		{name: "delivery", route: hooks + "/{id}/deliveries/{delivery}", path: hook + "/deliveries/" + s.delivery},
 		{name: "not-found", path: api + "/commits/" + strings.Repeat("ab", 20)},

@@ -27,7 +27,7 @@ func TestActivityPage(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
 	w.get(activityPath).want(200).has(
-		"Nothing happened yet", "ledgerd attest acme/REPO --commit HEAD --predicate test:go --key ci.key -- go test ./...")
+		"No activity yet", "ledgerd attest acme/REPO --commit HEAD --predicate test:go --key ci.key -- go test ./...")
 
 	_, err := b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "docs"})
 	check(t, err)
@@ -41,7 +41,7 @@ func TestActivityPage(t *testing.T) {
 	admin.edit(admin.get(policyPath+"/edit"), "save", "document", lax).want(303)
 
 	p := w.get(activityPath).want(200).has(
-		"api has version 2, by admin of acme", "Attested api@ "+commitID(1)[:12]+" , before Validating",
+		"api version 2 by admin of acme", "Attested api@ "+commitID(1)[:12]+" Validating → to Attested",
 		"pass test:go by ci on api@ "+commitID(1)[:12], "HIGH api@ "+commitID(2)[:12]+" overlaps with one api@ "+
 			commitID(1)[:12]+" in 1 path",
 	)
@@ -73,7 +73,7 @@ func TestActivityPage(t *testing.T) {
 			t.Errorf("%s: %d events, want %d", query, got, n)
 		}
 		if n == 0 {
-			p.has("No such event", "ledgerd events acme --follow")
+			p.has("No matching events", "ledgerd events acme --follow")
 		}
 		values, err := url.ParseQuery(query[1:])
 		check(t, err)
@@ -97,7 +97,7 @@ func TestActivityInPages(t *testing.T) {
 	}
 	w := b.signIn(b.reader)
 	seen := make(map[string]bool)
-	p := w.get(activityPath + "?type=attestation").want(200).hasNot("The newest")
+	p := w.get(activityPath + "?type=attestation").want(200).hasNot("Newest")
 	for {
 		for _, body := range bytesOf(p) {
 			if want := fmt.Sprintf(`"commit":"%s"`, commitID(129-len(seen))); !strings.Contains(body, want) {
@@ -109,7 +109,7 @@ func TestActivityInPages(t *testing.T) {
 		if len(next) == 0 {
 			break
 		}
-		p = w.get(attribute(next[0], "href")).want(200).has("The newest")
+		p = w.get(attribute(next[0], "href")).want(200).has("Newest")
 		if live := attribute(p.elements("main")[0], "data-live"); live != "" {
 			t.Errorf("an older page is live: %s", live)
 		}
@@ -135,7 +135,7 @@ func TestActivityOfLargeEvents(t *testing.T) {
 		}
 		b.branch(n, fmt.Sprintf("topic-%d", n), "ada", changes...)
 	}
-	p := b.signIn(b.reader).get(activityPath).want(200).has("has more bytes than this page can take", "--limit 1 -o json")
+	p := b.signIn(b.reader).get(activityPath).want(200).has("is too large to show here", "--limit 1 -o json")
 	if len(p.body) > 300<<10 {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}

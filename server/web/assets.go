@@ -35,7 +35,7 @@ func loadAssets() (*assets, error) {
 	for _, entry := range entries {
 		body, err := static.ReadFile("static/" + entry.Name())
 		if err != nil {
-			return nil, fmt.Errorf("read a static file: %w", err)
+			return nil, fmt.Errorf("read static file: %w", err)
 		}
 		sum := sha256.Sum256(body)
 		ext := path.Ext(entry.Name())
@@ -51,5 +51,5 @@ func (a *assets) path(name string) (string, error) {
 	if p, ok := a.paths[name]; ok {
 		return p, nil
 	}
-	return "", fmt.Errorf("there is no static file %s", name)
+	return "", fmt.Errorf("static file %s not found", name)
 }

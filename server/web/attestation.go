@@ -34,7 +34,7 @@ func showAttestation(v *visit) (*answer, error) {
 	}
 	envelope, err := attestation.ParseEnvelope(body)
 	if err != nil {
-		return nil, fmt.Errorf("read the envelope of %s: %w", record.ID, err)
+		return nil, fmt.Errorf("parse the envelope of %s: %w", record.ID, err)
 	}
 	p := attestationPage{AttestationRecord: record, Size: len(body)}
 	p.Statement, p.Cut = readable(envelope.Payload)

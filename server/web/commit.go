@@ -29,11 +29,11 @@ const (
 type commitPage struct {
 	ledger.Commit
 	Subject, Body string
-	// Told reports whether somebody has registered the commit; it may also be
+	// Registered reports whether somebody has registered the commit; it may also be
 	// known by its attestations alone.
-	Told    bool
-	Steps   []step
-	Missing []lack
+	Registered bool
+	Steps      []step
+	Missing    []lack
 	// Groups are the requirements by the state that they are for.
 	Groups   []requirementGroup
 	Overlaps []overlap.Overlap
@@ -93,7 +93,7 @@ func showCommit(v *visit) (*answer, error) {
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"),
 		Missing: lacksOf(policy.Missing(commit.State, commit.Requirements))}
-	p.Told = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
+	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
 	for _, state := range ledger.States() {
 		p.Steps = append(p.Steps, step{state, state <= commit.State, state == commit.State})
@@ -189,10 +189,10 @@ func groupsOf(c ledger.Commit, shown []ledger.AttestationRecord) []requirementGr
 }
 
 func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord) requirement {
-	r := requirement{RequirementStatus: s, Mark: "missing", Word: "Missing"}
+	r := requirement{RequirementStatus: s, Mark: "missing", Word: "Not met"}
 	switch {
 	case !s.Applies:
-		r.Mark, r.Word = "left-out", "Does not apply"
+		r.Mark, r.Word = "left-out", "Not applicable"
 	case s.Met:
 		r.Mark, r.Word = "met", "Met"
 	case len(s.FailedBy) > 0:

@@ -35,7 +35,7 @@ func TestCommitPage(t *testing.T) {
 		Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		Base:   commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
 	w := b.signIn(b.reader)
-	w.get(commitPath(sha)).want(200).has("Draft since", "Nothing is attested yet", "ledgerd attest acme/api --commit "+
+	w.get(commitPath(sha)).want(200).has("Registered 30 Nov 2030 09:00 UTC .", "No attestations yet", "ledgerd attest acme/api --commit "+
 		sha[:12])
 
 	b.clock.advance(90 * time.Second)
@@ -49,17 +49,17 @@ func TestCommitPage(t *testing.T) {
 	refused := b.attest(alice, sha, "review:code", ledger.Fail)
 
 	p := w.get(commitPath(sha)).want(200).has(
-		"Sessions end", "Ada topic for release/2 known since 30 Nov 2030 09:00 UTC", "Because they must.", "ada@acme.example",
-		"Attested since 30 Nov 2030 10:02 UTC . It waits for: review:* failed by alice", "1 changed path M cmd/root.go",
-		"in flight", "None: no other commit in flight",
-	).hasNot("Nothing is attested")
+		"Sessions end", "Ada topic → for release/2 registered 30 Nov 2030 09:00 UTC", "Because they must.", "ada@acme.example",
+		"Moved to Attested 30 Nov 2030 10:02 UTC . Blocked by: review:* failed by alice", "1 changed path M cmd/root.go",
+		"in flight", "None. No other commit in flight",
+	).hasNot("No attestations yet")
 	same(t, "checklist", p.texts("li", "class", "check met"),
 		[]string{"test:* Met, 2 of 2 Signed by ci , mac", "lint:go Met, 1 of 1 Signed by ci"})
 	same(t, "left out", p.texts("li", "class", "check left-out"),
-		[]string{"migration:dry Does not apply does not apply: no changed path matches db/**"})
+		[]string{"migration:dry Not applicable does not apply: no changed path matches db/**"})
 	same(t, "failed", p.texts("li", "class", "check failed"),
 		[]string{"review:* Failed, 0 of 1 Failed by alice cn=alice,ou=people,o=acme reports fail for review:code"})
-	p.has("Deployed not reached The policy asks for nothing, so no commit gets there.")
+	p.has("Deployed not reached No requirements, so no commit can reach it.")
 	for _, a := range []ledger.AttestationRecord{second, fixed, refused} {
 		if links := p.elements("a", "href", apiPath+"/attestations/"+a.ID); len(links) < 2 {
 			t.Errorf("checklist and timeline link %s %d times", a.Predicate, len(links))
@@ -68,13 +68,13 @@ func TestCommitPage(t *testing.T) {
 	const nine, ten = "30 Nov 2030 09:", "30 Nov 2030 10:"
 	same(t, "timeline", p.moments(), []string{
 		"fail review:code by alice in 1.2 s " + ten + "02 UTC",
-		"Validating → to Attested after 1 h 1 min, by an attestation " + ten + "02 UTC",
+		"Validating → to Attested after 1 h 1 min, due to an attestation " + ten + "02 UTC",
 		"pass lint:go by ci in 1.2 s " + ten + "02 UTC",
 		"fail lint:go by ci in 1.2 s " + nine + "02 UTC",
 		"pass test:e2e by mac in 1.2 s " + nine + "02 UTC",
-		"Draft → to Validating after 1 min 30 s, by an attestation " + nine + "01 UTC",
+		"Draft → to Validating after 1 min 30 s, due to an attestation " + nine + "01 UTC",
 		"pass test:go by ci in 1.2 s " + nine + "01 UTC",
-		"Became known to the ledger " + nine + "00 UTC",
+		"Registered " + nine + "00 UTC",
 	})
 	if now := p.texts("li", "aria-current", "step"); len(now) != 1 || now[0] != "Attested (now)" {
 		t.Errorf("the step is %q", now)
@@ -107,7 +107,7 @@ func TestMissingRequirement(t *testing.T) {
 	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	p := b.signIn(b.reader).get(commitPath(commitID(1))).want(200)
 	same(t, "missing", p.texts("li", "class", "check missing"),
-		[]string{"test:* Missing, 1 of 2 Signed by ci test:* needs 2 signers: has 1, cn=ci,ou=build,o=acme"})
+		[]string{"test:* Not met, 1 of 2 Signed by ci test:* needs 2 signers: has 1, cn=ci,ou=build,o=acme"})
 }
 
 func TestNoMoreThanDeployed(t *testing.T) {
@@ -117,7 +117,7 @@ func TestNoMoreThanDeployed(t *testing.T) {
 		b.attest(s, commitID(1), predicate, ledger.Pass)
 	}
 	b.signIn(b.reader).get(commitPath(commitID(1))).want(200).has(
-		"Deployed since 30 Nov 2030 09:00 UTC . Nothing is missing.").hasNot("not reached")
+		"Moved to Deployed 30 Nov 2030 09:00 UTC . All requirements are met.").hasNot("not reached")
 }
 
 func TestOverlapsOfACommit(t *testing.T) {
@@ -129,10 +129,10 @@ func TestOverlapsOfACommit(t *testing.T) {
 		Changes: []radar.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
 	w := b.signIn(b.reader)
 	w.get(commitPath(commitID(2))).want(200).has(
-		"HIGH with First "+commitID(1)[:12]+" Ada first since 30 Nov 2030 09:01 UTC It was registered first.",
-		"cmd/root.go both change the same lines: lines 11 here, 10 there")
-	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "It was registered later, so it gives way.",
-		"lines 10 here, 11 there")
+		"HIGH with First "+commitID(1)[:12]+" Ada first detected 30 Nov 2030 09:01 UTC Has priority (registered first).",
+		"cmd/root.go both change the same lines: lines 11 (this commit) · 10 (theirs)")
+	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "Must rebase onto this one.",
+		"lines 10 (this commit) · 11 (theirs)")
 
 	for n := range 8 {
 		b.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More",
@@ -154,9 +154,9 @@ func TestOverlapOfADeletion(t *testing.T) {
 	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete",
 		Changes: []radar.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
 	w := b.signIn(b.reader)
-	w.get(commitPath(commitID(1))).want(200).has("one deletes it, the other changes it: lines 10 here, none there")
-	w.get(commitPath(commitID(2))).want(200).has("one deletes it, the other changes it: no lines here, 10 there")
-	w.get(apiPath + "/radar").want(200).has("one deletes it, the other changes it: no lines of the first, 10 of the second")
+	w.get(commitPath(commitID(1))).want(200).has("one deletes it, the other changes it: lines 10 (this commit) · none (theirs)")
+	w.get(commitPath(commitID(2))).want(200).has("one deletes it, the other changes it: lines none (this commit) · 10 (theirs)")
+	w.get(apiPath + "/radar").want(200).has("one deletes it, the other changes it: lines none (must rebase) · 10 (has priority)")
 }
 
 // A commit is found by the beginning of its id, at one path.
@@ -166,8 +166,8 @@ func TestAbbreviatedCommit(t *testing.T) {
 	b.push("abcdef0123456789abcdef0123456789abcdef01", ledger.Registration{Message: "Two"})
 	w := b.signIn(b.reader)
 	w.get(commitPath("abcdef0")).to(commitPath("abcdef0123456789abcdef0123456789abcdef01"))
-	w.get(commitPath("ffffffffffff")).want(404).has("There is nothing here", "commit ffffffffffff not found in acme/api")
-	w.get(commitPath("nonsense")).hasNot("One", "went wrong inside")
+	w.get(commitPath("ffffffffffff")).want(404).has("Page not found", "commit ffffffffffff not found in acme/api")
+	w.get(commitPath("nonsense")).hasNot("One", "Internal error")
 	b.push(commitID(2), ledger.Registration{Message: "Three"})
 	w.get(commitPath(commitID(1)[:36])).want(409).has("give more digits")
 	w.get("/orgs/acme/repos/nope/commits/" + commitID(1)).want(404)
@@ -178,11 +178,11 @@ func TestCommitKnownByAttestations(t *testing.T) {
 	b := newBench(t)
 	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	w := b.signIn(b.reader)
-	w.get(commitPath(commitID(1))).want(200).has("No message", "Known by its attestations alone",
-		"ledgerd commit push acme/api "+commitID(1)[:12], "the radar does not compare this commit")
+	w.get(commitPath(commitID(1))).want(200).has("No message", "Not registered",
+		"ledgerd commit push acme/api "+commitID(1)[:12], "Not tracked by the radar")
 	b.push(commitID(1), ledger.Registration{Message: "Told"})
-	w.get(commitPath(commitID(1))).want(200).has("Told", "No change record was given").hasNot(
-		"Known by its attestations alone")
+	w.get(commitPath(commitID(1))).want(200).has("Told", "No change record.").hasNot(
+		"Not registered")
 }
 
 // The only form of who may only read is that which signs out.
@@ -236,7 +236,7 @@ func TestLongTimeline(t *testing.T) {
 	}
 	want := map[string]int{
 		"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1,
-		"Attested → to Validating": 1, "Became known to the ledger": 1,
+		"Attested → to Validating": 1, "Registered": 1,
 	}
 	if fmt.Sprint(told) != fmt.Sprint(want) || pages != 3 {
 		t.Errorf("%d pages tell %v, want %v", pages, told, want)

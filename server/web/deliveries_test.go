@@ -34,14 +34,14 @@ func TestPing(t *testing.T) {
 	hook := b.webhook(r.url + "/ledger")
 	at := webhooksPath + "/" + hook.ID
 	w := b.signIn(b.admin)
-	w.get(at).want(200).has("Nothing was sent yet", "ledgerd webhook ping acme/api "+hook.ID)
+	w.get(at).want(200).has("No deliveries yet", "ledgerd webhook ping acme/api "+hook.ID)
 	b.dispatch()
 	location := w.post(at+"/ping", nil).want(303).header.Get("Location")
 	sent := b.deliveries(hook.ID)[0]
 	if location != at+"/deliveries/"+sent.ID {
 		t.Errorf("a ping leads to %s", location)
 	}
-	p := w.get(location).want(200).has("Delivery of ping", "succeeded", "POST "+r.url+"/ledger", "X-ledger-Signature",
+	p := w.get(location).want(200).has("Delivery: ping", "succeeded", "POST "+r.url+"/ledger", "X-ledger-Signature",
 		"User-Agent ledgerd/test",
 		"X-Receiver ci", "thank you", `"type": "ping"`).hasNot("whsec_", hook.Secret)
 	wellMade(t, "an admin", p)
@@ -51,7 +51,7 @@ func TestPing(t *testing.T) {
 	if got := r.got[0].Header.Get("X-ledger-Event"); got != "ping" {
 		t.Errorf("sent: %q", got)
 	}
-	w.get(at).has("succeeded", "ping", "1 attempt, last answered 200")
+	w.get(at).has("succeeded", "ping", "1 attempt, last response 200")
 }
 
 // Each attempt is shown with what came back, whatever that was, and does no
@@ -76,8 +76,8 @@ func TestHostileAnswers(t *testing.T) {
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
 	w.post(location+"/redeliver", nil).to(location)
 	eventually(t, "two attempts", func() bool { return b.deliveries(hook.ID)[0].Attempts == 2 })
-	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "The first 4 000 of",
-		"ledgerd keeps")
+	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "First 4 000 of",
+		"ledgerd stores only the beginning")
 	if n := len(p.elements("details", "class", "card attempt")); n != 2 {
 		t.Errorf("%d attempts are shown, want 2", n)
 	}
@@ -105,8 +105,8 @@ func TestNoAnswer(t *testing.T) {
 	w := b.signIn(b.admin)
 	b.dispatch()
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
-	w.get(location).want(200).has("no answer", "There was none", "refused", "It waits to be sent", "Look again")
-	w.get(webhooksPath+"/"+hook.ID).has("pending", "1 attempt: ", ", next ")
+	w.get(location).want(200).has("no response", "None received", "refused", "Queued. Next attempt 30 Nov 2030 09:00 UTC", "Refresh")
+	w.get(webhooksPath+"/"+hook.ID).has("pending", "1 attempt: ", ", next attempt ")
 }
 
 func TestDeliveryLists(t *testing.T) {
@@ -119,7 +119,7 @@ func TestDeliveryLists(t *testing.T) {
 		b.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
 	w := b.signIn(b.admin)
-	p := w.get(at).want(200).has("pending", "0 attempts")
+	p := w.get(at).want(200).has("pending", "0 attempts, due now")
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
 		t.Fatal("there is no link to the next page")
@@ -136,7 +136,7 @@ func TestDeliveryLists(t *testing.T) {
 	if here, there := shown(p), shown(w.get(attribute(next[0], "href")).want(200)); here != 50 || there != 10 {
 		t.Errorf("the pages have %d and %d deliveries", here, there)
 	}
-	w.get(at + "?status=failed").want(200).has("No failed deliveries here")
+	w.get(at + "?status=failed").want(200).has("No failed deliveries")
 	pending := w.get(at + "?status=pending").want(200)
 	if href := attribute(pending.elements("a", "rel", "next")[0], "href"); !strings.Contains(href, "status=pending") {
 		t.Errorf("the next page forgets the filter: %s", href)
@@ -154,7 +154,7 @@ func TestDeliveryLists(t *testing.T) {
 	b.dispatch()
 	eventually(t, "all to be sent", func() bool { return r.count() == 60 })
 	eventually(t, "all to be written", func() bool { return shown(w.get(at+"?status=pending")) == 0 })
-	w.get(at + "?status=succeeded").want(200).has("last answered 204")
+	w.get(at + "?status=succeeded").want(200).has("last response 204")
 }
 
 // The events since a time are sent again. Its zone is UTC, and the page says so.
@@ -166,7 +166,7 @@ func TestReplay(t *testing.T) {
 	hook := b.webhook(r.url, ledger.EventAttestation)
 	at := webhooksPath + "/" + hook.ID
 	w := b.signIn(b.admin)
-	form := w.get(at+"/replay").want(200).has("Since, in UTC", "In UTC it is 09:00 on 30 Nov 2030.")
+	form := w.get(at+"/replay").want(200).has("Since (UTC)", "Now: 09:00 on 30 Nov 2030 UTC")
 	if fields := form.elements("input", "name", "since"); len(fields) != 1 ||
 		attribute(fields[0], "type") != "datetime-local" {
 		t.Error("the field is not one for a date and time")
@@ -178,10 +178,10 @@ func TestReplay(t *testing.T) {
 	// Who forgets that it is UTC east of it, is told.
 	w.post(at+"/replay", url.Values{"since": {"2030-11-30T10:30"}}).want(422).complains("since", "is in the future")
 	b.clock.advance(2 * time.Minute)
-	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:01"}}).want(200).has("There was nothing to send")
-	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:00"}}).want(200).has("1 delivery on the way")
+	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:01"}}).want(200).has("Nothing to replay")
+	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:00"}}).want(200).has("Queued 1 delivery")
 	for _, since := range []string{"2030-11-30T08:59:59", "2030-11-30", "2030-11-30T11:00:00+02:00"} {
-		w.post(at+"/replay", url.Values{"since": {since}}).want(200).has("There was nothing to send") // it waits already
+		w.post(at+"/replay", url.Values{"since": {since}}).want(200).has("Nothing to replay") // it waits already
 	}
 	b.dispatch()
 	eventually(t, "the event", func() bool { return r.count() == 1 })
@@ -191,7 +191,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("a replay to one that is paused: %d", p.status)
 	}
 	d := b.deliveries(hook.ID)[0]
-	if len(w.get(at+"/deliveries/"+d.ID).has("activate it to send this again").elements(
+	if len(w.get(at+"/deliveries/"+d.ID).has("Activate it to redeliver").elements(
 		"form", "action", at+"/deliveries/"+d.ID+"/redeliver")) != 0 {
 		t.Error("what was sent can be sent again to one that is paused")
 	}

@@ -38,7 +38,7 @@ func readEvents(bodies []json.RawMessage) ([]event, error) {
 	events := make([]event, len(bodies))
 	for i, body := range bodies {
 		if err := ledger.DecodeOpen(body, &events[i]); err != nil {
-			return nil, fmt.Errorf("read an event: %w", err)
+			return nil, fmt.Errorf("decode event: %w", err)
 		}
 		events[i].Body = body
 	}

@@ -165,7 +165,7 @@ func TestReadersSeeNoForms(t *testing.T) {
 			}
 			p := w.send(rt.Method, example(rt.Pattern), url.Values{}).want(wantsOf(rt, scope))
 			if rt.Scope > scope {
-				p.has("needs the scope " + rt.Scope.String())
+				p.has("scope " + rt.Scope.String() + " required")
 			} else if rt.Method == "POST" {
 				t.Errorf("%s: a token with the scope %s may send it", p.what, scope)
 			}
@@ -286,7 +286,7 @@ func TestStaticFilesWithoutADatabase(t *testing.T) {
 func TestNoSuchPage(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
-	w.get("/nowhere/<b>").want(404).has("There is nothing here", "/nowhere/<b>")
+	w.get("/nowhere/<b>").want(404).has("Page not found", "no page at /nowhere/<b>")
 	w.get("/orgs/acme%2f..").want(404)
 	for _, test := range []struct{ method, path, allow string }{
 		{"DELETE", "/orgs/acme", "GET, HEAD"},

@@ -34,7 +34,7 @@ func showIdentities(v *visit) (*answer, error) {
 }
 
 func showIdentityForm(v *visit) (*answer, error) {
-	return v.page("identity-new", "Add an identity", formPage{form.New("kind", string(identity.KeyIdentity))}), nil
+	return v.page("identity-new", "Add identity", formPage{form.New("kind", string(identity.KeyIdentity))}), nil
 }
 
 func addIdentity(v *visit) (*answer, error) {
@@ -58,7 +58,7 @@ func addIdentity(v *visit) (*answer, error) {
 		if f.Errors["pem"] != "" || holdsKey(f.Get("pem")) {
 			f.Values.Del("pem") // it may be a secret, which goes into no page, whoever sent it
 		}
-		return again(f, v.page("identity-new", "Add an identity", formPage{f})), nil
+		return again(f, v.page("identity-new", "Add identity", formPage{f})), nil
 	}
 	return seeOther(v.pathOf(identitiesPattern)), nil
 }
@@ -69,7 +69,7 @@ func refuseKeys(f *form.Form, fields ...string) {
 	for _, name := range fields {
 		if holdsKey(f.Get(name)) {
 			f.Values.Del(name)
-			f.Fail(name, "it holds a private key, which should never have been sent: make a new one")
+			f.Fail(name, "contains a private key, which is now exposed: create a new one")
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (b *bench) rootPEM() string {
 func TestAddIdentities(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.admin)
-	w.get(identitiesPath).want(200).has("Nobody is trusted yet", "ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci")
+	w.get(identitiesPath).want(200).has("No identities yet", "ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci")
 	w.get(identitiesPath + "/new").want(200).has("Never paste a private key")
 
 	_, key, err := ed25519.GenerateKey(nil)
@@ -82,15 +82,15 @@ func TestAddIdentities(t *testing.T) {
 		t.Errorf("added %+v", added[1])
 	}
 	p := w.get(identitiesPath).want(200).has("<b>ci</b> key", `cn=\<b\>ci\</b\>,ou=build,o=acme`, "ci@example.com",
-		"never ends", added[0].Fingerprint,
-		"acme root root", "ends 30 Nov 2031 09:00 UTC", "BEGIN PUBLIC KEY", "BEGIN CERTIFICATE")
+		"never expires", added[0].Fingerprint,
+		"acme root root", "expires 30 Nov 2031 09:00 UTC", "BEGIN PUBLIC KEY", "BEGIN CERTIFICATE")
 	if len(p.elements("b")) > 0 {
 		t.Error("a name became an element")
 	}
 	wellMade(t, "an admin", p)
 
 	// Who may only look sees them all, and nothing to press.
-	r := b.signIn(b.reader).get(identitiesPath).want(200).has("acme root", "Only admins add and revoke them")
+	r := b.signIn(b.reader).get(identitiesPath).want(200).has("acme root", "Only admins can add or revoke them")
 	if forms := r.elements("form", "method", "post"); len(forms) != 1 { // that signs out
 		t.Errorf("a reader sees %d forms", len(forms))
 	}
@@ -101,7 +101,7 @@ func TestRevokeIdentities(t *testing.T) {
 	w := b.signIn(b.admin)
 	b.signer("cn=ci,ou=build,o=acme")
 	path := identitiesPath + "/" + b.identities()[0].ID + "/revoke"
-	if len(w.get(identitiesPath).has("active", "It cannot be undone").elements("form", "action", path)) != 1 {
+	if len(w.get(identitiesPath).has("active", "This cannot be undone").elements("form", "action", path)) != 1 {
 		t.Fatal("there is no form that revokes it")
 	}
 	b.signIn(b.writer).post(path, nil).want(403)
@@ -133,8 +133,8 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 		"one with another name":      {"pem", strings.ReplaceAll(private, "PRIVATE", "EC PRIVATE"), "private key"},
 		"one without its first line": {"pem", secret, "no PEM block"},
 		"one in lower case":          {"pem", strings.ReplaceAll(private, "PRIVATE KEY", "private key"), ""},
-		"a private key for a DN":     {"dn", private, "holds a private key"},
-		"a private key for a mail":   {"email", private, "holds a private key"},
+		"a private key for a DN":     {"dn", private, "contains a private key"},
+		"a private key for a mail":   {"email", private, "contains a private key"},
 		"a long PEM":                 {"pem", strings.Repeat("x", 100_000), "longer than"},
 		"no DN":                      {"dn", "", ""},
 		"a wrong DN":                 {"dn", "ci<i>", ""},
@@ -174,7 +174,7 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 	if strings.Contains(b.log.String(), secret) {
 		t.Error("a private key is in the log")
 	}
-	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 5<<20)}}).want(413).has("bytes at most")
+	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 5<<20)}}).want(413).has("form too large: at most 4194304 bytes")
 }
 
 // The same key again is not an error of a field.

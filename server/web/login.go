@@ -22,9 +22,9 @@ type loginPage struct {
 	Form *form.Form
 	// Ended tells that there was a session, which is over.
 	Ended bool
-	// Kept is a contract that was sent when the session was over. It is shown,
+	// Draft is a contract that was sent when the session was over. It is shown,
 	// for whoever has written it to take along.
-	Kept string
+	Draft string
 }
 
 func showLogin(v *visit) (*answer, error) {

@@ -25,13 +25,14 @@ type need struct {
 
 // How much is looked at for what needs somebody.
 const (
-	needRepos    = 25
-	needCommits  = 20  // in flight, of each repo
-	needAll      = 100 // commits of all repos: what each misses costs the most of the page
-	needRows     = 500 // of tokens, or of identities: a page of the API
-	needsShown   = 12
-	soonKeyEnds  = 14 * 24 * time.Hour
-	soonTokenOut = 7 * 24 * time.Hour
+	needRepos     = 25
+	needCommits   = 20  // in flight, of each repo
+	needAll       = 100 // commits of all repos: what each misses costs the most of the page
+	needRows      = 500 // of tokens, or of identities: a page of the API
+	needsShown    = 12
+	allNeedsShown = 200 // if the visitor asks for all
+	soonKeyEnds   = 14 * 24 * time.Hour
+	soonTokenOut  = 7 * 24 * time.Hour
 )
 
 // needs finds what the repos and the org need somebody for, as far as the
@@ -99,9 +100,9 @@ func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, 
 			}
 		}
 		if high := c.Overlaps[radar.High.String()]; high > 0 && n.Kind == "" {
-			n.Kind, n.Why = "Collides", "git could not merge it with "+format.Plural(high, "other commit")
+			n.Kind, n.Why = "Conflict", "conflicts with "+format.Plural(high, "other commit")
 			if c.OverlapsTruncated {
-				n.Why = "git could not merge it with at least " + format.Plural(high, "other commit")
+				n.Why = "conflicts with at least " + format.Plural(high, "other commit")
 			}
 		}
 		if n.Kind != "" {
@@ -125,9 +126,9 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 		n := need{Repo: r.Name, Name: w.URL, Path: pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID)}
 		switch {
 		case !w.Active && w.DisabledReason != "":
-			n.Kind, n.Bad, n.At, n.Why = "Webhook off", true, w.DisabledAt, w.DisabledReason
+			n.Kind, n.Bad, n.At, n.Why = "Webhook disabled", true, w.DisabledAt, w.DisabledReason
 		case w.Active && w.FailingSince != 0:
-			n.Kind, n.At = "Webhook fails", w.FailingSince
+			n.Kind, n.At = "Webhook failing", w.FailingSince
 		default:
 			continue
 		}
@@ -148,9 +149,9 @@ func (v *visit) identityNeeds() ([]need, error) {
 		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(soonKeyEnds) || i.NotAfter < now.Add(-soonKeyEnds) {
 			continue
 		}
-		n := need{Kind: "Key ends", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
+		n := need{Kind: "Key expires", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
 		if n.Bad = i.NotAfter <= now; n.Bad {
-			n.Kind = "Key ended"
+			n.Kind = "Key expired"
 		}
 		found = append(found, n)
 	}

@@ -18,9 +18,12 @@ type orgPage struct {
 	Repos []repoCounts
 	Next  string // page of repos
 	Needs []need
-	// MoreNeeds counts those that are not shown.
+	// MoreNeeds counts the needs that are not shown.
 	MoreNeeds int
-	Latest    []event
+	// AllNeeds is the path of this page with all needs; empty if it shows as many
+	// as it can.
+	AllNeeds string
+	Latest   []event
 }
 
 func showOrg(v *visit) (*answer, error) {
@@ -40,8 +43,15 @@ func showOrg(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page.Needs = found[:min(len(found), needsShown)]
+	limit := needsShown
+	if v.query("needs") == "all" {
+		limit = allNeedsShown
+	}
+	page.Needs = found[:min(len(found), limit)]
 	page.MoreNeeds = len(found) - len(page.Needs)
+	if limit < allNeedsShown {
+		page.AllNeeds = v.pathWith("needs", "all")
+	}
 	return v.livePage("org", v.org, page, ledger.EventTypes()...), nil
 }
 
@@ -50,9 +60,7 @@ func nextPage(v *visit, cursor string) string {
 	if cursor == "" {
 		return ""
 	}
-	query := v.r.URL.Query()
-	query.Set("cursor", cursor)
-	return v.r.URL.EscapedPath() + "?" + query.Encode()
+	return v.pathWith("cursor", cursor)
 }
 
 // A repoCounts is a repo with what is drawn of the counts of its commits.

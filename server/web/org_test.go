@@ -22,7 +22,7 @@ func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
 func TestOrgPage(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
-	w.get("/orgs/acme").want(200).has("api", "No commits yet", "ledgerd commit push acme/api HEAD", "Nothing yet")
+	w.get("/orgs/acme").want(200).has("api", "No commits yet", "ledgerd commit push acme/api HEAD", "No activity yet")
 
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for n := range 3 {
@@ -33,8 +33,8 @@ func TestOrgPage(t *testing.T) {
 	b.attest(ci, commitID(1), "test:go", ledger.Fail)
 	p := w.get("/orgs/acme").want(200).has(
 		"1 Attested", "1 Validating", "1 Draft", "2 attestations",
-		"Needs somebody", "Failed", "api Change 1 : test:* by ci",
-		"fail test:go by ci on api@ "+commitID(1)[:12], "Attested api@ "+commitID(0)[:12]+" , before Validating",
+		"Needs attention", "Failed", "api Change 1 : test:* by ci",
+		"fail test:go by ci on api@ "+commitID(1)[:12], "Attested api@ "+commitID(0)[:12]+" Validating → to Attested",
 	)
 	if rects := p.elements("rect"); len(rects) != 3 {
 		t.Errorf("%d bars, want 3", len(rects))
@@ -66,7 +66,7 @@ func TestWhatNeedsAnAdmin(t *testing.T) {
 		ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(24 * time.Hour)})
 	check(t, err)
 	b.signIn(b.admin).get("/orgs/acme").want(200).has("Token expires", "brief")
-	b.signIn(b.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs somebody")
+	b.signIn(b.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs attention")
 }
 
 // The page of repos behind the first is reached by a link.
@@ -186,9 +186,18 @@ func TestMoreNeedsAreCounted(t *testing.T) {
 		b.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n), Message: "Change"})
 		b.attest(ci, commitID(n), "test:go", ledger.Fail)
 	}
-	p := b.signIn(b.admin).get("/orgs/acme").want(200).has("and 2 more, which show up here as these are done")
+	w := b.signIn(b.admin)
+	p := w.get("/orgs/acme?cursor=").want(200)
 	if n := len(p.elements("span", "class", "need-kind bad")); n != 12 {
-		t.Errorf("%d are shown, want 12", n)
+		t.Errorf("%d needs are shown, want 12", n)
+	}
+	rest := p.elements("a", "href", "/orgs/acme?cursor=&needs=all")
+	if len(rest) != 1 || read(rest[0]) != "2 more" {
+		t.Fatalf("%d links to all needs, want one", len(rest))
+	}
+	p = w.get(attribute(rest[0], "href")).want(200).hasNot("more")
+	if n := len(p.elements("span", "class", "need-kind bad")); n != 14 {
+		t.Errorf("%d needs are shown, want all 14", n)
 	}
 }
 
@@ -202,6 +211,6 @@ func TestTheWorstNeedsComeFirst(t *testing.T) {
 		check(t, err)
 	}
 	b.clock.advance(360 * 24 * time.Hour) // the first root ended five days ago, the other ends in five
-	p := b.signIn(b.admin).get("/orgs/acme").want(200).has("Needs somebody Key ended")
-	same(t, "what can wait", p.texts("span", "class", "need-kind"), []string{"Key ends"})
+	p := b.signIn(b.admin).get("/orgs/acme").want(200).has("Needs attention Key expired")
+	same(t, "what can wait", p.texts("span", "class", "need-kind"), []string{"Key expires"})
 }

@@ -96,7 +96,7 @@ func showPolicyVersions(v *visit) (*answer, error) {
 		}
 		page.Versions = append(page.Versions, version)
 	}
-	return v.livePage("policy-versions", "History of the policy", page, ledger.EventPolicy), nil
+	return v.livePage("policy-versions", "Policy history", page, ledger.EventPolicy), nil
 }
 
 // A policyVersionPage shows one version, and what differs from another one.
@@ -135,7 +135,7 @@ func showPolicyVersion(v *visit) (*answer, error) {
 func versionNumber(text string) (int, error) {
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 1 {
-		return 0, ledger.Errorf(ledger.CodeNotFound, "there is no version %q of the policy: they are counted from 1", text)
+		return 0, ledger.Errorf(ledger.CodeNotFound, "policy version %q not found: versions start at 1", text)
 	}
 	return number, nil
 }

@@ -28,9 +28,9 @@ type policyEditPage struct {
 	// Preview is what the contract would do; nil where that was not asked for.
 	Preview *preview
 	// Stale tells that Active is not what the contract was begun from.
-	// Meanwhile leads from that to Active.
-	Stale     bool
-	Meanwhile []linediff.Line
+	// Upstream leads from that to Active.
+	Stale    bool
+	Upstream []linediff.Line
 }
 
 // A preview is what a contract would do if it were saved.
@@ -63,6 +63,9 @@ const (
 	reasonsShown = 3   // of each
 )
 
+// NextVersion returns the version that saving the contract creates.
+func (p policyEditPage) NextVersion() int { return p.Active.Version + 1 }
+
 func editPolicy(v *visit) (*answer, error) {
 	policy, etag, err := v.api.Policy(v.ctx(), v.org, v.repo)
 	if err != nil {
@@ -73,7 +76,7 @@ func editPolicy(v *visit) (*answer, error) {
 }
 
 func (v *visit) editor(page policyEditPage) *answer {
-	return v.page("policy-edit", "Edit the policy", page)
+	return v.page("policy-edit", "Edit policy", page)
 }
 
 // changePolicy previews or saves the contract that was written.
@@ -142,8 +145,7 @@ func previewOf(s ledger.Simulation) *preview {
 func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 	f := page.Form
 	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
-		f.Problem = "This says the same as version " + strconv.Itoa(page.Active.Version) +
-			", which is active: there is nothing to save."
+		f.Problem = "No changes: this is the active version " + strconv.Itoa(page.Active.Version) + "."
 		return again(f, v.editor(page)), nil
 	}
 	if strings.ContainsFunc(etag, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -176,7 +178,7 @@ func (v *visit) stale(page policyEditPage) (*answer, error) {
 			return nil, err
 		}
 		if err == nil {
-			page.Meanwhile = linediff.Diff(policytext.Document(begun.Contract), policytext.Document(page.Active.Contract))
+			page.Upstream = linediff.Diff(policytext.Document(begun.Contract), policytext.Document(page.Active.Contract))
 		}
 	}
 	a := v.editor(page)
@@ -206,6 +208,6 @@ func (p *policyEditPage) explain(err error) bool {
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b policytext.Fault) int { return cmp.Compare(a.Line, b.Line) })
-	p.Form.Fail("document", format.Plural(len(p.Faults), "mistake")+": see the list above.")
+	p.Form.Fail("document", format.Plural(len(p.Faults), "error")+": see the list above")
 	return true
 }

@@ -65,7 +65,7 @@ func TestPolicyPage(t *testing.T) {
 		"Promotable Any review:* passes, signed by any trusted identity.",
 		"Overlaps do not block commits from Promotable.", `"predicate": "test:*",`,
 		"ledgerd policy simulate acme/api -f policy.yaml",
-	).hasNot("is saved and holds")
+	).hasNot("Saved version")
 	if len(p.elements("a", "href", policyPath+"/edit")) > 0 {
 		t.Error("a reader is led to the editor")
 	}
@@ -92,7 +92,7 @@ func TestPolicyIsChangedByAdmins(t *testing.T) {
 				t.Errorf("%s: a session with the scope %s sees an editor", path, scope)
 			}
 		}
-		w.get(policyPath + "/edit").want(403).has("this needs the scope admin; your API token has " + scope)
+		w.get(policyPath + "/edit").want(403).has("scope admin required: your API token has " + scope)
 		w.post(policyPath+"/edit", url.Values{"do": {"save"}, "document": {lax}}).want(403)
 	}
 	b.signIn(b.admin).get(policyPath).want(200).has("Version 1")
@@ -101,14 +101,14 @@ func TestPolicyIsChangedByAdmins(t *testing.T) {
 func TestEditThePolicy(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.admin)
-	begun := w.get(policyPath + "/edit").want(200).has("It would follow version 1.")
+	begun := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
 	if text := document(begun); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"state\": "+
 		"\"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
 		t.Errorf("the document is %s", text)
 	}
-	w.edit(begun, "save").want(422).has("This says the same as version 1, which is active: there is nothing to save.")
+	w.edit(begun, "save").want(422).has("No changes: this is the active version 1.")
 
-	p := w.edit(begun, "preview", "document", strict).want(200).has("0 commits looked at, 0 would move .", "Changed lines",
+	p := w.edit(begun, "preview", "document", strict).want(200).has("0 commits checked, 0 would change state .", "Changed lines",
 		`- "signers": [],`, `+ "signers": ["cn=*,ou=build,o=acme"],`)
 	if document(p) != strict {
 		t.Errorf("the preview has the document %s", document(p))
@@ -116,11 +116,11 @@ func TestEditThePolicy(t *testing.T) {
 	// As a browser sends it, with the ends of lines of a form.
 	lines := strings.ReplaceAll(strict, `,"`, ",\r\n\"")
 	w.edit(p, "save", "document", lines).to(policyPath + "?saved=2")
-	w.get(policyPath+"?saved=2").want(200).has("Version 2 is saved and holds from now on.",
+	w.get(policyPath+"?saved=2").want(200).has("Saved version 2. It is now active.",
 		"signed by 2 distinct signers, excluding the author",
 		"HIGH overlaps block the later commit from Promotable.")
 	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has(
-		"This says the same as version 2").hasNot("\r")
+		"No changes: this is the active version 2.").hasNot("\r")
 
 	// A policy as the API answers it can be pasted whole.
 	w.edit(w.get(policyPath+"/edit"), "save", "document", `{"org":"acme","repo":"api","version":7,"requirements":[]}`).to(
@@ -139,14 +139,14 @@ func TestMistakesInThePolicy(t *testing.T) {
 			told     []string
 		}{
 			"no JSON": {"{\n  \"requirements\": [\n    {\"state\": \"ATTESTED\"\n     \"predicate\": \"a\"}\n  ]\n}",
-				400, []string{"Line 4", `"predicate": "a"}`, "1 mistake: see the list above."}},
+				400, []string{"Line 4", `"predicate": "a"}`, "1 error. Nothing was saved.", "1 error: see the list above"}},
 			"an end too soon": {"{\n  \"requirements\": [\n", 400, []string{"Line 3"}},
 			"twice":           {"{\"requirements\": [],\n\"requirements\": []}", 400, []string{"Line 2"}},
 			"fields": {"{\n\"requirements\": [\n{\"state\": \"ATESTED\",\n\"predicate\": \"a\"},\n{\"state\": " +
 				"\"DEPLOYED\",\n\"threshold\": 0}],\n\"radar\": {\n\"notify\": \"LOUD\"}\n}", 422, []string{
 				"Line 3 requirements[0].state : ", `"ATESTED" is not a state`, "Line 5 requirements[1].predicate : ",
 				"Line 6 requirements[1].threshold : ", "Line 8 radar.notify : ", `"LOUD" is not a level`,
-				"4 mistakes: see the list above.",
+				"4 errors. Nothing was saved.", "4 errors: see the list above",
 			}},
 			"an unknown member": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
 				400, []string{"Line 3", "treshold"}},
@@ -184,8 +184,8 @@ func TestPreviewOfThePolicy(t *testing.T) {
 	w := b.signIn(b.admin)
 	p := w.edit(w.get(policyPath+"/edit"), "preview", "document",
 		`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
-		"130 commits looked at, 130 would move .", "129 Attested → to Validating", "1 Promotable → to Validating",
-		"lint:* needs 1 signer: has 0", "These are the first 100. All of them:",
+		"130 commits checked, 130 would change state .", "129 Attested → to Validating", "1 Promotable → to Validating",
+		"lint:* needs 1 signer: has 0", "First 100 shown. To list all:",
 		"ledgerd policy simulate acme/api -f policy.json",
 	)
 	rows := 0
@@ -196,7 +196,7 @@ func TestPreviewOfThePolicy(t *testing.T) {
 		t.Errorf("%d commits are named, want 100", rows)
 	}
 	w.edit(p, "preview", "document", document(w.get(policyPath+"/edit"))).want(200).has(
-		"130 commits looked at, 0 would move .", "The contract says what the active one says.").hasNot("Changed lines")
+		"130 commits checked, 0 would change state .", "The policy is unchanged.").hasNot("Changed lines")
 	w.get(policyPath).want(200).has("Version 1")
 }
 
@@ -210,9 +210,9 @@ func TestPolicyReplacedMeanwhile(t *testing.T) {
 	other.edit(other.get(policyPath+"/edit"), "save", "document", lax).to(policyPath + "?saved=2")
 
 	preview := w.edit(begun, "preview", "document", mine).want(200).has(
-		"Somebody has saved version 2 since you began from version 1.", "Preview", "Replace version 2")
+		"Version 2 was saved while you were editing version 1", "Preview", "Replace version 2")
 	stale := w.edit(begun, "save", "document", mine).want(412).has(
-		"Somebody has saved version 2 since you began from version 1.", "by admin of acme", "What version 2 changed",
+		"Version 2 was saved while you were editing version 1", "by admin of acme", "Changes in version 2",
 		`- "state": "PROMOTABLE",`, "Replace version 2",
 	)
 	for _, p := range []page{preview, stale} {
@@ -221,11 +221,11 @@ func TestPolicyReplacedMeanwhile(t *testing.T) {
 		}
 	}
 	// To try again is not to replace.
-	w.edit(stale, "save").want(412).has("Somebody has saved version 2")
+	w.edit(stale, "save").want(412).has("Version 2 was saved while you were editing")
 
 	other.edit(other.get(policyPath+"/edit"), "save", "document", strict).to(policyPath + "?saved=3")
-	again := w.edit(stale, "replace").want(412).has("Somebody has saved version 3 since you began from version 1.",
-		"What version 3 changed", `+ "block": "HIGH",`)
+	again := w.edit(stale, "replace").want(412).has("Version 3 was saved while you were editing version 1",
+		"Changes in version 3", `+ "block": "HIGH",`)
 	w.get(policyPath).want(200).has("Version 3")
 	w.edit(again, "replace").to(policyPath + "?saved=4")
 	w.get(policyPath).want(200).has("deploy:production")
@@ -233,7 +233,7 @@ func TestPolicyReplacedMeanwhile(t *testing.T) {
 	// The same change by two is made once.
 	begun = w.get(policyPath + "/edit")
 	other.edit(begun, "save", "document", lax).to(policyPath + "?saved=5")
-	w.edit(begun, "save", "document", lax).want(422).has("This says the same as version 5")
+	w.edit(begun, "save", "document", lax).want(422).has("No changes: this is the active version 5.")
 	for _, etag := range []string{"", "x\r\ny: z", `"v5-000000000000"`} {
 		if p := w.edit(begun, "save", "document", mine, "etag", etag); p.status < 400 {
 			t.Errorf("the ETag %q replaces the policy", etag)
@@ -254,7 +254,7 @@ func TestLargePolicy(t *testing.T) {
 		t.Error("the document is lost")
 	}
 	w.edit(begun, "save", "document", padded(5<<20)).want(413).has(
-		"the form cannot be read: it may have 4194304 bytes at most")
+		"form too large: at most 4194304 bytes")
 
 	// Mistakes in it are found at once, wherever they are.
 	var many strings.Builder
@@ -307,10 +307,10 @@ func TestPolicyVersions(t *testing.T) {
 	}
 	r := b.signIn(b.reader)
 	p := r.get(policyPath+"/versions").want(200).has(
-		"Version 4 by admin of acme", "Version 1 by host", "What the repo began with.",
+		"Version 4 by admin of acme", "Version 1 by host", "Initial version.",
 		"Removed − Attested: Any test:* passes, signed by any trusted identity.",
 		"Added + Promotable: Any review:* passes, signed by 2 distinct signers, excluding the author.",
-		"Removed − Promotable: Any review:* passes, signed by any trusted identity.", "and 1 more change",
+		"Removed − Promotable: Any review:* passes, signed by any trusted identity.", "1 more change",
 		"Added + Radar: Conflict Radar is off",
 	)
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {
@@ -319,8 +319,8 @@ func TestPolicyVersions(t *testing.T) {
 	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", `- "signers": ["cn=*,ou=build,o=acme"],`,
 		`+ "signers": [],`, "Any test:* passes, signed by any trusted identity.")
 	r.get(policyPath+"/versions/3?against=4").want(200).has("Changes since version 4", `- "enabled": false,`)
-	r.get(policyPath + "/versions/3?against=3").want(200).has("None: both say the same.")
-	r.get(policyPath + "/versions/1").want(200).has("It is the first version.")
+	r.get(policyPath + "/versions/3?against=3").want(200).has("None: both are identical.")
+	r.get(policyPath + "/versions/1").want(200).has("First version.")
 	for _, path := range []string{"/versions/9", "/versions/0", "/versions/x", "/versions/3?against=9",
 		"/versions/3?against=-1"} {
 		r.get(policyPath + path).want(404)

@@ -43,8 +43,8 @@ func (v *visit) problem(err error) *answer {
 
 func (v *visit) toLogin() *answer {
 	query, next := url.Values{}, v.pathBack()
-	if kept := v.unsaved(); kept != "" {
-		a := v.page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Kept: kept})
+	if draft := v.unsaved(); draft != "" {
+		a := v.page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
 		a.status, a.cookies = http.StatusUnauthorized, session.EndedCookies()
 		return a
 	}
@@ -99,7 +99,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a := v.page("problem", p.Title, p)
 	a.status = p.Status
 	if err := v.write(w, a); err != nil {
-		s.log.ErrorContext(r.Context(), "writing the page of a problem", "error", err)
+		s.log.ErrorContext(r.Context(), "write error page", "error", err)
 		http.Error(w, p.Detail, p.Status)
 	}
 }
@@ -117,7 +117,7 @@ func (s *Site) explain(r *http.Request, err error) problemPage {
 	p := problemPage{Status: wire.StatusOf(e), Title: titleOf(wire.StatusOf(e)), Detail: e.Detail,
 		Fields: several(e.Fields)}
 	if errors.Is(err, turns.ErrBusy) {
-		p.Title = "Too many are looking at once"
+		p.Title = "Server busy"
 	}
 	return p
 }
@@ -134,15 +134,15 @@ func several(fields []ledger.FieldError) []ledger.FieldError {
 func titleOf(status int) string {
 	switch status {
 	case http.StatusForbidden:
-		return "This is not open to you"
+		return "Access denied"
 	case http.StatusNotFound:
-		return "There is nothing here"
+		return "Page not found"
 	case http.StatusConflict, http.StatusPreconditionFailed:
-		return "It has changed meanwhile"
+		return "Conflict"
 	case http.StatusServiceUnavailable:
-		return "The ledger cannot be used at the moment"
+		return "Service unavailable"
 	case http.StatusInternalServerError:
-		return "Something went wrong inside ledgerd"
+		return "Internal error"
 	}
-	return "That did not work"
+	return "Request failed"
 }

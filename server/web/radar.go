@@ -36,9 +36,9 @@ type radarPage struct {
 	// Truncated are commits that had more overlaps than are kept.
 	Truncated     []ledger.RadarCommit
 	MoreTruncated int // that are not named
-	// NoneKept tells that Overlaps is empty, and that there were some that are
+	// Dropped tells that Overlaps is empty, and that there were some that are
 	// not kept.
-	NoneKept bool
+	Dropped  bool
 	Next     string
 	Filtered bool
 	// Command lists the same in a terminal.
@@ -137,7 +137,7 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 	if len(list.Data) > 0 {
 		return nil
 	}
-	if page.NoneKept, err = v.api.OverlapsTruncated(v.ctx(), v.org, v.repo, f); err != nil {
+	if page.Dropped, err = v.api.OverlapsTruncated(v.ctx(), v.org, v.repo, f); err != nil {
 		return err
 	}
 	flying, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{InFlight: true}, client.Query{Limit: 1})

@@ -67,11 +67,11 @@ func TestRadarPage(t *testing.T) {
 		"five overlaps with four"
 	p := w.get(radarPath).want(200).has(
 		"Overlaps at LOW or above create an event.",
-		"Registered later api@ "+commitID(3)[:12]+" by ada · Work on three",
-		"Registered first api@ "+commitID(1)[:12]+" by ada · Work on one of the same author",
-		"cmd/root.go both change the same lines: lines 101 of the first, 100 of the second",
+		"Must rebase api@ "+commitID(3)[:12]+" by ada · Work on three",
+		"Has priority api@ "+commitID(1)[:12]+" by ada · Work on one same author",
+		"cmd/root.go both change the same lines: lines 101 (must rebase) · 100 (has priority)",
 		"docs/ both change files in this directory",
-	).hasNot("at length", "Not drawn", "Weaker ones")
+	).hasNot("at length", "more in the table", "next page")
 	if got := pairsOf(p); got != all {
 		t.Errorf("the list is %s, want %s", got, all)
 	}
@@ -85,7 +85,7 @@ func TestRadarPage(t *testing.T) {
 		t.Errorf("the picture has %d commits and %d overlaps, want 5 and 4", dots, arcs)
 	}
 	if label := attribute(p.elements("svg", "class", "picture")[0], "aria-label"); !strings.HasPrefix(
-		label, "5 commits one below the other, 4 overlaps as arcs") {
+		label, "Arc diagram of 5 commits and 4 overlaps.") {
 		t.Errorf("the picture is called %q", label)
 	}
 
@@ -106,7 +106,7 @@ func TestRadarPage(t *testing.T) {
 			t.Errorf("%s: no way back to all", query)
 		}
 	}
-	w.get(radarPath+"?commit="+commitID(1)[:39]).want(409).has("No such commit", "several commits")
+	w.get(radarPath+"?commit="+commitID(1)[:39]).want(409).has("Commit not found", "several commits")
 	if live := attribute(w.get(radarPath+"?commit="+commitID(1)).elements("input", "id", "field-commit")[0],
 		"value"); live != commitID(1) {
 		t.Errorf("the form has the commit %q", live)
@@ -119,14 +119,14 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 	w := b.signIn(b.admin)
 	w.get(radarPath).want(200).has("No commits in flight", "ledgerd commit push acme/api HEAD")
 	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	w.get(radarPath).want(200).has("Nothing collides", "ledgerd radar acme/api --dry-run")
+	w.get(radarPath).want(200).has("No overlaps", "ledgerd radar acme/api --dry-run")
 	w.get(radarPath+"?level=HIGH&branch=x/y&commit="+commitID(1)).want(200).
-		has("No such overlap", "ledgerd radar acme/api --level HIGH --commit "+commitID(1)+" --branch x/y")
+		has("No matching overlaps", "ledgerd radar acme/api --level HIGH --commit "+commitID(1)+" --branch x/y")
 	w.get(radarPath + "?branch=" + url.QueryEscape("$(rm -rf ~)")).want(200).hasNot("--branch")
 	w.get(radarPath+"?commit="+strings.Repeat("f", 40)).want(404).has(
-		"No such commit", "ledgerd commit list acme/api --in-flight", strings.Repeat("f", 40))
+		"Commit not found", "ledgerd commit list acme/api --in-flight", strings.Repeat("f", 40))
 	w.get(radarPath+"?commit=HEAD").want(400).has(
-		"No such commit", `"HEAD" is not a commit: give 7 to 64 lower-case hex digits`)
+		"Commit not found", `"HEAD" is not a commit: give 7 to 64 lower-case hex digits`)
 	w.get(radarPath + "?level=NONE").want(422).has(`"NONE" is not a level: use LOW, MEDIUM or HIGH`)
 	w.get(radarPath + "?cursor=x").want(400)
 	w.get("/orgs/acme/repos/none/radar").want(404)
@@ -148,7 +148,7 @@ func TestRadarOfManyOverlaps(t *testing.T) {
 		b.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", editing(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
 	}
 	w := b.signIn(b.reader)
-	p := w.get(radarPath).want(200).has("Not drawn: ", "There are more overlaps than this page has")
+	p := w.get(radarPath).want(200).has(" more in the table; next page for the rest")
 	if texts := p.elements("text"); len(texts) > 18+30 {
 		t.Errorf("the picture has %d names and letters", len(texts))
 	}
@@ -190,7 +190,7 @@ func TestRadarOfManyOverlaps(t *testing.T) {
 // or lists its overlaps says so.
 func TestOverlapsOfACrowd(t *testing.T) {
 	b := newBench(t)
-	const kept = "of one registration the strongest 200 are kept"
+	const limit = "only the 200 strongest per registration are kept"
 	const crowd = radar.MaxPairs + 10
 	for n := range crowd {
 		b.branch(n, fmt.Sprintf("topic-%d", n), "ada", editing(fmt.Sprintf("crowd/file-%d.go", n), 1))
@@ -198,32 +198,32 @@ func TestOverlapsOfACrowd(t *testing.T) {
 	b.branch(crowd, "last", "grace", editing("crowd/file-3.go", 2), editing("crowd/file-4.go", 9))
 	w := b.signIn(b.reader)
 
-	w.get(apiPath).want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps and more: " + kept)
-	w.get(apiPath + "?branch=last").want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps and more: " + kept)
-	w.get(apiPath + "?branch=topic-0").want(200).has("LOW 200 overlaps").hasNot(kept)
-	w.get(commitPath(commitID(crowd))).want(200).has("195 more overlaps There were more: " + kept)
-	w.get(commitPath(commitID(0))).want(200).has("195 more overlaps").hasNot("There were more")
-	w.get("/orgs/acme").want(200).has("git could not merge it with at least 1 other commit")
+	w.get(apiPath).want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
+	w.get(apiPath + "?branch=last").want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
+	w.get(apiPath + "?branch=topic-0").want(200).has("LOW 200 overlaps").hasNot(limit)
+	w.get(commitPath(commitID(crowd))).want(200).has("195 more overlaps Weaker overlaps are not stored: " + limit)
+	w.get(commitPath(commitID(0))).want(200).has("195 more overlaps").hasNot("Weaker overlaps")
+	w.get("/orgs/acme").want(200).has("conflicts with at least 1 other commit")
 
 	for query, want := range map[string]string{
-		"":                         "There were more overlaps of last , topic-209 , topic-208 and 7 other commits: " + kept,
-		"?branch=last":             "There were more overlaps of last : " + kept,
-		"?level=HIGH&branch=last":  "There were more overlaps of last : " + kept,
-		"?commit=" + commitID(205): "There were more overlaps of topic-205 : " + kept,
+		"":                         "Weaker overlaps of last , topic-209 , topic-208 and 7 other commits are not stored: " + limit,
+		"?branch=last":             "Weaker overlaps of last are not stored: " + limit,
+		"?level=HIGH&branch=last":  "Weaker overlaps of last are not stored: " + limit,
+		"?commit=" + commitID(205): "Weaker overlaps of topic-205 are not stored: " + limit,
 	} {
 		w.get(radarPath + query).want(200).has(want)
 	}
-	w.get(radarPath + "?branch=topic-0").want(200).hasNot("There were more")
-	w.get(radarPath+"?level=HIGH&branch=topic-205").want(200).has("No such overlap", "There were more: "+kept)
-	w.get(radarPath+"?level=HIGH&commit="+commitID(205)).want(200).has("No such overlap", "There were more: "+kept)
-	w.get(radarPath + "?level=HIGH&branch=topic-0").want(200).has("No such overlap").hasNot("There were more")
+	w.get(radarPath + "?branch=topic-0").want(200).hasNot("Weaker overlaps")
+	w.get(radarPath+"?level=HIGH&branch=topic-205").want(200).has("No matching overlaps", "Weaker overlaps are not stored: "+limit)
+	w.get(radarPath+"?level=HIGH&commit="+commitID(205)).want(200).has("No matching overlaps", "Weaker overlaps are not stored: "+limit)
+	w.get(radarPath + "?level=HIGH&branch=topic-0").want(200).has("No matching overlaps").hasNot("Weaker overlaps")
 
 	// What is kept may end, and what was left out need not.
 	for n := range crowd {
 		_, err := b.host.Withdraw(t.Context(), "acme", "api", commitID(n))
 		check(t, err)
 	}
-	w.get(commitPath(commitID(crowd))).want(200).has("None is left of those that are kept. There were more: " + kept)
+	w.get(commitPath(commitID(crowd))).want(200).has("None left. Weaker overlaps are not stored: " + limit)
 }
 
 // What people write stays text, and the names of the picture stay in it.

@@ -27,7 +27,7 @@ func (s *Site) loadPages() (map[string]*template.Template, error) {
 	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html",
 		"templates/parts*.html")
 	if err != nil {
-		return nil, fmt.Errorf("parse the layout: %w", err)
+		return nil, fmt.Errorf("parse layout: %w", err)
 	}
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
@@ -78,7 +78,7 @@ func (v *visit) render(a *answer) error {
 	}
 	var page bytes.Buffer
 	if err := v.site.pages[a.page].Execute(&page, v.view(a)); err != nil {
-		return fmt.Errorf("render the page %s: %w", a.page, err)
+		return fmt.Errorf("render page %s: %w", a.page, err)
 	}
 	a.page, a.body, a.mediaType = "", page.Bytes(), "text/html; charset=utf-8"
 	return nil
@@ -119,6 +119,8 @@ func (s *Site) functions() template.FuncMap {
 		"path":     pathTo,
 		"short":    format.Short,
 		"time":     timeTag,
+		"due":      func(t ledger.Time) bool { return t <= s.now() },
+		"next":     nextTag,
 		"duration": format.Duration,
 		"plural":   format.Plural,
 		"dn":       format.PlainName,
@@ -127,7 +129,7 @@ func (s *Site) functions() template.FuncMap {
 		"clip":     format.Clip,
 		"ordered":  format.Ordered,
 		"number":   format.Number,
-		"kept":     func() int { return radar.MaxPairs },
+		"maxPairs": func() int { return radar.MaxPairs },
 		"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 		"label":    format.State,
 		"states":   ledger.States,
@@ -147,12 +149,18 @@ func timeTag(t ledger.Time) template.HTML {
 		t.Std().Format("2 Jan 2006 15:04") + ` UTC</time>`)
 }
 
+// nextTag is timeTag for the next attempt of a delivery: once the time has
+// passed, the script shows "now" instead.
+func nextTag(t ledger.Time) template.HTML {
+	return template.HTML(strings.Replace(string(timeTag(t)), "<time ", "<time data-next ", 1))
+}
+
 // serveAsset answers with a file that pages load.
 func serveAsset(v *visit) (*answer, error) {
 	a, ok := v.site.assets.files[v.value("file")]
 	if !ok {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "there is no file %s: the page that names it is of another "+
-			"version, so load that again", v.value("file"))
+		return nil, ledger.Errorf(ledger.CodeNotFound, "file %s not found: reload the page, the server may have "+
+			"been upgraded", v.value("file"))
 	}
 	return &answer{body: a.body, mediaType: a.mediaType, immutable: true}, nil
 }

@@ -118,7 +118,7 @@ func TestCardOfManyNeeds(t *testing.T) {
 		`{"state":"ATTESTED","predicate":"test:c"},` +
 		`{"state":"ATTESTED","predicate":"test:d"},{"state":"ATTESTED","predicate":"test:e"}]}`)
 	b.push(commitID(1), ledger.Registration{Message: "x"})
-	b.signIn(b.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 test:c 0 of 1 and 2 more").hasNot("test:d")
+	b.signIn(b.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 test:c 0 of 1 2 more").hasNot("test:d")
 }
 
 func TestList(t *testing.T) {
@@ -147,7 +147,7 @@ func TestList(t *testing.T) {
 		p := w.get(apiPath + "?" + query).want(200)
 		same(t, query, p.texts("a", "class", "subject"), want)
 		if want == nil {
-			p.has("No such commit", "names have to be exact", "Show all")
+			p.has("No matching commits", "must match exactly", "Clear")
 		}
 	}
 	p := w.get(apiPath+"?state=ATTESTED&branch=main&author=Bob").want(200).has("Two "+commitID(2)[:12]+" Bob main",
@@ -198,7 +198,7 @@ func TestEmptyRepo(t *testing.T) {
 		w.get(apiPath+query).want(200).has("No commits yet", "ledgerd commit push acme/api HEAD")
 	}
 	// A filter of a repo without commits is not what is wrong.
-	w.get(apiPath + "?state=DRAFT").want(200).has("ledgerd commit push acme/api HEAD").hasNot("No such commit")
+	w.get(apiPath + "?state=DRAFT").want(200).has("ledgerd commit push acme/api HEAD").hasNot("No matching commits")
 }
 
 func TestHostileTextsInARepo(t *testing.T) {

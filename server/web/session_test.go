@@ -249,9 +249,9 @@ func TestAnUnsavedPolicyIsKept(t *testing.T) {
 	form := w.get(policyPath + "/edit").want(200)
 	b.clock.advance(12 * time.Hour)
 	const mine = "{\r\n</textarea><b>mine</b>"
-	p := w.edit(form, "save", "document", mine).want(401).has("Your session has ended", "nothing of it is saved",
+	p := w.edit(form, "save", "document", mine).want(401).has("Your session has ended", "Your unsaved policy",
 		"</textarea><b>mine</b>")
-	if kept := p.elements("textarea", "id", "kept"); len(kept) != 1 ||
+	if kept := p.elements("textarea", "id", "draft"); len(kept) != 1 ||
 		kept[0].FirstChild.Data != "{\n</textarea><b>mine</b>" {
 		t.Error("it is not what was written")
 	}

@@ -48,7 +48,7 @@ func setUp(v *visit) (*answer, error) {
 	}
 	token, err := s.host.CreateToken(v.ctx(), org.Name, ledger.NewToken{Name: "first admin", Scope: ledger.Admin})
 	if err != nil {
-		return nil, fmt.Errorf("the org %s is there, but its token is not (make it with ledgerd token create): %w", org.Name,
+		return nil, fmt.Errorf("created org %s, but not its token (run ledgerd token create): %w", org.Name,
 			err)
 	}
 	secret, expires, err := v.site.api.SignIn(v.ctx(), token.Secret)

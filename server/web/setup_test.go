@@ -22,7 +22,7 @@ func TestSetup(t *testing.T) {
 	key := attribute(p.elements("input", "name", "key")[0], "value")
 
 	w.post("/setup", url.Values{"key": {key}, "name": {"No!<b>"}}).want(422).has("cannot name an org")
-	p = w.post("/setup", url.Values{"key": {key}, "name": {"acme"}}).want(200).has("acme is ready", "not shown again")
+	p = w.post("/setup", url.Values{"key": {key}, "name": {"acme"}}).want(200).has("acme is ready", "won't be shown again")
 	secret := regexp.MustCompile(`ldg_\w+`).FindString(p.text())
 	w.get("/orgs/acme").want(200).has("first admin", "No repos yet", "ledgerd repo create acme/api").hasNot("ldg_")
 	b.signIn(secret).get("/orgs/acme").want(200)
@@ -32,7 +32,7 @@ func TestSetup(t *testing.T) {
 		t.Errorf("made %+v", own)
 	}
 
-	w.get(path).want(403).has("works only once")
+	w.get(path).want(403).has("setup link expired")
 	w.post("/setup", url.Values{"key": {key}, "name": {"second"}}).want(403)
 	if strings.Contains(b.log.String(), key) || strings.Contains(b.log.String(), secret) {
 		t.Errorf("a secret is in the log: %s", b.log)
@@ -43,7 +43,7 @@ func TestSetupNeedsTheKey(t *testing.T) {
 	b := newEmptyBench(t)
 	for _, key := range []string{"", "WRONG", strings.TrimPrefix(b.site.SetupPath(), "/setup?key=") + "A"} {
 		query := url.Values{"key": {key}, "name": {"acme"}}
-		b.browser().get("/setup?" + query.Encode()).want(403).hasNot("Make the org")
+		b.browser().get("/setup?" + query.Encode()).want(403).hasNot("Create org")
 		b.browser().post("/setup", query).want(403)
 	}
 	orgs, err := client.Collect(b.host.Orgs(t.Context()), 0)
@@ -55,7 +55,7 @@ func TestSetupNeedsTheKey(t *testing.T) {
 // An org made by the command line closes the link too.
 func TestSetupIsForAnEmptyLedger(t *testing.T) {
 	b := newBench(t)
-	b.browser().get(b.site.SetupPath()).want(403).has("works only once")
+	b.browser().get(b.site.SetupPath()).want(403).has("setup link expired")
 }
 
 func TestSetupByManyAtOnce(t *testing.T) {

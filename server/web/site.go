@@ -67,8 +67,8 @@ func newSetup(host *client.Client) setup {
 // check returns why the page is closed for that key.
 func (s setup) check(ctx context.Context, key string) error {
 	if subtle.ConstantTimeCompare([]byte(key), []byte(s.key)) != 1 {
-		return ledger.Errorf(ledger.CodeForbidden, "this link does not lead to the setup: take the one that ledgerd "+
-			"serve printed when it last started")
+		return ledger.Errorf(ledger.CodeForbidden, "invalid setup link: use the one that ledgerd serve printed "+
+			"when it last started")
 	}
 	orgs, err := client.Collect(s.host.Orgs(ctx), 1)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s setup) check(ctx context.Context, key string) error {
 	}
 	if len(orgs) > 0 {
 		return ledger.Errorf(
-			ledger.CodeForbidden, "the link works only once, and the ledger has been set up: sign in with an API token")
+			ledger.CodeForbidden, "setup link expired: the ledger already has an org (sign in with an API token)")
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func createToken(v *visit) (*answer, error) {
 	}
 	n := ledger.NewToken{Name: strings.TrimSpace(f.Get("name"))}
 	if n.Scope, err = ledger.ParseScope(f.Get("scope")); err != nil {
-		f.Fail("scope", "say what the token may do: read, write or admin")
+		f.Fail("scope", "choose read, write or admin")
 	}
 	n.ExpiresAt = tokenEnd(f, v.site.clock())
 	var token ledger.Token
@@ -97,7 +97,7 @@ func createToken(v *visit) (*answer, error) {
 	if f.Failed() {
 		return again(f, v.page("token-new", "New token", formPage{f})), nil
 	}
-	a := v.page("token-created", "Token made", tokenSecretPage{token, curlLine(v.r, token)})
+	a := v.page("token-created", "Token created", tokenSecretPage{token, curlLine(v.r, token)})
 	a.status = http.StatusCreated
 	return a, nil
 }
@@ -108,12 +108,12 @@ func tokenEnd(f *form.Form, now time.Time) ledger.Time {
 	if text := strings.TrimSpace(f.Get("expires_at")); text != "" {
 		day, err := time.Parse(time.DateOnly, text)
 		if err != nil || day.Year() < 1970 {
-			f.Fail("expires_at", "this is not a day such as "+now.UTC().AddDate(0, 3, 0).Format(time.DateOnly))
+			f.Fail("expires_at", "not a date (use e.g. "+now.UTC().AddDate(0, 3, 0).Format(time.DateOnly)+")")
 			return 0
 		}
 		end := day.AddDate(0, 0, 1)
 		if end.Year() > 9999 {
-			f.Fail("expires_at", "this is further ahead than a time can be: choose a day before, or that the token never ends")
+			f.Fail("expires_at", "too far ahead: choose an earlier date, or clear the field")
 			return 0
 		}
 		return ledger.TimeOf(end)
@@ -123,7 +123,7 @@ func tokenEnd(f *form.Form, now time.Time) ledger.Time {
 	}
 	life, err := ledger.ParseDuration(f.Get(lifeField))
 	if err != nil {
-		f.Fail(lifeField, "choose how long the token lives, or that it never ends")
+		f.Fail(lifeField, "choose a lifetime or never")
 		return 0
 	}
 	return ledger.TimeOf(now.Add(life.Std()))

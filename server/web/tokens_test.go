@@ -33,13 +33,13 @@ func TestMakeAToken(t *testing.T) {
 		tokensPath+"/new" {
 		t.Errorf("New leads to %s", href)
 	}
-	form := w.get(tokensPath+"/new").want(200).has("New token", "read: look at everything", "in 90 days")
+	form := w.get(tokensPath+"/new").want(200).has("New token", "read: view everything", "in 90 days")
 	if got := attribute(form.elements("form", "method", "post")[1], "action"); got != tokensPath+"/new" {
 		t.Errorf("the form is sent to %s", got)
 	}
 
 	p := w.post(tokensPath+"/new", url.Values{"name": {" ci "}, "scope": {"write"}, "expires_in": {"30d"}}).want(201).
-		has("ci is ready", "not shown again", "Its scope is write", "30 Dec 2030")
+		has("ci is ready", "won't be shown again", "Scope write , expires 30 Dec 2030")
 	secret := tokenText.FindString(p.text())
 	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + b.url + "/v1/orgs/acme/repos'"; secret == "" ||
 		!strings.Contains(p.text(), line) {
@@ -101,13 +101,13 @@ func TestTokenFormSaysWhatIsWrong(t *testing.T) {
 		"no scope":            {"scope", "", "read, write or admin"},
 		"another scope":       {"scope", "root", "read, write or admin"},
 		"the host's scope":    {"scope", "host", ""},
-		"no life":             {"expires_in", "", "never ends"},
-		"a negative life":     {"expires_in", "-5d", "never ends"},
-		"too long a life":     {"expires_in", "999999999999d", "never ends"},
-		"what is no day":      {"expires_at", "<b>soon</b>", "such as 2031-03-02"},
-		"a day before time":   {"expires_at", "0001-01-01", "such as 2031-03-02"},
+		"no life":             {"expires_in", "", "a lifetime or never"},
+		"a negative life":     {"expires_in", "-5d", "a lifetime or never"},
+		"too long a life":     {"expires_in", "999999999999d", "a lifetime or never"},
+		"what is no day":      {"expires_at", "<b>soon</b>", "use e.g. 2031-03-02"},
+		"a day before time":   {"expires_at", "0001-01-01", "use e.g. 2031-03-02"},
 		"a day that has been": {"expires_at", "2030-11-29", ""},
-		"a day far ahead":     {"expires_at", "9999-12-31", "further ahead"},
+		"a day far ahead":     {"expires_at", "9999-12-31", "too far ahead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			form := url.Values{}
@@ -220,7 +220,7 @@ func TestSettingsByScope(t *testing.T) {
 				}
 			}
 		}
-		w.get(tokensPath).want(403).has("needs the scope admin")
+		w.get(tokensPath).want(403).has("scope admin required")
 		w.post(tokensPath+"/new", url.Values{"name": {"x"}, "scope": {"admin"}, "expires_in": {"never"}}).want(403)
 	}
 	if n := len(b.tokens()); n != 3 {

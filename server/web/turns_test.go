@@ -16,7 +16,7 @@ func TestTurns(t *testing.T) {
 	asset := attribute(w.get("/orgs/acme").want(200).elements("script")[0], "src")
 
 	end := b.site.Crowd(true)
-	p := w.get("/orgs/acme").want(503).has("Too many are looking at once")
+	p := w.get("/orgs/acme").want(503).has("Server busy")
 	if p.header.Get("Retry-After") == "" {
 		t.Error("it does not tell when to come back")
 	}

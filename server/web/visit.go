@@ -200,9 +200,9 @@ func (v *visit) form() (*form.Form, error) {
 	v.r.Body = http.MaxBytesReader(nil, v.r.Body, most)
 	if err := v.r.ParseForm(); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "the form cannot be read: it may have %d bytes at most", most)
+			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "form too large: at most %d bytes", most)
 		}
-		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "the form cannot be read: its fields have to be URL-encoded")
+		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "invalid form: fields must be URL-encoded")
 	}
 	return &form.Form{Values: v.r.PostForm}, nil
 }
@@ -241,6 +241,13 @@ func pathTo(segments ...string) string {
 func (v *visit) pathOf(pattern string, more ...string) string {
 	return strings.NewReplacer("{org}", url.PathEscape(v.org), "{repo}",
 		url.PathEscape(v.repo)).Replace(pattern) + pathTo(more...)
+}
+
+// pathWith returns the path of this page with one more query parameter.
+func (v *visit) pathWith(name, value string) string {
+	query := v.r.URL.Query()
+	query.Set(name, value)
+	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
 // codeOf returns the code of an error, wherever it comes from.

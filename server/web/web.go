@@ -49,7 +49,7 @@ func inProcess(h http.Handler) (*client.Client, error) {
 		HTTPClient: &http.Client{Transport: client.InProcess(h)},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the client of the pages: %w", err)
+		return nil, fmt.Errorf("create the client of the pages: %w", err)
 	}
 	return c, nil
 }
@@ -58,8 +58,8 @@ func inProcess(h http.Handler) (*client.Client, error) {
 func (s *Site) Handler() http.Handler {
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "the form was sent from another site, so nothing was done: "+
-			"open the page here and send it again. A proxy before ledgerd has to pass on the Host header"))
+		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "form sent from another site: open the page here and send it "+
+			"again (a proxy in front of ledgerd must pass on the Host header)"))
 	}))
 	frame := wire.Frame{
 		Header: map[string]string{
@@ -91,10 +91,10 @@ func (s *Site) mux() http.Handler {
 		if known := methodsOf(mux, r); len(known) > 0 {
 			allow := strings.Join(known, ", ")
 			w.Header().Set("Allow", allow)
-			s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method, allow))
+			s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "method %s not allowed: use %s", r.Method, allow))
 			return
 		}
-		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path))
+		s.fail(w, r, ledger.Errorf(ledger.CodeNotFound, "no page at %s", r.URL.Path))
 	})
 	return mux
 }
@@ -159,7 +159,7 @@ func (v *visit) begin() error {
 		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
 		if value := r.PathValue(name); isValue && name != "$" &&
 			(value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
-			return ledger.Errorf(ledger.CodeNotFound, "there is no page at %s", r.URL.Path)
+			return ledger.Errorf(ledger.CodeNotFound, "no page at %s", r.URL.Path)
 		}
 	}
 	if rt.asksNobody() {
@@ -183,10 +183,10 @@ func (v *visit) enter(rt route) error {
 	v.org = v.session.Org
 	switch {
 	case v.value("org") != v.session.Org:
-		return ledger.Errorf(ledger.CodeForbidden, "your API token is not for the org %s, but for %s", v.value("org"),
-			v.session.Org)
+		return ledger.Errorf(ledger.CodeForbidden, "your API token is for org %s, not %s", v.session.Org,
+			v.value("org"))
 	case !v.may(rt.scope):
-		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; your API token has %s", rt.scope,
+		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: your API token has %s", rt.scope,
 			v.session.Scope)
 	}
 	v.repo = v.value("repo")

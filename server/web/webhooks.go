@@ -29,7 +29,7 @@ func stateOfWebhook(w ledger.Webhook) string {
 	case w.DisabledReason != "":
 		return "disabled"
 	}
-	return "paused"
+	return "inactive"
 }
 
 func showWebhooks(v *visit) (*answer, error) {
@@ -92,7 +92,7 @@ func createWebhook(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := v.page("webhook-secret", "Webhook made", webhookSecretPage{Webhook: webhook})
+	a := v.page("webhook-secret", "Webhook created", webhookSecretPage{Webhook: webhook})
 	a.status = http.StatusCreated
 	return a, nil
 }
@@ -172,7 +172,7 @@ func rotateWebhookForm(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.hookForm("webhook-rotate", "Rotate the secret", form.New("overlap", ledger.DefaultOverlap.String()),
+	return v.hookForm("webhook-rotate", "Rotate secret", form.New("overlap", ledger.DefaultOverlap.String()),
 		&webhook), nil
 }
 
@@ -184,11 +184,11 @@ func rotateWebhook(v *visit) (*answer, error) {
 	var overlap ledger.Duration
 	if err := overlap.UnmarshalText([]byte(f.Get("overlap"))); err != nil {
 		f.Fail("overlap", err.Error())
-		return v.asked(f, "webhook-rotate", "Rotate the secret", nil)
+		return v.asked(f, "webhook-rotate", "Rotate secret", nil)
 	}
 	webhook, err := v.api.RotateWebhook(v.ctx(), v.org, v.repo, v.value("id"), overlap)
 	if err != nil {
-		return v.asked(f, "webhook-rotate", "Rotate the secret", err)
+		return v.asked(f, "webhook-rotate", "Rotate secret", err)
 	}
 	return v.page("webhook-secret", "New secret", webhookSecretPage{webhook, true}), nil
 }

@@ -111,7 +111,7 @@ func TestMakeAWebhook(t *testing.T) {
 
 	p := w.post(webhooksPath+"/new", url.Values{"url": {" https://ci.example.com/ledger?key=<b> "},
 		"events": {"state", "radar"}, "description": {" the <b>deployer</b> "}}).
-		want(201).has("The webhook is ready", "It is not shown again", "webhook listen")
+		want(201).has("Webhook created", "It won't be shown again", "webhook listen")
 	made := b.webhooks()[0]
 	if made.URL != "https://ci.example.com/ledger?key=<b>" ||
 		!slices.Equal(made.Events, []ledger.EventType{"state", "radar"}) || made.Description != "the <b>deployer</b>" ||
@@ -140,7 +140,7 @@ func TestMakeAWebhook(t *testing.T) {
 	if paused := b.webhooks()[1]; paused.Active {
 		t.Errorf("made %+v, want it paused", paused)
 	}
-	w.get(webhooksPath).has("paused")
+	w.get(webhooksPath).has("inactive")
 	w.get("/orgs/acme/repos/none/webhooks/new").want(404)
 	w.get("/orgs/acme/repos/none/webhooks").want(404)
 }
@@ -214,7 +214,7 @@ func TestChangeAWebhook(t *testing.T) {
 		t.Error("there is no ping")
 	}
 	w.post(at+"/active", url.Values{"active": {"false"}}).to(at)
-	p := w.get(at).want(200).has("It is paused", "Activate", "Activate the webhook, and what happens").hasNot("Replay")
+	p := w.get(at).want(200).has("Inactive: nothing is sent.", "Activate", "Activate the webhook to send it events.").hasNot("Replay")
 	if len(p.elements("form", "action", at+"/ping")) != 0 {
 		t.Error("one that is paused can be pinged")
 	}
@@ -222,7 +222,7 @@ func TestChangeAWebhook(t *testing.T) {
 		t.Errorf("a ping of one that is paused: %d", p.status)
 	}
 	w.post(at+"/active", url.Values{"active": {"true"}}).to(at)
-	w.get(at).has("active", "Pause")
+	w.get(at).has("active", "Deactivate")
 
 	w.post(at+"/remove", nil).to(webhooksPath)
 	w.get(at).want(404)
@@ -246,15 +246,15 @@ func TestRotateAWebhook(t *testing.T) {
 			t.Errorf("it forgets %q", wrong)
 		}
 	}
-	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("The new secret", "It is not shown again",
-		"The old secret signs too until 2 Dec 2030 09:00 UTC")
+	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("New secret", "It won't be shown again",
+		"The old secret also signs, and expires 2 Dec 2030 09:00 UTC")
 	secret := webhookSecret.FindString(p.text())
 	if secret == "" || secret == hook.Secret || strings.Contains(p.body, hook.Secret) {
 		t.Errorf("it shows the secret %s", secret)
 	}
-	w.get(at).has("Old secret signs too until 2 Dec 2030 09:00 UTC").hasNot("whsec_")
-	w.get(at + "/rotate").has("An earlier rotation overlaps until 2 Dec 2030 09:00 UTC")
-	w.post(at+"/rotate", url.Values{"overlap": {"0s"}}).want(200).has("The old secret signs no more")
+	w.get(at).has("Old secret also signs, expires 2 Dec 2030 09:00 UTC").hasNot("whsec_")
+	w.get(at + "/rotate").has("A rotation is in progress: the old secret expires 2 Dec 2030 09:00 UTC")
+	w.post(at+"/rotate", url.Values{"overlap": {"0s"}}).want(200).has("The old secret no longer signs")
 	w.get(at).hasNot("Old secret")
 }
 
@@ -270,9 +270,9 @@ func TestWebhookThatFails(t *testing.T) {
 	b.dispatch()
 	w.post(at+"/ping", nil).want(303)
 	eventually(t, "the failure", func() bool { return b.webhooks()[0].FailingSince != 0 })
-	w.get(at).has("failing since 30 Nov 2030 09:00 UTC")
-	w.get(webhooksPath).has("failing since 30 Nov 2030 09:00 UTC")
-	w.get("/orgs/acme").has("Webhook fails")
+	w.get(at).has("first failure 30 Nov 2030 09:00 UTC")
+	w.get(webhooksPath).has("first failure 30 Nov 2030 09:00 UTC")
+	w.get("/orgs/acme").has("Webhook failing")
 	if got := w.get(at + "/replay").want(200).value("since"); got != "2030-11-30T09:00" {
 		t.Errorf("a replay begins at first at %q", got)
 	}
@@ -281,10 +281,10 @@ func TestWebhookThatFails(t *testing.T) {
 	w.post(at+"/ping", nil).want(303)
 	eventually(t, "the end", func() bool { return !b.webhooks()[0].Active })
 	reason := b.webhooks()[0].DisabledReason
-	w.get(at).has("ledgerd has disabled it 30 Nov 2030 09:00 UTC", reason, "Mend the receiver", "Activate")
+	w.get(at).has("Disabled by ledgerd 30 Nov 2030 09:00 UTC", reason, "Fix the receiver", "Activate")
 	w.get(webhooksPath).has("disabled", reason)
-	w.get("/orgs/acme").has("Webhook off", reason)
-	b.signIn(b.reader).get("/orgs/acme").hasNot("Webhook off", reason)
+	w.get("/orgs/acme").has("Webhook disabled", reason)
+	b.signIn(b.reader).get("/orgs/acme").hasNot("Webhook disabled", reason)
 	w.post(at+"/active", url.Values{"active": {"true"}}).to(at)
-	w.get(at).hasNot("ledgerd has disabled it")
+	w.get(at).hasNot("Disabled by ledgerd")
 }

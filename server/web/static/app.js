@@ -28,7 +28,7 @@
     for (const time of within.querySelectorAll('time[datetime]')) {
       const moment = new Date(time.dateTime);
       if (isNaN(moment)) continue;
-      const text = ago(moment);
+      const text = 'next' in time.dataset && moment <= Date.now() ? 'now' : ago(moment);
       if (time.textContent !== text) time.textContent = text;
       const title = exact.format(moment) + '\n' + moment.toISOString().replace('T', ' ').replace('Z', ' UTC');
       if (time.title !== title) time.title = title;
@@ -57,7 +57,7 @@
     try {
       await copy(button.dataset.copy ?? document.getElementById(button.dataset.copyFrom).textContent);
     } catch {
-      outcome = 'Not copied: select it instead';
+      outcome = 'Copy failed: select the text instead';
     }
     button.focus();
     tellOutcome(button, outcome);
@@ -204,7 +204,7 @@
       complete = false;
     };
     stream.onerror = () => {
-      tell('not live: connecting again');
+      tell('reconnecting…');
       if (stream.readyState !== EventSource.CLOSED) return;
       leave();
       setTimeout(() => { later(); follow(); }, Math.min(60000, 3000 * 2 ** retry++));
