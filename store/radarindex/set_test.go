@@ -170,7 +170,8 @@ func TestFreshKeepsTheLatestTips(t *testing.T) {
 		wantLatest(1)
 	}
 	if len(set.repos) != 2 || sources[0].live != 1 || sources[1].live != 1 {
-		t.Errorf("got %d repos, read %d and %d times; want 2, each read once", len(set.repos), sources[0].live, sources[1].live)
+		t.Errorf("got %d repos, read %d and %d times; want 2, each read once",
+			len(set.repos), sources[0].live, sources[1].live)
 	}
 	for i := range int64(tips - 3) {
 		sources[1].withdraw(tips - 1 - i)

@@ -152,7 +152,7 @@ CREATE INDEX things_by_name ON things (name)`)
 
 func TestSQLTranslatesHints(t *testing.T) {
 	noIndexHints := Dialect{Rewrite: []string{"/*+ordered*/ JOIN", "JOIN"}}
-	parentheses := Dialect{IndexHint: [2]string{"USE INDEX (", ")"}}
+	parens := Dialect{IndexHint: [2]string{"USE INDEX (", ")"}}
 
 	cases := []struct {
 		name      string
@@ -167,15 +167,18 @@ func TestSQLTranslatesHints(t *testing.T) {
 		{"order", &testDialect, "SELECT a FROM b /*+ordered*/ JOIN c", "SELECT a FROM b CROSS JOIN c"},
 		{"two orders", &testDialect, "FROM b /*+ordered*/ JOIN c /*+ordered*/ JOIN d", "FROM b CROSS JOIN c CROSS JOIN d"},
 		{"index", &testDialect, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b INDEXED BY b_by_a WHERE a = ?"},
-		{"index in parentheses", &parentheses, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b USE INDEX (b_by_a) WHERE a = ?"},
-		{"two indexes", &parentheses, "FROM b /*+index x*/ JOIN c /*+index y*/", "FROM b USE INDEX (x) JOIN c USE INDEX (y)"},
+		{"index in parentheses", &parens, "FROM b /*+index b_by_a*/ WHERE a = ?", "FROM b USE INDEX (b_by_a) WHERE a = ?"},
+		{"two indexes", &parens, "FROM b /*+index x*/ JOIN c /*+index y*/", "FROM b USE INDEX (x) JOIN c USE INDEX (y)"},
 		{
 			"order and index", &testDialect,
 			"FROM b /*+ordered*/ JOIN c /*+index x*/ ON 1", "FROM b CROSS JOIN c INDEXED BY x ON 1",
 		},
-		{"engine without index hints", &noIndexHints, "FROM b /*+ordered*/ JOIN c /*+index x*/", "FROM b JOIN c /*+index x*/"},
 		{
-			"comment before an index", &parentheses,
+			"engine without index hints", &noIndexHints,
+			"FROM b /*+ordered*/ JOIN c /*+index x*/", "FROM b JOIN c /*+index x*/",
+		},
+		{
+			"comment before an index", &parens,
 			"SELECT a /* why */ FROM b /*+index x*/", "SELECT a /* why */ FROM b USE INDEX (x)",
 		},
 		{"comment after an order", &testDialect, "FROM b /*+ordered*/ JOIN c /* why */", "FROM b CROSS JOIN c /* why */"},
