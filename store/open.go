@@ -49,7 +49,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := newStore(o)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
-		Failed: s.copyFailed,
+		CheckpointFailed: s.copyFailed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)

@@ -36,7 +36,7 @@ func addOrgs(t *testing.T, db *DB, from, n, size int) {
 
 func TestTheLogIsCopiedIntoTheFileInTheBackground(t *testing.T) {
 	path := t.TempDir() + "/ledger.db"
-	db, err := Open(t.Context(), path, Options{Hooks: noHooks, Failed: func(err error) { t.Error(err) }})
+	db, err := Open(t.Context(), path, Options{Hooks: noHooks, CheckpointFailed: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,6 @@ type Options struct {
 	// Migrating, where not nil, is called before a migration begins, with the
 	// versions of the schema and where the copy of the file goes (empty for none).
 	Migrating func(from, to int, file string)
-	// Failed, where not nil, is called when work in the background begins to fail.
-	Failed func(error)
+	// CheckpointFailed, where not nil, is called when work in the background begins to fail.
+	CheckpointFailed func(error)
 }

@@ -79,7 +79,7 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	failed := o.Failed
+	failed := o.CheckpointFailed
 	if failed == nil {
 		failed = func(error) {}
 	}
