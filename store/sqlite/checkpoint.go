@@ -8,27 +8,25 @@ import (
 )
 
 const (
-	// checkpointCommits is how many commits a checkpoint waits for, and
-	// checkpointPause how long it waits after the one before it.
-	checkpointCommits = 32
-	checkpointPause   = 50 * time.Millisecond
+	checkpointCommits = 32                    // the minimum number of commits between two checkpoints
+	checkpointPause   = 50 * time.Millisecond // the minimum time between two checkpoints
 )
 
-// A checkpointer copies the write-ahead log into the database file while the
-// writer goes on. It never blocks the writer or a reader (SQLite calls that
-// PASSIVE). The log starts again from its beginning only once all of it is copied:
-// under a load without a pause the writer sees to that itself, at
-// wal_autocheckpoint pages, and finds little left to copy.
+// A checkpointer copies the write-ahead log into the database file in the
+// background. Its checkpoints are PASSIVE: they never block the writer or a
+// reader. SQLite restarts the log only when all of it is copied. Under constant
+// load the writer does this itself, after wal_autocheckpoint pages, and finds
+// little left to copy.
 type checkpointer struct {
 	conn    *sqldb.Conn
 	failed  func(error)
-	commits chan struct{} // holds a signal for each commit, up to checkpointCommits
+	commits chan struct{} // holds a value for each commit, up to checkpointCommits
 	stop    chan struct{}
 	running sync.WaitGroup
 }
 
-// startCheckpointer starts a checkpointer on a connection of its own, which it
-// closes in the end. It calls failed when checkpoints begin to fail.
+// startCheckpointer starts a checkpointer on its own connection c, which close
+// closes. It calls failed with the first error of a series.
 func startCheckpointer(c *sqldb.Conn, failed func(error)) *checkpointer {
 	k := &checkpointer{
 		conn: c, failed: failed, commits: make(chan struct{}, checkpointCommits), stop: make(chan struct{}),
@@ -37,11 +35,11 @@ func startCheckpointer(c *sqldb.Conn, failed func(error)) *checkpointer {
 	return k
 }
 
-// note counts a commit. It does not wait.
-func (k *checkpointer) note() {
+// countCommit counts a commit, without blocking.
+func (k *checkpointer) countCommit() {
 	select {
 	case k.commits <- struct{}{}:
-	default: // a checkpoint is due already
+	default: // a checkpoint is already due
 	}
 }
 
@@ -61,11 +59,13 @@ func (k *checkpointer) run() {
 				return
 			}
 		}
+
 		err := k.checkpoint()
 		if err != nil && !failing {
 			k.failed(err)
 		}
 		failing = err != nil
+
 		select {
 		case <-time.After(checkpointPause):
 		case <-k.stop:
@@ -74,7 +74,8 @@ func (k *checkpointer) run() {
 	}
 }
 
-// checkpoint copies what it can. Another connection that does so too is no error.
+// checkpoint copies as much as it can without blocking. A concurrent checkpoint of
+// another connection is not an error.
 func (k *checkpointer) checkpoint() error {
 	var busy, frames, copied int64
 	return k.conn.Row("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &copied)

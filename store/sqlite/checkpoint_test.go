@@ -20,7 +20,7 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// addOrgs writes n transactions of an org each, whose name has size bytes.
+// addOrgs adds n orgs, each in its own transaction and with a name of size bytes.
 func addOrgs(t *testing.T, db *DB, from, n, size int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
@@ -34,56 +34,56 @@ func addOrgs(t *testing.T, db *DB, from, n, size int) {
 	}
 }
 
-func TestTheLogIsCopiedIntoTheFileInTheBackground(t *testing.T) {
+func TestCheckpointsRunInTheBackground(t *testing.T) {
 	path := t.TempDir() + "/ledger.db"
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks, CheckpointFailed: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	addOrgs(t, db, 0, 100, 100_000) // with its index 20 MB: the writer copies none of it
+	addOrgs(t, db, 0, 100, 100_000) // 20 MB with the index, too little for a checkpoint by the writer
 	for i := range 250 {
 		if sizeOf(t, path) >= 8<<20 {
 			return
 		}
-		addOrgs(t, db, 100+i, 1, 100) // small commits that drive the checkpointer
+		addOrgs(t, db, 100+i, 1, 100) // small commits that trigger the checkpointer
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("the file has %d bytes after 10 MB were written", sizeOf(t, path))
+	t.Fatalf("the file has %d bytes after 10 MB were written, want 8 MB or more", sizeOf(t, path))
 }
 
-func TestTheLogStaysBoundedUnderAConstantLoad(t *testing.T) {
+func TestLogIsBoundedUnderConstantLoad(t *testing.T) {
 	path := t.TempDir() + "/ledger.db"
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	addOrgs(t, db, 0, 1500, 100_000) // 150 MB and their index
+	addOrgs(t, db, 0, 1500, 100_000) // 150 MB plus the index
 	if size := sizeOf(t, path+"-wal"); size > 48<<20 {
-		t.Errorf("the log has %d bytes", size)
+		t.Errorf("the log has %d bytes, want at most 48 MB", size)
 	}
 }
 
-func TestAFailingCheckpointIsReportedOnce(t *testing.T) {
-	c, err := sqldb.Connect(t.Context(), raw(t, t.TempDir()+"/ledger.db"), &dialect)
+func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
+	c, err := sqldb.Connect(t.Context(), openRaw(t, t.TempDir()+"/ledger.db"), &dialect)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reported := make(chan error, 10)
 	k := startCheckpointer(c, func(err error) { reported <- err })
-	c.Close() // so that each fails
+	c.Close() // makes every checkpoint fail
 	for range 5 * checkpointCommits {
-		k.note()
+		k.countCommit()
 		time.Sleep(5 * time.Millisecond)
 	}
 	if err := k.close(); err == nil {
-		t.Error("the connection was closed, and closing it again is no error")
+		t.Error("closing a closed connection returns no error")
 	}
 	if err := <-reported; err == nil || errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("reported is %v", err)
+		t.Errorf("got error %v, want that of the checkpoint", err)
 	}
 	if len(reported) > 0 {
-		t.Errorf("it was reported %d times more", len(reported))
+		t.Errorf("%d more errors were reported, want none", len(reported))
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// prepare makes a migration safe to begin: it takes a copy of the file, unless
-// the options say otherwise.
-func prepare(c *sqldb.Conn, path string, from, to int, o Options) error {
+// beforeMigration calls o.Migrating and, unless o.NoCopy is set, copies the
+// database.
+func beforeMigration(c *sqldb.Conn, path string, from, to int, o Options) error {
 	name := ""
 	if !o.NoCopy {
 		name = fmt.Sprintf("%s.v%d", path, from)
@@ -28,21 +28,22 @@ func prepare(c *sqldb.Conn, path string, from, to int, o Options) error {
 		return nil
 	}
 	if err := copyFile(c, name, from); err != nil {
-		return fmt.Errorf("copy the database to %s before the schema changes from version %d to %d: %w "+
-			"(make room for the copy, or start with --no-copy)", name, from, to, err)
+		return fmt.Errorf("copy the database to %s before migrating from schema version %d to %d: %w "+
+			"(free disk space for the copy, or start with --no-copy)", name, from, to, err)
 	}
 	return nil
 }
 
-// copyFile writes a consistent copy of the database next to it, verifies it, and
-// gives it its name only then. A copy of that name from an earlier attempt is
-// replaced: the schema has not changed since. If it changes meanwhile, no copy
-// is kept.
+// copyFile writes a consistent copy of the database, verifies it, and only then
+// renames it to name. It replaces a copy from an earlier attempt, because the
+// schema has not changed since. If another process migrates the database during
+// the copy, copyFile deletes its own copy.
 func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 	if err := removeStale(name); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // for its owner alone
+
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,8 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	// VACUUM INTO takes an empty file for a new one.
+
+	// VACUUM INTO accepts an existing file if it is empty.
 	if _, err := c.Exec("VACUUM INTO ?", temp); err != nil {
 		return err
 	}
@@ -63,9 +65,10 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 	if err != nil {
 		return err
 	}
-	if copied != version { // another process migrates: a copy that is wanted is there
+	if copied != version { // another process is migrating, and has copied the database
 		return os.Remove(temp)
 	}
+
 	if err := syncFile(temp, os.O_RDWR); err != nil {
 		return err
 	}
@@ -73,16 +76,16 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 		return err
 	}
 	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be flushed there
+		return nil // Windows cannot flush a folder
 	}
 	return syncFile(filepath.Dir(name), os.O_RDONLY)
 }
 
-// staleAfter is the age at which a copy without its name belongs to nobody: the
-// process that wrote it was killed.
+// staleAfter is the age after which a temporary copy is stale: the process that
+// wrote it was killed.
 const staleAfter = time.Hour
 
-// removeStale deletes temporary files of interrupted copies.
+// removeStale deletes the temporary files of interrupted copies.
 func removeStale(name string) error {
 	folder, err := os.ReadDir(filepath.Dir(name))
 	if err != nil {
@@ -97,14 +100,14 @@ func removeStale(name string) error {
 		if err == nil && time.Since(info.ModTime()) > staleAfter {
 			err = os.Remove(filepath.Join(filepath.Dir(name), entry.Name()))
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process may clean up too
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process may have deleted it
 			return err
 		}
 	}
 	return nil
 }
 
-// verifyCopy reads a copy from beginning to end and returns its schema version.
+// verifyCopy checks the integrity of a whole copy and returns its schema version.
 func verifyCopy(path string) (version int, err error) {
 	db, err := openFile(path, []string{"query_only(1)"})
 	if err != nil {
@@ -122,13 +125,12 @@ func verifyCopy(path string) (version int, err error) {
 		return 0, err
 	}
 	if verdict != "ok" {
-		return 0, fmt.Errorf("the copy is damaged: %s", verdict)
+		return 0, fmt.Errorf("damaged copy: %s", verdict)
 	}
 	return schemaVersion(c)
 }
 
-// syncFile flushes a file, or the names in a folder, to the disk. The flag says
-// how to open it.
+// syncFile flushes a file or a folder to disk. The flag is that of os.OpenFile.
 func syncFile(path string, flag int) error {
 	file, err := os.OpenFile(path, flag, 0)
 	if err != nil {

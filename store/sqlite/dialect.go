@@ -9,10 +9,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// dialect is how SQLite takes SQL.
+// dialect is the dialect of SQLite.
 var dialect = sqldb.Dialect{
-	// SQLite has no statistics of a table that was never analysed, and would
-	// choose an order by guess; CROSS JOIN keeps the one that is written.
+	// Without ANALYZE, SQLite has no table statistics and guesses a join order.
+	// CROSS JOIN makes it join in the order written.
 	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN"},
 	IndexHint: [2]string{"INDEXED BY ", ""},
 	NextID:    "SELECT coalesce(max(id), 0) + 1 FROM ",
@@ -41,8 +41,8 @@ func classify(err error) sqldb.Class {
 	return sqldb.Other
 }
 
-// isSQLite reports whether err comes from SQLite, and not from a write's own
-// rules.
+// isSQLite reports whether err is an error of SQLite, as opposed to one that a
+// write returned for reasons of its own.
 func isSQLite(err error) bool {
 	_, ok := errors.AsType[*sqlite.Error](err)
 	return ok

@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	// busy_timeout comes first: the others may have to wait for another process.
+	// busy_timeout comes first, because the others may wait for another process.
 	writerPragmas = []string{
 		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
 		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
-		// 32 MB. The checkpointer copies the log long before.
+		// 32 MB. Normally the checkpointer copies the log long before that.
 		"wal_autocheckpoint(8000)",
 	}
 	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
@@ -35,8 +35,8 @@ func openFile(path string, pragmas []string) (*sql.DB, error) {
 	return sql.Open("sqlite", dsn.String())
 }
 
-// createPrivate creates the file with mode 0600 if it does not exist. SQLite gives
-// the files next to it the same mode.
+// createPrivate creates the file with mode 0600 if it does not exist. SQLite
+// creates the -wal and -shm files with the same mode.
 func createPrivate(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -45,7 +45,7 @@ func createPrivate(path string) error {
 	return file.Close()
 }
 
-// applicationID marks the files of ledgerd: "ldgd" in ASCII.
+// applicationID identifies a database file of ledgerd: "ldgd" in ASCII.
 const applicationID = 0x6c646764
 
 func schemaVersion(c *sqldb.Conn) (int, error) {

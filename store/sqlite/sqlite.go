@@ -1,5 +1,6 @@
-// Package sqlite is the engine that keeps the ledger in one SQLite file: one
-// goroutine writes, many writes to a transaction; a pool of connections reads.
+// Package sqlite is the database engine that stores the ledger in one SQLite file.
+// One goroutine writes and commits many writes per transaction. A pool of
+// connections reads.
 package sqlite
 
 import (
@@ -14,25 +15,24 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxReaders is how many connections read at the same time.
+// maxReaders is the number of connections that read concurrently.
 const maxReaders = 8
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
 type DB struct {
-	writeDB *sql.DB
-	readDB  *sql.DB
-	writer  *writer
-	// checkpoints copies what the writer has committed into the file.
-	checkpoints *checkpointer
-	pool        chan *sqldb.Conn // readers that nobody uses now
-	readers     int              // how many there are
-	closing     chan struct{}
+	writeDB      *sql.DB
+	readDB       *sql.DB
+	writer       *writer
+	checkpointer *checkpointer
+	pool         chan *sqldb.Conn // idle readers
+	readers      int              // the number of readers, idle or not
+	closing      chan struct{}    // closed by Close
 }
 
 var _ sqldb.Engine = (*DB)(nil)
 
-// Open opens the file, creates it if it does not exist, and migrates its schema
-// to this release's.
+// Open opens the database file at path. It creates the file if it does not exist,
+// and migrates its schema to the version of this release.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	db := &DB{pool: make(chan *sqldb.Conn, maxReaders), closing: make(chan struct{})}
 	if err := db.open(ctx, path, o); err != nil {
@@ -45,6 +45,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if err := createPrivate(path); err != nil {
 		return err
 	}
+
 	if db.writeDB, err = openFile(path, writerPragmas); err != nil {
 		return err
 	}
@@ -73,9 +74,9 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	return nil
 }
 
-// startWriter starts the writer on c, and the checkpointer that its commits drive.
+// startWriter starts the writer on c, and the checkpointer on a new connection.
 func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
-	k, err := sqldb.Connect(ctx, db.writeDB, &dialect)
+	checkpoints, err := sqldb.Connect(ctx, db.writeDB, &dialect)
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
@@ -83,12 +84,12 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 	if failed == nil {
 		failed = func(error) {}
 	}
-	db.checkpoints = startCheckpointer(k, failed)
+	db.checkpointer = startCheckpointer(checkpoints, failed)
 
 	hooks := o.Hooks
 	hooks.AfterCommit = func() {
 		o.Hooks.AfterCommit()
-		db.checkpoints.note()
+		db.checkpointer.countCommit()
 	}
 	db.writer = newWriter(c, hooks)
 	return nil
@@ -101,15 +102,17 @@ func (db *DB) Close() error {
 	if db.writer != nil {
 		db.writer.close()
 	}
-	if db.checkpoints != nil {
-		errs = append(errs, db.checkpoints.close())
+	if db.checkpointer != nil {
+		errs = append(errs, db.checkpointer.close())
 	}
+
 	for range db.readers {
 		errs = append(errs, (<-db.pool).Close())
 	}
 	if db.readDB != nil {
 		errs = append(errs, db.readDB.Close())
 	}
+
 	if db.writer != nil {
 		errs = append(errs, db.writer.conn.Close())
 	}
@@ -123,11 +126,11 @@ func (db *DB) Close() error {
 func (db *DB) Read(ctx context.Context, fn func(*sqldb.Conn) error) error {
 	return db.ReadLoose(ctx, func(c *sqldb.Conn) (err error) {
 		if _, err := c.Exec("BEGIN"); err != nil {
-			return fmt.Errorf("begin reading: %w", err)
+			return fmt.Errorf("begin read transaction: %w", err)
 		}
-		defer func() { // also when fn panics
-			if _, end := c.Exec("ROLLBACK"); end != nil {
-				err = errors.Join(err, fmt.Errorf("end reading: %w", end))
+		defer func() { // deferred in case fn panics
+			if _, endErr := c.Exec("ROLLBACK"); endErr != nil {
+				err = errors.Join(err, fmt.Errorf("end read transaction: %w", endErr))
 			}
 		}()
 		return fn(c)
@@ -155,10 +158,10 @@ func (db *DB) Write(ctx context.Context, w sqldb.Write) error { return db.writer
 func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer.tryWrite(w) }
 
 // WaitTurn implements sqldb.Engine.
-func (db *DB) WaitTurn(ctx context.Context) error { return db.writer.pace.wait(ctx) }
+func (db *DB) WaitTurn(ctx context.Context) error { return db.writer.throttle.wait(ctx) }
 
-// watchEvery is how often Watch looks for what other processes have written.
-const watchEvery = 250 * time.Millisecond
+// watchInterval is how often Watch checks for writes by other processes.
+const watchInterval = 250 * time.Millisecond
 
 // Watch implements sqldb.Engine.
 func (db *DB) Watch(ctx context.Context, changed func(), failed func(error)) {
@@ -168,15 +171,17 @@ func (db *DB) Watch(ctx context.Context, changed func(), failed func(error)) {
 		return
 	}
 	defer c.Close()
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
+
 	for seen := int64(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		// The number changes with every commit that is not this connection's own.
+
+		// The version changes with every commit of another connection.
 		var version int64
 		if err := c.Row("PRAGMA data_version").Scan(&version); err != nil {
 			failed(err)

@@ -9,24 +9,23 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxBatch is how many writes share one transaction at most. It bounds how
-// long the first of them waits for the last.
+// maxBatch is the maximum number of writes in one transaction. It bounds how long
+// the first of them waits for the last.
 const maxBatch = 256
 
-// A writer owns the one connection that writes. Writes queue; the writer runs
-// as many as are waiting in one transaction, each in a savepoint of its own or
-// together with others of its set, commits, and answers all of them: one fsync
-// serves the batch.
+// A writer owns the only connection that writes. It runs all writes that are
+// queued as one batch, in one transaction. Each write has its own savepoint, or
+// shares one with adjacent writes of its set. One fsync commits the whole batch.
 type writer struct {
-	conn  *sqldb.Conn
-	hooks sqldb.Hooks
-	pace  *pace
-	queue chan *job
-	stop  chan struct{} // closed by close: accept no more
-	done  chan struct{} // closed by run when it has ended
+	conn     *sqldb.Conn
+	hooks    sqldb.Hooks
+	throttle *throttle
+	queue    chan *job
+	stop     chan struct{} // closed by close, to accept no more writes
+	done     chan struct{} // closed by run when it returns
 }
 
-// A job is one write in the queue. The writer sets err and closes done.
+// A job is one write in the queue. The writer sets err, then closes done.
 type job struct {
 	sqldb.Write
 	ctx  context.Context
@@ -36,20 +35,20 @@ type job struct {
 
 func newWriter(c *sqldb.Conn, hooks sqldb.Hooks) *writer {
 	w := &writer{
-		conn:  c,
-		hooks: hooks,
-		pace:  newPace(),
-		queue: make(chan *job, maxBatch),
-		stop:  make(chan struct{}),
-		done:  make(chan struct{}),
+		conn:     c,
+		hooks:    hooks,
+		throttle: newThrottle(),
+		queue:    make(chan *job, maxBatch),
+		stop:     make(chan struct{}),
+		done:     make(chan struct{}),
 	}
 	go w.run()
 	return w
 }
 
 // write implements DB.Write.
-func (w *writer) write(ctx context.Context, what sqldb.Write) error {
-	j := &job{Write: what, ctx: ctx, done: make(chan struct{})}
+func (w *writer) write(ctx context.Context, request sqldb.Write) error {
+	j := &job{Write: request, ctx: ctx, done: make(chan struct{})}
 	select {
 	case w.queue <- j:
 	case <-ctx.Done():
@@ -57,11 +56,12 @@ func (w *writer) write(ctx context.Context, what sqldb.Write) error {
 	case <-w.stop:
 		return sqldb.ErrClosed
 	}
+
 	select {
 	case <-j.done:
 		return j.err
 	case <-w.done:
-		// The writer has ended; it may have answered just before.
+		// The writer has ended, but it may have run the job first.
 		select {
 		case <-j.done:
 			return j.err
@@ -72,16 +72,16 @@ func (w *writer) write(ctx context.Context, what sqldb.Write) error {
 }
 
 // tryWrite implements DB.TryWrite.
-func (w *writer) tryWrite(what sqldb.Write) bool {
+func (w *writer) tryWrite(request sqldb.Write) bool {
 	select {
-	case w.queue <- &job{Write: what, ctx: context.Background(), done: make(chan struct{})}:
+	case w.queue <- &job{Write: request, ctx: context.Background(), done: make(chan struct{})}:
 		return true
 	default:
 		return false
 	}
 }
 
-// close lets the writes that are queued finish and ends the writer.
+// close waits for the queued writes and stops the writer.
 func (w *writer) close() {
 	close(w.stop)
 	<-w.done
@@ -93,6 +93,7 @@ func (w *writer) run() {
 	for {
 		clear(batch)
 		batch = batch[:0]
+
 		select {
 		case j := <-w.queue:
 			batch = append(batch, j)
@@ -101,6 +102,7 @@ func (w *writer) run() {
 				return
 			}
 		}
+
 		batch = w.gather(batch)
 		w.commit(batch)
 		for _, j := range batch {
@@ -109,7 +111,7 @@ func (w *writer) run() {
 	}
 }
 
-// gather adds to the batch the writes that wait already.
+// gather adds the queued writes to the batch, without waiting for more.
 func (w *writer) gather(batch []*job) []*job {
 	for len(batch) < maxBatch {
 		select {
@@ -122,31 +124,33 @@ func (w *writer) gather(batch []*job) []*job {
 	return batch
 }
 
-// commit runs the batch in one transaction and sets each job's err.
+// commit runs the batch in one transaction and sets the err of each job.
 func (w *writer) commit(batch []*job) {
 	err := w.transact(batch)
 	if err == nil {
 		return
 	}
-	w.hooks.AfterRollback() // before others can get the ids that were given
-	// The failure may have ended the transaction already.
-	_ = w.conn.Run("ROLLBACK")
+	w.hooks.AfterRollback()    // before another batch can reuse the ids that this one took
+	_ = w.conn.Run("ROLLBACK") // fails if SQLite has already rolled back
 	for _, j := range batch {
 		j.err = err
 	}
 }
 
+// transact runs the batch in one transaction and commits it. If it returns an
+// error, the whole batch has failed.
 func (w *writer) transact(batch []*job) error {
 	begin := time.Now()
 	var yielding time.Duration
 	others := false
-	defer func() { w.pace.note(begin, time.Now(), yielding, others) }()
+	defer func() { w.throttle.observe(begin, time.Now(), yielding, others) }()
+
 	if _, err := w.conn.Exec("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	for rest := batch; len(rest) > 0; {
 		start := time.Now()
-		jobs := together(rest)
+		jobs := nextGroup(rest)
 		if err := w.runJobs(jobs); err != nil {
 			return err
 		}
@@ -157,6 +161,7 @@ func (w *writer) transact(batch []*job) error {
 		}
 		rest = rest[len(jobs):]
 	}
+
 	if err := w.hooks.BeforeCommit(w.conn); err != nil {
 		return err
 	}
@@ -167,9 +172,9 @@ func (w *writer) transact(batch []*job) error {
 	return nil
 }
 
-// together returns the jobs at the beginning of batch that are written at once:
-// those of one set, or a single one.
-func together(batch []*job) []*job {
+// nextGroup returns the jobs at the start of batch that are written together:
+// adjacent jobs of one set, or a single job.
+func nextGroup(batch []*job) []*job {
 	n := 1
 	for n < len(batch) && batch[0].Set != nil && batch[n].Set == batch[0].Set {
 		n++
@@ -177,8 +182,8 @@ func together(batch []*job) []*job {
 	return batch[:n]
 }
 
-// runJobs runs jobs that are written at once. The error it returns is the
-// transaction's; a job's own goes into the job.
+// runJobs runs a group of jobs. It sets the err of each job that fails, and
+// returns an error if the whole transaction has failed.
 func (w *writer) runJobs(jobs []*job) error {
 	live := make([]*job, 0, len(jobs))
 	for _, j := range jobs {
@@ -189,14 +194,16 @@ func (w *writer) runJobs(jobs []*job) error {
 	if len(live) == 0 {
 		return nil
 	}
-	failed, err := w.runOnce(live)
+
+	groupErr, err := w.runOnce(live)
 	if err != nil {
 		return err
 	}
-	if failed == nil || len(live) == 1 {
-		live[0].err = failed
+	if groupErr == nil || len(live) == 1 {
+		live[0].err = groupErr
 		return nil
 	}
+
 	for _, j := range live {
 		if j.err, err = w.runOnce([]*job{j}); err != nil {
 			return err
@@ -205,14 +212,14 @@ func (w *writer) runJobs(jobs []*job) error {
 	return nil
 }
 
-// runOnce runs jobs in one savepoint. It returns why they failed, and an error
-// if that ended the transaction.
-func (w *writer) runOnce(jobs []*job) (failed, err error) {
+// runOnce runs jobs in one savepoint. It returns the jobs' error, and err if that
+// ended the transaction.
+func (w *writer) runOnce(jobs []*job) (jobErr, err error) {
 	if _, err := w.conn.Exec("SAVEPOINT job"); err != nil {
 		return nil, fmt.Errorf("savepoint: %w", err)
 	}
-	if failed = do(w.conn, jobs); failed != nil {
-		return failed, w.undo(failed)
+	if jobErr = execute(w.conn, jobs); jobErr != nil {
+		return jobErr, w.undo(jobErr)
 	}
 	if _, err := w.conn.Exec("RELEASE job"); err != nil {
 		return nil, fmt.Errorf("release: %w", err)
@@ -220,21 +227,22 @@ func (w *writer) runOnce(jobs []*job) (failed, err error) {
 	return nil, nil
 }
 
-// undo undoes what was done since the savepoint. If that is impossible the
-// transaction has ended: SQLite ends it by itself when the disk is full.
-func (w *writer) undo(failed error) error {
+// undo rolls back to the savepoint after jobErr. If it fails, the transaction has
+// ended: SQLite rolls back the whole transaction after some errors, such as a
+// full disk.
+func (w *writer) undo(jobErr error) error {
 	if err := w.conn.Run("ROLLBACK TO job; RELEASE job"); err != nil {
-		if isSQLite(failed) {
-			return failed
+		if isSQLite(jobErr) {
+			return jobErr
 		}
-		return fmt.Errorf("undo a write: %w", err)
+		return fmt.Errorf("roll back to savepoint: %w", err)
 	}
 	return nil
 }
 
-// do carries out jobs, and turns a panic into an error, so that a fault in one
-// write does not end the process and the others with it.
-func do(c *sqldb.Conn, jobs []*job) (err error) {
+// execute executes a group of jobs. It turns a panic into an error, so that one
+// faulty write does not crash the process.
+func execute(c *sqldb.Conn, jobs []*job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())

@@ -12,14 +12,14 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// hold keeps the writer busy, so that the writes queued until release share the
-// next transaction. The caller must call release.
-func hold(t *testing.T, db *DB) (release func()) {
+// blockWriter blocks the writer until release is called, so that the writes queued
+// in between share the next transaction. The caller must call release.
+func blockWriter(t *testing.T, db *DB) (release func()) {
 	t.Helper()
 	begun, released := make(chan struct{}), make(chan struct{})
-	answer := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
-		answer <- db.Write(context.Background(), do1(func(*sqldb.Conn) error {
+		result <- db.Write(context.Background(), single(func(*sqldb.Conn) error {
 			close(begun)
 			<-released
 			return nil
@@ -29,24 +29,24 @@ func hold(t *testing.T, db *DB) (release func()) {
 	return func() {
 		t.Helper()
 		close(released)
-		check(t, <-answer)
+		check(t, <-result)
 	}
 }
 
-// enqueue queues a write behind the waiting ones, and returns the channel for its
-// answer. The writer must be held.
+// enqueue appends a write to the queue and returns a channel for its result. The
+// writer must be blocked.
 func enqueue(ctx context.Context, db *DB, w sqldb.Write) <-chan error {
-	answer := make(chan error, 1)
-	waiting := len(db.writer.queue)
-	go func() { answer <- db.Write(ctx, w) }()
-	for len(db.writer.queue) == waiting {
+	result := make(chan error, 1)
+	queued := len(db.writer.queue)
+	go func() { result <- db.Write(ctx, w) }()
+	for len(db.writer.queue) == queued {
 		time.Sleep(100 * time.Microsecond)
 	}
-	return answer
+	return result
 }
 
-// A set inserts things and logs the items of each call. An item that starts with
-// "faulty" fails after its insertion, one that starts with "panic" panics.
+// A set inserts things and logs the items of each call. After inserting an item
+// that starts with "faulty" it fails; after one that starts with "panic" it panics.
 type set struct {
 	name string
 	log  *[]string
@@ -61,9 +61,9 @@ func (s set) WriteAll(c *sqldb.Conn, items []any) error {
 		}
 		switch {
 		case strings.HasPrefix(name, "faulty"):
-			return errors.New("a fault of " + name)
+			return errors.New("error of " + name)
 		case strings.HasPrefix(name, "panic"):
-			panic("a panic of " + name)
+			panic("panic of " + name)
 		}
 	}
 	return nil
@@ -72,37 +72,37 @@ func (s set) WriteAll(c *sqldb.Conn, items []any) error {
 func TestWritesOfASet(t *testing.T) {
 	cases := []struct {
 		name   string
-		writes string // the set and the item of each; - means no set; ! ends its context before it begins
-		calls  string // what was written together, in order
-		disk   string
-		faults string // of the items that fail
+		writes string // SET:ITEM of each write; - means no set, and ! cancels its context before it begins
+		calls  string // the groups in which items were written, in order
+		disk   string // the items on disk
+		failed string // the items that failed
 	}{
 		{"writes of one set are written together", "A:1 A:2 A:3", "A[1 2 3]", "1 2 3", ""},
 		{"one write of a set is written alone", "A:1", "A[1]", "1", ""},
-		{"writes of two sets are written apart, in order", "A:1 A:2 B:3 A:4", "A[1 2] B[3] A[4]", "1 2 3 4", ""},
-		{"a write of no set comes between", "A:1 A:2 -:3 A:4 A:5", "A[1 2] -[3] A[4 5]", "1 2 3 4 5", ""},
-		{"writes of no set are written one by one", "-:1 -:2", "-[1] -[2]", "1 2", ""},
+		{"writes of two sets are written separately, in order", "A:1 A:2 B:3 A:4", "A[1 2] B[3] A[4]", "1 2 3 4", ""},
+		{"a write without a set separates writes of one set", "A:1 A:2 -:3 A:4 A:5", "A[1 2] -[3] A[4 5]", "1 2 3 4 5", ""},
+		{"writes without a set are written one by one", "-:1 -:2", "-[1] -[2]", "1 2", ""},
 		{"only the faulty item fails", "A:1 A:faulty A:3", "A[1 faulty 3] A[1] A[faulty] A[3]", "1 3", "faulty"},
 		{
 			"two faulty items fail", "A:faulty1 A:2 A:faulty3",
 			"A[faulty1 2 faulty3] A[faulty1] A[2] A[faulty3]", "2", "faulty1 faulty3",
 		},
-		{"a faulty item alone is written once", "A:faulty", "A[faulty]", "", "faulty"},
-		{"a panic is the fault of one item", "A:1 A:panic A:3", "A[1 panic 3] A[1] A[panic] A[3]", "1 3", "panic"},
-		{"an item that is there fails alone", "-:1 A:1x A:1 A:2", "-[1] A[1x 1 2] A[1x] A[1] A[2]", "1 1x 2", "1"},
+		{"a single faulty item is not retried", "A:faulty", "A[faulty]", "", "faulty"},
+		{"a panic fails one item", "A:1 A:panic A:3", "A[1 panic 3] A[1] A[panic] A[3]", "1 3", "panic"},
+		{"only the duplicate item fails", "-:1 A:1x A:1 A:2", "-[1] A[1x 1 2] A[1x] A[1] A[2]", "1 1x 2", "1"},
 		{
-			"a faulty set leaves others alone", "-:1 A:faulty A:2 B:3",
+			"a faulty set does not affect others", "-:1 A:faulty A:2 B:3",
 			"-[1] A[faulty 2] A[faulty] A[2] B[3]", "1 2 3", "faulty",
 		},
-		{"a fault of no set leaves others alone", "A:1 -:faulty A:2", "A[1] -[faulty] A[2]", "1 2", "faulty"},
-		{"a panic of no set leaves others alone", "A:1 -:panic A:2", "A[1] -[panic] A[2]", "1 2", "panic"},
-		{"an item that was withdrawn is left out", "A:1 A:2! A:3", "A[1 3]", "1 3", "2"},
+		{"a faulty write without a set does not affect others", "A:1 -:faulty A:2", "A[1] -[faulty] A[2]", "1 2", "faulty"},
+		{"a panic without a set does not affect others", "A:1 -:panic A:2", "A[1] -[panic] A[2]", "1 2", "panic"},
+		{"a cancelled item is not written", "A:1 A:2! A:3", "A[1 3]", "1 3", "2"},
 		{
-			"an item that was withdrawn is left out of the second attempt", "A:1! A:faulty A:3",
+			"a cancelled item is not written in the second attempt", "A:1! A:faulty A:3",
 			"A[faulty 3] A[faulty] A[3]", "3", "1 faulty",
 		},
-		{"a set that was withdrawn is not written", "A:1! A:2! -:3", "-[3]", "3", "1 2"},
-		{"a write that was withdrawn is not written", "-:1! -:2", "-[2]", "2", "1"},
+		{"a cancelled set is not written", "A:1! A:2! -:3", "-[3]", "3", "1 2"},
+		{"a cancelled write without a set is not written", "-:1! -:2", "-[2]", "2", "1"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,56 +110,59 @@ func TestWritesOfASet(t *testing.T) {
 			hooks := noHooks
 			hooks.AfterCommit = func() { commits++ }
 			db := open(t, newPath(t), hooks)
-			release := hold(t, db)
-			var calls, faults []string
-			answers := make(map[string]<-chan error)
-			withdrawn, withdraw := context.WithCancel(t.Context())
+			release := blockWriter(t, db)
+
+			var calls, failed []string
+			results := make(map[string]<-chan error)
+			cancelled, cancel := context.WithCancel(t.Context())
 			var items []string
 			for write := range strings.FieldsSeq(tc.writes) {
-				of, item, _ := strings.Cut(write, ":")
+				setName, item, _ := strings.Cut(write, ":")
 				ctx := t.Context()
-				if name, ends := strings.CutSuffix(item, "!"); ends {
-					item, ctx = name, withdrawn
+				if name, ok := strings.CutSuffix(item, "!"); ok {
+					item, ctx = name, cancelled
 				}
-				w := sqldb.Write{Set: set{of, &calls}, Item: item}
-				if of == "-" {
-					w = do1(func(c *sqldb.Conn) error { return set{"-", &calls}.WriteAll(c, []any{item}) })
+				w := sqldb.Write{Set: set{setName, &calls}, Item: item}
+				if setName == "-" {
+					w = single(func(c *sqldb.Conn) error { return set{"-", &calls}.WriteAll(c, []any{item}) })
 				}
 				key := fmt.Sprint(len(items), " ", item)
-				items, answers[key] = append(items, key), enqueue(ctx, db, w)
+				items, results[key] = append(items, key), enqueue(ctx, db, w)
 			}
-			withdraw()
+			cancel()
 			commits = 0
 			release()
+
 			for _, key := range items {
 				_, item, _ := strings.Cut(key, " ")
-				err := <-answers[key]
+				err := <-results[key]
 				if err == nil {
 					continue
 				}
-				faults = append(faults, item)
+				failed = append(failed, item)
 				own := strings.Contains(err.Error(), " of "+item) || errors.Is(err, context.Canceled) ||
 					sqldb.ClassOf(err) == sqldb.Duplicate
 				if !own {
 					t.Errorf("%s got the error of another item: %v", item, err)
 				}
 			}
+
 			if got := strings.Join(calls, " "); got != tc.calls {
-				t.Errorf("written together: %s, want %s", got, tc.calls)
+				t.Errorf("calls: got %s, want %s", got, tc.calls)
 			}
-			if got := strings.Join(faults, " "); got != tc.faults {
-				t.Errorf("failed: %s, want %s", got, tc.faults)
+			if got := strings.Join(failed, " "); got != tc.failed {
+				t.Errorf("failed items: got %s, want %s", got, tc.failed)
 			}
 			wantThings(t, db, strings.Fields(tc.disk)...)
-			if commits != 2 { // with that of the write that held the writer
-				t.Errorf("%d transactions, want the writes in one", commits-1)
+			if commits != 2 { // including the write that blocked the writer
+				t.Errorf("got %d transactions, want all writes in one", commits-1)
 			}
 		})
 	}
 }
 
-func TestAFaultBeforeTheCommitFailsTheWholeBatch(t *testing.T) {
-	fault := errors.New("a fault before the commit")
+func TestBeforeCommitErrorFailsTheWholeBatch(t *testing.T) {
+	hookErr := errors.New("error of the hook")
 	var fails bool
 	var calls, log []string
 	db := open(t, newPath(t), sqldb.Hooks{
@@ -167,18 +170,19 @@ func TestAFaultBeforeTheCommitFailsTheWholeBatch(t *testing.T) {
 			calls = append(calls, "before")
 			if fails {
 				fails = false
-				return errors.Join(insert(c, "gathered"), fault)
+				return errors.Join(insert(c, "buffered"), hookErr)
 			}
 			return nil
 		},
 		AfterCommit:   func() { calls = append(calls, "committed") },
-		AfterRollback: func() { calls = append(calls, "undone") },
+		AfterRollback: func() { calls = append(calls, "rolled back") },
 	})
-	// batch writes three things in one transaction and returns the answers.
-	batch := func(failing bool) (answers []error) {
-		release := hold(t, db)
-		waiting := []<-chan error{
-			enqueue(t.Context(), db, do1(func(c *sqldb.Conn) error {
+
+	// batch writes three things in one transaction and returns their results.
+	batch := func(failing bool) (results []error) {
+		release := blockWriter(t, db)
+		queued := []<-chan error{
+			enqueue(t.Context(), db, single(func(c *sqldb.Conn) error {
 				fails, calls = failing, nil
 				return insert(c, "a")
 			})),
@@ -186,19 +190,19 @@ func TestAFaultBeforeTheCommitFailsTheWholeBatch(t *testing.T) {
 			enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "c"}),
 		}
 		release()
-		for _, answer := range waiting {
-			answers = append(answers, <-answer)
+		for _, result := range queued {
+			results = append(results, <-result)
 		}
-		return answers
+		return results
 	}
 
 	for i, err := range batch(true) {
-		if !errors.Is(err, fault) {
-			t.Errorf("write %d: got %v, want the fault", i, err)
+		if !errors.Is(err, hookErr) {
+			t.Errorf("write %d: got %v, want %v", i, err, hookErr)
 		}
 	}
-	if want := []string{"before", "undone"}; !slices.Equal(calls, want) {
-		t.Errorf("the hooks ran as %q, want %q", calls, want)
+	if want := []string{"before", "rolled back"}; !slices.Equal(calls, want) {
+		t.Errorf("hooks: got %q, want %q", calls, want)
 	}
 	wantThings(t, db)
 
@@ -208,12 +212,12 @@ func TestAFaultBeforeTheCommitFailsTheWholeBatch(t *testing.T) {
 		}
 	}
 	if want := []string{"before", "committed"}; !slices.Equal(calls, want) {
-		t.Errorf("the hooks ran as %q, want %q", calls, want)
+		t.Errorf("hooks: got %q, want %q", calls, want)
 	}
 	wantThings(t, db, "a", "b", "c")
 }
 
-func TestWhatIsGatheredIsWrittenWithTheBatch(t *testing.T) {
+func TestBeforeCommitWritesInTheSameTransaction(t *testing.T) {
 	hooks := noHooks
 	hooks.BeforeCommit = func(c *sqldb.Conn) error {
 		_, err := c.Exec(`
@@ -224,33 +228,34 @@ WHERE name NOT LIKE 'after%' HAVING count(*) > 0`)
 	path := newPath(t)
 	check(t, open(t, path, noHooks).Close())
 	db := open(t, path, hooks)
-	check(t, db.Write(t.Context(), do1(func(c *sqldb.Conn) error { return insert(c, "a") })))
+	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
 	wantThings(t, db, "a", "after a")
 }
 
-func TestAfterCommitComesBetweenTheDiskAndTheAnswers(t *testing.T) {
+func TestAfterCommitRunsAfterTheCommitAndBeforeWriteReturns(t *testing.T) {
 	var db *DB
-	var answer <-chan error
+	var result <-chan error
 	ran := false
 	hooks := noHooks
 	hooks.AfterCommit = func() {
-		if answer == nil {
+		if result == nil {
 			return // another write
 		}
 		ran = true
 		wantThings(t, db, "a")
-		time.Sleep(20 * time.Millisecond) // time for an answer to arrive
+		time.Sleep(20 * time.Millisecond) // time for Write to return
 		select {
-		case err := <-answer:
-			t.Errorf("the caller got the answer %v before the hook ran", err)
+		case err := <-result:
+			t.Errorf("Write returned %v before the hook did", err)
 		default:
 		}
 	}
+
 	db = open(t, newPath(t), hooks)
-	release := hold(t, db)
+	release := blockWriter(t, db)
 	var queued <-chan error
-	queued = enqueue(t.Context(), db, do1(func(c *sqldb.Conn) error {
-		answer = queued
+	queued = enqueue(t.Context(), db, single(func(c *sqldb.Conn) error {
+		result = queued
 		return insert(c, "a")
 	}))
 	release()
@@ -262,82 +267,85 @@ func TestAfterCommitComesBetweenTheDiskAndTheAnswers(t *testing.T) {
 
 func TestTryWriteReportsAFullQueue(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	release := hold(t, db)
+	release := blockWriter(t, db)
 	var want []string
 	for i := range maxBatch {
 		name := fmt.Sprint("thing ", i)
 		want = append(want, name)
-		if !db.TryWrite(do1(func(c *sqldb.Conn) error { return insert(c, name) })) {
-			t.Fatalf("write %d finds no room", i)
+		if !db.TryWrite(single(func(c *sqldb.Conn) error { return insert(c, name) })) {
+			t.Fatalf("TryWrite %d reports a full queue", i)
 		}
 	}
+
 	ran := false
-	last := do1(func(*sqldb.Conn) error { ran = true; return nil })
+	last := single(func(*sqldb.Conn) error { ran = true; return nil })
 	if db.TryWrite(last) {
-		t.Error("a write finds room in a full queue")
+		t.Error("TryWrite queues a write in a full queue")
 	}
 	release()
-	check(t, db.Write(t.Context(), do1(func(*sqldb.Conn) error { return nil })))
+	check(t, db.Write(t.Context(), single(func(*sqldb.Conn) error { return nil })))
 	if ran {
-		t.Error("the write that found the queue full has run")
+		t.Error("a write ran that TryWrite rejected")
 	}
 	wantThings(t, db, want...)
 	if !db.TryWrite(last) {
-		t.Error("a write finds no room in an empty queue")
+		t.Error("TryWrite reports an empty queue as full")
 	}
 }
 
-func TestAWriteGivesUpOnAFullQueueWithItsContext(t *testing.T) {
+func TestWriteToAFullQueueCanBeCancelled(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	release := hold(t, db)
-	nothing := do1(func(*sqldb.Conn) error { return nil })
+	release := blockWriter(t, db)
+	nothing := single(func(*sqldb.Conn) error { return nil })
 	for db.TryWrite(nothing) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := db.Write(ctx, nothing); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the context's error", err)
+		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
 	release()
 }
 
-func TestAWriteThatHasBegunOutlivesItsContext(t *testing.T) {
+func TestWriteThatHasBegunIsNotCancelled(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	ctx, cancel := context.WithCancel(t.Context())
-	check(t, db.Write(ctx, do1(func(c *sqldb.Conn) error {
+	check(t, db.Write(ctx, single(func(c *sqldb.Conn) error {
 		cancel()
 		return insert(c, "a")
 	})))
 	wantThings(t, db, "a")
 }
 
-// SQLite rolls back a transaction by itself after some faults. Here INSERT OR
-// ROLLBACK makes it do so.
-func TestAFaultThatEndsTheTransactionFailsTheBatch(t *testing.T) {
-	undone := 0
+// SQLite rolls back the whole transaction after some errors. INSERT OR ROLLBACK
+// makes it do so here.
+func TestErrorThatEndsTheTransactionFailsTheBatch(t *testing.T) {
+	rollbacks := 0
 	hooks := noHooks
-	hooks.AfterRollback = func() { undone++ }
+	hooks.AfterRollback = func() { rollbacks++ }
 	db := open(t, newPath(t), hooks)
-	check(t, db.Write(t.Context(), do1(func(c *sqldb.Conn) error { return insert(c, "a") })))
-	release := hold(t, db)
+	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
+
+	release := blockWriter(t, db)
 	var log []string
-	answers := []<-chan error{
+	results := []<-chan error{
 		enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "1"}),
-		enqueue(t.Context(), db, do1(func(c *sqldb.Conn) error {
+		enqueue(t.Context(), db, single(func(c *sqldb.Conn) error {
 			return c.Run("INSERT OR ROLLBACK INTO things (name) VALUES ('a')")
 		})),
 		enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "2"}),
 	}
 	release()
-	for i, answer := range answers {
-		if err := <-answer; sqldb.ClassOf(err) != sqldb.Duplicate {
-			t.Errorf("write %d: got %v, want the fault that ended the transaction", i, err)
+
+	for i, result := range results {
+		if err := <-result; sqldb.ClassOf(err) != sqldb.Duplicate {
+			t.Errorf("write %d: got %v, want the error that ended the transaction", i, err)
 		}
 	}
-	if undone != 1 {
-		t.Errorf("AfterRollback ran %d times, want once", undone)
+	if rollbacks != 1 {
+		t.Errorf("AfterRollback ran %d times, want once", rollbacks)
 	}
 	wantThings(t, db, "a")
-	check(t, db.Write(t.Context(), do1(func(c *sqldb.Conn) error { return insert(c, "b") })))
+	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "b") })))
 	wantThings(t, db, "a", "b")
 }
