@@ -190,7 +190,7 @@ func hostiles(t *testing.T, private *atomic.Int64) map[string]hostile {
 	receivers["has a bad certificate"] = hostile{url: badCertificate(t), err: "certificate"}
 	const refused = `127\.0\.0\.1 .*webhooks\.allowed_networks`
 	receivers["is a name of a private address"] = hostile{
-		url: "http://localhost:" + port, err: `^localhost leads to .*webhooks\.allowed_networks`}
+		url: "http://localhost:" + port, err: `^localhost resolves to .*webhooks\.allowed_networks`}
 	receivers["is a private address"] = hostile{url: "http://127.0.0.1:" + port, err: refused}
 	receivers["is IPv4 within IPv6"] = hostile{url: "http://[::ffff:127.0.0.1]:" + port, err: refused}
 	receivers["is cloud metadata"] = hostile{url: "http://169.254.169.254/latest/meta-data",
@@ -229,7 +229,7 @@ func badAnswers(t *testing.T, stop <-chan struct{}, most *atomic.Int64) map[stri
 			case <-r.Context().Done():
 			case <-stop:
 			}
-		}, hostile{err: "no answer within 2s"}},
+		}, hostile{err: "no response within 2s"}},
 		"answers 500": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no", http.StatusInternalServerError)
 		}, hostile{err: "500", status: 500}},
@@ -257,7 +257,7 @@ func badAnswers(t *testing.T, stop <-chan struct{}, most *atomic.Int64) map[stri
 		h.want.url = serve(t, receiverHost, h.handler)
 		all[name] = h.want
 	}
-	all["drips its head"] = hostile{url: dripHead(t), err: "no answer within 2s"}
+	all["drips its head"] = hostile{url: dripHead(t), err: "no response within 2s"}
 	return all
 }
 

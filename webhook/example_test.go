@@ -28,7 +28,7 @@ func ExampleVerify() {
 	}))
 	defer receiver.Close()
 
-	// ledgerd signs like this. Somebody else does not know the secret.
+	// ledgerd signs like this. An attacker does not know the secret.
 	body := `{"id":"evt_1","type":"state","to":"DEPLOYED"}`
 	for _, key := range []string{secret, "a guess"} {
 		r, err := http.NewRequest(http.MethodPost, receiver.URL, strings.NewReader(body))
@@ -38,13 +38,13 @@ func ExampleVerify() {
 		}
 		r.Header.Set(webhook.HeaderEvent, "state")
 		r.Header.Set(webhook.HeaderSignature, webhook.Sign(key, time.Now(), []byte(body)))
-		answer, err := http.DefaultClient.Do(r)
+		response, err := http.DefaultClient.Do(r)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		answer.Body.Close()
-		fmt.Println(answer.Status)
+		response.Body.Close()
+		fmt.Println(response.Status)
 	}
 	// Output:
 	// state event: {"id":"evt_1","type":"state","to":"DEPLOYED"}

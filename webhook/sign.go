@@ -1,4 +1,4 @@
-// Package webhook signs webhook deliveries, and verifies them for receivers written in
+// Package webhook signs webhook deliveries, and verifies them in receivers written in
 // Go. The package webhook/dispatch sends them.
 package webhook
 
@@ -16,31 +16,32 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The headers of a delivery. Their spelling is that of the contract, which
-// http.Header.Set would change: over HTTP/1.1 they are sent as they stand here.
+// The headers of a delivery. Over HTTP/1.1 they are sent with exactly this spelling,
+// which http.Header.Set would change.
 const (
 	HeaderSignature = "X-ledger-Signature"
-	// HeaderPrevious is there while the secret before this one signs too.
+	// HeaderPrevious is the signature by the previous secret, during the overlap
+	// period of a rotation.
 	HeaderPrevious = "X-ledger-Signature-Previous"
 	HeaderEvent    = "X-ledger-Event"    // the event's type
 	HeaderDelivery = "X-ledger-Delivery" // the delivery's id
 )
 
-// tolerance is how far the time of a signature may lie from the receiver's.
+// tolerance is how much the time of a signature may differ from the receiver's clock.
 const tolerance = 5 * time.Minute
 
-// Sign returns the value of X-ledger-Signature for a body sent at a time.
+// Sign returns the value of the header X-ledger-Signature for a body sent at a time.
 func Sign(secret string, at time.Time, body []byte) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	return "t=" + t + ", v1=" + mac([]byte(secret), t, body)
 }
 
-// Verify returns nil if one of the header's signatures was made with the
-// secret, for these very bytes, and within five minutes of now. The body has
-// to be what came over the wire, before anything has parsed it.
+// Verify returns nil if the secret signed the body within five minutes of now,
+// according to one of the signature headers. body must be the raw bytes that were
+// received, not JSON that was parsed and encoded again.
 func Verify(secret string, header http.Header, body []byte, now time.Time) error {
 	if secret == "" {
-		return errors.New("there is no secret to verify the signature with")
+		return errors.New("the secret to verify with is empty")
 	}
 	err := verifyOne(secret, HeaderSignature, header, body, now)
 	if err != nil && len(values(header, HeaderPrevious)) > 0 &&
@@ -51,29 +52,31 @@ func Verify(secret string, header http.Header, body []byte, now time.Time) error
 }
 
 func verifyOne(secret, name string, header http.Header, body []byte, now time.Time) error {
-	found := values(header, name)
-	if len(found) != 1 {
-		return fmt.Errorf("the request has %d headers %s, not one", len(found), name)
+	signatures := values(header, name)
+	if len(signatures) != 1 {
+		return fmt.Errorf("%s: got %d headers, want 1", name, len(signatures))
 	}
-	t, signature, err := parseSignature(found[0])
+	t, signature, err := parseSignature(signatures[0])
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+
 	if !hmac.Equal([]byte(signature), []byte(mac([]byte(secret), t, body))) {
-		return fmt.Errorf("%s does not fit secret and body", name)
+		return fmt.Errorf("%s does not match: wrong secret or modified body", name)
 	}
 	unix, err := strconv.ParseInt(t, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%s: t is not a time", name)
+		return fmt.Errorf("%s: t is out of range", name)
 	}
 	if off := now.Unix() - unix; off > int64(tolerance/time.Second) || off < -int64(tolerance/time.Second) {
-		return fmt.Errorf("%s was made %d s from now: more than %s off", name, off, ledger.Duration(tolerance))
+		return fmt.Errorf("%s: t differs from now by %d s, more than %s (check the clock)", name, off,
+			ledger.Duration(tolerance))
 	}
 	return nil
 }
 
-// values returns the values of a header however its name is spelt: servers
-// that use net/http spell it their own way.
+// values returns the values of a header in any spelling: servers that use net/http
+// change it.
 func values(header http.Header, name string) (all []string) {
 	for key, values := range header {
 		if strings.EqualFold(key, name) {
@@ -83,27 +86,27 @@ func values(header http.Header, name string) (all []string) {
 	return all
 }
 
-// maxUnixDigits keeps times within what 64 bits hold.
+// maxUnixDigits is the maximum length of a Unix time that fits 64 bits.
 const maxUnixDigits = 18
 
-// parseSignature reads "t=<unix seconds>, v1=<base64>".
+// parseSignature parses "t=<unix seconds>, v1=<base64>".
 func parseSignature(value string) (t, v1 string, err error) {
 	t, v1, ok := strings.Cut(value, ", ")
 	t, hasT := strings.CutPrefix(t, "t=")
 	v1, hasV1 := strings.CutPrefix(v1, "v1=")
 	if !ok || !hasT || !hasV1 {
-		return "", "", errors.New("it has not the form t=<unix seconds>, v1=<signature>")
+		return "", "", errors.New("want t=<unix seconds>, v1=<signature>")
 	}
 	if t == "" || len(t) > maxUnixDigits || strings.Trim(t, "0123456789") != "" {
-		return "", "", errors.New("t is not a number of seconds")
+		return "", "", errors.New("t is not a Unix time in seconds")
 	}
 	if sum, err := base64.StdEncoding.DecodeString(v1); err != nil || len(sum) != sha256.Size {
-		return "", "", errors.New("v1 is not the base64 of an HMAC-SHA256")
+		return "", "", errors.New("v1 is not a base64 HMAC-SHA256")
 	}
 	return t, v1, nil
 }
 
-// mac returns the base64 HMAC-SHA256 of a prefix, a period, and the body.
+// mac returns the HMAC-SHA256 of a prefix, a period and the body, as base64.
 func mac(key []byte, prefix string, body []byte) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(prefix))

@@ -20,7 +20,7 @@ var signedAt = time.Unix(1763715600, 0)
 
 func TestSign(t *testing.T) {
 	body := []byte(`{"id":"evt_1"}`)
-	// Computed apart from Sign, as the contract words it.
+	// Computed independently of Sign, as documented.
 	h := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(h, "1763715600.%s", body)
 	want := "t=1763715600, v1=" + base64.StdEncoding.EncodeToString(h.Sum(nil))
@@ -39,36 +39,36 @@ func TestVerify(t *testing.T) {
 		header http.Header
 		body   string
 		off    time.Duration
-		err    string // "": it verifies
+		err    string // "" if it verifies
 	}{
 		{what: "as sent", header: one("X-ledger-Signature", good)},
-		{what: "as net/http's server spells it", header: one("X-Ledger-Signature", good)},
-		{what: "as HTTP/2 spells it", header: one("x-ledger-signature", good)},
+		{what: "net/http spelling", header: one("X-Ledger-Signature", good)},
+		{what: "HTTP/2 spelling", header: one("x-ledger-signature", good)},
 		{what: "five minutes ago", header: one("X-ledger-Signature", good), off: 5 * time.Minute},
 		{what: "in five minutes", header: one("X-ledger-Signature", good), off: -5 * time.Minute},
-		{what: "the secret is the previous one",
+		{what: "signed by the previous secret",
 			header: http.Header{"X-Ledger-Signature": {old}, "X-Ledger-Signature-Previous": {good}}},
-		{what: "the previous one alone", header: one("X-Ledger-Signature-Previous", good)},
+		{what: "previous signature only", header: one("X-Ledger-Signature-Previous", good)},
 
-		{what: "too old", header: one("X-ledger-Signature", good), off: 301 * time.Second, err: "more than 5m off"},
-		{what: "from the future", header: one("X-ledger-Signature", good), off: -301 * time.Second, err: "more than 5m off"},
-		{what: "another body", header: one("X-ledger-Signature", good), body: `{"id":"evt_2"}`, err: "does not fit"},
-		{what: "another secret", header: one("X-ledger-Signature", old), err: "does not fit"},
-		{what: "another time", header: one("X-ledger-Signature", "t=1763715601, "+mac), err: "does not fit"},
-		{what: "the same time, written otherwise", header: one("X-ledger-Signature", "t=01763715600, "+mac),
-			err: "does not fit"},
-		{what: "no header", header: http.Header{}, err: "0 headers"},
-		{what: "two headers", header: http.Header{"X-Ledger-Signature": {good, good}}, err: "2 headers"},
+		{what: "too old", header: one("X-ledger-Signature", good), off: 301 * time.Second, err: "more than 5m"},
+		{what: "from the future", header: one("X-ledger-Signature", good), off: -301 * time.Second, err: "more than 5m"},
+		{what: "other body", header: one("X-ledger-Signature", good), body: `{"id":"evt_2"}`, err: "does not match"},
+		{what: "other secret", header: one("X-ledger-Signature", old), err: "does not match"},
+		{what: "other time", header: one("X-ledger-Signature", "t=1763715601, "+mac), err: "does not match"},
+		{what: "same time, written differently", header: one("X-ledger-Signature", "t=01763715600, "+mac),
+			err: "does not match"},
+		{what: "no header", header: http.Header{}, err: "got 0 headers"},
+		{what: "two headers", header: http.Header{"X-Ledger-Signature": {good, good}}, err: "got 2 headers"},
 		{what: "two spellings", header: http.Header{"X-Ledger-Signature": {good}, "X-ledger-Signature": {good}},
-			err: "2 headers"},
-		{what: "nothing", header: one("X-ledger-Signature", ""), err: "has not the form"},
-		{what: "no space", header: one("X-ledger-Signature", strings.Replace(good, ", ", ",", 1)), err: "has not the form"},
-		{what: "the other order", header: one("X-ledger-Signature", mac+", "+stamp), err: "has not the form"},
-		{what: "a third part", header: one("X-ledger-Signature", good+", v2=abc"), err: "not the base64"},
-		{what: "a signed time", header: one("X-ledger-Signature", "t=+1763715600, "+mac), err: "not a number"},
-		{what: "a huge time", header: one("X-ledger-Signature", "t=9999999999999999999, "+mac), err: "not a number"},
-		{what: "no padding", header: one("X-ledger-Signature", strings.TrimSuffix(good, "=")), err: "not the base64"},
-		{what: "hex", header: one("X-ledger-Signature", stamp+", v1="+strings.Repeat("ab", 32)), err: "not the base64"},
+			err: "got 2 headers"},
+		{what: "empty", header: one("X-ledger-Signature", ""), err: "want t="},
+		{what: "no space", header: one("X-ledger-Signature", strings.Replace(good, ", ", ",", 1)), err: "want t="},
+		{what: "wrong order", header: one("X-ledger-Signature", mac+", "+stamp), err: "want t="},
+		{what: "third part", header: one("X-ledger-Signature", good+", v2=abc"), err: "not a base64"},
+		{what: "time with a sign", header: one("X-ledger-Signature", "t=+1763715600, "+mac), err: "not a Unix time"},
+		{what: "huge time", header: one("X-ledger-Signature", "t=9999999999999999999, "+mac), err: "not a Unix time"},
+		{what: "no padding", header: one("X-ledger-Signature", strings.TrimSuffix(good, "=")), err: "not a base64"},
+		{what: "hex", header: one("X-ledger-Signature", stamp+", v1="+strings.Repeat("ab", 32)), err: "not a base64"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			text := string(body)
@@ -78,18 +78,18 @@ func TestVerify(t *testing.T) {
 			err := webhook.Verify(secret, c.header, []byte(text), signedAt.Add(c.off))
 			switch {
 			case c.err == "" && err != nil:
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want nil", err)
 			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 				t.Errorf("got %v, want an error with %q", err, c.err)
 			}
 		})
 	}
 	if err := webhook.Verify("", one("X-ledger-Signature", webhook.Sign("", signedAt, body)), body, signedAt); err == nil {
-		t.Error("an empty secret verifies what anybody can sign")
+		t.Error("Verify accepted an empty secret, with which anyone can sign")
 	}
 }
 
-// FuzzVerify looks for values that verify and are not the one that Sign makes.
+// FuzzVerify looks for values that verify but that Sign does not return.
 func FuzzVerify(f *testing.F) {
 	body := []byte(`{"id":"evt_1"}`)
 	good := webhook.Sign(secret, signedAt, body)

@@ -11,49 +11,50 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An Outbox is what a Dispatcher needs of the store.
+// An Outbox holds the deliveries that are not finished. A store implements it.
 type Outbox interface {
-	// Queued is signalled when TakeQueued has something to give.
+	// Queued returns a channel that is signalled when TakeQueued has results.
 	Queued() <-chan struct{}
-	// TakeQueued returns the webhooks that got deliveries since the last call,
-	// and those that are not any more what Claim has told of them.
+	// TakeQueued returns the webhooks for which deliveries were queued since the last
+	// call, and those that were changed, so that what Claim returned is out of date.
 	TakeQueued() (queued, changed []string)
 	// DueWebhooks returns the webhooks that have deliveries due now.
 	DueWebhooks(ctx context.Context) ([]string, error)
-	// Claim leases due deliveries of a webhook; none if it is inactive or gone.
+	// Claim leases up to limit due deliveries of a webhook. It returns none if the
+	// webhook is inactive or deleted.
 	Claim(ctx context.Context, webhook string, limit int, lease time.Duration) (ledger.Endpoint, []ledger.DueDelivery,
 		error)
-	// RecordOutcomes writes what came of attempts. A webhook becomes inactive when
-	// all attempts have failed for disableAfter, and at least five.
+	// RecordOutcomes writes the outcomes of attempts. It disables a webhook if all
+	// attempts have failed for disableAfter, and at least five in a row.
 	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
-	// Release gives back deliveries that were claimed and not tried.
+	// Release ends the leases of deliveries that were claimed but not attempted.
 	Release(ctx context.Context, webhook string, deliveries []string) error
 	Now() ledger.Time
 }
 
-// A Config says how a Dispatcher delivers. Only Outbox has no default.
+// A Config configures a Dispatcher. Only Outbox is required.
 type Config struct {
 	Outbox    Outbox
 	Logger    *slog.Logger
-	Guard     *Guard // public addresses only
+	Guard     *Guard // default: public addresses only
 	UserAgent string // such as ledgerd/1.2.3
-	// Schedule is how long to wait before each retry; DefaultSchedule where nil.
+	// Schedule holds the delay before each retry. The default is DefaultSchedule.
 	Schedule       []time.Duration
-	Timeout        time.Duration // of a request in all, 15 s
-	ConnectTimeout time.Duration // of connecting, TLS and all, 5 s
-	InFlight       int           // requests to one webhook at once, 8
-	// TotalInFlight is how many requests there may be at once in all, 512, but
-	// never more than a quarter of the files that the process may have open.
+	Timeout        time.Duration // for a whole request; default 15 s
+	ConnectTimeout time.Duration // for connecting, including TLS; default 5 s
+	InFlight       int           // maximum number of requests to one webhook at once; default 8
+	// TotalInFlight is the maximum number of requests at once. The default is
+	// DefaultTotalInFlight. A quarter of the process's file descriptor limit caps it.
 	TotalInFlight int
-	DisableAfter  time.Duration // of nothing but failure, 5 days
-	// Grace is how long requests in flight may go on when Run's context ends; 10 s.
+	DisableAfter  time.Duration // how long a webhook may fail before it is disabled; default 5 days
+	// Grace is how long requests in flight may take after Run's context ends. The
+	// default is 10 s.
 	Grace   time.Duration
-	Proxy   *url.URL       // that all requests go through; none
-	RootCAs *x509.CertPool // the system's
+	Proxy   *url.URL       // HTTP proxy for all requests; default none
+	RootCAs *x509.CertPool // default: the system's
 }
 
-// DefaultTotalInFlight bounds requests in flight unless the Config says
-// otherwise.
+// DefaultTotalInFlight is the default of Config.TotalInFlight.
 const DefaultTotalInFlight = 512
 
 func (c Config) withDefaults() Config {
@@ -68,7 +69,7 @@ func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, 15*time.Second)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
 	c.InFlight = cmp.Or(c.InFlight, 8)
-	c.TotalInFlight = min(cmp.Or(c.TotalInFlight, DefaultTotalInFlight), affordable())
+	c.TotalInFlight = min(cmp.Or(c.TotalInFlight, DefaultTotalInFlight), descriptorLimit())
 	c.DisableAfter = cmp.Or(c.DisableAfter, 5*24*time.Hour)
 	c.Grace = cmp.Or(c.Grace, 10*time.Second)
 	return c

@@ -4,5 +4,5 @@ package dispatch
 
 import "math"
 
-// affordable returns how many requests in flight the process can afford.
-func affordable() int { return math.MaxInt32 }
+// descriptorLimit returns how many requests may be in flight: here, any number.
+func descriptorLimit() int { return math.MaxInt32 }

@@ -1,5 +1,6 @@
-// Package dispatch sends webhook deliveries from the outbox to their receivers: signed,
-// at least once, and never to private addresses unless they are allowed.
+// Package dispatch sends webhook deliveries from the outbox to their receivers. It
+// signs them, delivers at least once, and refuses private addresses that are not
+// allowed.
 package dispatch
 
 import (
@@ -12,10 +13,11 @@ import (
 )
 
 const (
-	// poll is how often the dispatcher looks for what nothing signals: retries,
-	// leases that have ended, and what other processes have written.
+	// poll is how often the dispatcher looks for due deliveries that nothing
+	// signals: retries, ended leases, and deliveries queued by other processes.
 	poll = time.Second
-	// storeGrace is how long, after Grace, the store may take for what is left.
+	// storeGrace is how long the store may take, after Grace, to record the last
+	// outcomes.
 	storeGrace = 2 * time.Second
 )
 
@@ -24,34 +26,35 @@ type Dispatcher struct {
 	*attempter
 
 	mu        sync.Mutex
-	endpoints map[string]*endpoint // those at work
-	known     map[string]standing  // of webhooks not at work that were, not long ago
+	endpoints map[string]*endpoint // by webhook id; those with work to do
+	health    map[string]health    // of webhooks without an endpoint that had one recently
 	working   sync.WaitGroup       // the endpoints' goroutines
 }
 
-// New returns a Dispatcher; Run makes it work.
+// New returns a Dispatcher. Run starts it.
 func New(c Config) *Dispatcher {
 	c = c.withDefaults()
-	return &Dispatcher{attempter: newAttempter(c), endpoints: map[string]*endpoint{}, known: map[string]standing{}}
+	return &Dispatcher{attempter: newAttempter(c), endpoints: map[string]*endpoint{}, health: map[string]health{}}
 }
 
-// Run delivers until ctx ends. Then requests in flight may finish, for as long
-// as Config.Grace, and what was claimed and not sent is given back. A request
-// that takes longer is cut off, and its delivery tried again when its lease
-// ends. Run may be called once.
+// Run delivers until ctx ends. It then releases the deliveries that were claimed but
+// not sent, and gives requests in flight Config.Grace to finish. A request that
+// takes longer is cancelled; its delivery is sent again when the lease ends. Run may
+// be called only once.
 func (d *Dispatcher) Run(ctx context.Context) {
 	base := context.WithoutCancel(ctx)
 	requests, endRequests := context.WithCancel(base)
 	defer endRequests()
 	store, endStore := context.WithCancel(base)
 	defer endStore()
-	life := span{work: ctx, requests: requests, store: store}
+	life := lifetime{work: ctx, requests: requests, store: store}
 
 	var settling, watching sync.WaitGroup
 	settling.Go(func() { d.settler.run(store) })
 	watching.Go(func() { d.watchSignals(life) })
 	watching.Go(func() { d.watchTime(life) })
-	watching.Wait() // until ctx ends: from here on no endpoint is started
+	watching.Wait() // until ctx ends; no endpoint starts after this
+
 	defer time.AfterFunc(d.cfg.Grace, endRequests).Stop()
 	defer time.AfterFunc(d.cfg.Grace+storeGrace, endStore).Stop()
 	d.working.Wait()
@@ -60,7 +63,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.sender.close()
 }
 
-func (d *Dispatcher) watchSignals(life span) {
+func (d *Dispatcher) watchSignals(life lifetime) {
 	for {
 		select {
 		case <-life.work.Done():
@@ -77,20 +80,21 @@ func (d *Dispatcher) watchSignals(life span) {
 	}
 }
 
-func (d *Dispatcher) watchTime(life span) {
+func (d *Dispatcher) watchTime(life lifetime) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	failed := false
 	for {
 		due, err := d.cfg.Outbox.DueWebhooks(life.work)
 		if err != nil && !failed && life.work.Err() == nil {
-			d.cfg.Logger.Error("cannot read which webhooks have deliveries due", "error", err)
+			d.cfg.Logger.Error("cannot list webhooks with due deliveries; retrying", "error", err)
 		}
 		failed = err != nil
 		for _, id := range due {
 			d.wake(life, id, false)
 		}
 		d.forget(d.cfg.Outbox.Now().Add(-forgetAfter))
+
 		select {
 		case <-life.work.Done():
 			return
@@ -99,10 +103,10 @@ func (d *Dispatcher) watchTime(life span) {
 	}
 }
 
-// wake lets a webhook's endpoint look for deliveries. One that is paused is
-// left alone until its pause is over, or for a while if something was queued
-// for it just now.
-func (d *Dispatcher) wake(life span, id string, queued bool) {
+// wake makes the endpoint of a webhook look for deliveries, and starts one if
+// necessary. If the webhook is paused it starts none, unless a probe is due.
+// queued reports whether a delivery was queued just now.
+func (d *Dispatcher) wake(life lifetime, id string, queued bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e, ok := d.endpoints[id]; ok {
@@ -110,24 +114,26 @@ func (d *Dispatcher) wake(life span, id string, queued bool) {
 		e.wake()
 		return
 	}
-	s, known := d.known[id]
-	if !known {
-		s.limit = 1
+
+	h, ok := d.health[id]
+	if !ok {
+		h.limit = 1
 	}
-	if s.asked = s.asked || queued; !s.ready(d.cfg.Outbox.Now()) {
-		d.known[id] = s // the next look at what is due comes back to it
+	if h.probeWanted = h.probeWanted || queued; !h.ready(d.cfg.Outbox.Now()) {
+		d.health[id] = h // the next poll wakes it again
 		return
 	}
-	s.resume()
-	delete(d.known, id)
-	e := newEndpoint(d.attempter, d.retire, life, id, s)
+
+	h.resume()
+	delete(d.health, id)
+	e := newEndpoint(d.attempter, d.retire, life, id, h)
 	d.endpoints[id] = e
 	d.counters.endpoints(1)
 	d.working.Go(e.run)
 }
 
-// changed takes note that a webhook is not what it was. What failed at its old
-// URL says nothing about the new one.
+// changed handles a change of a webhook. Failures at the old URL say nothing about
+// the new one.
 func (d *Dispatcher) changed(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,15 +141,15 @@ func (d *Dispatcher) changed(id string) {
 		e.change()
 		return
 	}
-	if s, ok := d.known[id]; ok {
-		s.renew()
-		d.known[id] = s
+	if h, ok := d.health[id]; ok {
+		h.reset()
+		d.health[id] = h
 	}
 }
 
-// retire takes an endpoint that has nothing left to do, or is paused, off the
-// list, unless it was woken meanwhile: wakes happen under the same lock, so
-// that none is lost. A paused one is found again by what is due.
+// retire removes an endpoint that is idle or paused, and reports whether it did. It
+// keeps one that was changed, or woken while not paused; both take the same lock, so
+// none is lost. For a paused webhook, the poll starts an endpoint after the pause.
 func (d *Dispatcher) retire(e *endpoint, paused bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,22 +157,22 @@ func (d *Dispatcher) retire(e *endpoint, paused bool) bool {
 		return false
 	}
 	delete(d.endpoints, e.id)
-	if e.standing.tried != 0 {
-		e.standing.asked = paused && e.queued
-		d.known[e.id] = e.standing
+	if e.health.lastAttempt != 0 {
+		e.health.probeWanted = paused && e.queued
+		d.health[e.id] = e.health
 	}
 	d.counters.endpoints(-1)
 	return true
 }
 
-// forget drops what is known of webhooks that were last tried before a time.
+// forget drops the health of webhooks whose last attempt ended before a time.
 func (d *Dispatcher) forget(before ledger.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.known, func(_ string, s standing) bool { return s.tried < before })
+	maps.DeleteFunc(d.health, func(_ string, h health) bool { return h.lastAttempt < before })
 }
 
-// Stats returns what the dispatcher has done until now.
+// Stats returns a copy of the current statistics.
 func (d *Dispatcher) Stats() Stats {
 	d.counters.mu.Lock()
 	defer d.counters.mu.Unlock()

@@ -90,7 +90,7 @@ func TestGone(t *testing.T) {
 		return got
 	}
 	eventually(t, func() bool { return !get().Active })
-	if got := get(); got.DisabledReason != "the receiver answered 410 Gone" {
+	if got := get(); got.DisabledReason != "the receiver returned 410 Gone" {
 		t.Errorf("the reason is %q", got.DisabledReason)
 	}
 	time.Sleep(50 * time.Millisecond)

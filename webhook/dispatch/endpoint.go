@@ -10,84 +10,83 @@ import (
 )
 
 const (
-	// ahead is how much work, in time, a quick endpoint holds claimed beyond
-	// what is in flight, so that it need not wait for claims.
-	ahead    = 250 * time.Millisecond
-	maxAhead = 256 // deliveries
+	// prefetchTime is how much work, measured in time, a fast endpoint claims in
+	// advance, so that it does not wait for claims.
+	prefetchTime = 250 * time.Millisecond
+	maxPrefetch  = 256 // deliveries
 )
 
-// A job is a claimed delivery and where it goes.
+// A job is a claimed delivery with its destination.
 type job struct {
 	to  ledger.Endpoint
 	due ledger.DueDelivery
 }
 
-// A claim is what came of asking the outbox.
+// A claim is the result of Outbox.Claim.
 type claim struct {
 	jobs []job
-	full bool // as many as were asked for: there may be more
+	full bool // the limit was reached, so more may be due
 	err  error
 }
 
-// A done tells the endpoint that an attempt is over.
-type done struct {
+// A completion reports to the endpoint that an attempt has ended.
+type completion struct {
 	how        ending
 	took       time.Duration
 	retryAfter time.Duration
-	disabled   <-chan struct{} // closed when it is written that the webhook is; nil if it is not
+	disabled   <-chan struct{} // closed when the webhook is recorded as disabled; nil if it stays active
 }
 
-// An ending is how an attempt came to its end.
+// An ending is the way in which an attempt ended.
 type ending int
 
 const (
-	endedWell ending = iota
-	endedBadly
-	endedByStop     // nobody knows
-	endedByShortage // before it began
+	endedInSuccess ending = iota
+	endedInFailure
+	endedByStop     // result unknown
+	endedByShortage // not sent
 )
 
-// A span is the three lengths of a dispatcher's life, each longer than the one
-// before: beginning something new, finishing requests, using the store.
-type span struct{ work, requests, store context.Context }
+// A lifetime holds the contexts of a dispatcher, which end in this order: work for
+// starting anything new, requests for requests in flight, store for store calls.
+type lifetime struct{ work, requests, store context.Context }
 
-// An endpoint delivers to one webhook for as long as there is something due,
-// and it is not paused. Requests and claims have goroutines of their own, which
-// it waits for before it ends. Fields below changed belong to its own
-// goroutine.
+// An endpoint delivers to one webhook while deliveries are due and the webhook is not
+// paused. Requests and claims run in their own goroutines; the endpoint waits for
+// them before it ends. Only the endpoint's goroutine uses the fields below changed.
 type endpoint struct {
 	*attempter
-	// retire takes the endpoint off the dispatcher's list. It returns false if there is
+	// retire removes the endpoint from the dispatcher. It returns false if there is
 	// more to do.
 	retire  func(e *endpoint, paused bool) bool
-	life    span
+	life    lifetime
 	id      string
-	queued  bool          // deliveries were queued since it began; under the dispatcher's lock
+	queued  bool          // deliveries were queued since it started; guarded by Dispatcher.mu
 	woken   chan struct{} // capacity 1
-	changed chan struct{} // capacity 1: what is claimed is out of date
+	changed chan struct{} // capacity 1: claimed deliveries are out of date
 
-	standing standing
-	latency  time.Duration // of successes, a moving mean; 0 after a failure
-	queue    []job         // claimed and not begun
-	inFlight int
-	dones    chan done
-	turn     *turn
-	slot     *slot // for the next request
+	health      health
+	latency     time.Duration // moving average of successful attempts; 0 after a failure
+	queue       []job         // claimed and not started
+	inFlight    int
+	completions chan completion
+	waiter      *waiter
+	slot        *slot // for the next request
 
-	more      bool // there may be deliveries due
-	claiming  bool
-	stale     bool // woken while claiming: what is claimed may not be all
-	outdated  bool // changed while claiming
-	claims    chan claim
-	wait      time.Duration    // after the next claim that fails
-	hold      <-chan time.Time // until this, no claim
-	disabling <-chan struct{}  // until this, the webhook is active although it should not be
+	more       bool // deliveries may be due
+	claiming   bool
+	stale      bool // woken during the claim, which may have missed deliveries
+	outdated   bool // changed during the claim
+	claims     chan claim
+	claimWait  time.Duration    // how long to wait after the next failed claim
+	claimAfter <-chan time.Time // no claim before it fires; nil: claim now
+	disabling  <-chan struct{}  // closed when the webhook is recorded as disabled; nil: not disabling
 }
 
-func newEndpoint(a *attempter, retire func(*endpoint, bool) bool, life span, id string, s standing) *endpoint {
+func newEndpoint(a *attempter, retire func(*endpoint, bool) bool, life lifetime, id string, h health) *endpoint {
 	return &endpoint{attempter: a, retire: retire, life: life, id: id, woken: make(chan struct{}, 1),
-		changed: make(chan struct{}, 1), standing: s,
-		dones: make(chan done, a.cfg.InFlight), turn: newTurn(), claims: make(chan claim, 1), more: true, wait: minPause}
+		changed: make(chan struct{}, 1), health: h, completions: make(chan completion, a.cfg.InFlight), waiter: newWaiter(),
+		more: true, claims: make(chan claim, 1), claimWait: minStoreRetry}
 }
 
 func (e *endpoint) wake()   { signal(e.woken) }
@@ -96,11 +95,12 @@ func (e *endpoint) change() { signal(e.changed) }
 func (e *endpoint) run() {
 	for {
 		select {
-		case <-e.changed: // before anything else is begun
-			e.startAnew()
+		case <-e.changed: // handled before new attempts start
+			e.reset()
 		default:
 		}
-		stopping, paused := e.life.work.Err() != nil, e.standing.paused(e.cfg.Outbox.Now())
+
+		stopping, paused := e.life.work.Err() != nil, e.health.paused(e.cfg.Outbox.Now())
 		gate := e.settler.gate()
 		switch {
 		case stopping || paused || e.disabling != nil:
@@ -110,12 +110,14 @@ func (e *endpoint) run() {
 			e.start()
 			e.claim()
 		}
-		if e.ahead() == 0 {
-			e.release(max(0, e.standing.limit-e.inFlight))
+
+		if e.prefetch() == 0 {
+			e.release(max(0, e.health.limit-e.inFlight))
 		}
 		if !e.more && !e.claiming && len(e.queue) == 0 {
 			e.yieldSlot()
 		}
+
 		if e.idle(stopping, paused) && e.retire(e, paused) {
 			return
 		}
@@ -123,7 +125,7 @@ func (e *endpoint) run() {
 	}
 }
 
-// idle reports whether there is nothing left to do or to wait for.
+// idle reports whether the endpoint has nothing to do or to wait for.
 func (e *endpoint) idle(stopping, paused bool) bool {
 	if e.inFlight > 0 || e.claiming || len(e.queue) > 0 {
 		return false
@@ -131,70 +133,73 @@ func (e *endpoint) idle(stopping, paused bool) bool {
 	return stopping || e.disabling == nil && (paused || !e.more)
 }
 
-// await waits until something has changed.
+// await waits for the next event and handles it.
 func (e *endpoint) await(stopping bool, gate <-chan struct{}) {
 	stop := e.life.work.Done()
 	if stopping {
 		stop, gate = nil, nil
 	}
+
 	select {
 	case <-stop:
 	case <-gate:
 	case <-e.changed:
-		e.startAnew()
+		e.reset()
 	case <-e.woken:
 		e.more, e.stale = true, e.claiming
-	case <-e.hold:
-		e.hold = nil
+	case <-e.claimAfter:
+		e.claimAfter = nil
 	case <-e.disabling:
-		e.disabling = nil // from now on a claim finds the webhook inactive, or active again
-	case s := <-e.turn.granted:
+		e.disabling = nil // a claim now sees whether the webhook is active
+	case s := <-e.waiter.granted:
 		e.slot = &s
 	case c := <-e.claims:
 		e.claimed(c)
-	case r := <-e.dones:
-		e.finished(r)
+	case c := <-e.completions:
+		e.finished(c)
 	}
 }
 
-// startAnew gives back what was claimed with the URL and secret of before, and
-// forgets what failed with them.
-func (e *endpoint) startAnew() {
+// reset handles a change of the webhook: it releases deliveries that were claimed with
+// the old URL and secret, and resets the health.
+func (e *endpoint) reset() {
 	e.release(0)
 	e.outdated = e.claiming
 	e.more = true
-	e.standing.renew()
+	e.health.reset()
 }
 
-// ahead returns how many deliveries to hold beyond those in flight: what a quick
-// endpoint completes within the constant ahead. One that is slow or fails holds
-// no more than it can begin at once, or a crash would delay them by their lease.
-func (e *endpoint) ahead() int {
-	if e.standing.limit < e.cfg.InFlight || e.latency == 0 {
+// prefetch returns how many deliveries to claim in advance: as many as a fast
+// endpoint completes within prefetchTime. A slow or failing endpoint claims only
+// what it can start at once, because a crash delays claimed deliveries until their
+// lease ends.
+func (e *endpoint) prefetch() int {
+	if e.health.limit < e.cfg.InFlight || e.latency == 0 {
 		return 0
 	}
-	n := int(time.Duration(e.standing.limit) * ahead / e.latency)
-	if n < 2*e.standing.limit {
+	n := int(time.Duration(e.health.limit) * prefetchTime / e.latency)
+	if n < 2*e.health.limit {
 		return 0
 	}
-	return min(n, maxAhead)
+	return min(n, maxPrefetch)
 }
 
-// lease outlives what a delivery may wait in the queue, and its request.
+// lease covers the time of a delivery in the queue and that of its request.
 func (e *endpoint) lease() time.Duration { return 2 * e.cfg.Timeout }
 
-// claim asks for deliveries if there is room for them.
+// claim starts to claim due deliveries if there is room for them.
 func (e *endpoint) claim() {
-	if e.claiming || !e.more || e.hold != nil {
+	if e.claiming || !e.more || e.claimAfter != nil {
 		return
 	}
-	room := e.standing.limit - e.inFlight - len(e.queue)
-	if n := e.ahead(); len(e.queue) <= n/2 {
+	room := e.health.limit - e.inFlight - len(e.queue)
+	if n := e.prefetch(); len(e.queue) <= n/2 {
 		room += n
 	}
 	if room <= 0 {
 		return
 	}
+
 	e.claiming = true
 	go func() {
 		to, due, err := e.cfg.Outbox.Claim(e.life.store, e.id, room, e.lease())
@@ -206,6 +211,7 @@ func (e *endpoint) claim() {
 	}()
 }
 
+// claimed adds claimed deliveries to the queue.
 func (e *endpoint) claimed(c claim) {
 	e.claiming = false
 	e.more, e.stale = c.full || e.stale, false
@@ -215,101 +221,109 @@ func (e *endpoint) claimed(c claim) {
 		e.release(0)
 	}
 	if c.err == nil {
-		e.wait = minPause
+		e.claimWait = minStoreRetry
 		return
 	}
-	if e.wait == minPause { // the first time
-		e.cfg.Logger.Error("cannot claim deliveries; trying again", "webhook", e.id, "error", c.err)
+
+	if e.claimWait == minStoreRetry { // log the first failure only
+		e.cfg.Logger.Error("cannot claim deliveries; retrying", "webhook", e.id, "error", c.err)
 	}
-	e.more, e.hold = true, time.After(e.wait)
-	e.wait = min(2*e.wait, maxPause)
+	e.more, e.claimAfter = true, time.After(e.claimWait)
+	e.claimWait = min(2*e.claimWait, maxStoreRetry)
 }
 
-// start begins as many attempts as may be in flight. A delivery whose lease
-// might end before its attempt does is not begun.
+// start starts attempts up to the limit. If the lease of a delivery might end before
+// its attempt, start releases the queue instead.
 func (e *endpoint) start() {
-	for e.inFlight < e.standing.limit && len(e.queue) > 0 {
+	for e.inFlight < e.health.limit && len(e.queue) > 0 {
 		j := e.queue[0]
 		if left := j.due.Lease.Sub(e.cfg.Outbox.Now()); left < e.cfg.Timeout {
 			e.release(0)
-			e.more, e.hold = true, time.After(minPause)
+			e.more, e.claimAfter = true, time.After(minStoreRetry)
 			return
 		}
-		mine, ok := e.takeSlot()
+		s, ok := e.takeSlot()
 		if !ok {
 			return
 		}
+
 		e.queue[0] = job{}
 		e.queue = e.queue[1:]
 		e.inFlight++
-		go e.attempt(j, mine)
+		go e.attempt(j, s)
 	}
 }
 
-// takeSlot returns what allows one request, or false if it has to be waited for.
+// takeSlot returns a slot for one request. If it returns false, the slot comes through
+// waiter.granted.
 func (e *endpoint) takeSlot() (slot, bool) {
 	if e.slot != nil {
-		mine := *e.slot
+		s := *e.slot
 		e.slot = nil
-		return mine, true
+		return s, true
 	}
-	return e.slots.take(e.turn, !e.standing.healthy)
+	return e.slots.take(e.waiter, !e.health.healthy)
 }
 
-// yieldSlot leaves to others what there is no use for.
+// yieldSlot releases the unused slot, if any, and stops waiting for one.
 func (e *endpoint) yieldSlot() {
-	e.slots.leave(e.turn)
+	e.slots.cancel(e.waiter)
 	if e.slot != nil {
-		e.slot.give()
+		e.slot.release()
 		e.slot = nil
 	}
 }
 
-func (e *endpoint) attempt(j job, mine slot) {
+// attempt makes one attempt and reports its completion. It runs in its own goroutine.
+func (e *endpoint) attempt(j job, s slot) {
 	outcome, sent, err := e.try(e.life.requests, j.to, j.due)
-	mine.give()
+	s.release()
+
 	switch {
 	case errors.Is(err, errShortage):
-		e.noteShortage(err)
-		e.giveBack([]string{j.due.ID})
-		e.dones <- done{how: endedByShortage}
+		e.logShortage(err)
+		e.releaseClaims([]string{j.due.ID})
+		e.completions <- completion{how: endedByShortage}
 	case err != nil:
-		e.cfg.Logger.Info("stopped during a request: its delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
-		e.dones <- done{how: endedByStop}
+		e.cfg.Logger.Info("stopped during a request; the delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
+		e.completions <- completion{how: endedByStop}
 	default:
-		how := endedWell
+		how := endedInSuccess
 		if sent.result != resultSuccess {
-			how = endedBadly
+			how = endedInFailure
 		}
-		e.dones <- done{how, sent.took, sent.retryAfter, e.settler.add(outcome)}
+		e.completions <- completion{how, sent.took, sent.retryAfter, e.settler.add(outcome)}
 	}
 }
 
-func (e *endpoint) finished(r done) {
+// finished handles the completion of an attempt.
+func (e *endpoint) finished(c completion) {
 	e.inFlight--
-	if r.disabled != nil {
-		e.disabling = r.disabled
+	if c.disabled != nil {
+		e.disabling = c.disabled
 	}
+
 	now := e.cfg.Outbox.Now()
-	switch r.how {
+	switch c.how {
 	case endedByShortage:
-		e.more, e.standing.tried = true, now
-		e.standing.until = max(e.standing.until, now.Add(shortagePause))
-	case endedBadly:
+		e.more, e.health.lastAttempt = true, now
+		e.health.pausedUntil = max(e.health.pausedUntil, now.Add(shortagePause))
+	case endedInFailure:
 		e.latency = 0
-		e.standing.failed(now, r.retryAfter)
-	case endedWell:
-		e.standing.succeeded(now, e.cfg.InFlight)
-		e.latency = max(1, (3*cmp.Or(e.latency, r.took)+r.took)/4)
+		e.health.failed(now, c.retryAfter)
+	case endedInSuccess:
+		e.health.succeeded(now, e.cfg.InFlight)
+		e.latency = max(1, (3*cmp.Or(e.latency, c.took)+c.took)/4)
 	}
 }
 
-// release gives back what is in the queue beyond the first n. What is not
-// leased any more is somebody else's already.
+// release releases the deliveries in the queue beyond the first n, except those whose
+// lease has ended: another dispatcher may have claimed them.
 func (e *endpoint) release(n int) {
 	if len(e.queue) <= n {
 		return
 	}
+
 	var ids []string
 	now := e.cfg.Outbox.Now()
 	for _, j := range e.queue[n:] {
@@ -317,16 +331,17 @@ func (e *endpoint) release(n int) {
 			ids = append(ids, j.due.ID)
 		}
 	}
+
 	e.queue = e.queue[:n:n]
 	e.more = true
 	if len(ids) > 0 {
-		e.giveBack(ids)
+		e.releaseClaims(ids)
 	}
 }
 
-func (e *endpoint) giveBack(ids []string) {
+func (e *endpoint) releaseClaims(ids []string) {
 	if err := e.cfg.Outbox.Release(e.life.store, e.id, ids); err != nil {
-		e.cfg.Logger.Warn("cannot give deliveries back: they wait for the end of their lease", "webhook", e.id, "deliveries",
-			len(ids), "error", err)
+		e.cfg.Logger.Warn("cannot release deliveries; they stay claimed until their lease ends", "webhook", e.id,
+			"deliveries", len(ids), "error", err)
 	}
 }

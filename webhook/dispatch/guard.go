@@ -16,22 +16,22 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// lookupTimeout is how long Check waits for the addresses of a name.
+// lookupTimeout is how long Check waits for DNS.
 const lookupTimeout = 2 * time.Second
 
-// azureHost is a public address at which Azure gives metadata to its virtual
+// azureHost is the public address at which Azure serves metadata to its virtual
 // machines.
 var azureHost = netip.MustParsePrefix("168.63.129.16/32")
 
-// A Guard keeps deliveries away from addresses that are not public: private
-// networks, loopback, link-local, cloud metadata and their like.
+// A Guard refuses addresses that are not public: private networks, loopback,
+// link-local, cloud metadata and similar.
 type Guard struct {
 	guardian *ssrf.Guardian
-	resolver *net.Resolver // nil: the system's; set by tests
+	resolver *net.Resolver // nil: the system's. Tests set it
 }
 
-// NewGuard returns a guard that lets through public addresses, and those in
-// the allowed networks.
+// NewGuard returns a guard that permits public addresses and those in the allowed
+// networks.
 func NewGuard(allowed []netip.Prefix) *Guard {
 	var v4, v6 []netip.Prefix
 	for _, p := range allowed {
@@ -48,22 +48,22 @@ func NewGuard(allowed []netip.Prefix) *Guard {
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))}
 }
 
-// A refusedError is the guard's answer to an address that is not public.
+// A refusedError reports an address that is not public.
 type refusedError struct{ addr string }
 
 func (e *refusedError) Error() string {
-	return e.addr + " is not a public address, and not in a network that the setting webhooks.allowed_networks names"
+	return e.addr + " is not a public address (the server's setting webhooks.allowed_networks can allow it)"
 }
 
-// leadsAway tells the same of a name. It leaves out the address: not everybody
-// who may make webhooks need know the addresses of internal names.
-func leadsAway(name string) string {
-	return name + " leads to an address that is not public; webhooks.allowed_networks in the server's configuration " +
-		"can allow it"
+// notPublic returns the same message for a name. It omits the address: not every org
+// admin may learn the addresses of internal names.
+func notPublic(name string) string {
+	return name + " resolves to an address that is not public (the server's setting webhooks.allowed_networks can allow " +
+		"it)"
 }
 
-// allow reports whether an address may be dialled. One that is IPv4 within
-// IPv6 is what it stands for, and a zone changes nothing.
+// allow returns an error if an address must not be dialled. It treats an IPv4-mapped
+// IPv6 address as the IPv4 address, and ignores zones.
 func (g *Guard) allow(addr netip.Addr) error {
 	addr = addr.Unmap().WithZone("")
 	if err := g.guardian.SafeAddr(addr); err != nil {
@@ -72,31 +72,30 @@ func (g *Guard) allow(addr netip.Addr) error {
 	return nil
 }
 
-// control is called with the very address that is about to be dialled, after
-// all lookups: a name that changes its answer gains nothing.
+// control checks the address that is about to be dialled. It runs after name
+// resolution, so changing a DNS record does not bypass it.
 func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
-		return fmt.Errorf("%s is not a network for webhooks", network)
+		return fmt.Errorf("network %s not supported", network)
 	}
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%s is not an address: %w", address, err)
+		return fmt.Errorf("invalid address %s: %w", address, err)
 	}
 	return g.allow(to.Addr())
 }
 
-// Check reports, as an error about the field url, that a URL can never be
-// delivered to: that its host is an address which is refused, or a name all of
-// whose addresses are. A name without addresses passes, for it may get some:
-// what counts is what is dialled.
+// Check returns an error about the field url if no delivery to the URL can succeed:
+// its host is a refused address, or a name that resolves only to refused addresses. A
+// name without addresses passes, since it may get some later. The address is checked
+// again when it is dialled.
 func (g *Guard) Check(ctx context.Context, rawURL string) error {
 	return g.check(ctx, rawURL, false)
 }
 
-// checkStrictly is for targets that a proxy dials, which the guard does not
-// see: it takes any of the addresses, so that none may be refused, and knows
-// them although our DNS does not answer. Only a name that our DNS denies
-// passes: others may be the proxy's to know.
+// checkStrictly checks a URL to which a proxy connects, so that the guard cannot check
+// the dialled address. It refuses a name if any of its addresses is refused, or if the
+// lookup fails. A name that does not exist passes, since the proxy may know it.
 func (g *Guard) checkStrictly(ctx context.Context, rawURL string) error {
 	return g.check(ctx, rawURL, true)
 }
@@ -104,8 +103,9 @@ func (g *Guard) checkStrictly(ctx context.Context, rawURL string) error {
 func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return urlError("this is not a URL")
+		return urlError("not a valid URL")
 	}
+
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if err := g.allow(addr); err != nil {
@@ -113,23 +113,26 @@ func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 		}
 		return nil
 	}
-	// What follows means an address to some resolvers and proxies.
+
+	// Some resolvers and proxies read such names as addresses.
 	if strings.ContainsFunc(host, func(r rune) bool { return r > 0x7f }) {
-		return urlError("write the host's name in its ASCII form (xn--…)")
+		return urlError("write the host name in ASCII (xn--…)")
 	}
 	if endsInNumber(host) {
-		return urlError("write the host's address as four decimal numbers, such as 203.0.113.7")
+		return urlError("write the IPv4 address as four decimal numbers, such as 203.0.113.7")
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	addrs, err := g.lookup().LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); !strictly || ok && dns.IsNotFound {
-			return nil // it may be in the DNS later
+			return nil // the name may resolve later
 		}
-		return urlError(fmt.Sprintf("the addresses of %s cannot be looked up, so that nobody knows whether they are "+
-			"public: %s", host, lookupProblem(err)))
+		return urlError(fmt.Sprintf("cannot resolve %s to check that its addresses are public: %s", host,
+			lookupProblem(err)))
 	}
+
 	refused := 0
 	for _, addr := range addrs {
 		if g.allow(addr) != nil {
@@ -137,22 +140,21 @@ func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 		}
 	}
 	if refused == len(addrs) && refused > 0 || strictly && refused > 0 {
-		return urlError(leadsAway(host))
+		return urlError(notPublic(host))
 	}
 	return nil
 }
 
-// lookupProblem tells why a name was not found, without the addresses of name
-// servers.
+// lookupProblem returns why a lookup failed, without the addresses of name servers.
 func lookupProblem(err error) string {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	switch {
 	case ok && dns.IsNotFound:
 		return "no such host"
 	case ok && dns.IsTimeout, errors.Is(err, context.DeadlineExceeded):
-		return "the DNS does not answer"
+		return "DNS timeout"
 	}
-	return "the DNS fails"
+	return "DNS failure"
 }
 
 func (g *Guard) lookup() *net.Resolver {
@@ -166,8 +168,8 @@ func urlError(problem string) error {
 	return ledger.FieldErrorf(ledger.CodeInvalidField, "url", "%s", problem)
 }
 
-// endsInNumber tells whether a host's last label is a number, as in
-// 2130706433, 127.1 and 0x7f.0.0.1, which no name in the DNS has.
+// endsInNumber reports whether a host's last label is a number, as in 2130706433,
+// 127.1 and 0x7f.0.0.1. No DNS name ends like that.
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if hex, ok := strings.CutPrefix(strings.ToLower(last), "0x"); ok {

@@ -60,12 +60,12 @@ func TestGuardChecks(t *testing.T) {
 		{host: "0x7f.0.0.1", err: "four decimal numbers"},
 		{host: "0x7f000001", err: "four decimal numbers"},
 		{host: "１２７.0.0.1", err: "ASCII"},
-		{host: "localhost", err: "localhost leads to an address that is not public; webhooks.allowed_networks in the " +
-			"server's configuration can allow it"},
+		{host: "localhost", err: "localhost resolves to an address that is not public (the server's setting " +
+			"webhooks.allowed_networks can allow it)"},
 		{host: "public.example"},
 		{host: "unknown.example"},
 		{host: "both.example"},
-		{host: "private.example", err: "private.example leads to an address that is not public"},
+		{host: "private.example", err: "private.example resolves to an address that is not public"},
 		{host: "metadata.example", err: refused},
 		{host: "six.example", err: refused},
 
@@ -123,8 +123,8 @@ func TestGuardDials(t *testing.T) {
 		{"[::ffff:127.0.0.1]", "127.0.0.1 is not a public address"},
 		{"[::1]", "::1 is not a public address"},
 		{"169.254.169.254", "169.254.169.254 is not a public address"},
-		{"private.example", "private.example leads to an address that is not public"},
-		{"unknown.example", "the name unknown.example cannot be looked up: no such host"},
+		{"private.example", "private.example resolves to an address that is not public"},
+		{"unknown.example", "cannot resolve unknown.example: no such host"},
 	} {
 		t.Run(c.host, func(t *testing.T) {
 			dns := newDNS(t)

@@ -14,15 +14,15 @@ import (
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
-// The headers of Standard Webhooks.
+// The headers of the Standard Webhooks specification.
 const (
 	headerID        = "webhook-id"
 	headerTimestamp = "webhook-timestamp"
 	headerStandard  = "webhook-signature"
 )
 
-// signStandard returns one signature of webhook-signature, or nothing if the
-// secret is none of Standard Webhooks.
+// signStandard returns one signature for the header webhook-signature. It returns ""
+// if the secret does not have the form of Standard Webhooks.
 func signStandard(secret, id string, at time.Time, body []byte) string {
 	encoded, ok := strings.CutPrefix(secret, "whsec_")
 	key, err := base64.StdEncoding.DecodeString(encoded)
@@ -34,7 +34,7 @@ func signStandard(secret, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// signedHeader returns all headers that depend on the delivery, signed now.
+// signedHeader returns the headers of an attempt, with the signatures made now.
 func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now ledger.Time) http.Header {
 	at := now.Std()
 	h := http.Header{
@@ -45,6 +45,7 @@ func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now ledger.Time) htt
 		headerID:                {d.Event},
 		headerTimestamp:         {strconv.FormatInt(at.Unix(), 10)},
 	}
+
 	standard := signStandard(to.Secret, d.Event, at, d.Body)
 	if to.PreviousSecret != "" && now < to.PreviousUntil {
 		h[webhook.HeaderPrevious] = []string{webhook.Sign(to.PreviousSecret, at, d.Body)}

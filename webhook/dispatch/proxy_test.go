@@ -28,11 +28,11 @@ func TestProxy(t *testing.T) {
 		{url: "http://public.example/x", answer: "by proxy: http://public.example/x"},
 		{url: "https://example.com/x"},
 		{url: "http://unknown.example/x", answer: "by proxy: http://unknown.example/x"},
-		{url: "http://private.example/x", err: "private.example leads to an address that is not public"},
-		{url: "http://both.example/x", err: "both.example leads to an address that is not public"},
-		{url: "http://broken.example/x", err: "broken.example cannot be looked up, so that nobody knows whether they " +
-			"are public: the DNS fails"},
-		{url: "http://silent.example/x", err: "the DNS does not answer"},
+		{url: "http://private.example/x", err: "private.example resolves to an address that is not public"},
+		{url: "http://both.example/x", err: "both.example resolves to an address that is not public"},
+		{url: "http://broken.example/x", err: "cannot resolve broken.example to check that its addresses are public: " +
+			"DNS failure"},
+		{url: "http://silent.example/x", err: "DNS timeout"},
 		{url: "http://127.0.0.1/x", err: "127.0.0.1 is not a public address"},
 		{url: "http://127.1/x", err: "four decimal numbers"},
 		{url: proxy.URL, err: "127.0.0.1 is not a public address"},

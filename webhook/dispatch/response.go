@@ -15,51 +15,52 @@ import (
 )
 
 const (
-	maxBody       = 16 << 10 // of an answer's body that is kept
-	maxKeptHeader = 8 << 10  // of its header
-	maxLocation   = 200
-	maxError      = 500
+	maxStoredBody   = 16 << 10 // bytes of a response's body that are stored
+	maxStoredHeader = 8 << 10  // bytes of its headers that are stored
+	maxLocation     = 200
+	maxError        = 500
 )
 
-// A response is an answer as far as it is kept.
+// A response is a receiver's response as far as it is stored.
 type response struct {
 	ledger.AttemptResponse
 	location, retryAfter string
 }
 
-// readResponse reads the beginning of an answer, and gives up the connection
-// if there is more. Whatever happens to the body, the status counts.
+// readResponse reads the beginning of a response, and closes the connection if there
+// is more. The status counts even if the body cannot be read.
 func readResponse(r *http.Response) response {
 	defer r.Body.Close()
 	out := response{location: r.Header.Get("Location"), retryAfter: r.Header.Get("Retry-After")}
 	out.Status = r.StatusCode
-	out.Headers = keepHeader(r.Header)
+	out.Headers = clipHeader(r.Header)
 	if r.StatusCode == http.StatusSwitchingProtocols {
-		return out // what follows is no body
+		return out // the rest is not a body
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	out.Truncated = err != nil || len(body) > maxBody
-	out.Body = clip(string(body), maxBody, out.Truncated)
+
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxStoredBody+1))
+	out.Truncated = err != nil || len(body) > maxStoredBody
+	out.Body = clip(string(body), maxStoredBody, out.Truncated)
 	return out
 }
 
-// keepHeader returns as many of an answer's headers as there is room for.
-func keepHeader(header http.Header) map[string][]string {
-	kept, room := map[string][]string{}, maxKeptHeader
+// clipHeader returns the first maxStoredHeader bytes of headers, in name order.
+func clipHeader(header http.Header) map[string][]string {
+	clipped, room := map[string][]string{}, maxStoredHeader
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		for _, value := range header[name] {
 			value = strings.ToValidUTF8(value, "\uFFFD")
 			if room -= len(name) + len(value); room < 0 {
-				return kept
+				return clipped
 			}
-			kept[name] = append(kept[name], value)
+			clipped[name] = append(clipped[name], value)
 		}
 	}
-	return kept
+	return clipped
 }
 
-// clip returns valid UTF-8 of at most n bytes. A text that was cut may end in
-// half a character, which goes.
+// clip returns text as valid UTF-8 of at most n bytes. If text was cut, by the caller
+// or by clip, an incomplete last character is dropped.
 func clip(text string, n int, cut bool) string {
 	if len(text) > n {
 		text, cut = text[:n], true
@@ -81,8 +82,8 @@ func clip(text string, n int, cut bool) string {
 	return valid
 }
 
-// clean makes an error's text, which the other side may have had a hand in,
-// fit to be kept: one line, not too long.
+// clean returns an error message, which the receiver may have influenced, as one line
+// of at most maxError bytes.
 func clean(text string) string {
 	return clip(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -92,37 +93,38 @@ func clean(text string) string {
 	}, text), maxError, false)
 }
 
-// judge tells what a status means for a delivery, and why it failed, if so.
-func judge(status int, location string) (result, string) {
-	answered := strings.TrimSpace(fmt.Sprintf("the receiver answered %d %s", status, http.StatusText(status)))
+// classify returns the result of an attempt by the status of its response and, if it
+// failed, an error message.
+func classify(status int, location string) (result, string) {
+	message := strings.TrimSpace(fmt.Sprintf("the receiver returned %d %s", status, http.StatusText(status)))
 	switch {
 	case status >= 200 && status < 300:
 		return resultSuccess, ""
 	case status >= 300 && status < 400 && location != "":
-		return resultRedirect, clean(answered + ": redirects are not followed; this one points to " + target(location))
+		return resultRedirect, clean(message + ": redirects are not followed; this one points to " + target(location))
 	case status >= 300 && status < 400:
-		return resultRedirect, answered + ": redirects are not followed"
+		return resultRedirect, message + ": redirects are not followed"
 	case status == http.StatusGone:
-		return resultGone, answered
+		return resultGone, message
 	case status >= 500:
-		return resultServerError, answered
+		return resultServerError, message
 	}
-	return resultClientError, answered
+	return resultClientError, message
 }
 
-// target tells where a redirect points, without what may be a secret: path,
-// query, user and password.
+// target returns the scheme and host to which a redirect points. It omits the parts
+// that may be secret: user, password, path and query.
 func target(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
-		return "what is no URL"
+		return "an invalid URL"
 	}
 	if u.Host == "" {
 		return "the same host"
 	}
-	where := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
-	if len(where) > maxLocation {
-		where = clip(where, maxLocation, true) + "…"
+	origin := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	if len(origin) > maxLocation {
+		origin = clip(origin, maxLocation, true) + "…"
 	}
-	return where
+	return origin
 }

@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// maxHeader bounds what a receiver may send before its body.
+	// maxHeader is the maximum size in bytes of a response's headers.
 	maxHeader = 64 << 10
-	// idlePerHost is for the many webhooks that may have one host. In all no more
-	// connections are kept than there may be requests in flight.
+	// idlePerHost is the maximum number of idle connections to one host, which many
+	// webhooks may share. The total is at most Config.TotalInFlight.
 	idlePerHost = 256
 	idleTimeout = 30 * time.Second
 )
 
-// Why a request was given up.
+// Reasons to give up a request.
 var (
-	errSlowConnect = errors.New("no connection in time")
-	errSlowAnswer  = errors.New("no answer in time")
-	// errShortage is no fault of the receiver's, so no attempt.
-	errShortage = errors.New("no file descriptors are left")
+	errSlowConnect  = errors.New("connection timeout")
+	errSlowResponse = errors.New("response timeout")
+	// errShortage is not the receiver's fault, so it does not count as an attempt.
+	errShortage = errors.New("no file descriptors left")
 )
 
 // A sender makes the requests of deliveries.
@@ -44,14 +44,14 @@ type sender struct {
 	guard     *Guard
 	proxied   bool
 	userAgent string
-	timeout   time.Duration // of all of a request
-	connect   time.Duration // of all until it can be sent
+	timeout   time.Duration // for a whole request
+	connect   time.Duration // for DNS, dialling and TLS
 	now       func() ledger.Time
 }
 
 func newSender(c Config) *sender {
-	// The timer in send bounds dial and handshake together; these end what goes
-	// on in the background after it.
+	// The timer in exchange bounds dialling and handshake together. These timeouts end
+	// a dial that continues in the background after that.
 	guarded := &net.Dialer{Timeout: c.ConnectTimeout, Control: c.Guard.control, Resolver: c.Guard.resolver}
 	t := &http.Transport{
 		DialContext:            guarded.DialContext,
@@ -65,10 +65,10 @@ func newSender(c Config) *sender {
 		MaxIdleConnsPerHost:    min(idlePerHost, c.TotalInFlight),
 		IdleConnTimeout:        idleTimeout,
 	}
+
 	if c.Proxy != nil {
-		// All that this transport ever dials is the proxy, which the operator has
-		// chosen and which may well be on a private network. Targets are checked
-		// before each attempt instead.
+		// This transport dials only the proxy. The operator chose it, and it may be on
+		// a private network. Targets are checked before each attempt instead.
 		t.Proxy = http.ProxyURL(c.Proxy)
 		t.DialContext = (&net.Dialer{Timeout: c.ConnectTimeout}).DialContext
 	}
@@ -76,31 +76,32 @@ func newSender(c Config) *sender {
 		timeout: c.Timeout, connect: c.ConnectTimeout, now: c.Outbox.Now}
 }
 
-// close ends the connections that are kept for more requests.
+// close closes idle connections.
 func (s *sender) close() {
 	if t, ok := s.transport.(*http.Transport); ok {
 		t.CloseIdleConnections()
 	}
 }
 
-// A sent is what came of one request.
-type sent struct {
+// A sendResult is the result of one request.
+type sendResult struct {
 	attempt    ledger.Attempt
 	result     result
 	retryAfter time.Duration
 	took       time.Duration
 }
 
-// send makes one request. It returns an error only when ctx ends: then nobody
-// knows what came of it; or when it could not be made for a lack of file
-// descriptors.
-func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery) (sent, error) {
+// send makes one request. It returns an error only if ctx ended, so that the result is
+// unknown, or if no file descriptors were left.
+func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery) (sendResult, error) {
 	start, now := time.Now(), s.now()
-	out := sent{attempt: ledger.Attempt{Number: d.Attempts + 1, At: now, Request: ledger.AttemptRequest{URL: to.URL}}}
+	out := sendResult{attempt: ledger.Attempt{
+		Number: d.Attempts + 1, At: now, Request: ledger.AttemptRequest{URL: to.URL}}}
 	response, err := s.exchange(ctx, to, d, &out.attempt)
 	if ctx.Err() != nil && (err != nil || response.Status == 0) {
 		return out, context.Cause(ctx)
 	}
+
 	out.took = time.Since(start)
 	out.attempt.DurationMS = out.took.Milliseconds()
 	if isShortage(err) {
@@ -110,23 +111,25 @@ func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDeliv
 		out.result, out.attempt.Error = s.explain(to.URL, err)
 		return out, nil
 	}
+
 	out.attempt.Response = response.AttemptResponse
-	out.result, out.attempt.Error = judge(response.Status, response.location)
+	out.result, out.attempt.Error = classify(response.Status, response.location)
 	if out.result != resultSuccess {
 		out.retryAfter = parseRetryAfter(response.retryAfter, s.now())
 	}
 	return out, nil
 }
 
-// exchange sends the request, noting in the attempt what was sent, and reads
-// the answer.
+// exchange sends the request, records its headers in the attempt, and reads the
+// response.
 func (s *sender) exchange(
 	ctx context.Context, to ledger.Endpoint, d ledger.DueDelivery, a *ledger.Attempt,
 ) (response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errSlowAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errSlowResponse)
 	defer cancel()
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
+
 	slow := time.AfterFunc(s.connect, func() { giveUp(errSlowConnect) })
 	defer slow.Stop()
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -134,74 +137,80 @@ func (s *sender) exchange(
 		GotConn: func(httptrace.GotConnInfo) { slow.Stop() },
 	}), http.MethodPost, to.URL, bytes.NewReader(d.Body))
 	if err != nil {
-		return response{}, errors.New("the URL cannot be requested")
+		return response{}, errors.New("invalid URL")
 	}
+
 	request.Header = signedHeader(to, d, a.At)
 	request.Header["User-Agent"] = []string{s.userAgent}
 	a.Request.Headers = maps.Clone(map[string][]string(request.Header))
 	a.Request.Headers["Host"] = []string{request.URL.Host}
 	a.Request.Headers["Content-Length"] = []string{strconv.Itoa(len(d.Body))}
-	// Not sent, it tells the transport that it may try again when a connection
-	// that it had kept turns out to be closed. Receivers know deliveries by id.
+	// A nil value is not sent. It allows the transport to retry if an idle connection
+	// turns out to be closed. Receivers deduplicate by id.
 	request.Header["X-Idempotency-Key"] = nil
+
 	if s.proxied {
 		if err := s.guard.checkStrictly(ctx, to.URL); err != nil {
 			return response{}, err
 		}
 	}
-	answer, err := s.transport.RoundTrip(request)
+
+	r, err := s.transport.RoundTrip(request)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return response{}, err
 	}
-	return readResponse(answer), nil
+	return readResponse(r), nil
 }
 
-// isShortage reports whether this process, or the machine, has as many files
-// open as it may.
+// isShortage reports whether an error means that this process or the machine has
+// reached its limit of open files.
 func isShortage(err error) bool {
-	if dns, ok := errors.AsType[*net.DNSError](err); ok { // which wraps nothing
+	if dns, ok := errors.AsType[*net.DNSError](err); ok { // it does not wrap the errno
 		return strings.HasSuffix(dns.Err, syscall.EMFILE.Error()) || strings.HasSuffix(dns.Err, syscall.ENFILE.Error())
 	}
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// explain tells why there was no answer, in words for the webhook's owner, who
-// need not learn the addresses of internal names.
+// explain returns the result and the error message of a request without a response.
+// The message is for the webhook's owner, so it omits addresses of internal names.
 func (s *sender) explain(rawURL string, err error) (result, string) {
 	var refused *refusedError
 	var checked *ledger.Error
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
+
 	switch {
 	case errors.Is(err, errSlowConnect):
 		return resultTimeout, "no connection within " + s.connect.String()
-	case errors.Is(err, errSlowAnswer):
-		return resultTimeout, "no answer within " + s.timeout.String()
+	case errors.Is(err, errSlowResponse):
+		return resultTimeout, "no response within " + s.timeout.String()
 	case errors.As(err, &refused):
-		return resultRefused, clean(refusal(rawURL, refused))
+		return resultRefused, clean(refusalMessage(rawURL, refused))
 	case errors.As(err, &checked) && len(checked.Fields) > 0:
 		return resultRefused, clean(checked.Fields[0].Message)
 	case errors.As(err, &dns):
-		return resultNetwork, clean(fmt.Sprintf("the name %s cannot be looked up: %s", dns.Name, lookupProblem(dns)))
+		return resultNetwork, clean(fmt.Sprintf("cannot resolve %s: %s", dns.Name, lookupProblem(dns)))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return resultNetwork, "the receiver closed the connection without an answer"
+		return resultNetwork, "the receiver closed the connection without a response"
 	case errors.As(err, &certificate):
-		return resultNetwork, clean("the certificate is not acceptable: " + certificate.Err.Error())
+		return resultNetwork, clean("invalid certificate: " + certificate.Err.Error())
 	}
+
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return resultTimeout, "no connection within " + s.connect.String()
 	}
 	for op, ok := errors.AsType[*net.OpError](err); ok; op, ok = errors.AsType[*net.OpError](err) {
 		err = op.Err
 	}
-	return resultNetwork, clean("no answer: " + err.Error())
+	return resultNetwork, clean("no response: " + err.Error())
 }
 
-// refusal names what was refused as the URL has it.
-func refusal(rawURL string, refused *refusedError) string {
+// refusalMessage returns the message of a refused address, with the host as the URL
+// has it.
+func refusalMessage(rawURL string, refused *refusedError) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return refused.Error()
@@ -209,5 +218,5 @@ func refusal(rawURL string, refused *refusedError) string {
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return refused.Error()
 	}
-	return leadsAway(u.Hostname())
+	return notPublic(u.Hostname())
 }

@@ -37,11 +37,11 @@ func TestAnswers(t *testing.T) {
 		{what: "200", answer: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "thanks") }, status: 200,
 			body: "thanks"},
 		{what: "299", answer: status(299), status: 299},
-		{what: "400", answer: status(400), status: 400, err: "the receiver answered 400 Bad Request"},
-		{what: "500", answer: status(500), status: 500, err: "the receiver answered 500 Internal Server Error"},
-		{what: "599", answer: status(599), status: 599, err: "the receiver answered 599"},
+		{what: "400", answer: status(400), status: 400, err: "the receiver returned 400 Bad Request"},
+		{what: "500", answer: status(500), status: 500, err: "the receiver returned 500 Internal Server Error"},
+		{what: "599", answer: status(599), status: 599, err: "the receiver returned 599"},
 		{what: "a redirect", answer: redirect(302, "/other"), status: 302,
-			err: "answered 302 Found: redirects are not followed; this one points to the same host"},
+			err: "returned 302 Found: redirects are not followed; this one points to the same host"},
 		{what: "a redirect to metadata", answer: redirect(307, "http://169.254.169.254/latest/meta-data/"), status: 307,
 			err: "points to http://169.254.169.254"},
 		{what: "a redirect with secrets",
@@ -50,16 +50,16 @@ func TestAnswers(t *testing.T) {
 		{what: "a long redirect", answer: redirect(308, "http://"+strings.Repeat("x", 1000)), status: 308,
 			err: "points to http://" + strings.Repeat("x", 193) + "…"},
 		{what: "304", answer: status(304), status: 304, err: "redirects are not followed"},
-		{what: "it hangs", answer: hang, err: "no answer within 400ms"},
+		{what: "it hangs", answer: hang, err: "no response within 400ms"},
 		{what: "it closes", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			err: "closed the connection without an answer"},
+			err: "closed the connection without a response"},
 		{what: "it drips after 200", answer: drip(200), status: 200, body: "drop", truncated: true},
-		{what: "it drips after 500", answer: drip(500), status: 500, err: "answered 500", body: "drop", truncated: true},
+		{what: "it drips after 500", answer: drip(500), status: 500, err: "returned 500", body: "drop", truncated: true},
 		{what: "bytes that are no text", answer: func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "a\xff\xfeb\x00c")
 		}, status: 200, body: "a\uFFFDb\x00c"},
 		{what: "a bad certificate", answer: status(200), tls: true,
-			err: "the certificate is not acceptable: x509: certificate signed by unknown authority"},
+			err: "invalid certificate: x509: certificate signed by unknown authority"},
 		{what: "a huge header", answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 		}, err: "response headers exceeded 65536 bytes"},
@@ -232,7 +232,7 @@ func TestPanic(t *testing.T) {
 	d := dispatch.New(dispatch.Config{Outbox: b.Store})
 	d.SetTransport(roundTrip(func(*http.Request) (*http.Response, error) { panic(errors.New("a bug")) }))
 	run(t, d)
-	if got := b.attempted(w, id, 1); got.Status != ledger.DeliveryPending || got.LastError != "ledgerd failed: a bug" {
+	if got := b.attempted(w, id, 1); got.Status != ledger.DeliveryPending || got.LastError != "internal error: a bug" {
 		t.Errorf("%s: %s", got.Status, got.LastError)
 	}
 }

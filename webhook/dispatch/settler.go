@@ -11,24 +11,25 @@ import (
 
 const (
 	settleBatch = 500
-	// The pauses between tries to reach a store that fails.
-	minPause = 100 * time.Millisecond
-	maxPause = 5 * time.Second
-	// After so many failures of its own an outcome is no sign any more that the
-	// store fails.
-	maxAlone = 3
+	// minStoreRetry and maxStoreRetry bound the time between retries of a failing
+	// store call.
+	minStoreRetry = 100 * time.Millisecond
+	maxStoreRetry = 5 * time.Second
+	// maxSoloFailures is how often an outcome may fail in a batch of its own. After
+	// that, the outcome is at fault rather than the store.
+	maxSoloFailures = 3
 )
 
-// An unsettled is an outcome that is not written yet.
+// An unsettled is an outcome that is not recorded yet.
 type unsettled struct {
 	ledger.Outcome
-	written chan struct{} // closed when it is; nil if nobody waits for that
-	alone   int           // how often it has failed, in a batch of its own
+	written      chan struct{} // closed when it is recorded; nil if nothing waits for that
+	soloFailures int           // failures in a batch of its own
 }
 
-// A settler writes outcomes, all that are waiting at once. It drops none: what
-// cannot be written is tried again until it can, and while so, nothing new is
-// claimed.
+// A settler records outcomes, in batches of those that are waiting. It drops none: it
+// retries a failed batch until it succeeds. While the store fails, the gate is closed
+// and endpoints claim nothing.
 type settler struct {
 	outbox       Outbox
 	logger       *slog.Logger
@@ -39,7 +40,7 @@ type settler struct {
 	waiting []unsettled
 	more    chan struct{} // capacity 1
 	closed  bool
-	failing chan struct{} // closed when it works again; nil while it does
+	failing chan struct{} // closed when the store works again; nil while it works
 }
 
 func newSettler(c Config, n *counters) *settler {
@@ -47,12 +48,14 @@ func newSettler(c Config, n *counters) *settler {
 		more: make(chan struct{}, 1)}
 }
 
-// add takes an outcome that is to be written. The channel is closed when it is.
+// add queues an outcome. If the outcome disables the webhook, add returns a channel
+// that is closed when it is recorded; otherwise nil.
 func (s *settler) add(o ledger.Outcome) <-chan struct{} {
 	u := unsettled{Outcome: o}
 	if o.Disable != "" {
 		u.written = make(chan struct{})
 	}
+
 	s.counters.unsettled(1)
 	s.mu.Lock()
 	s.waiting = append(s.waiting, u)
@@ -61,7 +64,7 @@ func (s *settler) add(o ledger.Outcome) <-chan struct{} {
 	return u.written
 }
 
-// close lets run return once all is written.
+// close makes run return once all outcomes are recorded.
 func (s *settler) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -69,17 +72,17 @@ func (s *settler) close() {
 	signal(s.more)
 }
 
-// gate returns nil while outcomes can be written, else a channel that is
-// closed once they can.
+// gate returns nil while the store works, or a channel that is closed when it works
+// again.
 func (s *settler) gate() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failing
 }
 
-// run writes until close was called and nothing is left, or ctx ends.
+// run records outcomes until close is called and none are left, or until ctx ends.
 func (s *settler) run(ctx context.Context) {
-	size, pause := settleBatch, minPause
+	size, pause := settleBatch, minStoreRetry
 	var logged time.Time
 	for {
 		batch, closed := s.take(size)
@@ -90,59 +93,62 @@ func (s *settler) run(ctx context.Context) {
 			<-s.more
 			continue
 		}
+
 		err := s.write(ctx, batch)
 		if err == nil {
-			size, pause = min(size*2, settleBatch), minPause
+			size, pause = min(size*2, settleBatch), minStoreRetry
 			continue
 		}
-		// Smaller batches find the one that cannot be written, if it is one; the
-		// others then have their turn without it.
-		waiting, suspect := s.giveBack(batch)
+
+		// Smaller batches isolate an outcome that cannot be recorded, so that the
+		// others succeed without it.
+		waiting, suspect := s.requeue(batch)
 		size = max(1, len(batch)/2)
 		if suspect && waiting > 1 {
-			pause = minPause
+			pause = minStoreRetry
 		}
-		if time.Since(logged) > maxPause {
-			s.logger.Error("cannot write what came of webhook deliveries; trying again", "attempts", waiting, "error", err)
+		if time.Since(logged) > maxStoreRetry {
+			s.logger.Error("cannot record outcomes of webhook deliveries; retrying", "attempts", waiting, "error", err)
 			logged = time.Now()
 		}
+
 		select {
 		case <-time.After(pause):
-			pause = min(2*pause, maxPause)
+			pause = min(2*pause, maxStoreRetry)
 		case <-ctx.Done():
-			s.logger.Error("stopped before this was written: these deliveries will be sent again", "attempts", s.count())
+			s.logger.Error("stopped before outcomes were recorded; the deliveries will be sent again", "attempts", s.count())
 			return
 		}
 	}
 }
 
-// take returns at most n outcomes to be written together. One that has failed
-// alone stays alone.
+// take returns a batch of at most n outcomes, and whether the settler is closed. An
+// outcome that failed on its own gets a batch of its own again.
 func (s *settler) take(n int) (batch []unsettled, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = min(n, len(s.waiting))
 	for i := range n {
-		if s.waiting[i].alone > 0 {
+		if s.waiting[i].soloFailures > 0 {
 			n = max(i, 1)
 			break
 		}
 	}
 	batch, s.waiting = s.waiting[:n:n], s.waiting[n:]
 	if len(s.waiting) == 0 {
-		s.waiting = nil // and with it what has been written
+		s.waiting = nil // free the recorded outcomes
 	}
 	return batch, s.closed
 }
 
-// giveBack puts a batch that could not be written behind what waits. It closes
-// the gate, unless the batch is a single outcome that is itself suspect.
-func (s *settler) giveBack(batch []unsettled) (waiting int, suspect bool) {
+// requeue puts a failed batch at the end of the queue. It closes the gate, unless the
+// batch is a single outcome that reached maxSoloFailures, which makes it suspect.
+func (s *settler) requeue(batch []unsettled) (waiting int, suspect bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(batch) == 1 {
-		batch[0].alone++
-		suspect = batch[0].alone >= maxAlone
+		batch[0].soloFailures++
+		suspect = batch[0].soloFailures >= maxSoloFailures
 	}
 	s.waiting = append(s.waiting, batch...)
 	if suspect {
@@ -161,12 +167,14 @@ func (s *settler) open() {
 	}
 }
 
+// count returns the number of waiting outcomes.
 func (s *settler) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)
 }
 
+// write records a batch and opens the gate.
 func (s *settler) write(ctx context.Context, batch []unsettled) error {
 	outcomes := make([]ledger.Outcome, len(batch))
 	for i, u := range batch {
@@ -175,19 +183,21 @@ func (s *settler) write(ctx context.Context, batch []unsettled) error {
 	if err := s.outbox.RecordOutcomes(ctx, outcomes, s.disableAfter); err != nil {
 		return err
 	}
+
 	s.counters.unsettled(-len(batch))
 	for _, u := range batch {
 		if u.written != nil {
 			close(u.written)
 		}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open()
 	return nil
 }
 
-// signal leaves a signal in a channel that holds one.
+// signal sends to a channel of capacity 1, unless a signal is pending already.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -5,94 +5,97 @@ import (
 	"sync"
 )
 
-// slots bound the requests that are in flight in all. Webhooks whose last
-// attempt did not succeed share half of them, so that receivers that hang leave
-// the others room. Who finds none waits, and those who wait take turns.
+// slots limits the total number of requests in flight. Webhooks whose last attempt
+// did not succeed (unhealthy ones) share half of the slots, so that hanging receivers
+// cannot block the others. Webhooks that wait for a slot are served in order.
 type slots struct {
-	mu        sync.Mutex
-	free      int
-	freeShaky int // of those free, how many at most are for shaky webhooks
-	waiting   []*turn
+	mu            sync.Mutex
+	free          int
+	freeUnhealthy int // how many of the free slots unhealthy webhooks may take
+	waiting       []*waiter
 }
 
-func newSlots(total int) *slots { return &slots{free: total, freeShaky: max(1, total/2)} }
+func newSlots(total int) *slots { return &slots{free: total, freeUnhealthy: max(1, total/2)} }
 
 // A slot allows one request.
 type slot struct {
-	of    *slots
-	shaky bool
+	pool      *slots
+	unhealthy bool
 }
 
-// A turn is a webhook's place among those that wait, one for each.
-type turn struct {
-	granted chan slot // capacity 1
-	shaky   bool
-	waiting bool
+// A waiter is a webhook's position in the queue for slots. Each endpoint has one.
+type waiter struct {
+	granted   chan slot // capacity 1
+	unhealthy bool
+	waiting   bool
 }
 
-func newTurn() *turn { return &turn{granted: make(chan slot, 1)} }
+func newWaiter() *waiter { return &waiter{granted: make(chan slot, 1)} }
 
-// take returns a slot, or notes that the webhook waits for one: it then comes
-// through turn.granted.
-func (s *slots) take(t *turn, shaky bool) (slot, bool) {
+// take returns a free slot. If it returns false, w waits in the queue, and the slot
+// comes through w.granted.
+func (s *slots) take(w *waiter, unhealthy bool) (slot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.waiting || len(t.granted) > 0 {
+	if w.waiting || len(w.granted) > 0 {
 		return slot{}, false
 	}
-	// Nobody who waits could use what is free: it would have been granted.
-	if got, ok := s.grant(shaky); ok {
+
+	// This is not unfair to the queue: a free slot that a waiter can use is granted
+	// at once.
+	if got, ok := s.grant(unhealthy); ok {
 		return got, true
 	}
-	t.waiting, t.shaky = true, shaky
-	s.waiting = append(s.waiting, t)
+
+	w.waiting, w.unhealthy = true, unhealthy
+	s.waiting = append(s.waiting, w)
 	return slot{}, false
 }
 
-// grant takes a slot if there is one. The caller holds the lock.
-func (s *slots) grant(shaky bool) (slot, bool) {
-	if s.free == 0 || shaky && s.freeShaky == 0 {
+// grant takes a free slot. The caller holds the lock.
+func (s *slots) grant(unhealthy bool) (slot, bool) {
+	if s.free == 0 || unhealthy && s.freeUnhealthy == 0 {
 		return slot{}, false
 	}
 	s.free--
-	if shaky {
-		s.freeShaky--
+	if unhealthy {
+		s.freeUnhealthy--
 	}
-	return slot{s, shaky}, true
+	return slot{s, unhealthy}, true
 }
 
-// give returns a slot, which goes to the first of those who wait that can use
-// it.
-func (l slot) give() {
-	s := l.of
+// release returns the slot, and grants it to the first waiter that can use it.
+func (l slot) release() {
+	s := l.pool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free++
-	if l.shaky {
-		s.freeShaky++
+	if l.unhealthy {
+		s.freeUnhealthy++
 	}
-	for i, t := range s.waiting {
-		if next, ok := s.grant(t.shaky); ok {
+
+	for i, w := range s.waiting {
+		if next, ok := s.grant(w.unhealthy); ok {
 			s.waiting = slices.Delete(s.waiting, i, i+1)
-			t.waiting = false
-			t.granted <- next
+			w.waiting = false
+			w.granted <- next
 			return
 		}
 	}
 }
 
-// leave ends a webhook's waiting.
-func (s *slots) leave(t *turn) {
+// cancel removes w from the queue, and releases a slot that it was granted.
+func (s *slots) cancel(w *waiter) {
 	s.mu.Lock()
-	if t.waiting {
-		t.waiting = false
-		i := slices.Index(s.waiting, t)
+	if w.waiting {
+		w.waiting = false
+		i := slices.Index(s.waiting, w)
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
 	select {
-	case l := <-t.granted:
-		l.give()
+	case l := <-w.granted:
+		l.release()
 	default:
 	}
 }

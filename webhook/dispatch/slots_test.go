@@ -7,24 +7,24 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// TestSlots has healthy and shaky webhooks share four slots.
+// TestSlots has healthy and unhealthy webhooks share four slots.
 func TestSlots(t *testing.T) {
 	s := newSlots(4)
-	take := func(turn *turn, shaky bool) slot {
+	take := func(turn *waiter, unhealthy bool) slot {
 		t.Helper()
-		got, ok := s.take(turn, shaky)
+		got, ok := s.take(turn, unhealthy)
 		if !ok {
 			t.Fatal("there is no slot")
 		}
 		return got
 	}
-	wait := func(turn *turn, shaky bool) {
+	wait := func(turn *waiter, unhealthy bool) {
 		t.Helper()
-		if _, ok := s.take(turn, shaky); ok {
+		if _, ok := s.take(turn, unhealthy); ok {
 			t.Fatal("there is a slot")
 		}
 	}
-	granted := func(turn *turn) slot {
+	granted := func(turn *waiter) slot {
 		t.Helper()
 		select {
 		case got := <-turn.granted:
@@ -34,7 +34,7 @@ func TestSlots(t *testing.T) {
 		}
 		return slot{}
 	}
-	a, b, c, d := newTurn(), newTurn(), newTurn(), newTurn()
+	a, b, c, d := newWaiter(), newWaiter(), newWaiter(), newWaiter()
 	a1, a2 := take(a, true), take(a, true)
 	wait(a, true) // half of them are taken
 	wait(b, true)
@@ -42,17 +42,17 @@ func TestSlots(t *testing.T) {
 	wait(c, false)
 	wait(d, false)
 
-	c1.give() // a and b were there first, and may not
+	c1.release() // a and b were there first, and may not
 	c2 := granted(c)
-	a1.give()
+	a1.release()
 	a3 := granted(a)
 	wait(a, true) // from now on behind the others
-	c2.give()
-	granted(d).give()
-	a2.give()
+	c2.release()
+	granted(d).release()
+	a2.release()
 	granted(b)
-	s.leave(a)
-	a3.give()
+	s.cancel(a)
+	a3.release()
 	if len(a.granted) > 0 || len(s.waiting) > 0 {
 		t.Error("who has left waits still")
 	}
@@ -62,8 +62,8 @@ func TestSlots(t *testing.T) {
 	take(c, false)
 	wait(c, false)
 	s.take(d, true)
-	s.leave(c)
-	s.leave(d)
+	s.cancel(c)
+	s.cancel(d)
 	if s.free != 0 {
 		t.Errorf("%d are free", s.free)
 	}
@@ -94,24 +94,24 @@ func TestPauses(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			now := now
-			k := standing{limit: 8, healthy: true}
+			k := health{limit: 8, healthy: true}
 			for range c.failures {
-				now = max(now, k.until)
+				now = max(now, k.pausedUntil)
 				k.failed(now, c.asked)
 			}
-			if got := k.until.Sub(now); got != c.pause || k.healthy || k.limit != 1 {
+			if got := k.pausedUntil.Sub(now); got != c.pause || k.healthy || k.limit != 1 {
 				t.Errorf("it pauses for %v, want %v: %+v", got, c.pause, k)
 			}
-			if k.ready(now) != (c.pause == 0) || !k.ready(k.until) {
+			if k.ready(now) != (c.pause == 0) || !k.ready(k.pausedUntil) {
 				t.Errorf("it is not ready when the pause is over, or before: %+v", k)
 			}
-			k.asked = true
+			k.probeWanted = true
 			if c.pause > 0 && (k.ready(now.Add(c.probe-time.Millisecond)) || !k.ready(now.Add(c.probe))) {
 				t.Errorf("a probe does not go after %v: %+v", c.probe, k)
 			}
 			k.succeeded(now, 8)
-			k.failed(max(now, k.until), 0)
-			if k.paused(max(now, k.until)) {
+			k.failed(max(now, k.pausedUntil), 0)
+			if k.paused(max(now, k.pausedUntil)) {
 				t.Error("a success has not ended the row of failures")
 			}
 		})
@@ -121,27 +121,27 @@ func TestPauses(t *testing.T) {
 // TestManyUnderWay has all of many requests fail at once: that is one failure
 // after the fifth, not many.
 func TestManyUnderWay(t *testing.T) {
-	k := standing{limit: 64}
+	k := health{limit: 64}
 	for range 64 {
 		k.failed(1000, 0)
 	}
-	if k.until != 2000 {
-		t.Errorf("it pauses until %d", k.until)
+	if k.pausedUntil != 2000 {
+		t.Errorf("it pauses until %d", k.pausedUntil)
 	}
 }
 
 // TestForgetsOldStandings has what is known of webhooks not grow for ever.
 func TestForgetsOldStandings(t *testing.T) {
-	d := &Dispatcher{known: map[string]standing{"old": {tried: 1}, "new": {tried: 1000}}}
+	d := &Dispatcher{health: map[string]health{"old": {lastAttempt: 1}, "new": {lastAttempt: 1000}}}
 	d.forget(500)
-	if _, ok := d.known["new"]; len(d.known) != 1 || !ok {
-		t.Errorf("it knows %v", d.known)
+	if _, ok := d.health["new"]; len(d.health) != 1 || !ok {
+		t.Errorf("it knows %v", d.health)
 	}
 }
 
 // TestOwnLimit has a configuration ask for more than the process may open.
 func TestOwnLimit(t *testing.T) {
-	if got := (Config{TotalInFlight: 1 << 30}).withDefaults().TotalInFlight; got > affordable() || got < 1 {
-		t.Errorf("%d requests in flight, %d are affordable", got, affordable())
+	if got := (Config{TotalInFlight: 1 << 30}).withDefaults().TotalInFlight; got > descriptorLimit() || got < 1 {
+		t.Errorf("%d requests in flight, %d are affordable", got, descriptorLimit())
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A result is the kind of thing that came of an attempt.
+// A result classifies the outcome of an attempt.
 type result string
 
 const (
@@ -28,35 +28,35 @@ func results() []result {
 		resultTimeout, resultRefused, resultNetwork, resultInternal}
 }
 
-// Stats are what a Dispatcher has done since it was made. The package
-// webhook/dispatch/metrics makes metrics of them.
+// Stats are the statistics of a Dispatcher since it was created. The package
+// webhook/dispatch/metrics exports them as metrics.
 type Stats struct {
-	// Attempts counts the requests by what came of them; all results are there.
+	// Attempts counts attempts by result. It has an entry for every result.
 	Attempts map[string]uint64
-	// Deliveries counts those that are over, by their last status.
+	// Deliveries counts finished deliveries by status.
 	Deliveries map[ledger.DeliveryStatus]uint64
-	// Seconds tells how long the requests took.
+	// Seconds holds the durations of attempts in seconds.
 	Seconds Histogram
-	// InFlight counts the requests that wait for their answer.
+	// InFlight is the number of requests that wait for a response.
 	InFlight int
-	// Endpoints counts the webhooks that are being delivered to.
+	// Endpoints is the number of webhooks with deliveries in progress.
 	Endpoints int
-	// Unsettled counts the attempts whose outcome is not written yet.
+	// Unsettled is the number of attempts whose outcome is not recorded yet.
 	Unsettled int
 }
 
-// A Histogram counts values by size.
+// A Histogram counts values in cumulative buckets, as Prometheus does.
 type Histogram struct {
 	Count uint64
 	Sum   float64
-	// Buckets counts, by upper bound, the values that are not above it.
+	// Buckets holds the number of values up to each upper bound.
 	Buckets map[float64]uint64
 }
 
 // attemptBounds are the upper bounds of Stats.Seconds.
 var attemptBounds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15}
 
-// counters are the Stats as they grow.
+// counters holds the current Stats.
 type counters struct {
 	mu    sync.Mutex
 	stats Stats
@@ -77,7 +77,7 @@ func newCounters() *counters {
 	return c
 }
 
-// change runs a function that changes the counters.
+// change calls f with the lock held.
 func (c *counters) change(f func(*Stats)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *counters) inFlight(n int)  { c.change(func(s *Stats) { s.InFlight += n 
 func (c *counters) endpoints(n int) { c.change(func(s *Stats) { s.Endpoints += n }) }
 func (c *counters) unsettled(n int) { c.change(func(s *Stats) { s.Unsettled += n }) }
 
-// observe counts an attempt and, if it was the last, its delivery.
+// observe counts an attempt and, if its delivery is finished, the delivery.
 func (c *counters) observe(r result, took time.Duration, status ledger.DeliveryStatus) {
 	c.change(func(s *Stats) {
 		s.Attempts[string(r)]++

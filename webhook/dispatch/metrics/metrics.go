@@ -1,5 +1,5 @@
 // Package metrics exports the statistics of a webhook dispatcher to Prometheus. It is
-// separate so that package dispatch does not depend on Prometheus.
+// a separate package so that dispatch does not depend on Prometheus.
 package metrics
 
 import (
@@ -8,26 +8,26 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// A Collector is a Prometheus collector of a dispatcher's Stats.
+// A Collector implements prometheus.Collector with the Stats of a dispatcher.
 type Collector struct {
 	stats func() dispatch.Stats
 
 	attempts, seconds, inFlight, endpoints, deliveries, unsettled *prometheus.Desc
 }
 
-// New returns the collector of a dispatcher.
+// New returns a Collector for a dispatcher.
 func New(d *dispatch.Dispatcher) *Collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("ledgerd_webhook_"+name, help, labels, nil)
 	}
 	return &Collector{
 		stats:      d.Stats,
-		attempts:   desc("attempts_total", "Requests made for webhooks, by what came of them.", "result"),
-		seconds:    desc("attempt_seconds", "How long those requests took."),
-		inFlight:   desc("in_flight", "Requests that wait for their answer."),
-		endpoints:  desc("endpoints", "Webhooks that are being delivered to."),
-		deliveries: desc("deliveries_total", "Deliveries that are over, by how they ended.", "status"),
-		unsettled:  desc("unsettled", "Attempts whose outcome is not written yet."),
+		attempts:   desc("attempts_total", "Webhook delivery attempts, by result.", "result"),
+		seconds:    desc("attempt_seconds", "Duration of webhook delivery attempts, in seconds."),
+		inFlight:   desc("in_flight", "Webhook requests that wait for a response."),
+		endpoints:  desc("endpoints", "Webhooks with deliveries in progress."),
+		deliveries: desc("deliveries_total", "Finished webhook deliveries, by final status.", "status"),
+		unsettled:  desc("unsettled", "Webhook delivery attempts whose outcome is not recorded yet."),
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch/metrics"
 )
 
-// TestMetrics has two deliveries, of which one fails.
+// TestMetrics makes two deliveries, one of which fails.
 func TestMetrics(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 	err = testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP ledgerd_webhook_attempts_total Requests made for webhooks, by what came of them.
+# HELP ledgerd_webhook_attempts_total Webhook delivery attempts, by result.
 # TYPE ledgerd_webhook_attempts_total counter
 ledgerd_webhook_attempts_total{result="client_error"} 0
 ledgerd_webhook_attempts_total{result="gone"} 0
@@ -67,17 +67,17 @@ ledgerd_webhook_attempts_total{result="refused"} 0
 ledgerd_webhook_attempts_total{result="server_error"} 1
 ledgerd_webhook_attempts_total{result="success"} 1
 ledgerd_webhook_attempts_total{result="timeout"} 0
-# HELP ledgerd_webhook_deliveries_total Deliveries that are over, by how they ended.
+# HELP ledgerd_webhook_deliveries_total Finished webhook deliveries, by final status.
 # TYPE ledgerd_webhook_deliveries_total counter
 ledgerd_webhook_deliveries_total{status="failed"} 0
 ledgerd_webhook_deliveries_total{status="succeeded"} 1
-# HELP ledgerd_webhook_endpoints Webhooks that are being delivered to.
+# HELP ledgerd_webhook_endpoints Webhooks with deliveries in progress.
 # TYPE ledgerd_webhook_endpoints gauge
 ledgerd_webhook_endpoints 0
-# HELP ledgerd_webhook_in_flight Requests that wait for their answer.
+# HELP ledgerd_webhook_in_flight Webhook requests that wait for a response.
 # TYPE ledgerd_webhook_in_flight gauge
 ledgerd_webhook_in_flight 0
-# HELP ledgerd_webhook_unsettled Attempts whose outcome is not written yet.
+# HELP ledgerd_webhook_unsettled Webhook delivery attempts whose outcome is not recorded yet.
 # TYPE ledgerd_webhook_unsettled gauge
 ledgerd_webhook_unsettled 0
 `), "ledgerd_webhook_attempts_total", "ledgerd_webhook_deliveries_total", "ledgerd_webhook_endpoints",

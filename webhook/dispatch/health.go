@@ -1,0 +1,90 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+const (
+	// failuresBeforePause is the number of failures in a row after which a webhook
+	// pauses. It then gets one probe between two pauses.
+	failuresBeforePause = 5
+	firstPause          = time.Second
+	longestPause        = time.Minute
+	// longestRequestedPause is the longest pause of a webhook that Retry-After can
+	// cause. The next attempt of the delivery itself may be delayed for longer.
+	longestRequestedPause = time.Hour
+	// shortagePause is how long a webhook pauses if this process has no file
+	// descriptors left.
+	shortagePause = 2 * time.Second
+	// forgetAfter is how long the dispatcher remembers the health of a webhook
+	// without an endpoint. It is longer than any pause.
+	forgetAfter = 2 * longestRequestedPause
+	// minProbeGap and maxProbeGap bound the time between an attempt and a probe
+	// that is sent before the pause ends, because a delivery was queued.
+	minProbeGap = time.Second
+	maxProbeGap = 10 * time.Second
+)
+
+// health is how the recent attempts of a webhook went. An endpoint passes it on to
+// the next one of the webhook.
+type health struct {
+	limit       int         // requests at once: 1 at first and after a failure, doubled by each success
+	healthy     bool        // the last attempt succeeded
+	failures    int         // in a row, without those during a pause
+	pausedUntil ledger.Time // no attempts before
+	lastAttempt ledger.Time // when it ended
+	probeWanted bool        // a delivery was queued during the pause
+}
+
+func (h *health) paused(now ledger.Time) bool { return now < h.pausedUntil }
+
+// ready reports whether the webhook may be sent to: it is not paused, or a probe is
+// due. A ping or a redelivery gets a probe before the pause ends, because the
+// receiver may just have been fixed.
+func (h *health) ready(now ledger.Time) bool {
+	gap := min(max(h.backoff(), minProbeGap), maxProbeGap)
+	return !h.paused(now) || h.probeWanted && now >= h.lastAttempt.Add(gap)
+}
+
+// backoff returns how long to pause after the failures so far.
+func (h *health) backoff() time.Duration {
+	n := h.failures - failuresBeforePause
+	if n < 0 {
+		return 0
+	}
+	return min(firstPause<<min(n, 10), longestPause)
+}
+
+// succeeded records a success. The webhook gets at most maxLimit requests at once.
+func (h *health) succeeded(now ledger.Time, maxLimit int) {
+	h.lastAttempt, h.healthy, h.failures = now, true, 0
+	h.limit = min(2*h.limit, maxLimit)
+}
+
+// failed records a failure, with the response's Retry-After or 0. Attempts that were
+// in flight when the pause began do not count as failures; only their Retry-After
+// can extend the pause.
+func (h *health) failed(now ledger.Time, retryAfter time.Duration) {
+	var pause time.Duration
+	if !h.paused(now) {
+		h.failures++
+		pause = h.backoff()
+	}
+
+	h.lastAttempt, h.healthy, h.limit = now, false, 1
+	if retryAfter > 0 {
+		pause = max(pause, min(max(retryAfter, minRetryAfter), longestRequestedPause))
+	}
+	h.pausedUntil = max(h.pausedUntil, now.Add(pause))
+}
+
+// resume ends the pause. After a failure, the limit allows one probe only.
+func (h *health) resume() { h.pausedUntil, h.probeWanted = 0, false }
+
+// reset clears the failures and the pause, after a change of the webhook.
+func (h *health) reset() {
+	h.failures = 0
+	h.resume()
+}
