@@ -47,7 +47,7 @@ func ParseDuration(s string) (Duration, error) {
 		sum += d * hours
 	}
 	if sum <= 0 || sum%time.Millisecond != 0 {
-		return 0, fmt.Errorf("%q is no span of whole milliseconds: use one such as 168h or 7d", text.Clip(s))
+		return 0, fmt.Errorf("%q is not a positive number of whole milliseconds (use e.g. 90s, 12h, 7d)", text.Clip(s))
 	}
 	if sum > maxDuration {
 		return 0, tooLong(s)
@@ -56,11 +56,11 @@ func ParseDuration(s string) (Duration, error) {
 }
 
 func notADuration(s string) error {
-	return fmt.Errorf("%q is not a duration: use one such as 90m, 168h, 7d or 2w", text.Clip(s))
+	return fmt.Errorf("%q is not a duration (use e.g. 90s, 12h, 7d)", text.Clip(s))
 }
 
 func tooLong(s string) error {
-	return fmt.Errorf("%q is too long: use at most 3650d (ten years)", text.Clip(s))
+	return fmt.Errorf("%q is too long: at most 3650d (ten years)", text.Clip(s))
 }
 
 // Std returns d as the standard library's type.

@@ -31,7 +31,7 @@ func ParseEventType(name string) (EventType, error) {
 			return t, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not an event type: use attestation, state, policy or radar", name)
+	return "", fmt.Errorf("%q is not an event type (use attestation, state, policy or radar)", name)
 }
 
 // ParseEventTypes reads names of event types with commas between them.

@@ -16,8 +16,8 @@ var (
 // CheckOrg reports whether name can name an org.
 func CheckOrg(name string) error {
 	if !orgName.MatchString(name) {
-		return FieldErrorf(CodeInvalidField, "name", "%q cannot name an org: use 1 to 39 of a-z, 0-9 and -, not - first",
-			name)
+		return FieldErrorf(CodeInvalidField, "name",
+			"%q is not an org name (use 1 to 39 of a-z, 0-9 and -, not - first)", name)
 	}
 	return nil
 }
@@ -25,8 +25,8 @@ func CheckOrg(name string) error {
 // CheckRepo reports whether name can name a repo.
 func CheckRepo(name string) error {
 	if !repoName.MatchString(name) || name == "." || name == ".." {
-		return FieldErrorf(CodeInvalidField, "name", "%q cannot name a repo: use 1 to 100 of A-Z, a-z, 0-9, dot, "+
-			"underscore and -", name)
+		return FieldErrorf(CodeInvalidField, "name",
+			"%q is not a repo name (use 1 to 100 of A-Z, a-z, 0-9, dot, underscore and -)", name)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func checkRef(field, name string) error {
 	if name == "" || isRef(name) {
 		return nil
 	}
-	return FieldErrorf(CodeInvalidField, field, "%q cannot name a branch (see git check-ref-format), or is over %d bytes",
+	return FieldErrorf(CodeInvalidField, field, "%q is not a branch name of at most %d bytes (see git check-ref-format)",
 		text.Clip(name), maxRefLen)
 }
 
@@ -102,11 +102,11 @@ func checkObject(field, id string) error {
 	return FieldErrorf(CodeInvalidField, field, notObject, text.Clip(id))
 }
 
-const notObject = "%q is not a whole object id: 40 or 64 lower-case hex digits"
+const notObject = "%q is not a full object ID (use 40 or 64 lower-case hex digits)"
 
 func checkObjects(field string, ids []string, limit int) error {
 	if len(ids) > limit {
-		return FieldErrorf(CodeInvalidField, field, "%d entries are more than the %d allowed", len(ids), limit)
+		return FieldErrorf(CodeInvalidField, field, "too many: %d entries, at most %d", len(ids), limit)
 	}
 	for i, id := range ids {
 		if !IsCommit(id) {
@@ -118,20 +118,20 @@ func checkObjects(field string, ids []string, limit int) error {
 
 func checkAuthor(field, s string) error {
 	if len(s) > maxAuthorLen {
-		return FieldErrorf(CodeInvalidField, field, "%d bytes are more than the %d allowed", len(s), maxAuthorLen)
+		return FieldErrorf(CodeInvalidField, field, "too long: %d bytes, at most %d", len(s), maxAuthorLen)
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
-		return FieldErrorf(CodeInvalidField, field, "it holds a control character")
+		return FieldErrorf(CodeInvalidField, field, "contains a control character")
 	}
 	return nil
 }
 
 func checkMessage(s string) error {
 	if len(s) > maxMessage {
-		return FieldErrorf(CodeInvalidField, "message", "%d bytes are more than the %d allowed", len(s), maxMessage)
+		return FieldErrorf(CodeInvalidField, "message", "too long: %d bytes, at most %d", len(s), maxMessage)
 	}
 	if strings.ContainsRune(s, 0) {
-		return FieldErrorf(CodeInvalidField, "message", "it holds a NUL character")
+		return FieldErrorf(CodeInvalidField, "message", "contains a NUL character")
 	}
 	return nil
 }

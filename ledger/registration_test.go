@@ -203,9 +203,9 @@ func TestNewRepoCheck(t *testing.T) {
 // TestPathFaults holds what is said of a path to what is wrong with it.
 func TestPathFaults(t *testing.T) {
 	for want, c := range map[string]radar.Change{
-		"is not a clean path inside the repo, of at most 4096 bytes and 256 segments": {Path: "a//b", Status: "M"},
-		`"a" is the one that it came from`:                                            {Path: "a", OldPath: "a", Status: "R"},
-		`"" is not a clean path`:                                                      {Path: "a", Status: "R"},
+		`"a//b" is not a clean path relative to the repo root, of at most 4096 bytes`: {Path: "a//b", Status: "M"},
+		`same as path: a rename has two different paths`:                              {Path: "a", OldPath: "a", Status: "R"},
+		`"" is not a clean path`: {Path: "a", Status: "R"},
 	} {
 		if err := checkChanges([]radar.Change{c}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %q in it", c, err, want)

@@ -28,7 +28,7 @@ func ParseScope(name string) (Scope, error) {
 			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a scope: use read, write or admin", text.Clip(name))
+	return 0, fmt.Errorf("%q is not a scope (use read, write or admin)", text.Clip(name))
 }
 
 // AppendText implements encoding.TextAppender.

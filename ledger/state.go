@@ -38,7 +38,7 @@ func ParseState(name string) (State, error) {
 			return State(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a state: use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED", text.Clip(name))
+	return 0, fmt.Errorf("%q is not a state (use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED)", text.Clip(name))
 }
 
 // AppendText implements encoding.TextAppender.

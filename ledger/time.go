@@ -49,14 +49,13 @@ func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 func (t *Time) UnmarshalText(b []byte) error {
 	parsed, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil {
-		return fmt.Errorf("%q is not an RFC 3339 date-time such as 2026-11-20T09:00:00Z", text.Clip(string(b)))
+		return fmt.Errorf("%q is not an RFC 3339 time (use e.g. 2026-11-20T09:00:00Z)", text.Clip(string(b)))
 	}
 	switch year := parsed.UTC().Year(); {
 	case year < 1970 || year > 9999:
-		return fmt.Errorf("%q lies outside the years 1970 to 9999 of UTC", text.Clip(string(b)))
+		return fmt.Errorf("%q is outside the years 1970 to 9999 (UTC)", text.Clip(string(b)))
 	case TimeOf(parsed) == 0:
-		return fmt.Errorf("%q is the first moment of 1970, which is no time here: leave it out if there is none",
-			text.Clip(string(b)))
+		return fmt.Errorf("%q is the Unix epoch, which stands for no time (omit it instead)", text.Clip(string(b)))
 	}
 	*t = TimeOf(parsed)
 	return nil
@@ -70,8 +69,8 @@ func ParseSince(s string) (Time, error) {
 	}
 	var t Time
 	if err := t.UnmarshalText([]byte(s)); err != nil {
-		return 0, fmt.Errorf("%q is neither an RFC 3339 date-time such as 2026-11-20T09:00:00Z nor a date such as "+
-			"2026-11-20, after 1970-01-01", text.Clip(s))
+		return 0, fmt.Errorf("%q is not a time or date after 1970-01-01 (use e.g. 2026-11-20T09:00:00Z or 2026-11-20)",
+			text.Clip(s))
 	}
 	return t, nil
 }

@@ -32,14 +32,14 @@ func NewSecret() string {
 // token is known. The error never repeats the secret.
 func ParseSecret(s string) (hash [32]byte, err error) {
 	if !strings.HasPrefix(s, secretPrefix) {
-		return hash, Errorf(CodeUnauthenticated, "this is not an API token of ledgerd: those begin with %s", secretPrefix)
+		return hash, Errorf(CodeUnauthenticated, "not a ledgerd API token: these begin with %s", secretPrefix)
 	}
 	if len(s) != secretLen {
-		return hash, Errorf(CodeUnauthenticated, "the API token has %d characters where there should be %d: it was not "+
-			"copied whole", len(s), secretLen)
+		return hash, Errorf(CodeUnauthenticated, "the API token has %d characters instead of %d: copy it again in full",
+			len(s), secretLen)
 	}
 	if body := s[:secretLen-checkDigits]; s[len(body):] != secretChecksum(body) {
-		return hash, Errorf(CodeUnauthenticated, "the API token's checksum is wrong: it was mistyped")
+		return hash, Errorf(CodeUnauthenticated, "the API token's checksum is wrong: copy it again")
 	}
 	return sha256.Sum256([]byte(s)), nil
 }
@@ -81,12 +81,12 @@ const maxTokenName = 100
 func (n NewToken) Check(now Time) error {
 	switch {
 	case !isTokenName(n.Name):
-		return FieldErrorf(CodeInvalidField, "name", "give the token a name of 1 to %d printable characters, without "+
-			"blanks around it", maxTokenName)
+		return FieldErrorf(CodeInvalidField, "name", "use 1 to %d printable characters, without spaces at either end",
+			maxTokenName)
 	case n.Scope == 0:
-		return FieldErrorf(CodeInvalidField, "scope", "say what the token may do: read, write or admin")
+		return FieldErrorf(CodeInvalidField, "scope", "required (use read, write or admin)")
 	case n.ExpiresAt != 0 && n.ExpiresAt <= now:
-		return FieldErrorf(CodeInvalidField, "expires_at", "%s is not in the future: it is %s now", n.ExpiresAt, now)
+		return FieldErrorf(CodeInvalidField, "expires_at", "%s is not in the future (now: %s)", n.ExpiresAt, now)
 	}
 	return nil
 }

@@ -29,12 +29,12 @@ func TestParseSecret(t *testing.T) {
 		"a token":                 {good, ""},
 		"nothing":                 {"", "begin with ldg_"},
 		"another service's token": {"ghp_" + good[4:], "begin with ldg_"},
-		"a character missing":     {good[:len(good)-1], "not copied whole"},
-		"a character too many":    {good + "0", "not copied whole"},
-		"two characters swapped":  {strings.Replace(good, "ab", "ba", 1), "mistyped"},
-		"another case":            {strings.Replace(good, "G", "g", 1), "mistyped"},
-		"a wrong checksum":        {good[:47] + "000000", "mistyped"},
-		"not of the alphabet":     {"ldg_" + strings.Repeat("é", 24) + "0", "mistyped"},
+		"a character missing":     {good[:len(good)-1], "instead of 53: copy it again in full"},
+		"a character too many":    {good + "0", "instead of 53: copy it again in full"},
+		"two characters swapped":  {strings.Replace(good, "ab", "ba", 1), "checksum is wrong"},
+		"another case":            {strings.Replace(good, "G", "g", 1), "checksum is wrong"},
+		"a wrong checksum":        {good[:47] + "000000", "checksum is wrong"},
+		"not of the alphabet":     {"ldg_" + strings.Repeat("é", 24) + "0", "checksum is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseSecret(test.secret)

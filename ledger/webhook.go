@@ -90,7 +90,7 @@ func (c WebhookChange) Check() error {
 	if c.Description != nil {
 		if d := *c.Description; utf8.RuneCountInString(d) > maxWebhookDescription ||
 			strings.ContainsFunc(d, unicode.IsControl) {
-			return FieldErrorf(CodeInvalidField, "description", "use at most %d characters, on one line", maxWebhookDescription)
+			return FieldErrorf(CodeInvalidField, "description", "use one line of at most %d characters", maxWebhookDescription)
 		}
 	}
 	return nil
@@ -101,21 +101,21 @@ func checkWebhookURL(text string) error {
 	var problem string
 	switch {
 	case text == "":
-		problem = "give the URL that events are to be posted to, such as https://ci.example.com/ledger"
+		problem = "required (use e.g. https://ci.example.com/ledger)"
 	case len(text) > maxWebhookURL:
-		problem = "the URL is too long: at most 2048 characters"
+		problem = "too long: at most 2048 bytes"
 	case err != nil:
-		problem = "this is not a URL such as https://ci.example.com/ledger"
+		problem = "not a URL (use e.g. https://ci.example.com/ledger)"
 	case u.Scheme != "https" && u.Scheme != "http":
-		problem = "the URL has to begin with https:// or http://"
+		problem = "use http or https"
 	case u.Hostname() == "":
-		problem = "the URL names no host"
+		problem = "the host is missing"
 	case !isPort(u.Port()):
-		problem = "the URL's port is none: use 1 to 65535"
+		problem = "the port is out of range (use 1 to 65535)"
 	case u.User != nil:
-		problem = "the URL may not hold a user name or password: the signature tells the receiver who sends"
+		problem = "remove the user name and password: receivers verify the signature instead"
 	case u.Fragment != "":
-		problem = "the URL may not hold a fragment (#…): it would not be sent"
+		problem = "remove the fragment (#…): it would not be sent"
 	default:
 		return nil
 	}
@@ -130,15 +130,15 @@ func isPort(text string) bool {
 
 func checkWebhookEvents(types []EventType) error {
 	if len(types) == 0 {
-		return FieldErrorf(CodeInvalidField, "events", "name at least one of attestation, state, policy and radar; to "+
-			"pause the webhook, make it inactive")
+		return FieldErrorf(CodeInvalidField, "events", "use at least one of attestation, state, policy and radar "+
+			"(to stop deliveries, deactivate the webhook)")
 	}
 	for i, t := range types {
 		if _, err := ParseEventType(string(t)); err != nil {
 			return FieldErrorf(CodeInvalidField, "events", "%v", err)
 		}
 		if slices.Contains(types[:i], t) {
-			return FieldErrorf(CodeInvalidField, "events", "%s is named twice", t)
+			return FieldErrorf(CodeInvalidField, "events", "%s occurs twice", t)
 		}
 	}
 	return nil
@@ -175,7 +175,7 @@ func (r *Rotation) Check() error {
 	}
 	if o := r.Overlap.Std(); o < 0 || o > maxOverlap {
 		return FieldErrorf(CodeInvalidField, "overlap",
-			"that is too long: use at most %dd, or 0s to end the old secret at once", maxOverlap/day)
+			"too long: at most %dd (0s ends the old secret immediately)", maxOverlap/day)
 	}
 	return nil
 }
@@ -189,9 +189,9 @@ type Replay struct {
 func (r Replay) Check(now Time) error {
 	switch {
 	case r.Since == 0:
-		return FieldErrorf(CodeInvalidField, "since", "say from when on events are to be sent, such as 2026-11-20T09:00:00Z")
+		return FieldErrorf(CodeInvalidField, "since", "required (use e.g. 2026-11-20T09:00:00Z)")
 	case r.Since > now:
-		return FieldErrorf(CodeInvalidField, "since", "%s is in the future: it is %s now", r.Since, now)
+		return FieldErrorf(CodeInvalidField, "since", "%s is in the future (now: %s)", r.Since, now)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func ParseDeliveryStatus(name string) (DeliveryStatus, error) {
 	case DeliveryPending, DeliverySucceeded, DeliveryFailed:
 		return s, nil
 	}
-	return "", fmt.Errorf("%q is not the status of a delivery: use pending, succeeded or failed", text.Clip(name))
+	return "", fmt.Errorf("%q is not a delivery status (use pending, succeeded or failed)", text.Clip(name))
 }
 
 // A Delivery is the sending of one event to one webhook.

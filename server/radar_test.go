@@ -323,7 +323,7 @@ func TestRadarBlocks(t *testing.T) {
 	c := decode[ledger.Commit](b.get(commitPath(commitID(2))).want(200))
 	last := c.Requirements[len(c.Requirements)-1]
 	if last.Predicate != "radar:HIGH" || last.Met ||
-		!strings.Contains(last.Reason, commitID(1)+" of one at cmd/root.go (same_lines)") {
+		!strings.Contains(last.Reason, "HIGH with one at cmd/root.go (same lines)") {
 		t.Errorf("the radar's requirement is %+v", last)
 	}
 	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer}).want(200)

@@ -49,26 +49,26 @@ func (s *span) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 func (d *statementJSON) check() error {
 	if d.Type != statementV1 && d.Type != statementV01 {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "_type", "%q is not a statement: it must be %s or v0.1",
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "_type", "%q is not a statement type (use %s or v0.1)",
 			text.Clip(d.Type), statementV1)
 	}
 	if d.Subject == nil {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject", "it is missing")
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject", "required")
 	}
 	switch {
 	case d.PredicateType == "":
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "it is missing")
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "required")
 	case len(d.PredicateType) > maxPredicateType:
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "it is longer than %d bytes",
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "too long: at most %d bytes",
 			maxPredicateType)
 	case strings.ContainsFunc(d.PredicateType, notInURI):
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q holds what a URI cannot",
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q contains characters that a URI may not have",
 			text.Clip(d.PredicateType))
 	case !strings.Contains(d.PredicateType, "://"):
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI such as %s",
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI (use e.g. %s)",
 			text.Clip(d.PredicateType), ResultPredicateType)
 	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType:
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not known here: use %s",
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "unknown predicate type %q (use %s)",
 			text.Clip(d.PredicateType), ResultPredicateType)
 	}
 	return nil

@@ -55,7 +55,7 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 	}
 	if len(doc.OldCosign) > 0 {
 		return nil, ledger.Errorf(ledger.CodeInvalidEnvelope,
-			"this is a bundle in cosign's old format: make one with --new-bundle-format, or post the DSSE envelope")
+			"cosign's old bundle format is not supported (use --new-bundle-format, or post the DSSE envelope)")
 	}
 	return doc.envelope("")
 }
@@ -105,18 +105,18 @@ func (d *documentJSON) isBundle() bool {
 func (d *documentJSON) bundle() (*Envelope, error) {
 	if d.MediaType != BundleType && d.MediaType != oldBundleType {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "mediaType",
-			"%q is not a bundle that is read here: it must be %s", text.Clip(d.MediaType), BundleType)
+			"unsupported bundle type %q (use %s)", text.Clip(d.MediaType), BundleType)
 	}
 	if d.Message != nil {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "messageSignature",
-			"the bundle signs a blob, not a statement: make it with cosign attest-blob, not sign-blob")
+			"the bundle signs a blob, not a statement (use cosign attest-blob instead of sign-blob)")
 	}
 	if field := d.given(); field != "" {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "a bundle holds its envelope in "+
-			"dsseEnvelope: this document is both a bundle and an envelope, and which one counts is anybody's guess")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "the document is both a bundle and an envelope "+
+			"(in a bundle, the envelope belongs in dsseEnvelope)")
 	}
 	if d.DSSE == nil {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "dsseEnvelope", "the bundle holds no DSSE envelope")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "dsseEnvelope", "required in a bundle")
 	}
 	env, err := d.DSSE.envelope("dsseEnvelope.")
 	if err != nil || d.Material == nil {
@@ -148,7 +148,7 @@ func (m *materialJSON) addTo(env *Envelope) error {
 	}
 	if given > 1 {
 		return ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field,
-			"it holds more than one of certificate, x509CertificateChain and publicKey")
+			"use only one of certificate, x509CertificateChain and publicKey")
 	}
 	if raw == nil {
 		return nil
@@ -175,27 +175,27 @@ func (d *dsseJSON) given() string {
 func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 	if d.PayloadType == "" {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payloadType",
-			"it is missing: a DSSE envelope or a Sigstore bundle is expected")
+			"required (send a DSSE envelope or a Sigstore bundle)")
 	}
 	if d.PayloadType != StatementType {
 		return nil, ledger.FieldErrorf(ledger.CodeUnsupportedPayloadType, prefix+"payloadType",
-			"%q is not a statement: it must be %s", text.Clip(d.PayloadType), StatementType)
+			"unsupported payload type %q (use %s)", text.Clip(d.PayloadType), StatementType)
 	}
 	if d.Payload.pae == nil {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payload", "it is missing")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payload", "required")
 	}
 	switch len(d.Signatures) {
 	case 0:
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"signatures", "there is no signature")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"signatures", "required")
 	case 1:
 	default:
 		return nil, ledger.FieldErrorf(ledger.CodeSeveralSignatures, prefix+"signatures",
-			"there are %d signatures, and just one is taken: post an envelope for each signer", len(d.Signatures))
+			"%d signatures: only one is allowed (post one envelope per signer)", len(d.Signatures))
 	}
 	sig := &d.Signatures[0]
 	field := prefix + "signatures[0]"
 	if len(sig.Sig) == 0 {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field+".sig", "it is missing")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field+".sig", "required")
 	}
 	env := &Envelope{
 		Signed:  identity.Signed{Message: d.Payload.pae, Signature: sig.Sig, Hint: sig.KeyID},
@@ -214,16 +214,16 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 
 func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error) {
 	if len(raw) == 0 {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "there is no certificate")
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "the certificate is missing")
 	}
 	var certs []*x509.Certificate
 	for _, text := range raw {
 		more, err := text.parse()
 		if err != nil {
-			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "a certificate cannot be read: %v", err)
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "cannot parse a certificate: %v", err)
 		}
 		if certs = append(certs, more...); len(certs) > identity.MaxChain {
-			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "there are more than %d certificates",
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "too many certificates: at most %d",
 				identity.MaxChain)
 		}
 	}

@@ -64,17 +64,17 @@ func understandResult(predicate []byte) (body, error) {
 func checkResult(predicate string, r ledger.Result) error {
 	if !ledger.IsPredicateName(predicate) {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
-			"%q cannot name a predicate: use a name such as test:go", text.Clip(predicate))
+			"%q is not a predicate name (use e.g. test:go)", text.Clip(predicate))
 	}
 	switch r.Status {
 	case ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip:
 	default:
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.status",
-			"%q is not a status: use pass, warn, fail, error or skip", text.Clip(string(r.Status)))
+			"%q is not a status (use pass, warn, fail, error or skip)", text.Clip(string(r.Status)))
 	}
 	if r.DurationMS < 0 || r.DurationMS > maxDurationMS {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result.duration_ms",
-			"%d lies outside 0 to %d (a year)", r.DurationMS, int64(maxDurationMS))
+			"%d is out of range (use 0 to %d, one year)", r.DurationMS, int64(maxDurationMS))
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (d *statementJSON) understandTestResult(predicate []byte) (body, error) {
 	status, ok := statuses[p.Result]
 	if !ok {
 		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.result",
-			"%q is not a test result: it must be PASSED, WARNED or FAILED", text.Clip(p.Result))
+			"%q is not a test result (use PASSED, WARNED or FAILED)", text.Clip(p.Result))
 	}
 	return body{predicate: d.PredicateType, result: ledger.Result{Status: status}}, nil
 }
@@ -110,7 +110,7 @@ func (d *statementJSON) understandVerification(predicate []byte) (body, error) {
 	status, ok := statuses[p.Result]
 	if !ok {
 		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.verificationResult",
-			"%q is not a verification result: it must be PASSED or FAILED", text.Clip(p.Result))
+			"%q is not a verification result (use PASSED or FAILED)", text.Clip(p.Result))
 	}
 	return body{predicate: d.PredicateType, result: ledger.Result{Status: status}}, nil
 }
@@ -153,7 +153,7 @@ func (d *statementJSON) understandProvenance(predicate []byte) (body, error) {
 
 func decodePredicate(predicate []byte, v any) error {
 	if len(predicate) == 0 || predicate[0] != '{' {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate", "it must be an object")
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate", "must be a JSON object")
 	}
 	return decodeStatement(predicate, v, "predicate")
 }
@@ -168,7 +168,7 @@ func (m *moment) UnmarshalText(b []byte) error {
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil {
-		return fmt.Errorf("%q is not an RFC 3339 date-time", text.Clip(string(b)))
+		return fmt.Errorf("%q is not an RFC 3339 time", text.Clip(string(b)))
 	}
 	m.at = t
 	return nil

@@ -17,7 +17,7 @@ import (
 func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
 	if !ledger.IsCommit(commit) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
-			"%q is not an object id: 40 or 64 lower-case hex digits", text.Clip(commit))
+			"%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(commit))
 	}
 	if err := checkResult(p.Predicate, p.Result); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 	}
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok || !public.Equal(chain[0].PublicKey) {
-		return nil, fmt.Errorf("the certificate of %s is not of this private key", identity.SubjectOf(chain[0]))
+		return nil, fmt.Errorf("the certificate of %s does not match the private key", identity.SubjectOf(chain[0]))
 	}
 	sig, err := identity.Sign(key, PAE(StatementType, payload))
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *commitSet) addGitCommits(from resources) error {
 		digest := from.list[i].Digest.GitCommit
 		if !s.add(digest, 40, 64) {
 			field := fmt.Sprintf("%s[%d].digest.gitCommit", from.path, i)
-			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not an object id: 40 or 64 hex digits",
+			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a full object ID (use 40 or 64 hex digits)",
 				text.Clip(digest))
 		}
 	}
@@ -58,7 +58,7 @@ func (s *commitSet) addSHA1s(from resources) error {
 		digest := from.list[i].Digest.SHA1
 		if !s.add(digest, 40) {
 			field := fmt.Sprintf("%s[%d].digest.sha1", from.path, i)
-			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a SHA-1: 40 hex digits", text.Clip(digest))
+			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a SHA-1 (use 40 hex digits)", text.Clip(digest))
 		}
 	}
 	return nil
@@ -84,10 +84,10 @@ func (s commitSet) only() (string, error) {
 	switch len(s) {
 	case 0:
 		return "", ledger.Errorf(ledger.CodeNoCommitSubject,
-			"the statement names no commit: a subject must have a gitCommit digest (or a sha1 of 40 hex digits)")
+			"the statement names no commit: a subject needs a gitCommit digest (or a sha1 of 40 hex digits)")
 	case 1:
 		return s[0], nil
 	}
-	return "", ledger.Errorf(ledger.CodeSeveralCommits, "the statement names several commits, and must be about one: %s",
+	return "", ledger.Errorf(ledger.CodeSeveralCommits, "the statement names more than one commit: %s",
 		strings.Join(s, ", "))
 }

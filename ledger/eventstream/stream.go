@@ -58,31 +58,31 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 	case ledger.EventAttestation:
 		var e ledger.AttestationEvent
 		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("read the body of an event: %w", err)
+			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		signer, err := identity.ParseDN(e.Identity)
 		if err != nil {
-			return nil, fmt.Errorf("read the identity of event %s: %w", e.ID, err)
+			return nil, fmt.Errorf("parse identity of event %s: %w", e.ID, err)
 		}
 		return text.JSON(Attestation{e.Commit, e.Predicate, signer.CN, e.Repo, e.Timestamp, e.Result}), nil
 	case ledger.EventState:
 		var e ledger.StateEvent
 		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("read the body of an event: %w", err)
+			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(State{e.Commit, e.From, e.To, e.Repo, e.Timestamp}), nil
 	case ledger.EventPolicy:
 		var e ledger.PolicyEvent
 		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("read the body of an event: %w", err)
+			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(Policy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}), nil
 	case ledger.EventRadar:
 		var e ledger.RadarEvent
 		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("read the body of an event: %w", err)
+			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(Radar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}), nil
 	}
-	return nil, fmt.Errorf("the stream does not know events of type %s", t)
+	return nil, fmt.Errorf("events of type %s are not streamed", t)
 }

@@ -75,7 +75,7 @@ func subjectDN(name pkix.Name) (DN, error) {
 		return DN{}, err
 	}
 	if values[attrCN] == "" {
-		return DN{}, errors.New("the subject has no CN")
+		return DN{}, errors.New("subject has no CN")
 	}
 	return dnOf(values), nil
 }
@@ -103,13 +103,13 @@ func nameValues(name pkix.Name) (values [attrCount]string, err error) {
 		upper := strings.ToUpper(attrNames[attr])
 		value, ok := n.Value.(string)
 		if !ok {
-			return values, fmt.Errorf("the subject's %s is not text", upper)
+			return values, fmt.Errorf("subject's %s is not a string", upper)
 		}
 		if seen[attr] {
-			return values, fmt.Errorf("the subject has several values of %s", upper)
+			return values, fmt.Errorf("subject has more than one %s", upper)
 		}
 		if err := checkValue(value); err != nil {
-			return values, fmt.Errorf("the subject's %s %w", upper, err)
+			return values, fmt.Errorf("subject's %s %w", upper, err)
 		}
 		seen[attr], values[attr] = true, value
 	}
@@ -200,20 +200,20 @@ func literal(value []piece) (string, error) {
 // value, whose unescaped stars are wild.
 func parseAttributes(s string, set func(attr int, value []piece) error) error {
 	if len(s) > attrCount*(3*maxAttribute+8) {
-		return errors.New("the text is too long")
+		return errors.New("too long")
 	}
 	var seen [attrCount]bool
 	for rest, more := s, true; more; {
 		name, after, ok := strings.Cut(rest, "=")
 		if !ok {
-			return fmt.Errorf("%q has no = after its attribute's name", text.Clip(rest))
+			return fmt.Errorf("%q has no = after the attribute name", text.Clip(rest))
 		}
 		attr, err := parseAttributeName(name)
 		if err != nil {
 			return err
 		}
 		if seen[attr] {
-			return fmt.Errorf("%s is given twice", attrNames[attr])
+			return fmt.Errorf("%s occurs twice", attrNames[attr])
 		}
 		seen[attr] = true
 		var value []piece
@@ -234,14 +234,14 @@ func parseAttributeName(name string) (int, error) {
 			return attr, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not an attribute that is used here: use cn, ou and o", text.Clip(name))
+	return 0, fmt.Errorf("unknown attribute %q (use cn, ou and o)", text.Clip(name))
 }
 
 // parseValue reads a value up to the next comma, or to the end of s.
 func parseValue(s string) (value []piece, rest string, more bool, err error) {
 	s = strings.TrimLeft(s, " ")
 	if strings.HasPrefix(s, "#") {
-		return nil, "", false, errors.New(`values in BER are not read: write \# for a # that comes first`)
+		return nil, "", false, errors.New(`BER values are not supported (escape a leading # as \#)`)
 	}
 	end := 0 // of the value, before spaces that only surround it
 	for i := 0; i < len(s); {
@@ -257,7 +257,7 @@ func parseValue(s string) (value []piece, rest string, more bool, err error) {
 			value = append(value, piece{c: unescaped})
 			end, i = len(value), i+n
 		case strings.IndexByte(specials, c) >= 0 && c != '=':
-			return nil, "", false, fmt.Errorf(`%c must be written \%c`, c, c)
+			return nil, "", false, fmt.Errorf(`unescaped %c (write \%c)`, c, c)
 		default:
 			value = append(value, piece{c: c, wild: c == '*'})
 			if c != ' ' {
@@ -267,7 +267,7 @@ func parseValue(s string) (value []piece, rest string, more bool, err error) {
 		}
 	}
 	if end == 0 {
-		return nil, "", false, errors.New("has no value")
+		return nil, "", false, errors.New("no value")
 	}
 	return value[:end], rest, more, nil
 }
@@ -283,7 +283,7 @@ func parseEscape(s string) (n int, c byte, err error) {
 	if len(s) >= 2 && strings.IndexByte(specials+" #*", s[1]) >= 0 {
 		return 2, s[1], nil
 	}
-	return 0, 0, fmt.Errorf("%q is not an escape", text.Clip(s[:min(len(s), 3)]))
+	return 0, 0, fmt.Errorf("%q is not an escape sequence", text.Clip(s[:min(len(s), 3)]))
 }
 
 func unhex(c byte) int {

@@ -76,7 +76,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 	case RootIdentity:
 		id.DN, err = n.rootDN(m)
 	default:
-		err = ledger.FieldErrorf(ledger.CodeInvalidField, "kind", "%q is not a kind of identity: use key or root",
+		err = ledger.FieldErrorf(ledger.CodeInvalidField, "kind", "%q is not an identity kind (use key or root)",
 			text.Clip(string(n.Kind)))
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 	}
 	if m.cert != nil {
 		if id.NotAfter = ledger.TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // which Time cannot tell from none
-			return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate ended before 1970")
+			return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate expired before 1970")
 		}
 		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 &&
 			checkEmail(emails[0]) == nil {
@@ -102,11 +102,11 @@ func (n NewIdentity) Identity() (Identity, error) {
 // Fingerprint in binary. A root is an error: its own key signs no attestation.
 func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
 	if i.Kind != KeyIdentity {
-		return digest, fmt.Errorf("identity %s: a %s has no key that signs attestations", i.ID, i.Kind)
+		return digest, fmt.Errorf("identity %s: a %s has no signing key", i.ID, i.Kind)
 	}
 	sum, err := hex.DecodeString(i.Fingerprint)
 	if err != nil || len(sum) != len(digest) {
-		return digest, fmt.Errorf("identity %s: the fingerprint %q is not a SHA-256 in hex", i.ID, text.Clip(i.Fingerprint))
+		return digest, fmt.Errorf("identity %s: fingerprint %q is not a hex SHA-256", i.ID, text.Clip(i.Fingerprint))
 	}
 	return [sha256.Size]byte(sum), nil
 }
@@ -123,14 +123,14 @@ func (n NewIdentity) keyDN(m material) (string, error) {
 	}
 	if n.DN == "" {
 		return "", ledger.FieldErrorf(
-			ledger.CodeInvalidField, "dn", "it is missing: a bare key needs one such as cn=ci,ou=build,o=acme")
+			ledger.CodeInvalidField, "dn", "required for a bare key (use e.g. cn=ci,ou=build,o=acme)")
 	}
 	dn, err := ParseDN(n.DN)
 	if err != nil {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%v", err)
 	}
 	if dn.OU == "" || dn.O == "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%q lacks ou or o: a bare key needs all of cn, ou and o",
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%q is incomplete: a bare key needs cn, ou and o",
 			dn)
 	}
 	return dn.String(), nil
@@ -139,19 +139,19 @@ func (n NewIdentity) keyDN(m material) (string, error) {
 // rootDN returns the subject of a CA certificate, as far as a DN can show it.
 func (n NewIdentity) rootDN(m material) (string, error) {
 	if m.cert == nil {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "it is a bare key: a root must be a CA certificate")
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "a root must be a CA certificate, not a bare key")
 	}
 	if !m.cert.BasicConstraintsValid || !m.cert.IsCA {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate is not of a CA "+
-			"(basicConstraints CA:TRUE): register it as a key, or the CA that issued it as the root")
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "not a CA certificate (no basicConstraints CA:TRUE): "+
+			"register it as a key, or register its issuer as the root")
 	}
 	if m.cert.KeyUsage != 0 && m.cert.KeyUsage&x509.KeyUsageCertSign == 0 {
 		return "", ledger.FieldErrorf(
-			ledger.CodeInvalidField, "pem", "the CA's certificate may not sign others (keyUsage has no keyCertSign)")
+			ledger.CodeInvalidField, "pem", "the CA certificate may not issue certificates (keyUsage lacks keyCertSign)")
 	}
 	if n.Email != "" {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email",
-			"a root has none: those of its signers come from their certificates")
+			"not allowed for a root: signers' addresses come from their certificates")
 	}
 	values, err := nameValues(m.cert.Subject)
 	dn := dnOf(values)
@@ -161,10 +161,10 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 	// No signer has this name, so it may be one that a DN cannot hold.
 	subject := m.cert.Subject.String()
 	if subject == "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA's certificate has no subject")
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA certificate has no subject")
 	}
 	if n.DN != "" && n.DN != subject {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out",
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "differs from the certificate's subject %q (omit dn)",
 			text.Clip(subject))
 	}
 	return subject, nil
@@ -180,7 +180,8 @@ func (n NewIdentity) checkGivenDN(subject DN) error {
 		return ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%v", err)
 	}
 	if err == nil && given != subject {
-		return ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "the certificate's subject is %q: leave dn out", subject)
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "differs from the certificate's subject %q (omit dn)",
+			subject)
 	}
 	return nil
 }
@@ -190,7 +191,7 @@ func checkEmail(email string) error {
 		return nil
 	}
 	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
-		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address such as ci@acme.example",
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address (use e.g. ci@acme.example)",
 			text.Clip(email))
 	}
 	return nil
@@ -234,18 +235,17 @@ func readMaterial(pemText string) (material, error) {
 		return material{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", format, args...)
 	}
 	if strings.Contains(pemText, "PRIVATE KEY-----") {
-		return refuse("it holds a private key, which should never have been sent: make a new one, and register its " +
-			"public key")
+		return refuse("contains a private key, which is compromised now: create a new one and register its public key")
 	}
 	if len(pemText) > maxPEM {
-		return refuse("it is longer than %d bytes", maxPEM)
+		return refuse("too long: at most %d bytes", maxPEM)
 	}
 	block, rest := pem.Decode([]byte(pemText))
 	if block == nil {
-		return refuse("no PEM block found: it must begin with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----")
+		return refuse("no PEM block found (it begins with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----)")
 	}
 	if len(strings.TrimSpace(string(rest))) > 0 {
-		return refuse("something follows the first PEM block: register just one key or certificate")
+		return refuse("more text follows the PEM block: register one key or certificate at a time")
 	}
 	var m material
 	var err error
@@ -257,10 +257,10 @@ func readMaterial(pemText string) (material, error) {
 			m.pub = m.cert.PublicKey
 		}
 	default:
-		return refuse("the PEM block is a %s: it must be a PUBLIC KEY or a CERTIFICATE", text.Clip(block.Type))
+		return refuse("PEM block of type %q is not supported (use PUBLIC KEY or CERTIFICATE)", text.Clip(block.Type))
 	}
 	if err != nil {
-		return refuse("the %s cannot be read: %v", strings.ToLower(block.Type), err)
+		return refuse("cannot parse the %s: %v", strings.ToLower(block.Type), err)
 	}
 	if m.key, err = publicKeyOf(m.pub); err != nil {
 		return refuse("%v", err)

@@ -105,17 +105,17 @@ func TestNewIdentityRefused(t *testing.T) {
 	}{
 		{"no PEM", asKey("", dn, ""), "pem", "no PEM block"},
 		{"an SSH key", asKey("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA ci", dn, ""), "pem", "no PEM block"},
-		{"two keys", asKey(bare+bare, dn, ""), "pem", "something follows"},
-		{"a chain", asKey(ci+root, "", ""), "pem", "something follows"},
-		{"a private key", asKey(string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem", "should never have been sent"},
+		{"two keys", asKey(bare+bare, dn, ""), "pem", "more text follows"},
+		{"a chain", asKey(ci+root, "", ""), "pem", "more text follows"},
+		{"a private key", asKey(string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem", "is compromised now"},
 		{"a private key beside", asKey(bare+string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem",
-			"should never have been sent"},
+			"is compromised now"},
 		{"an encrypted private key", asKey(ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), dn, ""), "pem",
-			"should never have been sent"},
+			"is compromised now"},
 		{"another block", asKey(ledgertest.PEM("CERTIFICATE REQUEST", []byte{0}), dn, ""), "pem", "CERTIFICATE REQUEST"},
-		{"a broken key", asKey(ledgertest.PEM("PUBLIC KEY", []byte{0x30}), dn, ""), "pem", "public key cannot be read"},
+		{"a broken key", asKey(ledgertest.PEM("PUBLIC KEY", []byte{0x30}), dn, ""), "pem", "cannot parse the public key"},
 		{"a broken certificate", asKey(ledgertest.PEM("CERTIFICATE", []byte{0x30}), dn, ""), "pem",
-			"certificate cannot be read"},
+			"cannot parse the certificate"},
 		{"a small key", asKey(ledgertest.PublicPEM(&ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey), dn, ""),
 			"pem", "1024 bits"},
 		{"a key that signs nothing",
@@ -125,19 +125,19 @@ func TestNewIdentityRefused(t *testing.T) {
 			asKey(named(ledgertest.CIName(), func(c *x509.Certificate) {
 				c.NotBefore, c.NotAfter = time.Unix(-2, 0), time.Unix(0, 0)
 			}), "", ""), "pem", "before 1970"},
-		{"endless", asKey(strings.Repeat("x", identity.MaxPEM+1)+bare, dn, ""), "pem", "longer than"},
+		{"endless", asKey(strings.Repeat("x", identity.MaxPEM+1)+bare, dn, ""), "pem", "too long"},
 
-		{"no DN", asKey(bare, "", ""), "dn", "missing"},
+		{"no DN", asKey(bare, "", ""), "dn", "required"},
 		{"a DN that is none", asKey(bare, "ci", ""), "dn", "no ="},
-		{"no ou", asKey(bare, "cn=ci,o=acme", ""), "dn", "lacks ou or o"},
-		{"no o", asKey(bare, "cn=ci,ou=build", ""), "dn", "lacks ou or o"},
-		{"a DN other than the certificate's", asKey(ci, "cn=cd,ou=build,o=acme", ""), "dn", "leave dn out"},
+		{"no ou", asKey(bare, "cn=ci,o=acme", ""), "dn", "needs cn, ou and o"},
+		{"no o", asKey(bare, "cn=ci,ou=build", ""), "dn", "needs cn, ou and o"},
+		{"a DN other than the certificate's", asKey(ci, "cn=cd,ou=build,o=acme", ""), "dn", "(omit dn)"},
 		{"a bad DN with a certificate", asKey(ci, "ci", ""), "dn", "no ="},
 		{"a certificate without CN", asKey(named(pkix.Name{Organization: []string{"acme"}}, ledgertest.AsSigner), "", ""),
 			"pem", "no CN"},
 		{"a certificate of two units",
 			asKey(named(pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"a", "b"}}, ledgertest.AsSigner), "", ""),
-			"pem", "several values of OU"},
+			"pem", "more than one OU"},
 
 		{"an e-mail that is none", asKey(bare, dn, "ci"), "email", "not an e-mail address"},
 		{"an e-mail with a name", asKey(bare, dn, "CI <ci@acme.example>"), "email", "not an e-mail address"},
@@ -148,20 +148,20 @@ func TestNewIdentityRefused(t *testing.T) {
 		{"an unknown kind", identity.NewIdentity{Kind: "cert", PEM: ci, DN: "", Email: ""}, "kind", "use key or root"},
 
 		{"a bare root", asRoot(bare, dn, ""), "pem", "must be a CA certificate"},
-		{"a root that is a signer's", asRoot(ci, "", ""), "pem", "not of a CA"},
+		{"a root that is a signer's", asRoot(ci, "", ""), "pem", "not a CA certificate"},
 		{"a CA that may not sign",
 			asRoot(named(ledgertest.CIName(), func(c *x509.Certificate) {
 				c.IsCA, c.KeyUsage = true, x509.KeyUsageDigitalSignature
-			}), "", ""), "pem", "may not sign others"},
+			}), "", ""), "pem", "may not issue certificates"},
 		{"a root of a small key",
 			asRoot(ledgertest.CertPEM(
 				ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)),
 					ledgertest.AsCA).Cert), "", ""), "pem", "1024 bits"},
-		{"a root with an e-mail", asRoot(root, "", "ca@acme.example"), "email", "a root has none"},
-		{"a root with another DN", asRoot(root, "cn=other", ""), "dn", "leave dn out"},
+		{"a root with an e-mail", asRoot(root, "", "ca@acme.example"), "email", "not allowed for a root"},
+		{"a root with another DN", asRoot(root, "cn=other", ""), "dn", "(omit dn)"},
 		{"a root without a subject", asRoot(named(pkix.Name{}, ledgertest.AsCA), "", ""), "pem", "no subject"},
 		{"a root of the country with a DN", asRoot(named(pkix.Name{Country: []string{"CH"}}, ledgertest.AsCA), "cn=x", ""),
-			"dn", "leave dn out"},
+			"dn", "(omit dn)"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

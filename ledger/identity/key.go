@@ -41,11 +41,11 @@ func publicKeyOf(pub crypto.PublicKey) (publicKey, error) {
 		return ecdsaKeyOf(pub)
 	case *rsa.PublicKey:
 		if bits := pub.N.BitLen(); bits < minRSA || bits > maxRSA {
-			return nil, fmt.Errorf("an RSA key of %d bits is not accepted: it must have %d to %d", bits, minRSA, maxRSA)
+			return nil, fmt.Errorf("RSA keys of %d bits are not supported (use %d to %d bits)", bits, minRSA, maxRSA)
 		}
 		return rsaKey{pub}, nil
 	}
-	return nil, errors.New("a key of this kind is not accepted: use Ed25519, ECDSA on P-256, P-384 or P-521, or RSA")
+	return nil, errors.New("unsupported key type (use Ed25519, ECDSA on P-256, P-384 or P-521, or RSA)")
 }
 
 // An ed25519Key signs the message, or, as Ed25519ph, its SHA-512.
@@ -78,7 +78,7 @@ func ecdsaKeyOf(pub *ecdsa.PublicKey) (publicKey, error) {
 	case elliptic.P521():
 		return ecdsaKey{pub, crypto.SHA512}, nil
 	}
-	return nil, errors.New("an ECDSA key on this curve is not accepted: use P-256, P-384 or P-521")
+	return nil, errors.New("unsupported ECDSA curve (use P-256, P-384 or P-521)")
 }
 
 func (k ecdsaKey) verify(m *message, sig []byte) bool {
@@ -162,7 +162,7 @@ func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 		block, rest = pem.Decode(rest)
 	}
 	if block == nil {
-		return nil, errors.New("no PEM block found where a private key was expected")
+		return nil, errors.New("no private key found: expected PEM")
 	}
 	key, err := parsePrivateBlock(block)
 	if err != nil {
@@ -170,7 +170,7 @@ func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("a private key of this kind does not sign")
+		return nil, errors.New("unsupported private key type: it cannot sign")
 	}
 	if _, err := publicKeyOf(signer.Public()); err != nil {
 		return nil, err
@@ -183,16 +183,16 @@ func parsePrivateBlock(block *pem.Block) (key any, err error) {
 	case block.Type == "PRIVATE KEY":
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	case strings.HasPrefix(block.Type, "ENCRYPTED ") || block.Headers["DEK-Info"] != "":
-		return nil, errors.New("the private key is encrypted: only a plain one, such as PKCS #8, is read")
+		return nil, errors.New("the private key is encrypted (decrypt it, e.g. to plain PKCS #8)")
 	case block.Type == "EC PRIVATE KEY":
 		key, err = x509.ParseECPrivateKey(block.Bytes)
 	case block.Type == "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("the PEM block is a %s, not a private key", text.Clip(block.Type))
+		return nil, fmt.Errorf("PEM block of type %q is not a private key", text.Clip(block.Type))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the private key cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot parse private key: %w", err)
 	}
 	return key, nil
 }
@@ -205,19 +205,19 @@ func ParseCertificates(pemText []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	for block, rest := pem.Decode(pemText); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("a PEM block is a %s, not a certificate", text.Clip(block.Type))
+			return nil, fmt.Errorf("PEM block of type %q is not a certificate", text.Clip(block.Type))
 		}
 		if len(certs) == MaxChain {
-			return nil, fmt.Errorf("there are more than %d certificates", MaxChain)
+			return nil, fmt.Errorf("too many certificates: at most %d", MaxChain)
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d cannot be read: %w", len(certs)+1, err)
+			return nil, fmt.Errorf("cannot parse certificate %d: %w", len(certs)+1, err)
 		}
 		certs = append(certs, cert)
 	}
 	if len(certs) == 0 {
-		return nil, errors.New("no PEM block found where a certificate was expected")
+		return nil, errors.New("no certificate found: expected PEM")
 	}
 	return certs, nil
 }

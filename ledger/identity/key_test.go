@@ -167,14 +167,14 @@ func TestParsePrivateKey(t *testing.T) {
 		{"SEC 1 as openssl writes it", ledgertest.PEM("EC PARAMETERS", []byte{6, 1, 0}) + sec1, ecKey, ""},
 		{"PKCS #1", ledgertest.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)), rsaKey, ""},
 		{"too small", pkcs8(ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024))), nil, "1024 bits"},
-		{"X25519", pkcs8(ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader))), nil, "does not sign"},
-		{"a public key", ledgertest.PublicPEM(ecKey.Public()), nil, "PUBLIC KEY, not a private key"},
+		{"X25519", pkcs8(ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader))), nil, "cannot sign"},
+		{"a public key", ledgertest.PublicPEM(ecKey.Public()), nil, `type "PUBLIC KEY" is not a private key`},
 		{"encrypted", ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), nil, "is encrypted"},
 		{"cosign's own encryption", ledgertest.PEM("ENCRYPTED SIGSTORE PRIVATE KEY", []byte{0}), nil, "is encrypted"},
 		{"encrypted by openssl of old", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: " +
 			"AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", nil, "is encrypted"},
-		{"broken", ledgertest.PEM("PRIVATE KEY", []byte{0}), nil, "cannot be read"},
-		{"nothing", "", nil, "no PEM block"},
+		{"broken", ledgertest.PEM("PRIVATE KEY", []byte{0}), nil, "cannot parse private key"},
+		{"nothing", "", nil, "no private key found"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -101,7 +101,7 @@ func (k *Keyring) add(id *Identity) error {
 	case KeyIdentity:
 		return k.addKey(id, m)
 	}
-	return fmt.Errorf("%q is not a kind of identity", text.Clip(string(id.Kind)))
+	return fmt.Errorf("%q is not an identity kind", text.Clip(string(id.Kind)))
 }
 
 func (k *Keyring) addKey(id *Identity, m material) error {
@@ -187,9 +187,9 @@ func (t *trustedKey) holder(now time.Time) (*holder, error) {
 		}
 	}
 	if revoked != nil {
-		return nil, ledger.Errorf(ledger.CodeRevokedIdentity, "the identity of %s was revoked", revoked.signer.DN)
+		return nil, ledger.Errorf(ledger.CodeRevokedIdentity, "identity %s was revoked", revoked.signer.DN)
 	}
-	return nil, ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate that %s is registered with %s",
+	return nil, ledger.Errorf(ledger.CodeExpiredCertificate, "registered certificate of %s %s",
 		expired.signer.DN, describeValidity(expired.notBefore, expired.notAfter, now))
 }
 
@@ -220,7 +220,7 @@ func (a *anchors) add(root *x509.Certificate, id string) {
 	}
 }
 
-var errNoRoots = errors.New("no root is registered")
+var errNoRoots = errors.New("no roots are registered")
 
 // verify returns a chain from the first of certs to a root, by way of the
 // others, and the root's id.

@@ -86,13 +86,13 @@ func TestPatternText(t *testing.T) {
 		"ci":                                "no =",
 		"cn=":                               "no value",
 		"cn=a,cn=b":                         "twice",
-		"dc=*":                              "not an attribute",
+		"dc=*":                              "unknown attribute",
 		`cn=\z`:                             "not an escape",
 		`cn=\c3*\a9`:                        "UTF-8",
 		"cn=*" + strings.Repeat("x", 256):   "longer than",
 		"cn=" + strings.Repeat("*a", 130):   "longer than",
-		"cn=ci,ou=build,o=acme,c=*":         "not an attribute",
-		"cn=ci;ou=build":                    "; must be written",
+		"cn=ci,ou=build,o=acme,c=*":         "unknown attribute",
+		"cn=ci;ou=build":                    "unescaped ;",
 		"cn=*," + strings.Repeat(" ", 4000): "too long",
 	} {
 		var p Pattern

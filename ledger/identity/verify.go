@@ -47,8 +47,8 @@ func (k *Keyring) Verify(s *Signed, now time.Time) (Signer, error) {
 
 func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, error) {
 	if !key.verify(m, sig) {
-		return Signer{}, ledger.Errorf(ledger.CodeInvalidSignature, "the signature is not one that %s made of this payload",
-			signer.DN)
+		return Signer{}, ledger.Errorf(ledger.CodeInvalidSignature,
+			"the signature does not match this payload and the key of %s", signer.DN)
 	}
 	return signer, nil
 }
@@ -62,8 +62,8 @@ const maxTried = 256 << 20
 func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 	if len(k.keys)*len(m.text) > maxTried {
 		return Signer{}, ledger.Errorf(
-			ledger.CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org: "+
-				"name the key in the signature's keyid, by the SHA-256 of its SubjectPublicKeyInfo", len(k.keys))
+			ledger.CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org "+
+				"(set keyid to the SHA-256 of the key's SubjectPublicKeyInfo)", len(k.keys))
 	}
 	for _, key := range k.keys {
 		if !key.verify(m, sig) {
@@ -76,8 +76,8 @@ func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 		return h.signer, nil
 	}
 	return Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity,
-		"no trusted key of the org made this signature, and the envelope brings no certificate: "+
-			"either the signer is not registered, or the payload or the signature was changed")
+		"the signature matches no trusted key of the org, and the envelope has no certificate: "+
+			"the signer is not registered, or the payload or signature was changed")
 }
 
 // certified returns the key and the signer that the first of certs speaks of:
@@ -87,13 +87,13 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 	// key takes ages.
 	for _, cert := range certs {
 		if _, err := publicKeyOf(cert.PublicKey); err != nil {
-			return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s: %v", SubjectOf(cert), err)
+			return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(cert), err)
 		}
 	}
 	leaf := certs[0]
 	digest, _, err := DigestKey(leaf.PublicKey)
 	if err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s: %v", SubjectOf(leaf), err)
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(leaf), err)
 	}
 	registered := k.bySPKI[digest]
 	if registered == nil {
@@ -121,14 +121,14 @@ func (k *Keyring) chained(
 	leaf := certs[0]
 	subject, err := subjectDN(leaf.Subject)
 	if err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate does not say who signed: %v", err)
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate does not name a signer: %v", err)
 	}
 	key, err := publicKeyOf(leaf.PublicKey)
 	if err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s: %v", subject, err)
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", subject, err)
 	}
 	if err := checkUsage(leaf); err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "the certificate of %s %v", subject, err)
+		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s %v", subject, err)
 	}
 	root, err := k.rootOf(certs, now)
 	if err != nil {
@@ -141,11 +141,11 @@ func (k *Keyring) chained(
 // for just anything was not.
 func checkUsage(leaf *x509.Certificate) error {
 	if !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) {
-		return errors.New("does not have the code-signing usage (extendedKeyUsage codeSigning)")
+		return errors.New("is not for code signing (extendedKeyUsage lacks codeSigning)")
 	}
 	const signs = x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment
 	if leaf.KeyUsage != 0 && leaf.KeyUsage&signs == 0 {
-		return errors.New("may not be used for signatures (keyUsage has no digitalSignature)")
+		return errors.New("is not for signatures (keyUsage lacks digitalSignature)")
 	}
 	return nil
 }
@@ -165,10 +165,10 @@ func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, erro
 		return "", expiredError(chain, now)
 	}
 	if _, _, err := k.revokedTimeless.verify(always, now); err == nil {
-		return "", ledger.Errorf(ledger.CodeRevokedIdentity, "the certificate of %s chains to a root that was revoked", leaf)
+		return "", ledger.Errorf(ledger.CodeRevokedIdentity, "certificate of %s chains to a revoked root", leaf)
 	}
 	return "", ledger.Errorf(
-		ledger.CodeUntrustedIdentity, "the certificate of %s chains to no trusted root of the org: %v", leaf, reason)
+		ledger.CodeUntrustedIdentity, "certificate of %s does not chain to a trusted root of the org: %v", leaf, reason)
 }
 
 // expiredError tells which certificate of a chain of timeless ones does not
@@ -177,11 +177,11 @@ func expiredError(chain []*x509.Certificate, now time.Time) error {
 	for _, always := range chain {
 		cert, err := x509.ParseCertificate(always.Raw)
 		if err == nil && !withinValidity(cert.NotBefore, cert.NotAfter, now) {
-			return ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate of %s %s", SubjectOf(cert),
+			return ledger.Errorf(ledger.CodeExpiredCertificate, "certificate of %s %s", SubjectOf(cert),
 				describeValidity(cert.NotBefore, cert.NotAfter, now))
 		}
 	}
-	return ledger.Errorf(ledger.CodeExpiredCertificate, "the certificate chain is not valid now")
+	return ledger.Errorf(ledger.CodeExpiredCertificate, "certificate chain is not valid now")
 }
 
 // SubjectOf names a certificate in an error's text.

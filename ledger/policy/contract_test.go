@@ -95,14 +95,14 @@ func TestParseContractRefuses(t *testing.T) {
 		document string
 		faults   []ledger.FieldError
 	}{
-		"no requirements": {`{}`, []ledger.FieldError{{Field: "requirements", Message: "missing"}}},
-		"nothing at all":  {`null`, []ledger.FieldError{{Field: "requirements", Message: "missing"}}},
+		"no requirements": {`{}`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
+		"nothing at all":  {`null`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
 		"too many requirements": {`{"requirements":` + long(201, `{}`) + `}`,
 			[]ledger.FieldError{{Field: "requirements", Message: "at most 200"}}},
 		"an empty requirement": {
 			`{"requirements":[{}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED, PROMOTABLE or DEPLOYED"},
-				{Field: "requirements[0].predicate", Message: "missing"}}},
+				{Field: "requirements[0].predicate", Message: "required"}}},
 		"a typo in the state": {`{"requirements":[{"state":"ATESTED","predicate":"x"}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: `"ATESTED"`}}},
 		"a state in lower case": {`{"requirements":[{"state":"attested","predicate":"x"}]}`,
@@ -112,9 +112,9 @@ func TestParseContractRefuses(t *testing.T) {
 		"the lowest state": {`{"requirements":[{"state":"DRAFT","predicate":"x"}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
 		"a star inside": {`{"requirements":[{"state":"ATTESTED","predicate":"test:*:go"}]}`,
-			[]ledger.FieldError{{Field: "requirements[0].predicate", Message: "ending in one *"}}},
+			[]ledger.FieldError{{Field: "requirements[0].predicate", Message: "ends in one *"}}},
 		"two stars": {`{"requirements":[{"state":"ATTESTED","predicate":"test:**"}]}`,
-			[]ledger.FieldError{{Field: "requirements[0].predicate", Message: "ending in one *"}}},
+			[]ledger.FieldError{{Field: "requirements[0].predicate", Message: "ends in one *"}}},
 		"a long predicate": {`{"requirements":[{"state":"ATTESTED","predicate":"` + strings.Repeat("x", 513) +
 			`"}]}`, []ledger.FieldError{{Field: "requirements[0].predicate", Message: "at most 512"}}},
 		"threshold 0": {
@@ -158,9 +158,9 @@ func TestParseContractRefuses(t *testing.T) {
 		"an empty glob": {
 			one(`"branches":[""]`), []ledger.FieldError{{Field: "requirements[1].branches[0]", Message: "empty"}}},
 		"a path from the root": {
-			one(`"paths":["/cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a slash"}}},
+			one(`"paths":["/cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a leading / or ./"}}},
 		"a path from here": {
-			one(`"paths":["./cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a slash"}}},
+			one(`"paths":["./cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "without a leading / or ./"}}},
 		"a long glob": {one(`"paths":["` + strings.Repeat("x", 513) + `"]`),
 			[]ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "at most 512"}}},
 		"a glob that takes ages": {one(`"branches":["` + strings.Repeat("{a,b}", 60) + `"]`),
@@ -170,10 +170,10 @@ func TestParseContractRefuses(t *testing.T) {
 		"eight stars and one": {one(`"paths":["**/*a*/**/*b*/*","**/*a*/**/*b*/**/*/*"]`),
 			[]ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "more than 8 runs of *"}}},
 		"101 globs in all": {one(`"paths":` + long(60, `"a"`) + `,"branches":` + long(41, `"a"`)),
-			[]ledger.FieldError{{Field: "requirements[1].branches", Message: "more than 100 globs in all"}}},
+			[]ledger.FieldError{{Field: "requirements[1].branches", Message: "at most 100 in paths, branches and radar.ignore"}}},
 		"200 globs, told once": {`{"requirements":[{"state":"ATTESTED","predicate":"x","paths":` + long(99, `"a"`) +
 			`},{"state":"ATTESTED","predicate":"x","paths":` + long(100, `"a"`) + `}],"radar":{"ignore":["a"]}}`,
-			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "more than 100 globs in all"}}},
+			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100 in paths, branches and radar.ignore"}}},
 		"many paths": {one(`"paths":` + long(101, `"a"`)),
 			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100"}}},
 		"yes for true": {one(`"exclude_author":"yes"`),
@@ -186,9 +186,9 @@ func TestParseContractRefuses(t *testing.T) {
 		"the radar's levels": {`{"requirements":[],"radar":{"notify":"low","block":"most"}}`, []ledger.FieldError{
 			{Field: "radar.notify", Message: `"low" is not a level`}, {Field: "radar.block", Message: `"most" is not a level`}}},
 		"notify of nothing": {`{"requirements":[],"radar":{"notify":"none"}}`,
-			[]ledger.FieldError{{Field: "radar.notify", Message: "enabled: false"}}},
+			[]ledger.FieldError{{Field: "radar.notify", Message: "set enabled to false"}}},
 		"the radar's rest": {`{"requirements":[],"radar":{"ignore":["/go.sum"],"max_age":"0d"}}`, []ledger.FieldError{
-			{Field: "radar.ignore[0]", Message: "without a slash"}, {Field: "radar.max_age", Message: "milliseconds"}}},
+			{Field: "radar.ignore[0]", Message: "without a leading / or ./"}, {Field: "radar.max_age", Message: "milliseconds"}}},
 		"a radar as text": {`{"requirements":[],"radar":"on"}`,
 			[]ledger.FieldError{{Field: "radar", Message: "must be an object"}}},
 		"everything at once": {

@@ -73,7 +73,7 @@ func TestRequirement(t *testing.T) {
 	by := func(f Facts, name, email string) Facts { f.Author = ledger.Author{Name: name, Email: email}; return f }
 
 	const (
-		unknown  = "the commit's author is not known: register the commit with its author"
+		unknown  = "the commit's author is unknown (register the commit with its author)"
 		tests    = `{"state":"ATTESTED","predicate":"test:*"`
 		reviews  = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`
 		deploys  = `{"state":"DEPLOYED","predicate":"deploy:prod"`
@@ -91,22 +91,22 @@ func TestRequirement(t *testing.T) {
 		"an exact predicate": {deploys + `}`, attested(said(ops, "deploy:prod", ledger.Pass)),
 			met(1, "met by "+ops)},
 		"a longer one than the exact": {deploys + `}`, attested(said(ops, "deploy:production", ledger.Pass)),
-			unmet(0, "deploy:prod needs 1 signer: has 0")},
-		"another case": {tests + `}`, attested(said(ci, "Test:go", ledger.Pass)), unmet(0, "test:* needs 1 signer: has 0")},
+			unmet(0, "deploy:prod: 0 of 1 signatures")},
+		"another case": {tests + `}`, attested(said(ci, "Test:go", ledger.Pass)), unmet(0, "test:*: 0 of 1 signatures")},
 		"any predicate": {`{"state":"ATTESTED","predicate":"*"}`,
 			attested(said(ci, "https://slsa.dev/provenance/v1", ledger.Pass)), met(1, "met by "+ci)},
-		"nothing said": {tests + `}`, attested(), unmet(0, "test:* needs 1 signer: has 0")},
+		"nothing said": {tests + `}`, attested(), unmet(0, "test:*: 0 of 1 signatures")},
 
 		// Who counts.
 		"a signer who matches": {tests + `,"signers":["cn=*,ou=build,o=acme"]}`,
 			attested(said(ci, "test:go", ledger.Pass)), met(1, "met by "+ci)},
 		"a signer who does not": {tests + `,"signers":["cn=*,ou=build,o=acme"]}`,
-			attested(said(bob, "test:go", ledger.Pass)), unmet(0, "test:* needs 1 signer matching cn=*,ou=build,o=acme: has 0")},
+			attested(said(bob, "test:go", ledger.Pass)), unmet(0, "test:*: 0 of 1 signatures matching cn=*,ou=build,o=acme")},
 		"a signer of another pattern": {tests + `,"signers":["ou=build","ou=platform"]}`,
 			attested(said(ops, "test:go", ledger.Pass)), met(1, "met by "+ops)},
 		"several patterns, all in vain": {tests + `,"signers":["ou=build","ou=platform"]}`,
 			attested(said(bob, "test:go", ledger.Pass)),
-			unmet(0, "test:* needs 1 signer matching ou=build or ou=platform: has 0")},
+			unmet(0, "test:*: 0 of 1 signatures matching ou=build or ou=platform")},
 		"a stranger's fail": {tests + `,"signers":["ou=build"]}`,
 			attested(said(ci, "test:go", ledger.Pass), said(bob, "test:go", ledger.Fail)), met(1, "met by "+ci)},
 
@@ -114,9 +114,9 @@ func TestRequirement(t *testing.T) {
 		"two of two": {tests + `,"threshold":2}`,
 			attested(said(ci2, "test:go", ledger.Pass), said(ci, "test:go", ledger.Pass)), met(2, "met by "+ci+" and "+ci2)},
 		"one of two": {tests + `,"threshold":2}`, attested(said(ci, "test:go", ledger.Pass)),
-			unmet(1, "test:* needs 2 signers: has 1, "+ci)},
+			unmet(1, "test:*: 1 of 2 signatures ("+ci+")")},
 		"one signer twice is one": {tests + `,"threshold":2}`, attested(said(ci, "test:go", ledger.Pass),
-			said(ci, "test:js", ledger.Pass)), unmet(1, "test:* needs 2 signers: has 1, "+ci)},
+			said(ci, "test:js", ledger.Pass)), unmet(1, "test:*: 1 of 2 signatures ("+ci+")")},
 		"five of one, told in short": {
 			tests + `}`, attested(said(ci, "test:go", ledger.Pass), said(ops, "test:go", ledger.Pass),
 				said(alice, "test:go", ledger.Pass), said(bob, "test:go", ledger.Pass), said(ci2, "test:go", ledger.Pass)),
@@ -128,61 +128,61 @@ func TestRequirement(t *testing.T) {
 
 		// What was said.
 		"a fail": {tests + `}`, attested(said(ci, "test:go", ledger.Fail)),
-			unmet(0, ci+" reports fail for test:go")},
+			unmet(0, "test:go failed ("+ci+")")},
 		"an error": {tests + `}`, attested(said(ci, "test:go", ledger.Errored)),
-			unmet(0, ci+" reports error for test:go")},
+			unmet(0, "test:go errored ("+ci+")")},
 		"a fail whatever others say": {
 			tests + `}`, attested(said(ci, "test:go", ledger.Pass), said(ci2, "test:go", ledger.Fail)),
-			unmet(1, ci2+" reports fail for test:go")},
+			unmet(1, "test:go failed ("+ci2+")")},
 		"a fail beside one's pass": {
 			tests + `}`, attested(said(ci, "test:go", ledger.Pass), said(ci, "test:js", ledger.Fail)),
-			unmet(1, ci+" reports fail for test:js")},
+			unmet(1, "test:js failed ("+ci+")")},
 		"two fails": {
 			tests + `}`, attested(said(ci2, "test:go", ledger.Fail), said(ci, "test:go", ledger.Errored)),
-			unmet(0, ci+" reports error for test:go and "+ci2+" reports fail for test:go")},
+			unmet(0, "test:go errored ("+ci+") and test:go failed ("+ci2+")")},
 		"a fail that is accepted": {tests + `,"accept":["fail"]}`, attested(said(ci, "test:go", ledger.Fail)),
 			met(1, "met by "+ci)},
 		"an error where fail counts": {tests + `,"accept":["pass","fail"]}`, attested(said(ci, "test:go", ledger.Errored)),
-			unmet(0, ci+" reports error for test:go")},
+			unmet(0, "test:go errored ("+ci+")")},
 		"a skip": {tests + `}`, attested(said(ci, "test:go", ledger.Skip)),
-			unmet(0, "test:* needs 1 signer: has 0; status not accepted: "+ci+" reports skip for test:go")},
+			unmet(0, "test:*: 0 of 1 signatures; status not accepted: test:go skipped ("+ci+")")},
 		"a skip does not stop others": {
 			tests + `}`, attested(said(ci, "test:go", ledger.Skip), said(ci2, "test:go", ledger.Pass)), met(1, "met by "+ci2)},
 		"a warning that is accepted": {tests + `,"accept":["pass","warn"]}`, attested(said(ci, "test:go", ledger.Warn)),
 			met(1, "met by "+ci)},
 		"pass where only warn counts": {tests + `,"accept":["warn"]}`, attested(said(ci, "test:go", ledger.Pass)),
-			unmet(0, "test:* needs 1 signer: has 0; status not accepted: "+ci+" reports pass for test:go")},
+			unmet(0, "test:*: 0 of 1 signatures; status not accepted: test:go passed ("+ci+")")},
 
 		// When it was said.
 		"young enough": {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", ledger.Pass).ago(2*hour - 1)),
 			met(1, "met by "+ci)},
 		"too old to the moment": {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", ledger.Pass).ago(2 * hour)),
-			unmet(0, "test:* needs 1 signer: has 0; expired evidence: "+ci+" reports pass for test:go")},
+			unmet(0, "test:*: 0 of 1 signatures; expired: test:go passed ("+ci+")")},
 		"an old fail stays a fail": {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", ledger.Fail).ago(5*hour),
-			said(ci2, "test:go", ledger.Pass)), unmet(1, ci+" reports fail for test:go")},
+			said(ci2, "test:go", ledger.Pass)), unmet(1, "test:go failed ("+ci+")")},
 		"old, but no age is set": {tests + `}`, attested(said(ci, "test:go", ledger.Pass).ago(400000 * hour)),
 			met(1, "met by "+ci)},
 
 		// The author.
 		"the author by name": {reviews + `}`, attested(said(alice, "review:code", ledger.Pass)),
-			unmet(0, "review:* needs 1 signer: has 0; by the commit's author: "+alice+" reports pass for review:code")},
+			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed ("+alice+")")},
 		"the author by e-mail": {
 			reviews + `}`, attested(said(bob, "review:code", ledger.Pass).mail("bob@acme.org", "Alice@ACME.org")),
-			unmet(0, "review:* needs 1 signer: has 0; by the commit's author: "+bob+" reports pass for review:code")},
+			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed ("+bob+")")},
 		"the author by e-mail as a name": {reviews + `}`, attested(said("cn=ALICE@acme.org", "review:code", ledger.Pass)),
-			unmet(0, "review:* needs 1 signer: has 0; by the commit's author: cn=ALICE@acme.org reports pass for review:code")},
+			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed (cn=ALICE@acme.org)")},
 		"another than the author": {
 			reviews + `}`, attested(said(bob, "review:code", ledger.Pass).mail("bob@acme.org")), met(1, "met by "+bob)},
 		"the author's own no": {reviews + `}`,
 			attested(said(alice, "review:code", ledger.Fail), said(bob, "review:code", ledger.Pass)), met(1, "met by "+bob)},
 		"an unknown author": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Pass).mail("")), "",
-			" "), unmet(0, "review:* needs 1 signer: has 0; "+unknown)},
+			" "), unmet(0, "review:*: 0 of 1 signatures; "+unknown)},
 		"an unknown author, and too old": {reviews + `,"max_age":"1m"}`,
-			by(attested(said(bob, "review:code", ledger.Pass)), "", ""), unmet(0, "review:* needs 1 signer: has 0; "+unknown)},
+			by(attested(said(bob, "review:code", ledger.Pass)), "", ""), unmet(0, "review:*: 0 of 1 signatures; "+unknown)},
 		"an unknown author, a skip": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Skip)), "", ""),
-			unmet(0, "review:* needs 1 signer: has 0; status not accepted: "+bob+" reports skip for review:code; "+unknown)},
+			unmet(0, "review:*: 0 of 1 signatures; status not accepted: review:code skipped ("+bob+"); "+unknown)},
 		"an unknown author, a fail": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Fail)), "", ""),
-			unmet(0, bob+" reports fail for review:code")},
+			unmet(0, "review:code failed ("+bob+")")},
 		"an author by name alone": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Pass)), "Alice", ""),
 			met(1, "met by "+bob)},
 		"unknown, but not excluded": {tests + `}`, by(attested(said(ci, "test:go", ledger.Pass)), "", ""),
@@ -192,44 +192,44 @@ func TestRequirement(t *testing.T) {
 
 		// For DEPLOYED, only what was said while the commit was PROMOTABLE.
 		"deployed too early": {deploys + `}`, attested(said(ops, "deploy:prod", ledger.Pass).early()),
-			unmet(0, "deploy:prod needs 1 signer: has 0; recorded before the commit was PROMOTABLE: "+ops+
-				" reports pass for deploy:prod")},
+			unmet(0, "deploy:prod: 0 of 1 signatures; recorded before the commit was PROMOTABLE: "+
+				"deploy:prod passed ("+ops+")")},
 		"failed early": {deploys + `}`, attested(said(ops, "deploy:prod", ledger.Fail).early()),
-			unmet(0, ops+" reports fail for deploy:prod")},
+			unmet(0, "deploy:prod failed ("+ops+")")},
 		"tested early": {tests + `}`, attested(said(ci, "test:go", ledger.Pass).early()), met(1, "met by "+ci)},
 
 		// Paths.
 		"a path is changed": {payments, changed(attested(said(ci, "test:payments", ledger.Pass)), "README.md",
 			"services/payments/api/pay.go"), met(1, "met by "+ci)},
 		"a path by the second": {payments, changed(attested(), "schema.sql"),
-			unmet(0, "test:payments needs 1 signer: has 0")},
+			unmet(0, "test:payments: 0 of 1 signatures")},
 		"no path is changed": {payments, changed(attested(said(ci, "test:payments", ledger.Fail)), "README.md",
 			"db/schema.sql"), leftOut("no changed path matches services/payments/** or *.sql")},
 		"an empty commit": {
 			payments, changed(attested()), leftOut("no changed path matches services/payments/** or *.sql")},
-		"without change record": {payments, attested(), unmet(0, "test:payments needs 1 signer: has 0")},
+		"without change record": {payments, attested(), unmet(0, "test:payments: 0 of 1 signatures")},
 		"many paths, in short": {`{"state":"ATTESTED","predicate":"x","paths":["a","b","c","d","e"]}`,
 			changed(attested(), "f"), leftOut("no changed path matches a or b or c or 2 more")},
 		"2000 paths are changed": {payments, changed(attested(), numbered(2000)...),
 			leftOut("no changed path matches services/payments/** or *.sql")},
 		"2001 paths are changed": {payments, changed(attested(), numbered(2001)...),
-			unmet(0, "test:payments needs 1 signer: has 0; applies because the commit changes more than 2000 paths")},
+			unmet(0, "test:payments: 0 of 1 signatures; applies because the commit changes more than 2000 paths")},
 		"2001, and tested": {payments, changed(attested(said(ci, "test:payments", ledger.Pass)), numbered(2001)...),
 			met(1, "met by "+ci)},
 		"paths that take ages": {`{"state":"ATTESTED","predicate":"x","paths":["*` + strings.Repeat("a", 200) + `?b*"]}`,
 			changed(attested(), slices.Repeat([]string{strings.Repeat("a", 4000) + "/b"}, 40)...),
-			unmet(0, "x needs 1 signer: has 0; applies because the changed paths take too long to match")},
+			unmet(0, "x: 0 of 1 signatures; applies because matching the changed paths takes too long")},
 		"hidden files match too": {`{"state":"ATTESTED","predicate":"x","paths":["**/*.yml"]}`,
-			changed(attested(), ".github/.ci.yml"), unmet(0, "x needs 1 signer: has 0")},
+			changed(attested(), ".github/.ci.yml"), unmet(0, "x: 0 of 1 signatures")},
 
 		// Branches.
-		"meant for a branch that is named": {releases, attested(), unmet(0, "test:* needs 1 signer: has 0")},
+		"meant for a branch that is named": {releases, attested(), unmet(0, "test:*: 0 of 1 signatures")},
 		"meant for one that matches": {releases, meantFor(attested(said(ci, "test:go", ledger.Pass)), "release/1.2"),
 			met(1, "met by "+ci)},
 		"meant for another": {releases, meantFor(attested(said(ci, "test:go", ledger.Pass)), "feature-x"),
-			leftOut("the commit is meant for feature-x")},
+			leftOut("the target branch is feature-x")},
 		"meant for one a level deeper": {releases, meantFor(attested(), "release/1/2"),
-			leftOut("the commit is meant for release/1/2")},
+			leftOut("the target branch is release/1/2")},
 		"meant for nothing": {releases, meantFor(attested(), ""), leftOut("the commit has no target branch")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,18 +58,24 @@ type OpenOverlap struct {
 	Until ledger.Time
 }
 
-// String names the other commit and the path.
+// String names the level, the other branch (or commit, if it has none), the
+// path and the reason.
 func (o OpenOverlap) String() string {
 	var b strings.Builder
-	b.WriteString(o.Level.String() + " with " + o.Commit)
+	b.WriteString(o.Level.String() + " with ")
 	if o.Branch != "" {
-		b.WriteString(" of " + o.Branch)
+		b.WriteString(o.Branch)
+	} else {
+		b.WriteString(o.Commit[:min(len(o.Commit), shortSHA)])
 	}
 	if o.Path != "" {
 		b.WriteString(" at " + o.Path)
 	}
 	if o.Reason != "" {
-		b.WriteString(" (" + string(o.Reason) + ")")
+		b.WriteString(" (" + strings.ReplaceAll(string(o.Reason), "_", " ") + ")")
 	}
 	return b.String()
 }
+
+// shortSHA is the number of digits to which a commit's SHA is shortened.
+const shortSHA = 12

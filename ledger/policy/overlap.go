@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementSta
 	s = ledger.RequirementStatus{State: ledger.Promotable, Predicate: "radar:" + r.Block.String(),
 		Applies: f.Branch == "" || f.Branch != f.Target}
 	if !s.Applies {
-		s.Reason = "a commit of its target branch, " + text.Clip(f.Target) +
-			", is not blocked: what overlaps with it has to be rebased"
+		s.Reason = "does not apply: the commit is on its target branch, " + text.Clip(f.Target) +
+			", so overlapping commits must rebase"
 		return s, 0
 	}
 	var blocking []OpenOverlap
@@ -40,15 +41,20 @@ func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementSta
 		return cmp.Or(cmp.Compare(b.Level, a.Level), strings.Compare(a.Commit, b.Commit), strings.Compare(a.Path, b.Path))
 	})
 	if s.Met = len(blocking) == 0; s.Met {
-		s.Reason = "no open overlap of level " + r.Block.String() + orAbove(r.Block) + " with a commit registered before"
+		s.Reason = "no open overlap of level " + r.Block.String() + orAbove(r.Block) + " with an earlier commit"
 		return s, 0
 	}
-	told := make([]string, len(blocking))
+
+	overlaps := make([]string, len(blocking))
 	for i, o := range blocking {
-		told[i] = o.String()
+		overlaps[i] = o.String()
 	}
-	s.Reason = "overlaps with what was registered before: " + some(told, "; ") +
-		": rebase onto it once it has landed, and push anew"
+	earlier, after := "1 earlier commit", "it has"
+	if n := len(blocking); n > 1 {
+		earlier, after = strconv.Itoa(n)+" earlier commits", "they have"
+	}
+	s.Reason = "overlaps with " + earlier + ": " + some(overlaps, " and ") +
+		"; rebase once " + after + " landed, then push again"
 	return s, expires
 }
 

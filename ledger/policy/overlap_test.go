@@ -21,17 +21,17 @@ func TestRadarBlock(t *testing.T) {
 	}{
 		"no level blocks": {radar.NoLevel, []OpenOverlap{high}, ledger.Promotable, ""},
 		"nothing overlaps": {radar.High, nil, ledger.Promotable,
-			"no open overlap of level HIGH with a commit registered before"},
+			"no open overlap of level HIGH with an earlier commit"},
 		"a lower level": {radar.High, []OpenOverlap{medium}, ledger.Promotable,
-			"no open overlap of level HIGH with a commit registered before"},
+			"no open overlap of level HIGH with an earlier commit"},
 		"nothing of many levels": {radar.Low, nil, ledger.Promotable,
-			"no open overlap of level LOW or above with a commit registered before"},
+			"no open overlap of level LOW or above with an earlier commit"},
 		"the level that blocks": {radar.High, []OpenOverlap{medium, high}, ledger.Attested,
-			"overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines): rebase " +
-				"onto it once it has landed, and push anew"},
+			"overlaps with 1 earlier commit: HIGH with feature/x at cmd/root.go (same lines); " +
+				"rebase once it has landed, then push again"},
 		"that and a higher level": {radar.Medium, []OpenOverlap{medium, high}, ledger.Attested,
-			"overlaps with what was registered before: HIGH with 8dd9 of feature/x at cmd/root.go (same_lines); MEDIUM " +
-				"with 0a0a at go.mod (same_file): rebase onto it once it has landed, and push anew"},
+			"overlaps with 2 earlier commits: HIGH with feature/x at cmd/root.go (same lines) and " +
+				"MEDIUM with 0a0a at go.mod (same file); rebase once they have landed, then push again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Radar.Block = test.block

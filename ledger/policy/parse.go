@@ -115,9 +115,9 @@ func (k *contractCheck) contract(doc *document) Contract {
 	case doc.Requirements == nil:
 		// An empty contract lets every attested commit be PROMOTABLE: nobody
 		// should come to that by leaving something out.
-		k.fault("requirements", "missing: give a list, [] if a commit needs nothing")
+		k.fault("requirements", "required (use [] if commits need no evidence)")
 	case n > maxRequirements:
-		k.fault("requirements", "%d are too many: use at most %d", n, maxRequirements)
+		k.fault("requirements", "too many: %d entries, at most %d", n, maxRequirements)
 		return Contract{}
 	}
 	c := Contract{Requirements: make([]Requirement, len(doc.Requirements)), Radar: k.radar(&doc.Radar)}
@@ -148,7 +148,7 @@ func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
 	}
 	r.Notify = k.level("radar.notify", doc.Notify, r.Notify)
 	if r.Notify == radar.NoLevel {
-		k.fault("radar.notify", "%q is not a level to notify of: use LOW, MEDIUM or HIGH, or enabled: false", r.Notify)
+		k.fault("radar.notify", "%q is not allowed (use LOW, MEDIUM or HIGH, or set enabled to false)", r.Notify)
 	}
 	r.Block = k.level("radar.block", doc.Block, r.Block)
 	r.Ignore = k.globs("radar.ignore", doc.Ignore, glob.CheckPath)
@@ -159,7 +159,7 @@ func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
 func (k *contractCheck) state(field, name string) ledger.State {
 	s, err := ledger.ParseState(name)
 	if err != nil || s < ledger.Attested {
-		k.fault(field, "%q is not a state with requirements: use ATTESTED, PROMOTABLE or DEPLOYED", text.Clip(name))
+		k.fault(field, "%q is not a state with requirements (use ATTESTED, PROMOTABLE or DEPLOYED)", text.Clip(name))
 	}
 	return s
 }
@@ -167,11 +167,11 @@ func (k *contractCheck) state(field, name string) ledger.State {
 func (k *contractCheck) predicate(field, p string) string {
 	switch star := strings.IndexByte(p, '*'); {
 	case p == "":
-		k.fault(field, "missing: use a predicate such as test:go, or a prefix such as test:*")
+		k.fault(field, "required (use e.g. test:go or test:*)")
 	case len(p) > maxPredicate:
-		k.fault(field, "%d bytes are too long: use at most %d", len(p), maxPredicate)
+		k.fault(field, "too long: %d bytes, at most %d", len(p), maxPredicate)
 	case star >= 0 && star < len(p)-1:
-		k.fault(field, "%q has a * before its end: use an exact predicate, or a prefix ending in one *", p)
+		k.fault(field, "%q has a * before its end (use an exact predicate, or a prefix that ends in one *)", p)
 	}
 	return p
 }
@@ -194,7 +194,7 @@ func (k *contractCheck) threshold(field string, n *int) int {
 		return 1
 	}
 	if *n < 1 || *n > maxThreshold {
-		k.fault(field, "%d is not a number of signers: use 1 to %d", *n, maxThreshold)
+		k.fault(field, "%d is out of range (use 1 to %d)", *n, maxThreshold)
 	}
 	return *n
 }
@@ -204,7 +204,7 @@ func (k *contractCheck) accept(field string, names []string) []ledger.Status {
 		return []ledger.Status{ledger.Pass}
 	}
 	if len(names) == 0 {
-		k.fault(field, "empty: name at least one status, or leave it out for pass")
+		k.fault(field, "use at least one status, or omit the field for pass")
 	}
 	if !k.fits(field, names) {
 		return nil
@@ -214,9 +214,9 @@ func (k *contractCheck) accept(field string, names []string) []ledger.Status {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch s := ledger.Status(name); {
 		case !slices.Contains([]ledger.Status{ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip}, s):
-			k.fault(at, "%q is not a status: use pass, warn, fail, error or skip", text.Clip(name))
+			k.fault(at, "%q is not a status (use pass, warn, fail, error or skip)", text.Clip(name))
 		case slices.Contains(accept, s):
-			k.fault(at, "%q is given twice: name each status once", name)
+			k.fault(at, "%q occurs twice", name)
 		default:
 			accept = append(accept, s)
 		}
@@ -253,8 +253,7 @@ func (k *contractCheck) globs(field string, globs []string, check func(string) e
 	seen := k.globsSeen
 	k.globsSeen += len(globs)
 	if seen <= glob.MaxGlobs && k.globsSeen > glob.MaxGlobs {
-		k.fault(field, "with these the contract has more than %d globs in all: paths, branches and radar.ignore together",
-			glob.MaxGlobs)
+		k.fault(field, "too many globs: at most %d in paths, branches and radar.ignore together", glob.MaxGlobs)
 	}
 	for i, g := range globs {
 		k.note(fmt.Sprintf("%s[%d]", field, i), check(g))
@@ -264,7 +263,7 @@ func (k *contractCheck) globs(field string, globs []string, check func(string) e
 
 func (k *contractCheck) fits(field string, list []string) bool {
 	if len(list) > maxEntries {
-		k.fault(field, "%d entries are too many: use at most %d", len(list), maxEntries)
+		k.fault(field, "too many: %d entries, at most %d", len(list), maxEntries)
 	}
 	return len(list) <= maxEntries
 }

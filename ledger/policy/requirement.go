@@ -75,7 +75,7 @@ func (r *Requirement) scope(f *Facts, steps int) (leftOut, unsure string) {
 		if f.Target == "" {
 			return "the commit has no target branch", ""
 		}
-		return "the commit is meant for " + f.Target, ""
+		return "the target branch is " + f.Target, ""
 	}
 	if len(r.Paths) == 0 || !f.HasChanges {
 		return "", ""
@@ -85,7 +85,7 @@ func (r *Requirement) scope(f *Facts, steps int) (leftOut, unsure string) {
 	}
 	switch matches, sure := glob.AnyMatch(r.Paths, f.Changes, steps*len(r.Paths)); {
 	case !sure:
-		return "", "the changed paths take too long to match"
+		return "", "matching the changed paths takes too long"
 	case !matches:
 		return "no changed path matches " + some(r.Paths, " or "), ""
 	}
@@ -166,14 +166,12 @@ func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, weighed []ve
 	if s.Met {
 		return "met by " + some(s.SignersCounted, " and ")
 	}
-	if no := reports(f.Evidence, weighed, blocks); no != "" {
-		return no
+	if failures := reports(f.Evidence, weighed, blocks); failures != "" {
+		return failures
 	}
+
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s needs %d signer", r.Predicate, r.Threshold)
-	if r.Threshold != 1 {
-		b.WriteByte('s')
-	}
+	fmt.Fprintf(&b, "%s: %d of %d signatures", r.Predicate, s.Have, r.Threshold)
 	if len(r.Signers) > 0 {
 		var patterns []string
 		for _, p := range r.Signers {
@@ -181,40 +179,44 @@ func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, weighed []ve
 		}
 		b.WriteString(" matching " + some(patterns, " or "))
 	}
-	fmt.Fprintf(&b, ": has %d", s.Have)
 	if s.Have > 0 {
-		b.WriteString(", " + some(s.SignersCounted, " and "))
+		b.WriteString(" (" + some(s.SignersCounted, " and ") + ")")
 	}
+
 	for _, note := range []struct {
 		verdict verdict
 		text    string
 	}{
 		{notAccepted, "status not accepted"},
-		{expired, "expired evidence"},
+		{expired, "expired"},
 		{early, "recorded before the commit was PROMOTABLE"},
 		{byAuthor, "by the commit's author"},
 	} {
-		if who := reports(f.Evidence, weighed, note.verdict); who != "" {
-			b.WriteString("; " + note.text + ": " + who)
+		if list := reports(f.Evidence, weighed, note.verdict); list != "" {
+			b.WriteString("; " + note.text + ": " + list)
 		}
 	}
 	if r.ExcludeAuthor && !isKnown(f.Author) {
-		b.WriteString("; the commit's author is not known: register the commit with its author")
+		b.WriteString("; the commit's author is unknown (register the commit with its author)")
 	}
 	return b.String()
 }
 
-// reports tells what was reported by whom in the evidence of one verdict.
-func reports(evidence []Evidence, weighed []verdict, v verdict) string {
-	var told []string
+// reports lists the evidence that got verdict v: what was reported, and by whom.
+func reports(evidence []Evidence, verdicts []verdict, v verdict) string {
+	var list []string
 	for i := range evidence {
-		if weighed[i] == v {
+		if verdicts[i] == v {
 			e := &evidence[i]
-			told = append(told, e.Signer.String()+" reports "+string(e.Status)+" for "+e.Predicate)
+			list = append(list, e.Predicate+" "+statusVerbs[e.Status]+" ("+e.Signer.String()+")")
 		}
 	}
-	slices.Sort(told)
-	return some(told, " and ")
+	slices.Sort(list)
+	return some(list, " and ")
+}
+
+var statusVerbs = map[ledger.Status]string{
+	ledger.Pass: "passed", ledger.Warn: "warned", ledger.Fail: "failed", ledger.Errored: "errored", ledger.Skip: "skipped",
 }
 
 // some joins the first few of the items and counts the others.

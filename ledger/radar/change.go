@@ -49,7 +49,7 @@ const (
 // below the list, and why. The fault is empty where there is none.
 func CheckChanges(changes []Change) (field, fault string) {
 	if len(changes) > maxChanges {
-		return "", fmt.Sprintf("%d entries are more than the %d allowed", len(changes), maxChanges)
+		return "", fmt.Sprintf("too many: %d entries, at most %d", len(changes), maxChanges)
 	}
 	named := recordNames{paths: make(map[string]bool, len(changes)), dirs: make(map[string]bool)}
 	for i, c := range changes {
@@ -61,7 +61,7 @@ func CheckChanges(changes []Change) (field, fault string) {
 			return text.Entry("", i) + "." + field, fault
 		}
 		if len(named.dirs) > maxDirs {
-			return "", fmt.Sprintf("its paths have more than %d directories above them", maxDirs)
+			return "", fmt.Sprintf("too many directories above the paths: at most %d", maxDirs)
 		}
 	}
 	return "", ""
@@ -81,8 +81,8 @@ func (n recordNames) add(c Change) (field, fault string) {
 			continue
 		}
 		if n.paths[name.path] {
-			return name.field, text.Quote(name.path) + " is named by a change before it: give each path once, as git " +
-				"diff-tree does without -B"
+			return name.field, text.Quote(name.path) + " occurs in an earlier change (list each path once, like git " +
+				"diff-tree without -B)"
 		}
 		n.paths[name.path] = true
 		n.addAbove(name.path)
@@ -106,21 +106,21 @@ func (c Change) fault() (field, message string) {
 	case !isTreePath(c.Path):
 		return "path", notTreePath(c.Path)
 	case len(c.Status) != 1 || !strings.Contains("AMDRT", c.Status):
-		return "status", text.Quote(c.Status) + " is none of A, M, D, R and T"
+		return "status", text.Quote(c.Status) + " is not a status (use A, M, D, R or T)"
 	case renamed && !isTreePath(c.OldPath):
-		return "old_path", "a rename names the path it came from; " + notTreePath(c.OldPath)
+		return "old_path", "a rename needs the path it came from: " + notTreePath(c.OldPath)
 	case renamed && c.OldPath == c.Path:
-		return "old_path", "a rename gives a file another path; " + text.Quote(c.Path) + " is the one that it came from"
+		return "old_path", "same as path: a rename has two different paths"
 	case !renamed && c.OldPath != "":
-		return "old_path", "only a rename (status R) has one"
+		return "old_path", "only a rename (status R) has an old path"
 	case !isMode(c.OldMode):
-		return "old_mode", text.Quote(c.OldMode) + " is not a mode of six octal digits"
+		return "old_mode", text.Quote(c.OldMode) + " is not a mode (use six octal digits)"
 	case !isMode(c.Mode):
-		return "mode", text.Quote(c.Mode) + " is not a mode of six octal digits"
+		return "mode", text.Quote(c.Mode) + " is not a mode (use six octal digits)"
 	case c.OldBlob != "" && !text.IsObject(c.OldBlob):
-		return "old_blob", text.Quote(c.OldBlob) + " is not a whole object id"
+		return "old_blob", text.Quote(c.OldBlob) + " is not a full object ID"
 	case c.Blob != "" && !text.IsObject(c.Blob):
-		return "blob", text.Quote(c.Blob) + " is not a whole object id"
+		return "blob", text.Quote(c.Blob) + " is not a full object ID"
 	case len(c.Hunks) > 0 && (c.Binary || c.Status != "M" && !renamed):
 		return "hunks", "only a text file that was modified or renamed (status M or R) has hunks"
 	}
@@ -131,8 +131,7 @@ func (c Change) fault() (field, message string) {
 		}
 		// Between two of git's hunks there is at least one line that both keep.
 		if i > 0 && h.firstGap() <= c.Hunks[i-1].lastGap() {
-			return text.Entry("hunks", i) + ".start", "it does not lie behind the hunk before it, with a line between the " +
-				"two: give hunks as git diff -U0 does"
+			return text.Entry("hunks", i) + ".start", "overlaps or touches the previous hunk (list hunks like git diff -U0)"
 		}
 	}
 	return "", ""
@@ -145,7 +144,7 @@ func isTreePath(p string) bool {
 }
 
 func notTreePath(p string) string {
-	return text.Quote(p) + " is not a clean path inside the repo, of at most 4096 bytes and 256 segments"
+	return text.Quote(p) + " is not a clean path relative to the repo root, of at most 4096 bytes and 256 segments"
 }
 
 func isMode(s string) bool {
@@ -154,8 +153,8 @@ func isMode(s string) bool {
 
 // fault returns the first member of the hunk that cannot be, and why.
 func (h *Hunk) fault() (field, message string) {
-	const notLine = "it is not a number from 0 to 2147483647"
-	const notHash = "a hash has 16 lower-case hex digits"
+	const notLine = "out of range (use 0 to 2147483647)"
+	const notHash = "use 16 lower-case hex digits"
 	switch {
 	case h.Start < 0 || h.Start > maxLine:
 		return "start", notLine
@@ -164,21 +163,21 @@ func (h *Hunk) fault() (field, message string) {
 	case h.Added < 0 || h.Added > maxLine:
 		return "added", notLine
 	case h.Lines > 0 && h.Start == 0:
-		return "start", "lines are counted from 1; 0 is for lines added at the beginning"
+		return "start", "use 1 or more: 0 is only for lines added at the beginning of a file"
 	case h.Lines > maxLine-h.Start:
-		return "lines", "the last line is past 2147483647"
+		return "lines", "too large: the last line is above 2147483647"
 	case h.Lines == 0 && h.Added == 0:
-		return "lines", "a hunk without lines on either side changes nothing"
+		return "lines", "lines and added are both 0: the hunk changes nothing"
 	case !isLineHash(h.Text):
 		return "text", notHash
 	case len(h.Function) > maxHeading:
-		return "function", "it is over 1024 bytes"
+		return "function", "too long: at most 1024 bytes"
 	case len(h.Near) == 0 || len(h.Near) > h.gaps():
 		return "near", h.notGaps(len(h.Near))
 	case len(h.Far) == 0 || len(h.Far) > h.gaps():
 		return "far", h.notGaps(len(h.Far))
 	case len(h.Far) != len(h.Near):
-		return "far", fmt.Sprintf("%d hashes do not go with the %d of near", len(h.Far), len(h.Near))
+		return "far", fmt.Sprintf("has %d hashes but near has %d: use the same number", len(h.Far), len(h.Near))
 	}
 	for i, hash := range h.Near {
 		if !isLineHash(hash) {
@@ -198,8 +197,8 @@ func (h *Hunk) fault() (field, message string) {
 func (h *Hunk) gaps() int { return min(h.Lines, maxGaps-1) + 1 }
 
 func (h *Hunk) notGaps(n int) string {
-	return fmt.Sprintf("%d hashes are given, but a hunk of %d lines has 1 to %d: for each gap before, between and "+
-		"behind them one, at most %d", n, h.Lines, h.gaps(), maxGaps)
+	return fmt.Sprintf("has %d hashes: a hunk of %d lines has 1 to %d, one per gap around its lines (at most %d)",
+		n, h.Lines, h.gaps(), maxGaps)
 }
 
 // isLineHash accepts the empty text too: it marks a hash that is not unique.

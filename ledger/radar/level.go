@@ -34,7 +34,7 @@ func ParseLevel(name string) (Level, error) {
 			return Level(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a level: use LOW, MEDIUM, HIGH or none", text.Clip(name))
+	return 0, fmt.Errorf("%q is not a level (use LOW, MEDIUM, HIGH or none)", text.Clip(name))
 }
 
 // AppendText implements encoding.TextAppender.

@@ -58,7 +58,7 @@ func TestCommitPage(t *testing.T) {
 	same(t, "left out", p.texts("li", "class", "check left-out"),
 		[]string{"migration:dry Not applicable does not apply: no changed path matches db/**"})
 	same(t, "failed", p.texts("li", "class", "check failed"),
-		[]string{"review:* Failed, 0 of 1 Failed by alice cn=alice,ou=people,o=acme reports fail for review:code"})
+		[]string{"review:* Failed, 0 of 1 Failed by alice review:code failed (cn=alice,ou=people,o=acme)"})
 	p.has("Deployed not reached No requirements, so no commit can reach it.")
 	for _, a := range []ledger.AttestationRecord{second, fixed, refused} {
 		if links := p.elements("a", "href", apiPath+"/attestations/"+a.ID); len(links) < 2 {
@@ -107,7 +107,7 @@ func TestMissingRequirement(t *testing.T) {
 	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	p := b.signIn(b.reader).get(commitPath(commitID(1))).want(200)
 	same(t, "missing", p.texts("li", "class", "check missing"),
-		[]string{"test:* Not met, 1 of 2 Signed by ci test:* needs 2 signers: has 1, cn=ci,ou=build,o=acme"})
+		[]string{"test:* Not met, 1 of 2 Signed by ci test:*: 1 of 2 signatures (cn=ci,ou=build,o=acme)"})
 }
 
 func TestNoMoreThanDeployed(t *testing.T) {

@@ -185,7 +185,7 @@ func TestPreviewOfThePolicy(t *testing.T) {
 	p := w.edit(w.get(policyPath+"/edit"), "preview", "document",
 		`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
 		"130 commits checked, 130 would change state .", "129 Attested → to Validating", "1 Promotable → to Validating",
-		"lint:* needs 1 signer: has 0", "First 100 shown. To list all:",
+		"lint:*: 0 of 1 signatures", "First 100 shown. To list all:",
 		"ledgerd policy simulate acme/api -f policy.json",
 	)
 	rows := 0

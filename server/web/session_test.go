@@ -45,7 +45,7 @@ func TestSignInRefused(t *testing.T) {
 	for name, test := range map[string]struct{ token, says string }{
 		"none":      {"", "begin with ldg_"},
 		"not ours":  {"hello<b>", "begin with ldg_"},
-		"not whole": {b.admin[:30], "not copied whole"},
+		"not whole": {b.admin[:30], "copy it again in full"},
 		"not known": {ledger.NewSecret(), "not known"},
 		"revoked":   {gone.Secret, "revoked"},
 		"expired":   {expired.Secret, "expired"},

@@ -21,7 +21,7 @@ func TestSetup(t *testing.T) {
 	p := w.get(path).want(200).has("Name your org")
 	key := attribute(p.elements("input", "name", "key")[0], "value")
 
-	w.post("/setup", url.Values{"key": {key}, "name": {"No!<b>"}}).want(422).has("cannot name an org")
+	w.post("/setup", url.Values{"key": {key}, "name": {"No!<b>"}}).want(422).has("is not an org name")
 	p = w.post("/setup", url.Values{"key": {key}, "name": {"acme"}}).want(200).has("acme is ready", "won't be shown again")
 	secret := regexp.MustCompile(`ldg_\w+`).FindString(p.text())
 	w.get("/orgs/acme").want(200).has("first admin", "No repos yet", "ledgerd repo create acme/api").hasNot("ldg_")

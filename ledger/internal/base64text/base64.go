@@ -14,7 +14,7 @@ var (
 	rawStd = base64.RawStdEncoding.Strict()
 	rawURL = base64.RawURLEncoding.Strict()
 
-	errNotBase64 = errors.New("it is not base64")
+	errNotBase64 = errors.New("not valid base64")
 )
 
 // Trim takes the padding from text and returns the encoding of the rest.

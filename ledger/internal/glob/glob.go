@@ -30,7 +30,7 @@ const (
 // path as git has it: a requirement must not go away by a slash.
 func CheckPath(glob string) error {
 	if strings.HasPrefix(glob, "/") || strings.HasPrefix(glob, "./") {
-		return fmt.Errorf("%q can match no path: paths start at the repo's root, without a slash or dot", text.Clip(glob))
+		return fmt.Errorf("%q never matches: paths are relative to the repo root, without a leading / or ./", text.Clip(glob))
 	}
 	return Check(glob)
 }
@@ -39,16 +39,15 @@ func CheckPath(glob string) error {
 func Check(glob string) error {
 	switch {
 	case glob == "":
-		return errors.New("empty: use a glob such as release/* or services/**")
+		return errors.New("empty glob (use e.g. release/* or services/**)")
 	case len(glob) > maxGlob:
-		return fmt.Errorf("%d bytes are too long: use at most %d", len(glob), maxGlob)
+		return fmt.Errorf("too long: %d bytes, at most %d", len(glob), maxGlob)
 	case !doublestar.ValidatePattern(glob):
-		return fmt.Errorf("%q is not a glob: close each [ and {, and write \\ before a character that stands for itself",
-			glob)
+		return fmt.Errorf("%q is not a glob (close each [ and {, and escape literal special characters with \\)", glob)
 	case stars(glob) > maxStars:
-		return fmt.Errorf("%q has more than %d runs of *: use several globs", glob, maxStars)
+		return fmt.Errorf("%q has more than %d runs of * (use several globs)", glob, maxStars)
 	case alternatives(glob) > maxAlternatives:
-		return fmt.Errorf("%q has braces for more than %d alternatives: use several globs", glob, maxAlternatives)
+		return fmt.Errorf("%q expands to more than %d alternatives (use several globs)", glob, maxAlternatives)
 	}
 	return nil
 }
