@@ -1,4 +1,4 @@
--- Times are Unix milliseconds, 0 where there is none.
+-- Times are Unix milliseconds. 0 means no time.
 
 PRAGMA application_id = 0x6c646764; -- "ldgd"
 
@@ -6,8 +6,8 @@ CREATE TABLE orgs (
   id              INTEGER PRIMARY KEY,
   name            TEXT    NOT NULL UNIQUE,
   created_at      INTEGER NOT NULL,
-  next_seq        INTEGER NOT NULL DEFAULT 0, -- of the org's next event
-  keyring_version INTEGER NOT NULL DEFAULT 0  -- grows whenever an identity is added or revoked
+  next_seq        INTEGER NOT NULL DEFAULT 0, -- the seq of the org's next event
+  keyring_version INTEGER NOT NULL DEFAULT 0  -- incremented when an identity is added or revoked
 ) STRICT;
 
 CREATE TABLE repos (
@@ -22,7 +22,7 @@ CREATE TABLE repos (
   UNIQUE (org_id, name)
 ) STRICT;
 
--- How many commits of a repo are in each state.
+-- The number of commits of a repo in each state.
 CREATE TABLE repo_states (
   repo_id INTEGER NOT NULL REFERENCES repos,
   state   INTEGER NOT NULL,
@@ -70,8 +70,8 @@ CREATE TABLE policies (
   PRIMARY KEY (repo_id, version)
 ) STRICT, WITHOUT ROWID;
 
--- Repos whose commits are being evaluated anew after a policy change, and how
--- far that has come: commits up to done have been.
+-- Repos whose commits are being re-evaluated after a policy change. Commits with
+-- ids up to done are finished.
 CREATE TABLE reevaluations (
   repo_id INTEGER PRIMARY KEY REFERENCES repos,
   version INTEGER NOT NULL,
@@ -86,7 +86,7 @@ CREATE TABLE commits (
   state_since    INTEGER NOT NULL,
   registered_at  INTEGER NOT NULL,
   policy_version INTEGER NOT NULL,
-  expires        INTEGER NOT NULL DEFAULT 0, -- when evidence that counts runs out
+  expires        INTEGER NOT NULL DEFAULT 0, -- when the next evidence that counts expires
   attestations   INTEGER NOT NULL DEFAULT 0,
   branch         TEXT    NOT NULL DEFAULT '',
   target         TEXT    NOT NULL DEFAULT '',
@@ -102,13 +102,14 @@ CREATE INDEX commits_by_state ON commits (repo_id, state, id);
 CREATE INDEX commits_by_branch ON commits (repo_id, branch, id) WHERE branch <> '';
 CREATE INDEX commits_expiring ON commits (expires) WHERE expires > 0;
 
--- What is long about a commit, apart so that lists and derivations need not read past it.
+-- The long fields of a commit, in a table of their own so that lists and
+-- derivations do not read them.
 CREATE TABLE commit_details (
   commit_id INTEGER PRIMARY KEY REFERENCES commits,
   parents   BLOB NOT NULL, -- JSON arrays
   ancestors BLOB NOT NULL,
   contained BLOB NOT NULL,
-  changes   BLOB           -- NULL where no change record was given
+  changes   BLOB           -- NULL if there is no change record
 ) STRICT;
 
 CREATE TABLE predicates (
@@ -142,7 +143,7 @@ CREATE TABLE attestations (
   recorded_at      INTEGER NOT NULL,
   payload_digest   BLOB    NOT NULL,
   identity_id      TEXT    NOT NULL, -- the key or root that made the signer trusted
-  emails           TEXT    NOT NULL, -- of the signer, a line each
+  emails           TEXT    NOT NULL, -- of the signer, one per line
   while_promotable INTEGER NOT NULL, -- 1: recorded while the commit was PROMOTABLE or DEPLOYED
   event_id         TEXT    NOT NULL
 ) STRICT;
@@ -152,14 +153,14 @@ CREATE INDEX attestations_by_predicate ON attestations (repo_id, predicate_id, r
 CREATE INDEX attestations_by_signer ON attestations (repo_id, signer_id, recorded_at);
 CREATE INDEX attestations_by_commit ON attestations (commit_id, recorded_at);
 
--- The bytes as they were posted.
+-- Envelopes, byte for byte as posted.
 CREATE TABLE envelopes (
   attestation_id INTEGER PRIMARY KEY REFERENCES attestations,
   body           BLOB NOT NULL
 ) STRICT;
 
--- The latest attestation of each signer for each predicate of a commit: all
--- that a derivation needs.
+-- The latest attestation of each signer for each predicate of a commit. A
+-- derivation reads no others.
 CREATE TABLE latest (
   commit_id      INTEGER NOT NULL REFERENCES commits,
   predicate_id   INTEGER NOT NULL REFERENCES predicates,
@@ -168,7 +169,7 @@ CREATE TABLE latest (
   PRIMARY KEY (commit_id, predicate_id, signer_id)
 ) STRICT, WITHOUT ROWID;
 
--- The spine: every event of every org, its body rendered once.
+-- All events of all orgs. The body of an event is rendered once.
 CREATE TABLE events (
   id       INTEGER PRIMARY KEY,
   org_id   INTEGER NOT NULL REFERENCES orgs,

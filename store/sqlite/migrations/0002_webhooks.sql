@@ -1,5 +1,5 @@
--- The types of event that any active webhook of the repo wants, as a sum of
--- the numbers in webhooks.events: what nobody wants costs nothing.
+-- The event types that any active webhook of the repo subscribes to, as the sum of
+-- their numbers in webhooks.events. Other events cost nothing.
 ALTER TABLE repos ADD COLUMN webhook_events INTEGER NOT NULL DEFAULT 0;
 
 CREATE TABLE webhooks (
@@ -15,33 +15,34 @@ CREATE TABLE webhooks (
   disabled_at     INTEGER NOT NULL DEFAULT 0,
   disabled_reason TEXT    NOT NULL DEFAULT '',
   failing_since   INTEGER NOT NULL DEFAULT 0, -- the first failure since the last success
-  failures        INTEGER NOT NULL DEFAULT 0, -- since then, one after the other
+  failures        INTEGER NOT NULL DEFAULT 0, -- the number of failures since failing_since
   secret          TEXT    NOT NULL,
   previous_secret TEXT    NOT NULL DEFAULT '',
   previous_until  INTEGER NOT NULL DEFAULT 0,
-  deleted_at      INTEGER NOT NULL DEFAULT 0  -- its rows go in the background, then itself
+  deleted_at      INTEGER NOT NULL DEFAULT 0  -- its rows are deleted in the background, then the webhook
 ) STRICT;
 CREATE INDEX webhooks_by_repo ON webhooks (repo_id, id) WHERE deleted_at = 0;
 CREATE INDEX webhooks_active ON webhooks (id) WHERE active = 1;
 CREATE INDEX webhooks_deleted ON webhooks (id) WHERE deleted_at > 0;
 
--- Every delivery of an event to a webhook, written in the event's own
--- transaction. While it is pending, due_at says when to try it; whoever tries
--- it first puts due_at behind the end of that try, and so leases it. Pings, what
--- is redelivered and what was given back have the due_at 1, before all that
--- waits. When it is over, due_at is 0 and the row stays as the log, for some time from ended_at on.
+-- All deliveries of events to webhooks, each written in the event's own
+-- transaction. While a delivery is pending, due_at is the time of its next
+-- attempt. A dispatcher leases it by moving due_at past the end of the attempt.
+-- Pings, redeliveries and released leases have due_at 1 and go first. When a
+-- delivery is finished, due_at is 0. The row remains in the delivery log for some
+-- time after ended_at.
 CREATE TABLE outbox (
   webhook_id  INTEGER NOT NULL REFERENCES webhooks,
   delivery_id TEXT    NOT NULL,
   event       INTEGER REFERENCES events, -- NULL: a ping
-  ping        TEXT,                      -- the body of a ping, which is no event of the ledger
+  ping        TEXT,                      -- the body of a ping, which is not an event of the ledger
   status      TEXT    NOT NULL,
   due_at      INTEGER NOT NULL,
-  leased      INTEGER NOT NULL DEFAULT 0, -- 1 while somebody tries it
+  leased      INTEGER NOT NULL DEFAULT 0, -- 1 while a dispatcher attempts it
   attempts    INTEGER NOT NULL DEFAULT 0,
   tries       INTEGER NOT NULL DEFAULT 0, -- attempts since it was queued or redelivered
   created_at  INTEGER NOT NULL,
-  ended_at    INTEGER NOT NULL DEFAULT 0, -- while it is pending: 0
+  ended_at    INTEGER NOT NULL DEFAULT 0, -- 0 while pending
   PRIMARY KEY (webhook_id, delivery_id)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX outbox_by_event ON outbox (webhook_id, event);
@@ -55,7 +56,7 @@ CREATE TABLE attempts (
   number      INTEGER NOT NULL,
   at          INTEGER NOT NULL,
   duration_ms INTEGER NOT NULL,
-  status      INTEGER NOT NULL, -- the answer's HTTP status; 0 where there was none
+  status      INTEGER NOT NULL, -- the HTTP status of the response; 0 if there was no response
   error       TEXT    NOT NULL,
   request     BLOB    NOT NULL, -- JSON
   response    BLOB    NOT NULL, -- JSON

@@ -1,5 +1,5 @@
--- Who is signed in to the web interface. A session can do what its token can,
--- and ends with it.
+-- Sessions of the web interface. A session has the permissions of its token and
+-- ends with it.
 CREATE TABLE sessions (
   hash       BLOB    PRIMARY KEY, -- SHA-256 of the secret
   token_id   INTEGER NOT NULL REFERENCES tokens,

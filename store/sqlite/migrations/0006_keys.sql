@@ -1,5 +1,5 @@
--- Which key made a signature: two people may have one DN, and the same statement
--- signed with two keys is two attestations. The digest is the SHA-256 of the
+-- The keys of signatures. Two people may share a DN, and a statement signed with
+-- two keys is two attestations. The digest is the SHA-256 of the
 -- SubjectPublicKeyInfo.
 CREATE TABLE keys (
   id     INTEGER PRIMARY KEY,
@@ -19,18 +19,18 @@ INSERT INTO predicate_types (org_id, uri)
 SELECT DISTINCT p.org_id, CASE a.own_type WHEN 1 THEN 'https://github.com/ledgerd/ledgerd/predicate/result/v1' ELSE p.name END
 FROM attestations a JOIN predicates p ON p.id = a.predicate_id;
 
--- The DN as persons are compared: without regard to case and blanks.
+-- The DN normalised for comparing people: case and blanks are ignored.
 ALTER TABLE signers ADD COLUMN folded TEXT NOT NULL DEFAULT '';
 CREATE INDEX signers_by_fold ON signers (org_id, folded);
 
--- A payload that the envelope holds in base64 is kept decoded, apart from the
--- rest of the body; payload_at is where its text belongs. Both are NULL where body
--- is the whole envelope.
+-- A base64 payload is stored decoded, separate from the rest of the envelope.
+-- payload_at is the offset of its text in the envelope. Both are NULL if body is the
+-- whole envelope.
 ALTER TABLE envelopes ADD COLUMN payload BLOB;
 ALTER TABLE envelopes ADD COLUMN payload_at INTEGER;
 
--- The newest attestation of each commit begins a chain of them: each names the one
--- of its commit that was recorded before it. 0: none.
+-- The attestations of a commit form a linked list, newest first: commits.newest is
+-- its head, and attestations.previous is the next element. 0 ends the list.
 ALTER TABLE commits ADD COLUMN newest INTEGER NOT NULL DEFAULT 0;
 
 CREATE TABLE new_attestations (
@@ -41,8 +41,8 @@ CREATE TABLE new_attestations (
   commit_id        INTEGER NOT NULL REFERENCES commits,
   predicate_id     INTEGER NOT NULL REFERENCES predicates,
   type_id          INTEGER NOT NULL REFERENCES predicate_types,
-  mapping_version  INTEGER NOT NULL, -- of the rules by which the statement was read
-  slot             TEXT    NOT NULL, -- what it is about beside the commit; empty for nothing
+  mapping_version  INTEGER NOT NULL, -- of the rules that mapped the statement
+  slot             TEXT    NOT NULL, -- what it is about in addition to the commit; may be empty
   signer_id        INTEGER NOT NULL REFERENCES signers,
   key_id           INTEGER NOT NULL REFERENCES keys,
   status           TEXT    NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE new_attestations (
   recorded_at      INTEGER NOT NULL,
   payload_digest   BLOB    NOT NULL,
   identity_id      TEXT    NOT NULL, -- the key or root that made the signer trusted
-  emails           TEXT    NOT NULL, -- of the signer, a line each
+  emails           TEXT    NOT NULL, -- of the signer, one per line
   while_promotable INTEGER NOT NULL, -- 1: recorded while the commit was PROMOTABLE or DEPLOYED
   event_id         TEXT    NOT NULL
 ) STRICT;
