@@ -1,4 +1,4 @@
-// Package demo plays the ledger's work on the last commits of a git repository.
+// Package demo demonstrates the ledger on the latest commits of a git repository.
 package demo
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-// Options say how a demo is played.
+// Options configures a demo.
 type Options struct {
 	Org    string    // name of the org
 	Listen string    // address of the server
-	Once   bool      // end after the last step
-	Out    io.Writer // gets what happens
-	Log    io.Writer // gets the server's log
+	Once   bool      // exit after the last step
+	Out    io.Writer // receives the narration
+	Log    io.Writer // receives the server's log
 }
 
-// Play starts the server, plays the demo, and serves until the context or a signal
-// ends it.
+// Play starts a server on a temporary database and runs the demo. Unless o.Once is
+// set, it then serves until the context is cancelled or a signal arrives.
 func Play(ctx context.Context, o Options) (err error) {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
@@ -40,6 +40,7 @@ func Play(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+
 	s := config.Default()
 	s.Listen, s.Database = o.Listen, filepath.Join(dir, "ledger.db")
 	s.Log.Level = "warn"
@@ -48,17 +49,18 @@ func Play(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	stage := &stage{out: o.Out, Painter: terminal.NewPainter(o.Out), url: running.URL, org: o.Org, git: git,
-		witnesses: newWitnesses()}
-	if err = stage.play(ctx, running); err == nil && !o.Once {
-		stage.showDoors()
-		stage.say("\nServing until Ctrl-C; then all of it is gone.")
+
+	r := &runner{out: o.Out, Painter: terminal.NewPainter(o.Out), url: running.URL, org: o.Org, git: git,
+		observers: newObservers()}
+	if err = r.run(ctx, running); err == nil && !o.Once {
+		r.showAccess()
+		r.print("\nServing until Ctrl-C. Then the database is deleted.")
 		err = running.Wait(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = nil // Ctrl-C in the middle
+		err = nil // interrupted
 	}
 	release() // a second Ctrl-C ends the program at once
-	stage.witnesses.leave()
-	return errors.Join(err, running.Stop(s.ShutdownTimeout), stage.witnesses.close())
+	r.observers.unfollow()
+	return errors.Join(err, running.Stop(s.ShutdownTimeout), r.observers.close())
 }

@@ -12,37 +12,39 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 
-// A history is the git repository that the demo shows, and its last commits,
-// the newest first.
+// A history is the git repository that the demo uses, with its latest commits,
+// newest first.
 type history struct {
 	gitrepo.Repo
-	name    string // fit to name a repo
-	made    bool   // by the demo
+	name    string // valid as a repo name
+	sample  bool   // created by the demo
 	commits []string
 }
 
-// findHistory returns the last commits of the git work tree that we stand in,
-// or of a small history which it makes in dir.
+// findHistory returns the latest commits of the current git work tree. If there is
+// none, it creates a sample repository in dir.
 func findHistory(ctx context.Context, dir string) (*history, error) {
 	if _, err := exec.LookPath("git"); err != nil {
-		return nil, fmt.Errorf("the demo needs git, and there is no git command in PATH")
+		return nil, fmt.Errorf("git not found in PATH: the demo needs it")
 	}
-	here := &history{Repo: gitrepo.Repo{Dir: "."}}
-	if top, err := here.Read(ctx, "rev-parse", "--show-toplevel"); err == nil {
-		here.name = fitName(filepath.Base(strings.TrimSpace(top)))
-		if err := here.read(ctx); err == nil && len(here.commits) > 0 {
-			return here, nil
+
+	current := &history{Repo: gitrepo.Repo{Dir: "."}}
+	if top, err := current.Read(ctx, "rev-parse", "--show-toplevel"); err == nil {
+		current.name = repoName(filepath.Base(strings.TrimSpace(top)))
+		if err := current.read(ctx); err == nil && len(current.commits) > 0 {
+			return current, nil
 		}
 	}
-	made := &history{Repo: gitrepo.Repo{Dir: dir, Isolated: true}, name: "sample", made: true}
-	if err := made.make(ctx); err != nil {
-		return nil, fmt.Errorf("making a small history: %w", err)
+
+	sample := &history{Repo: gitrepo.Repo{Dir: dir, Isolated: true}, name: "sample", sample: true}
+	if err := sample.create(ctx); err != nil {
+		return nil, fmt.Errorf("create a sample repository: %w", err)
 	}
-	return made, made.read(ctx)
+	return sample, sample.read(ctx)
 }
 
-// fitName makes a folder's name one of a repo.
-func fitName(folder string) string {
+// repoName turns a folder's name into a valid repo name.
+func repoName(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
@@ -61,8 +63,8 @@ func (h *history) read(ctx context.Context) error {
 	return err
 }
 
-// make makes a repository with a commit for each state.
-func (h *history) make(ctx context.Context) error {
+// create creates a repository with a commit for each state.
+func (h *history) create(ctx context.Context) error {
 	if err := os.Mkdir(h.Dir, 0o755); err != nil {
 		return err
 	}
@@ -72,9 +74,10 @@ func (h *history) make(ctx context.Context) error {
 	if err := h.Write(ctx, "symbolic-ref", "HEAD", "refs/heads/main"); err != nil {
 		return err
 	}
+
 	when := time.Now().Add(-maxCommits * time.Hour)
 	for i, message := range []string{
-		"Add a greeting", "Greet whoever is named", "Say goodbye too", "Keep names out of the log",
+		"Add a greeting", "Greet people by name", "Say goodbye", "Keep names out of the log",
 		"Greet in three languages",
 	} {
 		text := fmt.Sprintf("%s\n", strings.Repeat("hello\n", i+1))
@@ -84,6 +87,7 @@ func (h *history) make(ctx context.Context) error {
 		if err := h.Write(ctx, "add", "."); err != nil {
 			return err
 		}
+
 		date := when.Add(time.Duration(i) * time.Hour).Format(time.RFC3339)
 		if err := h.Write(ctx, "commit", "--quiet", "--date="+date, "--message="+message); err != nil {
 			return err
@@ -92,5 +96,5 @@ func (h *history) make(ctx context.Context) error {
 	return nil
 }
 
-// maxCommits is how many commits the demo shows: one for each state.
+// maxCommits is how many commits the demo uses: one for each state.
 const maxCommits = 5
