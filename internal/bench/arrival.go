@@ -8,24 +8,25 @@ import (
 )
 
 const (
-	// singleEvery is how far apart attestations are that come one at a time.
-	singleEvery = 25 * time.Millisecond
-	// besideEvery is how far apart those are that a healthy webhook gets.
-	besideEvery = 10 * time.Millisecond
-	// besideTurns is how often it is measured alone and not alone, in turns.
-	besideTurns = 10
+	// singleInterval is the time between attestations on an idle server.
+	singleInterval = 25 * time.Millisecond
+	// healthyInterval is the time between attestations sent to a healthy webhook.
+	healthyInterval = 10 * time.Millisecond
+	// healthyTurns is how often it is measured with and without a hanging webhook.
+	healthyTurns = 10
 )
 
-// arrivals records n attestations one at a time, and measures the time from the
-// POST to each one's arrival.
-func (b *Webhook) arrivals(ctx context.Context, to hook, n int, every time.Duration) (loadResult, error) {
+// arrivals records n attestations one at a time, and measures the time from POST to
+// arrival of each.
+func (b *Webhook) arrivals(ctx context.Context, to hook, n int, interval time.Duration) (loadResult, error) {
 	c, err := b.client()
 	if err != nil {
 		return loadResult{}, err
 	}
+
 	before, _ := to.arrived()
 	sent := make(map[string]time.Time, n)
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for range n {
 		envelope, err := b.envelope(b.recorded)
@@ -37,6 +38,7 @@ func (b *Webhook) arrivals(ctx context.Context, to hook, n int, every time.Durat
 			return loadResult{}, ctx.Err()
 		case <-tick.C:
 		}
+
 		start := time.Now()
 		record, _, err := c.Record(ctx, orgName, repoName, envelope)
 		if err != nil {
@@ -45,110 +47,117 @@ func (b *Webhook) arrivals(ctx context.Context, to hook, n int, every time.Durat
 		sent[record.ID] = start
 		b.recorded++
 	}
-	if _, err := caught(ctx, []*catcher{to.catcher}, before+n); err != nil {
+
+	if _, err := waitForDeliveries(ctx, []*receiver{to.receiver}, before+n); err != nil {
 		return loadResult{}, err
 	}
-	o := loadResult{latencies: to.latencies(sent)}
-	if len(o.latencies) != n {
-		return o, fmt.Errorf("of %d attestations %d arrived", n, len(o.latencies))
+	result := loadResult{latencies: to.latencies(sent)}
+	if len(result.latencies) != n {
+		return result, fmt.Errorf("%d of %d attestations arrived", len(result.latencies), n)
 	}
-	slices.Sort(o.latencies)
-	return o, nil
+	slices.Sort(result.latencies)
+	return result, nil
 }
 
-// idle measures the time from POST to arrival with nothing else to do.
+// idle measures the time from POST to arrival on an otherwise idle server.
 func (b *Webhook) idle(ctx context.Context) error {
 	hooks, err := b.addHooks(ctx, 1, false)
 	if err != nil {
 		return err
 	}
-	o, err := b.arrivals(ctx, hooks[0], b.Single, singleEvery)
+	result, err := b.arrivals(ctx, hooks[0], b.Single, singleInterval)
 	if err != nil {
 		return err
 	}
-	b.figure(latencyFigure(fmt.Sprintf("POST to arrival, %d attestations a second", time.Second/singleEvery), o))
+	b.figure(latencyFigure(fmt.Sprintf("POST to arrival, %d attestations/s", time.Second/singleInterval), result))
 	return b.close(ctx, hooks)
 }
 
-// beside measures a healthy webhook alone and while another one's receiver
-// never answers: in turns, to cancel out the noise of the machine.
-func (b *Webhook) beside(ctx context.Context) error {
+// healthy measures a healthy webhook, alone and together with one whose receiver
+// never responds. The two alternate, to cancel out machine noise.
+func (b *Webhook) healthy(ctx context.Context) error {
 	healthy, err := b.addHooks(ctx, 1, false)
 	if err != nil {
 		return err
 	}
-	n := int(b.ReadingTime / besideEvery / besideTurns)
-	var alone, accompanied loadResult
-	for range besideTurns {
-		o, err := b.arrivals(ctx, healthy[0], n, besideEvery)
+
+	n := int(b.ReadingTime / healthyInterval / healthyTurns)
+	var alone, together loadResult
+	for range healthyTurns {
+		result, err := b.arrivals(ctx, healthy[0], n, healthyInterval)
 		if err != nil {
 			return err
 		}
-		alone.latencies = append(alone.latencies, o.latencies...)
+		alone.latencies = append(alone.latencies, result.latencies...)
+
 		hanging, err := b.addHooks(ctx, 1, true)
 		if err != nil {
 			return err
 		}
-		if o, err = b.arrivals(ctx, healthy[0], n, besideEvery); err != nil {
+		if result, err = b.arrivals(ctx, healthy[0], n, healthyInterval); err != nil {
 			return err
 		}
-		accompanied.latencies = append(accompanied.latencies, o.latencies...)
-		if tried, _ := hanging[0].arrived(); tried == 0 {
-			return fmt.Errorf("nothing was sent to the webhook whose receiver hangs")
+		together.latencies = append(together.latencies, result.latencies...)
+		if attempts, _ := hanging[0].arrived(); attempts == 0 {
+			return fmt.Errorf("the hanging webhook got no deliveries")
 		}
 		if err := b.close(ctx, hanging); err != nil {
 			return err
 		}
 	}
+
 	slices.Sort(alone.latencies)
-	slices.Sort(accompanied.latencies)
-	rate := time.Second / besideEvery
-	b.figure(latencyFigure(fmt.Sprintf("a webhook alone, %d attestations a second", rate), alone))
-	f := latencyFigure("the same beside one whose receiver never answers", accompanied)
+	slices.Sort(together.latencies)
+	rate := time.Second / healthyInterval
+	b.figure(latencyFigure(fmt.Sprintf("one webhook, %d attestations/s", rate), alone))
+	f := latencyFigure("the same with a webhook whose receiver never responds", together)
 	f.Ratio = f.P99 / ms(alone.percentile(0.99))
 	b.figure(f)
 	return b.close(ctx, healthy)
 }
 
-// slowdownWebhooks are active while the writing load is measured.
+// slowdownWebhooks is how many webhooks are active while recording is measured.
 const slowdownWebhooks = 3
 
-// slowdown measures how recording suffers from webhooks, in turns. The next
-// turn begins when all that was queued is delivered.
+// slowdown measures how much webhooks slow down recording. Turns with and without
+// webhooks alternate; the next one begins when all queued events are delivered.
 func (b *Webhook) slowdown(ctx context.Context) error {
 	hooks, err := b.addHooks(ctx, slowdownWebhooks, false)
 	if err != nil {
 		return err
 	}
+
 	var without, with, delivered time.Duration
 	for turn := range 2 {
 		if err := b.setActive(ctx, hooks, false); err != nil {
 			return err
 		}
-		o, err := b.record(b.Slow)
+		result, err := b.record(b.Slow)
 		if err != nil {
 			return err
 		}
-		without += o.elapsed
+		without += result.elapsed
+
 		if err := b.setActive(ctx, hooks, true); err != nil {
 			return err
 		}
 		start := time.Now()
-		if o, err = b.record(b.Slow); err != nil {
+		if result, err = b.record(b.Slow); err != nil {
 			return err
 		}
-		with += o.elapsed
+		with += result.elapsed
 		end, err := b.finish(ctx, hooks, (turn+1)*b.Slow)
 		if err != nil {
 			return err
 		}
 		delivered += end.Sub(start)
 	}
+
 	n := float64(2 * b.Slow)
-	b.figure(figure{Workload: "attest, no webhook", Rate: n / without.Seconds()})
-	b.figure(figure{Workload: fmt.Sprintf("attest, %d webhooks get all of it", slowdownWebhooks), Rate: n / with.Seconds(),
-		Ratio: without.Seconds() / with.Seconds()})
-	b.figure(figure{Workload: "their deliveries, from the first POST to the last arrival",
+	b.figure(figure{Workload: "attest, no webhooks", Rate: n / without.Seconds()})
+	b.figure(figure{Workload: fmt.Sprintf("attest, %d webhooks for all events", slowdownWebhooks),
+		Rate: n / with.Seconds(), Ratio: without.Seconds() / with.Seconds()})
+	b.figure(figure{Workload: "their deliveries, first POST to last arrival",
 		Rate: n * slowdownWebhooks / delivered.Seconds()})
 	return b.close(ctx, hooks)
 }

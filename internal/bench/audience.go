@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// An audience is many subscribers of one stream, on bare connections, who read
-// all that comes and count the messages.
+// An audience is a number of subscribers of one stream, on raw TCP connections. They
+// read everything and count the messages.
 type audience struct {
 	subscribers []*subscriber
 	reading     sync.WaitGroup
@@ -25,17 +25,18 @@ type audience struct {
 type subscriber struct {
 	conn  net.Conn
 	body  io.Reader
-	count atomic.Int64 // of messages that have come
-	last  atomic.Int64 // when the last of them came, in Unix nanoseconds
+	count atomic.Int64 // messages received
+	last  atomic.Int64 // when the last message arrived, in Unix nanoseconds
 	ended atomic.Bool
 
-	// sent are the times at which the messages were caused, where latencies are
-	// wanted.
+	// sent has the time of each message's cause, in Unix nanoseconds, if latencies
+	// are measured.
 	sent      []atomic.Int64
-	latencies []time.Duration // of each message; written by read alone
+	latencies []time.Duration // of each message; only read writes it
 }
 
-// newAudience connects n subscribers, 64 at a time. Sent may be nil.
+// newAudience connects n subscribers, 64 at a time. If sent is not nil, it measures
+// latencies.
 func newAudience(ctx context.Context, address, path, token string, n int, sent []atomic.Int64) (*audience, error) {
 	a := &audience{subscribers: make([]*subscriber, n)}
 	request := httpRequest(http.MethodGet, path, token, nil)
@@ -50,6 +51,7 @@ func newAudience(ctx context.Context, address, path, token string, n int, sent [
 		})
 	}
 	connecting.Wait()
+
 	for i, s := range a.subscribers {
 		if s == nil {
 			a.close()
@@ -68,53 +70,55 @@ func subscribe(address string, request []byte) (*subscriber, error) {
 	if err != nil {
 		return nil, err
 	}
-	var answer *http.Response
+	var response *http.Response
 	if _, err = conn.Write(request); err == nil {
-		answer, err = http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // conn is closed
+		response, err = http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // conn is closed
 	}
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the server answered %s", answer.Status)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the server responded %s", response.Status)
 	}
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	return &subscriber{conn: conn, body: answer.Body}, nil
+	return &subscriber{conn: conn, body: response.Body}, nil
 }
 
-// read counts messages by the lines that hold their data.
+// read counts messages by their data lines.
 func (s *subscriber) read() {
 	defer s.ended.Store(true)
 	mark := []byte("\ndata: ")
-	text := make([]byte, 16<<10)
-	kept := 0 // bytes at the beginning that may be the beginning of a mark
+	buf := make([]byte, 16<<10)
+	carried := 0 // bytes from the previous read that may begin a mark
 	for {
-		n, err := s.body.Read(text[kept:])
-		if found := bytes.Count(text[:kept+n], mark); found > 0 {
-			s.note(int64(found), time.Now())
+		n, err := s.body.Read(buf[carried:])
+		if marks := bytes.Count(buf[:carried+n], mark); marks > 0 {
+			s.note(int64(marks), time.Now())
 		}
 		if err != nil {
 			return
 		}
-		tail := min(kept+n, len(mark)-1)
-		kept = copy(text, text[kept+n-tail:kept+n])
+		tail := min(carried+n, len(mark)-1)
+		carried = copy(buf, buf[carried+n-tail:carried+n])
 	}
 }
 
-func (s *subscriber) note(found int64, now time.Time) {
+// note counts messages that arrived at the same time.
+func (s *subscriber) note(messages int64, now time.Time) {
 	before := s.count.Load()
-	for i := before; i < before+found && i < int64(len(s.sent)); i++ {
+	for i := before; i < before+messages && i < int64(len(s.sent)); i++ {
 		s.latencies = append(s.latencies, now.Sub(time.Unix(0, s.sent[i].Load())))
 	}
 	s.last.Store(now.UnixNano())
-	s.count.Store(before + found)
+	s.count.Store(before + messages)
 }
 
-// audiencePatience is how long nothing may come before messages count as lost.
-const audiencePatience = 30 * time.Second
+// arrivalTimeout is the time without arrivals after which messages and deliveries
+// count as lost.
+const arrivalTimeout = 30 * time.Second
 
-// wait waits until every subscriber has that many messages, and returns when
-// the last one came.
+// wait waits until every subscriber has the given number of messages. It returns
+// when the last one arrived.
 func (a *audience) wait(ctx context.Context, messages int64) (time.Time, error) {
 	progress, at := int64(-1), time.Now()
 	for {
@@ -124,25 +128,27 @@ func (a *audience) wait(ctx context.Context, messages int64) (time.Time, error) 
 			ended := s.ended.Load() // before the count is read
 			n := s.count.Load()
 			if n > messages {
-				return time.Time{}, fmt.Errorf("a subscriber got %d messages and there were %d", n, messages)
+				return time.Time{}, fmt.Errorf("a subscriber got %d messages, want %d", n, messages)
 			}
 			if n < messages {
 				missing++
 				if ended {
-					return time.Time{}, fmt.Errorf("a subscriber was cut off after %d of %d messages", n, messages)
+					return time.Time{}, fmt.Errorf("a subscriber was disconnected after %d of %d messages", n, messages)
 				}
 			}
 			total, last = total+n, max(last, s.last.Load())
 		}
+
 		if missing == 0 {
 			return time.Unix(0, last), nil
 		}
 		if total > progress {
 			progress, at = total, time.Now()
 		}
-		if time.Since(at) > audiencePatience {
-			return time.Time{}, fmt.Errorf("%d subscribers miss messages", missing)
+		if time.Since(at) > arrivalTimeout {
+			return time.Time{}, fmt.Errorf("%d subscribers lack messages", missing)
 		}
+
 		select {
 		case <-ctx.Done():
 			return time.Time{}, ctx.Err()
@@ -151,7 +157,7 @@ func (a *audience) wait(ctx context.Context, messages int64) (time.Time, error) 
 	}
 }
 
-// close ends the connections and returns the latencies, ascending.
+// close closes the connections and returns the latencies, in ascending order.
 func (a *audience) close() loadResult {
 	for _, s := range a.subscribers {
 		if s != nil {
@@ -159,12 +165,13 @@ func (a *audience) close() loadResult {
 		}
 	}
 	a.reading.Wait()
-	var o loadResult
+
+	var result loadResult
 	for _, s := range a.subscribers {
 		if s != nil {
-			o.latencies = append(o.latencies, s.latencies...)
+			result.latencies = append(result.latencies, s.latencies...)
 		}
 	}
-	slices.Sort(o.latencies)
-	return o
+	slices.Sort(result.latencies)
+	return result
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// predicates are what the statements are about; each has a signer of its
-// own. With the first, the commits become ATTESTED.
+// predicates returns the predicates of the statements. Each has its own signer. The
+// first takes the commits to ATTESTED.
 func predicates() []string {
 	return []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}
 }
 
-// setUp makes the org bench with its repo, signers and token.
+// setUp creates the org bench with its repo, signers and token.
 func (b *Core) setUp(ctx context.Context) (err error) {
 	if _, err := b.ledgerd(ctx, "org", "create", "bench"); err != nil {
 		return err
@@ -50,10 +50,12 @@ func (b *Core) addSigner(ctx context.Context, predicate string) error {
 	if err != nil {
 		return err
 	}
+
 	file := filepath.Join(b.Dir, "signer.pub")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
 		return err
 	}
+
 	dn := identity.DN{CN: strings.ReplaceAll(predicate, ":", "-"), OU: "build", O: "bench"}
 	b.signers = append(b.signers, signer{private, predicate})
 	_, err = b.ledgerd(ctx, "identity", "add", "--org", "bench", "--key", file, "--dn", dn.String())
@@ -63,7 +65,7 @@ func (b *Core) addSigner(ctx context.Context, predicate string) error {
 // commitID returns the id of the i-th commit.
 func commitID(i int) string { return fmt.Sprintf("%08x%032x", uint32(i)*2654435761, i) }
 
-// sign makes requests for the next n attestations.
+// sign returns requests that record the next n attestations.
 func (b *Core) sign(n int) ([][]byte, error) {
 	requests := make([][]byte, n)
 	for i := range requests {
@@ -76,8 +78,8 @@ func (b *Core) sign(n int) ([][]byte, error) {
 	return requests, nil
 }
 
-// commitOf returns which commit the attestation of that number is about. The
-// commits take turns; after perCommit turns, as many new ones take their place.
+// commitOf returns the index of the commit that an attestation is about. The commits
+// take turns; after PerCommit turns, new ones replace them.
 func (b *Core) commitOf(number int) int {
 	turn, i := number/b.Commits, number%b.Commits
 	if b.PerCommit == 0 {
@@ -86,7 +88,7 @@ func (b *Core) commitOf(number int) int {
 	return turn/b.PerCommit*b.Commits + i
 }
 
-// envelope signs the attestation of that number.
+// envelope returns the signed statement of the attestation with this number.
 func (b *Core) envelope(number int) ([]byte, error) {
 	signer := b.signers[number/b.Commits%len(b.signers)]
 	payload, err := attestation.NewStatement("git+https://git.example/bench/repo", commitID(b.commitOf(number)),
@@ -102,7 +104,7 @@ func (b *Core) envelope(number int) ([]byte, error) {
 	return attestation.SignDSSE(signer.key, payload)
 }
 
-// record records n attestations as fast as it goes.
+// record records n attestations as fast as possible.
 func (b *Core) record(n int) (loadResult, error) {
 	requests, err := b.sign(n)
 	if err != nil {
@@ -113,16 +115,16 @@ func (b *Core) record(n int) (loadResult, error) {
 
 // post records the attestations of the requests.
 func (b *Core) post(requests [][]byte, conns int) (loadResult, error) {
-	o, err := load{address: b.server.address, conns: conns, requests: requests}.run()
+	result, err := load{address: b.server.address, conns: conns, requests: requests}.run()
 	if err != nil {
-		return o, fmt.Errorf("attest: %w", err)
+		return result, fmt.Errorf("attest: %w", err)
 	}
 	b.recorded += len(requests)
-	return o, nil
+	return result, nil
 }
 
-// warmUp gives every commit all of its attestations once, so that those that
-// follow change no state: each is one event.
+// warmUp records an attestation of each predicate for every commit. After that,
+// attestations change no state, and each causes a single event.
 func (b *Core) warmUp(context.Context) error {
 	_, err := b.record(b.Commits * len(b.signers))
 	return err
@@ -130,22 +132,24 @@ func (b *Core) warmUp(context.Context) error {
 
 // attest records n attestations and reports the rate.
 func (b *Core) attest(n int) error {
-	o, err := b.record(n)
+	result, err := b.record(n)
 	if err != nil {
 		return err
 	}
-	b.report(fmt.Sprintf("attest: %d to a ledger that then holds %d", n, b.recorded), o)
+	b.report(fmt.Sprintf("attest: %d, of %d in the ledger then", n, b.recorded), result)
 	return nil
 }
 
-// attestChunk is how many statements are signed ahead, outside the time measured.
+// attestChunk is how many statements are signed ahead, before the time is taken.
 const attestChunk = 50_000
 
-// pagesEarly is the size at which pages are read for comparison with the end.
-const pagesEarly = 10_000
+// earlyReads is the number of attestations at which reads are measured first, for
+// comparison with the full ledger.
+const earlyReads = 10_000
 
+// workloads records the attestations, and measures reads early and at the end.
 func (b *Core) workloads(ctx context.Context) error {
-	if err := b.attest(min(pagesEarly, b.Attestations)); err != nil {
+	if err := b.attest(min(earlyReads, b.Attestations)); err != nil {
 		return err
 	}
 	if err := b.read(); err != nil {
@@ -154,6 +158,7 @@ func (b *Core) workloads(ctx context.Context) error {
 	if b.recorded == b.Attestations {
 		return b.finish(ctx)
 	}
+
 	for b.recorded < b.Attestations {
 		if err := b.attest(min(attestChunk, b.Attestations-b.recorded)); err != nil {
 			return err
@@ -181,22 +186,23 @@ func (b *Core) readPages() error {
 	query := url.Values{"predicate": {"test:go"}, "since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)},
 		"limit": {"50"}}
 	page := httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/attestations?"+query.Encode(), b.token, nil)
-	o, err := load{address: b.server.address, conns: b.Readers, requests: [][]byte{page}, repeat: b.ReadingTime}.run()
+	pages := load{address: b.server.address, conns: b.Readers, requests: [][]byte{page}, repeat: b.ReadingTime}
+	result, err := pages.run()
 	if err != nil {
 		return fmt.Errorf("read pages: %w", err)
 	}
-	b.report(fmt.Sprintf("page of 50 by predicate and since, of %d", b.recorded), o)
+	b.report(fmt.Sprintf("page of 50 by predicate and since, of %d", b.recorded), result)
 	return nil
 }
 
-// readCommits reads the first commits. All of them have as many attestations, or
-// the last turn is under way.
+// readCommits measures reading the first commits. They have the same number of
+// attestations, except while their last turn is in progress.
 func (b *Core) readCommits() error {
 	requests := make([][]byte, min(b.Commits, b.recorded))
 	for i := range requests {
 		requests[i] = httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(i), b.token, nil)
 	}
-	o, err := load{address: b.server.address, conns: b.Readers, requests: requests, repeat: b.ReadingTime}.run()
+	result, err := load{address: b.server.address, conns: b.Readers, requests: requests, repeat: b.ReadingTime}.run()
 	if err != nil {
 		return fmt.Errorf("read commits: %w", err)
 	}
@@ -204,49 +210,50 @@ func (b *Core) readCommits() error {
 	if b.PerCommit > 0 {
 		each = min(each, b.PerCommit)
 	}
-	b.report(fmt.Sprintf("commit record with %d attestations, of %d", min(100, each), b.recorded), o)
+	b.report(fmt.Sprintf("commit record with %d attestations, of %d", min(100, each), b.recorded), result)
 	return nil
 }
 
 func (b *Core) reportMemory() {
 	if bytes, ok := b.server.residentMemory(); ok {
-		fmt.Fprintf(b.Stdout, "%-58s %8.0f MB\n", "memory of the server after all that", float64(bytes)/1e6)
+		fmt.Fprintf(b.Stdout, "%-58s %8.0f MB\n", "memory of the server", float64(bytes)/1e6)
 	}
 }
 
-// restart reports the size of the full database, and measures how long the server
-// takes to be ready on it.
+// restart reports the size of the full database, and measures how long a server
+// takes to start on it.
 func (b *Core) restart(ctx context.Context) error {
 	if err := b.server.stop(); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
 	}
-	if info, err := os.Stat(b.database); err == nil { // the log is folded into it by now
+	if info, err := os.Stat(b.database); err == nil { // stop has checkpointed the WAL
 		fmt.Fprintf(b.Stdout, "%-58s %8.0f MB\n", "size of the database", float64(info.Size())/1e6)
 	}
+
 	start := time.Now()
 	if err := b.startServer(ctx); err != nil {
 		return err
 	}
-	answer, err := http.Get("http://" + b.server.address + "/readyz")
+	response, err := http.Get("http://" + b.server.address + "/readyz")
 	if err != nil {
 		return err
 	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server is not ready: %s", answer.Status)
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server is not ready: %s", response.Status)
 	}
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready on a ledger of %d", b.recorded),
+	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready with %d attestations", b.recorded),
 		ms(time.Since(start)))
 	return nil
 }
 
-// Check reports an option that is not valid.
+// Check returns an error if an option is invalid.
 func (b *Core) Check() error {
 	if b.Attestations < 1 || b.Commits < 1 || b.Connections < 1 || b.Readers < 1 {
 		return fmt.Errorf("--attestations, --commits, --connections and --readers must be at least 1")
 	}
 	if b.PerCommit < 0 {
-		return fmt.Errorf("--per-commit must not be negative; 0 is no limit")
+		return fmt.Errorf("--per-commit must not be negative: use 0 for no limit")
 	}
 	return nil
 }
@@ -254,13 +261,13 @@ func (b *Core) Check() error {
 // Measure runs the benchmark.
 func (b *Core) Measure(ctx context.Context, env Env) error {
 	b.Env = env
-	return b.within(func() error {
+	return b.withTempDir(func() error {
 		if err := b.describeMachine(ctx); err != nil {
 			return err
 		}
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
-		return b.serving(ctx, b.workloads)
+		return b.withServer(ctx, b.workloads)
 	})
 }

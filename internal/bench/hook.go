@@ -9,27 +9,27 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A Webhook is one run of bench webhook.
+// A Webhook is a run of bench webhook.
 type Webhook struct {
 	Core
 	Events, Webhooks, Single, Slow int
 }
 
-// orgName and repoName name the repo whose webhooks are measured.
+// orgName and repoName name the benchmark's repo.
 const orgName, repoName = "bench", "repo"
 
-// client returns a client of the server that runs now.
+// client returns a client of the current server.
 func (b *Webhook) client() (*client.Client, error) {
 	return client.New("http://"+b.server.address, client.Options{Token: b.token})
 }
 
 // A hook is a webhook and its receiver.
 type hook struct {
-	*catcher
+	*receiver
 	id string
 }
 
-// addHooks makes webhooks that get attestations.
+// addHooks creates n webhooks that get attestation events.
 func (b *Webhook) addHooks(ctx context.Context, n int, silent bool) ([]hook, error) {
 	c, err := b.client()
 	if err != nil {
@@ -37,46 +37,46 @@ func (b *Webhook) addHooks(ctx context.Context, n int, silent bool) ([]hook, err
 	}
 	var list []hook
 	for range n {
-		caught, err := newCatcher(silent)
+		receiver, err := newReceiver(silent)
 		if err != nil {
 			return nil, err
 		}
-		w, err := c.CreateWebhook(
-			ctx, orgName, repoName, ledger.NewWebhook{URL: caught.url(), Events: []ledger.EventType{ledger.EventAttestation}})
+		w, err := c.CreateWebhook(ctx, orgName, repoName,
+			ledger.NewWebhook{URL: receiver.url(), Events: []ledger.EventType{ledger.EventAttestation}})
 		if err != nil {
-			return nil, fmt.Errorf("make a webhook: %w", err)
+			return nil, fmt.Errorf("create a webhook: %w", err)
 		}
-		list = append(list, hook{caught, w.ID})
+		list = append(list, hook{receiver, w.ID})
 	}
 	return list, nil
 }
 
-func catchers(hooks []hook) []*catcher {
-	list := make([]*catcher, len(hooks))
-	for i, t := range hooks {
-		list[i] = t.catcher
+func receivers(hooks []hook) []*receiver {
+	list := make([]*receiver, len(hooks))
+	for i, h := range hooks {
+		list[i] = h.receiver
 	}
 	return list
 }
 
-// setActive pauses webhooks or lets them go on.
+// setActive activates or deactivates webhooks.
 func (b *Webhook) setActive(ctx context.Context, hooks []hook, active bool) error {
 	c, err := b.client()
 	if err != nil {
 		return err
 	}
-	for _, t := range hooks {
-		if _, err := c.ChangeWebhook(ctx, orgName, repoName, t.id, ledger.WebhookChange{Active: &active}); err != nil {
+	for _, h := range hooks {
+		if _, err := c.ChangeWebhook(ctx, orgName, repoName, h.id, ledger.WebhookChange{Active: &active}); err != nil {
 			return fmt.Errorf("change a webhook: %w", err)
 		}
 	}
 	return nil
 }
 
-// finish waits until each hook has so many deliveries and the ledger knows
-// that it has. It returns when the last one arrived.
+// finish waits until each hook has the given number of deliveries and the ledger has
+// none pending. It returns when the last one arrived.
 func (b *Webhook) finish(ctx context.Context, hooks []hook, each int) (time.Time, error) {
-	end, err := caught(ctx, catchers(hooks), each)
+	end, err := waitForDeliveries(ctx, receivers(hooks), each)
 	if err != nil {
 		return end, err
 	}
@@ -84,11 +84,12 @@ func (b *Webhook) finish(ctx context.Context, hooks []hook, each int) (time.Time
 	if err != nil {
 		return end, err
 	}
-	for _, t := range hooks {
+
+	for _, h := range hooks {
 		for pending := true; pending; {
 			pending = false
 			for _, err := range c.Deliveries(
-				ctx, orgName, repoName, t.id, client.DeliveryFilter{Status: ledger.DeliveryPending}) {
+				ctx, orgName, repoName, h.id, client.DeliveryFilter{Status: ledger.DeliveryPending}) {
 				if err != nil {
 					return end, fmt.Errorf("list deliveries: %w", err)
 				}
@@ -101,11 +102,11 @@ func (b *Webhook) finish(ctx context.Context, hooks []hook, each int) (time.Time
 	return end, nil
 }
 
-// close ends webhooks and their receivers.
+// close deactivates webhooks and closes their receivers.
 func (b *Webhook) close(ctx context.Context, hooks []hook) error {
 	err := b.setActive(ctx, hooks, false)
-	for _, t := range hooks {
-		t.catcher.close()
+	for _, h := range hooks {
+		h.receiver.close()
 	}
 	return err
 }

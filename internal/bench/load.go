@@ -11,40 +11,41 @@ import (
 	"time"
 )
 
-// A load is a stream of HTTP requests over keep-alive connections. It speaks
-// on bare connections, because the standard client costs as much as the server
-// that it would measure.
+// A load sends HTTP requests over keep-alive TCP connections. It does not use
+// http.Client, which costs as much CPU time as the server under test.
 type load struct {
 	address string
 	conns   int
-	// requests are written as they are, in turn, until they are used up; with
-	// repeat they start again until the time is over.
+	// requests are sent in order, each once. If repeat is not zero, they are
+	// repeated for that time.
 	requests [][]byte
 	repeat   time.Duration
 }
 
-// A loadResult is what came of a load.
+// A loadResult is the result of a load.
 type loadResult struct {
 	elapsed   time.Duration
-	latencies []time.Duration // of the answers with status 2xx, ascending
-	refused   int             // other answers
+	latencies []time.Duration // of responses with status 2xx, ascending
+	refused   int             // other responses
 }
 
-func (o loadResult) rate() float64 { return float64(len(o.latencies)) / o.elapsed.Seconds() }
+// rate returns successful requests per second.
+func (r loadResult) rate() float64 { return float64(len(r.latencies)) / r.elapsed.Seconds() }
 
-// add adds what came of more of the same load.
-func (o *loadResult) add(more loadResult) {
-	o.elapsed += more.elapsed
-	o.latencies = append(o.latencies, more.latencies...)
-	slices.Sort(o.latencies)
+// add adds the result of another run of the same load.
+func (r *loadResult) add(more loadResult) {
+	r.elapsed += more.elapsed
+	r.latencies = append(r.latencies, more.latencies...)
+	slices.Sort(r.latencies)
 }
 
-// percentile returns the latency that the given share of the answers kept.
-func (o loadResult) percentile(share float64) time.Duration {
-	if len(o.latencies) == 0 {
+// percentile returns the latency that the given share of the responses did not
+// exceed.
+func (r loadResult) percentile(share float64) time.Duration {
+	if len(r.latencies) == 0 {
 		return 0
 	}
-	return o.latencies[min(int(share*float64(len(o.latencies))), len(o.latencies)-1)]
+	return r.latencies[min(int(share*float64(len(r.latencies))), len(r.latencies)-1)]
 }
 
 func (l load) run() (loadResult, error) {
@@ -56,22 +57,23 @@ func (l load) run() (loadResult, error) {
 		wg.Go(func() { lanes[i].run(l.address, next) })
 	}
 	wg.Wait()
-	o := loadResult{elapsed: time.Since(start)}
+
+	result := loadResult{elapsed: time.Since(start)}
 	for i := range lanes {
 		if lanes[i].err != nil {
-			return o, lanes[i].err
+			return result, lanes[i].err
 		}
-		o.latencies = append(o.latencies, lanes[i].latencies...)
-		o.refused += lanes[i].refused
+		result.latencies = append(result.latencies, lanes[i].latencies...)
+		result.refused += lanes[i].refused
 	}
-	slices.Sort(o.latencies)
-	if o.refused > 0 {
-		return o, fmt.Errorf("%d of %d requests were refused", o.refused, o.refused+len(o.latencies))
+	slices.Sort(result.latencies)
+	if result.refused > 0 {
+		return result, fmt.Errorf("%d of %d requests were refused", result.refused, result.refused+len(result.latencies))
 	}
-	return o, nil
+	return result, nil
 }
 
-// queue returns a function that hands out the requests; nil is the end.
+// queue returns a function that returns the next request, or nil at the end.
 func (l load) queue() func() []byte {
 	var mu sync.Mutex
 	i, end := 0, time.Now().Add(l.repeat)
@@ -103,21 +105,22 @@ func (c *lane) run(address string, next func() []byte) {
 		return
 	}
 	defer conn.Close()
-	answers := bufio.NewReader(conn)
+
+	responses := bufio.NewReader(conn)
 	for request := next(); request != nil; request = next() {
 		start := time.Now()
 		if _, c.err = conn.Write(request); c.err != nil {
 			return
 		}
-		answer, err := http.ReadResponse(answers, nil) //nolint:bodyclose // it is read to its end
+		response, err := http.ReadResponse(responses, nil) //nolint:bodyclose // it is read to its end
 		if err != nil {
 			c.err = err
 			return
 		}
-		if _, c.err = io.Copy(io.Discard, answer.Body); c.err != nil {
+		if _, c.err = io.Copy(io.Discard, response.Body); c.err != nil {
 			return
 		}
-		if answer.StatusCode/100 == 2 {
+		if response.StatusCode/100 == 2 {
 			c.latencies = append(c.latencies, time.Since(start))
 		} else {
 			c.refused++
@@ -125,7 +128,7 @@ func (c *lane) run(address string, next func() []byte) {
 	}
 }
 
-// httpRequest writes a request as it goes over the wire.
+// httpRequest returns a request in wire format.
 func httpRequest(method, path, token string, body []byte) []byte {
 	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n", method, path, token)
 	if body != nil {

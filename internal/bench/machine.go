@@ -15,11 +15,11 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-// machineSpeed is what the machine itself can do. Figures are read as ratios to it.
+// machineSpeed is the speed of the machine, for comparison with the figures.
 type machineSpeed struct {
-	handler loadResult // an empty net/http handler in a process of its own
-	verify  float64    // Ed25519 verifications a second on one core
-	fsync   float64    // fsyncs of 4 KiB a second
+	handler loadResult // of an empty net/http handler in a separate process
+	verify  float64    // Ed25519 verifications per second on one core
+	fsync   float64    // fsyncs of 4 KiB per second
 }
 
 func (b *Core) measureMachine(ctx context.Context) (machineSpeed, error) {
@@ -29,7 +29,8 @@ func (b *Core) measureMachine(ctx context.Context) (machineSpeed, error) {
 		return m, err
 	}
 	defer process.kill()
-	// Of the size that the attest workload posts.
+
+	// The body has the size of an attestation.
 	request := httpRequest(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", "none", make([]byte, 1600))
 	empty := load{address: process.address, conns: b.Connections, requests: [][]byte{request}, repeat: b.ReadingTime}
 	if m.handler, err = empty.run(); err != nil {
@@ -77,8 +78,8 @@ func fsyncSpeed(dir string) (float64, error) {
 	return float64(n) / time.Since(start).Seconds(), nil
 }
 
-// ServeNothing runs an HTTP server that does nothing, in the process that bench starts
-// next to the server, and prints where it listens.
+// ServeNothing runs an HTTP server whose handler does nothing, and prints its address.
+// bench starts it as a separate process.
 func ServeNothing(stdout io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// A process is this program, started once more as a server on a free port.
+// A process is another process of this program, a server on a free port.
 type process struct {
 	command *exec.Cmd
 	address string // host:port
 }
 
-// startProcess starts this program with the arguments and waits for the line
-// that tells where it listens.
+// startProcess starts this program with the arguments, and waits until it prints its
+// address.
 func startProcess(ctx context.Context, stderr io.Writer, args ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -34,6 +34,7 @@ func startProcess(ctx context.Context, stderr io.Writer, args ...string) (*proce
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", args[0], err)
 	}
+
 	p := &process{command: command}
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -44,7 +45,7 @@ func startProcess(ctx context.Context, stderr io.Writer, args ...string) (*proce
 		}
 	}
 	p.kill()
-	return nil, fmt.Errorf("%s ended before it listened", args[0])
+	return nil, fmt.Errorf("%s exited before it listened", args[0])
 }
 
 func (p *process) kill() {
@@ -52,8 +53,8 @@ func (p *process) kill() {
 	_ = p.command.Wait()
 }
 
-// stop asks the process to end and waits until it has. On Windows nobody can be
-// asked from outside.
+// stop interrupts the process and waits until it exits. Windows cannot interrupt
+// other processes, so there it is killed.
 func (p *process) stop() error {
 	if runtime.GOOS == "windows" {
 		p.kill()
@@ -65,8 +66,8 @@ func (p *process) stop() error {
 	return p.command.Wait()
 }
 
-// residentMemory returns the bytes of memory that the process holds, or false
-// where the system does not tell.
+// residentMemory returns the resident memory of the process in bytes, or false if
+// the system does not report it.
 func (p *process) residentMemory() (int64, bool) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {

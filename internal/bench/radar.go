@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 
-// A Radar is one run of bench radar.
+// A Radar is a run of bench radar.
 type Radar struct {
 	Core
 	Tips, Paths, Registrations, Files, Pushes int
@@ -18,12 +18,12 @@ type Radar struct {
 	work *radarWork
 }
 
-// Check reports an option that is not valid.
+// Check returns an error if an option is invalid.
 func (b *Radar) Check() error {
-	if b.Tips < 1 || b.Paths < filesOfCommit || b.Registrations < radarTurns || b.Files < 1 || b.Pushes < 1 ||
+	if b.Tips < 1 || b.Paths < filesPerCommit || b.Registrations < radarTurns || b.Files < 1 || b.Pushes < 1 ||
 		b.Connections < 1 {
-		return fmt.Errorf("--in-flight, --files, --pushes and --connections must be at least 1, --paths %d, "+
-			"--registrations %d", filesOfCommit, radarTurns)
+		return fmt.Errorf("--in-flight, --files, --pushes and --connections must be at least 1, --paths at least %d, "+
+			"--registrations at least %d", filesPerCommit, radarTurns)
 	}
 	return nil
 }
@@ -32,34 +32,34 @@ func (b *Radar) Check() error {
 func (b *Radar) Measure(ctx context.Context, env Env) error {
 	b.Env = env
 	b.work = newRadarWork(b.Paths)
-	return b.within(func() error {
+	return b.withTempDir(func() error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
 		if _, err := b.ledgerd(ctx, "repo", "create", orgName+"/"+quietRepo); err != nil {
 			return err
 		}
-		if err := b.serving(ctx, b.fill, b.register, b.push); err != nil {
+		if err := b.withServer(ctx, b.fill, b.register, b.push); err != nil {
 			return err
 		}
 		return b.printFigures()
 	})
 }
 
-// quietRepo is the repo where no commits are in flight.
+// quietRepo is the repo with few commits in flight.
 const quietRepo = "quiet"
 
-// radarTurns is how often registering is measured in either repo, in turns: for
-// the speed of machines varies.
+// radarTurns is how often registering is measured in each repo. The repos alternate,
+// to cancel out machine noise.
 const radarTurns = 5
 
-// fill brings commits into flight, each of a branch of its own.
+// fill registers the commits in flight, each on its own branch.
 func (b *Radar) fill(context.Context) error {
-	o, err := b.load(repoName, b.Tips, b.Tips)
+	result, err := b.load(repoName, b.Tips, b.Tips)
 	if err != nil {
 		return err
 	}
-	b.figure(rateFigure(fmt.Sprintf("bring %d commits into flight", b.Tips), o))
+	b.figure(rateFigure(fmt.Sprintf("put %d commits in flight", b.Tips), result))
 	return nil
 }
 
@@ -67,16 +67,17 @@ func (b *Radar) fill(context.Context) error {
 func (b *Radar) register(context.Context) error {
 	var busy, quiet loadResult
 	for range radarTurns {
-		o, err := b.load(quietRepo, b.Registrations/radarTurns, b.Connections)
+		result, err := b.load(quietRepo, b.Registrations/radarTurns, b.Connections)
 		if err != nil {
 			return err
 		}
-		quiet.add(o)
-		if o, err = b.load(repoName, b.Registrations/radarTurns, b.Tips); err != nil {
+		quiet.add(result)
+		if result, err = b.load(repoName, b.Registrations/radarTurns, b.Tips); err != nil {
 			return err
 		}
-		busy.add(o)
+		busy.add(result)
 	}
+
 	b.figure(rateFigure("register with none in flight", quiet))
 	f := rateFigure(fmt.Sprintf("register with %d in flight over %d paths", b.Tips, b.Paths), busy)
 	f.Ratio = quiet.rate() / busy.rate()
@@ -84,62 +85,65 @@ func (b *Radar) register(context.Context) error {
 	return nil
 }
 
-// load registers n commits of so many branches.
+// load registers n commits, spread over the given number of branches.
 func (b *Radar) load(repo string, n, branches int) (loadResult, error) {
 	requests := make([][]byte, n)
 	for i := range requests {
 		var err error
 		if requests[i], err = b.work.request(repo, branches, b.token); err != nil {
-			return loadResult{}, fmt.Errorf("make a registration: %w", err)
+			return loadResult{}, fmt.Errorf("create a registration: %w", err)
 		}
 	}
-	o, err := load{address: b.server.address, conns: b.Connections, requests: requests}.run()
+	result, err := load{address: b.server.address, conns: b.Connections, requests: requests}.run()
 	if err != nil {
-		return o, fmt.Errorf("register: %w", err)
+		return result, fmt.Errorf("register: %w", err)
 	}
-	return o, nil
+	return result, nil
 }
 
-func rateFigure(what string, o loadResult) figure {
-	f := latencyFigure(what, o)
-	f.Rate = o.rate()
+func rateFigure(workload string, result loadResult) figure {
+	f := latencyFigure(workload, result)
+	f.Rate = result.rate()
 	return f
 }
 
-// push measures commit push beside what git alone needs.
+// push measures commit push, compared with the git diff-tree that it runs.
 func (b *Radar) push(ctx context.Context) error {
 	busy, err := gitrepo.NewSynthetic(ctx, b.Dir, b.Files)
 	if err != nil {
-		return fmt.Errorf("make a git repository: %w", err)
+		return fmt.Errorf("create a git repository: %w", err)
 	}
-	var bare, pushed loadResult
+
+	var diffed, pushed loadResult
 	for i := range b.Pushes {
 		repo := fmt.Sprint("push-", i)
 		if _, err := b.ledgerd(ctx, "repo", "create", orgName+"/"+repo); err != nil {
 			return err
 		}
-		took, err := timed(busy.DiffTree(ctx).Run)
+		result, err := timed(busy.DiffTree(ctx).Run)
 		if err != nil {
 			return fmt.Errorf("git diff-tree: %w", err)
 		}
-		bare.add(took)
+		diffed.add(result)
+
 		command, err := b.pushCommand(ctx, busy, repo)
 		if err != nil {
 			return err
 		}
-		if took, err = timed(command.Run); err != nil {
+		if result, err = timed(command.Run); err != nil {
 			return fmt.Errorf("commit push: %w", err)
 		}
-		pushed.add(took)
+		pushed.add(result)
 	}
-	b.figure(latencyFigure(fmt.Sprintf("git diff-tree of %d changed files", b.Files), bare))
-	f := latencyFigure("commit push of them", pushed)
-	f.Ratio = f.P50 / ms(bare.percentile(0.50))
+
+	b.figure(latencyFigure(fmt.Sprintf("git diff-tree of %d changed files", b.Files), diffed))
+	f := latencyFigure("commit push of the same files", pushed)
+	f.Ratio = f.P50 / ms(diffed.percentile(0.50))
 	b.figure(f)
 	return nil
 }
 
-// pushCommand returns the commit push of the busy commit to the server.
+// pushCommand returns the command that pushes the busy commit to the server.
 func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -155,6 +159,6 @@ func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo st
 func timed(f func() error) (loadResult, error) {
 	start := time.Now()
 	err := f()
-	took := time.Since(start)
-	return loadResult{elapsed: took, latencies: []time.Duration{took}}, err
+	elapsed := time.Since(start)
+	return loadResult{elapsed: elapsed, latencies: []time.Duration{elapsed}}, err
 }

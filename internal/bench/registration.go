@@ -13,44 +13,46 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// What every registration of the benchmark changes.
+// The size of the benchmark's commits.
 const (
-	filesOfCommit = 20
-	hunksOfFile   = 3
-	linesOfFile   = 900
-	filesOfDir    = 50
+	filesPerCommit = 20
+	hunksPerFile   = 3
+	linesPerFile   = 900
+	filesPerDir    = 50
 )
 
-// A radarWork makes registrations, of files chosen at random.
+// A radarWork generates registrations that change random files.
 type radarWork struct {
-	random *rand.Rand
-	paths  []string
-	made   int
+	random  *rand.Rand
+	paths   []string
+	commits int // generated so far
 }
 
 func newRadarWork(paths int) *radarWork {
 	w := &radarWork{random: rand.New(rand.NewPCG(1, 1)), paths: make([]string, paths)}
 	for i := range w.paths {
-		dir := i / filesOfDir
+		dir := i / filesPerDir
 		w.paths[i] = fmt.Sprintf("internal/group%d/part%03d/file%05d.go", dir%7, dir, i)
 	}
 	return w
 }
 
-// request makes the request that registers the next commit. One after the other
-// they are of so many branches.
+// request returns the request that registers the next commit. The commits take turns
+// on the given number of branches.
 func (w *radarWork) request(repo string, branches int, token string) ([]byte, error) {
-	sha := commitID(w.made)
+	n := w.commits
+	sha, parent := commitID(n), commitID(1<<30+2*n+1)
 	r := ledger.Registration{
-		Branch: fmt.Sprintf("feature/%05d", w.made%branches), Base: commitID(1 << 30),
-		Parents: []string{commitID(1<<30 + 2*w.made + 1)}, Ancestors: []string{sha, commitID(1<<30 + 2*w.made + 1)},
-		Author: ledger.Author{Name: fmt.Sprint("Author ", w.made%50),
-			Email: fmt.Sprintf("author%d@example.org", w.made%50)},
+		Branch: fmt.Sprintf("feature/%05d", n%branches), Base: commitID(1 << 30),
+		Parents: []string{parent}, Ancestors: []string{sha, parent},
+		Author: ledger.Author{Name: fmt.Sprint("Author ", n%50),
+			Email: fmt.Sprintf("author%d@example.org", n%50)},
 		Message:     "Change twenty files at three places each\n\nSo that there is something to compare.",
 		CommittedAt: 1_700_000_000_000,
-		Changes:     make([]radar.Change, filesOfCommit),
+		Changes:     make([]radar.Change, filesPerCommit),
 	}
-	w.made++
+	w.commits++
+
 	for i := range r.Changes {
 		k := i + w.random.IntN(len(w.paths)-i) // no path twice
 		w.paths[i], w.paths[k] = w.paths[k], w.paths[i]
@@ -64,17 +66,16 @@ func (w *radarWork) request(repo string, branches int, token string) ([]byte, er
 		nil
 }
 
-// change changes one line at each of some places of a file. Commits may have
-// left the mainline at one of two versions of it, of which only some lines
-// differ.
+// change returns a change of one line at three random positions of a file. It is
+// based on one of two versions of the file.
 func (w *radarWork) change(path string) radar.Change {
 	version := w.random.IntN(2)
 	c := radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
 		OldBlob: fakeHash(path, version, 20), Blob: fakeHash(path, w.random.Int(), 20),
 	}
-	for i := range hunksOfFile {
-		part := linesOfFile / hunksOfFile
+	for i := range hunksPerFile {
+		part := linesPerFile / hunksPerFile
 		line := i*part + 1 + w.random.IntN(part-1)
 		c.Hunks = append(c.Hunks, radar.Hunk{
 			Start: line, Lines: 1, Added: 1, Text: fakeHash(path, w.random.Int(), 8),
@@ -86,10 +87,10 @@ func (w *radarWork) change(path string) radar.Change {
 	return c
 }
 
-// fakeHash makes a hash of so many bytes for something of a file.
-func fakeHash(path string, what, size int) string {
+// fakeHash returns a hash of size bytes, in hex, for a part of a file.
+func fakeHash(path string, part, size int) string {
 	h := fnv.New128a()
-	fmt.Fprint(h, path, what)
+	fmt.Fprint(h, path, part)
 	sum := h.Sum(nil)
 	return hex.EncodeToString(append(sum, sum...)[:size])
 }

@@ -1,5 +1,5 @@
-// Package bench measures a server on this machine: how fast it records and reads, what
-// listeners and webhooks cost, and the Conflict Radar.
+// Package bench measures a server on this machine: recording and reading, the live
+// stream, webhooks and the Conflict Radar.
 package bench
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-// An Env is where benchmarks run and what they print to.
+// An Env is the environment of a benchmark.
 type Env struct {
 	Stdout, Stderr io.Writer
-	JSON           bool // figures are printed as JSON, and nothing else is
-	// Command runs one of the program's own commands and returns its exit status.
+	JSON           bool // print only the figures, as JSON
+	// Command runs a command of this program and returns its exit status.
 	Command func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 }
 
-// A Core measures recording and reading attestations. The other benchmarks
-// build on it.
+// A Core is a run of bench, which measures recording and reading attestations. The
+// other benchmarks embed it.
 type Core struct {
 	Env
 
@@ -34,46 +34,46 @@ type Core struct {
 	Commits, PerCommit                 int // see commitOf
 	ReadingTime                        time.Duration
 
-	// Dir is the folder for temporary files; the system's if empty.
+	// Dir is the folder for temporary files. If empty, it is the system's.
 	Dir        string
 	database   string
-	serveFlags []string // of its servers, beside the usual ones
+	serveFlags []string // additional flags of ledgerd serve
 	server     *process
 	token      string
 	signers    []signer
-	recorded   int
-	figures    []figure // of those that print JSON too
+	recorded   int      // attestations so far
+	figures    []figure // of benchmarks that support JSON
 }
 
-// A figure is what -o json prints of a workload.
+// A figure is the result of a workload, as -o json prints it.
 type figure struct {
 	Workload string  `json:"workload"`
 	Rate     float64 `json:"per_second,omitzero"`
 	P50      float64 `json:"p50_ms,omitzero"`
 	P99      float64 `json:"p99_ms,omitzero"`
-	// Ratio is to the same without what the workload is about.
+	// Ratio compares the workload with its baseline.
 	Ratio float64 `json:"ratio,omitzero"`
 }
 
-// within says what is measured and on what, and gives the run a temporary
-// folder while f runs.
-func (b *Core) within(f func() error) error {
+// withTempDir prints the version and machine, and runs f with a temporary folder as
+// b.Dir.
+func (b *Core) withTempDir(f func() error) error {
 	dir, err := os.MkdirTemp(b.Dir, "ledgerd-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	b.Dir, b.database = dir, filepath.Join(dir, "ledger.db")
-	b.say("ledgerd %s, %s/%s, %d cores\n", buildinfo.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	b.print("ledgerd %s, %s/%s, %d cores\n", buildinfo.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	return f()
 }
 
-// serving runs the workloads on a server, one after the other.
-func (b *Core) serving(ctx context.Context, workloads ...func(context.Context) error) error {
+// withServer starts a server and runs the workloads in order.
+func (b *Core) withServer(ctx context.Context, workloads ...func(context.Context) error) error {
 	if err := b.startServer(ctx); err != nil {
 		return err
 	}
-	defer func() { b.server.kill() }() // not always the one that began
+	defer func() { b.server.kill() }() // workloads may have replaced it
 	for _, workload := range workloads {
 		if err := workload(ctx); err != nil {
 			return err
@@ -82,15 +82,15 @@ func (b *Core) serving(ctx context.Context, workloads ...func(context.Context) e
 	return nil
 }
 
-// ledgerd runs one of the program's own commands on the benchmark's database
-// and returns what it printed.
+// ledgerd runs a command of this program on the benchmark's database and returns its
+// output.
 func (b *Core) ledgerd(ctx context.Context, args ...string) (string, error) {
-	var out, problem strings.Builder
+	var stdout, stderr strings.Builder
 	args = append(args, "--database", b.database)
-	if status := b.Command(ctx, args, strings.NewReader(""), &out, &problem); status != 0 {
-		return "", fmt.Errorf("ledgerd %s: exit status %d: %s", strings.Join(args, " "), status, problem.String())
+	if status := b.Command(ctx, args, strings.NewReader(""), &stdout, &stderr); status != 0 {
+		return "", fmt.Errorf("ledgerd %s: exit status %d: %s", strings.Join(args, " "), status, stderr.String())
 	}
-	return strings.TrimSpace(out.String()), nil
+	return strings.TrimSpace(stdout.String()), nil
 }
 
 func (b *Core) startServer(ctx context.Context) (err error) {
@@ -99,20 +99,20 @@ func (b *Core) startServer(ctx context.Context) (err error) {
 	return err
 }
 
-// report prints a workload's line as soon as it is known.
-func (b *Core) report(workload string, o loadResult) {
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, o.rate(), ms(o.percentile(0.50)),
-		ms(o.percentile(0.99)))
+// report prints the result of a workload.
+func (b *Core) report(workload string, result loadResult) {
+	fmt.Fprintf(b.Stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, result.rate(),
+		ms(result.percentile(0.50)), ms(result.percentile(0.99)))
 }
 
-// say prints a line for people.
-func (b *Core) say(format string, values ...any) {
+// print prints a line, except with -o json.
+func (b *Core) print(format string, values ...any) {
 	if !b.JSON {
 		fmt.Fprintf(b.Stdout, format+"\n", values...)
 	}
 }
 
-// printFigures prints all figures if they are wanted as JSON.
+// printFigures prints all figures as JSON, with -o json.
 func (b *Core) printFigures() error {
 	if !b.JSON {
 		return nil
@@ -120,7 +120,7 @@ func (b *Core) printFigures() error {
 	return terminal.WriteJSON(b.Stdout, b.figures)
 }
 
-// figure keeps the figure of a workload and prints it at once.
+// figure adds the figure of a workload and prints it.
 func (b *Core) figure(f figure) {
 	b.figures = append(b.figures, f)
 	line := fmt.Sprintf("%-58s", f.Workload)
@@ -133,13 +133,14 @@ func (b *Core) figure(f figure) {
 	if f.Ratio != 0 {
 		line += fmt.Sprintf("  ratio %.2f", f.Ratio)
 	}
-	b.say("%s", line)
+	b.print("%s", line)
 }
 
-func latencyFigure(what string, o loadResult) figure {
-	return figure{Workload: what, P50: ms(o.percentile(0.50)), P99: ms(o.percentile(0.99))}
+func latencyFigure(workload string, result loadResult) figure {
+	return figure{Workload: workload, P50: ms(result.percentile(0.50)), P99: ms(result.percentile(0.99))}
 }
 
+// ms returns a duration in milliseconds.
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // A signer signs the benchmark's statements.

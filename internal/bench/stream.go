@@ -16,16 +16,17 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
-// A Stream is one run of bench stream.
+// A Stream is a run of bench stream.
 type Stream struct {
 	Core
 	Subscribers, Events, Slow int
 }
 
-// Check reports an option that is not valid.
+// Check returns an error if an option is invalid.
 func (b *Stream) Check() error {
 	if b.Subscribers < 1 || b.Events < 1 || b.Slow < 1 || b.Connections < 1 || b.ReadingTime < time.Second {
-		return fmt.Errorf("--subscribers, --events, --slowdown and --connections must be at least 1, --seconds at least 1s")
+		return fmt.Errorf("--subscribers, --events, --slowdown and --connections must be at least 1, " +
+			"--seconds at least 1s")
 	}
 	return nil
 }
@@ -33,28 +34,28 @@ func (b *Stream) Check() error {
 // Measure runs the benchmark.
 func (b *Stream) Measure(ctx context.Context, env Env) error {
 	b.Env, b.Commits = env, 50
-	return b.within(func() error {
+	return b.withTempDir(func() error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
-		return b.serving(ctx, b.warmUp, b.steady, b.flood, b.bare, b.slowdown)
+		return b.withServer(ctx, b.warmUp, b.steady, b.flood, b.bare, b.slowdown)
 	})
 }
 
 const (
 	eventsPath = "/v1/orgs/bench/events"
-	// steadyRate is how many attestations a second the steady load records.
+	// steadyRate is the rate of the steady load, in attestations per second.
 	steadyRate = 5
-	// slowdownSubscribers listen while the writing load is measured.
+	// slowdownSubscribers is how many subscribers read while recording is measured.
 	slowdownSubscribers = 100
 )
 
-// line prints one figure as soon as it is known.
-func (b *Stream) line(what, format string, values ...any) {
-	fmt.Fprintf(b.Stdout, "%-58s %s\n", what, fmt.Sprintf(format, values...))
+// line prints the result of a workload.
+func (b *Stream) line(workload, format string, values ...any) {
+	fmt.Fprintf(b.Stdout, "%-58s %s\n", workload, fmt.Sprintf(format, values...))
 }
 
-// steady measures the time from a POST to its message's arrival, few at a time.
+// steady measures the time from POST to arrival at a low rate.
 func (b *Stream) steady(ctx context.Context) error {
 	requests, err := b.sign(int(b.ReadingTime.Seconds() * steadyRate))
 	if err != nil {
@@ -66,6 +67,7 @@ func (b *Stream) steady(ctx context.Context) error {
 		return err
 	}
 	defer a.close()
+
 	tick := time.NewTicker(time.Second / steadyRate)
 	defer tick.Stop()
 	for i, request := range requests {
@@ -79,24 +81,25 @@ func (b *Stream) steady(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if _, err := a.wait(ctx, int64(len(requests))); err != nil {
 		return err
 	}
-	memory, known := b.server.residentMemory() // with all of them connected
-	o := a.close()
-	b.line(fmt.Sprintf("POST to arrival, %d subscribers, %d attestations a second", b.Subscribers, steadyRate),
-		"p50 %6.2f ms  p99 %6.2f ms", ms(o.percentile(0.50)), ms(o.percentile(0.99)))
-	b.memory("memory of the server then", memory, known)
+	memory, ok := b.server.residentMemory() // with all subscribers connected
+	result := a.close()
+	b.line(fmt.Sprintf("POST to arrival, %d subscribers, %d attestations/s", b.Subscribers, steadyRate),
+		"p50 %6.2f ms  p99 %6.2f ms", ms(result.percentile(0.50)), ms(result.percentile(0.99)))
+	b.memory("memory of the server then", memory, ok)
 	return nil
 }
 
-func (b *Stream) memory(what string, bytes int64, known bool) {
-	if known {
+func (b *Stream) memory(what string, bytes int64, ok bool) {
+	if ok {
 		b.line(what, "%8.0f MB", float64(bytes)/1e6)
 	}
 }
 
-// flood measures deliveries while attestations are recorded as fast as it goes.
+// flood measures the stream while attestations are recorded as fast as possible.
 func (b *Stream) flood(ctx context.Context) error {
 	requests, err := b.sign(b.Events)
 	if err != nil {
@@ -107,6 +110,7 @@ func (b *Stream) flood(ctx context.Context) error {
 		return err
 	}
 	defer a.close()
+
 	start := time.Now()
 	if _, err := b.post(requests, b.Connections); err != nil {
 		return err
@@ -114,23 +118,23 @@ func (b *Stream) flood(ctx context.Context) error {
 	if err := b.delivered(ctx, "ledgerd", a, start); err != nil {
 		return err
 	}
-	memory, known := b.server.residentMemory()
-	b.memory("memory of the server then", memory, known)
+	memory, ok := b.server.residentMemory()
+	b.memory("memory of the server then", memory, ok)
 	return nil
 }
 
 // delivered waits until the audience has all events and prints the rate.
-func (b *Stream) delivered(ctx context.Context, who string, a *audience, start time.Time) error {
+func (b *Stream) delivered(ctx context.Context, server string, a *audience, start time.Time) error {
 	end, err := a.wait(ctx, int64(b.Events))
 	if err != nil {
-		return fmt.Errorf("%s: %w", who, err)
+		return fmt.Errorf("%s: %w", server, err)
 	}
-	b.line(fmt.Sprintf("%s: %d events to %d subscribers", who, b.Events, b.Subscribers),
+	b.line(fmt.Sprintf("%s: %d events to %d subscribers", server, b.Events, b.Subscribers),
 		"%8.0f deliveries/s", float64(b.Events*b.Subscribers)/end.Sub(start).Seconds())
 	return nil
 }
 
-// bare measures the reference with the same messages.
+// bare measures a bare r3labs/sse server with the same messages, for comparison.
 func (b *Stream) bare(ctx context.Context) error {
 	process, err := startProcess(ctx, b.Stderr, "bench", "stream", "bare-server")
 	if err != nil {
@@ -142,6 +146,7 @@ func (b *Stream) bare(ctx context.Context) error {
 		return err
 	}
 	defer a.close()
+
 	start := time.Now()
 	_, err = load{address: process.address, conns: 1,
 		requests: [][]byte{httpRequest(http.MethodPost, fmt.Sprint("/publish?n=", b.Events), "none", nil)}}.run()
@@ -151,27 +156,28 @@ func (b *Stream) bare(ctx context.Context) error {
 	if err := b.delivered(ctx, "bare r3labs/sse", a, start); err != nil {
 		return err
 	}
-	memory, known := process.residentMemory()
-	b.memory("memory of that server then", memory, known)
+	memory, ok := process.residentMemory()
+	b.memory("memory of that server then", memory, ok)
 	return nil
 }
 
-// slowdown measures how recording suffers from those who listen: in turns, for
-// the speed of machines varies.
+// slowdown measures how much subscribers slow down recording. Turns with and without
+// subscribers alternate, to cancel out machine noise.
 func (b *Stream) slowdown(ctx context.Context) error {
-	var alone, watched time.Duration
+	var without, with time.Duration
 	for range 2 {
-		o, err := b.record(b.Slow)
+		result, err := b.record(b.Slow)
 		if err != nil {
 			return err
 		}
-		alone += o.elapsed
+		without += result.elapsed
+
 		a, err := newAudience(ctx, b.server.address, eventsPath, b.token, slowdownSubscribers, nil)
 		if err != nil {
 			return err
 		}
-		if o, err = b.record(b.Slow); err == nil {
-			watched += o.elapsed
+		if result, err = b.record(b.Slow); err == nil {
+			with += result.elapsed
 			_, err = a.wait(ctx, int64(b.Slow))
 		}
 		a.close()
@@ -179,19 +185,21 @@ func (b *Stream) slowdown(ctx context.Context) error {
 			return err
 		}
 	}
-	b.line("attest, nobody listens", "%8.0f/s", float64(2*b.Slow)/alone.Seconds())
-	b.line(fmt.Sprintf("attest, %d subscribers read all of it", slowdownSubscribers), "%8.0f/s",
-		float64(2*b.Slow)/watched.Seconds())
+
+	b.line("attest, no subscribers", "%8.0f/s", float64(2*b.Slow)/without.Seconds())
+	b.line(fmt.Sprintf("attest, %d subscribers", slowdownSubscribers), "%8.0f/s",
+		float64(2*b.Slow)/with.Seconds())
 	return nil
 }
 
-// ServeBareStream runs the reference: r3labs/sse with one stream for all, which stores
-// and resumes nothing. It prints where it listens.
+// ServeBareStream runs a bare r3labs/sse server with one stream, without storage or
+// resumption, and prints its address. bench stream starts it as a separate process.
 func ServeBareStream(stdout io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	bare := sse.New()
 	bare.AutoReplay = false
 	bare.CreateStream("bench")
@@ -206,6 +214,7 @@ func ServeBareStream(stdout io.Writer) error {
 		publishBare(bare, n)
 		_, _ = io.WriteString(w, "published")
 	})
+
 	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
 	return http.Serve(listener, mux)
 }
@@ -219,7 +228,7 @@ func publishBare(bare *sse.Server, n int) {
 	})
 	data, err := eventstream.Data(ledger.EventAttestation, body)
 	if err != nil {
-		panic(err) // it was made above
+		panic(err) // body is valid
 	}
 	for range n {
 		bare.Publish("bench", &sse.Event{ID: []byte("evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"), Event: []byte(ledger.EventAttestation),

@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Check reports an option that is not valid.
+// Check returns an error if an option is invalid.
 func (b *Webhook) Check() error {
 	if b.Events < 1 || b.Webhooks < 2 || b.Webhooks > maxWebhooks || b.Single < 1 || b.Slow < 1 || b.Connections < 1 ||
 		b.ReadingTime < time.Second {
@@ -24,7 +24,7 @@ func (b *Webhook) Check() error {
 func (b *Webhook) Measure(ctx context.Context, env Env) error {
 	b.Env, b.Commits = env, 50
 	b.serveFlags = []string{"--webhooks-allowed-networks", "127.0.0.0/8"}
-	return b.within(func() (err error) {
+	return b.withTempDir(func() (err error) {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
@@ -32,14 +32,14 @@ func (b *Webhook) Measure(ctx context.Context, env Env) error {
 			"admin"); err != nil {
 			return err
 		}
-		if err := b.serving(ctx, b.warmUp, b.idle, b.beside, b.slowdown, b.drainOne, b.drainAll); err != nil {
+		if err := b.withServer(ctx, b.warmUp, b.idle, b.healthy, b.slowdown, b.drainOne, b.drainAll); err != nil {
 			return err
 		}
 		return b.printFigures()
 	})
 }
 
-// maxWebhooks is within what a repo may have, beside those of the other
+// maxWebhooks leaves room below the limit of a repo for the webhooks of the other
 // workloads.
 const maxWebhooks = 30
 
@@ -47,7 +47,7 @@ func (b *Webhook) drainOne(ctx context.Context) error { return b.drain(ctx, 1) }
 
 func (b *Webhook) drainAll(ctx context.Context) error { return b.drain(ctx, b.Webhooks) }
 
-// drain measures deliveries of what was queued while no server ran.
+// drain measures the delivery of events that were queued while no server ran.
 func (b *Webhook) drain(ctx context.Context, webhooks int) error {
 	hooks, err := b.addHooks(ctx, webhooks, false)
 	if err != nil {
@@ -56,7 +56,8 @@ func (b *Webhook) drain(ctx context.Context, webhooks int) error {
 	if err := b.setActive(ctx, hooks, false); err != nil {
 		return err
 	}
-	time.Sleep(10 * time.Millisecond) // what was recorded before is not replayed
+
+	time.Sleep(10 * time.Millisecond) // earlier events are not replayed
 	since := ledger.TimeOf(time.Now())
 	if _, err := b.record(b.Events); err != nil {
 		return err
@@ -67,11 +68,12 @@ func (b *Webhook) drain(ctx context.Context, webhooks int) error {
 	if err := b.server.stop(); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
 	}
-	for _, t := range hooks {
-		if err := b.replay(ctx, t.id, since); err != nil {
+	for _, h := range hooks {
+		if err := b.replay(ctx, h.id, since); err != nil {
 			return err
 		}
 	}
+
 	start := time.Now()
 	if err := b.startServer(ctx); err != nil {
 		return err
@@ -80,15 +82,16 @@ func (b *Webhook) drain(ctx context.Context, webhooks int) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%d queued events to one webhook", b.Events)
+
+	workload := fmt.Sprintf("%d queued events to one webhook", b.Events)
 	if webhooks > 1 {
-		what = fmt.Sprintf("%d queued events to each of %d webhooks, in all", b.Events, webhooks)
+		workload = fmt.Sprintf("%d queued events to each of %d webhooks, in total", b.Events, webhooks)
 	}
-	b.figure(figure{Workload: what, Rate: float64(b.Events*webhooks) / end.Sub(start).Seconds()})
+	b.figure(figure{Workload: workload, Rate: float64(b.Events*webhooks) / end.Sub(start).Seconds()})
 	return b.close(ctx, hooks)
 }
 
-// replay queues what a webhook has missed, and checks that it is all.
+// replay queues the events that a webhook missed, and checks that there are b.Events.
 func (b *Webhook) replay(ctx context.Context, webhook string, since ledger.Time) error {
 	text, err := b.ledgerd(ctx, "webhook", "replay", orgName+"/"+repoName, webhook, "--since", since.String(), "-o",
 		"json")
@@ -97,10 +100,10 @@ func (b *Webhook) replay(ctx context.Context, webhook string, since ledger.Time)
 	}
 	var replayed ledger.Replayed
 	if err := json.Unmarshal([]byte(text), &replayed); err != nil {
-		return fmt.Errorf("read what webhook replay printed: %w", err)
+		return fmt.Errorf("read the output of webhook replay: %w", err)
 	}
 	if replayed.Queued != int64(b.Events) {
-		return fmt.Errorf("%d events were replayed of %d", replayed.Queued, b.Events)
+		return fmt.Errorf("%d of %d events were queued", replayed.Queued, b.Events)
 	}
 	return nil
 }
