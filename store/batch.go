@@ -8,21 +8,21 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A batch holds the state that the writes of one transaction share, and the state
-// in memory that outlives the transaction. Only the writer's goroutine uses it.
+// A batch holds the state that the writes of one transaction share, and state in
+// memory that outlives the transaction. Only the writer's goroutine uses it.
 type batch struct {
 	ids *ids
-	// tips is the radar's index of all tips, as they are on disk.
+	// tips holds the radar's indexes of the tips on disk.
 	tips *radarindex.Set
-	// recent are the footprints of the tips registered last.
+	// recent holds the footprints of the tips registered last.
 	recent radarindex.Recent
-	// rows buffers what a write inserts; empty between writes.
+	// rows buffers the rows that a write inserts. It is empty between writes.
 	rows *buffers
-	// total is the sum of what the writes of the transaction gathered.
+	// total is what all writes of the transaction gathered.
 	total gathered
-	// seqs holds, by org, the next sequence number when the transaction began.
+	// seqs holds, by org, the next sequence number at the start of the transaction.
 	seqs map[int64]int64
-	last ledger.Time // when the last write began
+	last ledger.Time // start of the last write
 }
 
 func newBatch(tips *radarindex.Set) *batch {
@@ -30,14 +30,14 @@ func newBatch(tips *radarindex.Set) *batch {
 }
 
 // gathered is the work that a write leaves to its transaction. The transaction
-// writes or reports each item once, even if several writes gathered it.
+// does each item once, even if several writes gathered it.
 type gathered struct {
 	counts map[counter]int64
-	// queued are the webhooks that have new deliveries, changed those that were
+	// queued lists the webhooks with new deliveries, changed the ones that were
 	// changed or deleted.
 	queued, changed []string
-	// lookAgain asks Evaluate to run at once.
-	lookAgain bool
+	// wakeEvaluate makes Evaluate run immediately.
+	wakeEvaluate bool
 }
 
 // add adds what a successful write gathered.
@@ -50,29 +50,29 @@ func (b *batch) add(g *gathered, now ledger.Time) {
 	}
 	b.total.queued = append(b.total.queued, g.queued...)
 	b.total.changed = append(b.total.changed, g.changed...)
-	b.total.lookAgain = b.total.lookAgain || g.lookAgain
+	b.total.wakeEvaluate = b.total.wakeEvaluate || g.wakeEvaluate
 	b.last = now
 }
 
-// discard drops what a failed write left in memory.
+// discard drops the state in memory that a failed write left.
 func (b *batch) discard() {
 	b.rows.reset()
-	b.recent = radarindex.Recent{} // the numbers of its tips will be reused
+	b.recent = radarindex.Recent{} // the sequence numbers of its tips will be reused
 }
 
-// reset begins the next transaction.
+// reset prepares the batch for the next transaction.
 func (b *batch) reset() {
 	clear(b.seqs)
 	clear(b.total.counts)
-	b.total.lookAgain = false
+	b.total.wakeEvaluate = false
 	b.total.queued, b.total.changed = b.total.queued[:0], b.total.changed[:0]
 }
 
-// A counter is a number in the database that pages show or that numbers events.
+// A counter is a count stored in the database.
 type counter struct {
 	kind  counterKind
 	id    int64
-	state ledger.State // of commitsInState
+	state ledger.State // only for commitsInState
 }
 
 type counterKind uint8
@@ -84,12 +84,13 @@ const (
 	orgEvents                                // by org: the sequence number of its next event
 )
 
-// flushCounts writes the counters, each once.
+// flushCounts writes each changed counter once.
 func (b *batch) flushCounts(c *sqldb.Conn) error {
 	for counter, by := range b.total.counts {
 		if by == 0 {
 			continue
 		}
+
 		var err error
 		switch counter.kind {
 		case repoAttestations:
@@ -105,6 +106,7 @@ ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + exclu
 		case orgEvents:
 			_, err = c.Exec("UPDATE orgs SET next_seq = next_seq + ? WHERE id = ?", by, counter.id)
 		}
+
 		if err != nil {
 			return fmt.Errorf("write counters: %w", err)
 		}
@@ -112,7 +114,7 @@ ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + exclu
 	return nil
 }
 
-// count adds to a counter, if the write succeeds.
+// count adds by to a counter if the write succeeds.
 func (g *gathered) count(c counter, by int64) {
 	if g.counts == nil {
 		g.counts = make(map[counter]int64)

@@ -2,12 +2,12 @@ package store
 
 import "github.com/ledgerd/ledgerd/store/sqldb"
 
-// buffers holds the rows that a write inserts, by table. The ids are allocated
-// first, so that rows can refer to each other before any row is written.
+// buffers holds the rows that a write inserts, by table. Their ids are assigned
+// before, so rows can refer to other buffered rows.
 type buffers struct {
-	commits      *sqldb.Rows // new ones
-	counted      *sqldb.Rows // commits whose state stays as it is
-	moved        *sqldb.Rows // commits whose state changes
+	commits      *sqldb.Rows // new commits
+	updated      *sqldb.Rows // changed commits in the same state
+	moved        *sqldb.Rows // changed commits in a new state
 	attestations *sqldb.Rows
 	envelopes    *sqldb.Rows
 	latest       *sqldb.Rows
@@ -22,15 +22,17 @@ INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy
   attestations, newest) VALUES `
 	return &buffers{
 		commits: sqldb.NewRows(commits, "", 10),
-		// An upsert updates many rows with one statement. It does not touch the
-		// index of states if a commit keeps its state.
-		counted: sqldb.NewRows(commits, `
+
+		// An upsert updates many rows with one statement. If the state is the same,
+		// the index on it is not written.
+		updated: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
   attestations = excluded.attestations, newest = excluded.newest`, 10),
 		moved: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
   policy_version = excluded.policy_version, expires = excluded.expires,
   attestations = excluded.attestations, newest = excluded.newest`, 10),
+
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
   mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,
@@ -38,6 +40,7 @@ INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, pred
 		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at) VALUES ", "", 4),
 		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
+
 		events: sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
 		transitions: sqldb.NewRows(`
 INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES `, "", 7),
@@ -46,10 +49,11 @@ INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) 
 	}
 }
 
-// all returns the buffers in insertion order: no row refers to a later one.
+// all returns the buffers in insertion order: rows only refer to rows in earlier
+// buffers.
 func (b *buffers) all() [9]*sqldb.Rows {
 	return [...]*sqldb.Rows{
-		b.commits, b.counted, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox,
+		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox,
 	}
 }
 

@@ -2,18 +2,20 @@ package store
 
 import "sync"
 
-// A cache remembers values by key, up to a bound: then it forgets those that were
-// not asked for since half of the bound was put. No lock is held while a value is
-// read from the database, so that two callers may read the same one.
+// A cache holds at most size values by key, in two generations. When the new
+// generation is full, it becomes the old one, and the previous old one is evicted.
+// A get moves a value to the new generation. A cache is safe for concurrent use. It
+// is not locked while a value is read from the database, so two callers may read
+// the same value.
 type cache[K comparable, V any] struct {
-	bound int
+	size int
 
 	mu       sync.RWMutex
-	new, old map[K]V // each at most half of the bound
+	new, old map[K]V // each at most half of size
 }
 
-func newCache[K comparable, V any](bound int) *cache[K, V] {
-	return &cache[K, V]{bound: bound, new: make(map[K]V)}
+func newCache[K comparable, V any](size int) *cache[K, V] {
+	return &cache[K, V]{size: size, new: make(map[K]V)}
 }
 
 func (c *cache[K, V]) get(key K) (V, bool) {
@@ -37,7 +39,7 @@ func (c *cache[K, V]) put(key K, v V) {
 }
 
 func (c *cache[K, V]) add(key K, v V) {
-	if _, known := c.new[key]; !known && len(c.new) >= c.bound/2 {
+	if _, known := c.new[key]; !known && len(c.new) >= c.size/2 {
 		c.new, c.old = make(map[K]V), c.new
 	}
 	c.new[key] = v

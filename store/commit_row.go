@@ -23,7 +23,7 @@ type commitRow struct {
 	author        ledger.Author
 
 	// The changes of this write that are not written yet.
-	isNew, isCounted, isMoved bool
+	isNew, isDirty, isMoved bool
 }
 
 const selectCommitRow = `

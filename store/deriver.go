@@ -8,20 +8,19 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// A deriver applies a contract to commits of one repo.
+// A deriver derives the states of a repo's commits under a contract.
 type deriver struct {
 	repo     repoRow
 	contract *policy.Contract
 }
 
-// deriver returns what derives the states of the repo's commits under its
-// active contract.
+// deriver returns the deriver for the repo's active contract.
 func (rd reader) deriver(r repoRow) (*deriver, error) {
 	contract, err := rd.contract(r)
 	return &deriver{r, contract}, err
 }
 
-// deriverOf is deriver for a repo by its name.
+// deriverOf is like deriver, for a repo given by name.
 func (rd reader) deriverOf(org, repo string) (*deriver, error) {
 	r, err := rd.findRepo(org, repo)
 	if err != nil {
@@ -34,14 +33,15 @@ func (d *deriver) policyCause() ledger.Cause {
 	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
 }
 
-// A subject is a commit and what a derivation knows of it.
+// A subject is a commit with the facts from which its state is derived.
 type subject struct {
 	*commitRow
 	d     *deriver
 	facts policy.Facts
 }
 
-// expiry tells what ended at the given moment: evidence, or else an overlap.
+// expiry returns the cause of a transition at the given time: the evidence or the
+// overlap that expired.
 func (s *subject) expiry(at ledger.Time) ledger.Cause {
 	id := s.d.contract.RanOut(s.facts, at)
 	if id == "" {
@@ -54,17 +54,17 @@ func (s *subject) expiry(at ledger.Time) ledger.Cause {
 	return ledger.Cause{Type: ledger.CauseExpiry, ID: id}
 }
 
-// isDue reports whether the policy has changed or evidence has run out since the
-// state was derived.
+// isDue reports whether the policy has changed, or evidence or an overlap has
+// expired, since the state was derived.
 func (s *subject) isDue(now ledger.Time) bool {
 	return s.state != ledger.Deployed &&
 		(s.policyVersion != s.d.repo.policyVersion || s.expires != 0 && s.expires <= now)
 }
 
-// contract returns the contract with the repo's active digest. A cache by digest
+// contract returns the repo's active contract. The cache is keyed by digest, so it
 // is never out of date.
 func (rd reader) contract(r repoRow) (*policy.Contract, error) {
-	if contract, ok := rd.known.contracts.get(r.policyDigest); ok {
+	if contract, ok := rd.caches.contracts.get(r.policyDigest); ok {
 		return contract, nil
 	}
 	var text []byte
@@ -76,6 +76,6 @@ func (rd reader) contract(r repoRow) (*policy.Contract, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}
-	rd.known.contracts.put(r.policyDigest, &contract)
+	rd.caches.contracts.put(r.policyDigest, &contract)
 	return &contract, nil
 }

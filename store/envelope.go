@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// A packedEnvelope is an envelope as the database keeps it: where the body holds
-// the payload in base64, as DSSE does, the payload is kept as it is, which takes a
-// quarter less room.
+// A packedEnvelope is an envelope as stored in the database. If the body contains
+// the payload in base64, as in DSSE, the payload is stored decoded, which takes a
+// quarter less space.
 type packedEnvelope struct {
-	body []byte // without the text of the payload, if that is kept apart
-	// payload is the decoded payload, and payloadAt where in body its text
-	// stands; both are nil where body is whole.
+	body []byte // without the payload, if that is stored decoded
+	// payload is the decoded payload and payloadAt the offset of its base64 text in
+	// the original body. Both are nil if body is complete.
 	payload   any
 	payloadAt any
 }
 
-// pack packs an envelope that holds a payload. What unpack returns is the body,
-// byte for byte: a payload in any other spelling stays in it.
+// pack packs an envelope. unpack restores the body byte for byte: a payload that is
+// not in standard base64 stays in the body.
 func pack(body, payload []byte) packedEnvelope {
 	if len(payload) == 0 {
 		return packedEnvelope{body: body}
@@ -32,7 +32,7 @@ func pack(body, payload []byte) packedEnvelope {
 	return packedEnvelope{slices.Concat(body[:at], body[at+len(text):]), payload, int64(at)}
 }
 
-// unpack returns the body of an envelope from what the database keeps of it.
+// unpack returns the original body of a packed envelope.
 func unpack(body, payload []byte, at int) []byte {
 	whole := make([]byte, 0, len(body)+base64.StdEncoding.EncodedLen(len(payload)))
 	whole = append(whole, body[:at]...)

@@ -128,7 +128,7 @@ func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error
 		}
 		if result.looked {
 			rescans++
-			t.again(d.policyCause(), done)
+			t.addWork(d.policyCause(), done)
 		}
 		t.work.add(done, workEntry{reached: true})
 	}

@@ -68,7 +68,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 	found := make(map[int64]policy.Evidence, len(list))
 	var missing []any
 	for _, l := range list {
-		if e, ok := rd.known.evidence.get(l.attestation); ok {
+		if e, ok := rd.caches.evidence.get(l.attestation); ok {
 			found[l.attestation] = e
 		} else {
 			missing = append(missing, l.attestation)
@@ -106,7 +106,7 @@ func (rd reader) readEvidence(found map[int64]policy.Evidence, rows []any) error
 		}
 		e.Signer = signer.dn
 		found[id] = e
-		rd.known.evidence.put(id, e)
+		rd.caches.evidence.put(id, e)
 		return nil
 	}, `
 SELECT id, predicate_id, signer_id, attestation_id, emails, status, recorded_at, while_promotable

@@ -22,16 +22,16 @@ func (rd reader) orgID(org string) (int64, error) {
 	return id, missing(err, "org %s not found", org)
 }
 
-// A repoRow holds the columns of a repo that reads and writes inside it need.
+// A repoRow holds the columns of a repo that operations inside the repo need.
 type repoRow struct {
 	id, orgID     int64
 	org, name     string
 	defaultBranch string
 	policyVersion int
 	policyDigest  string
-	// keyringVersion is the org's.
+	// keyringVersion is the version of the org's keyring.
 	keyringVersion int64
-	// webhookEvents are the event types that its active webhooks subscribe to.
+	// webhookEvents are the event types that the repo's active webhooks receive.
 	webhookEvents typeSet
 }
 

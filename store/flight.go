@@ -52,7 +52,7 @@ ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = exclude
 	if err != nil {
 		return row, 0, fmt.Errorf("insert tip: %w", err)
 	}
-	t.again(ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}, blocked...)
+	t.addWork(ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}, blocked...)
 	return row, before, nil
 }
 
@@ -159,7 +159,7 @@ func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error 
 		concerned = append(concerned, blocked...)
 	}
 	if d.contract.Radar.Blocks() {
-		t.again(ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA}, concerned...)
+		t.addWork(ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA}, concerned...)
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package store
 
 import "github.com/ledgerd/ledgerd/ledger"
 
-// A typeSet is a set of event types as the database keeps it.
+// A typeSet is a set of event types, as a bit set in the database.
 type typeSet int64
 
-// typeBit returns the set of one type.
+// typeBit returns the set that contains only kind.
 func typeBit(kind ledger.EventType) typeSet {
 	for i, t := range ledger.EventTypes() {
 		if t == kind {
@@ -32,14 +32,14 @@ func (s typeSet) types() []ledger.EventType {
 	return types
 }
 
-// A hookKey is a webhook by its two ids.
+// A hookKey holds the row id and the public id of a webhook.
 type hookKey struct {
 	id     int64
 	public string
 }
 
-// A hook is an active webhook and the events that it wants.
+// A hook is an active webhook with its event types.
 type hook struct {
 	hookKey
-	wants typeSet
+	events typeSet
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// ids makes identifiers: a prefix that tells the kind, and a ULID. Those of
-// one millisecond grow. It is used by the writer alone.
+// ids generates identifiers: a prefix for the kind, and a ULID. Identifiers of the
+// same millisecond are in increasing order. Only the writer uses it.
 type ids struct{ entropy *ulid.MonotonicEntropy }
 
 func newIDs() *ids { return &ids{ulid.Monotonic(rand.Reader, 0)} }
 
-// next returns a new identifier of the given prefix, made at the given time.
+// next returns a new identifier with the given prefix and creation time.
 func (s *ids) next(prefix string, at ledger.Time) (string, error) {
 	id, err := ulid.New(uint64(at), s.entropy)
 	if err != nil {
@@ -34,7 +34,8 @@ const (
 	deliveryPrefix    = "dlv_"
 )
 
-// idTime returns the time at which an identifier was made.
+// idTime returns the creation time of an identifier. It returns false if id is not
+// an identifier with that prefix.
 func idTime(prefix, id string) (ledger.Time, bool) {
 	if len(id) != len(prefix)+ulid.EncodedSize || id[:len(prefix)] != prefix {
 		return 0, false

@@ -20,7 +20,8 @@ func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 	return i, err
 }
 
-// AddIdentity trusts a key or a root from now on; ID, Org and CreatedAt are set here.
+// AddIdentity adds an identity to an org's keyring and returns it with ID, Org and
+// CreatedAt set. It returns CodeAlreadyExists if the org already trusts the key.
 func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity) (identity.Identity, error) {
 	return write(ctx, s, func(t *tx) (added identity.Identity, err error) {
 		orgID, err := t.orgID(org)
@@ -60,7 +61,7 @@ func (rd reader) findIdentity(org, id string) (keyed[identity.Identity], error) 
 	return i, missing(err, "identity %s not found", id)
 }
 
-// Identity returns one identity of an org, also a revoked one.
+// Identity returns an identity of an org, even if it is revoked.
 func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity, error) {
 	return read(ctx, s, func(rd reader) (identity.Identity, error) {
 		i, err := rd.findIdentity(org, id)
@@ -68,13 +69,13 @@ func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity
 	})
 }
 
-// Identities lists the identities of an org, oldest first, revoked ones too.
+// Identities lists the identities of an org, oldest first, including revoked ones.
 func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
 	return listOf(ctx, s, org, q, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 
-// RevokeIdentity ends the trust in an identity from now on; what was recorded
-// stays. Revoking it again changes nothing.
+// RevokeIdentity revokes an identity; what it has signed stays recorded. It is a
+// no-op if the identity is already revoked.
 func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	return s.write(ctx, func(t *tx) error {
 		i, err := t.findIdentity(org, id)
@@ -92,30 +93,29 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	})
 }
 
-// LastKeyring returns what Keyring last returned for an org, without a check that
-// it is up to date. Attestations verified with it may be recorded: Record compares
-// the version.
+// LastKeyring returns the keyring that Keyring last returned for an org; ok is false
+// if there is none. It does not check whether the keyring is up to date. Record does,
+// by its version.
 func (s *Store) LastKeyring(org string) (keyring *identity.Keyring, version int64, ok bool) {
-	v, ok := s.known.keyrings.get(org)
+	v, ok := s.caches.keyrings.get(org)
 	return v.keyring, v.version, ok
 }
 
-// Keyring returns the org's identities ready for verifying, and the version of
-// the set, which Record compares.
+// Keyring returns the org's current keyring, and its version, which Record compares.
 func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int64, error) {
 	v, err := readLoose(ctx, s, func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })
 	return v.keyring, v.version, err
 }
 
-// keyring reads the identities of an org if they have changed. It reads the
-// version first, so the identities may be newer. Record then detects that by the
-// version, as it does for later changes.
+// keyring reads the identities of an org if they have changed. It reads the version
+// first, so the identities may be newer than the version. Record detects that, as it
+// detects later changes.
 func (rd reader) keyring(org string) (versionedKeyring, error) {
 	var v versionedKeyring
 	if err := rd.Row("SELECT keyring_version FROM orgs WHERE name = ?", org).Scan(&v.version); err != nil {
 		return v, missing(err, "org %s not found", org)
 	}
-	if latest, ok := rd.known.keyrings.get(org); ok && latest.version == v.version {
+	if latest, ok := rd.caches.keyrings.get(org); ok && latest.version == v.version {
 		return latest, nil
 	}
 	rows, err := all(rd, scanIdentity, selectIdentity+"WHERE o.name = ? ORDER BY i.id", org)
@@ -129,6 +129,6 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	if v.keyring, err = identity.NewKeyring(identities); err != nil {
 		return v, fmt.Errorf("create keyring of %s: %w", org, err)
 	}
-	rd.known.keyrings.put(org, v)
+	rd.caches.keyrings.put(org, v)
 	return v, nil
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// migrationSteps returns the steps that migrations run in addition to their SQL,
-// by the schema version that they lead to. They apply the ledger's own rules.
+// migrationSteps returns the functions that migrations run in addition to their SQL,
+// by the schema version that they migrate to.
 func migrationSteps() map[int]func(*sqldb.Conn) error {
 	return map[int]func(*sqldb.Conn) error{6: addKeysAndFolds}
 }
 
-// addKeysAndFolds adds to older records the key of each signature, and to older
-// signers the folded DN. The schema had no columns for them before.
+// addKeysAndFolds fills the columns that schema version 6 adds: the key of each
+// attestation's signature, and the folded DN of each signer.
 func addKeysAndFolds(c *sqldb.Conn) error {
 	if err := addFolds(c); err != nil {
 		return fmt.Errorf("fold signers: %w", err)
@@ -52,8 +52,8 @@ func addFolds(c *sqldb.Conn) error {
 	return nil
 }
 
-// addIdentityKeys writes the keys of attestations signed by registered keys, from
-// their identities. A certificate that chains to a root is in the envelope.
+// addIdentityKeys sets the keys of attestations that were signed by a registered key,
+// from their identities.
 func addIdentityKeys(c *sqldb.Conn) error {
 	type orgIdentity struct {
 		identity.Identity
@@ -66,6 +66,7 @@ func addIdentityKeys(c *sqldb.Conn) error {
 	if err != nil {
 		return err
 	}
+
 	err = c.Run("CREATE TEMP TABLE identity_keys (identity_id TEXT PRIMARY KEY, key_id INTEGER NOT NULL)")
 	if err != nil {
 		return err
@@ -83,6 +84,7 @@ func addIdentityKeys(c *sqldb.Conn) error {
 			return err
 		}
 	}
+
 	return c.Run(`
 UPDATE attestations SET key_id = k.key_id FROM identity_keys k WHERE k.identity_id = attestations.identity_id;
 DROP TABLE identity_keys`)
@@ -98,16 +100,17 @@ func keyRow(c *sqldb.Conn, orgID int64, digest [32]byte) (id int64, err error) {
 	return id, c.Row("SELECT id FROM keys WHERE org_id = ? AND digest = ?", orgID, digest[:]).Scan(&id)
 }
 
-// certifiedBatch is the number of envelopes read at a time.
+// certifiedBatch is the number of envelopes read by one query.
 const certifiedBatch = 500
 
-// addCertifiedKeys writes the keys of attestations signed with certificates that
-// chain to a root.
+// addCertifiedKeys sets the keys of attestations that were signed with a certificate
+// that chains to a root. The certificate is in the envelope.
 func addCertifiedKeys(c *sqldb.Conn) error {
 	type signed struct {
 		id, orgID int64
 		digest    [32]byte
 	}
+
 	for last := int64(0); ; {
 		list, err := sqldb.All(c, func(row scanner) (s signed, err error) {
 			var body []byte
@@ -127,6 +130,7 @@ WHERE a.key_id = 0 AND a.id > ? ORDER BY a.id LIMIT ?`, last, certifiedBatch)
 		if err != nil || len(list) == 0 {
 			return err
 		}
+
 		for _, s := range list {
 			last = s.id
 			key, err := keyRow(c, s.orgID, s.digest)

@@ -2,18 +2,18 @@ package store
 
 import "github.com/ledgerd/ledgerd/ledger/identity"
 
-// Predicates, predicate types, signers and keys are rows of their own, which
-// never change, so that the rows that refer to them stay small. What is read of
-// them is remembered: neither lists nor derivations have to join them.
+// Predicates, predicate types, signers and keys have tables of their own, so rows
+// that refer to them stay small. Their rows never change and are cached, so lists
+// and derivations do not need to join the tables.
 
-// A nameKey identifies such a row by what it stands for.
+// A nameKey identifies a row of a nameTable by its content.
 type nameKey struct {
 	table nameTable
 	orgID int64
-	name  string // of a key: its digest, as bytes
+	name  string // for a key: the bytes of its digest
 }
 
-// A nameTable is one of these tables.
+// A nameTable is a table of predicates, predicate types, signers or keys.
 type nameTable uint8
 
 const (
@@ -23,8 +23,8 @@ const (
 	keysTable
 )
 
-// find returns the query for the row of a name. Its parameters are the org and
-// the name.
+// find returns the query for the row id of a name. Its parameters are the org's row
+// id and the name.
 func (t nameTable) find() string {
 	switch t {
 	case predicatesTable:
@@ -38,7 +38,7 @@ func (t nameTable) find() string {
 	}
 }
 
-// value returns the name as its column holds it.
+// value returns the name as stored in its column.
 func (k nameKey) value() any {
 	if k.table == keysTable {
 		return []byte(k.name)
@@ -46,7 +46,7 @@ func (k nameKey) value() any {
 	return k.name
 }
 
-// A signerName is the DN of a signer, and its text.
+// A signerName is the DN of a signer, parsed and as text.
 type signerName struct {
 	dn   identity.DN
 	text string

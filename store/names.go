@@ -9,9 +9,9 @@ import (
 )
 
 // rowOf returns the row id of a name, or 0 if the name is not stored. Only the
-// writer calls it.
+// writer may call it.
 func (rd reader) rowOf(key nameKey) (int64, error) {
-	if id, ok := rd.known.rows.get(key); ok {
+	if id, ok := rd.caches.rows.get(key); ok {
 		return id, nil
 	}
 	var id int64
@@ -32,9 +32,9 @@ func (t *tx) rowFor(key nameKey, dn identity.DN) (int64, error) {
 		if id, err = t.insertName(key, dn); err != nil {
 			return 0, fmt.Errorf("insert %q: %w", key.name, err)
 		}
-		t.remembered = true
+		t.cached = true
 	}
-	t.known.rows.put(key, id)
+	t.caches.rows.put(key, id)
 	return id, nil
 }
 
@@ -75,17 +75,17 @@ func asIs(text string) (string, error) { return text, nil }
 
 // predicate returns the name of a predicate.
 func (rd reader) predicate(id int64) (string, error) {
-	return nameOf(rd, rd.known.predicates, id, "SELECT name FROM predicates WHERE id = ?", asIs)
+	return nameOf(rd, rd.caches.predicates, id, "SELECT name FROM predicates WHERE id = ?", asIs)
 }
 
 // predicateType returns the URI of a predicate type.
 func (rd reader) predicateType(id int64) (string, error) {
-	return nameOf(rd, rd.known.types, id, "SELECT uri FROM predicate_types WHERE id = ?", asIs)
+	return nameOf(rd, rd.caches.types, id, "SELECT uri FROM predicate_types WHERE id = ?", asIs)
 }
 
-// signer returns the name of a signer.
+// signer returns the DN of a signer.
 func (rd reader) signer(id int64) (signerName, error) {
-	return nameOf(rd, rd.known.signers, id, "SELECT dn FROM signers WHERE id = ?", parseSigner)
+	return nameOf(rd, rd.caches.signers, id, "SELECT dn FROM signers WHERE id = ?", parseSigner)
 }
 
 func parseSigner(text string) (signerName, error) {

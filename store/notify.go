@@ -2,13 +2,13 @@ package store
 
 import "sync"
 
-// A notifier wakes the streams that wait for events of an org.
+// A notifier wakes the streams that wait for new events of an org.
 type notifier struct {
 	mu      sync.Mutex
 	waiting map[int64]chan struct{} // by org
 }
 
-// wait returns a channel that is closed once there may be new events.
+// wait returns a channel that is closed when the org may have new events.
 func (n *notifier) wait(orgID int64) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,10 +41,10 @@ func (n *notifier) notifyAll() {
 	clear(n.waiting)
 }
 
-// queued collects the webhooks that have new deliveries or have changed, for the
-// caller that sends deliveries.
+// queued collects the webhooks that have new deliveries or were changed, for the
+// dispatcher.
 type queued struct {
-	wake chan struct{} // holds one signal at most
+	wake chan struct{} // has a buffer of 1
 
 	mu       sync.Mutex
 	webhooks map[string]struct{}

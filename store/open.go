@@ -14,31 +14,30 @@ import (
 
 // Options configures a Store.
 type Options struct {
-	// Now is the ledger's clock; time.Now where nil.
+	// Now is the ledger's clock. The default is time.Now.
 	Now func() time.Time
-	// Logger gets what goes wrong in the background; nothing is logged where nil.
+	// Logger logs migrations and background errors. By default nothing is logged.
 	Logger *slog.Logger
-	// KeepDeliveries is how long the log of a delivery is kept; DefaultKeepDeliveries where 0.
+	// KeepDeliveries is how long finished deliveries stay in the log. 0 means
+	// DefaultKeepDeliveries.
 	KeepDeliveries time.Duration
-	// RadarMemory bounds about how many bytes the radar keeps of what commits in
-	// flight change; DefaultRadarMemory where 0. When that is full, the oldest
-	// commits in flight are no longer compared with new ones.
+	// RadarMemory is the approximate limit, in bytes, of the radar's indexes in
+	// memory. 0 means DefaultRadarMemory. If they are full, the oldest commits in
+	// flight are no longer compared with new ones.
 	RadarMemory int64
-	// NoCopy leaves out the copy of the database that Open takes before it
-	// migrates the schema.
+	// NoCopy disables the copy of the database that Open takes before a migration.
 	NoCopy bool
 }
 
-// DefaultRadarMemory is what the radar may keep unless Options says otherwise.
+// DefaultRadarMemory is the default of Options.RadarMemory, in bytes.
 const DefaultRadarMemory = 128 << 20
 
-// DefaultKeepDeliveries is how long the log of a delivery is kept, unless
-// Options says otherwise.
+// DefaultKeepDeliveries is the default of Options.KeepDeliveries.
 const DefaultKeepDeliveries = 30 * 24 * time.Hour
 
 // Open opens the SQLite database at path, creates it if it does not exist, and
-// migrates its schema to this release's. Before a migration it takes a verified
-// copy of the file next to it.
+// migrates its schema to the version of this release. Before a migration it writes
+// a verified copy of the database next to it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -63,7 +62,7 @@ func newStore(o Options) *Store {
 		now:        o.Now,
 		log:        o.Logger,
 		keep:       cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
-		known:      newMemory(),
+		caches:     newCaches(),
 		tips:       radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
 		foreseeing: make(chan struct{}, maxForeseeing),
 		queued:     newQueued(),
@@ -74,18 +73,18 @@ func newStore(o Options) *Store {
 	return s
 }
 
-// migrating logs that the schema is about to change.
+// migrating logs the start of a migration. file is the copy of the database, or "".
 func (s *Store) migrating(from, to int, file string) {
 	s.log.Info("migrating the database", "from_version", from, "to_version", to, "copy", cmp.Or(file, "none"))
 }
 
-// copyFailed logs that the write-ahead log cannot be copied into the database file.
-// Nothing is lost: the log keeps what is committed.
+// copyFailed logs a failed WAL checkpoint. No data is lost: committed writes stay
+// in the WAL.
 func (s *Store) copyFailed(err error) {
 	s.log.Error("WAL checkpoint failed", "error", err)
 }
 
-// hooks returns what the store does around the writer's transactions.
+// hooks returns the functions that the writer calls around each transaction.
 func (s *Store) hooks() sqldb.Hooks {
 	return sqldb.Hooks{
 		BeforeCommit: s.batch.flushCounts,
@@ -94,20 +93,21 @@ func (s *Store) hooks() sqldb.Hooks {
 			s.batch.reset()
 		},
 		AfterRollback: func() {
-			s.known.forgetRows() // before others get the rows that were taken
+			s.caches.evictRows() // before the next writes reuse the row ids
 			s.batch.discard()
 			s.batch.reset()
 		},
 	}
 }
 
-// published notifies those who wait for what is on disk now.
+// published notifies the goroutines that wait for the changes in a transaction,
+// once it is on disk.
 func (s *Store) published(g *gathered) {
 	for orgID := range s.batch.seqs {
 		s.notifier.notify(orgID)
 	}
 	s.queued.add(g.queued, g.changed)
-	if g.lookAgain {
+	if g.wakeEvaluate {
 		s.wakeEvaluate()
 	}
 }

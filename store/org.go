@@ -7,7 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// CreateOrg makes an org.
+// CreateOrg creates an org. It returns CodeAlreadyExists if the name is taken.
 func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) {
 	if err := ledger.CheckOrg(name); err != nil {
 		return ledger.Org{}, err
@@ -27,7 +27,7 @@ func scanOrg(row scanner) (keyed[ledger.Org], error) {
 	return o, err
 }
 
-// Org returns the org of that name.
+// Org returns an org by name.
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
 	return read(ctx, s, func(rd reader) (ledger.Org, error) {
 		o, err := scanOrg(rd.Row("SELECT id, name, created_at FROM orgs WHERE name = ?", name))

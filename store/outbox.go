@@ -40,7 +40,7 @@ func (t *tx) change(webhook string) { t.gathered.changed = append(t.gathered.cha
 
 func scanHook(row scanner) (hook, error) {
 	var h hook
-	err := row.Scan(&h.id, &h.public, &h.wants)
+	err := row.Scan(&h.id, &h.public, &h.events)
 	return h, err
 }
 
@@ -56,7 +56,7 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 		return err
 	}
 	for _, h := range hooks {
-		if h.wants&wanted == 0 {
+		if h.events&wanted == 0 {
 			continue
 		}
 		deliveryID, err := t.newID(deliveryPrefix)

@@ -8,18 +8,18 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A Query says which page of a list is wanted.
+// A Query selects a page of a list.
 type Query struct {
-	// Limit is how many rows at most, from 1 to 500.
+	// Limit is the maximum number of rows, from 1 to 500.
 	Limit int
-	// Cursor is the NextCursor of the page before; empty for the first.
+	// Cursor is the NextCursor of the previous page; empty for the first page.
 	Cursor string
 }
 
 var errCursor = ledger.Errorf(
 	ledger.CodeInvalidCursor, "invalid cursor: it is not from this list (start without a cursor)")
 
-// keys returns the n numbers of the query's cursor, or none for the first page.
+// keys returns the n numbers in the query's cursor, or nil for the first page.
 func (q Query) keys(n int) ([]int64, error) {
 	if q.Cursor == "" {
 		return nil, nil
@@ -41,7 +41,7 @@ func (q Query) keys(n int) ([]int64, error) {
 	return keys, nil
 }
 
-// after returns the one number of the query's cursor, or first without one.
+// after returns the number in the query's cursor, or first if there is no cursor.
 func (q Query) after(first int64) (int64, error) {
 	keys, err := q.keys(1)
 	if keys == nil {
@@ -61,14 +61,14 @@ func cursor(keys ...int64) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// A keyed is a row of a list with the id that its cursor holds.
+// A keyed is a row of a list with its row id, which the cursor contains.
 type keyed[T any] struct {
 	id  int64
 	row T
 }
 
-// page makes a page of rows that were read with a limit of one more than
-// asked for: that one tells whether there is a next page.
+// page returns the page of the first limit rows. The query must have read up to
+// limit+1 rows: the additional row shows that there is a next page.
 func page[T any](rows []keyed[T], limit int) ledger.Page[T] {
 	p := ledger.Page[T]{Data: make([]T, 0, min(len(rows), limit))}
 	if len(rows) > limit {

@@ -38,7 +38,7 @@ VALUES (?, ?, ?, ?, ?, ?)`,
 	return nil
 }
 
-// Policy returns one version of a repo's policy, the active one for version 0.
+// Policy returns a version of a repo's policy; 0 means the active version.
 func (s *Store) Policy(ctx context.Context, org, repo string, version int) (policy.Policy, error) {
 	return read(ctx, s, func(rd reader) (policy.Policy, error) {
 		r, err := rd.findRepo(org, repo)
@@ -68,9 +68,9 @@ WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, be
 	})
 }
 
-// SetPolicy makes the contract the next version of the repo's policy, if the
-// active version is still ifVersion (0: whatever it is). The repo's commits
-// are evaluated anew by Evaluate, also after a crash.
+// SetPolicy makes the contract the next version of the repo's policy. If ifVersion is
+// not 0 and not the active version, it returns CodePreconditionFailed. by is the name
+// of the caller. Evaluate then re-evaluates the repo's commits, even after a crash.
 func (s *Store) SetPolicy(
 	ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string,
 ) (policy.Policy, error) {
@@ -102,7 +102,7 @@ ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id,
 		if err != nil {
 			return p, fmt.Errorf("request re-evaluation: %w", err)
 		}
-		t.gathered.lookAgain = true
+		t.gathered.wakeEvaluate = true
 		if !d.contract.Radar.SeesAll(contract.Radar) {
 			if err := t.lookAgainAtAll(r.id); err != nil {
 				return p, err

@@ -196,7 +196,7 @@ func (t *tx) raise(d *deriver, p pairRow, own radarindex.Tip) error {
 		return fmt.Errorf("update tip: %w", err)
 	}
 	if d.contract.Radar.Blocks() {
-		t.again(ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA}, p.later)
+		t.addWork(ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA}, p.later)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (t *tx) dropPair(d *deriver, p pairRow, own radarindex.Tip) error {
 		return fmt.Errorf("delete overlap: %w", err)
 	}
 	if p.later != own.CommitID && d.contract.Radar.Blocks() && p.level >= d.contract.Radar.Block {
-		t.again(ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA}, p.later)
+		t.addWork(ledger.Cause{Type: ledger.CauseRadar, ID: own.SHA}, p.later)
 	}
 	return nil
 }

@@ -7,35 +7,36 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A reader is one connection that reads the ledger. What a read does is a method
-// of it.
+// A reader is a connection that reads the ledger. Its methods are the operations of
+// a read.
 type reader struct {
 	*sqldb.Conn
-	known *memory
-	now   ledger.Time // by the ledger's clock, when the read or write began
+	caches *caches
+	now    ledger.Time // start of the read or write, by the ledger's clock
 }
 
-// read runs fn in a read transaction: everything that fn reads is of one moment.
+// read runs fn in a read transaction: fn sees a consistent snapshot.
 func read[T any](ctx context.Context, s *Store, fn func(reader) (T, error)) (v T, err error) {
 	err = s.db.Read(ctx, func(c *sqldb.Conn) (err error) {
-		v, err = fn(reader{Conn: c, known: s.known, now: s.Now()})
+		v, err = fn(reader{Conn: c, caches: s.caches, now: s.Now()})
 		return err
 	})
 	return v, storageError(err)
 }
 
-// readLoose is read without the transaction, for an fn of one statement or one
-// whose statements need not agree: it is on the way of every request.
+// readLoose is like read, but without a transaction, which saves time in every
+// request. It is for an fn that runs one statement, or does not need a consistent
+// snapshot.
 func readLoose[T any](ctx context.Context, s *Store, fn func(reader) (T, error)) (v T, err error) {
 	err = s.db.ReadLoose(ctx, func(c *sqldb.Conn) (err error) {
-		v, err = fn(reader{Conn: c, known: s.known, now: s.Now()})
+		v, err = fn(reader{Conn: c, caches: s.caches, now: s.Now()})
 		return err
 	})
 	return v, storageError(err)
 }
 
-// storageError gives a fault of the database the code that callers are told, and
-// leaves every other error alone.
+// storageError returns a CodeStorageUnavailable error for a storage fault, and any
+// other error unchanged.
 func storageError(err error) error {
 	switch sqldb.ClassOf(err) {
 	case sqldb.Full:
@@ -50,7 +51,7 @@ func storageError(err error) error {
 
 type scanner = sqldb.Scanner
 
-// all runs a query and returns its rows as scan reads them.
+// all runs a query and returns its rows, each converted by scan.
 func all[T any](rd reader, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
 	return sqldb.All(rd.Conn, scan, query, args...)
 }

@@ -139,7 +139,7 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
 		policyVersion: d.repo.policyVersion, isNew: true,
 	}
-	t.keep(c)
+	t.markDirty(c)
 	t.countState(d.repo.id, c.state, 1)
 	return &subject{commitRow: c, d: d, facts: policy.Facts{Target: d.repo.defaultBranch}}, nil
 }
@@ -198,8 +198,8 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st 
 	if err != nil {
 		return st, err
 	}
-	t.known.evidence.put(id, e)
-	t.remembered = true
+	t.caches.evidence.put(id, e)
+	t.cached = true
 	rows := t.batch.rows
 	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID,
 		int64(mappingVersion), noSlot, st.signerID, st.keyID,

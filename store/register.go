@@ -114,7 +114,7 @@ func (t *tx) registerTip(
 			return result, err
 		}
 	}
-	t.again(cause, c.id)
+	t.addWork(cause, c.id)
 	return result, t.drain(d)
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// CreateRepo creates a repo with the default contract as version 1 of its policy.
+// CreateRepo creates a repo with the default contract as version 1 of its policy. by
+// is the name of the caller, for the policy's history.
 func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by string) (ledger.Repo, error) {
 	if err := ledger.CheckRepo(n.Name); err != nil {
 		return ledger.Repo{}, err
@@ -17,11 +18,13 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 	if n.DefaultBranch == "" {
 		n.DefaultBranch = "main"
 	}
+
 	return write(ctx, s, func(t *tx) (ledger.Repo, error) {
 		orgID, err := t.orgID(org)
 		if err != nil {
 			return ledger.Repo{}, err
 		}
+
 		contract := policy.Default()
 		id, err := t.Insert(`
 INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
@@ -34,6 +37,7 @@ VALUES (?, ?, ?, ?, 1, ?)`,
 		if err != nil {
 			return ledger.Repo{}, fmt.Errorf("insert repo: %w", err)
 		}
+
 		if err := t.insertPolicy(id, 1, contract, by); err != nil {
 			return ledger.Repo{}, err
 		}
@@ -42,7 +46,7 @@ VALUES (?, ?, ?, ?, 1, ?)`,
 	})
 }
 
-// One column for the count of each state.
+// selectRepo reads repos, with the number of commits in each state.
 const selectRepo = `
 SELECT r.id, o.name, r.name, r.default_branch, r.policy_version, r.created_at, r.attestations,
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 0), 0),
@@ -64,7 +68,7 @@ func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 	return r, err
 }
 
-// Repo returns the repo of that name.
+// Repo returns a repo by name.
 func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
 	return read(ctx, s, func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))

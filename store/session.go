@@ -8,21 +8,20 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxSessions is how many sessions of a token there are at once.
+// maxSessions is the maximum number of sessions per token.
 const maxSessions = 50
 
-// CreateSession signs somebody in with a token until the session expires; hash
-// is the SHA-256 of its secret. It ends the token's oldest sessions where there
-// would be too many.
+// CreateSession creates a session of a token; hash is the SHA-256 of the session's
+// secret. If the token has too many sessions, it deletes the oldest.
 func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error {
 	return s.write(ctx, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE t.token_id = ?", tokenID))
 		if err != nil {
 			return missing(err, "token %s not found", tokenID)
 		}
-		const endOldest = `DELETE FROM sessions WHERE hash IN
+		const deleteOldest = `DELETE FROM sessions WHERE hash IN
 			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash LIMIT ? OFFSET ?)`
-		if _, err := t.Exec(endOldest, token.id, int64(math.MaxInt64), maxSessions-1); err != nil {
+		if _, err := t.Exec(deleteOldest, token.id, int64(math.MaxInt64), maxSessions-1); err != nil {
 			return fmt.Errorf("delete the oldest sessions: %w", err)
 		}
 		_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
@@ -34,8 +33,8 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 	})
 }
 
-// SessionToken returns the token that a session was begun with, revoked and
-// expired ones too, and when the session ends by itself.
+// SessionToken returns the token of a session, even if it is revoked or expired, and
+// the time at which the session expires.
 func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.Token, expires ledger.Time, err error) {
 	type session struct {
 		token   ledger.Token
@@ -54,7 +53,7 @@ func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.T
 	return found.token, found.expires, err
 }
 
-// DeleteSession signs out. One that there is not is no error.
+// DeleteSession ends a session. It is a no-op if the session does not exist.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	return s.write(ctx, func(t *tx) error {
 		_, err := t.Exec("DELETE FROM sessions WHERE hash = ?", hash[:])
@@ -62,7 +61,7 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	})
 }
 
-// pruneSessions deletes the sessions that have expired.
+// pruneSessions deletes expired sessions.
 func (s *Store) pruneSessions(ctx context.Context) error {
 	now := s.Now()
 	expired, err := readLoose(ctx, s, func(rd reader) (n int64, err error) {

@@ -39,7 +39,7 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	if derived.State == ledger.Deployed {
 		s.expires = 0 // age does not end a deployment
 	}
-	t.keep(s.commitRow)
+	t.markDirty(s.commitRow)
 	s.facts.Deployed = derived.State == ledger.Deployed // also if a rollback by one signer leaves it so
 	if derived.State == s.state {
 		return nil

@@ -1,8 +1,8 @@
-// Package store keeps the ledger in a database: the rules about what is kept,
-// with their SQL. What a method answers without an error is on disk.
+// Package store stores the ledger in a database: it holds the SQL and the rules of
+// what is stored. If a method that writes returns no error, its changes are on disk.
 //
-// The package sqldb is the seam to the engine that runs the SQL, sqlite is that
-// engine, and radarindex is the radar's memory.
+// Package sqldb is the interface to the database engine, package sqlite implements
+// it, and package radarindex is the radar's index in memory.
 package store
 
 import (
@@ -15,31 +15,31 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A Store is an open database. Its methods may be called at the same time.
+// A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
 	now  func() time.Time
 	log  *slog.Logger
-	keep time.Duration // the log of deliveries
+	keep time.Duration // how long the delivery log is retained
 	db   sqldb.Engine
 
-	known *memory
-	tips  *radarindex.Set
-	// The writer's goroutine alone uses batch.
+	caches *caches
+	tips   *radarindex.Set
+	// batch is used only by the writer's goroutine.
 	batch *batch
 
-	// foreseeing holds one for each Foresee that is under way.
+	// foreseeing limits the number of concurrent Foresee calls.
 	foreseeing chan struct{}
 	notifier   notifier
 	queued     *queued
-	wake       chan struct{} // tells Evaluate that there is something to do
-	touched    sync.Map      // token id -> ledger.Time of the last TouchToken written
+	wake       chan struct{} // wakes Evaluate
+	touched    sync.Map      // token id -> ledger.Time of its last write by TouchToken
 
 	closing   chan struct{}
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// Close lets what is under way finish and closes the database.
+// Close waits for running reads and writes to finish, and closes the database.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
@@ -48,5 +48,5 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Now is the time by the ledger's clock.
+// Now returns the current time of the ledger's clock.
 func (s *Store) Now() ledger.Time { return ledger.TimeOf(s.now()) }

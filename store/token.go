@@ -20,7 +20,7 @@ func scanToken(row scanner) (keyed[ledger.Token], error) {
 	return t, err
 }
 
-// CreateToken makes a token; hash is the SHA-256 of its secret.
+// CreateToken creates a token; hash is the SHA-256 of its secret.
 func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
 	return write(ctx, s, func(t *tx) (ledger.Token, error) {
 		orgID, err := t.orgID(org)
@@ -43,8 +43,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`,
 	})
 }
 
-// TokenByHash returns the token whose secret has that SHA-256, revoked and
-// expired ones too.
+// TokenByHash returns the token whose secret has the given SHA-256, even if it is
+// revoked or expired.
 func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error) {
 	return readLoose(ctx, s, func(rd reader) (ledger.Token, error) {
 		token, err := scanToken(rd.Row(selectToken+"WHERE t.hash = ?", hash[:]))
@@ -57,7 +57,7 @@ func (s *Store) Tokens(ctx context.Context, org string, q Query) (ledger.Page[le
 	return listOf(ctx, s, org, q, scanToken, selectToken+"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?")
 }
 
-// RevokeToken ends a token. Revoking it again changes nothing.
+// RevokeToken revokes a token. It is a no-op if the token is already revoked.
 func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 	return s.write(ctx, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ?", org, id))
@@ -69,8 +69,8 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 	})
 }
 
-// TouchToken notes that a token is used now. It writes at most once a minute
-// for each token, and does not wait; under a full queue it does nothing.
+// TouchToken sets the time at which a token was last used. It writes at most once a
+// minute per token, in the background. If the writer's queue is full, it is a no-op.
 func (s *Store) TouchToken(id string) {
 	now := s.Now()
 	if last, ok := s.touched.Load(id); ok && now.Sub(last.(ledger.Time)) < time.Minute {

@@ -10,30 +10,29 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A tx is one write, or a set of them, inside the writer's transaction. What a
-// write does is a method of it.
+// A tx is one write, or a set of writes, inside the writer's transaction. Its methods
+// are the operations of a write.
 type tx struct {
 	reader
 	batch *batch
 	// gathered is what this write adds to its batch if it succeeds.
 	gathered gathered
-	// index is the radar's index of the repo that the write is about, where it
-	// was refreshed for it.
+	// index is the refreshed radar index of the repo; nil if not needed.
 	index *radarindex.Index
-	// work holds the commits that have to be derived again.
+	// work lists the commits whose state must be derived again.
 	work worklist
-	// kept are the commits that this write has changed, until they are written.
-	kept []*commitRow
-	// latest are the rows of that table to be written: one for each key, however
-	// often the write has replaced it.
+	// dirty lists the changed commits that are not yet in a buffer.
+	dirty []*commitRow
+	// latest holds the rows to be written to the table latest. A key that the write
+	// sets several times is written once.
 	latest map[latestKey]int64
-	// evaluating marks a write of Evaluate on its way through a repo's commits.
+	// evaluating reports whether this is a write of Evaluate.
 	evaluating bool
-	// next holds, by table, the id of the next row that is buffered.
+	// next holds, by table, the id of the next buffered row.
 	next map[string]int64
-	// remembered is set once something that the write has inserted is remembered.
-	remembered bool
-	// hooks are the webhooks of the repos that the write has events of.
+	// cached reports whether the caches contain rows that this write inserted.
+	cached bool
+	// hooks caches the webhooks of repos.
 	hooks map[int64][]hook
 }
 
@@ -42,12 +41,12 @@ func write[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (T, er
 	return writeAs(ctx, s, sqldb.Write{}, fn)
 }
 
-// writeYielding is write for work that lets those who record go first.
+// writeYielding is like write, but lets writes that record go first.
 func writeYielding[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (T, error) {
 	return writeAs(ctx, s, sqldb.Write{Yields: true}, fn)
 }
 
-// writeAs runs fn as a write of that kind.
+// writeAs runs fn in the writer's next transaction, with the options in w.
 func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (v T, err error) {
 	w.Do = func(c *sqldb.Conn) error {
 		return s.inTx(c, func(t *tx) (err error) {
@@ -59,13 +58,13 @@ func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (
 	return v, storageError(err)
 }
 
-// write is the function of that name for what returns no value.
+// write is like the function write, for an fn that returns no value.
 func (s *Store) write(ctx context.Context, fn func(*tx) error) error {
 	_, err := write(ctx, s, func(t *tx) (struct{}, error) { return struct{}{}, fn(t) })
 	return err
 }
 
-// repeat runs batch in one write after another until it reports the last.
+// repeat runs batch in consecutive writes until it reports that it was the last.
 func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
 	for {
 		last, err := write(ctx, s, batch)
@@ -75,20 +74,20 @@ func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err erro
 	}
 }
 
-// inTx runs fn as one write of the transaction on c, and writes what it has
-// left in buffers.
+// inTx runs fn as one write of the transaction on c, and flushes the buffers.
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
-	t := &tx{reader: reader{Conn: c, known: s.known, now: s.Now()}, batch: s.batch}
+	t := &tx{reader: reader{Conn: c, caches: s.caches, now: s.Now()}, batch: s.batch}
 	done := false
-	defer func() { // also when fn panics
+	defer func() { // also if fn panics
 		if done {
 			return
 		}
-		if t.remembered {
-			t.known.forgetRows()
+		if t.cached {
+			t.caches.evictRows()
 		}
 		t.batch.discard()
 	}()
+
 	if err := fn(t); err != nil {
 		return err
 	}
@@ -98,14 +97,15 @@ func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 	if err := t.flush(); err != nil {
 		return err
 	}
+
 	t.batch.add(&t.gathered, t.now)
 	done = true
 	return nil
 }
 
-// flush writes the rows that wait in the buffers.
+// flush writes all buffered rows.
 func (t *tx) flush() error {
-	t.bufferKept()
+	t.bufferDirty()
 	for key, attestation := range t.latest {
 		t.batch.rows.latest.Add(key.commit, key.predicate, key.slot, key.signer, attestation)
 	}
@@ -118,14 +118,15 @@ func (t *tx) flush() error {
 	return nil
 }
 
-// A latestKey says of what an attestation is the latest.
+// A latestKey is the key of the table latest, which holds the latest attestation of
+// each signer for each predicate of a commit.
 type latestKey struct {
 	commit, predicate int64
 	slot              string
 	signer            int64
 }
 
-// setLatest has an attestation written as the latest.
+// setLatest sets the latest attestation of a key. It is written by flush.
 func (t *tx) setLatest(key latestKey, attestation int64) {
 	if t.latest == nil {
 		t.latest = make(map[latestKey]int64)
@@ -133,18 +134,18 @@ func (t *tx) setLatest(key latestKey, attestation int64) {
 	t.latest[key] = attestation
 }
 
-// keep has the commit written with the other rows of the write.
-func (t *tx) keep(c *commitRow) {
-	if !c.isCounted {
-		c.isCounted = true
-		t.kept = append(t.kept, c)
+// markDirty schedules a changed commit to be written by flush.
+func (t *tx) markDirty(c *commitRow) {
+	if !c.isDirty {
+		c.isDirty = true
+		t.dirty = append(t.dirty, c)
 	}
 }
 
-// bufferKept puts the commits that are to be written into their buffers.
-func (t *tx) bufferKept() {
-	for _, c := range t.kept {
-		rows := t.batch.rows.counted
+// bufferDirty adds the dirty commits to the buffers.
+func (t *tx) bufferDirty() {
+	for _, c := range t.dirty {
+		rows := t.batch.rows.updated
 		switch {
 		case c.isNew:
 			rows = t.batch.rows.commits
@@ -153,32 +154,32 @@ func (t *tx) bufferKept() {
 		}
 		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
 			int64(c.policyVersion), int64(c.expires), c.attestations, c.newest)
-		c.isNew, c.isCounted, c.isMoved = false, false, false
+		c.isNew, c.isDirty, c.isMoved = false, false, false
 	}
-	t.kept = t.kept[:0]
+	t.dirty = t.dirty[:0]
 }
 
-// again has commits derived again at the end of the write.
-func (t *tx) again(cause ledger.Cause, commits ...int64) {
+// addWork adds commits to the worklist, to derive their state again.
+func (t *tx) addWork(cause ledger.Cause, commits ...int64) {
 	for _, id := range commits {
 		t.work.add(id, workEntry{cause: cause})
 	}
 }
 
-// newID returns a new identifier of the given prefix.
+// newID returns a new identifier with the given prefix.
 func (t *tx) newID(prefix string) (string, error) { return t.batch.ids.next(prefix, t.now) }
 
-// count adds to a counter, if this write succeeds.
+// count adds by to a counter if this write succeeds.
 func (t *tx) count(kind counterKind, id int64, by int64) {
 	t.gathered.count(counter{kind: kind, id: id}, by)
 }
 
-// countState adds to the number of a repo's commits in a state.
+// countState adds by to the number of a repo's commits in a state.
 func (t *tx) countState(repoID int64, state ledger.State, by int64) {
 	t.gathered.count(counter{commitsInState, repoID, state}, by)
 }
 
-// takeSeq takes the next sequence number of an org's events.
+// takeSeq returns the next sequence number for an event of the org.
 func (t *tx) takeSeq(orgID int64) (int64, error) {
 	seq, ok := t.batch.seqs[orgID]
 	if !ok {
@@ -193,7 +194,7 @@ func (t *tx) takeSeq(orgID int64) (int64, error) {
 	return seq, nil
 }
 
-// takeRow takes the id of a new row of a table whose rows are buffered.
+// takeRow returns the id for a new buffered row of a table.
 func (t *tx) takeRow(table string) (int64, error) {
 	next, ok := t.next[table]
 	if !ok {

@@ -6,18 +6,18 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A worklist holds the commits of one repo that a write has to derive again,
-// each once, in the order in which they came.
+// A worklist lists the commits of one repo whose state a write must derive again.
+// It contains each commit once, in the order in which they were added.
 type worklist struct {
 	order   []int64
 	entries map[int64]workEntry
 }
 
-// A workEntry says why a commit is derived again.
+// A workEntry says why the state of a commit is derived again.
 type workEntry struct {
-	cause ledger.Cause // the last that was given; empty for none
-	// reached marks a commit that Evaluate has reached: what is due is settled
-	// first, for its own cause.
+	cause ledger.Cause // the last cause; empty for none
+	// reached reports whether Evaluate has reached the commit. If the commit is due,
+	// it is settled with the cause that made it due.
 	reached bool
 }
 

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// caches holds database rows that never change under their key. The rows that a
+// write has inserted are evicted if it is rolled back.
+type caches struct {
+	contracts  *cache[string, *policy.Contract] // by digest
+	keyrings   *cache[string, versionedKeyring] // the latest keyring, by org
+	predicates *cache[int64, string]            // names, by row id
+	types      *cache[int64, string]            // URIs of predicate types, by row id
+	signers    *cache[int64, signerName]        // by row id
+	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
+	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
+}
+
+// Sizes of the caches. A keyring or a contract may be large.
+const (
+	maxContracts = 1000
+	maxKeyrings  = 1000
+	maxNames     = 10_000
+	maxEvidence  = 20_000
+)
+
+// A versionedKeyring is a keyring with its version.
+type versionedKeyring struct {
+	version int64
+	keyring *identity.Keyring
+}
+
+func newCaches() *caches {
+	return &caches{
+		contracts:  newCache[string, *policy.Contract](maxContracts),
+		keyrings:   newCache[string, versionedKeyring](maxKeyrings),
+		predicates: newCache[int64, string](maxNames),
+		types:      newCache[int64, string](maxNames),
+		signers:    newCache[int64, signerName](maxNames),
+		evidence:   newCache[int64, policy.Evidence](maxEvidence),
+		rows:       newCache[nameKey, int64](maxNames),
+	}
+}
+
+// evictRows clears the caches that contain row ids: after a rollback, other rows
+// get the same ids.
+func (m *caches) evictRows() {
+	m.rows.clear()
+	m.predicates.clear()
+	m.types.clear()
+	m.signers.clear()
+	m.evidence.clear()
+}
