@@ -9,23 +9,24 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// attestationColumns are the columns that scanAttestation reads from an
-// attestation a of a commit c. The row id comes last, for the cursor.
+// attestationColumns are the columns of an attestation a of a commit c, for
+// scanAttestation. The row id, the last one, is for the cursor.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
   a.duration_ms, a.recorded_at, a.payload_digest, a.event_id, a.id`
 
 const selectAttestation = "SELECT " + attestationColumns + `
 FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `
 
-// A foundAttestation is a record with the digest of its payload.
-type foundAttestation struct {
+// An attestationRow is an attestation record with its row id and payload digest.
+type attestationRow struct {
 	rec    keyed[ledger.AttestationRecord]
 	digest []byte
 }
 
-// scanAttestation scans a row: first the columns in before, then the
-// attestationColumns. It calls repo after the scan.
-func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any) (a foundAttestation, err error) {
+// scanAttestation scans a row of the columns in before, followed by
+// attestationColumns. It calls repo, which returns the attestation's repo, after the
+// scan.
+func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any) (a attestationRow, err error) {
 	var predicateID, typeID, signerID, recordedAt int64
 	var status string // plain types are cheaper to scan
 	v := &a.rec.row
@@ -34,6 +35,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	if err != nil {
 		return a, err
 	}
+
 	v.Result.Status, v.RecordedAt = ledger.Status(status), ledger.Time(recordedAt)
 	if v.Predicate, err = rd.predicate(predicateID); err != nil {
 		return a, err
@@ -42,6 +44,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 		return a, err
 	}
 	signer, err := rd.signer(signerID)
+
 	r := repo()
 	v.Org, v.Repo = r.org, r.name
 	v.Identity, v.Signer = signer.text, signer.dn.CN
@@ -49,7 +52,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	return a, err
 }
 
-// attestationScanner returns a function that scans rows of selectAttestation.
+// attestationScanner returns a scan function for rows of selectAttestation.
 func (rd reader) attestationScanner(r repoRow) func(scanner) (keyed[ledger.AttestationRecord], error) {
 	return func(row scanner) (keyed[ledger.AttestationRecord], error) {
 		a, err := rd.scanAttestation(row, func() repoRow { return r })
@@ -57,7 +60,7 @@ func (rd reader) attestationScanner(r repoRow) func(scanner) (keyed[ledger.Attes
 	}
 }
 
-// Attestation returns the record of one attestation.
+// Attestation returns an attestation by id.
 func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.AttestationRecord, error) {
 	return read(ctx, s, func(rd reader) (ledger.AttestationRecord, error) {
 		a, err := rd.findAttestation(org, repo, id)
@@ -65,7 +68,7 @@ func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.A
 	})
 }
 
-// Envelope returns the bytes that were posted for one attestation.
+// Envelope returns the envelope of an attestation, byte for byte as it was posted.
 func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, error) {
 	return read(ctx, s, func(rd reader) ([]byte, error) {
 		a, err := rd.findAttestation(org, repo, id)
@@ -76,7 +79,7 @@ func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, err
 	})
 }
 
-// envelope returns the bytes that were posted for an attestation.
+// envelope returns the envelope of an attestation, as it was posted.
 func (rd reader) envelope(row int64) ([]byte, error) {
 	var body, payload []byte
 	var at sql.NullInt64
@@ -91,8 +94,8 @@ func (rd reader) envelope(row int64) ([]byte, error) {
 	return unpack(body, payload, int(at.Int64)), nil
 }
 
-// findAttestation finds an attestation by its id. Ids have no index: an id
-// contains its creation time, which is also the time of the record.
+// findAttestation finds an attestation by id. There is no index on ids, so it uses
+// the index on the time of recording, which is the creation time in the id.
 func (rd reader) findAttestation(org, repo, id string) (a keyed[ledger.AttestationRecord], err error) {
 	r, err := rd.findRepo(org, repo)
 	if err != nil {

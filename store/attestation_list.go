@@ -13,20 +13,19 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// An AttestationFilter says which attestations a list holds. Empty members do
-// not filter.
+// An AttestationFilter selects the attestations of a list. Empty fields do not filter.
 type AttestationFilter struct {
 	Query
-	Predicate string // exact, or a prefix ending in *
-	Identity  string // a DN, or a plain name where it holds no =
-	Commit    string // a whole commit id or a prefix of one
+	Predicate string // a predicate, or a prefix followed by *
+	Identity  string // a DN, or a plain name if it contains no "="
+	Commit    string // a full commit id or a prefix
 	Status    ledger.Status
 	Since     ledger.Time
 	Ascending bool // oldest first
 }
 
-// Attestations lists a repo's attestations by the time of their record, the
-// newest first unless the filter says otherwise.
+// Attestations lists a repo's attestations by the time of recording, newest first by
+// default.
 func (s *Store) Attestations(
 	ctx context.Context, org, repo string, f AttestationFilter,
 ) (ledger.Page[ledger.AttestationRecord], error) {
@@ -49,20 +48,22 @@ func (s *Store) Attestations(
 	})
 }
 
-// run answers the filter as one query for each predicate and signer that it
-// matches: each walks an index in the order of the list until the page is
-// full. Only a status, and a predicate together with a signer, are looked for
-// row by row.
+// run reads the filtered page, and one more row. It runs a query per matching
+// predicate and signer. Each reads an index in the order of the list until the page
+// is full. Only a status, or a predicate together with a signer, is filtered row by
+// row.
 func (f AttestationFilter) run(rd reader, r repoRow, position []int64) ([]keyed[ledger.AttestationRecord], error) {
 	q := attestationQuery{repo: r, status: f.Status, since: f.Since, position: position, ascending: f.Ascending,
 		limit: f.Limit + 1}
+
 	if f.Commit != "" {
 		commit, err := rd.findCommit(r, f.Commit)
 		if err != nil {
 			return nil, err
 		}
-		q.commit, q.few = commit.id, commit.row.Attested <= int64(q.limit)
+		q.commit, q.fits = commit.id, commit.row.Attested <= int64(q.limit)
 	}
+
 	predicates, err := f.predicates(rd, r.orgID)
 	if err != nil {
 		return nil, err
@@ -71,34 +72,37 @@ func (f AttestationFilter) run(rd reader, r repoRow, position []int64) ([]keyed[
 	if err != nil {
 		return nil, err
 	}
-	if q.commit != 0 { // one walk along its attestations, whatever they are about
+
+	if q.commit != 0 { // one query reads all attestations of the commit
 		q.predicates, q.signers = predicates, signers
 		return q.run(rd)
 	}
+
 	var rows []keyed[ledger.AttestationRecord]
 	for predicate := range predicates.each() {
 		for signer := range signers.each() {
 			q.predicates, q.signers = predicate, signer
-			some, err := q.run(rd)
+			part, err := q.run(rd)
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, some...)
+			rows = append(rows, part...)
 		}
 	}
+
 	slices.SortFunc(rows, q.compare)
 	return rows[:min(len(rows), q.limit)], nil
 }
 
-// An idSet is a set of ids that a query asks for; nil means all there are.
+// An idSet is a set of row ids; nil means all rows.
 type idSet struct {
 	ids []int64
-	// query and args are the query that found the ids, and its parameters.
+	// query and args are the query for the ids, and its parameters.
 	query string
 	args  []any
 }
 
-// each yields the members as sets of one, and nil for nil.
+// each yields a set for each id, or nil if s is nil.
 func (s *idSet) each() iter.Seq[*idSet] {
 	return func(yield func(*idSet) bool) {
 		if s == nil {
@@ -113,7 +117,7 @@ func (s *idSet) each() iter.Seq[*idSet] {
 	}
 }
 
-// where adds the condition that column is in the set.
+// where appends to a condition that column is in the set.
 func (s *idSet) where(column, where string, args []any) (string, []any) {
 	switch {
 	case s == nil:
@@ -129,14 +133,14 @@ func (rd reader) findIDs(query string, args ...any) (*idSet, error) {
 	return &idSet{ids, query, args}, err
 }
 
-// predicates returns the predicates that the filter matches.
+// predicates returns the predicates that match the filter.
 func (f AttestationFilter) predicates(rd reader, orgID int64) (*idSet, error) {
 	prefix, isPrefix := strings.CutSuffix(f.Predicate, "*")
 	switch {
 	case f.Predicate == "" || f.Predicate == "*":
 		return nil, nil
 	case isPrefix:
-		// U+10FFFF sorts behind every character that a predicate can have.
+		// U+10FFFF sorts after every character that is valid in a predicate.
 		return rd.findIDs("SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?",
 			orgID, prefix, prefix+"\U0010FFFF")
 	default:
@@ -144,7 +148,7 @@ func (f AttestationFilter) predicates(rd reader, orgID int64) (*idSet, error) {
 	}
 }
 
-// signers returns the signers that the filter matches.
+// signers returns the signers that match the filter.
 func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 	switch {
 	case f.Identity == "":
@@ -163,13 +167,13 @@ func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 // An attestationQuery is a query for one page of attestations.
 type attestationQuery struct {
 	repo       repoRow
-	commit     int64 // 0: any
-	few        bool  // the commit's attestations fit the page
+	commit     int64 // 0 means all commits
+	fits       bool  // whether all attestations of the commit fit on the page
 	predicates *idSet
 	signers    *idSet
 	status     ledger.Status
 	since      ledger.Time
-	position   []int64 // (recorded_at, id) of the row before the first; nil: from the start
+	position   []int64 // (recorded_at, id) of the row before the page; nil for the first page
 	ascending  bool
 	limit      int
 }
@@ -181,7 +185,7 @@ func (q attestationQuery) run(rd reader) ([]keyed[ledger.AttestationRecord], err
 		return nil, fmt.Errorf("list attestations: %w", err)
 	}
 	switch {
-	case q.isChain(): // in the order in which they were recorded
+	case q.isChain(): // by row id, which is the order of recording
 		slices.SortFunc(rows, func(a, b keyed[ledger.AttestationRecord]) int { return cmp.Compare(b.id, a.id) })
 	case q.commit != 0:
 		slices.SortFunc(rows, q.compare)
@@ -189,8 +193,8 @@ func (q attestationQuery) run(rd reader) ([]keyed[ledger.AttestationRecord], err
 	return rows, nil
 }
 
-// sql writes the query so that only the index named in it can serve: without
-// statistics SQLite would choose between them by guess.
+// sql returns the query and its parameters. The query names its index, because
+// without statistics SQLite may choose a bad one.
 func (q attestationQuery) sql() (string, []any) {
 	if q.commit != 0 {
 		return q.sqlOfCommit()
@@ -210,8 +214,8 @@ WHERE ` + where + order, append(args, q.limit)
 }
 
 // chain lists a commit's attestations, newest first. Its parameters are the row id
-// after which it starts (0: at the newest), the commit and the number of rows.
-// It checks the commit of each row, because a cursor may name any row.
+// after which it starts (0 means the newest), the commit and the number of rows. It
+// checks the commit of each row, because a cursor can contain any row id.
 const chain = `
 WITH RECURSIVE chain (id, n) AS (
   SELECT CASE WHEN ?1 > 0 THEN ?1 ELSE newest END, 1 FROM commits WHERE id = ?2
@@ -222,15 +226,16 @@ SELECT ` + attestationColumns + `
 FROM commits c /*+ordered*/ JOIN chain ON 1 = 1 /*+ordered*/ JOIN attestations a ON a.id = chain.id
 WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
 
-// isChain reports whether the query is for the newest attestations of a commit
-// that has more than fit the page. Each row links to the previous one.
+// isChain reports whether the query uses chain. This is if it lists the newest
+// attestations of a commit that has more than one page. Each row links to the
+// previous one.
 func (q attestationQuery) isChain() bool {
-	return q.commit != 0 && !q.few && !q.ascending &&
+	return q.commit != 0 && !q.fits && !q.ascending &&
 		q.predicates == nil && q.signers == nil && q.status == "" && q.since == 0
 }
 
-// sqlOfCommit is sql for the attestations of one commit. An index groups them, but
-// not in the order of the list. It is used if they fit the page or are filtered.
+// sqlOfCommit is like sql, for the attestations of one commit. If they fit on the page
+// or are filtered, it uses an index that groups them by commit, and sorts them.
 func (q attestationQuery) sqlOfCommit() (string, []any) {
 	const table = "attestations a /*+index attestations_by_commit*/"
 	if q.isChain() {
@@ -241,7 +246,7 @@ func (q attestationQuery) sqlOfCommit() (string, []any) {
 	}
 	where, args := q.filter("a.commit_id = ?", []any{q.commit})
 	where, order, args := q.page(where, args)
-	if q.few {
+	if q.fits {
 		return "SELECT " + attestationColumns + `
 FROM commits c /*+ordered*/ JOIN ` + table + ` ON a.commit_id = c.id
 WHERE ` + where, args
@@ -250,7 +255,7 @@ WHERE ` + where, args
 		append(args, q.limit)
 }
 
-// filter adds the conditions of the filter.
+// filter appends the conditions of the filter.
 func (q attestationQuery) filter(where string, args []any) (string, []any) {
 	where, args = q.predicates.where("a.predicate_id", where, args)
 	where, args = q.signers.where("a.signer_id", where, args)
@@ -260,7 +265,7 @@ func (q attestationQuery) filter(where string, args []any) (string, []any) {
 	return where, args
 }
 
-// page adds the condition and the order of the page.
+// page appends the condition of the page, and returns its order.
 func (q attestationQuery) page(where string, before []any) (page, order string, args []any) {
 	if q.ascending {
 		at, id := q.start(int64(q.since), -1)
@@ -282,7 +287,7 @@ func (q attestationQuery) start(at, id int64) (int64, int64) {
 	return q.position[0], q.position[1]
 }
 
-// compare orders rows as the list has them.
+// compare compares rows in the order of the list.
 func (q attestationQuery) compare(a, b keyed[ledger.AttestationRecord]) int {
 	order := cmp.Or(cmp.Compare(a.row.RecordedAt, b.row.RecordedAt), cmp.Compare(a.id, b.id))
 	if q.ascending {
@@ -297,8 +302,8 @@ func scanPredicate(row scanner) (keyed[ledger.PredicateCount], error) {
 	return p, err
 }
 
-// Predicates lists what an org's attestations are about, in the order in which
-// each was first seen.
+// Predicates lists the predicates of an org's attestations, in the order in which they
+// were first recorded.
 func (s *Store) Predicates(ctx context.Context, org string, q Query) (ledger.Page[ledger.PredicateCount], error) {
 	return listOf(ctx, s, org, q, scanPredicate,
 		"SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")

@@ -11,7 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// registrationOf reads what is known of a commit by its registrations.
+// registrationOf returns the merged registrations of a commit.
 func (rd reader) registrationOf(commitID int64) (n ledger.Registration, err error) {
 	err = rd.Row("SELECT branch, target, base FROM commits WHERE id = ?", commitID).Scan(&n.Branch, &n.Target, &n.Base)
 	if err != nil {
@@ -22,7 +22,7 @@ func (rd reader) registrationOf(commitID int64) (n ledger.Registration, err erro
 	return n, err
 }
 
-// mergedRegistration is registrationOf as another registration will make it.
+// mergedRegistration returns what registrationOf would return after registering n.
 func (rd reader) mergedRegistration(commitID int64, n ledger.Registration) (ledger.Registration, error) {
 	known, err := rd.registrationOf(commitID)
 	if err != nil {
@@ -35,7 +35,7 @@ func (rd reader) mergedRegistration(commitID int64, n ledger.Registration) (ledg
 	return n, nil
 }
 
-// details is the long part of a commit's registration.
+// details holds the large fields of a commit's registration.
 type details struct {
 	parents, ancestors, contained []string
 	changes                       []radar.Change
@@ -65,7 +65,7 @@ func (rd reader) findDetails(commitID int64) (details, error) {
 	return d, err
 }
 
-// findLineage reads the details but for the changes, which may be long.
+// findLineage reads the details without the changes, which may be large.
 func (rd reader) findLineage(commitID int64) (d details, err error) {
 	err = rd.Each(func(row scanner) error {
 		var parents, ancestors, contained []byte
@@ -104,7 +104,7 @@ ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = ex
 	return nil
 }
 
-// The id comes last, for the cursor.
+// selectCommit reads commits. The row id, the last column, is for the cursor.
 const selectCommit = `
 SELECT sha, state, state_since, registered_at, branch, target, author_name, author_email, message, committed_at,
   attestations, base, policy_version, id
@@ -119,7 +119,7 @@ func scanCommit(row scanner) (keyed[ledger.Commit], error) {
 	return c, err
 }
 
-// findChanges reads the change record of a commit; nil if it has none.
+// findChanges reads the change record of a commit, or nil if it has none.
 func (rd reader) findChanges(commitID int64) (changes []radar.Change, err error) {
 	err = rd.Each(func(row scanner) error {
 		var text []byte
@@ -136,21 +136,21 @@ func (rd reader) findChanges(commitID int64) (changes []radar.Change, err error)
 }
 
 func (rd reader) findCommit(r repoRow, prefix string) (keyed[ledger.Commit], error) {
-	// "g" sorts behind every hex digit: the range holds what begins with prefix.
-	found, err := all(rd, scanCommit, selectCommit+`
+	// "g" sorts after every hex digit.
+	commits, err := all(rd, scanCommit, selectCommit+`
 WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, prefix+"g")
 	switch {
 	case err != nil:
 		return keyed[ledger.Commit]{}, fmt.Errorf("find commit: %w", err)
-	case len(found) == 0:
+	case len(commits) == 0:
 		return keyed[ledger.Commit]{}, ledger.Errorf(
 			ledger.CodeNotFound, "commit %s not found in %s/%s", prefix, r.org, r.name)
-	case len(found) > 1 && found[0].row.SHA != prefix:
+	case len(commits) > 1 && commits[0].row.SHA != prefix:
 		return keyed[ledger.Commit]{}, ledger.Errorf(
 			ledger.CodeAmbiguousCommit, "%s matches several commits of %s/%s, including %s and %s: give more digits",
-			prefix, r.org, r.name, found[0].row.SHA, found[1].row.SHA)
+			prefix, r.org, r.name, commits[0].row.SHA, commits[1].row.SHA)
 	}
-	return found[0], nil
+	return commits[0], nil
 }
 
 func decodeChanges(text []byte) (changes []radar.Change, err error) {

@@ -9,8 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// Commit returns the record of a commit, given its full id or a prefix that is
-// unique in the repo.
+// Commit returns a commit, given its full id or a prefix that is unique in the repo.
 func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Commit, error) {
 	return read(ctx, s, func(rd reader) (v ledger.Commit, err error) {
 		r, err := rd.findRepo(org, repo)
@@ -28,11 +27,10 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 	})
 }
 
-// newestAttestations is how many of them a commit record holds.
+// newestAttestations is the maximum number of attestations in a commit record.
 const newestAttestations = 100
 
-// completeCommit adds to a listed commit the rest of its record, except for its
-// changes.
+// completeCommit adds to a listed commit the rest of its record, except the changes.
 func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	details, err := rd.findLineage(c.id)
 	if err != nil {
@@ -53,7 +51,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	v.Requirements = d.contract.Derive(s.facts, rd.now).Requirements
 	v.PolicyVersion = r.policyVersion
 
-	newest := attestationQuery{repo: r, commit: c.id, few: v.Attested <= newestAttestations, limit: newestAttestations}
+	newest := attestationQuery{repo: r, commit: c.id, fits: v.Attested <= newestAttestations, limit: newestAttestations}
 	attestations, err := newest.run(rd)
 	if err != nil {
 		return err
@@ -62,12 +60,13 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	for i, a := range attestations {
 		v.Attestations[i] = a.row
 	}
+
 	tip, isTip, err := rd.findTip(c.id)
 	if err != nil {
 		return err
 	}
 	switch {
-	case v.Overlaps != nil: // a scan has just found them
+	case v.Overlaps != nil: // just set from a scan
 	case isTip:
 		err = rd.lister(d).addOverlaps(&v.CommitSummary, c.id)
 	default:
@@ -76,6 +75,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	if err != nil {
 		return err
 	}
+
 	v.InFlight = tip.InFlightAt(d.contract.Radar, rd.now)
 	v.Transitions, err = all(rd, scanTransition,
 		"SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
@@ -96,15 +96,15 @@ func scanTransition(row scanner) (ledger.Transition, error) {
 	return t, err
 }
 
-// A CommitFilter selects the commits of a list. Empty members do not filter.
+// A CommitFilter selects the commits of a list. Empty fields do not filter.
 type CommitFilter struct {
 	Query
 	State  *ledger.State
 	Branch string
-	Author string // a name or an e-mail address
-	// InFlight selects only the tips that the radar compares others with.
+	Author string // a name or an email address
+	// InFlight selects only the commits in flight.
 	InFlight bool
-	// Standing adds to each commit what it is missing, and its overlaps.
+	// Standing adds to each commit its missing requirements and its overlaps.
 	Standing bool
 }
 
@@ -116,16 +116,19 @@ func (s *Store) Commits(
 	if err != nil {
 		return ledger.Page[ledger.CommitSummary]{}, err
 	}
+
 	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
 		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err
 		}
+
 		query, args := f.sql(d, before, rd.now)
 		rows, err := all(rd, scanCommit, query, args...)
 		if err != nil {
 			return list, fmt.Errorf("read commits: %w", err)
 		}
+
 		summaries := make([]keyed[ledger.CommitSummary], len(rows))
 		for i, row := range rows {
 			row.row.Org, row.row.Repo = d.repo.org, d.repo.name
@@ -139,7 +142,8 @@ func (s *Store) Commits(
 	})
 }
 
-// sql returns the query for the page of commits before an id, plus one row.
+// sql returns the query for a page of commits with row ids below before, and one more
+// row.
 func (f CommitFilter) sql(d *deriver, before int64, now ledger.Time) (string, []any) {
 	where, args := "WHERE repo_id = ? AND id < ?", []any{d.repo.id, before}
 	if f.State != nil {
@@ -158,7 +162,7 @@ func (f CommitFilter) sql(d *deriver, before int64, now ledger.Time) (string, []
 	return selectCommit + where + " ORDER BY id DESC LIMIT ?", append(args, f.Limit+1)
 }
 
-// addStanding adds to commits what each is missing, and its overlaps.
+// addStanding adds to commits their missing requirements and their overlaps.
 func (rd reader) addStanding(d *deriver, commits []keyed[ledger.CommitSummary]) error {
 	subjects := make([]*subject, len(commits))
 	for i := range commits {

@@ -14,15 +14,15 @@ type commitRow struct {
 	state         ledger.State
 	stateSince    ledger.Time
 	registeredAt  ledger.Time
-	policyVersion int         // under which the state was derived
-	expires       ledger.Time // when evidence that counts, or an overlap that blocks, expires
+	policyVersion int         // the version under which the state was derived
+	expires       ledger.Time // when evidence or an overlap on which the state depends expires
 	attestations  int64
-	newest        int64 // row id of its newest attestation; 0 for none
+	newest        int64 // row id of the newest attestation; 0 if there is none
 	branch        string
 	target        string
 	author        ledger.Author
 
-	// The changes of this write that are not written yet.
+	// How this write has changed the commit since it was last buffered.
 	isNew, isDirty, isMoved bool
 }
 

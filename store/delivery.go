@@ -13,14 +13,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// selectDelivery reads deliveries with how the last attempt ended.
+// selectDelivery reads deliveries with the outcome of the last attempt.
 const selectDelivery = `
 SELECT o.delivery_id, w.webhook_id, coalesce(e.event_id, o.ping ->> 'id'), coalesce(e.type, 'ping'), o.status,
   o.attempts, o.created_at, o.due_at, o.leased, w.active, coalesce(a.status, 0), coalesce(a.error, '')
 FROM outbox o JOIN webhooks w ON w.id = o.webhook_id LEFT JOIN events e ON e.id = o.event
 LEFT JOIN attempts a ON a.webhook_id = o.webhook_id AND a.delivery_id = o.delivery_id AND a.number = o.attempts `
 
-// scanDelivery returns what scans a delivery as it is seen at that time.
+// scanDelivery returns a scan function for deliveries, which depend on the time.
 func scanDelivery(now ledger.Time) func(scanner) (ledger.Delivery, error) {
 	return func(row scanner) (ledger.Delivery, error) {
 		var d ledger.Delivery
@@ -29,7 +29,7 @@ func scanDelivery(now ledger.Time) func(scanner) (ledger.Delivery, error) {
 		err := row.Scan(&d.ID, &d.Webhook, &d.Event, &d.Type, &d.Status, &d.Attempts,
 			&d.CreatedAt, &due, &leased, &active, &d.LastStatus, &d.LastError)
 		switch {
-		case !active, leased && due > now: // nothing is sent, or it is at this moment
+		case !active, leased && due > now: // no next attempt, or one is running
 		case due == dueAtOnce:
 			d.NextAttemptAt = now
 		default:
@@ -39,11 +39,11 @@ func scanDelivery(now ledger.Time) func(scanner) (ledger.Delivery, error) {
 	}
 }
 
-// A DeliveryFilter says which deliveries a list holds. Empty members do not filter.
+// A DeliveryFilter selects the deliveries of a list. Empty fields do not filter.
 type DeliveryFilter struct {
 	Query
 	Status ledger.DeliveryStatus
-	Event  string // an event's id
+	Event  string // the id of an event
 }
 
 // Deliveries lists the deliveries of a webhook, newest first.
@@ -68,10 +68,10 @@ func (s *Store) Deliveries(
 	})
 }
 
-// The ids of one page of a webhook's deliveries: ?1 is the webhook, ?2 the id
-// before which the page begins, ?3 how many, and for those of an event ?4 the
-// event and ?5 the status or nothing. Those that wait are sorted: the index
-// that has no others has them by when they are due.
+// Queries for the ids of one page of a webhook's deliveries. Their parameters are the
+// webhook, the id before which the page starts, and the number of rows; for the
+// deliveries of an event, also the event, and the status or "". The query for pending
+// deliveries sorts them, because their index has them in the order of due_at.
 const (
 	anyDeliveries = `
 SELECT delivery_id FROM outbox WHERE webhook_id = ?1 AND delivery_id < ?2
@@ -89,19 +89,19 @@ ORDER BY delivery_id DESC LIMIT ?3`
 SELECT delivery_id FROM outbox /*+index outbox_by_event*/
 WHERE webhook_id = ?1 AND event = ?4 AND delivery_id < ?2 AND ?5 IN ('', status)
 ORDER BY delivery_id DESC LIMIT ?3`
-	// Pings are few, and the index of events has them together.
+	// A webhook has few pings, and the index on events groups them.
 	pingDeliveries = `
 SELECT delivery_id FROM outbox /*+index outbox_by_event*/
 WHERE webhook_id = ?1 AND event IS NULL AND delivery_id < ?2 AND ping ->> 'id' = ?4 AND ?5 IN ('', status)
 ORDER BY delivery_id DESC LIMIT ?3`
 )
 
-// deliveriesIn returns the query for the deliveries whose ids another gives.
+// deliveriesIn returns the query for the deliveries whose ids a subquery returns.
 func deliveriesIn(ids string) string {
 	return selectDelivery + "WHERE o.webhook_id = ?1 AND o.delivery_id IN (" + ids + ") ORDER BY o.delivery_id DESC"
 }
 
-// page returns the query for a page and one row more.
+// page returns the query for a page and one more row.
 func (f DeliveryFilter) page(
 	rd reader, org string, webhook int64, before string,
 ) (query string, args []any, err error) {
@@ -127,8 +127,8 @@ func (f DeliveryFilter) page(
 	return deliveriesIn(anyDeliveries), args, nil
 }
 
-// before returns the id that the query's cursor holds, or one beyond all of
-// that prefix.
+// before returns the id in the query's cursor. If there is no cursor, it returns a
+// string that sorts after all ids with that prefix.
 func (q Query) before(prefix string) (string, error) {
 	if q.Cursor == "" {
 		return prefix + "~", nil
@@ -187,7 +187,8 @@ func scanAttempt(row scanner) (ledger.Attempt, error) {
 	return a, errors.Join(json.Unmarshal(request, &a.Request), json.Unmarshal(response, &a.Response))
 }
 
-// activeWebhook is findWebhook for what only an active webhook can do.
+// activeWebhook is like findWebhook, but returns CodeWebhookInactive if the webhook is
+// not active.
 func (t *tx) activeWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
 	w, err := t.findWebhook(org, repo, id)
 	if err == nil && !w.row.Active {
@@ -196,7 +197,8 @@ func (t *tx) activeWebhook(org, repo, id string) (keyed[ledger.Webhook], error) 
 	return w, err
 }
 
-// PingWebhook queues a delivery that tells nothing but that it arrives.
+// PingWebhook queues a test delivery. It returns CodeWebhookInactive if the webhook is
+// not active.
 func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error) {
 	return write(ctx, s, func(t *tx) (d ledger.Delivery, err error) {
 		w, err := t.activeWebhook(org, repo, id)
@@ -223,8 +225,8 @@ VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, string(body), dueAtOnce, t
 	})
 }
 
-// redeliver leaves the lease of a delivery that is being tried as it is. Its
-// parameters: now, the webhook, the delivery.
+// redeliver makes a delivery due. If an attempt is running, it keeps the lease. Its
+// parameters are the current time, the webhook and the delivery.
 const redeliver = `
 UPDATE outbox
 SET status = 'pending', tries = 0, ended_at = 0,
@@ -232,9 +234,10 @@ SET status = 'pending', tries = 0, ended_at = 0,
   due_at = CASE WHEN leased = 1 AND due_at > ?1 THEN due_at ELSE 1 END
 WHERE webhook_id = ?2 AND delivery_id = ?3`
 
-// Redeliver makes a delivery due now, before all that waits and whatever became
-// of it, with the whole schedule of retries before it. One that is being tried
-// at this moment begins anew if that fails.
+// Redeliver makes a delivery due now, whatever its status, before all other deliveries
+// and with the full schedule of retries. If an attempt is running and fails, the
+// delivery is tried again immediately. Redeliver returns CodeWebhookInactive if the
+// webhook is not active.
 func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error) {
 	return write(ctx, s, func(t *tx) (d ledger.Delivery, err error) {
 		w, err := t.activeWebhook(org, repo, id)
@@ -249,29 +252,30 @@ func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (
 	})
 }
 
-// replayBatch is how many events one write of a replay looks at.
+// replayBatch is the number of events that one write of a replay reads.
 const replayBatch = 500
 
-// ReplayWebhook queues the events since a time that the webhook wants and has
-// neither acknowledged nor waiting. It returns how many those are. What was
-// queued stays so when it ends with an error.
+// ReplayWebhook queues the events since a time that have one of the webhook's event
+// types, unless their delivery has succeeded or is pending. It returns the number of
+// queued deliveries. They stay queued if it returns an error.
 func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since ledger.Time) (queued int64, err error) {
-	type span struct{ next, end int64 } // sequence numbers in the org's log
-	left, err := read(ctx, s, func(rd reader) (left span, err error) {
+	type seqRange struct{ next, end int64 }
+	seqs, err := read(ctx, s, func(rd reader) (seqs seqRange, err error) {
 		if _, err := rd.findWebhook(org, repo, id); err != nil {
-			return left, err
+			return seqs, err
 		}
 		var orgID int64
-		if err := rd.Row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &left.end); err != nil {
-			return left, fmt.Errorf("read org: %w", err)
+		if err := rd.Row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &seqs.end); err != nil {
+			return seqs, fmt.Errorf("read org: %w", err)
 		}
-		left.next, err = rd.firstSince(orgID, left.end, since)
-		return left, err
+		seqs.next, err = rd.firstSince(orgID, seqs.end, since)
+		return seqs, err
 	})
-	for first := true; err == nil && (first || left.next < left.end); left.next += replayBatch {
+
+	for first := true; err == nil && (first || seqs.next < seqs.end); seqs.next += replayBatch {
 		var n int64
 		n, err = write(ctx, s, func(t *tx) (int64, error) {
-			return t.replay(org, repo, id, left.next, min(left.next+replayBatch, left.end))
+			return t.replay(org, repo, id, seqs.next, min(seqs.next+replayBatch, seqs.end))
 		})
 		queued += n
 		first = false
@@ -279,9 +283,9 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 	return queued, err
 }
 
-// firstSince returns the number of an org's first event since a time, or end,
-// the number of its next one, where there is none. An event's time is not in an
-// index, but as good as in the order of the numbers.
+// firstSince returns the sequence number of an org's first event since a time. If there
+// is none, it returns end, the org's next sequence number. It runs a binary search:
+// events are in the order of their times, or nearly so, and the times have no index.
 func (rd reader) firstSince(orgID, end int64, since ledger.Time) (int64, error) {
 	var failed error
 	n := sort.Search(int(end), func(seq int) bool {
@@ -300,8 +304,8 @@ func (rd reader) firstSince(orgID, end int64, since ledger.Time) (int64, error) 
 
 const eventTime = "SELECT at FROM events WHERE org_id = ? AND seq = ?"
 
-// replay queues what the webhook has missed of the events numbered from first
-// up to, not including, end.
+// replay queues the events with sequence numbers in [first, end) that the webhook has
+// missed.
 func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err error) {
 	w, err := t.activeWebhook(org, repo, id)
 	if err != nil {
@@ -311,10 +315,11 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 	if err != nil {
 		return 0, err
 	}
-	events, err := all(t.reader, scanMissed, missedEvents, r.orgID, first, end, r.id)
+	events, err := all(t.reader, scanReplayEvent, replayEvents, r.orgID, first, end, r.id)
 	if err != nil {
 		return 0, fmt.Errorf("read events: %w", err)
 	}
+
 	wanted := typeSetOf(w.row.Events)
 	for _, e := range events {
 		if wanted&typeBit(e.kind) == 0 {
@@ -326,29 +331,30 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 		}
 		queued += n
 	}
+
 	if queued > 0 {
 		t.queue(id)
 	}
 	return queued, nil
 }
 
-const missedEvents = `
+const replayEvents = `
 SELECT id, type FROM events
 WHERE org_id = ? AND seq >= ? AND seq < ? AND repo_id = ? ORDER BY seq`
 
-type missedEvent struct {
+type replayEvent struct {
 	id   int64
 	kind ledger.EventType
 }
 
-func scanMissed(row scanner) (missedEvent, error) {
-	var e missedEvent
+func scanReplayEvent(row scanner) (replayEvent, error) {
+	var e replayEvent
 	err := row.Scan(&e.id, &e.kind)
 	return e, err
 }
 
-// requeue queues an event that a webhook has never been sent, or that failed.
-// It returns 1, or 0 where neither is so.
+// requeue queues an event for a webhook if it has no delivery, or a failed one. It
+// returns the number of queued deliveries, 0 or 1.
 func (t *tx) requeue(webhook, event int64) (int64, error) {
 	deliveryID, err := t.newID(deliveryPrefix)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// evaluateBatch is how many commits one write evaluates anew: few enough
-	// that the writes behind it hardly notice.
+	// evaluateBatch is the number of commits that one write re-evaluates. It is small,
+	// so other writes do not wait long.
 	evaluateBatch = 100
-	// evaluateEvery is how often Evaluate looks for what another process asked
-	// for and for what has run out.
-	evaluateEvery = time.Second
+	// evaluateInterval is how often Evaluate checks for policies changed by other
+	// processes and for expired evidence.
+	evaluateInterval = time.Second
 )
 
 func (s *Store) wakeEvaluate() {
@@ -24,13 +24,12 @@ func (s *Store) wakeEvaluate() {
 	}
 }
 
-// Evaluate carries out, until the context ends, what has to be derived anew
-// without anybody's request: the commits of a repo whose policy has changed,
-// and those whose evidence, or an overlap that blocks them, runs out. What is left to do stands in the
-// database, so that a crash loses nothing of it. What fails is logged and tried
-// again.
+// Evaluate re-evaluates commits in the background until ctx is done: the commits of a
+// repo whose policy has changed, and commits with evidence or blocking overlaps that
+// have expired. The pending work is in the database, so it survives a crash. Errors
+// are logged, and the work is retried.
 func (s *Store) Evaluate(ctx context.Context) {
-	tick := time.NewTicker(evaluateEvery)
+	tick := time.NewTicker(evaluateInterval)
 	defer tick.Stop()
 	for {
 		if err := s.Settle(ctx); err != nil && ctx.Err() == nil {
@@ -45,8 +44,8 @@ func (s *Store) Evaluate(ctx context.Context) {
 	}
 }
 
-// Settle does what Evaluate would do now, and returns. What fails for one repo
-// does not keep it from the others.
+// Settle does all pending work of Evaluate once. If one repo fails, it continues with
+// the others, and returns all errors.
 func (s *Store) Settle(ctx context.Context) error {
 	var errs []error
 	repos, err := s.reevaluations(ctx)
@@ -56,7 +55,7 @@ func (s *Store) Settle(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("re-evaluate repo %d: %w", repoID, err))
 		}
 	}
-	if err := s.lookAgain(ctx); err != nil {
+	if err := s.rescanMarked(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("re-scan tips: %w", err))
 	}
 	expired, err := s.hasExpired(ctx)
@@ -76,9 +75,9 @@ func (s *Store) reevaluations(ctx context.Context) ([]int64, error) {
 	})
 }
 
-// reevaluateAll settles a repo's commits after a policy change.
+// reevaluateAll settles all commits of a repo after a policy change.
 func (s *Store) reevaluateAll(ctx context.Context, repoID int64) error {
-	return s.repeatLooking(ctx, repoID, func(t *tx) (last bool, err error) { return t.reevaluate(repoID) })
+	return s.repeatScans(ctx, repoID, func(t *tx) (last bool, err error) { return t.reevaluate(repoID) })
 }
 
 // reevaluate settles the next batch of a repo's commits after a policy change.
@@ -86,11 +85,12 @@ func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 	var done int64
 	err = t.Row("SELECT done FROM reevaluations WHERE repo_id = ?", repoID).Scan(&done)
 	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil // another process was quicker
+		return true, nil // done by another process
 	}
 	if err != nil {
 		return false, fmt.Errorf("read re-evaluation: %w", err)
 	}
+
 	commits, err := all(t.reader, scanID,
 		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
 	if err != nil {
@@ -100,6 +100,7 @@ func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 		_, err := t.Exec("DELETE FROM reevaluations WHERE repo_id = ?", repoID)
 		return true, err
 	}
+
 	r, err := t.repoByID(repoID)
 	if err != nil {
 		return false, err
@@ -108,6 +109,7 @@ func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	if done, err = t.reevaluateBatch(d, commits); err != nil {
 		return false, err
 	}
@@ -115,18 +117,18 @@ func (t *tx) reevaluate(repoID int64) (last bool, err error) {
 	return false, err
 }
 
-// reevaluateBatch settles commits after a policy change, as many as one write has
-// time for, and returns the last of them. The radar looks at all of them first:
-// no commit may move before its blockers are known.
+// reevaluateBatch settles as many of the commits as fit in one write, after a policy
+// change, and returns the last of them. The radar scans all of them first: no commit
+// may change its state before its overlaps are known.
 func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error) {
 	t.evaluating = true
-	for rescans := 0; len(commits) > 0 && rescans < rescanBatch; commits = commits[1:] {
+	for rescans := 0; len(commits) > 0 && rescans < rescanBatchSize; commits = commits[1:] {
 		done = commits[0]
 		result, err := t.rescan(d, done)
 		if err != nil {
 			return 0, err
 		}
-		if result.looked {
+		if result.scanned {
 			rescans++
 			t.addWork(d.policyCause(), done)
 		}
@@ -135,22 +137,24 @@ func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error
 	return done, t.drain(d)
 }
 
-// hasExpired reports, without taking the write lock, whether evidence of any
-// commit, or an overlap that blocks it, has run out.
+// hasExpired reports whether evidence or a blocking overlap of any commit has expired.
+// It does not take the write lock.
 func (s *Store) hasExpired(ctx context.Context) (bool, error) {
-	return read(ctx, s, func(rd reader) (found bool, err error) {
-		return found, rd.Row("SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)", rd.now).Scan(&found)
+	return read(ctx, s, func(rd reader) (expired bool, err error) {
+		const query = "SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)"
+		return expired, rd.Row(query, rd.now).Scan(&expired)
 	})
 }
 
-// expire settles the next batch of commits whose evidence, or an overlap that
-// blocks them, has expired.
+// expire settles the next batch of commits with expired evidence or expired blocking
+// overlaps.
 func (t *tx) expire() (last bool, err error) {
 	due, err := all(t.reader, scanCommitRow,
 		selectCommitRow+"WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
+
 	derivers := make(map[int64]*deriver)
 	list := make([]*subject, len(due))
 	for i, c := range due {
@@ -167,6 +171,7 @@ func (t *tx) expire() (last bool, err error) {
 		}
 		list[i] = &subject{commitRow: c, d: d}
 	}
+
 	if err := t.gather(list); err != nil {
 		return false, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// append appends an event to its org's log, with the deliveries to the repo's
-// webhooks, and returns its row. It is written with the other rows of the write.
+// append buffers an event of the repo, and its deliveries to the repo's webhooks. It
+// returns the event's row id.
 func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byte) (int64, error) {
 	seq, err := t.takeSeq(r.orgID)
 	if err != nil {
@@ -50,7 +50,8 @@ func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledg
 	}))
 }
 
-// policyEvent tells of the version that follows the repo's active one.
+// policyEvent appends the event of a new policy version, which replaces the repo's
+// active one.
 func (t *tx) policyEvent(r repoRow, version int, digest, by string) error {
 	eventID, err := t.newID(eventPrefix)
 	if err != nil {
@@ -63,18 +64,18 @@ func (t *tx) policyEvent(r repoRow, version int, digest, by string) error {
 	return err
 }
 
-// An EventFilter says which events a list holds. Empty members do not filter.
+// An EventFilter selects the events of a list. Empty fields do not filter.
 type EventFilter struct {
 	Query
-	After string // the id of the event behind which the list begins
+	After string // the id of the event before the first one
 	Types []ledger.EventType
 	Repo  string
-	// Descending lists the newest first.
+	// Descending lists the newest events first.
 	Descending bool
 }
 
-// Events lists an org's events, oldest first unless the filter says otherwise,
-// each the bytes that were rendered when it was recorded.
+// Events lists the bodies of an org's events, oldest first by default, byte for byte
+// as they were recorded.
 func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
 	first, order := int64(-1), "ORDER BY seq LIMIT ?"
 	if f.Descending {
@@ -116,6 +117,7 @@ func (f EventFilter) where(rd reader, orgID int64, org string, position int64) (
 		}
 		after = max(after, seq)
 	}
+
 	where, args := "org_id = ? AND seq > ? AND seq < ?", []any{orgID, after, before}
 	if len(f.Types) > 0 {
 		types := slices.Compact(slices.Sorted(slices.Values(f.Types)))
@@ -124,6 +126,7 @@ func (f EventFilter) where(rd reader, orgID int64, org string, position int64) (
 			args = append(args, kind)
 		}
 	}
+
 	if f.Repo != "" {
 		r, err := rd.findRepo(org, f.Repo)
 		if err != nil {
@@ -134,20 +137,20 @@ func (f EventFilter) where(rd reader, orgID int64, org string, position int64) (
 	return where, args, nil
 }
 
-// An eventAt is the position of an event in its org's log.
-type eventAt struct{ row, seq int64 }
+// An eventRef holds the row id and the sequence number of an event.
+type eventRef struct{ row, seq int64 }
 
-// findEvent returns the position of an event by its id, or sql.ErrNoRows. Ids have
-// no index: an id contains the time at which its event was recorded.
-func (rd reader) findEvent(orgID int64, eventID string) (e eventAt, err error) {
+// findEvent finds an event by id. If there is none, it returns sql.ErrNoRows. There is
+// no index on ids, so it uses the index on the time, which the id contains.
+func (rd reader) findEvent(orgID int64, eventID string) (e eventRef, err error) {
 	at, ok := idTime(eventPrefix, eventID)
 	if !ok {
 		return e, sql.ErrNoRows
 	}
-	return e, rd.Row(selectEventAt, orgID, at, eventID).Scan(&e.row, &e.seq)
+	return e, rd.Row(selectEventRef, orgID, at, eventID).Scan(&e.row, &e.seq)
 }
 
-const selectEventAt = `
+const selectEventRef = `
 SELECT id, seq FROM events /*+index events_by_time*/
 WHERE org_id = ? AND at = ? AND event_id = ?`
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// gather reads the facts of commits, each of them once in the list.
+// gather reads the facts of commits. The list must not contain duplicates.
 func (rd reader) gather(list []*subject) error {
 	byID := make(map[int64]*subject, len(list))
 	var attested, blockable, changing []any
@@ -33,6 +33,7 @@ func (rd reader) gather(list []*subject) error {
 			changing = append(changing, s.id)
 		}
 	}
+
 	if err := rd.gatherEvidence(byID, attested); err != nil {
 		return fmt.Errorf("read evidence: %w", err)
 	}
@@ -45,7 +46,7 @@ func (rd reader) gather(list []*subject) error {
 	return nil
 }
 
-// gatherOne is gather for one commit.
+// gatherOne is like gather, for one commit.
 func (rd reader) gatherOne(d *deriver, c *commitRow) (*subject, error) {
 	s := &subject{commitRow: c, d: d}
 	return s, rd.gather([]*subject{s})
@@ -65,27 +66,29 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 	if err != nil {
 		return err
 	}
-	found := make(map[int64]policy.Evidence, len(list))
-	var missing []any
+
+	evidence := make(map[int64]policy.Evidence, len(list))
+	var uncached []any
 	for _, l := range list {
 		if e, ok := rd.caches.evidence.get(l.attestation); ok {
-			found[l.attestation] = e
+			evidence[l.attestation] = e
 		} else {
-			missing = append(missing, l.attestation)
+			uncached = append(uncached, l.attestation)
 		}
 	}
-	if err := rd.readEvidence(found, missing); err != nil {
+	if err := rd.readEvidence(evidence, uncached); err != nil {
 		return err
 	}
+
 	for _, l := range list {
 		f := &byID[l.commit].facts
-		f.Evidence = append(f.Evidence, found[l.attestation])
+		f.Evidence = append(f.Evidence, evidence[l.attestation])
 	}
 	return nil
 }
 
-// readEvidence adds attestations to found, by their rows.
-func (rd reader) readEvidence(found map[int64]policy.Evidence, rows []any) error {
+// readEvidence reads attestations by row id, and adds them to evidence.
+func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) error {
 	return rd.EachIn(func(row scanner) error {
 		var id, predicateID, signerID int64
 		var emails string
@@ -105,7 +108,7 @@ func (rd reader) readEvidence(found map[int64]policy.Evidence, rows []any) error
 			return err
 		}
 		e.Signer = signer.dn
-		found[id] = e
+		evidence[id] = e
 		rd.caches.evidence.put(id, e)
 		return nil
 	}, `
@@ -118,13 +121,13 @@ SELECT o.later, o.level, e.sha, e.branch, o.path, o.reason, l.opened_at, e.opene
 FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier
 WHERE (l.` + isInFlight + ` OR l.` + isDeployed + `) AND e.` + isLive + ` AND e.place < l.place AND o.later IN `
 
-// gatherOverlaps reads what may keep commits from being PROMOTABLE, of those
-// whose contract's radar blocks. Age is for the derivation to judge.
+// gatherOverlaps reads the overlaps that may block commits from PROMOTABLE. The
+// derivation ignores overlaps that are too old.
 func (rd reader) gatherOverlaps(byID map[int64]*subject, ids []any) error {
 	return rd.EachIn(func(row scanner) error {
 		var commitID int64
 		var o policy.OpenOverlap
-		var later, earlier ledger.Time // when each came into flight
+		var later, earlier ledger.Time // when the commits came into flight
 		err := row.Scan(&commitID, &o.Level, &o.Commit, &o.Branch, &o.Path, &o.Reason, &later, &earlier)
 		if err != nil {
 			return err

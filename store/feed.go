@@ -9,24 +9,24 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Watch notices, until the context ends, what other processes write to the
-// database, and wakes those who wait for events.
+// Watch watches the database for writes of other processes until ctx is done, and
+// wakes the readers that wait for events.
 func (s *Store) Watch(ctx context.Context) {
 	s.db.Watch(ctx, s.notifier.notifyAll, func(err error) {
 		s.log.ErrorContext(ctx, "watching for writes of other processes failed", "error", err)
 	})
 }
 
-// An Event is one entry of an org's log.
+// An Event is an event of an org.
 type Event struct {
-	Seq  int64 // from 0 in each org, without gaps
+	Seq  int64 // starts at 0 in each org, and has no gaps
 	ID   string
 	Type ledger.EventType
 	Repo string
-	Body []byte // as it was rendered
+	Body []byte // as it was recorded
 }
 
-// A Tail reads an org's events as they come.
+// A Tail reads an org's events as they are recorded.
 type Tail struct {
 	store *Store
 	orgID int64
@@ -38,28 +38,28 @@ func (s *Store) Tail(ctx context.Context, org string) (*Tail, error) {
 	return &Tail{store: s, orgID: orgID}, err
 }
 
-// Changed returns a channel that is closed once there may be events which were
-// not there when Changed was called.
+// Changed returns a channel that is closed when the org may have events that are newer
+// than the call.
 func (t *Tail) Changed() <-chan struct{} { return t.store.notifier.wait(t.orgID) }
 
-// Next returns the sequence number of the org's next event.
+// Next returns the sequence number that the org's next event will have.
 func (t *Tail) Next(ctx context.Context) (int64, error) {
 	return readLoose(ctx, t.store, func(rd reader) (seq int64, err error) {
 		return seq, rd.Row("SELECT next_seq FROM orgs WHERE id = ?", t.orgID).Scan(&seq)
 	})
 }
 
-// Seq returns the sequence number of the event of that id; false if the org
-// has none.
+// Seq returns the sequence number of the event with the given id. It returns false if
+// the org has no such event.
 func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err error) {
-	at, err := readLoose(ctx, t.store, func(rd reader) (eventAt, error) { return rd.findEvent(t.orgID, id) })
+	event, err := readLoose(ctx, t.store, func(rd reader) (eventRef, error) { return rd.findEvent(t.orgID, id) })
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
-	return at.seq, err == nil, err
+	return event.seq, err == nil, err
 }
 
-// Read returns the org's events from a sequence number on, at most limit.
+// Read returns at most limit of the org's events, starting at a sequence number.
 func (t *Tail) Read(ctx context.Context, from int64, limit int) ([]Event, error) {
 	events, err := readLoose(ctx, t.store, func(rd reader) ([]Event, error) {
 		return all(rd, scanTail, `

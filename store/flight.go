@@ -9,20 +9,22 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// openTip makes a commit the tip of its branch, so that others are compared with
-// it. A commit that was in flight or is deployed keeps its place; any other goes
-// to the end. before is its previous number; 0 if it was not a tip.
+// openTip makes a commit the tip of its branch. A commit that was already in flight, or
+// is deployed, keeps its place in the order of registration; any other goes to the end.
+// before is the previous sequence number of the tip, or 0 if the commit was not a tip.
 func (t *tx) openTip(d *deriver, c *commitRow, tip radar.Tip) (row radarindex.Tip, before int64, err error) {
 	if row, _, err = t.findTip(c.id); err != nil {
 		return row, 0, err
 	}
+
 	r := d.repo
 	before = row.Seq
 	if err = t.Row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.Seq); err != nil {
 		return row, 0, fmt.Errorf("number tip: %w", err)
 	}
+
 	staysDeployed := row.Flight == radarindex.Deployed && c.state == ledger.Deployed
-	var blocked []int64 // by the tip at its old place; freed when it moves behind them
+	var blocked []int64 // commits that the tip no longer blocks if it goes to the end
 	if !row.InFlightAt(d.contract.Radar, t.now) && !staysDeployed {
 		if blocked, err = t.blockedBy(d, row); err != nil {
 			return row, 0, err
@@ -32,6 +34,7 @@ func (t *tx) openTip(d *deriver, c *commitRow, tip radar.Tip) (row radarindex.Ti
 			return row, 0, err
 		}
 	}
+
 	row.Tip, row.CommitID, row.PolicyVersion = tip, c.id, r.policyVersion
 	switch {
 	case staysDeployed:
@@ -40,6 +43,7 @@ func (t *tx) openTip(d *deriver, c *commitRow, tip radar.Tip) (row radarindex.Ti
 	default:
 		row.Flight, row.EndedAt = radarindex.InFlight, 0
 	}
+
 	_, err = t.Exec(`
 INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, ended_at, policy_version, lineage)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -56,11 +60,11 @@ ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = exclude
 	return row, before, nil
 }
 
-// retell records new facts about a commit that does not become the tip of its
-// branch, if others are compared with it or may be again.
-func (t *tx) retell(commitID int64, tip radar.Tip) error {
-	row, known, err := t.findTip(commitID)
-	if err != nil || !known {
+// updateLineage updates the lineage of a commit that was registered again, but does not
+// become the tip of its branch. It is a no-op if the commit was never a tip.
+func (t *tx) updateLineage(commitID int64, tip radar.Tip) error {
+	row, ok, err := t.findTip(commitID)
+	if err != nil || !ok {
 		return err
 	}
 	_, err = t.Exec("UPDATE tips SET lineage = ?, policy_version = 0, "+renumber+" WHERE commit_id = ?",
@@ -71,12 +75,12 @@ func (t *tx) retell(commitID int64, tip radar.Tip) error {
 	if row.Flight >= radarindex.Superseded {
 		return nil
 	}
-	return t.lookAgainBeside(commitID)
+	return t.markOverlapping(commitID)
 }
 
-// lookAgainBeside marks the tips that are later than a commit and overlap with it,
-// because the commit has new facts. Evaluate then has the radar re-scan them.
-func (t *tx) lookAgainBeside(commitID int64) error {
+// markOverlapping marks the later tips that overlap with a commit for a re-scan by
+// Evaluate, because the commit has new facts.
+func (t *tx) markOverlapping(commitID int64) error {
 	_, err := t.Exec(`
 UPDATE tips SET policy_version = 0
 WHERE commit_id IN (SELECT o.later `+withLater+"WHERE "+laterThan+")", commitID)
@@ -86,9 +90,9 @@ WHERE commit_id IN (SELECT o.later `+withLater+"WHERE "+laterThan+")", commitID)
 	return nil
 }
 
-// lookAgainAtAll marks all of a repo's tips in flight, because the radar's settings
-// have changed. Evaluate then has the radar re-scan them.
-func (t *tx) lookAgainAtAll(repoID int64) error {
+// markAllTips marks all of a repo's tips in flight for a re-scan by Evaluate, because the
+// radar's settings have changed.
+func (t *tx) markAllTips(repoID int64) error {
 	_, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE repo_id = ? AND "+isInFlight, repoID)
 	if err != nil {
 		return fmt.Errorf("mark tips: %w", err)
@@ -96,9 +100,9 @@ func (t *tx) lookAgainAtAll(repoID int64) error {
 	return nil
 }
 
-// takeBranch reports whether a registered commit becomes the tip of its branch,
-// and ends the tips that it replaces. If branch is empty, a commit that was a tip
-// stays one. An ancestor of the tip does not become one: it was pushed late, or
+// takeBranch reports whether a registered commit becomes the tip of its branch, and
+// ends the tips that it supersedes. If branch is empty, a commit that was a tip stays
+// one. An ancestor of the current tip does not become the tip: it was pushed late, or
 // again.
 func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 	if branch == "" {
@@ -112,8 +116,7 @@ func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 	return true, t.endEach(d, radarindex.Superseded, others)
 }
 
-// tipsBefore reads the tips that match the condition and have not yet reached the
-// given flight.
+// tipsBefore reads the tips that match the condition and whose flight is before to.
 func (t *tx) tipsBefore(d *deriver, to radarindex.Flight, where string, args ...any) ([]radarindex.Tip, error) {
 	tips, err := all(t.reader, scanTip,
 		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where,
@@ -124,9 +127,9 @@ func (t *tx) tipsBefore(d *deriver, to radarindex.Flight, where string, args ...
 	return tips, nil
 }
 
-// endTips takes the tips that match the condition out of flight. It re-evaluates
-// them and the commits that they kept from being PROMOTABLE. Their overlaps are no
-// longer open, and are deleted in the background.
+// endTips takes the tips that match the condition out of flight. It adds them, and the
+// commits that they blocked, to the worklist. Their overlaps are no longer open, and
+// are deleted in the background.
 func (t *tx) endTips(d *deriver, to radarindex.Flight, where string, args ...any) error {
 	tips, err := t.tipsBefore(d, to, where, args...)
 	if err != nil {
@@ -150,22 +153,22 @@ func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error 
 	if err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
-	concerned := []int64{tip.CommitID} // nothing blocks it any more
-	if to >= radarindex.Superseded {   // before that, others may still be compared with it
+	affected := []int64{tip.CommitID} // no overlap blocks it any more
+	if to >= radarindex.Superseded {  // before that, it is still compared with others
 		blocked, err := t.blockedBy(d, tip)
 		if err != nil {
 			return err
 		}
-		concerned = append(concerned, blocked...)
+		affected = append(affected, blocked...)
 	}
 	if d.contract.Radar.Blocks() {
-		t.addWork(ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA}, concerned...)
+		t.addWork(ledger.Cause{Type: ledger.CauseRadar, ID: tip.SHA}, affected...)
 	}
 	return nil
 }
 
-// blockedBy lists the commits that an overlap with an earlier tip keeps from
-// being PROMOTABLE. It lists none if the contract's radar does not block.
+// blockedBy returns the commits that overlaps with a tip block from PROMOTABLE. It
+// returns none if the contract's radar does not block.
 func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
 	if !d.contract.Radar.Blocks() {
 		return nil, nil
@@ -180,7 +183,7 @@ func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
 	return blocked, nil
 }
 
-// deployTip takes a commit that was deployed out of flight.
+// deployTip takes a deployed commit out of flight.
 func (t *tx) deployTip(commitID int64) error {
 	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?",
 		radarindex.Deployed, t.now, commitID, radarindex.InFlight)

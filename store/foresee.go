@@ -10,15 +10,16 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxForeseeing is the maximum number of concurrent Foresee calls. A call may cost
-// as much as a registration, but needs only read access.
+// maxForeseeing is the maximum number of concurrent Foresee calls. A call can cost as
+// much as a registration, but needs only read access.
 const maxForeseeing = 2
 
-// maxLooks is the maximum number of scans of Foresee while tips keep changing.
-const maxLooks = 5
+// maxScans is the maximum number of scans in one Foresee call. It scans again if tips
+// change during a scan.
+const maxScans = 5
 
-// Foresee reports what a commit would overlap with if it were registered now. It
-// writes nothing. If other calls are under way, it waits for its turn.
+// Foresee returns the overlaps that a commit would have if it were registered now. It is
+// a dry run: it writes nothing. It waits if too many calls are running.
 func (s *Store) Foresee(
 	ctx context.Context, org, repo string, q ledger.RadarQuery,
 ) (result ledger.RadarResult, err error) {
@@ -30,20 +31,23 @@ func (s *Store) Foresee(
 	case <-s.closing:
 		return result, sqldb.ErrClosed
 	}
+
 	result.Overlaps = []ledger.RadarPair{}
 	p, err := s.prospect(ctx, org, repo, q.Commit, q.Registration)
 	if err != nil {
 		return result, err
 	}
-	var l *look
-	for range maxLooks { // until no tip changes during a scan
-		if l, err = s.lookAhead(ctx, p); err != nil || l == nil {
+
+	var sc *prospectScan
+	for range maxScans { // until no tip changes during a scan
+		if sc, err = s.scanProspect(ctx, p); err != nil || sc == nil {
 			return result, err
 		}
-		if l.Seq == l.Index().Seq() {
+		if sc.Seq == sc.Index().Seq() {
 			break
 		}
 	}
+
 	return read(ctx, s, func(rd reader) (ledger.RadarResult, error) {
 		own := ledger.RadarCommit{SHA: q.Commit}
 		if p.commit != nil {
@@ -53,11 +57,12 @@ func (s *Store) Foresee(
 			}
 			own = known.row.RadarCommit
 		}
+
 		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)
 		own.Author = ledger.Author{
 			Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email),
 		}
-		foreseen := tipResult{place: p.tip.Place, found: foundOf(l.Matches), more: l.More}
+		foreseen := tipResult{place: p.tip.Place, overlaps: overlapsOf(sc.Matches), more: sc.More}
 		return rd.result(foreseen, own, radar.MaxPairs)
 	})
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Queued returns the channel on which a signal waits once this process has
-// done something that TakeQueued has not told of yet.
+// Queued returns a channel that receives a value when TakeQueued has new webhooks to
+// return.
 func (s *Store) Queued() <-chan struct{} { return s.queued.wake }
 
-// TakeQueued returns what this process has done since it was last called: the
-// ids of the webhooks for which it has queued deliveries, and of those that it
-// has changed or deleted, so that what was claimed of them is not as it was.
+// TakeQueued returns the ids of the webhooks for which this process has queued
+// deliveries since the last call, and of the webhooks that it has changed or deleted.
+// Deliveries claimed from a changed webhook may be out of date.
 func (s *Store) TakeQueued() (queued, changed []string) {
 	s.queued.mu.Lock()
 	defer s.queued.mu.Unlock()
@@ -32,11 +32,12 @@ func (s *Store) TakeQueued() (queued, changed []string) {
 	return queued, changed
 }
 
-// queue tells, if this write succeeds, that a webhook has deliveries to send.
+// queue reports a webhook to TakeQueued as having new deliveries, if this write
+// succeeds.
 func (t *tx) queue(webhook string) { t.gathered.queued = append(t.gathered.queued, webhook) }
 
-// change tells, if this write succeeds, that a webhook is not what it was.
-func (t *tx) change(webhook string) { t.gathered.changed = append(t.gathered.changed, webhook) }
+// markChanged reports a webhook to TakeQueued as changed, if this write succeeds.
+func (t *tx) markChanged(webhook string) { t.gathered.changed = append(t.gathered.changed, webhook) }
 
 func scanHook(row scanner) (hook, error) {
 	var h hook
@@ -44,11 +45,11 @@ func scanHook(row scanner) (hook, error) {
 	return h, err
 }
 
-// enqueue writes the deliveries of an event to those of the repo's webhooks
-// that want its type.
+// enqueue buffers the deliveries of an event to the repo's webhooks that receive events
+// of its type.
 func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
-	wanted := typeBit(kind)
-	if r.webhookEvents&wanted == 0 {
+	bit := typeBit(kind)
+	if r.webhookEvents&bit == 0 {
 		return nil
 	}
 	hooks, err := t.hooksOf(r.id)
@@ -56,7 +57,7 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 		return err
 	}
 	for _, h := range hooks {
-		if h.events&wanted == 0 {
+		if h.events&bit == 0 {
 			continue
 		}
 		deliveryID, err := t.newID(deliveryPrefix)
@@ -69,7 +70,7 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 	return nil
 }
 
-// hooksOf reads the active webhooks of a repo, once per write.
+// hooksOf returns the active webhooks of a repo. It reads them once per write.
 func (t *tx) hooksOf(repoID int64) ([]hook, error) {
 	if hooks, ok := t.hooks[repoID]; ok {
 		return hooks, nil
@@ -87,15 +88,15 @@ WHERE repo_id = ? AND deleted_at = 0 AND active = 1`, repoID)
 	return hooks, nil
 }
 
-// dueAtOnce is the due_at of what goes before all that waits: what somebody has
-// asked for, and what was claimed already and given back.
+// dueAtOnce is the due_at of deliveries that go before all others: those requested by a
+// person, and those that were claimed and released.
 const dueAtOnce ledger.Time = 1
 
 const dueWebhooks = `
 SELECT webhook_id FROM webhooks w
 WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND due_at > 0 AND due_at <= ?)`
 
-// DueWebhooks returns the active webhooks that have deliveries to be tried now.
+// DueWebhooks returns the ids of the active webhooks that have due deliveries.
 func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
 	ids, err := readLoose(ctx, s, func(rd reader) ([]string, error) { return all(rd, scanText, dueWebhooks, rd.now) })
 	if err != nil {
@@ -104,8 +105,8 @@ func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// claim leases the deliveries of a webhook that are due. Its parameters: the
-// lease's end, the webhook, now, how many.
+// claim leases due deliveries of a webhook. Its parameters are the end of the lease, the
+// webhook, the current time and the number of deliveries.
 const claim = `
 UPDATE outbox SET due_at = ?1, leased = 1
 WHERE webhook_id = ?2 AND delivery_id IN (
@@ -113,9 +114,9 @@ WHERE webhook_id = ?2 AND delivery_id IN (
   ORDER BY due_at, delivery_id LIMIT ?4)
 RETURNING delivery_id, event, ping, attempts, tries`
 
-// Claim leases up to limit deliveries of a webhook that are due, the longest due
-// first. Nobody else tries them before the lease expires. It returns none if the
-// webhook is inactive or deleted. While the writer is busy, it waits its turn.
+// Claim leases up to limit due deliveries of a webhook, those due longest first. No other
+// dispatcher can claim them until the lease expires. It returns none if the webhook is
+// inactive or deleted. If the writer is busy, it waits.
 func (s *Store) Claim(
 	ctx context.Context, webhook string, limit int, lease time.Duration,
 ) (ledger.Endpoint, []ledger.DueDelivery, error) {
@@ -159,14 +160,15 @@ WHERE webhook_id = ? AND active = 1`, webhook).
 	return c, err
 }
 
-// A claimedRow is a delivery whose event has not been read yet.
+// A claimedRow is a claimed delivery without its event.
 type claimedRow struct {
 	due   ledger.DueDelivery
 	event sql.NullInt64
 	ping  sql.NullString
 }
 
-// compare puts pings first, for which somebody waits, then what is older.
+// compare orders deliveries: pings first, because a person waits for them, then the
+// oldest first.
 func (r claimedRow) compare(other claimedRow) int {
 	if r.ping.Valid != other.ping.Valid {
 		if r.ping.Valid {
@@ -183,12 +185,14 @@ func scanClaimed(row scanner) (claimedRow, error) {
 	return r, err
 }
 
-// bodies reads what the deliveries send, away from the writer.
+// bodies returns the claimed deliveries with their events, which it reads outside the
+// writer.
 func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
 	due, err := readLoose(ctx, s, func(rd reader) ([]ledger.DueDelivery, error) {
 		due := make([]ledger.DueDelivery, len(rows))
 		for i, r := range rows {
 			due[i] = r.due
+
 			var err error
 			if r.ping.Valid {
 				due[i].Type, due[i].Body = ledger.EventPing, []byte(r.ping.String)
@@ -218,8 +222,8 @@ func pingID(body []byte) (string, error) {
 	return ping.ID, nil
 }
 
-// Release makes deliveries that were claimed, but not tried, due again: as they
-// were the first before, so they are now.
+// Release ends the lease of deliveries that were claimed but not tried, and makes them
+// due before all others.
 func (s *Store) Release(ctx context.Context, webhook string, deliveries []string) error {
 	return s.write(ctx, func(t *tx) error {
 		for _, id := range deliveries {

@@ -14,42 +14,43 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// leastFailures is how many attempts in a row must have failed before a webhook
-// is disabled for having failed too long: a clock that was set forward makes
-// two of them look far apart.
-const leastFailures = 5
+// minFailures is the number of consecutive failures required to disable a webhook. If the
+// clock is set forward, two failures can appear to be far apart.
+const minFailures = 5
 
-// RecordOutcomes records what came of attempts. A webhook becomes inactive when
-// all attempts have failed for as long as disableAfter, and at least five.
+// RecordOutcomes records the outcomes of attempts. A webhook is disabled if all attempts
+// have failed for at least disableAfter, and at least minFailures in a row. If
+// disableAfter is 0, only outcomes with Disable set disable it.
 func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
-	rows := make([]settledRow, len(outcomes))
-	for i, o := range outcomes { // before the writer waits for it
-		rows[i] = settledRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
+	rows := make([]outcomeRow, len(outcomes))
+	for i, o := range outcomes { // outside the writer
+		rows[i] = outcomeRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
 	}
 	disabled, err := writeYielding(ctx, s, func(t *tx) ([]string, error) { return t.recordOutcomes(rows, disableAfter) })
 	for _, id := range disabled {
-		// The reason may hold a URL, and that a secret: it is for admins to read.
+		// The reason is not logged: it may contain a URL with a secret.
 		s.log.Warn("webhook disabled", "webhook", id)
 	}
 	return err
 }
 
-// recordOutcomes returns the webhooks that it has disabled.
-func (t *tx) recordOutcomes(rows []settledRow, disableAfter time.Duration) (disabled []string, err error) {
+// recordOutcomes records outcomes, and returns the ids of the webhooks that it disabled.
+func (t *tx) recordOutcomes(rows []outcomeRow, disableAfter time.Duration) (disabled []string, err error) {
 	health := make(map[string]*hookHealth)
 	for _, r := range rows {
 		h, err := t.health(health, r.Webhook)
 		if err != nil {
 			return nil, err
 		}
-		if h == nil { // deleted meanwhile
+		if h == nil { // deleted since
 			continue
 		}
 		if err := t.settleDelivery(h, r); err != nil {
 			return nil, err
 		}
-		h.note(r.Outcome, disableAfter)
+		h.update(r.Outcome, disableAfter)
 	}
+
 	for _, h := range health {
 		if err := t.saveHealth(h); err != nil {
 			return nil, err
@@ -61,35 +62,35 @@ func (t *tx) recordOutcomes(rows []settledRow, disableAfter time.Duration) (disa
 	return disabled, nil
 }
 
-// marshal writes what is kept of a request or a response: headers and the
-// beginning of a body, which may be anything.
+// marshal encodes the logged part of a request or response: its headers and the start of
+// its body. Invalid UTF-8 is allowed.
 func marshal(v any) []byte {
 	data, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return []byte("{}") // a log that cannot be written must not stop the deliveries
+		return []byte("{}") // an attempt that cannot be logged must not stop deliveries
 	}
 	return data
 }
 
-// A settledRow is an outcome as the database keeps it.
-type settledRow struct {
+// An outcomeRow is an outcome with its columns in the database.
+type outcomeRow struct {
 	ledger.Outcome
 	request, response []byte
 }
 
-// Each of these writes one row and returns none: SQLite journals all pages that
-// other statements touch once more, in a list that it goes through each time.
+// Each of these statements writes one row and returns none. For other statements SQLite
+// keeps a statement journal of all pages that they change, which is slow.
 const (
-	// A success ends a delivery, whoever holds it by now.
+	// settleSuccess ends a delivery, even if the lease has expired.
 	settleSuccess = `
 UPDATE outbox
 SET attempts = attempts + 1, tries = tries + 1, leased = 0, status = 'succeeded', due_at = 0, ended_at = ?
 WHERE webhook_id = ? AND delivery_id = ?`
-	// A failure counts for the lease under which it was tried. Where the row has
-	// fewer tries than that try was told of, somebody has asked for the delivery
-	// during the try: then it begins anew, at once. Its parameters: the webhook,
-	// the delivery, the lease, the tries, then the status, when it is due and
-	// when it ended.
+	// settleFailure records a failed attempt if its lease is the current one. If the row
+	// has fewer tries than when it was claimed, the delivery was redelivered during the
+	// attempt: it is due immediately, with the full schedule of retries. The parameters
+	// are the webhook, the delivery, the lease, the tries, the status, due_at and
+	// ended_at.
 	settleFailure = `
 UPDATE outbox
 SET attempts = attempts + 1, leased = 0,
@@ -98,21 +99,21 @@ SET attempts = attempts + 1, leased = 0,
   due_at = CASE WHEN tries < ?4 THEN 1 ELSE ?6 END,
   ended_at = CASE WHEN tries < ?4 THEN 0 ELSE ?7 END
 WHERE webhook_id = ?1 AND delivery_id = ?2 AND leased = 1 AND due_at = ?3`
-	// A failure that comes too late is only counted.
+	// settleLate only counts a failed attempt, if its lease has expired.
 	settleLate    = `UPDATE outbox SET attempts = attempts + 1 WHERE webhook_id = ? AND delivery_id = ?`
 	insertAttempt = `
 INSERT INTO attempts (webhook_id, delivery_id, number, at, duration_ms, status, error, request, response)
 VALUES (?1, ?2, (SELECT attempts FROM outbox WHERE webhook_id = ?1 AND delivery_id = ?2), ?3, ?4, ?5, ?6, ?7, ?8)`
 )
 
-// settleDelivery records one attempt and what it makes of its delivery.
-func (t *tx) settleDelivery(h *hookHealth, r settledRow) error {
-	known, err := t.settleStatus(h, r.Outcome)
+// settleDelivery records an attempt, and updates its delivery.
+func (t *tx) settleDelivery(h *hookHealth, r outcomeRow) error {
+	ok, err := t.settleStatus(h, r.Outcome)
 	if err != nil {
 		return fmt.Errorf("update delivery: %w", err)
 	}
-	if !known {
-		return nil // pruned meanwhile
+	if !ok {
+		return nil // pruned since
 	}
 	a := r.Attempt
 	_, err = t.Exec(insertAttempt, h.id, r.Delivery, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
@@ -122,45 +123,45 @@ func (t *tx) settleDelivery(h *hookHealth, r settledRow) error {
 	return nil
 }
 
-// settleStatus makes of a delivery what the outcome says, and reports whether
-// there is one.
-func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (known bool, err error) {
+// settleStatus updates a delivery for an outcome. It reports whether the delivery exists.
+func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (ok bool, err error) {
 	if o.Status == ledger.DeliverySucceeded {
-		return t.changes(settleSuccess, t.now, h.id, o.Delivery)
+		return t.execAny(settleSuccess, t.now, h.id, o.Delivery)
 	}
 	status, due, ended := o.Status, o.RetryAt, ledger.Time(0)
 	if o.Disable != "" && o.Attempt.Request.URL != h.url {
-		status, due = ledger.DeliveryPending, dueAtOnce // the webhook's new URL has not refused it
+		status, due = ledger.DeliveryPending, dueAtOnce // the URL has changed since: try the new one
 	}
 	if status != ledger.DeliveryPending {
 		due, ended = 0, t.now
 	}
-	held, err := t.changes(settleFailure, h.id, o.Delivery, o.Lease, o.Tries, status, due, ended)
-	if err != nil || held {
-		return held, err
+	ok, err = t.execAny(settleFailure, h.id, o.Delivery, o.Lease, o.Tries, status, due, ended)
+	if err != nil || ok {
+		return ok, err
 	}
-	return t.changes(settleLate, h.id, o.Delivery)
+	return t.execAny(settleLate, h.id, o.Delivery)
 }
 
-// changes runs a statement and reports whether it changed any row.
-func (t *tx) changes(query string, args ...any) (bool, error) {
+// execAny runs a statement and reports whether it changed any row.
+func (t *tx) execAny(query string, args ...any) (bool, error) {
 	n, err := t.Exec(query, args...)
 	return n > 0, err
 }
 
-// hookHealth is how a webhook has fared, while outcomes are being recorded.
+// A hookHealth is the health of a webhook while outcomes are recorded.
 type hookHealth struct {
 	hookKey
 	url          string
 	active       bool
 	changedAt    ledger.Time
 	failingSince ledger.Time
-	failures     int
-	disable      string
-	changed      bool
+	failures     int    // consecutive failures
+	disable      string // why to disable the webhook; empty to leave it active
+	changed      bool   // whether failingSince or failures have changed
 }
 
-// health returns the record of a webhook, or nil if there is none any more.
+// health returns the health of a webhook, from known or the database. It returns nil if
+// the webhook was deleted.
 func (t *tx) health(known map[string]*hookHealth, webhook string) (*hookHealth, error) {
 	if h, ok := known[webhook]; ok {
 		return h, nil
@@ -180,9 +181,9 @@ WHERE webhook_id = ? AND deleted_at = 0`, webhook).
 	return h, nil
 }
 
-// note takes an outcome into account. What another URL answered, or this one
-// before the webhook was made active again, says nothing about it as it is now.
-func (h *hookHealth) note(o ledger.Outcome, disableAfter time.Duration) {
+// update updates the health for an outcome. It ignores attempts to an earlier URL, and
+// those made before the webhook was activated again.
+func (h *hookHealth) update(o ledger.Outcome, disableAfter time.Duration) {
 	if o.Attempt.Request.URL != h.url || o.Attempt.At < h.changedAt {
 		return
 	}
@@ -199,7 +200,7 @@ func (h *hookHealth) note(o ledger.Outcome, disableAfter time.Duration) {
 	switch failing := o.Attempt.At.Sub(h.failingSince); {
 	case o.Disable != "":
 		h.disable = o.Disable
-	case disableAfter > 0 && failing >= disableAfter && h.failures >= leastFailures:
+	case disableAfter > 0 && failing >= disableAfter && h.failures >= minFailures:
 		h.disable = fmt.Sprintf("all attempts since %s failed; last error: %s", h.failingSince, o.Attempt.Error)
 	}
 }
@@ -219,6 +220,6 @@ func (t *tx) saveHealth(h *hookHealth) error {
 	if err != nil {
 		return fmt.Errorf("disable webhook: %w", err)
 	}
-	t.change(h.public)
-	return t.repoWebhooksChanged(h.id)
+	t.markChanged(h.public)
+	return t.updateEventTypesOf(h.id)
 }

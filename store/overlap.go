@@ -11,16 +11,16 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// isOpen is the condition that an overlap o of the later tip l and the earlier tip
-// e is open. It takes the time before which tips are too old, twice.
+// isOpen is the condition that an overlap o of the later tip l and the earlier tip e is
+// open. Its two parameters are the time before which tips are too old.
 const isOpen = " l." + isInFlight + " AND e." + isLive +
 	" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
 
-// Queries for overlaps: of all tips, of a tip as the later one, and of a tip as the
-// earlier one, among the later tips l in flight.
+// Parts of the queries for overlaps: of all tips, of a tip as the later one, and of a tip
+// as the earlier one, among the later tips l in flight.
 const (
 	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
-	// countColumns counts by level. Reading each pair takes twice as long.
+	// countColumns counts overlaps by level. Reading the pairs takes twice as long.
 	countColumns = `
 SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?),
   count(*) FILTER (WHERE o.level = ?) `
@@ -35,12 +35,13 @@ FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.pl
 	laterThan   = "e.commit_id = ?"
 )
 
-// A pairRow is an overlap as stored in the database.
+// A pairRow is an overlap in the database.
 type pairRow struct {
 	later, earlier int64
-	level, told    radar.Level
+	level          radar.Level
+	reported       radar.Level // the highest level that an event has reported
 	since          ledger.Time
-	// path is the path with the strongest overlap, and reason why they overlap there.
+	// path is the path with the strongest overlap, and reason its reason.
 	path   string
 	reason radar.Reason
 }
@@ -55,7 +56,7 @@ func (p pairRow) other(commitID int64) int64 {
 
 func scanPair(row scanner) (pairRow, error) {
 	var p pairRow
-	err := row.Scan(&p.later, &p.earlier, &p.level, &p.told, &p.since)
+	err := row.Scan(&p.later, &p.earlier, &p.level, &p.reported, &p.since)
 	return p, err
 }
 
@@ -92,7 +93,7 @@ func (t *tx) savePairs(pairs []pairRow) error {
 ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, told = excluded.told, since = excluded.since,
   path = excluded.path, reason = excluded.reason`, 7)
 	for _, p := range pairs {
-		rows.Add(p.later, p.earlier, int64(p.level), int64(p.told), int64(p.since), p.path, string(p.reason))
+		rows.Add(p.later, p.earlier, int64(p.level), int64(p.reported), int64(p.since), p.path, string(p.reason))
 	}
 	if err := rows.Flush(t.Conn); err != nil {
 		return fmt.Errorf("insert overlaps: %w", err)
@@ -100,8 +101,8 @@ ON CONFLICT (later, earlier) DO UPDATE SET level = excluded.level, told = exclud
 	return nil
 }
 
-// clearOverlaps deletes the overlaps in which a tip is the later one. The others
-// are deleted with the tips that are later than it.
+// clearOverlaps deletes the overlaps in which a tip is the later one. The others are
+// deleted together with the later tips.
 func (t *tx) clearOverlaps(commitID int64) error {
 	if _, err := t.Exec("DELETE FROM overlaps WHERE later = ?", commitID); err != nil {
 		return fmt.Errorf("clear overlaps: %w", err)
@@ -109,23 +110,23 @@ func (t *tx) clearOverlaps(commitID int64) error {
 	return nil
 }
 
-// A found is an overlap that a scan found.
-type found struct {
+// An overlap is an overlap that a scan found.
+type overlap struct {
 	radarindex.Match
-	author ledger.Author // the author of the tip; set by addAuthors
-	since  ledger.Time   // when the overlap was first recorded; 0 before it is
+	author ledger.Author // author of the other tip; set by addAuthors
+	since  ledger.Time   // when the overlap was first recorded; 0 if it is not recorded
 }
 
-func foundOf(overlaps []radarindex.Match) []found {
-	list := make([]found, len(overlaps))
-	for i, o := range overlaps {
-		list[i].Match = o
+func overlapsOf(matches []radarindex.Match) []overlap {
+	list := make([]overlap, len(matches))
+	for i, m := range matches {
+		list[i].Match = m
 	}
 	return list
 }
 
 // addAuthors sets the author of each overlap.
-func (rd reader) addAuthors(list []found) error {
+func (rd reader) addAuthors(list []overlap) error {
 	at := make(map[int64]int, len(list))
 	ids := make([]any, len(list))
 	for i, f := range list {

@@ -38,7 +38,7 @@ func TestDeliveriesAreFoundByTheirIndex(t *testing.T) {
 		{"redelivered", redeliver, "PRIMARY KEY (webhook_id=? AND delivery_id=?)", false},
 		{"failed attempt", settleFailure, "PRIMARY KEY (webhook_id=? AND delivery_id=?)", false},
 		{"time of an event", eventTime, "INDEX sqlite_autoindex_events_1 (org_id=? AND seq=?)", false},
-		{"missed events", missedEvents, "INDEX sqlite_autoindex_events_1 (org_id=? AND seq>? AND seq<?)", false},
+		{"missed events", replayEvents, "INDEX sqlite_autoindex_events_1 (org_id=? AND seq>? AND seq<?)", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plan := strings.Join(planOf(t, s, test.query), "\n")

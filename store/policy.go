@@ -104,7 +104,7 @@ ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id,
 		}
 		t.gathered.wakeEvaluate = true
 		if !d.contract.Radar.SeesAll(contract.Radar) {
-			if err := t.lookAgainAtAll(r.id); err != nil {
+			if err := t.markAllTips(r.id); err != nil {
 				return p, err
 			}
 		}

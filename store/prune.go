@@ -9,16 +9,16 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// pruneEvery is how often Tidy prunes.
-const pruneEvery = time.Minute
+// pruneInterval is how often Tidy prunes.
+const pruneInterval = time.Minute
 
-// pruneBatch is how many deliveries one write deletes.
+// pruneBatch is the number of deliveries that one write deletes.
 const pruneBatch = 500
 
-// Tidy prunes each minute until the context ends. What fails is logged and
-// tried again.
+// Tidy prunes every minute until ctx is done. Errors are logged, and retried a minute
+// later.
 func (s *Store) Tidy(ctx context.Context) {
-	tick := time.NewTicker(pruneEvery)
+	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -42,9 +42,9 @@ func (s *Store) tidy(ctx context.Context) {
 	}
 }
 
-// Prune deletes what nobody needs any more: the logs of deliveries that are
-// over for longer than Options.KeepDeliveries, what is left of deleted webhooks,
-// what tips overlapped with that are out of flight for good, and expired sessions.
+// Prune deletes rows that are no longer needed: deliveries that finished more than
+// Options.KeepDeliveries ago, deleted webhooks with their deliveries, the overlaps of
+// tips that are out of flight, and expired sessions.
 func (s *Store) Prune(ctx context.Context) error {
 	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx))
 }
@@ -66,6 +66,7 @@ WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AN
 	if err != nil {
 		return fmt.Errorf("read prunable rows: %w", err)
 	}
+
 	for _, id := range webhooks.old {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) {
 			return t.prune(id, endedDeliveries, id, cutoff, pruneBatch)
@@ -73,6 +74,7 @@ WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AN
 			return fmt.Errorf("prune deliveries: %w", err)
 		}
 	}
+
 	for _, id := range webhooks.deleted {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneWebhook(id) }); err != nil {
 			return fmt.Errorf("prune deleted webhook: %w", err)
@@ -81,7 +83,7 @@ WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AN
 	return nil
 }
 
-// The deliveries of a webhook that ended before a time, and all of them.
+// Queries for the deliveries of a webhook that ended before a time, and for all of them.
 const (
 	endedDeliveries = `
 SELECT delivery_id FROM outbox WHERE webhook_id = ? AND ended_at > 0 AND ended_at < ?
@@ -89,8 +91,8 @@ ORDER BY ended_at LIMIT ?`
 	allDeliveries = "SELECT delivery_id FROM outbox WHERE webhook_id = ? ORDER BY delivery_id LIMIT ?"
 )
 
-// prune deletes those of a webhook's deliveries that a query for pruneBatch of
-// them gives, with their attempts.
+// prune deletes a batch of a webhook's deliveries, with their attempts. The query returns
+// the ids of up to pruneBatch deliveries.
 func (t *tx) prune(webhook int64, query string, args ...any) (last bool, err error) {
 	ids, err := all(t.reader, scanText, query, args...)
 	if err != nil {
@@ -107,8 +109,8 @@ func (t *tx) prune(webhook int64, query string, args ...any) (last bool, err err
 	return len(ids) < pruneBatch, nil
 }
 
-// pruneWebhook deletes a batch of a deleted webhook's deliveries, and at last
-// the webhook.
+// pruneWebhook deletes a batch of a deleted webhook's deliveries, and after the last
+// batch the webhook.
 func (t *tx) pruneWebhook(id int64) (last bool, err error) {
 	last, err = t.prune(id, allDeliveries, id, pruneBatch)
 	if err == nil && last {
@@ -117,11 +119,11 @@ func (t *tx) pruneWebhook(id int64) (last bool, err error) {
 	return last, err
 }
 
-// pruneTipsBatch is how many tips one write forgets.
+// pruneTipsBatch is the number of tips that one write prunes.
 const pruneTipsBatch = 50
 
-// Tips of which something is left that nobody needs: those that are done with,
-// and those that are too old.
+// Queries for tips whose overlaps are no longer needed: tips that have ended, and tips
+// that are too old.
 const (
 	doneTips = "SELECT commit_id FROM tips WHERE repo_id = ? AND " + isDone + " LIMIT ?"
 	oldTips  = "SELECT commit_id FROM tips WHERE repo_id = ? AND " + isLive +

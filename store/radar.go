@@ -12,79 +12,87 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// A tipResult is what the radar found for a commit.
+// A tipResult is the result of the radar for a commit.
 type tipResult struct {
-	commit int64
-	looked bool // whether it did look
-	place  int64
-	found  []found
-	more   bool  // there are more, or may be
-	lost   int64 // an earlier tip that it overlaps with no more; 0 for none
+	commit   int64
+	scanned  bool // whether the radar has scanned the commit
+	place    int64
+	overlaps []overlap
+	more     bool  // whether there may be more overlaps
+	lost     int64 // an earlier tip that it no longer overlaps with; 0 for none
 }
 
-// cause tells why a commit is settled after the radar has looked at it: for the
-// strongest that it comes behind, or for one that it does not any more.
+// cause returns the cause for settling a commit after a scan: the strongest earlier
+// overlap or, if there is none, the one that is gone.
 func (t *tx) cause(c *commitRow, r tipResult) (ledger.Cause, error) {
 	cause := ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}
-	for _, f := range r.found {
+	for _, f := range r.overlaps {
 		if f.Place < r.place {
 			cause.ID = f.SHA
 			return cause, nil
 		}
 	}
-	lost, known, err := t.findTip(r.lost)
-	if known {
+	lost, ok, err := t.findTip(r.lost)
+	if ok {
 		cause.ID = lost.SHA
 	}
 	return cause, err
 }
 
-// blocked reports whether it overlaps with an earlier commit that blocks it.
+// blocked reports whether the commit has an overlap with an earlier commit that blocks
+// it.
 func (r tipResult) blocked(settings policy.RadarSettings) bool {
-	return settings.Blocks() && slices.ContainsFunc(r.found, func(f found) bool {
+	return settings.Blocks() && slices.ContainsFunc(r.overlaps, func(f overlap) bool {
 		return f.Place < r.place && f.Level >= settings.Block
 	})
 }
 
-// track makes a registered commit the tip of its branch, ends the tips that it
-// replaces or holds, and has the radar look at it. A registration says something
-// of the commit, of which more may be known.
-func (t *tx) track(d *deriver, c *commitRow, said, known ledger.Registration, ahead *look) (tipResult, error) {
-	unseen := tipResult{commit: c.id}
-	if known.Branch == "" {
-		return unseen, nil
+// track makes a registered commit the tip of its branch, ends the tips that it supersedes
+// or contains, and has the radar scan it. n is the registration, and merged includes
+// earlier registrations of the commit. ahead is a scan made before the write, or nil.
+func (t *tx) track(
+	d *deriver, c *commitRow, n, merged ledger.Registration, ahead *prospectScan,
+) (tipResult, error) {
+	unscanned := tipResult{commit: c.id}
+	if merged.Branch == "" {
+		return unscanned, nil
 	}
-	for _, sha := range said.Contained {
+
+	for _, sha := range n.Contained {
 		const isContained = "t.flight = ? AND t.commit_id <> ? AND " +
 			"t.commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?)"
 		err := t.endTips(d, radarindex.Landed, isContained, radarindex.InFlight, c.id, d.repo.id, sha)
 		if err != nil {
-			return unseen, err
+			return unscanned, err
 		}
 	}
-	takes, err := t.takeBranch(d, c, said.Branch)
+
+	isTip, err := t.takeBranch(d, c, n.Branch)
 	if err != nil {
-		return unseen, err
+		return unscanned, err
 	}
-	if !takes {
-		return unseen, t.retell(c.id, tipOf(c.sha, known))
+	if !isTip {
+		return unscanned, t.updateLineage(c.id, tipOf(c.sha, merged))
 	}
-	own, before, err := t.openTip(d, c, tipOf(c.sha, known))
+	own, before, err := t.openTip(d, c, tipOf(c.sha, merged))
 	if err != nil {
-		return unseen, err
+		return unscanned, err
 	}
 	if own.Flight != radarindex.InFlight {
-		return unseen, t.lookAgainBeside(own.CommitID)
+		return unscanned, t.markOverlapping(own.CommitID)
 	}
-	if ahead != nil && !ahead.isOf(d, before, known) {
+
+	if ahead != nil && !ahead.matches(d, before, merged) {
 		t.index, ahead = ahead.Index(), nil
 	}
-	return t.lookAt(d, own, known, ahead)
+	return t.scanOverlaps(d, own, merged, ahead)
 }
 
-// lookAt records and tells what a tip overlaps with. It looks itself where that
-// was not done ahead.
-func (t *tx) lookAt(d *deriver, own radarindex.Tip, n ledger.Registration, ahead *look) (tipResult, error) {
+// scanOverlaps records the overlaps of a tip, and appends their events. If ahead is nil,
+// it scans for them.
+func (t *tx) scanOverlaps(
+	d *deriver, own radarindex.Tip, n ledger.Registration, ahead *prospectScan,
+) (tipResult, error) {
 	result := tipResult{commit: own.CommitID, place: own.Place}
 	if !d.contract.Radar.Enabled {
 		return result, nil
@@ -93,11 +101,12 @@ func (t *tx) lookAt(d *deriver, own radarindex.Tip, n ledger.Registration, ahead
 	if err != nil {
 		return result, err
 	}
+
 	own.PolicyVersion = d.repo.policyVersion
 	if len(n.Changes) > 0 {
 		if ahead == nil {
-			ahead = lookIn(t.indexOf(d.repo.id), prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own},
-				t.now)
+			p := prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}
+			ahead = p.scan(t.indexOf(d.repo.id), t.now)
 		}
 		ahead.Own = own
 		t.batch.recent.Add(own, ahead.Footprint)
@@ -105,9 +114,10 @@ func (t *tx) lookAt(d *deriver, own radarindex.Tip, n ledger.Registration, ahead
 		if err != nil {
 			return result, err
 		}
-		result.found, result.more = foundOf(overlaps), more
+		result.overlaps, result.more = overlapsOf(overlaps), more
 	}
-	result.looked = true
+
+	result.scanned = true
 	result.lost, err = t.recordOverlaps(d, own, result, known)
 	return result, err
 }
@@ -120,20 +130,22 @@ func (t *tx) indexOf(repoID int64) *radarindex.Index {
 	return t.batch.tips.Get(repoID)
 }
 
-// answeredPairs is the maximum number of overlaps in the answer to a registration.
-const answeredPairs = 20
+// maxReported is the maximum number of overlaps that a registration returns, or reports
+// as events.
+const maxReported = 20
 
-// recordOverlaps replaces a commit's known overlaps with the ones found, and sets
-// since when each exists. It sends events for overlaps that are new or have become
-// worse: the strongest, at most answeredPairs. The others count as reported. It
-// returns an earlier tip that the commit no longer overlaps with; 0 for none.
+// recordOverlaps replaces the known overlaps of a commit with those in result, and sets
+// their since. It appends events for the maxReported strongest overlaps that are new or
+// have a higher level; the others are also marked as reported. It returns an earlier tip
+// that the commit no longer overlaps with, or 0.
 func (t *tx) recordOverlaps(
 	d *deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow,
 ) (lost int64, err error) {
-	pairs, told := t.pairs(own, result.found, known, d.contract.Radar.Notify)
-	if err := t.tellOverlaps(d.repo, own, told[:min(len(told), answeredPairs)]); err != nil {
+	pairs, report := t.pairs(own, result.overlaps, known, d.contract.Radar.Notify)
+	if err := t.overlapEvents(d.repo, own, report[:min(len(report), maxReported)]); err != nil {
 		return 0, err
 	}
+
 	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
 		if p.later == own.CommitID {
 			lost = p.earlier
@@ -145,14 +157,16 @@ func (t *tx) recordOverlaps(
 	if err := t.savePairs(pairs); err != nil {
 		return 0, err
 	}
+
 	var strongest radar.Level
 	for _, p := range pairs {
 		if p.later == own.CommitID {
 			strongest = max(strongest, p.level)
-		} else if err := t.raise(d, p, own); err != nil {
+		} else if err := t.raiseLevel(d, p, own); err != nil {
 			return 0, err
 		}
 	}
+
 	_, err = t.Exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?",
 		strongest, result.more, d.repo.policyVersion, own.CommitID)
 	if err != nil {
@@ -161,11 +175,11 @@ func (t *tx) recordOverlaps(
 	return lost, nil
 }
 
-// pairs turns the overlaps found into pairs, and removes them from known. It also
+// pairs converts the overlaps of a scan to pairs, and removes these from known. It also
 // returns the overlaps that events must report.
 func (t *tx) pairs(
-	own radarindex.Tip, list []found, known map[pairKey]pairRow, notify radar.Level,
-) (pairs []pairRow, told []found) {
+	own radarindex.Tip, list []overlap, known map[pairKey]pairRow, notify radar.Level,
+) (pairs []pairRow, report []overlap) {
 	pairs = make([]pairRow, len(list))
 	for i, f := range list {
 		p := pairRow{
@@ -175,22 +189,23 @@ func (t *tx) pairs(
 		if f.Place > own.Place {
 			p.later, p.earlier = f.CommitID, own.CommitID
 		}
+
 		before := known[pairKey{p.later, p.earlier}]
 		delete(known, pairKey{p.later, p.earlier})
-		p.told, p.since = before.told, cmp.Or(before.since, t.now)
+		p.reported, p.since = before.reported, cmp.Or(before.since, t.now)
 		list[i].since = p.since
-		if notify > radar.NoLevel && f.Level >= notify && f.Level > before.told {
-			p.told = f.Level
-			told = append(told, f)
+		if notify > radar.NoLevel && f.Level >= notify && f.Level > before.reported {
+			p.reported = f.Level
+			report = append(report, f)
 		}
 		pairs[i] = p
 	}
-	return pairs, told
+	return pairs, report
 }
 
-// raise records an overlap whose later commit is the other one, and has that commit
-// re-evaluated.
-func (t *tx) raise(d *deriver, p pairRow, own radarindex.Tip) error {
+// raiseLevel raises the level of the later commit of an overlap, and adds that commit to
+// the worklist. own is the earlier commit.
+func (t *tx) raiseLevel(d *deriver, p pairRow, own radarindex.Tip) error {
 	_, err := t.Exec("UPDATE tips SET level = ? WHERE commit_id = ? AND level < ?", p.level, p.later, p.level)
 	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
@@ -201,7 +216,7 @@ func (t *tx) raise(d *deriver, p pairRow, own radarindex.Tip) error {
 	return nil
 }
 
-// dropPair forgets an overlap that is none any more.
+// dropPair deletes an overlap that no longer exists.
 func (t *tx) dropPair(d *deriver, p pairRow, own radarindex.Tip) error {
 	if _, err := t.Exec("DELETE FROM overlaps WHERE later = ? AND earlier = ?", p.later, p.earlier); err != nil {
 		return fmt.Errorf("delete overlap: %w", err)
@@ -212,20 +227,22 @@ func (t *tx) dropPair(d *deriver, p pairRow, own radarindex.Tip) error {
 	return nil
 }
 
-// tellOverlaps appends the events of overlaps, each about the commit registered
-// later.
-func (t *tx) tellOverlaps(r repoRow, own radarindex.Tip, list []found) error {
+// overlapEvents appends the events of overlaps. The commit of each event is the one
+// registered later.
+func (t *tx) overlapEvents(r repoRow, own radarindex.Tip, list []overlap) error {
 	n := len(list)
-	list = append(list[:n:n], found{Match: radarindex.Match{Tip: &own}})
+	list = append(list[:n:n], overlap{Match: radarindex.Match{Tip: &own}})
 	if err := t.addAuthors(list); err != nil {
 		return err
 	}
+
 	mine := list[n]
 	for _, f := range list[:n] {
 		later, earlier, o := own, f, f.Overlap
 		if f.Place > own.Place {
 			later, earlier, o = *f.Tip, mine, o.Swap()
 		}
+
 		eventID, err := t.newID(eventPrefix)
 		if err != nil {
 			return err

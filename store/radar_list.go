@@ -11,15 +11,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A RadarFilter says which overlaps a list holds. Empty members do not filter.
+// A RadarFilter selects the overlaps of a list. Empty fields do not filter.
 type RadarFilter struct {
 	Query
-	Level  radar.Level // exactly this one
-	Commit string      // a sha or the beginning of one: of either side
-	Branch string      // of either side
+	Level  radar.Level // exactly this level
+	Commit string      // full id or prefix of one of the two commits
+	Branch string      // branch of one of the two commits
 }
 
-// An openPair is an open overlap with what a list needs of its two tips.
+// An openPair is an open overlap of two tips.
 type openPair struct {
 	later, earlier int64
 	level          radar.Level
@@ -32,8 +32,8 @@ func scanOpenPair(row scanner) (openPair, error) {
 	return p, err
 }
 
-// Overlaps lists the open overlaps of a repo's commits, the strongest first and
-// of those alike that of the commit registered last.
+// Overlaps lists the open overlaps of a repo's commits, the strongest first. Overlaps of
+// the same level are in the order of the later commit, the last registered first.
 func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (ledger.Page[ledger.RadarPair], error) {
 	position, err := f.keys(3) // level, later, earlier
 	if err != nil {
@@ -44,6 +44,7 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 		if err != nil {
 			return list, err
 		}
+
 		l := rd.lister(d)
 		pairs, err := l.pairs(f, position)
 		if err != nil {
@@ -54,15 +55,15 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 			last := pairs[f.Limit-1]
 			list.NextCursor = cursor(last.position()...)
 		}
-		list.Data, err = l.compared(pairs, f.Level)
+
+		list.Data, err = l.compare(pairs, f.Level)
 		return list, err
 	})
 }
 
-// compared compares the commits of pairs again, and leaves out what does not
-// overlap any more, or not at the level asked for: the contract ignores other
-// paths now, and the radar has not looked at all tips anew.
-func (l *pairLister) compared(pairs []openPair, only radar.Level) ([]ledger.RadarPair, error) {
+// compare compares the commits of each pair again. It omits pairs that no longer overlap,
+// or not at the given level: the ignored paths may have changed since the last scan.
+func (l *pairLister) compare(pairs []openPair, only radar.Level) ([]ledger.RadarPair, error) {
 	list := make([]ledger.RadarPair, 0, len(pairs))
 	for _, p := range pairs {
 		pair, err := l.pair(p)
@@ -77,7 +78,7 @@ func (l *pairLister) compared(pairs []openPair, only radar.Level) ([]ledger.Rada
 	return list, nil
 }
 
-// A pairLister reads open overlaps of one repo, and each commit of them once.
+// A pairLister lists open overlaps of one repo. It reads each commit once.
 type pairLister struct {
 	reader
 	repo     repoRow
@@ -101,7 +102,7 @@ func (rd reader) lister(d *deriver) *pairLister {
 	}
 }
 
-// pairs reads one more than the filter's limit, from behind the position on.
+// pairs reads the pairs after the position, one more than the filter's limit.
 func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) {
 	if !l.settings.Enabled {
 		return nil, nil
@@ -109,19 +110,22 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 	if f.Commit != "" || f.Branch != "" {
 		return l.pairsOf(f, position)
 	}
+
 	where, args := "WHERE"+isOpen+"AND l.repo_id = ?", []any{l.oldest, l.oldest, l.repo.id}
 	var list []openPair
 	for level := radar.High; level > radar.NoLevel && len(list) <= f.Limit; level-- {
 		if f.Level != radar.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
 			continue
 		}
-		query, of := pairColumns+ofAll+where+" AND l.level >= ? AND o.level = ?",
+
+		query, params := pairColumns+ofAll+where+" AND l.level >= ? AND o.level = ?",
 			append(args[:len(args):len(args)], level, level)
 		if position != nil && int64(level) == position[0] {
-			query, of = query+" AND (o.later, o.earlier) < (?, ?)", append(of, position[1], position[2])
+			query, params = query+" AND (o.later, o.earlier) < (?, ?)", append(params, position[1], position[2])
 		}
+
 		rows, err := all(l.reader, scanOpenPair, query+" ORDER BY l.commit_id DESC, o.earlier DESC LIMIT ?",
-			append(of, f.Limit+1-len(list))...)
+			append(params, f.Limit+1-len(list))...)
 		if err != nil {
 			return nil, fmt.Errorf("read overlaps: %w", err)
 		}
@@ -130,8 +134,7 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) 
 	return list, nil
 }
 
-// pairsOf reads the pairs of one commit, of a branch's tips, or of that which is
-// both.
+// pairsOf reads the pairs of the tips that match the filter's commit and branch.
 func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error) {
 	where, args := "repo_id = ? AND "+isLive, []any{l.repo.id}
 	if f.Branch != "" {
@@ -144,10 +147,12 @@ func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error
 		}
 		where, args = where+" AND commit_id = ?", append(args, c.id)
 	}
+
 	tips, err := all(l.reader, scanID, "SELECT commit_id FROM tips WHERE "+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read tips: %w", err)
 	}
+
 	var list []openPair
 	for _, id := range tips {
 		err := l.eachPair(id, func(p openPair) {
@@ -164,11 +169,11 @@ func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error
 	return list[:min(len(list), f.Limit+1)], nil
 }
 
-// position is what a cursor holds; pairs stand in falling order of it.
+// position returns the numbers of the pair's cursor. Lists are in descending order of
+// positions.
 func (p openPair) position() []int64 { return []int64{int64(p.level), p.later, p.earlier} }
 
-// eachPair visits the open overlaps of a tip, as the later one and as the
-// earlier one.
+// eachPair calls visit for each open overlap of a tip.
 func (l *pairLister) eachPair(tip int64, visit func(openPair)) error {
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
 		err := l.Each(func(row scanner) error {
@@ -183,8 +188,8 @@ func (l *pairLister) eachPair(tip int64, visit func(openPair)) error {
 	return nil
 }
 
-// pair compares the two commits again: what is kept of an overlap is not more
-// than its level and its strongest path.
+// pair compares the two commits of a pair again, because the database contains only the
+// level and the strongest path of an overlap.
 func (l *pairLister) pair(p openPair) (ledger.RadarPair, error) {
 	later, err := l.side(p.later)
 	if err != nil {
@@ -227,10 +232,11 @@ func (l *pairLister) side(commitID int64) (side, error) {
 	return v, nil
 }
 
-// isTruncated tells of a commit c whether it had more overlaps than are kept.
+// isTruncated is the condition that a commit c had more overlaps than are recorded.
 const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND " + isLive + " AND truncated = 1)"
 
-// selectSide reads what a pair tells of a commit c; a condition of its id follows.
+// selectSide reads the side of a pair from a commit c. It ends before the condition on
+// the row id.
 const selectSide = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated +
 	" FROM commits c WHERE c.id "
 
@@ -243,10 +249,10 @@ func scanSide(row scanner) (keyed[side], error) {
 	return k, err
 }
 
-// counts counts what was found by level.
+// counts returns the number of overlaps by level.
 func (t tipResult) counts() map[string]int {
 	counts := noOverlaps()
-	for _, f := range t.found {
+	for _, f := range t.overlaps {
 		counts[f.Level.String()]++
 	}
 	return counts
@@ -256,10 +262,11 @@ func noOverlaps() map[string]int {
 	return map[string]int{radar.High.String(): 0, radar.Medium.String(): 0, radar.Low.String(): 0}
 }
 
-// result returns the limit strongest overlaps of a scan.
+// result returns the strongest overlaps of a scan, at most limit.
 func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.RadarResult, error) {
-	list := t.found[:min(len(t.found), limit)]
-	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.more || len(list) < len(t.found)}
+	list := t.overlaps[:min(len(t.overlaps), limit)]
+	r := ledger.RadarResult{Overlaps: []ledger.RadarPair{}, Truncated: t.more || len(list) < len(t.overlaps)}
+
 	others := make(map[int64]ledger.RadarCommit, len(list))
 	ids := make([]any, len(list))
 	for i, f := range list {
@@ -273,6 +280,7 @@ func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.
 	if err != nil {
 		return r, fmt.Errorf("read commits: %w", err)
 	}
+
 	for _, f := range list {
 		pair := pairOf(own, others[f.CommitID], f.Overlap)
 		if f.Place > t.place {
@@ -285,20 +293,21 @@ func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.
 	return r, nil
 }
 
-// asSide returns what a pair tells of a commit.
+// asSide returns a commit as the side of a pair.
 func asSide(c ledger.CommitSummary) ledger.RadarCommit {
 	return ledger.RadarCommit{SHA: c.SHA, Branch: c.Branch, Author: c.Author, Subject: ledger.Subject(c.Message),
 		OverlapsTruncated: c.OverlapsTruncated}
 }
 
-// addOverlaps adds to a commit how many open overlaps it has at each level, and
-// whether there were more.
+// addOverlaps adds to a commit the number of its open overlaps by level, and whether it
+// had more than are recorded.
 func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error {
 	counts := noOverlaps()
 	v.Overlaps = counts
 	if !l.settings.Enabled {
 		return nil
 	}
+
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
 		var high, medium, low int
 		err := l.Row(countColumns+from+" AND"+isOpen,
@@ -310,6 +319,7 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 		counts[radar.Medium.String()] += medium
 		counts[radar.Low.String()] += low
 	}
+
 	err := l.Row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated)
 	if err != nil {
 		return fmt.Errorf("read tip: %w", err)

@@ -12,10 +12,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// Record records a verified attestation and its effects: the commit, if it is new,
-// its state and the events. For a statement that is already recorded it returns
-// the first record, or CodeStaleStatement if the same signer has reported
-// something newer. keyringVersion is the version of the keyring that verified the
+// Record records a verified attestation and its effects: the commit if it is new, its
+// state and the events. If the statement is already recorded, it returns that record and
+// false, or CodeStaleStatement if the same signer has since attested something else for
+// the predicate. keyringVersion is the version of the keyring that verified the
 // attestation; if it is not the latest, Record returns ErrKeyringChanged.
 func (s *Store) Record(
 	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
@@ -30,10 +30,9 @@ func (s *Store) Record(
 	return r.rec, r.created, r.err
 }
 
-// A recorder writes the attestations that are queued at the same time as one set.
-// The number of SQL statements does not depend on the size of the set: it reads the
-// data for all, decides about each in the order of arrival, and writes all rows. It
-// implements sqldb.Set.
+// A recorder records the attestations that are queued at the same time as one set. It
+// reads the data for all of them, processes each in the order of arrival, and writes all
+// rows. So the number of SQL statements does not depend on the size of the set.
 type recorder struct{ store *Store }
 
 // WriteAll implements sqldb.Set.
@@ -42,11 +41,13 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	for i, item := range items {
 		list[i] = item.(*recording)
 	}
+
 	return r.store.inTx(c, func(t *tx) error {
 		v, err := t.view(list)
 		if err != nil {
 			return err
 		}
+
 		for i, r := range list {
 			if err := t.record(v, r); err != nil {
 				return fmt.Errorf("record attestation: %w", err)
@@ -54,6 +55,7 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 			if len(t.work.order) == 0 {
 				continue
 			}
+
 			// A rollback affects other commits. Settle them before the next
 			// attestation.
 			if err := t.drain(v.repos[repoKey(r.org, r.repo)]); err != nil {
@@ -67,8 +69,8 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	})
 }
 
-// record records one attestation of a set, or sets the reason why it is refused. A
-// refused attestation leaves no rows.
+// record records an attestation of a set, or sets r.err if the attestation is refused.
+// A refused attestation adds no rows.
 func (t *tx) record(v *view, r *recording) error {
 	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
 	d, err := v.deriver(r)
@@ -76,18 +78,20 @@ func (t *tx) record(v *view, r *recording) error {
 		r.err = err
 		return nil
 	}
+
 	key := commitKey{d.repo.id, r.attestation.Commit}
 	s := v.commits[key]
 	if s != nil {
-		known, err := t.findStatement(v, s, r)
+		dup, err := t.findDuplicate(v, s, r)
 		if err != nil {
 			return err
 		}
-		if known != nil {
-			r.answer(known)
+		if dup != nil {
+			r.setDuplicate(dup)
 			return nil
 		}
 	}
+
 	r.created = true
 	if s == nil {
 		if s, err = t.addCommit(d, r.attestation.Commit); err != nil {
@@ -95,18 +99,21 @@ func (t *tx) record(v *view, r *recording) error {
 		}
 		v.commits[key] = s
 	}
+
 	if err := t.settleDue(s); err != nil {
 		return err
 	}
 	return t.addAttestation(v, s, r)
 }
 
-// findStatement finds the record of the same statement by the same signer and key.
-func (t *tx) findStatement(v *view, s *subject, r *recording) (*knownStatement, error) {
+// findDuplicate finds the record of the same statement, signer and key. It returns nil if
+// there is none.
+func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error) {
 	recorded := v.statements[statementKey{s.id, r.attestation.PayloadDigest}]
 	if len(recorded) == 0 {
 		return nil, nil
 	}
+
 	a := r.attestation
 	signerID, err := t.rowOf(nameKey{signersTable, s.d.repo.orgID, r.identity})
 	if err != nil {
@@ -116,20 +123,22 @@ func (t *tx) findStatement(v *view, s *subject, r *recording) (*knownStatement, 
 	if err != nil {
 		return nil, err
 	}
+
 	i := slices.IndexFunc(recorded, func(st statement) bool { return st.signerID == signerID && st.keyID == keyID })
 	if i < 0 {
 		return nil, nil
 	}
-	known := &knownStatement{rec: recorded[i].rec}
+
+	dup := &duplicate{rec: recorded[i].rec}
 	for _, e := range s.facts.Evidence {
-		if e.Predicate == known.rec.Predicate && e.Signer == a.Signer.DN && e.Attestation != known.rec.ID {
-			known.replacedBy = e.Attestation
+		if e.Predicate == dup.rec.Predicate && e.Signer == a.Signer.DN && e.Attestation != dup.rec.ID {
+			dup.replacedBy = e.Attestation
 		}
 	}
-	return known, nil
+	return dup, nil
 }
 
-// addCommit adds a commit that the ledger does not know.
+// addCommit adds a new commit to the deriver's repo.
 func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	id, err := t.takeRow("commits")
 	if err != nil {
@@ -144,7 +153,7 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	return &subject{commitRow: c, d: d, facts: policy.Facts{Target: d.repo.defaultBranch}}, nil
 }
 
-// addAttestation records an attestation of a commit, and its effects.
+// addAttestation records an attestation on a commit, and its effects.
 func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	a, rec := r.attestation, &r.rec
 	*rec = ledger.AttestationRecord{
@@ -154,6 +163,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		Result: a.Result, RecordedAt: t.now,
 		PayloadDigest: digestText(a.PayloadDigest[:]),
 	}
+
 	var err error
 	if rec.ID, err = t.newID(attestationPrefix); err != nil {
 		return err
@@ -161,6 +171,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	if rec.Event, err = t.attestationEvent(s.d.repo, *rec); err != nil {
 		return err
 	}
+
 	e := policy.Evidence{
 		Attestation: rec.ID, Predicate: a.Predicate, Signer: a.Signer.DN, Emails: a.Signer.Emails,
 		Status: a.Result.Status, RecordedAt: t.now, WhilePromotable: s.isPromotable(t.now),
@@ -171,6 +182,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	}
 	key := statementKey{s.id, a.PayloadDigest}
 	v.statements[key] = append(v.statements[key], st)
+
 	s.attestations++
 	s.add(e)
 	return t.settle(s, ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation})
@@ -181,6 +193,7 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st 
 	a, org := r.attestation, s.d.repo.orgID
 	var predicateID, typeID int64
 	st.rec = r.rec
+
 	for _, name := range []struct {
 		row *int64
 		key nameKey
@@ -194,12 +207,14 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st 
 			return st, err
 		}
 	}
+
 	id, err := t.takeRow("attestations")
 	if err != nil {
 		return st, err
 	}
 	t.caches.evidence.put(id, e)
 	t.cached = true
+
 	rows := t.batch.rows
 	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID,
 		int64(mappingVersion), noSlot, st.signerID, st.keyID,
@@ -214,14 +229,14 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st 
 }
 
 const (
-	// mappingVersion is the version of the rules by which statements are read.
+	// mappingVersion is the version of the rules that map statements to records.
 	mappingVersion = 1
-	// noSlot is the slot of an attestation that is only about a commit.
+	// noSlot is the slot of an attestation whose only subject is a commit.
 	noSlot = ""
 )
 
-// isPromotable reports whether a commit meets all requirements for PROMOTABLE. The
-// state of a commit that stays DEPLOYED does not show that.
+// isPromotable reports whether a commit meets all requirements for PROMOTABLE. A DEPLOYED
+// commit may no longer meet them.
 func (s *subject) isPromotable(now ledger.Time) bool {
 	if s.state != ledger.Deployed {
 		return s.state == ledger.Promotable
@@ -232,7 +247,7 @@ func (s *subject) isPromotable(now ledger.Time) bool {
 }
 
 // add adds evidence to the facts. It replaces the signer's earlier evidence for the
-// predicate, and may be a rollback.
+// predicate. If e is a rollback, the commit is no longer deployed.
 func (s *subject) add(e policy.Evidence) {
 	f := &s.facts
 	f.Attested = true

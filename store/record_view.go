@@ -7,34 +7,34 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A view is what the attestations of a set need to know, read beforehand for all
-// of them, and then kept up to date with what each brings about.
+// A view holds the data that a set of attestations needs. It is read for all of them at
+// once, and then updated with the effects of each.
 type view struct {
 	repos      map[string]*deriver // by org/repo in lower case
 	commits    map[commitKey]*subject
 	statements map[statementKey][]statement
 }
 
-// A commitKey identifies a commit of which nothing may be known.
+// A commitKey identifies a commit, which need not exist in the ledger.
 type commitKey struct {
 	repoID int64
 	sha    string
 }
 
-// A statementKey identifies the records of a statement: it is about one commit.
+// A statementKey identifies the records of a statement on a commit.
 type statementKey struct {
 	commitID int64
 	digest   [32]byte
 }
 
-// A statement is a statement that is recorded, with its signer and key.
+// A statement is a recorded statement, with the row ids of its signer and key.
 type statement struct {
 	rec             ledger.AttestationRecord
 	signerID, keyID int64
 }
 
-// deriver returns what derives the states of the repo that an attestation is
-// for, or the error that refuses it.
+// deriver returns the deriver for the repo of an attestation, or the reason why the
+// attestation is refused.
 func (v *view) deriver(r *recording) (*deriver, error) {
 	d := v.repos[repoKey(r.org, r.repo)]
 	if d == nil {
@@ -46,8 +46,8 @@ func (v *view) deriver(r *recording) (*deriver, error) {
 	return d, nil
 }
 
-// repoKey writes a repo so that names which differ in case alone are the same: as
-// the database compares them, in ASCII.
+// repoKey returns the key of a repo in view.repos. Like the database, it ignores the case
+// of ASCII letters in the repo's name.
 func repoKey(org, repo string) string {
 	return org + "/" + strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -57,9 +57,9 @@ func repoKey(org, repo string) string {
 	}, repo)
 }
 
-// view reads what a set of attestations needs.
+// view reads the view for a set of attestations.
 func (t *tx) view(list []*recording) (*view, error) {
-	if err := t.flush(); err != nil { // what the set has done so far
+	if err := t.flush(); err != nil { // effects of the set's earlier attestations
 		return nil, err
 	}
 	v := &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
@@ -76,9 +76,10 @@ func (t *tx) view(list []*recording) (*view, error) {
 	return v, t.gather(subjects)
 }
 
-// viewRepos reads the repos that the attestations are for.
+// viewRepos reads the repos of the attestations.
 func (t *tx) viewRepos(v *view, list []*recording) error {
 	v.repos = make(map[string]*deriver)
+
 	orgs := make(map[string]int64)
 	var names []any
 	for _, r := range list {
@@ -97,24 +98,26 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	if err != nil {
 		return err
 	}
+
 	var keys []any
-	asked := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, r := range list {
-		if key := repoKey(r.org, r.repo); orgs[r.org] != 0 && !asked[key] {
-			asked[key] = true
+		if key := repoKey(r.org, r.repo); orgs[r.org] != 0 && !seen[key] {
+			seen[key] = true
 			keys = append(keys, orgs[r.org], r.repo)
 		}
 	}
-	var found []repoRow
+	var repos []repoRow
 	err = t.EachIn(func(row scanner) error {
 		r, err := scanRepoRow(row)
-		found = append(found, r)
+		repos = append(repos, r)
 		return err
 	}, selectRepoRow+"WHERE (r.org_id, r.name) IN ", 2, keys)
 	if err != nil {
 		return err
 	}
-	for _, r := range found {
+
+	for _, r := range repos {
 		d, err := t.deriver(r)
 		if err != nil {
 			return err
@@ -124,23 +127,24 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	return nil
 }
 
-// viewCommits reads the commits that are known.
+// viewCommits reads the commits of the attestations, as far as they exist.
 func (t *tx) viewCommits(v *view, list []*recording) ([]*subject, error) {
 	var keys []any
 	derivers := make(map[int64]*deriver)
-	asked := make(map[commitKey]bool, len(list))
+	seen := make(map[commitKey]bool, len(list))
 	for _, r := range list {
 		d := v.repos[repoKey(r.org, r.repo)]
 		if d == nil {
 			continue
 		}
 		key := commitKey{d.repo.id, r.attestation.Commit}
-		if !asked[key] {
-			asked[key] = true
+		if !seen[key] {
+			seen[key] = true
 			derivers[d.repo.id] = d
 			keys = append(keys, key.repoID, key.sha)
 		}
 	}
+
 	var subjects []*subject
 	err := t.EachIn(func(row scanner) error {
 		c, err := scanCommitRow(row)
@@ -155,13 +159,13 @@ func (t *tx) viewCommits(v *view, list []*recording) ([]*subject, error) {
 	return subjects, err
 }
 
-// selectStatements reads records by commit and digest. It names the index: of the
-// commit alone there may be many.
+// selectStatements reads records by commit and payload digest. It names the index, because
+// a commit may have many attestations.
 const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, " + attestationColumns +
 	" FROM attestations a /*+index attestations_by_commit*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id" +
 	" WHERE (a.commit_id, a.payload_digest) IN "
 
-// viewStatements reads which of the statements are recorded already.
+// viewStatements reads the records of statements that are already recorded.
 func (t *tx) viewStatements(v *view, list []*recording) error {
 	var keys []any
 	repos := make(map[int64]repoRow) // by commit
@@ -175,6 +179,7 @@ func (t *tx) viewStatements(v *view, list []*recording) error {
 			keys = append(keys, s.id, r.attestation.PayloadDigest[:])
 		}
 	}
+
 	return t.EachIn(func(row scanner) error {
 		var st statement
 		var commitID int64

@@ -10,11 +10,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// Register records the facts that a pusher reports about a commit, and adds the
-// commit if it is new. It re-evaluates the state if that changes what applies to
-// the commit. Omitted members keep their earlier values. A registration with a
-// branch makes the commit the tip of that branch. Register returns the commit's
-// record without its changes, and with the strongest overlaps.
+// Register creates or completes the record of a commit. Empty fields of the registration
+// leave the earlier values unchanged. A registration with a branch makes the commit the
+// tip of that branch. Register then derives the commit's state again. It returns the
+// commit's record without its changes, and with the strongest overlaps.
 func (s *Store) Register(
 	ctx context.Context, org, repo, sha string, n ledger.Registration,
 ) (v ledger.Commit, created bool, err error) {
@@ -22,12 +21,13 @@ func (s *Store) Register(
 	if err != nil {
 		return v, false, err
 	}
-	var ahead *look
+	var ahead *prospectScan
 	if p.tip.Branch != "" {
-		if ahead, err = s.lookAhead(ctx, p); err != nil {
+		if ahead, err = s.scanProspect(ctx, p); err != nil {
 			return v, false, err
 		}
 	}
+
 	done, err := write(ctx, s, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
 	if err != nil {
 		return v, false, err
@@ -43,7 +43,9 @@ type registered struct {
 	created bool
 }
 
-func (t *tx) register(org, repo, sha string, n ledger.Registration, ahead *look) (done registered, err error) {
+func (t *tx) register(
+	org, repo, sha string, n ledger.Registration, ahead *prospectScan,
+) (done registered, err error) {
 	d, err := t.deriverOf(org, repo)
 	if err != nil {
 		return done, err
@@ -54,6 +56,7 @@ func (t *tx) register(org, repo, sha string, n ledger.Registration, ahead *look)
 		return done, err
 	}
 	done.created = isNew
+
 	if err := checkAuthor(c, n.Author); err != nil {
 		return done, err
 	}
@@ -66,6 +69,7 @@ func (t *tx) register(org, repo, sha string, n ledger.Registration, ahead *look)
 			return done, err
 		}
 	}
+
 	if err := t.flush(); err != nil {
 		return done, err
 	}
@@ -76,38 +80,38 @@ func (t *tx) register(org, repo, sha string, n ledger.Registration, ahead *look)
 	return done, err
 }
 
-// registered reads the record of a commit for the answer to its registration.
+// registered returns the record of a commit after its registration.
 func (rd reader) registered(done registered) (ledger.Commit, error) {
 	c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", done.radar.commit))
 	if err != nil {
 		return c.row, fmt.Errorf("read commit: %w", err)
 	}
-	if done.radar.looked {
+	if done.radar.scanned {
 		c.row.Overlaps, c.row.OverlapsTruncated = done.radar.counts(), done.radar.more
 	}
 	if err := rd.completeCommit(done.repo, &c); err != nil {
 		return c.row, err
 	}
-	radar, err := rd.result(done.radar, asSide(c.row.CommitSummary), answeredPairs)
+	radar, err := rd.result(done.radar, asSide(c.row.CommitSummary), maxReported)
 	c.row.Radar = &radar
 	return c.row, err
 }
 
-// registerTip has the radar look at a registered commit, and re-evaluates its
-// state.
+// registerTip has the radar scan a registered commit, and derives its state again.
 func (t *tx) registerTip(
-	d *deriver, c *commitRow, isNew bool, said ledger.Registration, ahead *look,
+	d *deriver, c *commitRow, isNew bool, n ledger.Registration, ahead *prospectScan,
 ) (tipResult, error) {
-	known, err := said, error(nil)
+	merged, err := n, error(nil)
 	if !isNew {
-		if known, err = t.registrationOf(c.id); err != nil {
+		if merged, err = t.registrationOf(c.id); err != nil {
 			return tipResult{}, err
 		}
 	}
-	result, err := t.track(d, c, said, known, ahead)
+	result, err := t.track(d, c, n, merged, ahead)
 	if err != nil {
 		return result, err
 	}
+
 	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
 	if c.state >= ledger.Promotable && result.blocked(d.contract.Radar) {
 		if cause, err = t.cause(c, result); err != nil {
@@ -118,11 +122,11 @@ func (t *tx) registerTip(
 	return result, t.drain(d)
 }
 
-// checkAuthor refuses to change the author of a commit. Git cannot change it
-// either, and a false author must not make a review by the real one count.
+// checkAuthor returns an error if a registration changes the author of a commit. Git
+// cannot change it either. With a false author, reviews by the real author would count.
 func checkAuthor(c *commitRow, n ledger.Author) error {
-	known := func(before, now string) bool { return now == "" || before == "" || before == now }
-	if known(c.author.Name, n.Name) && known(c.author.Email, n.Email) {
+	matches := func(before, now string) bool { return now == "" || before == "" || before == now }
+	if matches(c.author.Name, n.Name) && matches(c.author.Email, n.Email) {
 		return nil
 	}
 	return ledger.FieldErrorf(ledger.CodeInvalidField, "author",
@@ -163,8 +167,8 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 	return t.saveDetails(id, d)
 }
 
-// Withdraw takes a commit out of flight, because its branch was abandoned. It is a
-// no-op if the commit is not in flight.
+// Withdraw takes a commit out of flight because its branch was given up. It is a no-op if
+// the commit is not in flight.
 func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
 	return s.write(ctx, func(t *tx) error {
 		d, err := t.deriverOf(org, repo)

@@ -8,26 +8,26 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// lookAgain has the radar re-scan the tips in flight that have new facts.
-func (s *Store) lookAgain(ctx context.Context) error {
-	repos, err := s.reposWith(ctx, reposUnseen, func(rd reader, id int64) ([]int64, error) {
-		tips, _, err := rd.unseenTips(id)
+// rescanMarked has the radar re-scan the tips in flight that are marked for it.
+func (s *Store) rescanMarked(ctx context.Context) error {
+	repos, err := s.reposWith(ctx, reposMarked, func(rd reader, id int64) ([]int64, error) {
+		tips, _, err := rd.markedTips(id)
 		return tips, err
 	})
 	errs := []error{err}
 	for _, id := range repos {
-		if err := s.repeatLooking(ctx, id, func(t *tx) (bool, error) { return t.lookAtUnseen(id) }); err != nil {
+		if err := s.repeatScans(ctx, id, func(t *tx) (bool, error) { return t.rescanBatch(id) }); err != nil {
 			errs = append(errs, fmt.Errorf("repo %d: %w", id, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// repeatLooking is repeat for batches in which the radar looks at tips. It
-// refreshes the index before each batch, to leave little of that to the writer.
-func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx) (last bool, err error)) error {
+// repeatScans is like repeat, for batches in which the radar scans tips. It refreshes the
+// index before each batch, so that the writer does not have to.
+func (s *Store) repeatScans(ctx context.Context, repoID int64, batch func(*tx) (last bool, err error)) error {
 	for last := false; !last; {
-		index, err := s.indexIfOn(ctx, repoID)
+		index, err := s.enabledIndex(ctx, repoID)
 		if err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ func (s *Store) repeatLooking(ctx context.Context, repoID int64, batch func(*tx)
 	return nil
 }
 
-// indexIfOn returns the refreshed index of a repo; nil if its radar is off.
-func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index, error) {
+// enabledIndex returns the refreshed index of a repo, or nil if its radar is disabled.
+func (s *Store) enabledIndex(ctx context.Context, repoID int64) (*radarindex.Index, error) {
 	enabled, err := read(ctx, s, func(rd reader) (bool, error) {
 		r, err := rd.repoByID(repoID)
 		if err != nil {
@@ -61,15 +61,15 @@ func (s *Store) indexIfOn(ctx context.Context, repoID int64) (*radarindex.Index,
 	return s.tips.Fresh(ctx, repoID, tipSource{s})
 }
 
+// Queries for the tips marked for a re-scan: their policy_version is 0.
 const (
-	reposUnseen  = "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND " + isInFlight
-	selectUnseen = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight +
+	reposMarked  = "SELECT DISTINCT repo_id FROM tips WHERE policy_version = 0 AND " + isInFlight
+	selectMarked = "SELECT commit_id FROM tips WHERE repo_id = ? AND policy_version = 0 AND " + isInFlight +
 		" AND opened_at >= ? LIMIT ?"
 )
 
-// unseenTips reads the next of a repo's tips in flight that the radar has to look
-// at, and the deriver of their states.
-func (rd reader) unseenTips(repoID int64) ([]int64, *deriver, error) {
+// markedTips returns the next batch of a repo's tips to re-scan, and the repo's deriver.
+func (rd reader) markedTips(repoID int64) ([]int64, *deriver, error) {
 	r, err := rd.repoByID(repoID)
 	if err != nil {
 		return nil, nil, err
@@ -78,15 +78,17 @@ func (rd reader) unseenTips(repoID int64) ([]int64, *deriver, error) {
 	if err != nil || !d.contract.Radar.Enabled {
 		return nil, d, err
 	}
-	tips, err := all(rd, scanID, selectUnseen, repoID, d.contract.Radar.Oldest(rd.now), rescanBatch)
+	tips, err := all(rd, scanID, selectMarked, repoID, d.contract.Radar.Oldest(rd.now), rescanBatchSize)
 	return tips, d, err
 }
 
-func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
-	tips, d, err := t.unseenTips(repoID)
+// rescanBatch re-scans the next batch of a repo's marked tips.
+func (t *tx) rescanBatch(repoID int64) (last bool, err error) {
+	tips, d, err := t.markedTips(repoID)
 	if err != nil {
 		return false, err
 	}
+
 	t.evaluating = true
 	for _, id := range tips {
 		c, err := t.findCommitRow(id)
@@ -103,23 +105,22 @@ func (t *tx) lookAtUnseen(repoID int64) (last bool, err error) {
 		}
 		t.work.add(id, workEntry{cause: cause, reached: true})
 	}
-	return len(tips) < rescanBatch, t.drain(d)
+	return len(tips) < rescanBatchSize, t.drain(d)
 }
 
-// rescanBatch is the number of commits that one write re-scans. Each costs as much
-// as a registration.
-const rescanBatch = 20
+// rescanBatchSize is the number of commits that one write re-scans. Each costs as much as
+// a registration.
+const rescanBatchSize = 20
 
-// rescan has the radar re-scan a tip in flight that has new facts or was not scanned
-// under the radar's settings.
+// rescan re-scans a tip that is in flight and marked for a re-scan.
 func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
-	tip, known, err := t.findTip(commitID)
-	if err != nil || !known || !tip.InFlightAt(d.contract.Radar, t.now) || tip.PolicyVersion != 0 {
+	tip, ok, err := t.findTip(commitID)
+	if err != nil || !ok || !tip.InFlightAt(d.contract.Radar, t.now) || tip.PolicyVersion != 0 {
 		return result, err
 	}
 	n, err := t.registrationOf(commitID)
 	if err != nil {
 		return result, err
 	}
-	return t.lookAt(d, tip, n, nil)
+	return t.scanOverlaps(d, tip, n, nil)
 }

@@ -36,7 +36,7 @@ func TestARescanLeavesCommitsThatAreNotEvaluatedYet(t *testing.T) {
 		_, err := c.Exec("UPDATE tips SET policy_version = 0 WHERE branch = 'one'")
 		return err
 	}}))
-	check(t, s.lookAgain(t.Context()))
+	check(t, s.rescanMarked(t.Context()))
 	if c := state(); c.State != ledger.Promotable {
 		t.Errorf("the commit is %s after the re-scan of another", c.State)
 	}

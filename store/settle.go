@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// settleDue settles a commit that is due and that Evaluate has not reached yet. The
-// next change must start from the commit's correct state.
+// settleDue settles a commit if it is due and Evaluate has not reached it yet, so that the
+// next change starts from the correct state.
 func (t *tx) settleDue(s *subject) error {
 	switch {
 	case !s.isDue(t.now):
@@ -20,8 +20,8 @@ func (t *tx) settleDue(s *subject) error {
 	return t.settle(s, s.expiry(s.expires))
 }
 
-// settle derives a commit's state from its facts and records what follows: the
-// state, its transitions and their events.
+// settle derives a commit's state from its facts. It records the state, the transitions
+// and their events.
 func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	derived := s.d.contract.Derive(s.facts, t.now)
 	if s.state == ledger.Deployed && derived.State != ledger.Deployed {
@@ -30,17 +30,20 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		}
 		derived = s.d.contract.Derive(s.facts, t.now)
 	}
+
 	for from, path := s.state, policy.Path(s.state, derived.State); len(path) > 0; from, path = path[0], path[1:] {
 		if err := t.transition(s, from, path[0], cause); err != nil {
 			return err
 		}
 	}
+
 	s.expires, s.policyVersion = derived.Expires, s.d.repo.policyVersion
 	if derived.State == ledger.Deployed {
-		s.expires = 0 // age does not end a deployment
+		s.expires = 0 // a deployed commit does not expire
 	}
 	t.markDirty(s.commitRow)
-	s.facts.Deployed = derived.State == ledger.Deployed // also if a rollback by one signer leaves it so
+	s.facts.Deployed = derived.State == ledger.Deployed // still true if other signers' deployments count
+
 	if derived.State == s.state {
 		return nil
 	}
@@ -62,9 +65,8 @@ func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) e
 	return nil
 }
 
-// drain re-evaluates the commits of the worklist, all of one repo. It adds none to
-// the list: only an attestation ends a deployment and so makes the radar look at a
-// commit.
+// drain settles the commits of the worklist, which are all of one repo. It adds none to
+// the worklist: only an attestation can end a deployment and cause a scan.
 func (t *tx) drain(d *deriver) error {
 	work := t.work
 	t.work = worklist{}
@@ -91,16 +93,17 @@ func (t *tx) settleAgain(s *subject, e workEntry) error {
 	case e.cause == ledger.Cause{}:
 		return nil
 	case t.evaluating && s.policyVersion != s.d.repo.policyVersion:
-		return nil // Evaluate has yet to reach it
+		return nil // Evaluate has not reached it yet
 	}
 	return t.settle(s, e.cause)
 }
 
-// subjects reads commits of a repo and their facts, as the write has left them.
+// subjects reads commits of a repo and their facts, including the changes of this write.
 func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 	if err := t.flush(); err != nil {
 		return nil, err
 	}
+
 	keys := make([]any, len(ids))
 	for i, id := range ids {
 		keys[i] = id
@@ -114,6 +117,7 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read commits: %w", err)
 	}
+
 	list := make([]*subject, len(ids))
 	for i, id := range ids {
 		if list[i] = byID[id]; list[i] == nil {
@@ -123,9 +127,9 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 	return list, t.gather(list)
 }
 
-// returnTip puts a commit that was rolled back in flight again, and has the radar
-// look at it: commits that came into flight meanwhile were not compared with it.
-// Its facts then include what may keep it from being PROMOTABLE.
+// returnTip puts a commit that was rolled back in flight again. It has the radar scan the
+// commit, because newer commits were not compared with it, and updates the overlaps in
+// its facts.
 func (t *tx) returnTip(s *subject) error {
 	_, err := t.Exec(`
 UPDATE tips SET flight = ?, ended_at = 0, policy_version = 0, `+renumber+`
@@ -141,7 +145,7 @@ WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.id, radarindex.Deplo
 	if err != nil {
 		return err
 	}
-	if _, err := t.lookAt(s.d, tip, n, nil); err != nil || !s.d.contract.Radar.Blocks() {
+	if _, err := t.scanOverlaps(s.d, tip, n, nil); err != nil || !s.d.contract.Radar.Blocks() {
 		return err
 	}
 	s.facts.Overlaps = nil

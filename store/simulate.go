@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// Simulate reports what the draft contract would do to the repo's commits that
-// are not DEPLOYED, if it became active now. It writes nothing.
+// Simulate re-evaluates the repo's commits that are not DEPLOYED against a draft contract.
+// It is a dry run: it writes nothing.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
 	return read(ctx, s, func(rd reader) (ledger.Simulation, error) {
 		sim := ledger.Simulation{Moves: []ledger.Move{}}
@@ -32,8 +32,7 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Con
 	})
 }
 
-// simulate adds to sim what the contract would do to those of the commits that
-// are not DEPLOYED.
+// simulate adds to sim the moves of the given commits that are not DEPLOYED.
 func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitRow) error {
 	var list []*subject
 	for _, c := range commits {
@@ -53,8 +52,8 @@ func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitR
 	return nil
 }
 
-// move returns how a commit would move. It includes the reasons of the requirements
-// from the current state to the one after the new state.
+// move returns the move of a commit to a derived state. The reasons are those of the
+// requirements for the states between the old and the new one, and for the state after.
 func move(c *commitRow, derived policy.Derivation) ledger.Move {
 	m := ledger.Move{Commit: c.sha, From: c.state, To: derived.State, Reasons: []string{}}
 	low, high := min(c.state, derived.State), max(c.state, derived.State)

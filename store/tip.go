@@ -11,12 +11,12 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// Conditions on a tip's flight. The numbers are literals, because SQLite does not
-// use a partial index for a query that passes them as parameters.
+// Conditions on a tip's flight. The numbers are literals, because SQLite does not use a
+// partial index if they are parameters.
 const (
 	isInFlight = "flight = " + inFlightNumber
 	isDeployed = "flight = " + deployedNumber
-	isLive     = "flight < " + supersededNumber // others may have to be compared with it
+	isLive     = "flight < " + supersededNumber // compared, or may be compared again
 	isDone     = "flight IN (" + supersededNumber + ", " + withdrawnNumber + ")"
 
 	inFlightNumber   = string('0' + rune(radarindex.InFlight))
@@ -25,8 +25,8 @@ const (
 	withdrawnNumber  = string('0' + rune(radarindex.Withdrawn))
 )
 
-// renumber sets a tip behind all others of its repo: something of it has changed
-// that an index must know.
+// renumber gives a changed tip the highest seq of its repo, so that the radar's indexes
+// read it again.
 const renumber = "seq = 1 + (SELECT max(o.seq) FROM tips o WHERE o.repo_id = tips.repo_id)"
 
 const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_at, t.policy_version, " +
@@ -35,7 +35,7 @@ const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_
 // scanTip reads the tipColumns.
 func scanTip(row scanner) (radarindex.Tip, error) { return scanTipAnd(row) }
 
-// scanTipAnd reads the tipColumns, and what else the row ends with.
+// scanTipAnd reads the tipColumns, followed by the columns in rest.
 func scanTipAnd(row scanner, rest ...any) (radarindex.Tip, error) {
 	var t radarindex.Tip
 	var lineage string
@@ -49,15 +49,15 @@ func scanTipAnd(row scanner, rest ...any) (radarindex.Tip, error) {
 	return t, err
 }
 
-// joinLineage writes the commits that a tip is built on: its base, its parents
-// and its ancestors, with blanks between, and commas between those of a kind.
+// joinLineage encodes the commits that a tip is built on: its base, its parents and its
+// ancestors, separated by spaces. Commas separate the elements of a list.
 func joinLineage(t radar.Tip) string {
 	return t.Base + " " + strings.Join(t.Parents, ",") + " " + strings.Join(t.Ancestors, ",")
 }
 
 func splitLineage(text string) (base string, parents, ancestors []string) {
-	base, rest, _ := strings.Cut(text, " ")
-	first, second, _ := strings.Cut(rest, " ")
+	base, lists, _ := strings.Cut(text, " ")
+	first, second, _ := strings.Cut(lists, " ")
 	list := func(s string) []string {
 		if s == "" {
 			return nil
@@ -67,7 +67,8 @@ func splitLineage(text string) (base string, parents, ancestors []string) {
 	return base, list(first), list(second)
 }
 
-// findTip reads the tip that a commit is or was; false if it never was one.
+// findTip reads the tip that a commit is or was. It returns false if the commit was never
+// a tip.
 func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
 	t, err := scanTip(rd.Row("SELECT "+tipColumns+" FROM tips t WHERE t.commit_id = ?", commitID))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -79,7 +80,7 @@ func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
 	return t, true, nil
 }
 
-// reposWith lists the repos of the query for which tips returns any tips.
+// reposWith returns those repos of the query for which tips returns any tips.
 func (s *Store) reposWith(
 	ctx context.Context, query string, tips func(reader, int64) ([]int64, error),
 ) ([]int64, error) {
@@ -89,11 +90,11 @@ func (s *Store) reposWith(
 			return nil, err
 		}
 		for _, id := range ids {
-			found, err := tips(rd, id)
+			list, err := tips(rd, id)
 			if err != nil {
 				return nil, err
 			}
-			if len(found) > 0 {
+			if len(list) > 0 {
 				repos = append(repos, id)
 			}
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// tipSource feeds the radar's indexes from the database. Each method reads in a
-// transaction of its own.
+// tipSource reads tips from the database for the radar's indexes. Each method uses its own
+// read transaction. It implements radarindex.Source.
 type tipSource struct{ store *Store }
 
-// Queries for the live tips of a repo, and for those whose seq is above a number:
-// rows alone, and rows with the changes of the commit while the tip is live.
+// Queries for the live tips of a repo, and for its tips with a greater seq. The queries for
+// records also read the change record of a live tip.
 const (
 	liveTips     = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t." + isLive
 	newerTips    = "SELECT " + tipColumns + " FROM tips t WHERE t.repo_id = ? AND t.seq > ? ORDER BY t.seq"
@@ -24,7 +24,7 @@ const (
 		"FROM tips t LEFT JOIN commit_details d ON d.commit_id = t.commit_id WHERE t.repo_id = ? AND "
 )
 
-// A visitTip is called by a radarindex.Source for each tip.
+// A visitTip is the function that a radarindex.Source calls for each tip.
 type visitTip = func(radarindex.Tip, []radar.Change) error
 
 // Since implements radarindex.Source.
@@ -45,8 +45,8 @@ func (t tipSource) Live(ctx context.Context, repoID int64, visit visitTip) (int6
 	})
 }
 
-// eachTip visits the tips that a query finds, with the changes that it selects
-// after the tipColumns.
+// eachTip calls visit for each tip of a query, with its changes. The query selects the
+// tipColumns and the changes.
 func (rd reader) eachTip(visit visitTip, query string, args ...any) error {
 	return rd.Each(func(row scanner) error {
 		var text []byte

@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxWebhooks is how many webhooks a repo may have: every event is written once
-// for each.
+// maxWebhooks is the maximum number of webhooks of a repo. Every event is queued for each
+// of them.
 const maxWebhooks = 50
 
 const selectWebhook = `
@@ -27,8 +27,8 @@ func scanWebhook(row scanner) (keyed[ledger.Webhook], error) {
 	return w, err
 }
 
-// findWebhook reads a webhook of a repo. A previous secret that signs no more
-// is not mentioned.
+// findWebhook reads a webhook of a repo. PreviousSecretUntil is 0 if the previous secret
+// has expired.
 func (rd reader) findWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
 	w, err := scanWebhook(rd.Row(selectWebhook+`
 WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, org, repo))
@@ -38,7 +38,8 @@ WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, 
 	return w, missing(err, "webhook %s not found in %s/%s", id, org, repo)
 }
 
-// CreateWebhook makes a webhook, whose deliveries the secret signs.
+// CreateWebhook creates a webhook with a signing secret. It returns CodeLimitReached if the
+// repo has too many webhooks.
 func (s *Store) CreateWebhook(
 	ctx context.Context, org, repo string, n ledger.NewWebhook, secret string,
 ) (ledger.Webhook, error) {
@@ -67,7 +68,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err != nil {
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}
-		if err := t.webhooksChanged(r.id); err != nil {
+		if err := t.updateEventTypes(r.id); err != nil {
 			return w, err
 		}
 		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
@@ -75,17 +76,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	})
 }
 
-// webhooksChanged notes with the repo which events its webhooks want now.
-func (t *tx) webhooksChanged(repoID int64) error {
-	var wanted typeSet
+// updateEventTypes updates the event types that the repo's active webhooks receive.
+func (t *tx) updateEventTypes(repoID int64) error {
+	var types typeSet
 	err := t.Each(func(row scanner) error {
 		var events typeSet
 		err := row.Scan(&events)
-		wanted |= events
+		types |= events
 		return err
 	}, "SELECT events FROM webhooks WHERE repo_id = ? AND deleted_at = 0 AND active = 1", repoID)
 	if err == nil {
-		_, err = t.Exec("UPDATE repos SET webhook_events = ? WHERE id = ?", wanted, repoID)
+		_, err = t.Exec("UPDATE repos SET webhook_events = ? WHERE id = ?", types, repoID)
 	}
 	if err != nil {
 		return fmt.Errorf("update the repo's event types: %w", err)
@@ -118,15 +119,15 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`, r.
 	})
 }
 
-// ChangeWebhook changes what c names. A webhook that becomes active, or gets
-// another URL, begins with a clean record.
+// ChangeWebhook sets the fields of a webhook that are not nil in c. If that activates the
+// webhook or changes its URL, its failures are reset.
 func (s *Store) ChangeWebhook(
 	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
 ) (ledger.Webhook, error) {
 	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
-		changed, anew := w.row, false
+		changed, reset := w.row, false
 		if c.URL != nil && *c.URL != changed.URL {
-			changed.URL, anew = *c.URL, true
+			changed.URL, reset = *c.URL, true
 		}
 		if c.Events != nil {
 			changed.Events = *c.Events
@@ -135,28 +136,28 @@ func (s *Store) ChangeWebhook(
 			changed.Description = *c.Description
 		}
 		if c.Active != nil && *c.Active != changed.Active {
-			changed.Active, anew = *c.Active, true
+			changed.Active, reset = *c.Active, true
 			changed.DisabledAt, changed.DisabledReason = 0, ""
 		}
 		if changed.Active {
-			t.queue(changed.ID) // what waited can go
+			t.queue(changed.ID) // there may be pending deliveries
 		}
 		_, err := t.Exec(`
 UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?
 WHERE id = ?`,
 			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt,
 			changed.DisabledReason, w.id)
-		if err == nil && anew {
+		if err == nil && reset {
 			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.id)
 		}
 		return err
 	})
 }
 
-// RotateWebhook gives a webhook a new secret. The one before signs beside it
-// for the overlap. Only one can: rotated again within the overlap, the webhook
-// loses the secret before that one at once, and receivers that still hold it
-// can verify nothing.
+// RotateWebhook sets a new signing secret. For the overlap period, deliveries are also
+// signed with the previous secret. There is only one previous secret: a second rotation
+// within the overlap period ends the older one immediately, so receivers that still use
+// it can no longer verify deliveries.
 func (s *Store) RotateWebhook(
 	ctx context.Context, org, repo, id, secret string, overlap time.Duration,
 ) (ledger.Webhook, error) {
@@ -172,7 +173,7 @@ WHERE id = ?3`, until, secret, w.id)
 	})
 }
 
-// updateWebhook runs a change of a webhook and returns it as it is then.
+// updateWebhook runs change on a webhook and returns the changed webhook.
 func (s *Store) updateWebhook(
 	ctx context.Context, org, repo, id string, change func(*tx, keyed[ledger.Webhook]) error,
 ) (ledger.Webhook, error) {
@@ -184,8 +185,8 @@ func (s *Store) updateWebhook(
 		if err := change(t, w); err != nil {
 			return w.row, fmt.Errorf("update webhook: %w", err)
 		}
-		t.change(id)
-		if err := t.repoWebhooksChanged(w.id); err != nil {
+		t.markChanged(id)
+		if err := t.updateEventTypesOf(w.id); err != nil {
 			return w.row, err
 		}
 		w, err = t.findWebhook(org, repo, id)
@@ -193,16 +194,17 @@ func (s *Store) updateWebhook(
 	})
 }
 
-func (t *tx) repoWebhooksChanged(webhook int64) error {
+// updateEventTypesOf is like updateEventTypes, for the repo of a webhook.
+func (t *tx) updateEventTypesOf(webhook int64) error {
 	var repoID int64
 	if err := t.Row("SELECT repo_id FROM webhooks WHERE id = ?", webhook).Scan(&repoID); err != nil {
 		return fmt.Errorf("read webhook: %w", err)
 	}
-	return t.webhooksChanged(repoID)
+	return t.updateEventTypes(repoID)
 }
 
-// DeleteWebhook removes a webhook. What waits for it is not sent any more; its
-// deliveries go in the background.
+// DeleteWebhook deletes a webhook. Its pending deliveries are cancelled, and all its
+// deliveries are deleted in the background.
 func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 	return s.write(ctx, func(t *tx) error {
 		w, err := t.findWebhook(org, repo, id)
@@ -214,7 +216,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}
-		t.change(id)
-		return t.repoWebhooksChanged(w.id)
+		t.markChanged(id)
+		return t.updateEventTypesOf(w.id)
 	})
 }

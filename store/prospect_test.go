@@ -97,7 +97,7 @@ func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
 				if beforeLook {
 					test.between(t, s, push)
 				}
-				ahead, err := s.lookAhead(t.Context(), p)
+				ahead, err := s.scanProspect(t.Context(), p)
 				check(t, err)
 				if !beforeLook {
 					test.between(t, s, push)
@@ -111,11 +111,11 @@ func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
 }
 
 // register is the write of Register. It returns the branches of what was found.
-func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *look) (found []string) {
+func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *prospectScan) (found []string) {
 	t.Helper()
 	done, err := write(t.Context(), s, func(t *tx) (registered, error) { return t.register("acme", "api", sha, n, ahead) })
 	check(t, err)
-	for _, f := range done.radar.found {
+	for _, f := range done.radar.overlaps {
 		found = append(found, f.Branch)
 	}
 	return found
@@ -132,7 +132,7 @@ func TestARegistrationCountsWhatAnotherSaysMeanwhile(t *testing.T) {
 	p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
 	check(t, err)
 	push(numbered(9), "new")
-	ahead, err := s.lookAhead(t.Context(), p)
+	ahead, err := s.scanProspect(t.Context(), p)
 	check(t, err)
 	if found := s.register(t, numbered(9), n, ahead); len(found) != 3 {
 		t.Errorf("found %q", found)
