@@ -51,7 +51,7 @@ func TestWebLivePagesLeaveReadersWhereTheyAre(t *testing.T) {
 	v.open("/orgs/acme/activity")
 	v.sees("ledgerd live")
 	id := evaluate[string](
-		v, `document.querySelector('details.exact summary').focus(), document.activeElement.parentElement.id`)
+		v, `document.querySelector('details.raw summary').focus(), document.activeElement.parentElement.id`)
 	happen("build:site")
 	v.sees("build:site")
 	if at := evaluate[string](v, `document.activeElement.parentElement.id`); at != id {

@@ -15,30 +15,30 @@ import (
 
 const (
 	activityShown = 50
-	// activityBytes is how much a page takes of events' own bytes at most, as
-	// HTML has them: one of a radar can have 256 KiB.
+	// activityBytes is the limit for all raw events of a page, escaped for HTML. A
+	// single radar event can have 256 KiB.
 	activityBytes = 128 << 10
-	activityRepos = 500 // to choose from
+	activityRepos = 500 // in the filter's list
 )
 
-// An activityPage shows what happened in an org, the newest first.
+// An activityPage shows the events of an org, newest first.
 type activityPage struct {
 	Form   *form.Form
 	Types  []form.Choice
 	Repos  []form.Choice
 	Events []activityEvent
 	Next   string
-	// Older tells that the page is not the first one, which alone is live.
+	// Older reports whether this is not the first page. Only the first is live.
 	Older bool
-	// Filtered tells that not all events are asked for.
+	// Filtered reports whether a filter is set.
 	Filtered bool
 }
 
-// An activityEvent is an event with its bytes, unless the page has too many.
-// Then Command prints them.
+// An activityEvent is an event with its raw bytes. If they exceed the limit of
+// the page, Raw is empty and Command prints them.
 type activityEvent struct {
 	event
-	Exact   string
+	Raw     string
 	Size    int
 	Command string
 }
@@ -48,8 +48,9 @@ func showActivity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := activityPage{Form: form.New("repo", f.Repo), Older: v.query("cursor") != "", Filtered: f.Repo != "" ||
-		len(types) > 0}
+
+	page := activityPage{Form: form.New("repo", f.Repo), Older: v.query("cursor") != "",
+		Filtered: f.Repo != "" || len(types) > 0}
 	for _, t := range ledger.EventTypes() {
 		page.Types = append(page.Types, form.Choice{Value: string(t), Label: string(t)})
 	}
@@ -59,6 +60,7 @@ func showActivity(v *visit) (*answer, error) {
 	if page.Repos, err = v.repoChoices(f.Repo); err != nil {
 		return nil, err
 	}
+
 	list, err := v.api.EventsPage(v.ctx(), v.org, f, client.Query{Limit: activityShown, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
@@ -67,15 +69,15 @@ func showActivity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page.Events, page.Next = withBytes(v.org, events), nextPage(v, list.NextCursor)
+	page.Events, page.Next = withRaw(v.org, events), nextPage(v, list.NextCursor)
 	if page.Older {
 		return v.page("activity", "Activity", page), nil
 	}
 	return v.livePage("activity", "Activity", page, f.Types...), nil
 }
 
-// activityFilter reads which events are asked for; types are those that were
-// chosen, none for all.
+// activityFilter returns the filter of the request. types are the chosen event
+// types, empty for all.
 func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType, err error) {
 	for _, name := range v.r.URL.Query()["type"] {
 		t, err := ledger.ParseEventType(name)
@@ -93,7 +95,8 @@ func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType
 	return f, types, nil
 }
 
-// repoChoices returns the repos of the org to choose from.
+// repoChoices returns the repos of the org, and the chosen one if it is not
+// among them.
 func (v *visit) repoChoices(chosen string) ([]form.Choice, error) {
 	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: activityRepos})
 	if err != nil {
@@ -109,10 +112,11 @@ func (v *visit) repoChoices(chosen string) ([]form.Choice, error) {
 	return choices, nil
 }
 
-// withBytes gives the events their bytes, the small ones first: those leave most
-// to see. The events come the newest first, and all that are of the type and
-// repo of one of them are among them.
-func withBytes(org string, events []event) []activityEvent {
+// withRaw adds raw bytes to the events of a page, to the small ones first, so
+// that as many events as possible have them. The events are in the order of the
+// page, newest first. Command starts after the next older one: no other event of
+// the same type and repo is between them.
+func withRaw(org string, events []event) []activityEvent {
 	shown := make([]activityEvent, len(events))
 	bySize := make([]int, len(events))
 	for i, e := range events {
@@ -120,11 +124,12 @@ func withBytes(org string, events []event) []activityEvent {
 		bySize[i] = i
 	}
 	slices.SortStableFunc(bySize, func(a, b int) int { return cmp.Compare(shown[a].Size, shown[b].Size) })
-	left := activityBytes
+
+	room := activityBytes
 	for _, i := range bySize {
 		e := &shown[i]
-		if left -= len(template.HTMLEscapeString(string(e.Body))); left >= 0 {
-			e.Exact = string(e.Body)
+		if room -= len(template.HTMLEscapeString(string(e.Body))); room >= 0 {
+			e.Raw = string(e.Body)
 			continue
 		}
 		e.Command = fmt.Sprintf("ledgerd events %s --types %s --repo %s", org, e.Type, e.Repo)
@@ -136,7 +141,7 @@ func withBytes(org string, events []event) []activityEvent {
 	return shown
 }
 
-// followEvents passes the org's live stream on: it is the API's own.
+// followEvents responds with the API's live stream of the org.
 func followEvents(v *visit) (*answer, error) {
 	return &answer{stream: func(w http.ResponseWriter, r *http.Request) {
 		in := r.Clone(r.Context())

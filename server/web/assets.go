@@ -13,14 +13,14 @@ import (
 //go:embed static
 var static embed.FS
 
-// assets are the files that pages load. Their names hold a hash of what
-// is in them, so that browsers may keep them for ever.
+// assets are the static files of the pages. Their URLs contain a hash of the
+// content, so browsers can cache them forever.
 type assets struct {
-	paths map[string]string // by plain name
+	paths map[string]string // URL path by plain name
 	files map[string]asset  // by hashed name
 }
 
-// An asset is one file.
+// An asset is a static file.
 type asset struct {
 	body      []byte
 	mediaType string
@@ -46,7 +46,7 @@ func loadAssets() (*assets, error) {
 	return a, nil
 }
 
-// path returns where browsers get the file of that name.
+// path returns the URL path of the file with the plain name.
 func (a *assets) path(name string) (string, error) {
 	if p, ok := a.paths[name]; ok {
 		return p, nil

@@ -12,14 +12,14 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// An attestationPage shows one attestation and what its statement says.
+// An attestationPage shows an attestation and its statement.
 type attestationPage struct {
 	ledger.AttestationRecord
-	// Statement is the signed payload, laid out to be read.
+	// Statement is the signed payload, formatted.
 	Statement string
-	// Cut tells that there is more of it.
+	// Cut reports whether Statement is only the beginning.
 	Cut bool
-	// Size is the envelope's, in bytes.
+	// Size is the size of the envelope in bytes.
 	Size int
 }
 
@@ -32,10 +32,12 @@ func showAttestation(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	envelope, err := attestation.ParseEnvelope(body)
 	if err != nil {
 		return nil, fmt.Errorf("parse the envelope of %s: %w", record.ID, err)
 	}
+
 	p := attestationPage{AttestationRecord: record, Size: len(body)}
 	p.Statement, p.Cut = readable(envelope.Payload)
 	return v.page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
@@ -50,25 +52,25 @@ func downloadEnvelope(v *visit) (*answer, error) {
 }
 
 const (
-	maxLaidOut  = 256 << 10 // bytes of a payload that is laid out anew
-	maxIndented = 32        // levels of one
-	maxReadable = 100_000   // characters that are shown
+	maxIndentBytes = 256 << 10 // a longer payload is not indented
+	maxIndentDepth = 32        // a more deeply nested payload is not indented
+	maxStatement   = 100_000   // characters shown
 )
 
-// readable lays JSON out in lines, unless that would make very much of it, and
-// cuts it where it is too long to be shown. All of it is seen, in the order in
-// which it stands.
+// readable returns a JSON payload indented, unless indentation could make it
+// very long, and cut to maxStatement characters. Invisible characters are
+// escaped, and the order of members is kept.
 func readable(payload []byte) (text string, cut bool) {
 	text = string(payload)
-	if len(payload) <= maxLaidOut && depth(payload) <= maxIndented {
+	if len(payload) <= maxIndentBytes && depth(payload) <= maxIndentDepth {
 		text = format.Indented(payload)
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	shown := format.Clip(text, maxReadable)
+	shown := format.Clip(text, maxStatement)
 	return format.EscapeUnseen(shown), shown != text
 }
 
-// depth returns how deep arrays and objects lie in each other, at most.
+// depth returns the maximum nesting depth of arrays and objects.
 func depth(text []byte) int {
 	deepest := 0
 	d := jsontext.NewDecoder(bytes.NewReader(text))

@@ -15,53 +15,49 @@ import (
 )
 
 const (
-	// timelineAttestations is how many attestations a commit's page shows.
-	timelineAttestations = 200
-	// overlapsShown is how many overlaps are shown.
-	overlapsShown = 5
-	// messageShown is how many characters of a commit's message are shown.
-	messageShown = 5000
-	// changesShown is how many of the changed paths are.
-	changesShown = 50
+	timelineAttestations = 200 // on a page of the timeline
+	overlapsShown        = 5
+	messageShown         = 5000 // characters
+	changesShown         = 50   // paths
 )
 
-// A commitPage shows where a commit stands and why.
+// A commitPage shows the state of a commit, and why.
 type commitPage struct {
 	ledger.Commit
 	Subject, Body string
-	// Registered reports whether somebody has registered the commit; it may also be
-	// known by its attestations alone.
+	// Registered reports whether the commit was registered. Otherwise the ledger
+	// has only attestations of it.
 	Registered bool
 	Steps      []step
-	Missing    []lack
-	// Groups are the requirements by the state that they are for.
+	Missing    []unmet
+	// Groups are the requirements, grouped by state.
 	Groups   []requirementGroup
 	Overlaps []overlap.Overlap
-	// MoreOverlaps counts those that are not shown.
+	// MoreOverlaps counts the overlaps that are not shown.
 	MoreOverlaps int
 	Timeline     []moment
-	Older        string // path of the attestations before those shown
+	Older        string // path of the next page of the timeline; empty if there is none
 	ChangedPaths []string
 	MoreChanges  int
 }
 
-// A step is one of the states that a commit goes through.
+// A step is a state in the progress bar of a commit.
 type step struct {
 	State            ledger.State
 	Reached, Current bool
 }
 
-// A requirementGroup is what the policy asks for one state.
+// A requirementGroup holds the requirements for one state.
 type requirementGroup struct {
 	State        ledger.State
 	Reached      bool
 	Requirements []requirement
 }
 
-// A requirement tells what has become of one.
+// A requirement is a requirement with its evidence.
 type requirement struct {
 	ledger.RequirementStatus
-	// Mark is met, failed, missing or left-out.
+	// Mark is met, failed, missing or left-out; Word is the same for readers.
 	Mark, Word string
 	Signed     []evidence
 	Failed     []evidence
@@ -70,16 +66,16 @@ type requirement struct {
 // evidence is an attestation that decides a requirement.
 type evidence struct {
 	DN          string
-	Attestation string // its id, where it is among those shown
+	Attestation string // its ID; empty if the page does not show it
 }
 
-// A moment is one entry of a commit's timeline: an attestation, a transition,
-// or, where both are nil, the commit's registration.
+// A moment is an entry of a commit's timeline: an attestation, a transition,
+// or, if both are nil, the commit's registration.
 type moment struct {
 	At          ledger.Time
 	Attestation *ledger.AttestationRecord
 	Transition  *ledger.Transition
-	// After is how long the commit was in the state before.
+	// After is how long the commit was in the previous state.
 	After time.Duration
 }
 
@@ -92,17 +88,19 @@ func showCommit(v *visit) (*answer, error) {
 		return seeOther(v.pathOf(repoPattern, "commits", commit.SHA)), nil
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"),
-		Missing: lacksOf(policy.Missing(commit.State, commit.Requirements))}
+		Missing: unmetOf(policy.Missing(commit.State, commit.Requirements))}
 	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
+
 	for _, state := range ledger.States() {
 		p.Steps = append(p.Steps, step{state, state <= commit.State, state == commit.State})
 	}
+
 	shown, next, err := attestationsOf(v, commit)
 	if err != nil {
 		return nil, err
 	}
-	since, err := beginOf(v, commit, next)
+	since, err := timelineStart(v, commit, next)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +111,14 @@ func showCommit(v *visit) (*answer, error) {
 	if p.Overlaps, p.MoreOverlaps, err = overlapsOf(v, commit); err != nil {
 		return nil, err
 	}
+
 	a := v.livePage("commit", p.Subject, p, ledger.EventTypes()...)
 	a.liveCommit = commit.SHA
 	return a, nil
 }
 
-// attestationsOf returns those of the commit that the page shows, the newest
-// first, and the cursor of what comes behind them.
+// attestationsOf returns the attestations that the page shows, newest first,
+// and the cursor of the next page.
 func attestationsOf(v *visit, c ledger.Commit) (shown []ledger.AttestationRecord, next string, err error) {
 	if v.query("cursor") == "" && c.Attested <= int64(len(c.Attestations)) {
 		return c.Attestations, "", nil
@@ -129,10 +128,10 @@ func attestationsOf(v *visit, c ledger.Commit) (shown []ledger.AttestationRecord
 	return page.Data, page.NextCursor, err
 }
 
-// beginOf returns the time behind which the page's part of the timeline begins:
-// that of the newest attestation on the page of the cursor next; 0 for the
-// whole beginning.
-func beginOf(v *visit, c ledger.Commit, next string) (ledger.Time, error) {
+// timelineStart returns the time after which this page of the timeline starts:
+// the time of the newest attestation on the next page, or 0 if this is the last
+// page.
+func timelineStart(v *visit, c ledger.Commit, next string) (ledger.Time, error) {
 	if next == "" {
 		return 0, nil
 	}
@@ -144,22 +143,24 @@ func beginOf(v *visit, c ledger.Commit, next string) (ledger.Time, error) {
 	return older.Data[0].RecordedAt, nil
 }
 
-// timeline lists what happened, the newest first: the attestations shown, and
-// the transitions since the time given until the last of them; the newest page
-// has all later ones too.
+// timeline returns the entries of a page, newest first: the attestations shown,
+// and the transitions after since and up to the newest of these attestations.
+// The first page (newest) also has all later transitions.
 func timeline(c ledger.Commit, shown []ledger.AttestationRecord, newest bool, since ledger.Time) []moment {
 	var moments []moment
 	within := func(at ledger.Time) bool {
 		return at > since && (newest || len(shown) > 0 && at <= shown[0].RecordedAt)
 	}
-	// In the order of their happening: what an attestation brought about comes
-	// behind it.
+
+	// Entries are added so that the stable sort puts a transition after the
+	// attestation that caused it.
 	if since == 0 {
 		moments = append(moments, moment{At: c.RegisteredAt})
 	}
 	for i := range slices.Backward(shown) {
 		moments = append(moments, moment{At: shown[i].RecordedAt, Attestation: &shown[i]})
 	}
+
 	before := c.RegisteredAt
 	for i := range c.Transitions {
 		t := &c.Transitions[i]
@@ -173,7 +174,7 @@ func timeline(c ledger.Commit, shown []ledger.AttestationRecord, newest bool, si
 	return moments
 }
 
-// groupsOf puts requirements under their states.
+// groupsOf groups the requirements of a commit by state.
 func groupsOf(c ledger.Commit, shown []ledger.AttestationRecord) []requirementGroup {
 	var groups []requirementGroup
 	for state := ledger.Attested; state <= ledger.Deployed; state++ {
@@ -198,6 +199,7 @@ func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord)
 	case len(s.FailedBy) > 0:
 		r.Mark, r.Word = "failed", "Failed"
 	}
+
 	for _, dn := range s.SignersCounted {
 		r.Signed = append(r.Signed, evidenceOf(
 			s.Predicate, dn, shown, func(st ledger.Status) bool { return st != ledger.Fail && st != ledger.Errored }))
@@ -209,16 +211,17 @@ func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord)
 	return r
 }
 
-// evidenceOf finds the newest attestation that a signer made for a requirement
-// with such a status; a contract may also accept a fail, and then any will do.
-func evidenceOf(predicate, dn string, shown []ledger.AttestationRecord, fits func(ledger.Status) bool) evidence {
+// evidenceOf finds a signer's newest attestation for a requirement whose status
+// matches, or else the newest of any status: a contract may accept a fail, for
+// example.
+func evidenceOf(predicate, dn string, shown []ledger.AttestationRecord, matches func(ledger.Status) bool) evidence {
 	e := evidence{DN: dn}
 	prefix, isPrefix := strings.CutSuffix(predicate, "*")
 	for _, a := range shown {
 		if a.Identity != dn || a.Predicate != predicate && !(isPrefix && strings.HasPrefix(a.Predicate, prefix)) {
 			continue
 		}
-		if fits(a.Result.Status) {
+		if matches(a.Result.Status) {
 			e.Attestation = a.ID
 			break
 		}
@@ -227,8 +230,8 @@ func evidenceOf(predicate, dn string, shown []ledger.AttestationRecord, fits fun
 	return e
 }
 
-// bodyOf returns what a message says beside its first line, which is shown as
-// the subject, unless that had to be cut.
+// bodyOf returns a message without its first line, which the page shows as the
+// subject. If the subject was cut, it returns the whole message.
 func bodyOf(message, subject string) string {
 	first, rest, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	if first != subject {
@@ -237,6 +240,8 @@ func bodyOf(message, subject string) string {
 	return format.Clip(strings.TrimSpace(rest), messageShown)
 }
 
+// changedPaths returns the first changed paths, each with its status, and the
+// number of others.
 func changedPaths(changes []radar.Change) (paths []string, more int) {
 	for _, c := range changes[:min(len(changes), changesShown)] {
 		path := format.Clip(c.Path, 300)
@@ -248,8 +253,8 @@ func changedPaths(changes []radar.Change) (paths []string, more int) {
 	return paths, len(changes) - len(paths)
 }
 
-// overlapsOf returns the strongest overlaps of a commit, and how many more
-// there are.
+// overlapsOf returns the strongest overlaps of a commit, and the number of
+// others.
 func overlapsOf(v *visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
 	total := 0
 	for _, n := range c.Overlaps {

@@ -16,8 +16,8 @@ import (
 // A webhookPage shows a webhook and a page of its deliveries.
 type webhookPage struct {
 	Webhook    ledger.Webhook
-	State      string // of the webhook, as a word
-	Status     string // of the deliveries that are listed; empty for all
+	State      string // of the webhook: active, failing, disabled or inactive
+	Status     string // filter for the deliveries; empty for all
 	Statuses   []string
 	Deliveries []ledger.Delivery
 	Next       string
@@ -42,8 +42,8 @@ func showWebhook(v *visit) (*answer, error) {
 	}), nil
 }
 
-// deliveryWait is how long the answer to a ping waits for what comes of it, so
-// that most show it at once.
+// deliveryWait is how long the response to a ping or redelivery waits for the
+// attempt, so that the page usually shows its outcome.
 const deliveryWait = 2 * time.Second
 
 func pingWebhook(v *visit) (*answer, error) {
@@ -51,7 +51,7 @@ func pingWebhook(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.sent(d), nil
+	return v.afterAttempt(d), nil
 }
 
 func redeliver(v *visit) (*answer, error) {
@@ -59,39 +59,41 @@ func redeliver(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.sent(d), nil
+	return v.afterAttempt(d), nil
 }
 
-// sent leads to the page of a delivery that waits, when it has been tried once
-// more or after a moment.
-func (v *visit) sent(d ledger.Delivery) *answer {
+// afterAttempt redirects to the page of a pending delivery, after its next
+// attempt or deliveryWait.
+func (v *visit) afterAttempt(d ledger.Delivery) *answer {
 	ctx, cancel := context.WithTimeout(v.ctx(), deliveryWait)
 	defer cancel()
-	for tried := false; !tried; {
+	for done := false; !done; {
 		select {
 		case <-ctx.Done():
-			tried = true
+			done = true
 		case <-time.After(deliveryWait / 40):
 			now, err := v.api.Delivery(ctx, v.org, v.repo, d.Webhook, d.ID)
-			tried = err != nil || now.Attempts > d.Attempts
+			done = err != nil || now.Attempts > d.Attempts
 		}
 	}
 	return seeOther(v.pathOf(webhooksPattern, d.Webhook, "deliveries", d.ID))
 }
 
-// A deliveryPage shows a delivery with its body and its attempts.
+// A deliveryPage shows a delivery with its body and attempts.
 type deliveryPage struct {
 	Delivery ledger.Delivery
 	Webhook  ledger.Webhook
-	// Body is indented for reading; Sent is as it goes out, empty where that is long.
+	// Body is the indented body. Sent is the body as sent, or empty if it is longer
+	// than maxSentText.
 	Body excerpt
 	Sent string
-	// Attempts are the newest, the newest first, of all that there were.
+	// Attempts are the last maxAttempts attempts, newest first. Earlier counts the
+	// others.
 	Attempts []attemptView
 	Earlier  int
 }
 
-// An attemptView is an attempt as it can be shown: harmless and not too long.
+// An attemptView is an attempt with its texts shortened and made visible.
 type attemptView struct {
 	Number          int
 	At              ledger.Time
@@ -103,13 +105,13 @@ type attemptView struct {
 	Status          int
 	ResponseHeaders []headerLine
 	Body            excerpt
-	// Truncated tells that there was more of the answer than the ledger keeps.
+	// Truncated reports whether the ledger stored only the beginning of the body.
 	Truncated bool
 }
 
 type headerLine struct{ Name, Value string }
 
-// How much of one delivery its page shows.
+// Limits for a delivery's page, in bytes (maxSentText) or characters.
 const (
 	maxSentText     = 16 << 10
 	maxBodyText     = 20_000
@@ -132,6 +134,7 @@ func showDelivery(v *visit) (*answer, error) {
 	if len(d.Body) <= maxSentText {
 		page.Sent = string(d.Body)
 	}
+
 	for _, a := range slices.Backward(d.History) {
 		if len(page.Attempts) == maxAttempts {
 			page.Earlier = len(d.History) - maxAttempts
@@ -151,7 +154,7 @@ func viewOf(a ledger.Attempt) attemptView {
 	}
 }
 
-// headerLines puts headers in order.
+// headerLines returns the headers sorted by name.
 func headerLines(headers map[string][]string) []headerLine {
 	var lines []headerLine
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -165,10 +168,11 @@ func headerLines(headers map[string][]string) []headerLine {
 	return lines
 }
 
-// An excerpt is the beginning of a text that others wrote.
+// An excerpt is the beginning of an untrusted text, with invisible characters
+// made visible.
 type excerpt struct {
 	Text string
-	// Clipped tells that it had more characters, Shown how many these are.
+	// Clipped reports whether the text has more than Shown characters.
 	Clipped      bool
 	Shown, Total int
 }
@@ -178,7 +182,8 @@ func excerptOf(text string, limit int) excerpt {
 	return excerpt{format.Visible(format.First(text, limit)), total > limit, min(total, limit), total}
 }
 
-// plainText is a text on one line, with an ellipsis where it was cut.
+// plainText returns a text on one line, cut to limit characters with an
+// ellipsis.
 func plainText(text string, limit int) string {
 	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(format.Visible(format.Clip(text, limit)))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// An event is one of any type, as far as pages tell of it: which members it
-// has, its Type tells.
+// An event holds the members of all event types that pages show. Type decides
+// which of them are set.
 type event struct {
 	ID        string           `json:"id"`
 	Type      ledger.EventType `json:"type"`
@@ -30,10 +30,10 @@ type event struct {
 	Level      radar.Level       `json:"level"`
 	Other      ledger.RadarOther `json:"other"`
 	PathsTotal int               `json:"paths_total"`
-	Body       json.RawMessage   `json:"-"` // its bytes
+	Body       json.RawMessage   `json:"-"` // the event as received
 }
 
-// readEvents reads the bodies of events.
+// readEvents decodes events.
 func readEvents(bodies []json.RawMessage) ([]event, error) {
 	events := make([]event, len(bodies))
 	for i, body := range bodies {

@@ -14,7 +14,7 @@ type identitiesPage struct {
 	Next       string
 }
 
-// An identityRow is a key or root and what has become of it.
+// An identityRow is a key or root with its state.
 type identityRow struct {
 	identity.Identity
 	State string // active, expired or revoked
@@ -42,11 +42,12 @@ func addIdentity(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	refuseKeys(f, "dn", "email")
 	if !f.Failed() {
 		_, err = v.api.AddIdentity(v.ctx(), v.org, identity.NewIdentity{
 			Kind:  identity.Kind(f.Get("kind")),
-			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // which browsers make of a line's end
+			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // forms are sent with CRLF
 			DN:    strings.TrimSpace(f.Get("dn")),
 			Email: strings.TrimSpace(f.Get("email")),
 		})
@@ -54,27 +55,28 @@ func addIdentity(v *visit) (*answer, error) {
 			return nil, err
 		}
 	}
+
 	if f.Failed() {
-		if f.Errors["pem"] != "" || holdsKey(f.Get("pem")) {
-			f.Values.Del("pem") // it may be a secret, which goes into no page, whoever sent it
+		if f.Errors["pem"] != "" || containsKey(f.Get("pem")) {
+			f.Values.Del("pem") // it may be a secret, which no page must show
 		}
 		return again(f, v.page("identity-new", "Add identity", formPage{f})), nil
 	}
 	return seeOther(v.pathOf(identitiesPattern)), nil
 }
 
-// refuseKeys refuses fields that a private key was pasted into by mistake, and
-// forgets what they hold: an error of the API would quote it.
+// refuseKeys rejects fields that contain a private key, pasted by mistake, and
+// clears them. The API's error would quote the key.
 func refuseKeys(f *form.Form, fields ...string) {
 	for _, name := range fields {
-		if holdsKey(f.Get(name)) {
+		if containsKey(f.Get(name)) {
 			f.Values.Del(name)
 			f.Fail(name, "contains a private key, which is now exposed: create a new one")
 		}
 	}
 }
 
-func holdsKey(text string) bool { return strings.Contains(strings.ToUpper(text), "PRIVATE") }
+func containsKey(text string) bool { return strings.Contains(strings.ToUpper(text), "PRIVATE") }
 
 func revokeIdentity(v *visit) (*answer, error) {
 	if err := v.api.RevokeIdentity(v.ctx(), v.org, v.value("id")); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
-// showHome leads to the org of who is signed in.
+// showHome redirects to the visitor's org.
 func showHome(v *visit) (*answer, error) {
 	if v.session == nil {
 		return seeOther("/login"), nil
@@ -20,10 +20,10 @@ func showHome(v *visit) (*answer, error) {
 
 type loginPage struct {
 	Form *form.Form
-	// Ended tells that there was a session, which is over.
+	// Ended reports whether the visitor's session has ended.
 	Ended bool
-	// Draft is a contract that was sent when the session was over. It is shown,
-	// for whoever has written it to take along.
+	// Draft is a contract that was sent after the session ended. The page shows it,
+	// so that its author can copy it.
 	Draft string
 }
 
@@ -35,7 +35,7 @@ func showLogin(v *visit) (*answer, error) {
 		loginPage{Form: form.New("next", localPath(v.query("next"))), Ended: v.query("ended") != ""}), nil
 }
 
-// signIn begins a session with the token that was given.
+// signIn starts a session with the token of the form.
 func signIn(v *visit) (*answer, error) {
 	f, err := v.form()
 	if err != nil {
@@ -51,6 +51,7 @@ func signIn(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := v.endSessions(); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func signOut(v *visit) (*answer, error) {
 	return a, nil
 }
 
-// endSessions ends those of all cookies that the browser has sent.
+// endSessions ends the sessions of all cookies of the request.
 func (v *visit) endSessions() error {
 	for _, secret := range session.Secrets(v.r) {
 		if err := v.site.api.SignOut(v.ctx(), secret); err != nil {
@@ -78,7 +79,7 @@ func (v *visit) endSessions() error {
 	return nil
 }
 
-// localPath returns where to go after signing in: only ever a page of this site.
+// localPath returns next if it is a page of this site, and / otherwise.
 func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||

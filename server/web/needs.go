@@ -11,55 +11,57 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A need is something that waits for somebody.
+// A need is something that needs attention.
 type need struct {
 	Kind string
-	Bad  bool // nothing goes on until somebody does it
+	Bad  bool // blocks progress
 	Repo string
-	// Name is what it is about, and Why and By say more where they are not
-	// empty: texts of others, each of which stays in its place.
+	// Name is the subject of the need. Why and By are the reason and the signer;
+	// either can be empty. All three are untrusted texts.
 	Name, Why, By string
-	Path          string // of the page about it
+	Path          string // of its page
 	At            ledger.Time
 }
 
-// How much is looked at for what needs somebody.
+// Limits of the search for needs.
 const (
-	needRepos     = 25
-	needCommits   = 20  // in flight, of each repo
-	needAll       = 100 // commits of all repos: what each misses costs the most of the page
-	needRows      = 500 // of tokens, or of identities: a page of the API
-	needsShown    = 12
-	allNeedsShown = 200 // if the visitor asks for all
-	soonKeyEnds   = 14 * 24 * time.Hour
-	soonTokenOut  = 7 * 24 * time.Hour
+	needRepos        = 25
+	needCommits      = 20  // in flight, per repo
+	needAll          = 100 // commits in all repos; their unmet requirements are the slowest part of the page
+	needRows         = 500 // tokens, or identities; one page of the API
+	needsShown       = 12
+	allNeedsShown    = 200 // on request
+	keyExpiresSoon   = 14 * 24 * time.Hour
+	tokenExpiresSoon = 7 * 24 * time.Hour
 )
 
-// needs finds what the repos and the org need somebody for, as far as the
-// visitor may know of it: what nothing goes on without comes first.
+// needs returns the needs of the repos and the org that the visitor may see,
+// blocking ones first.
 func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
-	var found []need
-	commits := needAll // that may still be looked at
+	var needs []need
+	budget := needAll // commits that may still be examined
 	for _, r := range repos[:min(len(repos), needRepos)] {
-		more, looked, err := v.commitNeeds(r, min(commits, needCommits))
+		more, examined, err := v.commitNeeds(r, min(budget, needCommits))
 		if err != nil {
 			return nil, err
 		}
-		commits -= looked
-		found = append(found, more...)
+		budget -= examined
+		needs = append(needs, more...)
 		if more, err = v.webhookNeeds(r); err != nil {
 			return nil, err
 		}
-		found = append(found, more...)
+		needs = append(needs, more...)
 	}
-	for _, look := range []func() ([]need, error){v.identityNeeds, v.tokenNeeds} {
-		more, err := look()
+
+	for _, list := range []func() ([]need, error){v.identityNeeds, v.tokenNeeds} {
+		more, err := list()
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, more...)
+		needs = append(needs, more...)
 	}
-	slices.SortStableFunc(found, func(a, b need) int {
+
+	slices.SortStableFunc(needs, func(a, b need) int {
 		switch {
 		case a.Bad == b.Bad:
 			return 0
@@ -68,26 +70,28 @@ func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 		}
 		return 1
 	})
-	return found, nil
+	return needs, nil
 }
 
-// commitNeeds finds the commits in flight that a failed check or a conflict
-// keeps from the next state. It looks at no more than most, and tells at how many.
-func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, err error) {
-	var below int64 // commits that have a state before them
+// commitNeeds returns the commits in flight that are blocked by a failed
+// requirement or a conflict. It examines up to limit commits, and returns how
+// many it examined.
+func (v *visit) commitNeeds(r ledger.Repo, limit int) (needs []need, examined int, err error) {
+	var undeployed int64
 	for state, n := range r.Commits {
 		if state != ledger.Deployed {
-			below += n
+			undeployed += n
 		}
 	}
-	if below == 0 || most == 0 {
+	if undeployed == 0 || limit == 0 {
 		return nil, 0, nil
 	}
 	filter := client.CommitFilter{InFlight: true, Standing: true}
-	list, err := v.api.CommitsPage(v.ctx(), v.org, r.Name, filter, client.Query{Limit: most})
+	list, err := v.api.CommitsPage(v.ctx(), v.org, r.Name, filter, client.Query{Limit: limit})
 	if err != nil {
 		return nil, 0, err
 	}
+
 	for _, c := range list.Data {
 		n := need{
 			Bad: true, Repo: r.Name, Name: cmp.Or(format.FirstLine(c.Message), format.Short(c.SHA)),
@@ -106,13 +110,14 @@ func (v *visit) commitNeeds(r ledger.Repo, most int) (found []need, looked int, 
 			}
 		}
 		if n.Kind != "" {
-			found = append(found, n)
+			needs = append(needs, n)
 		}
 	}
-	return found, len(list.Data), nil
+	return needs, len(list.Data), nil
 }
 
-// webhookNeeds finds the webhooks that ledgerd has given up, and those that fail.
+// webhookNeeds returns the webhooks that ledgerd disabled, and those that are
+// failing.
 func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 	if !v.may(ledger.Admin) {
 		return nil, nil
@@ -121,7 +126,8 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []need
+
+	var needs []need
 	for _, w := range hooks.Data {
 		n := need{Repo: r.Name, Name: w.URL, Path: pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID)}
 		switch {
@@ -132,33 +138,34 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 		default:
 			continue
 		}
-		found = append(found, n)
+		needs = append(needs, n)
 	}
-	return found, nil
+	return needs, nil
 }
 
-// identityNeeds finds the keys and roots that end soon or have ended.
+// identityNeeds returns the keys and roots that expire soon or expired recently.
 func (v *visit) identityNeeds() ([]need, error) {
 	identities, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: needRows})
 	if err != nil {
 		return nil, err
 	}
-	var found []need
+
+	var needs []need
 	now := v.site.now()
 	for _, i := range identities.Data {
-		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(soonKeyEnds) || i.NotAfter < now.Add(-soonKeyEnds) {
+		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(keyExpiresSoon) || i.NotAfter < now.Add(-keyExpiresSoon) {
 			continue
 		}
 		n := need{Kind: "Key expires", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
 		if n.Bad = i.NotAfter <= now; n.Bad {
 			n.Kind = "Key expired"
 		}
-		found = append(found, n)
+		needs = append(needs, n)
 	}
-	return found, nil
+	return needs, nil
 }
 
-// tokenNeeds finds the tokens that expire soon.
+// tokenNeeds returns the tokens that expire soon.
 func (v *visit) tokenNeeds() ([]need, error) {
 	if !v.may(ledger.Admin) {
 		return nil, nil
@@ -167,12 +174,13 @@ func (v *visit) tokenNeeds() ([]need, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []need
+
+	var needs []need
 	now := v.site.now()
 	for _, t := range tokens.Data {
-		if t.RevokedAt == 0 && t.ExpiresAt > now && t.ExpiresAt < now.Add(soonTokenOut) {
-			found = append(found, need{Kind: "Token expires", Name: t.Name, At: t.ExpiresAt, Path: v.pathOf(tokensPattern)})
+		if t.RevokedAt == 0 && t.ExpiresAt > now && t.ExpiresAt < now.Add(tokenExpiresSoon) {
+			needs = append(needs, need{Kind: "Token expires", Name: t.Name, At: t.ExpiresAt, Path: v.pathOf(tokensPattern)})
 		}
 	}
-	return found, nil
+	return needs, nil
 }

@@ -12,11 +12,11 @@ const (
 	eventsShown = 15
 )
 
-// An orgPage shows the repos of an org, what happened last in it, and what
-// needs somebody.
+// An orgPage shows the repos of an org, what needs attention, and its latest
+// events.
 type orgPage struct {
 	Repos []repoCounts
-	Next  string // page of repos
+	Next  string // path of the next page of repos; empty if there is none
 	Needs []need
 	// MoreNeeds counts the needs that are not shown.
 	MoreNeeds int
@@ -31,6 +31,7 @@ func showOrg(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: reposShown, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
@@ -39,7 +40,8 @@ func showOrg(v *visit) (*answer, error) {
 	for _, r := range list.Data {
 		page.Repos = append(page.Repos, countsOf(r))
 	}
-	found, err := v.needs(list.Data)
+
+	needs, err := v.needs(list.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -47,15 +49,15 @@ func showOrg(v *visit) (*answer, error) {
 	if v.query("needs") == "all" {
 		limit = allNeedsShown
 	}
-	page.Needs = found[:min(len(found), limit)]
-	page.MoreNeeds = len(found) - len(page.Needs)
+	page.Needs = needs[:min(len(needs), limit)]
+	page.MoreNeeds = len(needs) - len(page.Needs)
 	if limit < allNeedsShown {
 		page.AllNeeds = v.pathWith("needs", "all")
 	}
 	return v.livePage("org", v.org, page, ledger.EventTypes()...), nil
 }
 
-// nextPage returns the path of the page of a list behind this one; empty for none.
+// nextPage returns the path of the next page of a list; empty if there is none.
 func nextPage(v *visit, cursor string) string {
 	if cursor == "" {
 		return ""
@@ -63,40 +65,42 @@ func nextPage(v *visit, cursor string) string {
 	return v.pathWith("cursor", cursor)
 }
 
-// A repoCounts is a repo with what is drawn of the counts of its commits.
+// A repoCounts is a repo with the bar that shows its commits by state.
 type repoCounts struct {
 	ledger.Repo
 	Total  int64
 	Shares []share
 }
 
-// A share is the part of a repo's commits that are in one state: Width percent
-// of them, drawn from Start on.
+// A share is the segment of the bar for one state. Start and Width are in
+// percent.
 type share struct {
 	State        ledger.State
 	Count        int64
 	Start, Width float64
 }
 
-// countsOf draws from the highest state to the lowest. What there is at all is
-// wide enough to be seen.
+// countsOf lays out the bar from the highest state to the lowest. Every segment
+// has a visible width.
 func countsOf(r ledger.Repo) repoCounts {
 	c := repoCounts{Repo: r}
 	states := ledger.States()
 	for _, n := range r.Commits {
 		c.Total += n
 	}
-	const least = 1.5
+
+	const minWidth = 1.5
 	var sum float64
 	for i := len(states) - 1; i >= 0; i-- {
 		n := r.Commits[states[i]]
 		if n == 0 {
 			continue
 		}
-		width := max(least, 100*float64(n)/float64(c.Total))
+		width := max(minWidth, 100*float64(n)/float64(c.Total))
 		c.Shares = append(c.Shares, share{State: states[i], Count: n, Width: width})
 		sum += width
 	}
+
 	var start float64
 	for i := range c.Shares {
 		c.Shares[i].Width *= 100 / cmp.Or(sum, 100)

@@ -16,12 +16,12 @@ type policyView struct {
 	Policy policy.Policy
 	Stages []policytext.Stage
 	Radar  []policytext.Sentence
-	// Document is empty where it is too long to be shown. Command prints it.
+	// Document is empty if it is longer than maxDocument. Command prints it.
 	Document string
 	Command  string
 }
 
-// maxDocument is how long a document a page shows that is not about editing it.
+// maxDocument is the maximum size in bytes of a document on a read-only page.
 const maxDocument = 96 << 10
 
 func (v *visit) viewPolicy(p policy.Policy) policyView {
@@ -36,10 +36,10 @@ func (v *visit) viewPolicy(p policy.Policy) policyView {
 	return view
 }
 
-// A policyPage shows what holds in a repo.
+// A policyPage shows the active policy of a repo.
 type policyPage struct {
 	policyView
-	// Saved tells that the visitor has just made this version.
+	// Saved reports whether the visitor has just saved this version.
 	Saved bool
 }
 
@@ -52,23 +52,23 @@ func showPolicy(v *visit) (*answer, error) {
 	return v.livePage("policy", "Policy", page, ledger.EventPolicy), nil
 }
 
-// A policyVersionsPage lists the versions of a policy, the newest first.
+// A policyVersionsPage lists the versions of a policy, newest first.
 type policyVersionsPage struct {
 	Versions []policyVersion
 	Next     string
 }
 
-// A policyVersion is one of them with what it changed.
+// A policyVersion is a version with its changes.
 type policyVersion struct {
 	policy.Policy
 	Changes []policytext.Change
-	// More is how many changes there are beside those.
+	// More counts the changes that are not shown.
 	More int
 }
 
 const (
-	versionsShown = 10 // each is read whole, to tell what it changed
-	rulesShown    = 6  // changed ones of each version
+	versionsShown = 10 // few, because each is read in full to compute its changes
+	rulesShown    = 6  // changed rules per version
 )
 
 func showPolicyVersions(v *visit) (*answer, error) {
@@ -77,6 +77,7 @@ func showPolicyVersions(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	page := policyVersionsPage{Next: nextPage(v, list.NextCursor)}
 	versions := list.Data
 	if n := len(versions); n > 0 && versions[n-1].Version > 1 {
@@ -86,6 +87,7 @@ func showPolicyVersions(v *visit) (*answer, error) {
 		}
 		versions = append(versions, first)
 	}
+
 	for i, p := range versions[:len(list.Data)] {
 		version := policyVersion{Policy: p}
 		if i+1 < len(versions) {
@@ -99,10 +101,10 @@ func showPolicyVersions(v *visit) (*answer, error) {
 	return v.livePage("policy-versions", "Policy history", page, ledger.EventPolicy), nil
 }
 
-// A policyVersionPage shows one version, and what differs from another one.
+// A policyVersionPage shows a version and its difference from another.
 type policyVersionPage struct {
 	policyView
-	// Against is the other version, 0 for none. Diff leads from it to this one.
+	// Against is the other version, or 0 for none. Diff is from it to this version.
 	Against int
 	Diff    []linediff.Line
 }
@@ -116,6 +118,7 @@ func showPolicyVersion(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	page := policyVersionPage{policyView: v.viewPolicy(policy), Against: number - 1}
 	if given := v.query("against"); given != "" {
 		if page.Against, err = versionNumber(given); err != nil {

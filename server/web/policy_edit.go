@@ -18,40 +18,40 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
-// A policyEditPage is where a contract is written, tried out and saved.
+// A policyEditPage is the policy editor.
 type policyEditPage struct {
 	Form *form.Form
-	// Active is the policy that would be replaced, ETag its.
+	// Active is the policy that saving replaces. ETag is its ETag.
 	Active policy.Policy
 	ETag   string
 	Faults []policytext.Fault
-	// Preview is what the contract would do; nil where that was not asked for.
+	// Preview is the result of a simulation; nil if none was requested.
 	Preview *preview
-	// Stale tells that Active is not what the contract was begun from.
-	// Upstream leads from that to Active.
+	// Stale reports whether Active was saved after the visitor started editing.
+	// Upstream is the difference from the version edited to Active.
 	Stale    bool
 	Upstream []linediff.Line
 }
 
-// A preview is what a contract would do if it were saved.
+// A preview shows what saving a contract would change.
 type preview struct {
 	Evaluated int64
 	Total     int
 	Sums      []moveSum
-	// Moves are the first of them.
+	// Moves are the first of the Total moves.
 	Moves []move
-	// Diff leads from the active contract to this one; none where it says the same.
+	// Diff is from the active contract to this one; empty if they are equal.
 	Diff []linediff.Line
 }
 
-// A moveSum counts the commits that would move from one state to another.
+// A moveSum is the number of commits that would move from one state to another.
 type moveSum struct {
 	From, To ledger.State
 	Count    int
 }
 
-// A move is a commit that would move, and why: the first reasons, and how many
-// more there are.
+// A move is a commit that would change state. Why are the first reasons, and
+// More counts the others.
 type move struct {
 	ledger.Move
 	Why  []string
@@ -59,8 +59,8 @@ type move struct {
 }
 
 const (
-	movesShown   = 100 // commits that a preview names
-	reasonsShown = 3   // of each
+	movesShown   = 100 // commits in a preview
+	reasonsShown = 3   // per commit
 )
 
 // NextVersion returns the version that saving the contract creates.
@@ -79,7 +79,7 @@ func (v *visit) editor(page policyEditPage) *answer {
 	return v.page("policy-edit", "Edit policy", page)
 }
 
-// changePolicy previews or saves the contract that was written.
+// changePolicy previews or saves the contract of the form.
 func changePolicy(v *visit) (*answer, error) {
 	f, err := v.form()
 	if err != nil {
@@ -93,7 +93,7 @@ func changePolicy(v *visit) (*answer, error) {
 	switch f.Get("do") {
 	case "save":
 		return v.savePolicy(page, f.Get("etag"))
-	case "replace": // also the version that somebody else made meanwhile, which the visitor has been shown
+	case "replace": // a version saved in the meantime, after the visitor has seen it
 		return v.savePolicy(page, f.Get("seen"))
 	}
 	return v.previewPolicy(page)
@@ -108,6 +108,7 @@ func (v *visit) previewPolicy(page policyEditPage) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	page.Preview = previewOf(simulation)
 	if draft, err := policytext.ParseDocument(document); err == nil {
 		page.Preview.Diff = linediff.Diff(policytext.Document(page.Active.Contract), policytext.Document(draft))
@@ -128,6 +129,7 @@ func previewOf(s ledger.Simulation) *preview {
 		shown.More = len(m.Reasons) - len(shown.Why)
 		p.Moves = append(p.Moves, shown)
 	}
+
 	for _, m := range s.Moves {
 		i := slices.IndexFunc(p.Sums, func(sum moveSum) bool { return sum.From == m.From && sum.To == m.To })
 		if i < 0 {
@@ -140,8 +142,8 @@ func previewOf(s ledger.Simulation) *preview {
 	return p
 }
 
-// savePolicy makes the contract the active one in the place of that which the
-// ETag names.
+// savePolicy makes the contract the active policy if the active one still has
+// the ETag.
 func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 	f := page.Form
 	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
@@ -149,8 +151,9 @@ func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 		return again(f, v.editor(page)), nil
 	}
 	if strings.ContainsFunc(etag, func(r rune) bool { return r < ' ' || r > '~' }) {
-		etag = "" // not one that a page has had
+		etag = "" // never sent by a page
 	}
+
 	saved, err := v.api.SetPolicy(v.ctx(), v.org, v.repo, jsontext.Value(f.Get("document")), etag)
 	switch {
 	case err == nil:
@@ -168,17 +171,17 @@ func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 	return nil, err
 }
 
-// stale shows the form again, with what somebody else has saved since it was
-// first shown.
+// stale shows the form again, with the changes saved by others since the visitor
+// started editing.
 func (v *visit) stale(page policyEditPage) (*answer, error) {
 	page.Stale = true
 	if number, err := strconv.Atoi(page.Form.Get("version")); err == nil && number > 0 {
-		begun, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, number)
+		base, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, number)
 		if err != nil && codeOf(err) != ledger.CodeNotFound {
 			return nil, err
 		}
 		if err == nil {
-			page.Upstream = linediff.Diff(policytext.Document(begun.Contract), policytext.Document(page.Active.Contract))
+			page.Upstream = linediff.Diff(policytext.Document(base.Contract), policytext.Document(page.Active.Contract))
 		}
 	}
 	a := v.editor(page)
@@ -186,25 +189,27 @@ func (v *visit) stale(page policyEditPage) (*answer, error) {
 	return a, nil
 }
 
-// explain puts what the API says of the document beside its lines. It reports
-// whether the visitor can mend it.
+// explain adds the API's errors about the document, with their lines. It reports
+// whether the visitor can correct the error.
 func (p *policyEditPage) explain(err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || !p.Form.Explain(err) {
 		return false
 	}
-	where := policytext.Locate(p.Form.Get("document"))
+
+	lines := policytext.Locate(p.Form.Get("document"))
 	p.Form.Errors, p.Form.Problem = nil, ""
 	switch {
-	case e.Problem.Code == ledger.CodeInvalidJSON && where.Broken():
-		p.Faults = []policytext.Fault{where.Fault("", e.Problem.Detail)}
+	case e.Problem.Code == ledger.CodeInvalidJSON && lines.Broken():
+		p.Faults = []policytext.Fault{lines.Fault("", e.Problem.Detail)}
 	case len(e.Problem.Errors) == 0:
 		p.Form.Problem = e.Problem.Detail
 		return true
 	}
+
 	for _, field := range e.Problem.Errors {
 		if e.Problem.Code != ledger.CodeInvalidJSON {
-			p.Faults = append(p.Faults, where.Fault(field.Field, field.Message))
+			p.Faults = append(p.Faults, lines.Fault(field.Field, field.Message))
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b policytext.Fault) int { return cmp.Compare(a.Line, b.Line) })

@@ -15,7 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/turns"
 )
 
-// A problemPage tells what went wrong and what to do about it.
+// A problemPage shows an error.
 type problemPage struct {
 	Status    int
 	Title     string
@@ -24,8 +24,8 @@ type problemPage struct {
 	RequestID string
 }
 
-// problem makes the answer of an error. Who is not signed in is led to where
-// one does that, and back.
+// problem returns the page of an error. Visitors who are not signed in are
+// redirected to the sign-in, and back afterwards.
 func (v *visit) problem(err error) *answer {
 	p := v.site.explain(v.r, err)
 	if p.Status == http.StatusUnauthorized {
@@ -33,7 +33,7 @@ func (v *visit) problem(err error) *answer {
 	}
 	if p.Status == http.StatusNotFound && v.repo != "" {
 		if _, err := v.api.Repo(v.ctx(), v.org, v.repo); codeOf(err) == ledger.CodeNotFound {
-			v.repo = "" // which has no pages to lead to
+			v.repo = "" // no tabs for a repo that does not exist
 		}
 	}
 	a := v.page("problem", p.Title, p)
@@ -62,8 +62,8 @@ func (v *visit) toLogin() *answer {
 	return a
 }
 
-// unsaved returns the contract that was sent to be saved; empty where it is
-// none, or longer than is read of who is not signed in.
+// unsaved returns the contract of a request of the policy editor. It is empty
+// for other requests, and if the form is longer than maxOpenForm.
 func (v *visit) unsaved() string {
 	if v.r.Method != http.MethodPost || v.route.pattern != policyPattern+"/edit" {
 		return ""
@@ -75,8 +75,8 @@ func (v *visit) unsaved() string {
 	return strings.ReplaceAll(v.r.PostForm.Get("document"), "\r\n", "\n")
 }
 
-// pathBack returns where to go on after signing in: for what was sent the page
-// of its form, or the one that it is about; empty for none.
+// pathBack returns the path to return to after signing in. For a form, it is the
+// nearest page at or above its path; empty if there is none.
 func (v *visit) pathBack() string {
 	if wire.IsRead(v.r) {
 		return v.r.URL.RequestURI()
@@ -89,10 +89,10 @@ func (v *visit) pathBack() string {
 	return path
 }
 
-// fail writes the page of a problem for which there is no visit.
+// fail writes the error page of a request that has no visit.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := &visit{site: s, r: r, api: s.client}
-	if v.greet() == nil && v.session != nil {
+	if v.loadSession() == nil && v.session != nil {
 		v.org = v.session.Org
 	}
 	p := s.explain(r, err)
@@ -104,8 +104,8 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// explain turns an error into what is told of it. What is not meant for
-// visitors is logged.
+// explain returns the page of an error. Internal errors are logged; their page
+// has no details.
 func (s *Site) explain(r *http.Request, err error) problemPage {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		return problemPage{e.Status, titleOf(e.Status), e.Problem.Detail, several(e.Problem.Errors), e.Problem.RequestID}

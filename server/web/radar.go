@@ -16,32 +16,30 @@ import (
 )
 
 const (
-	// radarOverlaps is how many overlaps a page of the radar shows.
-	radarOverlaps = 30
-	// radarTruncated is how many commits it names that had more than are kept.
-	radarTruncated = 3
+	radarOverlaps  = 30 // on a page
+	radarTruncated = 3  // commits listed that have more overlaps than are stored
 )
 
-// A radarPage shows which commits in flight of a repo collide.
+// A radarPage shows the overlaps of a repo's commits in flight.
 type radarPage struct {
 	Form     *form.Form
 	Levels   []form.Choice
-	Branches []string // to choose from
+	Branches []string // suggestions for the filter
 	Settings []policytext.Sentence
 	Enabled  bool
-	// InFlight tells that there are commits that could collide.
+	// InFlight reports whether any commits are in flight, if Overlaps is empty.
 	InFlight bool
-	Picture  *arcdiagram.Diagram // nil where there is nothing to draw
-	Overlaps []overlap.Overlap   // each from the side of the later commit
-	// Truncated are commits that had more overlaps than are kept.
+	Picture  *arcdiagram.Diagram // nil if there are no overlaps
+	Overlaps []overlap.Overlap   // from the side of the later commit
+	// Truncated are the first commits with more overlaps than are stored.
+	// MoreTruncated counts the others.
 	Truncated     []ledger.RadarCommit
-	MoreTruncated int // that are not named
-	// Dropped tells that Overlaps is empty, and that there were some that are
-	// not kept.
+	MoreTruncated int
+	// Dropped reports whether weaker overlaps were not stored, if Overlaps is empty.
 	Dropped  bool
 	Next     string
 	Filtered bool
-	// Command lists the same in a terminal.
+	// Command prints the same list in a terminal.
 	Command string
 }
 
@@ -54,6 +52,7 @@ func showRadar(v *visit) (*answer, error) {
 		}
 		f.Level = level
 	}
+
 	policy, _, err := v.api.Policy(v.ctx(), v.org, v.repo)
 	if err != nil {
 		return nil, err
@@ -64,7 +63,8 @@ func showRadar(v *visit) (*answer, error) {
 		Settings: policytext.Radar(policy.Radar), Enabled: policy.Radar.Enabled,
 		Filtered: f != client.OverlapFilter{}, Command: v.radarCommand(f),
 	}
-	err = v.findOverlaps(&page, f)
+
+	err = v.readOverlaps(&page, f)
 	if f.Commit != "" && explainCommit(page.Form, err) {
 		a := v.page("radar", "Conflict Radar", page)
 		a.status = page.Form.Status
@@ -76,8 +76,8 @@ func showRadar(v *visit) (*answer, error) {
 	return v.livePage("radar", "Conflict Radar", page, ledger.EventTypes()...), nil
 }
 
-// explainCommit reports whether an error is about the commit that was asked
-// for, and puts it beside the field.
+// explainCommit reports whether an error is about the commit of the filter. If
+// so, it adds the error to the field.
 func explainCommit(f *form.Form, err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
@@ -96,11 +96,11 @@ func explainCommit(f *form.Form, err error) bool {
 	return false
 }
 
-// plainWord is what a shell takes as it is.
+// plainWord matches words that need no quoting in a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./@+-]*$`)
 
-// radarCommand writes the command that lists the overlaps which a filter lets
-// pass.
+// radarCommand returns the command that lists the overlaps of a filter. It omits
+// values that would need quoting.
 func (v *visit) radarCommand(f client.OverlapFilter) string {
 	command := "ledgerd radar " + v.org + "/" + v.repo
 	if f.Level != radar.NoLevel {
@@ -114,7 +114,9 @@ func (v *visit) radarCommand(f client.OverlapFilter) string {
 	return command
 }
 
-func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
+// readOverlaps fetches a page of overlaps and fills in the page. If there are
+// none, it determines why.
+func (v *visit) readOverlaps(page *radarPage, f client.OverlapFilter) error {
 	list, err := v.api.OverlapsPage(
 		v.ctx(), v.org, v.repo, f, client.Query{Limit: radarOverlaps, Cursor: v.query("cursor")})
 	if err != nil {
@@ -128,6 +130,7 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 			}
 		}
 	}
+
 	slices.Sort(page.Branches)
 	page.Branches = slices.Compact(page.Branches)
 	page.Next, page.Picture = nextPage(v, list.NextCursor), arcdiagram.Draw(list.Data)
@@ -137,10 +140,11 @@ func (v *visit) findOverlaps(page *radarPage, f client.OverlapFilter) error {
 	if len(list.Data) > 0 {
 		return nil
 	}
+
 	if page.Dropped, err = v.api.OverlapsTruncated(v.ctx(), v.org, v.repo, f); err != nil {
 		return err
 	}
-	flying, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{InFlight: true}, client.Query{Limit: 1})
-	page.InFlight = len(flying.Data) > 0
+	inFlight, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{InFlight: true}, client.Query{Limit: 1})
+	page.InFlight = len(inFlight.Data) > 0
 	return err
 }

@@ -22,7 +22,7 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// loadPages parses each page together with the layout and the parts.
+// loadPages parses each page with the layout and the parts.
 func (s *Site) loadPages() (map[string]*template.Template, error) {
 	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html",
 		"templates/parts*.html")
@@ -47,22 +47,22 @@ func (s *Site) loadPages() (map[string]*template.Template, error) {
 	return pages, nil
 }
 
-// A view is what layout.html shows: a page's own Data, and what is around it.
+// A view is the data of layout.html: a page's own Data, and the frame around it.
 type view struct {
 	Title   string
-	Session *ledger.Token // nil for nobody
-	// CanAdmin tells that the visitor may change what an admin may.
+	Session *ledger.Token // nil if the visitor is not signed in
+	// CanAdmin reports whether the visitor has the scope admin.
 	CanAdmin bool
-	// Org and Repo are those that the page is about; empty for none.
+	// Org and Repo are the page's org and repo; empty for none.
 	Org, Repo string
-	// OrgTabs, RepoTabs and SettingsTabs are empty where they have no place.
+	// OrgTabs, RepoTabs and SettingsTabs are empty if the page does not show them.
 	OrgTabs, RepoTabs, SettingsTabs []tab
 	Live, LiveCommit, LiveSince     string
 	Wide                            bool
 	Data                            any
 }
 
-// view puts around an answer's data what belongs there.
+// view returns the data of an answer's page, with its frame.
 func (v *visit) view(a *answer) view {
 	return view{
 		Title: a.title, Session: v.session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: a.live,
@@ -71,7 +71,7 @@ func (v *visit) view(a *answer) view {
 	}
 }
 
-// render makes the page of an answer that has one.
+// render executes the template of an answer that is a page.
 func (v *visit) render(a *answer) error {
 	if a.page == "" {
 		return nil
@@ -84,7 +84,8 @@ func (v *visit) render(a *answer) error {
 	return nil
 }
 
-// write writes an answer, or nothing where it fails.
+// write renders and writes an answer. If it returns an error, it has written
+// nothing.
 func (v *visit) write(w http.ResponseWriter, a *answer) error {
 	if err := v.render(a); err != nil {
 		return err
@@ -111,8 +112,7 @@ func (v *visit) write(w http.ResponseWriter, a *answer) error {
 	return nil
 }
 
-// functions returns what templates can call in addition to the functions of
-// html/template.
+// functions returns the functions of the templates.
 func (s *Site) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.path,
@@ -140,7 +140,7 @@ func (s *Site) functions() template.FuncMap {
 	}
 }
 
-// timeTag returns a time in UTC; the script makes it local and relative.
+// timeTag returns a time element in UTC. The script makes it local and relative.
 func timeTag(t ledger.Time) template.HTML {
 	if t == 0 {
 		return "–"
@@ -149,13 +149,13 @@ func timeTag(t ledger.Time) template.HTML {
 		t.Std().Format("2 Jan 2006 15:04") + ` UTC</time>`)
 }
 
-// nextTag is timeTag for the next attempt of a delivery: once the time has
-// passed, the script shows "now" instead.
+// nextTag is timeTag for the time of a next attempt: once it has passed, the
+// script shows "now".
 func nextTag(t ledger.Time) template.HTML {
 	return template.HTML(strings.Replace(string(timeTag(t)), "<time ", "<time data-next ", 1))
 }
 
-// serveAsset answers with a file that pages load.
+// serveAsset responds with a static file.
 func serveAsset(v *visit) (*answer, error) {
 	a, ok := v.site.assets.files[v.value("file")]
 	if !ok {

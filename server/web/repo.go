@@ -11,16 +11,13 @@ import (
 )
 
 const (
-	// columnCards is how many commits a column of the board shows at most.
-	columnCards = 25
-	// listedCommits is how many commits one page of the list shows.
-	listedCommits = 50
-	// cardNeeds is how many of the requirements that it waits for a card names.
-	cardNeeds = 3
+	columnCards   = 25 // commits in a column of the board
+	listedCommits = 50 // commits on a page of the list
+	cardNeeds     = 3  // unmet requirements on a card
 )
 
-// A repoPage shows the commits of a repo: as a board of columns by state, or,
-// where Board is nil, as a list.
+// A repoPage shows the commits of a repo: as a board with a column per state,
+// or, if Board is nil, as a list.
 type repoPage struct {
 	Repo    ledger.Repo
 	Commits int64
@@ -28,42 +25,42 @@ type repoPage struct {
 	List    commitList
 }
 
-// A column is the newest commits of one state.
+// A column holds the newest commits in one state.
 type column struct {
 	State ledger.State
 	Total int64
 	Cards []commitCard
 	More  int64
-	Path  string // of the list of all of them
+	Path  string // of the list of all commits in the state
 }
 
-// A commitList is a page of the commits that a filter lets pass.
+// A commitList is a page of the commits that match a filter.
 type commitList struct {
 	State, Branch, Author string
 	Commits               []commitCard
 	Next                  string
 }
 
-// Filtered reports whether the list leaves commits out.
+// Filtered reports whether a filter is set.
 func (l commitList) Filtered() bool { return l.State != "" || l.Branch != "" || l.Author != "" }
 
-// A commitCard is a commit as boards and lists show it.
+// A commitCard is a commit on the board or in the list.
 type commitCard struct {
 	ledger.CommitSummary
-	Needs     []lack
+	Needs     []unmet
 	MoreNeeds int
 	Counts    []levelCount
 }
 
-// A lack is a requirement that a commit waits for.
-type lack struct {
+// An unmet is an unmet requirement that blocks a commit.
+type unmet struct {
 	Predicate string
 	Failed    bool
-	// Text is how far it is met, or whose fail keeps it unmet.
+	// Text is the number of signers so far, or who signed the failure.
 	Text string
 }
 
-// A levelCount says how many overlaps there are of a level.
+// A levelCount is the number of a commit's overlaps of a level.
 type levelCount struct {
 	Level radar.Level
 	Count int
@@ -78,6 +75,7 @@ func showRepo(v *visit) (*answer, error) {
 	for _, n := range repo.Commits {
 		p.Commits += n
 	}
+
 	p.List.State, p.List.Branch, p.List.Author = v.query("state"), v.query("branch"), v.query("author")
 	if v.query("view") == "list" || p.List.Filtered() {
 		err = p.List.read(v)
@@ -87,12 +85,14 @@ func showRepo(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	a := v.livePage("repo", v.repo, p, ledger.EventTypes()...)
 	a.wide = p.Board != nil
 	return a, nil
 }
 
-// board reads the columns one after another: each takes a processor alone.
+// board reads the columns one after the other, because each keeps a processor
+// busy.
 func board(v *visit, repo ledger.Repo) ([]column, error) {
 	var columns []column
 	for _, state := range ledger.States() {
@@ -113,12 +113,12 @@ func readColumn(v *visit, state ledger.State, total int64) (column, error) {
 		return c, err
 	}
 	c.Cards = cardsOf(page.Data)
-	c.Total = max(total, int64(len(c.Cards))) // which was counted a moment before
+	c.Total = max(total, int64(len(c.Cards))) // total was counted a moment earlier
 	c.More = c.Total - int64(len(c.Cards))
 	return c, nil
 }
 
-// read reads the page of the list that the visit asks for.
+// read fetches the requested page of the list.
 func (l *commitList) read(v *visit) error {
 	f := client.CommitFilter{Branch: l.Branch, Author: l.Author, Standing: true}
 	if l.State != "" {
@@ -141,15 +141,15 @@ func cardsOf(commits []ledger.CommitSummary) []commitCard {
 	cards := make([]commitCard, len(commits))
 	for i, c := range commits {
 		shown := c.Missing[:min(len(c.Missing), cardNeeds)]
-		cards[i] = commitCard{c, lacksOf(shown), len(c.Missing) - len(shown), levelsOf(c.Overlaps)}
+		cards[i] = commitCard{c, unmetOf(shown), len(c.Missing) - len(shown), levelsOf(c.Overlaps)}
 	}
 	return cards
 }
 
-func lacksOf(missing []ledger.RequirementStatus) []lack {
-	needs := make([]lack, len(missing))
+func unmetOf(missing []ledger.RequirementStatus) []unmet {
+	needs := make([]unmet, len(missing))
 	for i, r := range missing {
-		n := lack{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
+		n := unmet{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
 		switch {
 		case n.Failed:
 			n.Text = "failed by " + format.Clip(format.PlainName(r.FailedBy[0]), 60)
@@ -166,7 +166,7 @@ func lacksOf(missing []ledger.RequirementStatus) []lack {
 	return needs
 }
 
-// levelsOf returns the levels that there are overlaps of, the strongest first.
+// levelsOf returns the levels that occur with their counts, strongest first.
 func levelsOf(overlaps map[string]int) []levelCount {
 	var counts []levelCount
 	for level := radar.High; level > radar.NoLevel; level-- {

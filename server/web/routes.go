@@ -6,7 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// routes is all there is to visit. The paths of /v1 are the API's.
+// routes returns all pages and forms. The paths below /v1 belong to the API.
 func routes() []route {
 	const (
 		get, post = http.MethodGet, http.MethodPost

@@ -9,9 +9,9 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
-// SetupPath returns the path of the page where the first org is made, with the
-// key to it. It is for the administrator of the host alone; the page is closed
-// as soon as there is an org.
+// SetupPath returns the path of the page that creates the first org, with the
+// key to it. It is a secret of the host's administrator. The page is closed once
+// an org exists.
 func (s *Site) SetupPath() string {
 	return "/setup?" + url.Values{"key": {s.setup.key}}.Encode()
 }
@@ -24,15 +24,16 @@ func showSetup(v *visit) (*answer, error) {
 	return v.page("setup", "Set up", formPage{form.New("key", key)}), nil
 }
 
-// A createdPage shows the admin token, this once.
+// A createdPage shows the admin token, once.
 type createdPage struct{ Token ledger.Token }
 
-// setUp makes the org and its admin token, and signs in with it.
+// setUp creates the org and its admin token, and signs in with it.
 func setUp(v *visit) (*answer, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
 	}
+
 	s := v.site.setup
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,6 +47,7 @@ func setUp(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	token, err := s.host.CreateToken(v.ctx(), org.Name, ledger.NewToken{Name: "first admin", Scope: ledger.Admin})
 	if err != nil {
 		return nil, fmt.Errorf("created org %s, but not its token (run ledgerd token create): %w", org.Name,

@@ -15,36 +15,37 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/turns"
 )
 
-// An API is what the pages are made from.
+// An API is the HTTP API that the pages use.
 type API interface {
-	// Sessions is the HTTP API as those see it who are signed in: in a context
-	// that WithSession made, they can do what their token can.
+	// Sessions returns the API for signed-in visitors. A request with a context
+	// from WithSession can do what the session's token can.
 	Sessions() http.Handler
 	WithSession(ctx context.Context, session string) context.Context
-	// SignIn begins a session with a token's text.
+	// SignIn starts a session with a token's secret. It returns the session's
+	// secret and when the session expires.
 	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
 	SignOut(ctx context.Context, session string) error
-	// Host is the API as the administrator of the host sees it. Only the page
-	// that makes the first org uses it.
+	// Host returns the API with the permissions of the host's administrator. Only
+	// the page that creates the first org uses it.
 	Host() http.Handler
 }
 
-// Config is what a Site is made of.
+// Config configures a Site.
 type Config struct {
 	API API
-	// Logger gets what went wrong inside; nothing is logged where nil.
+	// Logger logs internal errors; nil for no log.
 	Logger *slog.Logger
-	// Now is the clock by which things end soon; time.Now where nil.
+	// Now returns the current time; nil for time.Now.
 	Now func() time.Time
 }
 
-// A Site answers the requests of browsers.
+// A Site is the web interface.
 type Site struct {
 	api    API
 	log    *slog.Logger
 	clock  func() time.Time
-	client *client.Client // as those who are signed in
-	stream http.Handler   // the API, for answers without an end
+	client *client.Client // for signed-in visitors
+	stream http.Handler   // the API, for the live stream
 	setup  setup
 	pages  map[string]*template.Template
 	assets *assets
@@ -53,18 +54,19 @@ type Site struct {
 
 func (s *Site) now() ledger.Time { return ledger.TimeOf(s.clock()) }
 
-// A setup makes the first org of an empty ledger, once, for who has the key.
+// A setup creates the first org of an empty ledger, once, for a visitor with the
+// key.
 type setup struct {
 	host *client.Client
 	key  string
-	mu   *sync.Mutex // held while the org is being made
+	mu   *sync.Mutex // held while the org is created
 }
 
 func newSetup(host *client.Client) setup {
 	return setup{host, rand.Text(), new(sync.Mutex)}
 }
 
-// check returns why the page is closed for that key.
+// check returns an error if the key is wrong or an org exists.
 func (s setup) check(ctx context.Context, key string) error {
 	if subtle.ConstantTimeCompare([]byte(key), []byte(s.key)) != 1 {
 		return ledger.Errorf(ledger.CodeForbidden, "invalid setup link: use the one that ledgerd serve printed "+

@@ -6,17 +6,17 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A tab is one entry of a navigation.
+// A tab is an entry of a navigation bar.
 type tab struct {
 	Label, Path string
 	Current     bool
 }
 
-// A place is what a tab leads to.
-type place struct {
+// A target is the page that a tab links to.
+type target struct {
 	label   string
 	pattern string
-	scope   ledger.Scope // without which it is not shown
+	scope   ledger.Scope // required to see the tab
 }
 
 func (v *visit) orgTabs() []tab {
@@ -24,9 +24,9 @@ func (v *visit) orgTabs() []tab {
 		return nil
 	}
 	return v.tabs(
-		place{"Repos", orgPattern, ledger.Read},
-		place{"Activity", activityPattern, ledger.Read},
-		place{"Settings", settingsPattern, ledger.Read},
+		target{"Repos", orgPattern, ledger.Read},
+		target{"Activity", activityPattern, ledger.Read},
+		target{"Settings", settingsPattern, ledger.Read},
 	)
 }
 
@@ -35,10 +35,10 @@ func (v *visit) repoTabs() []tab {
 		return nil
 	}
 	return v.tabs(
-		place{"Commits", repoPattern, ledger.Read},
-		place{"Policy", policyPattern, ledger.Read},
-		place{"Radar", radarPattern, ledger.Read},
-		place{"Webhooks", webhooksPattern, ledger.Admin},
+		target{"Commits", repoPattern, ledger.Read},
+		target{"Policy", policyPattern, ledger.Read},
+		target{"Radar", radarPattern, ledger.Read},
+		target{"Webhooks", webhooksPattern, ledger.Admin},
 	)
 }
 
@@ -47,21 +47,21 @@ func (v *visit) settingsTabs() []tab {
 		return nil
 	}
 	return v.tabs(
-		place{"Tokens", tokensPattern, ledger.Admin},
-		place{"Identities", identitiesPattern, ledger.Read},
+		target{"Tokens", tokensPattern, ledger.Admin},
+		target{"Identities", identitiesPattern, ledger.Read},
 	)
 }
 
-// tabs returns those of the places that there are for the visitor. Current is
-// the one that leads furthest towards the page itself.
-func (v *visit) tabs(places ...place) []tab {
+// tabs returns the tabs that the visitor may see. The current tab is the one
+// whose path is the longest prefix of the page's.
+func (v *visit) tabs(targets ...target) []tab {
 	var tabs []tab
 	current := -1
-	for _, p := range places {
-		if !v.may(p.scope) {
+	for _, target := range targets {
+		if !v.may(target.scope) {
 			continue
 		}
-		t := tab{Label: p.label, Path: v.pathOf(p.pattern)}
+		t := tab{Label: target.label, Path: v.pathOf(target.pattern)}
 		if strings.HasPrefix(v.r.URL.Path+"/", t.Path+"/") && (current < 0 || len(t.Path) > len(tabs[current].Path)) {
 			current = len(tabs)
 		}

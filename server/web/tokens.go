@@ -11,10 +11,11 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
-// settingsRows is how many rows a page of the settings' lists has.
+// settingsRows is the number of rows on a page of tokens, identities or
+// deliveries.
 const settingsRows = 50
 
-// showSettings leads to what the visitor may see of the settings.
+// showSettings redirects to the first settings page that the visitor may see.
 func showSettings(v *visit) (*answer, error) {
 	if v.may(ledger.Admin) {
 		return seeOther(v.pathOf(tokensPattern)), nil
@@ -28,11 +29,11 @@ type tokensPage struct {
 	Next   string
 }
 
-// A tokenRow is a token and what has become of it.
+// A tokenRow is a token with its state.
 type tokenRow struct {
 	ledger.Token
 	State string // active, expired or revoked
-	// Own tells that the visitor has signed in with it.
+	// Own reports whether the visitor is signed in with it.
 	Own bool
 }
 
@@ -49,31 +50,31 @@ func showTokens(v *visit) (*answer, error) {
 	return v.page("tokens", "Tokens", shown), nil
 }
 
-// lifeOf tells as a word how it stands with what can be revoked and can end.
-func lifeOf(revoked, ends, now ledger.Time) string {
+// lifeOf returns the state of a token or identity: active, expired or revoked.
+func lifeOf(revoked, expires, now ledger.Time) string {
 	switch {
 	case revoked != 0:
 		return "revoked"
-	case ends != 0 && ends <= now:
+	case expires != 0 && expires <= now:
 		return "expired"
 	}
 	return "active"
 }
 
-// The fields of a token's form that are not the API's.
+// A field of the token form that the API does not have, and one of its values.
 const (
-	lifeField     = "expires_in"
-	endlessChoice = "never"
+	lifetimeField = "expires_in"
+	neverExpires  = "never"
 )
 
 func showTokenForm(v *visit) (*answer, error) {
-	return v.page("token-new", "New token", formPage{form.New("scope", ledger.Read.String(), lifeField, "90d")}), nil
+	return v.page("token-new", "New token", formPage{form.New("scope", ledger.Read.String(), lifetimeField, "90d")}), nil
 }
 
-// A tokenSecretPage shows a token the only time that its secret is known.
+// A tokenSecretPage shows a new token with its secret, once.
 type tokenSecretPage struct {
 	Token ledger.Token
-	// Curl is a line that tries it out.
+	// Curl is a command that tests the token.
 	Curl string
 }
 
@@ -82,11 +83,13 @@ func createToken(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	n := ledger.NewToken{Name: strings.TrimSpace(f.Get("name"))}
 	if n.Scope, err = ledger.ParseScope(f.Get("scope")); err != nil {
 		f.Fail("scope", "choose read, write or admin")
 	}
-	n.ExpiresAt = tokenEnd(f, v.site.clock())
+	n.ExpiresAt = tokenExpiry(f, v.site.clock())
+
 	var token ledger.Token
 	if !f.Failed() {
 		token, err = v.api.CreateToken(v.ctx(), v.org, n)
@@ -97,14 +100,15 @@ func createToken(v *visit) (*answer, error) {
 	if f.Failed() {
 		return again(f, v.page("token-new", "New token", formPage{f})), nil
 	}
-	a := v.page("token-created", "Token created", tokenSecretPage{token, curlLine(v.r, token)})
+
+	a := v.page("token-created", "Token created", tokenSecretPage{token, curlCommand(v.r, token)})
 	a.status = http.StatusCreated
 	return a, nil
 }
 
-// tokenEnd reads when a token is to end: a day that is named counts, and else
-// the choice of how long it lives.
-func tokenEnd(f *form.Form, now time.Time) ledger.Time {
+// tokenExpiry returns when a new token expires, or 0 for never. A custom date
+// takes precedence over the lifetime.
+func tokenExpiry(f *form.Form, now time.Time) ledger.Time {
 	if text := strings.TrimSpace(f.Get("expires_at")); text != "" {
 		day, err := time.Parse(time.DateOnly, text)
 		if err != nil || day.Year() < 1970 {
@@ -118,24 +122,25 @@ func tokenEnd(f *form.Form, now time.Time) ledger.Time {
 		}
 		return ledger.TimeOf(end)
 	}
-	if f.Get(lifeField) == endlessChoice {
+
+	if f.Get(lifetimeField) == neverExpires {
 		return 0
 	}
-	life, err := ledger.ParseDuration(f.Get(lifeField))
+	lifetime, err := ledger.ParseDuration(f.Get(lifetimeField))
 	if err != nil {
-		f.Fail(lifeField, "choose a lifetime or never")
+		f.Fail(lifetimeField, "choose a lifetime or never")
 		return 0
 	}
-	return ledger.TimeOf(now.Add(life.Std()))
+	return ledger.TimeOf(now.Add(lifetime.Std()))
 }
 
-// plainOrigin is what an address may look like to stand in a line for a shell.
+// plainOrigin matches origins that are safe within quotes in a shell.
 var plainOrigin = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]-]+$`)
 
-// curlLine returns a command that uses a token, for the server's address as
-// the browser knows it.
-func curlLine(r *http.Request, token ledger.Token) string {
-	base := r.Header.Get("Origin") // what the browser has sent the form to, also through a proxy
+// curlCommand returns a command that uses the token, with the server's address
+// as seen by the browser.
+func curlCommand(r *http.Request, token ledger.Token) string {
+	base := r.Header.Get("Origin") // the address in the browser, also behind a proxy
 	if !plainOrigin.MatchString(base) {
 		base = "http://" + r.Host
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
-// The patterns that more than the table of routes speaks of.
+// Patterns that are used outside routes, too.
 const (
 	logoutPattern     = "/logout"
 	assetPattern      = "/static/{file}"
@@ -35,61 +35,63 @@ const (
 	redeliverPattern  = webhookPattern + "/deliveries/{delivery}/redeliver"
 )
 
-// A handler makes the answer to a visit of a page.
+// A handler returns the answer to a request.
 type handler func(*visit) (*answer, error)
 
-// A route is one page, or one form that is sent.
+// A route is a page, or the target of a form.
 type route struct {
 	method  string
 	pattern string // of http.ServeMux
-	// scope is the least that the visitor's token needs; open for none, nor to
-	// be signed in. The API asks for it too.
+	// scope is the scope that the visitor's token needs; open if the visitor need
+	// not be signed in. The API checks it too.
 	scope  ledger.Scope
 	handle handler
 }
 
+// open is the scope of routes that need no session.
 const open ledger.Scope = 0
 
-// makesNoPage tells that the answer costs next to nothing to begin with, or
-// mostly waits for a receiver, so that nobody waits for their turn.
-func (rt route) makesNoPage() bool {
+// skipsTurns reports whether requests do not wait for their turn, because the
+// response is cheap or mostly waits for a receiver.
+func (rt route) skipsTurns() bool {
 	return slices.Contains([]string{eventsPattern, assetPattern, pingPattern, redeliverPattern}, rt.pattern)
 }
 
-// asksNobody tells that it is the same who visits, so that nobody is looked up.
-func (rt route) asksNobody() bool {
+// ignoresSession reports whether the response does not depend on the visitor, so
+// that the session is not looked up.
+func (rt route) ignoresSession() bool {
 	return rt.pattern == assetPattern || rt.pattern == logoutPattern
 }
 
-// A visit is one request on its way to its handler: the visitor may make it.
+// A visit is a request with its visitor.
 type visit struct {
 	site  *Site
 	route route
 	r     *http.Request
-	// api answers as the visitor, in the context ctx() alone.
+	// api has the visitor's permissions, but only with the context ctx().
 	api *client.Client
-	// session is the token that the visitor has signed in with; nil for nobody.
+	// session is the visitor's token; nil if the visitor is not signed in.
 	session *ledger.Token
-	// org is that of the session, repo what the path names, if it does.
+	// org is the session's org. repo is the repo in the path, if any.
 	org, repo string
-	// since is the org's newest event from before the page was made.
+	// since is the ID of the org's newest event before the page was rendered.
 	since string
 }
 
-// ctx is the request's context, in which the API knows the visitor.
+// ctx returns the request's context, which has the session for the API.
 func (v *visit) ctx() context.Context { return v.r.Context() }
 
-// value returns a part of the path by its name in the pattern.
+// value returns the path segment with that name in the pattern.
 func (v *visit) value(name string) string { return v.r.PathValue(name) }
 
-// query returns a parameter of the URL; empty where there is none.
+// query returns a query parameter; empty if there is none.
 func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
 
-// may reports whether the visitor's token has at least that scope.
+// may reports whether the visitor's token has the scope, or a higher one.
 func (v *visit) may(scope ledger.Scope) bool { return v.session != nil && v.session.Scope >= scope }
 
-// greet finds out whose session it is, if there is one.
-func (v *visit) greet() error {
+// loadSession looks up the session of the request, if it has one.
+func (v *visit) loadSession() error {
 	secret := session.Secret(v.r)
 	if secret == "" {
 		return nil
@@ -103,42 +105,42 @@ func (v *visit) greet() error {
 	return nil
 }
 
-// An answer is what a handler answers: a page, a redirect, a file or a stream.
-// It is written when it is complete.
+// An answer is the result of a handler: a page, a redirect, a file or a stream.
+// It is written once it is complete.
 type answer struct {
-	status int // 200 where 0
-	// page is the name of the template that data is shown with.
+	status int // 0 for 200
+	// page is the name of the template that shows data.
 	page, title string
 	data        any
-	// live is the path of the events after which the page's live parts are
-	// fetched again; empty for none.
+	// live is the path of the event stream that refreshes the page's live parts;
+	// empty for none.
 	live string
-	// liveCommit has only the events about that commit count.
+	// liveCommit limits the refreshes to events about the commit; empty for all.
 	liveCommit string
-	// liveSince is the event behind which those come that the page may not show.
+	// liveSince is the ID of the last event that the page certainly shows.
 	liveSince string
-	// wide lets the page be as wide as the window.
+	// wide makes the page as wide as the window.
 	wide bool
 
-	location string // of a redirect
+	location string // target of a redirect
 	cookies  []*http.Cookie
 
-	// body is a file, of that media type.
+	// body is the content of a file or of a rendered page.
 	body      []byte
 	mediaType string
-	// filename has the file saved under that name and not shown.
+	// filename makes the browser save the file under that name.
 	filename  string
-	immutable bool // a file that may be kept for ever
+	immutable bool // browsers can cache the file forever
 	stream    http.HandlerFunc
 }
 
-// page answers with templates/NAME.html, which shows data.
+// page returns the page templates/NAME.html with its data.
 func (v *visit) page(name, title string, data any) *answer {
 	return &answer{page: name, title: title, data: data}
 }
 
-// livePage is page, whose live parts follow the org's events of these types,
-// and of the repo if the path names one.
+// livePage returns a page whose live parts refresh after events of these types,
+// only those of the repo if the path has one.
 func (v *visit) livePage(name, title string, data any, types ...ledger.EventType) *answer {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -154,8 +156,8 @@ func (v *visit) livePage(name, title string, data any, types ...ledger.EventType
 	return a
 }
 
-// live is for handlers that answer with a livePage and do not call latest first
-// themselves.
+// live wraps handlers that return a livePage, unless they start with a call of
+// latest themselves.
 func live(handle handler) handler {
 	return func(v *visit) (*answer, error) {
 		if _, err := v.latest(1); err != nil {
@@ -165,11 +167,12 @@ func live(handle handler) handler {
 	}
 }
 
-// latest returns the org's newest events. It notes the first as the one up to
-// which the page shows everything, so nothing else of a livePage is read before.
-func (v *visit) latest(most int) ([]event, error) {
+// latest returns the org's newest events and sets since to the first. A handler
+// of a livePage calls it before reading anything else, so that the page shows
+// everything up to that event.
+func (v *visit) latest(limit int) ([]event, error) {
 	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true},
-		client.Query{Limit: most})
+		client.Query{Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -184,49 +187,49 @@ func (v *visit) latest(most int) ([]event, error) {
 	return events, nil
 }
 
-// The most bytes that a form may have. A policy of 1 MiB has most of its signs
-// written as three; who has not signed in sends no more than a token or a name.
+// Maximum sizes of a form in bytes. URL encoding can triple the size of a policy,
+// which can have 1 MiB. Forms of open routes have only a token or a name.
 const (
 	maxForm     = 4 << 20
 	maxOpenForm = 64 << 10
 )
 
-// form reads the form that was sent.
+// form parses the form of the request.
 func (v *visit) form() (*form.Form, error) {
-	most := int64(maxForm)
+	limit := int64(maxForm)
 	if v.route.scope == open {
-		most = maxOpenForm
+		limit = maxOpenForm
 	}
-	v.r.Body = http.MaxBytesReader(nil, v.r.Body, most)
+	v.r.Body = http.MaxBytesReader(nil, v.r.Body, limit)
 	if err := v.r.ParseForm(); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "form too large: at most %d bytes", most)
+			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "form too large: at most %d bytes", limit)
 		}
 		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "invalid form: fields must be URL-encoded")
 	}
 	return &form.Form{Values: v.r.PostForm}, nil
 }
 
-// A formPage shows a form, and nothing else that changes.
+// A formPage shows only a form.
 type formPage struct{ Form *form.Form }
 
-// again shows the page of a form once more, with what is wrong.
+// again returns the page of a form with its errors.
 func again(f *form.Form, a *answer) *answer {
 	a.status = cmp.Or(f.Status, http.StatusUnprocessableEntity)
 	return a
 }
 
-// seeOther has the browser get another page, after a form was sent.
+// seeOther redirects to another page (303).
 func seeOther(path string) *answer {
 	return &answer{location: path}
 }
 
-// file answers with bytes that are saved under that name.
+// file returns a download with that file name.
 func file(name, mediaType string, body []byte) *answer {
 	return &answer{body: body, mediaType: mediaType, filename: name}
 }
 
-// pathTo returns the path of a page, its segments escaped.
+// pathTo returns the path with these segments, escaped.
 func pathTo(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {
@@ -236,8 +239,8 @@ func pathTo(segments ...string) string {
 	return b.String()
 }
 
-// pathOf fills in the pattern with the visit's org and repo, and returns the
-// path of that page or, by more segments, of one below it.
+// pathOf returns the path of a pattern for the visit's org and repo, with more
+// segments appended.
 func (v *visit) pathOf(pattern string, more ...string) string {
 	return strings.NewReplacer("{org}", url.PathEscape(v.org), "{repo}",
 		url.PathEscape(v.repo)).Replace(pattern) + pathTo(more...)
@@ -250,7 +253,7 @@ func (v *visit) pathWith(name, value string) string {
 	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
-// codeOf returns the code of an error, wherever it comes from.
+// codeOf returns the code of an error, from the API or from this package.
 func codeOf(err error) ledger.Code {
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
 		return e.Code

@@ -1,6 +1,6 @@
-// Package web is the web interface of ledgerd: pages made on the server, whose
-// every fact comes from the HTTP API as the person who looks may see it.
-// routes.go holds all the pages there are.
+// Package web is the web interface of ledgerd. Pages are rendered on the server,
+// with data from the HTTP API and the visitor's permissions. routes.go has the
+// table of all pages.
 package web
 
 import (
@@ -25,6 +25,7 @@ func New(c Config) (*Site, error) {
 	if s.clock == nil {
 		s.clock = time.Now
 	}
+
 	var err error
 	if s.client, err = inProcess(s.stream); err != nil {
 		return nil, err
@@ -43,6 +44,7 @@ func New(c Config) (*Site, error) {
 	return s, nil
 }
 
+// inProcess returns a client that calls the handler directly.
 func inProcess(h http.Handler) (*client.Client, error) {
 	c, err := client.New("http://localhost", client.Options{
 		UserAgent:  "ledgerd-web",
@@ -54,13 +56,14 @@ func inProcess(h http.Handler) (*client.Client, error) {
 	return c, nil
 }
 
-// Handler returns the pages.
+// Handler returns the handler of all pages.
 func (s *Site) Handler() http.Handler {
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, ledger.Errorf(ledger.CodeForbidden, "form sent from another site: open the page here and send it "+
 			"again (a proxy in front of ledgerd must pass on the Host header)"))
 	}))
+
 	frame := wire.Frame{
 		Header: map[string]string{
 			"Content-Security-Policy":    contentPolicy,
@@ -74,22 +77,22 @@ func (s *Site) Handler() http.Handler {
 		"image/svg+xml")
 }
 
-// contentPolicy lets a page load what this server gives and nothing else; no
-// script or style stands in a page itself.
+// contentPolicy allows pages to load from this server only, and no inline
+// scripts or styles.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// mux makes the table answer requests. HEAD works where GET does.
+// mux returns the handler of the routes. A GET route also serves HEAD.
 func (s *Site) mux() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
 		mux.Handle(rt.method+" "+rt.pattern, s.serve(rt))
 	}
-	// What the table has not comes here, a page by another method too: a pattern
-	// without a method would clash with more special ones that have one.
+	// All other requests, including those with a wrong method. A pattern for the
+	// path without a method would conflict with more specific patterns.
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if known := methodsOf(mux, r); len(known) > 0 {
-			allow := strings.Join(known, ", ")
+		if allowed := methodsOf(mux, r); len(allowed) > 0 {
+			allow := strings.Join(allowed, ", ")
 			w.Header().Set("Allow", allow)
 			s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "method %s not allowed: use %s", r.Method, allow))
 			return
@@ -99,21 +102,21 @@ func (s *Site) mux() http.Handler {
 	return mux
 }
 
-// methodsOf returns by which methods there is something at the request's path.
+// methodsOf returns the methods of the routes that match the request's path.
 func methodsOf(mux *http.ServeMux, r *http.Request) []string {
-	var known []string
+	var methods []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
-		asked := r.Clone(r.Context())
-		asked.Method = method
-		if _, pattern := mux.Handler(asked); pattern != "/" {
-			known = append(known, method)
+		probe := r.Clone(r.Context())
+		probe.Method = method
+		if _, pattern := mux.Handler(probe); pattern != "/" {
+			methods = append(methods, method)
 		}
 	}
-	return known
+	return methods
 }
 
-// serve wraps the handler of a route: it lets in who may, and writes the
-// answer or tells of the problem.
+// serve returns the handler of a route. It checks the visitor's permissions, and
+// writes the answer or the error page.
 func (s *Site) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{site: s, route: rt, r: r, api: s.client}
@@ -127,8 +130,9 @@ func (s *Site) serve(rt route) http.Handler {
 	})
 }
 
-// answer has the handler answer who may visit. What a slow browser sends is
-// read before, and what it gets is written after the visit's turn.
+// answer checks the request, calls the handler and renders the page. Only the
+// handler and the rendering take a turn: the form is read before and the response
+// written after it, so that slow browsers do not block others.
 func (v *visit) answer() (*answer, error) {
 	if err := v.begin(); err != nil {
 		return nil, err
@@ -138,12 +142,13 @@ func (v *visit) answer() (*answer, error) {
 			return nil, err
 		}
 	}
-	if !v.route.makesNoPage() {
+	if !v.route.skipsTurns() {
 		if err := v.site.turns.Take(v.ctx()); err != nil {
 			return nil, err
 		}
 		defer v.site.turns.Leave()
 	}
+
 	a, err := v.route.handle(v)
 	if err != nil {
 		return nil, err
@@ -151,10 +156,10 @@ func (v *visit) answer() (*answer, error) {
 	return a, v.render(a)
 }
 
-// begin finds out who visits, and whether they may.
+// begin checks the path, loads the session and checks the permissions.
 func (v *visit) begin() error {
 	rt, r := v.route, v.r
-	// A page may be asked for by names that the API would take for another path.
+	// The API would take such names for another path.
 	for segment := range strings.SplitSeq(rt.pattern, "/") {
 		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
 		if value := r.PathValue(name); isValue && name != "$" &&
@@ -162,21 +167,22 @@ func (v *visit) begin() error {
 			return ledger.Errorf(ledger.CodeNotFound, "no page at %s", r.URL.Path)
 		}
 	}
-	if rt.asksNobody() {
+
+	if rt.ignoresSession() {
 		return nil
 	}
-	if err := v.greet(); err != nil && (rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated) {
+	if err := v.loadSession(); err != nil && (rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated) {
 		return err
 	}
 	if rt.scope == open {
 		return nil
 	}
-	return v.enter(rt)
+	return v.authorize(rt)
 }
 
-// enter reports why the visitor may not see the page. The API would too, but
-// not of a page that does not ask it.
-func (v *visit) enter(rt route) error {
+// authorize returns an error if the visitor may not see the page. The API checks
+// this too, but not every page calls the API.
+func (v *visit) authorize(rt route) error {
 	if v.session == nil {
 		return ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
 	}

@@ -14,12 +14,13 @@ import (
 // A webhooksPage lists the webhooks of a repo. There are at most 50.
 type webhooksPage struct{ Webhooks []webhookRow }
 
-// A webhookRow is a webhook, and a word for how it stands.
+// A webhookRow is a webhook with its state.
 type webhookRow struct {
 	ledger.Webhook
 	State string
 }
 
+// stateOfWebhook returns active, failing, disabled (by ledgerd) or inactive.
 func stateOfWebhook(w ledger.Webhook) string {
 	switch {
 	case w.Active && w.FailingSince != 0:
@@ -44,17 +45,16 @@ func showWebhooks(v *visit) (*answer, error) {
 	return v.page("webhooks", "Webhooks", page), nil
 }
 
-// A webhookFormPage is where a webhook is asked for or changed, or something
-// is asked of it.
+// A webhookFormPage shows a form about a webhook.
 type webhookFormPage struct {
 	Form *form.Form
-	// Webhook is the one that there is; nil for a new one.
+	// Webhook is the existing webhook; nil for a new one.
 	Webhook *ledger.Webhook
-	// Now is the time in UTC, in which a replay's beginning is told.
+	// Now is the current time in UTC, as a hint for the start of a replay.
 	Now string
 }
 
-// hookForm answers with a page that has a form about a webhook.
+// hookForm returns a page with a form about a webhook.
 func (v *visit) hookForm(page, title string, f *form.Form, webhook *ledger.Webhook) *answer {
 	return v.page(page, title, webhookFormPage{f, webhook, v.site.clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
@@ -70,10 +70,10 @@ func showWebhookForm(v *visit) (*answer, error) {
 	return v.hookForm("webhook-edit", "New webhook", f, nil), nil
 }
 
-// A webhookSecretPage shows a webhook the only time that its secret is known.
+// A webhookSecretPage shows a webhook with its secret, once.
 type webhookSecretPage struct {
 	Webhook ledger.Webhook
-	// Rotated tells that it had another one before.
+	// Rotated reports whether the secret replaces an older one.
 	Rotated bool
 }
 
@@ -82,6 +82,7 @@ func createWebhook(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	webhook, err := v.api.CreateWebhook(v.ctx(), v.org, v.repo, ledger.NewWebhook{
 		URL: strings.TrimSpace(f.Get("url")), Events: eventsOf(f), Description: strings.TrimSpace(f.Get("description")),
 		Active: new(f.Get("paused") == ""),
@@ -97,8 +98,8 @@ func createWebhook(v *visit) (*answer, error) {
 	return a, nil
 }
 
-// eventsOf returns the types that were chosen: none is not the same as those
-// that the API would choose.
+// eventsOf returns the chosen event types. It is never nil, because the API
+// replaces a missing list by its default.
 func eventsOf(f *form.Form) []ledger.EventType {
 	types := []ledger.EventType{}
 	for _, name := range f.Values["events"] {
@@ -128,12 +129,12 @@ func editWebhook(v *visit) (*answer, error) {
 	_, err = v.api.ChangeWebhook(v.ctx(), v.org, v.repo, v.value("id"), ledger.WebhookChange{
 		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
 	})
-	return v.asked(f, "webhook-edit", "Edit webhook", err)
+	return v.afterForm(f, "webhook-edit", "Edit webhook", err)
 }
 
-// asked answers a form about a webhook that there is: with the webhook's page,
-// or with the form once more and what is wrong with it.
-func (v *visit) asked(f *form.Form, page, title string, err error) (*answer, error) {
+// afterForm returns the answer to a form about an existing webhook: a redirect
+// to the webhook, or the form with its errors.
+func (v *visit) afterForm(f *form.Form, page, title string, err error) (*answer, error) {
 	if err != nil && !f.Explain(err) {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (v *visit) asked(f *form.Form, page, title string, err error) (*answer, err
 	return again(f, v.hookForm(page, title, f, &webhook)), nil
 }
 
-// activateWebhook pauses a webhook or ends its pause.
+// activateWebhook activates or deactivates a webhook.
 func activateWebhook(v *visit) (*answer, error) {
 	f, err := v.form()
 	if err != nil {
@@ -181,14 +182,15 @@ func rotateWebhook(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var overlap ledger.Duration
 	if err := overlap.UnmarshalText([]byte(f.Get("overlap"))); err != nil {
 		f.Fail("overlap", err.Error())
-		return v.asked(f, "webhook-rotate", "Rotate secret", nil)
+		return v.afterForm(f, "webhook-rotate", "Rotate secret", nil)
 	}
 	webhook, err := v.api.RotateWebhook(v.ctx(), v.org, v.repo, v.value("id"), overlap)
 	if err != nil {
-		return v.asked(f, "webhook-rotate", "Rotate secret", err)
+		return v.afterForm(f, "webhook-rotate", "Rotate secret", err)
 	}
 	return v.page("webhook-secret", "New secret", webhookSecretPage{webhook, true}), nil
 }
@@ -205,11 +207,11 @@ func replayWebhookForm(v *visit) (*answer, error) {
 	return v.hookForm("webhook-replay", "Replay events", f, &webhook), nil
 }
 
-// minuteLayout is how browsers write a date and time that were chosen. It names
-// no zone: the label of the field says that it is UTC.
+// minuteLayout is the format of a datetime-local field. It has no time zone: the
+// field's label says UTC.
 const minuteLayout = "2006-01-02T15:04"
 
-// sinceOf reads what a field for a date and time sends, or whoever writes one.
+// sinceOf parses the value of a datetime-local field, or what ParseSince accepts.
 func sinceOf(text string) (ledger.Time, error) {
 	for _, layout := range []string{minuteLayout, "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil && ledger.TimeOf(t) > 0 {
@@ -219,7 +221,7 @@ func sinceOf(text string) (ledger.Time, error) {
 	return ledger.ParseSince(text)
 }
 
-// A replayedPage tells what a replay brought about.
+// A replayedPage shows the result of a replay.
 type replayedPage struct {
 	Webhook string
 	Since   ledger.Time
@@ -234,11 +236,12 @@ func replayWebhook(v *visit) (*answer, error) {
 	since, err := sinceOf(strings.TrimSpace(f.Get("since")))
 	if err != nil {
 		f.Fail("since", err.Error())
-		return v.asked(f, "webhook-replay", "Replay events", nil)
+		return v.afterForm(f, "webhook-replay", "Replay events", nil)
 	}
+
 	replayed, err := v.api.ReplayWebhook(v.ctx(), v.org, v.repo, v.value("id"), since)
 	if err != nil {
-		return v.asked(f, "webhook-replay", "Replay events", err)
+		return v.afterForm(f, "webhook-replay", "Replay events", err)
 	}
 	return v.page("webhook-replayed", "Events replayed", replayedPage{v.value("id"), since, replayed.Queued}), nil
 }
