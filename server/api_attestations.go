@@ -26,6 +26,7 @@ func (c *call) attestationFilter() (f store.AttestationFilter, err error) {
 	if f.Query, err = c.page(); err != nil {
 		return f, err
 	}
+
 	if f.Predicate, err = parse(c, "predicate", predicatePattern); err != nil {
 		return f, err
 	}
@@ -47,7 +48,7 @@ func (c *call) attestationFilter() (f store.AttestationFilter, err error) {
 
 func predicatePattern(s string) (string, error) {
 	if strings.Contains(strings.TrimSuffix(s, "*"), "*") {
-		return "", fmt.Errorf("%q is neither a predicate nor a prefix of one: * can only be its last character", s)
+		return "", fmt.Errorf("%q is not a predicate or prefix (use * only at the end, e.g. test:*)", s)
 	}
 	return s, nil
 }
@@ -58,22 +59,22 @@ func dnOrName(s string) (string, error) {
 	}
 	dn, err := identity.ParseDN(s)
 	if err != nil {
-		return "", fmt.Errorf("%q is not a DN such as cn=ci,ou=build,o=acme: %w", s, err)
+		return "", fmt.Errorf("%q is not a DN (use e.g. cn=ci,ou=build,o=acme): %w", s, err)
 	}
 	return dn.String(), nil
 }
 
 func status(s string) (ledger.Status, error) {
-	known := []ledger.Status{ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip}
-	if !slices.Contains(known, ledger.Status(s)) {
-		return "", fmt.Errorf("%q is not a status: use pass, warn, fail, error or skip", s)
+	all := []ledger.Status{ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip}
+	if !slices.Contains(all, ledger.Status(s)) {
+		return "", fmt.Errorf("%q is not a status (use pass, warn, fail, error or skip)", s)
 	}
 	return ledger.Status(s), nil
 }
 
 func commitPrefix(s string) (string, error) {
 	if !ledger.IsCommitPrefix(s) {
-		return "", fmt.Errorf("%q is not a commit: give 7 to 64 lower-case hex digits", s)
+		return "", fmt.Errorf("%q is not a commit id (use 7 to 64 lower-case hex digits)", s)
 	}
 	return s, nil
 }
@@ -85,20 +86,21 @@ func ascending(s string) (bool, error) {
 	case "desc":
 		return false, nil
 	}
-	return false, fmt.Errorf("%q is not an order: use asc or desc", s)
+	return false, fmt.Errorf("%q is not an order (use asc or desc)", s)
 }
 
-// verifyTimes is how often an attestation is verified at most, while the org's
+// maxVerifications limits how often an attestation is verified if the org's
 // identities change between verifying and recording.
-const verifyTimes = 4
+const maxVerifications = 4
 
 func (s *Server) recordAttestation(c *call) (*reply, error) {
 	body, err := c.body(s.maxBody, typeJSON, typeDSSE, typeBundle, typeBundleOld)
 	if err != nil {
 		return nil, err
 	}
-	for try := range verifyTimes {
-		attestation, version, err := s.verify(c, body, try == 0)
+
+	for attempt := range maxVerifications {
+		attestation, version, err := s.verify(c, body, attempt == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -115,28 +117,30 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 		}
 	}
 	return nil, ledger.Errorf(
-		ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded, try again")
+		ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded (try again)")
 }
 
-// verify verifies an attestation with the org's identities, and returns their
-// version. The identities of the last time may serve: those that accept an
-// attestation are compared when it is recorded, and those that refuse it are
-// looked at again here.
-func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*attestation.Attestation, int64, error) {
-	last, lastVersion, known := s.store.LastKeyring(c.org())
-	var refused error
-	if known && lastMayServe {
+// verify verifies an attestation against the org's keyring, and returns the
+// keyring's version. With useCached, it tries the cached keyring first, which may
+// be out of date. That is safe: Record compares the version of a keyring that
+// accepted the attestation, and verify reads the current keyring before it rejects
+// one.
+func (s *Server) verify(c *call, body []byte, useCached bool) (*attestation.Attestation, int64, error) {
+	cached, cachedVersion, ok := s.store.LastKeyring(c.org())
+	var rejection error
+	if ok && useCached {
 		var a *attestation.Attestation
-		if a, refused = attestation.Verify(body, last, s.time()); refused == nil {
-			return a, lastVersion, nil
+		if a, rejection = attestation.Verify(body, cached, s.time()); rejection == nil {
+			return a, cachedVersion, nil
 		}
 	}
+
 	keyring, version, err := s.store.Keyring(c.ctx(), c.org())
 	if err != nil {
 		return nil, 0, err
 	}
-	if refused != nil && version == lastVersion {
-		return nil, 0, refused
+	if rejection != nil && version == cachedVersion {
+		return nil, 0, rejection
 	}
 	a, err := attestation.Verify(body, keyring, s.time())
 	return a, version, err
@@ -144,10 +148,10 @@ func (s *Server) verify(c *call, body []byte, lastMayServe bool) (*attestation.A
 
 func (s *Server) getAttestation(c *call) (*reply, error) {
 	record, err := s.store.Attestation(c.ctx(), c.org(), c.repo(), c.id())
-	return found(record, err)
+	return single(record, err)
 }
 
-// getEnvelope answers the bytes that were posted.
+// getEnvelope returns the bytes that were posted.
 func (s *Server) getEnvelope(c *call) (*reply, error) {
 	envelope, err := s.store.Envelope(c.ctx(), c.org(), c.repo(), c.id())
 	if err != nil {

@@ -36,21 +36,21 @@ func (c *call) commitFilter() (f store.CommitFilter, err error) {
 	return f, err
 }
 
-// onlyTrue reads a parameter that is true or left out.
+// onlyTrue parses a parameter that is either true or omitted.
 func onlyTrue(s string) (bool, error) {
 	if s != "true" {
-		return false, fmt.Errorf("%q is not true: leave it out for all", s)
+		return false, fmt.Errorf("%q is not valid (use true, or omit it to list all)", s)
 	}
 	return true, nil
 }
 
-// checkSHA refuses what in the path cannot name a commit.
+// checkSHA returns an error unless the path has a commit id or a prefix of one.
 func (c *call) checkSHA() error {
 	if ledger.IsCommitPrefix(c.sha()) {
 		return nil
 	}
-	return ledger.Errorf(ledger.CodeNotFound, "%q cannot be a commit: those are 40 or 64 lower-case hex digits, or "+
-		"the first 7 or more of them", c.sha())
+	return ledger.Errorf(ledger.CodeNotFound, "%q is not a commit id (use 40 or 64 lower-case hex digits, or at least "+
+		"the first 7)", c.sha())
 }
 
 func (s *Server) getCommit(c *call) (*reply, error) {
@@ -58,13 +58,13 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
-	return found(linked(commit), err)
+	return single(withLinks(commit), err)
 }
 
 func (s *Server) putCommit(c *call) (*reply, error) {
 	if !ledger.IsCommit(c.sha()) {
 		return nil, ledger.FieldErrorf(
-			ledger.CodeInvalidField, "sha", "%q is not a whole commit id: 40 or 64 lower-case hex digits", c.sha())
+			ledger.CodeInvalidField, "sha", "%q is not a full commit id (use 40 or 64 lower-case hex digits)", c.sha())
 	}
 	var r ledger.Registration
 	if err := c.decode(&r, s.maxBody); err != nil {
@@ -78,13 +78,13 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	if isNew {
-		return created(linked(commit), commitURL(commit.Org, commit.Repo, commit.SHA)), nil
+		return created(withLinks(commit), commitURL(commit.Org, commit.Repo, commit.SHA)), nil
 	}
-	return &reply{status: http.StatusOK, record: linked(commit)}, nil
+	return &reply{status: http.StatusOK, record: withLinks(commit)}, nil
 }
 
-// linked returns a commit's record with where the rest of its attestations is.
-func linked(c ledger.Commit) ledger.Commit {
+// withLinks returns the commit with the URL of all its attestations.
+func withLinks(c ledger.Commit) ledger.Commit {
 	c.AttestationsURL = attestationsURL(c.Org, c.Repo) + "?commit=" + c.SHA
 	return c
 }

@@ -36,37 +36,37 @@ func (c *call) deliveryFilter() (f store.DeliveryFilter, err error) {
 func eventID(s string) (string, error) {
 	id, ok := strings.CutPrefix(s, "evt_")
 	if _, err := ulid.ParseStrict(id); !ok || err != nil {
-		return "", fmt.Errorf("%q is not the id of an event: those are evt_ and 26 letters and digits", s)
+		return "", fmt.Errorf("%q is not an event id (use evt_ and 26 letters and digits)", s)
 	}
 	return s, nil
 }
 
-// getDelivery answers with a delivery's body and all its attempts.
+// getDelivery returns a delivery with its body and all its attempts.
 func (s *Server) getDelivery(c *call) (*reply, error) {
 	record, err := s.store.Delivery(c.ctx(), c.org(), c.repo(), c.id(), c.delivery())
-	return found(record, err)
+	return single(record, err)
 }
 
-// pingWebhook sends a webhook something to try it out.
+// pingWebhook queues a test delivery.
 func (s *Server) pingWebhook(c *call) (*reply, error) {
-	if err := c.noBody(); err != nil {
+	if err := c.checkNoBody(); err != nil {
 		return nil, err
 	}
 	delivery, err := s.store.PingWebhook(c.ctx(), c.org(), c.repo(), c.id())
 	return queued(c, delivery, err)
 }
 
-// redeliver sends a delivery once more, whatever became of it.
+// redeliver queues a delivery again, whatever its status.
 func (s *Server) redeliver(c *call) (*reply, error) {
-	if err := c.noBody(); err != nil {
+	if err := c.checkNoBody(); err != nil {
 		return nil, err
 	}
 	delivery, err := s.store.Redeliver(c.ctx(), c.org(), c.repo(), c.id(), c.delivery())
 	return queued(c, delivery, err)
 }
 
-// queued makes the answer of a delivery that will be tried, which the location
-// tells more of when it was.
+// queued returns the response for a delivery that was queued. Its Location shows
+// the outcome later.
 func queued(c *call, d ledger.Delivery, err error) (*reply, error) {
 	if err != nil {
 		return nil, err

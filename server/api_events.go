@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// listEvents answers with the live stream of an org's events, or with their
-// history where only that is acceptable.
+// listEvents returns the live stream of an org's events, or the history if the
+// client accepts only that.
 func (s *Server) listEvents(c *call) (*reply, error) {
 	switch accept := c.r.Header["Accept"]; {
 	case accepts(accept, typeEvents):
@@ -17,26 +17,26 @@ func (s *Server) listEvents(c *call) (*reply, error) {
 	case accepts(accept, typeJSON):
 		return s.eventHistory(c)
 	}
-	return nil, ledger.Errorf(ledger.CodeNotAcceptable, "the events are answered as %s, the live stream, or as %s, "+
-		"the history", typeEvents, typeJSON)
+	return nil, ledger.Errorf(ledger.CodeNotAcceptable,
+		"no acceptable media type: use Accept: %s for the live stream, or %s for the history", typeEvents, typeJSON)
 }
 
-// eventHistory answers the history of an org's events, page by page.
+// eventHistory returns a page of an org's history.
 func (s *Server) eventHistory(c *call) (*reply, error) {
 	if c.query.Has("last_event_id") {
-		return nil, invalidParameter("last_event_id", "it is for the live stream: the history has after")
+		return nil, invalidParameter("last_event_id", "only valid for the live stream (use after for the history)")
 	}
 	f, err := c.eventFilter()
 	if err != nil {
 		return nil, err
 	}
 	page, err := s.store.Events(c.ctx(), c.org(), f)
-	answer, err := listed(c, page, err)
+	response, err := listed(c, page, err)
 	if err != nil {
 		return nil, err
 	}
-	answer.vary = "Accept"
-	return answer, nil
+	response.vary = "Accept"
+	return response, nil
 }
 
 func (c *call) eventFilter() (f store.EventFilter, err error) {
@@ -55,23 +55,23 @@ func (c *call) eventFilter() (f store.EventFilter, err error) {
 	return f, err
 }
 
-// accepts reports whether the Accept headers allow the media type. None at all
-// allows every one, and so does what cannot be read.
+// accepts reports whether the Accept headers allow the media type. No header, or
+// only malformed ones, allow every media type.
 func accepts(headers []string, mediaType string) bool {
 	main, _, _ := strings.Cut(mediaType, "/")
-	some := false
+	parsed := false
 	for _, header := range headers {
 		for element := range strings.SplitSeq(header, ",") {
 			accepted, parameters, err := mime.ParseMediaType(element)
 			if err != nil {
 				continue
 			}
-			some = true
+			parsed = true
 			if accepted == mediaType || accepted == main+"/*" || accepted == "*/*" {
 				q := parameters["q"]
-				return q == "" || strings.Trim(q, "0.") != "" // q=0 means: not this one
+				return q == "" || strings.Trim(q, "0.") != "" // q=0: not acceptable (RFC 9110)
 			}
 		}
 	}
-	return !some
+	return !parsed
 }

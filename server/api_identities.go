@@ -28,7 +28,7 @@ func (s *Server) addIdentity(c *call) (*reply, error) {
 
 func (s *Server) getIdentity(c *call) (*reply, error) {
 	identity, err := s.store.Identity(c.ctx(), c.org(), c.id())
-	return found(identity, err)
+	return single(identity, err)
 }
 
 func (s *Server) revokeIdentity(c *call) (*reply, error) {

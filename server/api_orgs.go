@@ -30,7 +30,7 @@ func (s *Server) createOrg(c *call) (*reply, error) {
 
 func (s *Server) getOrg(c *call) (*reply, error) {
 	org, err := s.store.Org(c.ctx(), c.org())
-	return found(org, err)
+	return single(org, err)
 }
 
 func (s *Server) listRepos(c *call) (*reply, error) {
@@ -59,7 +59,7 @@ func (s *Server) createRepo(c *call) (*reply, error) {
 
 func (s *Server) getRepo(c *call) (*reply, error) {
 	repo, err := s.store.Repo(c.ctx(), c.org(), c.repo())
-	return found(repo, err)
+	return single(repo, err)
 }
 
 func (s *Server) listPredicates(c *call) (*reply, error) {

@@ -29,24 +29,26 @@ func (s *Server) getPolicy(c *call) (*reply, error) {
 func policyVersion(s string) (int, error) {
 	version, err := strconv.Atoi(s)
 	if err != nil || version < 1 {
-		return 0, fmt.Errorf("%q is not a version: those are counted from 1", s)
+		return 0, fmt.Errorf("%q is not a version (use a number from 1)", s)
 	}
 	return version, nil
 }
 
-// policyTag returns the ETag of a version: it can be read, and told apart from
-// the same number in a ledger that was restored from an older copy.
+// policyTag returns the ETag of a policy: its version, which people can read, and
+// its digest, which differs if a ledger was restored from an older backup and
+// reached the same version again.
 func policyTag(p policy.Policy) string {
 	digest := strings.TrimPrefix(p.Digest, "sha256:")
 	return fmt.Sprintf(`"v%d-%s"`, p.Version, digest[:min(len(digest), 12)])
 }
 
 func (s *Server) putPolicy(c *call) (*reply, error) {
-	wanted := c.r.Header["If-Match"]
-	if len(wanted) == 0 {
+	ifMatch := c.r.Header["If-Match"]
+	if len(ifMatch) == 0 {
 		return nil, ledger.Errorf(ledger.CodePreconditionRequired,
-			"send If-Match with the ETag of the policy that this one replaces, or * to replace any")
+			"If-Match is required: send the ETag of the policy to replace, or * to replace any")
 	}
+
 	contract, err := c.contract()
 	if err != nil {
 		return nil, err
@@ -55,10 +57,11 @@ func (s *Server) putPolicy(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := wire.TagIn(wanted, policyTag(active)); !ok {
-		return nil, ledger.Errorf(ledger.CodePreconditionFailed, "the active policy has the ETag %s, not %s: read it again",
-			policyTag(active), strings.Join(wanted, ", "))
+	if _, ok := wire.MatchETag(ifMatch, policyTag(active)); !ok {
+		return nil, ledger.Errorf(ledger.CodePreconditionFailed, "the active policy has the ETag %s, not %s (get it again)",
+			policyTag(active), strings.Join(ifMatch, ", "))
 	}
+
 	policy, err := s.store.SetPolicy(c.ctx(), c.org(), c.repo(), contract, active.Version, c.caller.name())
 	if err != nil {
 		return nil, err
@@ -66,8 +69,9 @@ func (s *Server) putPolicy(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: policy, tagged: true, etag: policyTag(policy)}, nil
 }
 
-// contract reads a policy contract. The members that a policy has beside its
-// contract's are passed over, so that what was read can be edited and sent back.
+// contract reads a policy contract from the body. It ignores the fields that a
+// policy has in addition to its contract's, so that a client can edit the response
+// of getPolicy and send it back.
 func (c *call) contract() (policy.Contract, error) {
 	body, err := c.body(smallBody, typeJSON)
 	if err != nil {
@@ -75,7 +79,7 @@ func (c *call) contract() (policy.Contract, error) {
 	}
 	var members map[string]jsontext.Value
 	if ledger.DecodeStrict(body, &members) != nil {
-		return policy.Parse(body) // which says what is wrong with it
+		return policy.Parse(body) // returns the detailed error
 	}
 	for _, name := range policy.RecordFields() {
 		delete(members, name)

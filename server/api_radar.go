@@ -1,7 +1,7 @@
 package server
 
 import (
-	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -30,18 +30,18 @@ func (c *call) radarFilter() (f store.RadarFilter, err error) {
 	return f, err
 }
 
-// overlapLevel reads a level that overlaps have.
+// overlapLevel parses the level of an overlap, which is never none.
 func overlapLevel(name string) (radar.Level, error) {
 	level, err := radar.ParseLevel(name)
 	if err == nil && level == radar.NoLevel {
-		err = errors.New("no overlap is of that level: use LOW, MEDIUM or HIGH")
+		err = fmt.Errorf("%q is not a level of overlaps (use LOW, MEDIUM or HIGH)", name)
 	}
 	return level, err
 }
 
-// foresee answers what a commit would overlap with. A POST only because the
-// record of a commit is too large for a query: nothing is written.
-func (s *Server) foresee(c *call) (*reply, error) {
+// previewOverlaps returns the overlaps that a commit would have. It writes nothing;
+// it is a POST only because a change record is too large for a query.
+func (s *Server) previewOverlaps(c *call) (*reply, error) {
 	var q ledger.RadarQuery
 	if err := c.decode(&q, s.maxBody); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *Server) foresee(c *call) (*reply, error) {
 
 // withdrawCommit takes a commit out of flight.
 func (s *Server) withdrawCommit(c *call) (*reply, error) {
-	if err := c.noBody(); err != nil {
+	if err := c.checkNoBody(); err != nil {
 		return nil, err
 	}
 	if err := c.checkSHA(); err != nil {

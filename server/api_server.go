@@ -7,7 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// description is the one full description of the API.
+// description is the OpenAPI description of the API.
 //
 //go:embed openapi.yaml
 var description []byte
@@ -18,7 +18,7 @@ func (s *Server) getDescription(*call) (*reply, error) {
 
 func (s *Server) getHealth(*call) (*reply, error) { return healthy(), nil }
 
-// getReadiness answers whether requests can be served, and if not, why.
+// getReadiness reports whether requests can be served, and if not, why.
 func (s *Server) getReadiness(c *call) (*reply, error) {
 	if err := s.store.Ready(c.ctx()); err != nil {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)

@@ -15,7 +15,8 @@ func (s *Server) listTokens(c *call) (*reply, error) {
 	return listed(c, page, err)
 }
 
-// createToken answers the one and only time that a token's secret is shown.
+// createToken returns the new token with its secret, which no other response
+// contains.
 func (s *Server) createToken(c *call) (*reply, error) {
 	var n ledger.NewToken
 	if err := c.decode(&n, smallBody); err != nil {
@@ -41,13 +42,13 @@ func (s *Server) revokeToken(c *call) (*reply, error) {
 	return deleted(s.store.RevokeToken(c.ctx(), c.org(), c.id()))
 }
 
-// getOwnToken tells a caller what its token is. The host's administrator has
-// none, only a name and a scope.
+// getOwnToken returns the caller's token. The host's administrator has no token,
+// only a name and a scope.
 func (s *Server) getOwnToken(c *call) (*reply, error) {
 	if c.caller.isHost() {
-		return found(hostCaller{c.caller.token.Name, c.caller.token.Scope}, nil)
+		return single(hostCaller{c.caller.token.Name, c.caller.token.Scope}, nil)
 	}
-	return found(c.caller.token, nil)
+	return single(c.caller.token, nil)
 }
 
 type hostCaller struct {

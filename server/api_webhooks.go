@@ -15,8 +15,8 @@ func (s *Server) listWebhooks(c *call) (*reply, error) {
 	return listed(c, page, err)
 }
 
-// createWebhook answers with the signing secret, which only a rotation's
-// answer shows too.
+// createWebhook returns the new webhook with its signing secret. Only the response
+// of rotateWebhook contains a secret too.
 func (s *Server) createWebhook(c *call) (*reply, error) {
 	var n ledger.NewWebhook
 	if err := c.decode(&n, smallBody); err != nil {
@@ -28,6 +28,7 @@ func (s *Server) createWebhook(c *call) (*reply, error) {
 	if err := s.checkTarget(c.ctx(), n.URL); err != nil {
 		return nil, err
 	}
+
 	secret := ledger.NewWebhookSecret()
 	webhook, err := s.store.CreateWebhook(c.ctx(), c.org(), c.repo(), n, secret)
 	if err != nil {
@@ -42,7 +43,7 @@ func (s *Server) createWebhook(c *call) (*reply, error) {
 
 func (s *Server) getWebhook(c *call) (*reply, error) {
 	webhook, err := s.store.Webhook(c.ctx(), c.org(), c.repo(), c.id())
-	return found(webhook, err)
+	return single(webhook, err)
 }
 
 func (s *Server) changeWebhook(c *call) (*reply, error) {
@@ -53,8 +54,9 @@ func (s *Server) changeWebhook(c *call) (*reply, error) {
 	if err := change.Check(); err != nil {
 		return nil, err
 	}
+
 	if change.URL != nil {
-		// The URL that it has may stay, whatever has become of its address since.
+		// An unchanged URL is valid even if its address is no longer allowed.
 		webhook, err := s.store.Webhook(c.ctx(), c.org(), c.repo(), c.id())
 		if err != nil {
 			return nil, err
@@ -65,6 +67,7 @@ func (s *Server) changeWebhook(c *call) (*reply, error) {
 			}
 		}
 	}
+
 	webhook, err := s.store.ChangeWebhook(c.ctx(), c.org(), c.repo(), c.id(), change)
 	if err != nil {
 		return nil, err
@@ -76,10 +79,10 @@ func (s *Server) deleteWebhook(c *call) (*reply, error) {
 	return deleted(s.store.DeleteWebhook(c.ctx(), c.org(), c.repo(), c.id()))
 }
 
-// rotateWebhook gives a webhook a new signing secret and answers with it.
+// rotateWebhook replaces a webhook's signing secret and returns the new one.
 func (s *Server) rotateWebhook(c *call) (*reply, error) {
 	var r ledger.Rotation
-	if err := c.decodeAny(&r, smallBody); err != nil {
+	if err := c.decodeOptional(&r, smallBody); err != nil {
 		return nil, err
 	}
 	if err := r.Check(); err != nil {
@@ -94,7 +97,7 @@ func (s *Server) rotateWebhook(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: webhook, secret: true}, nil
 }
 
-// replayWebhook queues what a webhook has missed.
+// replayWebhook queues the events that a webhook has missed.
 func (s *Server) replayWebhook(c *call) (*reply, error) {
 	var r ledger.Replay
 	if err := c.decode(&r, smallBody); err != nil {

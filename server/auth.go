@@ -10,18 +10,19 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A caller is who makes a request: a token, or the host's administrator.
+// A caller makes requests. It is a token or the host's administrator.
 type caller struct{ token ledger.Token }
 
-// identify tells who makes a request.
+// An identify function returns the caller of a request, or an error with
+// CodeUnauthenticated.
 type identify func(*http.Request) (caller, error)
 
-// byHost takes every request for the host administrator's.
+// byHost identifies every caller as the host's administrator.
 func byHost(*http.Request) (caller, error) {
 	return caller{ledger.Token{Name: "host", Scope: ledger.Host}}, nil
 }
 
-// byToken finds the caller by the token in the Authorization header.
+// byToken identifies the caller by the token in the Authorization header.
 func (s *Server) byToken(r *http.Request) (caller, error) {
 	secret, err := bearer(r)
 	if err != nil {
@@ -30,7 +31,7 @@ func (s *Server) byToken(r *http.Request) (caller, error) {
 	return s.bySecret(r.Context(), secret)
 }
 
-// bySecret finds the caller by the text of a token.
+// bySecret identifies the caller by a token's secret.
 func (s *Server) bySecret(ctx context.Context, secret string) (caller, error) {
 	hash, err := ledger.ParseSecret(secret)
 	if err != nil {
@@ -38,21 +39,21 @@ func (s *Server) bySecret(ctx context.Context, secret string) (caller, error) {
 	}
 	token, err := s.store.TokenByHash(ctx, hash)
 	if isNotFound(err) {
-		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "this API token is not known here")
+		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "unknown API token")
 	}
 	if err != nil {
 		return caller{}, fmt.Errorf("look up the token: %w", err)
 	}
-	return s.letIn(token)
+	return s.acceptToken(token)
 }
 
-// letIn makes the token the caller, if it is good at this time.
-func (s *Server) letIn(token ledger.Token) (caller, error) {
+// acceptToken returns the token as the caller, unless it is revoked or expired.
+func (s *Server) acceptToken(token ledger.Token) (caller, error) {
 	switch now := s.time(); {
 	case token.RevokedAt != 0:
-		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "this API token was revoked at %s", token.RevokedAt)
+		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the API token was revoked at %s", token.RevokedAt)
 	case token.ExpiresAt != 0 && token.ExpiresAt <= now:
-		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "this API token expired at %s", token.ExpiresAt)
+		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the API token expired at %s", token.ExpiresAt)
 	}
 	s.store.TouchToken(token.ID)
 	return caller{token}, nil
@@ -66,18 +67,19 @@ func isNotFound(err error) bool {
 func bearer(r *http.Request) (string, error) {
 	values := r.Header["Authorization"]
 	if len(values) != 1 {
-		return "", ledger.Errorf(ledger.CodeUnauthenticated, "send one header Authorization: Bearer and an API token")
+		return "", ledger.Errorf(
+			ledger.CodeUnauthenticated, "API token required: send one header Authorization: Bearer <token>")
 	}
 	scheme, secret, _ := strings.Cut(values[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "", ledger.Errorf(ledger.CodeUnauthenticated, "the Authorization header has to begin with Bearer")
+		return "", ledger.Errorf(ledger.CodeUnauthenticated, "invalid Authorization header: use Bearer <token>")
 	}
 	return strings.TrimSpace(secret), nil
 }
 
 func (c caller) isHost() bool { return c.token.Scope == ledger.Host }
 
-// name is what the ledger records of the caller.
+// name returns the caller's name as the ledger records it.
 func (c caller) name() string {
 	if c.isHost() {
 		return c.token.Name

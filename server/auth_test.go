@@ -30,16 +30,16 @@ func TestAuthentication(t *testing.T) {
 		mistyped = "ldg_B" + b.reader[5:]
 	}
 	for name, test := range map[string]struct{ authorization, says string }{
-		"no token":              {"", "Authorization: Bearer"},
-		"no secret":             {"Bearer", "begin with ldg_"},
-		"another scheme":        {"Basic " + b.reader, "begin with Bearer"},
-		"the secret alone":      {b.reader, "begin with Bearer"},
-		"not ours":              {"Bearer ghp_abc", "begin with ldg_"},
-		"cut short":             {"Bearer " + b.reader[:40], "copy it again in full"},
-		"mistyped":              {"Bearer " + mistyped, "checksum is wrong"},
-		"well-formed, not made": {"Bearer " + ledger.NewSecret(), "not known"},
-		"expired":               {"Bearer " + expiring.Secret, "expired at 2026-11-30T09:01:00.000Z"},
-		"revoked":               {"Bearer " + revoked.Secret, "revoked at 2026-11-30T09:01:00.000Z"},
+		"no token":         {"", "Authorization: Bearer"},
+		"no secret":        {"Bearer", "begin with ldg_"},
+		"another scheme":   {"Basic " + b.reader, "use Bearer <token>"},
+		"the secret alone": {b.reader, "use Bearer <token>"},
+		"not ours":         {"Bearer ghp_abc", "begin with ldg_"},
+		"cut short":        {"Bearer " + b.reader[:40], "copy it again in full"},
+		"mistyped":         {"Bearer " + mistyped, "checksum is wrong"},
+		"never created":    {"Bearer " + ledger.NewSecret(), "unknown API token"},
+		"expired":          {"Bearer " + expiring.Secret, "expired at 2026-11-30T09:01:00.000Z"},
+		"revoked":          {"Bearer " + revoked.Secret, "revoked at 2026-11-30T09:01:00.000Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -94,7 +94,7 @@ func TestEveryRouteWantsItsScope(t *testing.T) {
 			answer := b.send(request{method: rt.method, path: example(rt.pattern) + "?nonsense=1", token: secret})
 			want := 400
 			switch {
-			case rt.scope == open:
+			case rt.scope == public:
 			case scope == 0:
 				want = 401
 			case scope < rt.scope:
@@ -122,7 +122,7 @@ func TestAnotherOrgsToken(t *testing.T) {
 			answer := b.send(request{method: rt.method, path: path, token: stranger,
 				header: map[string]string{wire.HeaderRequestID: "same"}})
 			answer.wantProblem(403, ledger.CodeForbidden)
-			bodies[i] = strings.ReplaceAll(string(answer.body), "the org "+org, "the org X")
+			bodies[i] = strings.ReplaceAll(string(answer.body), "for org "+org, "for org X")
 		}
 		if bodies[0] != bodies[1] {
 			t.Errorf("%s %s tells whether an org exists:\n%s\n%s", rt.method, rt.pattern, bodies[0], bodies[1])

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	smallBody = 1 << 20  // the limit where Config.MaxBody is not
-	drainMost = 16 << 20 // read of a body that is refused
+	smallBody = 1 << 20  // limit of bodies to which Config.MaxBody does not apply, in bytes
+	maxDrain  = 16 << 20 // bytes that drain reads of a rejected body
 )
 
 // decode reads a JSON body of at most limit bytes into v, strictly.
@@ -25,8 +25,9 @@ func (c *call) decode(v any, limit int64) error {
 	return ledger.DecodeStrict(body, v)
 }
 
-// decodeAny is decode for a body that may be left out: then v stays as it is.
-func (c *call) decodeAny(v any, limit int64) error {
+// decodeOptional is decode for a body that may be omitted. It then leaves v
+// unchanged.
+func (c *call) decodeOptional(v any, limit int64) error {
 	body, err := c.readBody(limit)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
@@ -37,10 +38,10 @@ func (c *call) decodeAny(v any, limit int64) error {
 	return ledger.DecodeStrict(body, v)
 }
 
-// noBody refuses a body that says anything, for it would not be heeded.
-func (c *call) noBody() error { return c.decodeAny(&struct{}{}, smallBody) }
+// checkNoBody returns an error if the body has fields, which would be ignored.
+func (c *call) checkNoBody() error { return c.decodeOptional(&struct{}{}, smallBody) }
 
-// body reads a body of at most limit bytes that is of one of the media types.
+// body reads a body of at most limit bytes and of one of the media types.
 func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
 	if err := checkMediaType(c.r.Header, mediaTypes); err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
 		return nil, err
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
-		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body is empty: it has to be a JSON document")
+		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body is empty: send a JSON document")
 	}
 	return body, nil
 }
@@ -58,24 +59,25 @@ func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
 func checkMediaType(h http.Header, mediaTypes []string) error {
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return ledger.Errorf(
-			ledger.CodeUnsupportedMediaType, "a body with Content-Encoding %s is not accepted: send it as it is", coding)
+			ledger.CodeUnsupportedMediaType, "unsupported Content-Encoding %s: send the body uncompressed", coding)
 	}
-	given := h.Get("Content-Type")
-	if slices.Contains(mediaTypes, given) {
+
+	contentType := h.Get("Content-Type")
+	if slices.Contains(mediaTypes, contentType) {
 		return nil
 	}
-	mediaType, parameters, err := mime.ParseMediaType(given)
+	mediaType, parameters, err := mime.ParseMediaType(contentType)
 	if err != nil || !slices.Contains(mediaTypes, mediaType) {
-		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "the Content-Type %q is not accepted: use %s", given,
+		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "unsupported Content-Type %q: use %s", contentType,
 			strings.Join(mediaTypes, " or "))
 	}
 	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "the charset %s is not accepted: JSON is UTF-8", charset)
+		return ledger.Errorf(ledger.CodeUnsupportedMediaType, "unsupported charset %s: use UTF-8", charset)
 	}
 	return nil
 }
 
-// readBody reads the body of at most limit bytes.
+// readBody reads a body of at most limit bytes and of any media type.
 func (c *call) readBody(limit int64) ([]byte, error) {
 	if c.r.ContentLength > limit {
 		return nil, c.tooLarge(limit)
@@ -86,7 +88,7 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 	}
 	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, limit+1))
 	if err != nil {
-		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body broke off after %d bytes", n)
+		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body was cut off after %d bytes", n)
 	}
 	if n > limit {
 		return nil, c.tooLarge(limit)
@@ -97,16 +99,16 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 func (c *call) tooLarge(limit int64) error {
 	hint := ""
 	if limit == c.maxBody {
-		hint = " (the config key max_body)"
+		hint = " (setting max_body)"
 	}
-	return ledger.Errorf(ledger.CodePayloadTooLarge, "the body may have %d bytes at most%s", limit, hint)
+	return ledger.Errorf(ledger.CodePayloadTooLarge, "the body is too large: at most %d bytes%s", limit, hint)
 }
 
-// drain reads, within reason, what is left of a body that was refused, and
-// throws it away: a client that sends all before it reads would otherwise find
-// the connection reset and never see why.
+// drain discards the rest of a rejected body, up to maxDrain bytes. Otherwise a
+// client that sends the whole body before it reads the response would get a
+// connection reset instead of the error.
 func drain(r *http.Request) {
-	if r.Header.Get("Expect") == "" { // else the client waits to be told whether to send it
-		io.CopyN(io.Discard, r.Body, drainMost)
+	if r.Header.Get("Expect") == "" { // otherwise the client waits before it sends the body
+		io.CopyN(io.Discard, r.Body, maxDrain)
 	}
 }

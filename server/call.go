@@ -10,12 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A call is one request on its way to its handler: the caller may make it, and
-// its query holds nothing that the route does not know.
+// A call is one request to a route. When the route's handler gets it, the caller
+// is authorized and the query has only parameters that the route accepts.
 type call struct {
 	r      *http.Request
 	caller caller
-	// identify tells who makes the request; a long one asks again.
+	// identify returns the caller. A stream calls it again to check the token.
 	identify identify
 	path     httprouter.Params
 	query    url.Values
@@ -28,32 +28,32 @@ func (c *call) repo() string         { return c.path.ByName("repo") }
 func (c *call) sha() string          { return c.path.ByName("sha") }
 func (c *call) id() string           { return c.path.ByName("id") }
 
-// found makes the answer of a single record that was read.
-func found(record any, err error) (*reply, error) {
+// single returns the response for a single record.
+func single(record any, err error) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &reply{status: http.StatusOK, record: record, tagged: true}, nil
 }
 
-// created makes the answer of a record that was made, and is at location.
+// created returns the response for a record that was created, with its location.
 func created(record any, location string) *reply {
 	return &reply{status: http.StatusCreated, record: record, location: location}
 }
 
-// listed makes the answer of one page of a list.
+// listed returns the response for one page of a list.
 func listed[T any](c *call, page ledger.Page[T], err error) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &reply{status: http.StatusOK, record: page}
+	response := &reply{status: http.StatusOK, record: page}
 	if page.NextCursor != "" {
-		answer.next = c.pageAt(page.NextCursor)
+		response.next = c.pageAt(page.NextCursor)
 	}
-	return answer, nil
+	return response, nil
 }
 
-// pageAt returns the URL of the same list from the cursor on.
+// pageAt returns the URL of the list's page at a cursor.
 func (c *call) pageAt(cursor string) string {
 	query := url.Values{}
 	for name, values := range c.query {
@@ -63,7 +63,7 @@ func (c *call) pageAt(cursor string) string {
 	return c.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
-// deleted makes the answer to a DELETE.
+// deleted returns the response for a DELETE.
 func deleted(err error) (*reply, error) {
 	if err != nil {
 		return nil, err

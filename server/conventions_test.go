@@ -367,10 +367,10 @@ func TestFailures(t *testing.T) {
 		"a time-out": {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, 503,
 			ledger.CodeStorageUnavailable, "nothing was changed", ""},
 		"a fault": {func() error { return errors.New("SELECT secret: no such column") }, 500, ledger.CodeInternal,
-			"request id", "no such column"},
+			"request ID", "no such column"},
 		"an odd code": {func() error { return ledger.Errorf("made_up", "something private") }, 500, ledger.CodeInternal,
-			"request id", "something private"},
-		"a panic": {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request id", "out of cheese"},
+			"request ID", "something private"},
+		"a panic": {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request ID", "out of cheese"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t).failing(test.fail)

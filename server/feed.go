@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// feedBatch is how many events are read at a time.
+	// feedBatch is the maximum number of events in one read.
 	feedBatch = 500
-	// feedMemory is about how many bytes of frames a feed keeps for streams
-	// that are a little behind; those further behind read the database.
+	// feedMemory is the approximate number of bytes of frames that a feed caches
+	// for streams that lag a little. Streams that lag more read the database.
 	feedMemory = 2 << 20
-	// feedPause is the least time between two readings. The first event after a
-	// pause goes out at once; of those that come faster, the streams write several
-	// at a time, or a busy org would spend its time on them.
+	// feedPause is the minimum time between two reads. The first event after a
+	// pause is sent immediately. Events that follow faster are batched, to limit
+	// the work for the streams of a busy org.
 	feedPause = 20 * time.Millisecond
-	// feedRetry is how long a feed waits after the database has failed.
+	// feedRetry is how long a feed waits after a failed read.
 	feedRetry = time.Second
 )
 
-// earliest, in the place of an event's id, asks for everything there is.
+// earliest, instead of an event's id, starts a stream at the org's first event.
 const earliest = "earliest"
 
-// feeds holds the feeds of the orgs that somebody listens to.
+// feeds holds the feeds of the orgs that have open streams.
 type feeds struct {
 	store *store.Store
 	log   *slog.Logger
@@ -38,31 +38,31 @@ type feeds struct {
 	byOrg map[string]*feed
 }
 
-// A feed reads the events of one org, and encodes each, once for all of its
-// streams.
+// A feed is a cache of the latest events of one org. It reads and encodes each
+// event once for all of the org's streams.
 type feed struct {
 	*store.Tail
 	log *slog.Logger
 
-	streams int                // that use it; guarded by feeds.mu
-	stop    context.CancelFunc // of run
+	streams int                // number of streams; guarded by feeds.mu
+	stop    context.CancelFunc // ends run
 	stopped chan struct{}      // closed when run has ended
 
 	mu     sync.Mutex
-	chunks []*chunk // those read last, the newest at the end, without gaps
-	size   int      // bytes of their frames
-	next   int64    // sequence number of the event behind the last chunk
-	grown  chan struct{}
+	chunks []*chunk      // latest chunks, oldest first, without gaps
+	size   int           // of the chunks' frames, in bytes
+	next   int64         // sequence number after the last chunk
+	grown  chan struct{} // closed and replaced when a chunk is added
 }
 
-// A chunk is a run of consecutive events. It does not change once it is made.
+// A chunk is a run of consecutive events. It is immutable.
 type chunk struct {
-	first, next int64 // sequence numbers from first on, before next
+	first, next int64 // sequence numbers: first is included, next is not
 	frames      []frame
-	plain       []byte // the frames for streams without filters, joined
+	unfiltered  []byte // the concatenated frames for streams without filters
 }
 
-// A frame is one event as the stream writes it.
+// A frame is one event in SSE form.
 type frame struct {
 	seq  int64
 	kind ledger.EventType
@@ -70,15 +70,16 @@ type frame struct {
 	text []byte
 }
 
-// take returns the org's feed, which it starts where there is none. It must be
-// given back.
-func (f *feeds) take(ctx context.Context, org string) (*feed, error) {
+// acquire returns the org's feed and starts it if necessary. The caller must
+// release it.
+func (f *feeds) acquire(ctx context.Context, org string) (*feed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if known := f.byOrg[org]; known != nil {
-		known.streams++
-		return known, nil
+	if existing := f.byOrg[org]; existing != nil {
+		existing.streams++
+		return existing, nil
 	}
+
 	tail, err := f.store.Tail(ctx, org)
 	if err != nil {
 		return nil, err
@@ -87,37 +88,42 @@ func (f *feeds) take(ctx context.Context, org string) (*feed, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	fresh := &feed{Tail: tail, log: f.log, streams: 1, stop: stop, next: next, grown: make(chan struct{}),
+	fd := &feed{Tail: tail, log: f.log, streams: 1, stop: stop, next: next, grown: make(chan struct{}),
 		stopped: make(chan struct{})}
-	f.byOrg[org] = fresh
-	go fresh.run(run) // until the last stream gives it back
-	return fresh, nil
+	f.byOrg[org] = fd
+	go fd.run(run) // until the last stream releases it
+	return fd, nil
 }
 
-// give takes a feed back. With its last stream it ends it, and waits for that.
-func (f *feeds) give(org string, used *feed) {
+// release ends a stream's use of a feed. If it was the last stream, release stops
+// the feed and waits until it has ended.
+func (f *feeds) release(org string, fd *feed) {
 	f.mu.Lock()
-	used.streams--
-	last := used.streams == 0
+	fd.streams--
+	last := fd.streams == 0
 	if last {
 		delete(f.byOrg, org)
 	}
 	f.mu.Unlock()
+
 	if last {
-		used.stop()
-		<-used.stopped
+		fd.stop()
+		<-fd.stopped
 	}
 }
 
+// run adds new events to the feed until ctx is done.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.stopped)
 	for {
 		changed, pause := f.Changed(), time.After(feedPause)
 		if err := f.catchUp(ctx); err != nil && ctx.Err() == nil {
 			f.log.ErrorContext(ctx, "reading events for the stream", "error", err)
-			changed = nil // try again by time
+			changed = nil // retry after feedRetry
 		}
+
 		select {
 		case <-ctx.Done():
 			return
@@ -132,14 +138,15 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// after is time.After where wanted, else never.
-func after(wanted bool, d time.Duration) <-chan time.Time {
-	if !wanted {
+// after is time.After if enabled. Otherwise the channel never receives.
+func after(enabled bool, d time.Duration) <-chan time.Time {
+	if !enabled {
 		return nil
 	}
 	return time.After(d)
 }
 
+// catchUp adds all events that the feed has not read yet.
 func (f *feed) catchUp(ctx context.Context) error {
 	for {
 		events, err := f.Read(ctx, f.next, feedBatch) // only run changes next
@@ -154,7 +161,8 @@ func (f *feed) catchUp(ctx context.Context) error {
 	}
 }
 
-// add appends a chunk, forgets the oldest past feedMemory, and wakes the streams.
+// add appends a chunk, evicts the oldest chunks beyond feedMemory, and wakes the
+// streams.
 func (f *feed) add(c *chunk) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,9 +175,9 @@ func (f *feed) add(c *chunk) {
 	f.grown = make(chan struct{})
 }
 
-// from returns the chunks that hold the event of that sequence number and those
-// behind it. Where there is none yet, grown tells when there is; behind tells
-// that the feed has forgotten it.
+// from returns the chunks that contain the event with a sequence number and all
+// later events. If there is no such event yet, it returns a channel that is closed
+// when there is. The result behind reports whether the event is no longer cached.
 func (f *feed) from(seq int64) (chunks []*chunk, grown <-chan struct{}, behind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,8 +194,9 @@ func (f *feed) from(seq int64) (chunks []*chunk, grown <-chan struct{}, behind b
 	return f.chunks[i:len(f.chunks):len(f.chunks)], nil, false
 }
 
-// before returns the id of the event before a sequence number, or earliest.
-func (f *feed) before(ctx context.Context, seq int64) (id string, err error) {
+// idBefore returns the id of the event before a sequence number, or earliest if it
+// is the first.
+func (f *feed) idBefore(ctx context.Context, seq int64) (id string, err error) {
 	if seq == 0 {
 		return earliest, nil
 	}
@@ -205,6 +214,7 @@ func newChunk(events []store.Event) (*chunk, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		text := make([]byte, 0, len(data)+64)
 		text = append(append(text, "event: "...), e.Type...)
 		text = append(append(text, "\nid: "...), e.ID...)
@@ -212,20 +222,22 @@ func newChunk(events []store.Event) (*chunk, error) {
 		text = append(text, "\n\n"...)
 		c.frames[i] = frame{e.Seq, e.Type, e.Repo, text}
 		if isDefault(e.Type) {
-			c.plain = append(c.plain, text...)
+			c.unfiltered = append(c.unfiltered, text...)
 		}
 	}
 	return c, nil
 }
 
-func (c *chunk) size() int { return 2 * len(c.plain) }
+func (c *chunk) size() int { return 2 * len(c.unfiltered) }
 
-// A filter says which events a stream wants.
+// A filter selects the events of a stream.
 type filter struct {
-	types []ledger.EventType // nil: the default ones
-	repo  string             // empty: all
+	types []ledger.EventType // nil: the default types
+	repo  string             // empty: all repos
 }
 
+// isDefault reports whether a stream without a filter of types has events of
+// type t.
 func isDefault(t ledger.EventType) bool { return t != ledger.EventRadar }
 
 func (f filter) wants(e frame) bool {
@@ -243,10 +255,11 @@ func (f filter) wants(e frame) bool {
 	return false
 }
 
-// pick returns what the filter wants of the chunk, from a sequence number on.
+// pick returns the frames of a chunk that match the filter, starting at a sequence
+// number.
 func (f filter) pick(c *chunk, from int64) []byte {
 	if from <= c.first && f.types == nil && f.repo == "" {
-		return c.plain
+		return c.unfiltered
 	}
 	var text []byte
 	for _, e := range c.frames {

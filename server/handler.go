@@ -12,37 +12,37 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
-// Handler returns the API as the network sees it: callers show a token.
+// Handler returns the API for the network. Callers authenticate with a token.
 func (s *Server) Handler() http.Handler {
 	return wire.Compressed(s.handler(s.byToken), typeJSON, typeProblem, typeYAML, typeDSSE, typeBundle, typeBundleOld)
 }
 
-// Host returns the API as the administrator of the host sees it: without a
-// token, every org and every endpoint. It is for use inside the process, and
+// Host returns the API for the administrator of the host, who has access to every
+// org and every endpoint without a token. It is for use inside the process, and
 // must never be reachable from a network.
 func (s *Server) Host() http.Handler { return s.handler(byHost) }
 
-// Sessions returns the API as those see it who are signed in to the web
-// interface: callers are known by WithSession, and can do what the token can
-// that they signed in with. It is for use inside the process: what comes from a
-// network tells it nothing of who calls.
+// Sessions returns the API for people who are signed in to the web interface. The
+// caller is the session that WithSession put into the request's context, with the
+// permissions of its token. It is for use inside the process: no request from the
+// network can set the session.
 func (s *Server) Sessions() http.Handler { return s.handler(s.bySession) }
 
 func (s *Server) handler(identify identify) http.Handler {
 	return s.framed(s.router(s.routes(), identify))
 }
 
-// framed returns next with what every answer has in common, that to an unknown
-// path too.
+// framed returns next with the headers, request id and access log that all
+// requests have, even those of unknown paths.
 func (s *Server) framed(next http.Handler) http.Handler {
 	frame := wire.Frame{
 		Header: map[string]string{"Server": s.name, "Cache-Control": "private, no-cache"},
 		Fail:   s.fail,
 	}
-	return wire.Logged(wire.Identified(frame.Handler(next)), s.log)
+	return wire.Logged(wire.WithRequestID(frame.Handler(next)), s.log)
 }
 
-// router returns a handler that answers by the table. HEAD works where GET does.
+// router returns a handler for the routes. HEAD works wherever GET does.
 func (s *Server) router(routes []route, identify identify) http.Handler {
 	router := httprouter.New()
 	router.RedirectTrailingSlash = false
@@ -54,38 +54,41 @@ func (s *Server) router(routes []route, identify identify) http.Handler {
 			router.Handle(http.MethodHead, rt.pattern, s.serve(rt, identify))
 		}
 	}
+
 	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, ledger.Errorf(
-			ledger.CodeNotFound, "there is no endpoint at %s: GET /v1/openapi.yaml describes all there are", r.URL.Path))
+			ledger.CodeNotFound, "no endpoint at %s (see GET /v1/openapi.yaml)", r.URL.Path))
 	})
 	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// httprouter names OPTIONS for every path, but it is no endpoint's.
+		// httprouter lists OPTIONS for every path, but no endpoint has it.
 		allow := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "),
 			func(m string) bool { return m == http.MethodOptions })
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "%s does not work here: use %s", r.Method,
+		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "method %s not allowed: use %s", r.Method,
 			strings.Join(allow, " or ")))
 	})
 	return router
 }
 
-// serve wraps the handler of a route: it lets in who may, and writes the
-// answer or the problem.
+// serve returns the HTTP handler of a route. It calls the route and writes the
+// response or the problem.
 func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
-		var answer *reply
+		var response *reply
 		call := func() (err error) {
-			answer, err = s.call(rt, &call{r: r, path: path, identify: identify, maxBody: s.maxBody})
+			response, err = s.call(rt, &call{r: r, path: path, identify: identify, maxBody: s.maxBody})
 			return err
 		}
+
 		var err error
-		if wire.AsksForStream(r) {
-			err = apart(call)
+		if wire.IsStreamRequest(r) {
+			err = onOwnStack(call)
 		} else {
 			err = call()
 		}
+
 		if err == nil {
-			err = answer.write(w, r)
+			err = response.write(w, r)
 		}
 		if err != nil {
 			s.fail(w, r, err)
@@ -93,13 +96,15 @@ func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	}
 }
 
+// call authenticates and authorizes the caller, parses the query, and runs the
+// route's handler.
 func (s *Server) call(rt route, c *call) (*reply, error) {
 	var err error
-	if rt.scope != open {
+	if rt.scope != public {
 		if c.caller, err = c.identify(c.r); err != nil {
 			return nil, err
 		}
-		if err := c.caller.may(rt, c.org()); err != nil {
+		if err := c.caller.authorize(rt, c.org()); err != nil {
 			return nil, err
 		}
 	}
@@ -109,31 +114,32 @@ func (s *Server) call(rt route, c *call) (*reply, error) {
 	return rt.handle(c)
 }
 
-// may returns why the caller may not use the route, in that org if its path names
-// one. It does not reveal whether the org exists.
-func (c caller) may(rt route, org string) error {
+// authorize returns an error with CodeForbidden if the caller is not allowed to
+// use the route, in the org that its path names, if any. The error does not reveal
+// whether the org exists.
+func (c caller) authorize(rt route, org string) error {
 	switch {
 	case c.isHost():
 		return nil
 	case rt.scope == ledger.Host:
 		return ledger.Errorf(
-			ledger.CodeForbidden, "only the administrator of the host may do this, with the ledgerd command there")
+			ledger.CodeForbidden, "only the administrator of the host can do this, with the ledgerd command on the host")
 	case rt.inOrg() && org != c.token.Org:
-		return ledger.Errorf(ledger.CodeForbidden, "this API token is not for the org %s", org)
+		return ledger.Errorf(ledger.CodeForbidden, "the API token is not for org %s", org)
 	case rt.scope > c.token.Scope:
-		return ledger.Errorf(ledger.CodeForbidden, "this needs the scope %s; the API token has %s", rt.scope, c.token.Scope)
+		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: the API token has scope %s", rt.scope, c.token.Scope)
 	}
 	return nil
 }
 
-// fail answers with the problem that err is.
+// fail writes err as a problem. An internal error is logged.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	id := w.Header().Get(wire.HeaderRequestID)
 	e := wire.Explain(err)
 	if e.Code == ledger.CodeInternal {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
-		e.Detail += " under the request id"
 	}
+
 	drain(r)
 	status := wire.StatusOf(e)
 	if status == http.StatusUnauthorized {

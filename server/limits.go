@@ -7,18 +7,17 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A pace is how a stream goes with time.
-type pace struct {
-	silence time.Duration // after which it writes a comment
-	check   time.Duration // between two looks whether its token is still good
-	stall   time.Duration // that a write may wait for a client that does not read
+// A streamTiming holds the timeouts and intervals of a stream.
+type streamTiming struct {
+	silence time.Duration // time without events after which it writes a comment
+	check   time.Duration // interval between two checks of its token
+	stall   time.Duration // timeout of a write, if the client does not read
 }
 
-// defaultPace keeps a little below the 15 s that are promised for silence and
-// revocation.
-var defaultPace = pace{silence: 14 * time.Second, check: 10 * time.Second, stall: 10 * time.Second}
+// defaultTiming is a little below the documented 15 s for silence and revocation.
+var defaultTiming = streamTiming{silence: 14 * time.Second, check: 10 * time.Second, stall: 10 * time.Second}
 
-// A limits counts the streams that are open.
+// A limits counts the open streams and limits their number.
 type limits struct {
 	perOrg, perToken int
 
@@ -26,18 +25,20 @@ type limits struct {
 	open map[string]int // by org, and by token id
 }
 
-// take counts one more stream, if that is within the limits. It must be released.
-func (l *limits) take(org, token string) (release func(), err error) {
+// acquire counts one more stream, or returns an error with CodeTooManyStreams. The
+// caller must call release when the stream ends.
+func (l *limits) acquire(org, token string) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open[org] >= l.perOrg {
 		return nil, ledger.Errorf(
-			ledger.CodeTooManyStreams, "the org has %d streams open already (the config key streams.per_org)", l.perOrg)
+			ledger.CodeTooManyStreams, "the org already has %d open streams (setting streams.per_org)", l.perOrg)
 	}
 	if l.open[token] >= l.perToken {
 		return nil, ledger.Errorf(ledger.CodeTooManyStreams,
-			"the API token has %d streams open already (the config key streams.per_token)", l.perToken)
+			"the API token already has %d open streams (setting streams.per_token)", l.perToken)
 	}
+
 	l.open[org]++
 	l.open[token]++
 	return func() {

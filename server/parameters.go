@@ -16,8 +16,8 @@ const (
 	maxLimit     = 500
 )
 
-// parameters parses a query. It refuses parameters that are unknown, duplicate or
-// empty, by name.
+// parameters parses a query. Its error names all parameters that are unknown, or
+// all that are repeated or empty.
 func parameters(rawQuery string, known []string) (url.Values, error) {
 	if rawQuery == "" {
 		return nil, nil
@@ -58,7 +58,7 @@ func invalidParameter(name, format string, args ...any) error {
 	return ledger.FieldErrorf(ledger.CodeInvalidParameter, name, format, args...)
 }
 
-// page reads limit and cursor.
+// page parses the parameters limit and cursor.
 func (c *call) page() (store.Query, error) {
 	q := store.Query{Limit: defaultLimit, Cursor: c.query.Get("cursor")}
 	text := c.query.Get("limit")
@@ -73,8 +73,8 @@ func (c *call) page() (store.Query, error) {
 	return q, nil
 }
 
-// parse reads a parameter with a function of package ledger; the zero value
-// stands for one that is not given.
+// parse parses a parameter with the function read. If the query does not have the
+// parameter, it returns the zero value.
 func parse[T any](c *call, name string, read func(string) (T, error)) (T, error) {
 	var value T
 	text := c.query.Get(name)

@@ -22,25 +22,26 @@ const (
 	typeBundleOld = "application/vnd.dev.sigstore.bundle+json" // with the parameter version=0.3
 )
 
-// A reply is what a handler answers. It is written when it is complete, so
-// that whatever fails before is still a problem with a status of its own.
+// A reply is a handler's response. It is written once it is complete, so that any
+// earlier error becomes a problem with its own status.
 type reply struct {
 	status int
-	// record is written as JSON; body, of mediaType, is written as it is.
+	// record is written as JSON. Without a record, body is written unchanged, with
+	// mediaType.
 	record    any
 	body      []byte
 	mediaType string
-	// stream writes the answer itself, for as long as it lasts.
+	// stream, if not nil, writes the whole response. It returns when the stream ends.
 	stream func(http.ResponseWriter, *http.Request)
 
-	location string // of what was made
-	next     string // page
-	// tagged answers carry an ETag and heed If-None-Match: etag, or one made
-	// from the body where it is empty.
+	location string // URL of the created or queued resource
+	next     string // URL of the next page
+	// tagged reports whether the response has an ETag and honours If-None-Match.
+	// If etag is empty, the ETag is a hash of the body.
 	tagged bool
 	etag   string
 	vary   string
-	secret bool // must not be kept by anybody
+	secret bool // whether the response contains a secret and must not be cached
 }
 
 func (a *reply) write(w http.ResponseWriter, r *http.Request) error {
@@ -51,22 +52,24 @@ func (a *reply) write(w http.ResponseWriter, r *http.Request) error {
 	if a.record != nil {
 		body, err := marshal(a.record)
 		if err != nil {
-			return fmt.Errorf("encode the answer: %w", err)
+			return fmt.Errorf("encode the response: %w", err)
 		}
 		a.body, a.mediaType = body, typeJSON
 	}
+
 	a.writeHeader(w.Header())
 	if a.tagged {
 		if a.etag == "" {
-			a.etag = wire.TagOf(a.body)
+			a.etag = wire.ETagOf(a.body)
 		}
 		w.Header().Set("ETag", a.etag)
-		if known, ok := wire.TagIn(r.Header["If-None-Match"], a.etag); ok && wire.IsRead(r) {
-			w.Header().Set("ETag", known)
+		if match, ok := wire.MatchETag(r.Header["If-None-Match"], a.etag); ok && wire.IsRead(r) {
+			w.Header().Set("ETag", match)
 			w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
 	}
+
 	if a.status == http.StatusNoContent {
 		w.WriteHeader(a.status)
 		return nil
@@ -90,13 +93,13 @@ func (a *reply) writeHeader(h http.Header) {
 	}
 }
 
-// marshal writes an answer: the same record always as the same bytes, and the
-// bodies of events as they are stored. A problem may quote what is not UTF-8.
+// marshal encodes a record as JSON. It is deterministic, and leaves the stored
+// bodies of events unchanged. It allows invalid UTF-8, which a problem may quote.
 func marshal(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// The URLs of resources, relative to the server, as answers name them.
+// The URLs of resources, relative to the server.
 
 func orgURL(org string) string { return "/v1/orgs/" + org }
 

@@ -7,23 +7,25 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A route is one endpoint.
+// A route is one endpoint of the API.
 type route struct {
 	method  string
 	pattern string
-	// scope is the least that a caller needs; open for none, nor a token.
+	// scope is the smallest scope that the route accepts. A public route needs no
+	// token.
 	scope ledger.Scope
-	// parameters are those that the query may hold.
+	// parameters are the names of the query parameters that the route accepts.
 	parameters []string
 	handle     func(*call) (*reply, error)
 }
 
-const open ledger.Scope = 0
+// public is the scope of routes that need no token.
+const public ledger.Scope = 0
 
-// inOrg reports whether the path names an org.
+// inOrg reports whether the route's path has an org.
 func (rt route) inOrg() bool { return strings.Contains(rt.pattern, "/:org") }
 
-// routes is the whole API.
+// routes returns all endpoints of the API.
 func (s *Server) routes() []route {
 	const (
 		get, put, post, patch, del = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete
@@ -59,14 +61,14 @@ func (s *Server) routes() []route {
 		{post, commits + "/:sha/withdraw", write, nil, s.withdrawCommit},
 
 		{get, radar, read, list("level", "commit", "branch"), s.listOverlaps},
-		{post, radar, read, nil, s.foresee},
+		{post, radar, read, nil, s.previewOverlaps},
 
 		{get, attestations, read, list("predicate", "identity", "since", "status", "commit", "order"), s.listAttestations},
 		{post, attestations, write, nil, s.recordAttestation},
 		{get, attestations + "/:id", read, nil, s.getAttestation},
 		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},
 
-		// Admins alone: a webhook's URL is often a secret by itself.
+		// Only for admins: a webhook's URL is often a secret itself.
 		{get, webhooks, admin, list(), s.listWebhooks},
 		{post, webhooks, admin, nil, s.createWebhook},
 		{get, webhooks + "/:id", admin, nil, s.getWebhook},
@@ -97,8 +99,8 @@ func (s *Server) routes() []route {
 		{get, org + "/predicates", read, list(), s.listPredicates},
 		{get, org + "/events", read, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
 
-		{get, "/v1/openapi.yaml", open, nil, s.getDescription},
-		{get, "/healthz", open, nil, s.getHealth},
-		{get, "/readyz", open, nil, s.getReadiness},
+		{get, "/v1/openapi.yaml", public, nil, s.getDescription},
+		{get, "/healthz", public, nil, s.getHealth},
+		{get, "/readyz", public, nil, s.getReadiness},
 	}
 }

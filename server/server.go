@@ -1,5 +1,5 @@
-// Package server is the HTTP API of ledgerd. routes.go holds all of it on one
-// page; openapi.yaml describes it, and the tests hold the two together.
+// Package server implements the HTTP API of ledgerd. routes.go lists all
+// endpoints and openapi.yaml describes them; the tests check that both agree.
 package server
 
 import (
@@ -13,56 +13,61 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// DefaultMaxBody is the most bytes that an attestation or the registration of
-// a commit may have, unless Config says otherwise.
+// DefaultMaxBody is the default of Config.MaxBody, in bytes.
 const DefaultMaxBody = 4 << 20
 
-// How many live streams may be open, unless Config says otherwise.
+// The defaults of Config.StreamsPerOrg and Config.StreamsPerToken.
 const (
 	DefaultStreamsPerOrg   = 5000
 	DefaultStreamsPerToken = 2000
 )
 
-// Config is what a Server is made of.
+// Config configures a Server. Only Store is required.
 type Config struct {
 	Store *store.Store
-	// Now is the clock by which certificates and tokens expire; time.Now where nil.
+	// Now is the clock by which certificates and tokens expire. The default is
+	// time.Now.
 	Now func() time.Time
-	// Logger gets what went wrong inside, and at debug level every request.
+	// Logger receives internal errors and, at debug level, every request. By default
+	// nothing is logged.
 	Logger *slog.Logger
-	// MaxBody is the config key max_body; DefaultMaxBody where 0.
+	// MaxBody is the maximum size of an attestation, a registration or a preview, in
+	// bytes (setting max_body). 0 means DefaultMaxBody.
 	MaxBody int64
-	// Version is ledgerd's own, for the Server header.
+	// Version is the version of ledgerd in the Server header. It may be empty.
 	Version string
-	// StreamsPerOrg and StreamsPerToken are the config keys streams.per_org and
-	// streams.per_token; DefaultStreamsPerOrg and DefaultStreamsPerToken where 0.
+	// StreamsPerOrg and StreamsPerToken are the maximum numbers of open live streams
+	// (settings streams.per_org and streams.per_token). 0 means DefaultStreamsPerOrg
+	// or DefaultStreamsPerToken.
 	StreamsPerOrg, StreamsPerToken int
-	// CheckTarget refuses, by a *ledger.Error about the field url, a URL that no
-	// webhook may have, whether it is made or changed; every URL passes where nil.
+	// CheckTarget returns a *ledger.Error about the field url if a webhook must not
+	// have that URL. It is called when a webhook is created and when its URL changes.
+	// If it is nil, every URL is allowed.
 	CheckTarget func(ctx context.Context, url string) error
 }
 
-// A Server answers the HTTP API.
+// A Server serves the HTTP API.
 type Server struct {
 	store   *store.Store
 	now     func() time.Time
 	log     *slog.Logger
 	maxBody int64
-	name    string // for the Server header
+	name    string // value of the Server header
 
 	checkTarget func(ctx context.Context, url string) error
 
-	feeds  *feeds
-	limits *limits
-	pace   pace
-	ending chan struct{} // closed by EndStreams
-	end    sync.Once
+	feeds    *feeds
+	limits   *limits
+	timing   streamTiming
+	stopping chan struct{} // closed by EndStreams
+	stopOnce sync.Once
 }
 
-// New returns a Server. EndStreams ends what it has running.
+// New returns a Server. Call EndStreams before shutting it down.
 func New(c Config) *Server {
-	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", pace: defaultPace,
-		ending: make(chan struct{})}
+	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", timing: defaultTiming,
+		stopping: make(chan struct{})}
+
 	s.limits = &limits{perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg),
 		perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
 	if s.checkTarget = c.CheckTarget; s.checkTarget == nil {
@@ -80,12 +85,13 @@ func New(c Config) *Server {
 	if c.Version != "" {
 		s.name += "/" + c.Version
 	}
+
 	s.feeds = &feeds{store: s.store, log: s.log, byOrg: make(map[string]*feed)}
 	return s
 }
 
-// EndStreams ends the live streams, those to come too. Their clients connect
-// again, to the next server, and resume.
-func (s *Server) EndStreams() { s.end.Do(func() { close(s.ending) }) }
+// EndStreams ends the live streams, and those that are opened later. Their clients
+// reconnect to the next server and resume.
+func (s *Server) EndStreams() { s.stopOnce.Do(func() { close(s.stopping) }) }
 
 func (s *Server) time() ledger.Time { return ledger.TimeOf(s.now()) }

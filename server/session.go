@@ -14,8 +14,8 @@ import (
 // SessionLife is how long a session of the web interface lasts.
 const SessionLife = 12 * time.Hour
 
-// SignIn begins a session with the text of a token. It returns the session's
-// secret, of which only the hash is kept, and when it ends by itself.
+// SignIn creates a session from a token's secret. It returns the session's secret,
+// of which the ledger stores only the hash, and when the session expires.
 func (s *Server) SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error) {
 	c, err := s.bySecret(ctx, token)
 	if err != nil {
@@ -24,30 +24,30 @@ func (s *Server) SignIn(ctx context.Context, token string) (session string, expi
 	session = rand.Text() + rand.Text() // 260 random bits
 	expires = s.time().Add(SessionLife)
 	if err := s.store.CreateSession(ctx, c.token.ID, sha256.Sum256([]byte(session)), expires); err != nil {
-		return "", 0, fmt.Errorf("begin a session: %w", err)
+		return "", 0, fmt.Errorf("create a session: %w", err)
 	}
 	return session, expires, nil
 }
 
-// SignOut ends a session. One that there is not is no error.
+// SignOut deletes a session. It is a no-op if the session does not exist.
 func (s *Server) SignOut(ctx context.Context, session string) error {
 	if err := s.store.DeleteSession(ctx, sha256.Sum256([]byte(session))); err != nil {
-		return fmt.Errorf("end a session: %w", err)
+		return fmt.Errorf("delete a session: %w", err)
 	}
 	return nil
 }
 
-// sessionKey is the key of a session's secret in a context: no request from a
-// network can have it.
+// sessionKey is the context key of a session's secret. No request from the network
+// can set it.
 type sessionKey struct{}
 
-// WithSession returns a context whose requests to Sessions are made by who has
-// the session.
+// WithSession returns a context in which Sessions identifies the caller by the
+// session's secret.
 func (s *Server) WithSession(ctx context.Context, session string) context.Context {
 	return context.WithValue(ctx, sessionKey{}, session)
 }
 
-// bySession finds the caller by the session in the request's context.
+// bySession identifies the caller by the session in the request's context.
 func (s *Server) bySession(r *http.Request) (caller, error) {
 	session, ok := r.Context().Value(sessionKey{}).(string)
 	if !ok {
@@ -56,9 +56,9 @@ func (s *Server) bySession(r *http.Request) (caller, error) {
 	token, expires, err := s.store.SessionToken(r.Context(), sha256.Sum256([]byte(session)))
 	switch {
 	case isNotFound(err), err == nil && expires <= s.time():
-		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the session is over: sign in again")
+		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the session has expired: sign in again")
 	case err != nil:
 		return caller{}, fmt.Errorf("look up the session: %w", err)
 	}
-	return s.letIn(token)
+	return s.acceptToken(token)
 }

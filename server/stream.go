@@ -11,56 +11,58 @@ import (
 )
 
 const (
-	// streamWrite is the most that one such wait is for.
+	// streamWrite is the maximum number of bytes in one write.
 	streamWrite = 64 << 10
-	// streamRetry is what clients are told to wait before they connect again.
+	// streamRetry tells clients to wait for 3 s before they reconnect.
 	streamRetry = "retry: 3000\n"
 )
 
-// A stream sends an org's events to one client, each once and in order, from
-// its cursor on. It holds nothing but the cursor: what it sends comes from the
-// feed, or, when it is too far behind for that, from the database.
+// A stream sends an org's events to one client, each once and in order, starting
+// at its cursor. It buffers nothing: the events come from the feed, or from the
+// database if the feed no longer caches them.
 type stream struct {
-	feed   *feed
-	filter filter
-	cursor int64  // the sequence number of the next event to send
-	begin  string // what it writes first
-	valid  func() error
-	pace   pace
-	ends   <-chan struct{} // closed when the server stops
+	feed     *feed
+	filter   filter
+	cursor   int64        // sequence number of the next event to send
+	preamble string       // text before the first event
+	valid    func() error // returns an error if the token is no longer valid
+	timing   streamTiming
+	stopping <-chan struct{} // closed when the server stops
 
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	silence *time.Timer   // since the last write
-	atOnce  chan struct{} // closed
+	closed  chan struct{} // always closed
 }
 
-// streamEvents answers with the live stream of an org's events.
+// streamEvents returns the live stream of an org's events.
 func (s *Server) streamEvents(c *call) (*reply, error) {
 	for _, name := range []string{"limit", "cursor", "after", "order"} {
 		if c.query.Has(name) {
-			return nil, invalidParameter(name, "it is for the history: ask for that with Accept: %s", typeJSON)
+			return nil, invalidParameter(name, "only valid for the history (send Accept: %s)", typeJSON)
 		}
 	}
 	f, err := c.streamFilter(s)
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.limits.take(c.org(), c.caller.token.ID)
+
+	release, err := s.limits.acquire(c.org(), c.caller.token.ID)
 	if err != nil {
 		return nil, err
 	}
-	feed, err := s.feeds.take(c.ctx(), c.org())
+	feed, err := s.feeds.acquire(c.ctx(), c.org())
 	if err != nil {
 		release()
 		return nil, err
 	}
-	done := func() { s.feeds.give(c.org(), feed); release() }
-	st := &stream{feed: feed, filter: f, pace: s.pace, ends: s.ending, valid: func() error {
+	done := func() { s.feeds.release(c.org(), feed); release() }
+
+	st := &stream{feed: feed, filter: f, timing: s.timing, stopping: s.stopping, valid: func() error {
 		_, err := c.identify(c.r)
 		return err
 	}}
-	if st.cursor, st.begin, err = c.streamStart(feed); err != nil {
+	if st.cursor, st.preamble, err = c.streamStart(feed); err != nil {
 		done()
 		return nil, err
 	}
@@ -75,15 +77,15 @@ func (c *call) streamFilter(s *Server) (f filter, err error) {
 		return f, err
 	}
 	if f.repo = c.query.Get("repo"); f.repo != "" {
-		_, err = s.store.Repo(c.ctx(), c.org(), f.repo) // an unknown one would be silent for ever
+		_, err = s.store.Repo(c.ctx(), c.org(), f.repo) // the stream of an unknown repo would have no events
 	}
 	return f, err
 }
 
-// streamStart returns the sequence number of the first event to send, and what
-// the stream writes before it. The header comes from a client that resumes, and
-// so goes before the parameter, which it repeats.
-func (c *call) streamStart(t *feed) (seq int64, begin string, err error) {
+// streamStart returns the sequence number of the first event to send, and the text
+// before it. The header Last-Event-ID takes precedence over the parameter, because
+// a client that resumes sends the header and repeats the original parameter.
+func (c *call) streamStart(t *feed) (seq int64, preamble string, err error) {
 	id := c.r.Header.Get("Last-Event-ID")
 	if id == "" {
 		id = c.query.Get("last_event_id")
@@ -91,52 +93,55 @@ func (c *call) streamStart(t *feed) (seq int64, begin string, err error) {
 	switch id {
 	case "":
 		if seq, err = t.Next(c.ctx()); err == nil {
-			id, err = t.before(c.ctx(), seq)
+			id, err = t.idBefore(c.ctx(), seq)
 		}
-		// An id without data is no message, but what the client resumes from: also
-		// when the stream is cut off before its first message, nothing is lost.
+		// An id without data is not a message, but clients resume from it. So no event
+		// is lost if the stream breaks before the first message.
 		return seq, streamRetry + "id: " + id + "\n\n", err
 	case earliest:
 		return 0, streamRetry + "\n", nil
 	}
 	seq, ok, err := t.Seq(c.ctx(), id)
 	if err == nil && !ok {
-		err = invalidParameter("last_event_id", "the org has no event %q: give the id of one, or %s", id, earliest)
+		err = invalidParameter("last_event_id", "event %q not found (use the id of an event, or %s)", id, earliest)
 	}
 	return seq + 1, streamRetry + "\n", err
 }
 
-// serve sends until the client goes, does not read, loses its token, or the
-// server stops.
+// serve sends events until the client disconnects or stops reading, its token
+// becomes invalid, or the server stops.
 func (st *stream) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", typeEvents)
 	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no") // or nginx would hold events back
-	wire.NeverCompress(h)
+	h.Set("X-Accel-Buffering", "no") // otherwise nginx delays events
+	wire.DisableCompression(h)
 	h.Add("Vary", "Accept")
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return
 	}
+
 	st.w, st.rc = w, http.NewResponseController(w)
-	st.silence, st.atOnce = time.NewTimer(st.pace.silence), make(chan struct{})
+	st.silence, st.closed = time.NewTimer(st.timing.silence), make(chan struct{})
 	defer st.silence.Stop()
-	close(st.atOnce)
-	// The server's limit for reading a request would end the stream.
-	if st.rc.SetReadDeadline(time.Time{}) == nil && st.write([]byte(st.begin)) == nil {
+	close(st.closed)
+	// The server's read timeout would end the stream.
+	if st.rc.SetReadDeadline(time.Time{}) == nil && st.write([]byte(st.preamble)) == nil {
 		st.follow(r.Context())
 	}
 }
 
+// follow sends events and comments until the stream ends.
 func (st *stream) follow(ctx context.Context) {
-	check := time.NewTicker(st.pace.check)
+	check := time.NewTicker(st.timing.check)
 	defer check.Stop()
 	for {
 		more, err := st.send(ctx)
 		if err != nil {
 			return
 		}
+
 		select {
 		case <-more:
 		case <-st.silence.C:
@@ -144,19 +149,19 @@ func (st *stream) follow(ctx context.Context) {
 				return
 			}
 		case <-check.C:
-			if apart(st.valid) != nil {
+			if onOwnStack(st.valid) != nil {
 				return
 			}
 		case <-ctx.Done():
 			return
-		case <-st.ends:
+		case <-st.stopping:
 			return
 		}
 	}
 }
 
-// send writes what there is, as much as is at hand at once. The channel it
-// returns is closed when there is more.
+// send writes the next events that are available. It returns a channel that is
+// closed when there are more.
 func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
 	chunks, grown, behind := st.feed.from(st.cursor)
 	if behind {
@@ -173,12 +178,13 @@ func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
 		}
 		st.cursor = c.next
 	}
-	return st.atOnce, nil
+	return st.closed, nil
 }
 
+// readChunk reads the next events from the database.
 func (st *stream) readChunk(ctx context.Context) ([]*chunk, error) {
 	var events []store.Event
-	err := apart(func() (err error) {
+	err := onOwnStack(func() (err error) {
 		events, err = st.feed.Read(ctx, st.cursor, feedBatch)
 		return err
 	})
@@ -189,10 +195,10 @@ func (st *stream) readChunk(ctx context.Context) ([]*chunk, error) {
 	return []*chunk{c}, err
 }
 
-// apart runs do on a goroutine of its own and waits for it. A query needs a
-// deep stack, which would stay with a stream for as long as that is open: with
-// thousands of them, it is most of their memory.
-func apart(do func() error) error {
+// onOwnStack runs do in a new goroutine and waits for it. A query needs a deep
+// stack, which the goroutine of a stream would retain as long as the stream is
+// open. With thousands of streams, these stacks would be most of their memory.
+func onOwnStack(do func() error) error {
 	var err error
 	ended := make(chan any)
 	go func() {
@@ -205,11 +211,11 @@ func apart(do func() error) error {
 	return err
 }
 
-// write writes text and has it sent. It fails when the client does not read
-// for as long as a stall may be.
+// write writes text and flushes it. It returns an error if the client does not read
+// for timing.stall.
 func (st *stream) write(text []byte) error {
 	for len(text) > 0 {
-		if err := st.rc.SetWriteDeadline(time.Now().Add(st.pace.stall)); err != nil {
+		if err := st.rc.SetWriteDeadline(time.Now().Add(st.timing.stall)); err != nil {
 			return err
 		}
 		n, err := st.w.Write(text[:min(len(text), streamWrite)])
@@ -220,7 +226,7 @@ func (st *stream) write(text []byte) error {
 			return err
 		}
 		text = text[n:]
-		st.silence.Reset(st.pace.silence)
+		st.silence.Reset(st.timing.silence)
 	}
 	return nil
 }

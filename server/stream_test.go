@@ -254,7 +254,7 @@ func TestStreamsAreLimited(t *testing.T) {
 func TestStreamsMissNothingUnderLoad(t *testing.T) {
 	const writers, each, listeners = 8, 100, 20
 	b := newBench(t)
-	b.server.pace.stall = 200 * time.Millisecond
+	b.server.timing.stall = 200 * time.Millisecond
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.mute()
 

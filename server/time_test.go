@@ -30,8 +30,8 @@ func TestStreamEnds(t *testing.T) {
 		began := time.Now()
 		b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
 		l.wantEnd() // revoked
-		if took := time.Since(began); took > b.server.pace.check {
-			t.Errorf("the stream of a revoked token ended after %v, want %v at most", took, b.server.pace.check)
+		if took := time.Since(began); took > b.server.timing.check {
+			t.Errorf("the stream of a revoked token ended after %v, want %v at most", took, b.server.timing.check)
 		}
 
 		l = b.listen("", b.reader, nil)
@@ -60,8 +60,8 @@ func TestASilentStreamWritesComments(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			<-l.comments
-			if took := time.Since(began); took != b.server.pace.silence {
-				t.Errorf("a comment came after %v, want %v", took, b.server.pace.silence)
+			if took := time.Since(began); took != b.server.timing.silence {
+				t.Errorf("a comment came after %v, want %v", took, b.server.timing.silence)
 			}
 		}
 	})

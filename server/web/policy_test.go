@@ -151,7 +151,7 @@ func TestMistakesInThePolicy(t *testing.T) {
 			"an unknown member": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
 				400, []string{"Line 3", "treshold"}},
 			"the wrong kind": {"{\"requirements\":\n7}", 422, []string{"Line 1", "requirements must be a list of objects"}},
-			"nothing":        {"", 400, []string{"the body is empty: it has to be a JSON document"}},
+			"nothing":        {"", 400, []string{"the body is empty: send a JSON document"}},
 			"a list":         {"[]", 422, []string{"must be a JSON object"}},
 			"hostile": {"{\"requirements\":[\n" +
 				`{"state":"<script>alert(1)</script>","predicate":"</textarea><img src=x>"}]}`,

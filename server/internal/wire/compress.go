@@ -7,12 +7,12 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 )
 
-// gzipSuffix marks the ETag of an answer that is sent compressed.
+// gzipSuffix is the suffix of the ETag of a compressed response.
 const gzipSuffix = "-gzip"
 
-// Compressed returns next with answers of these media types gzipped, if they are
-// large enough and the client accepts it. The level is the fastest: a slower one
-// costs more than the rest of the answer.
+// Compressed returns next with gzip compression of responses of these media types,
+// if they are large enough and the client accepts it. It uses the fastest level:
+// others would take longer than the rest of the request.
 func Compressed(next http.Handler, mediaTypes ...string) http.Handler {
 	wrap, err := gzhttp.NewWrapper(
 		gzhttp.EnableZstd(false),
@@ -23,11 +23,12 @@ func Compressed(next http.Handler, mediaTypes ...string) http.Handler {
 	if err != nil {
 		panic(err) // the options are constants
 	}
+
 	zipped := wrap(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A stream is never compressed, and thousands of them wait at this depth of
-		// the stack.
-		if AsksForStream(r) {
+		// Streams are never compressed. There can be thousands of them, so keep their
+		// stacks small.
+		if IsStreamRequest(r) {
 			next.ServeHTTP(w, r)
 		} else {
 			zipped.ServeHTTP(w, r)
@@ -38,11 +39,10 @@ func Compressed(next http.Handler, mediaTypes ...string) http.Handler {
 // EventStream is the media type of a live stream.
 const EventStream = "text/event-stream"
 
-// AsksForStream reports whether a request asks for a live stream in the way that
-// clients of one do. One that it misses costs more memory, and is answered the
-// same.
-func AsksForStream(r *http.Request) bool { return r.Header.Get("Accept") == EventStream }
+// IsStreamRequest reports whether a request has the usual Accept header of a client
+// of the live stream. It may miss a request that gets a stream, which then only
+// needs more memory.
+func IsStreamRequest(r *http.Request) bool { return r.Header.Get("Accept") == EventStream }
 
-// NeverCompress keeps an answer from being compressed, whatever the request
-// accepts.
-func NeverCompress(h http.Header) { h.Set(gzhttp.HeaderNoCompression, "1") }
+// DisableCompression disables compression of the response with this header.
+func DisableCompression(h http.Header) { h.Set(gzhttp.HeaderNoCompression, "1") }

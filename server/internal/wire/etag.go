@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// TagOf returns the ETag of a body.
-func TagOf(body []byte) string {
+// ETagOf returns a strong ETag for a body, which is a hash of it.
+func ETagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// TagIn looks for tag in the headers If-Match or If-None-Match and returns it as
-// it is written there. The mark of a compressed answer makes no difference, nor
-// does W/, which proxies put before the ETags of what they compress.
-func TagIn(headers []string, tag string) (as string, ok bool) {
+// MatchETag looks for tag in the values of If-Match or If-None-Match, and returns it
+// as it is written there. It ignores the suffix of compressed responses, and the
+// prefix W/ that proxies add to the ETags of responses that they compress.
+func MatchETag(headers []string, tag string) (match string, ok bool) {
 	for _, header := range headers {
 		for candidate := range strings.SplitSeq(header, ",") {
 			candidate = strings.TrimSpace(candidate)

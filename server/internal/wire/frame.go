@@ -1,6 +1,6 @@
-// Package wire is the HTTP that the API and the web interface have in common:
-// the headers of every answer, panics, compression, ETags, the access log, and
-// the status of an error.
+// Package wire holds the HTTP handling that the API and the web interface share:
+// common headers, panics, compression, ETags, the access log, and the HTTP status
+// of errors.
 package wire
 
 import (
@@ -9,17 +9,17 @@ import (
 	"runtime/debug"
 )
 
-// A Frame is what every answer of a handler has in common, that to an unknown
-// path too.
+// A Frame sets the headers of every response of a handler, even for unknown paths,
+// and recovers from panics.
 type Frame struct {
 	// Header is set before the handler runs, which may change it.
 	Header map[string]string
-	// Fail answers with an error. It gets a panic of the handler as an error whose
-	// text holds the stack.
+	// Fail writes the response for a panic of the handler. The error's text contains
+	// the stack.
 	Fail func(http.ResponseWriter, *http.Request, error)
 }
 
-// Handler returns next within the frame.
+// Handler returns next with the frame applied.
 func (f Frame) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -9,13 +9,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A Kind of problem is the HTTP status and the title that go with a code.
+// A Kind is the HTTP status and the title of a problem code.
 type Kind struct {
 	Status int
 	Title  string
 }
 
-// kinds is the one place that gives codes their HTTP status.
+// kinds has the HTTP status and the title of every code.
 var kinds = map[ledger.Code]Kind{
 	ledger.CodeInvalidJSON:          {http.StatusBadRequest, "Invalid JSON"},
 	ledger.CodeUnknownField:         {http.StatusBadRequest, "Unknown field"},
@@ -64,10 +64,10 @@ func Kinds() map[ledger.Code]Kind { return maps.Clone(kinds) }
 // StatusOf returns the HTTP status of an error that Explain returned.
 func StatusOf(e *ledger.Error) int { return kinds[e.Code].Status }
 
-// ProblemTypes is the beginning of every problem's type, before its code.
+// ProblemTypes is the prefix of every problem's type, before its code.
 const ProblemTypes = "https://github.com/ledgerd/ledgerd/blob/main/docs/api.md#"
 
-// ProblemOf returns an error that Explain returned as the API answers it.
+// ProblemOf returns the API's problem for an error that Explain returned.
 func ProblemOf(e *ledger.Error, requestID string) ledger.Problem {
 	kind := kinds[e.Code]
 	return ledger.Problem{
@@ -76,16 +76,17 @@ func ProblemOf(e *ledger.Error, requestID string) ledger.Problem {
 	}
 }
 
-// Explain turns any error into one that clients may see. An error that is not
-// meant for them becomes CodeInternal without details: the caller logs it.
+// Explain returns the error that a client may see. Any error that is not meant for
+// clients becomes CodeInternal without details. The caller logs the original.
 func Explain(err error) *ledger.Error {
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
-		if _, known := kinds[e.Code]; known && e.Code != ledger.CodeInternal {
+		if _, ok := kinds[e.Code]; ok && e.Code != ledger.CodeInternal {
 			return e
 		}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the request was cancelled or timed out while it waited: nothing was changed")
+		return ledger.Errorf(ledger.CodeStorageUnavailable,
+			"the request was cancelled or timed out while it waited: nothing was changed")
 	}
 	return ledger.Errorf(ledger.CodeInternal, "internal error: look up the request ID in the server log")
 }

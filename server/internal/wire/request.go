@@ -8,14 +8,13 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// HeaderRequestID is the header of a request's id, in the request and in its
-// answer.
+// HeaderRequestID is the header of a request's id, in the request and in the
+// response.
 const HeaderRequestID = "X-Request-Id"
 
-// Identified returns next with a request id in every answer: the one that the
-// request came with, if it is fit to be written into headers and logs, else a
-// new one.
-func Identified(next http.Handler) http.Handler {
+// WithRequestID returns next with a request id in every response: the request's
+// own, if it is safe to write into headers and logs, or a new ULID.
+func WithRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(HeaderRequestID)
 		if !isRequestID(id) {
@@ -41,8 +40,8 @@ func isRequestID(id string) bool {
 	return true
 }
 
-// Logged returns next with an access log at debug level. The log has the path
-// alone: a query or a header may hold a secret.
+// Logged returns next with an access log at debug level. It logs the path without
+// the query, which may contain a secret.
 func Logged(next http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if log.Enabled(r.Context(), slog.LevelDebug) {
@@ -54,31 +53,31 @@ func Logged(next http.Handler, log *slog.Logger) http.Handler {
 }
 
 func logRequest(next http.Handler, log *slog.Logger, w http.ResponseWriter, r *http.Request) {
-	begin := time.Now()
-	seen := &observed{ResponseWriter: w, status: http.StatusOK}
-	next.ServeHTTP(seen, r)
-	log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes",
-		seen.bytes,
-		"duration", time.Since(begin), "remote", r.RemoteAddr, "request", w.Header().Get(HeaderRequestID))
+	start := time.Now()
+	recorder := &responseRecorder{ResponseWriter: w, status: http.StatusOK}
+	next.ServeHTTP(recorder, r)
+	log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path,
+		"status", recorder.status, "bytes", recorder.bytes, "duration", time.Since(start),
+		"remote", r.RemoteAddr, "request", w.Header().Get(HeaderRequestID))
 }
 
-// An observed writer counts what the access log reports.
-type observed struct {
+// A responseRecorder records the status and size of a response for the access log.
+type responseRecorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int
 }
 
-func (o *observed) WriteHeader(status int) {
+func (o *responseRecorder) WriteHeader(status int) {
 	o.status = status
 	o.ResponseWriter.WriteHeader(status)
 }
 
-func (o *observed) Write(b []byte) (int, error) {
+func (o *responseRecorder) Write(b []byte) (int, error) {
 	n, err := o.ResponseWriter.Write(b)
 	o.bytes += n
 	return n, err
 }
 
 // Unwrap is for http.ResponseController.
-func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+func (o *responseRecorder) Unwrap() http.ResponseWriter { return o.ResponseWriter }
