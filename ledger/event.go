@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// An EventType is one kind of what the ledger tells the world.
+// An EventType is the type of an event.
 type EventType string
 
 // The event types.
@@ -24,7 +24,7 @@ func EventTypes() []EventType {
 	return []EventType{EventAttestation, EventState, EventPolicy, EventRadar}
 }
 
-// ParseEventType reads the name of an event type.
+// ParseEventType parses the name of an event type.
 func ParseEventType(name string) (EventType, error) {
 	for _, t := range EventTypes() {
 		if string(t) == name {
@@ -34,7 +34,7 @@ func ParseEventType(name string) (EventType, error) {
 	return "", fmt.Errorf("%q is not an event type (use attestation, state, policy or radar)", name)
 }
 
-// ParseEventTypes reads names of event types with commas between them.
+// ParseEventTypes parses a comma-separated list of event types.
 func ParseEventTypes(list string) ([]EventType, error) {
 	var types []EventType
 	for name := range strings.SplitSeq(list, ",") {
@@ -48,15 +48,15 @@ func ParseEventTypes(list string) ([]EventType, error) {
 }
 
 // An Event is the body of one event: an AttestationEvent, StateEvent,
-// PolicyEvent or RadarEvent. Their fields stand in the order in which they are written;
-// within v1 of the API, fields are only ever added.
+// PolicyEvent or RadarEvent. Fields are written in the order of their declaration;
+// within v1 of the API, fields are added but never removed.
 type Event interface {
 	EventType() EventType
-	// typed returns the event with its Type filled in.
+	// typed returns the event with its Type set.
 	typed() Event
 }
 
-// An AttestationEvent tells that an attestation was recorded.
+// An AttestationEvent reports that an attestation was recorded.
 type AttestationEvent struct {
 	ID            string    `json:"id"`
 	Type          EventType `json:"type"` // set by Render
@@ -71,7 +71,7 @@ type AttestationEvent struct {
 	PayloadDigest string    `json:"payload_digest"`
 }
 
-// A StateEvent tells that a commit moved between two states.
+// A StateEvent reports that a commit moved between two states.
 type StateEvent struct {
 	ID        string    `json:"id"`
 	Type      EventType `json:"type"` // set by Render
@@ -84,7 +84,7 @@ type StateEvent struct {
 	Timestamp Time      `json:"timestamp"`
 }
 
-// A PolicyEvent tells that a repo's contract was updated.
+// A PolicyEvent reports that a repo's contract was updated.
 type PolicyEvent struct {
 	ID              string    `json:"id"`
 	Type            EventType `json:"type"` // set by Render
@@ -97,8 +97,8 @@ type PolicyEvent struct {
 	Timestamp       Time      `json:"timestamp"`
 }
 
-// A RadarEvent tells that two commits overlap, or overlap worse than before. It
-// is about the one registered later.
+// A RadarEvent reports a new overlap of two commits, or an overlap whose level rose. It
+// is an event of the commit registered later.
 type RadarEvent struct {
 	ID     string      `json:"id"`
 	Type   EventType   `json:"type"` // set by Render
@@ -107,8 +107,8 @@ type RadarEvent struct {
 	Commit string      `json:"commit"`
 	Level  radar.Level `json:"level"`
 	Other  RadarOther  `json:"other"`
-	// Paths are the strongest, the strongest first. Render leaves out what is
-	// too much; PathsTotal counts all.
+	// Paths holds the strongest paths, strongest first. Render truncates it to limit
+	// the size of the body; PathsTotal counts all paths.
 	Paths      []RadarEventPath `json:"paths"`
 	Timestamp  Time             `json:"timestamp"`
 	PathsTotal int              `json:"paths_total"`
@@ -121,7 +121,7 @@ type RadarOther struct {
 	Author Author `json:"author"`
 }
 
-// A RadarEventPath is a radar.Path without its lines.
+// A RadarEventPath is a radar.Path without its line ranges.
 type RadarEventPath struct {
 	Path   string       `json:"path"`
 	Level  radar.Level  `json:"level"`
@@ -147,17 +147,16 @@ func (e PolicyEvent) typed() Event      { e.Type = e.EventType(); return e }
 func (e RadarEvent) typed() Event {
 	e.Type = e.EventType()
 	e.PathsTotal = max(e.PathsTotal, len(e.Paths))
-	e.Paths = fitting(e.Paths)
+	e.Paths = truncatePaths(e.Paths)
 	return e
 }
 
-// maxRadarText bounds the paths of a radar event in bytes of JSON, so that its
-// body stays under the 256 KiB that a webhook's body has at most: what else there
-// is in it takes a few KiB.
+// maxRadarText limits the paths of a radar event, in bytes of JSON. The other fields
+// take a few KiB, so the body stays below 256 KiB, the limit of a webhook's body.
 const maxRadarText = 192 << 10
 
-// fitting returns as many of the first paths as a body may hold.
-func fitting(paths []RadarEventPath) []RadarEventPath {
+// truncatePaths returns the first paths, as many as the body of an event may hold.
+func truncatePaths(paths []RadarEventPath) []RadarEventPath {
 	paths = paths[:min(len(paths), radar.MaxPaths)]
 	size := 0
 	for i := range paths {
@@ -168,15 +167,15 @@ func fitting(paths []RadarEventPath) []RadarEventPath {
 	return paths
 }
 
-// Render writes the body of an event. It is called once for each event: these bytes
-// are stored, listed and delivered to webhooks.
+// Render returns the body of an event as JSON. It is called once for each event: the
+// same bytes are stored, listed and delivered to webhooks.
 func Render(e Event) []byte { return text.JSON(e.typed()) }
 
-// EventPaths returns the paths as an event tells them.
+// EventPaths converts paths to the form that a RadarEvent holds.
 func EventPaths(paths []radar.Path) []RadarEventPath {
-	told := make([]RadarEventPath, len(paths))
+	short := make([]RadarEventPath, len(paths))
 	for i, p := range paths {
-		told[i] = RadarEventPath{p.Path, p.Level, p.Reason}
+		short[i] = RadarEventPath{p.Path, p.Level, p.Reason}
 	}
-	return told
+	return short
 }

@@ -13,7 +13,7 @@ var (
 	predicateName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$`)
 )
 
-// CheckOrg reports whether name can name an org.
+// CheckOrg returns an error if name is not a valid org name.
 func CheckOrg(name string) error {
 	if !orgName.MatchString(name) {
 		return FieldErrorf(CodeInvalidField, "name",
@@ -22,7 +22,7 @@ func CheckOrg(name string) error {
 	return nil
 }
 
-// CheckRepo reports whether name can name a repo.
+// CheckRepo returns an error if name is not a valid repo name.
 func CheckRepo(name string) error {
 	if !repoName.MatchString(name) || name == "." || name == ".." {
 		return FieldErrorf(CodeInvalidField, "name",
@@ -31,17 +31,17 @@ func CheckRepo(name string) error {
 	return nil
 }
 
-// IsPredicateName reports whether s can name a predicate of the ledger's own
-// predicate type, such as test:go. A URI cannot: it names the predicates of
-// other types, which must never be taken for one of ours.
+// IsPredicateName reports whether s is a valid name for a predicate of the ledger's own
+// predicate type, such as test:go. A URI is not valid: URIs name the predicates of
+// other types, and must not be confused with ours.
 func IsPredicateName(s string) bool {
 	return predicateName.MatchString(s) && !strings.Contains(s, "://")
 }
 
-// IsCommit reports whether s is a whole object id: 40 (SHA-1) or 64 (SHA-256)
+// IsCommit reports whether s is a full object ID: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.
 func IsCommit(s string) bool { return text.IsObject(s) }
 
-// IsCommitPrefix reports whether s can stand for a commit in a read: at least
-// 7 and at most 64 lower-case hex digits.
+// IsCommitPrefix reports whether s is an object ID or a prefix of one: 7 to 64
+// lower-case hex digits.
 func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && text.IsHex(s) }

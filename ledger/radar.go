@@ -10,38 +10,37 @@ import (
 
 // A RadarCommit is one side of a RadarPair.
 type RadarCommit struct {
-	SHA     string `json:"sha,omitzero"` // absent for a record that is only asked about
+	SHA     string `json:"sha,omitzero"` // absent in the result of a query without a SHA
 	Branch  string `json:"branch,omitzero"`
 	Author  Author `json:"author,omitzero"`
 	Subject string `json:"subject,omitzero"`
-	// OverlapsTruncated is that of the commit's record.
+	// OverlapsTruncated is the commit's CommitSummary.OverlapsTruncated.
 	OverlapsTruncated bool `json:"overlaps_truncated,omitzero"`
 }
 
 // A RadarPair is an overlap of two commits.
 type RadarPair struct {
 	Level radar.Level `json:"level"`
-	// Since is when they first overlapped; zero for a record that is only asked
-	// about.
+	// Since is when they first overlapped; zero in the result of a RadarQuery.
 	Since Time `json:"since,omitzero"`
-	// Commit is the one registered later, which has to be rebased; Other the
-	// one registered earlier.
+	// Commit was registered later and must rebase; Other was registered first and
+	// has priority.
 	Commit     RadarCommit `json:"commit"`
 	Other      RadarCommit `json:"other"`
 	SameAuthor bool        `json:"same_author"`
-	// Paths are the strongest; PathsTotal counts all.
+	// Paths holds the strongest paths; PathsTotal counts all.
 	Paths      []radar.Path `json:"paths"`
 	PathsTotal int          `json:"paths_total"`
 }
 
-// A RadarQuery asks what a commit would overlap with if it were registered.
+// A RadarQuery asks which commits a commit would overlap with if it were registered.
 type RadarQuery struct {
-	// Commit is the sha that it will have, where it is known.
+	// Commit is the commit's SHA, if known.
 	Commit       string `json:"commit,omitzero"`
 	Registration `json:",embed"`
 }
 
-// Check reports the first field that cannot be, by its path.
+// Check returns a field error for the first invalid field.
 func (q RadarQuery) Check() error {
 	if err := checkObject("commit", q.Commit); err != nil {
 		return err
@@ -49,20 +48,20 @@ func (q RadarQuery) Check() error {
 	return q.Registration.Check()
 }
 
-// A RadarResult is what one commit overlaps with.
+// A RadarResult holds the overlaps of one commit.
 type RadarResult struct {
-	// Level is that of the strongest pair.
+	// Level is the level of the strongest pair.
 	Level radar.Level `json:"level"`
-	// Overlaps are the strongest, the strongest first. Truncated tells that
+	// Overlaps holds the strongest pairs, strongest first. Truncated reports whether
 	// there were more.
 	Overlaps  []RadarPair `json:"overlaps"`
 	Truncated bool        `json:"truncated"`
 }
 
-// maxSubject is how much of a subject is told, in bytes.
+// maxSubject is the maximum length of a subject, in bytes.
 const maxSubject = 200
 
-// Subject returns the first line of a commit's message, or what is told of it.
+// Subject returns the first line of a commit message, truncated to 200 bytes.
 func Subject(message string) string {
 	subject, _, _ := strings.Cut(strings.TrimLeft(message, "\r\n"), "\n")
 	subject = strings.TrimRight(subject, " \t\r")

@@ -2,8 +2,8 @@ package ledger
 
 import "github.com/ledgerd/ledgerd/ledger/radar"
 
-// The records here are the bodies of the HTTP API: what the server writes and
-// the client reads.
+// The types below are bodies of the HTTP API, which the server writes and the client
+// reads.
 
 // An Org owns repos, identities and tokens.
 type Org struct {
@@ -24,18 +24,18 @@ type Repo struct {
 	Attestations int64 `json:"attestations"`
 }
 
-// A NewRepo asks for a repo.
+// A NewRepo is the body of a request to create a repo.
 type NewRepo struct {
 	Name          string `json:"name"`
 	DefaultBranch string `json:"default_branch,omitzero"`
 }
 
-// A NewOrg asks for an org.
+// A NewOrg is the body of a request to create an org.
 type NewOrg struct {
 	Name string `json:"name"`
 }
 
-// An AttestationRecord is one attestation as the ledger recorded it.
+// An AttestationRecord is a recorded attestation.
 type AttestationRecord struct {
 	ID            string `json:"id"`
 	Org           string `json:"org"`
@@ -43,18 +43,18 @@ type AttestationRecord struct {
 	Commit        string `json:"commit"`
 	Predicate     string `json:"predicate"`
 	PredicateType string `json:"predicate_type"`
-	// Identity is the signer's DN, Signer its plain name (CN).
+	// Identity is the signer's DN, Signer is its plain name (CN).
 	Identity   string `json:"identity"`
 	Signer     string `json:"signer"`
 	Result     Result `json:"result"`
 	RecordedAt Time   `json:"recorded_at"`
 	// PayloadDigest is "sha256:" and the hex digest of the payload bytes.
 	PayloadDigest string `json:"payload_digest"`
-	// Event is the id of the event that told of it.
+	// Event is the ID of the attestation's event.
 	Event string `json:"event"`
 }
 
-// A CommitSummary is a commit as lists show it.
+// A CommitSummary is a commit in a list.
 type CommitSummary struct {
 	Org          string `json:"org"`
 	Repo         string `json:"repo"`
@@ -69,45 +69,45 @@ type CommitSummary struct {
 	CommittedAt  Time   `json:"committed_at,omitzero"`
 	// Attested counts the commit's attestations.
 	Attested int64 `json:"attested"`
-	// Missing are the requirements that keep the commit from the next state;
-	// only in lists that were asked for it, where nil means that there are none.
+	// Missing holds the requirements that block the commit from its next state. It is
+	// set only in lists that were requested with it; nil then means none.
 	Missing []RequirementStatus `json:"missing,omitempty"`
-	// Overlaps counts the open overlaps with other commits by level; nil in
-	// lists that were not asked for it.
+	// Overlaps counts the commit's open overlaps by level. It is nil in lists that were
+	// requested without it.
 	Overlaps map[string]int `json:"overlaps,omitzero"`
-	// OverlapsTruncated tells that there were more when the radar looked at it
-	// last, and the strongest radar.MaxPairs are kept.
+	// OverlapsTruncated reports whether the last comparison found more overlaps than
+	// radar.MaxPairs, of which only the strongest were stored.
 	OverlapsTruncated bool `json:"overlaps_truncated,omitzero"`
 }
 
-// A Commit is the whole record of a commit.
+// A Commit is the full record of a commit.
 type Commit struct {
 	CommitSummary `json:",embed"`
 	Base          string   `json:"base,omitzero"`
 	Parents       []string `json:"parents,omitempty"`
 	Ancestors     []string `json:"ancestors,omitempty"`
 	Contained     []string `json:"contained,omitempty"`
-	// Changes is nil where no change record was given, and in the answer to a
-	// registration, which may just have sent it.
+	// Changes is nil if the commit has no change record, and in the response to a
+	// registration.
 	Changes       []radar.Change `json:"changes,omitzero"`
 	PolicyVersion int            `json:"policy_version"`
-	// Requirements tells, in the contract's order, what is met and what is
-	// missing at the time of the answer.
+	// Requirements holds the status of each requirement at the time of the response,
+	// in the contract's order.
 	Requirements []RequirementStatus `json:"requirements"`
-	// Attestations are the newest 100; AttestationsURL gives the rest.
+	// Attestations holds the newest 100; AttestationsURL lists all.
 	Attestations    []AttestationRecord `json:"attestations"`
 	AttestationsURL string              `json:"attestations_url"`
-	// InFlight tells that the radar compares other commits with this one: it is
-	// what its branch registered last, neither deployed, landed nor withdrawn, and
-	// not older than the contract's max_age.
+	// InFlight reports whether the radar compares other commits with this one: it is
+	// the tip of its branch, it is not deployed, landed or withdrawn, and it is not
+	// older than the contract's max_age.
 	InFlight bool `json:"in_flight"`
-	// Radar is what it overlaps with, the strongest; present only in the answer
-	// to a registration.
+	// Radar holds the strongest overlaps. It is set only in the response to a
+	// registration.
 	Radar       *RadarResult `json:"radar,omitzero"`
 	Transitions []Transition `json:"transitions"`
 }
 
-// A Transition is one move of a commit between two states.
+// A Transition is a move of a commit from one state to another.
 type Transition struct {
 	From  State `json:"from"`
 	To    State `json:"to"`
@@ -115,36 +115,36 @@ type Transition struct {
 	Cause Cause `json:"cause"`
 }
 
-// A Move is a transition that a draft contract would bring about.
+// A Move is a transition that a draft contract would cause.
 type Move struct {
 	Commit string `json:"commit"`
 	From   State  `json:"from"`
 	To     State  `json:"to"`
-	// Reasons are those of the requirements that decide it.
+	// Reasons are the reasons of the requirements that decide the move.
 	Reasons []string `json:"reasons"`
 }
 
-// A Simulation is what a draft contract would do to a repo's commits.
+// A Simulation is the effect that a draft contract would have on a repo's commits.
 type Simulation struct {
-	// Evaluated counts the commits looked at: all that are not DEPLOYED.
+	// Evaluated counts the evaluated commits: all that are not DEPLOYED.
 	Evaluated int64  `json:"evaluated"`
 	Moves     []Move `json:"moves"`
 }
 
-// A PredicateCount says how many of an org's attestations are about a predicate.
+// A PredicateCount is the number of an org's attestations for one predicate.
 type PredicateCount struct {
 	Predicate      string `json:"predicate"`
 	Count          int64  `json:"count"`
 	LastRecordedAt Time   `json:"last_recorded_at"`
 }
 
-// A Page is one page of a list. NextCursor is empty on the last one.
+// A Page is one page of a list. NextCursor is empty on the last page.
 type Page[T any] struct {
 	Data       []T    `json:"data"`
 	NextCursor string `json:"next_cursor,omitzero"`
 }
 
-// A Problem is the body of every error answer (RFC 9457).
+// A Problem is the body of every error response (RFC 9457).
 type Problem struct {
 	Type      string       `json:"type"`
 	Title     string       `json:"title"`
@@ -155,25 +155,25 @@ type Problem struct {
 	Errors    []FieldError `json:"errors,omitempty"`
 }
 
-// A RequirementStatus tells what has become of one requirement.
+// A RequirementStatus is the result of evaluating one requirement for a commit.
 type RequirementStatus struct {
 	State     State  `json:"state"`
 	Predicate string `json:"predicate"`
-	// Applies is false where paths or branches leave the commit out; Met is
-	// false then too, and the state does not wait for it.
+	// Applies reports whether the requirement applies to the commit. If its paths or
+	// branches exclude the commit, Met is false as well but blocks no state.
 	Applies bool `json:"applies"`
 	Met     bool `json:"met"`
-	// Have and Need count distinct signers; the radar needs none.
+	// Have and Need count distinct signers. Both are 0 for the radar's requirement.
 	Have           int      `json:"have"`
 	Need           int      `json:"need"`
 	SignersCounted []string `json:"signers_counted"`
-	// FailedBy are the signers whose fail or error keeps it unmet, however many
-	// others count.
+	// FailedBy holds the signers whose fail or error blocks the requirement, regardless
+	// of how many others count.
 	FailedBy []string `json:"failed_by,omitempty"`
 	Reason   string   `json:"reason"`
 }
 
-// Check reports what cannot be about a repo that is asked for.
+// Check returns a field error for the first invalid field.
 func (n NewRepo) Check() error {
 	if err := CheckRepo(n.Name); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// What a registration may hold at most.
+// The limits of a registration.
 const (
 	maxParents   = 64
 	maxAncestors = 500
@@ -19,34 +19,34 @@ const (
 	maxMessage   = 64 << 10
 )
 
-// An Author is the author of a commit, as git names one.
+// An Author is the author of a commit, as recorded by git.
 type Author struct {
 	Name  string `json:"name"`
 	Email string `json:"email"`
 }
 
-// A Registration is what its pusher says of a commit. All of it is optional;
-// a later registration of the same commit replaces what it names.
+// A Registration is what a client reports about a commit. All fields are optional. A
+// later registration of the same commit replaces the fields that it sets.
 type Registration struct {
 	Branch string `json:"branch,omitzero"`
-	// Target is the branch that the commit is meant for; the repo's default
-	// branch where it is empty.
+	// Target is the branch that the commit is meant for. If empty, it is the repo's
+	// default branch.
 	Target string `json:"target,omitzero"`
-	// Base is the merge base with the mainline, against which Changes are.
+	// Base is the merge base with the mainline. Changes are relative to it.
 	Base    string   `json:"base,omitzero"`
 	Parents []string `json:"parents,omitempty"`
-	// Ancestors are the commits from Base to this one, at most 500.
+	// Ancestors are the commits after Base up to this one, at most 500.
 	Ancestors []string `json:"ancestors,omitempty"`
-	// Contained are tips in flight that Base already holds.
+	// Contained are the tips in flight that Base already contains.
 	Contained   []string `json:"contained,omitempty"`
 	Author      Author   `json:"author,omitzero"`
 	Message     string   `json:"message,omitzero"`
 	CommittedAt Time     `json:"committed_at,omitzero"`
-	// Changes is the change record; nil means that none was given.
+	// Changes is the change record; nil if there is none.
 	Changes []radar.Change `json:"changes,omitzero"`
 }
 
-// Check reports the first field that cannot be, by its path.
+// Check returns a field error for the first invalid field.
 func (r Registration) Check() error {
 	return cmp.Or(
 		checkRef("branch", r.Branch),
@@ -69,7 +69,7 @@ func checkChanges(changes []radar.Change) error {
 	return nil
 }
 
-// checkRef accepts what git check-ref-format --branch does, and no name at all.
+// checkRef accepts what git check-ref-format --branch accepts, and the empty name.
 func checkRef(field, name string) error {
 	if name == "" || isRef(name) {
 		return nil
@@ -136,8 +136,8 @@ func checkMessage(s string) error {
 	return nil
 }
 
-// SameAs reports whether two authors are one: by e-mail address, in letters of
-// any case, or by name where one has no address.
+// SameAs reports whether two authors are the same person. It compares e-mail addresses,
+// ignoring case, or names if one of them has no address.
 func (a Author) SameAs(b Author) bool {
 	if a.Email != "" && b.Email != "" {
 		return strings.EqualFold(a.Email, b.Email)

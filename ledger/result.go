@@ -1,12 +1,12 @@
 package ledger
 
-// A Result is what an attestation found.
+// A Result is the outcome that a statement reports: a status and a duration.
 type Result struct {
 	Status     Status `json:"status"`
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// A Status is the outcome that an attestation reports.
+// A Status says whether a check passed.
 type Status string
 
 // The five statuses.

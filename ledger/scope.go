@@ -6,7 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Scope is what a token may do. Each scope includes those below it.
+// A Scope is the permission of a token. Each scope includes the lower ones.
 type Scope uint8
 
 // The scopes.
@@ -14,14 +14,14 @@ const (
 	Read  Scope = iota + 1 // read everything of the org
 	Write                  // register commits, record attestations
 	Admin                  // repos, identities, policies, tokens
-	Host                   // the administrator of the machine: orgs too; no token has it
+	Host                   // everything, including orgs: the machine's administrator; no token has it
 )
 
 var scopeNames = map[Scope]string{Read: "read", Write: "write", Admin: "admin", Host: "host"}
 
 func (s Scope) String() string { return scopeNames[s] }
 
-// ParseScope reads the name of a scope that a token can have.
+// ParseScope parses the name of a scope that a token can have: read, write or admin.
 func ParseScope(name string) (Scope, error) {
 	for _, s := range []Scope{Read, Write, Admin} {
 		if scopeNames[s] == name {
@@ -37,7 +37,7 @@ func (s Scope) AppendText(b []byte) ([]byte, error) { return append(b, s.String(
 // MarshalText implements encoding.TextMarshaler.
 func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the name of a scope that a token can have.
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseScope does.
 func (s *Scope) UnmarshalText(b []byte) error {
 	parsed, err := ParseScope(string(b))
 	if err != nil {

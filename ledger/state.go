@@ -6,17 +6,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A State is how far a commit has come. States are ordered: each stands above
-// those before it.
+// A State is how far a commit has come. States are ordered from lowest to highest.
 type State uint8
 
 // The five states.
 const (
-	Draft      State = iota // known, nothing signed
+	Draft      State = iota // registered, no attestations
 	Validating              // at least one attestation
 	Attested                // the requirements of ATTESTED are met
-	Promotable              // and those of PROMOTABLE
-	Deployed                // and those of DEPLOYED, by what was recorded while PROMOTABLE
+	Promotable              // the requirements of PROMOTABLE are met too
+	Deployed                // the requirements of DEPLOYED are met too, by evidence recorded while PROMOTABLE
 )
 
 // States lists all states from the lowest to the highest.
@@ -31,7 +30,7 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// ParseState reads a state's name.
+// ParseState parses the name of a state.
 func ParseState(name string) (State, error) {
 	for i, n := range stateNames {
 		if n == name {
@@ -47,7 +46,7 @@ func (s State) AppendText(b []byte) ([]byte, error) { return append(b, s.String(
 // MarshalText implements encoding.TextMarshaler.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads a state's name.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *State) UnmarshalText(b []byte) error {
 	parsed, err := ParseState(string(b))
 	if err != nil {
@@ -57,22 +56,22 @@ func (s *State) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// A Cause is what made a commit change its state.
+// A Cause is the cause of a transition.
 type Cause struct {
 	Type CauseType `json:"type"`
-	// ID names the attestation, policy version, commit or event; for an
-	// expiry, the attestation that ran out.
+	// ID identifies the attestation, policy version, commit or event. For an expiry, it
+	// is the attestation that expired.
 	ID string `json:"id"`
 }
 
-// A CauseType is one kind of Cause.
+// A CauseType is the type of a Cause.
 type CauseType string
 
-// The causes of a change of state.
+// The cause types.
 const (
 	CauseAttestation CauseType = "attestation" // an attestation was recorded
 	CausePolicy      CauseType = "policy"      // the repo's contract changed
-	CauseExpiry      CauseType = "expiry"      // evidence ran out by max_age
-	CauseRadar       CauseType = "radar"       // an overlap opened or ended
-	CauseCommit      CauseType = "commit"      // the commit's registration changed what applies to it
+	CauseExpiry      CauseType = "expiry"      // evidence reached its max_age
+	CauseRadar       CauseType = "radar"       // an overlap opened or closed
+	CauseCommit      CauseType = "commit"      // a registration changed which requirements apply
 )

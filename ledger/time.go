@@ -7,25 +7,25 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Time is a moment in Unix milliseconds, which is how the store keeps it. As
-// text it is RFC 3339 in UTC with three decimals. The zero Time means none.
+// A Time is a moment in Unix milliseconds, as it is stored. Its text form is RFC 3339
+// in UTC with three decimals. The zero Time means no time.
 type Time int64
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// TimeOf returns t cut to milliseconds.
+// TimeOf returns t truncated to milliseconds.
 func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
 
-// Std returns t as the standard library's type, in UTC.
+// Std returns t as a time.Time in UTC.
 func (t Time) Std() time.Time { return time.UnixMilli(int64(t)).UTC() }
 
-// Add returns t shifted by d.
+// Add returns t+d.
 func (t Time) Add(d time.Duration) Time { return t + Time(d.Milliseconds()) }
 
-// Sub returns the duration from u to t.
+// Sub returns the duration t-u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Millisecond }
 
-// String returns the text form, empty for the zero Time.
+// String returns the text form. It is empty for the zero Time.
 func (t Time) String() string {
 	if t == 0 {
 		return ""
@@ -44,8 +44,8 @@ func (t Time) AppendText(b []byte) ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler.
 func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 
-// UnmarshalText reads any RFC 3339 date-time, but not the zero Time: none is
-// said by leaving it out, so that it cannot be said by mistake.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts any RFC 3339 time but
+// the zero Time: documents omit a field to say that there is no time.
 func (t *Time) UnmarshalText(b []byte) error {
 	parsed, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil {
@@ -61,8 +61,8 @@ func (t *Time) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ParseSince reads an RFC 3339 date-time or a date, which means its first
-// moment in UTC.
+// ParseSince parses an RFC 3339 time or a date, which means the start of that day in
+// UTC.
 func ParseSince(s string) (Time, error) {
 	if day, err := time.Parse(time.DateOnly, s); err == nil {
 		s = day.Format(timeLayout)

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// A token's secret is "ldg_", 32 random bytes as 43 digits of base 62, and the
-// CRC-32 of all that as 6 digits more. The checksum tells a mistyped token from
-// one that is not known, and lets scanners for leaked secrets be sure.
+// A token's secret is "ldg_", 32 random bytes as 43 base-62 digits, and the CRC-32 of
+// all that as 6 more digits. The checksum distinguishes a mistyped token from an
+// unknown one, and makes leaked secrets easy to detect reliably.
 const (
 	secretPrefix = "ldg_"
 	randomDigits = 43
@@ -20,7 +20,7 @@ const (
 	secretLen    = len(secretPrefix) + randomDigits + checkDigits
 )
 
-// NewSecret makes the secret of a new token.
+// NewSecret returns a new random token secret.
 func NewSecret() string {
 	var random [32]byte
 	rand.Read(random[:])
@@ -28,8 +28,8 @@ func NewSecret() string {
 	return text + secretChecksum(text)
 }
 
-// ParseSecret checks the form of a secret and returns the SHA-256 by which its
-// token is known. The error never repeats the secret.
+// ParseSecret validates the format of a secret and returns its SHA-256, by which the
+// token is looked up. The error never contains the secret.
 func ParseSecret(s string) (hash [32]byte, err error) {
 	if !strings.HasPrefix(s, secretPrefix) {
 		return hash, Errorf(CodeUnauthenticated, "not a ledgerd API token: these begin with %s", secretPrefix)
@@ -48,7 +48,7 @@ func secretChecksum(text string) string {
 	return base62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(text)))), checkDigits)
 }
 
-// base62 writes n with leading zeros up to the given number of digits.
+// base62 formats n in base 62, zero-padded to the given number of digits.
 func base62(n *big.Int, digits int) string {
 	text := n.Text(62)
 	return strings.Repeat("0", digits-len(text)) + text
@@ -64,11 +64,11 @@ type Token struct {
 	ExpiresAt  Time   `json:"expires_at,omitzero"`
 	LastUsedAt Time   `json:"last_used_at,omitzero"`
 	RevokedAt  Time   `json:"revoked_at,omitzero"`
-	// Secret is the token itself; present only in the answer that made it.
+	// Secret is the token's secret. It is set only in the response that created the token.
 	Secret string `json:"token,omitzero"`
 }
 
-// A NewToken asks for a token.
+// A NewToken is the body of a request to create a token.
 type NewToken struct {
 	Name      string `json:"name"`
 	Scope     Scope  `json:"scope"`
@@ -77,7 +77,7 @@ type NewToken struct {
 
 const maxTokenName = 100
 
-// Check reports what cannot be about a token that is asked for at the given time.
+// Check returns a field error for the first field that is invalid at the time now.
 func (n NewToken) Check(now Time) error {
 	switch {
 	case !isTokenName(n.Name):

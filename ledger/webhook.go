@@ -25,29 +25,29 @@ type Webhook struct {
 	Active      bool        `json:"active"`
 	Description string      `json:"description"`
 	CreatedAt   Time        `json:"created_at"`
-	// DisabledReason tells why ledgerd has made the webhook inactive by itself.
+	// DisabledReason is why ledgerd disabled the webhook; empty if it did not.
 	DisabledReason string `json:"disabled_reason,omitzero"`
 	DisabledAt     Time   `json:"disabled_at,omitzero"`
-	// FailingSince is when the first attempt failed after the last success.
+	// FailingSince is when the first attempt after the last success failed.
 	FailingSince Time `json:"failing_since,omitzero"`
-	// PreviousSecretUntil is how long the secret before this one signs too.
+	// PreviousSecretUntil is when the previous secret stops signing.
 	PreviousSecretUntil Time `json:"previous_secret_until,omitzero"`
-	// Secret is what deliveries are signed with; present only in the answer that made it.
+	// Secret is the signing secret. It is set only in the response that created it.
 	Secret string `json:"secret,omitzero"`
 }
 
-// A NewWebhook asks for a webhook.
+// A NewWebhook is the body of a request to create a webhook.
 type NewWebhook struct {
 	URL string `json:"url"`
-	// Events are the types that are sent; DefaultWebhookEvents where nil.
+	// Events are the event types to send. The default is DefaultWebhookEvents.
 	Events      []EventType `json:"events,omitzero"`
 	Description string      `json:"description,omitzero"`
-	// Active is true where it is left out.
+	// Active defaults to true.
 	Active *bool `json:"active,omitzero"`
 }
 
-// A WebhookChange changes what it names of a webhook. Making one active takes
-// DisabledReason away.
+// A WebhookChange is the body of a request to update a webhook. Nil fields are not
+// changed. Activating a webhook clears its DisabledReason.
 type WebhookChange struct {
 	URL         *string      `json:"url,omitzero"`
 	Events      *[]EventType `json:"events,omitzero"`
@@ -55,8 +55,8 @@ type WebhookChange struct {
 	Active      *bool        `json:"active,omitzero"`
 }
 
-// DefaultWebhookEvents returns the types that a webhook gets unless it names
-// others: all but radar.
+// DefaultWebhookEvents returns the event types that a webhook gets by default: all but
+// radar.
 func DefaultWebhookEvents() []EventType {
 	return []EventType{EventAttestation, EventState, EventPolicy}
 }
@@ -66,8 +66,8 @@ const (
 	maxWebhookDescription = 500
 )
 
-// Check reports what cannot be about a webhook that is asked for, and fills in
-// the events that it leaves out.
+// Check returns a field error for the first invalid field. It sets Events to the
+// default if it is nil.
 func (n *NewWebhook) Check() error {
 	if n.Events == nil {
 		n.Events = DefaultWebhookEvents()
@@ -75,7 +75,7 @@ func (n *NewWebhook) Check() error {
 	return WebhookChange{URL: &n.URL, Events: &n.Events, Description: &n.Description}.Check()
 }
 
-// Check reports what cannot be about a change.
+// Check returns a field error for the first invalid field.
 func (c WebhookChange) Check() error {
 	if c.URL != nil {
 		if err := checkWebhookURL(*c.URL); err != nil {
@@ -98,6 +98,7 @@ func (c WebhookChange) Check() error {
 
 func checkWebhookURL(text string) error {
 	u, err := url.Parse(text)
+
 	var problem string
 	switch {
 	case text == "":
@@ -122,7 +123,7 @@ func checkWebhookURL(text string) error {
 	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
 }
 
-// isPort reports whether text names a port, or leaves it to the scheme.
+// isPort reports whether text is a port number, or empty for the scheme's default.
 func isPort(text string) bool {
 	port, err := strconv.ParseUint(text, 10, 16)
 	return text == "" || err == nil && port > 0
@@ -144,31 +145,30 @@ func checkWebhookEvents(types []EventType) error {
 	return nil
 }
 
-// webhookSecretPrefix begins every signing secret, as Standard Webhooks has it.
+// webhookSecretPrefix starts every signing secret, as specified by Standard Webhooks.
 const webhookSecretPrefix = "whsec_"
 
-// NewWebhookSecret makes a signing secret: "whsec_" and the base64 of 32
-// random bytes.
+// NewWebhookSecret returns a new signing secret: "whsec_" and 32 random bytes in
+// base64.
 func NewWebhookSecret() string {
 	var random [32]byte
 	rand.Read(random[:])
 	return webhookSecretPrefix + base64.StdEncoding.EncodeToString(random[:])
 }
 
-// A Rotation asks for a new signing secret.
+// A Rotation is the body of a request to rotate a signing secret.
 type Rotation struct {
-	// Overlap is how long the old secret signs too; DefaultOverlap where nil.
+	// Overlap is how long the old secret also signs. The default is DefaultOverlap.
 	Overlap *Duration `json:"overlap,omitzero"`
 }
 
-// DefaultOverlap is how long a secret goes on signing after its rotation,
-// unless the rotation says otherwise.
+// DefaultOverlap is how long, by default, the old secret also signs after a rotation.
 const DefaultOverlap = Duration(24 * 3600 * 1e9)
 
 const maxOverlap = 30 * day
 
-// Check reports an overlap that cannot be, and fills in one that is left out.
-// None at all ends the old secret at once.
+// Check returns a field error if the overlap is out of range, and sets the default if
+// it is nil. An overlap of zero ends the old secret immediately.
 func (r *Rotation) Check() error {
 	if r.Overlap == nil {
 		r.Overlap = new(DefaultOverlap)
@@ -180,12 +180,12 @@ func (r *Rotation) Check() error {
 	return nil
 }
 
-// A Replay asks for the events that a webhook has missed.
+// A Replay is the body of a request to queue the events since a time again.
 type Replay struct {
 	Since Time `json:"since"`
 }
 
-// Check reports a moment that cannot be, at the given time.
+// Check returns a field error if Since is missing or later than now.
 func (r Replay) Check(now Time) error {
 	switch {
 	case r.Since == 0:
@@ -196,14 +196,14 @@ func (r Replay) Check(now Time) error {
 	return nil
 }
 
-// A Replayed tells what a replay brought about.
+// A Replayed is the result of a replay.
 type Replayed struct {
-	// Queued counts the deliveries that wait now and did not before.
+	// Queued counts the deliveries that became pending.
 	Queued int64 `json:"queued"`
 }
 
-// EventPing is the type of a test delivery. It is not an event of the ledger: the
-// history and the stream do not contain it, and no webhook can name it.
+// EventPing is the type of a test delivery. It is not an event of the ledger: it is in
+// neither the history nor the stream, and webhooks cannot select it.
 const EventPing EventType = "ping"
 
 // A PingEvent is the body of a ping.
@@ -221,17 +221,17 @@ func (PingEvent) EventType() EventType { return EventPing }
 
 func (e PingEvent) typed() Event { e.Type = e.EventType(); return e }
 
-// A DeliveryStatus tells how far a delivery has come.
+// A DeliveryStatus is the status of a delivery.
 type DeliveryStatus string
 
 // The statuses of a delivery.
 const (
-	DeliveryPending   DeliveryStatus = "pending"   // it will be tried, or tried again
-	DeliverySucceeded DeliveryStatus = "succeeded" // the receiver answered 2xx
+	DeliveryPending   DeliveryStatus = "pending"   // an attempt or a retry is to come
+	DeliverySucceeded DeliveryStatus = "succeeded" // the receiver responded with 2xx
 	DeliveryFailed    DeliveryStatus = "failed"    // the last retry failed
 )
 
-// ParseDeliveryStatus reads the name of a status.
+// ParseDeliveryStatus parses the name of a delivery status.
 func ParseDeliveryStatus(name string) (DeliveryStatus, error) {
 	switch s := DeliveryStatus(name); s {
 	case DeliveryPending, DeliverySucceeded, DeliveryFailed:
@@ -247,97 +247,92 @@ type Delivery struct {
 	Event   string         `json:"event"`
 	Type    EventType      `json:"type"`
 	Status  DeliveryStatus `json:"status"`
-	// Attempts counts those that have ended.
+	// Attempts counts the finished attempts.
 	Attempts  int  `json:"attempts"`
 	CreatedAt Time `json:"created_at"`
-	// NextAttemptAt is when it is tried next, while it waits for that: not while
-	// an attempt is under way, nor while the webhook is inactive.
+	// NextAttemptAt is when the next attempt is due. It is zero during an attempt and
+	// while the webhook is inactive.
 	NextAttemptAt Time `json:"next_attempt_at,omitzero"`
-	// LastStatus is the HTTP status of the last attempt's answer; 0 where there was none.
+	// LastStatus is the HTTP status of the last response; 0 if there was none.
 	LastStatus int `json:"last_status,omitzero"`
-	// LastError tells why the last attempt failed; empty where it succeeded.
+	// LastError is why the last attempt failed; empty if it succeeded.
 	LastError string `json:"last_error,omitzero"`
 }
 
-// A DeliveryRecord is a delivery with the body that it sends and all its
-// attempts, oldest first.
+// A DeliveryRecord is a delivery with its body and all its attempts, oldest first.
 type DeliveryRecord struct {
 	Delivery `json:",embed"`
-	// Body is what every attempt sends: the bytes stored for the event.
+	// Body is the body of every attempt: the bytes stored for the event.
 	Body json.RawMessage `json:"body"`
-	// History holds the attempts.
+	// History holds the attempts, oldest first.
 	History []Attempt `json:"history"`
 }
 
-// An Attempt is one request of a delivery and what came of it.
+// An Attempt is one request of a delivery and its outcome.
 type Attempt struct {
 	Number     int   `json:"number"` // from 1
 	At         Time  `json:"at"`
 	DurationMS int64 `json:"duration_ms"`
-	// Error tells why it failed; empty where it succeeded.
+	// Error is why the attempt failed; empty if it succeeded.
 	Error    string          `json:"error,omitzero"`
 	Request  AttemptRequest  `json:"request"`
 	Response AttemptResponse `json:"response,omitzero"`
 }
 
-// An AttemptRequest is the head of what was sent.
+// An AttemptRequest is the URL and the headers of a request.
 type AttemptRequest struct {
 	URL     string              `json:"url"`
 	Headers map[string][]string `json:"headers"`
 }
 
-// An AttemptResponse is what the receiver answered; the zero value where it
-// did not.
+// An AttemptResponse is the receiver's response; the zero value if there was none.
 type AttemptResponse struct {
 	Status  int                 `json:"status"`
 	Headers map[string][]string `json:"headers,omitempty"`
-	// Body is the beginning of the answer, at most 16 KiB of it, with what is
-	// not UTF-8 replaced.
+	// Body is the first 16 KiB of the body, with invalid UTF-8 replaced.
 	Body string `json:"body,omitzero"`
-	// Truncated says that there was more.
+	// Truncated reports whether the body was longer.
 	Truncated bool `json:"truncated,omitzero"`
 }
 
-// The types below are what the store hands to whoever sends deliveries, and
-// gets back.
+// The types below pass between the store and the dispatcher of deliveries.
 
-// An Endpoint is where the deliveries of a webhook go, and what signs them.
+// An Endpoint holds the URL of a webhook and the secrets that sign its deliveries.
 type Endpoint struct {
-	Webhook string // its id
+	Webhook string // the webhook's ID
 	URL     string
 	Secret  string
-	// PreviousSecret signs too, until PreviousUntil; empty where there is none.
+	// PreviousSecret also signs until PreviousUntil; empty if there is none.
 	PreviousSecret string
 	PreviousUntil  Time
 }
 
-// A DueDelivery is a delivery that its holder has to try until Lease ends: up
-// to then nobody else will.
+// A DueDelivery is a delivery that is due, leased to one dispatcher until Lease.
 type DueDelivery struct {
 	ID    string // dlv_…
 	Event string // evt_…
 	Type  EventType
 	Body  []byte
-	// Attempts counts those before this one, Tries those since it was queued
-	// or last redelivered: they say how long to wait for the next.
+	// Attempts counts all earlier attempts. Tries counts those since the delivery was
+	// queued or last redelivered, and determines the delay of the next retry.
 	Attempts int
 	Tries    int
 	Lease    Time
 }
 
-// An Outcome is what came of one attempt.
+// An Outcome is the result of one attempt.
 type Outcome struct {
-	Webhook  string // the webhook's id
+	Webhook  string // the webhook's ID
 	Delivery string
 	Attempt  Attempt
-	// Status is what the delivery has become.
+	// Status is the new status of the delivery.
 	Status DeliveryStatus
-	// RetryAt is when it is tried again, if it is pending.
+	// RetryAt is when the next attempt is due, if Status is pending.
 	RetryAt Time
-	// Disable is why the webhook becomes inactive; empty where it does not.
+	// Disable is why the webhook is to be disabled; empty if it is not.
 	Disable string
-	// Tries and Lease are those of the DueDelivery that was tried. Somebody else
-	// may have got the delivery since, or asked for it anew.
+	// Tries and Lease are copied from the DueDelivery. If they no longer match, the
+	// delivery was leased to another dispatcher or redelivered in the meantime.
 	Tries int
 	Lease Time
 }

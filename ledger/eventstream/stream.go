@@ -1,5 +1,5 @@
-// Package eventstream says what the live stream tells of each type of event: fewer
-// members than the event's body has, and the signer by plain name.
+// Package eventstream defines the data that the live stream sends for each type of
+// event. It has fewer fields than the event's body, and the signer's plain name.
 package eventstream
 
 import (
@@ -51,8 +51,8 @@ type Radar struct {
 	PathsTotal int                     `json:"paths_total"`
 }
 
-// Data returns the stream's data, one JSON object on one line, for the
-// body of an event of that type.
+// Data converts the body of an event of type t to its data on the stream: one JSON
+// object on one line.
 func Data(t ledger.EventType, body []byte) ([]byte, error) {
 	switch t {
 	case ledger.EventAttestation:
@@ -65,18 +65,21 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("parse identity of event %s: %w", e.ID, err)
 		}
 		return text.JSON(Attestation{e.Commit, e.Predicate, signer.CN, e.Repo, e.Timestamp, e.Result}), nil
+
 	case ledger.EventState:
 		var e ledger.StateEvent
 		if err := json.Unmarshal(body, &e); err != nil {
 			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(State{e.Commit, e.From, e.To, e.Repo, e.Timestamp}), nil
+
 	case ledger.EventPolicy:
 		var e ledger.PolicyEvent
 		if err := json.Unmarshal(body, &e); err != nil {
 			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(Policy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}), nil
+
 	case ledger.EventRadar:
 		var e ledger.RadarEvent
 		if err := json.Unmarshal(body, &e); err != nil {

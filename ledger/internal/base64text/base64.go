@@ -1,5 +1,5 @@
-// Package base64text reads base64 as DSSE allows it: in the standard or the URL
-// alphabet, padded or not.
+// Package base64text decodes base64 as DSSE allows it: in the standard or the URL
+// alphabet, with or without padding.
 package base64text
 
 import (
@@ -10,14 +10,14 @@ import (
 )
 
 var (
-	// Strict, so that no two texts stand for the same bytes.
+	// Strict, so that no two texts decode to the same bytes.
 	rawStd = base64.RawStdEncoding.Strict()
 	rawURL = base64.RawURLEncoding.Strict()
 
 	errNotBase64 = errors.New("not valid base64")
 )
 
-// Trim takes the padding from text and returns the encoding of the rest.
+// Trim removes the padding from text and returns the encoding of the rest.
 func Trim(text []byte) ([]byte, *base64.Encoding, error) {
 	trimmed := bytes.TrimRight(text, "=")
 	if padding := len(text) - len(trimmed); padding > 2 || padding > 0 && len(text)%4 != 0 {
@@ -29,13 +29,13 @@ func Trim(text []byte) ([]byte, *base64.Encoding, error) {
 	return trimmed, rawStd, nil
 }
 
-// Append appends the bytes that text stands for in the encoding that
-// Trim returned with it.
+// Append decodes text and appends the bytes to dst. The text and the encoding are those
+// that Trim returned.
 func Append(dst, text []byte, encoding *base64.Encoding) ([]byte, error) {
 	size := encoding.DecodedLen(len(text))
 	dst = slices.Grow(dst, size)
 	n, err := encoding.Decode(dst[len(dst):len(dst)+size], text)
-	if err != nil || n != size { // fewer come of text with line ends, which the decoder skips
+	if err != nil || n != size { // n is less if the decoder skipped line breaks
 		return nil, errNotBase64
 	}
 	return dst[:len(dst)+n], nil

@@ -1,4 +1,4 @@
-// Package glob matches paths and branches with the globs of a contract, in bounded
+// Package glob matches paths and branches against the globs of a contract, in bounded
 // time.
 package glob
 
@@ -11,23 +11,23 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// The limits of globs. Matching is done where the ledger writes, one commit
-// after the other, so nobody's contract may make it slow for all.
+// The limits of globs. The ledger's single writer matches them, one commit after
+// another, so no contract may slow it down for everybody.
 const (
-	MaxGlobs        = 100 // of a contract
+	MaxGlobs        = 100 // in a contract
 	maxGlob         = 512 // bytes
 	maxStars        = 8   // runs of * in one glob
-	maxAlternatives = 16  // that the braces of one glob multiply to
+	maxAlternatives = 16  // to which the braces of one glob expand
 
-	// MaxMatched bounds the paths that are matched with a contract's globs.
+	// MaxMatched limits the paths that are matched against a contract's globs.
 	MaxMatched = 2000
-	// MaxMatching bounds the steps that matching them may take: a tenth of a
-	// second or less.
+	// MaxMatching limits the steps of matching them. That many take at most a tenth of a
+	// second.
 	MaxMatching = 1 << 24
 )
 
-// CheckPath refuses, beside what is no glob, one that could never match a
-// path as git has it: a requirement must not go away by a slash.
+// CheckPath is like Check, but also refuses a glob that never matches a path in git: a
+// leading slash must not silently disable a requirement.
 func CheckPath(glob string) error {
 	if strings.HasPrefix(glob, "/") || strings.HasPrefix(glob, "./") {
 		return fmt.Errorf("%q never matches: paths are relative to the repo root, without a leading / or ./", text.Clip(glob))
@@ -35,7 +35,7 @@ func CheckPath(glob string) error {
 	return Check(glob)
 }
 
-// Check says why a contract cannot hold a glob.
+// Check returns an error if the glob is invalid or exceeds a limit.
 func Check(glob string) error {
 	switch {
 	case glob == "":
@@ -52,7 +52,7 @@ func Check(glob string) error {
 	return nil
 }
 
-// stars counts the runs of * in a glob, those that stand for themselves too.
+// stars counts the runs of * in a glob, including escaped ones.
 func stars(glob string) int {
 	n := 0
 	for i := range len(glob) {
@@ -63,9 +63,8 @@ func stars(glob string) int {
 	return n
 }
 
-// alternatives returns at least the number of globs that the braces of one
-// stand for, which is how often matching has to try. It takes every comma for
-// one that parts alternatives.
+// alternatives returns an upper bound on the number of globs that the braces of a glob
+// expand to. Matching tries each of them. It counts every comma as a separator.
 func alternatives(glob string) int {
 	product, group := 1, 1
 	for i := range len(glob) {
@@ -82,7 +81,7 @@ func alternatives(glob string) int {
 	return product * group
 }
 
-// MatchAny reports whether one of the globs matches a name.
+// MatchAny reports whether any of the globs matches the name.
 func MatchAny(globs []string, name string) bool {
 	for _, g := range globs {
 		if doublestar.MatchUnvalidated(g, name) {
@@ -92,8 +91,8 @@ func MatchAny(globs []string, name string) bool {
 	return false
 }
 
-// AnyMatch reports whether one of the globs matches one of the names. It is
-// not sure where finding out would take more than so many steps.
+// AnyMatch reports whether any of the globs matches any of the names. It gives up, with
+// sure false, if that would take more than the given steps.
 func AnyMatch(globs, names []string, steps int) (matches, sure bool) {
 	for _, g := range globs {
 		shape := ShapeOf(g)
@@ -110,19 +109,19 @@ func AnyMatch(globs, names []string, steps int) (matches, sure bool) {
 	return false, true
 }
 
-// A Shape tells quickly that most names do not match a glob, and how long
-// it takes to be sure of the others.
+// A Shape is a fast filter for a glob. It excludes most names that do not match, and
+// estimates the cost of matching the others.
 type Shape struct {
-	// What every name that matches begins with, ends with and holds.
+	// Every matching name has this prefix and suffix, and contains part.
 	prefix, suffix, part string
-	rest                 int // bytes behind the prefix
+	rest                 int // bytes after the prefix
 	alternatives         int
 }
 
 // ShapeOf returns the shape of a glob.
 func ShapeOf(glob string) Shape {
 	const special = `*?[]{}\`
-	// A slash at the edge goes with ** where that stands for no folder at all.
+	// Next to a **, which also matches zero folders, a slash is optional.
 	s := Shape{prefix: glob, suffix: glob, alternatives: alternatives(glob)}
 	if i := strings.IndexAny(glob, special); i >= 0 {
 		s.prefix = strings.TrimSuffix(glob[:i], "/")
@@ -132,18 +131,18 @@ func ShapeOf(glob string) Shape {
 	}
 	s.rest = len(glob) - len(s.prefix)
 	s.part = strings.Trim(middleLiteral(glob), "/")
-	s.part = s.part[:min(len(s.part), maxPart)] // a long one is not found as fast
+	s.part = s.part[:min(len(s.part), maxPart)] // searching a longer one is slower
 	return s
 }
 
-// MayMatch reports whether a name may match; if not, it does not.
+// MayMatch reports false only if the name does not match the glob.
 func (s *Shape) MayMatch(name string) bool {
 	return strings.HasPrefix(name, s.prefix) && strings.HasSuffix(name, s.suffix) && strings.Contains(name, s.part)
 }
 
-// Cost returns at least the steps that matching takes: at worst each
-// alternative compares what follows each * anew from each byte of the name.
-// Finding out that a name cannot match reads it fast.
+// Cost returns an upper bound on the steps of matching: in the worst case, each
+// alternative compares the text after each * again from every byte of the name.
+// Excluding a name with MayMatch is much cheaper.
 func (s *Shape) Cost(name string, may bool) int {
 	cost := 1 + len(name)/4
 	if may {
@@ -154,8 +153,8 @@ func (s *Shape) Cost(name string, may bool) int {
 
 const maxPart = 16
 
-// middleLiteral returns the longest run of a glob that stands for itself,
-// without that at its beginning, that at its end, and those in braces.
+// middleLiteral returns the longest run of literal characters in a glob, except for
+// those at its start, at its end and in braces.
 func middleLiteral(glob string) string {
 	longest, start, depth := "", -1, 0
 	end := func(i int) {
@@ -163,6 +162,7 @@ func middleLiteral(glob string) string {
 			longest = glob[start:i]
 		}
 	}
+
 	for i := 0; i < len(glob); i++ {
 		switch glob[i] {
 		case '*', '?':

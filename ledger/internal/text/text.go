@@ -1,4 +1,4 @@
-// Package text checks and quotes what others sent, for use in errors, and writes the
+// Package text validates and quotes untrusted text for error messages, and marshals the
 // ledger's own types.
 package text
 
@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Clip shortens s for use in an error's text.
+// Clip truncates s to about 80 bytes, for use in an error message.
 func Clip(s string) string {
 	const most = 80
 	if len(s) <= most {
@@ -24,13 +24,13 @@ func Clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// Quote returns s, shortened, in quotes.
+// Quote returns s, clipped and in quotes.
 func Quote(s string) string { return strconv.Quote(Clip(s)) }
 
-// Entry names the i-th entry of a list the way errors name fields.
+// Entry returns the field name of the i-th entry of a list: field[i].
 func Entry(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// IsHex reports whether s holds nothing but lower-case hex digits.
+// IsHex reports whether s consists of lower-case hex digits.
 func IsHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -40,16 +40,16 @@ func IsHex(s string) bool {
 	return true
 }
 
-// IsObject reports whether s is a whole git object id: 40 (SHA-1) or 64 (SHA-256)
+// IsObject reports whether s is a full git object ID: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.
 func IsObject(s string) bool { return (len(s) == 40 || len(s) == 64) && IsHex(s) }
 
-// JSON writes a value of one of the ledger's own plain types, for which writing
-// cannot fail: text that is not UTF-8 is mended.
+// JSON marshals a value of one of the ledger's own plain types, which cannot fail.
+// Invalid UTF-8 is replaced.
 func JSON(v any) []byte {
 	data, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		panic(fmt.Sprintf("ledger: writing %T: %v", v, err))
+		panic(fmt.Sprintf("ledger: marshal %T: %v", v, err))
 	}
 	return data
 }
