@@ -21,8 +21,8 @@ type AttestationFilter struct {
 	Status ledger.Status
 	// Since is the first moment of recording that counts.
 	Since ledger.Time
-	// Oldest turns the order round: the oldest comes first.
-	Oldest bool
+	// OldestFirst turns the order round: the oldest comes first.
+	OldestFirst bool
 }
 
 func (f AttestationFilter) query() url.Values {
@@ -33,7 +33,7 @@ func (f AttestationFilter) query() url.Values {
 		"status", string(f.Status),
 		"since", f.Since.String(),
 	)
-	if f.Oldest {
+	if f.OldestFirst {
 		query.Set("order", "asc")
 	}
 	return query

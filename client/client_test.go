@@ -130,7 +130,7 @@ func TestFilters(t *testing.T) {
 		want   string
 	}{
 		"all, newest first": {client.AttestationFilter{}, "lint:vet pass, lint:vet fail, test:go pass"},
-		"oldest first":      {client.AttestationFilter{Oldest: true}, "test:go pass, lint:vet fail, lint:vet pass"},
+		"oldest first":      {client.AttestationFilter{OldestFirst: true}, "test:go pass, lint:vet fail, lint:vet pass"},
 		"a predicate":       {client.AttestationFilter{Predicate: "test:*"}, "test:go pass"},
 		"a plain name":      {client.AttestationFilter{Identity: "nobody"}, ""},
 		"a DN": {client.AttestationFilter{Identity: "cn=ci,ou=build,o=acme", Status: ledger.Fail},

@@ -17,13 +17,13 @@ type EventFilter struct {
 	After string
 	Types []ledger.EventType
 	Repo  string
-	// Newest turns the order round: the newest comes first.
-	Newest bool
+	// NewestFirst turns the order round: the newest comes first.
+	NewestFirst bool
 }
 
 func (f EventFilter) query() url.Values {
 	query := parameters("after", f.After, "types", joinTypes(f.Types), "repo", f.Repo)
-	if f.Newest {
+	if f.NewestFirst {
 		query.Set("order", "desc")
 	}
 	return query

@@ -33,9 +33,9 @@ type FollowOptions struct {
 	Repo string
 	// After is the id of an event, or Earliest: it begins behind that one.
 	After string
-	// Trouble, where it is not nil, is called when the connection is lost or
+	// OnRetry, where it is not nil, is called when the connection is lost or
 	// refused, before the wait for the next attempt. It must not wait long.
-	Trouble func(err error, wait time.Duration)
+	OnRetry func(err error, wait time.Duration)
 }
 
 // An Event is one event of the live stream.
@@ -161,8 +161,8 @@ func (f *follower) wait(ctx context.Context, err error, pause time.Duration) boo
 	if e, ok := errors.AsType[*waitError](err); ok {
 		pause, err = max(pause, e.after), e.error
 	}
-	if f.options.Trouble != nil {
-		f.options.Trouble(err, pause)
+	if f.options.OnRetry != nil {
+		f.options.OnRetry(err, pause)
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

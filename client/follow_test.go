@@ -153,7 +153,7 @@ func TestFollowMissesNothingOverBrokenConnections(t *testing.T) {
 	var got []string
 	var breaks int
 	trouble := func(error, time.Duration) { breaks++ }
-	for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{After: client.Earliest, Trouble: trouble}) {
+	for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{After: client.Earliest, OnRetry: trouble}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestFollowResumesBeforeTheFirstEvent(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			got := "nothing"
-			for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{Trouble: trouble}) {
+			for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{OnRetry: trouble}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +267,7 @@ func TestFollowEndsWithARefusal(t *testing.T) {
 		"a web page": {newClient(t, page.URL, ""), "acme", client.FollowOptions{}, "no stream of events"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.options.Trouble = func(err error, _ time.Duration) { t.Errorf("it goes on after %v", err) }
+			test.options.OnRetry = func(err error, _ time.Duration) { t.Errorf("it goes on after %v", err) }
 			times := 0
 			for e, err := range test.client.Follow(t.Context(), test.org, test.options) {
 				times++
@@ -342,7 +342,7 @@ func TestFollowGoesOn(t *testing.T) {
 		begin := time.Now()
 		n := 0
 		for e, err := range c.Follow(t.Context(), "acme",
-			client.FollowOptions{Trouble: func(_ error, wait time.Duration) { waits = append(waits, wait) }}) {
+			client.FollowOptions{OnRetry: func(_ error, wait time.Duration) { waits = append(waits, wait) }}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -74,9 +74,11 @@ func (c *Client) OverlapsPage(
 	return page[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), f.query(), q)
 }
 
-// Foresee tells what a commit would overlap with if it were registered now.
+// PreviewOverlaps tells what a commit would overlap with if it were registered now.
 // Nothing is written.
-func (c *Client) Foresee(ctx context.Context, org, repo string, q ledger.RadarQuery) (ledger.RadarResult, error) {
+func (c *Client) PreviewOverlaps(
+	ctx context.Context, org, repo string, q ledger.RadarQuery,
+) (ledger.RadarResult, error) {
 	return post[ledger.RadarResult](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), q)
 }
 

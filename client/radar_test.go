@@ -59,7 +59,7 @@ func TestRadar(t *testing.T) {
 	push(shas[1], adding("second", "cmd/other.go"))
 
 	q := ledger.RadarQuery{Commit: shas[2], Registration: adding("three", "cmd/new.go")}
-	if got := must(b.admin.Foresee(ctx, "acme", "api", q))(t); got.Level != radar.High || len(got.Overlaps) != 2 ||
+	if got := must(b.admin.PreviewOverlaps(ctx, "acme", "api", q))(t); got.Level != radar.High || len(got.Overlaps) != 2 ||
 		got.Overlaps[0].Other.SHA != shas[0] {
 		t.Errorf("foreseen is %+v", got)
 	}
@@ -102,7 +102,7 @@ func TestRadar(t *testing.T) {
 		ledger.CodeNotFound {
 		t.Errorf("an unknown commit: %v", err)
 	}
-	if _, err := b.admin.Foresee(ctx, "acme", "api", ledger.RadarQuery{Commit: "HEAD"}); client.CodeOf(err) !=
+	if _, err := b.admin.PreviewOverlaps(ctx, "acme", "api", ledger.RadarQuery{Commit: "HEAD"}); client.CodeOf(err) !=
 		ledger.CodeInvalidField {
 		t.Errorf("no commit id: %v", err)
 	}

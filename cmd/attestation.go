@@ -50,7 +50,7 @@ func newAttestationList(p *program) *cobra.Command {
 	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &filter.Since, Kind: "WHEN", Parse: ledger.ParseSince}, "since",
 		"only those recorded from this date or date-time on")
 	flags.Var(statusFlag(&filter.Status), "status", "only those with this status")
-	flags.BoolVar(&filter.Oldest, "oldest", false, "the oldest first")
+	flags.BoolVar(&filter.OldestFirst, "oldest", false, "the oldest first")
 	limitFlag(command, &limit)
 	flagvalue.Complete(command, "status", statuses()...)
 	return command

@@ -114,7 +114,7 @@ func (p *program) followEvents(ctx context.Context, t target, q eventQuery) erro
 		}
 		told := ""
 		events := c.Follow(ctx, q.org,
-			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, Trouble: func(err error, wait time.Duration) {
+			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, OnRetry: func(err error, wait time.Duration) {
 				if text := describe(err); text != told {
 					told = text
 					fmt.Fprintf(p.stderr, "connecting again in %.1f s: %s\n", wait.Seconds(), text)

@@ -226,7 +226,7 @@ func (p *program) foresee(ctx context.Context, c *connection, name repoName, q r
 	if local.Gap != nil {
 		return fmt.Errorf("cannot tell what %s overlaps with: %w", name.at(local.SHA), local.Gap)
 	}
-	result, err := c.Foresee(
+	result, err := c.PreviewOverlaps(
 		ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
 	if err != nil {
 		return err

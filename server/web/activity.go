@@ -88,7 +88,7 @@ func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType
 			types = append(types, t)
 		}
 	}
-	f = client.EventFilter{Types: types, Repo: v.query("repo"), Newest: true}
+	f = client.EventFilter{Types: types, Repo: v.query("repo"), NewestFirst: true}
 	if len(types) == 0 {
 		f.Types = ledger.EventTypes()
 	}

@@ -50,7 +50,7 @@ func TestOrgPage(t *testing.T) {
 
 func (b *bench) newestEvent() string {
 	b.t.Helper()
-	list, err := b.host.EventsPage(b.t.Context(), "acme", client.EventFilter{Newest: true}, client.Query{Limit: 1})
+	list, err := b.host.EventsPage(b.t.Context(), "acme", client.EventFilter{NewestFirst: true}, client.Query{Limit: 1})
 	check(b.t, err)
 	var e struct {
 		ID string `json:"id"`

@@ -171,7 +171,7 @@ func live(handle handler) handler {
 // of a livePage calls it before reading anything else, so that the page shows
 // everything up to that event.
 func (v *visit) latest(limit int) ([]event, error) {
-	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), Newest: true},
+	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), NewestFirst: true},
 		client.Query{Limit: limit})
 	if err != nil {
 		return nil, err
