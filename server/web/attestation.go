@@ -67,7 +67,7 @@ func readable(payload []byte) (text string, cut bool) {
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	shown := format.Clip(text, maxStatement)
-	return format.EscapeUnseen(shown), shown != text
+	return format.EscapeInvisible(shown), shown != text
 }
 
 // depth returns the maximum nesting depth of arrays and objects.

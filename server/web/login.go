@@ -65,7 +65,7 @@ func signOut(v *visit) (*answer, error) {
 		return nil, err
 	}
 	a := seeOther("/login")
-	a.cookies = session.EndedCookies()
+	a.cookies = session.ExpiredCookies()
 	return a, nil
 }
 

@@ -45,7 +45,7 @@ func (v *visit) toLogin() *answer {
 	query, next := url.Values{}, v.pathBack()
 	if draft := v.unsaved(); draft != "" {
 		a := v.page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
-		a.status, a.cookies = http.StatusUnauthorized, session.EndedCookies()
+		a.status, a.cookies = http.StatusUnauthorized, session.ExpiredCookies()
 		return a
 	}
 	if next != "" {
@@ -54,7 +54,7 @@ func (v *visit) toLogin() *answer {
 	a := seeOther("/login")
 	if session.Secret(v.r) != "" {
 		query.Set("ended", "1")
-		a.cookies = session.EndedCookies()
+		a.cookies = session.ExpiredCookies()
 	}
 	if len(query) > 0 {
 		a.location += "?" + query.Encode()

@@ -1,5 +1,5 @@
-// Package arcdiagram draws the overlaps of a repo's commits as an arc diagram:
-// commits one below the other, and an arc for each overlap of two.
+// Package arcdiagram lays out the overlaps of a repo's commits as an arc diagram: a
+// column of commits, and an arc for each overlap of two.
 package arcdiagram
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A Diagram shows commits one below the other, and an arc beside them for each
-// overlap of two. Its numbers are those of its SVG.
+// A Diagram is a column of commits with an arc for each overlap of two. Its
+// coordinates are those of its SVG.
 type Diagram struct {
 	Width, Height float64
 	Nodes         []Node
@@ -23,60 +23,62 @@ type Diagram struct {
 	Left int
 }
 
-// A Node is one commit: a dot at X, Y, and a name that ends at TextX.
+// A Node is a commit: a dot at X, Y, and a name that ends at TextX.
 type Node struct {
 	Name, Title string
-	Level       radar.Level // of the strongest overlap
+	Level       radar.Level // of its strongest overlap
 	X, Y, TextX float64
 }
 
-// An Edge is one overlap: half an ellipse from Y1 down to Y2. The letter of its
-// level is at TagX, TagY, where the arc is furthest from the dots.
+// An Edge is an overlap: half an ellipse from Y1 down to Y2. The letter of its level
+// is at TagX, TagY, the point of the arc that is furthest from the dots.
 type Edge struct {
-	Level              radar.Level
-	Letter, Title      string
-	X, Y1, Y2          float64
-	RadiusX, RadiusY   float64
-	TagX, TagY         float64
-	upper, lower, span int // nodes
+	Level            radar.Level
+	Letter, Title    string
+	X, Y1, Y2        float64
+	RadiusX, RadiusY float64
+	TagX, TagY       float64
+	upper, lower     int // indexes of the nodes
+	rows             int // from the upper node to the lower one
 }
 
-// The measures of a diagram fit a telephone. No two letters are closer than a
-// letter is wide: arcs as long as each other are a row apart, others half a
-// row and a step.
+// The dimensions of a diagram fit a phone. They keep letters from overlapping: arcs of
+// the same length are at least a row apart, others half a row and a step.
 const (
-	maxNodes   = 18 // more names than that cannot be told apart
+	maxNodes   = 18 // more names are unreadable
 	maxName    = 24 // in characters
 	totalWidth = 376
-	dotsX      = 192 // where the dots are
+	dotsX      = 192 // x coordinate of the dots
 	rowHeight  = 27
-	groupGap   = 12 // in addition, between commits that do not overlap, directly or through others
-	reach      = 158
-	maxStep    = 44
+	groupGap   = 12  // additional space between groups
+	reach      = 158 // width of the longest arc
+	maxStep    = 44  // width of an arc for each row
 )
 
-// Draw returns a diagram of the first pairs, as many as there is room for; nil if
-// there are none. The strongest pairs come first.
+// Draw returns a diagram of pairs, which are sorted by strength, strongest first. It
+// leaves out those for which there is no room. It returns nil if there are no pairs.
 func Draw(pairs []ledger.RadarPair) *Diagram {
 	if len(pairs) == 0 {
 		return nil
 	}
+
 	p := &Diagram{Width: totalWidth}
-	index := make(map[string]int) // of nodes, by sha
+	index := make(map[string]int) // node indexes by sha
 	for _, pair := range pairs {
 		if !p.add(index, pair) {
 			p.Left++
 		}
 	}
+
 	p.arrange()
-	p.place()
-	// the strongest above the others
+	p.drawArcs()
+	// The strongest are drawn last, above the others.
 	slices.SortStableFunc(p.Edges, func(a, b Edge) int { return cmp.Compare(a.Level, b.Level) })
 	return p
 }
 
-// add makes nodes of a pair's two commits and an edge between them, if there
-// is room.
+// add adds a pair's two commits as nodes, and an edge between them. It returns false
+// if there is no room.
 func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
 	sides := []ledger.RadarCommit{pair.Commit, pair.Other}
 	missing := 0
@@ -88,6 +90,7 @@ func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
 	if len(p.Nodes)+missing > maxNodes {
 		return false
 	}
+
 	for _, side := range sides {
 		if _, ok := index[side.SHA]; !ok {
 			index[side.SHA] = len(p.Nodes)
@@ -96,6 +99,7 @@ func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
 				Level: pair.Level})
 		}
 	}
+
 	a, b := index[pair.Commit.SHA], index[pair.Other.SHA]
 	p.Edges = append(p.Edges, Edge{
 		Level: pair.Level, Letter: pair.Level.String()[:1], upper: a, lower: b,
@@ -104,47 +108,51 @@ func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
 	return true
 }
 
-// arrange puts the nodes in an order that keeps the arcs short, the stronger the
-// shorter. Those that hang together stand together, that of the strongest
-// overlap first.
+// arrange sorts the nodes to keep arcs short, above all those of strong overlaps. It
+// swaps nodes of a group as long as that shortens the total length. The groups stay
+// together; the one with the strongest overlap comes first.
 func (p *Diagram) arrange() {
 	group := p.groups()
-	place := make([]int, len(p.Nodes)) // by node
-	order := make([]int, len(p.Nodes)) // nodes by place
+	position := make([]int, len(p.Nodes)) // by node
+	order := make([]int, len(p.Nodes))    // nodes by position
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(group[a], group[b]) })
 	for i, node := range order {
-		place[node] = i
+		position[node] = i
 	}
+
 	length := func() (sum int) {
 		for _, e := range p.Edges {
-			sum += int(e.Level) * max(place[e.upper]-place[e.lower], place[e.lower]-place[e.upper])
+			sum += int(e.Level) * max(position[e.upper]-position[e.lower], position[e.lower]-position[e.upper])
 		}
 		return sum
 	}
+
 	best := length()
-	for better := true; better; {
-		better = false
-		for a := range place {
+	for improved := true; improved; {
+		improved = false
+		for a := range position {
 			for b := range a {
 				if group[a] != group[b] {
 					continue
 				}
-				place[a], place[b] = place[b], place[a]
-				if now := length(); now < best {
-					best, better = now, true
+				position[a], position[b] = position[b], position[a]
+				if sum := length(); sum < best {
+					best, improved = sum, true
 				} else {
-					place[a], place[b] = place[b], place[a]
+					position[a], position[b] = position[b], position[a]
 				}
 			}
 		}
 	}
-	p.reorder(place, group)
+
+	p.reorder(position, group)
 }
 
-// groups tells of each node the first one that it hangs together with.
+// groups returns the group of each node: the index of the first node that it overlaps,
+// directly or through others.
 func (p *Diagram) groups() []int {
 	group := make([]int, len(p.Nodes))
 	for i := range group {
@@ -161,13 +169,14 @@ func (p *Diagram) groups() []int {
 	return group
 }
 
-// reorder moves the nodes to their places, and those of other groups apart.
-func (p *Diagram) reorder(place, group []int) {
-	nodes, groups := make([]Node, len(place)), make([]int, len(place))
-	for node, at := range place {
-		nodes[at], groups[at] = p.Nodes[node], group[node]
+// reorder moves the nodes to their positions, with gaps between the groups.
+func (p *Diagram) reorder(position, group []int) {
+	nodes, groups := make([]Node, len(position)), make([]int, len(position))
+	for node, i := range position {
+		nodes[i], groups[i] = p.Nodes[node], group[node]
 	}
 	p.Nodes = nodes
+
 	y := float64(rowHeight) / 2
 	for i := range nodes {
 		if i > 0 {
@@ -179,50 +188,50 @@ func (p *Diagram) reorder(place, group []int) {
 		nodes[i].X, nodes[i].Y, nodes[i].TextX = dotsX, y, dotsX-12
 	}
 	p.Height = y + float64(rowHeight)/2
+
 	for i := range p.Edges {
 		e := &p.Edges[i]
-		a, b := place[e.upper], place[e.lower]
+		a, b := position[e.upper], position[e.lower]
 		e.upper, e.lower = min(a, b), max(a, b)
-		e.span = e.lower - e.upper
+		e.rows = e.lower - e.upper
 	}
 }
 
-// place draws the arcs: the further apart two commits stand, the wider.
-func (p *Diagram) place() {
+// drawArcs sets the coordinates of the arcs. The longer an arc, the wider it is.
+func (p *Diagram) drawArcs() {
 	longest := 1
 	for _, e := range p.Edges {
-		longest = max(longest, e.span)
+		longest = max(longest, e.rows)
 	}
 	step := min(float64(reach)/float64(longest), maxStep)
 	for i := range p.Edges {
 		e := &p.Edges[i]
 		e.X, e.Y1, e.Y2 = dotsX, p.Nodes[e.upper].Y, p.Nodes[e.lower].Y
-		e.RadiusX, e.RadiusY = rounded(12+step*float64(e.span)), (e.Y2-e.Y1)/2
+		e.RadiusX, e.RadiusY = rounded(12+step*float64(e.rows)), (e.Y2-e.Y1)/2
 		e.TagX, e.TagY = e.X+e.RadiusX, e.Y1+e.RadiusY
 	}
 }
 
 func rounded(x float64) float64 { return math.Round(x*10) / 10 }
 
-// shortened leaves out the middle of a text that is wider than so many
-// characters: branches differ at their ends as often as at their beginnings.
-func shortened(text string, most int) string {
+// shortened replaces the middle of a text that is wider than maxColumns with an
+// ellipsis: branch names differ at the end as often as at the beginning.
+func shortened(text string, maxColumns int) string {
 	runes := []rune(text)
-	if columns(runes) <= most {
+	if columns(runes) <= maxColumns {
 		return text
 	}
 	head, tail := 0, len(runes)
-	for columns(runes[:head+1]) <= most/2 {
+	for columns(runes[:head+1]) <= maxColumns/2 {
 		head++
 	}
-	for tail > head && columns(runes[tail-1:]) <= (most-1)/2 {
+	for tail > head && columns(runes[tail-1:]) <= (maxColumns-1)/2 {
 		tail--
 	}
 	return string(runes[:head]) + "…" + string(runes[tail:])
 }
 
-// columns returns how wide a text is in a font whose letters are all alike,
-// rather too wide than too narrow.
+// columns returns the width of a text in a monospaced font. It errs on the wide side.
 func columns(text []rune) int {
 	width := 0
 	for _, r := range text {

@@ -7,10 +7,10 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A Choice is one of the values that a field may have.
+// A Choice is a value of a field, with its label.
 type Choice struct{ Value, Label string }
 
-// Choices returns choices: pairs are values and labels in turn.
+// Choices returns choices from alternating values and labels.
 func Choices(pairs ...string) []Choice {
 	var choices []Choice
 	for i := 0; i < len(pairs); i += 2 {
@@ -19,11 +19,11 @@ func Choices(pairs ...string) []Choice {
 	return choices
 }
 
-// A Field is one input of a form, with its label and what is wrong with it.
+// A Field is an input of a form, with its label and error.
 type Field struct {
 	Name, Label  string
-	ID           string // for its label, hint and error
-	Type         string // text by default; textarea, select, radio and checkboxes are others
+	ID           string // of the input; label, hint and error refer to it
+	Type         string // text (the default), textarea, select, radio, checkboxes or a type of <input>
 	Value        string
 	Values       []string
 	Error        string
@@ -37,42 +37,46 @@ type Field struct {
 	Choices      []Choice
 }
 
-// NewField returns a field of a form. The options are names and values in turn:
-// type, hint, placeholder, autocomplete, rows, required, autofocus, mono, choices.
+// NewField returns a field of a form. The options are alternating names and values.
+// The names are type, hint, placeholder, autocomplete, rows (strings), required,
+// autofocus, mono (booleans) and choices ([]Choice).
 func NewField(f *Form, name, label string, options ...any) (Field, error) {
-	made := Field{Name: name, Label: label, ID: "field-" + name, Type: "text", Value: f.Get(name), Values: f.Values[name],
+	field := Field{Name: name, Label: label, ID: "field-" + name, Type: "text", Value: f.Get(name), Values: f.Values[name],
 		Error: f.Errors[name], Autocomplete: "off", Rows: "8"}
 	set, err := format.Dict(options...)
 	if err != nil {
-		return made, err
+		return field, err
 	}
+
 	for option, value := range set {
 		if choices, ok := value.([]Choice); ok && option == "choices" {
-			made.Choices = choices
+			field.Choices = choices
 			continue
 		}
+
 		if flag, ok := value.(bool); ok {
 			switch option {
 			case "required":
-				made.Required = flag
+				field.Required = flag
 				continue
 			case "autofocus":
-				made.Autofocus = flag
+				field.Autofocus = flag
 				continue
 			case "mono":
-				made.Mono = flag
+				field.Mono = flag
 				continue
 			}
 		}
-		texts := map[string]*string{"type": &made.Type, "hint": &made.Hint, "placeholder": &made.Placeholder,
-			"autocomplete": &made.Autocomplete, "rows": &made.Rows}
+
+		texts := map[string]*string{"type": &field.Type, "hint": &field.Hint, "placeholder": &field.Placeholder,
+			"autocomplete": &field.Autocomplete, "rows": &field.Rows}
 		text, ok := value.(string)
 		if !ok || texts[option] == nil {
-			return made, fmt.Errorf("a field has no option %s of %T", option, value)
+			return field, fmt.Errorf("unknown field option %s of type %T", option, value)
 		}
 		*texts[option] = text
 	}
-	return made, nil
+	return field, nil
 }
 
 // Has reports whether a value is chosen.

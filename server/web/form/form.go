@@ -1,5 +1,5 @@
-// Package form holds what a visitor filled in, and what is wrong with it, and the
-// fields that a page shows of it.
+// Package form holds the values and errors of a submitted form, and the fields that a
+// page shows.
 package form
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 )
 
-// A Form is what a visitor filled in, and what is wrong with it.
+// A Form holds the values and errors of a submitted form.
 type Form struct {
 	Values url.Values
-	// Problem is what is wrong with it as a whole.
+	// Problem is the error of the form as a whole, or "".
 	Problem string
-	// Errors is what is wrong with single fields, by their names.
+	// Errors holds the errors of single fields by name.
 	Errors map[string]string
-	// Status is the HTTP status of the page that shows the form again; 0 for 422.
+	// Status is the HTTP status of the page that shows the form again. 0 means 422.
 	Status int
 }
 
-// New returns a form with initial values: pairs are names and values in turn.
+// New returns a form with initial values, given as alternating names and values.
 func New(pairs ...string) *Form {
 	f := &Form{Values: url.Values{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -33,7 +33,7 @@ func New(pairs ...string) *Form {
 // Get returns the first value of a field.
 func (f *Form) Get(name string) string { return f.Values.Get(name) }
 
-// Fail records what is wrong with a field. The first message of a field stays.
+// Fail records an error of a field. Only the first error of a field counts.
 func (f *Form) Fail(field, message string) {
 	if f.Errors == nil {
 		f.Errors = make(map[string]string)
@@ -43,18 +43,19 @@ func (f *Form) Fail(field, message string) {
 	}
 }
 
-// Failed reports whether something is wrong.
+// Failed reports whether the form has errors.
 func (f *Form) Failed() bool { return f.Problem != "" || len(f.Errors) > 0 }
 
-// Explain records an error of the API: what it says of single fields at these, the
-// rest as the problem of the form. It reports whether the visitor can correct the
-// error in the form.
+// Explain records an error of the API: field errors on their fields, any other as the
+// problem of the form. It returns false, and records nothing, if the user cannot
+// correct the error in the form.
 func (f *Form) Explain(err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || e.Status < 400 || e.Status > 499 || e.Status == http.StatusUnauthorized ||
 		e.Status == http.StatusForbidden || e.Status == http.StatusNotFound {
 		return false
 	}
+
 	f.Status = e.Status
 	for _, field := range e.Problem.Errors {
 		f.Fail(field.Field, field.Message)

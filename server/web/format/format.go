@@ -1,5 +1,5 @@
-// Package format formats single values for pages: ids, numbers, durations, names,
-// and text from outside that has to be shown safely.
+// Package format formats values for pages: ids, numbers, durations and names. It also
+// makes untrusted text safe to show.
 package format
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// Short shortens an id: a commit's to its beginning, any other to its prefix and
-// its end, where ids that were created one after another differ.
+// Short shortens an id. It returns the first 12 characters of a commit's id. Of any
+// other id, it returns the prefix and the last 6 characters, because ids created one
+// after another differ only at the end.
 func Short(id string) string {
 	if prefix, rest, ok := strings.Cut(id, "_"); ok && len(rest) > 8 {
 		return prefix + "_…" + rest[len(rest)-6:]
@@ -36,6 +37,7 @@ func Duration(v any) string {
 	case ledger.Duration:
 		d = v.Std()
 	}
+
 	switch {
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
@@ -49,8 +51,8 @@ func Duration(v any) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// Plural returns a number with its noun: 1 commit, 2 commits. If the plural is
-// not the singular and an s, many is the plural.
+// Plural returns a number with its noun: 1 commit, 2 commits. many is the plural, if it
+// is not the singular with an s.
 func Plural(n any, one string, many ...string) string {
 	text := Number(n)
 	switch {
@@ -71,7 +73,7 @@ func Number(n any) string {
 	return digits
 }
 
-// PlainName returns the CN of a DN, or the text itself if it is no DN.
+// PlainName returns the CN of a DN, or the text itself if it is not a DN.
 func PlainName(dn string) string {
 	if parsed, err := identity.ParseDN(dn); err == nil {
 		return parsed.CN
@@ -86,7 +88,7 @@ func FirstLine(text string) string {
 	return Clip(line, 200)
 }
 
-// Clip cuts a text that is longer than limit characters, and adds an ellipsis.
+// Clip cuts a text after limit characters, and adds an ellipsis if it was longer.
 func Clip(text string, limit int) string {
 	cut := First(text, limit)
 	if len(cut) < len(text) {
@@ -120,17 +122,17 @@ func CommitName(c ledger.RadarCommit) string {
 	return Short(c.SHA)
 }
 
-// Dict returns names and values, given in turn, as a map, for a template that needs
-// several values.
+// Dict returns alternating names and values as a map, to pass several values to a
+// template.
 func Dict(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
-		return nil, fmt.Errorf("dict has a name without a value")
+		return nil, fmt.Errorf("dict: last name has no value")
 	}
 	m := make(map[string]any)
 	for i := 0; i < len(pairs); i += 2 {
 		name, ok := pairs[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("dict has %v for a name", pairs[i])
+			return nil, fmt.Errorf("dict: name %v is not a string", pairs[i])
 		}
 		m[name] = pairs[i+1]
 	}

@@ -1,4 +1,4 @@
-// Package linediff finds the lines in which two documents differ.
+// Package linediff computes a line-by-line diff of two documents.
 package linediff
 
 import (
@@ -7,18 +7,18 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A Line is a line of the difference between two documents.
+// A Line is a line of a diff.
 type Line struct {
-	// Sign is + for an added line, - for a removed one and a blank for an
-	// unchanged one. … stands for unchanged lines that are left out, and for all
-	// lines behind the last one that is shown.
+	// Sign is + for an added line, - for a removed one and a space for an unchanged
+	// one. … stands for omitted lines: unchanged ones, or the rest of a long diff.
 	Sign string
-	// Old and New are the line's numbers in the two documents, 0 if it is not there.
+	// Old and New are the line's numbers in the two documents, from 1; 0 if it is not
+	// in the document.
 	Old, New int
 	Text     string
 }
 
-// Word returns the sign as a word, for screen readers.
+// Word returns the sign as a word for screen readers, or "".
 func (l Line) Word() string {
 	switch l.Sign {
 	case "+":
@@ -31,18 +31,17 @@ func (l Line) Word() string {
 
 const (
 	contextLines = 3       // unchanged lines around changed ones
-	maxWork      = 4 << 20 // pairs of lines to compare; beyond that, all are removed and added
-
-	maxShown = 400 // that are shown
+	maxWork      = 4 << 20 // pairs of lines to compare; beyond that, all lines are removed and added
+	maxShown     = 400     // lines of a diff
 )
 
-// Diff returns the lines in which two documents differ, and those around them; nil
-// if the documents are the same.
+// Diff returns the lines in which two documents differ, with the lines around them. It
+// returns nil if the documents are equal.
 func Diff(before, after string) []Line {
 	if before == after {
 		return nil
 	}
-	return cut(around(align(splitLines(before), splitLines(after))))
+	return cut(withContext(align(splitLines(before), splitLines(after))))
 }
 
 // cut replaces the lines beyond maxShown with one that counts them.
@@ -60,7 +59,7 @@ func splitLines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// align returns all lines of both, those that they have in common once.
+// align returns the complete diff of a and b.
 func align(a, b []string) []Line {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
@@ -70,6 +69,7 @@ func align(a, b []string) []Line {
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
+
 	var lines []Line
 	for i := range head {
 		lines = append(lines, Line{" ", i + 1, i + 1, a[i]})
@@ -81,8 +81,8 @@ func align(a, b []string) []Line {
 	return lines
 }
 
-// alignMiddle aligns what lies behind the first head lines, by the longest
-// sequence of lines that the two have in common.
+// alignMiddle returns the diff of a and b, which follow the first head lines, by their
+// longest common subsequence.
 func alignMiddle(a, b []string, head int) []Line {
 	var common func(i, j int) int
 	if len(a)*len(b) <= maxWork {
@@ -90,6 +90,7 @@ func alignMiddle(a, b []string, head int) []Line {
 	} else {
 		common = func(int, int) int { return 0 }
 	}
+
 	var lines []Line
 	i, j := 0, 0
 	for i < len(a) || j < len(b) {
@@ -108,7 +109,8 @@ func alignMiddle(a, b []string, head int) []Line {
 	return lines
 }
 
-// commonLines returns how long a sequence a[i:] and b[j:] have in common.
+// commonLines returns a function for the length of the longest common subsequence of
+// a[i:] and b[j:].
 func commonLines(a, b []string) func(i, j int) int {
 	width := len(b) + 1
 	table := make([]int32, (len(a)+1)*width)
@@ -124,8 +126,8 @@ func commonLines(a, b []string) func(i, j int) int {
 	return func(i, j int) int { return int(table[i*width+j]) }
 }
 
-// around leaves out the lines that are far from any change.
-func around(lines []Line) []Line {
+// withContext omits the unchanged lines that are more than contextLines from a change.
+func withContext(lines []Line) []Line {
 	near := make([]bool, len(lines))
 	for i, line := range lines {
 		if line.Sign != " " {
@@ -134,14 +136,15 @@ func around(lines []Line) []Line {
 			}
 		}
 	}
-	var kept []Line
+
+	var shown []Line
 	for i, line := range lines {
 		switch {
 		case near[i]:
-			kept = append(kept, line)
+			shown = append(shown, line)
 		case i == 0 || near[i-1]:
-			kept = append(kept, Line{Sign: "…"})
+			shown = append(shown, Line{Sign: "…"})
 		}
 	}
-	return kept
+	return shown
 }

@@ -1,4 +1,4 @@
-// Package session keeps the secret of a session in a cookie.
+// Package session stores the secret of a session in a cookie.
 package session
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The names of the cookie that holds a session's secret. Browsers accept the
-// first one only over https, and from no other host.
+// The names of the cookie that holds a session's secret. Browsers accept the first one
+// only over HTTPS, and only from this host (RFC 6265bis, cookie name prefixes).
 const (
 	secureCookie = "__Host-ledgerd"
 	plainCookie  = "ledgerd"
 )
 
-// Secret returns the secret of the request's session, or "". Over https the plain
-// cookie is ignored: anyone who can answer for the host over plain http could have
-// set it, to have the visitor work in their session.
+// Secret returns the secret of the request's session, or "". Over HTTPS it ignores the
+// plain cookie: anyone who can spoof the host over HTTP could have set it, to make the
+// user work in their session.
 func Secret(r *http.Request) string {
 	if secret := cookie(r, secureCookie); secret != "" || overHTTPS(r) {
 		return secret
@@ -28,7 +28,7 @@ func Secret(r *http.Request) string {
 	return cookie(r, plainCookie)
 }
 
-// Secrets returns the secrets in all cookies that the request has.
+// Secrets returns the secrets in all session cookies of the request.
 func Secrets(r *http.Request) []string {
 	var secrets []string
 	for _, name := range []string{secureCookie, plainCookie} {
@@ -39,7 +39,7 @@ func Secrets(r *http.Request) []string {
 	return secrets
 }
 
-// cookie returns the secret in the cookie of that name, or "".
+// cookie returns the secret in a cookie, or "".
 func cookie(r *http.Request, name string) string {
 	if c, err := r.Cookie(name); err == nil && len(c.Value) <= 128 {
 		return c.Value
@@ -47,9 +47,9 @@ func cookie(r *http.Request, name string) string {
 	return ""
 }
 
-// overHTTPS reports whether the browser speaks https, also to a proxy before
-// this server. Browsers name the origin of every form, and send Sec-Fetch-Site
-// only to whom nobody can pose as: over https, or on the machine itself.
+// overHTTPS reports whether the browser uses HTTPS, possibly to a proxy in front of
+// this server. Browsers send Origin with every form. They send Sec-Fetch-Site only to
+// potentially trustworthy origins: over HTTPS, or on the local machine.
 func overHTTPS(r *http.Request) bool {
 	switch scheme, _, _ := strings.Cut(r.Header.Get("Origin"), "://"); {
 	case r.TLS != nil, scheme == "https":
@@ -60,7 +60,7 @@ func overHTTPS(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") != "" && !isLoopback(r.Host)
 }
 
-// isLoopback reports whether a Host header names the browser's own machine.
+// isLoopback reports whether a Host header names the local machine.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -73,7 +73,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Cookie returns the cookie that holds a session's secret until it expires.
+// Cookie returns a cookie with a session's secret, in the form that fits the request.
 func Cookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
 	c := &http.Cookie{Name: plainCookie, Value: secret, Path: "/", Expires: expires.Std(), HttpOnly: true,
 		SameSite: http.SameSiteLaxMode}
@@ -83,11 +83,11 @@ func Cookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
 	return c
 }
 
-// EndedCookies returns cookies that remove a session from the browser.
-func EndedCookies() []*http.Cookie {
-	ended := func(name string, secure bool) *http.Cookie {
+// ExpiredCookies returns cookies that remove a session from the browser.
+func ExpiredCookies() []*http.Cookie {
+	expired := func(name string, secure bool) *http.Cookie {
 		return &http.Cookie{Name: name, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: secure,
 			SameSite: http.SameSiteLaxMode}
 	}
-	return []*http.Cookie{ended(secureCookie, true), ended(plainCookie, false)}
+	return []*http.Cookie{expired(secureCookie, true), expired(plainCookie, false)}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Indented returns JSON indented, its strings as they are. It returns a text that
-// is not JSON unchanged.
+// Indented indents JSON without changing its strings. It returns text that is not JSON
+// unchanged.
 func Indented(text []byte) string {
 	lines := jsontext.Value(text).Clone()
 	if err := lines.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -19,10 +19,9 @@ func Indented(text []byte) string {
 	return string(lines)
 }
 
-// unseen reports whether a browser does not show a character, or shows other
-// characters in another order because of it. Line feeds, tabs and carriage
-// returns count as blanks.
-func unseen(r rune) bool {
+// invisible reports whether a browser does not show a character, or reorders other
+// characters because of it. Line feeds, tabs and carriage returns count as visible.
+func invisible(r rune) bool {
 	switch r {
 	case '\n', '\t', '\r':
 		return false
@@ -32,8 +31,8 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Visible replaces characters that a browser does not show with visible ones, so
-// that text from outside cannot affect its surroundings.
+// Visible replaces invisible characters with visible ones, so that untrusted text
+// cannot affect the text around it.
 func Visible(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
@@ -44,16 +43,16 @@ func Visible(text string) string {
 			b.WriteRune('␀' + r)
 		case r == 0x7f:
 			b.WriteRune('␡')
-		case unseen(r):
+		case invisible(r):
 			fmt.Fprintf(&b, "[U+%04X]", r)
 		default:
-			b.WriteRune(r) // what is not UTF-8 becomes U+FFFD
+			b.WriteRune(r) // invalid UTF-8 becomes U+FFFD
 		}
 	}
 	return b.String()
 }
 
-// Ordered removes the characters that change the order of others. It is for
+// Ordered removes the characters that reorder others (Unicode Bidi_Control). It is for
 // titles and labels, where no element can isolate the text.
 func Ordered(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -64,14 +63,14 @@ func Ordered(text string) string {
 	}, text)
 }
 
-// EscapeUnseen replaces characters that a browser does not show with JSON escapes.
-func EscapeUnseen(text string) string {
-	if !strings.ContainsFunc(text, unseen) {
+// EscapeInvisible replaces invisible characters with JSON escapes.
+func EscapeInvisible(text string) string {
+	if !strings.ContainsFunc(text, invisible) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if !unseen(r) {
+		if !invisible(r) {
 			b.WriteRune(r)
 			continue
 		}

@@ -2,9 +2,9 @@ package format
 
 import "testing"
 
-// Text of others is seen whole and in order: on pages that show it as it came,
-// and in statements, where it stays the JSON that it is.
-func TestUnseenCharactersAreWrittenOut(t *testing.T) {
+// Untrusted text is shown completely and in order, both as plain text and in
+// statements, where the result is still JSON.
+func TestInvisibleCharactersAreShown(t *testing.T) {
 	for _, test := range []struct{ text, visible, escaped string }{
 		{"plain, größer, שלום, 😀", "plain, größer, שלום, 😀", "plain, größer, שלום, 😀"},
 		{"a\tb\nc", "a\tb\nc", "a\tb\nc"},
@@ -17,10 +17,10 @@ func TestUnseenCharactersAreWrittenOut(t *testing.T) {
 		{"\x00\x1b\x7f", "␀␛␡", `\u0000\u001b\u007f`},
 	} {
 		if got := Visible(test.text); got != test.visible {
-			t.Errorf("visible(%+q) = %q, want %q", test.text, got, test.visible)
+			t.Errorf("Visible(%+q) = %q, want %q", test.text, got, test.visible)
 		}
-		if got := EscapeUnseen(test.text); got != test.escaped {
-			t.Errorf("escapeUnseen(%+q) = %q, want %q", test.text, got, test.escaped)
+		if got := EscapeInvisible(test.text); got != test.escaped {
+			t.Errorf("EscapeInvisible(%+q) = %q, want %q", test.text, got, test.escaped)
 		}
 	}
 }
