@@ -14,7 +14,7 @@ import (
 )
 
 // An Index finds the tips of one repo by the paths they change. It is built from
-// the commits' change records, and is as current as the last call of Set.Fresh.
+// the commits' change records, and is as current as the latest call of Set.Fresh.
 // A caller that must not miss a later tip reads those with a higher Seq itself.
 // Its methods are safe for concurrent use.
 type Index struct {
@@ -134,7 +134,7 @@ func (x *Index) put(e *entry) {
 	}
 }
 
-// remove removes entries. It ignores nil.
+// remove removes entries. It ignores those that are nil.
 func (x *Index) remove(entries ...*entry) {
 	removed := make(map[*entry]bool, len(entries))
 	for _, e := range entries {
@@ -191,7 +191,7 @@ func (x *Index) shrink(limit int64) {
 	x.remove(entries[:n]...)
 }
 
-// view calls f under the read lock.
+// view calls f with the read lock held.
 func (x *Index) view(f func()) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -160,10 +160,10 @@ func (s *Scan) add(change change) *candidate {
 	return c
 }
 
-// Compares reports whether the commit is compared with a tip. The tip is in
-// flight, or was deployed or landed after the commit came into flight. It is not
-// too old, not contained in the commit's base, not of the same branch, and not
-// known to be an ancestor or descendant of the commit.
+// Compares reports whether the commit is compared with a tip. This is so for tips
+// in flight, and for tips that were deployed or landed after the commit came into
+// flight, unless the tip is too old, contained in the commit's base, of the same
+// branch, or known to be an ancestor or a descendant of the commit.
 func (s *Scan) Compares(t *Tip) bool {
 	switch {
 	case t.CommitID == s.Own.CommitID, t.OpenedAt < s.oldest, t.Flight >= Superseded:

@@ -23,7 +23,7 @@ const (
 	Forgotten         // its overlaps are deleted
 )
 
-// A Tip is a commit that is, or was, the one its branch registered last.
+// A Tip is the last registered commit of a branch, or was so once.
 type Tip struct {
 	radar.Tip
 	CommitID int64

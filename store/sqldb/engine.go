@@ -24,7 +24,7 @@ type Engine interface {
 	// wait for the outcome.
 	TryWrite(w Write) bool
 	// WaitTurn waits until a write that yields may begin. While other writes keep the
-	// writer busy, those that yield share a fixed part of its time.
+	// writer busy, those that yield together get a fixed share of its time.
 	WaitTurn(ctx context.Context) error
 
 	// Watch calls changed whenever another process may have written to the database,
@@ -43,8 +43,8 @@ type Write struct {
 	// writes in the queue that have the same Set.
 	Set  Set
 	Item any
-	// Yields marks a write to which other writes have priority; see
-	// Engine.WaitTurn.
+	// Yields marks a write of low priority. Engine.WaitTurn limits the time that such
+	// writes take.
 	Yields bool
 }
 

@@ -9,27 +9,28 @@ import (
 const (
 	// busyWindow is the period for which the writer is measured as busy or not.
 	busyWindow = 100 * time.Millisecond
-	// yieldFactor is how many times longer than yielding writes took the writer is
-	// left to others while it is busy. 9 gives them at most a tenth of its time.
+	// yieldFactor is how many times as long as yielding writes took the writer is
+	// left to other writes while it is busy. 9 leaves at most a tenth of its time to
+	// yielding writes.
 	yieldFactor = 9
-	// yieldInterval is the minimum time between two yielding writes while the writer
-	// is busy.
-	yieldInterval = 5 * time.Millisecond
+	// claimInterval is the minimum time between two claims while the writer is busy.
+	claimInterval = 5 * time.Millisecond
 )
 
-// A throttle gives recording priority over webhook deliveries, whose claims are
-// the writes that yield. While other writes keep the writer busy, claims wait and
-// begin one at a time. So deliveries get a fixed share of the writer, however many
-// webhooks there are. Waiting deliveries stay in the outbox.
+// A throttle gives recording priority over webhook deliveries. The writes that
+// yield are claims of deliveries and their outcomes. While other writes keep the
+// writer busy, claims wait and begin one at a time. So deliveries get a fixed
+// share of the writer, however many webhooks there are. Deliveries that wait stay
+// in the outbox.
 type throttle struct {
-	turn chan struct{} // holds a value while a write waits for its turn
+	turn chan struct{} // holds a value while a claim waits for its turn
 
 	mu     sync.Mutex
 	begin  time.Time     // the start of the current window
 	others time.Duration // the writer's time for other writes in the window
 	busy   bool          // whether the writer was busy in the previous window
 	last   time.Time     // when the last transaction ended
-	next   time.Time     // when the next yielding write may begin
+	next   time.Time     // when the next claim may begin
 }
 
 func newThrottle() *throttle { return &throttle{turn: make(chan struct{}, 1)} }
@@ -62,7 +63,7 @@ func (t *throttle) observe(begin, end time.Time, yielding time.Duration, others 
 	}
 }
 
-// wait waits until a yielding write may begin. It returns the context's error if
+// wait waits until a claim may begin. It returns the context's error if
 // that is cancelled first.
 func (t *throttle) wait(ctx context.Context) error {
 	select {
@@ -85,8 +86,7 @@ func (t *throttle) wait(ctx context.Context) error {
 	}
 }
 
-// delay returns how long to wait before calling it again. 0 lets one yielding
-// write begin.
+// delay returns how long to wait before calling it again. 0 lets one claim begin.
 func (t *throttle) delay(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,6 +96,6 @@ func (t *throttle) delay(now time.Time) time.Duration {
 	if delay := t.next.Sub(now); delay > 0 {
 		return min(delay, busyWindow)
 	}
-	t.next = now.Add(yieldInterval)
+	t.next = now.Add(claimInterval)
 	return 0
 }
