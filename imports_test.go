@@ -35,10 +35,10 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 		"server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
 		"server/web/linediff", "server/web/overlap", "server/web/policytext", "server/web/session",
-		"server/web/turns",
+		"server/web/limiter",
 	},
 	"server/web/session": {"ledger"}, // cookies
-	"server/web/turns":   {"ledger"},
+	"server/web/limiter": {"ledger"},
 	"server/web/form":    {"client", "server/web/format"},
 	// Parts of the pages that are pure.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},

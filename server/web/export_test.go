@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/turns"
+	"github.com/ledgerd/ledgerd/server/web/limiter"
 )
 
 // A Route is what tests may know of a route.
@@ -26,18 +26,18 @@ func Routes() []Route {
 	return all
 }
 
-// Crowd takes every turn of making a page; a full one, the places of those who
-// wait too. The turns are free again after end.
+// Crowd occupies the limiter, as if as many pages as possible were being rendered. If
+// full, it fills the queue too. end frees both.
 func (s *Site) Crowd(full bool) (end func()) {
 	for range runtime.GOMAXPROCS(0) {
-		s.turns.Take(context.Background())
+		s.limiter.Acquire(context.Background())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var waiting sync.WaitGroup
 	var refused atomic.Bool
 	for full && !refused.Load() {
 		waiting.Go(func() {
-			if errors.Is(s.turns.Take(ctx), turns.ErrBusy) {
+			if errors.Is(s.limiter.Acquire(ctx), limiter.ErrBusy) {
 				refused.Store(true)
 			}
 		})
@@ -46,7 +46,7 @@ func (s *Site) Crowd(full bool) (end func()) {
 		cancel()
 		waiting.Wait()
 		for range runtime.GOMAXPROCS(0) {
-			s.turns.Leave()
+			s.limiter.Release()
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/turns"
+	"github.com/ledgerd/ledgerd/server/web/limiter"
 )
 
 // An API is the HTTP API that the pages use.
@@ -41,15 +41,15 @@ type Config struct {
 
 // A Site is the web interface.
 type Site struct {
-	api    API
-	log    *slog.Logger
-	clock  func() time.Time
-	client *client.Client // for signed-in visitors
-	stream http.Handler   // the API, for the live stream
-	setup  setup
-	pages  map[string]*template.Template
-	assets *assets
-	turns  turns.Turns
+	api     API
+	log     *slog.Logger
+	clock   func() time.Time
+	client  *client.Client // for signed-in visitors
+	stream  http.Handler   // the API, for the live stream
+	setup   setup
+	pages   map[string]*template.Template
+	assets  *assets
+	limiter limiter.Limiter
 }
 
 func (s *Site) now() ledger.Time { return ledger.TimeOf(s.clock()) }

@@ -51,9 +51,9 @@ type route struct {
 // open is the scope of routes that need no session.
 const open ledger.Scope = 0
 
-// skipsTurns reports whether requests do not wait for their turn, because the
+// skipsLimiter reports whether requests do not wait for the limiter, because the
 // response is cheap or mostly waits for a receiver.
-func (rt route) skipsTurns() bool {
+func (rt route) skipsLimiter() bool {
 	return slices.Contains([]string{eventsPattern, assetPattern, pingPattern, redeliverPattern}, rt.pattern)
 }
 

@@ -13,12 +13,12 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/server/web/turns"
+	"github.com/ledgerd/ledgerd/server/web/limiter"
 )
 
 // New returns a Site.
 func New(c Config) (*Site, error) {
-	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), turns: turns.New()}
+	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), limiter: limiter.New()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -142,11 +142,11 @@ func (v *visit) answer() (*answer, error) {
 			return nil, err
 		}
 	}
-	if !v.route.skipsTurns() {
-		if err := v.site.turns.Take(v.ctx()); err != nil {
+	if !v.route.skipsLimiter() {
+		if err := v.site.limiter.Acquire(v.ctx()); err != nil {
 			return nil, err
 		}
-		defer v.site.turns.Leave()
+		defer v.site.limiter.Release()
 	}
 
 	a, err := v.route.handle(v)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Pages wait for their turn, and so many wait that nobody is better off by
-// waiting too. What costs nothing does not wait.
-func TestTurns(t *testing.T) {
+// Pages wait until they can be rendered, up to a maximum number of waiting requests.
+// Cheap requests do not wait.
+func TestLimiter(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
 	asset := attribute(w.get("/orgs/acme").want(200).elements("script")[0], "src")
@@ -18,7 +18,7 @@ func TestTurns(t *testing.T) {
 	end := b.site.Crowd(true)
 	p := w.get("/orgs/acme").want(503).has("Server busy")
 	if p.header.Get("Retry-After") == "" {
-		t.Error("it does not tell when to come back")
+		t.Error("no Retry-After")
 	}
 	w.get(asset).want(200)
 	ctx, leave := context.WithCancel(t.Context())
@@ -39,15 +39,15 @@ func TestTurns(t *testing.T) {
 	go func() { waited <- w.get("/orgs/acme") }()
 	select {
 	case p := <-waited:
-		t.Errorf("%s came before its turn: %d", p.what, p.status)
+		t.Errorf("%s did not wait: %d", p.what, p.status)
 	case <-time.After(50 * time.Millisecond):
 	}
 	end()
 	(<-waited).want(200)
 }
 
-// Who sends a form slowly keeps nobody else waiting.
-func TestSlowFormsTakeNoTurn(t *testing.T) {
+// A client that sends a form slowly does not delay others.
+func TestSlowFormsDoNotOccupyTheLimiter(t *testing.T) {
 	b := newBench(t)
 	w := b.signIn(b.reader)
 	body := make(chan struct{})
@@ -69,7 +69,7 @@ func TestSlowFormsTakeNoTurn(t *testing.T) {
 	}
 }
 
-// A slowBody has an end when its channel does.
+// A slowBody ends when its channel is closed.
 type slowBody chan struct{}
 
 func (s slowBody) Read([]byte) (int, error) {

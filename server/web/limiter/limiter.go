@@ -1,0 +1,53 @@
+// Package limiter limits how many pages are rendered at the same time.
+package limiter
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxWaiting is the maximum number of requests that wait to be rendered.
+const maxWaiting = 256
+
+// ErrBusy is returned if too many requests are waiting already.
+var ErrBusy = ledger.Errorf(ledger.CodeStorageUnavailable,
+	"server busy: too many page requests (try again in a few seconds)")
+
+// A Limiter leaves memory and CPU time to those who record attestations, however many
+// people view pages.
+type Limiter struct{ rendering, waiting chan struct{} }
+
+// New returns a Limiter for as many pages at a time as there are CPUs (GOMAXPROCS).
+func New() Limiter {
+	return Limiter{make(chan struct{}, runtime.GOMAXPROCS(0)), make(chan struct{}, maxWaiting)}
+}
+
+// Acquire waits until a page may be rendered, or until ctx ends. After it returned nil,
+// the caller must call Release. If too many requests wait already, Acquire returns
+// ErrBusy at once.
+func (l Limiter) Acquire(ctx context.Context) error {
+	select {
+	case l.rendering <- struct{}{}:
+		return nil
+	default:
+	}
+
+	select {
+	case l.waiting <- struct{}{}:
+	default:
+		return ErrBusy
+	}
+	defer func() { <-l.waiting }()
+
+	select {
+	case l.rendering <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Release lets the next page be rendered.
+func (l Limiter) Release() { <-l.rendering }
