@@ -24,20 +24,20 @@ func bytesOf(p page) []string {
 }
 
 func TestActivityPage(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	w.get(activityPath).want(200).has(
 		"No activity yet", "ledgerd attest acme/REPO --commit HEAD --predicate test:go --key ci.key -- go test ./...")
 
-	_, err := b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "docs"})
+	_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "docs"})
 	check(t, err)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	b.branch(2, "two", "ada", editing("cmd/root.go", 101))
-	b.clock.advance(time.Second)
-	b.attest(ci, commitID(1), "test:go", ledger.Pass)
-	b.clock.advance(time.Second)
-	admin := b.signIn(b.admin)
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	e.branch(2, "two", "ada", editing("cmd/root.go", 101))
+	e.clock.advance(time.Second)
+	e.attest(ci, commitID(1), "test:go", ledger.Pass)
+	e.clock.advance(time.Second)
+	admin := e.signIn(e.admin)
 	admin.edit(admin.get(policyPath+"/edit"), "save", "document", lax).want(303)
 
 	p := w.get(activityPath).want(200).has(
@@ -46,7 +46,7 @@ func TestActivityPage(t *testing.T) {
 			commitID(1)[:12]+" in 1 path",
 	)
 	var want []string
-	for body, err := range b.host.Events(t.Context(), "acme", client.EventFilter{Types: ledger.EventTypes()}) {
+	for body, err := range e.host.Events(t.Context(), "acme", client.EventFilter{Types: ledger.EventTypes()}) {
 		check(t, err)
 		want = append([]string{string(body)}, want...)
 	}
@@ -90,12 +90,12 @@ func TestActivityPage(t *testing.T) {
 
 // Thousands of events come in pages, the newest first and each once.
 func TestActivityInPages(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	e := newEnv(t)
+	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 130 {
-		b.attest(ci, commitID(n), "test:go", ledger.Pass)
+		e.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	seen := make(map[string]bool)
 	p := w.get(activityPath + "?type=attestation").want(200).hasNot("Newest")
 	for {
@@ -122,7 +122,7 @@ func TestActivityInPages(t *testing.T) {
 // Events with many bytes do not make the page long: what it leaves out, a
 // command prints.
 func TestActivityOfLargeEvents(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	var changes []radar.Change
 	for n := range 300 {
 		changes = append(changes, editing(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n),
@@ -133,9 +133,9 @@ func TestActivityOfLargeEvents(t *testing.T) {
 			changes[i].Blob = fmt.Sprintf("%040x", n*1000+i)
 			changes[i].Hunks[0].Text = fmt.Sprintf("%016x", n*1000+i)
 		}
-		b.branch(n, fmt.Sprintf("topic-%d", n), "ada", changes...)
+		e.branch(n, fmt.Sprintf("topic-%d", n), "ada", changes...)
 	}
-	p := b.signIn(b.reader).get(activityPath).want(200).has("is too large to show here", "--limit 1 -o json")
+	p := e.signIn(e.reader).get(activityPath).want(200).has("is too large to show here", "--limit 1 -o json")
 	if len(p.body) > 300<<10 {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}
@@ -145,14 +145,14 @@ func TestActivityOfLargeEvents(t *testing.T) {
 }
 
 func TestActivityOfHostileTexts(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	const nasty = `</pre><script>alert(1)</script>"'><img/src=x>`
-	ci := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
-	b.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []radar.Change{editing("a"+nasty, 5)}})
-	b.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty,
+	ci := e.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
+	e.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []radar.Change{editing("a"+nasty, 5)}})
+	e.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty,
 		Changes: []radar.Change{editing("a"+nasty, 6)}})
-	b.attest(ci, commitID(1), "test:go", ledger.Fail)
-	p := b.signIn(b.reader).get(activityPath).want(200).has("overlaps with "+nasty, `by <i>ci</i>,"x" on`)
+	e.attest(ci, commitID(1), "test:go", ledger.Fail)
+	p := e.signIn(e.reader).get(activityPath).want(200).has("overlaps with "+nasty, `by <i>ci</i>,"x" on`)
 	for _, name := range []string{"img", "i"} {
 		if len(p.elements(name)) > 0 {
 			t.Errorf("the text became an element %s", name)

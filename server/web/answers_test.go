@@ -20,8 +20,8 @@ import (
 
 // Pages, the style and the script are compressed for browsers that accept gzip.
 func TestCompression(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	style := attribute(w.get("/orgs/acme").elements("link", "rel", "stylesheet")[0], "href")
 	for _, test := range []struct {
 		path, accept string
@@ -65,8 +65,8 @@ func unzip(t *testing.T, text string) string {
 
 // HEAD answers with the headers of a GET that is not compressed.
 func TestHeadIsGetWithoutBody(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	for _, path := range []string{"/orgs/acme", apiPath, "/nowhere", tokensPath} {
 		w.header = map[string]string{"Accept-Encoding": "identity"}
 		get := w.get(path)
@@ -109,20 +109,20 @@ func (f faulty) Sessions() http.Handler {
 }
 
 // on returns a copy of the bench whose pages are made from that API.
-func (b *bench) on(api web.API) *bench {
-	b.t.Helper()
-	site, err := web.New(web.Config{API: api, Logger: slog.New(slog.NewTextHandler(b.log, nil)), Now: b.clock.now})
-	check(b.t, err)
+func (e *env) on(api web.API) *env {
+	e.t.Helper()
+	site, err := web.New(web.Config{API: api, Logger: slog.New(slog.NewTextHandler(e.log, nil)), Now: e.clock.now})
+	check(e.t, err)
 	network := httptest.NewServer(site.Handler())
-	b.t.Cleanup(network.Close)
-	other := *b
+	e.t.Cleanup(network.Close)
+	other := *e
 	other.site, other.url = site, network.URL
 	return &other
 }
 
 // Faults of ledgerd are logged, and their page tells nothing of them.
 func TestFaultsHaveAPage(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for name, test := range map[string]struct {
 		fault  func() error
 		status int
@@ -139,15 +139,15 @@ func TestFaultsHaveAPage(t *testing.T) {
 			"look up the request ID in the server log", "something private"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := b.in(t).on(faulty{Server: b.api, signIn: test.fault})
-			b.log.Reset()
-			p := b.browser().post("/login", url.Values{"token": {b.reader}}).want(test.status).has(test.has).hasNot(
+			e := e.in(t).on(faulty{Server: e.api, signIn: test.fault})
+			e.log.Reset()
+			p := e.browser().post("/login", url.Values{"token": {e.reader}}).want(test.status).has(test.has).hasNot(
 				"something private").guarded(false)
 			wellMade(t, "nobody", p)
 			if retry := p.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)
 			}
-			if log := b.log.String(); test.logged == "" && log != "" || !strings.Contains(log, test.logged) {
+			if log := e.log.String(); test.logged == "" && log != "" || !strings.Contains(log, test.logged) {
 				t.Errorf("log %q; want it to hold %q", log, test.logged)
 			}
 		})
@@ -156,18 +156,18 @@ func TestFaultsHaveAPage(t *testing.T) {
 
 // A panic behind the first byte of an answer leaves its status, and is logged.
 func TestPanicWithinAnAnswer(t *testing.T) {
-	b := newBench(t)
-	b = b.on(faulty{Server: b.api, stream: func(w http.ResponseWriter, _ *http.Request) {
+	e := newEnv(t)
+	e = e.on(faulty{Server: e.api, stream: func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		io.WriteString(w, "the beginning")
 		panic("out of cheese")
 	}})
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	w.header = map[string]string{"Accept": "text/event-stream"}
 	if p := w.get("/orgs/acme/events").want(202); !strings.HasPrefix(p.body, "the beginning") {
 		t.Errorf("it begins with %q", p.body)
 	}
-	if log := b.log.String(); !strings.Contains(log, "out of cheese") {
+	if log := e.log.String(); !strings.Contains(log, "out of cheese") {
 		t.Errorf("log %q", log)
 	}
 	w.header = nil

@@ -9,20 +9,20 @@ import (
 )
 
 // sign records a statement about a commit of acme/api as it is.
-func (b *bench) sign(s *signer, payload string) ledger.AttestationRecord {
-	b.t.Helper()
+func (e *env) sign(s *signer, payload string) ledger.AttestationRecord {
+	e.t.Helper()
 	envelope, err := attestation.SignDSSE(s.key, []byte(payload))
-	check(b.t, err)
-	record, _, err := b.host.Record(b.t.Context(), "acme", "api", envelope)
-	check(b.t, err)
+	check(e.t, err)
+	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
+	check(e.t, err)
 	return record
 }
 
 func TestAttestationPage(t *testing.T) {
-	b := newBench(t)
-	a := b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	e := newEnv(t)
+	a := e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	path := apiPath + "/attestations/" + a.ID
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	p := w.get(path).want(200).has("test:go pass", "Signed by ci cn=ci,ou=build,o=acme", "Duration 1.2 s",
 		"Recorded 30 Nov 2030 09:00 UTC",
 		a.PayloadDigest, a.ID, "ledgerd attestation envelope acme/api "+a.ID)
@@ -41,17 +41,17 @@ func TestAttestationPage(t *testing.T) {
 	w.get(apiPath + "/attestations/att_01ARZ3NDEKTSV4RRFFQ69G5FAV").want(404)
 	w.get(apiPath + "/attestations/att_01ARZ3NDEKTSV4RRFFQ69G5FAV/envelope").want(404)
 	w.get("/orgs/acme/repos/nope/attestations/" + a.ID).want(404)
-	other := b.signIn(b.token(b.otherOrg(), ledger.Admin).Secret)
+	other := e.signIn(e.token(e.otherOrg(), ledger.Admin).Secret)
 	other.get(path).want(403)
 	other.get(path + "/envelope").want(403).hasNot("payload")
 }
 
 func TestEnvelopeDownload(t *testing.T) {
-	b := newBench(t)
-	a := b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
-	want, err := b.host.Envelope(t.Context(), "acme", "api", a.ID)
+	e := newEnv(t)
+	a := e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	want, err := e.host.Envelope(t.Context(), "acme", "api", a.ID)
 	check(t, err)
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	path := apiPath + "/attestations/" + a.ID
 	if links := w.get(path).want(200).elements("a", "href", path+"/envelope"); len(links) != 1 {
 		t.Error("nothing to download")
@@ -70,16 +70,16 @@ func TestEnvelopeDownload(t *testing.T) {
 
 // A statement is what somebody else wrote.
 func TestHostileStatements(t *testing.T) {
-	b := newBench(t)
-	s := b.signer("cn=ci,ou=build,o=acme")
+	e := newEnv(t)
+	s := e.signer("cn=ci,ou=build,o=acme")
 	of := func(predicate string) string {
 		return `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"x","digest":{"gitCommit":"` + commitID(1) +
 			`"}}],` +
 			`"predicateType":"https://example.com/sbom/v1","predicate":` + predicate + `}`
 	}
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	show := func(predicate string) page {
-		return w.get(apiPath + "/attestations/" + b.sign(s, of(predicate)).ID).want(200)
+		return w.get(apiPath + "/attestations/" + e.sign(s, of(predicate)).ID).want(200)
 	}
 	p := show(`{"a":"</pre><script>alert(1)</script><b>","b":"\u202egnp.exe` + "\u202e" + `"}`).has(
 		"</pre><script>alert(1)</script><b>").hasNot("\u202e")

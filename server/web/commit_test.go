@@ -13,40 +13,40 @@ import (
 )
 
 // policy has acme/api ask for what the contract says.
-func (b *bench) policy(contract string) {
-	b.t.Helper()
-	_, etag, err := b.host.Policy(b.t.Context(), "acme", "api")
-	check(b.t, err)
-	_, err = b.host.SetPolicy(b.t.Context(), "acme", "api", jsontext.Value(contract), etag)
-	check(b.t, err)
+func (e *env) policy(contract string) {
+	e.t.Helper()
+	_, etag, err := e.host.Policy(e.t.Context(), "acme", "api")
+	check(e.t, err)
+	_, err = e.host.SetPolicy(e.t.Context(), "acme", "api", jsontext.Value(contract), etag)
+	check(e.t, err)
 }
 
 func commitPath(sha string) string { return apiPath + "/commits/" + sha }
 
 func TestCommitPage(t *testing.T) {
-	b := newBench(t)
-	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"ATTESTED",` +
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"ATTESTED",` +
 		`"predicate":"lint:go"},` +
 		`{"state":"ATTESTED","predicate":"migration:dry","paths":["db/**"]},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
-	ci, mac, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=mac,ou=build,o=acme"),
-		b.signer("cn=alice,ou=people,o=acme")
+	ci, mac, alice := e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=mac,ou=build,o=acme"),
+		e.signer("cn=alice,ou=people,o=acme")
 	sha := commitID(7)
-	b.push(sha, ledger.Registration{Branch: "topic", Target: "release/2", Message: "Sessions end\n\nBecause they must.",
+	e.push(sha, ledger.Registration{Branch: "topic", Target: "release/2", Message: "Sessions end\n\nBecause they must.",
 		Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		Base:   commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	w.get(commitPath(sha)).want(200).has("Registered 30 Nov 2030 09:00 UTC .", "No attestations yet", "ledgerd attest acme/api --commit "+
 		sha[:12])
 
-	b.clock.advance(90 * time.Second)
-	b.attest(ci, sha, "test:go", ledger.Pass)
-	b.clock.advance(time.Minute)
-	second := b.attest(mac, sha, "test:e2e", ledger.Pass)
-	b.attest(ci, sha, "lint:go", ledger.Fail)
-	b.clock.advance(time.Hour)
-	fixed := b.attest(ci, sha, "lint:go", ledger.Pass)
-	b.clock.advance(time.Second)
-	refused := b.attest(alice, sha, "review:code", ledger.Fail)
+	e.clock.advance(90 * time.Second)
+	e.attest(ci, sha, "test:go", ledger.Pass)
+	e.clock.advance(time.Minute)
+	second := e.attest(mac, sha, "test:e2e", ledger.Pass)
+	e.attest(ci, sha, "lint:go", ledger.Fail)
+	e.clock.advance(time.Hour)
+	fixed := e.attest(ci, sha, "lint:go", ledger.Pass)
+	e.clock.advance(time.Second)
+	refused := e.attest(alice, sha, "review:code", ledger.Fail)
 
 	p := w.get(commitPath(sha)).want(200).has(
 		"Sessions end", "Ada topic → for release/2 registered 30 Nov 2030 09:00 UTC", "Because they must.", "ada@acme.example",
@@ -102,32 +102,32 @@ func (p page) moments() []string {
 
 // What is missing says how much there is of it.
 func TestMissingRequirement(t *testing.T) {
-	b := newBench(t)
-	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2}]}`)
-	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
-	p := b.signIn(b.reader).get(commitPath(commitID(1))).want(200)
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2}]}`)
+	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200)
 	same(t, "missing", p.texts("li", "class", "check missing"),
 		[]string{"test:* Not met, 1 of 2 Signed by ci test:*: 1 of 2 signatures (cn=ci,ou=build,o=acme)"})
 }
 
 func TestNoMoreThanDeployed(t *testing.T) {
-	b := newBench(t)
-	s := b.signer("cn=all,ou=build,o=acme")
+	e := newEnv(t)
+	s := e.signer("cn=all,ou=build,o=acme")
 	for _, predicate := range []string{"test:go", "review:code", "deploy:eu"} {
-		b.attest(s, commitID(1), predicate, ledger.Pass)
+		e.attest(s, commitID(1), predicate, ledger.Pass)
 	}
-	b.signIn(b.reader).get(commitPath(commitID(1))).want(200).has(
+	e.signIn(e.reader).get(commitPath(commitID(1))).want(200).has(
 		"Moved to Deployed 30 Nov 2030 09:00 UTC . All requirements are met.").hasNot("not reached")
 }
 
 func TestOverlapsOfACommit(t *testing.T) {
-	b := newBench(t)
-	b.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"},
+	e := newEnv(t)
+	e.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"},
 		Changes: []radar.Change{edited("cmd/root.go", 10)}})
-	b.clock.advance(time.Minute)
-	b.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"},
+	e.clock.advance(time.Minute)
+	e.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"},
 		Changes: []radar.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	w.get(commitPath(commitID(2))).want(200).has(
 		"HIGH with First "+commitID(1)[:12]+" Ada first detected 30 Nov 2030 09:01 UTC Has priority (registered first).",
 		"cmd/root.go both change the same lines: lines 11 (this commit) · 10 (theirs)")
@@ -135,7 +135,7 @@ func TestOverlapsOfACommit(t *testing.T) {
 		"lines 10 (this commit) · 11 (theirs)")
 
 	for n := range 8 {
-		b.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More",
+		e.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More",
 			Changes: []radar.Change{edited("go.mod", 10)}})
 	}
 	p := w.get(commitPath(commitID(2))).want(200).has("4 more overlaps", "MEDIUM with More")
@@ -147,13 +147,13 @@ func TestOverlapsOfACommit(t *testing.T) {
 // Of a file that one deletes and another edits only the edit has lines; both
 // pages say so.
 func TestOverlapOfADeletion(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	edit := edited("go.mod", 10)
-	b.push(commitID(1), ledger.Registration{Branch: "edit", Message: "Edit", Changes: []radar.Change{edit}})
-	b.clock.advance(time.Minute)
-	b.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete",
+	e.push(commitID(1), ledger.Registration{Branch: "edit", Message: "Edit", Changes: []radar.Change{edit}})
+	e.clock.advance(time.Minute)
+	e.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete",
 		Changes: []radar.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	w.get(commitPath(commitID(1))).want(200).has("one deletes it, the other changes it: lines 10 (this commit) · none (theirs)")
 	w.get(commitPath(commitID(2))).want(200).has("one deletes it, the other changes it: lines none (this commit) · 10 (theirs)")
 	w.get(apiPath + "/radar").want(200).has("one deletes it, the other changes it: lines none (must rebase) · 10 (has priority)")
@@ -161,35 +161,35 @@ func TestOverlapOfADeletion(t *testing.T) {
 
 // A commit is found by the beginning of its id, at one path.
 func TestAbbreviatedCommit(t *testing.T) {
-	b := newBench(t)
-	b.push(commitID(1), ledger.Registration{Message: "One"})
-	b.push("abcdef0123456789abcdef0123456789abcdef01", ledger.Registration{Message: "Two"})
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	e.push(commitID(1), ledger.Registration{Message: "One"})
+	e.push("abcdef0123456789abcdef0123456789abcdef01", ledger.Registration{Message: "Two"})
+	w := e.signIn(e.reader)
 	w.get(commitPath("abcdef0")).to(commitPath("abcdef0123456789abcdef0123456789abcdef01"))
 	w.get(commitPath("ffffffffffff")).want(404).has("Page not found", "commit ffffffffffff not found in acme/api")
 	w.get(commitPath("nonsense")).hasNot("One", "Internal error")
-	b.push(commitID(2), ledger.Registration{Message: "Three"})
+	e.push(commitID(2), ledger.Registration{Message: "Three"})
 	w.get(commitPath(commitID(1)[:36])).want(409).has("give more digits")
 	w.get("/orgs/acme/repos/nope/commits/" + commitID(1)).want(404)
-	b.signIn(b.token(b.otherOrg(), ledger.Admin).Secret).get(commitPath(commitID(1))).want(403).hasNot("One")
+	e.signIn(e.token(e.otherOrg(), ledger.Admin).Secret).get(commitPath(commitID(1))).want(403).hasNot("One")
 }
 
 func TestCommitKnownByAttestations(t *testing.T) {
-	b := newBench(t)
-	b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	w := e.signIn(e.reader)
 	w.get(commitPath(commitID(1))).want(200).has("No message", "Not registered",
 		"ledgerd commit push acme/api "+commitID(1)[:12], "Not tracked by the radar")
-	b.push(commitID(1), ledger.Registration{Message: "Told"})
+	e.push(commitID(1), ledger.Registration{Message: "Told"})
 	w.get(commitPath(commitID(1))).want(200).has("Told", "No change record.").hasNot(
 		"Not registered")
 }
 
 // The only form of who may only read is that which signs out.
 func TestReadersChangeNothing(t *testing.T) {
-	b := newBench(t)
-	a := b.attest(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	a := e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	w := e.signIn(e.reader)
 	for _, path := range []string{apiPath, commitPath(commitID(1)), apiPath + "/attestations/" + a.ID} {
 		for _, form := range w.get(path).want(200).elements("form", "method", "post") {
 			if action := attribute(form, "action"); action != "/logout" {
@@ -201,24 +201,24 @@ func TestReadersChangeNothing(t *testing.T) {
 
 // The pages of a long timeline hold each attestation and transition once.
 func TestLongTimeline(t *testing.T) {
-	b := newBench(t)
-	s := b.signer("cn=ci,ou=build,o=acme")
-	b.push(commitID(1), ledger.Registration{Message: "Long"})
+	e := newEnv(t)
+	s := e.signer("cn=ci,ou=build,o=acme")
+	e.push(commitID(1), ledger.Registration{Message: "Long"})
 	attest := func(n int) {
 		for range n {
-			b.clock.advance(time.Second)
-			b.attest(s, commitID(1), "test:go", ledger.Pass)
+			e.clock.advance(time.Second)
+			e.attest(s, commitID(1), "test:go", ledger.Pass)
 		}
 	}
 	attest(250)
-	b.clock.advance(time.Second)
+	e.clock.advance(time.Second)
 	// This moves the commit between two attestations, of which one is the last
 	// of the first page.
-	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"lint:go"}]}`)
-	check(t, b.db.Settle(t.Context()))
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"lint:go"}]}`)
+	check(t, e.db.Settle(t.Context()))
 	attest(200)
 
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	path, told := commitPath(commitID(1)), make(map[string]int)
 	pages := 0
 	for path != "" {
@@ -244,9 +244,9 @@ func TestLongTimeline(t *testing.T) {
 }
 
 func TestHostileTextsOfACommit(t *testing.T) {
-	b := newBench(t)
-	sha := b.hostile()
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	sha := e.hostile()
+	w := e.signIn(e.reader)
 	p := w.get(commitPath(sha)).want(200).has(nasty, nastyBranch, `failed by <i>ci</i>,"x"`, "<em>.go", "<b>@acme.example")
 	p.harmless()
 	p = w.get(commitPath(commitID(2))).want(200)

@@ -16,28 +16,28 @@ import (
 
 func isChecked(a html.Attribute) bool { return a.Key == "checked" }
 
-func (b *bench) deliveries(hook string) []ledger.Delivery {
-	b.t.Helper()
-	list, err := client.Collect(b.host.Deliveries(b.t.Context(), "acme", "api", hook, client.DeliveryFilter{}), 0)
-	check(b.t, err)
+func (e *env) deliveries(hook string) []ledger.Delivery {
+	e.t.Helper()
+	list, err := client.Collect(e.host.Deliveries(e.t.Context(), "acme", "api", hook, client.DeliveryFilter{}), 0)
+	check(e.t, err)
 	return list
 }
 
 // A ping is sent, and its page shows what was sent and what came back.
 func TestPing(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	r := newReceiver(t)
 	r.answers(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Receiver", "ci")
 		fmt.Fprint(w, "thank you")
 	})
-	hook := b.webhook(r.url + "/ledger")
+	hook := e.webhook(r.url + "/ledger")
 	at := webhooksPath + "/" + hook.ID
-	w := b.signIn(b.admin)
+	w := e.signIn(e.admin)
 	w.get(at).want(200).has("No deliveries yet", "ledgerd webhook ping acme/api "+hook.ID)
-	b.dispatch()
+	e.dispatch()
 	location := w.post(at+"/ping", nil).want(303).header.Get("Location")
-	sent := b.deliveries(hook.ID)[0]
+	sent := e.deliveries(hook.ID)[0]
 	if location != at+"/deliveries/"+sent.ID {
 		t.Errorf("a ping leads to %s", location)
 	}
@@ -57,7 +57,7 @@ func TestPing(t *testing.T) {
 // Each attempt is shown with what came back, whatever that was, and does no
 // harm.
 func TestHostileAnswers(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	r := newReceiver(t)
 	const nasty = `<script>alert(1)</script></pre></textarea>"'><img src=x onerror=alert(1)>{{.}}&amp;`
 	r.answers(func(w http.ResponseWriter, _ *http.Request) {
@@ -70,12 +70,12 @@ func TestHostileAnswers(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprint(w, nasty+"\u202edlrow\u202c\x00\x1b[31m\xff😀"+strings.Repeat("long", 20_000))
 	})
-	hook := b.webhook(r.url)
-	w := b.signIn(b.admin)
-	b.dispatch()
+	hook := e.webhook(r.url)
+	w := e.signIn(e.admin)
+	e.dispatch()
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
 	w.post(location+"/redeliver", nil).to(location)
-	eventually(t, "two attempts", func() bool { return b.deliveries(hook.ID)[0].Attempts == 2 })
+	eventually(t, "two attempts", func() bool { return e.deliveries(hook.ID)[0].Attempts == 2 })
 	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "First 4 000 of",
 		"ledgerd stores only the beginning")
 	if n := len(p.elements("details", "class", "card attempt")); n != 2 {
@@ -100,25 +100,25 @@ func TestHostileAnswers(t *testing.T) {
 
 // Where nobody answers, the page tells that.
 func TestNoAnswer(t *testing.T) {
-	b := newBench(t)
-	hook := b.webhook("http://127.0.0.1:1/<b>")
-	w := b.signIn(b.admin)
-	b.dispatch()
+	e := newEnv(t)
+	hook := e.webhook("http://127.0.0.1:1/<b>")
+	w := e.signIn(e.admin)
+	e.dispatch()
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
 	w.get(location).want(200).has("no response", "None received", "refused", "Queued. Next attempt 30 Nov 2030 09:00 UTC", "Refresh")
 	w.get(webhooksPath+"/"+hook.ID).has("pending", "1 attempt: ", ", next attempt ")
 }
 
 func TestDeliveryLists(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	r := newReceiver(t)
-	hook := b.webhook(r.url, ledger.EventAttestation)
+	hook := e.webhook(r.url, ledger.EventAttestation)
 	at := webhooksPath + "/" + hook.ID
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 60 {
-		b.attest(ci, commitID(n), "test:go", ledger.Pass)
+		e.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
-	w := b.signIn(b.admin)
+	w := e.signIn(e.admin)
 	p := w.get(at).want(200).has("pending", "0 attempts, due now")
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
@@ -151,7 +151,7 @@ func TestDeliveryLists(t *testing.T) {
 		}
 	}
 	w.get(at + "/deliveries/dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").want(404)
-	b.dispatch()
+	e.dispatch()
 	eventually(t, "all to be sent", func() bool { return r.count() == 60 })
 	eventually(t, "all to be written", func() bool { return shown(w.get(at+"?status=pending")) == 0 })
 	w.get(at + "?status=succeeded").want(200).has("last response 204")
@@ -159,13 +159,13 @@ func TestDeliveryLists(t *testing.T) {
 
 // The events since a time are sent again. Its zone is UTC, and the page says so.
 func TestReplay(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	r := newReceiver(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.attest(ci, commitID(1), "test:go", ledger.Pass)
-	hook := b.webhook(r.url, ledger.EventAttestation)
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	e.attest(ci, commitID(1), "test:go", ledger.Pass)
+	hook := e.webhook(r.url, ledger.EventAttestation)
 	at := webhooksPath + "/" + hook.ID
-	w := b.signIn(b.admin)
+	w := e.signIn(e.admin)
 	form := w.get(at+"/replay").want(200).has("Since (UTC)", "Now: 09:00 on 30 Nov 2030 UTC")
 	if fields := form.elements("input", "name", "since"); len(fields) != 1 ||
 		attribute(fields[0], "type") != "datetime-local" {
@@ -177,20 +177,20 @@ func TestReplay(t *testing.T) {
 	}
 	// Who forgets that it is UTC east of it, is told.
 	w.post(at+"/replay", url.Values{"since": {"2030-11-30T10:30"}}).want(422).complains("since", "is in the future")
-	b.clock.advance(2 * time.Minute)
+	e.clock.advance(2 * time.Minute)
 	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:01"}}).want(200).has("Nothing to replay")
 	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:00"}}).want(200).has("Queued 1 delivery")
 	for _, since := range []string{"2030-11-30T08:59:59", "2030-11-30", "2030-11-30T11:00:00+02:00"} {
 		w.post(at+"/replay", url.Values{"since": {since}}).want(200).has("Nothing to replay") // it waits already
 	}
-	b.dispatch()
+	e.dispatch()
 	eventually(t, "the event", func() bool { return r.count() == 1 })
 
 	w.post(at+"/active", url.Values{"active": {"false"}}).to(at)
 	if p := w.post(at+"/replay", url.Values{"since": {"2030-11-30"}}); p.status < 400 || p.status > 499 {
 		t.Errorf("a replay to one that is paused: %d", p.status)
 	}
-	d := b.deliveries(hook.ID)[0]
+	d := e.deliveries(hook.ID)[0]
 	if len(w.get(at+"/deliveries/"+d.ID).has("Activate it to redeliver").elements(
 		"form", "action", at+"/deliveries/"+d.ID+"/redeliver")) != 0 {
 		t.Error("what was sent can be sent again to one that is paused")

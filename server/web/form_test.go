@@ -10,7 +10,7 @@ import (
 // A form that cannot be read is told from one that is too long, which is soon
 // so for who has not signed in.
 func TestFormsThatCannotBeRead(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for _, test := range []struct {
 		path, body string
 		status     int
@@ -23,11 +23,11 @@ func TestFormsThatCannotBeRead(t *testing.T) {
 		{tokensPath + "/new", "name=%zz", 400},
 		{policyPath + "/edit", "document=" + url.QueryEscape("{}") + strings.Repeat("x", 4<<20), 413},
 	} {
-		w := b.signIn(b.admin)
-		r, err := http.NewRequestWithContext(t.Context(), "POST", b.url+test.path, strings.NewReader(test.body))
+		w := e.signIn(e.admin)
+		r, err := http.NewRequestWithContext(t.Context(), "POST", e.url+test.path, strings.NewReader(test.body))
 		check(t, err)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Origin", b.url)
+		r.Header.Set("Origin", e.url)
 		resp, err := w.client.Do(r)
 		check(t, err)
 		resp.Body.Close()

@@ -20,31 +20,31 @@ func routes() []web.Route { return web.Routes() }
 
 // examples makes something of each kind that the patterns of routes name, and
 // returns what fills their names in.
-func (b *bench) examples() func(pattern string) string {
-	b.t.Helper()
+func (e *env) examples() func(pattern string) string {
+	e.t.Helper()
 	const sha = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
-	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	b.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"},
+	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	e.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"},
 		Changes: []radar.Change{editing("cmd/root.go", 101)}})
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	attestation := b.attest(ci, sha, "test:go", ledger.Fail).ID
-	hook := b.webhook(newReceiver(b.t).url).ID
-	ping, err := b.host.PingWebhook(b.t.Context(), "acme", "api", hook)
-	check(b.t, err)
-	b.dispatch()
-	eventually(b.t, "the ping", func() bool { return b.deliveries(hook)[0].Attempts == 1 })
-	_, style, _ := strings.Cut(attribute(b.browser().get("/login").elements("link", "rel", "stylesheet")[0], "href"),
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	attestation := e.attest(ci, sha, "test:go", ledger.Fail).ID
+	hook := e.webhook(newReceiver(e.t).url).ID
+	ping, err := e.host.PingWebhook(e.t.Context(), "acme", "api", hook)
+	check(e.t, err)
+	e.dispatch()
+	eventually(e.t, "the ping", func() bool { return e.deliveries(hook)[0].Attempts == 1 })
+	_, style, _ := strings.Cut(attribute(e.browser().get("/login").elements("link", "rel", "stylesheet")[0], "href"),
 		"/static/")
 
-	b.signer("cn=brief,ou=build,o=acme")
-	identities, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
-	check(b.t, err)
+	e.signer("cn=brief,ou=build,o=acme")
+	identities, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
+	check(e.t, err)
 	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api", "{sha}", sha, "{version}", "1", "{file}",
 		style,
 		"attestations/{id}", "attestations/"+attestation,
-		"webhooks/{id}/remove", "webhooks/"+b.webhook("https://ci.example.com").ID+"/remove", // none of the others
+		"webhooks/{id}/remove", "webhooks/"+e.webhook("https://ci.example.com").ID+"/remove", // none of the others
 		"webhooks/{id}", "webhooks/"+hook, "{delivery}", ping.ID,
-		"tokens/{id}", "tokens/"+b.token("acme", ledger.Read).ID, "identities/{id}", "identities/"+identities[1].ID,
+		"tokens/{id}", "tokens/"+e.token("acme", ledger.Read).ID, "identities/{id}", "identities/"+identities[1].ID,
 	).Replace
 }
 
@@ -67,10 +67,10 @@ func wantsOf(rt web.Route, scope ledger.Scope) int {
 // Whatever is answered, and to whom: nothing but what this server gives is
 // loaded, nothing is framed, nothing is kept.
 func TestHeadersOfEveryRoute(t *testing.T) {
-	b := newBench(t)
-	example := b.examples()
-	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader),
-		ledger.Admin: b.signIn(b.admin)} {
+	e := newEnv(t)
+	example := e.examples()
+	for scope, w := range map[ledger.Scope]*browser{0: e.browser(), ledger.Read: e.signIn(e.reader),
+		ledger.Admin: e.signIn(e.admin)} {
 		for _, rt := range routes() {
 			if rt.Method == "GET" {
 				w.send("HEAD", example(rt.Pattern), nil).want(wantsOf(rt, scope)).guarded(rt.Pattern == "/static/{file}")
@@ -109,9 +109,9 @@ func (p page) guarded(mayBeKept bool) page {
 
 // A form that another site sends does nothing, whatever page it is sent to.
 func TestForgedForms(t *testing.T) {
-	b := newBench(t)
-	example := b.examples()
-	before := b.state()
+	e := newEnv(t)
+	example := e.examples()
+	before := e.state()
 	for name, header := range map[string]map[string]string{
 		"another site":             {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
 		"a neighbour":              {"Sec-Fetch-Site": "same-site", "Origin": "http://evil.localhost"},
@@ -119,33 +119,33 @@ func TestForgedForms(t *testing.T) {
 		"a page without an origin": {"Sec-Fetch-Site": "", "Origin": "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := b.in(t).signIn(b.admin)
+			w := e.in(t).signIn(e.admin)
 			w.header = header
 			for _, rt := range routes() {
 				if rt.Method == "POST" {
-					w.post(example(rt.Pattern), url.Values{"token": {b.admin}}).want(403).has("from another site")
+					w.post(example(rt.Pattern), url.Values{"token": {e.admin}}).want(403).has("from another site")
 				}
 			}
 			w.header = nil
 			w.get("/orgs/acme").want(200)
 		})
 	}
-	if after := b.state(); after != before {
+	if after := e.state(); after != before {
 		t.Errorf("before: %s\nafter: %s", before, after)
 	}
 }
 
 // state tells of what the forms of the pages change.
-func (b *bench) state() string {
-	b.t.Helper()
-	repo, err := b.host.Repo(b.t.Context(), "acme", "api")
-	check(b.t, err)
-	tokens, err := client.Collect(b.host.Tokens(b.t.Context(), "acme"), 0)
-	check(b.t, err)
-	identities, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
-	check(b.t, err)
+func (e *env) state() string {
+	e.t.Helper()
+	repo, err := e.host.Repo(e.t.Context(), "acme", "api")
+	check(e.t, err)
+	tokens, err := client.Collect(e.host.Tokens(e.t.Context(), "acme"), 0)
+	check(e.t, err)
+	identities, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
+	check(e.t, err)
 	var text strings.Builder
-	fmt.Fprintf(&text, "policy version %d, identities %v, webhooks %+v\n", repo.PolicyVersion, identities, b.webhooks())
+	fmt.Fprintf(&text, "policy version %d, identities %v, webhooks %+v\n", repo.PolicyVersion, identities, e.webhooks())
 	for _, token := range tokens {
 		fmt.Fprintln(&text, token.ID, token.RevokedAt) // and not when it was last used
 	}
@@ -154,11 +154,11 @@ func (b *bench) state() string {
 
 // What a visitor's token does not allow is neither shown nor done.
 func TestReadersSeeNoForms(t *testing.T) {
-	b := newBench(t)
-	example := b.examples()
-	before := b.state()
-	for scope, secret := range map[ledger.Scope]string{ledger.Read: b.reader, ledger.Write: b.writer} {
-		w := b.signIn(secret)
+	e := newEnv(t)
+	example := e.examples()
+	before := e.state()
+	for scope, secret := range map[ledger.Scope]string{ledger.Read: e.reader, ledger.Write: e.writer} {
+		w := e.signIn(secret)
 		for _, rt := range routes() {
 			if rt.Scope == 0 || strings.HasSuffix(rt.Pattern, "/events") {
 				continue
@@ -176,7 +176,7 @@ func TestReadersSeeNoForms(t *testing.T) {
 			}
 		}
 	}
-	if after := b.state(); after != before {
+	if after := e.state(); after != before {
 		t.Errorf("before: %s\nafter: %s", before, after)
 	}
 }
@@ -184,10 +184,10 @@ func TestReadersSeeNoForms(t *testing.T) {
 // Of every page: one h1, one main, a language, a title; each input has a label;
 // no style or script stands in it.
 func TestPagesAreWellMade(t *testing.T) {
-	b := newBench(t)
-	example := b.examples()
-	for scope, w := range map[ledger.Scope]*browser{0: b.browser(), ledger.Read: b.signIn(b.reader),
-		ledger.Admin: b.signIn(b.admin)} {
+	e := newEnv(t)
+	example := e.examples()
+	for scope, w := range map[ledger.Scope]*browser{0: e.browser(), ledger.Read: e.signIn(e.reader),
+		ledger.Admin: e.signIn(e.admin)} {
 		for _, rt := range routes() {
 			if rt.Method != "GET" || strings.HasSuffix(rt.Pattern, "/events") {
 				continue
@@ -254,8 +254,8 @@ func wellMade(t *testing.T, who string, p page) {
 }
 
 func TestStaticFiles(t *testing.T) {
-	b := newBench(t)
-	w := b.browser()
+	e := newEnv(t)
+	w := e.browser()
 	p := w.get("/login").want(200)
 	for _, link := range append(p.elements("link"), p.elements("script")...) {
 		path := attribute(link, "href") + attribute(link, "src")
@@ -273,10 +273,10 @@ func TestStaticFiles(t *testing.T) {
 
 // Style and script come to who is signed in where the database does not answer.
 func TestStaticFilesWithoutADatabase(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	style := attribute(w.get("/orgs/acme").want(200).elements("link", "rel", "stylesheet")[0], "href")
-	check(t, b.db.Close())
+	check(t, e.db.Close())
 	w.get(style).want(200)
 	if p := w.get("/orgs/acme"); p.status < 500 {
 		t.Errorf("the page: %d", p.status)
@@ -284,8 +284,8 @@ func TestStaticFilesWithoutADatabase(t *testing.T) {
 }
 
 func TestNoSuchPage(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	w.get("/nowhere/<b>").want(404).has("Page not found", "no page at /nowhere/<b>")
 	w.get("/orgs/acme%2f..").want(404)
 	for _, test := range []struct{ method, path, allow string }{
@@ -307,12 +307,12 @@ func TestNoSuchPage(t *testing.T) {
 // Who is signed in stays so on the pages of problems, and nothing leads to a
 // repo that is not there.
 func TestAroundProblems(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	w.get("/nowhere").want(404).has("read of acme", "Activity")
 	w.send("DELETE", "/orgs/acme", nil).want(405).has("read of acme", "Activity")
 	w.get("/orgs/acme/repos/none").want(404).has("read of acme", "Activity").hasNot("Radar", "Commits")
 	w.get("/orgs/acme/repos/none/radar").want(404).hasNot("Policy")
 	w.get("/orgs/acme/repos/api/commits/"+commitID(7)).want(404).has("Radar", "Policy")
-	b.browser().get("/nowhere").want(404).hasNot("Activity")
+	e.browser().get("/nowhere").want(404).hasNot("Activity")
 }

@@ -40,7 +40,7 @@ func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 // A bench is the web interface on loopback, on a real server and a real
 // database file.
-type bench struct {
+type env struct {
 	t     testing.TB
 	clock *clock
 	db    *store.Store
@@ -55,39 +55,39 @@ type bench struct {
 }
 
 // newEmptyBench returns one whose ledger has no org.
-func newEmptyBench(t testing.TB) *bench {
+func newEmptyEnv(t testing.TB) *env {
 	t.Helper()
-	b := &bench{t: t, clock: new(clock), log: new(bytes.Buffer)}
-	b.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
-	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
+	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer)}
+	e.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
+	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: e.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	b.db, b.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
-	logger := slog.New(slog.NewTextHandler(b.log, nil))
-	b.api = server.New(server.Config{Store: db, Now: b.clock.now, Logger: logger, CheckTarget: b.guard.Check})
-	b.site, err = web.New(web.Config{API: b.api, Logger: logger, Now: b.clock.now})
+	e.db, e.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
+	logger := slog.New(slog.NewTextHandler(e.log, nil))
+	e.api = server.New(server.Config{Store: db, Now: e.clock.now, Logger: logger, CheckTarget: e.guard.Check})
+	e.site, err = web.New(web.Config{API: e.api, Logger: logger, Now: e.clock.now})
 	check(t, err)
-	b.host, err = client.New(
-		"http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(b.api.Host())}})
+	e.host, err = client.New(
+		"http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(e.api.Host())}})
 	check(t, err)
-	network := httptest.NewServer(b.site.Handler())
+	network := httptest.NewServer(e.site.Handler())
 	t.Cleanup(network.Close)
-	t.Cleanup(b.api.EndStreams)
-	b.url = network.URL
-	return b
+	t.Cleanup(e.api.EndStreams)
+	e.url = network.URL
+	return e
 }
 
 // newBench returns one with the org acme, its repo api and a token of each scope.
-func newBench(t testing.TB) *bench {
+func newEnv(t testing.TB) *env {
 	t.Helper()
-	b := newEmptyBench(t)
-	_, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
+	e := newEmptyEnv(t)
+	_, err := e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
 	check(t, err)
-	_, err = b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
+	_, err = e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
 	check(t, err)
-	b.reader, b.writer, b.admin = b.token("acme", ledger.Read).Secret, b.token("acme", ledger.Write).Secret,
-		b.token("acme", ledger.Admin).Secret
-	return b
+	e.reader, e.writer, e.admin = e.token("acme", ledger.Read).Secret, e.token("acme", ledger.Write).Secret,
+		e.token("acme", ledger.Admin).Secret
+	return e
 }
 
 func check(t testing.TB, err error) {
@@ -98,17 +98,17 @@ func check(t testing.TB, err error) {
 }
 
 // in returns the bench for use in a subtest.
-func (b *bench) in(t testing.TB) *bench {
-	inside := *b
+func (e *env) in(t testing.TB) *env {
+	inside := *e
 	inside.t = t
 	return &inside
 }
 
-func (b *bench) token(org string, scope ledger.Scope) ledger.Token {
-	b.t.Helper()
-	token, err := b.host.CreateToken(
-		b.t.Context(), org, ledger.NewToken{Name: scope.String() + " of " + org, Scope: scope})
-	check(b.t, err)
+func (e *env) token(org string, scope ledger.Scope) ledger.Token {
+	e.t.Helper()
+	token, err := e.host.CreateToken(
+		e.t.Context(), org, ledger.NewToken{Name: scope.String() + " of " + org, Scope: scope})
+	check(e.t, err)
 	return token
 }
 
@@ -120,20 +120,20 @@ type browser struct {
 	header map[string]string // of every request
 }
 
-func (b *bench) browser() *browser {
-	b.t.Helper()
+func (e *env) browser() *browser {
+	e.t.Helper()
 	jar, err := cookiejar.New(nil)
-	check(b.t, err)
-	return &browser{t: b.t, url: b.url, client: &http.Client{
+	check(e.t, err)
+	return &browser{t: e.t, url: e.url, client: &http.Client{
 		Jar:           jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
 // signIn returns a browser that has signed in with a token's text.
-func (b *bench) signIn(token string) *browser {
-	b.t.Helper()
-	w := b.browser()
+func (e *env) signIn(token string) *browser {
+	e.t.Helper()
+	w := e.browser()
 	w.post("/login", url.Values{"token": {token}}).want(303)
 	return w
 }
@@ -301,36 +301,36 @@ type signer struct {
 	dn  string
 }
 
-func (b *bench) signer(dn string) *signer {
-	b.t.Helper()
+func (e *env) signer(dn string) *signer {
+	e.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	check(b.t, err)
+	check(e.t, err)
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(b.t, err)
+	check(e.t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-	_, err = b.host.AddIdentity(b.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
-	check(b.t, err)
+	_, err = e.host.AddIdentity(e.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
+	check(e.t, err)
 	return &signer{key, dn}
 }
 
 // attest records that a predicate of a commit of acme/api has that status.
-func (b *bench) attest(s *signer, commit, predicate string, status ledger.Status) ledger.AttestationRecord {
-	b.t.Helper()
+func (e *env) attest(s *signer, commit, predicate string, status ledger.Status) ledger.AttestationRecord {
+	e.t.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
-		FinishedOn: b.clock.time(),
+		FinishedOn: e.clock.time(),
 	})
-	check(b.t, err)
+	check(e.t, err)
 	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(b.t, err)
-	record, _, err := b.host.Record(b.t.Context(), "acme", "api", envelope)
-	check(b.t, err)
+	check(e.t, err)
+	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
+	check(e.t, err)
 	return record
 }
 
 // push registers a commit of acme/api.
-func (b *bench) push(commit string, r ledger.Registration) {
-	b.t.Helper()
-	_, _, err := b.host.Register(b.t.Context(), "acme", "api", commit, r)
-	check(b.t, err)
+func (e *env) push(commit string, r ledger.Registration) {
+	e.t.Helper()
+	_, _, err := e.host.Register(e.t.Context(), "acme", "api", commit, r)
+	check(e.t, err)
 }

@@ -21,10 +21,10 @@ import (
 
 const identitiesPath = "/orgs/acme/settings/identities"
 
-func (b *bench) identities() []identity.Identity {
-	b.t.Helper()
-	list, err := client.Collect(b.host.Identities(b.t.Context(), "acme"), 0)
-	check(b.t, err)
+func (e *env) identities() []identity.Identity {
+	e.t.Helper()
+	list, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
+	check(e.t, err)
 	return list
 }
 
@@ -46,23 +46,23 @@ func privatePEM(t *testing.T, key crypto.Signer) string {
 }
 
 // rootPEM makes the certificate of a CA that is valid for a year.
-func (b *bench) rootPEM() string {
-	b.t.Helper()
+func (e *env) rootPEM() string {
+	e.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(b.t, err)
+	check(e.t, err)
 	root := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "acme root", Organization: []string{"acme"}},
-		NotBefore: b.clock.now().Add(-time.Hour), NotAfter: b.clock.now().AddDate(1, 0, 0),
+		NotBefore: e.clock.now().Add(-time.Hour), NotAfter: e.clock.now().AddDate(1, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
-	check(b.t, err)
+	check(e.t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 func TestAddIdentities(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	w.get(identitiesPath).want(200).has("No identities yet", "ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci")
 	w.get(identitiesPath + "/new").want(200).has("Never paste a private key")
 
@@ -72,8 +72,8 @@ func TestAddIdentities(t *testing.T) {
 	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)},
 		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).to(identitiesPath)
 	w.post(identitiesPath+"/new",
-		url.Values{"kind": {"root"}, "pem": {pasted(b.rootPEM())}, "dn": {""}, "email": {""}}).to(identitiesPath)
-	added := b.identities()
+		url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())}, "dn": {""}, "email": {""}}).to(identitiesPath)
+	added := e.identities()
 	if len(added) != 2 || added[0].Kind != identity.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` ||
 		added[0].Email != "ci@example.com" || added[0].PEM != text {
 		t.Fatalf("added %+v", added)
@@ -90,21 +90,21 @@ func TestAddIdentities(t *testing.T) {
 	wellMade(t, "an admin", p)
 
 	// Who may only look sees them all, and nothing to press.
-	r := b.signIn(b.reader).get(identitiesPath).want(200).has("acme root", "Only admins can add or revoke them")
+	r := e.signIn(e.reader).get(identitiesPath).want(200).has("acme root", "Only admins can add or revoke them")
 	if forms := r.elements("form", "method", "post"); len(forms) != 1 { // that signs out
 		t.Errorf("a reader sees %d forms", len(forms))
 	}
 }
 
 func TestRevokeIdentities(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
-	b.signer("cn=ci,ou=build,o=acme")
-	path := identitiesPath + "/" + b.identities()[0].ID + "/revoke"
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	e.signer("cn=ci,ou=build,o=acme")
+	path := identitiesPath + "/" + e.identities()[0].ID + "/revoke"
 	if len(w.get(identitiesPath).has("active", "This cannot be undone").elements("form", "action", path)) != 1 {
 		t.Fatal("there is no form that revokes it")
 	}
-	b.signIn(b.writer).post(path, nil).want(403)
+	e.signIn(e.writer).post(path, nil).want(403)
 	w.post(path, nil).to(identitiesPath)
 	p := w.get(identitiesPath).has("revoked 30 Nov 2030 09:00 UTC", "ci key")
 	if len(p.elements("form", "action", path)) != 0 {
@@ -116,8 +116,8 @@ func TestRevokeIdentities(t *testing.T) {
 // A wrong one is refused beside its field; what may be a secret goes into no
 // page and no log.
 func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
 	check(t, err)
 	private := privatePEM(t, key)
@@ -154,7 +154,7 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 			if name == "a key for a root" {
 				field = "pem"
 			}
-			p := b.in(t).browserOf(w).post(identitiesPath+"/new", form)
+			p := e.in(t).browserOf(w).post(identitiesPath+"/new", form)
 			if p.status < 400 || p.status > 422 {
 				t.Fatalf("%d: %s", p.status, p.text())
 			}
@@ -168,10 +168,10 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
-	if n := len(b.identities()); n > 0 {
+	if n := len(e.identities()); n > 0 {
 		t.Errorf("%d were added", n)
 	}
-	if strings.Contains(b.log.String(), secret) {
+	if strings.Contains(e.log.String(), secret) {
 		t.Error("a private key is in the log")
 	}
 	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 5<<20)}}).want(413).has("form too large: at most 4194304 bytes")
@@ -179,13 +179,13 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 
 // The same key again is not an error of a field.
 func TestIdentityTwice(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
 	check(t, err)
 	form := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
 	w.post(identitiesPath+"/new", form).to(identitiesPath)
-	if p := w.post(identitiesPath+"/new", form); p.status != 409 || len(b.identities()) != 1 {
+	if p := w.post(identitiesPath+"/new", form); p.status != 409 || len(e.identities()) != 1 {
 		t.Errorf("%d: %s", p.status, p.text())
 	}
 }

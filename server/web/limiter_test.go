@@ -11,18 +11,18 @@ import (
 // Pages wait until they can be rendered, up to a maximum number of waiting requests.
 // Cheap requests do not wait.
 func TestLimiter(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	asset := attribute(w.get("/orgs/acme").want(200).elements("script")[0], "src")
 
-	end := b.site.Crowd(true)
+	end := e.site.Crowd(true)
 	p := w.get("/orgs/acme").want(503).has("Server busy")
 	if p.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
 	w.get(asset).want(200)
 	ctx, leave := context.WithCancel(t.Context())
-	stream, err := http.NewRequestWithContext(ctx, "GET", b.url+"/orgs/acme/events", nil)
+	stream, err := http.NewRequestWithContext(ctx, "GET", e.url+"/orgs/acme/events", nil)
 	check(t, err)
 	stream.Header.Set("Accept", "text/event-stream")
 	resp, err := w.client.Do(stream)
@@ -34,7 +34,7 @@ func TestLimiter(t *testing.T) {
 	resp.Body.Close()
 	end()
 
-	end = b.site.Crowd(false)
+	end = e.site.Crowd(false)
 	waited := make(chan page)
 	go func() { waited <- w.get("/orgs/acme") }()
 	select {
@@ -48,15 +48,15 @@ func TestLimiter(t *testing.T) {
 
 // A client that sends a form slowly does not delay others.
 func TestSlowFormsDoNotOccupyTheLimiter(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	body := make(chan struct{})
 	defer close(body)
 	for range 100 {
-		slow, err := http.NewRequestWithContext(t.Context(), "POST", b.url+"/login", slowBody(body))
+		slow, err := http.NewRequestWithContext(t.Context(), "POST", e.url+"/login", slowBody(body))
 		check(t, err)
 		slow.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		slow.Header.Set("Origin", b.url)
+		slow.Header.Set("Origin", e.url)
 		go func() {
 			if resp, err := http.DefaultClient.Do(slow); err == nil {
 				resp.Body.Close()

@@ -20,17 +20,17 @@ import (
 func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
 
 func TestOrgPage(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	w.get("/orgs/acme").want(200).has("api", "No commits yet", "ledgerd commit push acme/api HEAD", "No activity yet")
 
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 3 {
-		b.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n),
+		e.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n),
 			Message: fmt.Sprintf("Change %d\n\nmore", n)})
 	}
-	b.attest(ci, commitID(0), "test:go", ledger.Pass)
-	b.attest(ci, commitID(1), "test:go", ledger.Fail)
+	e.attest(ci, commitID(0), "test:go", ledger.Pass)
+	e.attest(ci, commitID(1), "test:go", ledger.Fail)
 	p := w.get("/orgs/acme").want(200).has(
 		"1 Attested", "1 Validating", "1 Draft", "2 attestations",
 		"Needs attention", "Failed", "api Change 1 : test:* by ci",
@@ -43,40 +43,40 @@ func TestOrgPage(t *testing.T) {
 		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
 		t.Errorf("data-live: %q", live)
 	}
-	if since := attribute(p.elements("main")[0], "data-live-since"); since != b.newestEvent() {
-		t.Errorf("the stream begins behind %q, want the newest event %s", since, b.newestEvent())
+	if since := attribute(p.elements("main")[0], "data-live-since"); since != e.newestEvent() {
+		t.Errorf("the stream begins behind %q, want the newest event %s", since, e.newestEvent())
 	}
 }
 
-func (b *bench) newestEvent() string {
-	b.t.Helper()
-	list, err := b.host.EventsPage(b.t.Context(), "acme", client.EventFilter{NewestFirst: true}, client.Query{Limit: 1})
-	check(b.t, err)
-	var e struct {
+func (e *env) newestEvent() string {
+	e.t.Helper()
+	list, err := e.host.EventsPage(e.t.Context(), "acme", client.EventFilter{NewestFirst: true}, client.Query{Limit: 1})
+	check(e.t, err)
+	var newest struct {
 		ID string `json:"id"`
 	}
-	check(b.t, ledger.DecodeOpen(list.Data[0], &e))
-	return e.ID
+	check(e.t, ledger.DecodeOpen(list.Data[0], &newest))
+	return newest.ID
 }
 
 // Admins see what else waits: webhooks that fail, keys and tokens that end.
 func TestWhatNeedsAnAdmin(t *testing.T) {
-	b := newBench(t)
-	_, err := b.host.CreateToken(t.Context(), "acme",
-		ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(24 * time.Hour)})
+	e := newEnv(t)
+	_, err := e.host.CreateToken(t.Context(), "acme",
+		ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(24 * time.Hour)})
 	check(t, err)
-	b.signIn(b.admin).get("/orgs/acme").want(200).has("Token expires", "brief")
-	b.signIn(b.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs attention")
+	e.signIn(e.admin).get("/orgs/acme").want(200).has("Token expires", "brief")
+	e.signIn(e.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs attention")
 }
 
 // The page of repos behind the first is reached by a link.
 func TestManyRepos(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for n := range 60 {
-		_, err := b.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", n)})
+		_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", n)})
 		check(t, err)
 	}
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	p := w.get("/orgs/acme").want(200).has("repo-48").hasNot("repo-49")
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
@@ -87,16 +87,16 @@ func TestManyRepos(t *testing.T) {
 
 // Text that means something to a browser is shown as it is.
 func TestTextIsEscaped(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	const nasty = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>{{.}}&amp;`
-	ci := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
-	b.push(commitID(1), ledger.Registration{Branch: "<u>main</u>", Message: nasty,
+	ci := e.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
+	e.push(commitID(1), ledger.Registration{Branch: "<u>main</u>", Message: nasty,
 		Author: ledger.Author{Name: nasty, Email: "a@example.com"}})
-	b.attest(ci, commitID(1), "test:go", ledger.Fail)
-	token, err := b.host.CreateToken(t.Context(), "acme",
-		ledger.NewToken{Name: `<b>"boss"</b>`, Scope: ledger.Admin, ExpiresAt: b.clock.time().Add(time.Hour)})
+	e.attest(ci, commitID(1), "test:go", ledger.Fail)
+	token, err := e.host.CreateToken(t.Context(), "acme",
+		ledger.NewToken{Name: `<b>"boss"</b>`, Scope: ledger.Admin, ExpiresAt: e.clock.time().Add(time.Hour)})
 	check(t, err)
-	w := b.signIn(token.Secret)
+	w := e.signIn(token.Secret)
 	for path, shown := range map[string][]string{
 		"/orgs/acme":                     {nasty, `<b>"boss"</b>`, `by <i>ci</i>,"x"`},
 		"/orgs/acme/repos/api":           {nasty, "<u>main</u>", `failed by <i>ci</i>,"x"`},
@@ -113,10 +113,10 @@ func TestTextIsEscaped(t *testing.T) {
 
 // The stream of the API comes by the session, and only of its org.
 func TestEventsBySession(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	w := b.signIn(b.reader)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", b.url+"/orgs/acme/events?types=state&repo=api", nil)
+	e := newEnv(t)
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	w := e.signIn(e.reader)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", e.url+"/orgs/acme/events?types=state&repo=api", nil)
 	check(t, err)
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := w.client.Do(req)
@@ -128,7 +128,7 @@ func TestEventsBySession(t *testing.T) {
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: ") {
 	}
-	b.attest(ci, commitID(1), "test:go", ledger.Pass)
+	e.attest(ci, commitID(1), "test:go", ledger.Pass)
 	for lines.Scan() && lines.Text() != "event: state" {
 		if strings.HasPrefix(lines.Text(), "event: ") {
 			t.Fatal(lines.Text())
@@ -142,14 +142,14 @@ func TestEventsBySession(t *testing.T) {
 // A text that turns the order of characters round does so within its own
 // element, and nowhere in titles and labels, which have none.
 func TestTextStaysInItsPlace(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	const turned = "a\u202eb\u2067c"
-	turner := b.signer("cn=" + turned + ",ou=build,o=acme")
-	b.push(commitID(1), ledger.Registration{Branch: turned, Message: turned + "\n\n" + turned,
+	turner := e.signer("cn=" + turned + ",ou=build,o=acme")
+	e.push(commitID(1), ledger.Registration{Branch: turned, Message: turned + "\n\n" + turned,
 		Author: ledger.Author{Name: turned, Email: turned + "@example.com"}})
-	record := b.attest(turner, commitID(1), "lint:go", ledger.Pass)
-	b.attest(turner, commitID(1), "test:go", ledger.Fail)
-	w := b.signIn(b.admin)
+	record := e.attest(turner, commitID(1), "lint:go", ledger.Pass)
+	e.attest(turner, commitID(1), "test:go", ledger.Fail)
+	w := e.signIn(e.admin)
 	for _, path := range []string{
 		"/orgs/acme", "/orgs/acme/activity", "/orgs/acme/repos/api", "/orgs/acme/repos/api?view=list",
 		"/orgs/acme/repos/api/commits/" + commitID(1),
@@ -180,13 +180,13 @@ func within(n *html.Node, names ...string) bool {
 
 // What needs somebody is not hidden by how much that is.
 func TestMoreNeedsAreCounted(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	e := newEnv(t)
+	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 14 {
-		b.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n), Message: "Change"})
-		b.attest(ci, commitID(n), "test:go", ledger.Fail)
+		e.push(commitID(n), ledger.Registration{Branch: fmt.Sprintf("topic-%d", n), Message: "Change"})
+		e.attest(ci, commitID(n), "test:go", ledger.Fail)
 	}
-	w := b.signIn(b.admin)
+	w := e.signIn(e.admin)
 	p := w.get("/orgs/acme?cursor=").want(200)
 	if n := len(p.elements("span", "class", "need-kind bad")); n != 12 {
 		t.Errorf("%d needs are shown, want 12", n)
@@ -203,14 +203,14 @@ func TestMoreNeedsAreCounted(t *testing.T) {
 
 // What nothing goes on without comes before what can wait.
 func TestTheWorstNeedsComeFirst(t *testing.T) {
-	b := newBench(t)
-	first := b.rootPEM()
-	b.clock.advance(10 * 24 * time.Hour)
-	for _, root := range []string{b.rootPEM(), first} {
-		_, err := b.host.AddIdentity(t.Context(), "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: root})
+	e := newEnv(t)
+	first := e.rootPEM()
+	e.clock.advance(10 * 24 * time.Hour)
+	for _, root := range []string{e.rootPEM(), first} {
+		_, err := e.host.AddIdentity(t.Context(), "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: root})
 		check(t, err)
 	}
-	b.clock.advance(360 * 24 * time.Hour) // the first root ended five days ago, the other ends in five
-	p := b.signIn(b.admin).get("/orgs/acme").want(200).has("Needs attention Key expired")
+	e.clock.advance(360 * 24 * time.Hour) // the first root ended five days ago, the other ends in five
+	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Needs attention Key expired")
 	same(t, "what can wait", p.texts("span", "class", "need-kind"), []string{"Key expires"})
 }

@@ -25,12 +25,12 @@ type visitor struct {
 	cookies []*http.Cookie
 }
 
-func (b *bench) visitor(token string) visitor {
-	b.t.Helper()
-	at, err := url.Parse(b.url)
-	check(b.t, err)
-	jar := b.signIn(token).client.Jar.(*cookiejar.Jar)
-	return visitor{b.t, b.site.Handler(), jar.Cookies(at)}
+func (e *env) visitor(token string) visitor {
+	e.t.Helper()
+	at, err := url.Parse(e.url)
+	check(e.t, err)
+	jar := e.signIn(token).client.Jar.(*cookiejar.Jar)
+	return visitor{e.t, e.site.Handler(), jar.Cookies(at)}
 }
 
 // get returns how many bytes the page comes in.
@@ -65,9 +65,9 @@ func (v visitor) measure(b *testing.B, path string) {
 }
 
 func BenchmarkRepoPage(b *testing.B) {
-	bench := newBench(b)
-	bench.fill(10_000)
-	v := bench.visitor(bench.reader)
+	e := newEnv(b)
+	e.fill(10_000)
+	v := e.visitor(e.reader)
 	for name, path := range map[string]string{
 		"board":             "/orgs/acme/repos/api",
 		"list":              "/orgs/acme/repos/api?view=list",
@@ -79,40 +79,40 @@ func BenchmarkRepoPage(b *testing.B) {
 }
 
 func BenchmarkOrgPage(b *testing.B) {
-	bench := newBench(b)
-	bench.fill(1000)
+	e := newEnv(b)
+	e.fill(1000)
 	for n := range 49 {
 		repo := fmt.Sprintf("repo-%02d", n)
-		_, err := bench.host.CreateRepo(b.Context(), "acme", ledger.NewRepo{Name: repo})
+		_, err := e.host.CreateRepo(b.Context(), "acme", ledger.NewRepo{Name: repo})
 		check(b, err)
 		for n := range 20 * (n % 2) { // every other repo has commits in flight
-			_, _, err := bench.host.Register(b.Context(), "acme", repo, hashOf(n), drawn(n, 0))
+			_, _, err := e.host.Register(b.Context(), "acme", repo, hashOf(n), drawn(n, 0))
 			check(b, err)
 		}
 	}
 	for range 200 {
-		bench.token("acme", ledger.Read)
+		e.token("acme", ledger.Read)
 	}
-	for scope, token := range map[string]string{"reader": bench.reader, "admin": bench.admin} {
-		v := bench.visitor(token)
+	for scope, token := range map[string]string{"reader": e.reader, "admin": e.admin} {
+		v := e.visitor(token)
 		b.Run(scope, func(b *testing.B) { v.measure(b, "/orgs/acme") })
 	}
 }
 
 func BenchmarkCommitPage(b *testing.B) {
-	bench := newBench(b)
-	bench.attestOften(200, 20)
-	v := bench.visitor(bench.reader)
+	e := newEnv(b)
+	e.attestOften(200, 20)
+	v := e.visitor(e.reader)
 	v.measure(b, "/orgs/acme/repos/api/commits/"+often)
 }
 
 // TestPageSizes holds the pages to what they may weigh where their texts are as
 // long as people write them.
 func TestPageSizes(t *testing.T) {
-	b := newBench(t)
-	b.fill(300)
-	b.attestOften(200, 200)
-	v := b.visitor(b.reader)
+	e := newEnv(t)
+	e.fill(300)
+	e.attestOften(200, 200)
+	v := e.visitor(e.reader)
 	for _, path := range []string{"", "?view=list", "/commits/" + often} {
 		if n := v.get("/orgs/acme/repos/api"+path, "identity"); n > maxPage {
 			t.Errorf("%q has %d bytes", path, n)
@@ -122,28 +122,28 @@ func TestPageSizes(t *testing.T) {
 
 // fill registers commits of every state: the last 200 are in flight and
 // overlap, each with some others.
-func (b *bench) fill(commits int) {
-	b.t.Helper()
-	signers := map[string]*signer{"test:go": b.signer("cn=ci,ou=build,o=acme"),
-		"review:code": b.signer("cn=alice,ou=people,o=acme"), "deploy:eu": b.signer("cn=deployer,ou=ops,o=acme")}
+func (e *env) fill(commits int) {
+	e.t.Helper()
+	signers := map[string]*signer{"test:go": e.signer("cn=ci,ou=build,o=acme"),
+		"review:code": e.signer("cn=alice,ou=people,o=acme"), "deploy:eu": e.signer("cn=deployer,ou=ops,o=acme")}
 	numbers := make(chan int)
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
 			for n := range numbers {
-				b.push(hashOf(n), drawn(n, commits))
+				e.push(hashOf(n), drawn(n, commits))
 				switch n % 10 {
 				case 0: // DRAFT
 				case 1:
-					b.attest(signers["test:go"], hashOf(n), "test:go", ledger.Fail)
+					e.attest(signers["test:go"], hashOf(n), "test:go", ledger.Fail)
 				case 2:
-					b.attest(signers["test:go"], hashOf(n), "test:go", ledger.Pass)
+					e.attest(signers["test:go"], hashOf(n), "test:go", ledger.Pass)
 				case 3:
-					b.attest(signers["test:go"], hashOf(n), "test:go", ledger.Pass)
-					b.attest(signers["review:code"], hashOf(n), "review:code", ledger.Pass)
+					e.attest(signers["test:go"], hashOf(n), "test:go", ledger.Pass)
+					e.attest(signers["review:code"], hashOf(n), "review:code", ledger.Pass)
 				default:
 					for predicate, s := range signers {
-						b.attest(s, hashOf(n), predicate, ledger.Pass)
+						e.attest(s, hashOf(n), predicate, ledger.Pass)
 					}
 				}
 			}
@@ -193,17 +193,17 @@ const often = "0123456789abcdef0123456789abcdef01234567"
 
 // attestOften records so many attestations about one commit, which
 // overlaps with others: by so many signers, of 10 predicates, every tenth a fail.
-func (b *bench) attestOften(attestations, signing int) {
-	b.t.Helper()
+func (e *env) attestOften(attestations, signing int) {
+	e.t.Helper()
 	var signers []*signer
 	for n := range signing {
-		signers = append(signers, b.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
+		signers = append(signers, e.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
 	}
-	b.push(often, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.",
+	e.push(often, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.",
 		Author:  ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		Changes: []radar.Change{edited("server/file-1.go", 1), edited("docs/page-1.md", 5)}})
 	for n := range 12 {
-		b.push(commitID(1_000_000+n), ledger.Registration{Branch: fmt.Sprintf("other-%d", n), Message: "docs: another",
+		e.push(commitID(1_000_000+n), ledger.Registration{Branch: fmt.Sprintf("other-%d", n), Message: "docs: another",
 			Changes: []radar.Change{edited("server/file-1.go", n+1), edited("docs/page-1.md", 5)}})
 	}
 	for n := range attestations {
@@ -211,7 +211,7 @@ func (b *bench) attestOften(attestations, signing int) {
 		if n%10 == 9 {
 			status = ledger.Fail
 		}
-		b.clock.advance(time.Second) // or it would be the same statement again
-		b.attest(signers[n%signing], often, fmt.Sprintf("test:part-%d", n%10), status)
+		e.clock.advance(time.Second) // or it would be the same statement again
+		e.attest(signers[n%signing], often, fmt.Sprintf("test:part-%d", n%10), status)
 	}
 }

@@ -58,8 +58,8 @@ const (
 )
 
 func TestPolicyPage(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	p := w.get(policyPath).want(200).has(
 		"Version 1, by host", "Attested Any test:* passes, signed by any trusted identity.",
 		"Promotable Any review:* passes, signed by any trusted identity.",
@@ -72,7 +72,7 @@ func TestPolicyPage(t *testing.T) {
 	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?repo=api&types=policy" {
 		t.Errorf("data-live: %q", live)
 	}
-	b.signIn(b.admin).edit(b.signIn(b.admin).get(policyPath+"/edit"), "save", "document",
+	e.signIn(e.admin).edit(e.signIn(e.admin).get(policyPath+"/edit"), "save", "document",
 		`{"requirements":[]}`).to(policyPath + "?saved=2")
 	w.get(policyPath).want(200).has(
 		"Version 2, by admin of acme", "No requirements: the first attestation makes a commit Attested.",
@@ -83,9 +83,9 @@ func TestPolicyPage(t *testing.T) {
 
 // Who may not change the policy sees no way to, and has none.
 func TestPolicyIsChangedByAdmins(t *testing.T) {
-	b := newBench(t)
-	for scope, token := range map[string]string{"read": b.reader, "write": b.writer} {
-		w := b.signIn(token)
+	e := newEnv(t)
+	for scope, token := range map[string]string{"read": e.reader, "write": e.writer} {
+		w := e.signIn(token)
 		for _, path := range []string{"", "/versions", "/versions/1"} {
 			p := w.get(policyPath + path).want(200)
 			if len(p.elements("a", "href", policyPath+"/edit")) > 0 || len(p.elements("textarea")) > 0 {
@@ -95,12 +95,12 @@ func TestPolicyIsChangedByAdmins(t *testing.T) {
 		w.get(policyPath + "/edit").want(403).has("scope admin required: your API token has " + scope)
 		w.post(policyPath+"/edit", url.Values{"do": {"save"}, "document": {lax}}).want(403)
 	}
-	b.signIn(b.admin).get(policyPath).want(200).has("Version 1")
+	e.signIn(e.admin).get(policyPath).want(200).has("Version 1")
 }
 
 func TestEditThePolicy(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	begun := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
 	if text := document(begun); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"state\": "+
 		"\"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
@@ -129,8 +129,8 @@ func TestEditThePolicy(t *testing.T) {
 
 // What is wrong is told with its line, and what was written stays.
 func TestMistakesInThePolicy(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	begun := w.get(policyPath + "/edit")
 	for _, do := range []string{"preview", "save"} {
 		for name, test := range map[string]struct {
@@ -175,13 +175,13 @@ func TestMistakesInThePolicy(t *testing.T) {
 
 // A preview counts the commits that would move, and names them.
 func TestPreviewOfThePolicy(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	e := newEnv(t)
+	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 130 {
-		b.attest(ci, commitID(n), "test:go", ledger.Pass)
+		e.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
-	b.attest(ci, commitID(0), "review:code", ledger.Pass)
-	w := b.signIn(b.admin)
+	e.attest(ci, commitID(0), "review:code", ledger.Pass)
+	w := e.signIn(e.admin)
 	p := w.edit(w.get(policyPath+"/edit"), "preview", "document",
 		`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
 		"130 commits checked, 130 would change state .", "129 Attested → to Validating", "1 Promotable → to Validating",
@@ -203,8 +203,8 @@ func TestPreviewOfThePolicy(t *testing.T) {
 // Nobody's version is replaced unseen: not the one that somebody saved
 // meanwhile, nor one that came while that was looked at.
 func TestPolicyReplacedMeanwhile(t *testing.T) {
-	b := newBench(t)
-	w, other := b.signIn(b.admin), b.signIn(b.admin)
+	e := newEnv(t)
+	w, other := e.signIn(e.admin), e.signIn(e.admin)
 	begun := w.get(policyPath + "/edit").want(200)
 	mine := `{"requirements":[{"state":"DEPLOYED","predicate":"deploy:production"}]}`
 	other.edit(other.get(policyPath+"/edit"), "save", "document", lax).to(policyPath + "?saved=2")
@@ -244,8 +244,8 @@ func TestPolicyReplacedMeanwhile(t *testing.T) {
 // A document may be as large as the API takes it; a larger one is refused, and
 // not lost.
 func TestLargePolicy(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	begun := w.get(policyPath + "/edit")
 	padded := func(size int) string { return strict[:1] + strings.Repeat("\n", size-len(strict)) + strict[1:] }
 	w.edit(begun, "preview", "document", padded(1<<20)).want(200).has("Changed lines")
@@ -273,8 +273,8 @@ func TestLargePolicy(t *testing.T) {
 
 // The largest of contracts has a page of bounded size too.
 func TestPagesOfALargePolicy(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	large := func(version int) string {
 		var many []string
 		for n := range 200 {
@@ -299,13 +299,13 @@ func TestPagesOfALargePolicy(t *testing.T) {
 }
 
 func TestPolicyVersions(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	for _, d := range []string{strict, lax, `{"requirements":[],"radar":{"enabled":false}}`} {
 		w.edit(w.get(policyPath+"/edit"), "save", "document", d).want(303)
-		b.clock.advance(time.Hour)
+		e.clock.advance(time.Hour)
 	}
-	r := b.signIn(b.reader)
+	r := e.signIn(e.reader)
 	p := r.get(policyPath+"/versions").want(200).has(
 		"Version 4 by admin of acme", "Version 1 by host", "Initial version.",
 		"Removed − Attested: Any test:* passes, signed by any trusted identity.",

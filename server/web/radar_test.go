@@ -26,10 +26,10 @@ func editing(path string, line int) radar.Change {
 
 // branch pushes the n-th commit as the tip of a branch, a second after what was
 // before.
-func (b *bench) branch(n int, name, author string, changes ...radar.Change) {
-	b.t.Helper()
-	b.clock.advance(time.Second)
-	b.push(commitID(n), ledger.Registration{
+func (e *env) branch(n int, name, author string, changes ...radar.Change) {
+	e.t.Helper()
+	e.clock.advance(time.Second)
+	e.push(commitID(n), ledger.Registration{
 		Branch: name, Author: ledger.Author{Name: author, Email: author + "@acme.example"}, Message: "Work on " + name +
 			"\n\nat length", Changes: changes,
 	})
@@ -55,13 +55,13 @@ func pairsOf(p page) string {
 const radarPath = "/orgs/acme/repos/api/radar"
 
 func TestRadarPage(t *testing.T) {
-	b := newBench(t)
-	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	b.branch(2, "two", "grace", editing("cmd/serve.go", 1), editing("cmd/root.go", 110))
-	b.branch(3, "three", "ada", editing("cmd/root.go", 101))
-	b.branch(4, "four", "ken", editing("docs/a.md", 1))
-	b.branch(5, "five", "ken", editing("docs/b.md", 1))
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	e.branch(2, "two", "grace", editing("cmd/serve.go", 1), editing("cmd/root.go", 110))
+	e.branch(3, "three", "ada", editing("cmd/root.go", 101))
+	e.branch(4, "four", "ken", editing("docs/a.md", 1))
+	e.branch(5, "five", "ken", editing("docs/b.md", 1))
+	w := e.signIn(e.reader)
 
 	const all = "HIGH three overlaps with one, MEDIUM three overlaps with two, MEDIUM two overlaps with one, LOW " +
 		"five overlaps with four"
@@ -115,10 +115,10 @@ func TestRadarPage(t *testing.T) {
 
 // Each page without overlaps tells why, and what to do next.
 func TestRadarWithoutOverlaps(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	w.get(radarPath).want(200).has("No commits in flight", "ledgerd commit push acme/api HEAD")
-	b.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
 	w.get(radarPath).want(200).has("No overlaps", "ledgerd radar acme/api --dry-run")
 	w.get(radarPath+"?level=HIGH&branch=x/y&commit="+commitID(1)).want(200).
 		has("No matching overlaps", "ledgerd radar acme/api --level HIGH --commit "+commitID(1)+" --branch x/y")
@@ -142,12 +142,12 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 // Of hundreds of overlaps the picture shows what can be told apart, and says
 // so; the list goes on, and every one is on it once.
 func TestRadarOfManyOverlaps(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	const commits = 30
 	for n := range commits {
-		b.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", editing(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
+		e.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", editing(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
 	}
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	p := w.get(radarPath).want(200).has(" more in the table; next page for the rest")
 	if texts := p.elements("text"); len(texts) > 18+30 {
 		t.Errorf("the picture has %d names and letters", len(texts))
@@ -189,14 +189,14 @@ func TestRadarOfManyOverlaps(t *testing.T) {
 // Where a commit overlaps with more others than are kept, every page that counts
 // or lists its overlaps says so.
 func TestOverlapsOfACrowd(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	const limit = "only the 200 strongest per registration are kept"
 	const crowd = radar.MaxPairs + 10
 	for n := range crowd {
-		b.branch(n, fmt.Sprintf("topic-%d", n), "ada", editing(fmt.Sprintf("crowd/file-%d.go", n), 1))
+		e.branch(n, fmt.Sprintf("topic-%d", n), "ada", editing(fmt.Sprintf("crowd/file-%d.go", n), 1))
 	}
-	b.branch(crowd, "last", "grace", editing("crowd/file-3.go", 2), editing("crowd/file-4.go", 9))
-	w := b.signIn(b.reader)
+	e.branch(crowd, "last", "grace", editing("crowd/file-3.go", 2), editing("crowd/file-4.go", 9))
+	w := e.signIn(e.reader)
 
 	w.get(apiPath).want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
 	w.get(apiPath + "?branch=last").want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
@@ -220,7 +220,7 @@ func TestOverlapsOfACrowd(t *testing.T) {
 
 	// What is kept may end, and what was left out need not.
 	for n := range crowd {
-		_, err := b.host.Withdraw(t.Context(), "acme", "api", commitID(n))
+		_, err := e.host.Withdraw(t.Context(), "acme", "api", commitID(n))
 		check(t, err)
 	}
 	w.get(commitPath(commitID(crowd))).want(200).has("None left. Weaker overlaps are not stored: " + limit)
@@ -228,13 +228,13 @@ func TestOverlapsOfACrowd(t *testing.T) {
 
 // What people write stays text, and the names of the picture stay in it.
 func TestRadarOfHostileNames(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	const nasty = `</text><script>alert(1)</script>"'><img/src=x>`
 	for n, name := range []string{nasty, strings.Repeat("界", 80), "\u202Egnp.exe", strings.Repeat("W", 255)} {
-		b.push(commitID(n), ledger.Registration{Branch: name, Message: nasty,
+		e.push(commitID(n), ledger.Registration{Branch: name, Message: nasty,
 			Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []radar.Change{editing("a"+nasty, 5+n%2)}})
 	}
-	p := b.signIn(b.reader).get(radarPath).want(200).has(nasty, "a"+nasty)
+	p := e.signIn(e.reader).get(radarPath).want(200).has(nasty, "a"+nasty)
 	if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {
 		t.Error("the text became an element")
 	}

@@ -46,24 +46,24 @@ func same(t testing.TB, what string, got, want []string) {
 }
 
 func TestBoard(t *testing.T) {
-	b := newBench(t)
-	ci, alice := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=alice,ou=people,o=acme")
-	b.push(commitID(0), ledger.Registration{Branch: "draft", Message: "Nothing yet",
+	e := newEnv(t)
+	ci, alice := e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=alice,ou=people,o=acme")
+	e.push(commitID(0), ledger.Registration{Branch: "draft", Message: "Nothing yet",
 		Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"}})
-	b.clock.advance(time.Minute)
-	b.push(commitID(1), ledger.Registration{Branch: "red", Message: "Fails\n\nand more",
+	e.clock.advance(time.Minute)
+	e.push(commitID(1), ledger.Registration{Branch: "red", Message: "Fails\n\nand more",
 		Author: ledger.Author{Email: "bob@acme.example"}})
-	b.attest(ci, commitID(1), "test:go", ledger.Fail)
-	b.push(commitID(2), ledger.Registration{
+	e.attest(ci, commitID(1), "test:go", ledger.Fail)
+	e.push(commitID(2), ledger.Registration{
 		Branch: "one", Message: "One", Changes: []radar.Change{edited("cmd/root.go", 10)}})
-	b.attest(ci, commitID(2), "test:go", ledger.Pass)
-	b.push(commitID(3), ledger.Registration{
+	e.attest(ci, commitID(2), "test:go", ledger.Pass)
+	e.push(commitID(3), ledger.Registration{
 		Branch: "two", Message: "Two", Changes: []radar.Change{edited("cmd/root.go", 11)}})
 	for _, done := range []string{"test:go", "review:code", "deploy:eu"} {
-		b.attest(alice, commitID(4), done, ledger.Pass)
+		e.attest(alice, commitID(4), done, ledger.Pass)
 	}
 
-	p := b.signIn(b.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
+	p := e.signIn(e.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
 	same(t, "columns", p.texts("section"), []string{
 		"Draft 2 Two " + commitID(3)[:12] + " two 30 Nov 2030 09:01 UTC test:* 0 of 1 HIGH 1 overlap" +
 			" Nothing yet " + commitID(0)[:12] + " Ada draft 30 Nov 2030 09:00 UTC test:* 0 of 1",
@@ -79,25 +79,25 @@ func TestBoard(t *testing.T) {
 		live, "&types=attestation%2Cstate%2Cpolicy%2Cradar") || !strings.Contains(live, "repo=api") {
 		t.Errorf("data-live: %q", live)
 	}
-	b.signIn(b.reader).get("/orgs/acme/repos/nope").want(404)
-	b.signIn(b.token(b.otherOrg(), ledger.Admin).Secret).get(apiPath).want(403)
+	e.signIn(e.reader).get("/orgs/acme/repos/nope").want(404)
+	e.signIn(e.token(e.otherOrg(), ledger.Admin).Secret).get(apiPath).want(403)
 }
 
 // otherOrg makes an org that is none of acme's business.
-func (b *bench) otherOrg() string {
-	b.t.Helper()
-	_, err := b.host.CreateOrg(b.t.Context(), ledger.NewOrg{Name: "other"})
-	check(b.t, err)
+func (e *env) otherOrg() string {
+	e.t.Helper()
+	_, err := e.host.CreateOrg(e.t.Context(), ledger.NewOrg{Name: "other"})
+	check(e.t, err)
 	return "other"
 }
 
 // A column shows the newest, and leads to the list of all.
 func TestBoardOfMany(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for n := range 60 {
-		b.push(commitID(n), ledger.Registration{Message: fmt.Sprintf("Change %d.", n)})
+		e.push(commitID(n), ledger.Registration{Message: fmt.Sprintf("Change %d.", n)})
 	}
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	p := w.get(apiPath).want(200).has("Draft 60", "Change 59.", "Change 35.", "35 more").hasNot("Change 34.")
 	all := attribute(p.elements("a", "class", "more")[0], "href")
 	if all != apiPath+"?state=DRAFT" {
@@ -113,24 +113,24 @@ func TestBoardOfMany(t *testing.T) {
 
 // What keeps a card short: it names some of what is missing.
 func TestCardOfManyNeeds(t *testing.T) {
-	b := newBench(t)
-	b.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:a"},{"state":"ATTESTED","predicate":"test:b"},` +
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:a"},{"state":"ATTESTED","predicate":"test:b"},` +
 		`{"state":"ATTESTED","predicate":"test:c"},` +
 		`{"state":"ATTESTED","predicate":"test:d"},{"state":"ATTESTED","predicate":"test:e"}]}`)
-	b.push(commitID(1), ledger.Registration{Message: "x"})
-	b.signIn(b.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 test:c 0 of 1 2 more").hasNot("test:d")
+	e.push(commitID(1), ledger.Registration{Message: "x"})
+	e.signIn(e.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 test:c 0 of 1 2 more").hasNot("test:d")
 }
 
 func TestList(t *testing.T) {
-	b := newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	e := newEnv(t)
+	ci := e.signer("cn=ci,ou=build,o=acme")
 	ada, bob := ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		ledger.Author{Name: "Bob", Email: "bob@acme.example"}
-	b.push(commitID(0), ledger.Registration{Branch: "main", Message: "Zero", Author: ada})
-	b.push(commitID(1), ledger.Registration{Branch: "a&b", Message: "One", Author: bob})
-	b.push(commitID(2), ledger.Registration{Branch: "main", Message: "Two", Author: bob})
-	b.attest(ci, commitID(2), "test:go", ledger.Pass)
-	w := b.signIn(b.reader)
+	e.push(commitID(0), ledger.Registration{Branch: "main", Message: "Zero", Author: ada})
+	e.push(commitID(1), ledger.Registration{Branch: "a&b", Message: "One", Author: bob})
+	e.push(commitID(2), ledger.Registration{Branch: "main", Message: "Two", Author: bob})
+	e.attest(ci, commitID(2), "test:go", ledger.Pass)
+	w := e.signIn(e.reader)
 	for query, want := range map[string][]string{
 		"view=list":                             {"Two", "One", "Zero"},
 		"state=ATTESTED":                        {"Two"},
@@ -170,12 +170,12 @@ func TestList(t *testing.T) {
 
 // Each page of the list keeps the filter.
 func TestPagesOfTheList(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for n := range 130 {
-		b.push(commitID(n), ledger.Registration{Branch: []string{"even&more", "odd"}[n%2],
+		e.push(commitID(n), ledger.Registration{Branch: []string{"even&more", "odd"}[n%2],
 			Message: fmt.Sprintf("Change %d.", n)})
 	}
-	w := b.signIn(b.reader)
+	w := e.signIn(e.reader)
 	path, pages, seen := apiPath+"?branch="+url.QueryEscape("even&more"), 0, 0
 	for path != "" {
 		p := w.get(path).want(200).hasNot("odd")
@@ -192,8 +192,8 @@ func TestPagesOfTheList(t *testing.T) {
 }
 
 func TestEmptyRepo(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
 	for _, query := range []string{"", "?view=list"} {
 		w.get(apiPath+query).want(200).has("No commits yet", "ledgerd commit push acme/api HEAD")
 	}
@@ -202,9 +202,9 @@ func TestEmptyRepo(t *testing.T) {
 }
 
 func TestHostileTextsInARepo(t *testing.T) {
-	b := newBench(t)
-	b.hostile()
-	w := b.signIn(b.reader)
+	e := newEnv(t)
+	e.hostile()
+	w := e.signIn(e.reader)
 	for _, query := range []string{"", "?view=list", "?branch=" + url.QueryEscape(nastyBranch), "?author=" +
 		url.QueryEscape(nasty)} {
 		p := w.get(apiPath + query).want(200)
@@ -223,20 +223,20 @@ const (
 
 // hostile registers commits whose texts are meant to do harm, and returns the
 // one with attestations.
-func (b *bench) hostile() string {
-	b.t.Helper()
-	s := b.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
-	b.push(commitID(1), ledger.Registration{
+func (e *env) hostile() string {
+	e.t.Helper()
+	s := e.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
+	e.push(commitID(1), ledger.Registration{
 		Branch: nastyBranch, Target: nastyBranch, Author: ledger.Author{Name: nasty, Email: "<b>@acme.example"},
 		Message: nasty + "\n\n" + nasty,
 		Changes: []radar.Change{edited("<em>.go", 1)},
 	})
-	b.push(commitID(2), ledger.Registration{
+	e.push(commitID(2), ledger.Registration{
 		Branch: strings.Repeat("b", 200), Author: ledger.Author{Name: "\u202egnp.exe 🦊" + strings.Repeat("n", 200)},
 		Message: strings.Repeat("👩‍👩‍👧 ", 1500) + "\n\n\u202e" + strings.Repeat("w", 10_000),
 		Changes: []radar.Change{edited("<em>.go", 1)},
 	})
-	b.attest(s, commitID(1), "test:go", ledger.Fail)
+	e.attest(s, commitID(1), "test:go", ledger.Fail)
 	return commitID(1)
 }
 

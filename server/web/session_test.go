@@ -11,13 +11,13 @@ import (
 )
 
 func TestSignIn(t *testing.T) {
-	b := newBench(t)
-	w := b.browser()
+	e := newEnv(t)
+	w := e.browser()
 	w.get("/").to("/login")
 	w.get("/orgs/acme").to("/login?next=%2Forgs%2Facme")
 	w.get("/login?next=%2Forgs%2Facme").want(200).has("Sign in", "API token")
 
-	answer := w.post("/login", url.Values{"token": {" " + b.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).to(
+	answer := w.post("/login", url.Values{"token": {" " + e.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).to(
 		"/orgs/acme?cursor=x")
 	cookie := answer.header.Get("Set-Cookie")
 	for _, want := range []string{"ledgerd=", "; Path=/", "; HttpOnly", "; SameSite=Lax",
@@ -35,23 +35,23 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestSignInRefused(t *testing.T) {
-	b := newBench(t)
-	gone := b.token("acme", ledger.Admin)
-	check(t, b.host.RevokeToken(t.Context(), "acme", gone.ID))
-	expired, err := b.host.CreateToken(
-		t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Minute)})
+	e := newEnv(t)
+	gone := e.token("acme", ledger.Admin)
+	check(t, e.host.RevokeToken(t.Context(), "acme", gone.ID))
+	expired, err := e.host.CreateToken(
+		t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(time.Minute)})
 	check(t, err)
-	b.clock.advance(time.Minute)
+	e.clock.advance(time.Minute)
 	for name, test := range map[string]struct{ token, says string }{
 		"none":      {"", "begin with ldg_"},
 		"not ours":  {"hello<b>", "begin with ldg_"},
-		"not whole": {b.admin[:30], "copy it again in full"},
+		"not whole": {e.admin[:30], "copy it again in full"},
 		"not known": {ledger.NewSecret(), "not known"},
 		"revoked":   {gone.Secret, "revoked"},
 		"expired":   {expired.Secret, "expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := b.in(t).browser()
+			w := e.in(t).browser()
 			answer := w.post("/login", url.Values{"token": {test.token}, "next": {"/orgs/acme"}}).want(401).has(test.says)
 			if test.token != "" {
 				answer.hasNot(test.token)
@@ -69,7 +69,7 @@ func TestSignInRefused(t *testing.T) {
 
 // Signing in never leads to another site.
 func TestWhereSigningInLeads(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for next, want := range map[string]string{
 		"/orgs/acme":             "/orgs/acme",
 		"/orgs/acme?a=b#c":       "/orgs/acme?a=b#c",
@@ -92,8 +92,8 @@ func TestWhereSigningInLeads(t *testing.T) {
 		" //evil.example":        "/",
 		"HTTPS:evil.example":     "/",
 	} {
-		b.browser().post("/login", url.Values{"token": {b.reader}, "next": {next}}).to(want)
-		if got := attribute(b.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name",
+		e.browser().post("/login", url.Values{"token": {e.reader}, "next": {next}}).to(want)
+		if got := attribute(e.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name",
 			"next")[0], "value"); got != want {
 			t.Errorf("the form leads from %q to %q, want %q", next, got, want)
 		}
@@ -103,10 +103,10 @@ func TestWhereSigningInLeads(t *testing.T) {
 // Over https, also behind a proxy, the cookie is one that no other host can
 // set and no plain connection carries.
 func TestCookieOverHTTPS(t *testing.T) {
-	b := newBench(t)
-	w := b.browser()
-	w.header = map[string]string{"Origin": strings.Replace(b.url, "http:", "https:", 1)}
-	cookie := w.post("/login", url.Values{"token": {b.reader}}).want(303).header.Get("Set-Cookie")
+	e := newEnv(t)
+	w := e.browser()
+	w.header = map[string]string{"Origin": strings.Replace(e.url, "http:", "https:", 1)}
+	cookie := w.post("/login", url.Values{"token": {e.reader}}).want(303).header.Get("Set-Cookie")
 	for _, want := range []string{"__Host-ledgerd=", "; Secure", "; Path=/", "; HttpOnly", "; SameSite=Lax"} {
 		if !strings.Contains(cookie, want) {
 			t.Errorf("the cookie is %q: want %q in it", cookie, want)
@@ -122,8 +122,8 @@ func TestCookieOverHTTPS(t *testing.T) {
 
 // Over https a cookie that a plain connection can set is no session.
 func TestThePlainCookie(t *testing.T) {
-	b := newBench(t)
-	secret := secretOf(b.signIn(b.reader))
+	e := newEnv(t)
+	secret := secretOf(e.signIn(e.reader))
 	for name, test := range map[string]struct {
 		host    string
 		header  map[string]string
@@ -155,7 +155,7 @@ func TestThePlainCookie(t *testing.T) {
 			}
 			r.Header.Set("Cookie", test.cookie+"="+secret)
 			w := httptest.NewRecorder()
-			b.site.Handler().ServeHTTP(w, r)
+			e.site.Handler().ServeHTTP(w, r)
 			if in := w.Code == 200; in != test.wantsIn {
 				t.Errorf("%d %s: in: %t, want %t", w.Code, w.Header().Get("Location"), in, test.wantsIn)
 			}
@@ -164,33 +164,33 @@ func TestThePlainCookie(t *testing.T) {
 }
 
 func TestSignOut(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
-	stolen := w.client.Jar.Cookies(parse(t, b.url))
-	other := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	stolen := w.client.Jar.Cookies(parse(t, e.url))
+	other := e.signIn(e.admin)
 	w.post("/logout", nil).to("/login")
 	w.get("/orgs/acme").to("/login?next=%2Forgs%2Facme")
 	w.post("/logout", nil).to("/login")
 	other.get("/orgs/acme").want(200)
 
 	// What was in the cookie is of no use any more.
-	w.client.Jar.SetCookies(parse(t, b.url), stolen)
+	w.client.Jar.SetCookies(parse(t, e.url), stolen)
 	w.get("/orgs/acme").to("/login?ended=1&next=%2Forgs%2Facme")
 }
 
 // Signing in again ends the session before, and signing out those of both cookies.
 func TestNoSessionIsLeftBehind(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.reader)
-	first := b.withCookies(w)
+	e := newEnv(t)
+	w := e.signIn(e.reader)
+	first := e.withCookies(w)
 	w.post("/login", url.Values{"token": {"wrong"}}).want(401)
 	first.get("/orgs/acme").want(200)
-	w.post("/login", url.Values{"token": {b.admin}}).want(303)
+	w.post("/login", url.Values{"token": {e.admin}}).want(303)
 	w.get("/orgs/acme").want(200).has("admin of acme")
 	first.get("/orgs/acme").want(303)
 
-	plain, secure := b.signIn(b.reader), b.signIn(b.reader)
-	both := b.browser()
+	plain, secure := e.signIn(e.reader), e.signIn(e.reader)
+	both := e.browser()
 	both.header = map[string]string{"Cookie": "ledgerd=" + secretOf(plain) + "; __Host-ledgerd=" + secretOf(secure)}
 	both.post("/logout", nil).to("/login")
 	plain.get("/orgs/acme").want(303)
@@ -201,21 +201,21 @@ func TestNoSessionIsLeftBehind(t *testing.T) {
 func secretOf(w *browser) string { return w.client.Jar.Cookies(parse(w.t, w.url))[0].Value }
 
 func TestSessionsEnd(t *testing.T) {
-	b := newBench(t)
-	token := b.token("acme", ledger.Admin)
+	e := newEnv(t)
+	token := e.token("acme", ledger.Admin)
 	for name, end := range map[string]func(){
-		"revoked": func() { check(t, b.host.RevokeToken(t.Context(), "acme", token.ID)) },
-		"expired": func() { b.clock.advance(12 * time.Hour) },
+		"revoked": func() { check(t, e.host.RevokeToken(t.Context(), "acme", token.ID)) },
+		"expired": func() { e.clock.advance(12 * time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := b.in(t)
-			secret := b.admin
+			e := e.in(t)
+			secret := e.admin
 			if name == "revoked" {
 				secret = token.Secret
 			}
-			w := b.signIn(secret)
+			w := e.signIn(secret)
 			w.get("/orgs/acme").want(200)
-			kept := b.withCookies(w) // the session's end takes them from w
+			kept := e.withCookies(w) // the session's end takes them from w
 			end()
 			w.header = map[string]string{"Accept": "text/event-stream"}
 			w.get("/orgs/acme/events").want(303)
@@ -228,7 +228,7 @@ func TestSessionsEnd(t *testing.T) {
 
 // Who sends a form when the session is over comes back to its page.
 func TestWhereFormsLeadBack(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for path, back := range map[string]string{
 		identitiesPath + "/new":                      identitiesPath + "/new",
 		policyPath + "/edit":                         policyPath + "/edit",
@@ -238,16 +238,16 @@ func TestWhereFormsLeadBack(t *testing.T) {
 		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1/redeliver"://
 		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1",
 	} {
-		b.browser().post(path, nil).to("/login?" + url.Values{"next": {back}}.Encode())
+		e.browser().post(path, nil).to("/login?" + url.Values{"next": {back}}.Encode())
 	}
 }
 
 // What somebody has written of a policy is not lost with the session.
 func TestAnUnsavedPolicyIsKept(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	form := w.get(policyPath + "/edit").want(200)
-	b.clock.advance(12 * time.Hour)
+	e.clock.advance(12 * time.Hour)
 	const mine = "{\r\n</textarea><b>mine</b>"
 	p := w.edit(form, "save", "document", mine).want(401).has("Your session has ended", "Your unsaved policy",
 		"</textarea><b>mine</b>")
@@ -264,20 +264,20 @@ func TestAnUnsavedPolicyIsKept(t *testing.T) {
 }
 
 // withCookies returns a new browser with the cookies of another.
-func (b *bench) withCookies(other *browser) *browser {
-	w := b.browser()
-	w.client.Jar.SetCookies(parse(b.t, b.url), other.client.Jar.Cookies(parse(b.t, b.url)))
+func (e *env) withCookies(other *browser) *browser {
+	w := e.browser()
+	w.client.Jar.SetCookies(parse(e.t, e.url), other.client.Jar.Cookies(parse(e.t, e.url)))
 	return w
 }
 
 // The session of one org is of no use for another, and nobody learns whether
 // there is one.
 func TestAnotherOrg(t *testing.T) {
-	b := newBench(t)
-	_, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "umbrella"})
+	e := newEnv(t)
+	_, err := e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "umbrella"})
 	check(t, err)
-	example := b.examples()
-	stranger := b.signIn(b.token("umbrella", ledger.Admin).Secret)
+	example := e.examples()
+	stranger := e.signIn(e.token("umbrella", ledger.Admin).Secret)
 	for _, rt := range routes() {
 		if !strings.Contains(rt.Pattern, "{org}") {
 			continue

@@ -14,9 +14,9 @@ import (
 // The link makes the first org and its admin token, and signs in; then it is
 // of no use to anybody.
 func TestSetup(t *testing.T) {
-	b := newEmptyBench(t)
-	path := b.site.SetupPath()
-	w := b.browser()
+	e := newEmptyEnv(t)
+	path := e.site.SetupPath()
+	w := e.browser()
 	w.get("/").to("/login")
 	p := w.get(path).want(200).has("Name your org")
 	key := attribute(p.elements("input", "name", "key")[0], "value")
@@ -25,8 +25,8 @@ func TestSetup(t *testing.T) {
 	p = w.post("/setup", url.Values{"key": {key}, "name": {"acme"}}).want(200).has("acme is ready", "won't be shown again")
 	secret := regexp.MustCompile(`ldg_\w+`).FindString(p.text())
 	w.get("/orgs/acme").want(200).has("first admin", "No repos yet", "ledgerd repo create acme/api").hasNot("ldg_")
-	b.signIn(secret).get("/orgs/acme").want(200)
-	own, err := b.host.Org(t.Context(), "acme")
+	e.signIn(secret).get("/orgs/acme").want(200)
+	own, err := e.host.Org(t.Context(), "acme")
 	check(t, err)
 	if own.Name != "acme" {
 		t.Errorf("made %+v", own)
@@ -34,19 +34,19 @@ func TestSetup(t *testing.T) {
 
 	w.get(path).want(403).has("setup link expired")
 	w.post("/setup", url.Values{"key": {key}, "name": {"second"}}).want(403)
-	if strings.Contains(b.log.String(), key) || strings.Contains(b.log.String(), secret) {
-		t.Errorf("a secret is in the log: %s", b.log)
+	if strings.Contains(e.log.String(), key) || strings.Contains(e.log.String(), secret) {
+		t.Errorf("a secret is in the log: %s", e.log)
 	}
 }
 
 func TestSetupNeedsTheKey(t *testing.T) {
-	b := newEmptyBench(t)
-	for _, key := range []string{"", "WRONG", strings.TrimPrefix(b.site.SetupPath(), "/setup?key=") + "A"} {
+	e := newEmptyEnv(t)
+	for _, key := range []string{"", "WRONG", strings.TrimPrefix(e.site.SetupPath(), "/setup?key=") + "A"} {
 		query := url.Values{"key": {key}, "name": {"acme"}}
-		b.browser().get("/setup?" + query.Encode()).want(403).hasNot("Create org")
-		b.browser().post("/setup", query).want(403)
+		e.browser().get("/setup?" + query.Encode()).want(403).hasNot("Create org")
+		e.browser().post("/setup", query).want(403)
 	}
-	orgs, err := client.Collect(b.host.Orgs(t.Context()), 0)
+	orgs, err := client.Collect(e.host.Orgs(t.Context()), 0)
 	if err != nil || len(orgs) > 0 {
 		t.Errorf("%v %v", orgs, err)
 	}
@@ -54,25 +54,25 @@ func TestSetupNeedsTheKey(t *testing.T) {
 
 // An org made by the command line closes the link too.
 func TestSetupIsForAnEmptyLedger(t *testing.T) {
-	b := newBench(t)
-	b.browser().get(b.site.SetupPath()).want(403).has("setup link expired")
+	e := newEnv(t)
+	e.browser().get(e.site.SetupPath()).want(403).has("setup link expired")
 }
 
 func TestSetupByManyAtOnce(t *testing.T) {
-	b := newEmptyBench(t)
-	key := strings.TrimPrefix(b.site.SetupPath(), "/setup?key=")
+	e := newEmptyEnv(t)
+	key := strings.TrimPrefix(e.site.SetupPath(), "/setup?key=")
 	var all sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		w := b.browser()
+		w := e.browser()
 		all.Go(func() { w.post("/setup", url.Values{"key": {key}, "name": {name}}) })
 	}
 	all.Wait()
-	orgs, err := client.Collect(b.host.Orgs(t.Context()), 0)
+	orgs, err := client.Collect(e.host.Orgs(t.Context()), 0)
 	check(t, err)
 	if len(orgs) != 1 {
 		t.Errorf("there are %d orgs", len(orgs))
 	}
-	tokens, err := client.Collect(b.host.Tokens(t.Context(), orgs[0].Name), 0)
+	tokens, err := client.Collect(e.host.Tokens(t.Context(), orgs[0].Name), 0)
 	check(t, err)
 	if len(tokens) != 1 || tokens[0].Scope != ledger.Admin {
 		t.Errorf("tokens: %+v", tokens)

@@ -18,16 +18,16 @@ const tokensPath = "/orgs/acme/settings/tokens"
 // tokenText is what a token looks like.
 var tokenText = regexp.MustCompile(`ldg_\w{20,}`)
 
-func (b *bench) tokens() []ledger.Token {
-	b.t.Helper()
-	list, err := client.Collect(b.host.Tokens(b.t.Context(), "acme"), 0)
-	check(b.t, err)
+func (e *env) tokens() []ledger.Token {
+	e.t.Helper()
+	list, err := client.Collect(e.host.Tokens(e.t.Context(), "acme"), 0)
+	check(e.t, err)
 	return list
 }
 
 func TestMakeAToken(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	w.get("/orgs/acme/settings").to(tokensPath)
 	if href := attribute(w.get(tokensPath).want(200).elements("a", "class", "button primary")[0], "href"); href !=
 		tokensPath+"/new" {
@@ -41,31 +41,31 @@ func TestMakeAToken(t *testing.T) {
 	p := w.post(tokensPath+"/new", url.Values{"name": {" ci "}, "scope": {"write"}, "expires_in": {"30d"}}).want(201).
 		has("ci is ready", "won't be shown again", "Scope write , expires 30 Dec 2030")
 	secret := tokenText.FindString(p.text())
-	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + b.url + "/v1/orgs/acme/repos'"; secret == "" ||
+	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + e.url + "/v1/orgs/acme/repos'"; secret == "" ||
 		!strings.Contains(p.text(), line) {
 		t.Errorf("it does not show %s: %s", line, p.text())
 	}
 	if got := p.header.Get("Cache-Control"); got != "no-store" {
 		t.Errorf("Cache-Control: %q", got)
 	}
-	made := b.tokens()[3]
-	if made.Name != "ci" || made.Scope != ledger.Write || made.ExpiresAt != b.clock.time().Add(30*24*time.Hour) {
+	made := e.tokens()[3]
+	if made.Name != "ci" || made.Scope != ledger.Write || made.ExpiresAt != e.clock.time().Add(30*24*time.Hour) {
 		t.Errorf("made %+v", made)
 	}
 
 	// It works, and nothing shows it again.
-	b.signIn(secret).get("/orgs/acme").want(200).has("ci", "write")
+	e.signIn(secret).get("/orgs/acme").want(200).has("ci", "write")
 	w.get(tokensPath).want(200).has("ci write", made.ID[len(made.ID)-6:]).hasNot("ldg_")
 	w.get("/orgs/acme").want(200).hasNot("ldg_")
-	if strings.Contains(b.log.String(), secret) {
+	if strings.Contains(e.log.String(), secret) {
 		t.Error("the token is in the log")
 	}
 }
 
 // What a browser sends of the form decides when the token ends.
 func TestWhenATokenEnds(t *testing.T) {
-	b := newBench(t) // on 30 Nov 2030, 9:00
-	w := b.signIn(b.admin)
+	e := newEnv(t) // on 30 Nov 2030, 9:00
+	w := e.signIn(e.admin)
 	for name, test := range map[string]struct {
 		form url.Values
 		want string
@@ -81,7 +81,7 @@ func TestWhenATokenEnds(t *testing.T) {
 			test.form.Set("name", name)
 			test.form.Set("scope", "read")
 			w.post(tokensPath+"/new", test.form).want(201)
-			for _, token := range b.in(t).tokens() {
+			for _, token := range e.in(t).tokens() {
 				if token.Name == name && token.ExpiresAt.String() != test.want {
 					t.Errorf("it ends %s, want %s", token.ExpiresAt, test.want)
 				}
@@ -91,8 +91,8 @@ func TestWhenATokenEnds(t *testing.T) {
 }
 
 func TestTokenFormSaysWhatIsWrong(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	good := url.Values{"name": {"ci"}, "scope": {"read"}, "expires_in": {"90d"}, "expires_at": {""}}
 	for name, test := range map[string]struct{ field, value, says string }{
 		"no name":             {"name", "  ", ""},
@@ -115,7 +115,7 @@ func TestTokenFormSaysWhatIsWrong(t *testing.T) {
 				form[field] = values
 			}
 			form.Set(test.field, test.value)
-			w := b.in(t).browserOf(w)
+			w := e.in(t).browserOf(w)
 			p := w.post(tokensPath+"/new", form)
 			if p.status < 400 || p.status > 422 {
 				t.Fatalf("%d: %s", p.status, p.text())
@@ -127,30 +127,30 @@ func TestTokenFormSaysWhatIsWrong(t *testing.T) {
 			wellMade(t, "an admin", p)
 		})
 	}
-	if n := len(b.tokens()); n != 3 {
+	if n := len(e.tokens()); n != 3 {
 		t.Errorf("there are %d tokens, want those of the beginning", n)
 	}
 }
 
 // browserOf is a browser again, for use in a subtest.
-func (b *bench) browserOf(w *browser) *browser {
+func (e *env) browserOf(w *browser) *browser {
 	inside := *w
-	inside.t = b.t
+	inside.t = e.t
 	return &inside
 }
 
 // The list tells how it stands with each token.
 func TestTokenList(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
-	brief, err := b.host.CreateToken(t.Context(), "acme",
-		ledger.NewToken{Name: "<i>brief</i>", Scope: ledger.Read, ExpiresAt: b.clock.time().Add(time.Hour)})
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	brief, err := e.host.CreateToken(t.Context(), "acme",
+		ledger.NewToken{Name: "<i>brief</i>", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(time.Hour)})
 	check(t, err)
-	check(t, b.host.RevokeToken(t.Context(), "acme", b.token("acme", ledger.Write).ID))
+	check(t, e.host.RevokeToken(t.Context(), "acme", e.token("acme", ledger.Write).ID))
 	w.get(tokensPath).want(200).has("<i>brief</i>", "never used", "expires 30 Nov 2030 10:00 UTC", "never expires",
 		"revoked 30 Nov 2030 09:00 UTC", "admin of acme admin you")
-	b.signIn(brief.Secret).get("/orgs/acme").want(200)
-	b.clock.advance(2 * time.Hour)
+	e.signIn(brief.Secret).get("/orgs/acme").want(200)
+	e.clock.advance(2 * time.Hour)
 	w.get(tokensPath).want(200).has("last used 30 Nov 2030 09:00 UTC", "expired 30 Nov 2030 10:00 UTC")
 
 	if len(w.get(tokensPath).elements("i")) > 0 {
@@ -158,7 +158,7 @@ func TestTokenList(t *testing.T) {
 	}
 
 	for range 60 {
-		b.token("acme", ledger.Read)
+		e.token("acme", ledger.Read)
 	}
 	p := w.get(tokensPath).want(200)
 	next := p.elements("a", "rel", "next")
@@ -170,10 +170,10 @@ func TestTokenList(t *testing.T) {
 
 // A token that is revoked ends its sessions, also the one that revokes it.
 func TestRevokeTokens(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
-	victim := b.token("acme", ledger.Admin)
-	other := b.signIn(victim.Secret)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	victim := e.token("acme", ledger.Admin)
+	other := e.signIn(victim.Secret)
 	other.get(tokensPath).want(200)
 	if len(w.get(tokensPath).elements("form", "action", tokensPath+"/"+victim.ID+"/revoke")) != 1 {
 		t.Error("there is no form that revokes it")
@@ -195,7 +195,7 @@ func TestRevokeTokens(t *testing.T) {
 		"/login?next=%2Forgs%2Facme%2Fsettings%2Ftokens%2Fnew")
 
 	var own string
-	for _, token := range b.tokens() {
+	for _, token := range e.tokens() {
 		if token.Name == "admin of acme" && token.RevokedAt == 0 {
 			own = token.ID
 		}
@@ -207,9 +207,9 @@ func TestRevokeTokens(t *testing.T) {
 
 // Whose scope is less than admin finds no way to tokens and webhooks.
 func TestSettingsByScope(t *testing.T) {
-	b := newBench(t)
-	for _, secret := range []string{b.reader, b.writer} {
-		w := b.signIn(secret)
+	e := newEnv(t)
+	for _, secret := range []string{e.reader, e.writer} {
+		w := e.signIn(secret)
 		w.get("/orgs/acme/settings").to(identitiesPath)
 		for _, path := range []string{"/orgs/acme", "/orgs/acme/repos/api", identitiesPath} {
 			p := w.get(path).want(200)
@@ -223,7 +223,7 @@ func TestSettingsByScope(t *testing.T) {
 		w.get(tokensPath).want(403).has("scope admin required")
 		w.post(tokensPath+"/new", url.Values{"name": {"x"}, "scope": {"admin"}, "expires_in": {"never"}}).want(403)
 	}
-	if n := len(b.tokens()); n != 3 {
+	if n := len(e.tokens()); n != 3 {
 		t.Errorf("there are %d tokens", n)
 	}
 }
@@ -231,7 +231,7 @@ func TestSettingsByScope(t *testing.T) {
 // The line to try a token out names the address that the browser knows, and
 // has no way out of its quotes.
 func TestLineToTryATokenOut(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	for _, test := range []struct{ origin, host, want string }{
 		{"https://ledger.example.com", "127.0.0.1:8080", "'https://ledger.example.com/v1/"},
 		{"https://ledger.example.com:8443", "", "'https://ledger.example.com:8443/v1/"},
@@ -240,8 +240,8 @@ func TestLineToTryATokenOut(t *testing.T) {
 		{"", "x'$(id)'", "'http://localhost/v1/"},
 		{"https://x'$(id)", "y'$(id)", "'http://localhost/v1/"},
 	} {
-		w := b.signIn(b.admin)
-		req, err := http.NewRequestWithContext(t.Context(), "POST", b.url+tokensPath+"/new",
+		w := e.signIn(e.admin)
+		req, err := http.NewRequestWithContext(t.Context(), "POST", e.url+tokensPath+"/new",
 			strings.NewReader("name=x&scope=read&expires_in=7d"))
 		check(t, err)
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -249,11 +249,11 @@ func TestLineToTryATokenOut(t *testing.T) {
 		if test.origin != "" {
 			req.Header.Set("Origin", test.origin)
 		}
-		for _, cookie := range w.client.Jar.Cookies(parse(t, b.url)) {
+		for _, cookie := range w.client.Jar.Cookies(parse(t, e.url)) {
 			cookie.Name = "__Host-" + cookie.Name // which counts both over https and without
 			req.AddCookie(cookie)
 		}
-		p := b.serve(req, test.host).want(201)
+		p := e.serve(req, test.host).want(201)
 		if !strings.Contains(p.text(), test.want) || strings.Contains(p.text(), "$(id)") {
 			t.Errorf("from %q at %q: %s, want %s", test.origin, test.host, p.text(), test.want)
 		}
@@ -261,12 +261,12 @@ func TestLineToTryATokenOut(t *testing.T) {
 }
 
 // serve answers a request as if it had come with that Host.
-func (b *bench) serve(r *http.Request, host string) page {
-	b.t.Helper()
+func (e *env) serve(r *http.Request, host string) page {
+	e.t.Helper()
 	if host != "" {
 		r.Host = host
 	}
 	w := httptest.NewRecorder()
-	b.site.Handler().ServeHTTP(w, r)
-	return page{b.t, r.Method + " " + r.URL.Path, w.Code, w.Header(), w.Body.String()}
+	e.site.Handler().ServeHTTP(w, r)
+	return page{e.t, r.Method + " " + r.URL.Path, w.Code, w.Header(), w.Body.String()}
 }

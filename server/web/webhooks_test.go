@@ -25,17 +25,17 @@ const webhooksPath = "/orgs/acme/repos/api/webhooks"
 var webhookSecret = regexp.MustCompile(`whsec_[\w+/=]+`)
 
 // webhook makes a webhook of acme/api.
-func (b *bench) webhook(target string, events ...ledger.EventType) ledger.Webhook {
-	b.t.Helper()
-	made, err := b.host.CreateWebhook(b.t.Context(), "acme", "api", ledger.NewWebhook{URL: target, Events: events})
-	check(b.t, err)
+func (e *env) webhook(target string, events ...ledger.EventType) ledger.Webhook {
+	e.t.Helper()
+	made, err := e.host.CreateWebhook(e.t.Context(), "acme", "api", ledger.NewWebhook{URL: target, Events: events})
+	check(e.t, err)
 	return made
 }
 
-func (b *bench) webhooks() []ledger.Webhook {
-	b.t.Helper()
-	list, err := client.Collect(b.host.Webhooks(b.t.Context(), "acme", "api"), 0)
-	check(b.t, err)
+func (e *env) webhooks() []ledger.Webhook {
+	e.t.Helper()
+	list, err := client.Collect(e.host.Webhooks(e.t.Context(), "acme", "api"), 0)
+	check(e.t, err)
 	return list
 }
 
@@ -74,13 +74,13 @@ func (r *receiver) count() int {
 }
 
 // dispatch has what waits be sent until the test ends.
-func (b *bench) dispatch() {
+func (e *env) dispatch() {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := dispatch.New(dispatch.Config{Outbox: b.db, Guard: b.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second,
+	d := dispatch.New(dispatch.Config{Outbox: e.db, Guard: e.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second,
 		Grace: time.Second})
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
-	b.t.Cleanup(func() { cancel(); running.Wait() })
+	e.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 // eventually waits until something holds.
@@ -94,8 +94,8 @@ func eventually(t testing.TB, what string, holds func() bool) {
 }
 
 func TestMakeAWebhook(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
 	w.get(webhooksPath).want(200).has(
 		"No webhooks yet", "ledgerd webhook add acme/api --url https://ci.example.com/ledger")
 	form := w.get(webhooksPath + "/new").want(200)
@@ -112,7 +112,7 @@ func TestMakeAWebhook(t *testing.T) {
 	p := w.post(webhooksPath+"/new", url.Values{"url": {" https://ci.example.com/ledger?key=<b> "},
 		"events": {"state", "radar"}, "description": {" the <b>deployer</b> "}}).
 		want(201).has("Webhook created", "It won't be shown again", "webhook listen")
-	made := b.webhooks()[0]
+	made := e.webhooks()[0]
 	if made.URL != "https://ci.example.com/ledger?key=<b>" ||
 		!slices.Equal(made.Events, []ledger.EventType{"state", "radar"}) || made.Description != "the <b>deployer</b>" ||
 		!made.Active {
@@ -131,13 +131,13 @@ func TestMakeAWebhook(t *testing.T) {
 		wellMade(t, "an admin", page)
 	}
 	w.get(webhooksPath).has("https://ci.example.com/ledger?key=<b>", "the <b>deployer</b>", "state, radar", "active")
-	if strings.Contains(b.log.String(), secret) {
+	if strings.Contains(e.log.String(), secret) {
 		t.Error("the secret is in the log")
 	}
 
 	w.post(webhooksPath+"/new",
 		url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "paused": {"true"}}).want(201)
-	if paused := b.webhooks()[1]; paused.Active {
+	if paused := e.webhooks()[1]; paused.Active {
 		t.Errorf("made %+v, want it paused", paused)
 	}
 	w.get(webhooksPath).has("inactive")
@@ -148,9 +148,9 @@ func TestMakeAWebhook(t *testing.T) {
 // A new webhook and a change of one are refused alike, beside the field, and
 // what was typed in stays.
 func TestWebhookFormsSayWhatIsWrong(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
-	at := webhooksPath + "/" + b.webhook("https://ci.example.com").ID
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	at := webhooksPath + "/" + e.webhook("https://ci.example.com").ID
 	good := url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "description": {"typed in"}}
 	for name, test := range map[string]struct{ field, value, says string }{
 		"no URL":                 {"url", "", ""},
@@ -177,7 +177,7 @@ func TestWebhookFormsSayWhatIsWrong(t *testing.T) {
 				if name == "no events" {
 					form.Del("events")
 				}
-				p := b.in(t).browserOf(w).post(path, form)
+				p := e.in(t).browserOf(w).post(path, form)
 				if p.status < 400 || p.status > 422 {
 					t.Fatalf("%d: %s", p.status, p.text())
 				}
@@ -192,15 +192,15 @@ func TestWebhookFormsSayWhatIsWrong(t *testing.T) {
 			})
 		}
 	}
-	if all := b.webhooks(); len(all) != 1 || all[0].URL != "https://ci.example.com" {
+	if all := e.webhooks(); len(all) != 1 || all[0].URL != "https://ci.example.com" {
 		t.Errorf("there are %+v", all)
 	}
 }
 
 func TestChangeAWebhook(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
-	hook := b.webhook("https://ci.example.com", ledger.EventState)
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	hook := e.webhook("https://ci.example.com", ledger.EventState)
 	at := webhooksPath + "/" + hook.ID
 	form := w.get(at + "/edit").want(200)
 	if got := form.value("url"); got != "https://ci.example.com" {
@@ -227,15 +227,15 @@ func TestChangeAWebhook(t *testing.T) {
 	w.post(at+"/remove", nil).to(webhooksPath)
 	w.get(at).want(404)
 	w.post(at+"/remove", nil).want(404)
-	if n := len(b.webhooks()); n != 0 {
+	if n := len(e.webhooks()); n != 0 {
 		t.Errorf("there are %d webhooks", n)
 	}
 }
 
 func TestRotateAWebhook(t *testing.T) {
-	b := newBench(t)
-	w := b.signIn(b.admin)
-	hook := b.webhook("https://ci.example.com")
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	hook := e.webhook("https://ci.example.com")
 	at := webhooksPath + "/" + hook.ID
 	if got := w.get(at + "/rotate").want(200).value("overlap"); got != "24h" {
 		t.Errorf("overlap: %q", got)
@@ -261,15 +261,15 @@ func TestRotateAWebhook(t *testing.T) {
 // A webhook that ledgerd has given up says why, on its page, in the list and
 // where the org tells what needs somebody; one that fails says since when.
 func TestWebhookThatFails(t *testing.T) {
-	b := newBench(t)
+	e := newEnv(t)
 	r := newReceiver(t)
-	w := b.signIn(b.admin)
-	hook := b.webhook(r.url)
+	w := e.signIn(e.admin)
+	hook := e.webhook(r.url)
 	at := webhooksPath + "/" + hook.ID
 	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
-	b.dispatch()
+	e.dispatch()
 	w.post(at+"/ping", nil).want(303)
-	eventually(t, "the failure", func() bool { return b.webhooks()[0].FailingSince != 0 })
+	eventually(t, "the failure", func() bool { return e.webhooks()[0].FailingSince != 0 })
 	w.get(at).has("first failure 30 Nov 2030 09:00 UTC")
 	w.get(webhooksPath).has("first failure 30 Nov 2030 09:00 UTC")
 	w.get("/orgs/acme").has("Webhook failing")
@@ -279,12 +279,12 @@ func TestWebhookThatFails(t *testing.T) {
 
 	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	w.post(at+"/ping", nil).want(303)
-	eventually(t, "the end", func() bool { return !b.webhooks()[0].Active })
-	reason := b.webhooks()[0].DisabledReason
+	eventually(t, "the end", func() bool { return !e.webhooks()[0].Active })
+	reason := e.webhooks()[0].DisabledReason
 	w.get(at).has("Disabled by ledgerd 30 Nov 2030 09:00 UTC", reason, "Fix the receiver", "Activate")
 	w.get(webhooksPath).has("disabled", reason)
 	w.get("/orgs/acme").has("Webhook disabled", reason)
-	b.signIn(b.reader).get("/orgs/acme").hasNot("Webhook disabled", reason)
+	e.signIn(e.reader).get("/orgs/acme").hasNot("Webhook disabled", reason)
 	w.post(at+"/active", url.Values{"active": {"true"}}).to(at)
 	w.get(at).hasNot("Disabled by ledgerd")
 }

@@ -1,14 +1,15 @@
-// What pages gain by a script: live parts, copy buttons, times of here. Every
-// page works without.
+// Progressive enhancement: live parts, copy buttons and local times. Every page
+// works without this script.
 (() => {
   'use strict';
   const root = document.documentElement;
   const main = document.getElementById('main');
-  const state = document.getElementById('live');
+  const status = document.getElementById('live');
   root.classList.add('js');
 
-  // Times: relative while that says more, else of the reader's own zone. The
-  // title has both it and UTC.
+  // Times: relative if recent, otherwise in the reader's time zone. The title has
+  // the exact time, local and in UTC. A time with data-next is that of a next
+  // attempt; once it has passed, it reads "now".
   const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
   const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
@@ -24,7 +25,7 @@
     return day.format(moment);
   }
 
-  function tellTimes(within) {
+  function updateTimes(within) {
     for (const time of within.querySelectorAll('time[datetime]')) {
       const moment = new Date(time.dateTime);
       if (isNaN(moment)) continue;
@@ -45,10 +46,10 @@
     area.select();
     const done = document.execCommand('copy');
     area.remove();
-    if (!done) throw new Error('not copied');
+    if (!done) throw new Error('copy failed');
   }
 
-  const told = new WeakMap(); // of buttons that tell how it went: what they said before
+  const labels = new WeakMap(); // the original labels of buttons that show an outcome
 
   document.addEventListener('click', async (event) => {
     const button = event.target.closest('[data-copy], [data-copy-from]');
@@ -60,33 +61,33 @@
       outcome = 'Copy failed: select the text instead';
     }
     button.focus();
-    tellOutcome(button, outcome);
+    showOutcome(button, outcome);
   });
 
-  // tellOutcome has a button say how it went, and then what it said at first.
-  function tellOutcome(button, outcome) {
+  // showOutcome shows the outcome as the button's label for a moment.
+  function showOutcome(button, outcome) {
     const wide = button.classList.contains('wide');
-    const before = told.get(button) ?? { label: button.getAttribute('aria-label'), text: button.textContent };
-    clearTimeout(before.timer);
-    told.set(button, before);
+    const original = labels.get(button) ?? { label: button.getAttribute('aria-label'), text: button.textContent };
+    clearTimeout(original.timer);
+    labels.set(button, original);
     button.classList.add('done');
     button.setAttribute('aria-label', outcome);
     if (wide) button.textContent = outcome;
-    before.timer = setTimeout(() => {
-      told.delete(button);
+    original.timer = setTimeout(() => {
+      labels.delete(button);
       button.classList.remove('done');
-      if (before.label === null) button.removeAttribute('aria-label'); else button.setAttribute('aria-label', before.label);
-      if (wide) button.textContent = before.text;
+      if (original.label === null) button.removeAttribute('aria-label'); else button.setAttribute('aria-label', original.label);
+      if (wide) button.textContent = original.text;
     }, 1600);
   }
 
-  // Live parts: after an event the page is fetched again, and those of its
-  // parts that differ take the place of the old ones.
-  const source = new Map(); // what the server last wrote of each part
+  // Live parts: after an event, the page is fetched again and the parts that
+  // changed are replaced.
+  const source = new Map(); // the HTML of each part as last sent by the server
   const parts = (within) => within.querySelectorAll('[data-live-part]');
   for (const part of parts(document)) source.set(part.dataset.livePart, part.outerHTML);
 
-  // selectorOf tells an element of a part from most others.
+  // selectorOf returns a selector that matches the element and few others.
   function selectorOf(element) {
     if (element.localName === 'summary' && element.parentElement.id) return '#' + CSS.escape(element.parentElement.id) + ' > summary';
     for (const name of ['id', 'href', 'data-copy', 'data-copy-from', 'name', 'aria-label', 'aria-labelledby']) {
@@ -96,32 +97,32 @@
     return [element.localName, ...[...element.classList].map((c) => CSS.escape(c))].join('.');
   }
 
-  // twinFinder returns a function that finds in a later version of the part
-  // what the element is now; undefined where that is gone.
-  function twinFinder(part, element) {
+  // counterpart returns a function that finds the same element in a newer version
+  // of the part. The function returns undefined if the element is gone.
+  function counterpart(part, element) {
     if (element === part) return (fresh) => fresh;
     const selector = selectorOf(element);
     const index = [...part.querySelectorAll(selector)].indexOf(element);
     return (fresh) => {
-      const alike = fresh.querySelectorAll(selector);
-      return alike[Math.min(index, alike.length - 1)];
+      const matches = fresh.querySelectorAll(selector);
+      return matches[Math.min(index, matches.length - 1)];
     };
   }
 
-  // swap puts a fresh part in the place of the old one, and leaves readers
-  // where they are: what has the focus, is open or scrolled stays so.
+  // swap replaces a part by its new version. It preserves the focus, open details
+  // and scroll positions.
   function swap(old, fresh) {
-    const focused = old.contains(document.activeElement) ? twinFinder(old, document.activeElement) : null;
+    const focused = old.contains(document.activeElement) ? counterpart(old, document.activeElement) : null;
     const open = new Set([...old.querySelectorAll('details[open][id]')].map((d) => d.id));
     const scrolled = [old, ...old.querySelectorAll('*')].filter((e) => e.scrollLeft || e.scrollTop)
-      .map((e) => ({ twin: twinFinder(old, e), left: e.scrollLeft, top: e.scrollTop }));
+      .map((e) => ({ find: counterpart(old, e), left: e.scrollLeft, top: e.scrollTop }));
     const part = document.importNode(fresh, true);
     for (const details of part.querySelectorAll('details[id]')) if (open.has(details.id)) details.open = true;
-    tellTimes(part);
+    updateTimes(part);
     part.classList.add('fresh');
     old.replaceWith(part);
-    for (const { twin, left, top } of scrolled) {
-      const element = twin(part);
+    for (const { find, left, top } of scrolled) {
+      const element = find(part);
       if (element) [element.scrollLeft, element.scrollTop] = [left, top];
     }
     if (!focused) return;
@@ -131,66 +132,68 @@
     part.focus({ preventScroll: true });
   }
 
-  // A page that is asked for again leaves the server time for others: it waits
-  // for a multiple of what it took the last time, and not all pages ask at once.
-  const shortest = 1000, longest = 60000;
-  let asked = 0, pause = shortest, waiting = 0, fetching = false, again = false;
+  // Refreshes are at least minPause apart, and five times as long as the last one
+  // took, so that slow pages do not overload the server. A random delay spreads
+  // the requests of many readers.
+  const minPause = 1000, maxPause = 60000;
+  let requestedAt = 0, pause = minPause, timer = 0, fetching = false, again = false;
 
   async function refresh() {
-    waiting = 0;
+    timer = 0;
     fetching = true;
-    asked = Date.now();
-    let refused = 0; // for how long
+    requestedAt = Date.now();
+    let retryAfter = 0; // milliseconds
     try {
       const response = await fetch(location.href, { headers: { Accept: 'text/html' }, cache: 'no-store' });
       if (response.redirected && new URL(response.url).pathname === '/login') return location.assign(response.url);
-      if (response.status >= 500) refused = 1000 * (parseInt(response.headers.get('Retry-After'), 10) || 5);
+      if (response.status >= 500) retryAfter = 1000 * (parseInt(response.headers.get('Retry-After'), 10) || 5);
       if (response.ok) show(new DOMParser().parseFromString(await response.text(), 'text/html'));
     } catch {
-      // the server is away for a moment: the stream tells when it is back
+      // the server is unreachable: the stream refreshes the page once it reconnects
     } finally {
       fetching = false;
-      pause = Math.min(longest, Math.max(shortest, 5 * (Date.now() - asked), refused));
-      if (again || refused) later();
+      pause = Math.min(maxPause, Math.max(minPause, 5 * (Date.now() - requestedAt), retryAfter));
+      if (again || retryAfter) scheduleRefresh();
       again = false;
     }
   }
 
   function show(fresh) {
-    const found = new Map([...parts(fresh)].map((part) => [part.dataset.livePart, part]));
+    const freshParts = new Map([...parts(fresh)].map((part) => [part.dataset.livePart, part]));
     for (const part of parts(document)) {
-      const id = part.dataset.livePart, next = found.get(id);
+      const id = part.dataset.livePart, next = freshParts.get(id);
       if (!next || next.outerHTML === source.get(id)) continue;
       source.set(id, next.outerHTML);
       swap(part, next);
     }
   }
 
-  // later has the page fetched when it is time.
-  function later() {
+  // scheduleRefresh refreshes the page after the pause, unless that is scheduled.
+  function scheduleRefresh() {
     if (fetching) again = true;
-    else if (!waiting) waiting = setTimeout(refresh, Math.max(120, asked + pause - Date.now()) + Math.random() * pause / 2);
+    else if (!timer) timer = setTimeout(refresh, Math.max(120, requestedAt + pause - Date.now()) + Math.random() * pause / 2);
   }
 
+  // concerns reports whether the event can change this page.
   function concerns(event) {
     const commit = main.dataset.liveCommit;
     if (!commit || event.type === 'policy') return true;
     try {
-      const told = JSON.parse(event.data);
-      return told.commit === commit || told.other?.commit === commit;
+      const body = JSON.parse(event.data);
+      return body.commit === commit || body.other?.commit === commit;
     } catch {
       return true;
     }
   }
 
-  let stream = null, retry = 0;
-  // The first stream begins where the page was made, so that nothing is missed
-  // and the page need not be fetched again; not where that was long ago, as it
-  // would tell all that happened since.
+  let stream = null, retries = 0;
+  // The first stream starts at the last event that the page shows, so that the page
+  // need not be fetched again. If the page is older than a minute, it is fetched
+  // again instead: the stream would replay every event since then.
   let since = main.dataset.liveSince;
-  const tell = (text) => { if (state && state.textContent !== text) state.textContent = text; };
+  const setStatus = (text) => { if (status && status.textContent !== text) status.textContent = text; };
 
-  function follow() {
+  function connect() {
     if (stream || document.hidden) return;
     let complete = Boolean(since) && performance.now() < 60000;
     const url = new URL(main.dataset.live, location.href);
@@ -198,42 +201,42 @@
     since = '';
     stream = new EventSource(url);
     stream.onopen = () => {
-      retry = 0;
-      tell('live');
-      if (!complete) later();
+      retries = 0;
+      setStatus('live');
+      if (!complete) scheduleRefresh();
       complete = false;
     };
     stream.onerror = () => {
-      tell('reconnecting…');
+      setStatus('reconnecting…');
       if (stream.readyState !== EventSource.CLOSED) return;
-      leave();
-      setTimeout(() => { later(); follow(); }, Math.min(60000, 3000 * 2 ** retry++));
+      disconnect();
+      setTimeout(() => { scheduleRefresh(); connect(); }, Math.min(60000, 3000 * 2 ** retries++));
     };
     for (const type of url.searchParams.get('types').split(',')) {
-      stream.addEventListener(type, (event) => { if (concerns(event)) later(); });
+      stream.addEventListener(type, (event) => { if (concerns(event)) scheduleRefresh(); });
     }
   }
 
-  function leave() {
+  function disconnect() {
     stream?.close();
     stream = null;
   }
 
   if (main.dataset.live) {
-    // Browsers allow few connections to one server: pages that nobody sees have none.
-    document.addEventListener('visibilitychange', () => { if (document.hidden) leave(); else follow(); });
-    addEventListener('pagehide', leave);
-    addEventListener('pageshow', follow);
-    follow();
+    // Browsers limit the connections to a server, so hidden pages disconnect.
+    document.addEventListener('visibilitychange', () => { if (document.hidden) disconnect(); else connect(); });
+    addEventListener('pagehide', disconnect);
+    addEventListener('pageshow', connect);
+    connect();
   }
 
-  // What was just done is told once, and not at each reload.
+  // Drop the "saved" notice from the URL, so that a reload does not repeat it.
   const here = new URL(location.href);
   if (here.searchParams.has('saved')) {
     here.searchParams.delete('saved');
     history.replaceState(history.state, '', here);
   }
 
-  tellTimes(document);
-  setInterval(() => tellTimes(document), 20000);
+  updateTimes(document);
+  setInterval(() => updateTimes(document), 20000);
 })();
