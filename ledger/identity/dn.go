@@ -12,11 +12,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A DN is the distinguished name of a signer: who signed, in which unit of
-// which organization. CN is never empty in a DN that ParseDN or subjectDN returned.
+// A DN is the distinguished name of a signer: a common name, an organizational unit and
+// an organization. ParseDN and subjectDN never return a DN with an empty CN.
 type DN struct{ CN, OU, O string }
 
-// maxAttribute bounds one attribute of a DN or of a pattern, in bytes.
+// maxAttribute is the maximum length of an attribute of a DN or pattern, in bytes.
 const maxAttribute = 256
 
 // The attributes of a DN, in the order in which they are written.
@@ -29,9 +29,9 @@ const (
 
 var attrNames = [attrCount]string{"cn", "ou", "o"}
 
-// ParseDN reads a DN as RFC 4514 writes it, such as cn=ci,ou=build,o=acme.
-// The attributes may come in any order and spaces may surround them, but each
-// may come only once, cn must be there, and no others may.
+// ParseDN parses a DN in the form of RFC 4514, such as cn=ci,ou=build,o=acme. The
+// attributes may be in any order and surrounded by spaces. Each may occur once; cn is
+// required, and attributes other than cn, ou and o are refused.
 func ParseDN(s string) (DN, error) {
 	var values [attrCount]string
 	err := parseAttributes(s, func(attr int, value []piece) error {
@@ -48,8 +48,8 @@ func ParseDN(s string) (DN, error) {
 	return dnOf(values), nil
 }
 
-// String writes d with its attributes in the order cn, ou, o, leaving out
-// empty ones. Equal DNs have equal texts, and ParseDN reads them back.
+// String formats d with its attributes in the order cn, ou, o, omitting empty ones.
+// ParseDN parses the text back to an equal DN. Equal DNs have equal texts.
 func (d DN) String() string {
 	b := make([]byte, 0, len(d.CN)+len(d.OU)+len(d.O)+len("cn=,ou=,o="))
 	for attr, value := range d.values() {
@@ -65,10 +65,9 @@ func (d DN) String() string {
 	return string(b)
 }
 
-// subjectDN returns the DN in a certificate's subject. It refuses a subject that
-// has no CN, or more than one value of an attribute that a DN has, because it
-// would be unclear who is meant. Other attributes, such as the country, are
-// not part of a DN.
+// subjectDN returns the DN in a certificate's subject. It refuses a subject without a
+// CN, or with more than one CN, OU or O, because it would be ambiguous. It ignores
+// other attributes, such as the country.
 func subjectDN(name pkix.Name) (DN, error) {
 	values, err := nameValues(name)
 	if err != nil {
@@ -86,14 +85,15 @@ func dnOf(values [attrCount]string) DN {
 
 func (d DN) values() [attrCount]string { return [attrCount]string{d.CN, d.OU, d.O} }
 
-// nameValues returns the attributes of a DN that a certificate's name has.
+// nameValues returns those attributes of a certificate's name that are part of a DN.
 func nameValues(name pkix.Name) (values [attrCount]string, err error) {
 	names := name.Names
-	if names == nil { // not parsed, but made by hand
+	if names == nil { // a template, not a parsed certificate
 		for _, set := range name.ToRDNSequence() {
 			names = append(names, set...)
 		}
 	}
+
 	var seen [attrCount]bool
 	for _, n := range names {
 		attr := attributeOf(n.Type)
@@ -116,8 +116,7 @@ func nameValues(name pkix.Name) (values [attrCount]string, err error) {
 	return values, nil
 }
 
-// attributeOf returns the attribute that an X.520 object identifier (2.5.4.x)
-// names, or -1.
+// attributeOf returns the attribute for an X.520 object identifier (2.5.4.x), or -1.
 func attributeOf(oid asn1.ObjectIdentifier) int {
 	if len(oid) != 4 || oid[0] != 2 || oid[1] != 5 || oid[2] != 4 {
 		return -1
@@ -143,13 +142,13 @@ func checkValue(value string) error {
 	return nil
 }
 
-// specials are the characters that a value holds only behind a backslash.
+// specials are the characters that must be escaped in a value.
 const specials = `,+"\<>;=`
 
-// appendPart appends a value, or a part of one, as RFC 4514 writes it: first
-// and last tell whether part begins and ends the value, where a space must be
-// escaped. What a terminal would act upon or show in another order is written
-// in hex.
+// appendPart appends a value, or a part of one, in the form of RFC 4514. The arguments
+// first and last report whether part starts and ends the value, where spaces must be
+// escaped. Control and bidirectional characters are written in hex, so that they have no
+// effect on a terminal.
 func appendPart(b []byte, part string, first, last bool) []byte {
 	for i, r := range part {
 		switch {
@@ -172,9 +171,8 @@ func appendPart(b []byte, part string, first, last bool) []byte {
 
 func appendHex(b []byte, c byte) []byte { return fmt.Appendf(b, `\%02x`, c) }
 
-// isHidden reports whether r is a control, separates lines, or turns the
-// direction of the text that follows. The set must never change: the texts of
-// DNs are stored.
+// isHidden reports whether r is a control character, a line separator, or changes the
+// direction of text. The set must never change, because the texts of DNs are stored.
 func isHidden(r rune) bool {
 	return unicode.IsControl(r) || r == 0x061c || r == 0x200e || r == 0x200f ||
 		r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
@@ -186,8 +184,7 @@ type piece struct {
 	wild bool
 }
 
-// literal returns the text of a value without wildcards: a star in a DN is a
-// star.
+// literal returns the text of a value. It ignores wildcards: a * in a DN is literal.
 func literal(value []piece) (string, error) {
 	text := make([]byte, len(value))
 	for i, p := range value {
@@ -196,12 +193,13 @@ func literal(value []piece) (string, error) {
 	return string(text), checkValue(string(text))
 }
 
-// parseAttributes splits s into attributes, and calls set with each one's
-// value, whose unescaped stars are wild.
+// parseAttributes splits s into attributes and calls set with the value of each. An
+// unescaped * in a value is a wildcard.
 func parseAttributes(s string, set func(attr int, value []piece) error) error {
 	if len(s) > attrCount*(3*maxAttribute+8) {
 		return errors.New("too long")
 	}
+
 	var seen [attrCount]bool
 	for rest, more := s, true; more; {
 		name, after, ok := strings.Cut(rest, "=")
@@ -216,6 +214,7 @@ func parseAttributes(s string, set func(attr int, value []piece) error) error {
 			return fmt.Errorf("%s occurs twice", attrNames[attr])
 		}
 		seen[attr] = true
+
 		var value []piece
 		if value, rest, more, err = parseValue(after); err == nil {
 			err = set(attr, value)
@@ -229,21 +228,22 @@ func parseAttributes(s string, set func(attr int, value []piece) error) error {
 
 func parseAttributeName(name string) (int, error) {
 	name = strings.Trim(name, " ")
-	for attr, known := range attrNames {
-		if strings.EqualFold(name, known) {
+	for attr, attrName := range attrNames {
+		if strings.EqualFold(name, attrName) {
 			return attr, nil
 		}
 	}
 	return 0, fmt.Errorf("unknown attribute %q (use cn, ou and o)", text.Clip(name))
 }
 
-// parseValue reads a value up to the next comma, or to the end of s.
+// parseValue parses a value up to the next comma or the end of s.
 func parseValue(s string) (value []piece, rest string, more bool, err error) {
 	s = strings.TrimLeft(s, " ")
 	if strings.HasPrefix(s, "#") {
 		return nil, "", false, errors.New(`BER values are not supported (escape a leading # as \#)`)
 	}
-	end := 0 // of the value, before spaces that only surround it
+
+	end := 0 // length of the value without trailing spaces
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
 		case c == ',':
@@ -272,7 +272,7 @@ func parseValue(s string) (value []piece, rest string, more bool, err error) {
 	return value[:end], rest, more, nil
 }
 
-// parseEscape reads the escape that s begins with, and returns its length.
+// parseEscape parses the escape sequence at the start of s. It returns its length n.
 func parseEscape(s string) (n int, c byte, err error) {
 	if len(s) >= 3 {
 		hi, lo := unhex(s[1]), unhex(s[2])

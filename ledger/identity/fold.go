@@ -7,25 +7,25 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold returns the text of d by which persons are compared: two DNs that differ
-// only in case, in blanks or in how a character is encoded have the same one.
-// It is written as String writes it. Unlike d, an attribute may be longer than
-// ParseDN accepts, because some characters fold to several.
+// Fold returns a text for comparing signers: DNs that differ only in case, in white
+// space or in the encoding of a character have the same one. It has the form that
+// String returns, but an attribute may be longer than ParseDN accepts, because some
+// characters fold to several.
 func (d DN) Fold() string { return d.folded().String() }
 
 func (d DN) folded() DN {
 	return DN{CN: foldValue(d.CN), OU: foldValue(d.OU), O: foldValue(d.O)}
 }
 
-// foldValue normalizes a value to NFKC, folds its case, and replaces each run of
-// blanks by one space, with none at either end. A value of blanks alone becomes
-// one space, so that it stays a value.
+// foldValue normalizes a value to NFKC, folds its case, trims white space and replaces
+// each run of white space by one space. A value of white space only becomes one space,
+// so that it does not become empty.
 func foldValue(value string) string {
 	if value == "" {
 		return ""
 	}
-	// Folding may undo the normalization and the other way round. Two rounds
-	// reach what no further round changes (Unicode, definition D146).
+	// Case folding may undo the normalization, and vice versa. The result of two rounds
+	// is stable (Unicode, definition D146).
 	fold := cases.Fold()
 	value = norm.NFKC.String(fold.String(norm.NFD.String(value)))
 	value = norm.NFKC.String(fold.String(value))

@@ -1,5 +1,6 @@
-// Package identity tells who signed: the keys and roots that an org trusts, the
-// distinguished names of signers, and whose a signature is.
+// Package identity verifies who signed. It manages the keys and roots that an org
+// trusts, parses the distinguished names of signers, and finds the signer of a
+// signature.
 package identity
 
 import (
@@ -19,14 +20,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Kind is what an org trusts: one key, or all that a root vouches for.
+// A Kind is the kind of an identity: a key or a root.
 type Kind string
 
 // The kinds of identity.
 const (
 	// KeyIdentity is the public key, or the certificate, of one signer.
 	KeyIdentity Kind = "key"
-	// RootIdentity is a CA certificate: a signer whose certificate chains to it is trusted.
+	// RootIdentity is a CA certificate. It trusts every certificate that chains to it.
 	RootIdentity Kind = "root"
 )
 
@@ -40,21 +41,21 @@ type Identity struct {
 	ID   string `json:"id"`
 	Org  string `json:"org"`
 	Kind Kind   `json:"kind"`
-	// DN names the signer; for a root it is the certificate's own subject.
+	// DN names the signer. For a root, it is the certificate's subject.
 	DN    string `json:"dn"`
 	Email string `json:"email,omitzero"`
-	// PEM is the public key or certificate as it was given.
+	// PEM is the public key or certificate, as registered.
 	PEM string `json:"pem"`
 	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
 	Fingerprint string `json:"fingerprint"`
-	// NotAfter is when the certificate ends; zero for a bare key.
+	// NotAfter is when the certificate expires; zero for a bare key.
 	NotAfter  ledger.Time `json:"not_after,omitzero"`
 	CreatedAt ledger.Time `json:"created_at"`
 	RevokedAt ledger.Time `json:"revoked_at,omitzero"`
 }
 
-// A NewIdentity asks to trust a key or a root. PEM holds a public key (then
-// DN is required) or an X.509 certificate (then its subject is the DN).
+// A NewIdentity is the body of a request to trust a key or a root. PEM holds a public
+// key, which requires a DN, or an X.509 certificate, whose subject is the DN.
 type NewIdentity struct {
 	Kind  Kind   `json:"kind"`
 	PEM   string `json:"pem"`
@@ -62,13 +63,14 @@ type NewIdentity struct {
 	Email string `json:"email,omitzero"`
 }
 
-// Identity checks what is asked for and returns the identity to record,
-// without what the ledger gives it: its id, its org and its times.
+// Identity validates the request and returns the identity to store. The store sets its
+// ID, org and times.
 func (n NewIdentity) Identity() (Identity, error) {
 	m, err := readMaterial(n.PEM)
 	if err != nil {
 		return Identity{}, err
 	}
+
 	id := Identity{Kind: n.Kind, Email: n.Email, PEM: n.PEM}
 	switch n.Kind {
 	case KeyIdentity:
@@ -85,8 +87,9 @@ func (n NewIdentity) Identity() (Identity, error) {
 	if err := checkEmail(n.Email); err != nil {
 		return Identity{}, err
 	}
+
 	if m.cert != nil {
-		if id.NotAfter = ledger.TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // which Time cannot tell from none
+		if id.NotAfter = ledger.TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // the zero Time would mean no expiry
 			return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate expired before 1970")
 		}
 		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 &&
@@ -98,8 +101,8 @@ func (n NewIdentity) Identity() (Identity, error) {
 	return id, err
 }
 
-// KeyDigest returns the SHA-256 of the identity's key, as in [Signer]. It is the
-// Fingerprint in binary. A root is an error: its own key signs no attestation.
+// KeyDigest returns the SHA-256 of the identity's key, as in [Signer]: the Fingerprint
+// in binary. It is an error for a root, whose key signs no attestations.
 func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
 	if i.Kind != KeyIdentity {
 		return digest, fmt.Errorf("identity %s: a %s has no signing key", i.ID, i.Kind)
@@ -111,8 +114,7 @@ func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(sum), nil
 }
 
-// keyDN returns the DN of a signer: a certificate's subject, or, for a bare
-// key, what was given.
+// keyDN returns the DN of a signer: the certificate's subject, or n.DN for a bare key.
 func (n NewIdentity) keyDN(m material) (string, error) {
 	if m.cert != nil {
 		dn, err := subjectDN(m.cert.Subject)
@@ -136,7 +138,7 @@ func (n NewIdentity) keyDN(m material) (string, error) {
 	return dn.String(), nil
 }
 
-// rootDN returns the subject of a CA certificate, as far as a DN can show it.
+// rootDN returns the subject of a CA certificate, as a DN if it is one.
 func (n NewIdentity) rootDN(m material) (string, error) {
 	if m.cert == nil {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "a root must be a CA certificate, not a bare key")
@@ -153,12 +155,13 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email",
 			"not allowed for a root: signers' addresses come from their certificates")
 	}
+
 	values, err := nameValues(m.cert.Subject)
 	dn := dnOf(values)
 	if err == nil && dn != (DN{}) {
 		return dn.String(), n.checkGivenDN(dn)
 	}
-	// No signer has this name, so it may be one that a DN cannot hold.
+	// No signer has a root's name, so it need not be a DN.
 	subject := m.cert.Subject.String()
 	if subject == "" {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA certificate has no subject")
@@ -170,7 +173,7 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 	return subject, nil
 }
 
-// checkGivenDN refuses a DN that says other than the certificate does.
+// checkGivenDN refuses a DN that differs from the certificate's subject.
 func (n NewIdentity) checkGivenDN(subject DN) error {
 	if n.DN == "" {
 		return nil
@@ -197,12 +200,12 @@ func checkEmail(email string) error {
 	return nil
 }
 
-// oidEmail is the subject's attribute emailAddress (RFC 2985), where older CAs
-// write what belongs into the alternative names.
+// oidEmail is the OID of the subject attribute emailAddress (RFC 2985). Older CAs use it
+// instead of an alternative name.
 var oidEmail = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
 
-// emailsOf returns the e-mail addresses of a certificate's alternative names
-// and of its subject, without those that hold control characters.
+// emailsOf returns the e-mail addresses in a certificate's alternative names and
+// subject. It skips those with control characters.
 func emailsOf(cert *x509.Certificate) []string {
 	var emails []string
 	add := func(email string) {
@@ -221,15 +224,15 @@ func emailsOf(cert *x509.Certificate) []string {
 	return emails
 }
 
-// A material is what an identity's PEM holds.
+// A material is the content of an identity's PEM.
 type material struct {
 	pub  crypto.PublicKey
 	key  publicKey
 	cert *x509.Certificate // nil for a bare key
 }
 
-// readMaterial reads one public key or certificate. Its errors are about the
-// field pem.
+// readMaterial parses a PEM block with one public key or certificate. Errors are about
+// the field pem.
 func readMaterial(pemText string) (material, error) {
 	refuse := func(format string, args ...any) (material, error) {
 		return material{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", format, args...)
@@ -240,6 +243,7 @@ func readMaterial(pemText string) (material, error) {
 	if len(pemText) > maxPEM {
 		return refuse("too long: at most %d bytes", maxPEM)
 	}
+
 	block, rest := pem.Decode([]byte(pemText))
 	if block == nil {
 		return refuse("no PEM block found (it begins with -----BEGIN PUBLIC KEY----- or -----BEGIN CERTIFICATE-----)")
@@ -247,6 +251,7 @@ func readMaterial(pemText string) (material, error) {
 	if len(strings.TrimSpace(string(rest))) > 0 {
 		return refuse("more text follows the PEM block: register one key or certificate at a time")
 	}
+
 	var m material
 	var err error
 	switch block.Type {

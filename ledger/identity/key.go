@@ -18,21 +18,21 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// RSA keys outside these sizes, in bits, are refused: smaller ones can be
-// broken, larger ones make each verification cost too much.
+// The accepted sizes of RSA keys, in bits. Smaller keys are insecure; larger ones make
+// verification too expensive.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// A publicKey is a key of a kind whose signatures count.
+// A publicKey is a key of a supported type.
 type publicKey interface {
-	// verify reports whether sig is the key's signature of m, by any of the
-	// ways in which such a key signs.
+	// verify reports whether sig is a signature of m by this key, with any of the
+	// algorithms for its type.
 	verify(m *message, sig []byte) bool
 }
 
-// publicKeyOf returns pub as a publicKey, or says why its kind is refused.
+// publicKeyOf returns pub as a publicKey, or an error if its type is not supported.
 func publicKeyOf(pub crypto.PublicKey) (publicKey, error) {
 	switch pub := pub.(type) {
 	case ed25519.PublicKey:
@@ -48,7 +48,7 @@ func publicKeyOf(pub crypto.PublicKey) (publicKey, error) {
 	return nil, errors.New("unsupported key type (use Ed25519, ECDSA on P-256, P-384 or P-521, or RSA)")
 }
 
-// An ed25519Key signs the message, or, as Ed25519ph, its SHA-512.
+// An ed25519Key signs the message (Ed25519) or its SHA-512 (Ed25519ph).
 type ed25519Key ed25519.PublicKey
 
 func (k ed25519Key) verify(m *message, sig []byte) bool {
@@ -62,8 +62,8 @@ func (k ed25519Key) verify(m *message, sig []byte) bool {
 	return ed25519.VerifyWithOptions(ed25519.PublicKey(k), m.digest(crypto.SHA512), sig, prehashed) == nil
 }
 
-// An ecdsaKey signs the hash that its curve goes with, or SHA-256, which some
-// clients use for every curve.
+// An ecdsaKey signs the hash that matches its curve, or SHA-256, which some clients use
+// for every curve.
 type ecdsaKey struct {
 	pub  *ecdsa.PublicKey
 	hash crypto.Hash
@@ -91,7 +91,7 @@ func (k ecdsaKey) verify(m *message, sig []byte) bool {
 	return k.hash != crypto.SHA256 && ecdsa.VerifyASN1(k.pub, m.digest(crypto.SHA256), sig)
 }
 
-// An rsaKey signs the SHA-256, by PKCS #1 v1.5 or by PSS.
+// An rsaKey signs the SHA-256, with PKCS #1 v1.5 or PSS.
 type rsaKey struct{ pub *rsa.PublicKey }
 
 func (k rsaKey) verify(m *message, sig []byte) bool {
@@ -103,8 +103,8 @@ func (k rsaKey) verify(m *message, sig []byte) bool {
 		rsa.VerifyPSS(k.pub, crypto.SHA256, digest, sig, nil) == nil
 }
 
-// A message is what was signed. Its digests are made once for all keys that are
-// tried; but Ed25519 hashes the message together with the key, for each anew.
+// A message is the signed data. It caches its digests, so that trying many keys hashes
+// it once. Ed25519 still hashes it for each key, because its hash includes the key.
 type message struct {
 	text                   []byte
 	sha256, sha384, sha512 []byte
@@ -133,8 +133,8 @@ func (m *message) digest(h crypto.Hash) []byte {
 	}
 }
 
-// Fingerprint returns the hex SHA-256 of the key's DER SubjectPublicKeyInfo,
-// by which identities and DSSE key ids name a key.
+// Fingerprint returns the hex SHA-256 of the key's DER SubjectPublicKeyInfo. Identities
+// and the keyids of DSSE envelopes identify a key by it.
 func Fingerprint(pub crypto.PublicKey) (string, error) {
 	digest, _, err := DigestKey(pub)
 	if err != nil {
@@ -143,9 +143,8 @@ func Fingerprint(pub crypto.PublicKey) (string, error) {
 	return hex.EncodeToString(digest[:]), nil
 }
 
-// DigestKey returns the DER SubjectPublicKeyInfo of a key and its SHA-256. It
-// encodes the key again, because a certificate may encode the same key in
-// another way.
+// DigestKey returns the DER SubjectPublicKeyInfo of a key and its SHA-256. It re-encodes
+// the key, because a certificate may use another encoding of the same key.
 func DigestKey(pub crypto.PublicKey) (digest [sha256.Size]byte, spki []byte, err error) {
 	spki, err = x509.MarshalPKIXPublicKey(pub)
 	if err != nil {
@@ -154,8 +153,8 @@ func DigestKey(pub crypto.PublicKey) (digest [sha256.Size]byte, spki []byte, err
 	return sha256.Sum256(spki), spki, nil
 }
 
-// ParsePrivateKey reads the private key that signs: PKCS #8, SEC 1 or PKCS #1,
-// in PEM, not encrypted, and of a kind whose signatures count.
+// ParsePrivateKey parses an unencrypted private key in PEM: PKCS #8, SEC 1 or PKCS #1.
+// Its type must be one that Sign supports.
 func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && block.Type == "EC PARAMETERS" { // openssl writes them first
@@ -197,10 +196,10 @@ func parsePrivateBlock(block *pem.Block) (key any, err error) {
 	return key, nil
 }
 
-// MaxChain bounds the certificates that an envelope may bring.
+// MaxChain is the maximum number of certificates in an envelope.
 const MaxChain = 10
 
-// ParseCertificates reads one or more certificates in PEM, the leaf first.
+// ParseCertificates parses one or more certificates in PEM, leaf first.
 func ParseCertificates(pemText []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	for block, rest := pem.Decode(pemText); block != nil; block, rest = pem.Decode(rest) {

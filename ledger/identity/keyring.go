@@ -16,34 +16,34 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Keyring holds the identities of an org, ready to tell whose a signature
-// is. It does not change and may be used by several goroutines at once.
+// A Keyring holds the identities of an org, indexed for verifying signatures. It is
+// immutable and safe for concurrent use.
 type Keyring struct {
-	// keys are all distinct keys, those with an active holder first.
+	// keys holds all distinct keys, those with an active holder first.
 	keys   []*trustedKey
 	bySPKI map[[sha256.Size]byte]*trustedKey
-	// byHint finds a key by all digests that a hint may name it by.
+	// byHint maps each digest that a hint may have to its key.
 	byHint map[[sha256.Size]byte]*trustedKey
 
 	active anchors
-	// The same roots, and the revoked ones, as though they were always valid:
-	// they tell a chain that is only expired or revoked from none.
+	// The active and the revoked roots, without expiry. They distinguish an expired or
+	// revoked chain from an unknown one.
 	activeTimeless, revokedTimeless anchors
 }
 
-// A Signer is who made an attestation.
+// A Signer is the verified signer of an attestation.
 type Signer struct {
 	DN     DN
 	Emails []string
-	// Identity is the id of the key or of the root that made the signer trusted.
+	// Identity is the ID of the key or root through which the signer is trusted.
 	Identity string
-	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as
-	// x509.MarshalPKIXPublicKey encodes it.
+	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as encoded by
+	// x509.MarshalPKIXPublicKey.
 	Key [sha256.Size]byte
 }
 
-// A trustedKey is a key and the identities that are registered with it. More
-// than one is: one after the other was revoked or its certificate renewed.
+// A trustedKey is a key and the identities registered with it. There can be several:
+// for example, if one was revoked or its certificate was renewed.
 type trustedKey struct {
 	publicKey
 	holders []*holder
@@ -57,8 +57,8 @@ type holder struct {
 	notAfter  time.Time
 }
 
-// NewKeyring returns a keyring of an org's identities. The revoked ones belong
-// to it too: they tell a signer who was revoked from one who is unknown.
+// NewKeyring returns a keyring of an org's identities. Include the revoked ones, so
+// that Verify can distinguish a revoked signer from an unknown one.
 func NewKeyring(ids []Identity) (*Keyring, error) {
 	k := &Keyring{
 		bySPKI: make(map[[sha256.Size]byte]*trustedKey),
@@ -113,6 +113,7 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	if err != nil {
 		return err
 	}
+
 	h := &holder{signer: Signer{DN: dn, Identity: id.ID, Key: digest}, revoked: id.RevokedAt != 0}
 	if id.Email != "" {
 		h.signer.Emails = []string{id.Email}
@@ -125,6 +126,7 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 			}
 		}
 	}
+
 	key := k.bySPKI[digest]
 	if key == nil {
 		key = &trustedKey{publicKey: m.key}
@@ -140,7 +142,7 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	return nil
 }
 
-// hinted returns the registered key that a keyid or hint names, or nil.
+// hinted returns the registered key for a keyid or hint, or nil.
 func (k *Keyring) hinted(hint string) *trustedKey {
 	digest, ok := parseHint(hint)
 	if !ok {
@@ -149,7 +151,7 @@ func (k *Keyring) hinted(hint string) *trustedKey {
 	return k.byHint[digest]
 }
 
-// parseHint reads a SHA-256 in hex or base64.
+// parseHint decodes a SHA-256 in hex or base64.
 func parseHint(hint string) (digest [sha256.Size]byte, ok bool) {
 	if len(hint) == hex.EncodedLen(sha256.Size) {
 		_, err := hex.Decode(digest[:], []byte(hint))
@@ -171,9 +173,9 @@ func (t *trustedKey) isActive() bool {
 	return slices.ContainsFunc(t.holders, func(h *holder) bool { return !h.revoked })
 }
 
-// holder returns the identity that the key stands for at a time, or the error
-// that says why none counts: an active one is preferred to a revoked one, and
-// that to an expired one, or expiry would undo the revocation.
+// holder returns the identity of the key at the given time. If none is valid, the error
+// says why: a revoked identity takes precedence over an expired one, so that expiry does
+// not hide a revocation.
 func (t *trustedKey) holder(now time.Time) (*holder, error) {
 	var expired, revoked *holder
 	for _, h := range t.holders {
@@ -204,10 +206,10 @@ func describeValidity(notBefore, notAfter, now time.Time) string {
 	return "expired at " + ledger.TimeOf(notAfter).String()
 }
 
-// anchors are the roots that a chain may end in.
+// anchors is a set of roots, in which a certificate chain must end.
 type anchors struct {
 	pool *x509.CertPool
-	ids  map[string]string // raw certificate -> identity
+	ids  map[string]string // raw certificate to identity ID
 }
 
 func (a *anchors) add(root *x509.Certificate, id string) {
@@ -222,10 +224,10 @@ func (a *anchors) add(root *x509.Certificate, id string) {
 
 var errNoRoots = errors.New("no roots are registered")
 
-// verify returns a chain from the first of certs to a root, by way of the
-// others, and the root's id.
+// verify returns a chain from the first of certs to a root, with the others as
+// intermediates, and the root's ID.
 func (a *anchors) verify(certs []*x509.Certificate, now time.Time) (root string, chain []*x509.Certificate, err error) {
-	if a.pool == nil { // which for x509 would mean the system's roots
+	if a.pool == nil { // x509 would use the system's roots
 		return "", nil, errNoRoots
 	}
 	intermediates := x509.NewCertPool()
@@ -245,7 +247,7 @@ func (a *anchors) verify(certs []*x509.Certificate, now time.Time) (root string,
 	return a.ids[string(chain[len(chain)-1].Raw)], chain, nil
 }
 
-// timeless returns cert as though it were always valid.
+// timeless returns a copy of cert that is always valid.
 func timeless(cert *x509.Certificate) *x509.Certificate {
 	always := *cert
 	always.NotBefore = time.Time{}

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A Pattern says which DNs are meant, such as cn=*,ou=build,o=acme. It names
-// one or more attributes; those it does not name may be anything. The zero
-// Pattern matches every DN.
+// A Pattern matches DNs, for example cn=*,ou=build,o=acme. It has one or more
+// attributes; any value matches an attribute that it does not have. The zero Pattern
+// matches every DN.
 type Pattern struct{ values [attrCount]parts }
 
-// parts are the text of a value cut at its wildcards: a*b is {"a", "b"}, and a value
-// without wildcards has one part. Nil parts match every value.
+// parts is a value split at its wildcards: a*b is {"a", "b"}, and a value without
+// wildcards has one part. Nil parts match every value.
 type parts []string
 
-// ParsePattern reads a pattern: a DN as ParseDN reads it, but with any of the
-// attributes, and with * in a value for any run of characters, also none. A
-// star itself is written \* or \2a.
+// ParsePattern parses a pattern. It has the form of a DN, but no attribute is required,
+// and a * in a value matches any run of characters, including none. A literal star is
+// written \* or \2a.
 func ParsePattern(s string) (Pattern, error) {
 	var p Pattern
 	err := parseAttributes(s, func(attr int, value []piece) error {
@@ -30,9 +30,8 @@ func ParsePattern(s string) (Pattern, error) {
 	return p, nil
 }
 
-// Match reports whether d has what every named attribute asks for. Letters
-// match in their own case only. An attribute that d lacks is empty, so that *
-// alone matches it.
+// Match reports whether every attribute of the pattern matches d. It is case-sensitive.
+// A missing attribute of d is empty, so * matches it.
 func (p Pattern) Match(d DN) bool {
 	for attr, value := range d.values() {
 		if g := p.values[attr]; g != nil && !g.match(value) {
@@ -42,7 +41,7 @@ func (p Pattern) Match(d DN) bool {
 	return true
 }
 
-// String writes p with its attributes in the order cn, ou, o.
+// String formats p with its attributes in the order cn, ou, o.
 func (p Pattern) String() string {
 	b, _ := p.AppendText(nil)
 	return string(b)
@@ -67,7 +66,7 @@ func (p Pattern) AppendText(b []byte) ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler.
 func (p Pattern) MarshalText() ([]byte, error) { return p.AppendText(nil) }
 
-// UnmarshalText reads a pattern.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (p *Pattern) UnmarshalText(b []byte) error {
 	parsed, err := ParsePattern(string(b))
 	if err != nil {
@@ -93,8 +92,8 @@ func partsOf(value []piece) (parts, error) {
 	return g, checkValue(strings.Join(g, "*"))
 }
 
-// match needs no backtracking: taking each inner part at its first place
-// leaves the most for those that follow.
+// match reports whether value matches. It needs no backtracking: matching each inner
+// part at its first occurrence leaves the most text for the others.
 func (g parts) match(value string) bool {
 	first, last := g[0], g[len(g)-1]
 	if len(g) == 1 {
@@ -121,7 +120,7 @@ func (g parts) appendText(b []byte) []byte {
 		}
 		start := len(b)
 		b = appendPart(b, part, i == 0, i == len(g)-1)
-		// A star left over is a literal one.
+		// Any remaining star is a literal one.
 		b = append(b[:start], bytes.ReplaceAll(b[start:], []byte("*"), []byte(`\2a`))...)
 	}
 	return b

@@ -6,14 +6,15 @@ import (
 	"fmt"
 )
 
-// Sign signs a message as [Keyring.Verify] expects it of the key's kind.
+// Sign signs a message with the algorithm that [Keyring.Verify] expects for the type of
+// the key.
 func Sign(key crypto.Signer, signing []byte) ([]byte, error) {
 	public, err := publicKeyOf(key.Public())
 	if err != nil {
 		return nil, err
 	}
 	m := &message{text: signing}
-	signed, hash := m.text, crypto.Hash(0) // Ed25519 hashes by itself
+	signed, hash := m.text, crypto.Hash(0) // Ed25519 does its own hashing
 	switch public := public.(type) {
 	case ecdsaKey:
 		hash = public.hash

@@ -11,21 +11,21 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Signed is a message with what came with it to tell who signed it.
+// A Signed is a message with its signature and the data that identifies the signer.
 type Signed struct {
-	// Message is what was signed; of a DSSE envelope, the pre-authentication
+	// Message is the signed data. For a DSSE envelope, it is the pre-authentication
 	// encoding.
 	Message   []byte
 	Signature []byte
-	// Hint is what the envelope says of the key: a DSSE keyid, or a bundle's hint.
+	// Hint identifies the key: a DSSE keyid or a bundle's hint.
 	Hint string
-	// Certificates are those that came with the signature, the leaf first.
+	// Certificates are those in the envelope, leaf first.
 	Certificates []*x509.Certificate
 }
 
-// Verify returns whose a signature is. A certificate decides; without one, a hint
-// that names a registered key does; else all keys are tried. Every error is a
-// *ledger.Error.
+// Verify returns the signer of a signature. It uses the certificate if there is one,
+// else the registered key that the hint identifies, else it tries all keys. Every error
+// is a *ledger.Error.
 func (k *Keyring) Verify(s *Signed, now time.Time) (Signer, error) {
 	m := &message{text: s.Message}
 	if len(s.Certificates) > 0 {
@@ -53,12 +53,12 @@ func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, erro
 	return signer, nil
 }
 
-// maxTried limits the bytes that are hashed when all keys are tried: the whole
-// message for each key.
+// maxTried limits the bytes that are hashed when all keys are tried: the message, times
+// the number of keys.
 const maxTried = 256 << 20
 
-// tried returns the signer among all keys whose signature it is. Keys that
-// nobody holds any more come last, to tell that theirs it was.
+// tried tries all keys and returns the signer. Keys without an active holder are last;
+// they are tried to report that the identity was revoked.
 func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 	if len(k.keys)*len(m.text) > maxTried {
 		return Signer{}, ledger.Errorf(
@@ -80,21 +80,23 @@ func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 			"the signer is not registered, or the payload or signature was changed")
 }
 
-// certified returns the key and the signer that the first of certs speaks of:
-// a registered identity that has the same key, or whom a root vouches for.
+// certified returns the key and the signer of the first of certs: a registered identity
+// with the same key, or a subject that a root trusts.
 func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
-	// Before any of them verifies another: anybody can send a certificate whose
-	// key takes ages.
+	// Check all keys before one verifies another: anybody can send a certificate with a
+	// key that is very slow to verify.
 	for _, cert := range certs {
 		if _, err := publicKeyOf(cert.PublicKey); err != nil {
 			return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(cert), err)
 		}
 	}
+
 	leaf := certs[0]
 	digest, _, err := DigestKey(leaf.PublicKey)
 	if err != nil {
 		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(leaf), err)
 	}
+
 	registered := k.bySPKI[digest]
 	if registered == nil {
 		return k.chained(certs, digest, now)
@@ -103,8 +105,7 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 	if err == nil {
 		return registered, h.signer, nil
 	}
-	// The certificate that was registered no longer counts, but this one may
-	// be its successor.
+	// The registered certificate has expired, but this one may be its successor.
 	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code == ledger.CodeExpiredCertificate {
 		if key, signer, chainErr := k.chained(certs, digest, now); chainErr == nil {
 			return key, signer, nil
@@ -137,8 +138,8 @@ func (k *Keyring) chained(
 	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root, Key: digest}, nil
 }
 
-// checkUsage wants a certificate made for signing code: one that may be used
-// for just anything was not.
+// checkUsage refuses a certificate that is not explicitly for code signing. One for any
+// usage is not.
 func checkUsage(leaf *x509.Certificate) error {
 	if !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) {
 		return errors.New("is not for code signing (extendedKeyUsage lacks codeSigning)")
@@ -150,7 +151,7 @@ func checkUsage(leaf *x509.Certificate) error {
 	return nil
 }
 
-// rootOf returns the id of the root that the certificates chain to.
+// rootOf returns the ID of the root that the certificates chain to.
 func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, error) {
 	root, _, reason := k.active.verify(certs, now)
 	if reason == nil {
@@ -171,8 +172,8 @@ func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, erro
 		ledger.CodeUntrustedIdentity, "certificate of %s does not chain to a trusted root of the org: %v", leaf, reason)
 }
 
-// expiredError tells which certificate of a chain of timeless ones does not
-// count now.
+// expiredError returns an error that names the certificate of a timeless chain that is
+// not valid now.
 func expiredError(chain []*x509.Certificate, now time.Time) error {
 	for _, always := range chain {
 		cert, err := x509.ParseCertificate(always.Raw)
@@ -184,7 +185,7 @@ func expiredError(chain []*x509.Certificate, now time.Time) error {
 	return ledger.Errorf(ledger.CodeExpiredCertificate, "certificate chain is not valid now")
 }
 
-// SubjectOf names a certificate in an error's text.
+// SubjectOf returns a certificate's subject, for use in an error message.
 func SubjectOf(cert *x509.Certificate) string {
 	if dn, err := subjectDN(cert.Subject); err == nil {
 		return dn.String()

@@ -1,5 +1,5 @@
-// Package ledgertest makes keys, certificates, identities and envelopes for the tests
-// of the packages in ledger.
+// Package ledgertest provides keys, certificates, identities and envelopes for tests of
+// the packages below ledger.
 package ledgertest
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// Now is when the tests' attestations are received: within the validity
-// of the certificates in testdata.
+// Now is the time at which tests receive attestations. The certificates in testdata are
+// valid then.
 const Now = ledger.Time(1_796_000_000_000) // 2026-11-30T00:53:20Z
 
-// Commit is what the statements in testdata speak of.
+// Commit is the commit that the statements in testdata are about.
 const Commit = "adbc8813901bba65827259daa8e22ff94ec1f30e"
 
-// Must returns v; an error panics.
+// Must returns v. It panics if err is not nil.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -38,8 +38,8 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// WantCode fails the test unless err is a *ledger.Error of the given code; an empty
-// code stands for no error.
+// WantCode fails the test unless err is a *ledger.Error of the given code. An empty
+// code means no error.
 func WantCode(t *testing.T, err error, want ledger.Code) {
 	t.Helper()
 	fault, ok := errors.AsType[*ledger.Error](err)
@@ -67,67 +67,67 @@ func WantField(t *testing.T, err error, want string) {
 	}
 }
 
-// CosignFile reads one of the files that cosign wrote.
+// CosignFile returns the content of a file in testdata/cosign.
 func CosignFile(name string) []byte {
 	return Must(os.ReadFile(filepath.Join("..", "testdata", "cosign", name)))
 }
 
-// PEM writes a PEM block.
+// PEM encodes a PEM block of the given type.
 func PEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// PublicPEM writes a public key in PEM.
+// PublicPEM encodes a public key in PEM.
 func PublicPEM(pub crypto.PublicKey) string {
 	return PEM("PUBLIC KEY", Must(x509.MarshalPKIXPublicKey(pub)))
 }
 
-// CertPEM writes a certificate in PEM.
+// CertPEM encodes a certificate in PEM.
 func CertPEM(cert *x509.Certificate) string { return PEM("CERTIFICATE", cert.Raw) }
 
-// NewP256 makes an ECDSA key on P-256.
+// NewP256 generates an ECDSA key on P-256.
 func NewP256() *ecdsa.PrivateKey { return Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) }
 
-// Registered returns the identity that the ledger would hold for n.
+// Registered returns the identity that the ledger would store for n.
 func Registered(id string, n identity.NewIdentity) identity.Identity {
 	identity := Must(n.Identity())
 	identity.ID, identity.Org, identity.CreatedAt = id, "acme", Now
 	return identity
 }
 
-// KeyIdentity registers a bare key of cn=ci,ou=build,o=acme.
+// KeyIdentity returns an identity for a bare key of cn=ci,ou=build,o=acme.
 func KeyIdentity(pub crypto.PublicKey) identity.Identity {
 	return Registered("idn_key", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: PublicPEM(pub),
 		DN: "cn=ci,ou=build,o=acme", Email: "ci@acme.example"})
 }
 
-// CertIdentity registers a signer's certificate.
+// CertIdentity returns an identity for a signer's certificate.
 func CertIdentity(cert *x509.Certificate) identity.Identity {
 	return Registered("idn_cert", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: CertPEM(cert)})
 }
 
-// RootIdentity registers a root.
+// RootIdentity returns an identity for a root.
 func RootIdentity(cert *x509.Certificate) identity.Identity {
 	return Registered("idn_root", identity.NewIdentity{Kind: identity.RootIdentity, PEM: CertPEM(cert)})
 }
 
-// Revoked returns the identity as it is once it was revoked.
+// Revoked returns id, revoked just before Now.
 func Revoked(id identity.Identity) identity.Identity {
 	id.RevokedAt = Now - 1
 	return id
 }
 
-// Keyring returns a keyring of the identities.
+// Keyring returns a keyring with the given identities.
 func Keyring(ids ...identity.Identity) *identity.Keyring { return Must(identity.NewKeyring(ids)) }
 
-// A Party is an authority, or a signer, with its certificate.
+// A Party is a CA or a signer: a key and its certificate.
 type Party struct {
 	Key  crypto.Signer
 	Cert *x509.Certificate
 }
 
-// NewCert returns a certificate that issuer signed, nil meaning itself. It is
-// valid for a day before and after Now; change may make it otherwise.
+// NewCert returns a certificate signed by issuer, or self-signed if issuer is nil. It is
+// valid from a day before Now to a day after. The change function adjusts the template.
 func NewCert(issuer *Party, subject pkix.Name, key crypto.Signer, change func(*x509.Certificate)) *Party {
 	template := &x509.Certificate{
 		SerialNumber:          Must(rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))),
@@ -137,6 +137,7 @@ func NewCert(issuer *Party, subject pkix.Name, key crypto.Signer, change func(*x
 		BasicConstraintsValid: true,
 	}
 	change(template)
+
 	parent := &Party{key, template}
 	if issuer != nil {
 		parent = issuer
@@ -145,30 +146,30 @@ func NewCert(issuer *Party, subject pkix.Name, key crypto.Signer, change func(*x
 	return &Party{key, Must(x509.ParseCertificate(der))}
 }
 
-// AsCA makes a certificate one of an authority.
+// AsCA turns a certificate template into that of a CA.
 func AsCA(c *x509.Certificate) {
 	c.IsCA = true
 	c.KeyUsage = x509.KeyUsageCertSign
 }
 
-// AsSigner makes a certificate one that signs code.
+// AsSigner turns a certificate template into one for code signing.
 func AsSigner(c *x509.Certificate) {
 	c.KeyUsage = x509.KeyUsageDigitalSignature
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning}
 	c.EmailAddresses = []string{"ci@acme.example"}
 }
 
-// NewRoot makes a root.
+// NewRoot returns a new root, cn=acme root,o=acme.
 func NewRoot() *Party {
 	return NewCert(nil, pkix.Name{CommonName: "acme root", Organization: []string{"acme"}}, NewP256(), AsCA)
 }
 
-// CIName is the subject of cn=ci,ou=build,o=acme.
+// CIName returns the subject cn=ci,ou=build,o=acme.
 func CIName() pkix.Name {
 	return pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}}
 }
 
-// Passed is a statement that test:go passed for Commit.
+// Passed returns a statement that test:go passed for Commit.
 func Passed() []byte {
 	return []byte(`{"_type":"https://in-toto.io/Statement/v1",` +
 		`"subject":[{"name":"git+https://git.example/acme/cobra","digest":{"gitCommit":"` + Commit + `"}}],` +
@@ -177,7 +178,7 @@ func Passed() []byte {
 		`"startedOn":"2026-11-30T00:53:18.000Z","finishedOn":"2026-11-30T00:53:19.234Z"}}`)
 }
 
-// DSSE returns a DSSE envelope, as cosign writes a bare one.
+// DSSE returns a DSSE envelope in the form that cosign writes.
 func DSSE(payload, sig []byte) []byte {
 	type signature struct {
 		Sig []byte `json:"sig"`
@@ -189,7 +190,7 @@ func DSSE(payload, sig []byte) []byte {
 	}{payload, "application/vnd.in-toto+json", []signature{{Sig: sig}}}))
 }
 
-// PublicKeyIn returns the key of a PEM block, and the certificate if it is one.
+// PublicKeyIn returns the public key in a PEM block, and the certificate if it has one.
 func PublicKeyIn(text string) (crypto.PublicKey, *x509.Certificate) {
 	block, _ := pem.Decode([]byte(text))
 	if block.Type == "CERTIFICATE" {
@@ -199,11 +200,11 @@ func PublicKeyIn(text string) (crypto.PublicKey, *x509.Certificate) {
 	return Must(x509.ParsePKIXPublicKey(block.Bytes)), nil
 }
 
-// OIDEmail is the subject's attribute emailAddress (RFC 2985).
+// OIDEmail is the OID of the subject attribute emailAddress (RFC 2985).
 var OIDEmail = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
 
-// CosignOrg trusts the key and the root that the envelopes in testdata were
-// signed with.
+// CosignOrg returns a keyring with the key and the root behind the envelopes in
+// testdata.
 func CosignOrg() *identity.Keyring {
 	return Keyring(
 		Registered("idn_p256", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(CosignFile("p256.pub")),
