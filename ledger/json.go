@@ -40,6 +40,7 @@ func decodeError(err error) error {
 			Fields: fieldAt(syntactic.JSONPointer, "invalid JSON"),
 		}
 	}
+
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
 		return Errorf(CodeInvalidJSON, "%v", err)

@@ -1,5 +1,5 @@
-// Package attestation tells what was said: it reads DSSE envelopes, Sigstore bundles
-// and the in-toto statements in them, and makes them.
+// Package attestation parses and creates DSSE envelopes, Sigstore bundles, and the
+// in-toto statements in them.
 package attestation
 
 import (
@@ -12,24 +12,23 @@ import (
 // An Attestation is a verified statement about a commit.
 type Attestation struct {
 	Commit string
-	// Predicate is what it is for: the name in a predicate of the ledger's own
-	// type, else PredicateType.
+	// Predicate is the name in a predicate of the ledger's own type, such as test:go.
+	// For other types, it is PredicateType.
 	Predicate     string
 	PredicateType string
 	Result        ledger.Result
 	Signer        identity.Signer
-	// Payload is the statement as it was signed.
+	// Payload is the signed bytes of the statement.
 	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
 	PayloadDigest [sha256.Size]byte
-	// Envelope is the body that was given to Verify, not a copy.
+	// Envelope is the body passed to Verify, not a copy.
 	Envelope []byte
 }
 
-// Verify reads an envelope or bundle, finds out which of the org's identities
-// signed it, and returns what its statement says. The time that counts for
-// certificates is now, never one that the envelope claims. Every error is a
-// *ledger.Error.
+// Verify parses an envelope or bundle, verifies that one of the org's identities signed
+// it, and returns its statement. Certificates must be valid at the time now; times in
+// the envelope are ignored. Every error is a *ledger.Error.
 func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation, error) {
 	env, err := ParseEnvelope(body)
 	if err != nil {
@@ -39,15 +38,16 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 	if err != nil {
 		return nil, err
 	}
-	said, err := parseStatement(env.Payload)
+
+	st, err := parseStatement(env.Payload)
 	if err != nil {
 		return nil, err
 	}
 	return &Attestation{
-		Commit:        said.commit,
-		Predicate:     said.predicate,
-		PredicateType: said.predicateType,
-		Result:        said.result,
+		Commit:        st.commit,
+		Predicate:     st.predicate,
+		PredicateType: st.predicateType,
+		Result:        st.result,
 		Signer:        signer,
 		Payload:       env.Payload,
 		PayloadDigest: sha256.Sum256(env.Payload),
@@ -55,10 +55,10 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 	}, nil
 }
 
-// CertifiedKey returns the digest of an envelope's signing key, as in [identity.Signer],
-// if the envelope has a certificate. If it has none, ok is false, and the key is
-// that of the identity that signed. CertifiedKey does not verify the envelope:
-// [Verify] must have accepted it before.
+// CertifiedKey returns the digest of the signing key, as in [identity.Signer], from the
+// certificate of an envelope. Without a certificate, ok is false; the signing key is then
+// the key of the signer's identity. CertifiedKey does not verify the envelope: [Verify]
+// must have accepted it before.
 func CertifiedKey(envelope []byte) (digest [sha256.Size]byte, ok bool, err error) {
 	env, err := ParseEnvelope(envelope)
 	if err != nil || len(env.Certificates) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// decodeStatement reads a statement, or the part of it that lies under prefix:
-// whatever is wrong there makes the statement invalid.
+// decodeStatement decodes a statement, or the part of it at the path prefix. Every error
+// is a CodeInvalidStatement.
 func decodeStatement(data []byte, v any, prefix string) error {
 	err := ledger.DecodeForeign(data, v, ledger.CodeInvalidStatement, prefix)
 	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code != ledger.CodeInvalidStatement {
@@ -24,10 +24,10 @@ type statementJSON struct {
 	Type          string         `json:"_type"`
 	Subject       []resourceJSON `json:"subject"`
 	PredicateType string         `json:"predicateType"`
-	Predicate     span           `json:"predicate"`
+	Predicate     byteRange      `json:"predicate"`
 }
 
-// A resourceJSON is a subject or a material, as far as git is concerned.
+// A resourceJSON is a subject or a material, with only its git digests.
 type resourceJSON struct {
 	Digest struct {
 		GitCommit string `json:"gitCommit"`
@@ -35,12 +35,12 @@ type resourceJSON struct {
 	} `json:"digest"`
 }
 
-// A span is where in the document a value stands. How to read a predicate is
-// known only once its type is, which may come later.
-type span struct{ start, end int64 }
+// A byteRange is the position of a value in the document. The predicate is decoded after
+// the rest, because its type may come later in the document.
+type byteRange struct{ start, end int64 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (s *span) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func (s *byteRange) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	value, err := dec.ReadValue()
 	s.end = dec.InputOffset()
 	s.start = s.end - int64(len(value))
@@ -55,6 +55,7 @@ func (d *statementJSON) check() error {
 	if d.Subject == nil {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject", "required")
 	}
+
 	switch {
 	case d.PredicateType == "":
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "required")
@@ -82,12 +83,12 @@ const (
 	statementV01 = "https://in-toto.io/Statement/v0.1"
 )
 
-// ResultPredicateType is the ledger's own predicate type: a name of what was
-// checked, and the result.
+// ResultPredicateType is the ledger's own predicate type: the name of a check and its
+// result.
 const ResultPredicateType = ownPredicateTypes + "result/v1"
 
-// ownPredicateTypes is where all predicate types of the ledger's own are and
-// will be.
+// ownPredicateTypes is the prefix of all present and future predicate types of the
+// ledger.
 const ownPredicateTypes = "https://github.com/ledgerd/ledgerd/predicate/"
 
 const maxPredicateType = 512

@@ -12,24 +12,24 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// StatementType is the DSSE payload type of an in-toto statement, the only one
-// that the ledger takes.
+// StatementType is the DSSE payload type of an in-toto statement, the only supported
+// one.
 const StatementType = "application/vnd.in-toto+json"
 
 // BundleType is the media type of a Sigstore bundle.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-// oldBundleType is how the same version was written at first.
+// oldBundleType is an earlier spelling of the same media type.
 const oldBundleType = "application/vnd.dev.sigstore.bundle+json;version=0.3"
 
-// An Envelope is a signed in-toto statement as it came, not verified.
+// An Envelope is a signed in-toto statement that has not been verified.
 type Envelope struct {
 	identity.Signed
-	Payload []byte // the end of what was signed
+	Payload []byte // the end of Signed.Message
 }
 
-// PAE returns what a DSSE signature is made of: the pre-authentication
-// encoding of a payload and its type.
+// PAE returns the pre-authentication encoding of a payload and its type, which is what
+// DSSE signs.
 func PAE(payloadType string, payload []byte) []byte {
 	return append(appendPAEHeader(nil, payloadType, len(payload)), payload...)
 }
@@ -42,9 +42,9 @@ func appendPAEHeader(b []byte, payloadType string, n int) []byte {
 	return append(b, ' ')
 }
 
-// ParseEnvelope reads a DSSE envelope, as it is, with the certificates that
-// witness adds, or in a Sigstore bundle. Members that it does not know are
-// passed over: both formats are others' to extend.
+// ParseEnvelope parses a DSSE envelope, optionally with certificates as witness adds
+// them, or a Sigstore bundle. It ignores unknown members, because others may extend both
+// formats.
 func ParseEnvelope(body []byte) (*Envelope, error) {
 	var doc documentJSON
 	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
@@ -60,8 +60,8 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 	return doc.envelope("")
 }
 
-// A documentJSON is a DSSE envelope or a Sigstore bundle: which, its members
-// tell. Reading both at once means reading the document once.
+// A documentJSON is a DSSE envelope or a Sigstore bundle. Its members show which. One
+// type for both means that the document is decoded once.
 type documentJSON struct {
 	dsseJSON
 	MediaType string        `json:"mediaType"`
@@ -111,13 +111,14 @@ func (d *documentJSON) bundle() (*Envelope, error) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "messageSignature",
 			"the bundle signs a blob, not a statement (use cosign attest-blob instead of sign-blob)")
 	}
-	if field := d.given(); field != "" {
+	if field := d.firstMember(); field != "" {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "the document is both a bundle and an envelope "+
 			"(in a bundle, the envelope belongs in dsseEnvelope)")
 	}
 	if d.DSSE == nil {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "dsseEnvelope", "required in a bundle")
 	}
+
 	env, err := d.DSSE.envelope("dsseEnvelope.")
 	if err != nil || d.Material == nil {
 		return env, err
@@ -131,22 +132,23 @@ func (d *documentJSON) bundle() (*Envelope, error) {
 func (m *materialJSON) addTo(env *Envelope) error {
 	const field = "verificationMaterial"
 	var raw []certificateText
-	given := 0
+	count := 0
 	if m.PublicKey != nil {
-		given++
+		count++
 		env.Hint, env.Certificates = m.PublicKey.Hint, nil
 	}
 	if m.Certificate != nil {
-		given++
+		count++
 		raw = []certificateText{m.Certificate.RawBytes}
 	}
 	if m.Chain != nil {
-		given++
+		count++
 		for _, c := range m.Chain.Certificates {
 			raw = append(raw, c.RawBytes)
 		}
 	}
-	if given > 1 {
+
+	if count > 1 {
 		return ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field,
 			"use only one of certificate, x509CertificateChain and publicKey")
 	}
@@ -158,8 +160,8 @@ func (m *materialJSON) addTo(env *Envelope) error {
 	return err
 }
 
-// given returns the first member of an envelope that is there, if any.
-func (d *dsseJSON) given() string {
+// firstMember returns the name of the first member that is set, or "".
+func (d *dsseJSON) firstMember() string {
 	switch {
 	case d.PayloadType != "":
 		return "payloadType"
@@ -171,7 +173,7 @@ func (d *dsseJSON) given() string {
 	return ""
 }
 
-// envelope returns the envelope, whose members lie under prefix.
+// envelope returns the envelope. The prefix is the path of its members, for errors.
 func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 	if d.PayloadType == "" {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, prefix+"payloadType",
@@ -192,6 +194,7 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 		return nil, ledger.FieldErrorf(ledger.CodeSeveralSignatures, prefix+"signatures",
 			"%d signatures: only one is allowed (post one envelope per signer)", len(d.Signatures))
 	}
+
 	sig := &d.Signatures[0]
 	field := prefix + "signatures[0]"
 	if len(sig.Sig) == 0 {
@@ -201,6 +204,7 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 		Signed:  identity.Signed{Message: d.Payload.pae, Signature: sig.Sig, Hint: sig.KeyID},
 		Payload: d.Payload.payload(),
 	}
+
 	if len(sig.Certificate) == 0 {
 		return env, nil
 	}
@@ -230,8 +234,8 @@ func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error
 	return certs, nil
 }
 
-// base64Text is base64 as DSSE allows it: in the standard or the URL alphabet,
-// padded or not.
+// base64Text is base64 as DSSE allows it: in the standard or the URL alphabet, with or
+// without padding.
 type base64Text []byte
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -244,9 +248,9 @@ func (b *base64Text) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A paeText is a payload in base64 that is decoded to where it will be
-// verified: behind the header of its PAE. The payload type is read elsewhere
-// in the document, perhaps later, but only one will do.
+// A paeText is a base64 payload that is decoded in place for verification: after the
+// header of its PAE. The header assumes StatementType, the only payload type that is
+// accepted, because the actual one may come later in the document.
 type paeText struct {
 	pae  []byte
 	size int
@@ -265,8 +269,8 @@ func (p *paeText) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A certificateText is a certificate in DER or PEM: witness writes PEM in
-// base64, a bundle DER in base64, people PEM as it is.
+// A certificateText is a certificate in DER or PEM. Witness writes base64 of PEM, bundles
+// have base64 of DER, and people write plain PEM.
 type certificateText []byte
 
 const pemBegin = "-----BEGIN"

@@ -19,35 +19,35 @@ type ResultPredicate struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// A body is what a predicate says.
+// A body is the content of a predicate.
 type body struct {
 	predicate string
 	result    ledger.Result
-	sources   resources // of provenance: what was built from
+	sources   resources // of provenance: the dependencies
 }
 
-// resources are those of one list of a statement, which stands at path.
+// resources is a list of resources in a statement, and its path.
 type resources struct {
 	path string
 	list []resourceJSON
 }
 
-// understand reads the predicate as its type asks for.
-func (d *statementJSON) understand(predicate []byte) (body, error) {
+// parsePredicate parses the predicate according to its type.
+func (d *statementJSON) parsePredicate(predicate []byte) (body, error) {
 	switch {
 	case d.PredicateType == ResultPredicateType:
-		return understandResult(predicate)
+		return parseResult(predicate)
 	case strings.HasPrefix(d.PredicateType, testResultType):
-		return d.understandTestResult(predicate)
+		return d.parseTestResult(predicate)
 	case strings.HasPrefix(d.PredicateType, verificationType):
-		return d.understandVerification(predicate)
+		return d.parseVerification(predicate)
 	case strings.HasPrefix(d.PredicateType, provenanceType):
-		return d.understandProvenance(predicate)
+		return d.parseProvenance(predicate)
 	}
 	return body{predicate: d.PredicateType, result: ledger.Result{Status: ledger.Pass}}, nil
 }
 
-func understandResult(predicate []byte) (body, error) {
+func parseResult(predicate []byte) (body, error) {
 	var p struct {
 		Predicate string        `json:"predicate"`
 		Result    ledger.Result `json:"result"`
@@ -79,7 +79,7 @@ func checkResult(predicate string, r ledger.Result) error {
 	return nil
 }
 
-func (d *statementJSON) understandTestResult(predicate []byte) (body, error) {
+func (d *statementJSON) parseTestResult(predicate []byte) (body, error) {
 	var p struct {
 		Result string `json:"result"`
 	}
@@ -95,7 +95,7 @@ func (d *statementJSON) understandTestResult(predicate []byte) (body, error) {
 	return body{predicate: d.PredicateType, result: ledger.Result{Status: status}}, nil
 }
 
-func (d *statementJSON) understandVerification(predicate []byte) (body, error) {
+func (d *statementJSON) parseVerification(predicate []byte) (body, error) {
 	var p struct {
 		Result string `json:"verificationResult"`
 		Old    string `json:"verification_result"` // before v1
@@ -133,12 +133,13 @@ type provenanceJSON struct {
 	} `json:"metadata"`
 }
 
-func (d *statementJSON) understandProvenance(predicate []byte) (body, error) {
+func (d *statementJSON) parseProvenance(predicate []byte) (body, error) {
 	var p provenanceJSON
 	if err := decodePredicate(predicate, &p); err != nil {
 		return body{}, err
 	}
 	b := body{predicate: d.PredicateType, result: ledger.Result{Status: ledger.Pass}}
+
 	b.sources = resources{"predicate.buildDefinition.resolvedDependencies", p.BuildDefinition.ResolvedDependencies}
 	from, to := p.RunDetails.Metadata.StartedOn, p.RunDetails.Metadata.FinishedOn
 	if strings.HasPrefix(d.PredicateType, provenanceType+"0.") {
@@ -158,7 +159,7 @@ func decodePredicate(predicate []byte, v any) error {
 	return decodeStatement(predicate, v, "predicate")
 }
 
-// A moment is a time that a builder claims; an empty text means none.
+// A moment is a time in provenance. An empty text means none.
 type moment struct{ at time.Time }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -174,14 +175,13 @@ func (m *moment) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// The predicate types of others whose results are understood, without their
-// versions: a version to come is better refused for what it does not hold
-// than taken for a pass.
+// The foreign predicate types whose results are parsed, without their versions. A future
+// version may be refused for a missing member, which is better than counting as a pass.
 const (
 	testResultType   = "https://in-toto.io/attestation/test-result/v"
 	verificationType = "https://slsa.dev/verification_summary/v"
 	provenanceType   = "https://slsa.dev/provenance/v"
 )
 
-// maxDurationMS is a year. Whatever took longer was not measured.
+// maxDurationMS is a year. A longer duration is an error of measurement.
 const maxDurationMS = 365 * 24 * 60 * 60 * 1000

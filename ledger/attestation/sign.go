@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// NewStatement returns an in-toto statement of the ledger's own predicate type
-// about a commit. The subject's name is for people, such as the repo's URL.
+// NewStatement returns an in-toto statement about a commit, of the ledger's own predicate
+// type. The subject's name is informational, such as the repo's URL.
 func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
 	if !ledger.IsCommit(commit) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
@@ -22,6 +22,7 @@ func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error)
 	if err := checkResult(p.Predicate, p.Result); err != nil {
 		return nil, err
 	}
+
 	type digest struct {
 		GitCommit string `json:"gitCommit"`
 	}
@@ -43,18 +44,18 @@ func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error)
 }
 
 type signedJSON struct {
-	Payload     []byte          `json:"payload"`
-	PayloadType string          `json:"payloadType"`
-	Signatures  []madeSignature `json:"signatures"`
+	Payload     []byte         `json:"payload"`
+	PayloadType string         `json:"payloadType"`
+	Signatures  []newSignature `json:"signatures"`
 }
 
-type madeSignature struct {
+type newSignature struct {
 	KeyID string `json:"keyid,omitzero"`
 	Sig   []byte `json:"sig"`
 }
 
-// SignDSSE returns a DSSE envelope of a statement, with the key's fingerprint
-// as the keyid.
+// SignDSSE signs a statement and returns its DSSE envelope, with the key's fingerprint as
+// the keyid.
 func SignDSSE(key crypto.Signer, payload []byte) ([]byte, error) {
 	keyid, err := identity.Fingerprint(key.Public())
 	if err != nil {
@@ -64,12 +65,11 @@ func SignDSSE(key crypto.Signer, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(signedJSON{payload, StatementType, []madeSignature{{keyid, sig}}})
+	return json.Marshal(signedJSON{payload, StatementType, []newSignature{{keyid, sig}}})
 }
 
-// SignBundle returns a Sigstore bundle of a statement, with the certificate
-// that says whose the key is, and those between it and the root, the leaf
-// first.
+// SignBundle signs a statement and returns its Sigstore bundle. The chain starts with the
+// certificate of the key, followed by any intermediates.
 func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([]byte, error) {
 	if len(chain) == 0 {
 		return nil, errors.New("a bundle needs a certificate")
@@ -82,6 +82,7 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 	if err != nil {
 		return nil, err
 	}
+
 	type rawBytes struct {
 		RawBytes []byte `json:"rawBytes"`
 	}
@@ -92,6 +93,7 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 		Certificate *rawBytes     `json:"certificate,omitzero"`
 		Chain       *certificates `json:"x509CertificateChain,omitzero"`
 	}
+
 	var m material
 	if len(chain) == 1 {
 		m.Certificate = &rawBytes{RawBytes: chain[0].Raw}
@@ -105,5 +107,5 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 		MediaType string     `json:"mediaType"`
 		Material  material   `json:"verificationMaterial"`
 		DSSE      signedJSON `json:"dsseEnvelope"`
-	}{BundleType, m, signedJSON{payload, StatementType, []madeSignature{{Sig: sig}}}})
+	}{BundleType, m, signedJSON{payload, StatementType, []newSignature{{Sig: sig}}}})
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A statement is what an attestation says.
+// A statement is the content of an in-toto statement about a commit.
 type statement struct {
 	commit        string
 	predicate     string
@@ -12,7 +12,7 @@ type statement struct {
 	result        ledger.Result
 }
 
-// parseStatement understands an in-toto statement about a commit.
+// parseStatement parses an in-toto statement about a commit.
 func parseStatement(payload []byte) (statement, error) {
 	var doc statementJSON
 	if err := decodeStatement(payload, &doc, ""); err != nil {
@@ -21,7 +21,7 @@ func parseStatement(payload []byte) (statement, error) {
 	if err := doc.check(); err != nil {
 		return statement{}, err
 	}
-	body, err := doc.understand(payload[doc.Predicate.start:doc.Predicate.end])
+	body, err := doc.parsePredicate(payload[doc.Predicate.start:doc.Predicate.end])
 	if err != nil {
 		return statement{}, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// commit returns the commit that the statement is about: a subject's, or,
-// where no subject names one, the one that provenance names as a source.
+// commit returns the commit that the statement is about. It is in the subjects or, if no
+// subject names one, in the sources of provenance.
 func (d *statementJSON) commit(sources resources) (string, error) {
 	subjects := resources{"subject", d.Subject}
 	var named commitSet
@@ -20,13 +20,14 @@ func (d *statementJSON) commit(sources resources) (string, error) {
 	if err := named.addSHA1s(subjects); err != nil {
 		return "", err
 	}
+
 	if len(named) == 0 {
 		if err := named.addGitCommits(sources); err != nil {
 			return "", err
 		}
 	}
-	// A dependency is often a package, whose SHA-1 is of a file: it is taken
-	// for a commit only where nothing better is said.
+	// A dependency is often a package, whose SHA-1 is that of a file. So it counts as a
+	// commit only if nothing else names one.
 	if len(named) == 0 {
 		if err := named.addSHA1s(sources); err != nil {
 			return "", err
@@ -35,8 +36,7 @@ func (d *statementJSON) commit(sources resources) (string, error) {
 	return named.only()
 }
 
-// A commitSet holds the distinct commits that resources name, or the first of
-// them where they are many.
+// A commitSet holds the distinct commits in resources, at most maxNamed of them.
 type commitSet []string
 
 const maxNamed = 4
@@ -64,8 +64,8 @@ func (s *commitSet) addSHA1s(from resources) error {
 	return nil
 }
 
-// add adds a digest, if there is one, and reports false if it cannot be one of
-// the given lengths.
+// add adds a digest unless it is empty. It reports false if the digest is not hex of one
+// of the given lengths.
 func (s *commitSet) add(digest string, lengths ...int) bool {
 	if digest == "" {
 		return true

@@ -1,5 +1,5 @@
-// Package policy tells what follows from the attestations of a commit: the contract
-// of a repo, what each of its requirements asks for, and the state that these give.
+// Package policy derives the state of a commit from its attestations: it parses the
+// contract of a repo, evaluates its requirements, and computes the state.
 package policy
 
 import (
@@ -12,37 +12,36 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A Contract is a repo's policy: what a commit needs to reach each state.
-// Parse makes one from a document and fills in the defaults, so that
-// a Contract says in full what holds.
+// A Contract is a repo's policy: what a commit needs to reach each state. Parse sets the
+// defaults, so a Contract is complete.
 type Contract struct {
 	Requirements []Requirement `json:"requirements"`
 	Radar        RadarSettings `json:"radar"`
 }
 
-// RadarSettings say what Conflict Radar does in a repo.
+// RadarSettings configures Conflict Radar for a repo.
 type RadarSettings struct {
 	Enabled bool `json:"enabled"`
-	// Notify is the lowest level that makes an event.
+	// Notify is the lowest level that causes an event.
 	Notify radar.Level `json:"notify"`
-	// Block is the lowest level that keeps the later commit of an overlap from
-	// being PROMOTABLE; NoLevel blocks nothing.
+	// Block is the lowest level at which an overlap blocks the later commit from
+	// PROMOTABLE. NoLevel blocks nothing.
 	Block radar.Level `json:"block"`
-	// Ignore are globs of paths to leave out.
+	// Ignore holds globs of paths to ignore.
 	Ignore []string `json:"ignore"`
-	// MaxAge is how long a tip counts as in flight.
+	// MaxAge is how long a tip is in flight.
 	MaxAge ledger.Duration `json:"max_age"`
 }
 
-// RecordFields names the members that a policy has beside its contract's.
-// They are the ledger's to say, and passed over where a policy that was read is
-// sent back.
+// RecordFields returns the names of the members that a Policy has in addition to those
+// of its Contract. The ledger sets them, and ignores them in requests, so that clients
+// can edit a policy and send it back.
 func RecordFields() []string {
 	return []string{"org", "repo", "version", "digest", "created_at", "created_by"}
 }
 
-// Default is what a new repo starts with: one test, one review and one
-// deployment, each by anyone whom the org trusts.
+// Default returns the contract of a new repo: one test, one review and one deployment,
+// each signed by any trusted identity.
 func Default() Contract {
 	one := func(s ledger.State, predicate string) Requirement {
 		return Requirement{State: s, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}}
@@ -59,9 +58,9 @@ func defaultRadar() RadarSettings {
 		MaxAge: ledger.Duration(30 * 24 * time.Hour)}
 }
 
-// Canonical returns the contract as one line of JSON with its defaults written
-// out and its members in a fixed order: the same bytes for documents that
-// differ in form only. Lists stay in the order in which they were given.
+// Canonical returns the contract as one line of JSON, with its defaults and with members
+// in a fixed order. Documents that differ only in form have the same bytes. Lists retain
+// their order.
 func (c Contract) Canonical() []byte { return text.JSON(c) }
 
 // Digest returns "sha256:" and the hex SHA-256 of the canonical document.
@@ -70,8 +69,8 @@ func (c Contract) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// NeedsChanges reports whether some requirement depends on which paths a
-// commit changes, so that a derivation must know them.
+// NeedsChanges reports whether any requirement depends on the paths that a commit
+// changes. If so, Derive needs Facts.Changes.
 func (c Contract) NeedsChanges() bool {
 	for i := range c.Requirements {
 		if len(c.Requirements[i].Paths) > 0 {
@@ -81,8 +80,7 @@ func (c Contract) NeedsChanges() bool {
 	return false
 }
 
-// A Policy is one version of a repo's contract: the contract's own members
-// beside what the ledger says of it.
+// A Policy is one version of a repo's contract, with its metadata.
 type Policy struct {
 	Org     string `json:"org"`
 	Repo    string `json:"repo"`

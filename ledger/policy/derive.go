@@ -7,22 +7,23 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
-// A Derivation is the state that a contract gives a commit, and why.
+// A Derivation is the state of a commit under a contract, with the reasons.
 type Derivation struct {
 	State ledger.State
-	// Requirements tells of each requirement, in the contract's order, and last
-	// of the radar where it blocks.
+	// Requirements holds the status of each requirement, in the contract's order. If
+	// RadarSettings.Blocks, the radar's requirement is last.
 	Requirements []ledger.RequirementStatus
-	// Expires is the first moment when evidence that counts now runs out by
-	// max_age; until then the same facts give the same state. Zero: never.
+	// Expires is when the first evidence that counts now reaches its max_age. Until
+	// then, the same facts result in the same state. It is zero for never.
 	Expires ledger.Time
 }
 
-// Derive tells which state the contract gives a commit of which f is known,
-// and why, at the time now. It is the only way a state comes about.
+// Derive returns the state of a commit with facts f at the time now, with the reasons.
+// Every state is computed by it.
 //
-// A fail or error that a requirement does not accept keeps it unmet until its
-// signer says better, at any age: waiting never turns a fail into a pass.
+// A fail or error that a requirement does not accept blocks the requirement until the
+// same signer reports an accepted status. It never expires: waiting does not turn a fail
+// into a pass.
 func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 	d := Derivation{Requirements: make([]ledger.RequirementStatus, len(c.Requirements), len(c.Requirements)+1)}
 	steps := c.matchingSteps()
@@ -33,6 +34,7 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 			d.Expires = expires
 		}
 	}
+
 	if c.Radar.Blocks() {
 		status, expires := c.Radar.judge(&f, now)
 		d.Requirements = append(d.Requirements, status)
@@ -40,16 +42,17 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 			d.Expires = expires
 		}
 	}
+
 	d.State = stateOf(&f, d.Requirements)
 	if f.Deployed {
-		d.Expires = 0 // age does not end a deployment
+		d.Expires = 0 // a deployment does not expire
 	}
 	return d
 }
 
-// RollsBack reports whether e, just recorded for a commit that is DEPLOYED,
-// ends that: it is by a signer, and about the predicate, of a DEPLOYED
-// requirement that applies, with a status that this does not accept.
+// RollsBack reports whether e, just recorded for a DEPLOYED commit, is a rollback: it
+// matches the signers and the predicate of a DEPLOYED requirement that applies, and has
+// a status that the requirement does not accept.
 func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
@@ -60,15 +63,15 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 		if v := r.weigh(&f, &e, e.RecordedAt); v != blocks && v != notAccepted {
 			continue
 		}
-		if leftOut, _ := r.scope(&f, steps); leftOut == "" {
+		if excluded, _ := r.scope(&f, steps); excluded == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// RanOut returns the id of evidence that counts until just before the given
-// moment and is too old from then on; empty if there is none.
+// RanOut returns the ID of an attestation whose evidence counts until just before the
+// given time and is expired from then on. It is empty if there is none.
 func (c Contract) RanOut(f Facts, at ledger.Time) string {
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
@@ -79,15 +82,15 @@ func (c Contract) RanOut(f Facts, at ledger.Time) string {
 		if j < 0 {
 			continue
 		}
-		if leftOut, _ := r.scope(&f, steps); leftOut == "" {
+		if excluded, _ := r.scope(&f, steps); excluded == "" {
 			return f.Evidence[j].Attestation
 		}
 	}
 	return ""
 }
 
-// matchingSteps returns how many steps each of the contract's globs may take
-// to match the paths of one commit.
+// matchingSteps returns the limit of steps for matching one glob of the contract against
+// the paths of one commit.
 func (c Contract) matchingSteps() int {
 	globs := 0
 	for i := range c.Requirements {
@@ -96,7 +99,7 @@ func (c Contract) matchingSteps() int {
 	return glob.MaxMatching / max(globs, 1)
 }
 
-// stateOf climbs from state to state as long as nothing that applies is unmet.
+// stateOf returns the highest state up to which every requirement that applies is met.
 func stateOf(f *Facts, requirements []ledger.RequirementStatus) ledger.State {
 	if f.Deployed {
 		return ledger.Deployed
@@ -104,6 +107,7 @@ func stateOf(f *Facts, requirements []ledger.RequirementStatus) ledger.State {
 	if !f.Attested {
 		return ledger.Draft
 	}
+
 	state := ledger.Validating
 	for next := ledger.Attested; next <= ledger.Deployed; next++ {
 		applying, unmet := 0, 0
@@ -123,8 +127,8 @@ func stateOf(f *Facts, requirements []ledger.RequirementStatus) ledger.State {
 	return state
 }
 
-// Missing returns those of the requirements that a commit in that state waits
-// for: what is unmet of the lowest state above for which something is.
+// Missing returns the requirements that block a commit in the given state: the unmet
+// requirements of the lowest higher state that has any.
 func Missing(state ledger.State, requirements []ledger.RequirementStatus) []ledger.RequirementStatus {
 	for next := state + 1; next <= ledger.Deployed; next++ {
 		var missing []ledger.RequirementStatus
@@ -140,15 +144,15 @@ func Missing(state ledger.State, requirements []ledger.RequirementStatus) []ledg
 	return nil
 }
 
-// Path lists the states that a commit enters on its way: up one by one, down
-// straight to where it belongs.
+// Path lists the states that a commit enters when it moves between two states: each
+// state on the way up, but only the final state on the way down.
 func Path(from, to ledger.State) []ledger.State {
 	if to < from {
 		return []ledger.State{to}
 	}
-	var way []ledger.State
+	var path []ledger.State
 	for s := from + 1; s <= to; s++ {
-		way = append(way, s)
+		path = append(path, s)
 	}
-	return way
+	return path
 }

@@ -8,53 +8,52 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// Evidence is what a derivation knows of one attestation: the latest of its
-// signer for its predicate.
+// Evidence is the part of an attestation that Derive needs. It is the latest attestation
+// of its signer for its predicate.
 type Evidence struct {
-	Attestation string // its id
+	Attestation string // the attestation's ID
 	Predicate   string
 	Signer      identity.DN
 	Emails      []string
 	Status      ledger.Status
 	RecordedAt  ledger.Time
-	// WhilePromotable tells that the commit was PROMOTABLE when it was
-	// recorded, without which it cannot count for DEPLOYED.
+	// WhilePromotable reports whether the commit was PROMOTABLE when the attestation
+	// was recorded. Only then can it count for DEPLOYED.
 	WhilePromotable bool
 }
 
-// Facts is what a derivation knows of a commit.
+// Facts is the part of a commit that Derive needs.
 type Facts struct {
 	Author ledger.Author
-	// Branch is that of which the commit was registered.
+	// Branch is the branch the commit was registered for.
 	Branch string
 	// Target is the branch that the commit is meant for.
 	Target string
-	// Changes are the changed paths, old ones too; they count only where
-	// HasChanges says that the commit came with a change record.
+	// Changes holds the changed paths, including the old paths of renames. HasChanges
+	// reports whether the commit has a change record; if not, Changes is ignored.
 	Changes    []string
 	HasChanges bool
 	// Evidence holds the latest attestation of each predicate and identity.
 	Evidence []Evidence
-	// Attested tells that anything was ever recorded.
+	// Attested reports whether the commit has any attestation.
 	Attested bool
-	// Deployed tells that the commit is DEPLOYED and was not rolled back.
+	// Deployed reports whether the commit is DEPLOYED and was not rolled back.
 	Deployed bool
-	// Overlaps are the commit's open overlaps with those registered before it.
-	// They count only if RadarSettings.Blocks.
+	// Overlaps holds the commit's open overlaps with earlier commits. It is used only if
+	// RadarSettings.Blocks.
 	Overlaps []OpenOverlap
 }
 
-// An OpenOverlap is what a derivation knows of an overlap of the commit with one
-// registered before it.
+// An OpenOverlap is an overlap of the commit with one that was registered earlier.
 type OpenOverlap struct {
 	Level radar.Level
-	// Commit and Branch are those of the other side.
+	// Commit and Branch are those of the earlier commit.
 	Commit string
 	Branch string
-	// Path is the strongest path, and Reason why the two overlap there.
+	// Path is the strongest path, and Reason is why the two overlap there.
 	Path   string
 	Reason radar.Reason
-	// Until is when it ends by the age of its commits; zero for never.
+	// Until is when the overlap ends because a commit reaches max_age; zero for never.
 	Until ledger.Time
 }
 

@@ -12,13 +12,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// Blocks reports whether overlaps of some level keep a commit from being
-// PROMOTABLE, so that a derivation must know of them.
+// Blocks reports whether overlaps can block a commit from PROMOTABLE. If so, Derive needs
+// Facts.Overlaps.
 func (r RadarSettings) Blocks() bool { return r.Enabled && r.Block != radar.NoLevel }
 
-// judge tells, as of a requirement for PROMOTABLE, whether an overlap blocks.
-// It returns the first moment when an overlap that blocks ends by its age. What
-// is on its target already cannot wait for what is not.
+// judge evaluates the radar's requirement for PROMOTABLE: no overlap blocks the commit.
+// It returns when the first blocking overlap ends because of its age, or zero. The
+// requirement does not apply to a commit on its target branch, which cannot wait for
+// commits that have not landed.
 func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementStatus, expires ledger.Time) {
 	s = ledger.RequirementStatus{State: ledger.Promotable, Predicate: "radar:" + r.Block.String(),
 		Applies: f.Branch == "" || f.Branch != f.Target}
@@ -27,6 +28,7 @@ func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementSta
 			", so overlapping commits must rebase"
 		return s, 0
 	}
+
 	var blocking []OpenOverlap
 	for _, o := range f.Overlaps {
 		if o.Level < r.Block || o.Until != 0 && o.Until <= now {
@@ -37,6 +39,7 @@ func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementSta
 			expires = o.Until
 		}
 	}
+
 	slices.SortFunc(blocking, func(a, b OpenOverlap) int {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), strings.Compare(a.Commit, b.Commit), strings.Compare(a.Path, b.Path))
 	})
@@ -65,13 +68,13 @@ func orAbove(l radar.Level) string {
 	return " or above"
 }
 
-// Oldest returns the time before which a commit came into flight too early to be
-// compared now.
+// Oldest returns the start of the max_age window: commits that came into flight before it
+// are not compared.
 func (r RadarSettings) Oldest(now ledger.Time) ledger.Time { return now.Add(-time.Duration(r.MaxAge)) }
 
-// SeesAll reports whether what the radar found with these settings is all that it
-// would find with others: the paths are the same, and it looked as far back.
-// What is too old for the others is still told apart by its age.
+// SeesAll reports whether the overlaps found with these settings include all that the
+// other settings would find: the paths are the same, and max_age is not shorter. Overlaps
+// that are too old for the other settings are filtered by age.
 func (r RadarSettings) SeesAll(other RadarSettings) bool {
 	return r.Enabled == other.Enabled && slices.Equal(r.Ignore, other.Ignore) && r.MaxAge >= other.MaxAge
 }

@@ -17,14 +17,14 @@ import (
 // The limits of a contract.
 const (
 	maxRequirements = 200
-	maxEntries      = 100 // of any list inside a contract
+	maxEntries      = 100 // in any list of a contract
 	maxThreshold    = 100
 	maxPredicate    = 512 // bytes; a type URI can be long
-	maxFaults       = 100 // told of one document
+	maxFaults       = 100 // reported for one document
 )
 
-// The documents are contracts as they are written: what may be left out is a
-// pointer, so that a default is told from a mistake.
+// The JSON form of a contract. Optional members are pointers, to distinguish a missing
+// member from a zero value.
 type (
 	document struct {
 		Requirements []requirementDocument `json:"requirements"`
@@ -50,9 +50,8 @@ type (
 	}
 )
 
-// Parse reads a contract from JSON, checks it, and fills in the
-// defaults. Its error tells of everything that is wrong with what the document
-// says, each under the field's path.
+// Parse decodes a contract from JSON, validates it, and sets the defaults. The error
+// lists all invalid fields, each with its path.
 func Parse(data []byte) (Contract, error) {
 	var doc document
 	if err := ledger.DecodeStrict(data, &doc); err != nil {
@@ -91,10 +90,10 @@ func contractTypeError(data []byte, err error) error {
 	return ledger.FieldErrorf(ledger.CodeInvalidContract, path, "%s must be %s", name, fieldForms[name])
 }
 
-// A contractCheck gathers the faults of one document.
+// A contractCheck collects the faults of one document.
 type contractCheck struct {
 	faults    []ledger.FieldError
-	globsSeen int // so far
+	globsSeen int // the number of globs so far
 }
 
 func (k *contractCheck) fault(field, format string, args ...any) {
@@ -103,7 +102,7 @@ func (k *contractCheck) fault(field, format string, args ...any) {
 	}
 }
 
-// note records err, if it is one, as the fault of a field.
+// note records err, unless it is nil, as the fault of a field.
 func (k *contractCheck) note(field string, err error) {
 	if err != nil {
 		k.fault(field, "%v", err)
@@ -113,8 +112,8 @@ func (k *contractCheck) note(field string, err error) {
 func (k *contractCheck) contract(doc *document) Contract {
 	switch n := len(doc.Requirements); {
 	case doc.Requirements == nil:
-		// An empty contract lets every attested commit be PROMOTABLE: nobody
-		// should come to that by leaving something out.
+		// An empty contract makes every attested commit PROMOTABLE. That must be
+		// explicit, not the effect of a missing member.
 		k.fault("requirements", "required (use [] if commits need no evidence)")
 	case n > maxRequirements:
 		k.fault("requirements", "too many: %d entries, at most %d", n, maxRequirements)
@@ -209,6 +208,7 @@ func (k *contractCheck) accept(field string, names []string) []ledger.Status {
 	if !k.fits(field, names) {
 		return nil
 	}
+
 	var accept []ledger.Status
 	for i, name := range names {
 		at := fmt.Sprintf("%s[%d]", field, i)
@@ -224,28 +224,28 @@ func (k *contractCheck) accept(field string, names []string) []ledger.Status {
 	return accept
 }
 
-func (k *contractCheck) maxAge(field string, text *string, otherwise ledger.Duration) ledger.Duration {
+func (k *contractCheck) maxAge(field string, text *string, def ledger.Duration) ledger.Duration {
 	if text == nil {
-		return otherwise
+		return def
 	}
 	d, err := ledger.ParseDuration(*text)
 	k.note(field, err)
 	return d
 }
 
-func (k *contractCheck) level(field string, name *string, otherwise radar.Level) radar.Level {
+func (k *contractCheck) level(field string, name *string, def radar.Level) radar.Level {
 	if name == nil {
-		return otherwise
+		return def
 	}
 	l, err := radar.ParseLevel(*name)
 	if err != nil {
 		k.note(field, err)
-		return otherwise
+		return def
 	}
 	return l
 }
 
-// globs checks a list of globs. An empty one is as good as none.
+// globs validates a list of globs. It returns nil for an empty list.
 func (k *contractCheck) globs(field string, globs []string, check func(string) error) []string {
 	if len(globs) == 0 || !k.fits(field, globs) {
 		return nil

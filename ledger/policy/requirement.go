@@ -10,36 +10,37 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
-// A verdict is what one piece of evidence means to one requirement.
+// A verdict is the effect of one piece of evidence on one requirement.
 type verdict uint8
 
 const (
-	unrelated   verdict = iota // about something else, or by somebody else
+	unrelated   verdict = iota // another predicate or signer
 	byAuthor                   // by the commit's author, who is excluded
-	byAnyone                   // perhaps by the author, who is excluded but not known
+	byAnyone                   // possibly by the author, who is excluded but unknown
 	blocks                     // a fail or error
 	notAccepted                // another status that does not count
 	expired                    // older than max_age
-	early                      // for DEPLOYED, from before the commit was PROMOTABLE
+	early                      // for DEPLOYED: recorded before the commit was PROMOTABLE
 	counts
 )
 
-// judge tells what has become of the requirement, and when the first of what
-// counts for it runs out (zero: never).
+// judge evaluates the requirement. It returns its status and when the first evidence that
+// counts expires, or zero for never.
 func (r *Requirement) judge(f *Facts, now ledger.Time, steps int) (ledger.RequirementStatus, ledger.Time) {
 	s := ledger.RequirementStatus{State: r.State, Predicate: r.Predicate, Need: r.Threshold}
-	leftOut, unsure := r.scope(f, steps)
-	if leftOut != "" {
-		s.Reason = "does not apply: " + leftOut
+	excluded, unsure := r.scope(f, steps)
+	if excluded != "" {
+		s.Reason = "does not apply: " + excluded
 		return s, 0
 	}
 	s.Applies = true
+
 	var expires ledger.Time
-	weighed := make([]verdict, len(f.Evidence))
+	verdicts := make([]verdict, len(f.Evidence))
 	for i := range f.Evidence {
 		e := &f.Evidence[i]
-		weighed[i] = r.weigh(f, e, now)
-		switch weighed[i] {
+		verdicts[i] = r.weigh(f, e, now)
+		switch verdicts[i] {
 		case blocks:
 			s.FailedBy = append(s.FailedBy, e.Signer.String())
 		case counts:
@@ -49,28 +50,29 @@ func (r *Requirement) judge(f *Facts, now ledger.Time, steps int) (ledger.Requir
 			}
 		}
 	}
+
 	s.SignersCounted = distinct(s.SignersCounted)
 	s.FailedBy = distinct(s.FailedBy)
 	s.Have = len(s.SignersCounted)
 	s.Met = s.Have >= s.Need && len(s.FailedBy) == 0
-	s.Reason = r.reason(f, &s, weighed)
+	s.Reason = r.reason(f, &s, verdicts)
 	if unsure != "" && !s.Met {
 		s.Reason += "; applies because " + unsure
 	}
 	return s, expires
 }
 
-// distinct sorts the names and leaves each in once.
+// distinct sorts the names and removes duplicates.
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// scope says why the requirement does not apply to a commit; empty if it does.
-// A commit without a change record may have changed anything, and so may one
-// that changes too much to look at each path: unsure says why. The steps are
-// those that each glob of paths may take.
-func (r *Requirement) scope(f *Facts, steps int) (leftOut, unsure string) {
+// scope returns why the requirement does not apply to a commit, or "" if it applies. If
+// there are too many changes to match each path, it applies, and unsure says why. It also
+// applies without a change record, because the commit may have changed any path. The
+// steps are the limit for matching one glob of paths.
+func (r *Requirement) scope(f *Facts, steps int) (excluded, unsure string) {
 	if len(r.Branches) > 0 && !glob.MatchAny(r.Branches, f.Target) {
 		if f.Target == "" {
 			return "the commit has no target branch", ""
@@ -92,8 +94,8 @@ func (r *Requirement) scope(f *Facts, steps int) (leftOut, unsure string) {
 	return "", ""
 }
 
-// weigh tells what e means to the requirement. What says no is weighed before
-// what makes evidence too old.
+// weigh returns the verdict on e. Its status is checked before its age, so that a fail
+// never expires.
 func (r *Requirement) weigh(f *Facts, e *Evidence, now ledger.Time) verdict {
 	end := r.end(e)
 	switch {
@@ -102,12 +104,13 @@ func (r *Requirement) weigh(f *Facts, e *Evidence, now ledger.Time) verdict {
 	case r.ExcludeAuthor && isAuthor(f.Author, e):
 		return byAuthor
 	case slices.Contains(r.Accept, e.Status):
-		// Nothing against it but time.
+		// Only its time can disqualify it.
 	case e.Status == ledger.Fail || e.Status == ledger.Errored:
 		return blocks
 	default:
 		return notAccepted
 	}
+
 	switch {
 	case r.ExcludeAuthor && !isKnown(f.Author):
 		return byAnyone
@@ -119,7 +122,7 @@ func (r *Requirement) weigh(f *Facts, e *Evidence, now ledger.Time) verdict {
 	return counts
 }
 
-// end returns the moment from which e is too old; zero if it never is.
+// end returns when e expires, or zero for never.
 func (r *Requirement) end(e *Evidence) ledger.Time {
 	if r.MaxAge == 0 {
 		return 0
@@ -127,8 +130,8 @@ func (r *Requirement) end(e *Evidence) ledger.Time {
 	return e.RecordedAt.Add(r.MaxAge.Std())
 }
 
-// matchesPredicate reports whether pattern, exact or a prefix ending in *,
-// means predicate.
+// matchesPredicate reports whether predicate matches pattern, which is exact or a prefix
+// ending in *.
 func matchesPredicate(pattern, predicate string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(predicate, prefix)
@@ -148,11 +151,11 @@ func (r *Requirement) isSigner(d identity.DN) bool {
 	return false
 }
 
-// isKnown reports whether there is a name or an address to tell the author by.
+// isKnown reports whether the author has a name or an e-mail address.
 func isKnown(a ledger.Author) bool { return strings.TrimSpace(a.Name+a.Email) != "" }
 
-// isAuthor reports whether e is by the author of the commit: by name or by
-// e-mail address, in letters of any case.
+// isAuthor reports whether the signer of e is the author of the commit. It compares names
+// and e-mail addresses, ignoring case.
 func isAuthor(a ledger.Author, e *Evidence) bool {
 	same := func(signer, author string) bool { return author != "" && strings.EqualFold(signer, author) }
 	if same(e.Signer.CN, a.Name) || same(e.Signer.CN, a.Email) {
@@ -161,12 +164,12 @@ func isAuthor(a ledger.Author, e *Evidence) bool {
 	return slices.ContainsFunc(e.Emails, func(email string) bool { return same(email, a.Email) })
 }
 
-// reason says in a sentence why the requirement is met or what is missing.
-func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, weighed []verdict) string {
+// reason returns why the requirement is met, or what is missing.
+func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, verdicts []verdict) string {
 	if s.Met {
 		return "met by " + some(s.SignersCounted, " and ")
 	}
-	if failures := reports(f.Evidence, weighed, blocks); failures != "" {
+	if failures := reports(f.Evidence, verdicts, blocks); failures != "" {
 		return failures
 	}
 
@@ -192,7 +195,7 @@ func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, weighed []ve
 		{early, "recorded before the commit was PROMOTABLE"},
 		{byAuthor, "by the commit's author"},
 	} {
-		if list := reports(f.Evidence, weighed, note.verdict); list != "" {
+		if list := reports(f.Evidence, verdicts, note.verdict); list != "" {
 			b.WriteString("; " + note.text + ": " + list)
 		}
 	}
@@ -219,7 +222,7 @@ var statusVerbs = map[ledger.Status]string{
 	ledger.Pass: "passed", ledger.Warn: "warned", ledger.Fail: "failed", ledger.Errored: "errored", ledger.Skip: "skipped",
 }
 
-// some joins the first few of the items and counts the others.
+// some joins the first three items and counts the others.
 func some(items []string, joint string) string {
 	const few = 3
 	if len(items) <= few {
@@ -228,24 +231,23 @@ func some(items []string, joint string) string {
 	return fmt.Sprintf("%s%s%d more", strings.Join(items[:few], joint), joint, len(items)-few)
 }
 
-// A Requirement is one thing that a commit needs to reach State.
+// A Requirement is one rule of a contract: evidence that a commit needs to reach State.
 type Requirement struct {
 	State ledger.State `json:"state"`
-	// Predicate is what the evidence has to be about: exact, or a prefix
-	// ending in *.
+	// Predicate is the predicate of the evidence: exact, or a prefix ending in *.
 	Predicate string `json:"predicate"`
-	// Signers are those whose evidence counts; any trusted identity if empty.
+	// Signers are the signers whose evidence counts. If empty, any trusted identity does.
 	Signers []identity.Pattern `json:"signers"`
-	// Threshold is how many distinct signers are needed.
+	// Threshold is the number of distinct signers needed.
 	Threshold int `json:"threshold"`
-	// Accept are the statuses that count.
+	// Accept holds the statuses that count.
 	Accept []ledger.Status `json:"accept"`
-	// MaxAge is how long evidence counts after it was recorded; for ever if 0.
+	// MaxAge is how long evidence counts after it was recorded; 0 means no limit.
 	MaxAge ledger.Duration `json:"max_age,omitzero"`
-	// ExcludeAuthor leaves out the commit's author as a signer.
+	// ExcludeAuthor reports whether evidence signed by the commit's author is ignored.
 	ExcludeAuthor bool `json:"exclude_author"`
-	// Paths and Branches are globs that limit the requirement to commits that
-	// change such a path, and to commits meant for such a branch.
+	// Paths and Branches are globs. They limit the requirement to commits that change a
+	// matching path, and to commits with a matching target branch.
 	Paths    []string `json:"paths"`
 	Branches []string `json:"branches"`
 }

@@ -1,4 +1,4 @@
-// Package policytest provides pairs of contracts for tests of code that displays
+// Package policytest provides pairs of contracts for testing code that displays
 // contracts.
 package policytest
 
@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// variants changes each member of a contract's requirement and of its radar.
+// variants holds a contract for each member of a requirement and of the radar settings.
 var variants = map[string]string{
 	"requirement state":          `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`,
 	"requirement predicate":      `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`,
@@ -29,24 +29,24 @@ var variants = map[string]string{
 	"radar max_age": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"max_age":"1h"}}`,
 }
 
-// EachVariant calls test with a contract and one that differs from it in just one
-// member, for each member that a contract may have. It fails the test if it knows
-// no variant of a member.
+// EachVariant runs a subtest for each member of a requirement and of the radar settings.
+// It passes a contract, and a variant that differs from it only in that member. It fails
+// the test if a member has no variant.
 func EachVariant(t *testing.T, test func(t *testing.T, base, variant policy.Contract)) {
 	t.Helper()
 	base := parse(t, `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`)
 	for _, name := range members() {
 		t.Run(name, func(t *testing.T) {
-			document, known := variants[name]
-			if !known {
-				t.Fatal("no variant of this member is known: add one")
+			document, ok := variants[name]
+			if !ok {
+				t.Fatal("this member has no variant: add one to variants")
 			}
 			test(t, base, parse(t, document))
 		})
 	}
 }
 
-// members lists what requirements and radar settings hold, by their names in JSON.
+// members lists the JSON names of the fields of requirements and radar settings.
 func members() []string {
 	var names []string
 	for kind, fields := range map[string]reflect.Type{
