@@ -22,10 +22,10 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// exercise opens the fixture and calls every method of the store, each list with
-// all filters that change its SQL. It returns the plans of the statements that ran,
-// without those of migrations. opening are the statements that the engine ran to
-// open the database.
+// exercise opens the fixture and calls all methods of the store, the lists with all
+// filters that change their SQL. It returns the plans of the statements that have run,
+// without those of migrations. opening contains the statements that the engine runs to
+// open a database.
 func exercise(t *testing.T) (plans, opening map[string][]string) {
 	t.Helper()
 	path, now := store.UnpackV5(t), store.WhenV5(t)
@@ -61,10 +61,10 @@ type exerciser struct {
 	*store.Store
 	t   *testing.T
 	now time.Time
-	n   int // how many statements it has made up
+	n   int // number of generated statements
 }
 
-// The fixture's commits that the exercise names, and its webhook.
+// Commits, a webhook and a signer in the fixture.
 const (
 	deployedCommit = "5d3d360b2f13b13a539311878916bf8208301cd6" // release/2
 	loginCommit    = "ca9cf449d836c5027b751fa7cd621b796c79de38" // feature/login, in flight
@@ -72,22 +72,21 @@ const (
 	buildDN        = "cn=build,ou=ci,o=acme"
 )
 
-// ok fails the test if a call has failed. What the call returns does not matter.
+// ok fails the test if a call returned an error. It ignores the result.
 func (e *exerciser) ok(_ any, err error) {
 	e.t.Helper()
 	check(e.t, err)
 }
 
-// refused fails the test unless a call was refused with that code.
+// refused fails the test if err does not have the given code.
 func (e *exerciser) refused(want ledger.Code, err error) {
 	e.t.Helper()
 	if got, _ := err.(*ledger.Error); got == nil || got.Code != want {
-		e.t.Fatalf("the error is %v, want code %s", err, want)
+		e.t.Fatalf("error is %v, want code %s", err, want)
 	}
 }
 
-// pages reads a whole list, and then a first page of one row and, if it exists, the
-// next page.
+// pages reads a list with a large limit, and then its first two pages of one row.
 func pages[T any](t *testing.T, list func(store.Query) (ledger.Page[T], error)) {
 	t.Helper()
 	_, err := list(store.Query{Limit: 500})
@@ -139,7 +138,7 @@ func (e *exerciser) tokens() {
 	check(e.t, e.RevokeToken(ctx, "acme", token.ID))
 }
 
-// attests records a made-up statement of cn=build.
+// attests records a new statement signed by cn=build.
 func (e *exerciser) attests(repo, commit, predicate string, status ledger.Status) *attestation.Attestation {
 	e.t.Helper()
 	return e.attestsAs(repo, commit, predicate, status, buildDN)
@@ -162,12 +161,12 @@ func (e *exerciser) attestsAs(
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}
-	e.again(repo, a)
+	e.post(repo, a)
 	return a
 }
 
-// again records a statement, which may be recorded already.
-func (e *exerciser) again(repo string, a *attestation.Attestation) (ledger.AttestationRecord, error) {
+// post records an attestation. It may be refused.
+func (e *exerciser) post(repo string, a *attestation.Attestation) (ledger.AttestationRecord, error) {
 	e.t.Helper()
 	_, version, err := e.Keyring(e.t.Context(), "acme")
 	check(e.t, err)
@@ -181,16 +180,16 @@ func (e *exerciser) again(repo string, a *attestation.Attestation) (ledger.Attes
 func (e *exerciser) record() {
 	ctx := e.t.Context()
 	first := e.attests("api", sha(1), "test:go", ledger.Pass) // a new commit
-	rec, err := e.again("api", first)
+	rec, err := e.post("api", first)
 	check(e.t, err)
 	e.ok(e.Attestation(ctx, "acme", "api", rec.ID))
 	e.ok(e.Envelope(ctx, "acme", "api", rec.ID))
 	e.attests("api", sha(1), "test:go", ledger.Fail)
-	_, err = e.again("api", first)
+	_, err = e.post("api", first)
 	e.refused(ledger.CodeStaleStatement, err)
 	e.attestsAs("api", sha(1), "https://example.com/new", ledger.Pass, "cn=new,ou=dev,o=acme")
 
-	// Evidence that runs out.
+	// Evidence that expires.
 	for _, predicate := range []string{"test:go", "review:code"} {
 		e.attests("web", sha(1), predicate, ledger.Pass)
 		e.attestsAs("web", sha(1), predicate, ledger.Pass, "cn=new,ou=dev,o=acme")
@@ -199,10 +198,10 @@ func (e *exerciser) record() {
 	check(e.t, e.Settle(ctx))
 }
 
-// sha returns the n-th of the made-up commits.
+// sha returns the id of the n-th new commit.
 func sha(n int) string { return fmt.Sprintf("%040x", n) }
 
-// changeOf returns the change of one line of a file.
+// changeOf returns a change record with one changed line of a file.
 func changeOf(path string, line int) []radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
 	return []radar.Change{{
@@ -220,7 +219,8 @@ func (e *exerciser) push(commit string, n ledger.Registration) {
 	check(e.t, err)
 }
 
-// register makes the radar block, and moves tips in all possible ways.
+// register registers overlapping commits that block each other, and changes the flight of
+// their tips in all ways.
 func (e *exerciser) register() {
 	ctx := e.t.Context()
 	one, two, three := sha(11), sha(12), sha(13)
@@ -230,9 +230,9 @@ func (e *exerciser) register() {
 		e.attests("api", commit, "test:go", ledger.Pass)
 		e.attests("api", commit, "review:code", ledger.Pass)
 	}
-	e.push(two, ledger.Registration{Changes: changeOf("q.go", 11)}) // the overlap is lost
-	e.push(two, ledger.Registration{Changes: changeOf("p.go", 11)}) // and found
-	e.push(one, ledger.Registration{Changes: changeOf("p.go", 12)}) // by the earlier one
+	e.push(two, ledger.Registration{Changes: changeOf("q.go", 11)}) // no longer overlaps
+	e.push(two, ledger.Registration{Changes: changeOf("p.go", 11)}) // overlaps again
+	e.push(one, ledger.Registration{Changes: changeOf("p.go", 12)}) // a scan for the earlier commit
 	for _, commit := range []string{one, loginCommit, sha(99)} {
 		e.ok(e.Foresee(ctx, "acme", "api", ledger.RadarQuery{
 			Commit: commit, Registration: ledger.Registration{Branch: "x", Changes: changeOf("p.go", 10)},
@@ -242,7 +242,7 @@ func (e *exerciser) register() {
 	e.push(three, ledger.Registration{Branch: "three", Contained: []string{sha(14)}, Changes: changeOf("p.go", 13)})
 	e.push(sha(15), ledger.Registration{Branch: "three", Changes: changeOf("p.go", 13)}) // supersedes it
 
-	// The record of a deployed commit has changed: the radar re-scans the tips that
+	// The change record of a deployed commit changes: the radar re-scans the tips that
 	// overlap with it.
 	e.attests("api", one, "deploy:prod", ledger.Pass)
 	e.push(one, ledger.Registration{Changes: changeOf("p.go", 11)})
@@ -252,7 +252,7 @@ func (e *exerciser) register() {
 	e.ok(e.Commit(ctx, "acme", "api", one[:39]+"b"))
 }
 
-// readTips makes the radar's index read all tips, and then only the new ones.
+// readTips makes the radar's index read all tips, and then only new ones.
 func (e *exerciser) readTips() {
 	ctx := e.t.Context()
 	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "x", Changes: changeOf("server/api.go", 10)}}
@@ -279,7 +279,7 @@ func (e *exerciser) webhooks() {
 	n := ledger.NewWebhook{URL: url, Events: ledger.EventTypes()}
 	hook, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
 	check(t, err)
-	gone, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
+	deleted, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
 	check(t, err)
 	e.ok(e.Webhook(ctx, "acme", "api", hook.ID))
 	e.attests("api", sha(1), "test:go", ledger.Pass)
@@ -315,7 +315,7 @@ func (e *exerciser) webhooks() {
 	e.ok(e.Redeliver(ctx, "acme", "api", hook.ID, due[0].ID))
 	e.ok(e.ReplayWebhook(ctx, "acme", "api", hook.ID, 0))
 	e.TakeQueued()
-	check(t, e.DeleteWebhook(ctx, "acme", "api", gone.ID))
+	check(t, e.DeleteWebhook(ctx, "acme", "api", deleted.ID))
 
 	for _, status := range []ledger.DeliveryStatus{
 		"", ledger.DeliveryPending, ledger.DeliverySucceeded, ledger.DeliveryFailed,
@@ -399,6 +399,7 @@ func (e *exerciser) listEvents() {
 		ID string `json:"id"`
 	}
 	check(e.t, json.Unmarshal(newest.Data[2], &event))
+
 	f := store.EventFilter{}
 	for types := range len(ledger.EventTypes()) + 1 {
 		f.Types = ledger.EventTypes()[:types]
@@ -413,6 +414,7 @@ func (e *exerciser) listEvents() {
 			}
 		}
 	}
+
 	tail, err := e.Tail(ctx, "acme")
 	check(e.t, err)
 	e.ok(tail.Next(ctx))

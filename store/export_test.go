@@ -8,8 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// Plans returns, for every statement that the store has run, the steps in which
-// the engine runs it.
+// Plans returns the query plan of every statement that the store has run, as steps.
 func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 	plans := make(map[string][]string)
 	add := func(c *sqldb.Conn) error {
@@ -22,7 +21,7 @@ func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 		}
 		return nil
 	}
-	for range 8 { // each reader in turn
+	for range 8 { // all read connections
 		if err := s.db.ReadLoose(ctx, add); err != nil {
 			return nil, err
 		}
@@ -30,5 +29,5 @@ func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 	return plans, s.db.Write(ctx, sqldb.Write{Do: add})
 }
 
-// Statements lists the statements of plans in a fixed order.
+// Statements returns the statements of plans, sorted.
 func Statements(plans map[string][]string) []string { return slices.Sorted(maps.Keys(plans)) }

@@ -20,7 +20,7 @@ func openEmpty(t *testing.T) *Store {
 	return s
 }
 
-func TestAWriteThatPanicsUndoesOnlyItself(t *testing.T) {
+func TestPanicRollsBackOnlyItsWrite(t *testing.T) {
 	s := openEmpty(t)
 	err := s.write(t.Context(), func(t *tx) error {
 		if _, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES ('lost', 1)"); err != nil {
@@ -32,22 +32,23 @@ func TestAWriteThatPanicsUndoesOnlyItself(t *testing.T) {
 		t.Fatalf("got %v, want the panic's message", err)
 	}
 	if _, err := s.CreateOrg(t.Context(), "acme"); err != nil {
-		t.Fatalf("the next write fails: %v", err)
+		t.Fatalf("next write: %v", err)
 	}
 	if _, err := s.Org(t.Context(), "lost"); err == nil {
-		t.Fatal("the changes of the panicking write were kept")
+		t.Fatal("the panicking write was not rolled back")
 	}
 }
 
-// A full disk makes SQLite undo the whole transaction by itself.
-func TestAFullDiskIsStorageUnavailable(t *testing.T) {
+// On a full disk, SQLite itself rolls back the whole transaction.
+func TestFullDisk(t *testing.T) {
 	s := openEmpty(t)
 	limit := func(pages int) {
 		check(t, s.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 			return c.Run(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 		}}))
 	}
-	limit(1) // SQLite uses the current size of the file
+
+	limit(1) // SQLite raises it to the current size of the file
 	full := 0
 	for i := 0; full == 0 && i < 10_000; i++ {
 		_, err := s.CreateOrg(t.Context(), fmt.Sprintf("org-%d", i))
@@ -58,18 +59,19 @@ func TestAFullDiskIsStorageUnavailable(t *testing.T) {
 		}
 	}
 	if full == 0 {
-		t.Fatal("the disk never became full")
+		t.Fatal("no write failed with a full disk")
 	}
 	if _, err := s.Org(t.Context(), "org-0"); err != nil {
 		t.Errorf("read with a full disk: %v", err)
 	}
+
 	limit(1 << 30)
 	if _, err := s.CreateOrg(t.Context(), fmt.Sprintf("org-%d", full)); err != nil {
-		t.Errorf("with room again: %v", err)
+		t.Errorf("write with space again: %v", err)
 	}
 }
 
-func TestTidyTellsWhatItCouldNotDo(t *testing.T) {
+func TestTidyLogsErrors(t *testing.T) {
 	var log bytes.Buffer
 	options := Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), options)
@@ -84,7 +86,7 @@ func TestTidyTellsWhatItCouldNotDo(t *testing.T) {
 		"pruning the delivery log failed", "pruning tips failed", "pruning sessions failed",
 	} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log is %q, want %q in it", log.String(), want)
+			t.Errorf("log is %q, want it to contain %q", log.String(), want)
 		}
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// v5 holds the output of testdata/make-v5.sh: a database of schema version 5, and
-// the answers that ledgerd gave for it.
+// v5 is the directory with the output of testdata/make-v5.sh: what ledgerd printed for a
+// database of schema version 5.
 const v5 = "testdata/v5"
 
-// wantV5 decodes a file of answers.
+// wantV5 decodes a file of the directory v5.
 func wantV5[T any](t *testing.T, name ...string) T {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{v5}, name...)...))
@@ -30,7 +30,8 @@ func wantV5[T any](t *testing.T, name ...string) T {
 	return v
 }
 
-// openV5 opens a copy of the database, at the time of the answers.
+// openV5 opens a copy of the database of version 5. The clock shows the time at which the
+// files in v5 were written.
 func openV5(t *testing.T) *store.Store {
 	t.Helper()
 	path, now := store.UnpackV5(t), store.WhenV5(t)
@@ -42,7 +43,7 @@ func openV5(t *testing.T) *store.Store {
 }
 
 // sameJSON compares two values by their JSON.
-func sameJSON(t *testing.T, what string, got, want any) {
+func sameJSON(t *testing.T, label string, got, want any) {
 	t.Helper()
 	var texts [2]string
 	for i, v := range []any{got, want} {
@@ -51,21 +52,22 @@ func sameJSON(t *testing.T, what string, got, want any) {
 		texts[i] = string(text)
 	}
 	if texts[0] != texts[1] {
-		t.Errorf("%s: got\n%s\nwant\n%s", what, texts[0], texts[1])
+		t.Errorf("%s: got\n%s\nwant\n%s", label, texts[0], texts[1])
 	}
 }
 
-// wholeList returns the items of a list that fits one page.
+// wholeList returns the items of a list that fits on one page.
 func wholeList[T any](t *testing.T, page ledger.Page[T], err error) []T {
 	t.Helper()
 	check(t, err)
 	if page.NextCursor != "" {
-		t.Fatal("the fixture does not fit one page")
+		t.Fatal("the list does not fit on one page")
 	}
 	return page.Data
 }
 
-// A database of version 5 gives the same answers after its migration as before.
+// TestFixtureV5 checks that the migration of a database of version 5 does not change what
+// ledgerd returns for it.
 func TestFixtureV5(t *testing.T) {
 	s, ctx, all := openV5(t), t.Context(), store.Query{Limit: 500}
 	orgs, err := s.Orgs(ctx, all)
@@ -94,6 +96,7 @@ func TestFixtureV5(t *testing.T) {
 				t.Errorf("%s: event %d is\n%s\nwant\n%s", o, i, got[i], want[i])
 			}
 		}
+
 		for _, repo := range repos.Data {
 			t.Run(o+"/"+repo.Name, func(t *testing.T) { wantRepoV5(t, s, o, repo.Name) })
 		}
@@ -111,6 +114,7 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 		want.AttestationsURL = "" // the server adds it
 		sameJSON(t, "commit "+c.SHA, got, want)
 	}
+
 	attestations, err := s.Attestations(ctx, org, repo, store.AttestationFilter{Query: all})
 	sameJSON(t, "attestations", wholeList(t, attestations, err),
 		wantV5[[]ledger.AttestationRecord](t, org, repo, "attestations.json"))
@@ -121,6 +125,7 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	p, err := s.Policy(ctx, org, repo, 0)
 	check(t, err)
 	sameJSON(t, "policy", p, wantV5[policy.Policy](t, org, repo, "policy.json"))
+
 	webhooks, err := s.Webhooks(ctx, org, repo, all)
 	sameJSON(t, "webhooks", wholeList(t, webhooks, err), wantV5[[]ledger.Webhook](t, org, repo, "webhooks.json"))
 	for _, w := range webhooks.Data {

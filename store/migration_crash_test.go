@@ -23,8 +23,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A tap connects to a file with a driver that calls after, after each statement that
-// returns no rows.
+// A tap is a connector to a database file that calls after, after each Exec.
 type tap struct {
 	driver driver.Driver
 	name   string
@@ -59,50 +58,57 @@ func (s tappedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (
 	return result, err
 }
 
-// A crash is a copy of the files of a process that ended in the middle of a
-// migration.
+// A crash is a copy of the database files as a process leaves them if it crashes during a
+// migration. version is the schema version.
 type crash struct{ path, version string }
 
-// crashes migrates the database, and returns the crash after each statement.
+// crashes migrates the database, and returns a crash for each statement that writes to the
+// files.
 func crashes(t *testing.T, path string) (copies []crash) {
 	t.Helper()
 	reader := readRaw(t, path)
 	defer reader.Close()
-	folder, last := t.TempDir(), [sha256.Size]byte{}
-	keep := func() {
+
+	dir, last := t.TempDir(), [sha256.Size]byte{}
+	copyFiles := func() {
 		var files [][]byte
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			text, err := os.ReadFile(path + suffix)
 			check(t, err)
 			files = append(files, text)
 		}
-		// Most statements change pages in memory alone.
+
+		// Most statements only change pages in memory.
 		sum := sha256.Sum256(bytes.Join(files[:2], nil))
 		if sum == last {
 			return
 		}
 		last = sum
-		file := filepath.Join(folder, fmt.Sprint(len(copies)), "ledger.db")
+
+		file := filepath.Join(dir, fmt.Sprint(len(copies)), "ledger.db")
 		check(t, os.Mkdir(filepath.Dir(file), 0o700))
 		for i, suffix := range []string{"", "-wal", "-shm"} {
 			check(t, os.WriteFile(file+suffix, files[i], 0o600))
 		}
 		copies = append(copies, crash{file, texts(t, reader, "PRAGMA user_version")[0]})
 	}
-	// The cache is much smaller than the engine's, so that pages reach the file
+
+	// The page cache is much smaller than the engine's, so pages are written to the file
 	// before the commit, as in a large database.
 	tapped := sql.OpenDB(tap{readRaw(t, path).Driver(), "file:" + path +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=foreign_keys(0)" +
-		"&_pragma=temp_store(memory)&_pragma=cache_size(1)", keep})
+		"&_pragma=temp_store(memory)&_pragma=cache_size(1)", copyFiles})
 	defer tapped.Close()
 	c, err := sqldb.Connect(t.Context(), tapped, &sqldb.Dialect{Classify: func(error) sqldb.Class { return sqldb.Other }})
 	check(t, err)
 	defer c.Close()
+
 	for version := 6; version <= 7; version++ {
 		scripts, err := filepath.Glob(fmt.Sprintf("sqlite/migrations/%04d_*.sql", version))
 		check(t, err)
 		script, err := os.ReadFile(scripts[0])
 		check(t, err)
+
 		check(t, c.Run("BEGIN IMMEDIATE"))
 		for statement := range strings.SplitAfterSeq(string(script), ";\n") {
 			check(t, c.Run(statement))
@@ -116,58 +122,59 @@ func crashes(t *testing.T, path string) (copies []crash) {
 	return copies
 }
 
-func TestAMigrationThatIsInterruptedIsRunAgain(t *testing.T) {
+func TestInterruptedMigration(t *testing.T) {
 	path := UnpackV5(t)
 	copies := crashes(t, path)
-	migrated(t, path, Options{NoCopy: true}) // finds nothing to do
+	migrate(t, path, Options{NoCopy: true}) // a no-op
 	want := UnpackV5(t)
-	migrated(t, want, Options{NoCopy: true})
+	migrate(t, want, Options{NoCopy: true})
 	wantRows(t, rowsOf(t, path), rowsOf(t, want))
 
 	before := make(map[string]int)
 	for i, c := range copies {
 		t.Run(fmt.Sprintf("interruption %d at version %s", i, c.version), func(t *testing.T) {
 			before[c.version]++
-			migrated(t, c.path, Options{NoCopy: true})
-			wantSound(t, c.path, latest)
+			migrate(t, c.path, Options{NoCopy: true})
+			wantIntact(t, c.path, latest)
 			wantRows(t, rowsOf(t, c.path), rowsOf(t, want))
 		})
 	}
 	if before["5"] < 10 || before["6"] < 3 || before["7"] == 0 {
-		t.Errorf("the interruptions leave schema versions %v, want more of each", before)
+		t.Errorf("interruptions by schema version are %v, want more of each", before)
 	}
 }
 
-// keyOf returns the digest of the key in a PEM of a key or of a certificate.
+// keyOf returns the digest of the key in a PEM block of a key or a certificate.
 func keyOf(t *testing.T, text string) string {
 	t.Helper()
 	block, _ := pem.Decode([]byte(text))
 	if block.Type == "CERTIFICATE" {
 		cert, err := x509.ParseCertificate(block.Bytes)
 		check(t, err)
-		return certifiedBy(cert)
+		return certifiedKey(cert)
 	}
 	return fmt.Sprintf("%X", sha256.Sum256(block.Bytes))
 }
 
-func certifiedBy(cert *x509.Certificate) string {
+// certifiedKey returns the digest of a certificate's key.
+func certifiedKey(cert *x509.Certificate) string {
 	return fmt.Sprintf("%X", sha256.Sum256(cert.RawSubjectPublicKeyInfo))
 }
 
-// posted is an attestation of the database of version 5.
+// A posted is an attestation in the database of version 5.
 type posted struct {
 	id        int64
 	name      string // attestation_id
 	org, repo string
 	predicate string
-	own       bool   // of ledgerd's own predicate type
-	kind      string // of the identity
+	own       bool   // has ledgerd's own predicate type
+	kind      string // kind of the identity
 	pem       string
 	revoked   bool
 	envelope  []byte
 }
 
-// postedToV5 reads the attestations of the database before it is migrated.
+// postedToV5 reads the attestations of the database before its migration.
 func postedToV5(t *testing.T, path string) (list []posted) {
 	t.Helper()
 	db := readRaw(t, path)
@@ -186,15 +193,16 @@ JOIN envelopes e ON e.attestation_id = a.id ORDER BY a.id`)
 	}
 	check(t, rows.Err())
 	if len(list) < 30 {
-		t.Fatalf("the database has %d attestations", len(list))
+		t.Fatalf("the database has %d attestations, want at least 30", len(list))
 	}
 	return list
 }
 
-func TestAMigrationFindsTheKeyOfEachSignature(t *testing.T) {
+func TestMigrationAddsSignatureKeys(t *testing.T) {
 	path := UnpackV5(t)
 	list := postedToV5(t, path)
-	migrated(t, path, Options{NoCopy: true})
+	migrate(t, path, Options{NoCopy: true})
+
 	db := readRaw(t, path)
 	kinds := make(map[string]int)
 	for _, p := range list {
@@ -205,29 +213,31 @@ func TestAMigrationFindsTheKeyOfEachSignature(t *testing.T) {
 		} else {
 			env, err := attestation.ParseEnvelope(p.envelope)
 			check(t, err)
-			want = certifiedBy(env.Certificates[0])
+			want = certifiedKey(env.Certificates[0])
 		}
+
 		var key int64
 		var digest, org string
 		check(t, db.QueryRow(`
 SELECT a.key_id, hex(k.digest), o.name FROM attestations a JOIN keys k ON k.id = a.key_id JOIN orgs o ON o.id = k.org_id
 WHERE a.id = ?`, p.id).Scan(&key, &digest, &org))
 		if key <= 0 || digest != want || org != p.org {
-			t.Errorf("attestation %d has the key %d of %s, %s, want that of %s, %s", p.id, key, org, digest, p.org, want)
+			t.Errorf("attestation %d: key is %d (%s, org %s), want %s, org %s", p.id, key, digest, org, want, p.org)
 		}
 	}
+
 	if kinds["key"] == 0 || kinds["root"] == 0 {
-		t.Errorf("the attestations are of identities %v", kinds)
+		t.Errorf("attestations by kind of identity are %v, want keys and roots", kinds)
 	}
-	left := texts(t, db, "SELECT count(*) FROM attestations WHERE key_id NOT IN (SELECT id FROM keys)")
-	if left[0] != "0" {
-		t.Errorf("%s attestations have no key", left[0])
+	keyless := texts(t, db, "SELECT count(*) FROM attestations WHERE key_id NOT IN (SELECT id FROM keys)")
+	if keyless[0] != "0" {
+		t.Errorf("%s attestations have no key, want 0", keyless[0])
 	}
 }
 
-func TestAMigrationTellsKeysOfOneNameApart(t *testing.T) {
+func TestMigrationDistinguishesKeysOfOneSigner(t *testing.T) {
 	path := UnpackV5(t)
-	migrated(t, path, Options{NoCopy: true})
+	migrate(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
 	keys := func(dn string) []string {
 		return texts(t, db, `
@@ -235,21 +245,21 @@ SELECT DISTINCT k.id FROM attestations a JOIN keys k ON k.id = a.key_id
 JOIN signers s ON s.id = a.signer_id WHERE s.dn = ?`, dn)
 	}
 	if got := keys("cn=Mia,ou=web,o=acme"); len(got) != 2 {
-		t.Errorf("mia signed with the keys %q, want two", got)
+		t.Errorf("keys of Mia are %q, want two", got)
 	}
 	if got := keys("cn=build,ou=ci,o=acme"); len(got) != 1 {
-		t.Errorf("build signed with the keys %q, want one", got)
+		t.Errorf("keys of build are %q, want one", got)
 	}
-	// Orgs that share a key each have their own row for it.
+	// A key that two orgs trust has a row for each.
 	a, b := keys("cn=Ann,ou=web,o=acme"), keys("cn=Ann,ou=guests,o=globex")
 	if len(a) != 1 || len(b) != 1 || a[0] == b[0] {
-		t.Errorf("ann signed with the keys %q and %q", a, b)
+		t.Errorf("keys of Ann are %q in acme and %q in globex, want a different one in each", a, b)
 	}
 }
 
-func TestAMigrationFoldsTheNamesOfSigners(t *testing.T) {
+func TestMigrationFoldsSigners(t *testing.T) {
 	path := UnpackV5(t)
-	migrated(t, path, Options{NoCopy: true})
+	migrate(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
 	for _, dn := range texts(t, db, "SELECT dn FROM signers") {
 		parsed, err := identity.ParseDN(dn)
@@ -266,17 +276,19 @@ func TestAMigrationFoldsTheNamesOfSigners(t *testing.T) {
 	}
 }
 
-func TestAfterAMigrationAttestationsAreAsTheyWerePosted(t *testing.T) {
+func TestMigrationPreservesAttestations(t *testing.T) {
 	path := UnpackV5(t)
 	list := postedToV5(t, path)
 	s := openAgain(t, path, Options{NoCopy: true})
+
 	foreign := 0
 	for _, p := range list {
 		envelope, err := s.Envelope(t.Context(), p.org, p.repo, p.name)
 		check(t, err)
 		if !bytes.Equal(envelope, p.envelope) {
-			t.Errorf("the envelope of attestation %d is\n%s\nwant\n%s", p.id, envelope, p.envelope)
+			t.Errorf("envelope of attestation %d is\n%s\nwant\n%s", p.id, envelope, p.envelope)
 		}
+
 		rec, err := s.Attestation(t.Context(), p.org, p.repo, p.name)
 		check(t, err)
 		want := p.predicate
@@ -286,19 +298,21 @@ func TestAfterAMigrationAttestationsAreAsTheyWerePosted(t *testing.T) {
 			foreign++
 		}
 		if rec.PredicateType != want {
-			t.Errorf("attestation %d has the predicate type %s, want %s", p.id, rec.PredicateType, want)
+			t.Errorf("attestation %d: predicate type is %s, want %s", p.id, rec.PredicateType, want)
 		}
 	}
+
 	if foreign == 0 {
-		t.Error("no attestation has a predicate type of others")
+		t.Error("no attestation has a foreign predicate type")
 	}
 }
 
-func TestAfterAMigrationAStatementIsNotRecordedAgain(t *testing.T) {
+func TestStatementsAreDeduplicatedAfterMigration(t *testing.T) {
 	path := UnpackV5(t)
 	list := postedToV5(t, path)
 	now := WhenV5(t)
 	s := openAgain(t, path, Options{NoCopy: true, Now: func() time.Time { return now }})
+
 	outcomes := make(map[string]int)
 	for _, p := range list {
 		keyring, version, err := s.Keyring(t.Context(), p.org)
@@ -309,11 +323,12 @@ func TestAfterAMigrationAStatementIsNotRecordedAgain(t *testing.T) {
 			continue
 		}
 		check(t, err)
+
 		rec, created, err := s.Record(t.Context(), p.org, p.repo, a, version)
 		fault, _ := errors.AsType[*ledger.Error](err)
 		switch {
 		case created:
-			t.Errorf("attestation %d is recorded again, as %s", p.id, rec.ID)
+			t.Errorf("attestation %d was recorded again, as %s", p.id, rec.ID)
 		case err == nil && rec.ID == p.name:
 			outcomes["first record"]++
 		case fault != nil && fault.Code == ledger.CodeStaleStatement && strings.Contains(fault.Error(), p.name):
@@ -322,10 +337,11 @@ func TestAfterAMigrationAStatementIsNotRecordedAgain(t *testing.T) {
 			t.Errorf("attestation %d: got %s, %v", p.id, rec.ID, err)
 		}
 	}
+
 	if outcomes["first record"] < 20 || outcomes["stale"] == 0 {
-		t.Errorf("the answers are %v, want more of each", outcomes)
+		t.Errorf("outcomes are %v, want more of each", outcomes)
 	}
 	if got := len(texts(t, readRaw(t, path), "SELECT id FROM attestations")); got != len(list) {
-		t.Errorf("%d attestations are recorded, want %d", got, len(list))
+		t.Errorf("got %d attestations, want %d", got, len(list))
 	}
 }

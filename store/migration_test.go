@@ -18,7 +18,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
-// UnpackV5 writes the database of schema version 5 to a new folder.
+// UnpackV5 writes the database of schema version 5 to a new directory, and returns its
+// path.
 func UnpackV5(t *testing.T) (path string) {
 	t.Helper()
 	packed, err := os.Open("testdata/v5.db.gz")
@@ -33,7 +34,7 @@ func UnpackV5(t *testing.T) (path string) {
 	return path
 }
 
-// WhenV5 is when the database of version 5 was left.
+// WhenV5 returns the time at which the database of version 5 was created.
 func WhenV5(t *testing.T) time.Time {
 	t.Helper()
 	at, err := os.ReadFile("testdata/v5/at")
@@ -43,15 +44,15 @@ func WhenV5(t *testing.T) time.Time {
 	return now
 }
 
-// migrated opens and closes the database, which migrates it.
-func migrated(t *testing.T, path string, o Options) {
+// migrate opens and closes a database, which migrates it.
+func migrate(t *testing.T, path string, o Options) {
 	t.Helper()
 	s, err := Open(t.Context(), path, o)
 	check(t, err)
 	check(t, s.Close())
 }
 
-// readRaw opens a file without the ledger.
+// readRaw opens a database file with the SQLite driver.
 func readRaw(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
@@ -75,7 +76,7 @@ func texts(t *testing.T, db *sql.DB, query string, args ...any) (list []string) 
 	return list
 }
 
-// rowsOf returns all rows of every table, as text.
+// rowsOf returns all rows of each table, as text.
 func rowsOf(t *testing.T, path string) map[string][]string {
 	t.Helper()
 	db := readRaw(t, path)
@@ -92,32 +93,32 @@ func rowsOf(t *testing.T, path string) map[string][]string {
 func wantRows(t *testing.T, got, want map[string][]string) {
 	t.Helper()
 	if g, w := slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)); !slices.Equal(g, w) {
-		t.Errorf("the tables are %q, want %q", g, w)
+		t.Errorf("tables are %q, want %q", g, w)
 	}
 	for table := range want {
 		if !slices.Equal(got[table], want[table]) {
-			t.Errorf("%s has %d rows that differ from the %d wanted", table, len(got[table]), len(want[table]))
+			t.Errorf("%s: the %d rows differ from the %d wanted rows", table, len(got[table]), len(want[table]))
 		}
 	}
 }
 
-// wantSound checks what SQLite can check of a file, and its schema version.
-func wantSound(t *testing.T, path, version string) {
+// wantIntact checks the integrity of a database and its schema version.
+func wantIntact(t *testing.T, path, version string) {
 	t.Helper()
 	db := readRaw(t, path)
 	defer db.Close()
 	if got := texts(t, db, "PRAGMA integrity_check"); !slices.Equal(got, []string{"ok"}) {
-		t.Errorf("%s is damaged: %q", filepath.Base(path), got)
+		t.Errorf("%s: integrity check: %q", filepath.Base(path), got)
 	}
 	if got := texts(t, db, "PRAGMA foreign_key_check"); len(got) > 0 {
-		t.Errorf("%s: references are missing from rows of %q", filepath.Base(path), got)
+		t.Errorf("%s: violated foreign keys in %q", filepath.Base(path), got)
 	}
 	if got := texts(t, db, "PRAGMA user_version"); !slices.Equal(got, []string{version}) {
-		t.Errorf("%s has schema version %s, want %s", filepath.Base(path), got, version)
+		t.Errorf("%s: schema version %s, want %s", filepath.Base(path), got, version)
 	}
 }
 
-// wantFiles compares the names in the folder of path.
+// wantFiles checks the names of the files in the directory of path.
 func wantFiles(t *testing.T, path string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -127,96 +128,99 @@ func wantFiles(t *testing.T, path string, want ...string) {
 		got = append(got, entry.Name())
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the folder holds %q, want %q", got, want)
+		t.Errorf("files are %q, want %q", got, want)
 	}
 }
 
-const latest = "7" // the schema's version
+// latest is the current schema version.
+const latest = "7"
 
-func TestAMigrationLeavesACopyOfTheFile(t *testing.T) {
+func TestMigrationCopiesDatabase(t *testing.T) {
 	path := UnpackV5(t)
 	before := rowsOf(t, path)
-	migrated(t, path, Options{})
+	migrate(t, path, Options{})
 	wantFiles(t, path, "ledger.db", "ledger.db.v5")
-	wantSound(t, path, latest)
-	wantSound(t, path+".v5", "5")
+	wantIntact(t, path, latest)
+	wantIntact(t, path+".v5", "5")
 	wantRows(t, rowsOf(t, path+".v5"), before)
 	info, err := os.Stat(path + ".v5")
 	check(t, err)
 	if info.Mode() != 0o600 {
-		t.Errorf("the mode of the copy is %v, want -rw-------", info.Mode())
+		t.Errorf("mode of the copy is %v, want -rw-------", info.Mode())
 	}
 
-	migrated(t, path+".v5", Options{NoCopy: true}) // it is a database like any other
+	migrate(t, path+".v5", Options{NoCopy: true}) // the copy can be migrated too
 	wantRows(t, rowsOf(t, path+".v5"), rowsOf(t, path))
 }
 
-func TestNoCopyIsTakenWhereNoneIsWanted(t *testing.T) {
-	t.Run("the caller wants none", func(t *testing.T) {
+func TestMigrationWithoutCopy(t *testing.T) {
+	t.Run("NoCopy", func(t *testing.T) {
 		path := UnpackV5(t)
-		migrated(t, path, Options{NoCopy: true})
+		migrate(t, path, Options{NoCopy: true})
 		wantFiles(t, path, "ledger.db")
-		wantSound(t, path, latest)
+		wantIntact(t, path, latest)
 	})
-	t.Run("the database is new, then up to date", func(t *testing.T) {
+	t.Run("new, then up to date", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		for range 2 {
-			migrated(t, path, Options{})
+			migrate(t, path, Options{})
 			wantFiles(t, path, "ledger.db")
 		}
 	})
-	t.Run("the database was migrated before", func(t *testing.T) {
+	t.Run("already migrated", func(t *testing.T) {
 		path := UnpackV5(t)
-		migrated(t, path, Options{})
+		migrate(t, path, Options{})
 		check(t, os.Remove(path+".v5"))
-		migrated(t, path, Options{})
+		migrate(t, path, Options{})
 		wantFiles(t, path, "ledger.db")
 	})
 }
 
-func TestACopyOfAnEarlierAttemptIsReplaced(t *testing.T) {
+func TestMigrationReplacesOldCopy(t *testing.T) {
 	path := UnpackV5(t)
 	before := rowsOf(t, path)
 	check(t, os.WriteFile(path+".v5", []byte("half a copy"), 0o644))
-	migrated(t, path, Options{})
+	migrate(t, path, Options{})
 	wantFiles(t, path, "ledger.db", "ledger.db.v5")
-	wantSound(t, path+".v5", "5")
+	wantIntact(t, path+".v5", "5")
 	wantRows(t, rowsOf(t, path+".v5"), before)
 }
 
-func TestWithoutRoomForTheCopyNothingIsMigrated(t *testing.T) {
+func TestMigrationStopsIfCopyFails(t *testing.T) {
 	path := UnpackV5(t)
 	before := rowsOf(t, path)
 	check(t, os.MkdirAll(filepath.Join(path+".v5", "in the way"), 0o700))
+
 	s, err := Open(t.Context(), path, Options{})
 	if err == nil {
 		s.Close()
-		t.Fatal("the database is migrated without the copy")
+		t.Fatal("the database was migrated without a copy")
 	}
 	for _, want := range []string{"--no-copy", path + ".v5"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got %q, want %q in it", err, want)
+			t.Errorf("error is %q, want it to contain %q", err, want)
 		}
 	}
 	wantFiles(t, path, "ledger.db", "ledger.db.v5")
-	wantSound(t, path, "5")
+	wantIntact(t, path, "5")
 	wantRows(t, rowsOf(t, path), before)
 
 	check(t, os.RemoveAll(path+".v5"))
-	migrated(t, path, Options{})
-	wantSound(t, path, latest)
-	wantSound(t, path+".v5", "5")
+	migrate(t, path, Options{})
+	wantIntact(t, path, latest)
+	wantIntact(t, path+".v5", "5")
 }
 
-func TestAStepThatFailsChangesNothing(t *testing.T) {
+func TestFailedMigrationStepIsRolledBack(t *testing.T) {
 	faults := map[string]func(*sqldb.Conn) error{
-		"before it has begun": func(*sqldb.Conn) error { return errors.New("a fault") },
-		"in the middle":       func(c *sqldb.Conn) error { return errors.Join(addFolds(c), errors.New("a fault")) },
-		"at the end":          func(c *sqldb.Conn) error { return errors.Join(addKeysAndFolds(c), errors.New("a fault")) },
-		"with a row that refers to nothing": func(c *sqldb.Conn) error {
+		"at the start":  func(*sqldb.Conn) error { return errors.New("a fault") },
+		"in the middle": func(c *sqldb.Conn) error { return errors.Join(addFolds(c), errors.New("a fault")) },
+		"at the end":    func(c *sqldb.Conn) error { return errors.Join(addKeysAndFolds(c), errors.New("a fault")) },
+		"with a violated foreign key": func(c *sqldb.Conn) error {
 			return errors.Join(addKeysAndFolds(c), c.Run("UPDATE attestations SET key_id = 999 WHERE id = 1"))
 		},
 	}
+
 	for name, step := range faults {
 		t.Run(name, func(t *testing.T) {
 			path := UnpackV5(t)
@@ -226,21 +230,23 @@ func TestAStepThatFailsChangesNothing(t *testing.T) {
 			})
 			if err == nil {
 				db.Close()
-				t.Fatal("the database is migrated")
+				t.Fatal("the database was migrated")
 			}
-			wantSound(t, path, "5")
+
+			wantIntact(t, path, "5")
 			wantRows(t, rowsOf(t, path), before)
-			migrated(t, path, Options{NoCopy: true})
-			wantSound(t, path, latest)
+			migrate(t, path, Options{NoCopy: true})
+			wantIntact(t, path, latest)
 		})
 	}
 }
 
-func TestProcessesThatMigrateTogetherBothOpenTheDatabase(t *testing.T) {
+func TestConcurrentMigrations(t *testing.T) {
 	want := UnpackV5(t)
 	before := rowsOf(t, want)
-	migrated(t, want, Options{NoCopy: true})
+	migrate(t, want, Options{NoCopy: true})
 	after := rowsOf(t, want)
+
 	for range 5 {
 		path := UnpackV5(t)
 		opened := make(chan error)
@@ -254,10 +260,11 @@ func TestProcessesThatMigrateTogetherBothOpenTheDatabase(t *testing.T) {
 			}()
 		}
 		check(t, errors.Join(<-opened, <-opened))
+
 		wantFiles(t, path, "ledger.db", "ledger.db.v5")
-		wantSound(t, path, latest)
+		wantIntact(t, path, latest)
 		wantRows(t, rowsOf(t, path), after)
-		wantSound(t, path+".v5", "5")
+		wantIntact(t, path+".v5", "5")
 		wantRows(t, rowsOf(t, path+".v5"), before)
 	}
 }

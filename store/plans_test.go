@@ -15,25 +15,25 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// An exception is a statement that scans or sorts, identified by part of its text.
+// An exception allows a statement, identified by a part of its text, to scan or sort.
 type exception struct{ part, why string }
 
-// mayScan lists the statements that may read a whole table or index, or sort.
+// mayScan lists the statements that may scan a table or index, or sort.
 var mayScan = []exception{
 	{"FROM (SELECT id FROM orgs LIMIT 1) first", "reads one row"},
-	{"SELECT repo_id FROM reevaluations", "holds a row for each repo whose policy has just changed"},
+	{"SELECT repo_id FROM reevaluations", "has a row for each repo with a pending re-evaluation"},
 	{
 		"FROM tips WHERE policy_version = 0 AND flight = 1",
-		"the partial index holds only the tips that the radar has yet to look at",
+		"the partial index contains only the tips marked for a re-scan",
 	},
-	{"FROM webhooks WHERE deleted_at > 0", "the partial index holds only the webhooks that were just deleted"},
+	{"FROM webhooks WHERE deleted_at > 0", "the partial index contains only the webhooks that were just deleted"},
 	{
 		"FROM webhooks w\nWHERE active = 1 AND EXISTS",
 		"reads the active webhooks of all repos, and one entry of the outbox for each",
 	},
 	{"FROM webhooks w\nWHERE deleted_at = 0 AND EXISTS", "reads all webhooks, once a minute"},
 	{"SELECT id FROM repos", "reads all repos, once a minute"},
-	{"DELETE FROM sessions WHERE hash IN", "no index of sessions by token: reads all sessions, at each sign-in"},
+	{"DELETE FROM sessions WHERE hash IN", "no index on the token: reads all sessions at each sign-in"},
 
 	{
 		"FROM repos r JOIN orgs o ON o.id = r.org_id WHERE r.org_id = ? AND r.id > ?",
@@ -44,8 +44,8 @@ var mayScan = []exception{
 		"no index in the order of the list: sorts the org's predicates for each page",
 	},
 	{"WHERE a.commit_id = ?", "sorts the attestations of one commit"},
-	{"WITH RECURSIVE chain", "scans what it has found itself, a page at most"},
-	{"AND delivery_id < ?2 AND due_at > 0", "sorts the deliveries of one webhook that are pending"},
+	{"WITH RECURSIVE chain", "scans its own result, at most a page"},
+	{"AND delivery_id < ?2 AND due_at > 0", "sorts the pending deliveries of one webhook"},
 	{"AND l.repo_id = ? AND l.level >= ? AND o.level = ?", "sorts the repo's open overlaps of one level for each page"},
 
 	{"INSERT INTO events (", ifMissing},
@@ -57,16 +57,16 @@ var mayScan = []exception{
 	{"INSERT INTO tokens (", ifMissing},
 }
 
-// ifMissing is why an INSERT may scan the tables that refer to its table: it does so
-// only in a transaction in which a row refers to a missing row.
-const ifMissing = "checks foreign keys, where one is violated"
+// ifMissing is why an INSERT may scan the tables that refer to its table. It only does so
+// in a transaction with a row that refers to a missing row.
+const ifMissing = "checks foreign keys if one is violated"
 
-// TestEveryStatementThatRunsUsesAnIndex runs all statements of the store, and
-// checks how the engine finds their rows. A plan does not show how many rows of
-// an index a filter drops. Commits by author read all of the repo's commits, and
-// events by type or repo read the org's log. Attestations by status, or by both
-// predicate and signer, use an index that does not cover every filter.
-func TestEveryStatementThatRunsUsesAnIndex(t *testing.T) {
+// TestStatementsUseIndexes runs all statements of the store and checks their plans. A plan
+// does not show how many rows of an index a filter drops. Some queries drop many: commits
+// by author read all commits of the repo, and events by type or repo read all events of
+// the org. Attestations by status, or by both predicate and signer, use an index that does
+// not cover every filter.
+func TestStatementsUseIndexes(t *testing.T) {
 	plans, opening := exercise(t)
 	checkAllRan(t, plans)
 	used := make(map[exception]bool)
@@ -83,44 +83,45 @@ func TestEveryStatementThatRunsUsesAnIndex(t *testing.T) {
 	}
 	for _, e := range mayScan {
 		if !used[e] {
-			t.Errorf("no statement with %q scans or sorts: remove the exception", e.part)
+			t.Errorf("no statement with %q scans or sorts: remove it from mayScan", e.part)
 		}
 	}
 }
 
-// isScan reports whether a step of a plan reads a whole table or index, or sorts.
-// A VALUES list is not a table.
+// isScan reports whether a step of a plan scans a table or index, or sorts. A VALUES list
+// is not a table.
 func isScan(step string) bool {
 	scan, isScan := strings.CutPrefix(step, "SCAN ")
 	return strings.Contains(step, "TEMP B-TREE") ||
 		isScan && scan != "CONSTANT ROW" && !strings.HasSuffix(scan, " VALUES CLAUSE")
 }
 
-// checkAllRan checks that every SQL text in the source is part of a statement
-// that ran.
+// checkAllRan checks that every SQL text in the source is part of a statement that has
+// run.
 func checkAllRan(t *testing.T, plans map[string][]string) {
 	t.Helper()
 	ran := strings.Join(store.Statements(plans), "\x00")
 	for _, text := range sqlTexts(t, "migration.go") {
 		if !strings.Contains(ran, text) {
-			t.Errorf("no call runs %q", text)
+			t.Errorf("the test does not run %q", text)
 		}
 	}
 }
 
 var startsLikeSQL = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|ORDER BY|ON CONFLICT|EXISTS) `)
 
-// sqlTexts returns the SQL in the string literals of the package, except for the
-// files in without.
-func sqlTexts(t *testing.T, without ...string) (texts []string) {
+// sqlTexts returns the string literals with SQL in the package's files, except the given
+// files.
+func sqlTexts(t *testing.T, except ...string) (texts []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")
 	check(t, err)
 	for _, f := range files {
 		name := f.Name()
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || slices.Contains(without, name) {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || slices.Contains(except, name) {
 			continue
 		}
+
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		check(t, err)
 		for n := range ast.Preorder(file) {
@@ -136,7 +137,7 @@ func sqlTexts(t *testing.T, without ...string) (texts []string) {
 	return texts
 }
 
-// Syntax that only SQLite accepts.
+// onlySQLite matches syntax that only SQLite accepts.
 var onlySQLite = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(iif|ifnull|json_\w+|last_insert_rowid|changes|unixepoch|strftime)\(`),
 	regexp.MustCompile(`(?i)\b(group_concat|printf|instr|total)\(`),
@@ -147,9 +148,9 @@ var onlySQLite = []*regexp.Regexp{
 	regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`),
 }
 
-// All engines accept the SQL of the store, except for what sqldb.OnlySQLite lists.
-// Migrations run only on SQLite.
-func TestStatementsAreThoseOfAllEngines(t *testing.T) {
+// TestStatementsArePortable checks that all engines accept the SQL of the store, except
+// the parts that sqldb.OnlySQLite lists. Migrations only run on SQLite.
+func TestStatementsArePortable(t *testing.T) {
 	plans, opening := exercise(t)
 	statements := sqlTexts(t, "migration.go")
 	for _, statement := range store.Statements(plans) {
@@ -157,6 +158,7 @@ func TestStatementsAreThoseOfAllEngines(t *testing.T) {
 			statements = append(statements, statement)
 		}
 	}
+
 	special := sqldb.OnlySQLite()
 	used := make([]bool, len(special))
 	for _, statement := range statements {
@@ -167,28 +169,29 @@ func TestStatementsAreThoseOfAllEngines(t *testing.T) {
 			used[i] = used[i] || rest != before
 		}
 		for _, only := range onlySQLite {
-			if found := only.FindString(rest); found != "" {
-				t.Errorf("%s\nonly SQLite takes %q", statement, found)
+			if match := only.FindString(rest); match != "" {
+				t.Errorf("%s\nonly SQLite accepts %q", statement, match)
 			}
 		}
 		if isScalarMax(rest) {
-			t.Errorf("%s\nonly SQLite takes max or min of several values", statement)
+			t.Errorf("%s\nonly SQLite accepts max or min of several values", statement)
 		}
 	}
+
 	for i, s := range special {
 		if !used[i] {
-			t.Errorf("no statement has %v: remove it from the list", s.SQL)
+			t.Errorf("no statement matches %v: remove it from the list", s.SQL)
 		}
 	}
 }
 
-var beginOfMax = regexp.MustCompile(`(?i)\b(max|min)\(`)
+var startOfMax = regexp.MustCompile(`(?i)\b(max|min)\(`)
 
-// isScalarMax reports whether a statement has max or min of more than one value.
+// isScalarMax reports whether a statement calls max or min with more than one argument.
 func isScalarMax(statement string) bool {
-	for _, begin := range beginOfMax.FindAllStringIndex(statement, -1) {
+	for _, start := range startOfMax.FindAllStringIndex(statement, -1) {
 		depth := 1
-		for _, char := range statement[begin[1]:] {
+		for _, char := range statement[start[1]:] {
 			switch char {
 			case '(':
 				depth++

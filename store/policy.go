@@ -47,7 +47,8 @@ func (s *Store) Policy(ctx context.Context, org, repo string, version int) (poli
 		}
 		wanted := cmp.Or(version, r.policyVersion)
 		p, err := scanPolicy(rd.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, wanted))
-		return p.row, missing(err, "policy version %d not found in %s/%s: the latest is %d", wanted, org, repo, r.policyVersion)
+		return p.row, missing(err, "policy version %d not found in %s/%s: the latest is %d",
+			wanted, org, repo, r.policyVersion)
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// openWithTips opens a store whose repo acme/api has tips of the branches one,
-// two and three, which all change the file f and overlap.
-func openWithTips(t *testing.T, o Options) (*Store, func(sha, branch string)) {
+// openWithTips opens a store whose repo acme/api has tips of the branches one, two and
+// three, which all change the file f and so overlap. push registers another tip.
+func openWithTips(t *testing.T, o Options) (s *Store, push func(sha, branch string)) {
 	t.Helper()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), o)
 	check(t, err)
@@ -25,7 +25,7 @@ func openWithTips(t *testing.T, o Options) (*Store, func(sha, branch string)) {
 	check(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
 	check(t, err)
-	push := func(sha, branch string) {
+	push = func(sha, branch string) {
 		t.Helper()
 		_, _, err := s.Register(t.Context(), "acme", "api", sha, changesF(branch))
 		check(t, err)
@@ -36,8 +36,10 @@ func openWithTips(t *testing.T, o Options) (*Store, func(sha, branch string)) {
 	return s, push
 }
 
+// numbered returns the id of the i-th commit.
 func numbered(i int) string { return fmt.Sprintf("%040x", i+1) }
 
+// changesF returns a registration whose change record has only the file f.
 func changesF(branch string) ledger.Registration {
 	return ledger.Registration{Branch: branch, Changes: []radar.Change{{Path: "f", Status: "M"}}}
 }
@@ -49,37 +51,36 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestWhatIsFoundAheadIsLookedAtAgain changes the tips while a registration is
-// on its way: after it has read what is known of the commit, and after it has
-// looked for what overlaps with it.
-func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
+// TestScanBeforeWriteIsBroughtUpToDate changes the tips during a registration: before its
+// scan, and between its scan and its write.
+func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 	all := []string{"three", "two", "one"}
 	for name, test := range map[string]struct {
-		between func(t *testing.T, s *Store, push func(sha, branch string))
-		want    []string
+		change func(t *testing.T, s *Store, push func(sha, branch string))
+		want   []string
 	}{
-		"nothing happens": {func(*testing.T, *Store, func(string, string)) {}, all},
-		"one is withdrawn": {func(t *testing.T, s *Store, _ func(string, string)) {
+		"no change": {func(*testing.T, *Store, func(string, string)) {}, all},
+		"withdrawn": {func(t *testing.T, s *Store, _ func(string, string)) {
 			check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1)))
 		}, []string{"three", "one"}},
-		"one is withdrawn, pushed again": {func(t *testing.T, s *Store, push func(string, string)) {
+		"withdrawn and pushed again": {func(t *testing.T, s *Store, push func(string, string)) {
 			check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1)))
 			push(numbered(1), "two")
 		}, []string{"two", "three", "one"}},
-		"one is superseded": {func(_ *testing.T, _ *Store, push func(string, string)) {
+		"superseded": {func(_ *testing.T, _ *Store, push func(string, string)) {
 			push(numbered(5), "two")
 		}, []string{"two", "three", "one"}},
-		"one has landed": {func(t *testing.T, s *Store, push func(string, string)) {
+		"landed": {func(t *testing.T, s *Store, push func(string, string)) {
 			n := ledger.Registration{Branch: "other", Contained: []string{numbered(0)}}
 			_, _, err := s.Register(t.Context(), "acme", "api", numbered(5), n)
 			check(t, err)
 		}, []string{"three", "two"}},
-		"it is pushed with another record": {func(t *testing.T, s *Store, push func(string, string)) {
+		"same commit with another change record": {func(t *testing.T, s *Store, push func(string, string)) {
 			n := ledger.Registration{Branch: "new", Changes: []radar.Change{{Path: "g", Status: "M"}}}
 			_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), n)
 			check(t, err)
 		}, all},
-		"the contract ignores the file": {func(t *testing.T, s *Store, _ func(string, string)) {
+		"file ignored by new contract": {func(t *testing.T, s *Store, _ func(string, string)) {
 			p, err := s.Policy(t.Context(), "acme", "api", 0)
 			check(t, err)
 			p.Radar.Ignore = []string{"f"}
@@ -87,61 +88,64 @@ func TestWhatIsFoundAheadIsLookedAtAgain(t *testing.T) {
 			check(t, err)
 		}, nil},
 	} {
-		for _, beforeLook := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, before the look: %t", name, beforeLook), func(t *testing.T) {
+		for _, beforeScan := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, before the scan: %t", name, beforeScan), func(t *testing.T) {
 				s, push := openWithTips(t, Options{})
-				foreseen(t, s, "api") // there is an index
+				foreseen(t, s, "api") // builds the index
+
 				n := changesF("new")
 				p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
 				check(t, err)
-				if beforeLook {
-					test.between(t, s, push)
+				if beforeScan {
+					test.change(t, s, push)
 				}
 				ahead, err := s.scanProspect(t.Context(), p)
 				check(t, err)
-				if !beforeLook {
-					test.between(t, s, push)
+				if !beforeScan {
+					test.change(t, s, push)
 				}
-				if found := s.register(t, numbered(9), n, ahead); !slices.Equal(found, test.want) {
-					t.Errorf("found %q, want %q", found, test.want)
+
+				if got := s.register(t, numbered(9), n, ahead); !slices.Equal(got, test.want) {
+					t.Errorf("overlaps with %q, want %q", got, test.want)
 				}
 			})
 		}
 	}
 }
 
-// register is the write of Register. It returns the branches of what was found.
-func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *prospectScan) (found []string) {
+// register runs the write of Register. It returns the branches of the overlaps.
+func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *prospectScan) (branches []string) {
 	t.Helper()
 	done, err := write(t.Context(), s, func(t *tx) (registered, error) { return t.register("acme", "api", sha, n, ahead) })
 	check(t, err)
 	for _, f := range done.radar.overlaps {
-		found = append(found, f.Branch)
+		branches = append(branches, f.Branch)
 	}
-	return found
+	return branches
 }
 
-// A registration that says nothing of what the commit changes is about what
-// another one says meanwhile.
-func TestARegistrationCountsWhatAnotherSaysMeanwhile(t *testing.T) {
+// A registration without a change record uses the change record of a concurrent
+// registration of the same commit.
+func TestConcurrentRegistrationsOfACommit(t *testing.T) {
 	s, push := openWithTips(t, Options{})
 	g := ledger.Registration{Branch: "new", Changes: []radar.Change{{Path: "g", Status: "M"}}}
 	_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), g)
 	check(t, err)
+
 	n := ledger.Registration{Branch: "new"}
 	p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
 	check(t, err)
 	push(numbered(9), "new")
 	ahead, err := s.scanProspect(t.Context(), p)
 	check(t, err)
-	if found := s.register(t, numbered(9), n, ahead); len(found) != 3 {
-		t.Errorf("found %q", found)
+	if got := s.register(t, numbered(9), n, ahead); len(got) != 3 {
+		t.Errorf("overlaps with %q, want 3 branches", got)
 	}
 }
 
-// What a write that fails knew of tips is not remembered: their numbers are
-// given again.
-func TestAWriteThatFailsIsNotRemembered(t *testing.T) {
+// The footprints that a failed write has cached are discarded, because the sequence numbers
+// of its tips are reused.
+func TestFailedWriteLeavesNoFootprints(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	failed := errors.New("failed")
 	err := s.write(t.Context(), func(t *tx) error {
@@ -153,31 +157,33 @@ func TestAWriteThatFailsIsNotRemembered(t *testing.T) {
 	}
 	check(t, s.write(t.Context(), func(t *tx) error {
 		if t.batch.recent.Footprint(&radarindex.Tip{CommitID: 9, Seq: 4}, 0) != nil {
-			return errors.New("it is")
+			return errors.New("the footprint is still cached")
 		}
 		return nil
 	}))
 }
 
-func TestForeseeWaitsForItsTurn(t *testing.T) {
+func TestForeseeLimitsConcurrency(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	for range maxForeseeing {
 		s.foreseeing <- struct{}{}
 	}
-	hurried, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	query := ledger.RadarQuery{Registration: changesF("new")}
-	if _, err := s.Foresee(hurried, "acme", "api", query); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("beside %d others it gives %v", maxForeseeing, err)
+	if _, err := s.Foresee(short, "acme", "api", query); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with %d other calls running: got %v, want %v", maxForeseeing, err, context.DeadlineExceeded)
 	}
+
 	time.AfterFunc(10*time.Millisecond, func() { <-s.foreseeing })
 	got, err := s.Foresee(t.Context(), "acme", "api", query)
 	check(t, err)
 	if len(got.Overlaps) != 3 {
-		t.Errorf("when it has its turn, it finds %d", len(got.Overlaps))
+		t.Errorf("after waiting: got %d overlaps, want 3", len(got.Overlaps))
 	}
 	<-s.foreseeing
 	if len(s.foreseeing) != 0 {
-		t.Error("a turn was not given back")
+		t.Error("the call did not release its slot")
 	}
 }

@@ -19,43 +19,44 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// TestASetAgreesWithTheSameAttestationsOneByOne records random attestations in two
-// ledgers: in one of them each alone, in the other as sets of several. Both must
-// answer the same and end with the same log, event by event.
-func TestASetAgreesWithTheSameAttestationsOneByOne(t *testing.T) {
+// TestSetEqualsOneByOne records random attestations in two ledgers: in one ledger one by
+// one, in the other as sets. Both must return the same results and have the same events.
+func TestSetEqualsOneByOne(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		alone, together := newTwin(t), newTwin(t)
-		defer alone.Close()
-		defer together.Close()
-		var said []*recording
+		single, sets := newTwin(t), newTwin(t)
+		defer single.Close()
+		defer sets.Close()
+
+		var earlier []*recording
 		for i := range rapid.IntRange(1, 5).Draw(r, "sets") {
-			if i > 0 { // a deployed commit does not block the new one, unless it is rolled back
-				for _, w := range []twin{alone, together} {
+			if i > 0 { // a deployed commit only blocks the new one if it is rolled back
+				for _, w := range []twin{single, sets} {
 					_, _, err := w.Register(t.Context(), "acme", "api", numbered(2+i), changesF(fmt.Sprint("branch", i)))
 					check(t, err)
 				}
 			}
-			set := drawSet(r, &said)
-			for i, a := range alone.recordAlone(t, set) {
-				set[i].want = a
+
+			set := drawSet(r, &earlier)
+			for i, result := range single.recordEach(t, set) {
+				set[i].want = result
 			}
-			for i, got := range together.recordSet(t, set) {
+			for i, got := range sets.recordSet(t, set) {
 				if got != set[i].want {
-					r.Fatalf("%s in a set of %d is answered %q, alone %q", set[i], len(set), got, set[i].want)
+					r.Fatalf("%s: result in a set of %d is %q, want %q", set[i], len(set), got, set[i].want)
 				}
 			}
-			if got, want := together.account(t), alone.account(t); got != want {
-				r.Fatalf("after the set %v the ledger shows\n%s\nafter the same one by one\n%s", set, got, want)
+			if got, want := sets.dump(t), single.dump(t); got != want {
+				r.Fatalf("after the set %v the ledger is\n%s\nwant\n%s", set, got, want)
 			}
 		}
 	})
 }
 
-// A twin is one of two ledgers that get the same calls.
+// A twin is one of two ledgers that record the same attestations.
 type twin struct{ *Store }
 
-// newTwin returns a ledger whose radar blocks. Its branches one, two and three
-// change the same file, so that the later ones wait for the earlier ones.
+// newTwin returns a ledger whose radar blocks. Its branches one, two and three change the
+// same file, so the earlier ones block the later ones.
 func newTwin(t *testing.T) twin {
 	t.Helper()
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -71,6 +72,7 @@ func newTwin(t *testing.T) twin {
 	_, err = s.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
 	check(t, err)
 	check(t, s.Settle(t.Context()))
+
 	for i, branch := range []string{"one", "two", "three"} {
 		_, _, err := s.Register(t.Context(), "acme", "api", numbered(i), changesF(branch))
 		check(t, err)
@@ -78,7 +80,7 @@ func newTwin(t *testing.T) twin {
 	return twin{s}
 }
 
-// A drawn is a recording for both ledgers.
+// A drawn is a recording for both ledgers, with the wanted result.
 type drawn struct {
 	recording
 	want string
@@ -89,16 +91,17 @@ func (d drawn) String() string {
 	return fmt.Sprintf("%s/%s@%s %s %s by %s", d.org, d.repo, a.Commit[38:], a.Predicate, a.Result.Status, d.identity)
 }
 
-// drawSet draws recordings that are next to each other in the queue: new statements,
-// repeated ones, and some that are refused.
-func drawSet(r *rapid.T, said *[]*recording) []*drawn {
+// drawSet draws a set of recordings: new statements, repeated statements from earlier, and
+// some that are refused. It adds the new ones to earlier.
+func drawSet(r *rapid.T, earlier *[]*recording) []*drawn {
 	set := make([]*drawn, rapid.IntRange(1, 12).Draw(r, "attestations"))
 	for i := range set {
-		if len(*said) > 0 && rapid.IntRange(0, 4).Draw(r, "repeated") == 0 {
-			set[i] = &drawn{recording: *rapid.SampledFrom(*said).Draw(r, "statement")}
+		if len(*earlier) > 0 && rapid.IntRange(0, 4).Draw(r, "repeated") == 0 {
+			set[i] = &drawn{recording: *rapid.SampledFrom(*earlier).Draw(r, "statement")}
 			continue
 		}
-		d := &drawn{recording: recording{org: "acme", repo: "api", attestation: drawStatement(r, len(*said))}}
+
+		d := &drawn{recording: recording{org: "acme", repo: "api", attestation: drawStatement(r, len(*earlier))}}
 		d.identity = d.attestation.Signer.DN.String()
 		d.envelope = pack(d.attestation.Envelope, d.attestation.Payload)
 		switch rapid.IntRange(0, 15).Draw(r, "refused") {
@@ -109,7 +112,7 @@ func drawSet(r *rapid.T, said *[]*recording) []*drawn {
 		case 2:
 			d.keyringVersion = 9
 		}
-		*said = append(*said, &d.recording)
+		*earlier = append(*earlier, &d.recording)
 		set[i] = d
 	}
 	return set
@@ -135,16 +138,17 @@ func drawStatement(r *rapid.T, number int) *attestation.Attestation {
 	}
 }
 
-func (w twin) recordAlone(t *testing.T, set []*drawn) []string {
-	answers := make([]string, len(set))
+// recordEach records the attestations one by one, and returns the results.
+func (w twin) recordEach(t *testing.T, set []*drawn) []string {
+	results := make([]string, len(set))
 	for i, d := range set {
 		rec, created, err := w.Record(t.Context(), d.org, d.repo, d.attestation, d.keyringVersion)
-		answers[i] = answerOf(rec, created, err)
+		results[i] = resultOf(rec, created, err)
 	}
-	return answers
+	return results
 }
 
-// recordSet writes the recordings as one set, in their order.
+// recordSet records the attestations as one set, and returns the results.
 func (w twin) recordSet(t *testing.T, set []*drawn) []string {
 	items := make([]any, len(set))
 	copies := make([]recording, len(set))
@@ -155,15 +159,15 @@ func (w twin) recordSet(t *testing.T, set []*drawn) []string {
 	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 		return recorder{w.Store}.WriteAll(c, items)
 	}}))
-	answers := make([]string, len(set))
+	results := make([]string, len(set))
 	for i, c := range copies {
-		answers[i] = answerOf(c.rec, c.created, c.err)
+		results[i] = resultOf(c.rec, c.created, c.err)
 	}
-	return answers
+	return results
 }
 
-// answerOf formats an answer without its ids.
-func answerOf(rec ledger.AttestationRecord, created bool, err error) string {
+// resultOf formats the result of a recording without its ids.
+func resultOf(rec ledger.AttestationRecord, created bool, err error) string {
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
 		return string(e.Code)
 	}
@@ -175,9 +179,9 @@ func answerOf(rec ledger.AttestationRecord, created bool, err error) string {
 
 var anyID = regexp.MustCompile(`(evt|att)_[0-9A-Z]{26}`)
 
-// account formats the ledger's log, its commits and its counts. Ids are replaced by
-// numbers, in the order in which they appear.
-func (w twin) account(t *testing.T) string {
+// dump formats the ledger's events, commits and counts. It replaces ids by numbers, in the
+// order of their first use.
+func (w twin) dump(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
 	events, err := w.Events(t.Context(), "acme", EventFilter{Query: Query{Limit: 500}, Types: ledger.EventTypes()})
@@ -188,9 +192,9 @@ func (w twin) account(t *testing.T) string {
 	commits, err := w.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 500}, Standing: true})
 	check(t, err)
 	for _, c := range commits.Data {
-		whole, err := w.Commit(t.Context(), "acme", "api", c.SHA)
+		full, err := w.Commit(t.Context(), "acme", "api", c.SHA)
 		check(t, err)
-		fmt.Fprintf(&text, "%+v\n%+v\n%+v\n%+v\n", c, whole.Requirements, whole.Transitions, whole.Attestations)
+		fmt.Fprintf(&text, "%+v\n%+v\n%+v\n%+v\n", c, full.Requirements, full.Transitions, full.Attestations)
 	}
 	repo, err := w.Repo(t.Context(), "acme", "api")
 	check(t, err)
@@ -207,48 +211,51 @@ func (w twin) account(t *testing.T) string {
 	})
 }
 
-// A rollback by one signer leaves the commit DEPLOYED if another's deployment
-// counts. That applies to the rest of the set, too.
-func TestADeploymentThatAnotherSignerKeepsUpStaysInASet(t *testing.T) {
-	alone, together := newTwin(t), newTwin(t)
-	defer alone.Close()
-	defer together.Close()
-	for _, w := range []twin{alone, together} {
-		w.recordAlone(t, []*drawn{say("ci", 0, "test:go", ledger.Pass), say("ci", 0, "deploy:prod", ledger.Pass)})
+// A rollback by one signer leaves a commit DEPLOYED if the deployment of another signer
+// counts. The rest of the set must see that.
+func TestSetKeepsDeploymentOfAnotherSigner(t *testing.T) {
+	single, sets := newTwin(t), newTwin(t)
+	defer single.Close()
+	defer sets.Close()
+	for _, w := range []twin{single, sets} {
+		w.recordEach(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass), stated("ci", 0, "deploy:prod", ledger.Pass)})
 	}
-	set := []*drawn{say("ann", 0, "deploy:prod", ledger.Skip), say("ci", 0, "test:go", ledger.Fail)}
-	alone.recordAlone(t, set)
-	together.recordSet(t, set)
-	if got, want := together.account(t), alone.account(t); got != want {
-		t.Errorf("the ledger shows\n%s\nafter the same one by one\n%s", got, want)
+
+	set := []*drawn{stated("ann", 0, "deploy:prod", ledger.Skip), stated("ci", 0, "test:go", ledger.Fail)}
+	single.recordEach(t, set)
+	sets.recordSet(t, set)
+	if got, want := sets.dump(t), single.dump(t); got != want {
+		t.Errorf("after the set the ledger is\n%s\nwant\n%s", got, want)
 	}
-	if c, err := together.Commit(t.Context(), "acme", "api", numbered(0)); err != nil || c.State != ledger.Deployed {
-		t.Errorf("the commit is %s, %v", c.State, err)
+	if c, err := sets.Commit(t.Context(), "acme", "api", numbered(0)); err != nil || c.State != ledger.Deployed {
+		t.Errorf("state is %s, %v; want %s", c.State, err, ledger.Deployed)
 	}
 }
 
-// Repo names ignore the case of ASCII letters only, as in the database: the Kelvin
+// Like the database, a set only ignores the case of ASCII letters in repo names: the Kelvin
 // sign is not a k.
-func TestASetComparesNamesOfReposAsTheDatabaseDoes(t *testing.T) {
+func TestSetComparesRepoNamesLikeTheDatabase(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()
 	_, err := w.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "kit"}, "host")
 	check(t, err)
 	set := []*drawn{
-		say("ci", 0, "test:go", ledger.Pass), say("ci", 1, "test:go", ledger.Pass), say("ci", 2, "test:go", ledger.Pass),
+		stated("ci", 0, "test:go", ledger.Pass),
+		stated("ci", 1, "test:go", ledger.Pass),
+		stated("ci", 2, "test:go", ledger.Pass),
 	}
 	for i, name := range []string{"\u212ait", "kit", "KIT"} {
 		set[i].repo = name
 	}
-	answers := w.recordSet(t, set)
-	if answers[0] != string(ledger.CodeNotFound) ||
-		!strings.HasPrefix(answers[1], "true") || !strings.HasPrefix(answers[2], "true") {
-		t.Errorf("the answers are %q", answers)
+	results := w.recordSet(t, set)
+	if results[0] != string(ledger.CodeNotFound) ||
+		!strings.HasPrefix(results[1], "true") || !strings.HasPrefix(results[2], "true") {
+		t.Errorf("results are %q, want only the first to be refused", results)
 	}
 }
 
-// say returns a signer's statement about a commit.
-func say(signer string, commit int, predicate string, status ledger.Status) *drawn {
+// stated returns a recording of a signer's statement on a commit.
+func stated(signer string, commit int, predicate string, status ledger.Status) *drawn {
 	payload := fmt.Append(nil, signer, commit, predicate, status)
 	a := &attestation.Attestation{
 		Commit: numbered(commit), Predicate: predicate, PredicateType: attestation.ResultPredicateType,
@@ -261,22 +268,22 @@ func say(signer string, commit int, predicate string, status ledger.Status) *dra
 	}}
 }
 
-// A rollback in the middle of a set blocks another commit. The rest of the set must
-// take that into account.
-func TestWhatFollowsARollbackInASetSeesItsOverlaps(t *testing.T) {
+// A rollback in the middle of a set blocks another commit. The rest of the set must see
+// that.
+func TestSetSettlesCommitsAfterRollback(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()
 	for i := 1; i < 3; i++ {
 		check(t, w.Withdraw(t.Context(), "acme", "api", numbered(i)))
 	}
-	w.recordSet(t, []*drawn{say("ci", 0, "test:go", ledger.Pass), say("ci", 0, "deploy:prod", ledger.Pass)})
+	w.recordSet(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass), stated("ci", 0, "deploy:prod", ledger.Pass)})
 	_, _, err := w.Register(t.Context(), "acme", "api", numbered(3), changesF("four"))
 	check(t, err)
 
 	w.recordSet(t, []*drawn{
-		say("ci", 3, "test:go", ledger.Pass),     // PROMOTABLE: what it overlaps with is deployed
-		say("ci", 0, "deploy:prod", ledger.Fail), // rolled back, and in its way again
-		say("ci", 3, "deploy:prod", ledger.Pass), // so that this does not count
+		stated("ci", 3, "test:go", ledger.Pass),     // PROMOTABLE: the overlapping commit is deployed
+		stated("ci", 0, "deploy:prod", ledger.Fail), // a rollback: that commit blocks again
+		stated("ci", 3, "deploy:prod", ledger.Pass), // so this deployment does not count
 	})
 	c, err := w.Commit(t.Context(), "acme", "api", numbered(3))
 	check(t, err)
@@ -285,6 +292,6 @@ func TestWhatFollowsARollbackInASetSeesItsOverlaps(t *testing.T) {
 		path = append(path, step.To.String())
 	}
 	if got, want := strings.Join(path, " "), "VALIDATING ATTESTED PROMOTABLE ATTESTED"; got != want {
-		t.Errorf("the commit went through %s, want %s", got, want)
+		t.Errorf("states are %s, want %s", got, want)
 	}
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A re-scan of one tip leaves the commits that overlap with it alone, until Evaluate
-// has reached them under the new contract: none moves before everything that blocks
-// it is known, and the contract is the cause.
-func TestARescanLeavesCommitsThatAreNotEvaluatedYet(t *testing.T) {
+// After a change of policy, a re-scan of one tip does not move the commits that overlap
+// with it. Evaluate moves them when it reaches them, with the policy as the cause.
+func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	setContract := func(text string) {
 		contract, err := policy.Parse([]byte(text))
@@ -21,14 +20,14 @@ func TestARescanLeavesCommitsThatAreNotEvaluatedYet(t *testing.T) {
 	}
 	setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`)
 	check(t, s.Settle(t.Context()))
-	twin{s}.recordSet(t, []*drawn{say("ci", 1, "test:go", ledger.Pass)})
+	twin{s}.recordSet(t, []*drawn{stated("ci", 1, "test:go", ledger.Pass)})
 	state := func() ledger.Commit {
 		c, err := s.Commit(t.Context(), "acme", "api", numbered(1))
 		check(t, err)
 		return c
 	}
 	if c := state(); c.State != ledger.Promotable {
-		t.Fatalf("the commit is %s before", c.State)
+		t.Fatalf("before the re-scan: state is %s, want %s", c.State, ledger.Promotable)
 	}
 
 	setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"LOW"}}`)
@@ -38,12 +37,13 @@ func TestARescanLeavesCommitsThatAreNotEvaluatedYet(t *testing.T) {
 	}}))
 	check(t, s.rescanMarked(t.Context()))
 	if c := state(); c.State != ledger.Promotable {
-		t.Errorf("the commit is %s after the re-scan of another", c.State)
+		t.Errorf("after the re-scan of another tip: state is %s, want %s", c.State, ledger.Promotable)
 	}
 	check(t, s.Settle(t.Context()))
 	c := state()
 	last := c.Transitions[len(c.Transitions)-1]
 	if c.State != ledger.Attested || last.Cause.Type != ledger.CausePolicy {
-		t.Errorf("the commit is %s, moved by %v", c.State, last.Cause)
+		t.Errorf("after Settle: state is %s, cause %v; want %s, cause %s",
+			c.State, last.Cause, ledger.Attested, ledger.CausePolicy)
 	}
 }

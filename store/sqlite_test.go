@@ -14,7 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
-// sqliteFile is a database in the SQLite file of that path.
+// A sqliteFile is the path of a SQLite database.
 type sqliteFile string
 
 func newSQLite(t testing.TB) storetest.Database {
@@ -39,9 +39,9 @@ func BenchmarkAttestations(b *testing.B)       { storetest.BenchmarkAttestations
 func BenchmarkOutbox(b *testing.B)             { storetest.BenchmarkOutbox(b, newSQLite) }
 func BenchmarkRegister(b *testing.B)           { storetest.BenchmarkRegister(b, newSQLite) }
 
-// TestAPushIntoACrowdedDirectoryTakesLittleRoom registers 2,000 commits of one
-// file each in one directory and measures the file after the first 400.
-func TestAPushIntoACrowdedDirectoryTakesLittleRoom(t *testing.T) {
+// TestSizePerRegistrationInCrowdedDirectory registers 2,000 commits that each change a file
+// in the same directory. It measures how much the database grows after the first 400.
+func TestSizePerRegistrationInCrowdedDirectory(t *testing.T) {
 	file := newSQLite(t).(sqliteFile)
 	s := file.Open(t, store.Options{})
 	defer s.Close()
@@ -51,12 +51,13 @@ func TestAPushIntoACrowdedDirectoryTakesLittleRoom(t *testing.T) {
 	if _, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host"); err != nil {
 		t.Fatal(err)
 	}
-	const tips, few, lanes = 2000, 400, 8
-	crowd := func(from, to int) {
-		var filling sync.WaitGroup
-		for lane := range lanes {
-			filling.Go(func() {
-				for i := from + lane; i < to; i += lanes {
+
+	const tips, few, workers = 2000, 400, 8
+	register := func(from, to int) {
+		var wg sync.WaitGroup
+		for worker := range workers {
+			wg.Go(func() {
+				for i := from + worker; i < to; i += workers {
 					_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", i+1), ledger.Registration{
 						Branch: fmt.Sprint("branch", i),
 						Author: ledger.Author{Name: "Ann", Email: fmt.Sprintf("branch%d@example.org", i)},
@@ -75,20 +76,20 @@ func TestAPushIntoACrowdedDirectoryTakesLittleRoom(t *testing.T) {
 				}
 			})
 		}
-		filling.Wait()
+		wg.Wait()
 	}
-	crowd(0, few)
+
+	register(0, few)
 	before := file.size(t)
-	crowd(few, tips)
+	register(few, tips)
 	each := (file.size(t) - before) / (tips - few)
-	t.Logf("%d bytes a push, %d bytes in all", each, file.size(t))
+	t.Logf("%d bytes per registration, %d bytes in total", each, file.size(t))
 	if each > 40<<10 {
-		t.Errorf("a push takes %d bytes, want at most 40 KiB", each)
+		t.Errorf("%d bytes per registration, want at most 40 KiB", each)
 	}
 }
 
-// size returns the size of the database in bytes, with what is still in its
-// write-ahead log.
+// size returns the size of the database in bytes, including its write-ahead log.
 func (f sqliteFile) size(t *testing.T) (n int64) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal"} {

@@ -13,10 +13,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// sizeOfTip is about how many bytes a tip with one short path takes in an index.
+// sizeOfTip is the approximate size in bytes of a tip with one short path in an index.
 const sizeOfTip = 720
 
-// openAgain opens a database a second time, as another process does.
+// openAgain opens a database a second time, like another process.
 func openAgain(t *testing.T, path string, o Options) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), path, o)
@@ -25,7 +25,7 @@ func openAgain(t *testing.T, path string, o Options) *Store {
 	return s
 }
 
-// foreseen lists the branches that a commit of the file f would overlap with.
+// foreseen returns the branches that a commit which changes the file f would overlap with.
 func foreseen(t *testing.T, s *Store, repo string) (branches []string, truncated bool) {
 	t.Helper()
 	result, err := s.Foresee(t.Context(), "acme", repo, ledger.RadarQuery{Registration: changesF("new")})
@@ -36,13 +36,13 @@ func foreseen(t *testing.T, s *Store, repo string) (branches []string, truncated
 	return branches, result.Truncated
 }
 
-func TestTheRadarSeesWhatAnotherProcessDoes(t *testing.T) {
+func TestRadarSeesChangesOfOtherProcesses(t *testing.T) {
 	s, push := openWithTips(t, Options{})
 	other := openAgain(t, s.path(t), Options{})
 	wantForeseen := func(want ...string) {
 		t.Helper()
 		if got, _ := foreseen(t, other, "api"); !slices.Equal(got, want) {
-			t.Errorf("found %q, want %q", got, want)
+			t.Errorf("overlaps with %q, want %q", got, want)
 		}
 	}
 	wantForeseen("three", "two", "one")
@@ -56,7 +56,7 @@ func TestTheRadarSeesWhatAnotherProcessDoes(t *testing.T) {
 	wantForeseen("two", "three")
 }
 
-// path is where the database is.
+// path returns the path of the database.
 func (s *Store) path(t *testing.T) string {
 	t.Helper()
 	path, err := read(t.Context(), s, func(rd reader) (path string, err error) {
@@ -66,9 +66,9 @@ func (s *Store) path(t *testing.T) string {
 	return path
 }
 
-// TestWhereThereIsNoRoomTheLatestTipsAreCompared gives the radar less memory
-// than the tips of two repos take.
-func TestWhereThereIsNoRoomTheLatestTipsAreCompared(t *testing.T) {
+// TestRadarMemoryLimitKeepsLatestTips gives the radar less memory than the tips of two
+// repos need.
+func TestRadarMemoryLimitKeepsLatestTips(t *testing.T) {
 	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{RadarMemory: 20 * (sizeOfTip + 50)})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
@@ -78,14 +78,16 @@ func TestWhereThereIsNoRoomTheLatestTipsAreCompared(t *testing.T) {
 		check(t, err)
 		return c
 	}
+
 	const tips = 20
 	wantLatest := func(repo string) {
 		t.Helper()
 		branches, truncated := foreseen(t, s, repo)
 		if n := len(branches); n < 5 || n >= tips || branches[0] != fmt.Sprint("branch", tips-1) || !truncated {
-			t.Errorf("%s: found %v, truncated %t", repo, branches, truncated)
+			t.Errorf("%s: overlaps with %v, truncated %t; want the latest, truncated", repo, branches, truncated)
 		}
 	}
+
 	for _, repo := range []string{"api", "web"} {
 		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: repo}, "host")
 		check(t, err)
@@ -93,25 +95,27 @@ func TestWhereThereIsNoRoomTheLatestTipsAreCompared(t *testing.T) {
 			push(repo, i)
 		}
 	}
-	for range 3 { // in turns: neither evicts the other
+	for range 3 { // alternating: no index evicts the other
 		wantLatest("api")
 		wantLatest("web")
 	}
+
 	c := push("web", tips)
 	if !c.OverlapsTruncated || !c.Radar.Truncated {
-		t.Errorf("the answer to a registration does not say that there may be more: %+v", c.Radar)
+		t.Errorf("result of a registration is not truncated: %+v", c.Radar)
 	}
+
 	for i := range tips - 3 {
 		check(t, s.Withdraw(t.Context(), "acme", "web", numbered(tips-i)))
 	}
-	foreseen(t, s, "web") // finds that there is room again
+	foreseen(t, s, "web") // notices that there is space again
 	if branches, truncated := foreseen(t, s, "web"); len(branches) != 4 || truncated {
-		t.Errorf("found %v, truncated %t; want all that are left", branches, truncated)
+		t.Errorf("after withdrawals: overlaps with %v, truncated %t; want 4 branches, not truncated", branches, truncated)
 	}
 }
 
-// A tip that would take most of the room is left out, and not all others for it.
-func TestATipThatIsTooLargeIsLeftOutAlone(t *testing.T) {
+// A tip that needs most of the memory is not indexed. All other tips are.
+func TestTooLargeTipIsNotIndexed(t *testing.T) {
 	s, push := openWithTips(t, Options{RadarMemory: 8000})
 	large := changesF("large")
 	for i := range 20 {
@@ -119,103 +123,113 @@ func TestATipThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	}
 	_, _, err := s.Register(t.Context(), "acme", "api", numbered(7), large)
 	check(t, err)
+
 	for range 2 {
 		branches, truncated := foreseen(t, s, "api")
 		if !slices.Equal(branches, []string{"three", "two", "one"}) || !truncated {
-			t.Errorf("found %q, truncated %t", branches, truncated)
+			t.Errorf("overlaps with %q, truncated %t; want the other branches, truncated", branches, truncated)
 		}
 	}
+
 	again := openAgain(t, s.path(t), Options{RadarMemory: 8000})
 	if branches, truncated := foreseen(t, again, "api"); len(branches) != 3 || !truncated {
-		t.Errorf("after a restart found %q, truncated %t", branches, truncated)
+		t.Errorf("after a restart: overlaps with %q, truncated %t; want 3 branches, truncated", branches, truncated)
 	}
-	push(numbered(7), "large") // without all that, it is as any other
+
+	push(numbered(7), "large") // now with a small change record
 	if branches, truncated := foreseen(t, s, "api"); len(branches) != 4 || truncated {
-		t.Errorf("found %q, truncated %t", branches, truncated)
+		t.Errorf("with a small change record: overlaps with %q, truncated %t; want 4 branches, not truncated",
+			branches, truncated)
 	}
 }
 
-// What is left out stays as it was found: a commit that is registered again is
-// still blocked by it.
-func TestWhatIsLeftOutOfTheIndexStillBlocks(t *testing.T) {
+// The known overlaps with tips that are not indexed stay open if the commit is registered
+// again.
+func TestKnownOverlapsOfUnindexedTipsStayOpen(t *testing.T) {
 	first, _ := openWithTips(t, Options{})
-	s := openAgain(t, first.path(t), Options{RadarMemory: 1}) // leaves out every tip
+	s := openAgain(t, first.path(t), Options{RadarMemory: 1}) // no tip is indexed
 	open := func() int {
 		t.Helper()
 		list, err := s.Overlaps(t.Context(), "acme", "api", RadarFilter{Query: Query{Limit: 10}, Commit: numbered(2)})
 		check(t, err)
 		return len(list.Data)
 	}
+
 	c, _, err := s.Register(t.Context(), "acme", "api", numbered(2), changesF("three"))
 	check(t, err)
 	if n := open(); n != 2 || len(c.Radar.Overlaps) != 2 || c.Overlaps["MEDIUM"] != 2 {
-		t.Errorf("%d are open, want 2; the answer tells of %d and counts %v", n, len(c.Radar.Overlaps), c.Overlaps)
+		t.Errorf("%d open overlaps, want 2; the registration returned %d and the counts %v",
+			n, len(c.Radar.Overlaps), c.Overlaps)
 	}
+
 	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2),
 		ledger.Registration{Branch: "three", Changes: []radar.Change{{Path: "other", Status: "M"}}})
 	check(t, err)
 	if n := open(); n != 0 {
-		t.Errorf("%d are open of a commit that changes another file now", n)
+		t.Errorf("after changing another file: %d open overlaps, want 0", n)
 	}
 }
 
-// An index that was not asked for while more came than it has room for is made
-// anew, of the latest.
-func TestAnIndexCatchesUpWithMoreThanItHasRoomFor(t *testing.T) {
+// If more tips were registered since the last scan than fit into an index, it is rebuilt
+// from the latest tips.
+func TestIndexCatchesUpBeyondItsLimit(t *testing.T) {
 	o := Options{RadarMemory: 20 * sizeOfTip}
 	s, push := openWithTips(t, Options{})
 	other := openAgain(t, s.path(t), o)
 	if branches, _ := foreseen(t, other, "api"); len(branches) != 3 {
-		t.Fatalf("found %q", branches)
+		t.Fatalf("overlaps with %q, want 3 branches", branches)
 	}
 	for i := range 60 {
 		push(numbered(10+i), fmt.Sprint("branch", i))
 	}
 	branches, truncated := foreseen(t, other, "api")
 	if n := len(branches); n < 5 || n > 20 || branches[0] != "branch59" || !truncated {
-		t.Errorf("found %q, truncated %t", branches, truncated)
+		t.Errorf("overlaps with %q, truncated %t; want 5 to 20 branches, truncated", branches, truncated)
 	}
 }
 
-// The source visits all live tips, latest first, or those above a number in their
-// order, with changes while a tip is live.
-func TestTheSourceVisitsTips(t *testing.T) {
+// A tipSource visits all live tips, latest first, or the tips with a greater seq, in order
+// of seq. It passes the changes of live tips.
+func TestTipSource(t *testing.T) {
 	s, push := openWithTips(t, Options{})
 	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1))) // seq 4
 	push(numbered(4), "four")                                     // seq 5
+
 	var visited []string
 	visit := func(tip radarindex.Tip, changes []radar.Change) error {
 		visited = append(visited, fmt.Sprintf("%s %d %d", tip.Branch, tip.Seq, len(changes)))
 		return nil
 	}
+
 	source := tipSource{s}
 	check(t, source.Since(t.Context(), 1, 3, visit))
 	if got, want := strings.Join(visited, " "), "two 4 0 four 5 1"; got != want {
-		t.Errorf("since 3: %s, want %s", got, want)
+		t.Errorf("Since visited %s, want %s", got, want)
 	}
 	visited = nil
 	last, err := source.Live(t.Context(), 1, visit)
 	check(t, err)
 	slices.Sort(visited) // two may have been opened in the same millisecond
 	if got, want := strings.Join(visited, " "), "four 5 1 one 1 1 three 3 1"; got != want || last != 5 {
-		t.Errorf("live: %s, last %d; want %s, last 5", got, last, want)
+		t.Errorf("Live visited %s, last %d; want %s, last 5", got, last, want)
 	}
+
 	stop := errors.New("stop")
 	last, err = source.Live(t.Context(), 1, func(radarindex.Tip, []radar.Change) error { return stop })
 	if !errors.Is(err, stop) || last != 5 {
-		t.Errorf("stopped: last %d, %v; want 5, %v", last, err, stop)
+		t.Errorf("stopped: Live returned %d, %v; want 5, %v", last, err, stop)
 	}
 }
 
-// The conditions in SQL texts name the numbers of the flights.
-func TestConditionsNameTheFlights(t *testing.T) {
+// TestFlightConditions checks the numbers in the conditions on a tip's flight.
+func TestFlightConditions(t *testing.T) {
 	for condition, want := range map[string]string{
 		isInFlight: fmt.Sprintf("flight = %d", radarindex.InFlight),
 		isLive:     fmt.Sprintf("flight < %d", radarindex.Superseded),
 		isDone:     fmt.Sprintf("flight IN (%d, %d)", radarindex.Superseded, radarindex.Withdrawn),
 	} {
 		if condition != want {
-			t.Errorf("%q, want %q", condition, want)
+			t.Errorf("condition is %q, want %q", condition, want)
 		}
 	}
 }
