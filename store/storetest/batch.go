@@ -24,32 +24,32 @@ type write struct {
 	keyringVersion int64
 }
 
-// TestRandomBatchesAgreeWithTheSameWritesOneByOne records random statements in
-// two ledgers, in one of them many at the same time, and compares the answers
-// and what the ledgers show.
-func (s suite) TestRandomBatchesAgreeWithTheSameWritesOneByOne(t *testing.T) {
+// TestBatchesAgreeWithSingleWrites records random statements in two ledgers, in one of
+// them concurrently. It compares the results and the contents of the ledgers.
+func (s suite) TestBatchesAgreeWithSingleWrites(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		alone, together := s.newBench(t), s.newBench(t)
+		alone, together := s.newFixture(t), s.newFixture(t)
 		defer alone.Close()
 		defer together.Close()
-		for _, b := range []*bench{alone, together} {
-			b.signer("cn=ci,ou=build,o=acme") // so that an older version of the keyring exists
+		for _, fx := range []*fixture{alone, together} {
+			fx.signer("cn=ci,ou=build,o=acme") // creates an older version of the keyring
 		}
 		_, version, err := alone.Keyring(t.Context(), "acme")
 		check(t, err)
+
 		for i, batch := range independent(drawWrites(r, version)) {
 			want := make([]string, len(batch))
 			for j, w := range batch {
-				want[j] = alone.answer(w).outcome
+				want[j] = alone.write(w).outcome
 			}
-			for j, got := range together.answers(batch) {
+			for j, got := range together.writeAll(batch) {
 				if got.outcome != want[j] {
-					r.Fatalf("batch %d: %+v is %q among %d, but %q alone", i, batch[j], got.outcome, len(batch), want[j])
+					r.Fatalf("batch %d: %+v is %q in a batch of %d, but %q alone", i, batch[j], got.outcome, len(batch), want[j])
 				}
 			}
 		}
-		if got, want := together.account(), alone.account(); got != want {
-			r.Fatalf("after batches the ledger shows\n%s\nafter the same writes one by one\n%s", got, want)
+		if got, want := together.dump(), alone.dump(); got != want {
+			r.Fatalf("after batches the ledger has\n%s\nafter single writes\n%s", got, want)
 		}
 		if t.Failed() {
 			r.FailNow()
@@ -57,8 +57,7 @@ func (s suite) TestRandomBatchesAgreeWithTheSameWritesOneByOne(t *testing.T) {
 	})
 }
 
-// drawWrites draws statements and writes of them. Some writes are refused, and
-// some repeat an earlier one.
+// drawWrites draws random writes. Some are rejected, and some repeat an earlier one.
 func drawWrites(r *rapid.T, keyringVersion int64) (writes []write) {
 	n := rapid.IntRange(1, 60).Draw(r, "writes")
 	for i := range n {
@@ -97,31 +96,31 @@ func independent(writes []write) (batches [][]write) {
 	return batches
 }
 
-// Of 200 concurrent writes, 120 are refused or repeat a statement. A second ledger
+// Of 200 concurrent writes, 120 are rejected or repeat a statement. A second ledger
 // gets the other 80 one by one.
-func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnesAsIfAlone(t *testing.T) {
+func (s suite) TestRejectedWritesDoNotAffectTheirBatch(t *testing.T) {
 	const ci = "cn=ci,ou=build,o=acme"
-	alone, together := s.newBench(t), s.newBench(t)
-	for _, b := range []*bench{alone, together} {
-		b.signer(ci)
+	alone, together := s.newFixture(t), s.newFixture(t)
+	for _, fx := range []*fixture{alone, together} {
+		fx.signer(ci)
 	}
 	_, version, err := together.Keyring(t.Context(), "acme")
 	check(t, err)
 	before := func(w write) (rec ledger.AttestationRecord) {
-		for _, b := range []*bench{alone, together} {
+		for _, fx := range []*fixture{alone, together} {
 			var created bool
-			rec, created, err = b.Record(t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
+			rec, created, err = fx.Record(t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
 			check(t, err)
 			if !created {
-				t.Fatalf("%+v was recorded before", w)
+				t.Fatalf("%+v is a duplicate", w)
 			}
 		}
-		return rec // the record in together
+		return rec // of together
 	}
 
-	leavesNothing := func(i int) bool { return i%10 >= 6 && i%10 <= 8 }
+	isRejected := func(i int) bool { return i%10 >= 6 && i%10 <= 8 }
 	writes, want, first := make([]write, 200), make([]string, 200), make(map[int]ledger.AttestationRecord)
-	states := make(map[string]ledger.State) // of the good ones' commits
+	states := make(map[string]ledger.State) // of the commits that are recorded
 	for i := range writes {
 		w := write{"acme", "api", statement(i, ci, sha(i), "test:go", ledger.Pass), version}
 		switch i % 10 {
@@ -149,24 +148,24 @@ func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnes
 		case 8:
 			w.keyringVersion, want[i] = version-1, keyringChanged
 		case 9:
-			first[i], want[i] = before(w), known
+			first[i], want[i] = before(w), duplicate
 		}
-		if leavesNothing(i) { // neither its commit nor its predicate
+		if isRejected(i) { // its commit and predicate must not be stored
 			w.statement.Predicate = fmt.Sprint("refused:", i)
 		}
 		writes[i] = w
 	}
 
-	for i, got := range together.answers(writes) {
+	for i, got := range together.writeAll(writes) {
 		if got.outcome != want[i] {
 			t.Errorf("write %d is %q, want %q", i, got.outcome, want[i])
 		}
 		switch want[i] {
 		case recorded:
-			alone.answer(writes[i])
-		case known:
+			alone.write(writes[i])
+		case duplicate:
 			if got.record != first[i] {
-				t.Errorf("write %d was answered with %+v, want the first record %+v", i, got.record, first[i])
+				t.Errorf("write %d returned %+v, want the first record %+v", i, got.record, first[i])
 			}
 		}
 	}
@@ -174,13 +173,13 @@ func (s suite) TestABatchWithEveryKindOfRefusalBetweenGoodOnesRecordsTheGoodOnes
 		together.wantState(sha, state)
 	}
 	for i := range writes {
-		if leavesNothing(i) {
+		if isRejected(i) {
 			_, err := together.Commit(t.Context(), "acme", "api", sha(i))
 			wantCode(t, err, ledger.CodeNotFound)
 		}
 	}
-	if got, want := together.account(), alone.account(); got != want {
-		t.Errorf("with refused writes the ledger shows\n%s\nwithout them\n%s", got, want)
+	if got, want := together.dump(), alone.dump(); got != want {
+		t.Errorf("with rejected writes the ledger has\n%s\nwithout them\n%s", got, want)
 	}
 }
 
@@ -198,70 +197,71 @@ func statement(n int, signer, sha, predicate string, status ledger.Status) *atte
 	}
 }
 
-// An answer is the result of a write.
-type answer struct {
+// A writeResult is the result of a write.
+type writeResult struct {
 	record  ledger.AttestationRecord
-	outcome string // the code of an error, or one of these
+	outcome string // the code of an error, or a constant below
 }
 
 const (
 	recorded       = "recorded"
-	known          = "known already"
+	duplicate      = "duplicate"
 	keyringChanged = "keyring changed"
 )
 
-func (b *bench) answer(w write) (a answer) {
-	rec, created, err := b.Record(b.t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
-	refused, isRefused := errors.AsType[*ledger.Error](err)
+func (fx *fixture) write(w write) (result writeResult) {
+	rec, created, err := fx.Record(fx.t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
+	rejected, isRejected := errors.AsType[*ledger.Error](err)
 	digest := fmt.Sprintf("sha256:%x", w.statement.PayloadDigest)
 	switch {
 	case errors.Is(err, store.ErrKeyringChanged):
-		a.outcome = keyringChanged
-	case isRefused:
-		a.outcome = string(refused.Code)
+		result.outcome = keyringChanged
+	case isRejected:
+		result.outcome = string(rejected.Code)
 	case err != nil:
-		a.outcome = err.Error()
+		result.outcome = err.Error()
 	case rec.PayloadDigest != digest || rec.Commit != w.statement.Commit:
-		a.outcome = "the record of another statement"
+		result.outcome = "the record of another statement"
 	case created:
-		a.outcome = recorded
+		result.outcome = recorded
 	default:
-		a.outcome = known
+		result.outcome = duplicate
 	}
-	a.record = rec
-	return a
+	result.record = rec
+	return result
 }
 
-// answers runs all writes concurrently, and returns their answers.
-func (b *bench) answers(writes []write) []answer {
-	answers := make([]answer, len(writes))
+// writeAll runs all writes concurrently and returns their results.
+func (fx *fixture) writeAll(writes []write) []writeResult {
+	results := make([]writeResult, len(writes))
 	var wg sync.WaitGroup
 	for i, w := range writes {
-		wg.Go(func() { answers[i] = b.answer(w) })
+		wg.Go(func() { results[i] = fx.write(w) })
 	}
 	wg.Wait()
-	return answers
+	return results
 }
 
-// account returns as text what the ledger shows of acme, except for the ids and the
-// order of commits. It checks that events are numbered without gaps.
-func (b *bench) account() string {
-	b.t.Helper()
-	ctx := b.t.Context()
+// dump returns the contents of the org acme as text, without ids and the order of
+// commits. It checks that events are numbered without gaps.
+func (fx *fixture) dump() string {
+	fx.t.Helper()
+	ctx := fx.t.Context()
 	var lines []string
-	repo, err := b.Repo(ctx, "acme", "api")
-	check(b.t, err)
+	repo, err := fx.Repo(ctx, "acme", "api")
+	check(fx.t, err)
 	lines = append(lines, fmt.Sprintf("repo: %d attestations, commits %v", repo.Attestations, repo.Commits))
-	predicates, err := b.Predicates(ctx, "acme", store.Query{Limit: 500})
-	check(b.t, err)
+	predicates, err := fx.Predicates(ctx, "acme", store.Query{Limit: 500})
+	check(fx.t, err)
 	for _, p := range predicates.Data {
 		lines = append(lines, fmt.Sprintf("predicate %s: %d, last at %s", p.Predicate, p.Count, p.LastRecordedAt))
 	}
-	events := b.eventsByCommit()
-	commits, err := b.Commits(ctx, "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
-	check(b.t, err)
+
+	events := fx.eventsByCommit()
+	commits, err := fx.Commits(ctx, "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
+	check(fx.t, err)
 	for _, summary := range commits.Data {
-		c := b.commit(summary.SHA)
+		c := fx.commit(summary.SHA)
 		var causes []ledger.CauseType
 		for _, step := range c.Transitions {
 			causes = append(causes, step.Cause.Type)
@@ -278,35 +278,36 @@ func (b *bench) account() string {
 	return strings.Join(lines, "\n")
 }
 
-// eventsByCommit returns the attestations and transitions that the org's events
-// report, by commit.
-func (b *bench) eventsByCommit() map[string][]string {
-	b.t.Helper()
-	tail, err := b.Tail(b.t.Context(), "acme")
-	check(b.t, err)
-	next, err := tail.Next(b.t.Context())
-	check(b.t, err)
-	list, err := tail.Read(b.t.Context(), 0, 10_000)
-	check(b.t, err)
+// eventsByCommit returns the attestations and transitions of the org's events, by
+// commit.
+func (fx *fixture) eventsByCommit() map[string][]string {
+	fx.t.Helper()
+	tail, err := fx.Tail(fx.t.Context(), "acme")
+	check(fx.t, err)
+	next, err := tail.Next(fx.t.Context())
+	check(fx.t, err)
+	list, err := tail.Read(fx.t.Context(), 0, 10_000)
+	check(fx.t, err)
 	if int64(len(list)) != next {
-		b.t.Errorf("%d events, but the next has the number %d", len(list), next)
+		fx.t.Errorf("%d events, but the next number is %d", len(list), next)
 	}
+
 	events := make(map[string][]string)
 	for i, e := range list {
 		if e.Seq != int64(i) {
-			b.t.Errorf("event %d has the number %d", i, e.Seq)
+			fx.t.Errorf("event %d has the number %d", i, e.Seq)
 		}
 		switch e.Type {
 		case ledger.EventAttestation:
 			var a ledger.AttestationEvent
-			check(b.t, ledger.DecodeOpen(e.Body, &a))
+			check(fx.t, ledger.DecodeOpen(e.Body, &a))
 			events[a.Commit] = append(events[a.Commit], fmt.Sprintf("%s by %s: %s", a.Predicate, a.Identity, a.Result.Status))
 		case ledger.EventState:
 			var s ledger.StateEvent
-			check(b.t, ledger.DecodeOpen(e.Body, &s))
+			check(fx.t, ledger.DecodeOpen(e.Body, &s))
 			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("%s>%s", s.From, s.To))
 		default:
-			b.t.Errorf("event %d is of type %s", i, e.Type)
+			fx.t.Errorf("event %d is of type %s", i, e.Type)
 		}
 	}
 	return events

@@ -13,16 +13,17 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// BenchmarkRecord measures the way of an attestation through the writer, 64
-// at a time, without its verification, and the CPU time of each.
+// BenchmarkRecord measures the rate and CPU time of recording verified attestations,
+// 64 at a time.
 func BenchmarkRecord(b *testing.B, newDatabase New) {
-	bench := suite{newDatabase}.newBench(b)
-	_, version, err := bench.Keyring(b.Context(), "acme")
+	fx := suite{newDatabase}.newFixture(b)
+	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)
 	attestations := make([]*attestation.Attestation, b.N)
 	for i := range attestations {
-		attestations[i] = made(i)
+		attestations[i] = unsigned(i)
 	}
+
 	var n atomic.Int64
 	b.SetParallelism(64)
 	b.ReportAllocs()
@@ -30,7 +31,7 @@ func BenchmarkRecord(b *testing.B, newDatabase New) {
 	before, ok := cpuTime()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			_, _, err := bench.Record(b.Context(), "acme", "api", attestations[n.Add(1)-1], version)
+			_, _, err := fx.Record(b.Context(), "acme", "api", attestations[n.Add(1)-1], version)
 			check(b, err)
 		}
 	})
@@ -40,8 +41,8 @@ func BenchmarkRecord(b *testing.B, newDatabase New) {
 	}
 }
 
-// made returns the i-th of the attestations that were never signed.
-func made(i int) *attestation.Attestation {
+// unsigned returns the i-th example attestation. It has no valid signature.
+func unsigned(i int) *attestation.Attestation {
 	predicate := []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}[i/1000%4]
 	payload := fmt.Appendf(make([]byte, 0, 1000),
 		`{"_type":"https://in-toto.io/Statement/v1","run":"%d","log":"%930s"}`, i, "passed")
@@ -56,39 +57,37 @@ func made(i int) *attestation.Attestation {
 	}
 }
 
-// BenchmarkCommit measures how long it takes to read a commit with 20
-// attestations.
+// BenchmarkCommit measures reading a commit with 20 attestations.
 func BenchmarkCommit(b *testing.B, newDatabase New) {
-	bench := suite{newDatabase}.newBench(b)
-	_, version, err := bench.Keyring(b.Context(), "acme")
+	fx := suite{newDatabase}.newFixture(b)
+	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)
 	for i := range 20 {
-		a := made(i)
+		a := unsigned(i)
 		a.Commit = sha(0)
-		_, _, err := bench.Record(b.Context(), "acme", "api", a, version)
+		_, _, err := fx.Record(b.Context(), "acme", "api", a, version)
 		check(b, err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := bench.Commit(b.Context(), "acme", "api", sha(0))
+		_, err := fx.Commit(b.Context(), "acme", "api", sha(0))
 		check(b, err)
 	}
 }
 
-// BenchmarkAttestations measures how long it takes to read a page of a list
-// of 10,000 attestations.
+// BenchmarkAttestations measures reading a page of a list of 10,000 attestations.
 func BenchmarkAttestations(b *testing.B, newDatabase New) {
-	bench := suite{newDatabase}.newBench(b)
-	_, version, err := bench.Keyring(b.Context(), "acme")
+	fx := suite{newDatabase}.newFixture(b)
+	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)
 	for i := range 10_000 {
-		_, _, err := bench.Record(b.Context(), "acme", "api", made(i), version)
+		_, _, err := fx.Record(b.Context(), "acme", "api", unsigned(i), version)
 		check(b, err)
 	}
 	f := store.AttestationFilter{Query: store.Query{Limit: 50}, Predicate: "test:go", Since: 1}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := bench.Attestations(b.Context(), "acme", "api", f)
+		_, err := fx.Attestations(b.Context(), "acme", "api", f)
 		check(b, err)
 	}
 }

@@ -4,5 +4,5 @@ package storetest
 
 import "time"
 
-// cpuTime reports that the system does not tell how much CPU time was used.
+// cpuTime reports false: the system does not provide the CPU time.
 func cpuTime() (used time.Duration, ok bool) { return 0, false }

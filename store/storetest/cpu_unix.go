@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time that the process has used, in user and in system
-// mode.
+// cpuTime returns the user and system CPU time of the process.
 func cpuTime() (used time.Duration, ok bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

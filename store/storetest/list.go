@@ -10,13 +10,13 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// listed walks all pages of a list of attestations and returns their ids.
-func (b *bench) listed(f store.AttestationFilter) []string {
-	b.t.Helper()
+// attestationIDs returns the ids of all pages of a list of attestations.
+func (fx *fixture) attestationIDs(f store.AttestationFilter) []string {
+	fx.t.Helper()
 	var ids []string
 	for {
-		list, err := b.Attestations(b.t.Context(), "acme", "api", f)
-		check(b.t, err)
+		list, err := fx.Attestations(fx.t.Context(), "acme", "api", f)
+		check(fx.t, err)
 		for _, rec := range list.Data {
 			ids = append(ids, rec.ID)
 		}
@@ -27,15 +27,15 @@ func (b *bench) listed(f store.AttestationFilter) []string {
 }
 
 func (s suite) TestAttestationFilters(t *testing.T) {
-	b := s.newBench(t)
-	signers := []*signer{b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme"),
-		b.signer("cn=ci,ou=nightly,o=acme")}
+	fx := s.newFixture(t)
+	signers := []*signer{fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ann,ou=dev,o=acme"),
+		fx.signer("cn=ci,ou=nightly,o=acme")}
 	predicates := []string{"test:go", "test:js", "testing", "review:code"}
 	var all []ledger.AttestationRecord
 	for i := range 60 {
-		b.clock.advance(time.Second)
+		fx.clock.advance(time.Second)
 		status := []ledger.Status{ledger.Pass, ledger.Fail}[i%5/4]
-		all = append(all, signers[i%3].attests(sha(i%7), predicates[i%4], status))
+		all = append(all, signers[i%3].attest(sha(i%7), predicates[i%4], status))
 	}
 	since := all[30].RecordedAt
 
@@ -44,7 +44,7 @@ func (s suite) TestAttestationFilters(t *testing.T) {
 		filter store.AttestationFilter
 		want   func(ledger.AttestationRecord) bool
 	}{
-		{"none", store.AttestationFilter{}, func(ledger.AttestationRecord) bool { return true }},
+		{"no filter", store.AttestationFilter{}, func(ledger.AttestationRecord) bool { return true }},
 		{"predicate", store.AttestationFilter{Predicate: "test:go"},
 			func(r ledger.AttestationRecord) bool { return r.Predicate == "test:go" }},
 		{"predicate prefix", store.AttestationFilter{Predicate: "test:*"},
@@ -61,7 +61,7 @@ func (s suite) TestAttestationFilters(t *testing.T) {
 			func(r ledger.AttestationRecord) bool { return r.Result.Status == ledger.Fail }},
 		{"commit", store.AttestationFilter{Commit: sha(3)},
 			func(r ledger.AttestationRecord) bool { return r.Commit == sha(3) }},
-		{"all at once", store.AttestationFilter{Predicate: "test*", Identity: "ci", Since: since, Status: ledger.Pass},
+		{"all filters", store.AttestationFilter{Predicate: "test*", Identity: "ci", Since: since, Status: ledger.Pass},
 			func(r ledger.AttestationRecord) bool {
 				return r.Predicate != "review:code" && r.Signer == "ci" && r.RecordedAt >= since && r.Result.Status == ledger.Pass
 			}},
@@ -76,32 +76,33 @@ func (s suite) TestAttestationFilters(t *testing.T) {
 			}
 			for _, limit := range []int{1, 7, 500} {
 				test.filter.Limit, test.filter.Ascending = limit, true
-				if got := b.listed(test.filter); !slices.Equal(got, want) {
-					t.Errorf("oldest first by %d: got %v, want %v", limit, got, want)
+				if got := fx.attestationIDs(test.filter); !slices.Equal(got, want) {
+					t.Errorf("oldest first, limit %d: got %v, want %v", limit, got, want)
 				}
 				test.filter.Ascending = false
-				got := b.listed(test.filter)
+				got := fx.attestationIDs(test.filter)
 				slices.Reverse(got)
 				if !slices.Equal(got, want) {
-					t.Errorf("newest first by %d: got %v, want %v", limit, got, want)
+					t.Errorf("newest first, limit %d: got %v, want %v", limit, got, want)
 				}
 			}
 		})
 	}
 }
 
-func (s suite) TestACursorIsStableWhileRowsAreAdded(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+func (s suite) TestACursorIsStableWhileRowsAreInserted(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
 	var want []string
 	for i := range 20 {
-		want = append(want, ci.attests(sha(i), "test:go", ledger.Pass).ID)
+		want = append(want, ci.attest(sha(i), "test:go", ledger.Pass).ID)
 	}
 	slices.Reverse(want)
+
 	f := store.AttestationFilter{Query: store.Query{Limit: 6}, Predicate: "test:go"}
 	var got []string
 	for {
-		list, err := b.Attestations(t.Context(), "acme", "api", f)
+		list, err := fx.Attestations(t.Context(), "acme", "api", f)
 		check(t, err)
 		for _, rec := range list.Data {
 			got = append(got, rec.ID)
@@ -109,41 +110,41 @@ func (s suite) TestACursorIsStableWhileRowsAreAdded(t *testing.T) {
 		if f.Cursor = list.NextCursor; f.Cursor == "" {
 			break
 		}
-		ci.attests(sha(100+len(got)), "test:go", ledger.Pass)
+		ci.attest(sha(100+len(got)), "test:go", ledger.Pass)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-func (s suite) TestABadCursorIsRefused(t *testing.T) {
-	b := s.newBench(t)
+func (s suite) TestAnInvalidCursorIsRejected(t *testing.T) {
+	fx := s.newFixture(t)
 	for _, cursor := range []string{"!", "bm9uZQ", "MQ", "MS4y.", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OS4x"} {
 		f := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: cursor}}
-		_, err := b.Attestations(t.Context(), "acme", "api", f)
+		_, err := fx.Attestations(t.Context(), "acme", "api", f)
 		wantCode(t, err, ledger.CodeInvalidCursor)
 	}
 }
 
-func (s suite) TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
-	b := s.newBench(t)
+func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
+	fx := s.newFixture(t)
 	ann, bob := ledger.Author{Name: "Ann", Email: "ann@acme.example"},
 		ledger.Author{Name: "Bob", Email: "bob@acme.example"}
 	register := func(sha string, n ledger.Registration) {
-		_, _, err := b.Register(t.Context(), "acme", "api", sha, n)
+		_, _, err := fx.Register(t.Context(), "acme", "api", sha, n)
 		check(t, err)
 	}
 	register("aaaaaaa1"+sha(0)[8:], ledger.Registration{Branch: "main", Author: ann})
 	register("aaaaaaa2"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: bob})
 	register("bbbbbbbb"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: ann})
-	b.signer("cn=ci,ou=build,o=acme").attests("bbbbbbbb"+sha(0)[8:], "test:go", ledger.Pass)
+	fx.signer("cn=ci,ou=build,o=acme").attest("bbbbbbbb"+sha(0)[8:], "test:go", ledger.Pass)
 
-	if got := b.commit("aaaaaaa2"); got.Branch != "fix" || got.Target != "main" {
-		t.Errorf("got %+v, want the second commit, meant for main", got)
+	if got := fx.commit("aaaaaaa2"); got.Branch != "fix" || got.Target != "main" {
+		t.Errorf("got %+v, want the second commit, with target main", got)
 	}
-	_, err := b.Commit(t.Context(), "acme", "api", "aaaaaaa")
+	_, err := fx.Commit(t.Context(), "acme", "api", "aaaaaaa")
 	wantCode(t, err, ledger.CodeAmbiguousCommit)
-	_, err = b.Commit(t.Context(), "acme", "api", "ccccccc")
+	_, err = fx.Commit(t.Context(), "acme", "api", "ccccccc")
 	wantCode(t, err, ledger.CodeNotFound)
 
 	attested := ledger.Attested
@@ -152,18 +153,18 @@ func (s suite) TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
 		filter store.CommitFilter
 		want   string
 	}{
-		{"none", store.CommitFilter{}, "[bbbbbbbb aaaaaaa2 aaaaaaa1]"},
+		{"no filter", store.CommitFilter{}, "[bbbbbbbb aaaaaaa2 aaaaaaa1]"},
 		{"branch", store.CommitFilter{Branch: "fix"}, "[bbbbbbbb aaaaaaa2]"},
 		{"author by name", store.CommitFilter{Author: "Ann"}, "[bbbbbbbb aaaaaaa1]"},
 		{"author by e-mail", store.CommitFilter{Author: "bob@acme.example"}, "[aaaaaaa2]"},
 		{"state", store.CommitFilter{State: &attested}, "[bbbbbbbb]"},
-		{"all at once", store.CommitFilter{State: &attested, Branch: "main", Author: "Ann"}, "[]"},
+		{"all filters", store.CommitFilter{State: &attested, Branch: "main", Author: "Ann"}, "[]"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := []string{}
 			for test.filter.Limit = 1; ; {
-				list, err := b.Commits(t.Context(), "acme", "api", test.filter)
+				list, err := fx.Commits(t.Context(), "acme", "api", test.filter)
 				check(t, err)
 				for _, c := range list.Data {
 					got = append(got, c.SHA[:8])
@@ -179,85 +180,87 @@ func (s suite) TestCommitsAreFoundByPrefixAndFilters(t *testing.T) {
 	}
 }
 
-func (s suite) TestEventsAreListedFromAnyOfThem(t *testing.T) {
-	b := s.newBench(t)
-	rec := b.signer("cn=ci,ou=build,o=acme").attests(sha(1), "test:go", ledger.Pass)
-	list, err := b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event})
+func (s suite) TestEventsAreListedAfterAnEvent(t *testing.T) {
+	fx := s.newFixture(t)
+	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
+	list, err := fx.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event})
 	check(t, err)
 	if len(list.Data) != 2 {
-		t.Errorf("%d events after the attestation's, want its 2 transitions", len(list.Data))
+		t.Errorf("%d events after the attestation, want its 2 transitions", len(list.Data))
 	}
-	list, err = b.Events(t.Context(), "acme",
+	list, err = fx.Events(t.Context(), "acme",
 		store.EventFilter{Query: store.Query{Limit: 10}, Types: []ledger.EventType{ledger.EventAttestation}, Repo: "API"})
 	check(t, err)
 	if len(list.Data) != 1 {
 		t.Errorf("%d attestation events, want 1", len(list.Data))
 	}
-	_, err = b.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: "evt_none"})
+	_, err = fx.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: "evt_none"})
 	wantCode(t, err, ledger.CodeInvalidParameter)
 }
 
-// If a commit has more than a page of attestations, its newest ones are found by
-// following the link of each to the previous one.
+// The attestations of a commit are linked, each to the previous one. The list follows
+// these links across pages.
 func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
 	var want []string
 	var since ledger.Time
 	for i := range 130 {
-		b.clock.advance(time.Second)
-		rec := ci.attests(sha(1), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
-		ci.attests(sha(2), "test:go", ledger.Pass) // between them, of another commit
+		fx.clock.advance(time.Second)
+		rec := ci.attest(sha(1), []string{"test:go", "lint:go"}[i%2], ledger.Pass)
+		ci.attest(sha(2), "test:go", ledger.Pass) // of another commit, in between
 		want = append(want, rec.ID)
 		if i == 50 {
 			since = rec.RecordedAt
 		}
 	}
 	slices.Reverse(want)
+
 	for _, limit := range []int{1, 7, 129, 130, 500} {
 		f := store.AttestationFilter{Query: store.Query{Limit: limit}, Commit: sha(1)}
-		if got := b.listed(f); !slices.Equal(got, want) {
-			t.Errorf("in pages of %d the list has %d attestations, want %d: %v", limit, len(got), len(want), got)
+		if got := fx.attestationIDs(f); !slices.Equal(got, want) {
+			t.Errorf("limit %d: the list has %d attestations, want %d: %v", limit, len(got), len(want), got)
 		}
 	}
 	sinceThen := store.AttestationFilter{Query: store.Query{Limit: 20}, Commit: sha(1), Since: since}
-	if got := b.listed(sinceThen); !slices.Equal(got, want[:80]) {
-		t.Errorf("since then the list has %d attestations, want 80", len(got))
-	}
-	c := b.commit(sha(1))
-	if len(c.Attestations) != 100 || c.Attestations[0].ID != want[0] || c.Attestations[99].ID != want[99] {
-		t.Errorf("the record has %d attestations, from %s on", len(c.Attestations), c.Attestations[0].ID)
+	if got := fx.attestationIDs(sinceThen); !slices.Equal(got, want[:80]) {
+		t.Errorf("with since, the list has %d attestations, want 80", len(got))
 	}
 
-	// A cursor of another commit's list finds nothing.
+	c := fx.commit(sha(1))
+	if len(c.Attestations) != 100 || c.Attestations[0].ID != want[0] || c.Attestations[99].ID != want[99] {
+		t.Errorf("the record has %d attestations, starting with %s", len(c.Attestations), c.Attestations[0].ID)
+	}
+
+	// The cursor of another commit's list returns nothing.
 	ofOther := store.AttestationFilter{Query: store.Query{Limit: 1}, Commit: sha(2)}
-	page, err := b.Attestations(t.Context(), "acme", "api", ofOther)
+	page, err := fx.Attestations(t.Context(), "acme", "api", ofOther)
 	check(t, err)
 	forged := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: page.NextCursor}, Commit: sha(1)}
-	if page, err = b.Attestations(t.Context(), "acme", "api", forged); err != nil || len(page.Data) > 0 {
-		t.Errorf("the cursor of another commit gives %v %v", page.Data, err)
+	if page, err = fx.Attestations(t.Context(), "acme", "api", forged); err != nil || len(page.Data) > 0 {
+		t.Errorf("the cursor of another commit returns %v %v", page.Data, err)
 	}
 }
 
-// A clock that was set back must not hide earlier attestations.
-func (s suite) TestACommitIsListedWholeAfterTheClockWasSetBack(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+// A clock that is set back does not hide earlier attestations.
+func (s suite) TestACommitIsListedAfterTheClockWasSetBack(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
 	var before []string
-	since := b.Now()
+	since := fx.Now()
 	for range 5 {
-		before = append(before, ci.attests(sha(1), "test:go", ledger.Pass).ID)
+		before = append(before, ci.attest(sha(1), "test:go", ledger.Pass).ID)
 	}
-	b.clock.advance(-time.Hour)
+	fx.clock.advance(-time.Hour)
 	for range 3 {
-		ci.attests(sha(1), "test:go", ledger.Pass)
+		ci.attest(sha(1), "test:go", ledger.Pass)
 	}
 	slices.Reverse(before)
 	sinceThen := store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1), Since: since}
-	if got := b.listed(sinceThen); !slices.Equal(got, before) {
-		t.Errorf("since then the list has %v, want %v", got, before)
+	if got := fx.attestationIDs(sinceThen); !slices.Equal(got, before) {
+		t.Errorf("with since, the list has %v, want %v", got, before)
 	}
-	if got := b.listed(store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1)}); len(got) != 8 {
+	if got := fx.attestationIDs(store.AttestationFilter{Query: store.Query{Limit: 2}, Commit: sha(1)}); len(got) != 8 {
 		t.Errorf("the list has %d attestations, want 8", len(got))
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// BenchmarkRecordWithWebhooks measures what webhooks cost the one who records:
-// a row in the outbox for each event and webhook.
+// BenchmarkRecordWithWebhooks measures recording with webhooks, which insert a row
+// into the outbox for each event and webhook.
 func BenchmarkRecordWithWebhooks(b *testing.B, newDatabase New) {
 	for _, webhooks := range []int{0, 3} {
 		b.Run(fmt.Sprint(webhooks), func(b *testing.B) {
-			bench := suite{newDatabase}.newBench(b)
+			fx := suite{newDatabase}.newFixture(b)
 			for range webhooks {
-				bench.webhook()
+				fx.webhook()
 			}
-			_, version, err := bench.Keyring(b.Context(), "acme")
+			_, version, err := fx.Keyring(b.Context(), "acme")
 			check(b, err)
 			var n atomic.Int64
 			b.SetParallelism(64)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					_, _, err := bench.Record(b.Context(), "acme", "api", made(int(n.Add(1))), version)
+					_, _, err := fx.Record(b.Context(), "acme", "api", unsigned(int(n.Add(1))), version)
 					check(b, err)
 				}
 			})
@@ -33,38 +33,39 @@ func BenchmarkRecordWithWebhooks(b *testing.B, newDatabase New) {
 	}
 }
 
-// BenchmarkOutbox measures a delivery's way through the store: claimed and
-// settled in batches of 256.
+// BenchmarkOutbox measures claiming and settling deliveries in batches of 256.
 func BenchmarkOutbox(b *testing.B, newDatabase New) {
-	bench := suite{newDatabase}.newBench(b)
-	w := bench.webhook(ledger.EventAttestation)
-	_, version, err := bench.Keyring(b.Context(), "acme")
+	fx := suite{newDatabase}.newFixture(b)
+	w := fx.webhook(ledger.EventAttestation)
+	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)
 	for i := range 10_000 {
-		_, _, err := bench.Record(b.Context(), "acme", "api", made(i), version)
+		_, _, err := fx.Record(b.Context(), "acme", "api", unsigned(i), version)
 		check(b, err)
 	}
+
 	headers := map[string][]string{"Content-Type": {"application/json"}, "X-ledger-Signature": {
 		"t=1763629200, v1=4qK5x0eJmVq2rBf3yI4r1cQ1u0mXb1b2l9sX3QJw2vA="}, "User-Agent": {"ledgerd/0.1.0"}}
 	done := 0
 	for b.Loop() {
-		due := bench.claim(w.ID, 256)
-		if len(due) == 0 { // all have been settled, as failed: begin again
+		due := fx.claim(w.ID, 256)
+		if len(due) == 0 { // all have failed: queue them again
 			b.StopTimer()
-			_, err := bench.ReplayWebhook(b.Context(), "acme", "api", w.ID, 1)
+			_, err := fx.ReplayWebhook(b.Context(), "acme", "api", w.ID, 1)
 			check(b, err)
 			b.StartTimer()
 			continue
 		}
+
 		outcomes := make([]ledger.Outcome, len(due))
 		for i, d := range due {
 			outcomes[i] = ledger.Outcome{Webhook: w.ID, Delivery: d.ID, Status: ledger.DeliveryFailed, Tries: d.Tries,
 				Lease: d.Lease, Attempt: ledger.Attempt{
-					At: bench.Now(), DurationMS: 3, Request: ledger.AttemptRequest{URL: w.URL, Headers: headers},
+					At: fx.Now(), DurationMS: 3, Request: ledger.AttemptRequest{URL: w.URL, Headers: headers},
 					Response: ledger.AttemptResponse{Status: 204, Headers: headers},
 				}}
 		}
-		check(b, bench.RecordOutcomes(b.Context(), outcomes, 5*24*time.Hour))
+		check(b, fx.RecordOutcomes(b.Context(), outcomes, 5*24*time.Hour))
 		done += len(due)
 	}
 	b.ReportMetric(float64(done)/b.Elapsed().Seconds(), "deliveries/s")

@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// edit is a change of the given line of a file that all start from.
+// edit returns a change of one line of a file. All edits of a file have the same base.
 func edit(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
 	return radar.Change{
@@ -26,27 +26,27 @@ func edit(path string, line int) radar.Change {
 }
 
 // push registers a commit as its branch's tip.
-func (b *bench) push(sha, branch string, changes ...radar.Change) ledger.RadarResult {
-	b.t.Helper()
-	return b.pushAs(sha, ledger.Registration{Branch: branch, Changes: changes})
+func (fx *fixture) push(sha, branch string, changes ...radar.Change) ledger.RadarResult {
+	fx.t.Helper()
+	return fx.pushAs(sha, ledger.Registration{Branch: branch, Changes: changes})
 }
 
-func (b *bench) pushAs(sha string, n ledger.Registration) ledger.RadarResult {
-	b.t.Helper()
-	check(b.t, n.Check())
+func (fx *fixture) pushAs(sha string, n ledger.Registration) ledger.RadarResult {
+	fx.t.Helper()
+	check(fx.t, n.Check())
 	n.Author = ledger.Author{Name: "Ann", Email: n.Branch + "@example.org"}
-	c, _, err := b.Register(b.t.Context(), "acme", "api", sha, n)
-	check(b.t, err)
+	c, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, n)
+	check(fx.t, err)
 	return *c.Radar
 }
 
-// overlaps lists what is open, as "later+earlier LEVEL" by branch.
-func (b *bench) overlaps(f store.RadarFilter) []string {
-	b.t.Helper()
+// overlaps lists the open overlaps, as "later+earlier LEVEL" with their branches.
+func (fx *fixture) overlaps(f store.RadarFilter) []string {
+	fx.t.Helper()
 	list := []string{}
 	for f.Limit = 2; ; {
-		page, err := b.Overlaps(b.t.Context(), "acme", "api", f)
-		check(b.t, err)
+		page, err := fx.Overlaps(fx.t.Context(), "acme", "api", f)
+		check(fx.t, err)
 		for _, p := range page.Data {
 			list = append(list, fmt.Sprintf("%s+%s %s", p.Commit.Branch, p.Other.Branch, p.Level))
 		}
@@ -56,173 +56,175 @@ func (b *bench) overlaps(f store.RadarFilter) []string {
 	}
 }
 
-func (b *bench) wantOverlaps(want ...string) {
-	b.t.Helper()
-	if got := b.overlaps(store.RadarFilter{}); !slices.Equal(got, want) {
-		b.t.Errorf("open are %q, want %q", got, want)
+func (fx *fixture) wantOverlaps(want ...string) {
+	fx.t.Helper()
+	if got := fx.overlaps(store.RadarFilter{}); !slices.Equal(got, want) {
+		fx.t.Errorf("overlaps %q, want %q", got, want)
 	}
 }
 
-// radarEvents lists the radar events told so far, as "commit LEVEL".
-func (b *bench) radarEvents() []string {
-	b.t.Helper()
-	page, err := b.Events(b.t.Context(), "acme",
+// radarEvents lists the radar events so far, as "commit LEVEL".
+func (fx *fixture) radarEvents() []string {
+	fx.t.Helper()
+	page, err := fx.Events(fx.t.Context(), "acme",
 		store.EventFilter{Query: store.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventRadar}})
-	check(b.t, err)
+	check(fx.t, err)
 	var list []string
 	for _, body := range page.Data {
 		var e ledger.RadarEvent
-		check(b.t, ledger.DecodeOpen(body, &e))
+		check(fx.t, ledger.DecodeOpen(body, &e))
 		list = append(list, fmt.Sprintf("%.7s %s", e.Commit[33:], e.Level))
 	}
 	return list
 }
 
-// setRadar makes a contract active that asks for nothing but has this radar, and has
-// Evaluate reach all commits.
-func (b *bench) setRadar(change func(*policy.RadarSettings)) {
-	b.t.Helper()
-	b.changeRadar(change)
-	check(b.t, b.Settle(b.t.Context()))
+// setRadar changes the radar settings of the contract and re-evaluates all commits.
+func (fx *fixture) setRadar(change func(*policy.RadarSettings)) {
+	fx.t.Helper()
+	fx.changeRadar(change)
+	check(fx.t, fx.Settle(fx.t.Context()))
 }
 
-// changeRadar is setRadar without Evaluate.
-func (b *bench) changeRadar(change func(*policy.RadarSettings)) {
-	b.t.Helper()
-	p, err := b.Policy(b.t.Context(), "acme", "api", 0)
-	check(b.t, err)
+// changeRadar is setRadar without the re-evaluation.
+func (fx *fixture) changeRadar(change func(*policy.RadarSettings)) {
+	fx.t.Helper()
+	p, err := fx.Policy(fx.t.Context(), "acme", "api", 0)
+	check(fx.t, err)
 	change(&p.Radar)
-	_, err = b.SetPolicy(b.t.Context(), "acme", "api", p.Contract, p.Version, "host")
-	check(b.t, err)
+	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", p.Contract, p.Version, "host")
+	check(fx.t, err)
 }
 
-func (s suite) TestTheRadarFindsWhatOverlaps(t *testing.T) {
-	b := s.newBench(t)
-	b.push(sha(0), "one", edit("cmd/root.go", 10))
-	b.push(sha(1), "two", edit("cmd/serve.go", 10))
-	got := b.push(sha(2), "three", edit("cmd/root.go", 11), edit("main.go", 1))
+func (s suite) TestTheRadarFindsOverlaps(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", edit("cmd/root.go", 10))
+	fx.push(sha(1), "two", edit("cmd/serve.go", 10))
+	got := fx.push(sha(2), "three", edit("cmd/root.go", 11), edit("main.go", 1))
 
 	if got.Level != radar.High || len(got.Overlaps) != 2 || got.Truncated {
-		t.Fatalf("the answer is %+v, want one HIGH and one LOW", got)
+		t.Fatalf("the result is %+v, want one HIGH and one LOW", got)
 	}
 	high := got.Overlaps[0]
 	if high.Commit.SHA != sha(2) || high.Other.SHA != sha(0) || high.Other.Branch != "one" || high.SameAuthor ||
 		high.Paths[0].Reason != radar.SameLines {
-		t.Errorf("the strongest is %+v", high)
+		t.Errorf("the strongest overlap is %+v", high)
 	}
-	b.wantOverlaps("three+one HIGH", "three+two LOW", "two+one LOW")
+	fx.wantOverlaps("three+one HIGH", "three+two LOW", "two+one LOW")
+
 	for _, test := range []struct {
 		name   string
 		filter store.RadarFilter
 		want   []string
 	}{
 		{"by level", store.RadarFilter{Level: radar.High}, []string{"three+one HIGH"}},
-		{"by commit, as the later and as the earlier", store.RadarFilter{Commit: sha(1)},
+		{"by commit, later and earlier", store.RadarFilter{Commit: sha(1)},
 			[]string{"three+two LOW", "two+one LOW"}},
 		{"by branch", store.RadarFilter{Branch: "one"}, []string{"three+one HIGH", "two+one LOW"}},
 	} {
-		if got := b.overlaps(test.filter); !slices.Equal(got, test.want) {
+		if got := fx.overlaps(test.filter); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
-	if counts := b.commit(sha(0)).Overlaps; counts["HIGH"] != 1 || counts["MEDIUM"] != 0 || counts["LOW"] != 1 {
-		t.Errorf("the record of the first counts %v", counts)
+
+	if counts := fx.commit(sha(0)).Overlaps; counts["HIGH"] != 1 || counts["MEDIUM"] != 0 || counts["LOW"] != 1 {
+		t.Errorf("the first commit's record counts %v", counts)
 	}
-	listed, err := b.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}})
+	listed, err := fx.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}})
 	check(t, err)
 	if p := listed.Data[0]; fmt.Sprint(p.Paths) != fmt.Sprint(high.Paths) || p.Since == 0 {
-		t.Errorf("listed as %+v, answered as %+v", p, high)
+		t.Errorf("listed %+v, want %+v", p, high)
 	}
 }
 
 func (s suite) TestForeseeWritesNothing(t *testing.T) {
-	b := s.newBench(t)
-	b.push(sha(0), "one", edit("cmd/root.go", 10))
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", edit("cmd/root.go", 10))
 	q := ledger.RadarQuery{
 		Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}
-	got, err := b.Foresee(t.Context(), "acme", "api", q)
+	got, err := fx.Foresee(t.Context(), "acme", "api", q)
 	check(t, err)
 	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Other.SHA != sha(0) {
 		t.Errorf("foreseen is %+v", got)
 	}
-	b.wantOverlaps()
-	if events := b.radarEvents(); len(events) != 0 {
+	fx.wantOverlaps()
+	if events := fx.radarEvents(); len(events) != 0 {
 		t.Errorf("events %q", events)
 	}
 }
 
-func (s suite) TestWhoIsCompared(t *testing.T) {
+func (s suite) TestWhichCommitsAreCompared(t *testing.T) {
 	root := edit("cmd/root.go", 10)
 	tests := []struct {
 		name string
-		play func(*bench)
+		do   func(*fixture)
 		want []string
 	}{
-		{"not two of one branch", func(b *bench) {
-			b.push(sha(0), "one", root)
-			b.push(sha(1), "one", root, edit("x.go", 1))
+		{"not commits of the same branch", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			fx.push(sha(1), "one", root, edit("x.go", 1))
 		}, nil},
-		{"not a commit and what it is built on", func(b *bench) {
-			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Ancestors: []string{sha(0)},
+		{"not a commit and its ancestor", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			fx.pushAs(sha(1), ledger.Registration{Branch: "two", Ancestors: []string{sha(0)},
 				Changes: []radar.Change{root, edit("x.go", 1)}})
 		}, nil},
-		{"not what has been superseded", func(b *bench) {
-			b.push(sha(0), "one", root)
-			b.push(sha(1), "one", edit("x.go", 1))
-			b.push(sha(2), "two", edit("cmd/root.go", 11))
+		{"not superseded", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			fx.push(sha(1), "one", edit("x.go", 1))
+			fx.push(sha(2), "two", edit("cmd/root.go", 11))
 		}, nil},
-		{"not what has been withdrawn", func(b *bench) {
-			b.push(sha(0), "one", root)
-			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(0)))
-			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		{"not withdrawn", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
-		{"not what is too old", func(b *bench) {
-			b.push(sha(0), "one", root)
-			b.clock.advance(31 * 24 * time.Hour)
-			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		{"not too old", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			fx.clock.advance(31 * 24 * time.Hour)
+			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
-		{"not what its base holds", func(b *bench) {
-			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)},
+		{"not contained in the base", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			fx.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)},
 				Changes: []radar.Change{edit("cmd/root.go", 11)}})
 		}, nil},
-		{"not what the base of somebody else held", func(b *bench) {
-			b.push(sha(0), "one", root)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)},
+		{"not contained in another commit's base", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			fx.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0)},
 				Changes: []radar.Change{edit("x.go", 1)}})
-			b.push(sha(2), "three", edit("cmd/root.go", 11))
+			fx.push(sha(2), "three", edit("cmd/root.go", 11))
 		}, nil},
-		{"not what is registered without a branch", func(b *bench) {
-			b.push(sha(0), "", root)
-			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		{"not without a branch", func(fx *fixture) {
+			fx.push(sha(0), "", root)
+			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
-		{"not what the contract ignores", func(b *bench) {
-			b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.sum"} })
-			b.push(sha(0), "one", edit("go.sum", 1))
-			b.push(sha(1), "two", edit("go.sum", 2))
+		{"not ignored paths", func(fx *fixture) {
+			fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.sum"} })
+			fx.push(sha(0), "one", edit("go.sum", 1))
+			fx.push(sha(1), "two", edit("go.sum", 2))
 		}, nil},
-		{"nobody where the radar is off", func(b *bench) {
-			b.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
-			b.push(sha(0), "one", root)
-			b.push(sha(1), "two", edit("cmd/root.go", 11))
+		{"none if the radar is off", func(fx *fixture) {
+			fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
+			fx.push(sha(0), "one", root)
+			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
-		{"a withdrawn commit that is pushed again, as the later one", func(b *bench) {
-			b.push(sha(0), "one", root)
-			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(0)))
-			b.push(sha(1), "two", edit("cmd/root.go", 11))
-			b.push(sha(0), "one", root)
+		{"a withdrawn commit pushed again, as the later one", func(fx *fixture) {
+			fx.push(sha(0), "one", root)
+			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			fx.push(sha(1), "two", edit("cmd/root.go", 11))
+			fx.push(sha(0), "one", root)
 		}, []string{"one+two HIGH"}},
-		{"a file and the directory of that name", func(b *bench) {
-			b.push(sha(0), "one", radar.Change{Path: "api", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 1)})
-			b.push(sha(1), "two", radar.Change{Path: "api/v1/x.go", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 2)})
+		{"a file and a directory of the same name", func(fx *fixture) {
+			fx.push(sha(0), "one", radar.Change{Path: "api", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 1)})
+			fx.push(sha(1), "two", radar.Change{Path: "api/v1/x.go", Status: "A", Mode: "100644", Blob: fmt.Sprintf("%040x", 2)})
 		}, []string{"two+one HIGH"}},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := s.newBench(t)
-			test.play(b)
-			b.wantOverlaps(test.want...)
+			fx := s.newFixture(t)
+			test.do(fx)
+			fx.wantOverlaps(test.want...)
 		})
 	}
 }
@@ -230,188 +232,194 @@ func (s suite) TestWhoIsCompared(t *testing.T) {
 func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 	tests := []struct {
 		name string
-		do   func(*bench, *signer)
+		do   func(*fixture, *signer)
 		open bool
 	}{
-		{"the later side rebased", func(b *bench, _ *signer) { b.push(sha(5), "later", edit("x.go", 1)) }, false},
-		{"the earlier side pushed anew", func(b *bench, _ *signer) { b.push(sha(5), "earlier", edit("x.go", 1)) }, false},
-		{"the later side withdrawn", func(b *bench, _ *signer) {
-			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(1)))
+		{"the later side rebased", func(fx *fixture, _ *signer) { fx.push(sha(5), "later", edit("x.go", 1)) }, false},
+		{"the earlier side superseded", func(fx *fixture, _ *signer) { fx.push(sha(5), "earlier", edit("x.go", 1)) }, false},
+		{"the later side withdrawn", func(fx *fixture, _ *signer) {
+			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1)))
 		}, false},
-		{"the earlier side withdrawn", func(b *bench, _ *signer) {
-			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(0)))
+		{"the earlier side withdrawn", func(fx *fixture, _ *signer) {
+			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
 		}, false},
-		{"age", func(b *bench, _ *signer) { b.clock.advance(31 * 24 * time.Hour) }, false},
-		{"the later side deployed", func(b *bench, s *signer) { s.deploys(sha(1)) }, false},
-		{"not the earlier side deployed", func(b *bench, s *signer) { s.deploys(sha(0)) }, true},
-		{"not the earlier side deployed and the later one completed", func(b *bench, s *signer) {
-			s.deploys(sha(0))
-			_, _, err := b.Register(b.t.Context(), "acme", "api", sha(1), ledger.Registration{Message: "more"})
-			check(b.t, err)
+		{"age", func(fx *fixture, _ *signer) { fx.clock.advance(31 * 24 * time.Hour) }, false},
+		{"the later side deployed", func(fx *fixture, s *signer) { s.deploy(sha(1)) }, false},
+		{"not the earlier side deployed", func(fx *fixture, s *signer) { s.deploy(sha(0)) }, true},
+		{"not the earlier side deployed and the later one completed", func(fx *fixture, s *signer) {
+			s.deploy(sha(0))
+			_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha(1), ledger.Registration{Message: "more"})
+			check(fx.t, err)
 		}, true},
-		{"not the later side deployed and rolled back", func(b *bench, s *signer) {
-			s.deploys(sha(1))
-			s.attests(sha(1), "deploy:prod", ledger.Fail)
+		{"not the later side deployed and rolled back", func(fx *fixture, s *signer) {
+			s.deploy(sha(1))
+			s.attest(sha(1), "deploy:prod", ledger.Fail)
 		}, true},
-		{"not pruning", func(b *bench, _ *signer) { check(b.t, b.Prune(b.t.Context())) }, true},
+		{"not pruning", func(fx *fixture, _ *signer) { check(fx.t, fx.Prune(fx.t.Context())) }, true},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := s.newBench(t)
-			s := b.signer("cn=ci,ou=build,o=acme")
-			b.push(sha(0), "earlier", edit("cmd/root.go", 10))
-			b.push(sha(1), "later", edit("cmd/root.go", 11), edit("cmd/root2.go", 1))
-			b.wantOverlaps("later+earlier HIGH")
-			test.do(b, s)
+			fx := s.newFixture(t)
+			s := fx.signer("cn=ci,ou=build,o=acme")
+			fx.push(sha(0), "earlier", edit("cmd/root.go", 10))
+			fx.push(sha(1), "later", edit("cmd/root.go", 11), edit("cmd/root2.go", 1))
+			fx.wantOverlaps("later+earlier HIGH")
+			test.do(fx, s)
 			if test.open {
-				b.wantOverlaps("later+earlier HIGH")
+				fx.wantOverlaps("later+earlier HIGH")
 			} else {
-				b.wantOverlaps()
+				fx.wantOverlaps()
 			}
-			check(t, b.Prune(t.Context())) // changes nothing of that
+
+			check(t, fx.Prune(t.Context())) // changes nothing
 			if test.open {
-				b.wantOverlaps("later+earlier HIGH")
+				fx.wantOverlaps("later+earlier HIGH")
 			} else {
-				b.wantOverlaps()
+				fx.wantOverlaps()
 			}
 		})
 	}
 }
 
-// deploys brings a commit up to DEPLOYED.
-func (s *signer) deploys(sha string) {
-	s.b.t.Helper()
+// deploy takes a commit to DEPLOYED.
+func (s *signer) deploy(sha string) {
+	s.fx.t.Helper()
 	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
-		s.attests(sha, predicate, ledger.Pass)
+		s.attest(sha, predicate, ledger.Pass)
 	}
-	s.b.wantState(sha, ledger.Deployed)
+	s.fx.wantState(sha, ledger.Deployed)
 }
 
-func (s suite) TestRadarEventsTellWhatIsNewOrWorse(t *testing.T) {
-	b := s.newBench(t)
-	b.push(sha(0), "one", edit("cmd/root.go", 10))
-	b.push(sha(1), "two", edit("cmd/root.go", 200))
-	b.push(sha(1), "two", edit("cmd/root.go", 200))                             // the same again
-	b.push(sha(1), "two", edit("cmd/root.go", 200), edit("x.go", 1))            // no worse
-	b.push(sha(0), "one", edit("cmd/root.go", 10), edit("cmd/root.go.tmpl", 1)) // neither
-	if got, want := b.radarEvents(), []string{"0000002 MEDIUM"}; !slices.Equal(got, want) {
-		t.Fatalf("told %q, want %q", got, want)
+func (s suite) TestRadarEventsReportNewAndWorseOverlaps(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", edit("cmd/root.go", 10))
+	fx.push(sha(1), "two", edit("cmd/root.go", 200))
+	fx.push(sha(1), "two", edit("cmd/root.go", 200))                             // the same again
+	fx.push(sha(1), "two", edit("cmd/root.go", 200), edit("x.go", 1))            // no worse
+	fx.push(sha(0), "one", edit("cmd/root.go", 10), edit("cmd/root.go.tmpl", 1)) // neither
+	if got, want := fx.radarEvents(), []string{"0000002 MEDIUM"}; !slices.Equal(got, want) {
+		t.Fatalf("events %q, want %q", got, want)
 	}
-	b.push(sha(0), "one", edit("cmd/root.go", 201)) // worse, by the earlier side: told about the later one
-	b.push(sha(0), "one", edit("cmd/root.go", 10))  // better
-	b.push(sha(0), "one", edit("cmd/root.go", 201)) // as bad as it was
-	if got, want := b.radarEvents(), []string{"0000002 MEDIUM", "0000002 HIGH"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+
+	fx.push(sha(0), "one", edit("cmd/root.go", 201)) // worse, because of the earlier commit; the event is the later one's
+	fx.push(sha(0), "one", edit("cmd/root.go", 10))  // better
+	fx.push(sha(0), "one", edit("cmd/root.go", 201)) // the previous worst again
+	if got, want := fx.radarEvents(), []string{"0000002 MEDIUM", "0000002 HIGH"}; !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
 	}
-	b.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
-	b.push(sha(2), "three", edit("cmd/root.go", 100))
-	if got := b.radarEvents(); len(got) != 2 {
-		t.Errorf("below radar.notify told %q", got[2:])
+
+	fx.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
+	fx.push(sha(2), "three", edit("cmd/root.go", 100))
+	if got := fx.radarEvents(); len(got) != 2 {
+		t.Errorf("events below radar.notify: %q", got[2:])
 	}
 }
 
-func (s suite) TestOneRegistrationKeepsTheStrongest(t *testing.T) {
-	b := s.newBench(t)
+func (s suite) TestARegistrationKeepsTheStrongestOverlaps(t *testing.T) {
+	fx := s.newFixture(t)
 	for i := range 250 {
-		b.push(sha(i), fmt.Sprint("branch", i), edit(fmt.Sprintf("crowd/f%d.go", i), 1))
+		fx.push(sha(i), fmt.Sprint("branch", i), edit(fmt.Sprintf("crowd/f%d.go", i), 1))
 	}
-	b.push(sha(900), "strong", edit("crowd/f3.go", 2))
-	got := b.push(sha(901), "last", edit("crowd/f3.go", 3), edit("crowd/f4.go", 90))
+	fx.push(sha(900), "strong", edit("crowd/f3.go", 2))
+	got := fx.push(sha(901), "last", edit("crowd/f3.go", 3), edit("crowd/f4.go", 90))
 	if !got.Truncated || got.Overlaps[0].Level != radar.High || got.Overlaps[1].Level != radar.Medium ||
 		got.Overlaps[2].Level != radar.Medium || got.Overlaps[3].Level != radar.Low {
-		t.Errorf("the answer begins with %+v", got.Overlaps[:4])
+		t.Errorf("the result begins with %+v", got.Overlaps[:4])
 	}
-	counts := b.commit(sha(901)).Overlaps
+	counts := fx.commit(sha(901)).Overlaps
 	if counts["HIGH"] != 1 || counts["MEDIUM"] != 2 || counts["LOW"] != 197 {
-		t.Errorf("kept are %v, want the strongest 200", counts)
+		t.Errorf("stored %v, want the strongest 200", counts)
 	}
-	listed, err := b.Overlaps(
+
+	listed, err := fx.Overlaps(
 		t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}, Commit: sha(901)})
 	check(t, err)
-	standing, err := b.Commits(
+	standing, err := fx.Commits(
 		t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 1}, Branch: "last", Standing: true})
 	check(t, err)
-	if !b.commit(sha(901)).OverlapsTruncated || !standing.Data[0].OverlapsTruncated ||
+	if !fx.commit(sha(901)).OverlapsTruncated || !standing.Data[0].OverlapsTruncated ||
 		!listed.Data[0].Commit.OverlapsTruncated {
-		t.Error("the record, or a list, does not tell that there were more")
+		t.Error("the record or a list does not report that overlaps are truncated")
 	}
-	b.push(sha(902), "last", edit("main.go", 1))
-	if b.commit(sha(10)).OverlapsTruncated || b.commit(sha(901)).OverlapsTruncated ||
-		b.commit(sha(902)).OverlapsTruncated {
-		t.Error("a commit that has all its overlaps, or is superseded, tells of more")
+
+	fx.push(sha(902), "last", edit("main.go", 1))
+	if fx.commit(sha(10)).OverlapsTruncated || fx.commit(sha(901)).OverlapsTruncated ||
+		fx.commit(sha(902)).OverlapsTruncated {
+		t.Error("a commit with all its overlaps, or a superseded one, reports truncated overlaps")
 	}
 }
 
 func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
-	b := s.newBench(t)
-	b.setRadar(func(r *policy.RadarSettings) { r.Block = radar.High })
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.push(sha(0), "earlier", edit("cmd/root.go", 10))
-	b.push(sha(1), "later", edit("cmd/root.go", 11))
+	fx := s.newFixture(t)
+	fx.setRadar(func(r *policy.RadarSettings) { r.Block = radar.High })
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.push(sha(0), "earlier", edit("cmd/root.go", 10))
+	fx.push(sha(1), "later", edit("cmd/root.go", 11))
 	for _, commit := range []string{sha(0), sha(1)} {
-		ci.attests(commit, "test:go", ledger.Pass)
-		ci.attests(commit, "review:code", ledger.Pass)
+		ci.attest(commit, "test:go", ledger.Pass)
+		ci.attest(commit, "review:code", ledger.Pass)
 	}
-	b.wantState(sha(0), ledger.Promotable)
-	b.wantState(sha(1), ledger.Attested)
+	fx.wantState(sha(0), ledger.Promotable)
+	fx.wantState(sha(1), ledger.Attested)
 
 	t.Run("until the earlier one is withdrawn", func(t *testing.T) {
-		check(t, b.Withdraw(t.Context(), "acme", "api", sha(0)))
-		b.wantState(sha(1), ledger.Promotable)
+		check(t, fx.Withdraw(t.Context(), "acme", "api", sha(0)))
+		fx.wantState(sha(1), ledger.Promotable)
 	})
-	t.Run("again when it comes back worse than before", func(t *testing.T) {
-		b.push(sha(2), "third", edit("cmd/root.go", 300))
-		ci.attests(sha(2), "test:go", ledger.Pass)
-		ci.attests(sha(2), "review:code", ledger.Pass)
-		b.wantState(sha(2), ledger.Promotable)
-		b.push(sha(1), "later", edit("cmd/root.go", 301)) // the earlier of these two
-		b.wantState(sha(2), ledger.Attested)
-		last := b.commit(sha(2)).Transitions
+	t.Run("again if a new overlap is HIGH", func(t *testing.T) {
+		fx.push(sha(2), "third", edit("cmd/root.go", 300))
+		ci.attest(sha(2), "test:go", ledger.Pass)
+		ci.attest(sha(2), "review:code", ledger.Pass)
+		fx.wantState(sha(2), ledger.Promotable)
+		fx.push(sha(1), "later", edit("cmd/root.go", 301)) // the earlier of these two
+		fx.wantState(sha(2), ledger.Attested)
+		last := fx.commit(sha(2)).Transitions
 		if cause := last[len(last)-1].Cause; cause.Type != ledger.CauseRadar || cause.ID != sha(1) {
 			t.Errorf("the cause is %+v", cause)
 		}
 	})
-	t.Run("until age ends it", func(t *testing.T) {
-		b.clock.advance(31 * 24 * time.Hour)
-		check(t, b.Settle(t.Context()))
-		b.wantState(sha(2), ledger.Promotable)
+	t.Run("until the overlap is too old", func(t *testing.T) {
+		fx.clock.advance(31 * 24 * time.Hour)
+		check(t, fx.Settle(t.Context()))
+		fx.wantState(sha(2), ledger.Promotable)
 	})
 }
 
-func (s suite) TestAChangedContractMakesTheRadarLookAnew(t *testing.T) {
-	b := s.newBench(t)
-	b.push(sha(0), "one", edit("cmd/root.go", 10), edit("go.sum", 1))
-	b.push(sha(1), "two", edit("cmd/root.go", 11), edit("go.sum", 2))
-	b.wantOverlaps("two+one HIGH")
-	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**", "*.sum"} })
-	b.wantOverlaps()
-	b.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
-	b.wantOverlaps()
-	b.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, []string{} })
-	b.wantOverlaps("two+one HIGH")
+func (s suite) TestAContractChangeRescansOverlaps(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", edit("cmd/root.go", 10), edit("go.sum", 1))
+	fx.push(sha(1), "two", edit("cmd/root.go", 11), edit("go.sum", 2))
+	fx.wantOverlaps("two+one HIGH")
+	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**", "*.sum"} })
+	fx.wantOverlaps()
+	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
+	fx.wantOverlaps()
+	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, []string{} })
+	fx.wantOverlaps("two+one HIGH")
 }
 
-// A file that the contract ignores does not keep others beside it from counting.
-func (s suite) TestWhatIsIgnoredHidesNoSibling(t *testing.T) {
+// An ignored file does not hide overlaps of other files in its directory.
+func (s suite) TestAnIgnoredFileHidesNoSibling(t *testing.T) {
 	for name, test := range map[string]struct{ theirs, mine, ignored string }{
-		"a file where the other makes a directory": {"d/a", "d/a/c", "d/a"},
-		"a file below one that the other makes":    {"d/gen/x.pb", "d/gen", "d/gen/*"},
-		"a file beside":                            {"e/x.pb", "e/y", "*.pb"},
+		"a file that is a directory on the other side": {"d/a", "d/a/c", "d/a"},
+		"a file below a path added on the other side":  {"d/gen/x.pb", "d/gen", "d/gen/*"},
+		"a file in the same directory":                 {"e/x.pb", "e/y", "*.pb"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := s.newBench(t)
-			b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{test.ignored} })
-			b.push(sha(0), "one", radar.Change{Path: test.theirs, Status: "M"}, radar.Change{Path: "d/other", Status: "M"})
-			b.push(sha(1), "two", radar.Change{Path: test.mine, Status: "A"}, radar.Change{Path: "d/mine", Status: "M"})
-			b.wantOverlaps("two+one LOW")
+			fx := s.newFixture(t)
+			fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{test.ignored} })
+			fx.push(sha(0), "one", radar.Change{Path: test.theirs, Status: "M"}, radar.Change{Path: "d/other", Status: "M"})
+			fx.push(sha(1), "two", radar.Change{Path: test.mine, Status: "A"}, radar.Change{Path: "d/mine", Status: "M"})
+			fx.wantOverlaps("two+one LOW")
 		})
 	}
 }
 
-func (s suite) TestWhatIsIgnoredIsNoSibling(t *testing.T) {
-	b := s.newBench(t)
-	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.pb"} })
-	b.push(sha(0), "one", radar.Change{Path: "d/x.pb", Status: "M"}, radar.Change{Path: "main.go", Status: "M"})
-	b.push(sha(1), "two", radar.Change{Path: "d/y.go", Status: "M"})
-	b.wantOverlaps()
+func (s suite) TestAnIgnoredFileIsNoSibling(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"**/*.pb"} })
+	fx.push(sha(0), "one", radar.Change{Path: "d/x.pb", Status: "M"}, radar.Change{Path: "main.go", Status: "M"})
+	fx.push(sha(1), "two", radar.Change{Path: "d/y.go", Status: "M"})
+	fx.wantOverlaps()
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// BenchmarkRegister measures the registration of a commit of 20 files and 60
-// hunks, 16 at a time, with none and with 10,000 commits in flight over 20,000
-// paths; then with all of their overlaps told, and with those of HIGH alone.
+// BenchmarkRegister measures the registration of commits with 20 files and 60 hunks,
+// 16 at a time. It compares no commits in flight with 10,000 over 20,000 paths, and
+// events for HIGH overlaps with events for all.
 func BenchmarkRegister(b *testing.B, newDatabase New) {
 	for _, test := range []struct {
 		name   string
@@ -22,26 +22,28 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 		notify radar.Level
 	}{
 		{"none in flight", 0, radar.High},
-		{"10000 in flight, HIGH told", radarTips, radar.High},
-		{"10000 in flight, all told", radarTips, radar.Low},
+		{"10000 in flight, HIGH events", radarTips, radar.High},
+		{"10000 in flight, all events", radarTips, radar.Low},
 	} {
-		bench, random := suite{newDatabase}.newBench(b), rand.New(rand.NewPCG(1, 2))
-		bench.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
+		fx, random := suite{newDatabase}.newFixture(b), rand.New(rand.NewPCG(1, 2))
+		fx.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
 		var filling sync.WaitGroup
 		for lane := range 16 {
 			random := rand.New(rand.NewPCG(uint64(lane), 2))
 			filling.Go(func() {
 				for i := lane; i < test.tips; i += 16 {
-					bench.push(sha(i), fmt.Sprint("branch", i), wide(random)...)
+					fx.push(sha(i), fmt.Sprint("branch", i), largeChange(random)...)
 				}
 			})
 		}
 		filling.Wait()
-		bench.setRadar(func(r *policy.RadarSettings) { r.Notify = test.notify })
+
+		fx.setRadar(func(r *policy.RadarSettings) { r.Notify = test.notify })
 		registrations := make([]ledger.Registration, 500)
 		for i := range registrations {
-			registrations[i].Changes = wide(random)
+			registrations[i].Changes = largeChange(random)
 		}
+
 		var n atomic.Int64
 		b.Run(test.name, func(b *testing.B) {
 			b.SetParallelism(8)
@@ -49,8 +51,8 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 				for pb.Next() {
 					i := int(n.Add(1))
 					r := registrations[i%len(registrations)]
-					r.Branch = fmt.Sprint("new", i%50) // none of them stays for long
-					_, _, err := bench.Register(b.Context(), "acme", "api", sha(1_000_000+i), r)
+					r.Branch = fmt.Sprint("new", i%50) // few branches, so that tips are superseded
+					_, _, err := fx.Register(b.Context(), "acme", "api", sha(1_000_000+i), r)
 					check(b, err)
 				}
 			})
@@ -62,8 +64,9 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 // radarTips is how many commits are in flight.
 const radarTips = 10_000
 
-// wide changes three places in each of 20 files out of 20,000 in 400 directories.
-func wide(random *rand.Rand) []radar.Change {
+// largeChange changes three lines in each of 20 files out of 20,000 in 400
+// directories.
+func largeChange(random *rand.Rand) []radar.Change {
 	changes := make([]radar.Change, 0, 20)
 	for i := range 20 {
 		file := i*1000 + random.IntN(1000) // no path twice

@@ -16,34 +16,34 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-func (s suite) TestACommitGoesThroughEveryStateToDeployed(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	ann := b.signer("cn=ann,ou=dev,o=acme")
+func (s suite) TestACommitPassesThroughAllStates(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ann := fx.signer("cn=ann,ou=dev,o=acme")
 
-	_, _, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first"})
+	_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first"})
 	check(t, err)
-	b.wantState(sha(1), ledger.Draft)
-	ci.attests(sha(1), "build:docker", ledger.Pass)
-	b.wantState(sha(1), ledger.Validating)
-	ci.attests(sha(1), "test:go", ledger.Pass)
-	b.wantState(sha(1), ledger.Attested)
-	ann.attests(sha(1), "review:code", ledger.Pass)
-	b.wantState(sha(1), ledger.Promotable)
-	ci.attests(sha(1), "deploy:prod", ledger.Pass)
-	b.wantState(sha(1), ledger.Deployed)
+	fx.wantState(sha(1), ledger.Draft)
+	ci.attest(sha(1), "build:docker", ledger.Pass)
+	fx.wantState(sha(1), ledger.Validating)
+	ci.attest(sha(1), "test:go", ledger.Pass)
+	fx.wantState(sha(1), ledger.Attested)
+	ann.attest(sha(1), "review:code", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
+	ci.attest(sha(1), "deploy:prod", ledger.Pass)
+	fx.wantState(sha(1), ledger.Deployed)
 
 	want := "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE PROMOTABLE>DEPLOYED"
-	if got := path(b.commit(sha(1))); got != want {
+	if got := path(fx.commit(sha(1))); got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
 }
 
-func (s suite) TestOneAttestationMayPassSeveralStates(t *testing.T) {
-	b := s.newBench(t)
-	rec := b.signer("cn=ci,ou=build,o=acme").attests(sha(1), "test:go", ledger.Pass)
+func (s suite) TestOneAttestationCanCauseSeveralTransitions(t *testing.T) {
+	fx := s.newFixture(t)
+	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
 
-	c := b.commit(sha(1))
+	c := fx.commit(sha(1))
 	if got, want := path(c), "DRAFT>VALIDATING VALIDATING>ATTESTED"; got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
@@ -54,35 +54,35 @@ func (s suite) TestOneAttestationMayPassSeveralStates(t *testing.T) {
 	}
 }
 
-func (s suite) TestAFailTakesTheCommitBackAndARollbackEndsDeployed(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+func (s suite) TestOnlyARollbackEndsDeployed(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
 	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
-		ci.attests(sha(1), predicate, ledger.Pass)
+		ci.attest(sha(1), predicate, ledger.Pass)
 	}
-	b.wantState(sha(1), ledger.Deployed)
-	ci.attests(sha(1), "test:go", ledger.Fail)
-	b.wantState(sha(1), ledger.Deployed) // stays, whatever else is attested
-	ci.attests(sha(1), "deploy:prod", ledger.Fail)
-	b.wantState(sha(1), ledger.Validating) // rolled back, then re-evaluated
-	ci.attests(sha(1), "test:go", ledger.Pass)
-	b.wantState(sha(1), ledger.Promotable)
+	fx.wantState(sha(1), ledger.Deployed)
+	ci.attest(sha(1), "test:go", ledger.Fail)
+	fx.wantState(sha(1), ledger.Deployed) // no other attestation changes it
+	ci.attest(sha(1), "deploy:prod", ledger.Fail)
+	fx.wantState(sha(1), ledger.Validating) // rolled back, then re-evaluated
+	ci.attest(sha(1), "test:go", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
 }
 
 func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	ci.attests(sha(1), "deploy:prod", ledger.Pass)
-	ci.attests(sha(1), "test:go", ledger.Pass)
-	ci.attests(sha(1), "review:code", ledger.Pass)
-	b.wantState(sha(1), ledger.Promotable)
-	ci.attests(sha(1), "deploy:prod", ledger.Pass)
-	b.wantState(sha(1), ledger.Deployed)
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci.attest(sha(1), "deploy:prod", ledger.Pass)
+	ci.attest(sha(1), "test:go", ledger.Pass)
+	ci.attest(sha(1), "review:code", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
+	ci.attest(sha(1), "deploy:prod", ledger.Pass)
+	fx.wantState(sha(1), ledger.Deployed)
 }
 
-// A commit that is due is settled before a new attestation is recorded, whether or
-// not Evaluate comes first.
-func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) {
+// A commit that is due for re-evaluation is settled before a new attestation is
+// recorded, even if the evaluation has not reached it.
+func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableThen(t *testing.T) {
 	contract := func(text string) policy.Contract {
 		c, err := policy.Parse([]byte(text))
 		check(t, err)
@@ -91,9 +91,9 @@ func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) 
 	const deploy = `{"state":"DEPLOYED","predicate":"deploy:*"}`
 	tests := []struct {
 		name           string
-		before         string        // policy
-		after          string        // policy set, but not evaluated, before the deploy
-		wait           time.Duration // not evaluated either
+		before         string        // policy, evaluated
+		after          string        // policy set before the deploy, not evaluated
+		wait           time.Duration // before the deploy, not evaluated
 		then           string        // predicate attested after the deploy
 		atDeploy, want ledger.State
 	}{
@@ -110,51 +110,52 @@ func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableByThen(t *testing.T) 
 			0, "test:go", ledger.Deployed, ledger.Deployed,
 		},
 		{
-			"evidence that has run out",
+			"expired evidence",
 			`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},` + deploy + `]}`,
 			"",
 			2 * time.Hour, "test:go", ledger.Validating, ledger.Promotable,
 		},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := s.newBench(t)
-			ci := b.signer("cn=ci,ou=build,o=acme")
-			_, err := b.SetPolicy(t.Context(), "acme", "api", contract(test.before), 0, "host")
+			fx := s.newFixture(t)
+			ci := fx.signer("cn=ci,ou=build,o=acme")
+			_, err := fx.SetPolicy(t.Context(), "acme", "api", contract(test.before), 0, "host")
 			check(t, err)
-			check(t, b.Settle(t.Context()))
-			ci.attests(sha(1), "test:go", ledger.Pass)
+			check(t, fx.Settle(t.Context()))
+			ci.attest(sha(1), "test:go", ledger.Pass)
 			if test.after != "" {
-				_, err = b.SetPolicy(t.Context(), "acme", "api", contract(test.after), 0, "host")
+				_, err = fx.SetPolicy(t.Context(), "acme", "api", contract(test.after), 0, "host")
 				check(t, err)
 			}
-			b.clock.advance(test.wait)
-			ci.attests(sha(1), "deploy:prod", ledger.Pass)
-			b.wantState(sha(1), test.atDeploy)
-			ci.attests(sha(1), test.then, ledger.Pass)
-			b.wantState(sha(1), test.want)
+			fx.clock.advance(test.wait)
+			ci.attest(sha(1), "deploy:prod", ledger.Pass)
+			fx.wantState(sha(1), test.atDeploy)
+			ci.attest(sha(1), test.then, ledger.Pass)
+			fx.wantState(sha(1), test.want)
 		})
 	}
 }
 
 func (s suite) TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
-	b := s.newBench(t)
-	ci, ann := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme")
+	fx := s.newFixture(t)
+	ci, ann := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ann,ou=dev,o=acme")
 	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
-		ci.attests(sha(1), predicate, ledger.Pass)
+		ci.attest(sha(1), predicate, ledger.Pass)
 	}
-	ci.attests(sha(1), "test:go", ledger.Fail)
-	ann.attests(sha(1), "deploy:prod", ledger.Pass) // DEPLOYED, but no longer fit for it
-	ci.attests(sha(1), "deploy:prod", ledger.Skip)
-	b.wantState(sha(1), ledger.Validating)
-	ci.attests(sha(1), "test:go", ledger.Pass)
-	b.wantState(sha(1), ledger.Promotable)
+	ci.attest(sha(1), "test:go", ledger.Fail)
+	ann.attest(sha(1), "deploy:prod", ledger.Pass) // DEPLOYED, but no longer PROMOTABLE
+	ci.attest(sha(1), "deploy:prod", ledger.Skip)
+	fx.wantState(sha(1), ledger.Validating)
+	ci.attest(sha(1), "test:go", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
 }
 
 func (s suite) TestTheAuthorOfACommitCannotChange(t *testing.T) {
-	b := s.newBench(t)
+	fx := s.newFixture(t)
 	register := func(name, email string) error {
-		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{
+		_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{
 			Author: ledger.Author{Name: name, Email: email},
 		})
 		return err
@@ -167,85 +168,86 @@ func (s suite) TestTheAuthorOfACommitCannotChange(t *testing.T) {
 }
 
 func (s suite) TestTheSameStatementIsRecordedOnce(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	first, version := ci.says(sha(1), "test:go", ledger.Pass, "run 1")
-	rec, created, err := b.Record(t.Context(), "acme", "api", first, version)
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	first, version := ci.sign(sha(1), "test:go", ledger.Pass, "run 1")
+	rec, created, err := fx.Record(t.Context(), "acme", "api", first, version)
 	check(t, err)
 	if !created {
 		t.Fatal("the first record is not new")
 	}
-	events := eventTypes(b)
+	events := eventTypes(fx)
 
-	again, created, err := b.Record(t.Context(), "acme", "api", first, version)
+	again, created, err := fx.Record(t.Context(), "acme", "api", first, version)
 	check(t, err)
 	if created || again != rec {
-		t.Errorf("the second answer is %+v (new: %t), want the first record %+v", again, created, rec)
+		t.Errorf("the second write returned %+v (new: %t), want the first record %+v", again, created, rec)
 	}
-	if got := eventTypes(b); got != events {
-		t.Errorf("events %s after the repetition, want %s", got, events)
+	if got := eventTypes(fx); got != events {
+		t.Errorf("events %s after the second write, want %s", got, events)
 	}
 
-	ci.attests(sha(1), "test:go", ledger.Fail)
-	_, _, err = b.Record(t.Context(), "acme", "api", first, version)
+	ci.attest(sha(1), "test:go", ledger.Fail)
+	_, _, err = fx.Record(t.Context(), "acme", "api", first, version)
 	wantCode(t, err, ledger.CodeStaleStatement)
 	if !strings.Contains(err.Error(), rec.ID) {
 		t.Errorf("%q does not name %s", err, rec.ID)
 	}
-	b.wantState(sha(1), ledger.Validating) // the old pass did not undo the newer fail
+	fx.wantState(sha(1), ledger.Validating) // the old pass does not override the newer fail
 }
 
-func (s suite) TestTheSameStatementAtOnceIsRecordedOnce(t *testing.T) {
-	b := s.newBench(t)
-	a, version := b.signer("cn=ci,ou=build,o=acme").says(sha(1), "test:go", ledger.Pass, "")
+func (s suite) TestConcurrentDuplicatesAreRecordedOnce(t *testing.T) {
+	fx := s.newFixture(t)
+	a, version := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	news := 0
+	recordedNew := 0
 	for range 64 {
 		wg.Go(func() {
-			_, created, err := b.Record(t.Context(), "acme", "api", a, version)
+			_, created, err := fx.Record(t.Context(), "acme", "api", a, version)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				t.Error(err)
 			} else if created {
-				news++
+				recordedNew++
 			}
 		})
 	}
 	wg.Wait()
-	if news != 1 {
-		t.Errorf("%d of 64 answers were new, want 1", news)
+
+	if recordedNew != 1 {
+		t.Errorf("%d of 64 writes were new, want 1", recordedNew)
 	}
-	if got, want := eventTypes(b), "attestation state state"; got != want {
+	if got, want := eventTypes(fx), "attestation state state"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
 }
 
-func (s suite) TestRevokingBetweenVerificationAndRecordIsNoticed(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	a, version := ci.says(sha(1), "test:go", ledger.Pass, "")
-	identities, err := b.Identities(t.Context(), "acme", store.Query{Limit: 10})
+func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	a, version := ci.sign(sha(1), "test:go", ledger.Pass, "")
+	identities, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
 	check(t, err)
-	check(t, b.RevokeIdentity(t.Context(), "acme", identities.Data[0].ID))
+	check(t, fx.RevokeIdentity(t.Context(), "acme", identities.Data[0].ID))
 
-	_, _, err = b.Record(t.Context(), "acme", "api", a, version)
+	_, _, err = fx.Record(t.Context(), "acme", "api", a, version)
 	if !errors.Is(err, store.ErrKeyringChanged) {
 		t.Fatalf("got %v, want ErrKeyringChanged", err)
 	}
-	keyring, _, err := b.Keyring(t.Context(), "acme")
+	keyring, _, err := fx.Keyring(t.Context(), "acme")
 	check(t, err)
-	_, err = attestation.Verify(a.Envelope, keyring, b.Now())
+	_, err = attestation.Verify(a.Envelope, keyring, fx.Now())
 	wantCode(t, err, ledger.CodeRevokedIdentity)
 }
 
-func (s suite) TestTheEnvelopeComesBackAsItWasPosted(t *testing.T) {
-	b := s.newBench(t)
-	a, version := b.signer("cn=ci,ou=build,o=acme").says(sha(1), "test:go", ledger.Pass, "")
-	rec, _, err := b.Record(t.Context(), "acme", "api", a, version)
+func (s suite) TestTheEnvelopeIsStoredUnchanged(t *testing.T) {
+	fx := s.newFixture(t)
+	a, version := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
+	rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
 	check(t, err)
-	got, err := b.Envelope(t.Context(), "acme", "api", rec.ID)
+	got, err := fx.Envelope(t.Context(), "acme", "api", rec.ID)
 	check(t, err)
 	if string(got) != string(a.Envelope) {
 		t.Errorf("got %s, want %s", got, a.Envelope)
@@ -253,96 +255,95 @@ func (s suite) TestTheEnvelopeComesBackAsItWasPosted(t *testing.T) {
 }
 
 func (s suite) TestEvidenceExpires(t *testing.T) {
-	b := s.newBench(t)
+	fx := s.newFixture(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`))
 	check(t, err)
-	_, err = b.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
+	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
 	check(t, err)
-	rec := b.signer("cn=ci,ou=build,o=acme").attests(sha(1), "test:go", ledger.Pass)
-	b.wantState(sha(1), ledger.Promotable)
+	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
 
-	b.clock.advance(time.Hour - time.Millisecond)
-	check(t, b.Settle(t.Context()))
-	b.wantState(sha(1), ledger.Promotable)
-	b.clock.advance(time.Millisecond)
-	check(t, b.Settle(t.Context()))
-	b.wantState(sha(1), ledger.Validating)
+	fx.clock.advance(time.Hour - time.Millisecond)
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.clock.advance(time.Millisecond)
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(sha(1), ledger.Validating)
 
-	steps := b.commit(sha(1)).Transitions
+	steps := fx.commit(sha(1)).Transitions
 	if got, want := steps[len(steps)-1].Cause, (ledger.Cause{Type: ledger.CauseExpiry, ID: rec.ID}); got != want {
 		t.Errorf("cause %v, want %v", got, want)
 	}
 }
 
-func (s suite) TestARegistrationCanChangeWhatApplies(t *testing.T) {
-	b := s.newBench(t)
+func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
+	fx := s.newFixture(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:go"},
 		{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**"]},
 		{"state":"PROMOTABLE","predicate":"review:*","branches":["main"],"exclude_author":true}]}`))
 	check(t, err)
-	_, err = b.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
+	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
 	check(t, err)
-	b.signer("cn=ann,ou=dev,o=acme").attests(sha(1), "review:code", ledger.Pass)
-	b.signer("cn=ci,ou=build,o=acme").attests(sha(1), "test:go", ledger.Pass)
-	b.wantState(sha(1), ledger.Validating) // no change record: the payments' tests are required
+	fx.signer("cn=ann,ou=dev,o=acme").attest(sha(1), "review:code", ledger.Pass)
+	fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
+	fx.wantState(sha(1), ledger.Validating) // no change record: test:payments applies
 
 	register := func(n ledger.Registration) {
 		t.Helper()
-		_, _, err := b.Register(t.Context(), "acme", "api", sha(1), n)
+		_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), n)
 		check(t, err)
 	}
 	register(ledger.Registration{Changes: []radar.Change{{Path: "README.md", Status: "M"}}})
-	b.wantState(sha(1), ledger.Attested) // nobody knows who the author is
+	fx.wantState(sha(1), ledger.Attested) // the author is unknown
 	register(ledger.Registration{Author: ledger.Author{Name: "Ann", Email: "ann@acme.example"}})
-	b.wantState(sha(1), ledger.Attested) // her own review does not count
+	fx.wantState(sha(1), ledger.Attested) // the author's own review does not count
 	register(ledger.Registration{Target: "feature"})
-	b.wantState(sha(1), ledger.Promotable) // no review is required there
-	if got := b.commit(sha(1)); got.Author.Email != "ann@acme.example" || len(got.Changes) != 1 {
-		t.Errorf("a later registration cleared members that it omitted: %+v", got)
+	fx.wantState(sha(1), ledger.Promotable) // the review does not apply to this target
+	if got := fx.commit(sha(1)); got.Author.Email != "ann@acme.example" || len(got.Changes) != 1 {
+		t.Errorf("a later registration cleared omitted fields: %+v", got)
 	}
 }
 
-// eventTypes lists the types of the org's events, and checks that they are in order
-// and without gaps.
-func eventTypes(b *bench) string {
-	b.t.Helper()
-	var kinds []string
+// eventTypes lists the types of the org's events, in order.
+func eventTypes(fx *fixture) string {
+	fx.t.Helper()
+	var types []string
 	f := store.EventFilter{Query: store.Query{Limit: 500}}
 	for {
-		list, err := b.Events(b.t.Context(), "acme", f)
-		check(b.t, err)
+		list, err := fx.Events(fx.t.Context(), "acme", f)
+		check(fx.t, err)
 		for _, body := range list.Data {
 			var e struct {
 				Type string `json:"type"`
 			}
-			check(b.t, json.Unmarshal(body, &e))
-			kinds = append(kinds, e.Type)
+			check(fx.t, json.Unmarshal(body, &e))
+			types = append(types, e.Type)
 		}
 		if f.Cursor = list.NextCursor; f.Cursor == "" {
-			return strings.Join(kinds, " ")
+			return strings.Join(types, " ")
 		}
 	}
 }
 
-// Two people may have the same name: each key attests for itself.
+// Signers with different keys are different identities, even with the same name.
 func (s suite) TestTheSameStatementWithAnotherKeyIsAnotherAttestation(t *testing.T) {
-	b := s.newBench(t)
-	one, other := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ci,ou=build,o=acme")
-	first, _ := one.says(sha(1), "test:go", ledger.Pass, "run 1")
-	second, version := other.says(sha(1), "test:go", ledger.Pass, "run 1")
+	fx := s.newFixture(t)
+	one, other := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ci,ou=build,o=acme")
+	first, _ := one.sign(sha(1), "test:go", ledger.Pass, "run 1")
+	second, version := other.sign(sha(1), "test:go", ledger.Pass, "run 1")
 	if first.PayloadDigest != second.PayloadDigest {
 		t.Fatal("the statements differ")
 	}
 	for i, a := range []*attestation.Attestation{first, second} {
-		if _, created, err := b.Record(t.Context(), "acme", "api", a, version); err != nil || !created {
+		if _, created, err := fx.Record(t.Context(), "acme", "api", a, version); err != nil || !created {
 			t.Errorf("statement %d: created %t, %v", i, created, err)
 		}
 	}
-	if _, created, err := b.Record(t.Context(), "acme", "api", second, version); err != nil || created {
+	if _, created, err := fx.Record(t.Context(), "acme", "api", second, version); err != nil || created {
 		t.Errorf("the second again: created %t, %v", created, err)
 	}
-	_, _, err := b.Record(t.Context(), "acme", "api", first, version)
-	wantCode(t, err, ledger.CodeStaleStatement) // the same person has attested something newer
+	_, _, err := fx.Record(t.Context(), "acme", "api", first, version)
+	wantCode(t, err, ledger.CodeStaleStatement) // the same name has attested something newer
 }

@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of the ledger's storage: every
-// engine must pass it.
+// Package storetest is the conformance suite of the ledger's storage. Every engine
+// must pass it.
 package storetest
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A Database is one database of the engine under test.
+// A Database is a database of the engine under test.
 type Database interface {
-	// Open opens the database. It may be open already, as it is when another
-	// process uses it. The suite closes the store.
+	// Open opens the database, even if it is already open, as in another process. The
+	// suite closes the store.
 	Open(t testing.TB, o store.Options) *store.Store
 }
 
-// New creates an empty database for one test, and deletes it in a cleanup of t.
+// New creates an empty database for a test and registers its deletion with t.Cleanup.
 type New func(t testing.TB) Database
 
-// Run runs every test of the suite, each as a subtest.
+// Run runs all tests of the suite as subtests.
 func Run(t *testing.T, newDatabase New) {
 	s := reflect.ValueOf(suite{newDatabase})
 	for method, test := range s.Methods() {
@@ -33,6 +33,6 @@ func Run(t *testing.T, newDatabase New) {
 	}
 }
 
-// A suite has the tests as its exported methods. Run finds them by reflection,
-// so that none is left out.
+// A suite has the tests as its exported methods. Run finds them by reflection, so
+// none can be forgotten.
 type suite struct{ newDatabase New }

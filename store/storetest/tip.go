@@ -12,65 +12,67 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// blocks makes overlaps of level HIGH block.
-func blocks(r *policy.RadarSettings) { r.Block = radar.High }
+// blockHigh makes HIGH overlaps block.
+func blockHigh(r *policy.RadarSettings) { r.Block = radar.High }
 
-// root is a change of one file that overlaps HIGH with root of the line beside.
+// root returns a change of one file. The changes of neighbouring lines overlap at
+// HIGH.
 func root(line int) radar.Change { return edit("cmd/root.go", line) }
 
-// readies gives a commit all that it needs to be PROMOTABLE, but for the radar.
-func (s *signer) readies(commits ...string) {
-	s.b.t.Helper()
+// makePromotable records the evidence that commits need for PROMOTABLE. The radar may
+// still block them.
+func (s *signer) makePromotable(commits ...string) {
+	s.fx.t.Helper()
 	for _, commit := range commits {
-		s.attests(commit, "test:go", ledger.Pass)
-		s.attests(commit, "review:code", ledger.Pass)
+		s.attest(commit, "test:go", ledger.Pass)
+		s.attest(commit, "review:code", ledger.Pass)
 	}
 }
 
-// completes registers more of a commit, without its branch.
-func (b *bench) completes(sha string, n ledger.Registration) {
-	b.t.Helper()
-	_, _, err := b.Register(b.t.Context(), "acme", "api", sha, n)
-	check(b.t, err)
+// complete completes the registration of a commit, without its branch.
+func (fx *fixture) complete(sha string, n ledger.Registration) {
+	fx.t.Helper()
+	_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, n)
+	check(fx.t, err)
 }
 
-// newWaiting returns a bench where the commit of branch two has all that it
-// needs, and waits for that of branch one.
-func (s suite) newWaiting(t *testing.T) (*bench, *signer) {
+// newBlocked returns a fixture where the commit of branch two has the evidence for
+// PROMOTABLE, but is blocked by the commit of branch one.
+func (s suite) newBlocked(t *testing.T) (*fixture, *signer) {
 	t.Helper()
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(blocks)
-	b.push(sha(0), "one", root(10))
-	b.push(sha(1), "two", root(11))
-	ci.readies(sha(1))
-	return b, ci
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.setRadar(blockHigh)
+	fx.push(sha(0), "one", root(10))
+	fx.push(sha(1), "two", root(11))
+	ci.makePromotable(sha(1))
+	return fx, ci
 }
 
-// wantCounts checks what the repo counts against the states of its commits.
-func (b *bench) wantCounts() {
-	b.t.Helper()
-	list, err := b.Commits(b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
-	check(b.t, err)
+// wantCounts checks the repo's counts against the states of its commits.
+func (fx *fixture) wantCounts() {
+	fx.t.Helper()
+	list, err := fx.Commits(fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
+	check(fx.t, err)
 	want := make(map[ledger.State]int64)
 	for _, c := range list.Data {
 		want[c.State]++
 	}
-	repo, err := b.Repo(b.t.Context(), "acme", "api")
-	check(b.t, err)
+	repo, err := fx.Repo(fx.t.Context(), "acme", "api")
+	check(fx.t, err)
 	for _, state := range ledger.States() {
 		if repo.Commits[state] != want[state] {
-			b.t.Errorf("the repo counts %d commits in %s, there are %d", repo.Commits[state], state, want[state])
+			fx.t.Errorf("the repo counts %d commits in %s, want %d", repo.Commits[state], state, want[state])
 		}
 	}
 }
 
-// inFlight lists the branches whose tips are, those registered last first.
-func (b *bench) inFlight() []string {
-	b.t.Helper()
-	list, err := b.Commits(
-		b.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
-	check(b.t, err)
+// inFlight lists the tips in flight with their branches, latest registration first.
+func (fx *fixture) inFlight() []string {
+	fx.t.Helper()
+	list, err := fx.Commits(
+		fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
+	check(fx.t, err)
 	branches := []string{}
 	for _, c := range list.Data {
 		branches = append(branches, fmt.Sprintf("%s %s", c.Branch, c.SHA[38:]))
@@ -78,24 +80,24 @@ func (b *bench) inFlight() []string {
 	return branches
 }
 
-func (s suite) TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(blocks)
-	b.push(sha(0), "one", root(10))
-	b.push(sha(1), "two", root(11))
-	ci.readies(sha(0), sha(1))
-	b.wantState(sha(1), ledger.Attested)
+func (s suite) TestAContractChangeSettlesEachCommitOnce(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.setRadar(blockHigh)
+	fx.push(sha(0), "one", root(10))
+	fx.push(sha(1), "two", root(11))
+	ci.makePromotable(sha(0), sha(1))
+	fx.wantState(sha(1), ledger.Attested)
 
-	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} })
-	b.wantState(sha(1), ledger.Promotable)
-	b.wantCounts()
-	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{} })
-	b.wantState(sha(1), ledger.Attested)
-	b.wantCounts()
+	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} })
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.wantCounts()
+	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{} })
+	fx.wantState(sha(1), ledger.Attested)
+	fx.wantCounts()
 
 	const want = "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE PROMOTABLE>ATTESTED"
-	c := b.commit(sha(1))
+	c := fx.commit(sha(1))
 	if got := path(c); got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
@@ -106,363 +108,367 @@ func (s suite) TestAChangedContractSettlesEachCommitOnce(t *testing.T) {
 	}
 }
 
-// A commit that overlaps with two may not become PROMOTABLE between the two
-// being looked at anew.
-func (s suite) TestAChangedContractMovesNobodyWhomItLeavesBlocked(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(func(r *policy.RadarSettings) { r.Block, r.Ignore = radar.High, []string{"b.go"} })
-	const crowd = 60 // more than one write looks at
+// A commit with two overlaps must not become PROMOTABLE between the re-scans of the
+// two.
+func (s suite) TestAContractChangeDoesNotMoveABlockedCommit(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.setRadar(func(r *policy.RadarSettings) { r.Block, r.Ignore = radar.High, []string{"b.go"} })
+	const crowd = 60 // more than one write re-scans
 	for i := range crowd {
-		b.push(sha(i), fmt.Sprint("branch", i), edit([]string{"a.go", "b.go"}[i*2/crowd], 10))
+		fx.push(sha(i), fmt.Sprint("branch", i), edit([]string{"a.go", "b.go"}[i*2/crowd], 10))
 	}
-	b.push(sha(crowd), "last", edit("a.go", 11), edit("b.go", 11))
-	ci.readies(sha(crowd))
-	b.wantState(sha(crowd), ledger.Attested)
-	before := path(b.commit(sha(crowd)))
-	b.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"a.go"} })
-	if got := path(b.commit(sha(crowd))); got != before {
+	fx.push(sha(crowd), "last", edit("a.go", 11), edit("b.go", 11))
+	ci.makePromotable(sha(crowd))
+	fx.wantState(sha(crowd), ledger.Attested)
+	before := path(fx.commit(sha(crowd)))
+	fx.setRadar(func(r *policy.RadarSettings) { r.Ignore = []string{"a.go"} })
+	if got := path(fx.commit(sha(crowd))); got != before {
 		t.Errorf("transitions %s, want %s", got, before)
 	}
-	b.wantCounts()
+	fx.wantCounts()
 }
 
-func (s suite) TestWhatWasRolledBackIsComparedAgain(t *testing.T) {
-	for _, deployedFirst := range []bool{true, false} {
-		t.Run(fmt.Sprint("by its first signer: ", deployedFirst), func(t *testing.T) {
-			b := s.newBench(t)
-			ci := b.signer("cn=ci,ou=build,o=acme")
-			b.setRadar(blocks)
-			b.push(sha(0), "one", root(10))
-			ci.deploys(sha(0))
-			b.push(sha(1), "two", root(11))
-			ci.readies(sha(1))
-			b.wantOverlaps()
-			b.wantState(sha(1), ledger.Promotable)
-			if !deployedFirst { // pushed again by a CI job, it stays where it is
-				b.push(sha(0), "one", root(10))
-				b.wantOverlaps()
+func (s suite) TestARolledBackCommitIsComparedAgain(t *testing.T) {
+	for _, pushAgain := range []bool{false, true} {
+		t.Run(fmt.Sprint("pushed again while deployed: ", pushAgain), func(t *testing.T) {
+			fx := s.newFixture(t)
+			ci := fx.signer("cn=ci,ou=build,o=acme")
+			fx.setRadar(blockHigh)
+			fx.push(sha(0), "one", root(10))
+			ci.deploy(sha(0))
+			fx.push(sha(1), "two", root(11))
+			ci.makePromotable(sha(1))
+			fx.wantOverlaps()
+			fx.wantState(sha(1), ledger.Promotable)
+			if pushAgain { // as a CI job does
+				fx.push(sha(0), "one", root(10))
+				fx.wantOverlaps()
 			}
 
-			ci.attests(sha(0), "deploy:prod", ledger.Fail)
-			b.wantOverlaps("two+one HIGH")
-			b.wantState(sha(0), ledger.Promotable)
-			b.wantState(sha(1), ledger.Attested)
-			if got, want := b.radarEvents(), []string{"0000002 HIGH"}; !slices.Equal(got, want) {
-				t.Errorf("told %q, want %q", got, want)
+			ci.attest(sha(0), "deploy:prod", ledger.Fail)
+			fx.wantOverlaps("two+one HIGH")
+			fx.wantState(sha(0), ledger.Promotable)
+			fx.wantState(sha(1), ledger.Attested)
+			if got, want := fx.radarEvents(), []string{"0000002 HIGH"}; !slices.Equal(got, want) {
+				t.Errorf("events %q, want %q", got, want)
 			}
-			b.wantCounts()
+			fx.wantCounts()
 		})
 	}
 }
 
-// What was rolled back may be the later one: the other was there before, but
-// has changed meanwhile.
-func (s suite) TestWhatWasRolledBackMayBeBlocked(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(blocks)
-	b.push(sha(0), "one", edit("main.go", 10))
-	b.push(sha(1), "two", root(11))
-	ci.deploys(sha(1))
-	b.push(sha(0), "one", root(10))
+// The rolled back commit may be the later one, if the earlier one has changed since.
+func (s suite) TestARolledBackCommitCanBeBlocked(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.setRadar(blockHigh)
+	fx.push(sha(0), "one", edit("main.go", 10))
+	fx.push(sha(1), "two", root(11))
+	ci.deploy(sha(1))
+	fx.push(sha(0), "one", root(10))
 
-	ci.attests(sha(1), "deploy:prod", ledger.Fail)
-	b.wantOverlaps("two+one HIGH")
-	b.wantState(sha(1), ledger.Attested)
-	c := b.commit(sha(1))
+	ci.attest(sha(1), "deploy:prod", ledger.Fail)
+	fx.wantOverlaps("two+one HIGH")
+	fx.wantState(sha(1), ledger.Attested)
+	c := fx.commit(sha(1))
 	if last := c.Transitions[len(c.Transitions)-1]; last.From != ledger.Deployed || last.To != ledger.Attested {
 		t.Errorf("it went from %s to %s", last.From, last.To)
 	}
-	b.wantCounts()
+	fx.wantCounts()
 }
 
-func (s suite) TestNothingBlocksWhatIsOutOfFlight(t *testing.T) {
+func (s suite) TestACommitOutOfFlightIsNotBlocked(t *testing.T) {
 	tests := []struct {
 		name string
-		do   func(*bench)
+		do   func(*fixture)
 	}{
-		{"superseded", func(b *bench) { b.push(sha(2), "two", root(300)) }},
-		{"landed", func(b *bench) {
-			b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)},
+		{"superseded", func(fx *fixture) { fx.push(sha(2), "two", root(300)) }},
+		{"landed", func(fx *fixture) {
+			fx.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)},
 				Changes: []radar.Change{root(300)}})
 		}},
-		{"withdrawn", func(b *bench) { check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(1))) }},
+		{"withdrawn", func(fx *fixture) { check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1))) }},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b, _ := s.newWaiting(t)
-			b.wantState(sha(1), ledger.Attested)
-			test.do(b)
-			b.wantState(sha(1), ledger.Promotable)
-			b.wantCounts()
+			fx, _ := s.newBlocked(t)
+			fx.wantState(sha(1), ledger.Attested)
+			test.do(fx)
+			fx.wantState(sha(1), ledger.Promotable)
+			fx.wantCounts()
 		})
 	}
 }
 
-func (s suite) TestALatePushDoesNotTakeItsBranchBack(t *testing.T) {
+func (s suite) TestALatePushDoesNotReplaceTheTip(t *testing.T) {
 	older := ledger.Registration{Branch: "one", Changes: []radar.Change{root(10)}}
 	tests := []struct {
 		name string
-		play func(*bench)
+		do   func(*fixture)
 		want []string
 	}{
-		{"completed without a branch", func(b *bench) {
-			b.pushAs(sha(0), older)
-			b.push(sha(1), "one", root(20))
-			b.completes(sha(0), ledger.Registration{Message: "more"})
+		{"completed without a branch", func(fx *fixture) {
+			fx.pushAs(sha(0), older)
+			fx.push(sha(1), "one", root(20))
+			fx.complete(sha(0), ledger.Registration{Message: "more"})
 		}, []string{"one 02"}},
-		{"withdrawn and completed without a branch", func(b *bench) {
-			b.pushAs(sha(0), older)
-			check(b.t, b.Withdraw(b.t.Context(), "acme", "api", sha(0)))
-			b.completes(sha(0), ledger.Registration{Message: "more"})
+		{"withdrawn and completed without a branch", func(fx *fixture) {
+			fx.pushAs(sha(0), older)
+			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			fx.complete(sha(0), ledger.Registration{Message: "more"})
 		}, nil},
-		{"the parent of the tip, again", func(b *bench) {
-			b.pushAs(sha(0), older)
-			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(0)}, Changes: []radar.Change{root(20)}})
-			b.pushAs(sha(0), older)
+		{"the parent of the tip, pushed again", func(fx *fixture) {
+			fx.pushAs(sha(0), older)
+			fx.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(0)}, Changes: []radar.Change{root(20)}})
+			fx.pushAs(sha(0), older)
 		}, []string{"one 02"}},
-		{"an ancestor of the tip, for the first time", func(b *bench) {
-			b.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)},
+		{"an ancestor of the tip, pushed for the first time", func(fx *fixture) {
+			fx.pushAs(sha(1), ledger.Registration{Branch: "one", Parents: []string{sha(2)}, Ancestors: []string{sha(0), sha(2)},
 				Changes: []radar.Change{root(20)}})
-			b.pushAs(sha(0), older)
+			fx.pushAs(sha(0), older)
 		}, []string{"one 02"}},
-		{"the parent of another branch's tip", func(b *bench) {
-			b.pushAs(sha(0), older)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Parents: []string{sha(0)}, Changes: []radar.Change{root(20)}})
-			b.pushAs(sha(0), older)
+		{"the parent of another branch's tip", func(fx *fixture) {
+			fx.pushAs(sha(0), older)
+			fx.pushAs(sha(1), ledger.Registration{Branch: "two", Parents: []string{sha(0)}, Changes: []radar.Change{root(20)}})
+			fx.pushAs(sha(0), older)
 		}, []string{"two 02", "one 01"}},
-		{"not built upon: the branch was set back", func(b *bench) {
-			b.pushAs(sha(0), older)
-			b.push(sha(1), "one", root(20))
-			b.pushAs(sha(0), older)
+		{"not an ancestor of the tip: the branch was reset", func(fx *fixture) {
+			fx.pushAs(sha(0), older)
+			fx.push(sha(1), "one", root(20))
+			fx.pushAs(sha(0), older)
 		}, []string{"one 01"}},
-		{"the tip, completed", func(b *bench) {
-			b.pushAs(sha(0), older)
-			b.completes(sha(0), ledger.Registration{Message: "more"})
+		{"the tip, completed", func(fx *fixture) {
+			fx.pushAs(sha(0), older)
+			fx.complete(sha(0), ledger.Registration{Message: "more"})
 		}, []string{"one 01"}},
-		{"what has landed stays so, though what held it is completed", func(b *bench) {
-			b.pushAs(sha(0), older)
-			b.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)},
+		{"landed, then reverted and pushed again", func(fx *fixture) {
+			fx.pushAs(sha(0), older)
+			fx.pushAs(sha(1), ledger.Registration{Branch: "two", Contained: []string{sha(0), sha(1)},
 				Changes: []radar.Change{root(20)}})
-			b.pushAs(sha(0), older) // it was reverted, and is pushed anew
-			b.completes(sha(1), ledger.Registration{Message: "more"})
+			fx.pushAs(sha(0), older)
+			fx.complete(sha(1), ledger.Registration{Message: "more"})
 		}, []string{"two 02", "one 01"}},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := s.newBench(t)
-			test.play(b)
-			if got := b.inFlight(); !slices.Equal(got, test.want) {
-				t.Errorf("in flight are %q, want %q", got, test.want)
+			fx := s.newFixture(t)
+			test.do(fx)
+			if got := fx.inFlight(); !slices.Equal(got, test.want) {
+				t.Errorf("in flight %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-func (s suite) TestAChangePushedLateIsSeenWithoutItsBranch(t *testing.T) {
-	b := s.newBench(t)
-	b.push(sha(0), "one", root(10))
-	b.push(sha(1), "two", edit("main.go", 1))
-	b.completes(sha(1), ledger.Registration{Changes: []radar.Change{root(11)}})
-	b.wantOverlaps("two+one HIGH")
+func (s suite) TestChangesAddedWithoutABranchAreCompared(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", root(10))
+	fx.push(sha(1), "two", edit("main.go", 1))
+	fx.complete(sha(1), ledger.Registration{Changes: []radar.Change{root(11)}})
+	fx.wantOverlaps("two+one HIGH")
 }
 
-func (s suite) TestTheRadarBlocksNoCommitOfItsTarget(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.setRadar(blocks)
-	b.push(sha(0), "old", root(10))
-	b.push(sha(1), "new", root(11))
-	b.pushAs(sha(2), ledger.Registration{Branch: "main", Contained: []string{sha(1)}, Changes: []radar.Change{root(11)}})
-	b.pushAs(sha(3), ledger.Registration{Branch: "release/1", Target: "release/1", Changes: []radar.Change{root(9)}})
-	b.pushAs(sha(4), ledger.Registration{Branch: "main2", Changes: []radar.Change{root(12)}})
-	ci.readies(sha(0), sha(2), sha(3), sha(4))
-	b.wantState(sha(0), ledger.Promotable)
-	b.wantState(sha(2), ledger.Promotable)
-	b.wantState(sha(3), ledger.Promotable)
-	b.wantState(sha(4), ledger.Attested)
-	requirements := b.commit(sha(2)).Requirements
+func (s suite) TestTheRadarBlocksNoCommitOnItsTarget(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.setRadar(blockHigh)
+	fx.push(sha(0), "old", root(10))
+	fx.push(sha(1), "new", root(11))
+	fx.pushAs(sha(2), ledger.Registration{Branch: "main", Contained: []string{sha(1)}, Changes: []radar.Change{root(11)}})
+	fx.pushAs(sha(3), ledger.Registration{Branch: "release/1", Target: "release/1", Changes: []radar.Change{root(9)}})
+	fx.pushAs(sha(4), ledger.Registration{Branch: "main2", Changes: []radar.Change{root(12)}})
+	ci.makePromotable(sha(0), sha(2), sha(3), sha(4))
+	fx.wantState(sha(0), ledger.Promotable)
+	fx.wantState(sha(2), ledger.Promotable)
+	fx.wantState(sha(3), ledger.Promotable)
+	fx.wantState(sha(4), ledger.Attested)
+
+	requirements := fx.commit(sha(2)).Requirements
 	if last := requirements[len(requirements)-1]; last.Predicate != "radar:HIGH" || last.Applies {
-		t.Errorf("the record tells of %+v", last)
+		t.Errorf("the record has %+v", last)
 	}
-	counts := b.commit(sha(2)).Overlaps
+	counts := fx.commit(sha(2)).Overlaps
 	if counts["HIGH"] != 2 {
-		t.Errorf("the overlaps are counted as %v", counts)
+		t.Errorf("overlaps %v, want 2 HIGH", counts)
 	}
 }
 
-func (s suite) TestAnAgedTipComesBackWhenItIsPushedAgain(t *testing.T) {
-	b := s.newBench(t)
-	b.push(sha(0), "one", root(10))
-	b.clock.advance(31 * 24 * time.Hour)
-	b.push(sha(1), "two", root(11))
-	b.wantOverlaps()
-	b.completes(sha(0), ledger.Registration{Message: "more"}) // completes it, no more
-	b.wantOverlaps()
-	b.push(sha(0), "one", root(10))
-	b.wantOverlaps("one+two HIGH")
-	if got, want := b.radarEvents(), []string{"0000001 HIGH"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+func (s suite) TestAnOldTipIsInFlightAgainWhenPushed(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.push(sha(0), "one", root(10))
+	fx.clock.advance(31 * 24 * time.Hour)
+	fx.push(sha(1), "two", root(11))
+	fx.wantOverlaps()
+	fx.complete(sha(0), ledger.Registration{Message: "more"}) // does not push it
+	fx.wantOverlaps()
+	fx.push(sha(0), "one", root(10))
+	fx.wantOverlaps("one+two HIGH")
+	if got, want := fx.radarEvents(), []string{"0000001 HIGH"}; !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
 	}
 }
 
-func (s suite) TestAGreaterAgeMakesTheRadarLookAnew(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+func (s suite) TestALargerMaxAgeRescansOverlaps(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
 	age := func(d time.Duration) func(*policy.RadarSettings) {
 		return func(r *policy.RadarSettings) { r.Block, r.MaxAge = radar.High, ledger.Duration(d) }
 	}
-	b.setRadar(age(2 * time.Second))
-	b.push(sha(0), "one", root(10))
-	b.clock.advance(3 * time.Second)
-	b.push(sha(1), "two", root(11))
-	ci.readies(sha(0), sha(1))
-	b.wantOverlaps()
-	b.setRadar(age(time.Hour))
-	b.wantOverlaps("two+one HIGH")
-	b.wantState(sha(1), ledger.Attested)
-	b.setRadar(age(2 * time.Second))
-	b.wantOverlaps()
-	b.wantState(sha(1), ledger.Promotable)
-	b.wantCounts()
+	fx.setRadar(age(2 * time.Second))
+	fx.push(sha(0), "one", root(10))
+	fx.clock.advance(3 * time.Second)
+	fx.push(sha(1), "two", root(11))
+	ci.makePromotable(sha(0), sha(1))
+	fx.wantOverlaps()
+	fx.setRadar(age(time.Hour))
+	fx.wantOverlaps("two+one HIGH")
+	fx.wantState(sha(1), ledger.Attested)
+	fx.setRadar(age(2 * time.Second))
+	fx.wantOverlaps()
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.wantCounts()
 }
 
-// What is told of a commit that is too old to be compared counts as soon as it
-// is not any more.
-func (s suite) TestWhatIsToldOfAnAgedTipCountsOnceItIsComparedAgain(t *testing.T) {
+// Changes registered for a tip that is too old count once it is in flight again.
+func (s suite) TestChangesOfAnOldTipCountOnceItIsInFlightAgain(t *testing.T) {
 	maxAge := func(age time.Duration) func(*policy.RadarSettings) {
 		return func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) }
 	}
-	for name, otherIs := range map[string]func(b *bench, push func()){
-		"in flight already": func(b *bench, push func()) {
+	for name, pushOther := range map[string]func(fx *fixture, push func()){
+		"before": func(fx *fixture, push func()) {
 			push()
-			b.setRadar(maxAge(time.Hour))
-			b.clock.advance(2 * time.Hour)
+			fx.setRadar(maxAge(time.Hour))
+			fx.clock.advance(2 * time.Hour)
 		},
-		"pushed meanwhile": func(b *bench, push func()) {
-			b.setRadar(maxAge(time.Hour))
-			b.clock.advance(2 * time.Hour)
+		"while the first is too old": func(fx *fixture, push func()) {
+			fx.setRadar(maxAge(time.Hour))
+			fx.clock.advance(2 * time.Hour)
 			push()
 		},
 	} {
-		t.Run("the other is "+name, func(t *testing.T) {
-			b := s.newBench(t)
-			b.setRadar(maxAge(24 * time.Hour))
-			b.push(sha(0), "one", edit("a.go", 10))
-			otherIs(b, func() { b.push(sha(1), "two", edit("b.go", 10)) })
-			b.completes(sha(0), ledger.Registration{Changes: []radar.Change{edit("b.go", 11)}})
-			b.wantOverlaps()
-			b.setRadar(maxAge(24 * time.Hour))
-			b.wantOverlaps("two+one HIGH")
+		t.Run("the other is pushed "+name, func(t *testing.T) {
+			fx := s.newFixture(t)
+			fx.setRadar(maxAge(24 * time.Hour))
+			fx.push(sha(0), "one", edit("a.go", 10))
+			pushOther(fx, func() { fx.push(sha(1), "two", edit("b.go", 10)) })
+			fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{edit("b.go", 11)}})
+			fx.wantOverlaps()
+
+			fx.setRadar(maxAge(24 * time.Hour))
+			fx.wantOverlaps("two+one HIGH")
 		})
 	}
 }
 
-// More may be known of a commit after it was deployed: what is rebased onto it
-// is held against that.
-func (s suite) TestWhatIsToldOfADeployedCommitCounts(t *testing.T) {
-	b, ci := s.newWaiting(t)
-	b.clock.advance(time.Minute)
-	ci.deploys(sha(0))
-	b.wantOverlaps("two+one HIGH")
-	b.wantState(sha(1), ledger.Attested)
+// Changes registered for a commit after its deployment count for open overlaps with
+// it.
+func (s suite) TestChangesOfADeployedCommitCount(t *testing.T) {
+	fx, ci := s.newBlocked(t)
+	fx.clock.advance(time.Minute)
+	ci.deploy(sha(0))
+	fx.wantOverlaps("two+one HIGH")
+	fx.wantState(sha(1), ledger.Attested)
 
-	b.completes(sha(0), ledger.Registration{Changes: []radar.Change{root(500)}})
-	check(t, b.Settle(t.Context()))
-	b.wantOverlaps("two+one MEDIUM")
-	b.wantState(sha(1), ledger.Promotable)
-	b.push(sha(0), "one", root(12)) // by a CI job, with its branch
-	check(t, b.Settle(t.Context()))
-	b.wantOverlaps("two+one HIGH")
-	b.wantState(sha(1), ledger.Attested)
-	list := b.commit(sha(1)).Transitions
+	fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{root(500)}})
+	check(t, fx.Settle(t.Context()))
+	fx.wantOverlaps("two+one MEDIUM")
+	fx.wantState(sha(1), ledger.Promotable)
+
+	fx.push(sha(0), "one", root(12)) // by a CI job, with its branch
+	check(t, fx.Settle(t.Context()))
+	fx.wantOverlaps("two+one HIGH")
+	fx.wantState(sha(1), ledger.Attested)
+	list := fx.commit(sha(1)).Transitions
 	for _, transition := range list[len(list)-2:] {
 		if want := (ledger.Cause{Type: ledger.CauseRadar, ID: sha(0)}); transition.Cause != want {
-			t.Errorf("from %s to %s for %v, want %v", transition.From, transition.To, transition.Cause, want)
+			t.Errorf("from %s to %s: cause %v, want %v", transition.From, transition.To, transition.Cause, want)
 		}
 	}
-	b.completes(sha(0), ledger.Registration{Changes: []radar.Change{edit("main.go", 1)}})
-	check(t, b.Settle(t.Context()))
-	b.wantOverlaps()
-	b.wantCounts()
+
+	fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{edit("main.go", 1)}})
+	check(t, fx.Settle(t.Context()))
+	fx.wantOverlaps()
+	fx.wantCounts()
 }
 
-// What has landed still has to be rebased onto. Pushed again, it is the later
-// one, and those that waited for it do not any more.
-func (s suite) TestNobodyWaitsForWhatLandedAndIsPushedAgain(t *testing.T) {
-	b, _ := s.newWaiting(t)
-	b.clock.advance(time.Minute)
-	b.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)},
+// A landed commit still blocks later ones, which must rebase onto it. Pushed again,
+// it becomes the later one and no longer blocks them.
+func (s suite) TestALandedCommitThatIsPushedAgainDoesNotBlock(t *testing.T) {
+	fx, _ := s.newBlocked(t)
+	fx.clock.advance(time.Minute)
+	fx.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(0)},
 		Changes: []radar.Change{edit("main.go", 1)}})
-	b.wantOverlaps("two+one HIGH")
-	b.wantState(sha(1), ledger.Attested)
+	fx.wantOverlaps("two+one HIGH")
+	fx.wantState(sha(1), ledger.Attested)
 
-	b.push(sha(0), "one", root(10))
-	b.wantOverlaps("one+two HIGH")
-	b.wantState(sha(1), ledger.Promotable)
-	b.wantCounts()
+	fx.push(sha(0), "one", root(10))
+	fx.wantOverlaps("one+two HIGH")
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.wantCounts()
 }
 
-// What is deployed is out of flight for all who look from then on.
-func (s suite) TestWhatComesAfterADeploymentIsNotComparedWithIt(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.push(sha(0), "one", root(10))
-	b.push(sha(1), "two", root(11)) // has looked at the first
-	ci.deploys(sha(0))
-	b.clock.advance(time.Minute)
-	b.push(sha(2), "three", root(11))
-	b.wantOverlaps("two+one HIGH")
+// A deployed commit is out of flight for commits pushed later.
+func (s suite) TestCommitsAfterADeploymentAreNotComparedWithIt(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.push(sha(0), "one", root(10))
+	fx.push(sha(1), "two", root(11)) // is compared with the first
+	ci.deploy(sha(0))
+	fx.clock.advance(time.Minute)
+	fx.push(sha(2), "three", root(11))
+	fx.wantOverlaps("two+one HIGH")
 }
 
-func (s suite) TestWhatWasRolledBackWithoutARadarIsComparedOnceThereIsOne(t *testing.T) {
-	b := s.newBench(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.push(sha(0), "one", root(10))
-	ci.deploys(sha(0))
-	b.push(sha(1), "two", root(11))
-	b.wantOverlaps()
-	b.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
-	ci.attests(sha(0), "deploy:prod", ledger.Fail)
-	b.setRadar(func(r *policy.RadarSettings) { r.Enabled = true })
-	b.wantOverlaps("two+one HIGH")
+func (s suite) TestARollbackWhileTheRadarIsOff(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.push(sha(0), "one", root(10))
+	ci.deploy(sha(0))
+	fx.push(sha(1), "two", root(11))
+	fx.wantOverlaps()
+	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = false })
+	ci.attest(sha(0), "deploy:prod", ledger.Fail)
+	fx.setRadar(func(r *policy.RadarSettings) { r.Enabled = true })
+	fx.wantOverlaps("two+one HIGH")
 }
 
-// A commit is not compared with the ancestors that it is told to have later,
-// whether it is in flight then or only afterwards again.
-func (s suite) TestAncestorsToldLaterCount(t *testing.T) {
-	for name, age := range map[string]time.Duration{"in flight": 24 * time.Hour, "too old then": time.Hour} {
+// A commit is not compared with ancestors that are registered later, whether it is in
+// flight at that time or only afterwards.
+func (s suite) TestAncestorsRegisteredLaterCount(t *testing.T) {
+	for name, age := range map[string]time.Duration{"in flight": 24 * time.Hour, "too old": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			b := s.newBench(t)
+			fx := s.newFixture(t)
 			maxAge := func(age time.Duration) {
-				b.setRadar(func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) })
+				fx.setRadar(func(r *policy.RadarSettings) { r.MaxAge = ledger.Duration(age) })
 			}
-			b.push(sha(0), "one", root(10))
-			b.push(sha(1), "two", root(11))
-			b.wantOverlaps("two+one HIGH")
+			fx.push(sha(0), "one", root(10))
+			fx.push(sha(1), "two", root(11))
+			fx.wantOverlaps("two+one HIGH")
 			maxAge(age)
-			b.clock.advance(2 * time.Hour)
-			b.completes(sha(1), ledger.Registration{Ancestors: []string{sha(0)}})
+			fx.clock.advance(2 * time.Hour)
+			fx.complete(sha(1), ledger.Registration{Ancestors: []string{sha(0)}})
 			maxAge(24 * time.Hour)
-			b.wantOverlaps()
+			fx.wantOverlaps()
 		})
 	}
 }
 
-// What a commit changes while the radar is off, or ignores the path, counts when the
-// old settings come back, although the commit is no longer in flight then.
-func (s suite) TestTheRadarSeesWhatHappenedUnderOtherSettings(t *testing.T) {
+// Changes registered while the radar is off, or ignores the path, count when the old
+// settings return, even if the commit is no longer in flight.
+func (s suite) TestChangesUnderOtherRadarSettingsCount(t *testing.T) {
 	off := func(r *policy.RadarSettings) { r.Enabled = false }
 	ignored := func(r *policy.RadarSettings) { r.Ignore = []string{"cmd/**"} }
 	for name, other := range map[string]struct {
 		change func(*policy.RadarSettings)
-		reach  func(*bench, func(*policy.RadarSettings))
+		set    func(*fixture, func(*policy.RadarSettings))
 	}{
-		"off":                              {off, (*bench).setRadar},
-		"off, before Evaluate":             {off, (*bench).changeRadar},
-		"the path ignored":                 {ignored, (*bench).setRadar},
-		"the path ignored before Evaluate": {ignored, (*bench).changeRadar},
+		"off":                                {off, (*fixture).setRadar},
+		"off, before re-evaluation":          {off, (*fixture).changeRadar},
+		"path ignored":                       {ignored, (*fixture).setRadar},
+		"path ignored, before re-evaluation": {ignored, (*fixture).changeRadar},
 	} {
 		for _, test := range []struct {
 			name          string
@@ -474,20 +480,20 @@ func (s suite) TestTheRadarSeesWhatHappenedUnderOtherSettings(t *testing.T) {
 			{"an overlap begins", edit("go.mod", 1), root(10), []string{"two+one HIGH"}, ledger.Attested},
 		} {
 			t.Run(name+", "+test.name, func(t *testing.T) {
-				b := s.newBench(t)
-				ci := b.signer("cn=ci,ou=build,o=acme")
-				b.setRadar(blocks)
-				b.push(sha(0), "one", test.before)
-				b.push(sha(1), "two", root(11))
-				ci.readies(sha(0), sha(1))
+				fx := s.newFixture(t)
+				ci := fx.signer("cn=ci,ou=build,o=acme")
+				fx.setRadar(blockHigh)
+				fx.push(sha(0), "one", test.before)
+				fx.push(sha(1), "two", root(11))
+				ci.makePromotable(sha(0), sha(1))
 
-				other.reach(b, other.change)
-				b.push(sha(0), "one", test.after)
-				ci.attests(sha(0), "deploy:prod", ledger.Pass)
-				b.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, nil })
+				other.set(fx, other.change)
+				fx.push(sha(0), "one", test.after)
+				ci.attest(sha(0), "deploy:prod", ledger.Pass)
+				fx.setRadar(func(r *policy.RadarSettings) { r.Enabled, r.Ignore = true, nil })
 
-				b.wantOverlaps(test.want...)
-				b.wantState(sha(1), test.state)
+				fx.wantOverlaps(test.want...)
+				fx.wantState(sha(1), test.state)
 			})
 		}
 	}

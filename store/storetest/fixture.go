@@ -1,0 +1,152 @@
+package storetest
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A clock is a clock that tests advance by hand.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.ms.Store(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC).UnixMilli())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// A fixture is a store on a new database, with the org acme and its repo api.
+type fixture struct {
+	*store.Store
+	t        testing.TB
+	clock    *clock
+	database Database
+}
+
+func (s suite) newFixture(t testing.TB) *fixture {
+	t.Helper()
+	fx := &fixture{t: t, clock: newClock(), database: s.newDatabase(t)}
+	fx.open(store.Options{})
+	_, err := fx.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	return fx
+}
+
+// open opens the database with the fixture's clock.
+func (fx *fixture) open(o store.Options) {
+	fx.t.Helper()
+	o.Now = fx.clock.now
+	s := fx.database.Open(fx.t, o)
+	fx.t.Cleanup(func() { s.Close() })
+	fx.Store = s
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A signer is a key that the org acme trusts.
+type signer struct {
+	fx  *fixture
+	key ed25519.PrivateKey
+	dn  string
+}
+
+func (fx *fixture) signer(dn string) *signer {
+	fx.t.Helper()
+	public, key, err := ed25519.GenerateKey(nil)
+	check(fx.t, err)
+	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: publicPEM(fx.t, public), DN: dn}.Identity()
+	check(fx.t, err)
+	_, err = fx.AddIdentity(fx.t.Context(), "acme", identity)
+	check(fx.t, err)
+	return &signer{fx, key, dn}
+}
+
+// sign signs a statement, and returns it verified with the keyring's version. The
+// note makes the statement unique.
+func (s *signer) sign(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
+	s.fx.t.Helper()
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha, attestation.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
+		Annotations: map[string]string{"note": note},
+	})
+	check(s.fx.t, err)
+	envelope, err := attestation.SignDSSE(s.key, payload)
+	check(s.fx.t, err)
+	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
+	check(s.fx.t, err)
+	attestation, err := attestation.Verify(envelope, keyring, s.fx.Now())
+	check(s.fx.t, err)
+	return attestation, version
+}
+
+// attest signs and records a statement.
+func (s *signer) attest(sha, predicate string, status ledger.Status) ledger.AttestationRecord {
+	s.fx.t.Helper()
+	a, version := s.sign(sha, predicate, status, fmt.Sprint(s.fx.clock.ms.Add(1)))
+	rec, created, err := s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
+	check(s.fx.t, err)
+	if !created {
+		s.fx.t.Fatalf("%s by %s is a duplicate", predicate, s.dn)
+	}
+	return rec
+}
+
+func (fx *fixture) commit(sha string) ledger.Commit {
+	fx.t.Helper()
+	c, err := fx.Commit(fx.t.Context(), "acme", "api", sha)
+	check(fx.t, err)
+	return c
+}
+
+func (fx *fixture) wantState(sha string, want ledger.State) {
+	fx.t.Helper()
+	if c := fx.commit(sha); c.State != want {
+		fx.t.Fatalf("commit %s is %s, want %s; requirements: %+v", sha[:7], c.State, want, c.Requirements)
+	}
+}
+
+// path formats the transitions of a commit.
+func path(c ledger.Commit) string {
+	var steps []string
+	for _, t := range c.Transitions {
+		steps = append(steps, fmt.Sprintf("%s>%s", t.From, t.To))
+	}
+	return strings.Join(steps, " ")
+}
+
+// sha returns the sha of the n-th example commit.
+func sha(n int) string { return fmt.Sprintf("%040x", n+1) }
+
+func wantCode(t testing.TB, err error, want ledger.Code) {
+	t.Helper()
+	e, ok := err.(*ledger.Error)
+	if !ok || e.Code != want {
+		t.Fatalf("got error %v, want code %s", err, want)
+	}
+}
+
+func publicPEM(t testing.TB, key ed25519.PublicKey) string {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	check(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
