@@ -9,19 +9,18 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An AttestationFilter narrows a list of attestations; its zero value lets all
-// pass.
+// An AttestationFilter filters a list of attestations. The zero value matches all.
 type AttestationFilter struct {
-	// Predicate is exact, or a prefix that ends in *.
+	// Predicate is a predicate, or a prefix of predicates followed by *.
 	Predicate string
-	// Identity is a signer's DN, or a plain name.
+	// Identity is a signer's DN, or its plain name (CN).
 	Identity string
-	// Commit is a commit's sha, or a unique prefix of it.
+	// Commit is a commit's id, or a unique prefix of at least 7 digits.
 	Commit string
 	Status ledger.Status
-	// Since is the first moment of recording that counts.
+	// Since matches attestations recorded at that time or later.
 	Since ledger.Time
-	// OldestFirst turns the order round: the oldest comes first.
+	// OldestFirst reverses the order.
 	OldestFirst bool
 }
 
@@ -39,14 +38,14 @@ func (f AttestationFilter) query() url.Values {
 	return query
 }
 
-// Attestations lists the attestations of a repo, the newest first.
+// Attestations lists the attestations of a repo, newest first.
 func (c *Client) Attestations(
 	ctx context.Context, org, repo string, f AttestationFilter,
 ) iter.Seq2[ledger.AttestationRecord, error] {
 	return list[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "attestations"), f.query())
 }
 
-// AttestationsPage returns one page of what Attestations lists.
+// AttestationsPage returns one page of the list of Attestations.
 func (c *Client) AttestationsPage(
 	ctx context.Context, org, repo string, f AttestationFilter, q Query,
 ) (ledger.Page[ledger.AttestationRecord], error) {
@@ -58,8 +57,8 @@ func (c *Client) Attestation(ctx context.Context, org, repo, id string) (ledger.
 	return get[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "attestations", id))
 }
 
-// Envelope returns the bytes that were recorded as an attestation: the DSSE
-// envelope or Sigstore bundle exactly as it was posted.
+// Envelope returns the DSSE envelope or Sigstore bundle of an attestation, exactly
+// as it was posted.
 func (c *Client) Envelope(ctx context.Context, org, repo, id string) ([]byte, error) {
 	a, err := c.do(ctx, request{
 		method: http.MethodGet,
@@ -72,8 +71,9 @@ func (c *Client) Envelope(ctx context.Context, org, repo, id string) ([]byte, er
 	return a.body, nil
 }
 
-// Record posts a DSSE envelope or a Sigstore bundle. It returns the record and
-// whether it is new: the same statement by the same signer is recorded once.
+// Record records a DSSE envelope or a Sigstore bundle. It returns the record and
+// reports whether it is new: the same statement by the same signer is recorded only
+// once.
 func (c *Client) Record(
 	ctx context.Context, org, repo string, envelope []byte,
 ) (ledger.AttestationRecord, bool, error) {

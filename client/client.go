@@ -1,5 +1,5 @@
-// Package client is the Go client of ledgerd's HTTP API: a method for each
-// endpoint, and iterators over its lists.
+// Package client is a Go client for ledgerd's HTTP API. A Client has a method for
+// each endpoint, and iterators over lists.
 package client
 
 import (
@@ -19,53 +19,53 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// maxAnswer bounds what is read of one answer, so that a wrong URL cannot fill
-// the memory. The largest honest answer is the record of a commit that
-// changes very many paths.
-const maxAnswer = 256 << 20
+// maxResponse is the maximum size of a response in bytes, so that a wrong URL
+// cannot exhaust memory. The largest valid response is a commit with a very large
+// change record.
+const maxResponse = 256 << 20
 
-// A Client speaks to one ledgerd server. It may be used by several goroutines
-// at once. It never repeats a request by itself: what to do about an error is
-// its caller's to decide. Making a token, an org, a repo or a webhook again does
-// not do the same again.
+// A Client is a client of one ledgerd server. It is safe for concurrent use. It
+// never retries a request, except for Follow: creating a token, an org, a repo or a
+// webhook is not idempotent.
 type Client struct {
-	base      string // without a slash at its end
+	base      string // without a trailing slash
 	token     string
 	userAgent string
 	http      *http.Client
 }
 
-// Options are what a Client can do without.
+// Options configures a Client. All fields are optional.
 type Options struct {
 	// Token is sent as the bearer token of every request.
 	Token string
-	// UserAgent names the program; "ledgerd-client" where it is empty.
+	// UserAgent is the User-Agent header. The default is "ledgerd-client".
 	UserAgent string
-	// HTTPClient makes the requests. The default one gives up after 30 seconds
-	// and follows no redirect, so that a token only goes where it was meant to.
+	// HTTPClient makes the requests. The default has a timeout of 30 seconds and does
+	// not follow redirects, so that the token is only sent to the given server.
 	HTTPClient *http.Client
 }
 
-// New returns a client of the server at base, such as https://ledger.example
+// New returns a client of the server at a base URL, such as https://ledger.example
 // or https://host.example/ledger.
 func New(base string, o Options) (*Client, error) {
 	if !strings.Contains(base, "://") { // it may hold a password
-		return nil, errors.New("the server's URL must begin with https:// or http://, such as https://ledger.example")
+		return nil, errors.New("invalid server URL: use e.g. https://ledger.example")
 	}
 	u, err := url.Parse(base)
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		return nil, fmt.Errorf("the server's URL: %w", e.Err) // e repeats the URL, which may hold a password
+		return nil, fmt.Errorf("invalid server URL: %w", e.Err) // e repeats the URL, which may hold a password
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("%q is not a server's URL: it must be like https://ledger.example", u.Redacted())
+		return nil, fmt.Errorf("invalid server URL %q: use e.g. https://ledger.example", u.Redacted())
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is not a server's URL: it must end with its path", u.Redacted())
+		return nil, fmt.Errorf("invalid server URL %q: remove the query and the fragment", u.Redacted())
 	}
 	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, errors.New(
-			"the API token holds a blank, a control character or one that is not ASCII: was it copied as it is?")
+			"invalid API token: it contains a space, a control character or a non-ASCII character (copy it again)")
 	}
+
 	c := &Client{
 		base:      strings.TrimRight(u.String(), "/"),
 		token:     o.Token,
@@ -81,27 +81,28 @@ func New(base string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// A request is one call of the API.
+// A request is a request to the API.
 type request struct {
 	method  string
-	path    string // escaped, from the version on
+	path    string // escaped, starting with the version
 	query   url.Values
-	accept  string // application/json where it is empty
+	accept  string // default: application/json
 	ifMatch string
 	body    []byte // JSON, or nil
 }
 
-// An answer is a response that was read to its end and tells of success.
-type answer struct {
+// A response is a successful response with its complete body.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// created reports whether the request made something that was not there.
-func (a *answer) created() bool { return a.status == http.StatusCreated }
+// created reports whether the request created a resource.
+func (a *response) created() bool { return a.status == http.StatusCreated }
 
-func (c *Client) do(ctx context.Context, r request) (*answer, error) {
+// do sends a request. It returns an *Error if the response is not 2xx.
+func (c *Client) do(ctx context.Context, r request) (*response, error) {
 	req, err := c.newRequest(ctx, r)
 	if err != nil {
 		return nil, err
@@ -111,17 +112,18 @@ func (c *Client) do(ctx context.Context, r request) (*answer, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer to %s %s: %w", r.method, r.path, err)
+		return nil, fmt.Errorf("reading the response to %s %s: %w", r.method, r.path, err)
 	}
-	if len(body) > maxAnswer {
-		return nil, fmt.Errorf("the answer to %s %s is longer than %d bytes", r.method, r.path, maxAnswer)
+	if len(body) > maxResponse {
+		return nil, fmt.Errorf("the response to %s %s is larger than %d bytes", r.method, r.path, maxResponse)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, newError(resp, body)
 	}
-	return &answer{resp.StatusCode, resp.Header, body}, nil
+	return &response{resp.StatusCode, resp.Header, body}, nil
 }
 
 func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {
@@ -132,6 +134,7 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
+
 	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
@@ -150,16 +153,16 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	return req, nil
 }
 
-// call makes a request and reads the record that answers it. Members that this
-// version does not know are passed over: a newer server may add them.
-func call[T any](ctx context.Context, c *Client, r request) (T, *answer, error) {
+// call sends a request and decodes the record in the response. It ignores unknown
+// fields, which a newer server may add.
+func call[T any](ctx context.Context, c *Client, r request) (T, *response, error) {
 	var record T
 	a, err := c.do(ctx, r)
 	if err != nil {
 		return record, nil, err
 	}
 	if err := ledger.DecodeOpen(a.body, &record); err != nil {
-		return record, nil, fmt.Errorf("the answer to %s %s is not of this API (is the URL right?): %w", r.method, r.path,
+		return record, nil, fmt.Errorf("unexpected response to %s %s (check the server URL): %w", r.method, r.path,
 			err)
 	}
 	return record, a, nil
@@ -174,13 +177,13 @@ func post[T any](ctx context.Context, c *Client, path string, body any) (T, erro
 	var record T
 	data, err := json.Marshal(body)
 	if err != nil {
-		return record, fmt.Errorf("writing the request as JSON: %w", err)
+		return record, fmt.Errorf("encode the request: %w", err)
 	}
 	record, _, err = call[T](ctx, c, request{method: http.MethodPost, path: path, body: data})
 	return record, err
 }
 
-// pathOf returns the path of a resource, its segments escaped.
+// pathOf returns the path of a resource, with its segments escaped.
 func pathOf(segments ...string) string {
 	var b strings.Builder
 	b.WriteString("/v1")
@@ -191,14 +194,13 @@ func pathOf(segments ...string) string {
 	return b.String()
 }
 
-// checkPath refuses a path with a segment that would lead elsewhere than its
-// name says: servers and proxies resolve dots and take %2F for a slash.
+// checkPath returns an error if a segment of the path could lead to another
+// resource: servers and proxies resolve dots and decode %2F to a slash.
 func checkPath(path string) error {
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if segment == "" || segment == "." || segment == ".." || strings.Contains(segment, "%2F") {
 			name, _ := url.PathUnescape(segment)
-			return fmt.Errorf("%q cannot name anything in the ledger: names are not empty, are not . or .. and have no slash",
-				name)
+			return fmt.Errorf("invalid name %q: names are not empty, . or .., and contain no slash", name)
 		}
 	}
 	return nil

@@ -311,7 +311,7 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"", ".", "..", "a/b", "/"} {
 		_, err := b.admin.Repo(t.Context(), "acme", name)
-		if err == nil || !strings.Contains(err.Error(), "cannot name anything") {
+		if err == nil || !strings.Contains(err.Error(), "invalid name") {
 			t.Errorf("the repo %q: %v", name, err)
 		}
 		if err := b.admin.RevokeToken(t.Context(), "acme", name); err == nil {
@@ -341,19 +341,19 @@ func TestForeignAnswers(t *testing.T) {
 				w.WriteHeader(http.StatusBadGateway)
 				io.WriteString(w, "<html>bad gateway</html>")
 			},
-			"the server answered 502 Bad Gateway",
+			"the server responded with 502 Bad Gateway",
 		},
 		"a line of text": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "try later\nor not", http.StatusServiceUnavailable)
 			},
-			"the server answered 503 Service Unavailable: try later",
+			"the server responded with 503 Service Unavailable: try later",
 		},
 		"a redirect": {
 			func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://elsewhere.example/v1", http.StatusMovedPermanently)
 			},
-			"the server answered 301 Moved Permanently, see https://elsewhere.example/v1",
+			"the server responded with 301 Moved Permanently, see https://elsewhere.example/v1",
 		},
 		"a problem that says nothing": {
 			func(w http.ResponseWriter, _ *http.Request) {
@@ -361,11 +361,11 @@ func TestForeignAnswers(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 				io.WriteString(w, "{}")
 			},
-			"the server answered 500 Internal Server Error: {}",
+			"the server responded with 500 Internal Server Error: {}",
 		},
 		"not JSON": {
 			func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>welcome</html>") },
-			"is not of this API (is the URL right?)",
+			"(check the server URL)",
 		},
 	} {
 		s := httptest.NewServer(test.answer)

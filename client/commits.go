@@ -12,15 +12,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A CommitFilter narrows a list of commits; its zero value lets all pass.
+// A CommitFilter filters a list of commits. The zero value matches all.
 type CommitFilter struct {
 	State  *ledger.State
 	Branch string
 	// Author is an author's name or e-mail address.
 	Author string
-	// InFlight lets only those pass that the radar compares others with.
+	// InFlight matches only commits in flight.
 	InFlight bool
-	// Standing has each come with what it is missing, and its overlaps.
+	// Standing adds to each commit its missing requirements and the number of its
+	// overlaps.
 	Standing bool
 }
 
@@ -39,36 +40,35 @@ func (f CommitFilter) query() url.Values {
 	return query
 }
 
-// Commits lists the commits of a repo, the newest first.
+// Commits lists the commits of a repo, the most recently registered first.
 func (c *Client) Commits(ctx context.Context, org, repo string, f CommitFilter) iter.Seq2[ledger.CommitSummary, error] {
 	query := f.query()
 	if f.InFlight {
-		query.Set("limit", "500") // who asks wants to know them all
+		query.Set("limit", "500") // callers usually need all of them
 	}
 	return list[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), query)
 }
 
-// CommitsPage returns one page of what Commits lists.
+// CommitsPage returns one page of the list of Commits.
 func (c *Client) CommitsPage(
 	ctx context.Context, org, repo string, f CommitFilter, q Query,
 ) (ledger.Page[ledger.CommitSummary], error) {
 	return page[ledger.CommitSummary](ctx, c, pathOf("orgs", org, "repos", repo, "commits"), f.query(), q)
 }
 
-// Commit returns the record of a commit, which may be named by a unique prefix
-// of at least 7 digits.
+// Commit returns a commit by its id, or by a unique prefix of at least 7 digits.
 func (c *Client) Commit(ctx context.Context, org, repo, sha string) (ledger.Commit, error) {
 	return get[ledger.Commit](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha))
 }
 
-// Register tells the ledger of a commit, or completes what it knows of it.
-// It reports whether the commit is new.
+// Register registers a commit, or updates its record. It returns the commit and
+// reports whether it is new.
 func (c *Client) Register(
 	ctx context.Context, org, repo, sha string, r ledger.Registration,
 ) (ledger.Commit, bool, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
-		return ledger.Commit{}, false, fmt.Errorf("writing the registration as JSON: %w", err)
+		return ledger.Commit{}, false, fmt.Errorf("encode the registration: %w", err)
 	}
 	commit, a, err := call[ledger.Commit](ctx, c, request{
 		method: http.MethodPut,

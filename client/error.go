@@ -10,23 +10,23 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An Error is an answer that tells of a failure.
+// An Error is an error response.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Problem is the answer's body. Where something other than ledgerd answered,
-	// a proxy for instance, only its Status, Title and Detail are set.
+	// Problem is the response's body. If the response is not from ledgerd but, for
+	// example, from a proxy, only Status, Title and Detail are set.
 	Problem ledger.Problem
 }
 
-// Error returns the problem's detail and what it says of single fields.
+// Error returns the problem's detail and its messages about fields.
 func (e *Error) Error() string {
 	p := e.Problem
 	return (&ledger.Error{Code: p.Code, Detail: p.Detail, Fields: p.Errors}).Error()
 }
 
-// CodeOf returns the code of the problem in err's chain, empty where err is no
-// answer of a ledgerd server.
+// CodeOf returns the code of the problem in err's chain. It is empty if err is not
+// an error response of a ledgerd server.
 func CodeOf(err error) ledger.Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Problem.Code
@@ -49,9 +49,9 @@ func newError(resp *http.Response, body []byte) *Error {
 	return e
 }
 
-// foreignDetail describes an answer that is not ledgerd's own.
+// foreignDetail describes an error response that is not from ledgerd.
 func foreignDetail(resp *http.Response, body []byte) string {
-	detail := fmt.Sprintf("the server answered %s", resp.Status)
+	detail := fmt.Sprintf("the server responded with %s", resp.Status)
 	if location := resp.Header.Get("Location"); location != "" {
 		return detail + ", see " + location
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An EventFilter narrows an org's history; its zero value lets all pass.
+// An EventFilter filters an org's history. The zero value matches all events but
+// those of type radar.
 type EventFilter struct {
-	// After is the id of an event: only what came after it passes.
+	// After is the id of an event. It matches later events.
 	After string
 	Types []ledger.EventType
 	Repo  string
-	// NewestFirst turns the order round: the newest comes first.
+	// NewestFirst reverses the order.
 	NewestFirst bool
 }
 
@@ -29,13 +30,13 @@ func (f EventFilter) query() url.Values {
 	return query
 }
 
-// Events lists the history of an org, the oldest event first. Each is the JSON
-// document that webhooks carry.
+// Events lists the history of an org, oldest event first. Each event is the JSON
+// document that webhooks receive.
 func (c *Client) Events(ctx context.Context, org string, f EventFilter) iter.Seq2[json.RawMessage, error] {
 	return list[json.RawMessage](ctx, c, pathOf("orgs", org, "events"), f.query())
 }
 
-// EventsPage returns one page of what Events lists.
+// EventsPage returns one page of the list of Events.
 func (c *Client) EventsPage(
 	ctx context.Context, org string, f EventFilter, q Query,
 ) (ledger.Page[json.RawMessage], error) {
@@ -50,7 +51,7 @@ func joinTypes(types []ledger.EventType) string {
 	return strings.Join(names, ",")
 }
 
-// Ready reports, by a nil error, that the server can do its work.
+// Ready returns nil if the server can serve requests.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.do(ctx, request{method: http.MethodGet, path: "/readyz", accept: "*/*"})
 	return err

@@ -20,21 +20,21 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
-// Earliest takes the place of an event's id: it is before the first event of an
+// Earliest, instead of an event's id, is the position before the first event of an
 // org.
 const Earliest = "earliest"
 
-// FollowOptions say what of an org's events Follow yields; the zero value means
-// all that happen from now on.
+// FollowOptions selects the events that Follow yields. The zero value selects all
+// new events but those of type radar.
 type FollowOptions struct {
-	// Types are the types of events wanted; where empty, all but radar.
+	// Types are the types of events to yield. The default is all types but radar.
 	Types []ledger.EventType
-	// Repo narrows the events to those of one repo.
+	// Repo, if not empty, selects the events of one repo.
 	Repo string
-	// After is the id of an event, or Earliest: it begins behind that one.
+	// After is the id of an event, or Earliest. Follow starts after that event.
 	After string
-	// OnRetry, where it is not nil, is called when the connection is lost or
-	// refused, before the wait for the next attempt. It must not wait long.
+	// OnRetry, if not nil, is called when the connection has failed, before the wait
+	// for the next attempt. It must return quickly.
 	OnRetry func(err error, wait time.Duration)
 }
 
@@ -42,8 +42,8 @@ type FollowOptions struct {
 type Event struct {
 	ID   string
 	Type ledger.EventType
-	// Data is the event's JSON object as it came. One of the following says the
-	// same, by the Type; none where the Type is not known to this version.
+	// Data is the event's JSON object as received. One of the following fields has it
+	// decoded, depending on Type. If this version does not know the type, all are nil.
 	Data        json.RawMessage
 	Attestation *eventstream.Attestation
 	State       *eventstream.State
@@ -51,7 +51,7 @@ type Event struct {
 	Radar       *eventstream.Radar
 }
 
-// NewEvent returns the event of that id, its data decoded.
+// NewEvent returns an event with its data decoded.
 func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	e := Event{ID: id, Type: t, Data: data}
 	var typed any
@@ -71,61 +71,63 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	default:
 		typed = new(json.RawMessage)
 	}
+
 	if err := ledger.DecodeOpen(data, typed); err != nil {
-		return e, fmt.Errorf("the data of event %s: %w", id, err)
+		return e, fmt.Errorf("decode event %s: %w", id, err)
 	}
 	return e, nil
 }
 
-// Follow yields the events of an org as they happen, each once and in order.
-// When the connection is lost it connects again, for as long as it takes, and
-// resumes where it was. It ends when the context does, without an error; with
-// an error when the server refuses, or no longer allows, what is asked for.
+// Follow yields the events of an org as they happen, each once and in order. If the
+// connection is lost, it reconnects for as long as necessary, and resumes after the
+// last event. It ends without an error when ctx is done. It ends with an error if
+// the server rejects the request, or its token is no longer valid.
 func (c *Client) Follow(ctx context.Context, org string, o FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := follower{client: c, path: pathOf("orgs", org, "events"), options: o, position: o.After}
-		for pause := followFirst; ; {
-			begin := time.Now()
-			got, err := f.connect(ctx, yield)
+		for pause := minRetryWait; ; {
+			start := time.Now()
+			received, err := f.connect(ctx, yield)
 			if errors.Is(err, errStopped) || ctx.Err() != nil {
 				return
 			}
-			if !passing(err) {
+
+			if !isTemporary(err) {
 				yield(Event{}, err)
 				return
 			}
-			if got || time.Since(begin) > followLast {
-				pause = followFirst
+			if received || time.Since(start) > maxRetryWait {
+				pause = minRetryWait
 			}
 			if !f.wait(ctx, err, pause) {
 				return
 			}
-			pause = min(2*pause, followLast)
+			pause = min(2*pause, maxRetryWait)
 		}
 	}
 }
 
 const (
-	// The time between two attempts to connect grows from the first to the last
-	// of these.
-	followFirst = 200 * time.Millisecond
-	followLast  = 5 * time.Second
-	// followSilence is how long a connection may be silent before it is taken
-	// for dead: two of the server's comments are missing.
-	followSilence = 40 * time.Second
-	// followBuffer is the size of the largest event that can be read.
-	followBuffer = 1 << 20
+	// The wait between two attempts to connect grows from minRetryWait to
+	// maxRetryWait.
+	minRetryWait = 200 * time.Millisecond
+	maxRetryWait = 5 * time.Second
+	// streamTimeout is how long a connection may be silent before it counts as dead:
+	// the server has then missed two comments.
+	streamTimeout = 40 * time.Second
+	// maxEventSize is the maximum size of an event in bytes.
+	maxEventSize = 1 << 20
 )
 
 var (
 	errStopped = errors.New("the caller stopped")
 	errEnded   = errors.New("the server ended the stream")
-	errSilent  = fmt.Errorf("the server was silent for %v", followSilence)
+	errTimeout = fmt.Errorf("no data from the server for %v", streamTimeout)
 )
 
-// passing tells whether an error may be over by the next attempt: the server
-// cannot be reached, or cannot answer now.
-func passing(err error) bool {
+// isTemporary reports whether the next attempt may succeed: the server is
+// unreachable or temporarily unavailable.
+func isTemporary(err error) bool {
 	if _, ok := errors.AsType[*foreignError](err); ok {
 		return false
 	}
@@ -133,12 +135,13 @@ func passing(err error) bool {
 	return !ok || e.Status >= 500 || e.Status == http.StatusTooManyRequests
 }
 
-// A foreignError tells that what answers is not a ledgerd server.
+// A foreignError is an error of a server that is not a ledgerd server, or of a
+// request that cannot be sent.
 type foreignError struct{ error }
 
 func (e *foreignError) Unwrap() error { return e.error }
 
-// A waitError is an error after which the server asked to wait.
+// A waitError is an error with the server's Retry-After.
 type waitError struct {
 	error
 	after time.Duration
@@ -151,19 +154,20 @@ type follower struct {
 	client   *Client
 	path     string
 	options  FollowOptions
-	position string // where to resume: an event's id, Earliest, or empty before the stream has begun
+	position string // an event's id, Earliest, or empty if the stream has not started yet
 }
 
-// wait lets the time before the next attempt pass, or as much as the server
-// asked for. It reports whether the context lives.
+// wait waits before the next attempt, for about the pause or for the server's
+// Retry-After, whichever is longer. It returns false if ctx is done.
 func (f *follower) wait(ctx context.Context, err error, pause time.Duration) bool {
-	pause = pause/2 + rand.N(pause) // or all clients would come back at once
+	pause = pause/2 + rand.N(pause) // jitter, so that clients do not all reconnect at once
 	if e, ok := errors.AsType[*waitError](err); ok {
 		pause, err = max(pause, e.after), e.error
 	}
 	if f.options.OnRetry != nil {
 		f.options.OnRetry(err, pause)
 	}
+
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -174,25 +178,27 @@ func (f *follower) wait(ctx context.Context, err error, pause time.Duration) boo
 	}
 }
 
-// connect yields events from the position on until the connection ends, which
-// it always does with an error. It reports whether there was an event.
+// connect yields the events after the position until the connection ends. It always
+// returns an error, and reports whether it received an event.
 func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) (got bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watchdog := time.AfterFunc(followSilence, func() { cancel(errSilent) })
+	watchdog := time.AfterFunc(streamTimeout, func() { cancel(errTimeout) })
 	defer watchdog.Stop()
-	answer, err := f.request(ctx)
+
+	resp, err := f.request(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer answer.Body.Close()
-	got, err = f.read(&body{answer.Body, watchdog, 0}, yield)
+	defer resp.Body.Close()
+	got, err = f.read(&body{resp.Body, watchdog, 0}, yield)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	return got, err
 }
 
+// request opens a stream.
 func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	o := f.options
 	req, err := f.client.newRequest(ctx, request{
@@ -207,47 +213,50 @@ func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	if f.position != "" {
 		req.Header.Set("Last-Event-ID", f.position)
 	}
+
 	stream := *f.client.http
-	stream.Timeout = 0 // it is for whole answers; the watchdog is for this one
+	stream.Timeout = 0 // it applies to the whole response; the watchdog replaces it
 	stream.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	answer, err := stream.Do(req)
+	resp, err := stream.Do(req)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return nil, cause
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := refusal(answer); err != nil {
-		answer.Body.Close()
+
+	if err := responseError(resp); err != nil {
+		resp.Body.Close()
 		return nil, err
 	}
-	return answer, nil
+	return resp, nil
 }
 
-// refusal returns the error of an answer that is no stream.
-func refusal(answer *http.Response) error {
-	if answer.StatusCode == http.StatusOK {
-		mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+// responseError returns an error if the response is not a stream.
+func responseError(resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 		if mediaType != "text/event-stream" {
-			return &foreignError{fmt.Errorf("the answer is %q and no stream of events (is the URL right?)", mediaType)}
+			return &foreignError{fmt.Errorf("the response has type %q instead of text/event-stream (check the server URL)", mediaType)}
 		}
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("reading the answer %s: %w", answer.Status, err)
+		return fmt.Errorf("reading the response %s: %w", resp.Status, err)
 	}
-	err = newError(answer, text)
-	if seconds, bad := strconv.Atoi(answer.Header.Get("Retry-After")); bad == nil && seconds > 0 {
+	err = newError(resp, text)
+	if seconds, parseErr := strconv.Atoi(resp.Header.Get("Retry-After")); parseErr == nil && seconds > 0 {
 		return &waitError{err, time.Duration(min(seconds, 300)) * time.Second}
 	}
 	return err
 }
 
-// read yields the events of one connection. It ends with an error, io.EOF or
-// another one.
+// read yields the events of one connection. It always returns an error, and reports
+// whether it received an event.
 func (f *follower) read(b *body, yield func(Event, error) bool) (got bool, err error) {
-	for frames, used := sse.NewEventStreamReader(b, followBuffer), int64(0); ; {
+	for frames, size := sse.NewEventStreamReader(b, maxEventSize), int64(0); ; {
 		text, err := frames.ReadEvent()
 		if err == io.EOF {
 			return got, errEnded
@@ -255,15 +264,16 @@ func (f *follower) read(b *body, yield func(Event, error) bool) (got bool, err e
 		if err != nil {
 			return got, fmt.Errorf("reading the stream: %w", err)
 		}
-		// The reader also hands out what a broken connection left of its last frame.
-		// That is without the two bytes that end one, so that it seems longer than
-		// what has come.
-		if used += int64(len(text)) + 2; used > b.read {
+		// The reader also returns the incomplete last frame of a broken connection. Such
+		// a frame lacks the two bytes that end a frame, so the frames would be longer than
+		// the bytes read.
+		if size += int64(len(text)) + 2; size > b.read {
 			continue
 		}
+
 		frame := parseFrame(text)
 		if len(frame.Data) == 0 {
-			f.begin(frame)
+			f.setStart(frame)
 			continue
 		}
 		e, err := NewEvent(string(frame.ID), ledger.EventType(frame.Event), frame.Data)
@@ -277,15 +287,16 @@ func (f *follower) read(b *body, yield func(Event, error) bool) (got bool, err e
 	}
 }
 
-// begin notes the position that a stream without one begins with.
-func (f *follower) begin(frame sse.Event) {
+// setStart sets the position from the first frame of a stream that was opened
+// without a position.
+func (f *follower) setStart(frame sse.Event) {
 	if f.position == "" && len(frame.ID) > 0 {
 		f.position = string(frame.ID)
 	}
 }
 
-// parseFrame reads the fields of a frame. What it returns does not share the
-// memory of text, which the reader uses again.
+// parseFrame parses a frame. The result does not share memory with text, which the
+// reader reuses.
 func parseFrame(text []byte) sse.Event {
 	var frame sse.Event
 	for line := range strings.Lines(string(text)) {
@@ -306,8 +317,8 @@ func parseFrame(text []byte) sse.Event {
 	return frame
 }
 
-// A body is the body of a stream. The watchdog only runs while it is read: a
-// slow caller is no dead connection.
+// A body is the body of a stream. The watchdog only runs during a Read, so that a
+// slow caller does not count as a dead connection.
 type body struct {
 	from     io.Reader
 	watchdog *time.Timer
@@ -315,7 +326,7 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	b.watchdog.Reset(followSilence)
+	b.watchdog.Reset(streamTimeout)
 	defer b.watchdog.Stop()
 	n, err := b.from.Read(p)
 	b.read += int64(n)

@@ -261,10 +261,10 @@ func TestFollowEndsWithARefusal(t *testing.T) {
 		"another's org":   {b.admin, "other", client.FollowOptions{}, string(ledger.CodeForbidden)},
 		"an unknown repo": {b.admin, "acme", client.FollowOptions{Repo: "none"}, string(ledger.CodeNotFound)},
 		"an unknown org":  {b.host, "none", client.FollowOptions{}, string(ledger.CodeNotFound)},
-		"a bad name":      {b.admin, "a/b", client.FollowOptions{}, "cannot name anything"},
+		"a bad name":      {b.admin, "a/b", client.FollowOptions{}, "invalid name"},
 		"a redirect": {newClient(t, redirect.URL, "ldg_secret"), "acme", client.FollowOptions{},
 			"307 Temporary Redirect"},
-		"a web page": {newClient(t, page.URL, ""), "acme", client.FollowOptions{}, "no stream of events"},
+		"a web page": {newClient(t, page.URL, ""), "acme", client.FollowOptions{}, "instead of text/event-stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.OnRetry = func(err error, _ time.Duration) { t.Errorf("it goes on after %v", err) }

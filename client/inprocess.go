@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// InProcess returns a transport, for Options.HTTPClient, whose requests go to a
-// handler and not through a network, with their context as it is. Each is
-// answered whole, but for streams.
+// InProcess returns a transport that sends requests to a handler instead of over the
+// network, for use in Options.HTTPClient. The handler gets the request's context.
+// Responses are buffered in memory, except for streams.
 func InProcess(handler http.Handler) http.RoundTripper { return &inProcess{handler} }
 
 type inProcess struct{ handler http.Handler }
@@ -27,19 +27,20 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Accept") == "text/event-stream" {
 		return stream(t.handler, in)
 	}
+
 	w := &recorder{header: http.Header{}}
 	t.handler.ServeHTTP(w, in)
 	if r.Body != nil {
 		r.Body.Close()
 	}
 	w.WriteHeader(http.StatusOK)
-	return answered(r, w.status, w.sent, io.NopCloser(&w.body), int64(w.body.Len())), nil
+	return newResponse(r, w.status, w.sent, io.NopCloser(&w.body), int64(w.body.Len())), nil
 }
 
-// A recorder keeps an answer in memory.
+// A recorder buffers a response in memory.
 type recorder struct {
 	header http.Header
-	sent   http.Header // as it was when the answer began
+	sent   http.Header // copy of header from when WriteHeader was called
 	status int
 	body   bytes.Buffer
 }

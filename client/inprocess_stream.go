@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// stream makes a request whose answer has no end: the handler runs until the
-// answer is closed or the request's context ends.
+// stream sends a request to a handler whose response does not end. The handler runs
+// until the response's body is closed or the request's context is done.
 func stream(handler http.Handler, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	read, write := net.Pipe()
-	w := &streamed{conn: write, header: http.Header{}, begun: make(chan struct{})}
+	w := &streamWriter{conn: write, header: http.Header{}, started: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -23,18 +23,19 @@ func stream(handler http.Handler, r *http.Request) (*http.Response, error) {
 		handler.ServeHTTP(w, r.WithContext(ctx))
 		w.WriteHeader(http.StatusOK)
 	}()
+
 	body := &streamBody{read, cancel, ended}
 	select {
-	case <-w.begun:
+	case <-w.started:
 	case <-ctx.Done():
 		_ = body.Close()
 		return nil, ctx.Err()
 	}
-	return answered(r, w.status, w.sent, body, -1), nil
+	return newResponse(r, w.status, w.sent, body, -1), nil
 }
 
-// A streamBody is the reading end of a streamed answer. Closed, it waits for
-// the handler to end.
+// A streamBody is the body of a streamed response. Close waits for the handler to
+// return.
 type streamBody struct {
 	net.Conn
 	cancel context.CancelFunc
@@ -48,41 +49,41 @@ func (b *streamBody) Close() error {
 	return err
 }
 
-// A streamed passes an answer on while it is written. A write waits until it
-// is read, or its deadline is over.
-type streamed struct {
-	conn   net.Conn
-	header http.Header
-	once   sync.Once
-	begun  chan struct{} // closed once there is:
-	status int
-	sent   http.Header // as it was when the answer began
+// A streamWriter is the http.ResponseWriter of a streamed response. A Write blocks
+// until the client has read it, or until its deadline.
+type streamWriter struct {
+	conn    net.Conn
+	header  http.Header
+	once    sync.Once
+	started chan struct{} // closed once there is:
+	status  int
+	sent    http.Header // as it was when the answer began
 }
 
-func (w *streamed) Header() http.Header { return w.header }
+func (w *streamWriter) Header() http.Header { return w.header }
 
-func (w *streamed) WriteHeader(status int) {
+func (w *streamWriter) WriteHeader(status int) {
 	w.once.Do(func() {
 		w.status, w.sent = status, w.header.Clone()
-		close(w.begun)
+		close(w.started)
 	})
 }
 
-func (w *streamed) Write(b []byte) (int, error) {
+func (w *streamWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.conn.Write(b)
 }
 
-// The following are for http.ResponseController.
+// The following methods are for http.ResponseController.
 
-func (w *streamed) FlushError() error { return nil }
+func (w *streamWriter) FlushError() error { return nil }
 
-func (w *streamed) SetReadDeadline(time.Time) error { return nil }
+func (w *streamWriter) SetReadDeadline(time.Time) error { return nil }
 
-func (w *streamed) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
+func (w *streamWriter) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
 
-// answered makes the response that a client sees; a length of -1 is unknown.
-func answered(r *http.Request, status int, header http.Header, body io.ReadCloser, length int64) *http.Response {
+// newResponse returns an HTTP response. A length of -1 means that it is unknown.
+func newResponse(r *http.Request, status int, header http.Header, body io.ReadCloser, length int64) *http.Response {
 	return &http.Response{
 		Status:        fmt.Sprintf("%d %s", status, http.StatusText(status)),
 		StatusCode:    status,

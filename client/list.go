@@ -11,8 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// list walks over a list page by page. A page is asked for when the one before
-// it is used up; after an error the walk is over.
+// list returns an iterator over all records of a list. It requests each page once
+// the previous one has been consumed, and ends after an error.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		query := maps.Clone(query)
@@ -35,15 +35,15 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values) 
 	}
 }
 
-// A Query says which page of a list is wanted.
+// A Query selects a page of a list.
 type Query struct {
-	// Limit is how many records at most, up to 500; 50 where 0.
+	// Limit is the maximum number of records, up to 500. 0 means 50.
 	Limit int
-	// Cursor is the NextCursor of the page before; empty for the first.
+	// Cursor is the NextCursor of the previous page, or empty for the first page.
 	Cursor string
 }
 
-// page asks for one page of a list.
+// page returns one page of a list.
 func page[T any](ctx context.Context, c *Client, path string, query url.Values, q Query) (ledger.Page[T], error) {
 	if q.Limit != 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
@@ -55,7 +55,8 @@ func page[T any](ctx context.Context, c *Client, path string, query url.Values, 
 	return p, err
 }
 
-// Collect returns up to limit records of a list, all of them where limit is 0.
+// Collect returns the first records of a list, at most limit. If limit is 0, it
+// returns all. After an error, it returns the records before it.
 func Collect[T any](records iter.Seq2[T, error], limit int) ([]T, error) {
 	all := []T{}
 	for record, err := range records {
@@ -70,8 +71,7 @@ func Collect[T any](records iter.Seq2[T, error], limit int) ([]T, error) {
 	return all, nil
 }
 
-// parameters makes a query of names and values in turn, without those that
-// are empty.
+// parameters returns a query of alternating names and values, without empty values.
 func parameters(pairs ...string) url.Values {
 	query := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -9,7 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// Orgs lists the orgs of the server. Only its host may.
+// Orgs lists the orgs of the server. Only the administrator of its host can.
 func (c *Client) Orgs(ctx context.Context) iter.Seq2[ledger.Org, error] {
 	return list[ledger.Org](ctx, c, pathOf("orgs"), parameters())
 }
@@ -19,7 +19,7 @@ func (c *Client) Org(ctx context.Context, org string) (ledger.Org, error) {
 	return get[ledger.Org](ctx, c, pathOf("orgs", org))
 }
 
-// CreateOrg makes an org. Only the server's host may.
+// CreateOrg creates an org. Only the administrator of the server's host can.
 func (c *Client) CreateOrg(ctx context.Context, n ledger.NewOrg) (ledger.Org, error) {
 	return post[ledger.Org](ctx, c, pathOf("orgs"), n)
 }
@@ -29,17 +29,17 @@ func (c *Client) Repos(ctx context.Context, org string) iter.Seq2[ledger.Repo, e
 	return list[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters())
 }
 
-// ReposPage returns one page of what Repos lists.
+// ReposPage returns one page of the list of Repos.
 func (c *Client) ReposPage(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
 	return page[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters(), q)
 }
 
-// Repo returns one repo with its counts.
+// Repo returns one repo with the number of its commits in each state.
 func (c *Client) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
 	return get[ledger.Repo](ctx, c, pathOf("orgs", org, "repos", repo))
 }
 
-// CreateRepo makes a repo with the contract that every new repo starts with.
+// CreateRepo creates a repo with the default contract.
 func (c *Client) CreateRepo(ctx context.Context, org string, n ledger.NewRepo) (ledger.Repo, error) {
 	return post[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), n)
 }
@@ -49,23 +49,24 @@ func (c *Client) Tokens(ctx context.Context, org string) iter.Seq2[ledger.Token,
 	return list[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), parameters())
 }
 
-// TokensPage returns one page of what Tokens lists.
+// TokensPage returns one page of the list of Tokens.
 func (c *Client) TokensPage(ctx context.Context, org string, q Query) (ledger.Page[ledger.Token], error) {
 	return page[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), parameters(), q)
 }
 
-// CreateToken makes a token. Its Secret is in this answer and never again.
+// CreateToken creates a token. The result contains its Secret, which cannot be read
+// again.
 func (c *Client) CreateToken(ctx context.Context, org string, n ledger.NewToken) (ledger.Token, error) {
 	return post[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), n)
 }
 
-// RevokeToken ends a token from now on.
+// RevokeToken revokes a token, effective immediately.
 func (c *Client) RevokeToken(ctx context.Context, org, id string) error {
 	_, err := c.do(ctx, request{method: http.MethodDelete, path: pathOf("orgs", org, "tokens", id)})
 	return err
 }
 
-// OwnToken returns the token that the client itself uses.
+// OwnToken returns the token that the client uses.
 func (c *Client) OwnToken(ctx context.Context) (ledger.Token, error) {
 	return get[ledger.Token](ctx, c, pathOf("token"))
 }
@@ -75,7 +76,7 @@ func (c *Client) Identities(ctx context.Context, org string) iter.Seq2[identity.
 	return list[identity.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters())
 }
 
-// IdentitiesPage returns one page of what Identities lists.
+// IdentitiesPage returns one page of the list of Identities.
 func (c *Client) IdentitiesPage(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
 	return page[identity.Identity](ctx, c, pathOf("orgs", org, "identities"), parameters(), q)
 }
@@ -85,19 +86,20 @@ func (c *Client) Identity(ctx context.Context, org, id string) (identity.Identit
 	return get[identity.Identity](ctx, c, pathOf("orgs", org, "identities", id))
 }
 
-// AddIdentity makes an org trust a key or a root.
+// AddIdentity adds a key or a root to the identities that an org trusts.
 func (c *Client) AddIdentity(ctx context.Context, org string, n identity.NewIdentity) (identity.Identity, error) {
 	return post[identity.Identity](ctx, c, pathOf("orgs", org, "identities"), n)
 }
 
-// RevokeIdentity ends the trust in a key or root from now on. What it signed
-// before stays recorded.
+// RevokeIdentity revokes a key or root, effective immediately. Attestations that it
+// signed before stay recorded.
 func (c *Client) RevokeIdentity(ctx context.Context, org, id string) error {
 	_, err := c.do(ctx, request{method: http.MethodDelete, path: pathOf("orgs", org, "identities", id)})
 	return err
 }
 
-// Predicates lists what the attestations of an org are about, counted.
+// Predicates lists the predicates of an org, with the number of attestations for
+// each.
 func (c *Client) Predicates(ctx context.Context, org string) iter.Seq2[ledger.PredicateCount, error] {
 	return list[ledger.PredicateCount](ctx, c, pathOf("orgs", org, "predicates"), parameters())
 }

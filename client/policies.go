@@ -10,8 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// Policy returns the active policy of a repo, and the ETag that SetPolicy asks
-// for.
+// Policy returns the active policy of a repo, and its ETag for SetPolicy.
 func (c *Client) Policy(ctx context.Context, org, repo string) (p policy.Policy, etag string, err error) {
 	p, a, err := call[policy.Policy](ctx, c, request{method: http.MethodGet, path: pathOf("orgs", org, "policies", repo)})
 	if err != nil {
@@ -30,21 +29,21 @@ func (c *Client) PolicyVersion(ctx context.Context, org, repo string, version in
 	return p, err
 }
 
-// PolicyVersions lists the versions of a repo's policy, the newest first.
+// PolicyVersions lists the versions of a repo's policy, newest first.
 func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2[policy.Policy, error] {
 	return list[policy.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters())
 }
 
-// PolicyVersionsPage returns one page of what PolicyVersions lists.
+// PolicyVersionsPage returns one page of the list of PolicyVersions.
 func (c *Client) PolicyVersionsPage(
 	ctx context.Context, org, repo string, q Query,
 ) (ledger.Page[policy.Policy], error) {
 	return page[policy.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters(), q)
 }
 
-// SetPolicy makes contract, a JSON document, the active one. The etag is that
-// of the policy it replaces: where another one has become active meanwhile,
-// nothing is written and the error's code is ledger.CodePreconditionFailed.
+// SetPolicy replaces the policy of a repo with a contract, which is a JSON document.
+// The etag is that of the policy to replace. If another policy is active, SetPolicy
+// writes nothing and returns an error with the code ledger.CodePreconditionFailed.
 func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract []byte, etag string) (policy.Policy, error) {
 	p, _, err := call[policy.Policy](ctx, c, request{
 		method:  http.MethodPut,
@@ -55,8 +54,8 @@ func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract []byt
 	return p, err
 }
 
-// Simulate tells which commits would move if contract, a JSON document, became
-// the active one. It writes nothing.
+// Simulate returns the commits that would change state under a contract, which is a
+// JSON document. It is a dry run and writes nothing.
 func (c *Client) Simulate(ctx context.Context, org, repo string, contract []byte) (ledger.Simulation, error) {
 	s, _, err := call[ledger.Simulation](ctx, c, request{
 		method: http.MethodPost,

@@ -12,13 +12,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// An OverlapFilter narrows a list of overlaps; its zero value lets all pass.
+// An OverlapFilter filters a list of overlaps. The zero value matches all.
 type OverlapFilter struct {
-	// Level lets only overlaps of exactly this level pass.
+	// Level matches only overlaps of exactly this level.
 	Level radar.Level
-	// Commit is the sha of either of the two commits, or a unique prefix of it.
+	// Commit is the id of one of the two commits, or a unique prefix of it.
 	Commit string
-	// Branch is that of either of the two.
+	// Branch is the branch of one of the two commits.
 	Branch string
 }
 
@@ -30,15 +30,16 @@ func (f OverlapFilter) query() url.Values {
 	return query
 }
 
-// Truncated returns the commits of the pairs that had more overlaps than are
-// kept, each once; where the filter names a commit or a branch, only that one.
+// Truncated returns the commits of the pairs that had more overlaps than the ledger
+// stores, each once. If the filter names a commit or a branch, it returns only that
+// one.
 func (f OverlapFilter) Truncated(pairs []ledger.RadarPair) []ledger.RadarCommit {
 	var truncated []ledger.RadarCommit
 	for _, pair := range pairs {
 		for _, side := range []ledger.RadarCommit{pair.Commit, pair.Other} {
-			named := strings.HasPrefix(side.SHA, f.Commit) && (f.Branch == "" || f.Branch == side.Branch)
-			known := func(c ledger.RadarCommit) bool { return c.SHA == side.SHA }
-			if side.OverlapsTruncated && named && !slices.ContainsFunc(truncated, known) {
+			matches := strings.HasPrefix(side.SHA, f.Commit) && (f.Branch == "" || f.Branch == side.Branch)
+			same := func(c ledger.RadarCommit) bool { return c.SHA == side.SHA }
+			if side.OverlapsTruncated && matches && !slices.ContainsFunc(truncated, same) {
 				truncated = append(truncated, side)
 			}
 		}
@@ -46,8 +47,9 @@ func (f OverlapFilter) Truncated(pairs []ledger.RadarPair) []ledger.RadarCommit 
 	return truncated
 }
 
-// OverlapsTruncated tells whether the commit or the branch that a filter names
-// had more overlaps than are kept, which a list without overlaps cannot tell.
+// OverlapsTruncated reports whether the commit or the branch of a filter had more
+// overlaps than the ledger stores. Use it if the list of overlaps is empty, when
+// Truncated cannot report it.
 func (c *Client) OverlapsTruncated(ctx context.Context, org, repo string, f OverlapFilter) (bool, error) {
 	switch {
 	case f.Commit != "":
@@ -61,29 +63,29 @@ func (c *Client) OverlapsTruncated(ctx context.Context, org, repo string, f Over
 	return false, nil
 }
 
-// Overlaps lists the open overlaps of a repo's commits in flight, the strongest
-// first.
+// Overlaps lists the open overlaps of a repo's commits in flight, strongest first.
 func (c *Client) Overlaps(ctx context.Context, org, repo string, f OverlapFilter) iter.Seq2[ledger.RadarPair, error] {
 	return list[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), f.query())
 }
 
-// OverlapsPage returns one page of what Overlaps lists.
+// OverlapsPage returns one page of the list of Overlaps.
 func (c *Client) OverlapsPage(
 	ctx context.Context, org, repo string, f OverlapFilter, q Query,
 ) (ledger.Page[ledger.RadarPair], error) {
 	return page[ledger.RadarPair](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), f.query(), q)
 }
 
-// PreviewOverlaps tells what a commit would overlap with if it were registered now.
-// Nothing is written.
+// PreviewOverlaps returns the overlaps that a commit would have if it were
+// registered now. It is a dry run and writes nothing.
 func (c *Client) PreviewOverlaps(
 	ctx context.Context, org, repo string, q ledger.RadarQuery,
 ) (ledger.RadarResult, error) {
 	return post[ledger.RadarResult](ctx, c, pathOf("orgs", org, "repos", repo, "radar"), q)
 }
 
-// Withdraw takes a commit out of flight, which may be named by a unique prefix
-// of at least 7 digits: its branch is given up. Twice does no harm.
+// Withdraw takes a commit out of flight, because its branch was abandoned. The
+// commit is named by its id or by a unique prefix of at least 7 digits. Withdrawing
+// a commit again is a no-op.
 func (c *Client) Withdraw(ctx context.Context, org, repo, sha string) (ledger.Commit, error) {
 	commit, _, err := call[ledger.Commit](ctx, c, request{
 		method: http.MethodPost,
