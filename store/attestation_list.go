@@ -226,9 +226,9 @@ SELECT ` + attestationColumns + `
 FROM commits c /*+ordered*/ JOIN chain ON 1 = 1 /*+ordered*/ JOIN attestations a ON a.id = chain.id
 WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
 
-// isChain reports whether the query uses chain. This is if it lists the newest
-// attestations of a commit that has more than one page. Each row links to the
-// previous one.
+// isChain reports whether the query lists the newest attestations of a commit that has
+// more than one page of them. It then uses chain: each attestation links to the previous
+// one of its commit.
 func (q attestationQuery) isChain() bool {
 	return q.commit != 0 && !q.fits && !q.ascending &&
 		q.predicates == nil && q.signers == nil && q.status == "" && q.since == 0

@@ -39,7 +39,7 @@ func (c *cache[K, V]) put(key K, v V) {
 }
 
 func (c *cache[K, V]) add(key K, v V) {
-	if _, known := c.new[key]; !known && len(c.new) >= c.size/2 {
+	if _, ok := c.new[key]; !ok && len(c.new) >= c.size/2 {
 		c.new, c.old = make(map[K]V), c.new
 	}
 	c.new[key] = v

@@ -24,13 +24,13 @@ func (rd reader) registrationOf(commitID int64) (n ledger.Registration, err erro
 
 // mergedRegistration returns what registrationOf would return after registering n.
 func (rd reader) mergedRegistration(commitID int64, n ledger.Registration) (ledger.Registration, error) {
-	known, err := rd.registrationOf(commitID)
+	stored, err := rd.registrationOf(commitID)
 	if err != nil {
 		return n, err
 	}
-	d := details{known.Parents, known.Ancestors, known.Contained, known.Changes}
+	d := details{stored.Parents, stored.Ancestors, stored.Contained, stored.Changes}
 	d.merge(n)
-	n.Branch, n.Base = cmp.Or(n.Branch, known.Branch), cmp.Or(n.Base, known.Base)
+	n.Branch, n.Base = cmp.Or(n.Branch, stored.Branch), cmp.Or(n.Base, stored.Base)
 	n.Parents, n.Ancestors, n.Contained, n.Changes = d.parents, d.ancestors, d.contained, d.changes
 	return n, nil
 }

@@ -24,8 +24,8 @@ func (s *Store) Foresee(
 	ctx context.Context, org, repo string, q ledger.RadarQuery,
 ) (result ledger.RadarResult, err error) {
 	select {
-	case s.foreseeing <- struct{}{}:
-		defer func() { <-s.foreseeing }()
+	case s.foreseeSlots <- struct{}{}:
+		defer func() { <-s.foreseeSlots }()
 	case <-ctx.Done():
 		return result, ctx.Err()
 	case <-s.closing:
@@ -51,11 +51,11 @@ func (s *Store) Foresee(
 	return read(ctx, s, func(rd reader) (ledger.RadarResult, error) {
 		own := ledger.RadarCommit{SHA: q.Commit}
 		if p.commit != nil {
-			known, err := scanSide(rd.Row(selectSide+"= ?", p.commit.id))
+			stored, err := scanSide(rd.Row(selectSide+"= ?", p.commit.id))
 			if err != nil {
 				return ledger.RadarResult{}, fmt.Errorf("read commit: %w", err)
 			}
-			own = known.row.RadarCommit
+			own = stored.row.RadarCommit
 		}
 
 		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)

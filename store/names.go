@@ -52,12 +52,12 @@ func (t *tx) insertName(key nameKey, dn identity.DN) (int64, error) {
 	}
 }
 
-// nameOf returns the value of a row id, from the cache or by parsing the text that
+// nameOf returns the value of a row id from the cache, or else by parsing the text that
 // the query returns.
 func nameOf[V any](
-	rd reader, known *cache[int64, V], id int64, query string, parse func(string) (V, error),
+	rd reader, names *cache[int64, V], id int64, query string, parse func(string) (V, error),
 ) (v V, err error) {
-	if v, ok := known.get(id); ok {
+	if v, ok := names.get(id); ok {
 		return v, nil
 	}
 	var text string
@@ -67,7 +67,7 @@ func nameOf[V any](
 	if v, err = parse(text); err != nil {
 		return v, fmt.Errorf("name %d: %w", id, err)
 	}
-	known.put(id, v)
+	names.put(id, v)
 	return v, nil
 }
 

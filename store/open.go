@@ -59,15 +59,15 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 
 func newStore(o Options) *Store {
 	s := &Store{
-		now:        o.Now,
-		log:        o.Logger,
-		keep:       cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
-		caches:     newCaches(),
-		tips:       radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
-		foreseeing: make(chan struct{}, maxForeseeing),
-		queued:     newQueued(),
-		wake:       make(chan struct{}, 1),
-		closing:    make(chan struct{}),
+		now:          o.Now,
+		log:          o.Logger,
+		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
+		caches:       newCaches(),
+		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
+		foreseeSlots: make(chan struct{}, maxForeseeing),
+		queued:       newQueued(),
+		wake:         make(chan struct{}, 1),
+		closing:      make(chan struct{}),
 	}
 	s.batch = newBatch(s.tips)
 	return s

@@ -166,7 +166,7 @@ func TestFailedWriteLeavesNoFootprints(t *testing.T) {
 func TestForeseeLimitsConcurrency(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	for range maxForeseeing {
-		s.foreseeing <- struct{}{}
+		s.foreseeSlots <- struct{}{}
 	}
 
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -176,14 +176,14 @@ func TestForeseeLimitsConcurrency(t *testing.T) {
 		t.Errorf("with %d other calls running: got %v, want %v", maxForeseeing, err, context.DeadlineExceeded)
 	}
 
-	time.AfterFunc(10*time.Millisecond, func() { <-s.foreseeing })
+	time.AfterFunc(10*time.Millisecond, func() { <-s.foreseeSlots })
 	got, err := s.Foresee(t.Context(), "acme", "api", query)
 	check(t, err)
 	if len(got.Overlaps) != 3 {
 		t.Errorf("after waiting: got %d overlaps, want 3", len(got.Overlaps))
 	}
-	<-s.foreseeing
-	if len(s.foreseeing) != 0 {
+	<-s.foreseeSlots
+	if len(s.foreseeSlots) != 0 {
 		t.Error("the call did not release its slot")
 	}
 }

@@ -50,7 +50,7 @@ func (s *Store) Prune(ctx context.Context) error {
 }
 
 func (s *Store) pruneDeliveries(ctx context.Context) error {
-	cutoff := s.Now().Add(-s.keep)
+	cutoff := s.Now().Add(-s.retention)
 	type prunable struct{ old, deleted []int64 }
 	webhooks, err := read(ctx, s, func(rd reader) (p prunable, err error) {
 		p.old, err = all(rd, scanID, `

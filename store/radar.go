@@ -19,11 +19,11 @@ type tipResult struct {
 	place    int64
 	overlaps []overlap
 	more     bool  // whether there may be more overlaps
-	lost     int64 // an earlier tip that it no longer overlaps with; 0 for none
+	closed   int64 // an earlier tip that it no longer overlaps with; 0 for none
 }
 
 // cause returns the cause for settling a commit after a scan: the strongest earlier
-// overlap or, if there is none, the one that is gone.
+// overlap or, if there is none, the one that has closed.
 func (t *tx) cause(c *commitRow, r tipResult) (ledger.Cause, error) {
 	cause := ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}
 	for _, f := range r.overlaps {
@@ -32,9 +32,9 @@ func (t *tx) cause(c *commitRow, r tipResult) (ledger.Cause, error) {
 			return cause, nil
 		}
 	}
-	lost, ok, err := t.findTip(r.lost)
+	closed, ok, err := t.findTip(r.closed)
 	if ok {
-		cause.ID = lost.SHA
+		cause.ID = closed.SHA
 	}
 	return cause, err
 }
@@ -118,11 +118,12 @@ func (t *tx) scanOverlaps(
 	}
 
 	result.scanned = true
-	result.lost, err = t.recordOverlaps(d, own, result, known)
+	result.closed, err = t.recordOverlaps(d, own, result, known)
 	return result, err
 }
 
-// indexOf returns the index of a repo, as it is.
+// indexOf returns the index that was refreshed for this write, or else the repo's index in
+// memory.
 func (t *tx) indexOf(repoID int64) *radarindex.Index {
 	if t.index != nil && t.index.RepoID() == repoID {
 		return t.index
@@ -140,7 +141,7 @@ const maxReported = 20
 // that the commit no longer overlaps with, or 0.
 func (t *tx) recordOverlaps(
 	d *deriver, own radarindex.Tip, result tipResult, known map[pairKey]pairRow,
-) (lost int64, err error) {
+) (closed int64, err error) {
 	pairs, report := t.pairs(own, result.overlaps, known, d.contract.Radar.Notify)
 	if err := t.overlapEvents(d.repo, own, report[:min(len(report), maxReported)]); err != nil {
 		return 0, err
@@ -148,7 +149,7 @@ func (t *tx) recordOverlaps(
 
 	for _, p := range slices.SortedFunc(maps.Values(known), comparePairs) {
 		if p.later == own.CommitID {
-			lost = p.earlier
+			closed = p.earlier
 		}
 		if err := t.dropPair(d, p, own); err != nil {
 			return 0, err
@@ -172,7 +173,7 @@ func (t *tx) recordOverlaps(
 	if err != nil {
 		return 0, fmt.Errorf("update tip: %w", err)
 	}
-	return lost, nil
+	return closed, nil
 }
 
 // pairs converts the overlaps of a scan to pairs, and removes these from known. It also

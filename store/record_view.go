@@ -127,7 +127,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	return nil
 }
 
-// viewCommits reads the commits of the attestations, as far as they exist.
+// viewCommits reads those commits of the attestations that exist.
 func (t *tx) viewCommits(v *view, list []*recording) ([]*subject, error) {
 	var keys []any
 	derivers := make(map[int64]*deriver)

@@ -40,7 +40,7 @@ func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.T
 		token   ledger.Token
 		expires ledger.Time
 	}
-	found, err := readLoose(ctx, s, func(rd reader) (v session, err error) {
+	v, err := readLoose(ctx, s, func(rd reader) (v session, err error) {
 		var tokenID int64
 		err = rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires)
 		if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.T
 		v.token = token.row
 		return v, err
 	})
-	return found.token, found.expires, err
+	return v.token, v.expires, err
 }
 
 // DeleteSession ends a session. It is a no-op if the session does not exist.

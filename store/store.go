@@ -17,22 +17,22 @@ import (
 
 // A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
-	now  func() time.Time
-	log  *slog.Logger
-	keep time.Duration // how long the delivery log is retained
-	db   sqldb.Engine
+	now       func() time.Time
+	log       *slog.Logger
+	retention time.Duration // how long the delivery log is retained
+	db        sqldb.Engine
 
 	caches *caches
 	tips   *radarindex.Set
 	// batch is used only by the writer's goroutine.
 	batch *batch
 
-	// foreseeing limits the number of concurrent Foresee calls.
-	foreseeing chan struct{}
-	notifier   notifier
-	queued     *queued
-	wake       chan struct{} // wakes Evaluate
-	touched    sync.Map      // token id -> ledger.Time of its last write by TouchToken
+	// foreseeSlots limits the number of concurrent Foresee calls.
+	foreseeSlots chan struct{}
+	notifier     notifier
+	queued       *queued
+	wake         chan struct{} // wakes Evaluate
+	touched      sync.Map      // token id -> ledger.Time of its last write by TouchToken
 
 	closing   chan struct{}
 	closeOnce sync.Once
