@@ -15,32 +15,33 @@ func TestRetryIn(t *testing.T) {
 		what        string
 		tries       int
 		retryAfter  time.Duration
-		least, most time.Duration // both 0: no more
+		least, most time.Duration // both 0: no retry
 	}{
 		{what: "first", least: 4 * s, most: 6 * s},
 		{what: "second", tries: 1, least: 4 * m, most: 6 * m},
 		{what: "ninth", tries: 8, least: 19*h + 12*m, most: 28*h + 48*m},
 		{what: "tenth", tries: 9},
 		{what: "after the tenth", tries: 20},
-		{what: "tenth, asked to come again", tries: 9, retryAfter: m},
-		{what: "asked for more", retryAfter: m, least: m, most: 72 * s},
-		{what: "asked for less", tries: 1, retryAfter: s, least: 4 * m, most: 6 * m},
-		{what: "asked for hardly anything", retryAfter: 1, least: 5 * s, most: 6 * s},
-		{what: "asked for a day", retryAfter: 24 * h, least: 24 * h, most: 24 * h},
-		{what: "asked for a year", retryAfter: 365 * 24 * h, least: 24 * h, most: 24 * h},
-		{what: "asked for nearly a day", retryAfter: 23 * h, least: 23 * h, most: 24 * h},
+		{what: "tenth with Retry-After", tries: 9, retryAfter: m},
+		{what: "Retry-After above the schedule", retryAfter: m, least: m, most: 72 * s},
+		{what: "Retry-After below the schedule", tries: 1, retryAfter: s, least: 4 * m, most: 6 * m},
+		{what: "Retry-After of a nanosecond", retryAfter: 1, least: 5 * s, most: 6 * s},
+		{what: "Retry-After of a day", retryAfter: 24 * h, least: 24 * h, most: 24 * h},
+		{what: "Retry-After of a year", retryAfter: 365 * 24 * h, least: 24 * h, most: 24 * h},
+		{what: "Retry-After of nearly a day", retryAfter: 23 * h, least: 23 * h, most: 24 * h},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			least, most := time.Duration(1<<62), time.Duration(0)
 			for range 1000 {
-				wait, again := dispatch.RetryIn(schedule, c.tries, c.retryAfter)
-				if again != (c.most > 0) || wait < c.least || wait > c.most {
-					t.Fatalf("wait %v (again: %t), want %v to %v", wait, again, c.least, c.most)
+				wait, ok := dispatch.RetryIn(schedule, c.tries, c.retryAfter)
+				if ok != (c.most > 0) || wait < c.least || wait > c.most {
+					t.Fatalf("RetryIn = %v, %t; want %v to %v", wait, ok, c.least, c.most)
 				}
 				least, most = min(least, wait), max(most, wait)
 			}
+
 			if spread := c.most - c.least; most-least < spread*9/10 {
-				t.Errorf("all waits were between %v and %v", least, most)
+				t.Errorf("all waits are between %v and %v: no jitter", least, most)
 			}
 		})
 	}

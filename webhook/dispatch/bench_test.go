@@ -12,12 +12,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// BenchmarkDispatch measures deliveries that were queued before, to receivers
-// in the same process that answer at once.
+// BenchmarkDispatch measures deliveries that are already queued, to receivers in the
+// same process that respond at once.
 func BenchmarkDispatch(b *testing.B) {
 	for _, webhooks := range []int{1, 20} {
 		b.Run(fmt.Sprint(webhooks), func(b *testing.B) {
-			bench := newBench(b)
+			f := newFixture(b)
 			var got atomic.Int64
 			r := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				got.Add(1)
@@ -26,37 +26,38 @@ func BenchmarkDispatch(b *testing.B) {
 			b.Cleanup(r.Close)
 			var hooks []ledger.Webhook
 			for range webhooks {
-				hooks = append(hooks, bench.webhook(r.URL))
+				hooks = append(hooks, f.webhook(r.URL))
 			}
 			total := int64(0)
 			for _, w := range hooks {
 				n := max(1, b.N/webhooks)
-				bench.pings(w, n)
+				f.pings(w, n)
 				total += int64(n)
 			}
+
 			b.ResetTimer()
-			stop := bench.start(nil)
+			stop := f.start(nil)
 			for got.Load() < total {
 				time.Sleep(time.Millisecond)
 			}
-			stop() // all is written then
+			stop() // returns when all outcomes are recorded
 			b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "deliveries/s")
 		})
 	}
 }
 
-// BenchmarkLatency measures one delivery at a time, from when it is queued to
-// its arrival.
+// BenchmarkLatency measures the time from queueing a delivery to its arrival, for one
+// delivery at a time.
 func BenchmarkLatency(b *testing.B) {
-	bench := newBench(b)
+	f := newFixture(b)
 	arrived := make(chan time.Time, 1)
 	r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived <- time.Now() }))
 	b.Cleanup(r.Close)
-	w := bench.webhook(r.URL)
-	bench.start(nil)
+	w := f.webhook(r.URL)
+	f.start(nil)
 	var took []time.Duration
 	for b.Loop() {
-		bench.ping(w)
+		f.ping(w)
 		queued := time.Now()
 		took = append(took, (<-arrived).Sub(queued))
 	}

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A dns is a name server whose answers change at will.
+// A dns is a name server with records that tests can change.
 type dns struct {
 	conn net.PacketConn
 	mu   sync.Mutex
 	zone map[string][]netip.Addr
-	bad  map[string]uint16 // names that get no answer but an error's code
+	bad  map[string]uint16 // response codes of names that fail
 }
 
-// silence stands for no answer at all.
+// silence is the code of names that get no response.
 const silence = 0xffff
 
 func newDNS(t *testing.T) *dns {
@@ -60,14 +60,14 @@ func (d *dns) serve() {
 		if err != nil {
 			return
 		}
-		if answer := d.answer(buffer[:n]); answer != nil {
-			d.conn.WriteTo(answer, from)
+		if reply := d.reply(buffer[:n]); reply != nil {
+			d.conn.WriteTo(reply, from)
 		}
 	}
 }
 
-// answer makes the reply to a query with one question (RFC 1035, section 4).
-func (d *dns) answer(query []byte) []byte {
+// reply returns the reply to a query with one question (RFC 1035, section 4), or nil.
+func (d *dns) reply(query []byte) []byte {
 	var labels []string
 	end := 12
 	for end < len(query) && query[end] != 0 {
@@ -77,19 +77,22 @@ func (d *dns) answer(query []byte) []byte {
 	}
 	end += 5 // the root's label, type and class
 	kind := binary.BigEndian.Uint16(query[end-4:])
+
 	d.mu.Lock()
-	addrs, known := d.zone[strings.Join(labels, ".")]
+	addrs, ok := d.zone[strings.Join(labels, ".")]
 	code := d.bad[strings.Join(labels, ".")]
 	d.mu.Unlock()
+
 	flags := uint16(0x8180)
 	switch {
 	case code == silence:
 		return nil
 	case code > 0:
 		flags |= code
-	case !known:
+	case !ok:
 		flags |= 3 // no such name
 	}
+
 	reply := append([]byte{}, query[:2]...)
 	var records []byte
 	count := uint16(0)
@@ -100,10 +103,11 @@ func (d *dns) answer(query []byte) []byte {
 		count++
 		records = append(records, 0xc0, 12) // the question's name
 		records = binary.BigEndian.AppendUint16(records, kind)
-		records = append(records, 0, 1, 0, 0, 0, 0) // class IN, no time to live
+		records = append(records, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
 		records = binary.BigEndian.AppendUint16(records, uint16(a.BitLen()/8))
 		records = append(records, a.AsSlice()...)
 	}
+
 	for _, v := range []uint16{flags, 1, count, 0, 0} {
 		reply = binary.BigEndian.AppendUint16(reply, v)
 	}

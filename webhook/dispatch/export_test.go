@@ -5,15 +5,15 @@ import (
 	"net/http"
 )
 
-// What tests need to see of the inside.
+// Unexported functions for tests.
 var (
 	RetryIn         = retryIn
 	ParseRetryAfter = parseRetryAfter
 	Clip            = clip
 )
 
-// SetResolver gives the guard a DNS of the test's own.
+// SetResolver replaces the guard's resolver.
 func (g *Guard) SetResolver(r *net.Resolver) { g.resolver = r }
 
-// SetTransport replaces what makes the requests.
+// SetTransport replaces the dispatcher's transport.
 func (d *Dispatcher) SetTransport(t http.RoundTripper) { d.sender.transport = t }

@@ -94,10 +94,10 @@ func TestGuardChecks(t *testing.T) {
 			var e *ledger.Error
 			if !errors.As(err, &e) || e.Code != ledger.CodeInvalidField || len(e.Fields) != 1 || e.Fields[0].Field != "url" ||
 				!strings.Contains(e.Fields[0].Message, c.err) {
-				t.Errorf("got %v, want an error about url with %q", err, c.err)
+				t.Errorf("Check = %v, want an error about url with %q", err, c.err)
 			}
 			if strings.HasSuffix(c.host, ".example") && strings.Contains(err.Error(), internal) {
-				t.Errorf("%v tells the address of an internal name", err)
+				t.Errorf("the error %v has the address of an internal name", err)
 			}
 		})
 	}
@@ -112,12 +112,13 @@ func networks(list ...string) (prefixes []netip.Prefix) {
 	return prefixes
 }
 
-// TestGuardDials has deliveries refused at the last moment, whatever their URL
-// looked like before.
-func TestGuardDials(t *testing.T) {
+// TestGuardRefusesDials checks that a refused address is not dialled, even if the URL was
+// accepted before.
+func TestGuardRefusesDials(t *testing.T) {
 	var reached bool
 	r := receive(t, func(http.ResponseWriter, *http.Request) { reached = true })
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
+
 	for _, c := range []struct{ host, err string }{
 		{"127.0.0.1", "127.0.0.1 is not a public address"},
 		{"[::ffff:127.0.0.1]", "127.0.0.1 is not a public address"},
@@ -131,39 +132,40 @@ func TestGuardDials(t *testing.T) {
 			dns.set("private.example", "127.0.0.1")
 			g := dispatch.NewGuard(networks("10.0.0.0/8"))
 			g.SetResolver(dns.resolver())
-			b := newBench(t)
-			w := b.webhook("http://" + c.host + ":" + port + "/")
-			id := b.ping(w).ID
-			b.start(func(cfg *dispatch.Config) { cfg.Guard = g })
-			d := b.attempted(w, id, 1)
+			f := newFixture(t)
+			w := f.webhook("http://" + c.host + ":" + port + "/")
+			id := f.ping(w).ID
+			f.start(func(cfg *dispatch.Config) { cfg.Guard = g })
+			d := f.attempted(w, id, 1)
 			if d.Status != ledger.DeliveryPending || !strings.Contains(d.LastError, c.err) {
-				t.Errorf("%s, %q; want an error with %q", d.Status, d.LastError, c.err)
+				t.Errorf("%s with error %q, want pending with %q", d.Status, d.LastError, c.err)
 			}
 		})
 	}
+
 	if reached {
-		t.Error("a delivery has come through")
+		t.Error("a delivery reached the receiver")
 	}
 }
 
-// TestNameChangesItsAnswer has a name that is public when it is checked and
-// loopback when it is dialled.
-func TestNameChangesItsAnswer(t *testing.T) {
+// TestDNSRebinding has a name that is public when it is checked, and loopback when it is
+// dialled.
+func TestDNSRebinding(t *testing.T) {
 	r := receive(t, nil)
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
 	dns := newDNS(t)
 	g := dispatch.NewGuard(nil)
 	g.SetResolver(dns.resolver())
-	b := newBench(t)
-	w := b.webhook("http://rebind.example:" + port + "/")
+	f := newFixture(t)
+	w := f.webhook("http://rebind.example:" + port + "/")
 
 	dns.set("rebind.example", public)
 	check(t, g.Check(t.Context(), w.URL))
 	dns.set("rebind.example", "127.0.0.1")
-	id := b.ping(w).ID
-	b.start(func(c *dispatch.Config) { c.Guard = g })
-	d := b.attempted(w, id, 1)
+	id := f.ping(w).ID
+	f.start(func(c *dispatch.Config) { c.Guard = g })
+	d := f.attempted(w, id, 1)
 	if !strings.Contains(d.LastError, "webhooks.allowed_networks") || r.count() != 0 {
-		t.Errorf("%d requests came through; the error is %q", r.count(), d.LastError)
+		t.Errorf("%d requests reached the receiver; error %q", r.count(), d.LastError)
 	}
 }

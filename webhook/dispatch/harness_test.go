@@ -18,33 +18,33 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// hookSecret is what all webhooks of tests sign with.
+// hookSecret is the signing secret of all webhooks in tests.
 const hookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 
-// A bench is a store in a temporary folder with the org acme and its repo api.
-// Its clock runs as the real one does, from wherever a test puts it.
-type bench struct {
+// A fixture is a store in a temporary folder with the org acme and its repo api. Its
+// clock is the real one plus an offset.
+type fixture struct {
 	*store.Store
-	t     testing.TB
-	ahead atomic.Int64 // of the real clock, in nanoseconds
+	t      testing.TB
+	offset atomic.Int64 // of the clock, in nanoseconds
 }
 
-func newBench(t testing.TB) *bench {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	b := &bench{t: t}
-	s, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.now})
+	f := &fixture{t: t}
+	s, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: f.now})
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
-	b.Store = s
-	_, err = b.CreateOrg(t.Context(), "acme")
+	f.Store = s
+	_, err = f.CreateOrg(t.Context(), "acme")
 	check(t, err)
-	_, err = b.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	_, err = f.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
 	check(t, err)
-	return b
+	return f
 }
 
-func (b *bench) now() time.Time          { return time.Now().Add(time.Duration(b.ahead.Load())) }
-func (b *bench) advance(d time.Duration) { b.ahead.Add(int64(d)) }
+func (f *fixture) now() time.Time          { return time.Now().Add(time.Duration(f.offset.Load())) }
+func (f *fixture) advance(d time.Duration) { f.offset.Add(int64(d)) }
 
 func check(t testing.TB, err error) {
 	t.Helper()
@@ -53,35 +53,35 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// webhook makes one for a URL, with the secret that all tests use.
-func (b *bench) webhook(url string) ledger.Webhook {
-	b.t.Helper()
+// webhook creates a webhook for a URL, with hookSecret.
+func (f *fixture) webhook(url string) ledger.Webhook {
+	f.t.Helper()
 	n := ledger.NewWebhook{URL: url}
-	check(b.t, n.Check())
-	w, err := b.CreateWebhook(b.t.Context(), "acme", "api", n, hookSecret)
-	check(b.t, err)
+	check(f.t, n.Check())
+	w, err := f.CreateWebhook(f.t.Context(), "acme", "api", n, hookSecret)
+	check(f.t, err)
 	return w
 }
 
-// ping queues a delivery.
-func (b *bench) ping(w ledger.Webhook) ledger.Delivery {
-	b.t.Helper()
-	d, err := b.PingWebhook(b.t.Context(), "acme", "api", w.ID)
-	check(b.t, err)
+// ping queues a ping.
+func (f *fixture) ping(w ledger.Webhook) ledger.Delivery {
+	f.t.Helper()
+	d, err := f.PingWebhook(f.t.Context(), "acme", "api", w.ID)
+	check(f.t, err)
 	return d
 }
 
-// pings queues many.
-func (b *bench) pings(w ledger.Webhook, n int) []string {
-	b.t.Helper()
+// pings queues n pings and returns their ids.
+func (f *fixture) pings(w ledger.Webhook, n int) []string {
+	f.t.Helper()
 	ids := make([]string, n)
 	var wg sync.WaitGroup
 	for first := range 64 {
 		wg.Go(func() {
 			for i := first; i < n; i += 64 {
-				d, err := b.PingWebhook(b.t.Context(), "acme", "api", w.ID)
+				d, err := f.PingWebhook(f.t.Context(), "acme", "api", w.ID)
 				if err != nil {
-					b.t.Error(err)
+					f.t.Error(err)
 				}
 				ids[i] = d.ID
 			}
@@ -91,19 +91,20 @@ func (b *bench) pings(w ledger.Webhook, n int) []string {
 	return ids
 }
 
-// loopback is a guard that lets tests reach their own receivers.
+// loopback returns a guard that allows the receivers of tests.
 func loopback() *dispatch.Guard {
 	return dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
 }
 
-// start runs a dispatcher until the test ends or stop is called.
-func (b *bench) start(change func(*dispatch.Config)) (stop func()) {
-	b.t.Helper()
-	c := dispatch.Config{Outbox: b.Store, Guard: loopback(), UserAgent: "ledgerd/test"}
+// start runs a dispatcher until the test ends or stop is called. change may change its
+// configuration.
+func (f *fixture) start(change func(*dispatch.Config)) (stop func()) {
+	f.t.Helper()
+	c := dispatch.Config{Outbox: f.Store, Guard: loopback(), UserAgent: "ledgerd/test"}
 	if change != nil {
 		change(&c)
 	}
-	return run(b.t, dispatch.New(c))
+	return run(f.t, dispatch.New(c))
 }
 
 func run(t testing.TB, d *dispatch.Dispatcher) (stop func()) {
@@ -118,20 +119,20 @@ func run(t testing.TB, d *dispatch.Dispatcher) (stop func()) {
 	return stop
 }
 
-// delivery reads one with all its attempts.
-func (b *bench) delivery(w ledger.Webhook, id string) ledger.DeliveryRecord {
-	b.t.Helper()
-	d, err := b.Delivery(context.Background(), "acme", "api", w.ID, id)
-	check(b.t, err)
+// delivery returns a delivery with all its attempts.
+func (f *fixture) delivery(w ledger.Webhook, id string) ledger.DeliveryRecord {
+	f.t.Helper()
+	d, err := f.Delivery(context.Background(), "acme", "api", w.ID, id)
+	check(f.t, err)
 	return d
 }
 
-// attempted waits until a delivery has had so many attempts.
-func (b *bench) attempted(w ledger.Webhook, id string, attempts int) (d ledger.DeliveryRecord) {
-	b.t.Helper()
-	eventually(b.t, func() bool {
-		d = b.delivery(w, id)
-		return d.Attempts >= attempts
+// attempted waits until a delivery has had at least n attempts, and returns it.
+func (f *fixture) attempted(w ledger.Webhook, id string, n int) (d ledger.DeliveryRecord) {
+	f.t.Helper()
+	eventually(f.t, func() bool {
+		d = f.delivery(w, id)
+		return d.Attempts >= n
 	})
 	return d
 }
@@ -140,12 +141,12 @@ func eventually(t testing.TB, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it has not happened within 10 s")
+			t.Fatal("timeout after 10 s")
 		}
 	}
 }
 
-// A receiver is a web server that keeps what it is sent.
+// A receiver is a web server that records the requests it gets.
 type receiver struct {
 	*httptest.Server
 	mu  sync.Mutex
@@ -158,26 +159,26 @@ type received struct {
 	proto  int
 }
 
-// receive starts a receiver that answers 204, or as it is told.
-func receive(t testing.TB, answer http.HandlerFunc) *receiver {
-	r := newReceiver(answer)
+// receive starts a receiver. A nil handler responds 204.
+func receive(t testing.TB, handler http.HandlerFunc) *receiver {
+	r := newReceiver(handler)
 	r.Start()
 	t.Cleanup(r.Close)
 	return r
 }
 
-func newReceiver(answer http.HandlerFunc) *receiver {
+func newReceiver(handler http.HandlerFunc) *receiver {
 	r := &receiver{}
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		r.mu.Lock()
 		r.got = append(r.got, received{q.Header, body, q.ProtoMajor})
 		r.mu.Unlock()
-		if answer == nil {
+		if handler == nil {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		answer(w, q)
+		handler(w, q)
 	}))
 	return r
 }
@@ -190,5 +191,5 @@ func (r *receiver) all() []received {
 
 func (r *receiver) count() int { return len(r.all()) }
 
-// discard is for servers whose complaints are part of a test.
+// discard is the log of servers on which a test causes errors.
 var discard = log.New(io.Discard, "", 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// TestProxy has deliveries go through a proxy on a network that the guard
-// refuses, but to no target that it refuses.
+// TestProxy sends deliveries through a proxy on a network that the guard refuses. The
+// guard still refuses targets.
 func TestProxy(t *testing.T) {
 	target := newReceiver(nil)
 	target.StartTLS()
@@ -24,10 +24,10 @@ func TestProxy(t *testing.T) {
 	defer proxy.Close()
 	proxyURL, err := url.Parse(proxy.URL)
 	check(t, err)
-	for _, c := range []struct{ url, answer, err string }{
-		{url: "http://public.example/x", answer: "by proxy: http://public.example/x"},
+	for _, c := range []struct{ url, body, err string }{
+		{url: "http://public.example/x", body: "by proxy: http://public.example/x"},
 		{url: "https://example.com/x"},
-		{url: "http://unknown.example/x", answer: "by proxy: http://unknown.example/x"},
+		{url: "http://unknown.example/x", body: "by proxy: http://unknown.example/x"},
 		{url: "http://private.example/x", err: "private.example resolves to an address that is not public"},
 		{url: "http://both.example/x", err: "both.example resolves to an address that is not public"},
 		{url: "http://broken.example/x", err: "cannot resolve broken.example to check that its addresses are public: " +
@@ -47,25 +47,26 @@ func TestProxy(t *testing.T) {
 			dns.fail("silent.example", silence)
 			g := dispatch.NewGuard(nil)
 			g.SetResolver(dns.resolver())
-			b := newBench(t)
-			w := b.webhook(c.url)
-			id := b.ping(w).ID
-			b.start(func(cfg *dispatch.Config) {
+
+			f := newFixture(t)
+			w := f.webhook(c.url)
+			id := f.ping(w).ID
+			f.start(func(cfg *dispatch.Config) {
 				cfg.Guard, cfg.Proxy, cfg.RootCAs = g, proxyURL, x509.NewCertPool()
 				cfg.RootCAs.AddCert(target.Certificate())
 			})
-			d := b.attempted(w, id, 1)
+			d := f.attempted(w, id, 1)
 			if c.err == "" && d.LastError != "" || !strings.Contains(d.LastError, c.err) {
 				t.Errorf("error %q, want %q", d.LastError, c.err)
 			}
-			if got := d.History[0].Response.Body; got != c.answer {
-				t.Errorf("answer %q, want %q", got, c.answer)
+			if got := d.History[0].Response.Body; got != c.body {
+				t.Errorf("body %q, want %q", got, c.body)
 			}
 		})
 	}
 }
 
-// forward is a proxy that answers http requests itself and tunnels all others
+// forward returns a proxy that responds to http requests itself, and tunnels all others
 // to one address.
 func forward(to string) http.HandlerFunc {
 	return func(w http.ResponseWriter, q *http.Request) {
@@ -85,7 +86,7 @@ func forward(to string) http.HandlerFunc {
 			return
 		}
 		defer in.Close()
-		go io.Copy(out, read) // what the server may have read ahead comes first
+		go io.Copy(out, read) // starts with what the server has buffered
 		io.Copy(in, out)
 	}
 }

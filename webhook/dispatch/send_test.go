@@ -17,56 +17,57 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// TestAnswers has one delivery answered in every way that a receiver can.
-func TestAnswers(t *testing.T) {
+// TestResponses sends a delivery to receivers with every kind of response.
+func TestResponses(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
 	redirect := func(code int, to string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Location", to); w.WriteHeader(code) }
 	}
+
 	for _, c := range []struct {
 		what      string
-		answer    http.HandlerFunc
+		handler   http.HandlerFunc
 		tls       bool
 		status    int
 		err       string
 		body      string
 		truncated bool
 	}{
-		{what: "200", answer: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "thanks") }, status: 200,
+		{what: "200", handler: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "thanks") }, status: 200,
 			body: "thanks"},
-		{what: "299", answer: status(299), status: 299},
-		{what: "400", answer: status(400), status: 400, err: "the receiver returned 400 Bad Request"},
-		{what: "500", answer: status(500), status: 500, err: "the receiver returned 500 Internal Server Error"},
-		{what: "599", answer: status(599), status: 599, err: "the receiver returned 599"},
-		{what: "a redirect", answer: redirect(302, "/other"), status: 302,
+		{what: "299", handler: status(299), status: 299},
+		{what: "400", handler: status(400), status: 400, err: "the receiver returned 400 Bad Request"},
+		{what: "500", handler: status(500), status: 500, err: "the receiver returned 500 Internal Server Error"},
+		{what: "599", handler: status(599), status: 599, err: "the receiver returned 599"},
+		{what: "a redirect", handler: redirect(302, "/other"), status: 302,
 			err: "returned 302 Found: redirects are not followed; this one points to the same host"},
-		{what: "a redirect to metadata", answer: redirect(307, "http://169.254.169.254/latest/meta-data/"), status: 307,
+		{what: "a redirect to metadata", handler: redirect(307, "http://169.254.169.254/latest/meta-data/"), status: 307,
 			err: "points to http://169.254.169.254"},
 		{what: "a redirect with secrets",
-			answer: redirect(302, "https://ada:hunter2@example.com/hunter3?key=hunter4#hunter5"), status: 302,
+			handler: redirect(302, "https://ada:hunter2@example.com/hunter3?key=hunter4#hunter5"), status: 302,
 			err: "points to https://example.com"},
-		{what: "a long redirect", answer: redirect(308, "http://"+strings.Repeat("x", 1000)), status: 308,
+		{what: "a long redirect", handler: redirect(308, "http://"+strings.Repeat("x", 1000)), status: 308,
 			err: "points to http://" + strings.Repeat("x", 193) + "…"},
-		{what: "304", answer: status(304), status: 304, err: "redirects are not followed"},
-		{what: "it hangs", answer: hang, err: "no response within 400ms"},
-		{what: "it closes", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		{what: "304", handler: status(304), status: 304, err: "redirects are not followed"},
+		{what: "hangs", handler: hang, err: "no response within 400ms"},
+		{what: "closes the connection", handler: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 			err: "closed the connection without a response"},
-		{what: "it drips after 200", answer: drip(200), status: 200, body: "drop", truncated: true},
-		{what: "it drips after 500", answer: drip(500), status: 500, err: "returned 500", body: "drop", truncated: true},
-		{what: "bytes that are no text", answer: func(w http.ResponseWriter, _ *http.Request) {
+		{what: "drips after 200", handler: drip(200), status: 200, body: "drop", truncated: true},
+		{what: "drips after 500", handler: drip(500), status: 500, err: "returned 500", body: "drop", truncated: true},
+		{what: "invalid UTF-8", handler: func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "a\xff\xfeb\x00c")
 		}, status: 200, body: "a\uFFFDb\x00c"},
-		{what: "a bad certificate", answer: status(200), tls: true,
+		{what: "a bad certificate", handler: status(200), tls: true,
 			err: "invalid certificate: x509: certificate signed by unknown authority"},
-		{what: "a huge header", answer: func(w http.ResponseWriter, _ *http.Request) {
+		{what: "a huge header", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 		}, err: "response headers exceeded 65536 bytes"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			b := newBench(t)
-			r := newReceiver(c.answer)
+			f := newFixture(t)
+			r := newReceiver(c.handler)
 			r.Config.ErrorLog = discard
 			if c.tls {
 				r.StartTLS()
@@ -75,10 +76,11 @@ func TestAnswers(t *testing.T) {
 			}
 			defer r.Close()
 			defer r.CloseClientConnections()
-			w := b.webhook(r.URL)
-			id := b.ping(w).ID
-			b.start(func(cfg *dispatch.Config) { cfg.Timeout = 400 * time.Millisecond })
-			d := b.attempted(w, id, 1)
+
+			w := f.webhook(r.URL)
+			id := f.ping(w).ID
+			f.start(func(cfg *dispatch.Config) { cfg.Timeout = 400 * time.Millisecond })
+			d := f.attempted(w, id, 1)
 			a := d.History[0]
 			want := ledger.DeliverySucceeded
 			if c.err != "" {
@@ -86,20 +88,20 @@ func TestAnswers(t *testing.T) {
 			}
 			if d.Status != want || a.Response.Status != c.status || (c.err == "") != (a.Error == "") ||
 				!strings.Contains(a.Error, c.err) {
-				t.Errorf("%s after %d, %q; want %s, %d, %q", d.Status, a.Response.Status, a.Error, want, c.status, c.err)
+				t.Errorf("%s with %d, %q; want %s with %d, %q", d.Status, a.Response.Status, a.Error, want, c.status, c.err)
 			}
 			if strings.Contains(a.Error, "hunter") || strings.Contains(a.Error, "meta-data") {
-				t.Errorf("the error %q tells where on its host a redirect points", a.Error)
+				t.Errorf("the error %q has more of a redirect than its host", a.Error)
 			}
 			if !strings.HasPrefix(a.Response.Body, c.body) || c.body == "" && a.Response.Body != "" ||
 				a.Response.Truncated != c.truncated {
 				t.Errorf("body %q (truncated: %t), want %q (%t)", a.Response.Body, a.Response.Truncated, c.body, c.truncated)
 			}
 			if a.Number != 1 || a.DurationMS > 2000 || a.Request.URL != w.URL {
-				t.Errorf("the attempt is %+v", a)
+				t.Errorf("attempt %+v", a)
 			}
 			if r.count() > 1 {
-				t.Errorf("%d requests came", r.count())
+				t.Errorf("%d requests, want 1", r.count())
 			}
 		})
 	}
@@ -118,11 +120,11 @@ func drip(status int) http.HandlerFunc {
 	}
 }
 
-// TestGigabyte has an answer that nobody wants to read.
-func TestGigabyte(t *testing.T) {
+// TestHugeResponse has a response of a gigabyte, of which only the beginning is read.
+func TestHugeResponse(t *testing.T) {
 	var written atomic.Int64
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
-		chunk := []byte(strings.Repeat("ä", 32<<10) + "x") // cut in the middle of a character, somewhere
+		chunk := []byte(strings.Repeat("ä", 32<<10) + "x") // so that the cut is in the middle of a character
 		for range 1 << 14 {
 			n, err := w.Write(chunk)
 			written.Add(int64(n))
@@ -131,22 +133,23 @@ func TestGigabyte(t *testing.T) {
 			}
 		}
 	})
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	id := b.ping(w).ID
-	b.start(nil)
-	d := b.attempted(w, id, 1)
+
+	f := newFixture(t)
+	w := f.webhook(r.URL)
+	id := f.ping(w).ID
+	f.start(nil)
+	d := f.attempted(w, id, 1)
 	a := d.History[0].Response
 	if d.Status != ledger.DeliverySucceeded || len(a.Body) != 16<<10 || !a.Truncated {
-		t.Errorf("%s with %d bytes kept (truncated: %t)", d.Status, len(a.Body), a.Truncated)
+		t.Errorf("%s with %d bytes stored (truncated: %t)", d.Status, len(a.Body), a.Truncated)
 	}
 	r.Close() // waits for the handler
 	if n := written.Load(); n > 64<<20 {
-		t.Errorf("%d bytes were taken", n)
+		t.Errorf("the receiver could write %d bytes", n)
 	}
 }
 
-// TestNoConnection has receivers that do not get as far as to a request.
+// TestNoConnection has receivers to which no connection is possible.
 func TestNoConnection(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
@@ -155,24 +158,24 @@ func TestNoConnection(t *testing.T) {
 	check(t, err)
 	defer silent.Close()
 	for _, c := range []struct{ what, url, err string }{
-		{"nobody listens", "http://" + closed.Addr().String(), "connection refused"},
-		{"it never answers the handshake", "https://" + silent.Addr().String(), "no connection within 200ms"},
+		{"no listener", "http://" + closed.Addr().String(), "connection refused"},
+		{"no TLS handshake", "https://" + silent.Addr().String(), "no connection within 200ms"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			b := newBench(t)
-			w := b.webhook(c.url)
-			id := b.ping(w).ID
-			b.start(func(cfg *dispatch.Config) { cfg.ConnectTimeout = 200 * time.Millisecond })
-			if d := b.attempted(w, id, 1); !strings.Contains(d.LastError, c.err) {
+			f := newFixture(t)
+			w := f.webhook(c.url)
+			id := f.ping(w).ID
+			f.start(func(cfg *dispatch.Config) { cfg.ConnectTimeout = 200 * time.Millisecond })
+			if d := f.attempted(w, id, 1); !strings.Contains(d.LastError, c.err) {
 				t.Errorf("error %q, want %q", d.LastError, c.err)
 			}
 		})
 	}
 }
 
-// TestKeptConnectionIsClosed has a receiver that closes a connection just when
-// the next request goes out on it: that is no failure.
-func TestKeptConnectionIsClosed(t *testing.T) {
+// TestIdleConnectionIsClosed has a receiver that closes an idle connection just when the
+// next request is sent on it. That does not fail the attempt.
+func TestIdleConnectionIsClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	defer listener.Close()
@@ -186,53 +189,54 @@ func TestKeptConnectionIsClosed(t *testing.T) {
 			if q, err := http.ReadRequest(r); err == nil {
 				io.Copy(io.Discard, q.Body)
 				io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
-				http.ReadRequest(r) // and no answer
+				http.ReadRequest(r) // without a response
 			}
 			conn.Close()
 		}
 	}()
-	b := newBench(t)
-	w := b.webhook("http://" + listener.Addr().String())
-	b.start(nil)
+
+	f := newFixture(t)
+	w := f.webhook("http://" + listener.Addr().String())
+	f.start(nil)
 	for range 5 {
-		if d := b.attempted(w, b.ping(w).ID, 1); d.Status != ledger.DeliverySucceeded {
+		if d := f.attempted(w, f.ping(w).ID, 1); d.Status != ledger.DeliverySucceeded {
 			t.Fatalf("%s: %s", d.Status, d.LastError)
 		}
 	}
 }
 
-func TestHeadersAreKeptInBounds(t *testing.T) {
+func TestStoredHeadersAreBounded(t *testing.T) {
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 100 {
 			w.Header().Set(fmt.Sprintf("X-%02d", i), strings.Repeat("y", 300))
 		}
 		w.Header().Set("A-Odd", "\xff")
 	})
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	id := b.ping(w).ID
-	b.start(nil)
-	size, headers := 0, b.attempted(w, id, 1).History[0].Response.Headers
+	f := newFixture(t)
+	w := f.webhook(r.URL)
+	id := f.ping(w).ID
+	f.start(nil)
+	size, headers := 0, f.attempted(w, id, 1).History[0].Response.Headers
 	for name, values := range headers {
 		size += len(name) + len(strings.Join(values, ""))
 	}
 	if size > 8<<10 || size < 7<<10 {
-		t.Errorf("%d bytes are kept", size)
+		t.Errorf("%d bytes of headers are stored, want 7 to 8 KiB", size)
 	}
 	if got := headers["A-Odd"]; len(got) != 1 || got[0] != "\uFFFD" {
-		t.Errorf("A-Odd is %q", got)
+		t.Errorf("A-Odd = %q", got)
 	}
 }
 
-// TestPanic has something go wrong inside: that is an attempt that has failed.
+// TestPanic panics during an attempt, which then fails.
 func TestPanic(t *testing.T) {
-	b := newBench(t)
-	w := b.webhook("https://ci.example.com")
-	id := b.ping(w).ID
-	d := dispatch.New(dispatch.Config{Outbox: b.Store})
+	f := newFixture(t)
+	w := f.webhook("https://ci.example.com")
+	id := f.ping(w).ID
+	d := dispatch.New(dispatch.Config{Outbox: f.Store})
 	d.SetTransport(roundTrip(func(*http.Request) (*http.Response, error) { panic(errors.New("a bug")) }))
 	run(t, d)
-	if got := b.attempted(w, id, 1); got.Status != ledger.DeliveryPending || got.LastError != "internal error: a bug" {
+	if got := f.attempted(w, id, 1); got.Status != ledger.DeliveryPending || got.LastError != "internal error: a bug" {
 		t.Errorf("%s: %s", got.Status, got.LastError)
 	}
 }
@@ -252,7 +256,7 @@ func TestClip(t *testing.T) {
 	} {
 		got := dispatch.Clip(c.text, c.n, false)
 		if got != c.want || len(got) > c.n || !utf8.ValidString(got) {
-			t.Errorf("clip(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
 		}
 	}
 }

@@ -7,46 +7,47 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// TestSlots has healthy and unhealthy webhooks share four slots.
+// TestSlots shares four slots between healthy and unhealthy webhooks.
 func TestSlots(t *testing.T) {
 	s := newSlots(4)
-	take := func(turn *waiter, unhealthy bool) slot {
+	take := func(w *waiter, unhealthy bool) slot {
 		t.Helper()
-		got, ok := s.take(turn, unhealthy)
+		got, ok := s.take(w, unhealthy)
 		if !ok {
-			t.Fatal("there is no slot")
+			t.Fatal("take returned no slot")
 		}
 		return got
 	}
-	wait := func(turn *waiter, unhealthy bool) {
+	wait := func(w *waiter, unhealthy bool) {
 		t.Helper()
-		if _, ok := s.take(turn, unhealthy); ok {
-			t.Fatal("there is a slot")
+		if _, ok := s.take(w, unhealthy); ok {
+			t.Fatal("take returned a slot")
 		}
 	}
-	granted := func(turn *waiter) slot {
+	granted := func(w *waiter) slot {
 		t.Helper()
 		select {
-		case got := <-turn.granted:
+		case got := <-w.granted:
 			return got
 		default:
-			t.Fatal("nothing is granted")
+			t.Fatal("no slot was granted")
 		}
 		return slot{}
 	}
+
 	a, b, c, d := newWaiter(), newWaiter(), newWaiter(), newWaiter()
 	a1, a2 := take(a, true), take(a, true)
-	wait(a, true) // half of them are taken
+	wait(a, true) // half of the slots are taken
 	wait(b, true)
 	c1, _ := take(c, false), take(c, false)
 	wait(c, false)
 	wait(d, false)
 
-	c1.release() // a and b were there first, and may not
+	c1.release() // a and b came first, but are unhealthy
 	c2 := granted(c)
 	a1.release()
 	a3 := granted(a)
-	wait(a, true) // from now on behind the others
+	wait(a, true) // now behind the others
 	c2.release()
 	granted(d).release()
 	a2.release()
@@ -54,10 +55,10 @@ func TestSlots(t *testing.T) {
 	s.cancel(a)
 	a3.release()
 	if len(a.granted) > 0 || len(s.waiting) > 0 {
-		t.Error("who has left waits still")
+		t.Error("a cancelled waiter is still in the queue")
 	}
 
-	// What is granted to somebody who leaves is not lost.
+	// A slot that was granted to a cancelled waiter is not lost.
 	take(c, false)
 	take(c, false)
 	wait(c, false)
@@ -65,19 +66,19 @@ func TestSlots(t *testing.T) {
 	s.cancel(c)
 	s.cancel(d)
 	if s.free != 0 {
-		t.Errorf("%d are free", s.free)
+		t.Errorf("%d slots are free, want 0", s.free)
 	}
 }
 
 func TestPauses(t *testing.T) {
-	const s, m, h = time.Second, time.Minute, time.Hour
+	const s, m = time.Second, time.Minute
 	now := ledger.TimeOf(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
 	for _, c := range []struct {
-		what     string
-		failures int // one after the other, each at the end of the pause before
-		asked    time.Duration
-		pause    time.Duration // after the last
-		probe    time.Duration // and until what is queued meanwhile lets one through
+		what       string
+		failures   int // in a row, each at the end of the previous pause
+		retryAfter time.Duration
+		pause      time.Duration // after the last failure
+		probe      time.Duration // time until a probe, if a delivery is queued in the pause
 	}{
 		{"one", 1, 0, 0, 0},
 		{"four", 4, 0, 0, 0},
@@ -87,61 +88,63 @@ func TestPauses(t *testing.T) {
 		{"ten", 10, 0, 32 * s, 10 * s},
 		{"eleven", 11, 0, m, 10 * s},
 		{"a thousand", 1000, 0, m, 10 * s},
-		{"asked for hardly anything", 1, s, 5 * s, s},
-		{"asked for ten minutes", 1, 10 * m, 10 * m, s},
-		{"asked for a day", 1, 24 * h, h, s},
-		{"asked for less than the pause", 11, 10 * s, m, 10 * s},
+		{"Retry-After of a second", 1, s, 5 * s, s},
+		{"Retry-After of ten minutes", 1, 10 * m, 10 * m, s},
+		{"Retry-After of a day", 1, 24 * time.Hour, time.Hour, s},
+		{"Retry-After below the pause", 11, 10 * s, m, 10 * s},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			now := now
-			k := health{limit: 8, healthy: true}
+			h := health{limit: 8, healthy: true}
 			for range c.failures {
-				now = max(now, k.pausedUntil)
-				k.failed(now, c.asked)
+				now = max(now, h.pausedUntil)
+				h.failed(now, c.retryAfter)
 			}
-			if got := k.pausedUntil.Sub(now); got != c.pause || k.healthy || k.limit != 1 {
-				t.Errorf("it pauses for %v, want %v: %+v", got, c.pause, k)
+
+			if got := h.pausedUntil.Sub(now); got != c.pause || h.healthy || h.limit != 1 {
+				t.Errorf("pause of %v, want %v: %+v", got, c.pause, h)
 			}
-			if k.ready(now) != (c.pause == 0) || !k.ready(k.pausedUntil) {
-				t.Errorf("it is not ready when the pause is over, or before: %+v", k)
+			if h.ready(now) != (c.pause == 0) || !h.ready(h.pausedUntil) {
+				t.Errorf("not ready at the end of the pause, or ready before: %+v", h)
 			}
-			k.probeWanted = true
-			if c.pause > 0 && (k.ready(now.Add(c.probe-time.Millisecond)) || !k.ready(now.Add(c.probe))) {
-				t.Errorf("a probe does not go after %v: %+v", c.probe, k)
+			h.probeWanted = true
+			if c.pause > 0 && (h.ready(now.Add(c.probe-time.Millisecond)) || !h.ready(now.Add(c.probe))) {
+				t.Errorf("no probe after %v, or one before: %+v", c.probe, h)
 			}
-			k.succeeded(now, 8)
-			k.failed(max(now, k.pausedUntil), 0)
-			if k.paused(max(now, k.pausedUntil)) {
-				t.Error("a success has not ended the row of failures")
+
+			h.succeeded(now, 8)
+			h.failed(max(now, h.pausedUntil), 0)
+			if h.paused(max(now, h.pausedUntil)) {
+				t.Error("a success did not reset the failures")
 			}
 		})
 	}
 }
 
-// TestManyUnderWay has all of many requests fail at once: that is one failure
-// after the fifth, not many.
-func TestManyUnderWay(t *testing.T) {
-	k := health{limit: 64}
+// TestFailuresDuringPause has 64 requests fail at once: those after the fifth do not
+// extend the pause.
+func TestFailuresDuringPause(t *testing.T) {
+	h := health{limit: 64}
 	for range 64 {
-		k.failed(1000, 0)
+		h.failed(1000, 0)
 	}
-	if k.pausedUntil != 2000 {
-		t.Errorf("it pauses until %d", k.pausedUntil)
+	if h.pausedUntil != 2000 {
+		t.Errorf("paused until %d, want 2000", h.pausedUntil)
 	}
 }
 
-// TestForgetsOldStandings has what is known of webhooks not grow for ever.
-func TestForgetsOldStandings(t *testing.T) {
+// TestForget checks that the stored health of webhooks does not grow without bound.
+func TestForget(t *testing.T) {
 	d := &Dispatcher{health: map[string]health{"old": {lastAttempt: 1}, "new": {lastAttempt: 1000}}}
 	d.forget(500)
 	if _, ok := d.health["new"]; len(d.health) != 1 || !ok {
-		t.Errorf("it knows %v", d.health)
+		t.Errorf("health = %v, want new only", d.health)
 	}
 }
 
-// TestOwnLimit has a configuration ask for more than the process may open.
-func TestOwnLimit(t *testing.T) {
+// TestDescriptorLimit configures more requests than the process has descriptors for.
+func TestDescriptorLimit(t *testing.T) {
 	if got := (Config{TotalInFlight: 1 << 30}).withDefaults().TotalInFlight; got > descriptorLimit() || got < 1 {
-		t.Errorf("%d requests in flight, %d are affordable", got, descriptorLimit())
+		t.Errorf("TotalInFlight = %d, want 1 to %d", got, descriptorLimit())
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// A faulty outbox fails when told to.
+// A faulty outbox fails while fails is set.
 type faulty struct {
 	*store.Store
 	fails  atomic.Bool
@@ -40,21 +40,22 @@ func (f *faulty) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, 
 	return f.Store.RecordOutcomes(ctx, outcomes, disableAfter)
 }
 
-// TestStorageFails has the store fail while requests are under way: what came
-// of them is written when it works again, and nothing is sent twice.
+// TestStorageFails has the store fail while requests are in flight: their outcomes are
+// recorded when it works again, and nothing is sent twice.
 func TestStorageFails(t *testing.T) {
 	release := make(chan struct{})
 	var served atomic.Int64
 	r := receive(t, func(http.ResponseWriter, *http.Request) {
-		if served.Add(1) > 3 { // so many successes until there are 8 at once
+		if served.Add(1) > 3 { // three successes allow 8 requests at once
 			<-release
 		}
 	})
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	ids := b.pings(w, 50)
-	outbox := &faulty{Store: b.Store}
-	b.start(func(c *dispatch.Config) { c.Outbox = outbox })
+
+	f := newFixture(t)
+	w := f.webhook(r.URL)
+	ids := f.pings(w, 50)
+	outbox := &faulty{Store: f.Store}
+	f.start(func(c *dispatch.Config) { c.Outbox = outbox })
 	eventually(t, func() bool { return r.count() == 11 })
 	outbox.fails.Store(true)
 	close(release)
@@ -62,11 +63,12 @@ func TestStorageFails(t *testing.T) {
 	before := outbox.claims.Load()
 	time.Sleep(200 * time.Millisecond)
 	if n := outbox.claims.Load() - before; n > 1 {
-		t.Errorf("%d claims while outcomes cannot be written", n)
+		t.Errorf("%d claims while outcomes cannot be recorded, want at most 1", n)
 	}
+
 	outbox.fails.Store(false)
 	for _, id := range ids {
-		if d := b.attempted(w, id, 1); d.Status != ledger.DeliverySucceeded || d.Attempts != 1 {
+		if d := f.attempted(w, id, 1); d.Status != ledger.DeliverySucceeded || d.Attempts != 1 {
 			t.Errorf("%s after %d attempts", d.Status, d.Attempts)
 		}
 	}
@@ -75,8 +77,7 @@ func TestStorageFails(t *testing.T) {
 	}
 }
 
-// A picky outbox never records what came of one delivery, nor of any that are
-// recorded with it.
+// A picky outbox fails to record any batch with an outcome of one delivery.
 type picky struct {
 	*store.Store
 	refuses string
@@ -84,48 +85,48 @@ type picky struct {
 
 func (p *picky) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
 	if slices.ContainsFunc(outcomes, func(o ledger.Outcome) bool { return o.Delivery == p.refuses }) {
-		return errors.New("no")
+		return errors.New("refused")
 	}
 	return p.Store.RecordOutcomes(ctx, outcomes, disableAfter)
 }
 
-// TestOneOutcomeCannotBeRecorded has the others recorded all the same.
+// TestOneOutcomeCannotBeRecorded checks that the other outcomes are recorded.
 func TestOneOutcomeCannotBeRecorded(t *testing.T) {
 	r := receive(t, nil)
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	ids := b.pings(w, 30)
-	b.start(func(c *dispatch.Config) { c.Outbox, c.Grace = &picky{b.Store, ids[3]}, time.Millisecond })
+	f := newFixture(t)
+	w := f.webhook(r.URL)
+	ids := f.pings(w, 30)
+	f.start(func(c *dispatch.Config) { c.Outbox, c.Grace = &picky{f.Store, ids[3]}, time.Millisecond })
 	for i, id := range ids {
 		if i != 3 {
-			b.attempted(w, id, 1)
+			f.attempted(w, id, 1)
 		}
 	}
-	if d := b.delivery(w, ids[3]); d.Attempts != 0 {
-		t.Errorf("the one that cannot be recorded is %+v", d)
+	if d := f.delivery(w, ids[3]); d.Attempts != 0 {
+		t.Errorf("the refused delivery is %+v", d)
 	}
 }
 
-// TestStopWhileStorageFails ends in bounded time.
+// TestStopWhileStorageFails checks that stopping takes bounded time.
 func TestStopWhileStorageFails(t *testing.T) {
 	r := receive(t, nil)
-	b := newBench(t)
-	w := b.webhook(r.URL)
-	id := b.ping(w).ID
-	outbox := &stuck{Store: b.Store}
-	stop := b.start(func(c *dispatch.Config) { c.Outbox, c.Grace = outbox, 10*time.Millisecond })
+	f := newFixture(t)
+	w := f.webhook(r.URL)
+	id := f.ping(w).ID
+	outbox := &stuck{Store: f.Store}
+	stop := f.start(func(c *dispatch.Config) { c.Outbox, c.Grace = outbox, 10*time.Millisecond })
 	eventually(t, func() bool { return r.count() == 1 })
 	before := time.Now()
 	stop()
 	if took := time.Since(before); took > 3*time.Second {
-		t.Errorf("it took %v to stop", took)
+		t.Errorf("stopping took %v", took)
 	}
-	if d := b.delivery(w, id); d.Status != ledger.DeliveryPending {
-		t.Errorf("the delivery is %s", d.Status)
+	if d := f.delivery(w, id); d.Status != ledger.DeliveryPending {
+		t.Errorf("the delivery is %s, want pending", d.Status)
 	}
 }
 
-// A stuck outbox claims and never records.
+// A stuck outbox never records outcomes.
 type stuck struct{ *store.Store }
 
 func (s *stuck) RecordOutcomes(ctx context.Context, _ []ledger.Outcome, _ time.Duration) error {

@@ -22,32 +22,35 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// TestWire reads a delivery from a plain socket, as it comes.
+// TestWire reads the raw bytes of a delivery from a socket.
 func TestWire(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	defer listener.Close()
-	w := b.webhook("http://" + listener.Addr().String() + "/hooks/ledger?of=acme")
-	id := b.ping(w).ID
-	b.start(nil)
+	w := f.webhook("http://" + listener.Addr().String() + "/hooks/ledger?of=acme")
+	id := f.ping(w).ID
+	f.start(nil)
+
 	conn, err := listener.Accept()
 	check(t, err)
 	defer conn.Close()
 	lines, body := readRequest(t, conn)
 	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 	check(t, err)
-	d := b.attempted(w, id, 1)
+
+	d := f.attempted(w, id, 1)
 	if d.Status != ledger.DeliverySucceeded || d.History[0].Response.Body != "ok" {
-		t.Errorf("the delivery is %+v", d)
+		t.Errorf("delivery %+v", d)
 	}
 	if lines[0] != "POST /hooks/ledger?of=acme HTTP/1.1" {
 		t.Errorf("request line %q", lines[0])
 	}
 	if body != string(d.Body) {
-		t.Errorf("body %s\nthe event's bytes are %s", body, d.Body)
+		t.Errorf("body %s\nwant %s", body, d.Body)
 	}
-	// Every line is one that the attempt tells of, and one that is expected.
+
+	// The attempt records exactly the headers that were sent.
 	var recorded []string
 	for name, values := range d.History[0].Request.Headers {
 		recorded = append(recorded, name+": "+strings.Join(values, ", "))
@@ -57,13 +60,14 @@ func TestWire(t *testing.T) {
 	if !slices.Equal(recorded, sent) {
 		t.Errorf("sent:\n%s\n\nrecorded:\n%s", strings.Join(sent, "\n"), strings.Join(recorded, "\n"))
 	}
+
 	for i, want := range []string{
 		`Content-Length: \d+`, `Content-Type: application/json`, `Host: 127\.0\.0\.1:\d+`, `User-Agent: ledgerd/test`,
 		`X-ledger-Delivery: ` + id, `X-ledger-Event: ping`, `X-ledger-Signature: t=\d{10}, v1=[A-Za-z0-9+/]{43}=`,
 		`webhook-id: ` + d.Event, `webhook-signature: v1,[A-Za-z0-9+/]{43}=`, `webhook-timestamp: \d{10}`,
 	} {
 		if i >= len(sent) || !regexp.MustCompile("^"+want+"$").MatchString(sent[i]) {
-			t.Errorf("line %d is none like %s:\n%s", i, want, strings.Join(sent, "\n"))
+			t.Errorf("line %d does not match %s:\n%s", i, want, strings.Join(sent, "\n"))
 			break
 		}
 	}
@@ -89,40 +93,40 @@ func readRequest(t *testing.T, conn net.Conn) (lines []string, body string) {
 	return lines, string(raw)
 }
 
-// TestReceiversVerify has what arrives verified by this package and by the
-// library of Standard Webhooks, over HTTP/1.1 and HTTP/2.
+// TestReceiversVerify verifies deliveries with this package and with the library of
+// Standard Webhooks, over HTTP/1.1 and HTTP/2.
 func TestReceiversVerify(t *testing.T) {
 	for _, proto := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", proto), func(t *testing.T) {
-			b := newBench(t)
+			f := newFixture(t)
 			r := newReceiver(func(http.ResponseWriter, *http.Request) { time.Sleep(300 * time.Millisecond) })
 			r.EnableHTTP2 = proto == 2
 			r.StartTLS()
 			defer r.Close()
-			w := b.webhook(r.URL)
-			id := b.ping(w).ID
-			b.start(func(c *dispatch.Config) {
+			w := f.webhook(r.URL)
+			id := f.ping(w).ID
+			f.start(func(c *dispatch.Config) {
 				c.RootCAs = x509.NewCertPool()
 				c.RootCAs.AddCert(r.Certificate())
-				c.ConnectTimeout = 200 * time.Millisecond // which is not that of the answer
+				c.ConnectTimeout = 200 * time.Millisecond // does not limit the response
 			})
-			d := b.attempted(w, id, 1)
+			d := f.attempted(w, id, 1)
 			if d.Status != ledger.DeliverySucceeded {
-				t.Fatalf("the delivery is %+v", d)
+				t.Fatalf("delivery %+v", d)
 			}
 			got := r.all()[0]
 			if got.proto != proto {
-				t.Errorf("it came by HTTP/%d", got.proto)
+				t.Errorf("sent over HTTP/%d", got.proto)
 			}
-			if err := verifies(hookSecret, got); err != nil {
+			if err := verify(hookSecret, got); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// verifies asks both verifiers.
-func verifies(secret string, got received) error {
+// verify verifies a request with both libraries.
+func verify(secret string, got received) error {
 	if err := webhook.Verify(secret, got.header, got.body, time.Now()); err != nil {
 		return err
 	}
@@ -134,36 +138,38 @@ func verifies(secret string, got received) error {
 }
 
 func TestRotation(t *testing.T) {
-	b := newBench(t)
+	f := newFixture(t)
 	r := receive(t, nil)
-	w := b.webhook(r.URL)
-	b.start(nil)
+	w := f.webhook(r.URL)
+	f.start(nil)
 	next := func() received {
 		t.Helper()
 		before := r.count()
-		b.attempted(w, b.ping(w).ID, 1)
+		f.attempted(w, f.ping(w).ID, 1)
 		return r.all()[before]
 	}
+
 	fresh := ledger.NewWebhookSecret()
-	_, err := b.RotateWebhook(t.Context(), "acme", "api", w.ID, fresh, time.Hour)
+	_, err := f.RotateWebhook(t.Context(), "acme", "api", w.ID, fresh, time.Hour)
 	check(t, err)
 	both := next()
 	if len(both.header["X-Ledger-Signature-Previous"]) != 1 {
-		t.Errorf("the overlap's header is %v", slices.Sorted(maps.Keys(both.header)))
+		t.Errorf("headers during the overlap: %v", slices.Sorted(maps.Keys(both.header)))
 	}
 	for _, s := range []string{hookSecret, fresh} {
-		if err := verifies(s, both); err != nil {
+		if err := verify(s, both); err != nil {
 			t.Errorf("during the overlap: %v", err)
 		}
 	}
-	_, err = b.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.NewWebhookSecret(), 50*time.Millisecond)
+
+	_, err = f.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.NewWebhookSecret(), 50*time.Millisecond)
 	check(t, err)
 	time.Sleep(60 * time.Millisecond)
 	after := next()
-	if verifies(hookSecret, after) == nil || verifies(fresh, after) == nil {
+	if verify(hookSecret, after) == nil || verify(fresh, after) == nil {
 		t.Error("an old secret verifies after the overlap")
 	}
 	if len(after.header["X-Ledger-Signature-Previous"]) != 0 {
-		t.Error("the header of the overlap outlives it")
+		t.Error("X-Ledger-Signature-Previous is sent after the overlap")
 	}
 }
