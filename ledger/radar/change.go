@@ -8,11 +8,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Change tells what a commit changed about one path, without its content.
+// A Change describes what a commit changes at one path, without its content.
 type Change struct {
 	Path    string `json:"path"`
 	OldPath string `json:"old_path,omitzero"`
-	// Status is A, M, D, R or T, as git diff-tree has it.
+	// Status is A, M, D, R or T, as in git diff-tree.
 	Status  string `json:"status"`
 	OldMode string `json:"old_mode,omitzero"`
 	Mode    string `json:"mode,omitzero"`
@@ -22,8 +22,9 @@ type Change struct {
 	Hunks   []Hunk `json:"hunks,omitempty"`
 }
 
-// A Hunk is one changed place of a text file. Start and Lines are of the old
-// side, Added counts lines of the new one; the hashes are of lines only.
+// A Hunk is a range of lines of a text file that a commit replaces. Start and Lines are
+// the range in the old file, and Added is the number of new lines. Lines appear only as
+// hashes.
 type Hunk struct {
 	Start    int      `json:"start"`
 	Lines    int      `json:"lines"`
@@ -34,47 +35,47 @@ type Hunk struct {
 	Far      []string `json:"far,omitempty"`
 }
 
-// What a change record may hold at most.
+// The limits of a change record.
 const (
 	maxChanges  = 10_000
-	maxGaps     = 512 // near and far entries of a hunk
+	maxGaps     = 512 // near and far entries in a hunk
 	maxPathLen  = 4096
-	maxSegments = 256    // of a path
-	maxDirs     = 50_000 // distinct ones above the paths of a change record
+	maxSegments = 256    // in a path
+	maxDirs     = 50_000 // distinct directories above the paths
 	maxHeading  = 1024
 	maxLine     = 1<<31 - 1
 )
 
-// CheckChanges returns the first thing in a change record that cannot be: its field,
-// below the list, and why. The fault is empty where there is none.
+// CheckChanges returns the first fault in a change record, and its field relative to the
+// list. Both are empty if the record is valid.
 func CheckChanges(changes []Change) (field, fault string) {
 	if len(changes) > maxChanges {
 		return "", fmt.Sprintf("too many: %d entries, at most %d", len(changes), maxChanges)
 	}
-	named := recordNames{paths: make(map[string]bool, len(changes)), dirs: make(map[string]bool)}
+	names := recordNames{paths: make(map[string]bool, len(changes)), dirs: make(map[string]bool)}
 	for i, c := range changes {
 		field, fault := c.fault()
 		if fault == "" {
-			field, fault = named.add(c)
+			field, fault = names.add(c)
 		}
 		if fault != "" {
 			return text.Entry("", i) + "." + field, fault
 		}
-		if len(named.dirs) > maxDirs {
+		if len(names.dirs) > maxDirs {
 			return "", fmt.Sprintf("too many directories above the paths: at most %d", maxDirs)
 		}
 	}
 	return "", ""
 }
 
-// recordNames are the paths that the changes of a record name, old ones too,
-// and the directories above them.
+// recordNames holds the paths in a record, including the old paths of renames, and the
+// directories above them.
 type recordNames struct{ paths, dirs map[string]bool }
 
-// add adds what a change names. A path that is named already is a fault: what
-// becomes of it would depend on the order of the changes. git diff-tree names
-// each path once, for without -B it pairs only what is gone with what is new:
-// two files that were swapped are modified both.
+// add adds the paths of a change. A path that is already in the record is a fault,
+// because the result would depend on the order of the changes. In git diff-tree, each
+// path occurs once: without -B it pairs only deleted with new files, and reports two
+// swapped files as modified.
 func (n recordNames) add(c Change) (field, fault string) {
 	for _, name := range [...]struct{ field, path string }{{"old_path", c.OldPath}, {"path", c.Path}} {
 		if name.path == "" {
@@ -93,13 +94,13 @@ func (n recordNames) add(c Change) (field, fault string) {
 func (n recordNames) addAbove(name string) {
 	for i := strings.LastIndexByte(name, '/'); i >= 0 && len(n.dirs) <= maxDirs; i = strings.LastIndexByte(name[:i], '/') {
 		if n.dirs[name[:i]] {
-			return // and all above it
+			return // so are all above it
 		}
 		n.dirs[name[:i]] = true
 	}
 }
 
-// fault returns the first member of the change that cannot be, and why.
+// fault returns the first invalid member of the change and why it is invalid.
 func (c Change) fault() (field, message string) {
 	renamed := c.Status == "R"
 	switch {
@@ -124,12 +125,13 @@ func (c Change) fault() (field, message string) {
 	case len(c.Hunks) > 0 && (c.Binary || c.Status != "M" && !renamed):
 		return "hunks", "only a text file that was modified or renamed (status M or R) has hunks"
 	}
+
 	for i := range c.Hunks {
 		h := &c.Hunks[i]
 		if field, message := h.fault(); message != "" {
 			return text.Entry("hunks", i) + "." + field, message
 		}
-		// Between two of git's hunks there is at least one line that both keep.
+		// Between two hunks, git has at least one unchanged line.
 		if i > 0 && h.firstGap() <= c.Hunks[i-1].lastGap() {
 			return text.Entry("hunks", i) + ".start", "overlaps or touches the previous hunk (list hunks like git diff -U0)"
 		}
@@ -137,7 +139,7 @@ func (c Change) fault() (field, message string) {
 	return "", ""
 }
 
-// isTreePath reports whether p can be the path of a file in a git tree.
+// isTreePath reports whether p is a valid path of a file in a git tree.
 func isTreePath(p string) bool {
 	return p != "" && p != "." && len(p) <= maxPathLen && strings.Count(p, "/") < maxSegments && p[0] != '/' &&
 		path.Clean(p) == p && p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsRune(p, 0)
@@ -151,10 +153,11 @@ func isMode(s string) bool {
 	return s == "" || len(s) == 6 && strings.Trim(s, "01234567") == ""
 }
 
-// fault returns the first member of the hunk that cannot be, and why.
+// fault returns the first invalid member of the hunk and why it is invalid.
 func (h *Hunk) fault() (field, message string) {
 	const notLine = "out of range (use 0 to 2147483647)"
 	const notHash = "use 16 lower-case hex digits"
+
 	switch {
 	case h.Start < 0 || h.Start > maxLine:
 		return "start", notLine
@@ -179,6 +182,7 @@ func (h *Hunk) fault() (field, message string) {
 	case len(h.Far) != len(h.Near):
 		return "far", fmt.Sprintf("has %d hashes but near has %d: use the same number", len(h.Far), len(h.Near))
 	}
+
 	for i, hash := range h.Near {
 		if !isLineHash(hash) {
 			return text.Entry("near", i), notHash
@@ -192,8 +196,8 @@ func (h *Hunk) fault() (field, message string) {
 	return "", ""
 }
 
-// gaps returns how many near and far hashes the hunk may have. A record that
-// would be too large leaves out the last ones; the radar sees that it does.
+// gaps returns the maximum number of near or far hashes of the hunk. To limit its size, a
+// record may omit the last ones; see file.isTruncated.
 func (h *Hunk) gaps() int { return min(h.Lines, maxGaps-1) + 1 }
 
 func (h *Hunk) notGaps(n int) string {
@@ -201,11 +205,11 @@ func (h *Hunk) notGaps(n int) string {
 		n, h.Lines, h.gaps(), maxGaps)
 }
 
-// isLineHash accepts the empty text too: it marks a hash that is not unique.
+// isLineHash reports whether s is a hash or empty, which marks a hash that is not unique.
 func isLineHash(s string) bool { return s == "" || len(s) == 16 && text.IsHex(s) }
 
-// firstGap and lastGap return the gaps that the hunk covers; gap g lies between
-// the old lines g and g+1.
+// firstGap and lastGap return the first and last gap that the hunk covers. Gap g is
+// between the old lines g and g+1.
 func (h *Hunk) firstGap() int {
 	if h.Lines == 0 {
 		return h.Start

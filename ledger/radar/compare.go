@@ -1,7 +1,7 @@
-// Package radar is the algorithm of Conflict Radar. It tells from the change records
-// of two commits, which hold no source code, whether git could merge the two, and
-// how badly they overlap: a Radar makes a Footprint of each record, once, and Compare
-// holds two of them against each other, as often as wanted.
+// Package radar is the algorithm of Conflict Radar. From the change records of two
+// commits, which contain no source code, it computes whether git could merge the two, and
+// how severely they overlap. A Radar turns each record into a Footprint once, and Compare
+// compares two footprints.
 package radar
 
 import (
@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Options say what else is known of two records.
+// Options configures Compare.
 type Options struct {
-	// Shared tells that the two commits have unmerged commits in common, so
-	// that hunks which are the same in both are left out first.
+	// Shared reports whether the two commits have unmerged commits in common. If so,
+	// hunks that are the same in both are ignored.
 	Shared bool
-	// Only are the paths to compare, directories with a slash at their end; nil
-	// compares all. Then the caller answers for what it names: files that the
-	// two have in common count only where they are among these.
+	// Only limits the comparison to these paths; directories end in a slash. Nil compares
+	// all. The caller must include the files that both change: they suppress sibling
+	// files only if they are compared.
 	Only []string
 }
 
-// Compare tells how two commits overlap. The ranges of its answer tell the first
-// from the second; but for that, their order does not matter.
+// Compare returns the overlap of two commits. It is symmetric, except that the ranges of
+// the result distinguish the first commit from the second.
 func Compare(commit, other *Footprint, o Options) Overlap {
 	c := comparison{a: commit, b: other, shared: o.Shared}
 	if o.Only == nil {
@@ -35,16 +35,16 @@ func Compare(commit, other *Footprint, o Options) Overlap {
 	return c.overlap()
 }
 
-// A comparison is one under way.
+// A comparison is the state of Compare.
 type comparison struct {
 	a, b   *Footprint
 	shared bool
-	common bool   // the two have a file in common
+	common bool   // both change a file
 	files  []Path // above LOW
 	dirs   []Path
 }
 
-// everywhere compares at all paths at which something may come of it.
+// everywhere compares all paths that may overlap.
 func (c *comparison) everywhere() {
 	small, large := c.a, c.b
 	if len(small.touched) > len(large.touched) {
@@ -55,19 +55,21 @@ func (c *comparison) everywhere() {
 			c.at(name)
 		}
 	}
-	for _, name := range c.a.made {
+
+	for _, name := range c.a.added {
 		if _, both := c.b.touched[name]; !both {
 			c.at(name)
 		}
 	}
-	for _, name := range c.b.made {
+	for _, name := range c.b.added {
 		if _, both := c.a.touched[name]; !both {
 			c.at(name)
 		}
 	}
 	if c.common || len(c.files) > 0 {
-		return // siblings do not count any more
+		return // sibling files no longer count
 	}
+
 	small, large = c.a, c.b
 	if len(small.dirs) > len(large.dirs) {
 		small, large = large, small
@@ -77,7 +79,7 @@ func (c *comparison) everywhere() {
 	}
 }
 
-// at compares at one path, which is that of a directory where it ends in a slash.
+// at compares one path. If it ends in a slash, it is a directory.
 func (c *comparison) at(name string) {
 	if strings.HasSuffix(name, "/") {
 		if c.a.dirs[name] && c.b.dirs[name] {
@@ -92,7 +94,7 @@ func (c *comparison) at(name string) {
 	case inA && inB:
 		c.common = true
 		f = compareTouches(x, y, c.shared)
-	case inA && x.role == made && c.b.hasBelow(name), inB && y.role == made && c.a.hasBelow(name):
+	case inA && x.role == roleAdded && c.b.hasFilesBelow(name), inB && y.role == roleAdded && c.a.hasFilesBelow(name):
 		f.reason = DirectoryFile
 	}
 	if f.reason != "" {
@@ -101,7 +103,7 @@ func (c *comparison) at(name string) {
 	}
 }
 
-// overlap returns what was found, the strongest first: siblings only where the
+// overlap returns the result, strongest path first. It includes sibling files only if the
 // two have no file in common.
 func (c *comparison) overlap() Overlap {
 	paths := c.files

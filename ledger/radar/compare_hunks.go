@@ -1,21 +1,22 @@
 package radar
 
-const nearBy = 25 // at most so many unchanged lines lie between lines close to each other
+// maxNearDistance is the maximum number of unchanged lines between near lines.
+const maxNearDistance = 25
 
-// compareHunks compares two changes of one text file.
+// compareHunks compares the hunks of two changes of one text file.
 func compareHunks(x, y *file, shared bool) finding {
 	if shared {
 		restX, restY := withoutShared(x, y)
-		found := len(restX.places) < len(x.places)
-		if found && (len(restX.places) == 0 || len(restY.places) == 0) && !x.isCut() && !y.isCut() {
+		removed := len(restX.regions) < len(x.regions)
+		if removed && (len(restX.regions) == 0 || len(restY.regions) == 0) && !x.isTruncated() && !y.isTruncated() {
 			return finding{}
 		}
 		x, y = restX, restY
 	}
 	for _, step := range []struct {
 		reason Reason
-		find   func(x, y *file) marks
-	}{{SameLines, conflicts}, {SameFunction, inOneFunction}, {NearLines, closeBy}} {
+		find   func(x, y *file) matches
+	}{{SameLines, conflicts}, {SameFunction, inSameFunction}, {NearLines, nearby}} {
 		if m := step.find(x, y); len(m.x) > 0 {
 			return finding{step.reason, x.ranges(m.x), y.ranges(m.y)}
 		}
@@ -23,45 +24,46 @@ func compareHunks(x, y *file, shared bool) finding {
 	return sameFile(x, y)
 }
 
-// marks are the indexes of places on either side; one may stand there twice.
-type marks struct{ x, y []int }
+// matches holds indexes of regions on both sides, possibly with duplicates.
+type matches struct{ x, y []int }
 
-func (m *marks) add(i, j int) { m.x, m.y = append(m.x, i), append(m.y, j) }
+func (m *matches) add(i, j int) { m.x, m.y = append(m.x, i), append(m.y, j) }
 
-// sameChange reports whether both put the same lines in the place of as many.
-func sameChange(s, t place) bool {
+// sameChange reports whether both replace the same number of lines with the same text.
+func sameChange(s, t region) bool {
 	return s.lines == t.lines && s.added == t.added && (s.added == 0 || s.text != 0 && s.text == t.text)
 }
 
-// conflicts finds the hunks that git could not merge.
-func conflicts(x, y *file) (m marks) {
-	if x.startsWith(y) {
-		eachMeeting(x, y, func(i, j int) {
-			if s, t := x.places[i], y.places[j]; s.first != t.first || !sameChange(s, t) {
+// conflicts returns the hunks that git could not merge.
+func conflicts(x, y *file) (m matches) {
+	if x.sameOldBlob(y) {
+		eachTouching(x, y, func(i, j int) {
+			if s, t := x.regions[i], y.regions[j]; s.first != t.first || !sameChange(s, t) {
 				m.add(i, j)
 			}
 		})
 		return m
 	}
+
 	far := map[[2]int]bool{}
 	eachShared(x.far, y.far, func(i, j int) {
 		far[[2]int{i, j}] = true
-		if !sameChange(x.places[i], y.places[j]) {
+		if !sameChange(x.regions[i], y.regions[j]) {
 			m.add(i, j)
 		}
 	})
 	eachShared(x.near, y.near, func(i, j int) {
-		if !far[[2]int{i, j}] || !sameChange(x.places[i], y.places[j]) {
+		if !far[[2]int{i, j}] || !sameChange(x.regions[i], y.regions[j]) {
 			m.add(i, j)
 		}
 	})
 	return m
 }
 
-// eachMeeting calls do for each two places that share a gap.
-func eachMeeting(x, y *file, do func(i, j int)) {
-	for i, j := 0, 0; i < len(x.places) && j < len(y.places); {
-		s, t := x.places[i], y.places[j]
+// eachTouching calls do for each two regions that share a gap.
+func eachTouching(x, y *file, do func(i, j int)) {
+	for i, j := 0, 0; i < len(x.regions) && j < len(y.regions); {
+		s, t := x.regions[i], y.regions[j]
 		if s.first <= t.last && t.first <= s.last {
 			do(i, j)
 		}
@@ -73,7 +75,7 @@ func eachMeeting(x, y *file, do func(i, j int)) {
 	}
 }
 
-// eachShared calls do for the places of each hash that both have.
+// eachShared calls do for the two regions of each hash that both sides have.
 func eachShared(x, y []gapHash, do func(i, j int)) {
 	for len(x) > 0 && len(y) > 0 {
 		switch {
@@ -82,59 +84,59 @@ func eachShared(x, y []gapHash, do func(i, j int)) {
 		case x[0].hash > y[0].hash:
 			y = y[1:]
 		default:
-			do(x[0].place, y[0].place)
+			do(x[0].region, y[0].region)
 			x, y = x[1:], y[1:]
 		}
 	}
 }
 
-// inOneFunction finds the hunks that stand in a function which both change.
-func inOneFunction(x, y *file) (m marks) {
-	for i, j := 0, 0; i < len(x.by) && j < len(y.by); {
-		function := max(x.by[i].function, y.by[j].function)
-		if x.by[i].function != y.by[j].function {
-			for ; i < len(x.by) && x.by[i].function < function; i++ {
+// inSameFunction returns the hunks in functions that both change.
+func inSameFunction(x, y *file) (m matches) {
+	for i, j := 0, 0; i < len(x.headings) && j < len(y.headings); {
+		function := max(x.headings[i].function, y.headings[j].function)
+		if x.headings[i].function != y.headings[j].function {
+			for ; i < len(x.headings) && x.headings[i].function < function; i++ {
 			}
-			for ; j < len(y.by) && y.by[j].function < function; j++ {
+			for ; j < len(y.headings) && y.headings[j].function < function; j++ {
 			}
 			continue
 		}
-		for ; i < len(x.by) && x.by[i].function == function; i++ {
-			m.x = append(m.x, x.by[i].place)
+		for ; i < len(x.headings) && x.headings[i].function == function; i++ {
+			m.x = append(m.x, x.headings[i].region)
 		}
-		for ; j < len(y.by) && y.by[j].function == function; j++ {
-			m.y = append(m.y, y.by[j].place)
+		for ; j < len(y.headings) && y.headings[j].function == function; j++ {
+			m.y = append(m.y, y.headings[j].region)
 		}
 	}
 	return m
 }
 
-// closeBy finds the hunks that lie close to one of the other side.
-func closeBy(x, y *file) marks { return marks{x.closeTo(y), y.closeTo(x)} }
+// nearby returns the hunks that are near a hunk of the other side.
+func nearby(x, y *file) matches { return matches{x.hunksNear(y), y.hunksNear(x)} }
 
-func (f *file) closeTo(other *file) (close []int) {
+func (f *file) hunksNear(other *file) (hunks []int) {
 	j := 0
-	for i, s := range f.places {
-		for j < len(other.places) && other.places[j].last < s.first-nearBy {
+	for i, s := range f.regions {
+		for j < len(other.regions) && other.regions[j].last < s.first-maxNearDistance {
 			j++
 		}
-		if j < len(other.places) && other.places[j].first <= s.last+nearBy {
-			close = append(close, i)
+		if j < len(other.regions) && other.regions[j].first <= s.last+maxNearDistance {
+			hunks = append(hunks, i)
 		}
 	}
-	return close
+	return hunks
 }
 
-// withoutShared returns both files without the hunks that are the same in both.
+// withoutShared returns both files without the hunks that both have.
 func withoutShared(x, y *file) (restX, restY *file) {
-	var same marks
+	var same matches
 	note := func(i, j int) {
-		if s, t := x.places[i], y.places[j]; sameChange(s, t) && (s.first == t.first || !x.startsWith(y)) {
+		if s, t := x.regions[i], y.regions[j]; sameChange(s, t) && (s.first == t.first || !x.sameOldBlob(y)) {
 			same.add(i, j)
 		}
 	}
-	if x.startsWith(y) {
-		eachMeeting(x, y, note)
+	if x.sameOldBlob(y) {
+		eachTouching(x, y, note)
 	} else {
 		eachShared(x.far, y.far, note)
 	}

@@ -55,7 +55,7 @@ const (
 )
 
 // told writes an overlap on one line.
-func told(o Overlap) string {
+func describe(o Overlap) string {
 	texts := []string{o.Level.String()}
 	for _, p := range o.Paths {
 		text := fmt.Sprintf("%s %s", p.Path, p.Reason)
@@ -101,7 +101,7 @@ var ways = []struct {
 func checkCompare(t *testing.T, want string, a, b []Change, o Options, ignore ...string) {
 	t.Helper()
 	for _, way := range ways {
-		if got := told(way.compare(a, b, o, ignore...)); got != want {
+		if got := describe(way.compare(a, b, o, ignore...)); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", way.name, got, want)
 		}
 	}

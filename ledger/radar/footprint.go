@@ -9,15 +9,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
-// A Radar makes footprints without the paths that a repo ignores. It may be used by
-// several goroutines at once.
+// A Radar creates footprints without the paths that a repo ignores. It is safe for
+// concurrent use.
 type Radar struct {
 	globs  []string
 	shapes []glob.Shape
 }
 
-// New returns a radar that leaves out the paths which one of the globs
-// matches.
+// New returns a Radar that ignores the paths that match any of the globs.
 func New(ignore []string) *Radar {
 	r := &Radar{globs: ignore, shapes: make([]glob.Shape, len(ignore))}
 	for i, g := range ignore {
@@ -26,41 +25,41 @@ func New(ignore []string) *Radar {
 	return r
 }
 
-// A Footprint is a change record made ready to be compared with many others.
-// It does not change any more, and may be used by several goroutines at once.
+// A Footprint is a change record, indexed for comparison with many others. It is immutable
+// and safe for concurrent use.
 type Footprint struct {
-	// touched tells what is done at each path that the record names, old names
-	// of renamed files too.
+	// touched holds the change at each path of the record, including the old paths of
+	// renames.
 	touched map[string]touch
-	made    []string // paths of files that were not there before
-	present []string // paths of files that are there afterwards, in order
+	added   []string // paths of new files
+	present []string // sorted paths of files that exist after the change
 	dirs    map[string]bool
 }
 
-// A touch is what a record does at one path.
+// A touch is the change of a record at one path.
 type touch struct {
 	*file
 	role role
 }
 
-// A role is what a path is to a change.
+// A role is the role of a path in a change.
 type role uint8
 
 const (
-	kept role = iota // its file is there before and after
-	gone             // deleted, or renamed to another path
-	made             // new, or renamed from another path
+	roleModified role = iota // the file exists before and after
+	roleRemoved              // deleted, or renamed to another path
+	roleAdded                // new, or renamed from another path
 )
 
-// Footprint makes a change record, or part of one, ready for Compare. Names that
-// the settings ignore are left out: where a renamed file has one name that is
-// ignored, it is still compared by its other one. Of changes that name one path,
-// which CheckChanges refuses, the first counts.
+// Footprint indexes a change record, or a part of one, for Compare. It omits ignored
+// paths. If only one path of a renamed file is ignored, the file is still compared at the
+// other one. If several changes have the same path, which CheckChanges refuses, the first
+// counts.
 func (r *Radar) Footprint(changes []Change) *Footprint {
 	return r.footprint(len(changes), func(i int) *file { return newFile(&changes[i]) })
 }
 
-// FootprintOfPacked is Footprint of changes that were packed.
+// FootprintOfPacked is like Footprint, for packed changes.
 func (r *Radar) FootprintOfPacked(changes []PackedChange) *Footprint {
 	return r.footprint(len(changes), func(i int) *file { return changes[i].unpack() })
 }
@@ -73,17 +72,18 @@ func (r *Radar) footprint(n int, at func(i int) *file) *Footprint {
 			f.add(name, touch{c, as})
 		}
 	}
+
 	for i := range n {
 		switch c := at(i); c.status {
 		case "A":
-			add(c.path, c, made)
+			add(c.path, c, roleAdded)
 		case "D":
-			add(c.path, c, gone)
+			add(c.path, c, roleRemoved)
 		case "R":
-			add(c.oldPath, c, gone)
-			add(c.path, c, made)
+			add(c.oldPath, c, roleRemoved)
+			add(c.path, c, roleAdded)
 		default:
-			add(c.path, c, kept)
+			add(c.path, c, roleModified)
 		}
 	}
 	slices.Sort(f.present)
@@ -91,14 +91,14 @@ func (r *Radar) footprint(n int, at func(i int) *file) *Footprint {
 }
 
 func (f *Footprint) add(name string, t touch) {
-	if _, twice := f.touched[name]; twice {
+	if _, exists := f.touched[name]; exists {
 		return
 	}
 	f.touched[name] = t
-	if t.role == made {
-		f.made = append(f.made, name)
+	if t.role == roleAdded {
+		f.added = append(f.added, name)
 	}
-	if t.role != gone {
+	if t.role != roleRemoved {
 		f.present = append(f.present, name)
 	}
 	if dir := name[:strings.LastIndexByte(name, '/')+1]; dir != "" {
@@ -106,16 +106,15 @@ func (f *Footprint) add(name string, t touch) {
 	}
 }
 
-// Ignores reports whether the settings leave a path out. Matching it takes at most
-// as many steps as Footprint takes for a whole record; a path that they do not
-// suffice for is not left out.
+// Ignores reports whether the Radar ignores a path. It takes at most as many steps as
+// Footprint takes for a whole record. A path for which they do not suffice is not ignored.
 func (r *Radar) Ignores(name string) bool {
 	steps := glob.MaxMatching
 	return r.ignores(name, &steps)
 }
 
-// ignores is Ignores within the steps that are left, from which it takes those
-// that matching may cost.
+// ignores is like Ignores, but within the remaining steps. It subtracts the cost of
+// matching from them.
 func (r *Radar) ignores(name string, steps *int) bool {
 	for i, glob := range r.globs {
 		may := r.shapes[i].MayMatch(name)
@@ -129,21 +128,21 @@ func (r *Radar) ignores(name string, steps *int) bool {
 	return false
 }
 
-// Names lists the paths that the record names, old names of renamed files too:
-// what overlaps with it above LOW names one of them, but for DirectoryFile.
+// Names lists the paths in the record, including the old paths of renames. A record that
+// overlaps with it above LOW has one of them, except for reason DirectoryFile.
 func (f *Footprint) Names() []string { return slices.Sorted(maps.Keys(f.touched)) }
 
-// Dirs lists the directories of these but the repo's root, each with a slash at
-// its end: what overlaps with it at LOW has one of them.
+// Dirs lists the directories of the paths, except the repo's root. Each ends in a slash. A
+// record that overlaps with it at LOW has one of them.
 func (f *Footprint) Dirs() []string { return slices.Sorted(maps.Keys(f.dirs)) }
 
-// Made lists those of the names where no file was before. What has files below
-// one of them overlaps with it for DirectoryFile.
-func (f *Footprint) Made() []string { return slices.Sorted(slices.Values(f.made)) }
+// Added lists the paths of new files. A record with files below one of them overlaps with
+// it for reason DirectoryFile.
+func (f *Footprint) Added() []string { return slices.Sorted(slices.Values(f.added)) }
 
-// Above lists the directories, without a slash at the end, above all files that
-// are there after the change. What makes a file of one of them overlaps with it
-// for DirectoryFile.
+// Above lists the directories above all files that exist after the change, without a
+// trailing slash. A record that adds a file at one of them overlaps with it for reason
+// DirectoryFile.
 func (f *Footprint) Above() []string {
 	above := map[string]bool{}
 	for _, name := range f.present {
@@ -154,8 +153,8 @@ func (f *Footprint) Above() []string {
 	return slices.Sorted(maps.Keys(above))
 }
 
-// hasBelow reports whether there is a file below that path after the change.
-func (f *Footprint) hasBelow(dir string) bool {
+// hasFilesBelow reports whether a file exists below the path after the change.
+func (f *Footprint) hasFilesBelow(dir string) bool {
 	dir += "/"
 	i, _ := slices.BinarySearch(f.present, dir)
 	return i < len(f.present) && strings.HasPrefix(f.present[i], dir)

@@ -17,7 +17,7 @@ func TestFootprintLists(t *testing.T) {
 	}{
 		{"Names", f.Names(), []string{"a/b/c/d", "a/b/new", "gone/x", "new/n", "old/n", "root"}},
 		{"Dirs", f.Dirs(), []string{"a/b/", "a/b/c/", "gone/", "new/", "old/"}},
-		{"Made", f.Made(), []string{"a/b/new", "new/n"}},
+		{"Added", f.Added(), []string{"a/b/new", "new/n"}},
 		{"Above", f.Above(), []string{"a", "a/b", "a/b/c", "new"}},
 	} {
 		if !slices.Equal(test.got, test.want) {

@@ -7,14 +7,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Level is how badly two commits overlap. Levels are ordered.
+// A Level is how severely two commits overlap. Levels are ordered.
 type Level uint8
 
 // The levels.
 const (
 	NoLevel Level = iota
-	Low           // files of one directory
-	Medium        // the same file
+	Low           // both change files in one directory
+	Medium        // both change the same file, and git could merge it
 	High          // git could not merge the two
 )
 
@@ -27,7 +27,7 @@ func (l Level) String() string {
 	return fmt.Sprintf("Level(%d)", uint8(l))
 }
 
-// ParseLevel reads the name of a level, or none.
+// ParseLevel parses the name of a level: LOW, MEDIUM, HIGH or none.
 func ParseLevel(name string) (Level, error) {
 	for i, n := range levelNames {
 		if n == name {
@@ -43,7 +43,7 @@ func (l Level) AppendText(b []byte) ([]byte, error) { return append(b, l.String(
 // MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads the name of a level, or none.
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseLevel does.
 func (l *Level) UnmarshalText(b []byte) error {
 	parsed, err := ParseLevel(string(b))
 	if err != nil {
@@ -53,27 +53,26 @@ func (l *Level) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// A Reason tells why two commits overlap at a path.
+// A Reason is why two commits overlap at a path.
 type Reason string
 
-// Reasons lists the reasons, the weightiest first.
+// Reasons lists the reasons, most severe first.
 func Reasons() []Reason { return slices.Clone(reasons[:]) }
 
-// The reasons, the weightiest first: eight of level HIGH, three of MEDIUM and
-// one of LOW.
+// The reasons, most severe first: eight of level HIGH, three of MEDIUM and one of LOW.
 const (
-	SameLines     Reason = "same_lines"     // both change the same lines, or lines that touch
-	DeleteEdit    Reason = "delete_edit"    // one deletes what the other changes
-	RenameRename  Reason = "rename_rename"  // both rename it, to different names
-	RenameDelete  Reason = "rename_delete"  // one renames what the other deletes
-	AddAdd        Reason = "add_add"        // both make it, with different contents
+	SameLines     Reason = "same_lines"     // both change the same or adjacent lines
+	DeleteEdit    Reason = "delete_edit"    // one deletes the file that the other changes
+	RenameRename  Reason = "rename_rename"  // both rename the file, to different paths
+	RenameDelete  Reason = "rename_delete"  // one renames the file that the other deletes
+	AddAdd        Reason = "add_add"        // both add the file, with different contents
 	BinaryBoth    Reason = "binary"         // both change a binary file
-	TypeChange    Reason = "type"           // it changes in type or mode, or is a symlink or submodule that both change
-	DirectoryFile Reason = "directory_file" // one makes a file where the other has a directory
-	SameFunction  Reason = "same_function"  // both change lines of one function
-	NearLines     Reason = "near_lines"     // both change lines that are close to each other
+	TypeChange    Reason = "type"           // type or mode changes, or both change a symlink or submodule
+	DirectoryFile Reason = "directory_file" // one adds a file where the other has a directory
+	SameFunction  Reason = "same_function"  // both change lines in the same function
+	NearLines     Reason = "near_lines"     // both change lines near each other
 	SameFile      Reason = "same_file"      // both change the file
-	SiblingFiles  Reason = "sibling_files"  // both change files of the directory
+	SiblingFiles  Reason = "sibling_files"  // both change files in the directory
 )
 
 var reasons = [...]Reason{
@@ -81,7 +80,7 @@ var reasons = [...]Reason{
 	SameFunction, NearLines, SameFile, SiblingFiles,
 }
 
-// Level returns the level of overlaps for that reason.
+// Level returns the level of an overlap for this reason.
 func (r Reason) Level() Level {
 	switch r {
 	case "":
@@ -94,5 +93,5 @@ func (r Reason) Level() Level {
 	return High
 }
 
-// weight orders reasons, the weightiest first.
+// weight returns the rank of a reason; 0 is the most severe.
 func (r Reason) weight() int { return slices.Index(reasons[:], r) }

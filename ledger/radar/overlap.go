@@ -1,7 +1,7 @@
 package radar
 
-// A LineRange is where a hunk was before the change: so many lines from the
-// first on, or, where there are none, behind the line Start.
+// A LineRange is the position of a hunk in the old file: Lines lines from line Start on.
+// If Lines is 0, the hunk adds lines after line Start.
 type LineRange struct {
 	Start int `json:"start"`
 	Lines int `json:"lines"`
@@ -9,39 +9,38 @@ type LineRange struct {
 
 // A Path is one path at which two commits overlap.
 type Path struct {
-	// Path is what a file that was there before was called then; that of a
-	// directory has a slash at its end.
+	// Path is the path before any rename. That of a directory ends in a slash.
 	Path   string `json:"path"`
 	Level  Level  `json:"level"`
 	Reason Reason `json:"reason"`
 	Ranges Ranges `json:"ranges"`
 }
 
-// Ranges are the lines concerned, as each of the two commits found them:
-// the first few of them, and none where it is not about lines.
+// Ranges holds the overlapping lines, by their numbers in the old file of each commit. It
+// has only the first few, and none if the reason is not about lines.
 type Ranges struct {
 	Commit []LineRange `json:"commit"`
 	Other  []LineRange `json:"other"`
 }
 
-// The most that is kept of what one commit overlaps with.
+// The limits of stored overlaps.
 const (
-	MaxPairs = 200 // of one registration
-	MaxPaths = 100 // of one pair
+	MaxPairs = 200 // per registration
+	MaxPaths = 100 // per pair
 )
 
-// An Overlap is what two change records have to do with each other.
+// An Overlap is the result of comparing two change records.
 type Overlap struct {
-	// Level is that of the strongest path; NoLevel where there is none.
+	// Level is the level of the strongest path, or NoLevel if there is none.
 	Level Level
-	// Paths are all the paths concerned, the strongest first.
+	// Paths holds all overlapping paths, strongest first.
 	Paths []Path
 }
 
-// Strongest returns the first paths, at most MaxPaths.
+// Strongest returns the strongest paths, at most MaxPaths.
 func (o Overlap) Strongest() []Path { return o.Paths[:min(len(o.Paths), MaxPaths)] }
 
-// Swap returns what the overlap is with its two sides exchanged.
+// Swap returns the overlap with its two sides exchanged.
 func (o Overlap) Swap() Overlap {
 	swapped := Overlap{Level: o.Level}
 	for _, p := range o.Paths {
@@ -51,8 +50,8 @@ func (o Overlap) Swap() Overlap {
 	return swapped
 }
 
-// A finding is what comes of two changes that concern one path: nothing where
-// the reason is empty. The ranges are of either side.
+// A finding is the result of comparing two changes at one path. An empty reason means no
+// overlap. The fields x and y are the ranges of the two sides.
 type finding struct {
 	reason Reason
 	x, y   []LineRange

@@ -2,18 +2,17 @@ package radar
 
 import "encoding/binary"
 
-// A PackedChange is what Compare needs of a change, in few bytes: whoever finds
-// what commits in flight change keeps hundreds of thousands of them, and reads
-// hundreds for each registration. It is for memory and not for disks: another
-// release may pack in another way.
+// A PackedChange is a compact encoding of a change, with only the data that Compare needs.
+// An index of the commits in flight holds hundreds of thousands of them in memory, and
+// reads hundreds for each registration. Do not store it: the encoding may change between
+// releases.
 //
-// Numbers are varints, texts stand behind their length, and hashes take eight
-// bytes each.
+// Numbers are varints, texts are prefixed with their length, and hashes have eight bytes.
 type PackedChange []byte
 
-// AppendPacked appends a change, packed, to b.
+// AppendPacked appends the packed form of a change to b.
 func AppendPacked(b []byte, c *Change) []byte {
-	f := placesOf(c)
+	f := regionsOf(c)
 	for _, text := range []string{f.path, f.oldPath, f.status} {
 		b = append(appendNumbers(b, len(text)), text...)
 	}
@@ -21,10 +20,10 @@ func AppendPacked(b []byte, c *Change) []byte {
 	if f.binary {
 		binaryFile = 1
 	}
-	b = appendNumbers(b, int(f.oldMode), int(f.mode), binaryFile, len(f.places))
+	b = appendNumbers(b, int(f.oldMode), int(f.mode), binaryFile, len(f.regions))
 	b = appendPacked(b, f.oldBlob, f.blob)
-	for i := range f.places {
-		s := &f.places[i]
+	for i := range f.regions {
+		s := &f.regions[i]
 		b = appendNumbers(b, s.start, s.lines, s.added, len(s.near), len(s.far))
 		b = appendPacked(b, s.text, s.function)
 		b = appendPacked(appendPacked(b, s.near...), s.far...)
@@ -46,20 +45,21 @@ func appendPacked(b []byte, hashes ...uint64) []byte {
 	return b
 }
 
-// Names returns the path of the change and, where it differs, the old one.
+// Names returns the path of the change and, for a rename, the old path.
 func (p PackedChange) Names() (path, oldPath string) {
 	r := unpacker(p)
 	return r.text(), r.text()
 }
 
-// unpack makes the change ready to be compared.
+// unpack decodes the change and indexes it for comparison.
 func (p PackedChange) unpack() *file {
 	r := unpacker(p)
 	f := &file{path: r.text(), oldPath: r.text(), status: r.text(), oldMode: uint32(r.number()), mode: uint32(r.number()),
 		binary: r.number() == 1}
-	f.places = make([]place, r.number())
+	f.regions = make([]region, r.number())
 	f.oldBlob, f.blob = r.hash(), r.hash()
-	hashes := make([]uint64, len(r)/8) // room enough
+
+	hashes := make([]uint64, len(r)/8) // an upper bound
 	take := func(n int) (taken []uint64) {
 		taken, hashes = hashes[:n], hashes[n:]
 		for i := range taken {
@@ -67,18 +67,19 @@ func (p PackedChange) unpack() *file {
 		}
 		return taken
 	}
-	for i := range f.places {
-		s := newPlace(r.number(), r.number(), r.number())
+
+	for i := range f.regions {
+		s := newRegion(r.number(), r.number(), r.number())
 		near, far := r.number(), r.number()
 		s.text, s.function = r.hash(), r.hash()
 		s.near, s.far = take(near), take(far)
-		f.places[i] = s
+		f.regions[i] = s
 	}
 	f.index()
 	return f
 }
 
-// An unpacker is what is left to read of a packed change.
+// An unpacker is the unread rest of a packed change.
 type unpacker []byte
 
 func (r *unpacker) number() int {

@@ -83,8 +83,8 @@ func TestRecordsThatAreDrawnAreAccepted(t *testing.T) {
 func TestCompareIsSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
-		if got, want := compare(b, a, o).Swap(), compare(a, b, o); told(got) != told(want) {
-			t.Errorf("one way %s, the other %s", told(want), told(got))
+		if got, want := compare(b, a, o).Swap(), compare(a, b, o); describe(got) != describe(want) {
+			t.Errorf("one way %s, the other %s", describe(want), describe(got))
 		}
 	})
 }
@@ -93,8 +93,8 @@ func TestAPackedRecordIsComparedAsItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		ignore := rapid.SampledFrom([]string{"", "d/**", "new"}).Draw(t, "ignored")
-		if got, want := comparePacked(a, b, o, ignore), compare(a, b, o, ignore); told(got) != told(want) {
-			t.Errorf("packed %s, else %s", told(got), told(want))
+		if got, want := comparePacked(a, b, o, ignore), compare(a, b, o, ignore); describe(got) != describe(want) {
+			t.Errorf("packed %s, else %s", describe(got), describe(want))
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestARecordWithItselfIsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawRecord(t)
 		if o := compare(a, a, drawOptions(t)); o.Level != NoLevel || len(o.Paths) != 0 {
-			t.Error(told(o))
+			t.Error(describe(o))
 		}
 	})
 }
@@ -115,11 +115,11 @@ func TestLevelIsThatOfTheStrongestPath(t *testing.T) {
 		for i, p := range o.Paths {
 			strongest = max(strongest, p.Level)
 			if p.Level != p.Reason.Level() || p.Level == NoLevel || i > 0 && p.Level > o.Paths[i-1].Level {
-				t.Errorf("path %d in %s", i, told(o))
+				t.Errorf("path %d in %s", i, describe(o))
 			}
 		}
 		if o.Level != strongest {
-			t.Error(told(o))
+			t.Error(describe(o))
 		}
 	})
 }
@@ -142,10 +142,10 @@ func TestIgnoringAPathRemovesExactlyIt(t *testing.T) {
 		}
 		all, some := compare(a, b, o), compare(a, b, o, path)
 		if !reflect.DeepEqual(others(all.Paths), others(some.Paths)) {
-			t.Errorf("with %s %s, without %s", path, told(all), told(some))
+			t.Errorf("with %s %s, without %s", path, describe(all), describe(some))
 		}
 		if slices.ContainsFunc(some.Paths, func(p Path) bool { return p.Path == path }) {
-			t.Errorf("%s is ignored: %s", path, told(some))
+			t.Errorf("%s is ignored: %s", path, describe(some))
 		}
 	})
 }
@@ -163,8 +163,8 @@ func TestIgnoringAPathIsAsIfItWereNotThere(t *testing.T) {
 		if slices.ContainsFunc(a, renames) || slices.ContainsFunc(b, renames) {
 			t.Skip("of a rename the other name stays")
 		}
-		if got, want := compare(a, b, o, path), compare(without(a), without(b), o); told(got) != told(want) {
-			t.Errorf("ignoring %s: %s, want %s", path, told(got), told(want))
+		if got, want := compare(a, b, o, path), compare(without(a), without(b), o); describe(got) != describe(want) {
+			t.Errorf("ignoring %s: %s, want %s", path, describe(got), describe(want))
 		}
 	})
 }
@@ -175,9 +175,9 @@ func TestFootprintListsFindAllOverlaps(t *testing.T) {
 		r, o := New(nil), drawOptions(t)
 		a, b := r.Footprint(drawRecord(t)), r.Footprint(drawRecord(t))
 		want := Compare(a, b, o)
-		o.Only = slices.Concat(a.Names(), a.Dirs(), a.Made(), a.Above())
-		if got := Compare(a, b, o); told(got) != told(want) {
-			t.Errorf("by a's lists %s, want %s", told(got), told(want))
+		o.Only = slices.Concat(a.Names(), a.Dirs(), a.Added(), a.Above())
+		if got := Compare(a, b, o); describe(got) != describe(want) {
+			t.Errorf("by a's lists %s, want %s", describe(got), describe(want))
 		}
 	})
 }

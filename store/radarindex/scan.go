@@ -136,7 +136,7 @@ func (s *Scan) gather() {
 	}
 
 	budget := maxBelow
-	for _, path := range s.Footprint.Made() {
+	for _, path := range s.Footprint.Added() {
 		for c := range s.index.changesBelow(path) {
 			if budget--; budget < 0 {
 				s.Partial = true
