@@ -21,8 +21,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// An exampleServer is what the examples talk to: a real server with the org acme,
-// its repo api, a write token, and a key that the org trusts.
+// An exampleServer is the server of the examples, with the org acme, its repo api, a
+// write token, and a key that the org trusts.
 type exampleServer struct {
 	url, token string
 	key        ed25519.PrivateKey
@@ -57,7 +57,7 @@ func startExample() *exampleServer {
 	return e
 }
 
-// record records a passing result of a commit.
+// record records a passing result for a commit.
 func (e *exampleServer) record(predicate string) {
 	c := try(client.New(e.url, client.Options{Token: e.token}))
 	statement := try(attestation.NewStatement("acme/api", sha, attestation.ResultPredicate{

@@ -44,8 +44,8 @@ func ExampleNew() {
 	// new: true
 }
 
-// Follow yields events as they happen and reconnects by itself. It ends when the
-// loop or the context does.
+// Follow yields events as they happen, and reconnects automatically. It ends with
+// the loop or the context.
 func ExampleClient_Follow() {
 	server := startExample()
 	defer server.close()

@@ -237,7 +237,8 @@ func responseError(resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 		if mediaType != "text/event-stream" {
-			return &foreignError{fmt.Errorf("the response has type %q instead of text/event-stream (check the server URL)", mediaType)}
+			return &foreignError{fmt.Errorf(
+				"the response has type %q instead of text/event-stream (check the server URL)", mediaType)}
 		}
 		return nil
 	}
@@ -322,7 +323,7 @@ func parseFrame(text []byte) sse.Event {
 type body struct {
 	from     io.Reader
 	watchdog *time.Timer
-	read     int64
+	read     int64 // bytes read so far
 }
 
 func (b *body) Read(p []byte) (int, error) {

@@ -55,9 +55,9 @@ type streamWriter struct {
 	conn    net.Conn
 	header  http.Header
 	once    sync.Once
-	started chan struct{} // closed once there is:
+	started chan struct{} // closed when status and sent are set
 	status  int
-	sent    http.Header // as it was when the answer began
+	sent    http.Header // copy of header from when WriteHeader was called
 }
 
 func (w *streamWriter) Header() http.Header { return w.header }
