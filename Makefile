@@ -1,4 +1,4 @@
-# What people do, by name. 'make' lists it.
+# Shortcuts for common tasks. 'make' lists them.
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -6,7 +6,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  \1:\2/p' $(MAKEFILE_LIST) | awk -F: '{ printf "%-12s %s\n", $$1, $$2 }'
 
 .PHONY: demo
-demo: ## start a demo server on a throw-away database
+demo: ## run a demo server on a temporary database
 	go run . demo
 
 .PHONY: build
@@ -14,23 +14,23 @@ build: ## build ./ledgerd
 	CGO_ENABLED=0 go build -trimpath -o ledgerd .
 
 .PHONY: install
-install: ## install ledgerd into go env GOBIN
+install: ## install ledgerd in 'go env GOBIN'
 	CGO_ENABLED=0 go install -trimpath .
 
 .PHONY: test
-test: ## run all tests that this machine has the programs for
+test: ## run all tests, except those whose programs are missing
 	go test ./...
 
 .PHONY: e2e
-e2e: ## run the end-to-end tests; on Debian, install what they need
+e2e: ## run the end-to-end tests (on Debian, install the programs they need)
 	.ci/run e2e
 
 .PHONY: race
-race: ## run the tests under the race detector
+race: ## run the tests with the race detector
 	.ci/run race
 
 .PHONY: fuzz
-fuzz: ## run each fuzz test for a while
+fuzz: ## run each fuzz test with random inputs
 	.ci/run fuzz
 
 .PHONY: fmt
@@ -38,17 +38,17 @@ fmt: ## format the Go files
 	gofmt -w .
 
 .PHONY: lint
-lint: ## check format, go.mod and code
+lint: ## check formatting, go.mod and code
 	.ci/run gofmt mod_tidy vet lint
 
 .PHONY: vuln
-vuln: ## look for known vulnerabilities
+vuln: ## check for known vulnerabilities
 	.ci/run govulncheck
 
 .PHONY: bench
-bench: ## measure the whole program
+bench: ## run 'ledgerd bench'
 	go run . bench
 
 .PHONY: ci
-ci: ## run everything that CI checks
+ci: ## run all checks of CI
 	.ci/run

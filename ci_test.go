@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestWorkflowRunsEveryStep checks that the jobs of the workflow run each step
-// of .ci/run once.
+// TestWorkflowRunsEveryStep checks that the workflow's jobs run each step of .ci/run
+// exactly once.
 func TestWorkflowRunsEveryStep(t *testing.T) {
 	script, err := os.ReadFile(".ci/run")
 	if err != nil {
@@ -21,6 +21,7 @@ func TestWorkflowRunsEveryStep(t *testing.T) {
 	if list == nil {
 		t.Fatal(".ci/run has no list of steps")
 	}
+
 	text, err := os.ReadFile(".github/workflows/ci.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestWorkflowRunsEveryStep(t *testing.T) {
 	if err := yaml.Unmarshal(text, &workflow); err != nil {
 		t.Fatal(err)
 	}
+
 	var run []string
 	for _, job := range workflow.Jobs.CI.Strategy.Matrix.Include {
 		run = append(run, strings.Fields(job.Steps)...)

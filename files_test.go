@@ -15,23 +15,23 @@ import (
 	"testing"
 )
 
-// TestFilesFormNoCircle checks that the files of each package form layers. If a
-// file uses a name that another file declares, the other one uses no name of the
-// first, neither directly nor through other files.
-func TestFilesFormNoCircle(t *testing.T) {
+// TestFilesFormNoCycle checks that the files of each package form layers. If a file
+// uses a name that another file declares, the other one must not use names of the
+// first, directly or through other files.
+func TestFilesFormNoCycle(t *testing.T) {
 	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
-		t.Run(folder, func(t *testing.T) { formNoCircle(t, folder) })
+		t.Run(folder, func(t *testing.T) { checkCycles(t, folder) })
 	}
 }
 
-// The most that a package may hold, tests aside. Beyond that it asks to be cut.
+// The size limits of a package, without its tests. A larger one should be split.
 const (
 	maxFiles = 24
 	maxLines = 4000
 )
 
-// TestNoPackageIsTooLarge checks the size of each package. store may be larger: it
-// keeps the rules of the ledger together.
+// TestNoPackageIsTooLarge checks the size of each package. The package store may be
+// larger, since it keeps the rules of the ledger together.
 func TestNoPackageIsTooLarge(t *testing.T) {
 	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
 		files, lines := 0, 0
@@ -43,12 +43,12 @@ func TestNoPackageIsTooLarge(t *testing.T) {
 			files, lines = files+1, lines+bytes.Count(text, []byte("\n"))
 		}
 		if folder != "store" && (files > maxFiles || lines > maxLines) {
-			t.Errorf("%s has %d files and %d lines, more than %d or %d", folder, files, lines, maxFiles, maxLines)
+			t.Errorf("%s has %d files and %d lines, want at most %d and %d", folder, files, lines, maxFiles, maxLines)
 		}
 	}
 }
 
-// filesOf lists the files of a package, tests aside.
+// filesOf lists the files of a package, without its tests.
 func filesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -58,37 +58,39 @@ func filesOf(t *testing.T, folder string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 }
 
-func formNoCircle(t *testing.T, folder string) {
+// checkCycles reports the cycles between the files of a package.
+func checkCycles(t *testing.T, folder string) {
 	uses := usesBetweenFiles(t, folder)
 	reached := make(map[string]map[string]bool, len(uses))
 	for file := range uses {
 		reached[file] = reachedFrom(uses, file)
 	}
+
 	reported := make(map[string]bool)
 	for _, file := range slices.Sorted(maps.Keys(uses)) {
 		if reported[file] || !reached[file][file] {
 			continue
 		}
-		var circle []string
+		var cycle []string
 		for other := range reached[file] {
 			if reached[other][file] {
-				circle = append(circle, other)
+				cycle = append(cycle, other)
 				reported[other] = true
 			}
 		}
-		slices.Sort(circle)
-		t.Errorf("files of %s form a circle: %s:\n%smove declarations until the files form layers",
-			folder, strings.Join(circle, ", "), ties(uses, circle))
+		slices.Sort(cycle)
+		t.Errorf("files of %s form a cycle: %s:\n%smove declarations until the files form layers",
+			folder, strings.Join(cycle, ", "), describeUses(uses, cycle))
 	}
 }
 
-// fileUses holds, by file, the other files of the package whose names it uses,
-// and by each of those the names.
+// fileUses has the names that a file uses of another one: its keys are the using
+// file, the declaring file and the name.
 type fileUses map[string]map[string]map[string]bool
 
-// usesBetweenFiles resolves the names in the files of a package, tests aside.
-// It loads no other package: see stubImporter. The type errors that follow from
-// that are ignored.
+// usesBetweenFiles resolves the names in the files of a package, without its tests.
+// It does not load other packages (see stubImporter), and ignores the type errors
+// that this causes.
 func usesBetweenFiles(t *testing.T, folder string) fileUses {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -107,9 +109,11 @@ func usesBetweenFiles(t *testing.T, folder string) fileUses {
 			return true
 		})
 	}
+
 	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	config := types.Config{Importer: selected, Error: func(error) {}}
-	pkg, _ := config.Check(folder, fset, files, &info) // the error is one that Error was given
+	pkg, _ := config.Check(folder, fset, files, &info) // ignore errors, as config.Error does
+
 	uses := make(fileUses)
 	base := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
 	for ident, object := range info.Uses {
@@ -128,16 +132,17 @@ func usesBetweenFiles(t *testing.T, folder string) fileUses {
 		}
 		uses[from][to][object.Name()] = true
 	}
-	if len(uses) == 0 && folder == "store" { // where names cannot be resolved
-		t.Fatalf("the files of %s use no names of each other", folder)
+
+	if len(uses) == 0 && folder == "store" { // names were not resolved
+		t.Fatalf("found no names that the files of %s use of each other", folder)
 	}
 	return uses
 }
 
-// A stubImporter imports every package as one that declares each of its names as
-// a type without members. So instances of generic types with types of other
-// packages are valid, such as keyed[ledger.Commit], and their fields are found.
-// A value that a generic function of another package returns stays without a type.
+// A stubImporter imports every package as a stub that declares each of the names as
+// an empty struct type. This makes generic types valid that are instantiated with
+// types of other packages, such as keyed[ledger.Commit], and their fields resolve.
+// Results of another package's generic functions have no type.
 type stubImporter map[string]bool
 
 // Import implements types.Importer.
@@ -168,11 +173,11 @@ func reachedFrom(uses fileUses, file string) map[string]bool {
 	return reached
 }
 
-// ties lists the names that the files of a circle use of each other.
-func ties(uses fileUses, circle []string) string {
+// describeUses lists the names that the files of a cycle use of each other.
+func describeUses(uses fileUses, cycle []string) string {
 	var text strings.Builder
-	for _, from := range circle {
-		for _, to := range circle {
+	for _, from := range cycle {
+		for _, to := range cycle {
 			if names := slices.Sorted(maps.Keys(uses[from][to])); len(names) > 0 {
 				text.WriteString("  " + from + " uses " + strings.Join(names, ", ") + " of " + to + "\n")
 			}

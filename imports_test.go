@@ -14,10 +14,10 @@ import (
 
 const module = "github.com/ledgerd/ledgerd"
 
-// mayImport says which of our packages each may import. Arrows go one way.
+// mayImport lists which packages of this module each package may import.
 var mayImport = map[string][]string{
 	".": {"cmd"},
-	// Commands reach the ledger as clients: of a server, or of internal/service.
+	// Commands access the ledger as clients of a server or of internal/service.
 	"cmd": {
 		"client", "internal/atomicfile", "internal/bench", "internal/buildinfo", "internal/config",
 		"internal/contractfile", "internal/demo", "internal/eventbody", "internal/eventline",
@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/policy",
 		"ledger/radar", "server/internal/wire", "store",
 	},
-	// The pages are a client of the API like any other.
+	// The pages are a client of the API.
 	"server/web": {
 		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 		"server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
@@ -40,13 +40,13 @@ var mayImport = map[string][]string{
 	"server/web/session": {"ledger"}, // cookies
 	"server/web/limiter": {"ledger"},
 	"server/web/form":    {"client", "server/web/format"},
-	// Parts of the pages that are pure.
+	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
 	"server/web/linediff":   {"server/web/format"},
 	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/policytext": {"ledger", "ledger/policy", "ledger/radar", "server/web/format"},
-	// The HTTP of the API and of the pages.
+	// HTTP helpers of the API and the pages.
 	"server/internal/wire": {"ledger"},
 	"store": {
 		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
@@ -55,15 +55,16 @@ var mayImport = map[string][]string{
 	"store/sqldb":      {},
 	"store/sqlite":     {"store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
-	// The tests of the storage, for any engine.
+	// The conformance suite of the storage.
 	"store/storetest": {
 		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "store",
 	},
-	// Receivers import webhook to verify: it does not bring the dispatcher with it.
+	// Receivers import webhook to verify deliveries, so it does not import the
+	// dispatcher.
 	"webhook":                  {"ledger"},
 	"webhook/dispatch":         {"ledger", "webhook"},
 	"webhook/dispatch/metrics": {"webhook/dispatch"},
-	// Only gitrepo runs git; it knows no server.
+	// Only gitrepo runs git. It does not depend on a server.
 	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/radar"},
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	"internal/atomicfile":   {},
 	"internal/terminal":     {"ledger"},
 	"internal/buildinfo":    {},
-	// A benchmark starts the program itself as its server.
+	// A benchmark starts its server as a process, so it does not import it.
 	"internal/bench": {
 		"client", "internal/buildinfo", "internal/gitrepo", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
@@ -96,8 +97,7 @@ var mayImport = map[string][]string{
 		"internal/service", "internal/signing", "internal/terminal", "ledger", "ledger/attestation",
 		"ledger/identity",
 	},
-	// Along the way of an attestation; the nouns that all share are in ledger, and the
-	// radar is beneath them.
+	// The domain. The types that all share are in ledger, which imports only the radar.
 	"ledger":             {"ledger/internal/text", "ledger/radar"},
 	"ledger/radar":       {"ledger/internal/glob", "ledger/internal/text"},
 	"ledger/identity":    {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
@@ -110,13 +110,13 @@ var mayImport = map[string][]string{
 	"ledger/internal/base64text": {},
 	"ledger/internal/text":       {},
 	"ledger/internal/ledgertest": {"ledger", "ledger/identity"}, // for tests
-	"e2e":                        {},                            // tests alone
+	"e2e":                        {},                            // only tests
 }
 
 var impure = []string{"database/sql", "net/http", "os", "log", "log/slog", "context", "sync"}
 
-// mayNotImport keeps ledger and the parts of the pages pure, webhook light, and the
-// radar's memory free of SQL.
+// mayNotImport keeps ledger and parts of the pages pure, webhook small, and the
+// radar's index free of SQL.
 var mayNotImport = map[string][]string{
 	"ledger":                impure,
 	"ledger/identity":       impure,
@@ -149,10 +149,11 @@ func TestImportsGoOneWay(t *testing.T) {
 			return err
 		}
 		folder := path.Dir(filepath.ToSlash(file))
-		allowed, known := mayImport[folder]
-		if !known {
-			t.Errorf("%s: the test does not know the package %s: say what it may import", file, folder)
+		allowed, ok := mayImport[folder]
+		if !ok {
+			t.Errorf("%s: unknown package %s: add it to mayImport", file, folder)
 		}
+
 		for _, spec := range parsed.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -163,7 +164,7 @@ func TestImportsGoOneWay(t *testing.T) {
 				t.Errorf("%s may not import %s", file, imported)
 			}
 			if slices.Contains(mayNotImport[folder], imported) {
-				t.Errorf("%s imports %s, which the package %s does without", file, imported, folder)
+				t.Errorf("%s imports %s, which mayNotImport forbids for %s", file, imported, folder)
 			}
 		}
 		return nil

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestReadmeFirstTenMinutes does what the README's section of that name says,
-// line by line, in a git repository with a Go module of its own.
+// TestReadmeFirstTenMinutes runs the commands of the README's section of that name in
+// a new git repository with a Go module.
 func TestReadmeFirstTenMinutes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the README's commands are for a Unix shell")
@@ -35,11 +35,12 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	run(t, dir, "git", "init", "-q", "-b", "main")
 	run(t, dir, "git", "add", "go.mod", "api_test.go")
 	run(t, dir, "git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-q", "-m", "Begin")
 
-	// Nothing of the machine's own may answer in the README's place.
+	// Hide the configuration of the machine.
 	for _, name := range []string{"LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_DATABASE", "LEDGERD_CONFIG"} {
 		t.Setenv(name, "")
 		os.Unsetenv(name)
@@ -48,11 +49,12 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 	t.Setenv("GOCACHE", strings.TrimSpace(run(t, ".", "go", "env", "GOCACHE")))
 	t.Setenv("HOME", dir)
 	t.Setenv("PATH", filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+
 	out := run(t, dir, "bash", "first-ten.sh")
 	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE", `"predicate":"test:go"`, `"type":"attestation"`,
 		`"requirements"`} {
 		if !strings.Contains(out, want) {
-			t.Errorf("the output does not have %q:\n%s", want, out)
+			t.Errorf("the output does not contain %q:\n%s", want, out)
 		}
 	}
 }
@@ -68,9 +70,9 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// readmeScript makes one script of the section's shell blocks: the server goes
-// into the background, onto a port that is free, and a line that tells its exit
-// status in a comment has to have just that.
+// readmeScript joins the section's shell blocks into one script. The script runs the
+// server in the background on a free port. If a comment names a line's exit status,
+// the script checks it.
 func readmeScript(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
@@ -80,8 +82,9 @@ func readmeScript(t *testing.T) string {
 	_, section, ok := strings.Cut(string(text), "## The first ten minutes")
 	section, _, ok2 := strings.Cut(section, "Statements signed with cosign")
 	if !ok || !ok2 {
-		t.Fatal("README.md has no section of the first ten minutes, or it does not end where it did")
+		t.Fatal(`README.md has no section "The first ten minutes", or its end has changed`)
 	}
+
 	script := "set -eu\n"
 	for i, block := range strings.Split(section, "```") {
 		if i%2 == 0 {
@@ -97,7 +100,7 @@ func readmeScript(t *testing.T) string {
 func readmeLine(line string) string {
 	switch {
 	case strings.HasPrefix(line, "go install "):
-		return "" // the test has done it
+		return "" // already installed
 	case strings.HasPrefix(line, "ledgerd serve "):
 		return line + " &\ntrap 'kill %1; wait' EXIT\n" +
 			"for i in $(seq 100); do curl -sf http://127.0.0.1:8080/readyz > /dev/null && break; sleep 0.1; done"
@@ -132,7 +135,7 @@ func TestEveryErrorCodeIsDocumented(t *testing.T) {
 	}
 	for _, code := range codes {
 		if !strings.Contains(string(docs), fmt.Sprintf("| <a id=%q></a>`%s` |", code[1], code[1])) {
-			t.Errorf("docs/api.md does not tell of %s", code[1])
+			t.Errorf("docs/api.md does not describe the code %s", code[1])
 		}
 	}
 }
