@@ -11,35 +11,35 @@ import (
 	"time"
 )
 
-// TestCurl reads the stream as curl prints it, line by line.
+// TestCurl checks the stream line by line, as curl prints it.
 func TestCurl(t *testing.T) {
 	need(t, "curl")
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // mostly waits
 	o := newOrg(t)
 	o.start()
 	headers := filepath.Join(t.TempDir(), "headers")
 	next := o.curl(headers)
 	if got := next(5 * time.Second); got != "retry: 3000" {
-		t.Errorf("the first line is %q, want retry: 3000", got)
+		t.Errorf("first line is %q, want retry: 3000", got)
 	}
 	for next(5*time.Second) != "" {
-		// what else it begins with
+		// the rest of the preamble
 	}
-	checkHead(t, headers)
+	checkHeader(t, headers)
 
 	record, err := o.attest()
 	check(t, err)
 	ids := o.history()
-	at, sha := record.RecordedAt, record.Commit
+	recordedAt, sha := record.RecordedAt, record.Commit
 	for _, want := range []string{
 		"event: attestation",
 		"id: " + ids[0],
 		fmt.Sprintf(`data: {"commit":%q,"predicate":"test:go","identity":"ci","repo":"api","timestamp":%q,`+
-			`"result":{"status":"pass","duration_ms":12}}`, sha, at),
+			`"result":{"status":"pass","duration_ms":12}}`, sha, recordedAt),
 		"",
 		"event: state",
 		"id: " + ids[1],
-		fmt.Sprintf(`data: {"commit":%q,"from":"DRAFT","to":"VALIDATING","repo":"api","timestamp":%q}`, sha, at),
+		fmt.Sprintf(`data: {"commit":%q,"from":"DRAFT","to":"VALIDATING","repo":"api","timestamp":%q}`, sha, recordedAt),
 		"",
 	} {
 		if got := next(5 * time.Second); got != want {
@@ -48,38 +48,41 @@ func TestCurl(t *testing.T) {
 	}
 	for range ids[2:] {
 		for next(5*time.Second) != "" {
-			// the other states on the way
+			// the transitions that follow
 		}
 	}
-	// The 15 s that are promised, and a little for a busy machine.
+
+	// docs/stream.md promises a comment every 15 s; allow some delay on a busy machine.
 	if got := next(15*time.Second + 500*time.Millisecond); !strings.HasPrefix(got, ":") {
-		t.Errorf("after silence came %q, want a comment", got)
+		t.Errorf("the idle stream sent %q, want a comment", got)
 	}
 }
 
-// checkHead checks the head of the stream's answer, which curl left in a file.
-func checkHead(t *testing.T, file string) {
+// checkHeader checks the header of the stream's response, which curl wrote to
+// file.
+func checkHeader(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	check(t, err)
-	head := strings.ToLower(string(text))
+	header := strings.ToLower(string(text))
 	for _, want := range []string{"content-type: text/event-stream", "cache-control: no-cache, no-transform",
 		"x-accel-buffering: no"} {
-		if !strings.Contains(head, want) {
-			t.Errorf("no %s in the head:\n%s", want, head)
+		if !strings.Contains(header, want) {
+			t.Errorf("header lacks %s:\n%s", want, header)
 		}
 	}
-	if strings.Contains(head, "content-encoding") {
-		t.Errorf("the stream is compressed:\n%s", head)
+	if strings.Contains(header, "content-encoding") {
+		t.Errorf("the stream is compressed:\n%s", header)
 	}
 }
 
-// curl starts curl on the stream. What it returns waits for a line that curl
-// prints; the head of the answer goes into a file.
-func (o *org) curl(head string) (next func(most time.Duration) string) {
+// curl starts curl on the stream; curl writes the header of the response to
+// headerFile. next returns the next line that curl prints, and fails the test
+// after the timeout.
+func (o *org) curl(headerFile string) (next func(timeout time.Duration) string) {
 	t := o.t
 	t.Helper()
-	command := exec.Command("curl", "-sN", "--compressed", "-D", head, "-H", "Authorization: Bearer "+o.token,
+	command := exec.Command("curl", "-sN", "--compressed", "-D", headerFile, "-H", "Authorization: Bearer "+o.token,
 		"-H", "Accept: text/event-stream", o.url+"/v1/orgs/acme/events")
 	stdout, err := command.StdoutPipe()
 	check(t, err)
@@ -88,6 +91,7 @@ func (o *org) curl(head string) (next func(most time.Duration) string) {
 		command.Process.Kill()
 		command.Wait()
 	})
+
 	lines := make(chan string, 1000)
 	go func() {
 		defer close(lines)
@@ -95,13 +99,14 @@ func (o *org) curl(head string) (next func(most time.Duration) string) {
 			lines <- in.Text()
 		}
 	}()
-	return func(most time.Duration) string {
+
+	return func(timeout time.Duration) string {
 		t.Helper()
 		select {
 		case line := <-lines:
 			return line
-		case <-time.After(most):
-			t.Fatalf("curl printed nothing for %s", most)
+		case <-time.After(timeout):
+			t.Fatalf("curl printed nothing for %s", timeout)
 		}
 		return ""
 	}

@@ -1,17 +1,16 @@
-// Package e2e has no code of its own. Its tests run the real binary against the
-// programs that the world uses: curl, nginx, a browser, Node.js, Python. One
-// whose program is missing is skipped, but fails where the environment says
-// CI=true.
+// Package e2e contains only tests. They run the real binary against programs
+// that users have: curl, nginx, a browser, Node.js, Python. A test is skipped if
+// a program that it needs is missing; with CI=true in the environment, it fails.
 //
-// A Go client is generated from the description of the API, compiled and used by
+// To generate a Go client from openapi.yaml, compile it and use it:
 //
 //	go test ./e2e -run GeneratedGoClient -oapi-codegen PATH
 //
-// Pictures of every page of the web interface are taken by
+// To take screenshots of every page of the web interface:
 //
 //	go test ./e2e -run Screenshots -screenshots DIR
 //
-// of some pages alone where LEDGERD_E2E_PAGES says how their names begin. Those
-// in docs/images are repo-1280-light.png and commit-1280-light.png, cut below
-// and with 256 colours.
+// LEDGERD_E2E_PAGES limits this to the pages whose names have that prefix. The
+// images in docs/images are repo-1280-light.png and commit-1280-light.png,
+// cropped at the bottom and reduced to 256 colours.
 package e2e

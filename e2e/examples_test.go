@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// An example is a fenced block of a page in docs.
+// An example is a fenced code block in docs.
 type example struct{ language, code string }
 
+// examples holds all examples of a page in docs.
 type examples struct {
 	t    *testing.T
 	page string
@@ -28,17 +29,18 @@ func readExamples(t *testing.T, page string) examples {
 	return e
 }
 
-// pick returns the one example in a language that holds a text.
+// pick returns the only example in a language that contains text. It fails the
+// test if there are none or several.
 func (e examples) pick(language, text string) string {
 	e.t.Helper()
-	var found []string
+	var matches []string
 	for _, x := range e.all {
 		if x.language == language && strings.Contains(x.code, text) {
-			found = append(found, x.code)
+			matches = append(matches, x.code)
 		}
 	}
-	if len(found) != 1 {
-		e.t.Fatalf("docs/%s has %d examples in %s with %q, want one", e.page, len(found), language, text)
+	if len(matches) != 1 {
+		e.t.Fatalf("docs/%s has %d examples in %s with %q, want 1", e.page, len(matches), language, text)
 	}
-	return found[0]
+	return matches[0]
 }

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// need skips the test where a program is missing, and fails it in CI, which
-// must not pass without.
+// need skips the test if a program is missing. In CI it fails the test instead,
+// so that no test is skipped unnoticed.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
@@ -58,24 +58,24 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// An org is acme with its repo api, on a database of its own, and the real
-// server on it, always at the same address.
+// An org is the org acme with its repo api, in its own database, served by the
+// real binary. The server's address survives restarts.
 type org struct {
 	t        *testing.T
-	database string
-	address  string // of the server
-	url      string
-	token    string   // may write
-	env      []string // variables of the server's and the commands' environment
+	database string   // path of the database file
+	address  string   // host:port of the server
+	url      string   // base URL of the server
+	token    string   // scope write
+	env      []string // added to the environment of the server and of commands
 	keyFile  string
 	key      ed25519.PrivateKey // of cn=ci,ou=build,o=acme
 
 	server *exec.Cmd
-	log    journal      // what the server wrote to standard error
-	serial atomic.Int64 // of statements
+	log    logBuffer    // standard error of the server
+	serial atomic.Int64 // makes statements distinct
 }
 
-// newOrg does not start the server yet.
+// newOrg creates the org, its key and its token, and does not start the server.
 func newOrg(t *testing.T) *org {
 	t.Helper()
 	o := newEmptyLedger(t)
@@ -86,8 +86,8 @@ func newOrg(t *testing.T) *org {
 	return o
 }
 
-// newEmptyLedger returns an org that has yet to be made: there is no database,
-// and nobody trusts the key or has the token.
+// newEmptyLedger returns an org that does not exist yet: it has a key and an
+// address, but no database and no token.
 func newEmptyLedger(t *testing.T) *org {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,6 +97,7 @@ func newEmptyLedger(t *testing.T) *org {
 	public, private, err := ed25519.GenerateKey(nil)
 	check(t, err)
 	o.key = private
+
 	der, err := x509.MarshalPKIXPublicKey(public)
 	check(t, err)
 	check(t, os.WriteFile(o.keyFile+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
@@ -106,32 +107,32 @@ func newEmptyLedger(t *testing.T) *org {
 	return o
 }
 
-// A journal is what a process has written so far.
-type journal struct {
+// A logBuffer collects the output of a process. It is safe for concurrent use.
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
 }
 
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
-func (j *journal) Reset() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.text.Reset()
+func (l *logBuffer) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
 }
 
-// freeAddress returns one that outgoing connections never take, so that the
-// server finds it free again when it is started anew.
+// freeAddress returns a loopback address with a port below the ephemeral range.
+// No outgoing connection takes this port while the server restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -141,12 +142,12 @@ func freeAddress(t *testing.T) string {
 			return address
 		}
 	}
-	t.Fatal("no port is free")
+	t.Fatal("no free port")
 	return ""
 }
 
-// ledgerd runs a command on the database, beside the server, and returns what
-// it printed.
+// ledgerd runs a command on the database and returns its trimmed standard
+// output. The server may be running.
 func (o *org) ledgerd(args ...string) string {
 	o.t.Helper()
 	command := exec.Command("ledgerd", append(args, "--database", o.database)...)
@@ -159,7 +160,7 @@ func (o *org) ledgerd(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// start starts the server and waits until it listens.
+// start starts the server and returns when it listens.
 func (o *org) start() {
 	o.t.Helper()
 	o.server = exec.Command("ledgerd", "serve", "--listen", o.address, "--database", o.database)
@@ -170,6 +171,7 @@ func (o *org) start() {
 	check(o.t, err)
 	check(o.t, o.server.Start())
 	o.t.Cleanup(o.kill)
+
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		o.server.Wait()
@@ -177,16 +179,16 @@ func (o *org) start() {
 	}
 }
 
-// kill ends the server as a power failure would.
+// kill stops the server with SIGKILL.
 func (o *org) kill() { o.signal(syscall.SIGKILL) }
 
-// signal sends a signal to the server and waits for its end.
+// signal sends a signal to the server and waits until it exits.
 func (o *org) signal(s os.Signal) {
 	o.server.Process.Signal(s)
 	o.server.Wait()
 }
 
-// attest posts a new statement about one of a few commits.
+// attest records a new statement about one of seven commits.
 func (o *org) attest() (ledger.AttestationRecord, error) {
 	var record ledger.AttestationRecord
 	n := o.serial.Add(1)
@@ -199,6 +201,7 @@ func (o *org) attest() (ledger.AttestationRecord, error) {
 	if err != nil {
 		return record, err
 	}
+
 	envelope, err := attestation.SignDSSE(o.key, payload)
 	if err != nil {
 		return record, err
@@ -211,7 +214,8 @@ func (o *org) attest() (ledger.AttestationRecord, error) {
 	return record, err
 }
 
-// write attests until the context ends, whether or not the server is there.
+// write records attestations until the context is done. It ignores errors, so
+// that the server may restart.
 func (o *org) write(ctx context.Context, pause time.Duration) {
 	for ctx.Err() == nil {
 		if _, err := o.attest(); err == nil {
@@ -222,11 +226,12 @@ func (o *org) write(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// history returns the ids of all the org's events, as the server lists them.
+// history returns the IDs of all events of the org, oldest first.
 func (o *org) history() []string {
 	o.t.Helper()
 	c, err := client.New(o.url, client.Options{Token: o.token})
 	check(o.t, err)
+
 	var ids []string
 	for body, err := range c.Events(o.t.Context(), "acme", client.EventFilter{}) {
 		check(o.t, err)
@@ -239,15 +244,15 @@ func (o *org) history() []string {
 	return ids
 }
 
-// A message is one event as it came over a stream.
+// A message is an event received over a stream.
 type message struct {
 	event, id, data string
-	at              time.Time
+	receivedAt      time.Time
 }
 
-// readStream calls take for each message, and comment, if it is not nil, for
-// each comment, until the stream ends.
-func readStream(r io.Reader, take func(message), comment func()) error {
+// readStream reads a stream to its end. It calls receive for each message and
+// comment, unless nil, for each comment.
+func readStream(r io.Reader, receive func(message), comment func()) error {
 	var m message
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -258,12 +263,14 @@ func readStream(r io.Reader, take func(message), comment func()) error {
 			m.id = value
 		case field == "data":
 			m.data = value
+
 		case lines.Text() == "":
 			if m.data != "" {
-				m.at = time.Now()
-				take(m)
+				m.receivedAt = time.Now()
+				receive(m)
 			}
 			m = message{}
+
 		case strings.HasPrefix(field, ":") && comment != nil:
 			comment()
 		}
@@ -271,58 +278,62 @@ func readStream(r io.Reader, take func(message), comment func()) error {
 	return lines.Err()
 }
 
-// A stream is the live stream as a plain HTTP client of Go's sees it.
+// A stream is a connection to the live stream.
 type stream struct {
-	messages chan message // closed when it ends
+	messages chan message // closed when the stream ends
 }
 
-// listen opens a stream, and returns when the server has answered.
+// listen opens a stream and returns when the response has begun.
 func (o *org) listen(url string) *stream {
 	o.t.Helper()
 	return o.listenAs(o.token, url)
 }
 
+// listenAs is listen with another token.
 func (o *org) listenAs(token, url string) *stream {
 	o.t.Helper()
 	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, url+"/v1/orgs/acme/events", nil)
 	check(o.t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "text/event-stream")
-	// Each on a connection of its own.
+
+	// Its own Transport, so that each stream has its own connection.
 	response, err := (&http.Transport{ResponseHeaderTimeout: 10 * time.Second}).RoundTrip(request)
 	check(o.t, err)
 	if response.StatusCode != http.StatusOK {
-		o.t.Fatalf("the stream: %s", response.Status)
+		o.t.Fatalf("open stream: %s", response.Status)
 	}
 	o.t.Cleanup(func() { response.Body.Close() })
+
 	s := &stream{make(chan message, 10_000)}
 	go func() {
 		defer close(s.messages)
-		readStream(response.Body, func(m message) { s.messages <- m }, nil) // its end is what tests look at
+		readStream(response.Body, func(m message) { s.messages <- m }, nil) // tests check the end, not the error
 	}()
 	return s
 }
 
-// next waits for the next message.
+// next returns the next message. It fails the test after 20 s.
 func (s *stream) next(t *testing.T) message {
 	t.Helper()
 	select {
 	case m, ok := <-s.messages:
 		if !ok {
-			t.Fatal("the stream has ended")
+			t.Fatal("stream ended")
 		}
 		return m
 	case <-time.After(20 * time.Second):
-		t.Fatal("no message came for 20 s")
+		t.Fatal("no message for 20 s")
 	}
 	return message{}
 }
 
-func waitFor(t *testing.T, what string, most time.Duration, done func() bool) {
+// waitFor polls done until it returns true, and fails the test after the timeout.
+func waitFor(t *testing.T, what string, timeout time.Duration, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(most); !done(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s in vain for %s", most, what)
+			t.Fatalf("timed out after %s waiting for %s", timeout, what)
 		}
 	}
 }

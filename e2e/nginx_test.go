@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// nginxConfig says nothing of buffering: that is left as nginx has it.
+// nginxConfig leaves buffering at nginx's defaults.
 const nginxConfig = `
 daemon off;
 pid %[1]s/nginx.pid;
@@ -33,11 +33,11 @@ http {
 }
 `
 
-// nginx starts one that serves what is given, and returns its address.
+// nginx starts nginx with the given locations and returns its address.
 func (o *org) nginx(locations string) string {
 	o.t.Helper()
 	dir, address := o.t.TempDir(), freeAddress(o.t)
-	check(o.t, os.Chmod(filepath.Dir(dir), 0o755)) // its workers are somebody else where it runs as root
+	check(o.t, os.Chmod(filepath.Dir(dir), 0o755)) // started by root, nginx runs its workers as another user
 	config := filepath.Join(dir, "nginx.conf")
 	check(o.t, os.WriteFile(config, fmt.Appendf(nil, nginxConfig, dir, address, locations), 0o600))
 	nginx := exec.Command("nginx", "-c", config, "-p", dir, "-e", "stderr")
@@ -47,6 +47,7 @@ func (o *org) nginx(locations string) string {
 		nginx.Process.Signal(os.Interrupt)
 		nginx.Wait()
 	})
+
 	waitFor(o.t, "nginx to listen", 10*time.Second, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -57,7 +58,8 @@ func (o *org) nginx(locations string) string {
 	return address
 }
 
-// nginx buffers, and here compresses what it may; events pass all the same.
+// Events pass through nginx within a second, although it buffers responses and
+// compresses every type.
 func TestNginxPassesEventsAtOnce(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
 	need(t, "nginx")
@@ -70,7 +72,7 @@ func TestNginxPassesEventsAtOnce(t *testing.T) {
 		check(t, err)
 		for {
 			m := s.next(t)
-			if took := m.at.Sub(began); took > time.Second {
+			if took := m.receivedAt.Sub(began); took > time.Second {
 				t.Errorf("%s took %s through nginx", m.event, took)
 			}
 			if m.id == record.Event {

@@ -14,13 +14,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
-var oapiCodegen = flag.String("oapi-codegen", "", "`path` of oapi-codegen, for the test of a generated Go client")
+var oapiCodegen = flag.String("oapi-codegen", "", "`path` of oapi-codegen, for TestGeneratedGoClient")
 
 // A Go client generated from openapi.yaml compiles, records an attestation and
 // reads it back.
 func TestGeneratedGoClient(t *testing.T) {
 	if *oapiCodegen == "" {
-		t.Skip("-oapi-codegen is not given")
+		t.Skip("-oapi-codegen is not set")
 	}
 	need(t, "go")
 	generator, err := filepath.Abs(*oapiCodegen)
@@ -57,6 +57,6 @@ func TestGeneratedGoClient(t *testing.T) {
 	command.Env = append(os.Environ(), "LEDGERD_URL="+o.url, "LEDGERD_TOKEN="+o.token)
 	out, err := command.CombinedOutput()
 	if want := regexp.MustCompile(`^att_\w{26} test:go pass ATTESTED\n$`); err != nil || !want.Match(out) {
-		t.Errorf("the client: %v\n%s", err, out)
+		t.Errorf("run the client: %v\n%s", err, out)
 	}
 }

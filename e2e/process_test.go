@@ -11,9 +11,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// What another process writes into the same file reaches the stream within a
+// Events that another process writes to the database reach the stream within a
 // second.
-func TestTheStreamTellsWhatOtherProcessesWrite(t *testing.T) {
+func TestStreamShowsWritesOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	o := newOrg(t)
 	o.start()
@@ -23,7 +23,7 @@ func TestTheStreamTellsWhatOtherProcessesWrite(t *testing.T) {
 
 	for _, test := range []struct {
 		args []string
-		want []string // types of events
+		want []string // event types
 	}{
 		{[]string{"policy", "apply", "acme/api", "-f", policy}, []string{"policy"}},
 		{[]string{"attest", "acme/api", "--commit", "0123456789012345678901234567890123456789", "--predicate", "test:go",
@@ -35,38 +35,40 @@ func TestTheStreamTellsWhatOtherProcessesWrite(t *testing.T) {
 		for _, want := range test.want {
 			m := s.next(t)
 			if m.event != want {
-				t.Errorf("%s: got %s, want %s", test.args[0], m.event, want)
+				t.Errorf("%s: got event %s, want %s", test.args[0], m.event, want)
 			}
-			if took := m.at.Sub(ended); took > time.Second {
-				t.Errorf("%s: its %s came after %s", test.args[0], want, took)
+			if took := m.receivedAt.Sub(ended); took > time.Second {
+				t.Errorf("%s: event %s took %s, want at most 1 s", test.args[0], want, took)
 			}
 		}
 	}
 }
 
-// A token that another process revokes ends its streams within 15 s, and only
-// those.
+// If another process revokes a token, the token's streams end within 15 s and
+// others stay open.
 func TestRevocationEndsTheStream(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // mostly waits
 	o := newOrg(t)
 	o.start()
-	stays := o.listen(o.url)
+	open := o.listen(o.url)
 	var token ledger.Token
-	made := o.ledgerd("token", "create", "--org", "acme", "--name", "short", "--scope", "read", "-o", "json")
-	check(t, json.Unmarshal([]byte(made), &token))
-	ends := o.listenAs(token.Secret, o.url)
+	created := o.ledgerd("token", "create", "--org", "acme", "--name", "short", "--scope", "read", "-o", "json")
+	check(t, json.Unmarshal([]byte(created), &token))
+	closing := o.listenAs(token.Secret, o.url)
+
 	o.ledgerd("token", "revoke", token.ID, "--org", "acme")
 	revoked := time.Now()
 	select {
-	case m, open := <-ends.messages:
-		if open {
+	case m, ok := <-closing.messages:
+		if ok {
 			t.Errorf("got %+v, want the end of the stream", m)
 		}
 		t.Logf("the stream ended after %s", time.Since(revoked))
 	case <-time.After(15 * time.Second):
-		t.Error("the stream goes on after 15 s")
+		t.Error("the stream is still open after 15 s")
 	}
+
 	_, err := o.attest()
 	check(t, err)
-	stays.next(t)
+	open.next(t)
 }
