@@ -15,7 +15,7 @@ import (
 const activityPath = "/orgs/acme/activity"
 
 // bytesOf returns the exact bytes of the events of a page, in its order.
-func bytesOf(p page) []string {
+func rawEvents(p page) []string {
 	var bodies []string
 	for _, n := range p.elements("pre") {
 		bodies = append(bodies, n.FirstChild.Data)
@@ -32,8 +32,8 @@ func TestActivityPage(t *testing.T) {
 	_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "docs"})
 	check(t, err)
 	ci := e.signer("cn=ci,ou=build,o=acme")
-	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	e.branch(2, "two", "ada", editing("cmd/root.go", 101))
+	e.branch(1, "one", "ada", lineEdit("cmd/root.go", 100))
+	e.branch(2, "two", "ada", lineEdit("cmd/root.go", 101))
 	e.clock.advance(time.Second)
 	e.attest(ci, commitID(1), "test:go", ledger.Pass)
 	e.clock.advance(time.Second)
@@ -50,7 +50,7 @@ func TestActivityPage(t *testing.T) {
 		check(t, err)
 		want = append([]string{string(body)}, want...)
 	}
-	if got := bytesOf(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := rawEvents(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the bytes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); live !=
@@ -69,7 +69,7 @@ func TestActivityPage(t *testing.T) {
 		"?repo=api&type=state&type=radar": len(want) - 2,
 	} {
 		p := w.get(activityPath + query).want(200)
-		if got := len(bytesOf(p)); got != n {
+		if got := len(rawEvents(p)); got != n {
 			t.Errorf("%s: %d events, want %d", query, got, n)
 		}
 		if n == 0 {
@@ -89,7 +89,7 @@ func TestActivityPage(t *testing.T) {
 }
 
 // Thousands of events come in pages, the newest first and each once.
-func TestActivityInPages(t *testing.T) {
+func TestActivityPagination(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 130 {
@@ -99,7 +99,7 @@ func TestActivityInPages(t *testing.T) {
 	seen := make(map[string]bool)
 	p := w.get(activityPath + "?type=attestation").want(200).hasNot("Newest")
 	for {
-		for _, body := range bytesOf(p) {
+		for _, body := range rawEvents(p) {
 			if want := fmt.Sprintf(`"commit":"%s"`, commitID(129-len(seen))); !strings.Contains(body, want) {
 				t.Fatalf("the event number %d is %s, want one with %s", len(seen), body, want)
 			}
@@ -121,11 +121,11 @@ func TestActivityInPages(t *testing.T) {
 
 // Events with many bytes do not make the page long: what it leaves out, a
 // command prints.
-func TestActivityOfLargeEvents(t *testing.T) {
+func TestActivityLargeEvents(t *testing.T) {
 	e := newEnv(t)
 	var changes []radar.Change
 	for n := range 300 {
-		changes = append(changes, editing(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n),
+		changes = append(changes, lineEdit(fmt.Sprintf("services/a-directory-of-some-length/and-another-one/file-%03d.go", n),
 			10))
 	}
 	for n := range 6 {
@@ -144,13 +144,13 @@ func TestActivityOfLargeEvents(t *testing.T) {
 	}
 }
 
-func TestActivityOfHostileTexts(t *testing.T) {
+func TestActivityHostileTexts(t *testing.T) {
 	e := newEnv(t)
 	const nasty = `</pre><script>alert(1)</script>"'><img/src=x>`
 	ci := e.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
-	e.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []radar.Change{editing("a"+nasty, 5)}})
+	e.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []radar.Change{lineEdit("a"+nasty, 5)}})
 	e.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty,
-		Changes: []radar.Change{editing("a"+nasty, 6)}})
+		Changes: []radar.Change{lineEdit("a"+nasty, 6)}})
 	e.attest(ci, commitID(1), "test:go", ledger.Fail)
 	p := e.signIn(e.reader).get(activityPath).want(200).has("overlaps with "+nasty, `by <i>ci</i>,"x" on`)
 	for _, name := range []string{"img", "i"} {

@@ -83,7 +83,7 @@ func TestHostileStatements(t *testing.T) {
 	}
 	p := show(`{"a":"</pre><script>alert(1)</script><b>","b":"\u202egnp.exe` + "\u202e" + `"}`).has(
 		"</pre><script>alert(1)</script><b>").hasNot("\u202e")
-	p.harmless()
+	p.noMarkup()
 	p = show(`{"long":"` + strings.Repeat("y", 200_000) + `"}`).has("Only the beginning is shown.")
 	if len(p.body) > 120_000 {
 		t.Errorf("%d bytes", len(p.body))

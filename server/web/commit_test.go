@@ -33,7 +33,7 @@ func TestCommitPage(t *testing.T) {
 	sha := commitID(7)
 	e.push(sha, ledger.Registration{Branch: "topic", Target: "release/2", Message: "Sessions end\n\nBecause they must.",
 		Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
-		Base:   commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{edited("cmd/root.go", 10)}})
+		Base:   commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{lineEdit("cmd/root.go", 10)}})
 	w := e.signIn(e.reader)
 	w.get(commitPath(sha)).want(200).has("Registered 30 Nov 2030 09:00 UTC .", "No attestations yet", "ledgerd attest acme/api --commit "+
 		sha[:12])
@@ -53,11 +53,11 @@ func TestCommitPage(t *testing.T) {
 		"Moved to Attested 30 Nov 2030 10:02 UTC . Blocked by: review:* failed by alice", "1 changed path M cmd/root.go",
 		"in flight", "None. No other commit in flight",
 	).hasNot("No attestations yet")
-	same(t, "checklist", p.texts("li", "class", "check met"),
+	wantEqual(t, "checklist", p.texts("li", "class", "check met"),
 		[]string{"test:* Met, 2 of 2 Signed by ci , mac", "lint:go Met, 1 of 1 Signed by ci"})
-	same(t, "left out", p.texts("li", "class", "check left-out"),
+	wantEqual(t, "left out", p.texts("li", "class", "check left-out"),
 		[]string{"migration:dry Not applicable does not apply: no changed path matches db/**"})
-	same(t, "failed", p.texts("li", "class", "check failed"),
+	wantEqual(t, "failed", p.texts("li", "class", "check failed"),
 		[]string{"review:* Failed, 0 of 1 Failed by alice review:code failed (cn=alice,ou=people,o=acme)"})
 	p.has("Deployed not reached No requirements, so no commit can reach it.")
 	for _, a := range []ledger.AttestationRecord{second, fixed, refused} {
@@ -66,7 +66,7 @@ func TestCommitPage(t *testing.T) {
 		}
 	}
 	const nine, ten = "30 Nov 2030 09:", "30 Nov 2030 10:"
-	same(t, "timeline", p.moments(), []string{
+	wantEqual(t, "timeline", p.moments(), []string{
 		"fail review:code by alice in 1.2 s " + ten + "02 UTC",
 		"Validating → to Attested after 1 h 1 min, due to an attestation " + ten + "02 UTC",
 		"pass lint:go by ci in 1.2 s " + ten + "02 UTC",
@@ -94,23 +94,23 @@ func (p page) moments() []string {
 	var moments []string
 	for n := range lists[0].ChildNodes() {
 		if n.Data == "li" {
-			moments = append(moments, read(n))
+			moments = append(moments, textOf(n))
 		}
 	}
 	return moments
 }
 
 // What is missing says how much there is of it.
-func TestMissingRequirement(t *testing.T) {
+func TestUnmetRequirement(t *testing.T) {
 	e := newEnv(t)
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2}]}`)
 	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200)
-	same(t, "missing", p.texts("li", "class", "check missing"),
+	wantEqual(t, "missing", p.texts("li", "class", "check missing"),
 		[]string{"test:* Not met, 1 of 2 Signed by ci test:*: 1 of 2 signatures (cn=ci,ou=build,o=acme)"})
 }
 
-func TestNoMoreThanDeployed(t *testing.T) {
+func TestDeployedCommit(t *testing.T) {
 	e := newEnv(t)
 	s := e.signer("cn=all,ou=build,o=acme")
 	for _, predicate := range []string{"test:go", "review:code", "deploy:eu"} {
@@ -120,13 +120,13 @@ func TestNoMoreThanDeployed(t *testing.T) {
 		"Moved to Deployed 30 Nov 2030 09:00 UTC . All requirements are met.").hasNot("not reached")
 }
 
-func TestOverlapsOfACommit(t *testing.T) {
+func TestCommitOverlaps(t *testing.T) {
 	e := newEnv(t)
 	e.push(commitID(1), ledger.Registration{Branch: "first", Message: "First", Author: ledger.Author{Name: "Ada"},
-		Changes: []radar.Change{edited("cmd/root.go", 10)}})
+		Changes: []radar.Change{lineEdit("cmd/root.go", 10)}})
 	e.clock.advance(time.Minute)
 	e.push(commitID(2), ledger.Registration{Branch: "second", Message: "Second", Author: ledger.Author{Name: "Bob"},
-		Changes: []radar.Change{edited("cmd/root.go", 11), edited("go.mod", 3)}})
+		Changes: []radar.Change{lineEdit("cmd/root.go", 11), lineEdit("go.mod", 3)}})
 	w := e.signIn(e.reader)
 	w.get(commitPath(commitID(2))).want(200).has(
 		"HIGH with First "+commitID(1)[:12]+" Ada first detected 30 Nov 2030 09:01 UTC Has priority (registered first).",
@@ -136,7 +136,7 @@ func TestOverlapsOfACommit(t *testing.T) {
 
 	for n := range 8 {
 		e.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More",
-			Changes: []radar.Change{edited("go.mod", 10)}})
+			Changes: []radar.Change{lineEdit("go.mod", 10)}})
 	}
 	p := w.get(commitPath(commitID(2))).want(200).has("4 more overlaps", "MEDIUM with More")
 	if links := p.elements("a", "href", apiPath+"/radar?branch=second"); len(links) != 1 {
@@ -146,9 +146,9 @@ func TestOverlapsOfACommit(t *testing.T) {
 
 // Of a file that one deletes and another edits only the edit has lines; both
 // pages say so.
-func TestOverlapOfADeletion(t *testing.T) {
+func TestDeletionOverlap(t *testing.T) {
 	e := newEnv(t)
-	edit := edited("go.mod", 10)
+	edit := lineEdit("go.mod", 10)
 	e.push(commitID(1), ledger.Registration{Branch: "edit", Message: "Edit", Changes: []radar.Change{edit}})
 	e.clock.advance(time.Minute)
 	e.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete",
@@ -165,7 +165,7 @@ func TestAbbreviatedCommit(t *testing.T) {
 	e.push(commitID(1), ledger.Registration{Message: "One"})
 	e.push("abcdef0123456789abcdef0123456789abcdef01", ledger.Registration{Message: "Two"})
 	w := e.signIn(e.reader)
-	w.get(commitPath("abcdef0")).to(commitPath("abcdef0123456789abcdef0123456789abcdef01"))
+	w.get(commitPath("abcdef0")).redirectsTo(commitPath("abcdef0123456789abcdef0123456789abcdef01"))
 	w.get(commitPath("ffffffffffff")).want(404).has("Page not found", "commit ffffffffffff not found in acme/api")
 	w.get(commitPath("nonsense")).hasNot("One", "Internal error")
 	e.push(commitID(2), ledger.Registration{Message: "Three"})
@@ -174,7 +174,7 @@ func TestAbbreviatedCommit(t *testing.T) {
 	e.signIn(e.token(e.otherOrg(), ledger.Admin).Secret).get(commitPath(commitID(1))).want(403).hasNot("One")
 }
 
-func TestCommitKnownByAttestations(t *testing.T) {
+func TestUnregisteredCommit(t *testing.T) {
 	e := newEnv(t)
 	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	w := e.signIn(e.reader)
@@ -243,14 +243,14 @@ func TestLongTimeline(t *testing.T) {
 	}
 }
 
-func TestHostileTextsOfACommit(t *testing.T) {
+func TestCommitHostileTexts(t *testing.T) {
 	e := newEnv(t)
 	sha := e.hostile()
 	w := e.signIn(e.reader)
 	p := w.get(commitPath(sha)).want(200).has(nasty, nastyBranch, `failed by <i>ci</i>,"x"`, "<em>.go", "<b>@acme.example")
-	p.harmless()
+	p.noMarkup()
 	p = w.get(commitPath(commitID(2))).want(200)
-	p.harmless()
+	p.noMarkup()
 	if len(p.body) > 60_000 {
 		t.Errorf("%d bytes of a page of one commit", len(p.body))
 	}

@@ -44,7 +44,7 @@ func TestPing(t *testing.T) {
 	p := w.get(location).want(200).has("Delivery: ping", "succeeded", "POST "+r.url+"/ledger", "X-ledger-Signature",
 		"User-Agent ledgerd/test",
 		"X-Receiver ci", "thank you", `"type": "ping"`).hasNot("whsec_", hook.Secret)
-	wellMade(t, "an admin", p)
+	checkHTML(t, "an admin", p)
 	if copied := attribute(p.elements("button", "class", "copy wide")[0], "data-copy"); copied != r.bodies[0] {
 		t.Errorf("what is copied is %s, sent was %s", copied, r.bodies[0])
 	}
@@ -56,7 +56,7 @@ func TestPing(t *testing.T) {
 
 // Each attempt is shown with what came back, whatever that was, and does no
 // harm.
-func TestHostileAnswers(t *testing.T) {
+func TestHostileResponses(t *testing.T) {
 	e := newEnv(t)
 	r := newReceiver(t)
 	const nasty = `<script>alert(1)</script></pre></textarea>"'><img src=x onerror=alert(1)>{{.}}&amp;`
@@ -74,7 +74,7 @@ func TestHostileAnswers(t *testing.T) {
 	w := e.signIn(e.admin)
 	e.dispatch()
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
-	w.post(location+"/redeliver", nil).to(location)
+	w.post(location+"/redeliver", nil).redirectsTo(location)
 	eventually(t, "two attempts", func() bool { return e.deliveries(hook.ID)[0].Attempts == 2 })
 	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "First 4 000 of",
 		"ledgerd stores only the beginning")
@@ -95,11 +95,11 @@ func TestHostileAnswers(t *testing.T) {
 	if len(p.body) > 60_000 {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}
-	wellMade(t, "an admin", p)
+	checkHTML(t, "an admin", p)
 }
 
 // Where nobody answers, the page tells that.
-func TestNoAnswer(t *testing.T) {
+func TestNoResponse(t *testing.T) {
 	e := newEnv(t)
 	hook := e.webhook("http://127.0.0.1:1/<b>")
 	w := e.signIn(e.admin)
@@ -173,10 +173,10 @@ func TestReplay(t *testing.T) {
 	}
 	for _, wrong := range []string{"", "yesterday<b>", "2030-13-01T00:00", "0001-01-01T00:00", "1969-12-31T23:59",
 		"1970-01-01T00:00"} {
-		w.post(at+"/replay", url.Values{"since": {wrong}}).want(422).complains("since", "")
+		w.post(at+"/replay", url.Values{"since": {wrong}}).want(422).hasError("since", "")
 	}
 	// Who forgets that it is UTC east of it, is told.
-	w.post(at+"/replay", url.Values{"since": {"2030-11-30T10:30"}}).want(422).complains("since", "is in the future")
+	w.post(at+"/replay", url.Values{"since": {"2030-11-30T10:30"}}).want(422).hasError("since", "is in the future")
 	e.clock.advance(2 * time.Minute)
 	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:01"}}).want(200).has("Nothing to replay")
 	w.post(at+"/replay", url.Values{"since": {"2030-11-30T09:00"}}).want(200).has("Queued 1 delivery")
@@ -186,7 +186,7 @@ func TestReplay(t *testing.T) {
 	e.dispatch()
 	eventually(t, "the event", func() bool { return r.count() == 1 })
 
-	w.post(at+"/active", url.Values{"active": {"false"}}).to(at)
+	w.post(at+"/active", url.Values{"active": {"false"}}).redirectsTo(at)
 	if p := w.post(at+"/replay", url.Values{"since": {"2030-11-30"}}); p.status < 400 || p.status > 499 {
 		t.Errorf("a replay to one that is paused: %d", p.status)
 	}

@@ -28,7 +28,7 @@ func Routes() []Route {
 
 // Crowd occupies the limiter, as if as many pages as possible were being rendered. If
 // full, it fills the queue too. end frees both.
-func (s *Site) Crowd(full bool) (end func()) {
+func (s *Site) Occupy(full bool) (end func()) {
 	for range runtime.GOMAXPROCS(0) {
 		s.limiter.Acquire(context.Background())
 	}

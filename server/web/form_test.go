@@ -9,7 +9,7 @@ import (
 
 // A form that cannot be read is told from one that is too long, which is soon
 // so for who has not signed in.
-func TestFormsThatCannotBeRead(t *testing.T) {
+func TestInvalidForms(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct {
 		path, body string

@@ -23,9 +23,9 @@ func routes() []web.Route { return web.Routes() }
 func (e *env) examples() func(pattern string) string {
 	e.t.Helper()
 	const sha = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
-	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	e.branch(1, "one", "ada", lineEdit("cmd/root.go", 100))
 	e.push(sha, ledger.Registration{Branch: "two", Message: "Second\n\nat length", Author: ledger.Author{Name: "Grace"},
-		Changes: []radar.Change{editing("cmd/root.go", 101)}})
+		Changes: []radar.Change{lineEdit("cmd/root.go", 101)}})
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	attestation := e.attest(ci, sha, "test:go", ledger.Fail).ID
 	hook := e.webhook(newReceiver(e.t).url).ID
@@ -50,7 +50,7 @@ func (e *env) examples() func(pattern string) string {
 
 // wantsOf returns the status that a route's page has for a token of that scope,
 // 0 for nobody.
-func wantsOf(rt web.Route, scope ledger.Scope) int {
+func wantStatus(rt web.Route, scope ledger.Scope) int {
 	switch {
 	case rt.Pattern == "/static/{file}", rt.Pattern == "/login" && scope == 0:
 		return 200
@@ -66,29 +66,29 @@ func wantsOf(rt web.Route, scope ledger.Scope) int {
 
 // Whatever is answered, and to whom: nothing but what this server gives is
 // loaded, nothing is framed, nothing is kept.
-func TestHeadersOfEveryRoute(t *testing.T) {
+func TestSecurityHeaders(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
 	for scope, w := range map[ledger.Scope]*browser{0: e.browser(), ledger.Read: e.signIn(e.reader),
 		ledger.Admin: e.signIn(e.admin)} {
 		for _, rt := range routes() {
 			if rt.Method == "GET" {
-				w.send("HEAD", example(rt.Pattern), nil).want(wantsOf(rt, scope)).guarded(rt.Pattern == "/static/{file}")
-				w.send("PUT", example(rt.Pattern), nil).want(405).guarded(false)
+				w.send("HEAD", example(rt.Pattern), nil).want(wantStatus(rt, scope)).checkHeaders(rt.Pattern == "/static/{file}")
+				w.send("PUT", example(rt.Pattern), nil).want(405).checkHeaders(false)
 			} else if rt.Pattern != "/logout" {
-				if p := w.send("POST", example(rt.Pattern), url.Values{}).guarded(false); p.status == 404 || p.status >= 500 {
+				if p := w.send("POST", example(rt.Pattern), url.Values{}).checkHeaders(false); p.status == 404 || p.status >= 500 {
 					t.Errorf("%s with the scope %d: %d", p.what, scope, p.status)
 				}
 			}
 		}
 		for _, path := range []string{"/nowhere", "/static/none.css", "/orgs/acme%2Fx", "/orgs/acme/repos/%2e%2e"} {
-			w.send("HEAD", path, nil).want(404).guarded(false)
+			w.send("HEAD", path, nil).want(404).checkHeaders(false)
 		}
 	}
 }
 
 // guarded reports headers that would let a browser do more than it should.
-func (p page) guarded(mayBeKept bool) page {
+func (p page) checkHeaders(mayBeKept bool) page {
 	p.t.Helper()
 	want := map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
@@ -108,7 +108,7 @@ func (p page) guarded(mayBeKept bool) page {
 }
 
 // A form that another site sends does nothing, whatever page it is sent to.
-func TestForgedForms(t *testing.T) {
+func TestCrossSiteForms(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
 	before := e.state()
@@ -163,7 +163,7 @@ func TestReadersSeeNoForms(t *testing.T) {
 			if rt.Scope == 0 || strings.HasSuffix(rt.Pattern, "/events") {
 				continue
 			}
-			p := w.send(rt.Method, example(rt.Pattern), url.Values{}).want(wantsOf(rt, scope))
+			p := w.send(rt.Method, example(rt.Pattern), url.Values{}).want(wantStatus(rt, scope))
 			if rt.Scope > scope {
 				p.has("scope " + rt.Scope.String() + " required")
 			} else if rt.Method == "POST" {
@@ -183,7 +183,7 @@ func TestReadersSeeNoForms(t *testing.T) {
 
 // Of every page: one h1, one main, a language, a title; each input has a label;
 // no style or script stands in it.
-func TestPagesAreWellMade(t *testing.T) {
+func TestHTML(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
 	for scope, w := range map[ledger.Scope]*browser{0: e.browser(), ledger.Read: e.signIn(e.reader),
@@ -192,9 +192,9 @@ func TestPagesAreWellMade(t *testing.T) {
 			if rt.Method != "GET" || strings.HasSuffix(rt.Pattern, "/events") {
 				continue
 			}
-			p := w.get(example(rt.Pattern)).want(wantsOf(rt, scope))
+			p := w.get(example(rt.Pattern)).want(wantStatus(rt, scope))
 			if p.status != 303 && strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
-				wellMade(t, fmt.Sprint("the scope ", scope), p)
+				checkHTML(t, fmt.Sprint("the scope ", scope), p)
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func TestPagesAreWellMade(t *testing.T) {
 
 var handler = regexp.MustCompile(`^on[a-z]+$`)
 
-func wellMade(t *testing.T, who string, p page) {
+func checkHTML(t *testing.T, who string, p page) {
 	t.Helper()
 	wrong := func(format string) { t.Helper(); t.Errorf("%s as %s: %s", p.what, who, format) }
 	for _, name := range []string{"h1", "main", "header", "footer", "title"} {
@@ -272,7 +272,7 @@ func TestStaticFiles(t *testing.T) {
 }
 
 // Style and script come to who is signed in where the database does not answer.
-func TestStaticFilesWithoutADatabase(t *testing.T) {
+func TestStaticFilesWithoutDatabase(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	style := attribute(w.get("/orgs/acme").want(200).elements("link", "rel", "stylesheet")[0], "href")
@@ -283,7 +283,7 @@ func TestStaticFilesWithoutADatabase(t *testing.T) {
 	}
 }
 
-func TestNoSuchPage(t *testing.T) {
+func TestNotFound(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	w.get("/nowhere/<b>").want(404).has("Page not found", "no page at /nowhere/<b>")
@@ -306,7 +306,7 @@ func TestNoSuchPage(t *testing.T) {
 
 // Who is signed in stays so on the pages of problems, and nothing leads to a
 // repo that is not there.
-func TestAroundProblems(t *testing.T) {
+func TestErrorPageFrame(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	w.get("/nowhere").want(404).has("read of acme", "Activity")

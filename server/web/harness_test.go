@@ -188,7 +188,7 @@ func (p page) want(status int) page {
 }
 
 // to fails the test unless the page is a redirect there.
-func (p page) to(location string) page {
+func (p page) redirectsTo(location string) page {
 	p.t.Helper()
 	if got := p.want(303).header.Get("Location"); got != location {
 		p.t.Errorf("%s leads to %q, want %q", p.what, got, location)
@@ -220,7 +220,7 @@ func (p page) hasNot(texts ...string) page {
 }
 
 // complains reports unless the page says that of a field of its form, beside it.
-func (p page) complains(field, says string) page {
+func (p page) hasError(field, says string) page {
 	p.t.Helper()
 	for n := range p.tree().Descendants() {
 		if n.Type != html.ElementNode || attribute(n, "id") != "field-"+field+"-note" {

@@ -70,9 +70,9 @@ func TestAddIdentities(t *testing.T) {
 	check(t, err)
 	text := publicPEM(t, key)
 	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)},
-		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).to(identitiesPath)
+		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).redirectsTo(identitiesPath)
 	w.post(identitiesPath+"/new",
-		url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())}, "dn": {""}, "email": {""}}).to(identitiesPath)
+		url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())}, "dn": {""}, "email": {""}}).redirectsTo(identitiesPath)
 	added := e.identities()
 	if len(added) != 2 || added[0].Kind != identity.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` ||
 		added[0].Email != "ci@example.com" || added[0].PEM != text {
@@ -87,7 +87,7 @@ func TestAddIdentities(t *testing.T) {
 	if len(p.elements("b")) > 0 {
 		t.Error("a name became an element")
 	}
-	wellMade(t, "an admin", p)
+	checkHTML(t, "an admin", p)
 
 	// Who may only look sees them all, and nothing to press.
 	r := e.signIn(e.reader).get(identitiesPath).want(200).has("acme root", "Only admins can add or revoke them")
@@ -105,7 +105,7 @@ func TestRevokeIdentities(t *testing.T) {
 		t.Fatal("there is no form that revokes it")
 	}
 	e.signIn(e.writer).post(path, nil).want(403)
-	w.post(path, nil).to(identitiesPath)
+	w.post(path, nil).redirectsTo(identitiesPath)
 	p := w.get(identitiesPath).has("revoked 30 Nov 2030 09:00 UTC", "ci key")
 	if len(p.elements("form", "action", path)) != 0 {
 		t.Error("it can be revoked twice")
@@ -115,7 +115,7 @@ func TestRevokeIdentities(t *testing.T) {
 
 // A wrong one is refused beside its field; what may be a secret goes into no
 // page and no log.
-func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
+func TestIdentityFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
@@ -158,11 +158,11 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 			if p.status < 400 || p.status > 422 {
 				t.Fatalf("%d: %s", p.status, p.text())
 			}
-			p.complains(field, test.says).hasNot(secret, "<script>alert")
+			p.hasError(field, test.says).hasNot(secret, "<script>alert")
 			if len(p.elements("u"))+len(p.elements("i")) > 0 {
 				t.Error("a value became an element")
 			}
-			wellMade(t, "an admin", p)
+			checkHTML(t, "an admin", p)
 			if test.field == "dn" && p.value("pem") != good.Get("pem") {
 				t.Error("it forgets the public key, in which nothing is wrong")
 			}
@@ -178,13 +178,13 @@ func TestIdentityFormSaysWhatIsWrong(t *testing.T) {
 }
 
 // The same key again is not an error of a field.
-func TestIdentityTwice(t *testing.T) {
+func TestAddIdentityTwice(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
 	check(t, err)
 	form := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
-	w.post(identitiesPath+"/new", form).to(identitiesPath)
+	w.post(identitiesPath+"/new", form).redirectsTo(identitiesPath)
 	if p := w.post(identitiesPath+"/new", form); p.status != 409 || len(e.identities()) != 1 {
 		t.Errorf("%d: %s", p.status, p.text())
 	}

@@ -60,7 +60,7 @@ func (e *env) newestEvent() string {
 }
 
 // Admins see what else waits: webhooks that fail, keys and tokens that end.
-func TestWhatNeedsAnAdmin(t *testing.T) {
+func TestNeedsForAdmins(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.host.CreateToken(t.Context(), "acme",
 		ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(24 * time.Hour)})
@@ -70,7 +70,7 @@ func TestWhatNeedsAnAdmin(t *testing.T) {
 }
 
 // The page of repos behind the first is reached by a link.
-func TestManyRepos(t *testing.T) {
+func TestRepoPagination(t *testing.T) {
 	e := newEnv(t)
 	for n := range 60 {
 		_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", n)})
@@ -112,7 +112,7 @@ func TestTextIsEscaped(t *testing.T) {
 }
 
 // The stream of the API comes by the session, and only of its org.
-func TestEventsBySession(t *testing.T) {
+func TestEventStream(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	w := e.signIn(e.reader)
@@ -141,7 +141,7 @@ func TestEventsBySession(t *testing.T) {
 
 // A text that turns the order of characters round does so within its own
 // element, and nowhere in titles and labels, which have none.
-func TestTextStaysInItsPlace(t *testing.T) {
+func TestBidiText(t *testing.T) {
 	e := newEnv(t)
 	const turned = "a\u202eb\u2067c"
 	turner := e.signer("cn=" + turned + ",ou=build,o=acme")
@@ -179,7 +179,7 @@ func within(n *html.Node, names ...string) bool {
 }
 
 // What needs somebody is not hidden by how much that is.
-func TestMoreNeedsAreCounted(t *testing.T) {
+func TestManyNeeds(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 14 {
@@ -192,7 +192,7 @@ func TestMoreNeedsAreCounted(t *testing.T) {
 		t.Errorf("%d needs are shown, want 12", n)
 	}
 	rest := p.elements("a", "href", "/orgs/acme?cursor=&needs=all")
-	if len(rest) != 1 || read(rest[0]) != "2 more" {
+	if len(rest) != 1 || textOf(rest[0]) != "2 more" {
 		t.Fatalf("%d links to all needs, want one", len(rest))
 	}
 	p = w.get(attribute(rest[0], "href")).want(200).hasNot("more")
@@ -202,7 +202,7 @@ func TestMoreNeedsAreCounted(t *testing.T) {
 }
 
 // What nothing goes on without comes before what can wait.
-func TestTheWorstNeedsComeFirst(t *testing.T) {
+func TestBlockingNeedsFirst(t *testing.T) {
 	e := newEnv(t)
 	first := e.rootPEM()
 	e.clock.advance(10 * 24 * time.Hour)
@@ -212,5 +212,5 @@ func TestTheWorstNeedsComeFirst(t *testing.T) {
 	}
 	e.clock.advance(360 * 24 * time.Hour) // the first root ended five days ago, the other ends in five
 	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Needs attention Key expired")
-	same(t, "what can wait", p.texts("span", "class", "need-kind"), []string{"Key expires"})
+	wantEqual(t, "what can wait", p.texts("span", "class", "need-kind"), []string{"Key expires"})
 }

@@ -86,7 +86,7 @@ func BenchmarkOrgPage(b *testing.B) {
 		_, err := e.host.CreateRepo(b.Context(), "acme", ledger.NewRepo{Name: repo})
 		check(b, err)
 		for n := range 20 * (n % 2) { // every other repo has commits in flight
-			_, _, err := e.host.Register(b.Context(), "acme", repo, hashOf(n), drawn(n, 0))
+			_, _, err := e.host.Register(b.Context(), "acme", repo, hashOf(n), registration(n, 0))
 			check(b, err)
 		}
 	}
@@ -101,9 +101,9 @@ func BenchmarkOrgPage(b *testing.B) {
 
 func BenchmarkCommitPage(b *testing.B) {
 	e := newEnv(b)
-	e.attestOften(200, 20)
+	e.addBusyCommit(200, 20)
 	v := e.visitor(e.reader)
-	v.measure(b, "/orgs/acme/repos/api/commits/"+often)
+	v.measure(b, "/orgs/acme/repos/api/commits/"+busyCommit)
 }
 
 // TestPageSizes holds the pages to what they may weigh where their texts are as
@@ -111,9 +111,9 @@ func BenchmarkCommitPage(b *testing.B) {
 func TestPageSizes(t *testing.T) {
 	e := newEnv(t)
 	e.fill(300)
-	e.attestOften(200, 200)
+	e.addBusyCommit(200, 200)
 	v := e.visitor(e.reader)
-	for _, path := range []string{"", "?view=list", "/commits/" + often} {
+	for _, path := range []string{"", "?view=list", "/commits/" + busyCommit} {
 		if n := v.get("/orgs/acme/repos/api"+path, "identity"); n > maxPage {
 			t.Errorf("%q has %d bytes", path, n)
 		}
@@ -131,7 +131,7 @@ func (e *env) fill(commits int) {
 	for range 32 {
 		all.Go(func() {
 			for n := range numbers {
-				e.push(hashOf(n), drawn(n, commits))
+				e.push(hashOf(n), registration(n, commits))
 				switch n % 10 {
 				case 0: // DRAFT
 				case 1:
@@ -161,7 +161,7 @@ func hashOf(n int) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte{byte(n), byte(n >> 8)}))[:40]
 }
 
-func drawn(n, commits int) ledger.Registration {
+func registration(n, commits int) ledger.Registration {
 	author := fmt.Sprintf("author-%d", n%23)
 	r := ledger.Registration{
 		Branch: "main", Author: ledger.Author{Name: author, Email: author + "@acme.example"}, CommittedAt: 1795424400123,
@@ -170,15 +170,15 @@ func drawn(n, commits int) ledger.Registration {
 	}
 	if n >= commits-200 {
 		r.Branch = fmt.Sprintf("topic-%d", n)
-		r.Changes = []radar.Change{edited(fmt.Sprintf("server/file-%d.go", n%40), n%7*10+1),
-			edited(fmt.Sprintf("docs/page-%d.md", n%3), n%11*30+1)}
+		r.Changes = []radar.Change{lineEdit(fmt.Sprintf("server/file-%d.go", n%40), n%7*10+1),
+			lineEdit(fmt.Sprintf("docs/page-%d.md", n%3), n%11*30+1)}
 	}
 	return r
 }
 
 // edited returns a change of one line of a file that all find alike: the same
 // line is HIGH, one within 25 lines MEDIUM, another file of the directory LOW.
-func edited(path string, line int) radar.Change {
+func lineEdit(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
 	return radar.Change{
 		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
@@ -189,22 +189,22 @@ func edited(path string, line int) radar.Change {
 }
 
 // often is the commit of attestOften.
-const often = "0123456789abcdef0123456789abcdef01234567"
+const busyCommit = "0123456789abcdef0123456789abcdef01234567"
 
 // attestOften records so many attestations about one commit, which
 // overlaps with others: by so many signers, of 10 predicates, every tenth a fail.
-func (e *env) attestOften(attestations, signing int) {
+func (e *env) addBusyCommit(attestations, signing int) {
 	e.t.Helper()
 	var signers []*signer
 	for n := range signing {
 		signers = append(signers, e.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
 	}
-	e.push(often, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.",
+	e.push(busyCommit, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.",
 		Author:  ledger.Author{Name: "Ada", Email: "ada@acme.example"},
-		Changes: []radar.Change{edited("server/file-1.go", 1), edited("docs/page-1.md", 5)}})
+		Changes: []radar.Change{lineEdit("server/file-1.go", 1), lineEdit("docs/page-1.md", 5)}})
 	for n := range 12 {
 		e.push(commitID(1_000_000+n), ledger.Registration{Branch: fmt.Sprintf("other-%d", n), Message: "docs: another",
-			Changes: []radar.Change{edited("server/file-1.go", n+1), edited("docs/page-1.md", 5)}})
+			Changes: []radar.Change{lineEdit("server/file-1.go", n+1), lineEdit("docs/page-1.md", 5)}})
 	}
 	for n := range attestations {
 		status := ledger.Pass
@@ -212,6 +212,6 @@ func (e *env) attestOften(attestations, signing int) {
 			status = ledger.Fail
 		}
 		e.clock.advance(time.Second) // or it would be the same statement again
-		e.attest(signers[n%signing], often, fmt.Sprintf("test:part-%d", n%10), status)
+		e.attest(signers[n%signing], busyCommit, fmt.Sprintf("test:part-%d", n%10), status)
 	}
 }

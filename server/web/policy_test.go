@@ -73,7 +73,7 @@ func TestPolicyPage(t *testing.T) {
 		t.Errorf("data-live: %q", live)
 	}
 	e.signIn(e.admin).edit(e.signIn(e.admin).get(policyPath+"/edit"), "save", "document",
-		`{"requirements":[]}`).to(policyPath + "?saved=2")
+		`{"requirements":[]}`).redirectsTo(policyPath + "?saved=2")
 	w.get(policyPath).want(200).has(
 		"Version 2, by admin of acme", "No requirements: the first attestation makes a commit Attested.",
 		"No requirements: every Attested commit is Promotable.", "No requirements: no commit becomes Deployed.",
@@ -82,7 +82,7 @@ func TestPolicyPage(t *testing.T) {
 }
 
 // Who may not change the policy sees no way to, and has none.
-func TestPolicyIsChangedByAdmins(t *testing.T) {
+func TestPolicyEditorNeedsAdmin(t *testing.T) {
 	e := newEnv(t)
 	for scope, token := range map[string]string{"read": e.reader, "write": e.writer} {
 		w := e.signIn(token)
@@ -98,7 +98,7 @@ func TestPolicyIsChangedByAdmins(t *testing.T) {
 	e.signIn(e.admin).get(policyPath).want(200).has("Version 1")
 }
 
-func TestEditThePolicy(t *testing.T) {
+func TestEditPolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	begun := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
@@ -115,7 +115,7 @@ func TestEditThePolicy(t *testing.T) {
 	}
 	// As a browser sends it, with the ends of lines of a form.
 	lines := strings.ReplaceAll(strict, `,"`, ",\r\n\"")
-	w.edit(p, "save", "document", lines).to(policyPath + "?saved=2")
+	w.edit(p, "save", "document", lines).redirectsTo(policyPath + "?saved=2")
 	w.get(policyPath+"?saved=2").want(200).has("Saved version 2. It is now active.",
 		"signed by 2 distinct signers, excluding the author",
 		"HIGH overlaps block the later commit from Promotable.")
@@ -123,12 +123,12 @@ func TestEditThePolicy(t *testing.T) {
 		"No changes: this is the active version 2.").hasNot("\r")
 
 	// A policy as the API answers it can be pasted whole.
-	w.edit(w.get(policyPath+"/edit"), "save", "document", `{"org":"acme","repo":"api","version":7,"requirements":[]}`).to(
+	w.edit(w.get(policyPath+"/edit"), "save", "document", `{"org":"acme","repo":"api","version":7,"requirements":[]}`).redirectsTo(
 		policyPath + "?saved=3")
 }
 
 // What is wrong is told with its line, and what was written stays.
-func TestMistakesInThePolicy(t *testing.T) {
+func TestPolicyErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	begun := w.get(policyPath + "/edit")
@@ -174,7 +174,7 @@ func TestMistakesInThePolicy(t *testing.T) {
 }
 
 // A preview counts the commits that would move, and names them.
-func TestPreviewOfThePolicy(t *testing.T) {
+func TestPolicyPreview(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 130 {
@@ -202,12 +202,12 @@ func TestPreviewOfThePolicy(t *testing.T) {
 
 // Nobody's version is replaced unseen: not the one that somebody saved
 // meanwhile, nor one that came while that was looked at.
-func TestPolicyReplacedMeanwhile(t *testing.T) {
+func TestConcurrentPolicyEdits(t *testing.T) {
 	e := newEnv(t)
 	w, other := e.signIn(e.admin), e.signIn(e.admin)
 	begun := w.get(policyPath + "/edit").want(200)
 	mine := `{"requirements":[{"state":"DEPLOYED","predicate":"deploy:production"}]}`
-	other.edit(other.get(policyPath+"/edit"), "save", "document", lax).to(policyPath + "?saved=2")
+	other.edit(other.get(policyPath+"/edit"), "save", "document", lax).redirectsTo(policyPath + "?saved=2")
 
 	preview := w.edit(begun, "preview", "document", mine).want(200).has(
 		"Version 2 was saved while you were editing version 1", "Preview", "Replace version 2")
@@ -223,16 +223,16 @@ func TestPolicyReplacedMeanwhile(t *testing.T) {
 	// To try again is not to replace.
 	w.edit(stale, "save").want(412).has("Version 2 was saved while you were editing")
 
-	other.edit(other.get(policyPath+"/edit"), "save", "document", strict).to(policyPath + "?saved=3")
+	other.edit(other.get(policyPath+"/edit"), "save", "document", strict).redirectsTo(policyPath + "?saved=3")
 	again := w.edit(stale, "replace").want(412).has("Version 3 was saved while you were editing version 1",
 		"Changes in version 3", `+ "block": "HIGH",`)
 	w.get(policyPath).want(200).has("Version 3")
-	w.edit(again, "replace").to(policyPath + "?saved=4")
+	w.edit(again, "replace").redirectsTo(policyPath + "?saved=4")
 	w.get(policyPath).want(200).has("deploy:production")
 
 	// The same change by two is made once.
 	begun = w.get(policyPath + "/edit")
-	other.edit(begun, "save", "document", lax).to(policyPath + "?saved=5")
+	other.edit(begun, "save", "document", lax).redirectsTo(policyPath + "?saved=5")
 	w.edit(begun, "save", "document", lax).want(422).has("No changes: this is the active version 5.")
 	for _, etag := range []string{"", "x\r\ny: z", `"v5-000000000000"`} {
 		if p := w.edit(begun, "save", "document", mine, "etag", etag); p.status < 400 {
@@ -272,7 +272,7 @@ func TestLargePolicy(t *testing.T) {
 }
 
 // The largest of contracts has a page of bounded size too.
-func TestPagesOfALargePolicy(t *testing.T) {
+func TestLargePolicyPages(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	large := func(version int) string {
@@ -284,7 +284,7 @@ func TestPagesOfALargePolicy(t *testing.T) {
 		return `{"requirements":[` + strings.Join(many, ",") + `]}`
 	}
 	for version := 2; version <= 4; version++ {
-		w.edit(w.get(policyPath+"/edit"), "save", "document", large(version)).to(
+		w.edit(w.get(policyPath+"/edit"), "save", "document", large(version)).redirectsTo(
 			fmt.Sprintf("%s?saved=%d", policyPath, version))
 	}
 	for path, told := range map[string]string{

@@ -11,19 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// editing returns a change of one line of a file that all commits find alike.
-// The line beside it is HIGH, one within 25 lines MEDIUM, another file of the
-// directory LOW.
-func editing(path string, line int) radar.Change {
-	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
-	return radar.Change{
-		Path: path, Status: "M", OldMode: "100644", Mode: "100644",
-		OldBlob: fmt.Sprintf("%040x", len(path)), Blob: fmt.Sprintf("%032x%08x", len(path), line),
-		Hunks: []radar.Hunk{{Start: line, Lines: 1, Added: 1, Text: hash("e1", line),
-			Near: []string{hash("aa", line-1), hash("aa", line)}, Far: []string{hash("bb", line-1), hash("bb", line)}}},
-	}
-}
-
 // branch pushes the n-th commit as the tip of a branch, a second after what was
 // before.
 func (e *env) branch(n int, name, author string, changes ...radar.Change) {
@@ -56,11 +43,11 @@ const radarPath = "/orgs/acme/repos/api/radar"
 
 func TestRadarPage(t *testing.T) {
 	e := newEnv(t)
-	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
-	e.branch(2, "two", "grace", editing("cmd/serve.go", 1), editing("cmd/root.go", 110))
-	e.branch(3, "three", "ada", editing("cmd/root.go", 101))
-	e.branch(4, "four", "ken", editing("docs/a.md", 1))
-	e.branch(5, "five", "ken", editing("docs/b.md", 1))
+	e.branch(1, "one", "ada", lineEdit("cmd/root.go", 100))
+	e.branch(2, "two", "grace", lineEdit("cmd/serve.go", 1), lineEdit("cmd/root.go", 110))
+	e.branch(3, "three", "ada", lineEdit("cmd/root.go", 101))
+	e.branch(4, "four", "ken", lineEdit("docs/a.md", 1))
+	e.branch(5, "five", "ken", lineEdit("docs/b.md", 1))
 	w := e.signIn(e.reader)
 
 	const all = "HIGH three overlaps with one, MEDIUM three overlaps with two, MEDIUM two overlaps with one, LOW " +
@@ -118,7 +105,7 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	w.get(radarPath).want(200).has("No commits in flight", "ledgerd commit push acme/api HEAD")
-	e.branch(1, "one", "ada", editing("cmd/root.go", 100))
+	e.branch(1, "one", "ada", lineEdit("cmd/root.go", 100))
 	w.get(radarPath).want(200).has("No overlaps", "ledgerd radar acme/api --dry-run")
 	w.get(radarPath+"?level=HIGH&branch=x/y&commit="+commitID(1)).want(200).
 		has("No matching overlaps", "ledgerd radar acme/api --level HIGH --commit "+commitID(1)+" --branch x/y")
@@ -141,11 +128,11 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 
 // Of hundreds of overlaps the picture shows what can be told apart, and says
 // so; the list goes on, and every one is on it once.
-func TestRadarOfManyOverlaps(t *testing.T) {
+func TestRadarManyOverlaps(t *testing.T) {
 	e := newEnv(t)
 	const commits = 30
 	for n := range commits {
-		e.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", editing(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
+		e.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", lineEdit(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
 	}
 	w := e.signIn(e.reader)
 	p := w.get(radarPath).want(200).has(" more in the table; next page for the rest")
@@ -188,14 +175,14 @@ func TestRadarOfManyOverlaps(t *testing.T) {
 
 // Where a commit overlaps with more others than are kept, every page that counts
 // or lists its overlaps says so.
-func TestOverlapsOfACrowd(t *testing.T) {
+func TestTruncatedOverlaps(t *testing.T) {
 	e := newEnv(t)
 	const limit = "only the 200 strongest per registration are kept"
 	const crowd = radar.MaxPairs + 10
 	for n := range crowd {
-		e.branch(n, fmt.Sprintf("topic-%d", n), "ada", editing(fmt.Sprintf("crowd/file-%d.go", n), 1))
+		e.branch(n, fmt.Sprintf("topic-%d", n), "ada", lineEdit(fmt.Sprintf("crowd/file-%d.go", n), 1))
 	}
-	e.branch(crowd, "last", "grace", editing("crowd/file-3.go", 2), editing("crowd/file-4.go", 9))
+	e.branch(crowd, "last", "grace", lineEdit("crowd/file-3.go", 2), lineEdit("crowd/file-4.go", 9))
 	w := e.signIn(e.reader)
 
 	w.get(apiPath).want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
@@ -227,12 +214,12 @@ func TestOverlapsOfACrowd(t *testing.T) {
 }
 
 // What people write stays text, and the names of the picture stay in it.
-func TestRadarOfHostileNames(t *testing.T) {
+func TestRadarHostileNames(t *testing.T) {
 	e := newEnv(t)
 	const nasty = `</text><script>alert(1)</script>"'><img/src=x>`
 	for n, name := range []string{nasty, strings.Repeat("界", 80), "\u202Egnp.exe", strings.Repeat("W", 255)} {
 		e.push(commitID(n), ledger.Registration{Branch: name, Message: nasty,
-			Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []radar.Change{editing("a"+nasty, 5+n%2)}})
+			Author: ledger.Author{Name: nasty, Email: nasty}, Changes: []radar.Change{lineEdit("a"+nasty, 5+n%2)}})
 	}
 	p := e.signIn(e.reader).get(radarPath).want(200).has(nasty, "a"+nasty)
 	if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {

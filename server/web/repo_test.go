@@ -17,7 +17,7 @@ import (
 const apiPath = "/orgs/acme/repos/api"
 
 // read returns what is to be read in an element, with single blanks.
-func read(n *html.Node) string {
+func textOf(n *html.Node) string {
 	var words []string
 	for d := range n.Descendants() {
 		if d.Type == html.TextNode {
@@ -32,13 +32,13 @@ func (p page) texts(name string, attributes ...string) []string {
 	p.t.Helper()
 	var list []string
 	for _, n := range p.elements(name, attributes...) {
-		list = append(list, read(n))
+		list = append(list, textOf(n))
 	}
 	return list
 }
 
 // same fails the test unless both lists are alike.
-func same(t testing.TB, what string, got, want []string) {
+func wantEqual(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s:\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -55,16 +55,16 @@ func TestBoard(t *testing.T) {
 		Author: ledger.Author{Email: "bob@acme.example"}})
 	e.attest(ci, commitID(1), "test:go", ledger.Fail)
 	e.push(commitID(2), ledger.Registration{
-		Branch: "one", Message: "One", Changes: []radar.Change{edited("cmd/root.go", 10)}})
+		Branch: "one", Message: "One", Changes: []radar.Change{lineEdit("cmd/root.go", 10)}})
 	e.attest(ci, commitID(2), "test:go", ledger.Pass)
 	e.push(commitID(3), ledger.Registration{
-		Branch: "two", Message: "Two", Changes: []radar.Change{edited("cmd/root.go", 11)}})
+		Branch: "two", Message: "Two", Changes: []radar.Change{lineEdit("cmd/root.go", 11)}})
 	for _, done := range []string{"test:go", "review:code", "deploy:eu"} {
 		e.attest(alice, commitID(4), done, ledger.Pass)
 	}
 
 	p := e.signIn(e.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
-	same(t, "columns", p.texts("section"), []string{
+	wantEqual(t, "columns", p.texts("section"), []string{
 		"Draft 2 Two " + commitID(3)[:12] + " two 30 Nov 2030 09:01 UTC test:* 0 of 1 HIGH 1 overlap" +
 			" Nothing yet " + commitID(0)[:12] + " Ada draft 30 Nov 2030 09:00 UTC test:* 0 of 1",
 		"Validating 1 Fails " + commitID(1)[:12] + " bob@acme.example red 30 Nov 2030 09:01 UTC test:* failed by ci",
@@ -72,7 +72,7 @@ func TestBoard(t *testing.T) {
 		"Promotable 0 None",
 		"Deployed 1 No message " + commitID(4)[:12] + " 30 Nov 2030 09:01 UTC",
 	})
-	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || read(links[0]) != "Fails" {
+	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || textOf(links[0]) != "Fails" {
 		t.Errorf("a card leads to its commit by %d links", len(links))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); !strings.HasSuffix(
@@ -92,7 +92,7 @@ func (e *env) otherOrg() string {
 }
 
 // A column shows the newest, and leads to the list of all.
-func TestBoardOfMany(t *testing.T) {
+func TestBoardLimit(t *testing.T) {
 	e := newEnv(t)
 	for n := range 60 {
 		e.push(commitID(n), ledger.Registration{Message: fmt.Sprintf("Change %d.", n)})
@@ -112,7 +112,7 @@ func TestBoardOfMany(t *testing.T) {
 }
 
 // What keeps a card short: it names some of what is missing.
-func TestCardOfManyNeeds(t *testing.T) {
+func TestCardNeedsLimit(t *testing.T) {
 	e := newEnv(t)
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:a"},{"state":"ATTESTED","predicate":"test:b"},` +
 		`{"state":"ATTESTED","predicate":"test:c"},` +
@@ -145,7 +145,7 @@ func TestList(t *testing.T) {
 		"branch=mai":                            nil, // names are exact
 	} {
 		p := w.get(apiPath + "?" + query).want(200)
-		same(t, query, p.texts("a", "class", "subject"), want)
+		wantEqual(t, query, p.texts("a", "class", "subject"), want)
 		if want == nil {
 			p.has("No matching commits", "must match exactly", "Clear")
 		}
@@ -158,8 +158,8 @@ func TestList(t *testing.T) {
 	}
 	for _, option := range p.elements("option") {
 		isChosen := slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" })
-		if isChosen != (read(option) == "Attested") {
-			t.Errorf("the state %s is chosen: %t", read(option), isChosen)
+		if isChosen != (textOf(option) == "Attested") {
+			t.Errorf("the state %s is chosen: %t", textOf(option), isChosen)
 		}
 	}
 	w.get(apiPath+"?state=GONE").want(422).has(
@@ -169,7 +169,7 @@ func TestList(t *testing.T) {
 }
 
 // Each page of the list keeps the filter.
-func TestPagesOfTheList(t *testing.T) {
+func TestListPagination(t *testing.T) {
 	e := newEnv(t)
 	for n := range 130 {
 		e.push(commitID(n), ledger.Registration{Branch: []string{"even&more", "odd"}[n%2],
@@ -201,19 +201,19 @@ func TestEmptyRepo(t *testing.T) {
 	w.get(apiPath + "?state=DRAFT").want(200).has("ledgerd commit push acme/api HEAD").hasNot("No matching commits")
 }
 
-func TestHostileTextsInARepo(t *testing.T) {
+func TestRepoHostileTexts(t *testing.T) {
 	e := newEnv(t)
 	e.hostile()
 	w := e.signIn(e.reader)
 	for _, query := range []string{"", "?view=list", "?branch=" + url.QueryEscape(nastyBranch), "?author=" +
 		url.QueryEscape(nasty)} {
 		p := w.get(apiPath + query).want(200)
-		p.harmless()
+		p.noMarkup()
 		if len(p.body) > 60_000 {
 			t.Errorf("%s: %d bytes of a page of two commits", query, len(p.body))
 		}
 	}
-	w.get(apiPath + "?state=" + url.QueryEscape(nasty)).want(422).harmless()
+	w.get(apiPath + "?state=" + url.QueryEscape(nasty)).want(422).noMarkup()
 }
 
 const (
@@ -229,19 +229,19 @@ func (e *env) hostile() string {
 	e.push(commitID(1), ledger.Registration{
 		Branch: nastyBranch, Target: nastyBranch, Author: ledger.Author{Name: nasty, Email: "<b>@acme.example"},
 		Message: nasty + "\n\n" + nasty,
-		Changes: []radar.Change{edited("<em>.go", 1)},
+		Changes: []radar.Change{lineEdit("<em>.go", 1)},
 	})
 	e.push(commitID(2), ledger.Registration{
 		Branch: strings.Repeat("b", 200), Author: ledger.Author{Name: "\u202egnp.exe 🦊" + strings.Repeat("n", 200)},
 		Message: strings.Repeat("👩‍👩‍👧 ", 1500) + "\n\n\u202e" + strings.Repeat("w", 10_000),
-		Changes: []radar.Change{edited("<em>.go", 1)},
+		Changes: []radar.Change{lineEdit("<em>.go", 1)},
 	})
 	e.attest(s, commitID(1), "test:go", ledger.Fail)
 	return commitID(1)
 }
 
 // harmless reports what a text has become that is not the page's own.
-func (p page) harmless() {
+func (p page) noMarkup() {
 	p.t.Helper()
 	for _, name := range []string{"img", "i", "b", "u", "em", "style"} {
 		if len(p.elements(name)) > 0 {

@@ -13,11 +13,11 @@ import (
 func TestSignIn(t *testing.T) {
 	e := newEnv(t)
 	w := e.browser()
-	w.get("/").to("/login")
-	w.get("/orgs/acme").to("/login?next=%2Forgs%2Facme")
+	w.get("/").redirectsTo("/login")
+	w.get("/orgs/acme").redirectsTo("/login?next=%2Forgs%2Facme")
 	w.get("/login?next=%2Forgs%2Facme").want(200).has("Sign in", "API token")
 
-	answer := w.post("/login", url.Values{"token": {" " + e.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).to(
+	answer := w.post("/login", url.Values{"token": {" " + e.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).redirectsTo(
 		"/orgs/acme?cursor=x")
 	cookie := answer.header.Get("Set-Cookie")
 	for _, want := range []string{"ledgerd=", "; Path=/", "; HttpOnly", "; SameSite=Lax",
@@ -30,8 +30,8 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("the cookie holds the token")
 	}
 	w.get("/orgs/acme").want(200).has("read of acme", "Sign out")
-	w.get("/").to("/orgs/acme")
-	w.get("/login").to("/")
+	w.get("/").redirectsTo("/orgs/acme")
+	w.get("/login").redirectsTo("/")
 }
 
 func TestSignInRefused(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSignInRefused(t *testing.T) {
 		"none":      {"", "begin with ldg_"},
 		"not ours":  {"hello<b>", "begin with ldg_"},
 		"not whole": {e.admin[:30], "copy it again in full"},
-		"not known": {ledger.NewSecret(), "not known"},
+		"not known": {ledger.NewSecret(), "unknown API token"},
 		"revoked":   {gone.Secret, "revoked"},
 		"expired":   {expired.Secret, "expired"},
 	} {
@@ -68,7 +68,7 @@ func TestSignInRefused(t *testing.T) {
 }
 
 // Signing in never leads to another site.
-func TestWhereSigningInLeads(t *testing.T) {
+func TestSignInRedirect(t *testing.T) {
 	e := newEnv(t)
 	for next, want := range map[string]string{
 		"/orgs/acme":             "/orgs/acme",
@@ -92,7 +92,7 @@ func TestWhereSigningInLeads(t *testing.T) {
 		" //evil.example":        "/",
 		"HTTPS:evil.example":     "/",
 	} {
-		e.browser().post("/login", url.Values{"token": {e.reader}, "next": {next}}).to(want)
+		e.browser().post("/login", url.Values{"token": {e.reader}, "next": {next}}).redirectsTo(want)
 		if got := attribute(e.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name",
 			"next")[0], "value"); got != want {
 			t.Errorf("the form leads from %q to %q, want %q", next, got, want)
@@ -121,7 +121,7 @@ func TestCookieOverHTTPS(t *testing.T) {
 }
 
 // Over https a cookie that a plain connection can set is no session.
-func TestThePlainCookie(t *testing.T) {
+func TestPlainCookie(t *testing.T) {
 	e := newEnv(t)
 	secret := secretOf(e.signIn(e.reader))
 	for name, test := range map[string]struct {
@@ -168,18 +168,18 @@ func TestSignOut(t *testing.T) {
 	w := e.signIn(e.admin)
 	stolen := w.client.Jar.Cookies(parse(t, e.url))
 	other := e.signIn(e.admin)
-	w.post("/logout", nil).to("/login")
-	w.get("/orgs/acme").to("/login?next=%2Forgs%2Facme")
-	w.post("/logout", nil).to("/login")
+	w.post("/logout", nil).redirectsTo("/login")
+	w.get("/orgs/acme").redirectsTo("/login?next=%2Forgs%2Facme")
+	w.post("/logout", nil).redirectsTo("/login")
 	other.get("/orgs/acme").want(200)
 
 	// What was in the cookie is of no use any more.
 	w.client.Jar.SetCookies(parse(t, e.url), stolen)
-	w.get("/orgs/acme").to("/login?ended=1&next=%2Forgs%2Facme")
+	w.get("/orgs/acme").redirectsTo("/login?ended=1&next=%2Forgs%2Facme")
 }
 
 // Signing in again ends the session before, and signing out those of both cookies.
-func TestNoSessionIsLeftBehind(t *testing.T) {
+func TestSignInEndsOldSession(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	first := e.withCookies(w)
@@ -192,7 +192,7 @@ func TestNoSessionIsLeftBehind(t *testing.T) {
 	plain, secure := e.signIn(e.reader), e.signIn(e.reader)
 	both := e.browser()
 	both.header = map[string]string{"Cookie": "ledgerd=" + secretOf(plain) + "; __Host-ledgerd=" + secretOf(secure)}
-	both.post("/logout", nil).to("/login")
+	both.post("/logout", nil).redirectsTo("/login")
 	plain.get("/orgs/acme").want(303)
 	secure.get("/orgs/acme").want(303)
 }
@@ -220,14 +220,14 @@ func TestSessionsEnd(t *testing.T) {
 			w.header = map[string]string{"Accept": "text/event-stream"}
 			w.get("/orgs/acme/events").want(303)
 			w.header = nil
-			kept.get("/orgs/acme").to("/login?ended=1&next=%2Forgs%2Facme")
+			kept.get("/orgs/acme").redirectsTo("/login?ended=1&next=%2Forgs%2Facme")
 			w.get("/login?ended=1").want(200).has("Your session has ended")
 		})
 	}
 }
 
 // Who sends a form when the session is over comes back to its page.
-func TestWhereFormsLeadBack(t *testing.T) {
+func TestPathBackFromForms(t *testing.T) {
 	e := newEnv(t)
 	for path, back := range map[string]string{
 		identitiesPath + "/new":                      identitiesPath + "/new",
@@ -238,12 +238,12 @@ func TestWhereFormsLeadBack(t *testing.T) {
 		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1/redeliver"://
 		"/orgs/acme/repos/api/webhooks/whk_1/deliveries/dlv_1",
 	} {
-		e.browser().post(path, nil).to("/login?" + url.Values{"next": {back}}.Encode())
+		e.browser().post(path, nil).redirectsTo("/login?" + url.Values{"next": {back}}.Encode())
 	}
 }
 
 // What somebody has written of a policy is not lost with the session.
-func TestAnUnsavedPolicyIsKept(t *testing.T) {
+func TestUnsavedPolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	form := w.get(policyPath + "/edit").want(200)
@@ -258,8 +258,8 @@ func TestAnUnsavedPolicyIsKept(t *testing.T) {
 	if next := p.value("next"); next != policyPath+"/edit" {
 		t.Errorf("it leads to %q", next)
 	}
-	wellMade(t, "nobody", p)
-	w.post(policyPath+"/edit", url.Values{"document": {strings.Repeat("x", 64<<10)}}).to(
+	checkHTML(t, "nobody", p)
+	w.post(policyPath+"/edit", url.Values{"document": {strings.Repeat("x", 64<<10)}}).redirectsTo(
 		"/login?" + url.Values{"next": {policyPath + "/edit"}}.Encode())
 }
 
@@ -272,7 +272,7 @@ func (e *env) withCookies(other *browser) *browser {
 
 // The session of one org is of no use for another, and nobody learns whether
 // there is one.
-func TestAnotherOrg(t *testing.T) {
+func TestOtherOrg(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "umbrella"})
 	check(t, err)

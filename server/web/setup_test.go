@@ -17,7 +17,7 @@ func TestSetup(t *testing.T) {
 	e := newEmptyEnv(t)
 	path := e.site.SetupPath()
 	w := e.browser()
-	w.get("/").to("/login")
+	w.get("/").redirectsTo("/login")
 	p := w.get(path).want(200).has("Name your org")
 	key := attribute(p.elements("input", "name", "key")[0], "value")
 
@@ -53,12 +53,12 @@ func TestSetupNeedsTheKey(t *testing.T) {
 }
 
 // An org made by the command line closes the link too.
-func TestSetupIsForAnEmptyLedger(t *testing.T) {
+func TestSetupNeedsEmptyLedger(t *testing.T) {
 	e := newEnv(t)
 	e.browser().get(e.site.SetupPath()).want(403).has("setup link expired")
 }
 
-func TestSetupByManyAtOnce(t *testing.T) {
+func TestConcurrentSetup(t *testing.T) {
 	e := newEmptyEnv(t)
 	key := strings.TrimPrefix(e.site.SetupPath(), "/setup?key=")
 	var all sync.WaitGroup

@@ -25,10 +25,10 @@ func (e *env) tokens() []ledger.Token {
 	return list
 }
 
-func TestMakeAToken(t *testing.T) {
+func TestCreateToken(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
-	w.get("/orgs/acme/settings").to(tokensPath)
+	w.get("/orgs/acme/settings").redirectsTo(tokensPath)
 	if href := attribute(w.get(tokensPath).want(200).elements("a", "class", "button primary")[0], "href"); href !=
 		tokensPath+"/new" {
 		t.Errorf("New leads to %s", href)
@@ -63,7 +63,7 @@ func TestMakeAToken(t *testing.T) {
 }
 
 // What a browser sends of the form decides when the token ends.
-func TestWhenATokenEnds(t *testing.T) {
+func TestTokenExpiry(t *testing.T) {
 	e := newEnv(t) // on 30 Nov 2030, 9:00
 	w := e.signIn(e.admin)
 	for name, test := range map[string]struct {
@@ -90,7 +90,7 @@ func TestWhenATokenEnds(t *testing.T) {
 	}
 }
 
-func TestTokenFormSaysWhatIsWrong(t *testing.T) {
+func TestTokenFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	good := url.Values{"name": {"ci"}, "scope": {"read"}, "expires_in": {"90d"}, "expires_at": {""}}
@@ -120,11 +120,11 @@ func TestTokenFormSaysWhatIsWrong(t *testing.T) {
 			if p.status < 400 || p.status > 422 {
 				t.Fatalf("%d: %s", p.status, p.text())
 			}
-			p.complains(test.field, test.says).has("Nothing was saved").hasNot("ldg_")
+			p.hasError(test.field, test.says).has("Nothing was saved").hasNot("ldg_")
 			if test.field != "name" && p.value("name") != "ci" {
 				t.Error("it forgets the name")
 			}
-			wellMade(t, "an admin", p)
+			checkHTML(t, "an admin", p)
 		})
 	}
 	if n := len(e.tokens()); n != 3 {
@@ -178,20 +178,20 @@ func TestRevokeTokens(t *testing.T) {
 	if len(w.get(tokensPath).elements("form", "action", tokensPath+"/"+victim.ID+"/revoke")) != 1 {
 		t.Error("there is no form that revokes it")
 	}
-	w.post(tokensPath+"/"+victim.ID+"/revoke", nil).to(tokensPath)
+	w.post(tokensPath+"/"+victim.ID+"/revoke", nil).redirectsTo(tokensPath)
 	w.get(tokensPath).want(200).has("revoked 30 Nov 2030 09:00 UTC")
 	if len(w.get(tokensPath).elements("form", "action", tokensPath+"/"+victim.ID+"/revoke")) != 0 {
 		t.Error("it can be revoked twice")
 	}
 	w.post(tokensPath+"/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/revoke", nil).want(404)
 
-	ended := other.get(tokensPath).to("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Ftokens")
+	ended := other.get(tokensPath).redirectsTo("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Ftokens")
 	for _, cookie := range ended.header.Values("Set-Cookie") {
 		if !strings.Contains(cookie, "Max-Age=0") {
 			t.Errorf("the cookie stays: %s", cookie)
 		}
 	}
-	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).to(
+	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).redirectsTo(
 		"/login?next=%2Forgs%2Facme%2Fsettings%2Ftokens%2Fnew")
 
 	var own string
@@ -200,8 +200,8 @@ func TestRevokeTokens(t *testing.T) {
 			own = token.ID
 		}
 	}
-	w.post(tokensPath+"/"+own+"/revoke", nil).to(tokensPath)
-	w.get(tokensPath).to("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Ftokens")
+	w.post(tokensPath+"/"+own+"/revoke", nil).redirectsTo(tokensPath)
+	w.get(tokensPath).redirectsTo("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Ftokens")
 	w.get("/login?ended=1").want(200).has("Your session has ended")
 }
 
@@ -210,7 +210,7 @@ func TestSettingsByScope(t *testing.T) {
 	e := newEnv(t)
 	for _, secret := range []string{e.reader, e.writer} {
 		w := e.signIn(secret)
-		w.get("/orgs/acme/settings").to(identitiesPath)
+		w.get("/orgs/acme/settings").redirectsTo(identitiesPath)
 		for _, path := range []string{"/orgs/acme", "/orgs/acme/repos/api", identitiesPath} {
 			p := w.get(path).want(200)
 			for _, a := range p.elements("a") {
@@ -230,7 +230,7 @@ func TestSettingsByScope(t *testing.T) {
 
 // The line to try a token out names the address that the browser knows, and
 // has no way out of its quotes.
-func TestLineToTryATokenOut(t *testing.T) {
+func TestTokenCurlCommand(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ origin, host, want string }{
 		{"https://ledger.example.com", "127.0.0.1:8080", "'https://ledger.example.com/v1/"},

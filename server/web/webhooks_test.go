@@ -93,7 +93,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-func TestMakeAWebhook(t *testing.T) {
+func TestCreateWebhook(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	w.get(webhooksPath).want(200).has(
@@ -128,7 +128,7 @@ func TestMakeAWebhook(t *testing.T) {
 		if len(page.elements("b")) > 0 {
 			t.Errorf("%s: what was typed in became an element", path)
 		}
-		wellMade(t, "an admin", page)
+		checkHTML(t, "an admin", page)
 	}
 	w.get(webhooksPath).has("https://ci.example.com/ledger?key=<b>", "the <b>deployer</b>", "state, radar", "active")
 	if strings.Contains(e.log.String(), secret) {
@@ -147,7 +147,7 @@ func TestMakeAWebhook(t *testing.T) {
 
 // A new webhook and a change of one are refused alike, beside the field, and
 // what was typed in stays.
-func TestWebhookFormsSayWhatIsWrong(t *testing.T) {
+func TestWebhookFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	at := webhooksPath + "/" + e.webhook("https://ci.example.com").ID
@@ -181,14 +181,14 @@ func TestWebhookFormsSayWhatIsWrong(t *testing.T) {
 				if p.status < 400 || p.status > 422 {
 					t.Fatalf("%d: %s", p.status, p.text())
 				}
-				p.complains(test.field, test.says)
+				p.hasError(test.field, test.says)
 				if len(p.elements("script")) > 1 || len(p.elements("i")) > 0 {
 					t.Error("what was typed in became an element")
 				}
 				if test.field != "description" && p.value("description") != "typed in" {
 					t.Error("it forgets the description")
 				}
-				wellMade(t, "an admin", p)
+				checkHTML(t, "an admin", p)
 			})
 		}
 	}
@@ -197,7 +197,7 @@ func TestWebhookFormsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestChangeAWebhook(t *testing.T) {
+func TestEditWebhook(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	hook := e.webhook("https://ci.example.com", ledger.EventState)
@@ -207,13 +207,13 @@ func TestChangeAWebhook(t *testing.T) {
 		t.Errorf("url: %q", got)
 	}
 	w.post(at+"/edit", url.Values{"url": {"https://cd.example.com"}, "events": {"policy", "radar"},
-		"description": {"new"}}).to(at)
+		"description": {"new"}}).redirectsTo(at)
 	w.get(at).want(200).has("https://cd.example.com", "policy, radar", "new")
 
 	if len(w.get(at).elements("form", "action", at+"/ping")) != 1 {
 		t.Error("there is no ping")
 	}
-	w.post(at+"/active", url.Values{"active": {"false"}}).to(at)
+	w.post(at+"/active", url.Values{"active": {"false"}}).redirectsTo(at)
 	p := w.get(at).want(200).has("Inactive: nothing is sent.", "Activate", "Activate the webhook to send it events.").hasNot("Replay")
 	if len(p.elements("form", "action", at+"/ping")) != 0 {
 		t.Error("one that is paused can be pinged")
@@ -221,10 +221,10 @@ func TestChangeAWebhook(t *testing.T) {
 	if p := w.post(at+"/ping", nil); p.status < 400 || p.status > 499 {
 		t.Errorf("a ping of one that is paused: %d", p.status)
 	}
-	w.post(at+"/active", url.Values{"active": {"true"}}).to(at)
+	w.post(at+"/active", url.Values{"active": {"true"}}).redirectsTo(at)
 	w.get(at).has("active", "Deactivate")
 
-	w.post(at+"/remove", nil).to(webhooksPath)
+	w.post(at+"/remove", nil).redirectsTo(webhooksPath)
 	w.get(at).want(404)
 	w.post(at+"/remove", nil).want(404)
 	if n := len(e.webhooks()); n != 0 {
@@ -232,7 +232,7 @@ func TestChangeAWebhook(t *testing.T) {
 	}
 }
 
-func TestRotateAWebhook(t *testing.T) {
+func TestRotateSecret(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	hook := e.webhook("https://ci.example.com")
@@ -241,7 +241,7 @@ func TestRotateAWebhook(t *testing.T) {
 		t.Errorf("overlap: %q", got)
 	}
 	for _, wrong := range []string{"", "soon", "-1h", "31d", "<b>"} {
-		p := w.post(at+"/rotate", url.Values{"overlap": {wrong}}).want(422).complains("overlap", "").hasNot("whsec_")
+		p := w.post(at+"/rotate", url.Values{"overlap": {wrong}}).want(422).hasError("overlap", "").hasNot("whsec_")
 		if p.value("overlap") != wrong {
 			t.Errorf("it forgets %q", wrong)
 		}
@@ -260,7 +260,7 @@ func TestRotateAWebhook(t *testing.T) {
 
 // A webhook that ledgerd has given up says why, on its page, in the list and
 // where the org tells what needs somebody; one that fails says since when.
-func TestWebhookThatFails(t *testing.T) {
+func TestFailingWebhook(t *testing.T) {
 	e := newEnv(t)
 	r := newReceiver(t)
 	w := e.signIn(e.admin)
@@ -285,6 +285,6 @@ func TestWebhookThatFails(t *testing.T) {
 	w.get(webhooksPath).has("disabled", reason)
 	w.get("/orgs/acme").has("Webhook disabled", reason)
 	e.signIn(e.reader).get("/orgs/acme").hasNot("Webhook disabled", reason)
-	w.post(at+"/active", url.Values{"active": {"true"}}).to(at)
+	w.post(at+"/active", url.Values{"active": {"true"}}).redirectsTo(at)
 	w.get(at).hasNot("Disabled by ledgerd")
 }

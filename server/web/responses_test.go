@@ -64,7 +64,7 @@ func unzip(t *testing.T, text string) string {
 }
 
 // HEAD answers with the headers of a GET that is not compressed.
-func TestHeadIsGetWithoutBody(t *testing.T) {
+func TestHead(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	for _, path := range []string{"/orgs/acme", apiPath, "/nowhere", tokensPath} {
@@ -84,20 +84,20 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 }
 
 // A faulty API is the real one but for the ends that the tests give it.
-type faulty struct {
+type faultyAPI struct {
 	*server.Server
 	signIn func() error
 	stream http.HandlerFunc
 }
 
-func (f faulty) SignIn(ctx context.Context, token string) (string, ledger.Time, error) {
+func (f faultyAPI) SignIn(ctx context.Context, token string) (string, ledger.Time, error) {
 	if f.signIn == nil {
 		return f.Server.SignIn(ctx, token)
 	}
 	return "", 0, f.signIn()
 }
 
-func (f faulty) Sessions() http.Handler {
+func (f faultyAPI) Sessions() http.Handler {
 	real := f.Server.Sessions()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.stream != nil && r.Header.Get("Accept") == "text/event-stream" {
@@ -121,7 +121,7 @@ func (e *env) on(api web.API) *env {
 }
 
 // Faults of ledgerd are logged, and their page tells nothing of them.
-func TestFaultsHaveAPage(t *testing.T) {
+func TestInternalErrors(t *testing.T) {
 	e := newEnv(t)
 	for name, test := range map[string]struct {
 		fault  func() error
@@ -139,11 +139,11 @@ func TestFaultsHaveAPage(t *testing.T) {
 			"look up the request ID in the server log", "something private"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := e.in(t).on(faulty{Server: e.api, signIn: test.fault})
+			e := e.in(t).on(faultyAPI{Server: e.api, signIn: test.fault})
 			e.log.Reset()
 			p := e.browser().post("/login", url.Values{"token": {e.reader}}).want(test.status).has(test.has).hasNot(
-				"something private").guarded(false)
-			wellMade(t, "nobody", p)
+				"something private").checkHeaders(false)
+			checkHTML(t, "nobody", p)
 			if retry := p.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)
 			}
@@ -155,9 +155,9 @@ func TestFaultsHaveAPage(t *testing.T) {
 }
 
 // A panic behind the first byte of an answer leaves its status, and is logged.
-func TestPanicWithinAnAnswer(t *testing.T) {
+func TestPanicDuringResponse(t *testing.T) {
 	e := newEnv(t)
-	e = e.on(faulty{Server: e.api, stream: func(w http.ResponseWriter, _ *http.Request) {
+	e = e.on(faultyAPI{Server: e.api, stream: func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		io.WriteString(w, "the beginning")
 		panic("out of cheese")
