@@ -14,7 +14,7 @@ import (
 
 const activityPath = "/orgs/acme/activity"
 
-// bytesOf returns the exact bytes of the events of a page, in its order.
+// rawEvents returns the raw events of a page, in the order of the page.
 func rawEvents(p page) []string {
 	var bodies []string
 	for _, n := range p.elements("pre") {
@@ -51,7 +51,7 @@ func TestActivityPage(t *testing.T) {
 		want = append([]string{string(body)}, want...)
 	}
 	if got := rawEvents(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("the bytes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("raw events:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); live !=
 		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar" {
@@ -80,7 +80,7 @@ func TestActivityPage(t *testing.T) {
 		for _, kind := range values["type"] {
 			if box := p.elements("input", "value", kind); len(box) != 1 ||
 				!strings.Contains(p.body, `value="`+kind+`" checked`) {
-				t.Errorf("%s: the box of %s is not checked", query, kind)
+				t.Errorf("%s: the checkbox of %s is not checked", query, kind)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestActivityPage(t *testing.T) {
 	w.get(activityPath + "?repo=none").want(404)
 }
 
-// Thousands of events come in pages, the newest first and each once.
+// Older events are on further pages, newest first and each once.
 func TestActivityPagination(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
@@ -101,7 +101,7 @@ func TestActivityPagination(t *testing.T) {
 	for {
 		for _, body := range rawEvents(p) {
 			if want := fmt.Sprintf(`"commit":"%s"`, commitID(129-len(seen))); !strings.Contains(body, want) {
-				t.Fatalf("the event number %d is %s, want one with %s", len(seen), body, want)
+				t.Fatalf("event %d is %s, want one with %s", len(seen), body, want)
 			}
 			seen[body] = true
 		}
@@ -119,8 +119,8 @@ func TestActivityPagination(t *testing.T) {
 	}
 }
 
-// Events with many bytes do not make the page long: what it leaves out, a
-// command prints.
+// The page limits the size of raw events. It shows commands that print the
+// others.
 func TestActivityLargeEvents(t *testing.T) {
 	e := newEnv(t)
 	var changes []radar.Change
@@ -137,10 +137,10 @@ func TestActivityLargeEvents(t *testing.T) {
 	}
 	p := e.signIn(e.reader).get(activityPath).want(200).has("is too large to show here", "--limit 1 -o json")
 	if len(p.body) > 300<<10 {
-		t.Errorf("the page has %d bytes", len(p.body))
+		t.Errorf("the page has %d bytes, want at most 300 KiB", len(p.body))
 	}
 	if n := len(p.elements("pre")); n == 0 || n >= 50 {
-		t.Errorf("%d events have their bytes", n)
+		t.Errorf("%d raw events on the page, want some but not all", n)
 	}
 }
 
@@ -155,10 +155,10 @@ func TestActivityHostileTexts(t *testing.T) {
 	p := e.signIn(e.reader).get(activityPath).want(200).has("overlaps with "+nasty, `by <i>ci</i>,"x" on`)
 	for _, name := range []string{"img", "i"} {
 		if len(p.elements(name)) > 0 {
-			t.Errorf("the text became an element %s", name)
+			t.Errorf("text became a %s element", name)
 		}
 	}
 	if len(p.elements("script")) != 1 {
-		t.Error("the text became a script")
+		t.Error("text became a script element")
 	}
 }

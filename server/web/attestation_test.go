@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
-// sign records a statement about a commit of acme/api as it is.
+// sign signs and records a statement about a commit of acme/api.
 func (e *env) sign(s *signer, payload string) ledger.AttestationRecord {
 	e.t.Helper()
 	envelope, err := attestation.SignDSSE(s.key, []byte(payload))
@@ -29,7 +29,7 @@ func TestAttestationPage(t *testing.T) {
 	if links := p.elements("a", "href", commitPath(commitID(1))); len(links) != 1 {
 		t.Error("no link to the commit")
 	}
-	// The statement stands there in lines.
+	// The statement is indented.
 	statement := p.elements("pre")[0].FirstChild.Data
 	for _, line := range []string{"{\n", "\n  \"predicateType\": ", "\n        \"gitCommit\": \"" + commitID(1) + "\"\n",
 		"\n      \"status\": \"pass\",\n"} {
@@ -54,7 +54,7 @@ func TestEnvelopeDownload(t *testing.T) {
 	w := e.signIn(e.reader)
 	path := apiPath + "/attestations/" + a.ID
 	if links := w.get(path).want(200).elements("a", "href", path+"/envelope"); len(links) != 1 {
-		t.Error("nothing to download")
+		t.Error("no download link")
 	}
 	p := w.get(path + "/envelope").want(200)
 	if p.body != string(want) {
@@ -68,7 +68,7 @@ func TestEnvelopeDownload(t *testing.T) {
 	}
 }
 
-// A statement is what somebody else wrote.
+// Statements are untrusted: they must not become markup or make pages large.
 func TestHostileStatements(t *testing.T) {
 	e := newEnv(t)
 	s := e.signer("cn=ci,ou=build,o=acme")
@@ -86,11 +86,11 @@ func TestHostileStatements(t *testing.T) {
 	p.noMarkup()
 	p = show(`{"long":"` + strings.Repeat("y", 200_000) + `"}`).has("Only the beginning is shown.")
 	if len(p.body) > 120_000 {
-		t.Errorf("%d bytes", len(p.body))
+		t.Errorf("the page has %d bytes", len(p.body))
 	}
-	// What would be mostly blanks is not laid out.
+	// Deeply nested JSON is not indented: it would be mostly spaces.
 	p = show(strings.Repeat("[", 500) + strings.Repeat("]", 500)).has(strings.Repeat("[", 500))
 	if len(p.body) > 10_000 {
-		t.Errorf("%d bytes", len(p.body))
+		t.Errorf("the page has %d bytes", len(p.body))
 	}
 }

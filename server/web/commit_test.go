@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// policy has acme/api ask for what the contract says.
+// policy sets the policy of acme/api.
 func (e *env) policy(contract string) {
 	e.t.Helper()
 	_, etag, err := e.host.Policy(e.t.Context(), "acme", "api")
@@ -53,7 +53,7 @@ func TestCommitPage(t *testing.T) {
 		"Moved to Attested 30 Nov 2030 10:02 UTC . Blocked by: review:* failed by alice", "1 changed path M cmd/root.go",
 		"in flight", "None. No other commit in flight",
 	).hasNot("No attestations yet")
-	wantEqual(t, "checklist", p.texts("li", "class", "check met"),
+	wantEqual(t, "met", p.texts("li", "class", "check met"),
 		[]string{"test:* Met, 2 of 2 Signed by ci , mac", "lint:go Met, 1 of 1 Signed by ci"})
 	wantEqual(t, "left out", p.texts("li", "class", "check left-out"),
 		[]string{"migration:dry Not applicable does not apply: no changed path matches db/**"})
@@ -62,7 +62,7 @@ func TestCommitPage(t *testing.T) {
 	p.has("Deployed not reached No requirements, so no commit can reach it.")
 	for _, a := range []ledger.AttestationRecord{second, fixed, refused} {
 		if links := p.elements("a", "href", apiPath+"/attestations/"+a.ID); len(links) < 2 {
-			t.Errorf("checklist and timeline link %s %d times", a.Predicate, len(links))
+			t.Errorf("requirements and timeline link %s %d times, want at least 2", a.Predicate, len(links))
 		}
 	}
 	const nine, ten = "30 Nov 2030 09:", "30 Nov 2030 10:"
@@ -77,14 +77,14 @@ func TestCommitPage(t *testing.T) {
 		"Registered " + nine + "00 UTC",
 	})
 	if now := p.texts("li", "aria-current", "step"); len(now) != 1 || now[0] != "Attested (now)" {
-		t.Errorf("the step is %q", now)
+		t.Errorf("current step: %q", now)
 	}
 	if got := attribute(p.elements("main")[0], "data-live-commit"); got != sha {
-		t.Errorf("the page follows %q", got)
+		t.Errorf("data-live-commit: %q", got)
 	}
 }
 
-// moments returns what the timeline tells, the newest first.
+// moments returns the texts of the timeline, newest first.
 func (p page) moments() []string {
 	p.t.Helper()
 	lists := p.elements("ol", "class", "rows timeline")
@@ -100,7 +100,7 @@ func (p page) moments() []string {
 	return moments
 }
 
-// What is missing says how much there is of it.
+// An unmet requirement shows how many signers it has.
 func TestUnmetRequirement(t *testing.T) {
 	e := newEnv(t)
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2}]}`)
@@ -140,12 +140,11 @@ func TestCommitOverlaps(t *testing.T) {
 	}
 	p := w.get(commitPath(commitID(2))).want(200).has("4 more overlaps", "MEDIUM with More")
 	if links := p.elements("a", "href", apiPath+"/radar?branch=second"); len(links) != 1 {
-		t.Error("no link to the rest of the overlaps")
+		t.Error("no link to the other overlaps")
 	}
 }
 
-// Of a file that one deletes and another edits only the edit has lines; both
-// pages say so.
+// If one commit deletes a file that another edits, only the edit has lines.
 func TestDeletionOverlap(t *testing.T) {
 	e := newEnv(t)
 	edit := lineEdit("go.mod", 10)
@@ -159,7 +158,7 @@ func TestDeletionOverlap(t *testing.T) {
 	w.get(apiPath + "/radar").want(200).has("one deletes it, the other changes it: lines none (must rebase) · 10 (has priority)")
 }
 
-// A commit is found by the beginning of its id, at one path.
+// An abbreviated SHA redirects to the page of the commit.
 func TestAbbreviatedCommit(t *testing.T) {
 	e := newEnv(t)
 	e.push(commitID(1), ledger.Registration{Message: "One"})
@@ -180,12 +179,12 @@ func TestUnregisteredCommit(t *testing.T) {
 	w := e.signIn(e.reader)
 	w.get(commitPath(commitID(1))).want(200).has("No message", "Not registered",
 		"ledgerd commit push acme/api "+commitID(1)[:12], "Not tracked by the radar")
-	e.push(commitID(1), ledger.Registration{Message: "Told"})
-	w.get(commitPath(commitID(1))).want(200).has("Told", "No change record.").hasNot(
+	e.push(commitID(1), ledger.Registration{Message: "Registered"})
+	w.get(commitPath(commitID(1))).want(200).has("Registered", "No change record.").hasNot(
 		"Not registered")
 }
 
-// The only form of who may only read is that which signs out.
+// The only form that readers see signs them out.
 func TestReadersChangeNothing(t *testing.T) {
 	e := newEnv(t)
 	a := e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
@@ -193,13 +192,13 @@ func TestReadersChangeNothing(t *testing.T) {
 	for _, path := range []string{apiPath, commitPath(commitID(1)), apiPath + "/attestations/" + a.ID} {
 		for _, form := range w.get(path).want(200).elements("form", "method", "post") {
 			if action := attribute(form, "action"); action != "/logout" {
-				t.Errorf("%s has a form of %s", path, action)
+				t.Errorf("%s has a form for %s", path, action)
 			}
 		}
 	}
 }
 
-// The pages of a long timeline hold each attestation and transition once.
+// The pages of a long timeline show each attestation and transition once.
 func TestLongTimeline(t *testing.T) {
 	e := newEnv(t)
 	s := e.signer("cn=ci,ou=build,o=acme")
@@ -212,14 +211,14 @@ func TestLongTimeline(t *testing.T) {
 	}
 	attest(250)
 	e.clock.advance(time.Second)
-	// This moves the commit between two attestations, of which one is the last
-	// of the first page.
+	// A transition between two attestations, of which one is the last of the first
+	// page.
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"lint:go"}]}`)
 	check(t, e.db.Settle(t.Context()))
 	attest(200)
 
 	w := e.signIn(e.reader)
-	path, told := commitPath(commitID(1)), make(map[string]int)
+	path, seen := commitPath(commitID(1)), make(map[string]int)
 	pages := 0
 	for path != "" {
 		p := w.get(path).want(200)
@@ -227,7 +226,7 @@ func TestLongTimeline(t *testing.T) {
 		for _, moment := range p.moments() {
 			what, _, _ := strings.Cut(moment, " after ")
 			what, _, _ = strings.Cut(what, " 30 Nov")
-			told[what]++
+			seen[what]++
 		}
 		path = ""
 		for _, next := range p.elements("a", "rel", "next") {
@@ -238,8 +237,8 @@ func TestLongTimeline(t *testing.T) {
 		"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1,
 		"Attested → to Validating": 1, "Registered": 1,
 	}
-	if fmt.Sprint(told) != fmt.Sprint(want) || pages != 3 {
-		t.Errorf("%d pages tell %v, want %v", pages, told, want)
+	if fmt.Sprint(seen) != fmt.Sprint(want) || pages != 3 {
+		t.Errorf("%d pages show %v, want %v on 3", pages, seen, want)
 	}
 }
 
@@ -252,11 +251,11 @@ func TestCommitHostileTexts(t *testing.T) {
 	p = w.get(commitPath(commitID(2))).want(200)
 	p.noMarkup()
 	if len(p.body) > 60_000 {
-		t.Errorf("%d bytes of a page of one commit", len(p.body))
+		t.Errorf("the page has %d bytes", len(p.body))
 	}
 	for _, name := range []string{"h1", "pre"} {
 		if n := p.elements(name)[0]; n.FirstChild.Data != "bdi" {
-			t.Errorf("the text of %s is not kept apart", name)
+			t.Errorf("the text of %s is not in a bdi element", name)
 		}
 	}
 }

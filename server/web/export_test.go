@@ -11,13 +11,13 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 )
 
-// A Route is what tests may know of a route.
+// A Route is a route, for tests.
 type Route struct {
 	Method, Pattern string
 	Scope           ledger.Scope // 0: open
 }
 
-// Routes returns the whole table.
+// Routes returns all routes.
 func Routes() []Route {
 	var all []Route
 	for _, rt := range routes() {
@@ -26,7 +26,7 @@ func Routes() []Route {
 	return all
 }
 
-// Crowd occupies the limiter, as if as many pages as possible were being rendered. If
+// Occupy occupies the limiter, as if as many pages as possible were being rendered. If
 // full, it fills the queue too. end frees both.
 func (s *Site) Occupy(full bool) (end func()) {
 	for range runtime.GOMAXPROCS(0) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A form that cannot be read is told from one that is too long, which is soon
-// so for who has not signed in.
+// Invalid forms and forms that are too long have different errors. The limit is
+// lower for open routes.
 func TestInvalidForms(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct {

@@ -18,8 +18,8 @@ import (
 
 func routes() []web.Route { return web.Routes() }
 
-// examples makes something of each kind that the patterns of routes name, and
-// returns what fills their names in.
+// examples creates an example of each resource in the routes' patterns. It
+// returns a function that turns a pattern into the path of an example.
 func (e *env) examples() func(pattern string) string {
 	e.t.Helper()
 	const sha = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00"
@@ -42,20 +42,20 @@ func (e *env) examples() func(pattern string) string {
 	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api", "{sha}", sha, "{version}", "1", "{file}",
 		style,
 		"attestations/{id}", "attestations/"+attestation,
-		"webhooks/{id}/remove", "webhooks/"+e.webhook("https://ci.example.com").ID+"/remove", // none of the others
+		"webhooks/{id}/remove", "webhooks/"+e.webhook("https://ci.example.com").ID+"/remove", // one of its own
 		"webhooks/{id}", "webhooks/"+hook, "{delivery}", ping.ID,
 		"tokens/{id}", "tokens/"+e.token("acme", ledger.Read).ID, "identities/{id}", "identities/"+identities[1].ID,
 	).Replace
 }
 
-// wantsOf returns the status that a route's page has for a token of that scope,
-// 0 for nobody.
+// wantStatus returns the expected status of a route for a token with the scope, or
+// for a visitor without a session if scope is 0.
 func wantStatus(rt web.Route, scope ledger.Scope) int {
 	switch {
 	case rt.Pattern == "/static/{file}", rt.Pattern == "/login" && scope == 0:
 		return 200
 	case rt.Pattern == "/setup":
-		return 403 // to who has no key to it
+		return 403 // without its key
 	case rt.Scope == 0, scope == 0, strings.HasSuffix(rt.Pattern, "/settings"):
 		return 303
 	case scope < rt.Scope:
@@ -64,8 +64,8 @@ func wantStatus(rt web.Route, scope ledger.Scope) int {
 	return 200
 }
 
-// Whatever is answered, and to whom: nothing but what this server gives is
-// loaded, nothing is framed, nothing is kept.
+// Every response has the security headers: pages load only from this server, are
+// not framed and not cached.
 func TestSecurityHeaders(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
@@ -77,7 +77,7 @@ func TestSecurityHeaders(t *testing.T) {
 				w.send("PUT", example(rt.Pattern), nil).want(405).checkHeaders(false)
 			} else if rt.Pattern != "/logout" {
 				if p := w.send("POST", example(rt.Pattern), url.Values{}).checkHeaders(false); p.status == 404 || p.status >= 500 {
-					t.Errorf("%s with the scope %d: %d", p.what, scope, p.status)
+					t.Errorf("%s with scope %d: %d", p.what, scope, p.status)
 				}
 			}
 		}
@@ -87,8 +87,9 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// guarded reports headers that would let a browser do more than it should.
-func (p page) checkHeaders(mayBeKept bool) page {
+// checkHeaders checks the security headers. Responses must not be cached unless
+// cacheable is set.
+func (p page) checkHeaders(cacheable bool) page {
 	p.t.Helper()
 	want := map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
@@ -96,27 +97,27 @@ func (p page) checkHeaders(mayBeKept bool) page {
 		"Referrer-Policy":        "same-origin",
 		"X-Content-Type-Options": "nosniff",
 	}
-	if !mayBeKept && p.header.Get("Content-Type") != "text/event-stream" {
+	if !cacheable && p.header.Get("Content-Type") != "text/event-stream" {
 		want["Cache-Control"] = "no-store"
 	}
 	for name, value := range want {
 		if got := p.header.Get(name); got != value {
-			p.t.Errorf("%s: %s: %q", p.what, name, got)
+			p.t.Errorf("%s: header %s: %q, want %q", p.what, name, got, value)
 		}
 	}
 	return p
 }
 
-// A form that another site sends does nothing, whatever page it is sent to.
+// Forms from other sites are refused, on every route.
 func TestCrossSiteForms(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
 	before := e.state()
 	for name, header := range map[string]map[string]string{
-		"another site":             {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
-		"a neighbour":              {"Sec-Fetch-Site": "same-site", "Origin": "http://evil.localhost"},
-		"an old browser":           {"Sec-Fetch-Site": "", "Origin": "https://evil.example"},
-		"a page without an origin": {"Sec-Fetch-Site": "", "Origin": "null"},
+		"other site":              {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
+		"same site, other origin": {"Sec-Fetch-Site": "same-site", "Origin": "http://evil.localhost"},
+		"old browser":             {"Sec-Fetch-Site": "", "Origin": "https://evil.example"},
+		"null origin":             {"Sec-Fetch-Site": "", "Origin": "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := e.in(t).signIn(e.admin)
@@ -135,7 +136,7 @@ func TestCrossSiteForms(t *testing.T) {
 	}
 }
 
-// state tells of what the forms of the pages change.
+// state describes everything that forms can change.
 func (e *env) state() string {
 	e.t.Helper()
 	repo, err := e.host.Repo(e.t.Context(), "acme", "api")
@@ -147,12 +148,12 @@ func (e *env) state() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "policy version %d, identities %v, webhooks %+v\n", repo.PolicyVersion, identities, e.webhooks())
 	for _, token := range tokens {
-		fmt.Fprintln(&text, token.ID, token.RevokedAt) // and not when it was last used
+		fmt.Fprintln(&text, token.ID, token.RevokedAt) // without the time of last use
 	}
 	return text.String()
 }
 
-// What a visitor's token does not allow is neither shown nor done.
+// Forms that a token's scope does not allow are neither shown nor processed.
 func TestReadersSeeNoForms(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
@@ -167,11 +168,11 @@ func TestReadersSeeNoForms(t *testing.T) {
 			if rt.Scope > scope {
 				p.has("scope " + rt.Scope.String() + " required")
 			} else if rt.Method == "POST" {
-				t.Errorf("%s: a token with the scope %s may send it", p.what, scope)
+				t.Errorf("%s: allowed with scope %s", p.what, scope)
 			}
 			for _, form := range p.elements("form", "method", "post") {
 				if attribute(form, "action") != "/logout" {
-					t.Errorf("%s: shows a form to a token with the scope %s", p.what, scope)
+					t.Errorf("%s: shows a form with scope %s", p.what, scope)
 				}
 			}
 		}
@@ -181,8 +182,8 @@ func TestReadersSeeNoForms(t *testing.T) {
 	}
 }
 
-// Of every page: one h1, one main, a language, a title; each input has a label;
-// no style or script stands in it.
+// Every page has one h1, one main, a language and a title. Every input has a
+// label. There are no inline styles or scripts.
 func TestHTML(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
@@ -194,7 +195,7 @@ func TestHTML(t *testing.T) {
 			}
 			p := w.get(example(rt.Pattern)).want(wantStatus(rt, scope))
 			if p.status != 303 && strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
-				checkHTML(t, fmt.Sprint("the scope ", scope), p)
+				checkHTML(t, fmt.Sprint("scope ", scope), p)
 			}
 		}
 	}
@@ -202,18 +203,19 @@ func TestHTML(t *testing.T) {
 
 var handler = regexp.MustCompile(`^on[a-z]+$`)
 
+// checkHTML checks the rules of TestHTML for a page.
 func checkHTML(t *testing.T, who string, p page) {
 	t.Helper()
-	wrong := func(format string) { t.Helper(); t.Errorf("%s as %s: %s", p.what, who, format) }
+	fail := func(message string) { t.Helper(); t.Errorf("%s as %s: %s", p.what, who, message) }
 	for _, name := range []string{"h1", "main", "header", "footer", "title"} {
-		found := p.elements(name)
-		// pictures have titles too
-		if len(slices.DeleteFunc(found, func(n *html.Node) bool { return n.Namespace != "" })) != 1 {
-			wrong("it has not just one " + name)
+		elements := p.elements(name)
+		// SVG elements have titles too
+		if len(slices.DeleteFunc(elements, func(n *html.Node) bool { return n.Namespace != "" })) != 1 {
+			fail("not exactly one " + name)
 		}
 	}
 	if len(p.elements("html", "lang", "en")) != 1 {
-		wrong("it names no language")
+		fail("no lang attribute")
 	}
 	labelled, ids := map[string]bool{}, map[string]bool{}
 	for _, label := range p.elements("label") {
@@ -225,29 +227,29 @@ func checkHTML(t *testing.T, who string, p page) {
 		}
 		if plain := n.Data == "pre" || n.Data == "div" || n.Data == "span"; plain && attribute(n, "role") == "" &&
 			attribute(n, "aria-label")+attribute(n, "aria-labelledby") != "" {
-			wrong("a " + n.Data + " is named and has no role")
+			fail("a " + n.Data + " has a name but no role")
 		}
 		for _, a := range n.Attr {
 			switch {
 			case a.Key == "style", handler.MatchString(a.Key):
-				wrong("an element has the attribute " + a.Key)
+				fail("inline attribute " + a.Key)
 			case a.Key == "id" && ids[a.Val]:
-				wrong("the id " + a.Val + " is there twice")
+				fail("duplicate id " + a.Val)
 			case a.Key == "id":
 				ids[a.Val] = true
 			}
 		}
 		switch kind := attribute(n, "type"); n.Data {
 		case "style":
-			wrong("it has a style element")
+			fail("inline style")
 		case "script":
 			if attribute(n, "src") == "" {
-				wrong("it has a script in itself")
+				fail("inline script")
 			}
 		case "input", "select", "textarea":
 			if kind != "hidden" && kind != "submit" && !labelled[attribute(n, "id")] && n.Parent.Data != "label" &&
 				attribute(n, "aria-label") == "" {
-				wrong("the field " + attribute(n, "name") + " has no label")
+				fail("no label for the field " + attribute(n, "name"))
 			}
 		}
 	}
@@ -271,7 +273,7 @@ func TestStaticFiles(t *testing.T) {
 	w.get("/static/..%2froutes.go").want(404)
 }
 
-// Style and script come to who is signed in where the database does not answer.
+// Style and script are served even if the database fails.
 func TestStaticFilesWithoutDatabase(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
@@ -279,7 +281,7 @@ func TestStaticFilesWithoutDatabase(t *testing.T) {
 	check(t, e.db.Close())
 	w.get(style).want(200)
 	if p := w.get("/orgs/acme"); p.status < 500 {
-		t.Errorf("the page: %d", p.status)
+		t.Errorf("%s: %d, want a 5xx", p.what, p.status)
 	}
 }
 
@@ -304,8 +306,8 @@ func TestNotFound(t *testing.T) {
 	w.send("FOO", "/nowhere", nil).want(404)
 }
 
-// Who is signed in stays so on the pages of problems, and nothing leads to a
-// repo that is not there.
+// Error pages have the header of the signed-in visitor, and no tabs for a repo
+// that does not exist.
 func TestErrorPageFrame(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)

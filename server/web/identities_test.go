@@ -28,7 +28,7 @@ func (e *env) identities() []identity.Identity {
 	return list
 }
 
-// pasted is text as a browser sends it from a form.
+// pasted returns text as a browser submits it in a form.
 func pasted(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
 func publicPEM(t *testing.T, key crypto.Signer) string {
@@ -45,7 +45,7 @@ func privatePEM(t *testing.T, key crypto.Signer) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// rootPEM makes the certificate of a CA that is valid for a year.
+// rootPEM creates a CA certificate that is valid for a year.
 func (e *env) rootPEM() string {
 	e.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -76,10 +76,10 @@ func TestAddIdentities(t *testing.T) {
 	added := e.identities()
 	if len(added) != 2 || added[0].Kind != identity.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` ||
 		added[0].Email != "ci@example.com" || added[0].PEM != text {
-		t.Fatalf("added %+v", added)
+		t.Fatalf("identities: %+v", added)
 	}
 	if added[1].Kind != identity.RootIdentity || added[1].DN != "cn=acme root,o=acme" {
-		t.Errorf("added %+v", added[1])
+		t.Errorf("root: %+v", added[1])
 	}
 	p := w.get(identitiesPath).want(200).has("<b>ci</b> key", `cn=\<b\>ci\</b\>,ou=build,o=acme`, "ci@example.com",
 		"never expires", added[0].Fingerprint,
@@ -89,10 +89,10 @@ func TestAddIdentities(t *testing.T) {
 	}
 	checkHTML(t, "an admin", p)
 
-	// Who may only look sees them all, and nothing to press.
+	// Readers see all identities, and no forms.
 	r := e.signIn(e.reader).get(identitiesPath).want(200).has("acme root", "Only admins can add or revoke them")
-	if forms := r.elements("form", "method", "post"); len(forms) != 1 { // that signs out
-		t.Errorf("a reader sees %d forms", len(forms))
+	if forms := r.elements("form", "method", "post"); len(forms) != 1 { // the sign-out
+		t.Errorf("a reader sees %d forms, want only the sign-out", len(forms))
 	}
 }
 
@@ -102,19 +102,19 @@ func TestRevokeIdentities(t *testing.T) {
 	e.signer("cn=ci,ou=build,o=acme")
 	path := identitiesPath + "/" + e.identities()[0].ID + "/revoke"
 	if len(w.get(identitiesPath).has("active", "This cannot be undone").elements("form", "action", path)) != 1 {
-		t.Fatal("there is no form that revokes it")
+		t.Fatal("no form to revoke the identity")
 	}
 	e.signIn(e.writer).post(path, nil).want(403)
 	w.post(path, nil).redirectsTo(identitiesPath)
 	p := w.get(identitiesPath).has("revoked 30 Nov 2030 09:00 UTC", "ci key")
 	if len(p.elements("form", "action", path)) != 0 {
-		t.Error("it can be revoked twice")
+		t.Error("a revoked identity has a form to revoke it")
 	}
 	w.post(identitiesPath+"/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/revoke", nil).want(404)
 }
 
-// A wrong one is refused beside its field; what may be a secret goes into no
-// page and no log.
+// Errors are shown under their field. Nothing that may be a secret reaches a page
+// or the log.
 func TestIdentityFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
@@ -123,26 +123,26 @@ func TestIdentityFormErrors(t *testing.T) {
 	private := privatePEM(t, key)
 	secret := strings.Split(private, "\n")[1]
 	good := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
-	for name, test := range map[string]struct{ field, value, says string }{
-		"no PEM":                     {"pem", "", "no PEM block"},
-		"what is no PEM":             {"pem", "<script>alert(1)</script>", "no PEM block"},
-		"a broken PEM":               {"pem", strings.Replace(good.Get("pem"), "MCow", "MCox", 1), ""},
-		"two PEMs":                   {"pem", good.Get("pem") + good.Get("pem"), "more text follows"},
-		"a private key":              {"pem", private, "contains a private key"},
-		"a private key after it":     {"pem", good.Get("pem") + private, "private key"},
-		"one with another name":      {"pem", strings.ReplaceAll(private, "PRIVATE", "EC PRIVATE"), "private key"},
-		"one without its first line": {"pem", secret, "no PEM block"},
-		"one in lower case":          {"pem", strings.ReplaceAll(private, "PRIVATE KEY", "private key"), ""},
-		"a private key for a DN":     {"dn", private, "contains a private key"},
-		"a private key for a mail":   {"email", private, "contains a private key"},
-		"a long PEM":                 {"pem", strings.Repeat("x", 100_000), "too long"},
-		"no DN":                      {"dn", "", ""},
-		"a wrong DN":                 {"dn", "ci<i>", ""},
-		"a long DN":                  {"dn", "cn=" + strings.Repeat("x", 10_000), ""},
-		"a wrong e-mail":             {"email", "nobody", ""},
-		"no kind":                    {"kind", "", ""},
-		"another kind":               {"kind", "<u>x</u>", ""},
-		"a key for a root":           {"kind", "root", ""},
+	for name, test := range map[string]struct{ field, value, want string }{
+		"no PEM":                             {"pem", "", "no PEM block"},
+		"not PEM":                            {"pem", "<script>alert(1)</script>", "no PEM block"},
+		"broken PEM":                         {"pem", strings.Replace(good.Get("pem"), "MCow", "MCox", 1), ""},
+		"two PEMs":                           {"pem", good.Get("pem") + good.Get("pem"), "more text follows"},
+		"private key":                        {"pem", private, "contains a private key"},
+		"private key after the public key":   {"pem", good.Get("pem") + private, "private key"},
+		"private key of another type":        {"pem", strings.ReplaceAll(private, "PRIVATE", "EC PRIVATE"), "private key"},
+		"private key without its first line": {"pem", secret, "no PEM block"},
+		"private key in lower case":          {"pem", strings.ReplaceAll(private, "PRIVATE KEY", "private key"), ""},
+		"private key as DN":                  {"dn", private, "contains a private key"},
+		"private key as e-mail":              {"email", private, "contains a private key"},
+		"long PEM":                           {"pem", strings.Repeat("x", 100_000), "too long"},
+		"no DN":                              {"dn", "", ""},
+		"invalid DN":                         {"dn", "ci<i>", ""},
+		"long DN":                            {"dn", "cn=" + strings.Repeat("x", 10_000), ""},
+		"invalid e-mail":                     {"email", "nobody", ""},
+		"no kind":                            {"kind", "", ""},
+		"unknown kind":                       {"kind", "<u>x</u>", ""},
+		"key as root":                        {"kind", "root", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			form := url.Values{}
@@ -151,25 +151,25 @@ func TestIdentityFormErrors(t *testing.T) {
 			}
 			form.Set(test.field, pasted(test.value))
 			field := test.field
-			if name == "a key for a root" {
+			if name == "key as root" {
 				field = "pem"
 			}
 			p := e.in(t).browserOf(w).post(identitiesPath+"/new", form)
 			if p.status < 400 || p.status > 422 {
 				t.Fatalf("%d: %s", p.status, p.text())
 			}
-			p.hasError(field, test.says).hasNot(secret, "<script>alert")
+			p.hasError(field, test.want).hasNot(secret, "<script>alert")
 			if len(p.elements("u"))+len(p.elements("i")) > 0 {
 				t.Error("a value became an element")
 			}
 			checkHTML(t, "an admin", p)
 			if test.field == "dn" && p.value("pem") != good.Get("pem") {
-				t.Error("it forgets the public key, in which nothing is wrong")
+				t.Error("the form lost the public key")
 			}
 		})
 	}
 	if n := len(e.identities()); n > 0 {
-		t.Errorf("%d were added", n)
+		t.Errorf("%d identities added", n)
 	}
 	if strings.Contains(e.log.String(), secret) {
 		t.Error("a private key is in the log")
@@ -177,7 +177,7 @@ func TestIdentityFormErrors(t *testing.T) {
 	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 5<<20)}}).want(413).has("form too large: at most 4194304 bytes")
 }
 
-// The same key again is not an error of a field.
+// Adding a key twice is a conflict.
 func TestAddIdentityTwice(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)

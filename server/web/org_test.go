@@ -16,7 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// commitID returns the n-th commit of the tests.
+// commitID returns the SHA of the n-th test commit.
 func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
 
 func TestOrgPage(t *testing.T) {
@@ -44,7 +44,7 @@ func TestOrgPage(t *testing.T) {
 		t.Errorf("data-live: %q", live)
 	}
 	if since := attribute(p.elements("main")[0], "data-live-since"); since != e.newestEvent() {
-		t.Errorf("the stream begins behind %q, want the newest event %s", since, e.newestEvent())
+		t.Errorf("the stream starts after %q, want the newest event %s", since, e.newestEvent())
 	}
 }
 
@@ -59,7 +59,7 @@ func (e *env) newestEvent() string {
 	return newest.ID
 }
 
-// Admins see what else waits: webhooks that fail, keys and tokens that end.
+// Only admins see that a token expires.
 func TestNeedsForAdmins(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.host.CreateToken(t.Context(), "acme",
@@ -69,7 +69,7 @@ func TestNeedsForAdmins(t *testing.T) {
 	e.signIn(e.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs attention")
 }
 
-// The page of repos behind the first is reached by a link.
+// Further pages of repos are linked.
 func TestRepoPagination(t *testing.T) {
 	e := newEnv(t)
 	for n := range 60 {
@@ -80,12 +80,12 @@ func TestRepoPagination(t *testing.T) {
 	p := w.get("/orgs/acme").want(200).has("repo-48").hasNot("repo-49")
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
-		t.Fatal("there is no link to the next page")
+		t.Fatal("no link to the next page")
 	}
 	w.get(attribute(next[0], "href")).want(200).has("repo-49", "repo-59").hasNot("repo-48")
 }
 
-// Text that means something to a browser is shown as it is.
+// Markup in texts is escaped.
 func TestTextIsEscaped(t *testing.T) {
 	e := newEnv(t)
 	const nasty = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>{{.}}&amp;`
@@ -105,13 +105,13 @@ func TestTextIsEscaped(t *testing.T) {
 		p := w.get(path).want(200).has(shown...)
 		for name, most := range map[string]int{"img": 0, "i": 0, "u": 0, "script": 1} {
 			if n := len(p.elements(name)); n > most {
-				t.Errorf("%s: the text became %d elements %s", path, n, name)
+				t.Errorf("%s: text became %d %s elements", path, n, name)
 			}
 		}
 	}
 }
 
-// The stream of the API comes by the session, and only of its org.
+// The stream works with a session.
 func TestEventStream(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
@@ -139,16 +139,16 @@ func TestEventStream(t *testing.T) {
 	}
 }
 
-// A text that turns the order of characters round does so within its own
-// element, and nowhere in titles and labels, which have none.
+// Bidirectional control characters are isolated in an element of their own, and
+// removed from titles and labels, which cannot have elements.
 func TestBidiText(t *testing.T) {
 	e := newEnv(t)
-	const turned = "a\u202eb\u2067c"
-	turner := e.signer("cn=" + turned + ",ou=build,o=acme")
-	e.push(commitID(1), ledger.Registration{Branch: turned, Message: turned + "\n\n" + turned,
-		Author: ledger.Author{Name: turned, Email: turned + "@example.com"}})
-	record := e.attest(turner, commitID(1), "lint:go", ledger.Pass)
-	e.attest(turner, commitID(1), "test:go", ledger.Fail)
+	const bidi = "a\u202eb\u2067c"
+	signer := e.signer("cn=" + bidi + ",ou=build,o=acme")
+	e.push(commitID(1), ledger.Registration{Branch: bidi, Message: bidi + "\n\n" + bidi,
+		Author: ledger.Author{Name: bidi, Email: bidi + "@example.com"}})
+	record := e.attest(signer, commitID(1), "lint:go", ledger.Pass)
+	e.attest(signer, commitID(1), "test:go", ledger.Fail)
 	w := e.signIn(e.admin)
 	for _, path := range []string{
 		"/orgs/acme", "/orgs/acme/activity", "/orgs/acme/repos/api", "/orgs/acme/repos/api?view=list",
@@ -158,17 +158,17 @@ func TestBidiText(t *testing.T) {
 		for n := range w.get(path).want(200).tree().Descendants() {
 			for _, a := range n.Attr {
 				if (a.Key == "title" || a.Key == "aria-label") && strings.ContainsRune(a.Val, '\u202e') {
-					t.Errorf("%s: the %s %+q of <%s> turns the order round", path, a.Key, a.Val, n.Data)
+					t.Errorf("%s: the %s %+q of <%s> has a bidirectional control character", path, a.Key, a.Val, n.Data)
 				}
 			}
 			if n.Type == html.TextNode && strings.ContainsRune(n.Data, '\u202e') && !within(n, "bdi", "pre") {
-				t.Errorf("%s: %+q in <%s> turns the order of others round", path, n.Data, n.Parent.Data)
+				t.Errorf("%s: %+q in <%s> is not isolated", path, n.Data, n.Parent.Data)
 			}
 		}
 	}
 }
 
-// within reports whether a node is in an element of one of the names.
+// within reports whether a node has an ancestor with one of the names.
 func within(n *html.Node, names ...string) bool {
 	for a := range n.Ancestors() {
 		if slices.Contains(names, a.Data) {
@@ -178,7 +178,7 @@ func within(n *html.Node, names ...string) bool {
 	return false
 }
 
-// What needs somebody is not hidden by how much that is.
+// The page shows the first needs, and links to all.
 func TestManyNeeds(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
@@ -201,7 +201,7 @@ func TestManyNeeds(t *testing.T) {
 	}
 }
 
-// What nothing goes on without comes before what can wait.
+// Blocking needs come first.
 func TestBlockingNeedsFirst(t *testing.T) {
 	e := newEnv(t)
 	first := e.rootPEM()
@@ -210,7 +210,7 @@ func TestBlockingNeedsFirst(t *testing.T) {
 		_, err := e.host.AddIdentity(t.Context(), "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: root})
 		check(t, err)
 	}
-	e.clock.advance(360 * 24 * time.Hour) // the first root ended five days ago, the other ends in five
+	e.clock.advance(360 * 24 * time.Hour) // the first root expired five days ago, the other expires in five days
 	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Needs attention Key expired")
-	wantEqual(t, "what can wait", p.texts("span", "class", "need-kind"), []string{"Key expires"})
+	wantEqual(t, "other needs", p.texts("span", "class", "need-kind"), []string{"Key expires"})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// maxPage is what a page may weigh, before it is compressed.
+// maxPage is the maximum size of a page in bytes, uncompressed.
 const maxPage = 300 << 10
 
-// A visitor asks the pages themselves, without a network between.
+// A visitor is a signed-in visitor that calls the handler without a network.
 type visitor struct {
 	t       testing.TB
 	site    http.Handler
@@ -33,7 +33,7 @@ func (e *env) visitor(token string) visitor {
 	return visitor{e.t, e.site.Handler(), jar.Cookies(at)}
 }
 
-// get returns how many bytes the page comes in.
+// get returns the size of the page in bytes.
 func (v visitor) get(path, encoding string) int {
 	v.t.Helper()
 	r := httptest.NewRequestWithContext(v.t.Context(), "GET", path, nil)
@@ -49,8 +49,7 @@ func (v visitor) get(path, encoding string) int {
 	return w.Body.Len()
 }
 
-// measure has the page made again and again, as a browser asks for it, and
-// reports how large it is.
+// measure benchmarks a page as a browser requests it, and reports its size.
 func (v visitor) measure(b *testing.B, path string) {
 	plain, compressed := v.get(path, "identity"), 0
 	if plain > maxPage {
@@ -106,8 +105,7 @@ func BenchmarkCommitPage(b *testing.B) {
 	v.measure(b, "/orgs/acme/repos/api/commits/"+busyCommit)
 }
 
-// TestPageSizes holds the pages to what they may weigh where their texts are as
-// long as people write them.
+// TestPageSizes checks that pages with texts of usual length are not too large.
 func TestPageSizes(t *testing.T) {
 	e := newEnv(t)
 	e.fill(300)
@@ -120,8 +118,8 @@ func TestPageSizes(t *testing.T) {
 	}
 }
 
-// fill registers commits of every state: the last 200 are in flight and
-// overlap, each with some others.
+// fill registers commits in every state. The last 200 are in flight, and each
+// overlaps with some others.
 func (e *env) fill(commits int) {
 	e.t.Helper()
 	signers := map[string]*signer{"test:go": e.signer("cn=ci,ou=build,o=acme"),
@@ -156,17 +154,19 @@ func (e *env) fill(commits int) {
 	all.Wait()
 }
 
-// hashOf returns an id that is as hard to compress as a commit's.
+// hashOf returns an ID that is as hard to compress as a commit's SHA.
 func hashOf(n int) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte{byte(n), byte(n >> 8)}))[:40]
 }
 
+// registration returns the n-th registration of commits. The last 200 have a
+// branch and changes of their own.
 func registration(n, commits int) ledger.Registration {
 	author := fmt.Sprintf("author-%d", n%23)
 	r := ledger.Registration{
 		Branch: "main", Author: ledger.Author{Name: author, Email: author + "@acme.example"}, CommittedAt: 1795424400123,
-		Message: fmt.Sprintf("server: change %d of the many that there are, in a line of usual length\n\nAnd a body "+
-			"that tells why, of some sentences, as they are written where\nthe history is read by those who come later.\n", n),
+		Message: fmt.Sprintf("server: change %d, with a subject line of the usual length for a commit\n\nThe body explains "+
+			"in a few sentences why the change is needed, as in a project\nwhose history is read by later developers.\n", n),
 	}
 	if n >= commits-200 {
 		r.Branch = fmt.Sprintf("topic-%d", n)
@@ -176,8 +176,9 @@ func registration(n, commits int) ledger.Registration {
 	return r
 }
 
-// edited returns a change of one line of a file that all find alike: the same
-// line is HIGH, one within 25 lines MEDIUM, another file of the directory LOW.
+// lineEdit returns a change of one line of a file that is the same for all
+// commits. Changes of the same or an adjacent line overlap at level HIGH, within
+// 25 lines at MEDIUM, in other files of the directory at LOW.
 func lineEdit(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
 	return radar.Change{
@@ -188,18 +189,18 @@ func lineEdit(path string, line int) radar.Change {
 	}
 }
 
-// often is the commit of attestOften.
+// busyCommit is the commit of addBusyCommit.
 const busyCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// attestOften records so many attestations about one commit, which
-// overlaps with others: by so many signers, of 10 predicates, every tenth a fail.
-func (e *env) addBusyCommit(attestations, signing int) {
+// addBusyCommit registers a commit that overlaps with others, and records
+// attestations of 10 predicates by a number of signers. Every tenth is a fail.
+func (e *env) addBusyCommit(attestations, signerCount int) {
 	e.t.Helper()
 	var signers []*signer
-	for n := range signing {
+	for n := range signerCount {
 		signers = append(signers, e.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
 	}
-	e.push(busyCommit, ledger.Registration{Branch: "topic", Message: "server: what everybody looks at\n\nAt length.",
+	e.push(busyCommit, ledger.Registration{Branch: "topic", Message: "server: a commit with many attestations\n\nAt length.",
 		Author:  ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		Changes: []radar.Change{lineEdit("server/file-1.go", 1), lineEdit("docs/page-1.md", 5)}})
 	for n := range 12 {
@@ -211,7 +212,7 @@ func (e *env) addBusyCommit(attestations, signing int) {
 		if n%10 == 9 {
 			status = ledger.Fail
 		}
-		e.clock.advance(time.Second) // or it would be the same statement again
-		e.attest(signers[n%signing], busyCommit, fmt.Sprintf("test:part-%d", n%10), status)
+		e.clock.advance(time.Second) // otherwise the statements would be equal
+		e.attest(signers[n%signerCount], busyCommit, fmt.Sprintf("test:part-%d", n%10), status)
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 const policyPath = "/orgs/acme/repos/api/policy"
 
-// etagOf reads what the editor was begun from.
+// etagOf returns the ETag in the policy editor.
 func etagOf(w *browser) string {
 	w.t.Helper()
 	return hidden(w.get(policyPath+"/edit").want(200), "etag")
 }
 
-// hidden returns the value of a hidden field; empty where there is none.
+// hidden returns the value of a hidden field; empty if there is none.
 func hidden(p page, name string) string {
 	for _, n := range p.elements("input", "name", name) {
 		return attribute(n, "value")
@@ -26,7 +26,7 @@ func hidden(p page, name string) string {
 	return ""
 }
 
-// document returns what stands in the editor.
+// document returns the content of the editor.
 func document(p page) string {
 	p.t.Helper()
 	area := p.elements("textarea")
@@ -36,7 +36,7 @@ func document(p page) string {
 	return area[0].FirstChild.Data
 }
 
-// edit sends the editor of a page, as it stands there but for some fields.
+// edit submits the editor of a page, with some fields replaced.
 func (w *browser) edit(p page, do string, fields ...string) page {
 	w.t.Helper()
 	form := url.Values{"do": {do}, "document": {document(p)}}
@@ -67,7 +67,7 @@ func TestPolicyPage(t *testing.T) {
 		"ledgerd policy simulate acme/api -f policy.yaml",
 	).hasNot("Saved version")
 	if len(p.elements("a", "href", policyPath+"/edit")) > 0 {
-		t.Error("a reader is led to the editor")
+		t.Error("a reader sees a link to the editor")
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?repo=api&types=policy" {
 		t.Errorf("data-live: %q", live)
@@ -81,7 +81,7 @@ func TestPolicyPage(t *testing.T) {
 	w.get("/orgs/acme/repos/none/policy").want(404)
 }
 
-// Who may not change the policy sees no way to, and has none.
+// Only admins see and can use the policy editor.
 func TestPolicyEditorNeedsAdmin(t *testing.T) {
 	e := newEnv(t)
 	for scope, token := range map[string]string{"read": e.reader, "write": e.writer} {
@@ -89,7 +89,7 @@ func TestPolicyEditorNeedsAdmin(t *testing.T) {
 		for _, path := range []string{"", "/versions", "/versions/1"} {
 			p := w.get(policyPath + path).want(200)
 			if len(p.elements("a", "href", policyPath+"/edit")) > 0 || len(p.elements("textarea")) > 0 {
-				t.Errorf("%s: a session with the scope %s sees an editor", path, scope)
+				t.Errorf("%s: an editor with scope %s", path, scope)
 			}
 		}
 		w.get(policyPath + "/edit").want(403).has("scope admin required: your API token has " + scope)
@@ -101,19 +101,19 @@ func TestPolicyEditorNeedsAdmin(t *testing.T) {
 func TestEditPolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
-	begun := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
-	if text := document(begun); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"state\": "+
+	editor := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
+	if text := document(editor); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"state\": "+
 		"\"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
 		t.Errorf("the document is %s", text)
 	}
-	w.edit(begun, "save").want(422).has("No changes: this is the active version 1.")
+	w.edit(editor, "save").want(422).has("No changes: this is the active version 1.")
 
-	p := w.edit(begun, "preview", "document", strict).want(200).has("0 commits checked, 0 would change state .", "Changed lines",
+	p := w.edit(editor, "preview", "document", strict).want(200).has("0 commits checked, 0 would change state .", "Changed lines",
 		`- "signers": [],`, `+ "signers": ["cn=*,ou=build,o=acme"],`)
 	if document(p) != strict {
 		t.Errorf("the preview has the document %s", document(p))
 	}
-	// As a browser sends it, with the ends of lines of a form.
+	// Browsers submit forms with CRLF.
 	lines := strings.ReplaceAll(strict, `,"`, ",\r\n\"")
 	w.edit(p, "save", "document", lines).redirectsTo(policyPath + "?saved=2")
 	w.get(policyPath+"?saved=2").want(200).has("Saved version 2. It is now active.",
@@ -122,26 +122,26 @@ func TestEditPolicy(t *testing.T) {
 	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has(
 		"No changes: this is the active version 2.").hasNot("\r")
 
-	// A policy as the API answers it can be pasted whole.
+	// The API's policy resource can be pasted whole.
 	w.edit(w.get(policyPath+"/edit"), "save", "document", `{"org":"acme","repo":"api","version":7,"requirements":[]}`).redirectsTo(
 		policyPath + "?saved=3")
 }
 
-// What is wrong is told with its line, and what was written stays.
+// Errors are shown with their lines, and the document stays in the editor.
 func TestPolicyErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
-	begun := w.get(policyPath + "/edit")
+	editor := w.get(policyPath + "/edit")
 	for _, do := range []string{"preview", "save"} {
 		for name, test := range map[string]struct {
 			document string
 			status   int
-			told     []string
+			want     []string
 		}{
-			"no JSON": {"{\n  \"requirements\": [\n    {\"state\": \"ATTESTED\"\n     \"predicate\": \"a\"}\n  ]\n}",
+			"not JSON": {"{\n  \"requirements\": [\n    {\"state\": \"ATTESTED\"\n     \"predicate\": \"a\"}\n  ]\n}",
 				400, []string{"Line 4", `"predicate": "a"}`, "1 error. Nothing was saved.", "1 error: see the list above"}},
-			"an end too soon": {"{\n  \"requirements\": [\n", 400, []string{"Line 3"}},
-			"twice":           {"{\"requirements\": [],\n\"requirements\": []}", 400, []string{"Line 2"}},
+			"unexpected end": {"{\n  \"requirements\": [\n", 400, []string{"Line 3"}},
+			"duplicate":      {"{\"requirements\": [],\n\"requirements\": []}", 400, []string{"Line 2"}},
 			"fields": {"{\n\"requirements\": [\n{\"state\": \"ATESTED\",\n\"predicate\": \"a\"},\n{\"state\": " +
 				"\"DEPLOYED\",\n\"threshold\": 0}],\n\"radar\": {\n\"notify\": \"LOUD\"}\n}", 422, []string{
 				"Line 3 requirements[0].state : ", `"ATESTED" is not a state`, "Line 5 requirements[1].predicate : ",
@@ -150,30 +150,30 @@ func TestPolicyErrors(t *testing.T) {
 			}},
 			"an unknown member": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
 				400, []string{"Line 3", "treshold"}},
-			"the wrong kind": {"{\"requirements\":\n7}", 422, []string{"Line 1", "requirements must be a list of objects"}},
-			"nothing":        {"", 400, []string{"the body is empty: send a JSON document"}},
-			"a list":         {"[]", 422, []string{"must be a JSON object"}},
+			"wrong type": {"{\"requirements\":\n7}", 422, []string{"Line 1", "requirements must be a list of objects"}},
+			"empty":      {"", 400, []string{"the body is empty: send a JSON document"}},
+			"list":       {"[]", 422, []string{"must be a JSON object"}},
 			"hostile": {"{\"requirements\":[\n" +
 				`{"state":"<script>alert(1)</script>","predicate":"</textarea><img src=x>"}]}`,
 				422, []string{"Line 2", `"<script>alert(1)</script>"`}},
 		} {
-			p := w.edit(begun, do, "document", test.document).want(test.status).has(test.told...)
+			p := w.edit(editor, do, "document", test.document).want(test.status).has(test.want...)
 			if test.document != "" && document(p) != test.document {
-				t.Errorf("%s: the document has become %q", name, document(p))
+				t.Errorf("%s: the document became %q", name, document(p))
 			}
 			if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {
-				t.Errorf("%s: the text became an element", name)
+				t.Errorf("%s: text became an element", name)
 			}
-			if area := p.elements("textarea"); name != "nothing" && name != "a list" &&
+			if area := p.elements("textarea"); name != "empty" && name != "list" &&
 				attribute(area[0], "aria-invalid") != "true" {
-				t.Errorf("%s: the field is not marked", name)
+				t.Errorf("%s: the field is not marked as invalid", name)
 			}
 		}
 	}
 	w.get(policyPath).want(200).has("Version 1")
 }
 
-// A preview counts the commits that would move, and names them.
+// A preview lists the commits that would change state.
 func TestPolicyPreview(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
@@ -193,34 +193,34 @@ func TestPolicyPreview(t *testing.T) {
 		rows += len(p.elements("a", "href", "/orgs/acme/repos/api/commits/"+commitID(n)))
 	}
 	if rows != 100 {
-		t.Errorf("%d commits are named, want 100", rows)
+		t.Errorf("%d commits are listed, want 100", rows)
 	}
 	w.edit(p, "preview", "document", document(w.get(policyPath+"/edit"))).want(200).has(
 		"130 commits checked, 0 would change state .", "The policy is unchanged.").hasNot("Changed lines")
 	w.get(policyPath).want(200).has("Version 1")
 }
 
-// Nobody's version is replaced unseen: not the one that somebody saved
-// meanwhile, nor one that came while that was looked at.
+// A version that was saved while the visitor was editing is replaced only after
+// the visitor has seen it.
 func TestConcurrentPolicyEdits(t *testing.T) {
 	e := newEnv(t)
 	w, other := e.signIn(e.admin), e.signIn(e.admin)
-	begun := w.get(policyPath + "/edit").want(200)
+	editor := w.get(policyPath + "/edit").want(200)
 	mine := `{"requirements":[{"state":"DEPLOYED","predicate":"deploy:production"}]}`
 	other.edit(other.get(policyPath+"/edit"), "save", "document", lax).redirectsTo(policyPath + "?saved=2")
 
-	preview := w.edit(begun, "preview", "document", mine).want(200).has(
+	preview := w.edit(editor, "preview", "document", mine).want(200).has(
 		"Version 2 was saved while you were editing version 1", "Preview", "Replace version 2")
-	stale := w.edit(begun, "save", "document", mine).want(412).has(
+	stale := w.edit(editor, "save", "document", mine).want(412).has(
 		"Version 2 was saved while you were editing version 1", "by admin of acme", "Changes in version 2",
 		`- "state": "PROMOTABLE",`, "Replace version 2",
 	)
 	for _, p := range []page{preview, stale} {
 		if document(p) != mine || hidden(p, "version") != "1" || len(p.elements("button", "value", "save")) > 0 {
-			t.Errorf("%s: not what was begun: %s", p.what, p.body)
+			t.Errorf("%s: not the edited document: %s", p.what, p.body)
 		}
 	}
-	// To try again is not to replace.
+	// Saving again does not replace it.
 	w.edit(stale, "save").want(412).has("Version 2 was saved while you were editing")
 
 	other.edit(other.get(policyPath+"/edit"), "save", "document", strict).redirectsTo(policyPath + "?saved=3")
@@ -230,48 +230,48 @@ func TestConcurrentPolicyEdits(t *testing.T) {
 	w.edit(again, "replace").redirectsTo(policyPath + "?saved=4")
 	w.get(policyPath).want(200).has("deploy:production")
 
-	// The same change by two is made once.
-	begun = w.get(policyPath + "/edit")
-	other.edit(begun, "save", "document", lax).redirectsTo(policyPath + "?saved=5")
-	w.edit(begun, "save", "document", lax).want(422).has("No changes: this is the active version 5.")
+	// Two equal changes create one version.
+	editor = w.get(policyPath + "/edit")
+	other.edit(editor, "save", "document", lax).redirectsTo(policyPath + "?saved=5")
+	w.edit(editor, "save", "document", lax).want(422).has("No changes: this is the active version 5.")
 	for _, etag := range []string{"", "x\r\ny: z", `"v5-000000000000"`} {
-		if p := w.edit(begun, "save", "document", mine, "etag", etag); p.status < 400 {
-			t.Errorf("the ETag %q replaces the policy", etag)
+		if p := w.edit(editor, "save", "document", mine, "etag", etag); p.status < 400 {
+			t.Errorf("ETag %q: %d, want an error", etag, p.status)
 		}
 	}
 }
 
-// A document may be as large as the API takes it; a larger one is refused, and
-// not lost.
+// The editor accepts documents up to the API's limit. A document that is too long
+// stays in the editor.
 func TestLargePolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
-	begun := w.get(policyPath + "/edit")
+	editor := w.get(policyPath + "/edit")
 	padded := func(size int) string { return strict[:1] + strings.Repeat("\n", size-len(strict)) + strict[1:] }
-	w.edit(begun, "preview", "document", padded(1<<20)).want(200).has("Changed lines")
-	p := w.edit(begun, "save", "document", padded(1<<20+1)).want(413)
+	w.edit(editor, "preview", "document", padded(1<<20)).want(200).has("Changed lines")
+	p := w.edit(editor, "save", "document", padded(1<<20+1)).want(413)
 	if document(p) != padded(1<<20+1) {
-		t.Error("the document is lost")
+		t.Error("the editor lost the document")
 	}
-	w.edit(begun, "save", "document", padded(5<<20)).want(413).has(
+	w.edit(editor, "save", "document", padded(5<<20)).want(413).has(
 		"form too large: at most 4194304 bytes")
 
-	// Mistakes in it are found at once, wherever they are.
+	// Errors are located quickly, even at the end of a long document.
 	var many strings.Builder
 	for n := range 190 {
 		fmt.Fprintf(&many, ",{\"state\":\"PROMOTABLE\",\"predicate\":\"a%d\",\n\"branches\":[%s\"x\"]}", n,
 			strings.Repeat("\"release/*\",\n", 90))
 	}
-	wrong := "{\"requirements\":[" + many.String()[1:] + ",\n{\"state\":\"X\",\"predicate\":\"a\"}]}"
-	began := time.Now()
-	w.edit(begun, "preview", "document", wrong).want(422).has(
+	invalid := "{\"requirements\":[" + many.String()[1:] + ",\n{\"state\":\"X\",\"predicate\":\"a\"}]}"
+	start := time.Now()
+	w.edit(editor, "preview", "document", invalid).want(422).has(
 		fmt.Sprintf("Line %d requirements[190].state", 2+strings.Count(many.String(), "\n")))
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("to find a mistake in %d bytes took %s", len(wrong), took)
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("locating an error in %d bytes took %s, want at most 5 s", len(invalid), took)
 	}
 }
 
-// The largest of contracts has a page of bounded size too.
+// Pages are of bounded size, even for large contracts.
 func TestLargePolicyPages(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
@@ -287,12 +287,12 @@ func TestLargePolicyPages(t *testing.T) {
 		w.edit(w.get(policyPath+"/edit"), "save", "document", large(version)).redirectsTo(
 			fmt.Sprintf("%s?saved=%d", policyPath, version))
 	}
-	for path, told := range map[string]string{
+	for path, want := range map[string]string{
 		"":            "ledgerd policy show acme/api --version 4 -o json",
 		"/versions":   "more changes",
 		"/versions/4": "ledgerd policy show acme/api --version 4 -o json",
 	} {
-		if p := w.get(policyPath + path).want(200).has(told); len(p.body) > 300<<10 {
+		if p := w.get(policyPath + path).want(200).has(want); len(p.body) > 300<<10 {
 			t.Errorf("%s: %d bytes", path, len(p.body))
 		}
 	}
@@ -314,7 +314,7 @@ func TestPolicyVersions(t *testing.T) {
 		"Added + Radar: Conflict Radar is off",
 	)
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {
-		t.Error("the newest version is not the first")
+		t.Error("the newest version is not first")
 	}
 	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", `- "signers": ["cn=*,ou=build,o=acme"],`,
 		`+ "signers": [],`, "Any test:* passes, signed by any trusted identity.")
@@ -326,7 +326,8 @@ func TestPolicyVersions(t *testing.T) {
 		r.get(policyPath + path).want(404)
 	}
 
-	// They come in pages, and what the last of one changed is told on it.
+	// The list has pages. The last version of a page is compared with the first of
+	// the next.
 	for n := range 30 {
 		w.edit(w.get(policyPath+"/edit"), "save", "document",
 			fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"p%d"}]}`, n)).want(303)

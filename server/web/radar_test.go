@@ -11,8 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// branch pushes the n-th commit as the tip of a branch, a second after what was
-// before.
+// branch pushes the n-th commit as the tip of a branch, one second later.
 func (e *env) branch(n int, name, author string, changes ...radar.Change) {
 	e.t.Helper()
 	e.clock.advance(time.Second)
@@ -22,7 +21,7 @@ func (e *env) branch(n int, name, author string, changes ...radar.Change) {
 	})
 }
 
-// pairsOf reads the list of overlaps as "LEVEL later overlaps with earlier".
+// pairsOf returns the list of overlaps, each as "LEVEL later overlaps with earlier".
 func pairsOf(p page) string {
 	var pairs []string
 	for _, article := range p.elements("h3") {
@@ -60,7 +59,7 @@ func TestRadarPage(t *testing.T) {
 		"docs/ both change files in this directory",
 	).hasNot("at length", "more in the table", "next page")
 	if got := pairsOf(p); got != all {
-		t.Errorf("the list is %s, want %s", got, all)
+		t.Errorf("overlaps: %s, want %s", got, all)
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); !strings.Contains(live, "repo=api") ||
 		!strings.Contains(live, "radar") {
@@ -69,11 +68,11 @@ func TestRadarPage(t *testing.T) {
 	if dots, arcs := len(p.elements("g", "class", "node l-high"))+len(p.elements("g", "class", "node l-medium"))+len(
 		p.elements("g", "class", "node l-low")), len(p.elements("path", "class", "edge l-high"))+len(
 		p.elements("path", "class", "edge l-medium"))+len(p.elements("path", "class", "edge l-low")); dots != 5 || arcs != 4 {
-		t.Errorf("the picture has %d commits and %d overlaps, want 5 and 4", dots, arcs)
+		t.Errorf("the diagram has %d commits and %d overlaps, want 5 and 4", dots, arcs)
 	}
 	if label := attribute(p.elements("svg", "class", "picture")[0], "aria-label"); !strings.HasPrefix(
 		label, "Arc diagram of 5 commits and 4 overlaps.") {
-		t.Errorf("the picture is called %q", label)
+		t.Errorf("label of the diagram: %q", label)
 	}
 
 	for query, want := range map[string]string{
@@ -89,18 +88,18 @@ func TestRadarPage(t *testing.T) {
 		if got := pairsOf(p); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
-		if len(p.elements("a", "href", radarPath)) < 2 { // the tab's and that of the form
-			t.Errorf("%s: no way back to all", query)
+		if len(p.elements("a", "href", radarPath)) < 2 { // the tab and the filter
+			t.Errorf("%s: no link that clears the filter", query)
 		}
 	}
 	w.get(radarPath+"?commit="+commitID(1)[:39]).want(409).has("Commit not found", "several commits")
-	if live := attribute(w.get(radarPath+"?commit="+commitID(1)).elements("input", "id", "field-commit")[0],
-		"value"); live != commitID(1) {
-		t.Errorf("the form has the commit %q", live)
+	if value := attribute(w.get(radarPath+"?commit="+commitID(1)).elements("input", "id", "field-commit")[0],
+		"value"); value != commitID(1) {
+		t.Errorf("the commit in the filter: %q", value)
 	}
 }
 
-// Each page without overlaps tells why, and what to do next.
+// Pages without overlaps show why, and what to do next.
 func TestRadarWithoutOverlaps(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
@@ -122,12 +121,12 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 		"document": {`{"requirements":[],"radar":{"enabled":false}}`}}).want(303)
 	if p := w.get(radarPath).want(200).has("Conflict Radar is off", `"radar": {"enabled": false}`,
 		"ledgerd policy apply acme/api -f policy.yaml"); len(p.elements("form", "class", "filters")) > 0 {
-		t.Error("there is something to choose from")
+		t.Error("the page has a filter")
 	}
 }
 
-// Of hundreds of overlaps the picture shows what can be told apart, and says
-// so; the list goes on, and every one is on it once.
+// The diagram shows only some of hundreds of overlaps, and says so. The pages of
+// the list have every overlap once.
 func TestRadarManyOverlaps(t *testing.T) {
 	e := newEnv(t)
 	const commits = 30
@@ -137,7 +136,7 @@ func TestRadarManyOverlaps(t *testing.T) {
 	w := e.signIn(e.reader)
 	p := w.get(radarPath).want(200).has(" more in the table; next page for the rest")
 	if texts := p.elements("text"); len(texts) > 18+30 {
-		t.Errorf("the picture has %d names and letters", len(texts))
+		t.Errorf("the diagram has %d texts", len(texts))
 	}
 	if len(p.body) > 200<<10 {
 		t.Errorf("the page has %d bytes", len(p.body))
@@ -149,7 +148,7 @@ func TestRadarManyOverlaps(t *testing.T) {
 			level, err := radar.ParseLevel(strings.Fields(pair)[0])
 			check(t, err)
 			if level > strongest {
-				t.Fatalf("%s comes behind one of %s", pair, strongest)
+				t.Fatalf("%s comes after one of level %s", pair, strongest)
 			}
 			strongest = level
 			seen[pair]++
@@ -164,17 +163,17 @@ func TestRadarManyOverlaps(t *testing.T) {
 		}
 	}
 	if want := commits * (commits - 1) / 2; len(seen) != want {
-		t.Errorf("%d overlaps are on the pages, want %d", len(seen), want)
+		t.Errorf("%d overlaps on the pages, want %d", len(seen), want)
 	}
 	for pair, n := range seen {
 		if n != 1 {
-			t.Errorf("%s is there %d times", pair, n)
+			t.Errorf("%s is listed %d times", pair, n)
 		}
 	}
 }
 
-// Where a commit overlaps with more others than are kept, every page that counts
-// or lists its overlaps says so.
+// If a commit has more overlaps than are stored, every page that counts or lists
+// its overlaps says so.
 func TestTruncatedOverlaps(t *testing.T) {
 	e := newEnv(t)
 	const limit = "only the 200 strongest per registration are kept"
@@ -205,7 +204,7 @@ func TestTruncatedOverlaps(t *testing.T) {
 	w.get(radarPath+"?level=HIGH&commit="+commitID(205)).want(200).has("No matching overlaps", "Weaker overlaps are not stored: "+limit)
 	w.get(radarPath + "?level=HIGH&branch=topic-0").want(200).has("No matching overlaps").hasNot("Weaker overlaps")
 
-	// What is kept may end, and what was left out need not.
+	// Stored overlaps can close while others, not stored, remain.
 	for n := range crowd {
 		_, err := e.host.Withdraw(t.Context(), "acme", "api", commitID(n))
 		check(t, err)
@@ -213,7 +212,7 @@ func TestTruncatedOverlaps(t *testing.T) {
 	w.get(commitPath(commitID(crowd))).want(200).has("None left. Weaker overlaps are not stored: " + limit)
 }
 
-// What people write stays text, and the names of the picture stay in it.
+// Names of branches must not become markup, and must fit into the diagram.
 func TestRadarHostileNames(t *testing.T) {
 	e := newEnv(t)
 	const nasty = `</text><script>alert(1)</script>"'><img/src=x>`
@@ -223,11 +222,11 @@ func TestRadarHostileNames(t *testing.T) {
 	}
 	p := e.signIn(e.reader).get(radarPath).want(200).has(nasty, "a"+nasty)
 	if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {
-		t.Error("the text became an element")
+		t.Error("text became an element")
 	}
 	for _, name := range p.elements("text") {
 		if text := name.FirstChild.Data; len([]rune(text)) > 24 || strings.Count(text, "界") > 12 {
-			t.Errorf("the picture has the name %q", text)
+			t.Errorf("the diagram has the name %q", text)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 const apiPath = "/orgs/acme/repos/api"
 
-// read returns what is to be read in an element, with single blanks.
+// textOf returns the text of an element, with single spaces.
 func textOf(n *html.Node) string {
 	var words []string
 	for d := range n.Descendants() {
@@ -27,7 +27,7 @@ func textOf(n *html.Node) string {
 	return strings.Join(words, " ")
 }
 
-// texts returns what is to be read in each of the elements.
+// texts returns the texts of the elements.
 func (p page) texts(name string, attributes ...string) []string {
 	p.t.Helper()
 	var list []string
@@ -37,7 +37,7 @@ func (p page) texts(name string, attributes ...string) []string {
 	return list
 }
 
-// same fails the test unless both lists are alike.
+// wantEqual checks that the lists are equal.
 func wantEqual(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -73,7 +73,7 @@ func TestBoard(t *testing.T) {
 		"Deployed 1 No message " + commitID(4)[:12] + " 30 Nov 2030 09:01 UTC",
 	})
 	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || textOf(links[0]) != "Fails" {
-		t.Errorf("a card leads to its commit by %d links", len(links))
+		t.Errorf("a card has %d links to its commit, want one with the subject", len(links))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); !strings.HasSuffix(
 		live, "&types=attestation%2Cstate%2Cpolicy%2Cradar") || !strings.Contains(live, "repo=api") {
@@ -83,7 +83,7 @@ func TestBoard(t *testing.T) {
 	e.signIn(e.token(e.otherOrg(), ledger.Admin).Secret).get(apiPath).want(403)
 }
 
-// otherOrg makes an org that is none of acme's business.
+// otherOrg creates another org.
 func (e *env) otherOrg() string {
 	e.t.Helper()
 	_, err := e.host.CreateOrg(e.t.Context(), ledger.NewOrg{Name: "other"})
@@ -91,7 +91,7 @@ func (e *env) otherOrg() string {
 	return "other"
 }
 
-// A column shows the newest, and leads to the list of all.
+// A column shows the newest commits, and links to the list of all.
 func TestBoardLimit(t *testing.T) {
 	e := newEnv(t)
 	for n := range 60 {
@@ -101,17 +101,17 @@ func TestBoardLimit(t *testing.T) {
 	p := w.get(apiPath).want(200).has("Draft 60", "Change 59.", "Change 35.", "35 more").hasNot("Change 34.")
 	all := attribute(p.elements("a", "class", "more")[0], "href")
 	if all != apiPath+"?state=DRAFT" {
-		t.Fatalf("the rest is at %s", all)
+		t.Fatalf("the column links to %s", all)
 	}
 	p = w.get(all).want(200).has("Change 59.", "Change 10.").hasNot("Change 9.", "more")
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
-		t.Fatal("there is no link to the next page")
+		t.Fatal("no link to the next page")
 	}
 	w.get(attribute(next[0], "href")).want(200).has("Change 9.", "Change 0.").hasNot("Change 10.", "Older")
 }
 
-// What keeps a card short: it names some of what is missing.
+// A card lists only the first unmet requirements.
 func TestCardNeedsLimit(t *testing.T) {
 	e := newEnv(t)
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:a"},{"state":"ATTESTED","predicate":"test:b"},` +
@@ -140,7 +140,7 @@ func TestList(t *testing.T) {
 		"author=Ada":                            {"Zero"},
 		"author=bob%40acme.example":             {"Two", "One"},
 		"author=Bob&branch=main&state=ATTESTED": {"Two"},
-		"view=list&state=&branch=&author=":      {"Two", "One", "Zero"}, // as the form sends it
+		"view=list&state=&branch=&author=":      {"Two", "One", "Zero"}, // as submitted by the form
 		"view=board&state=DRAFT":                {"One", "Zero"},
 		"branch=mai":                            nil, // names are exact
 	} {
@@ -154,12 +154,12 @@ func TestList(t *testing.T) {
 		"Attested review:* 0 of 1")
 	if got := attribute(p.elements("input", "name", "branch")[0], "value") + attribute(
 		p.elements("input", "name", "author")[0], "value"); got != "mainBob" {
-		t.Errorf("the fields hold %q", got)
+		t.Errorf("filter fields: %q", got)
 	}
 	for _, option := range p.elements("option") {
-		isChosen := slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" })
-		if isChosen != (textOf(option) == "Attested") {
-			t.Errorf("the state %s is chosen: %t", textOf(option), isChosen)
+		selected := slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" })
+		if selected != (textOf(option) == "Attested") {
+			t.Errorf("state %s is selected: %t", textOf(option), selected)
 		}
 	}
 	w.get(apiPath+"?state=GONE").want(422).has(
@@ -168,7 +168,7 @@ func TestList(t *testing.T) {
 	w.get("/orgs/acme/repos/nope?view=list").want(404)
 }
 
-// Each page of the list keeps the filter.
+// The pages of the list have the same filter.
 func TestListPagination(t *testing.T) {
 	e := newEnv(t)
 	for n := range 130 {
@@ -197,7 +197,7 @@ func TestEmptyRepo(t *testing.T) {
 	for _, query := range []string{"", "?view=list"} {
 		w.get(apiPath+query).want(200).has("No commits yet", "ledgerd commit push acme/api HEAD")
 	}
-	// A filter of a repo without commits is not what is wrong.
+	// An empty repo is not blamed on the filter.
 	w.get(apiPath + "?state=DRAFT").want(200).has("ledgerd commit push acme/api HEAD").hasNot("No matching commits")
 }
 
@@ -210,7 +210,7 @@ func TestRepoHostileTexts(t *testing.T) {
 		p := w.get(apiPath + query).want(200)
 		p.noMarkup()
 		if len(p.body) > 60_000 {
-			t.Errorf("%s: %d bytes of a page of two commits", query, len(p.body))
+			t.Errorf("%s: the page has %d bytes", query, len(p.body))
 		}
 	}
 	w.get(apiPath + "?state=" + url.QueryEscape(nasty)).want(422).noMarkup()
@@ -218,11 +218,11 @@ func TestRepoHostileTexts(t *testing.T) {
 
 const (
 	nasty       = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>{{.}}&amp;`
-	nastyBranch = `"'><img/src=x><u>main</u>&amp;` // as far as git has it
+	nastyBranch = `"'><img/src=x><u>main</u>&amp;` // valid in git
 )
 
-// hostile registers commits whose texts are meant to do harm, and returns the
-// one with attestations.
+// hostile registers commits with hostile texts. It returns the one with an
+// attestation.
 func (e *env) hostile() string {
 	e.t.Helper()
 	s := e.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
@@ -240,15 +240,15 @@ func (e *env) hostile() string {
 	return commitID(1)
 }
 
-// harmless reports what a text has become that is not the page's own.
+// noMarkup checks that no text of the page became an element.
 func (p page) noMarkup() {
 	p.t.Helper()
 	for _, name := range []string{"img", "i", "b", "u", "em", "style"} {
 		if len(p.elements(name)) > 0 {
-			p.t.Errorf("%s: a text became an element %s", p.what, name)
+			p.t.Errorf("%s: text became a %s element", p.what, name)
 		}
 	}
 	if scripts := p.elements("script"); len(scripts) != 1 {
-		p.t.Errorf("%s: %d scripts, want the page's own", p.what, len(scripts))
+		p.t.Errorf("%s: %d scripts, want 1", p.what, len(scripts))
 	}
 }

@@ -48,7 +48,7 @@ func TestCompression(t *testing.T) {
 		if test.compressed {
 			w.header["Accept-Encoding"] = "identity"
 			if want := w.get(test.path).body; unzip(t, p.body) != want {
-				t.Errorf("%s: it is not the page of %d bytes", p.what, len(want))
+				t.Errorf("%s: the decompressed page differs from the uncompressed one", p.what)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func unzip(t *testing.T, text string) string {
 	return string(plain)
 }
 
-// HEAD answers with the headers of a GET that is not compressed.
+// HEAD has the headers of an uncompressed GET.
 func TestHead(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
@@ -83,7 +83,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// A faulty API is the real one but for the ends that the tests give it.
+// A faultyAPI is the real API, except that tests can replace SignIn and the stream.
 type faultyAPI struct {
 	*server.Server
 	signIn func() error
@@ -108,8 +108,8 @@ func (f faultyAPI) Sessions() http.Handler {
 	})
 }
 
-// on returns a copy of the bench whose pages are made from that API.
-func (e *env) on(api web.API) *env {
+// withAPI returns a copy of the env whose site uses the API.
+func (e *env) withAPI(api web.API) *env {
 	e.t.Helper()
 	site, err := web.New(web.Config{API: api, Logger: slog.New(slog.NewTextHandler(e.log, nil)), Now: e.clock.now})
 	check(e.t, err)
@@ -120,7 +120,7 @@ func (e *env) on(api web.API) *env {
 	return &other
 }
 
-// Faults of ledgerd are logged, and their page tells nothing of them.
+// Internal errors are logged. Their page has no details.
 func TestInternalErrors(t *testing.T) {
 	e := newEnv(t)
 	for name, test := range map[string]struct {
@@ -129,35 +129,35 @@ func TestInternalErrors(t *testing.T) {
 		has    string
 		logged string
 	}{
-		"a panic":    {func() error { panic("out of cheese") }, 500, "look up the request ID in the server log", "out of cheese"},
-		"a fault":    {func() error { return io.ErrUnexpectedEOF }, 500, "look up the request ID in the server log", "unexpected EOF"},
-		"a time-out": {func() error { return context.DeadlineExceeded }, 503, "the request was cancelled or timed out", ""},
-		"a full disk": {func() error { return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full") }, 503,
+		"panic":            {func() error { panic("out of cheese") }, 500, "look up the request ID in the server log", "out of cheese"},
+		"unexpected error": {func() error { return io.ErrUnexpectedEOF }, 500, "look up the request ID in the server log", "unexpected EOF"},
+		"timeout":          {func() error { return context.DeadlineExceeded }, 503, "the request was cancelled or timed out", ""},
+		"full disk": {func() error { return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full") }, 503,
 			"the disk is full", ""},
-		"too much": {func() error { return ledger.Errorf(ledger.CodeLimitReached, "enough") }, 422, "enough", ""},
-		"its own code": {func() error { return ledger.Errorf(ledger.CodeInternal, "something private") }, 500,
+		"limit reached": {func() error { return ledger.Errorf(ledger.CodeLimitReached, "enough") }, 422, "enough", ""},
+		"internal code": {func() error { return ledger.Errorf(ledger.CodeInternal, "something private") }, 500,
 			"look up the request ID in the server log", "something private"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := e.in(t).on(faultyAPI{Server: e.api, signIn: test.fault})
+			e := e.in(t).withAPI(faultyAPI{Server: e.api, signIn: test.fault})
 			e.log.Reset()
 			p := e.browser().post("/login", url.Values{"token": {e.reader}}).want(test.status).has(test.has).hasNot(
 				"something private").checkHeaders(false)
-			checkHTML(t, "nobody", p)
+			checkHTML(t, "signed out", p)
 			if retry := p.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)
 			}
 			if log := e.log.String(); test.logged == "" && log != "" || !strings.Contains(log, test.logged) {
-				t.Errorf("log %q; want it to hold %q", log, test.logged)
+				t.Errorf("log: %q, want %q", log, test.logged)
 			}
 		})
 	}
 }
 
-// A panic behind the first byte of an answer leaves its status, and is logged.
+// A panic after the start of a response is logged, and the status stays.
 func TestPanicDuringResponse(t *testing.T) {
 	e := newEnv(t)
-	e = e.on(faultyAPI{Server: e.api, stream: func(w http.ResponseWriter, _ *http.Request) {
+	e = e.withAPI(faultyAPI{Server: e.api, stream: func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		io.WriteString(w, "the beginning")
 		panic("out of cheese")
@@ -165,10 +165,10 @@ func TestPanicDuringResponse(t *testing.T) {
 	w := e.signIn(e.reader)
 	w.header = map[string]string{"Accept": "text/event-stream"}
 	if p := w.get("/orgs/acme/events").want(202); !strings.HasPrefix(p.body, "the beginning") {
-		t.Errorf("it begins with %q", p.body)
+		t.Errorf("the body starts with %q", p.body)
 	}
 	if log := e.log.String(); !strings.Contains(log, "out of cheese") {
-		t.Errorf("log %q", log)
+		t.Errorf("log: %q", log)
 	}
 	w.header = nil
 	w.get("/orgs/acme").want(200)

@@ -17,17 +17,17 @@ func TestSignIn(t *testing.T) {
 	w.get("/orgs/acme").redirectsTo("/login?next=%2Forgs%2Facme")
 	w.get("/login?next=%2Forgs%2Facme").want(200).has("Sign in", "API token")
 
-	answer := w.post("/login", url.Values{"token": {" " + e.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).redirectsTo(
+	p := w.post("/login", url.Values{"token": {" " + e.reader + "\n"}, "next": {"/orgs/acme?cursor=x"}}).redirectsTo(
 		"/orgs/acme?cursor=x")
-	cookie := answer.header.Get("Set-Cookie")
+	cookie := p.header.Get("Set-Cookie")
 	for _, want := range []string{"ledgerd=", "; Path=/", "; HttpOnly", "; SameSite=Lax",
 		"; Expires=Sat, 30 Nov 2030 21:00:00 GMT"} {
 		if !strings.Contains(cookie, want) {
-			t.Errorf("the cookie is %q: want %q in it", cookie, want)
+			t.Errorf("the cookie is %q, want %q in it", cookie, want)
 		}
 	}
 	if strings.Contains(cookie, "ldg_") {
-		t.Errorf("the cookie holds the token")
+		t.Errorf("the cookie contains the token")
 	}
 	w.get("/orgs/acme").want(200).has("read of acme", "Sign out")
 	w.get("/").redirectsTo("/orgs/acme")
@@ -36,38 +36,38 @@ func TestSignIn(t *testing.T) {
 
 func TestSignInRefused(t *testing.T) {
 	e := newEnv(t)
-	gone := e.token("acme", ledger.Admin)
-	check(t, e.host.RevokeToken(t.Context(), "acme", gone.ID))
+	revoked := e.token("acme", ledger.Admin)
+	check(t, e.host.RevokeToken(t.Context(), "acme", revoked.ID))
 	expired, err := e.host.CreateToken(
 		t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(time.Minute)})
 	check(t, err)
 	e.clock.advance(time.Minute)
-	for name, test := range map[string]struct{ token, says string }{
-		"none":      {"", "begin with ldg_"},
-		"not ours":  {"hello<b>", "begin with ldg_"},
-		"not whole": {e.admin[:30], "copy it again in full"},
-		"not known": {ledger.NewSecret(), "unknown API token"},
-		"revoked":   {gone.Secret, "revoked"},
-		"expired":   {expired.Secret, "expired"},
+	for name, test := range map[string]struct{ token, want string }{
+		"none":        {"", "begin with ldg_"},
+		"not a token": {"hello<b>", "begin with ldg_"},
+		"truncated":   {e.admin[:30], "copy it again in full"},
+		"unknown":     {ledger.NewSecret(), "unknown API token"},
+		"revoked":     {revoked.Secret, "revoked"},
+		"expired":     {expired.Secret, "expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := e.in(t).browser()
-			answer := w.post("/login", url.Values{"token": {test.token}, "next": {"/orgs/acme"}}).want(401).has(test.says)
+			p := w.post("/login", url.Values{"token": {test.token}, "next": {"/orgs/acme"}}).want(401).has(test.want)
 			if test.token != "" {
-				answer.hasNot(test.token)
+				p.hasNot(test.token)
 			}
-			if answer.header.Get("Set-Cookie") != "" {
-				t.Error("it sets a cookie")
+			if p.header.Get("Set-Cookie") != "" {
+				t.Error("the response sets a cookie")
 			}
-			if next := answer.elements("input", "name", "next"); len(next) != 1 || attribute(next[0], "value") != "/orgs/acme" {
-				t.Error("it forgets where to go on")
+			if next := p.elements("input", "name", "next"); len(next) != 1 || attribute(next[0], "value") != "/orgs/acme" {
+				t.Error("the form lost the next page")
 			}
 			w.get("/orgs/acme").want(303)
 		})
 	}
 }
 
-// Signing in never leads to another site.
+// Signing in never redirects to another site.
 func TestSignInRedirect(t *testing.T) {
 	e := newEnv(t)
 	for next, want := range map[string]string{
@@ -95,13 +95,13 @@ func TestSignInRedirect(t *testing.T) {
 		e.browser().post("/login", url.Values{"token": {e.reader}, "next": {next}}).redirectsTo(want)
 		if got := attribute(e.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name",
 			"next")[0], "value"); got != want {
-			t.Errorf("the form leads from %q to %q, want %q", next, got, want)
+			t.Errorf("next %q: the form has %q, want %q", next, got, want)
 		}
 	}
 }
 
-// Over https, also behind a proxy, the cookie is one that no other host can
-// set and no plain connection carries.
+// Over HTTPS, also behind a proxy, the cookie cannot be set by other hosts and is
+// not sent over plain HTTP.
 func TestCookieOverHTTPS(t *testing.T) {
 	e := newEnv(t)
 	w := e.browser()
@@ -109,26 +109,26 @@ func TestCookieOverHTTPS(t *testing.T) {
 	cookie := w.post("/login", url.Values{"token": {e.reader}}).want(303).header.Get("Set-Cookie")
 	for _, want := range []string{"__Host-ledgerd=", "; Secure", "; Path=/", "; HttpOnly", "; SameSite=Lax"} {
 		if !strings.Contains(cookie, want) {
-			t.Errorf("the cookie is %q: want %q in it", cookie, want)
+			t.Errorf("the cookie is %q, want %q in it", cookie, want)
 		}
 	}
 	if strings.Contains(cookie, "Domain") {
-		t.Errorf("the cookie is %q: it names a domain", cookie)
+		t.Errorf("the cookie is %q, want no domain", cookie)
 	}
 	name, _, _ := strings.Cut(cookie, ";")
 	w.header = map[string]string{"Cookie": name}
 	w.get("/orgs/acme").want(200)
 }
 
-// Over https a cookie that a plain connection can set is no session.
+// Over HTTPS, a cookie that plain HTTP can set is ignored.
 func TestPlainCookie(t *testing.T) {
 	e := newEnv(t)
 	secret := secretOf(e.signIn(e.reader))
 	for name, test := range map[string]struct {
-		host    string
-		header  map[string]string
-		cookie  string
-		wantsIn bool
+		host   string
+		header map[string]string
+		cookie string
+		wantIn bool
 	}{
 		"plain http":    {"ledger.example.com", nil, "ledgerd", true},
 		"https, a link": {"ledger.example.com", map[string]string{"Sec-Fetch-Site": "none"}, "ledgerd", false},
@@ -156,8 +156,8 @@ func TestPlainCookie(t *testing.T) {
 			r.Header.Set("Cookie", test.cookie+"="+secret)
 			w := httptest.NewRecorder()
 			e.site.Handler().ServeHTTP(w, r)
-			if in := w.Code == 200; in != test.wantsIn {
-				t.Errorf("%d %s: in: %t, want %t", w.Code, w.Header().Get("Location"), in, test.wantsIn)
+			if in := w.Code == 200; in != test.wantIn {
+				t.Errorf("%d %s: signed in: %t, want %t", w.Code, w.Header().Get("Location"), in, test.wantIn)
 			}
 		})
 	}
@@ -173,12 +173,13 @@ func TestSignOut(t *testing.T) {
 	w.post("/logout", nil).redirectsTo("/login")
 	other.get("/orgs/acme").want(200)
 
-	// What was in the cookie is of no use any more.
+	// The cookie is no longer valid.
 	w.client.Jar.SetCookies(parse(t, e.url), stolen)
 	w.get("/orgs/acme").redirectsTo("/login?ended=1&next=%2Forgs%2Facme")
 }
 
-// Signing in again ends the session before, and signing out those of both cookies.
+// Signing in again ends the previous session, and signing out ends the sessions of
+// both cookies.
 func TestSignInEndsOldSession(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
@@ -197,7 +198,7 @@ func TestSignInEndsOldSession(t *testing.T) {
 	secure.get("/orgs/acme").want(303)
 }
 
-// secretOf returns what a browser's session cookie holds.
+// secretOf returns the value of a browser's session cookie.
 func secretOf(w *browser) string { return w.client.Jar.Cookies(parse(w.t, w.url))[0].Value }
 
 func TestSessionsEnd(t *testing.T) {
@@ -215,18 +216,18 @@ func TestSessionsEnd(t *testing.T) {
 			}
 			w := e.signIn(secret)
 			w.get("/orgs/acme").want(200)
-			kept := e.withCookies(w) // the session's end takes them from w
+			other := e.withCookies(w) // w loses its cookies when the session ends
 			end()
 			w.header = map[string]string{"Accept": "text/event-stream"}
 			w.get("/orgs/acme/events").want(303)
 			w.header = nil
-			kept.get("/orgs/acme").redirectsTo("/login?ended=1&next=%2Forgs%2Facme")
+			other.get("/orgs/acme").redirectsTo("/login?ended=1&next=%2Forgs%2Facme")
 			w.get("/login?ended=1").want(200).has("Your session has ended")
 		})
 	}
 }
 
-// Who sends a form when the session is over comes back to its page.
+// After a form without a session, signing in leads back to its page.
 func TestPathBackFromForms(t *testing.T) {
 	e := newEnv(t)
 	for path, back := range map[string]string{
@@ -242,7 +243,7 @@ func TestPathBackFromForms(t *testing.T) {
 	}
 }
 
-// What somebody has written of a policy is not lost with the session.
+// A policy that is submitted after the session has ended is not lost.
 func TestUnsavedPolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
@@ -251,14 +252,14 @@ func TestUnsavedPolicy(t *testing.T) {
 	const mine = "{\r\n</textarea><b>mine</b>"
 	p := w.edit(form, "save", "document", mine).want(401).has("Your session has ended", "Your unsaved policy",
 		"</textarea><b>mine</b>")
-	if kept := p.elements("textarea", "id", "draft"); len(kept) != 1 ||
-		kept[0].FirstChild.Data != "{\n</textarea><b>mine</b>" {
-		t.Error("it is not what was written")
+	if draft := p.elements("textarea", "id", "draft"); len(draft) != 1 ||
+		draft[0].FirstChild.Data != "{\n</textarea><b>mine</b>" {
+		t.Error("the page does not show the policy")
 	}
 	if next := p.value("next"); next != policyPath+"/edit" {
-		t.Errorf("it leads to %q", next)
+		t.Errorf("next: %q", next)
 	}
-	checkHTML(t, "nobody", p)
+	checkHTML(t, "signed out", p)
 	w.post(policyPath+"/edit", url.Values{"document": {strings.Repeat("x", 64<<10)}}).redirectsTo(
 		"/login?" + url.Values{"next": {policyPath + "/edit"}}.Encode())
 }
@@ -270,8 +271,7 @@ func (e *env) withCookies(other *browser) *browser {
 	return w
 }
 
-// The session of one org is of no use for another, and nobody learns whether
-// there is one.
+// A session gives no access to other orgs, and does not reveal whether they exist.
 func TestOtherOrg(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "umbrella"})
@@ -285,7 +285,7 @@ func TestOtherOrg(t *testing.T) {
 		here := stranger.send(rt.Method, example(rt.Pattern), url.Values{}).want(403)
 		none := stranger.send(rt.Method, strings.Replace(example(rt.Pattern), "acme", "none", 1), url.Values{}).want(403)
 		if strings.ReplaceAll(here.body, "acme", "none") != none.body {
-			t.Errorf("%s tells whether there is an org", here.what)
+			t.Errorf("%s reveals whether the org exists", here.what)
 		}
 	}
 }

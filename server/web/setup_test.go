@@ -11,8 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The link makes the first org and its admin token, and signs in; then it is
-// of no use to anybody.
+// The setup link creates the first org and its admin token, and signs in. It works
+// once.
 func TestSetup(t *testing.T) {
 	e := newEmptyEnv(t)
 	path := e.site.SetupPath()
@@ -26,10 +26,10 @@ func TestSetup(t *testing.T) {
 	secret := regexp.MustCompile(`ldg_\w+`).FindString(p.text())
 	w.get("/orgs/acme").want(200).has("first admin", "No repos yet", "ledgerd repo create acme/api").hasNot("ldg_")
 	e.signIn(secret).get("/orgs/acme").want(200)
-	own, err := e.host.Org(t.Context(), "acme")
+	org, err := e.host.Org(t.Context(), "acme")
 	check(t, err)
-	if own.Name != "acme" {
-		t.Errorf("made %+v", own)
+	if org.Name != "acme" {
+		t.Errorf("org: %+v", org)
 	}
 
 	w.get(path).want(403).has("setup link expired")
@@ -48,11 +48,11 @@ func TestSetupNeedsTheKey(t *testing.T) {
 	}
 	orgs, err := client.Collect(e.host.Orgs(t.Context()), 0)
 	if err != nil || len(orgs) > 0 {
-		t.Errorf("%v %v", orgs, err)
+		t.Errorf("orgs: %v, %v", orgs, err)
 	}
 }
 
-// An org made by the command line closes the link too.
+// An org created on the command line closes the link, too.
 func TestSetupNeedsEmptyLedger(t *testing.T) {
 	e := newEnv(t)
 	e.browser().get(e.site.SetupPath()).want(403).has("setup link expired")
@@ -70,7 +70,7 @@ func TestConcurrentSetup(t *testing.T) {
 	orgs, err := client.Collect(e.host.Orgs(t.Context()), 0)
 	check(t, err)
 	if len(orgs) != 1 {
-		t.Errorf("there are %d orgs", len(orgs))
+		t.Errorf("%d orgs, want 1", len(orgs))
 	}
 	tokens, err := client.Collect(e.host.Tokens(t.Context(), orgs[0].Name), 0)
 	check(t, err)

@@ -15,7 +15,7 @@ import (
 
 const tokensPath = "/orgs/acme/settings/tokens"
 
-// tokenText is what a token looks like.
+// tokenText matches the secret of a token.
 var tokenText = regexp.MustCompile(`ldg_\w{20,}`)
 
 func (e *env) tokens() []ledger.Token {
@@ -31,11 +31,11 @@ func TestCreateToken(t *testing.T) {
 	w.get("/orgs/acme/settings").redirectsTo(tokensPath)
 	if href := attribute(w.get(tokensPath).want(200).elements("a", "class", "button primary")[0], "href"); href !=
 		tokensPath+"/new" {
-		t.Errorf("New leads to %s", href)
+		t.Errorf("New token links to %s", href)
 	}
 	form := w.get(tokensPath+"/new").want(200).has("New token", "read: view everything", "in 90 days")
 	if got := attribute(form.elements("form", "method", "post")[1], "action"); got != tokensPath+"/new" {
-		t.Errorf("the form is sent to %s", got)
+		t.Errorf("action of the form: %s", got)
 	}
 
 	p := w.post(tokensPath+"/new", url.Values{"name": {" ci "}, "scope": {"write"}, "expires_in": {"30d"}}).want(201).
@@ -43,37 +43,37 @@ func TestCreateToken(t *testing.T) {
 	secret := tokenText.FindString(p.text())
 	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + e.url + "/v1/orgs/acme/repos'"; secret == "" ||
 		!strings.Contains(p.text(), line) {
-		t.Errorf("it does not show %s: %s", line, p.text())
+		t.Errorf("the page does not show %s: %s", line, p.text())
 	}
 	if got := p.header.Get("Cache-Control"); got != "no-store" {
 		t.Errorf("Cache-Control: %q", got)
 	}
-	made := e.tokens()[3]
-	if made.Name != "ci" || made.Scope != ledger.Write || made.ExpiresAt != e.clock.time().Add(30*24*time.Hour) {
-		t.Errorf("made %+v", made)
+	created := e.tokens()[3]
+	if created.Name != "ci" || created.Scope != ledger.Write || created.ExpiresAt != e.clock.time().Add(30*24*time.Hour) {
+		t.Errorf("created %+v", created)
 	}
 
-	// It works, and nothing shows it again.
+	// The token works, and is not shown again.
 	e.signIn(secret).get("/orgs/acme").want(200).has("ci", "write")
-	w.get(tokensPath).want(200).has("ci write", made.ID[len(made.ID)-6:]).hasNot("ldg_")
+	w.get(tokensPath).want(200).has("ci write", created.ID[len(created.ID)-6:]).hasNot("ldg_")
 	w.get("/orgs/acme").want(200).hasNot("ldg_")
 	if strings.Contains(e.log.String(), secret) {
 		t.Error("the token is in the log")
 	}
 }
 
-// What a browser sends of the form decides when the token ends.
+// A custom date takes precedence over the lifetime.
 func TestTokenExpiry(t *testing.T) {
-	e := newEnv(t) // on 30 Nov 2030, 9:00
+	e := newEnv(t) // at 09:00 on 30 Nov 2030
 	w := e.signIn(e.admin)
 	for name, test := range map[string]struct {
 		form url.Values
 		want string
 	}{
-		"never":     {url.Values{"expires_in": {"never"}}, ""},
-		"in a week": {url.Values{"expires_in": {"7d"}}, "2030-12-07T09:00:00.000Z"},
-		"on a day":  {url.Values{"expires_in": {"7d"}, "expires_at": {"2031-02-28"}}, "2031-03-01T00:00:00.000Z"},
-		"on a day, not never": {url.Values{"expires_in": {"never"}, "expires_at": {"2031-02-28"}},
+		"never":       {url.Values{"expires_in": {"never"}}, ""},
+		"in 7 days":   {url.Values{"expires_in": {"7d"}}, "2030-12-07T09:00:00.000Z"},
+		"custom date": {url.Values{"expires_in": {"7d"}, "expires_at": {"2031-02-28"}}, "2031-03-01T00:00:00.000Z"},
+		"custom date and never": {url.Values{"expires_in": {"never"}, "expires_at": {"2031-02-28"}},
 			"2031-03-01T00:00:00.000Z"},
 		"today": {url.Values{"expires_at": {"2030-11-30"}}, "2030-12-01T00:00:00.000Z"},
 	} {
@@ -83,7 +83,7 @@ func TestTokenExpiry(t *testing.T) {
 			w.post(tokensPath+"/new", test.form).want(201)
 			for _, token := range e.in(t).tokens() {
 				if token.Name == name && token.ExpiresAt.String() != test.want {
-					t.Errorf("it ends %s, want %s", token.ExpiresAt, test.want)
+					t.Errorf("expires at %s, want %s", token.ExpiresAt, test.want)
 				}
 			}
 		})
@@ -94,20 +94,20 @@ func TestTokenFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	good := url.Values{"name": {"ci"}, "scope": {"read"}, "expires_in": {"90d"}, "expires_at": {""}}
-	for name, test := range map[string]struct{ field, value, says string }{
+	for name, test := range map[string]struct{ field, value, want string }{
 		"no name":             {"name", "  ", ""},
-		"a name of two lines": {"name", "a\r\nb", ""},
-		"a long name":         {"name", strings.Repeat("x", 10_000), ""},
+		"name with two lines": {"name", "a\r\nb", ""},
+		"long name":           {"name", strings.Repeat("x", 10_000), ""},
 		"no scope":            {"scope", "", "read, write or admin"},
-		"another scope":       {"scope", "root", "read, write or admin"},
-		"the host's scope":    {"scope", "host", ""},
-		"no life":             {"expires_in", "", "a lifetime or never"},
-		"a negative life":     {"expires_in", "-5d", "a lifetime or never"},
-		"too long a life":     {"expires_in", "999999999999d", "a lifetime or never"},
-		"what is no day":      {"expires_at", "<b>soon</b>", "use e.g. 2031-03-02"},
-		"a day before time":   {"expires_at", "0001-01-01", "use e.g. 2031-03-02"},
-		"a day that has been": {"expires_at", "2030-11-29", ""},
-		"a day far ahead":     {"expires_at", "9999-12-31", "too far ahead"},
+		"unknown scope":       {"scope", "root", "read, write or admin"},
+		"host scope":          {"scope", "host", ""},
+		"no lifetime":         {"expires_in", "", "a lifetime or never"},
+		"negative lifetime":   {"expires_in", "-5d", "a lifetime or never"},
+		"lifetime too long":   {"expires_in", "999999999999d", "a lifetime or never"},
+		"not a date":          {"expires_at", "<b>soon</b>", "use e.g. 2031-03-02"},
+		"date before 1970":    {"expires_at", "0001-01-01", "use e.g. 2031-03-02"},
+		"date in the past":    {"expires_at", "2030-11-29", ""},
+		"date after 9999":     {"expires_at", "9999-12-31", "too far ahead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			form := url.Values{}
@@ -120,26 +120,26 @@ func TestTokenFormErrors(t *testing.T) {
 			if p.status < 400 || p.status > 422 {
 				t.Fatalf("%d: %s", p.status, p.text())
 			}
-			p.hasError(test.field, test.says).has("Nothing was saved").hasNot("ldg_")
+			p.hasError(test.field, test.want).has("Nothing was saved").hasNot("ldg_")
 			if test.field != "name" && p.value("name") != "ci" {
-				t.Error("it forgets the name")
+				t.Error("the form lost the name")
 			}
 			checkHTML(t, "an admin", p)
 		})
 	}
 	if n := len(e.tokens()); n != 3 {
-		t.Errorf("there are %d tokens, want those of the beginning", n)
+		t.Errorf("%d tokens, want 3", n)
 	}
 }
 
-// browserOf is a browser again, for use in a subtest.
+// browserOf returns a copy of the browser for the env's test.
 func (e *env) browserOf(w *browser) *browser {
-	inside := *w
-	inside.t = e.t
-	return &inside
+	sub := *w
+	sub.t = e.t
+	return &sub
 }
 
-// The list tells how it stands with each token.
+// The list shows the state of each token.
 func TestTokenList(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
@@ -163,12 +163,12 @@ func TestTokenList(t *testing.T) {
 	p := w.get(tokensPath).want(200)
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
-		t.Fatal("there is no link to the next page")
+		t.Fatal("no link to the next page")
 	}
 	w.get(attribute(next[0], "href")).want(200)
 }
 
-// A token that is revoked ends its sessions, also the one that revokes it.
+// Revoking a token ends its sessions, even the one that revokes it.
 func TestRevokeTokens(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
@@ -176,19 +176,19 @@ func TestRevokeTokens(t *testing.T) {
 	other := e.signIn(victim.Secret)
 	other.get(tokensPath).want(200)
 	if len(w.get(tokensPath).elements("form", "action", tokensPath+"/"+victim.ID+"/revoke")) != 1 {
-		t.Error("there is no form that revokes it")
+		t.Error("no form to revoke the token")
 	}
 	w.post(tokensPath+"/"+victim.ID+"/revoke", nil).redirectsTo(tokensPath)
 	w.get(tokensPath).want(200).has("revoked 30 Nov 2030 09:00 UTC")
 	if len(w.get(tokensPath).elements("form", "action", tokensPath+"/"+victim.ID+"/revoke")) != 0 {
-		t.Error("it can be revoked twice")
+		t.Error("a revoked token has a form to revoke it")
 	}
 	w.post(tokensPath+"/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/revoke", nil).want(404)
 
 	ended := other.get(tokensPath).redirectsTo("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Ftokens")
 	for _, cookie := range ended.header.Values("Set-Cookie") {
 		if !strings.Contains(cookie, "Max-Age=0") {
-			t.Errorf("the cookie stays: %s", cookie)
+			t.Errorf("the cookie is not deleted: %s", cookie)
 		}
 	}
 	other.post(tokensPath+"/new", url.Values{"name": {"late"}, "scope": {"admin"}, "expires_in": {"never"}}).redirectsTo(
@@ -205,7 +205,7 @@ func TestRevokeTokens(t *testing.T) {
 	w.get("/login?ended=1").want(200).has("Your session has ended")
 }
 
-// Whose scope is less than admin finds no way to tokens and webhooks.
+// Without scope admin, no page links to tokens and webhooks.
 func TestSettingsByScope(t *testing.T) {
 	e := newEnv(t)
 	for _, secret := range []string{e.reader, e.writer} {
@@ -224,12 +224,12 @@ func TestSettingsByScope(t *testing.T) {
 		w.post(tokensPath+"/new", url.Values{"name": {"x"}, "scope": {"admin"}, "expires_in": {"never"}}).want(403)
 	}
 	if n := len(e.tokens()); n != 3 {
-		t.Errorf("there are %d tokens", n)
+		t.Errorf("%d tokens, want 3", n)
 	}
 }
 
-// The line to try a token out names the address that the browser knows, and
-// has no way out of its quotes.
+// The command to test a token has the server's address as the browser sees it. No
+// address can break out of the quotes.
 func TestTokenCurlCommand(t *testing.T) {
 	e := newEnv(t)
 	for _, test := range []struct{ origin, host, want string }{
@@ -250,17 +250,17 @@ func TestTokenCurlCommand(t *testing.T) {
 			req.Header.Set("Origin", test.origin)
 		}
 		for _, cookie := range w.client.Jar.Cookies(parse(t, e.url)) {
-			cookie.Name = "__Host-" + cookie.Name // which counts both over https and without
+			cookie.Name = "__Host-" + cookie.Name // accepted over HTTP and HTTPS
 			req.AddCookie(cookie)
 		}
 		p := e.serve(req, test.host).want(201)
 		if !strings.Contains(p.text(), test.want) || strings.Contains(p.text(), "$(id)") {
-			t.Errorf("from %q at %q: %s, want %s", test.origin, test.host, p.text(), test.want)
+			t.Errorf("origin %q, host %q: %s, want %s", test.origin, test.host, p.text(), test.want)
 		}
 	}
 }
 
-// serve answers a request as if it had come with that Host.
+// serve serves a request with the Host header.
 func (e *env) serve(r *http.Request, host string) page {
 	e.t.Helper()
 	if host != "" {

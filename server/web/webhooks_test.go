@@ -21,15 +21,15 @@ import (
 
 const webhooksPath = "/orgs/acme/repos/api/webhooks"
 
-// webhookSecret is what the secret of a webhook looks like.
+// webhookSecret matches the secret of a webhook.
 var webhookSecret = regexp.MustCompile(`whsec_[\w+/=]+`)
 
-// webhook makes a webhook of acme/api.
+// webhook creates a webhook of acme/api.
 func (e *env) webhook(target string, events ...ledger.EventType) ledger.Webhook {
 	e.t.Helper()
-	made, err := e.host.CreateWebhook(e.t.Context(), "acme", "api", ledger.NewWebhook{URL: target, Events: events})
+	created, err := e.host.CreateWebhook(e.t.Context(), "acme", "api", ledger.NewWebhook{URL: target, Events: events})
 	check(e.t, err)
-	return made
+	return created
 }
 
 func (e *env) webhooks() []ledger.Webhook {
@@ -39,14 +39,13 @@ func (e *env) webhooks() []ledger.Webhook {
 	return list
 }
 
-// A receiver is where webhooks post to. It answers as the test says, and keeps
-// what it got.
+// A receiver receives and stores deliveries. Tests set its response.
 type receiver struct {
-	url    string
-	answer atomic.Value // http.HandlerFunc
-	mu     sync.Mutex
-	got    []*http.Request
-	bodies []string
+	url     string
+	handler atomic.Value // http.HandlerFunc
+	mu      sync.Mutex
+	got     []*http.Request
+	bodies  []string
 }
 
 func newReceiver(t testing.TB) *receiver {
@@ -57,23 +56,23 @@ func newReceiver(t testing.TB) *receiver {
 		r.mu.Lock()
 		r.got, r.bodies = append(r.got, in), append(r.bodies, string(body))
 		r.mu.Unlock()
-		r.answer.Load().(http.HandlerFunc)(w, in)
+		r.handler.Load().(http.HandlerFunc)(w, in)
 	}))
 	t.Cleanup(network.Close)
 	r.url = network.URL
 	return r
 }
 
-func (r *receiver) answers(h http.HandlerFunc) { r.answer.Store(h) }
+func (r *receiver) answers(h http.HandlerFunc) { r.handler.Store(h) }
 
-// count tells how many requests have come.
+// count returns the number of requests.
 func (r *receiver) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.got)
 }
 
-// dispatch has what waits be sent until the test ends.
+// dispatch sends pending deliveries until the end of the test.
 func (e *env) dispatch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := dispatch.New(dispatch.Config{Outbox: e.db, Guard: e.guard, UserAgent: "ledgerd/test", Timeout: 5 * time.Second,
@@ -83,10 +82,10 @@ func (e *env) dispatch() {
 	e.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// eventually waits until something holds.
-func eventually(t testing.TB, what string, holds func() bool) {
+// eventually waits until a condition is true, at most 10 seconds.
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within 10 s", what)
 		}
@@ -99,34 +98,34 @@ func TestCreateWebhook(t *testing.T) {
 	w.get(webhooksPath).want(200).has(
 		"No webhooks yet", "ledgerd webhook add acme/api --url https://ci.example.com/ledger")
 	form := w.get(webhooksPath + "/new").want(200)
-	var chosen []string
+	var checked []string
 	for _, box := range form.elements("input", "name", "events") {
 		if slices.ContainsFunc(box.Attr, isChecked) {
-			chosen = append(chosen, attribute(box, "value"))
+			checked = append(checked, attribute(box, "value"))
 		}
 	}
-	if !slices.Equal(chosen, []string{"attestation", "state", "policy"}) {
-		t.Errorf("chosen at first: %v, want all but radar", chosen)
+	if !slices.Equal(checked, []string{"attestation", "state", "policy"}) {
+		t.Errorf("default events: %v, want all but radar", checked)
 	}
 
 	p := w.post(webhooksPath+"/new", url.Values{"url": {" https://ci.example.com/ledger?key=<b> "},
 		"events": {"state", "radar"}, "description": {" the <b>deployer</b> "}}).
 		want(201).has("Webhook created", "It won't be shown again", "webhook listen")
-	made := e.webhooks()[0]
-	if made.URL != "https://ci.example.com/ledger?key=<b>" ||
-		!slices.Equal(made.Events, []ledger.EventType{"state", "radar"}) || made.Description != "the <b>deployer</b>" ||
-		!made.Active {
-		t.Errorf("made %+v", made)
+	created := e.webhooks()[0]
+	if created.URL != "https://ci.example.com/ledger?key=<b>" ||
+		!slices.Equal(created.Events, []ledger.EventType{"state", "radar"}) || created.Description != "the <b>deployer</b>" ||
+		!created.Active {
+		t.Errorf("created %+v", created)
 	}
 	secret := webhookSecret.FindString(p.text())
 	if secret == "" || strings.Count(p.text(), secret) != 1 || p.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("the secret is not shown: %s", p.text())
+		t.Errorf("the secret is not shown exactly once: %s", p.text())
 	}
-	for _, path := range []string{webhooksPath, webhooksPath + "/" + made.ID, webhooksPath + "/" + made.ID + "/edit",
+	for _, path := range []string{webhooksPath, webhooksPath + "/" + created.ID, webhooksPath + "/" + created.ID + "/edit",
 		"/orgs/acme"} {
 		page := w.get(path).want(200).hasNot("whsec_")
 		if len(page.elements("b")) > 0 {
-			t.Errorf("%s: what was typed in became an element", path)
+			t.Errorf("%s: text became an element", path)
 		}
 		checkHTML(t, "an admin", page)
 	}
@@ -137,35 +136,35 @@ func TestCreateWebhook(t *testing.T) {
 
 	w.post(webhooksPath+"/new",
 		url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "paused": {"true"}}).want(201)
-	if paused := e.webhooks()[1]; paused.Active {
-		t.Errorf("made %+v, want it paused", paused)
+	if second := e.webhooks()[1]; second.Active {
+		t.Errorf("created %+v, want it inactive", second)
 	}
 	w.get(webhooksPath).has("inactive")
 	w.get("/orgs/acme/repos/none/webhooks/new").want(404)
 	w.get("/orgs/acme/repos/none/webhooks").want(404)
 }
 
-// A new webhook and a change of one are refused alike, beside the field, and
-// what was typed in stays.
+// The forms for a new and an existing webhook show errors under their fields, and
+// do not lose input.
 func TestWebhookFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	at := webhooksPath + "/" + e.webhook("https://ci.example.com").ID
 	good := url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "description": {"typed in"}}
-	for name, test := range map[string]struct{ field, value, says string }{
-		"no URL":                 {"url", "", ""},
-		"what is no URL":         {"url", `"><script>alert(1)</script>`, ""},
-		"another scheme":         {"url", "ftp://ci.example.com", ""},
-		"a script":               {"url", "javascript:alert(1)", ""},
-		"a password":             {"url", "https://ada:pw@ci.example.com", ""},
-		"a long URL":             {"url", "https://ci.example.com/" + strings.Repeat("x", 10_000), ""},
-		"a private network":      {"url", "http://10.1.2.3/", "webhooks.allowed_networks"},
-		"metadata":               {"url", "http://169.254.169.254/latest/", "webhooks.allowed_networks"},
-		"its own IPv6":           {"url", "http://[::1]:8080/", "webhooks.allowed_networks"},
-		"no events":              {"events", "", ""},
-		"an unknown event":       {"events", "<i>deploy</i>", ""},
-		"a long description":     {"description", strings.Repeat("x", 10_000), ""},
-		"description, two lines": {"description", "a\r\nb", ""},
+	for name, test := range map[string]struct{ field, value, want string }{
+		"no URL":                     {"url", "", ""},
+		"not a URL":                  {"url", `"><script>alert(1)</script>`, ""},
+		"unknown scheme":             {"url", "ftp://ci.example.com", ""},
+		"script":                     {"url", "javascript:alert(1)", ""},
+		"password":                   {"url", "https://ada:pw@ci.example.com", ""},
+		"long URL":                   {"url", "https://ci.example.com/" + strings.Repeat("x", 10_000), ""},
+		"private network":            {"url", "http://10.1.2.3/", "webhooks.allowed_networks"},
+		"metadata":                   {"url", "http://169.254.169.254/latest/", "webhooks.allowed_networks"},
+		"own IPv6 address":           {"url", "http://[::1]:8080/", "webhooks.allowed_networks"},
+		"no events":                  {"events", "", ""},
+		"unknown event":              {"events", "<i>deploy</i>", ""},
+		"long description":           {"description", strings.Repeat("x", 10_000), ""},
+		"description with two lines": {"description", "a\r\nb", ""},
 	} {
 		for what, path := range map[string]string{"new": webhooksPath + "/new", "edit": at + "/edit"} {
 			t.Run(name+", "+what, func(t *testing.T) {
@@ -181,19 +180,19 @@ func TestWebhookFormErrors(t *testing.T) {
 				if p.status < 400 || p.status > 422 {
 					t.Fatalf("%d: %s", p.status, p.text())
 				}
-				p.hasError(test.field, test.says)
+				p.hasError(test.field, test.want)
 				if len(p.elements("script")) > 1 || len(p.elements("i")) > 0 {
-					t.Error("what was typed in became an element")
+					t.Error("text became an element")
 				}
 				if test.field != "description" && p.value("description") != "typed in" {
-					t.Error("it forgets the description")
+					t.Error("the form lost the description")
 				}
 				checkHTML(t, "an admin", p)
 			})
 		}
 	}
 	if all := e.webhooks(); len(all) != 1 || all[0].URL != "https://ci.example.com" {
-		t.Errorf("there are %+v", all)
+		t.Errorf("webhooks: %+v", all)
 	}
 }
 
@@ -211,15 +210,15 @@ func TestEditWebhook(t *testing.T) {
 	w.get(at).want(200).has("https://cd.example.com", "policy, radar", "new")
 
 	if len(w.get(at).elements("form", "action", at+"/ping")) != 1 {
-		t.Error("there is no ping")
+		t.Error("no ping button")
 	}
 	w.post(at+"/active", url.Values{"active": {"false"}}).redirectsTo(at)
 	p := w.get(at).want(200).has("Inactive: nothing is sent.", "Activate", "Activate the webhook to send it events.").hasNot("Replay")
 	if len(p.elements("form", "action", at+"/ping")) != 0 {
-		t.Error("one that is paused can be pinged")
+		t.Error("an inactive webhook has a ping button")
 	}
 	if p := w.post(at+"/ping", nil); p.status < 400 || p.status > 499 {
-		t.Errorf("a ping of one that is paused: %d", p.status)
+		t.Errorf("ping of an inactive webhook: %d, want a 4xx", p.status)
 	}
 	w.post(at+"/active", url.Values{"active": {"true"}}).redirectsTo(at)
 	w.get(at).has("active", "Deactivate")
@@ -228,7 +227,7 @@ func TestEditWebhook(t *testing.T) {
 	w.get(at).want(404)
 	w.post(at+"/remove", nil).want(404)
 	if n := len(e.webhooks()); n != 0 {
-		t.Errorf("there are %d webhooks", n)
+		t.Errorf("%d webhooks, want none", n)
 	}
 }
 
@@ -240,17 +239,17 @@ func TestRotateSecret(t *testing.T) {
 	if got := w.get(at + "/rotate").want(200).value("overlap"); got != "24h" {
 		t.Errorf("overlap: %q", got)
 	}
-	for _, wrong := range []string{"", "soon", "-1h", "31d", "<b>"} {
-		p := w.post(at+"/rotate", url.Values{"overlap": {wrong}}).want(422).hasError("overlap", "").hasNot("whsec_")
-		if p.value("overlap") != wrong {
-			t.Errorf("it forgets %q", wrong)
+	for _, invalid := range []string{"", "soon", "-1h", "31d", "<b>"} {
+		p := w.post(at+"/rotate", url.Values{"overlap": {invalid}}).want(422).hasError("overlap", "").hasNot("whsec_")
+		if p.value("overlap") != invalid {
+			t.Errorf("the form lost %q", invalid)
 		}
 	}
 	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("New secret", "It won't be shown again",
 		"The old secret also signs, and expires 2 Dec 2030 09:00 UTC")
 	secret := webhookSecret.FindString(p.text())
 	if secret == "" || secret == hook.Secret || strings.Contains(p.body, hook.Secret) {
-		t.Errorf("it shows the secret %s", secret)
+		t.Errorf("the page shows the secret %s", secret)
 	}
 	w.get(at).has("Old secret also signs, expires 2 Dec 2030 09:00 UTC").hasNot("whsec_")
 	w.get(at + "/rotate").has("A rotation is in progress: the old secret expires 2 Dec 2030 09:00 UTC")
@@ -258,8 +257,8 @@ func TestRotateSecret(t *testing.T) {
 	w.get(at).hasNot("Old secret")
 }
 
-// A webhook that ledgerd has given up says why, on its page, in the list and
-// where the org tells what needs somebody; one that fails says since when.
+// A webhook that ledgerd disabled shows the reason on its page, in the list and on
+// the org's page. A failing webhook shows when it first failed.
 func TestFailingWebhook(t *testing.T) {
 	e := newEnv(t)
 	r := newReceiver(t)
@@ -274,7 +273,7 @@ func TestFailingWebhook(t *testing.T) {
 	w.get(webhooksPath).has("first failure 30 Nov 2030 09:00 UTC")
 	w.get("/orgs/acme").has("Webhook failing")
 	if got := w.get(at + "/replay").want(200).value("since"); got != "2030-11-30T09:00" {
-		t.Errorf("a replay begins at first at %q", got)
+		t.Errorf("default start of a replay: %q", got)
 	}
 
 	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })

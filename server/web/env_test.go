@@ -31,30 +31,30 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// A clock is a time that tests move.
+// A clock is a clock that tests advance.
 type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) time() ledger.Time       { return ledger.TimeOf(c.now()) }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// A bench is the web interface on loopback, on a real server and a real
-// database file.
+// An env is the web interface on loopback, with a real server and a real database
+// file.
 type env struct {
 	t     testing.TB
 	clock *clock
 	db    *store.Store
-	guard *dispatch.Guard // against private targets, but for loopback
+	guard *dispatch.Guard // refuses private addresses except loopback
 	api   *server.Server
 	site  *web.Site
-	host  *client.Client // the administrator of the host
+	host  *client.Client // with full permissions
 	url   string
 	log   *bytes.Buffer
 
-	reader, writer, admin string // texts of tokens of acme
+	reader, writer, admin string // secrets of tokens of acme
 }
 
-// newEmptyBench returns one whose ledger has no org.
+// newEmptyEnv returns an env without an org.
 func newEmptyEnv(t testing.TB) *env {
 	t.Helper()
 	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer)}
@@ -77,7 +77,7 @@ func newEmptyEnv(t testing.TB) *env {
 	return e
 }
 
-// newBench returns one with the org acme, its repo api and a token of each scope.
+// newEnv returns an env with the org acme, its repo api and a token of each scope.
 func newEnv(t testing.TB) *env {
 	t.Helper()
 	e := newEmptyEnv(t)
@@ -97,11 +97,11 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// in returns the bench for use in a subtest.
+// in returns a copy of the env for a subtest.
 func (e *env) in(t testing.TB) *env {
-	inside := *e
-	inside.t = t
-	return &inside
+	sub := *e
+	sub.t = t
+	return &sub
 }
 
 func (e *env) token(org string, scope ledger.Scope) ledger.Token {
@@ -112,7 +112,7 @@ func (e *env) token(org string, scope ledger.Scope) ledger.Token {
 	return token
 }
 
-// A browser keeps cookies, and follows no redirect by itself.
+// A browser is an HTTP client with cookies that does not follow redirects.
 type browser struct {
 	t      testing.TB
 	url    string
@@ -130,7 +130,7 @@ func (e *env) browser() *browser {
 	}}
 }
 
-// signIn returns a browser that has signed in with a token's text.
+// signIn returns a browser that is signed in with the token.
 func (e *env) signIn(token string) *browser {
 	e.t.Helper()
 	w := e.browser()
@@ -138,7 +138,7 @@ func (e *env) signIn(token string) *browser {
 	return w
 }
 
-// A page is an answer that was read to its end.
+// A page is a complete response.
 type page struct {
 	t      testing.TB
 	what   string
@@ -152,7 +152,7 @@ func (w *browser) get(path string) page {
 	return w.send("GET", path, nil)
 }
 
-// post sends a form, as a page of the site itself does.
+// post sends a form with the headers of a same-origin request.
 func (w *browser) post(path string, form url.Values) page {
 	w.t.Helper()
 	return w.send("POST", path, form)
@@ -178,7 +178,7 @@ func (w *browser) send(method, path string, form url.Values) page {
 	return page{w.t, method + " " + path, resp.StatusCode, resp.Header, string(body)}
 }
 
-// want fails the test unless the page has that status.
+// want fails the test unless the page has the status.
 func (p page) want(status int) page {
 	p.t.Helper()
 	if p.status != status {
@@ -187,56 +187,57 @@ func (p page) want(status int) page {
 	return p
 }
 
-// to fails the test unless the page is a redirect there.
+// redirectsTo checks that the page redirects to the location.
 func (p page) redirectsTo(location string) page {
 	p.t.Helper()
 	if got := p.want(303).header.Get("Location"); got != location {
-		p.t.Errorf("%s leads to %q, want %q", p.what, got, location)
+		p.t.Errorf("%s redirects to %q, want %q", p.what, got, location)
 	}
 	return p
 }
 
-// has reports each text that is not to be read on the page.
+// has checks that the page shows each text.
 func (p page) has(texts ...string) page {
 	p.t.Helper()
-	read := p.text()
+	shown := p.text()
 	for _, text := range texts {
-		if !strings.Contains(read, text) {
-			p.t.Errorf("%s: %q is not on it: %s", p.what, text, read)
+		if !strings.Contains(shown, text) {
+			p.t.Errorf("%s does not show %q: %s", p.what, text, shown)
 		}
 	}
 	return p
 }
 
-// hasNot reports each text that is to be read on the page, or stands in it.
+// hasNot checks that neither the page's text nor its HTML contains any of the
+// texts.
 func (p page) hasNot(texts ...string) page {
 	p.t.Helper()
 	for _, text := range texts {
 		if strings.Contains(p.body, text) || strings.Contains(p.text(), text) {
-			p.t.Errorf("%s: %q is on it", p.what, text)
+			p.t.Errorf("%s contains %q", p.what, text)
 		}
 	}
 	return p
 }
 
-// complains reports unless the page says that of a field of its form, beside it.
-func (p page) hasError(field, says string) page {
+// hasError checks that the page shows an error with the text under a field.
+func (p page) hasError(field, text string) page {
 	p.t.Helper()
 	for n := range p.tree().Descendants() {
 		if n.Type != html.ElementNode || attribute(n, "id") != "field-"+field+"-note" {
 			continue
 		}
 		for inner := range n.Descendants() {
-			if inner.Type == html.TextNode && attribute(inner.Parent, "class") == "error" && strings.Contains(inner.Data, says) {
+			if inner.Type == html.TextNode && attribute(inner.Parent, "class") == "error" && strings.Contains(inner.Data, text) {
 				return p
 			}
 		}
 	}
-	p.t.Errorf("%s: it does not say %q of the field %s: %s", p.what, says, field, p.text())
+	p.t.Errorf("%s: no error %q under the field %s: %s", p.what, text, field, p.text())
 	return p
 }
 
-// value returns what stands in a field of the page's form.
+// value returns the value of a form field.
 func (p page) value(field string) string {
 	p.t.Helper()
 	for n := range p.tree().Descendants() {
@@ -251,7 +252,7 @@ func (p page) value(field string) string {
 	return ""
 }
 
-// text returns what is to be read on the page, with single blanks.
+// text returns the text of the page, with single spaces.
 func (p page) text() string {
 	var words []string
 	for n := range p.tree().Descendants() {
@@ -269,21 +270,21 @@ func (p page) tree() *html.Node {
 	return tree
 }
 
-// elements returns those of that name; values of attributes, names and values
-// in turn, narrow them.
+// elements returns the elements with the name and with all attributes, given as
+// name, value pairs.
 func (p page) elements(name string, attributes ...string) []*html.Node {
 	p.t.Helper()
-	var found []*html.Node
+	var elements []*html.Node
 	for n := range p.tree().Descendants() {
-		fits := n.Type == html.ElementNode && n.Data == name
-		for i := 0; fits && i < len(attributes); i += 2 {
-			fits = attribute(n, attributes[i]) == attributes[i+1]
+		matches := n.Type == html.ElementNode && n.Data == name
+		for i := 0; matches && i < len(attributes); i += 2 {
+			matches = attribute(n, attributes[i]) == attributes[i+1]
 		}
-		if fits {
-			found = append(found, n)
+		if matches {
+			elements = append(elements, n)
 		}
 	}
-	return found
+	return elements
 }
 
 func attribute(n *html.Node, name string) string {
@@ -295,7 +296,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// A signer is somebody whose key acme trusts.
+// A signer is a key that acme trusts.
 type signer struct {
 	key ed25519.PrivateKey
 	dn  string
@@ -313,7 +314,7 @@ func (e *env) signer(dn string) *signer {
 	return &signer{key, dn}
 }
 
-// attest records that a predicate of a commit of acme/api has that status.
+// attest records an attestation on a commit of acme/api.
 func (e *env) attest(s *signer, commit, predicate string, status ledger.Status) ledger.AttestationRecord {
 	e.t.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
