@@ -49,7 +49,7 @@ func (s *Server) previewOverlaps(c *call) (*reply, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	result, err := s.store.Foresee(c.ctx(), c.org(), c.repo(), q)
+	result, err := s.store.PreviewOverlaps(c.ctx(), c.org(), c.repo(), q)
 	if err != nil {
 		return nil, err
 	}

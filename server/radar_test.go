@@ -135,7 +135,7 @@ func rank(pair string) int {
 	return int(level)
 }
 
-func TestForesee(t *testing.T) {
+func TestPreviewOverlaps(t *testing.T) {
 	b := newBench(t)
 	b.push(1, "one", editing("cmd/root.go", 100))
 	ask := func(token string, q ledger.RadarQuery) answer {
@@ -149,7 +149,7 @@ func TestForesee(t *testing.T) {
 			Commit: commitID(2), Registration: registering("two", editing("cmd/root.go", 101))}).want(200))
 	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Since != 0 ||
 		got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
-		t.Errorf("foreseen is %+v", got)
+		t.Errorf("preview is %+v", got)
 	}
 	for name, test := range map[string]struct {
 		q    ledger.RadarQuery

@@ -234,7 +234,7 @@ func (e *exerciser) register() {
 	e.push(two, ledger.Registration{Changes: changeOf("p.go", 11)}) // overlaps again
 	e.push(one, ledger.Registration{Changes: changeOf("p.go", 12)}) // a scan for the earlier commit
 	for _, commit := range []string{one, loginCommit, sha(99)} {
-		e.ok(e.Foresee(ctx, "acme", "api", ledger.RadarQuery{
+		e.ok(e.PreviewOverlaps(ctx, "acme", "api", ledger.RadarQuery{
 			Commit: commit, Registration: ledger.Registration{Branch: "x", Changes: changeOf("p.go", 10)},
 		}))
 	}
@@ -256,9 +256,9 @@ func (e *exerciser) register() {
 func (e *exerciser) readTips() {
 	ctx := e.t.Context()
 	q := ledger.RadarQuery{Registration: ledger.Registration{Branch: "x", Changes: changeOf("server/api.go", 10)}}
-	e.ok(e.Foresee(ctx, "acme", "api", q))
+	e.ok(e.PreviewOverlaps(ctx, "acme", "api", q))
 	e.push(sha(10), ledger.Registration{Branch: "ten", Changes: changeOf("server/api.go", 10)})
-	e.ok(e.Foresee(ctx, "acme", "api", q))
+	e.ok(e.PreviewOverlaps(ctx, "acme", "api", q))
 }
 
 func (e *exerciser) policies() {

@@ -64,7 +64,7 @@ func newStore(o Options) *Store {
 		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
 		caches:       newCaches(),
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
-		foreseeSlots: make(chan struct{}, maxForeseeing),
+		previewSlots: make(chan struct{}, maxPreviews),
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
 		closing:      make(chan struct{}),

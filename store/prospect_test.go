@@ -91,7 +91,7 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 		for _, beforeScan := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, before the scan: %t", name, beforeScan), func(t *testing.T) {
 				s, push := openWithTips(t, Options{})
-				foreseen(t, s, "api") // builds the index
+				preview(t, s, "api") // builds the index
 
 				n := changesF("new")
 				p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
@@ -163,27 +163,27 @@ func TestFailedWriteLeavesNoFootprints(t *testing.T) {
 	}))
 }
 
-func TestForeseeLimitsConcurrency(t *testing.T) {
+func TestPreviewOverlapsLimitsConcurrency(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
-	for range maxForeseeing {
-		s.foreseeSlots <- struct{}{}
+	for range maxPreviews {
+		s.previewSlots <- struct{}{}
 	}
 
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	query := ledger.RadarQuery{Registration: changesF("new")}
-	if _, err := s.Foresee(short, "acme", "api", query); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("with %d other calls running: got %v, want %v", maxForeseeing, err, context.DeadlineExceeded)
+	if _, err := s.PreviewOverlaps(short, "acme", "api", query); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with %d other calls running: got %v, want %v", maxPreviews, err, context.DeadlineExceeded)
 	}
 
-	time.AfterFunc(10*time.Millisecond, func() { <-s.foreseeSlots })
-	got, err := s.Foresee(t.Context(), "acme", "api", query)
+	time.AfterFunc(10*time.Millisecond, func() { <-s.previewSlots })
+	got, err := s.PreviewOverlaps(t.Context(), "acme", "api", query)
 	check(t, err)
 	if len(got.Overlaps) != 3 {
 		t.Errorf("after waiting: got %d overlaps, want 3", len(got.Overlaps))
 	}
-	<-s.foreseeSlots
-	if len(s.foreseeSlots) != 0 {
+	<-s.previewSlots
+	if len(s.previewSlots) != 0 {
 		t.Error("the call did not release its slot")
 	}
 }

@@ -27,8 +27,8 @@ type Store struct {
 	// batch is used only by the writer's goroutine.
 	batch *batch
 
-	// foreseeSlots limits the number of concurrent Foresee calls.
-	foreseeSlots chan struct{}
+	// previewSlots limits the number of concurrent PreviewOverlaps calls.
+	previewSlots chan struct{}
 	notifier     notifier
 	queued       *queued
 	wake         chan struct{} // wakes Evaluate

@@ -25,10 +25,10 @@ func openAgain(t *testing.T, path string, o Options) *Store {
 	return s
 }
 
-// foreseen returns the branches that a commit which changes the file f would overlap with.
-func foreseen(t *testing.T, s *Store, repo string) (branches []string, truncated bool) {
+// preview returns the branches that a commit which changes the file f would overlap with.
+func preview(t *testing.T, s *Store, repo string) (branches []string, truncated bool) {
 	t.Helper()
-	result, err := s.Foresee(t.Context(), "acme", repo, ledger.RadarQuery{Registration: changesF("new")})
+	result, err := s.PreviewOverlaps(t.Context(), "acme", repo, ledger.RadarQuery{Registration: changesF("new")})
 	check(t, err)
 	for _, o := range result.Overlaps {
 		branches = append(branches, o.Other.Branch)
@@ -39,21 +39,21 @@ func foreseen(t *testing.T, s *Store, repo string) (branches []string, truncated
 func TestRadarSeesChangesOfOtherProcesses(t *testing.T) {
 	s, push := openWithTips(t, Options{})
 	other := openAgain(t, s.path(t), Options{})
-	wantForeseen := func(want ...string) {
+	wantPreview := func(want ...string) {
 		t.Helper()
-		if got, _ := foreseen(t, other, "api"); !slices.Equal(got, want) {
+		if got, _ := preview(t, other, "api"); !slices.Equal(got, want) {
 			t.Errorf("overlaps with %q, want %q", got, want)
 		}
 	}
-	wantForeseen("three", "two", "one")
+	wantPreview("three", "two", "one")
 	push(numbered(5), "four")
-	wantForeseen("four", "three", "two", "one")
+	wantPreview("four", "three", "two", "one")
 	push(numbered(6), "two")
-	wantForeseen("two", "four", "three", "one")
+	wantPreview("two", "four", "three", "one")
 	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(5)))
-	wantForeseen("two", "three", "one")
+	wantPreview("two", "three", "one")
 	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(0)))
-	wantForeseen("two", "three")
+	wantPreview("two", "three")
 }
 
 // path returns the path of the database.
@@ -82,7 +82,7 @@ func TestRadarMemoryLimitKeepsLatestTips(t *testing.T) {
 	const tips = 20
 	wantLatest := func(repo string) {
 		t.Helper()
-		branches, truncated := foreseen(t, s, repo)
+		branches, truncated := preview(t, s, repo)
 		if n := len(branches); n < 5 || n >= tips || branches[0] != fmt.Sprint("branch", tips-1) || !truncated {
 			t.Errorf("%s: overlaps with %v, truncated %t; want the latest, truncated", repo, branches, truncated)
 		}
@@ -108,8 +108,8 @@ func TestRadarMemoryLimitKeepsLatestTips(t *testing.T) {
 	for i := range tips - 3 {
 		check(t, s.Withdraw(t.Context(), "acme", "web", numbered(tips-i)))
 	}
-	foreseen(t, s, "web") // notices that there is space again
-	if branches, truncated := foreseen(t, s, "web"); len(branches) != 4 || truncated {
+	preview(t, s, "web") // notices that there is space again
+	if branches, truncated := preview(t, s, "web"); len(branches) != 4 || truncated {
 		t.Errorf("after withdrawals: overlaps with %v, truncated %t; want 4 branches, not truncated", branches, truncated)
 	}
 }
@@ -125,19 +125,19 @@ func TestTooLargeTipIsNotIndexed(t *testing.T) {
 	check(t, err)
 
 	for range 2 {
-		branches, truncated := foreseen(t, s, "api")
+		branches, truncated := preview(t, s, "api")
 		if !slices.Equal(branches, []string{"three", "two", "one"}) || !truncated {
 			t.Errorf("overlaps with %q, truncated %t; want the other branches, truncated", branches, truncated)
 		}
 	}
 
 	again := openAgain(t, s.path(t), Options{RadarMemory: 8000})
-	if branches, truncated := foreseen(t, again, "api"); len(branches) != 3 || !truncated {
+	if branches, truncated := preview(t, again, "api"); len(branches) != 3 || !truncated {
 		t.Errorf("after a restart: overlaps with %q, truncated %t; want 3 branches, truncated", branches, truncated)
 	}
 
 	push(numbered(7), "large") // now with a small change record
-	if branches, truncated := foreseen(t, s, "api"); len(branches) != 4 || truncated {
+	if branches, truncated := preview(t, s, "api"); len(branches) != 4 || truncated {
 		t.Errorf("with a small change record: overlaps with %q, truncated %t; want 4 branches, not truncated",
 			branches, truncated)
 	}
@@ -176,13 +176,13 @@ func TestIndexCatchesUpBeyondItsLimit(t *testing.T) {
 	o := Options{RadarMemory: 20 * sizeOfTip}
 	s, push := openWithTips(t, Options{})
 	other := openAgain(t, s.path(t), o)
-	if branches, _ := foreseen(t, other, "api"); len(branches) != 3 {
+	if branches, _ := preview(t, other, "api"); len(branches) != 3 {
 		t.Fatalf("overlaps with %q, want 3 branches", branches)
 	}
 	for i := range 60 {
 		push(numbered(10+i), fmt.Sprint("branch", i))
 	}
-	branches, truncated := foreseen(t, other, "api")
+	branches, truncated := preview(t, other, "api")
 	if n := len(branches); n < 5 || n > 20 || branches[0] != "branch59" || !truncated {
 		t.Errorf("overlaps with %q, truncated %t; want 5 to 20 branches, truncated", branches, truncated)
 	}

@@ -136,15 +136,15 @@ func (s suite) TestTheRadarFindsOverlaps(t *testing.T) {
 	}
 }
 
-func (s suite) TestForeseeWritesNothing(t *testing.T) {
+func (s suite) TestPreviewOverlapsWritesNothing(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.push(sha(0), "one", edit("cmd/root.go", 10))
 	q := ledger.RadarQuery{
 		Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}
-	got, err := fx.Foresee(t.Context(), "acme", "api", q)
+	got, err := fx.PreviewOverlaps(t.Context(), "acme", "api", q)
 	check(t, err)
 	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Other.SHA != sha(0) {
-		t.Errorf("foreseen is %+v", got)
+		t.Errorf("preview is %+v", got)
 	}
 	fx.wantOverlaps()
 	if events := fx.radarEvents(); len(events) != 0 {

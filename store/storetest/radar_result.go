@@ -22,9 +22,9 @@ func describe(pairs []ledger.RadarPair) []string {
 	return list
 }
 
-// TestForeseeFindsTheOverlapsOfARegistration queries the radar for commits that are
+// TestPreviewFindsTheOverlapsOfARegistration queries the radar for commits that are
 // registered and for new ones.
-func (s suite) TestForeseeFindsTheOverlapsOfARegistration(t *testing.T) {
+func (s suite) TestPreviewFindsTheOverlapsOfARegistration(t *testing.T) {
 	tests := []struct {
 		name  string
 		do    func(*fixture, *signer)
@@ -65,7 +65,7 @@ func (s suite) TestForeseeFindsTheOverlapsOfARegistration(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			fx := s.newFixture(t)
 			test.do(fx, fx.signer("cn=ci,ou=build,o=acme"))
-			result, err := fx.Foresee(t.Context(), "acme", "api", test.query)
+			result, err := fx.PreviewOverlaps(t.Context(), "acme", "api", test.query)
 			check(t, err)
 			if got := describe(result.Overlaps); !slices.Equal(got, test.want) {
 				t.Errorf("overlaps %q, want %q", got, test.want)

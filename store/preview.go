@@ -10,22 +10,22 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxForeseeing is the maximum number of concurrent Foresee calls. A call can cost as
-// much as a registration, but needs only read access.
-const maxForeseeing = 2
+// maxPreviews is the maximum number of concurrent calls of PreviewOverlaps. A call can cost
+// as much as a registration, but needs only read access.
+const maxPreviews = 2
 
-// maxScans is the maximum number of scans in one Foresee call. It scans again if tips
-// change during a scan.
+// maxScans is the maximum number of scans in one call of PreviewOverlaps, which scans again
+// if tips change during a scan.
 const maxScans = 5
 
-// Foresee returns the overlaps that a commit would have if it were registered now. It is
-// a dry run: it writes nothing. It waits if too many calls are running.
-func (s *Store) Foresee(
+// PreviewOverlaps returns the overlaps that a commit would have if it were registered now.
+// It is a dry run: it writes nothing. It waits if too many calls are running.
+func (s *Store) PreviewOverlaps(
 	ctx context.Context, org, repo string, q ledger.RadarQuery,
 ) (result ledger.RadarResult, err error) {
 	select {
-	case s.foreseeSlots <- struct{}{}:
-		defer func() { <-s.foreseeSlots }()
+	case s.previewSlots <- struct{}{}:
+		defer func() { <-s.previewSlots }()
 	case <-ctx.Done():
 		return result, ctx.Err()
 	case <-s.closing:
@@ -62,7 +62,7 @@ func (s *Store) Foresee(
 		own.Author = ledger.Author{
 			Name: cmp.Or(q.Author.Name, own.Author.Name), Email: cmp.Or(q.Author.Email, own.Author.Email),
 		}
-		foreseen := tipResult{place: p.tip.Place, overlaps: overlapsOf(sc.Matches), more: sc.More}
-		return rd.result(foreseen, own, radar.MaxPairs)
+		preview := tipResult{place: p.tip.Place, overlaps: overlapsOf(sc.Matches), more: sc.More}
+		return rd.result(preview, own, radar.MaxPairs)
 	})
 }
