@@ -6,6 +6,7 @@ import "testing"
 // fields, and the history lists them byte for byte.
 func TestRender(t *testing.T) {
 	const at = Time(1795424400123)
+
 	for name, test := range map[string]struct {
 		event Event
 		want  string

@@ -82,6 +82,7 @@ func TestRadarRecordsAreJSON(t *testing.T) {
 			{Path: "a.go", Level: radar.High, Reason: radar.SameLines,
 				Ranges: radar.Ranges{Commit: []radar.LineRange{{Start: 5, Lines: 1}}, Other: nil}}},
 	}
+
 	for name, test := range map[string]struct {
 		record any
 		want   string

@@ -25,6 +25,7 @@ func TestNewSecret(t *testing.T) {
 func TestParseSecret(t *testing.T) {
 	// The form is fixed: tokens that were handed out once must stay valid.
 	const good = "ldg_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG1DrFcK"
+
 	for name, test := range map[string]struct{ secret, wrong string }{
 		"a token":                 {good, ""},
 		"nothing":                 {"", "begin with ldg_"},

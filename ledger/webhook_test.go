@@ -22,6 +22,7 @@ func TestWebhookURLs(t *testing.T) {
 			t.Errorf("without events it gets %s", n.Events)
 		}
 	}
+
 	for _, url := range []string{
 		"", "ci.example.com", "/ledger", "ftp://ci.example.com", "https://", "https://:443", "https:ci.example.com",
 		"https://ci.example.com:99999", "https://ci.example.com:0",

@@ -73,19 +73,20 @@ func TestVerifyCosign(t *testing.T) {
 				t.Errorf("got payload digest %x, want that of the statement, %x", got.PayloadDigest, want)
 			}
 			if !bytes.Equal(got.Envelope, body) {
-				t.Error("the envelope is not the bytes that were given")
+				t.Error("the envelope differs from the body")
 			}
 		})
 	}
 }
 
-// Every single flipped bit of the payload and of the signature must be noticed.
+// Any flipped bit in the payload or the signature must be detected.
 func TestVerifyCosignFlipped(t *testing.T) {
 	org := ledgertest.CosignOrg()
+
 	for _, test := range cosignEnvelopes {
 		t.Run(test.file, func(t *testing.T) {
 			env := ledgertest.Must(ParseEnvelope(ledgertest.CosignFile(test.file)))
-			want := ledger.CodeUntrustedIdentity // a bare DSSE of cosign names no key
+			want := ledger.CodeUntrustedIdentity // cosign's bare DSSE envelopes have no key ID
 			if env.Hint != "" || env.Certificates != nil {
 				want = ledger.CodeInvalidSignature
 			}
@@ -102,14 +103,14 @@ func TestVerifyCosignFlipped(t *testing.T) {
 				env.Signature[i] ^= 1
 			}
 			if _, err := org.Verify(&env.Signed, ledgertest.Now.Std()); err != nil {
-				t.Errorf("with all bits back: %v", err)
+				t.Errorf("after restoring all bits: %v", err)
 			}
 		})
 	}
 }
 
-// The same through the front door: one character of the posted base64 is
-// another one. Whatever it is then taken for, it is not accepted.
+// The same with Verify: if one character of the base64 changes, the body is refused,
+// whatever it decodes to.
 func TestVerifyCosignOtherCharacter(t *testing.T) {
 	org := ledgertest.CosignOrg()
 	for _, test := range cosignEnvelopes {
@@ -125,7 +126,7 @@ func TestVerifyCosignOtherCharacter(t *testing.T) {
 						changed[i] = 'B'
 					}
 					if _, err := Verify(changed, org, ledgertest.Now); err == nil {
-						t.Errorf("accepted with %q for %q at byte %d", changed[i], body[i], i)
+						t.Errorf("accepted with %q instead of %q at byte %d", changed[i], body[i], i)
 					}
 				}
 			}
@@ -133,21 +134,21 @@ func TestVerifyCosignOtherCharacter(t *testing.T) {
 	}
 }
 
-// What the envelope claims does not matter, only what the org trusts.
+// Only the org's keyring decides, not what the envelope claims.
 func TestVerifyCosignOtherOrg(t *testing.T) {
 	other := ledgertest.Keyring(ledgertest.KeyIdentity(ledgertest.NewP256().Public()),
 		ledgertest.RootIdentity(ledgertest.NewRoot().Cert))
 	for _, test := range cosignEnvelopes {
 		for name, keys := range map[string]*identity.Keyring{"an org that trusts others": other,
-			"an org that trusts nobody": ledgertest.Keyring()} {
+			"an org without identities": ledgertest.Keyring()} {
 			_, err := Verify(ledgertest.CosignFile(test.file), keys, ledgertest.Now)
 			t.Run(test.file+" in "+name, func(t *testing.T) { ledgertest.WantCode(t, err, ledger.CodeUntrustedIdentity) })
 		}
 	}
 }
 
-// The digest and the envelope are of the bytes that came, whatever their form.
-func TestVerifyKeepsBytes(t *testing.T) {
+// The digest and the envelope are those of the exact bytes received.
+func TestVerifyPreservesBytes(t *testing.T) {
 	key := ledgertest.NewP256()
 	payload := append([]byte("  "), ledgertest.Passed()...)
 	body := append(ledgertest.Must(SignDSSE(key, payload)), '\n')
@@ -156,7 +157,7 @@ func TestVerifyKeepsBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.PayloadDigest != sha256.Sum256(payload) || !bytes.Equal(got.Envelope, body) {
-		t.Error("payload or envelope were changed")
+		t.Error("the payload or the envelope changed")
 	}
 	if got.Predicate != "test:go" || got.PredicateType != ResultPredicateType ||
 		got.Result != (ledger.Result{Status: ledger.Pass, DurationMS: 1234}) {
@@ -164,7 +165,7 @@ func TestVerifyKeepsBytes(t *testing.T) {
 	}
 }
 
-// Everything that Verify can say, with an envelope for each.
+// Verify returns a specific error code for each kind of invalid input.
 func TestVerifyCodes(t *testing.T) {
 	key := ledgertest.NewP256()
 	org := ledgertest.Keyring(ledgertest.KeyIdentity(key.Public()))
@@ -173,6 +174,7 @@ func TestVerifyCodes(t *testing.T) {
 		return signed(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":` + digest +
 			`}],"predicateType":"https://example.com/seen"}`)
 	}
+
 	tests := []struct {
 		name string
 		body string
@@ -181,26 +183,27 @@ func TestVerifyCodes(t *testing.T) {
 		{"good", about(`{"gitCommit":"` + ledgertest.Commit + `"}`), ""},
 		{"nothing", ``, ledger.CodeInvalidJSON},
 		{"not JSON", `payload=…`, ledger.CodeInvalidJSON},
-		{"cut off", signed("{}")[:40], ledger.CodeInvalidJSON},
-		{"followed by more", signed("{}") + "{}", ledger.CodeInvalidJSON},
-		{"a member twice", `{"payload":"","payload":""}`, ledger.CodeInvalidJSON},
+		{"truncated", signed("{}")[:40], ledger.CodeInvalidJSON},
+		{"trailing data", signed("{}") + "{}", ledger.CodeInvalidJSON},
+		{"a duplicate member", `{"payload":"","payload":""}`, ledger.CodeInvalidJSON},
 		{"not UTF-8", "{\"payloadType\":\"\xff\"}", ledger.CodeInvalidJSON},
 		{"an array", `[]`, ledger.CodeInvalidEnvelope},
 		{"null", `null`, ledger.CodeInvalidEnvelope},
-		{"another type", `{"payloadType":"text/plain","payload":"","signatures":[{"sig":"AAAA"}]}`,
+		{"another payload type", `{"payloadType":"text/plain","payload":"","signatures":[{"sig":"AAAA"}]}`,
 			ledger.CodeUnsupportedPayloadType},
 		{"no signature", `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[]}`,
 			ledger.CodeInvalidEnvelope},
 		{"two signatures", `{"payloadType":"application/vnd.in-toto+json","payload":"e30=",` +
 			`"signatures":[{"sig":"AAAA"},{"sig":"AAAA"}]}`, ledger.CodeSeveralSignatures},
-		{"by somebody else", string(ledgertest.Must(SignDSSE(ledgertest.NewP256(), ledgertest.Passed()))),
+		{"by an unknown signer", string(ledgertest.Must(SignDSSE(ledgertest.NewP256(), ledgertest.Passed()))),
 			ledger.CodeUntrustedIdentity},
 		{"not a statement", signed(`{}`), ledger.CodeInvalidStatement},
-		{"not even JSON inside", signed(`hello`), ledger.CodeInvalidStatement},
+		{"a payload that is not JSON", signed(`hello`), ledger.CodeInvalidStatement},
 		{"no commit", about(`{"sha256":"` + ledgertest.Commit + `"}`), ledger.CodeNoCommitSubject},
 		{"several commits", about(`{"gitCommit":"` + ledgertest.Commit + `","sha1":"` +
 			"0123456789012345678901234567890123456789" + `"}`), ledger.CodeSeveralCommits},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Verify([]byte(test.body), org, ledgertest.Now)
@@ -209,8 +212,8 @@ func TestVerifyCodes(t *testing.T) {
 	}
 }
 
-// BenchmarkVerify shows what verification costs beside the bare signature
-// check, for statements of about 1 KB.
+// BenchmarkVerify compares the cost of Verify with that of the signature check alone, for
+// statements of about 1 KB.
 func BenchmarkVerify(b *testing.B) {
 	payload := ledgertest.Must(NewStatement("git+https://git.example/acme/cobra", ledgertest.Commit, ResultPredicate{
 		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 1234}, StartedOn: ledgertest.Now - 2000,
@@ -264,14 +267,14 @@ func BenchmarkParseEnvelope(b *testing.B) {
 	}
 }
 
-// FuzzVerify looks for bodies that panic, that fail with something other than
-// a *ledger.Error, or that are accepted though their payload is not one that was
-// signed.
+// FuzzVerify looks for bodies that cause a panic or an error other than a *ledger.Error,
+// or that are accepted with a payload that was not signed.
 func FuzzVerify(f *testing.F) {
 	key := ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key")))
 	leaf := ledgertest.Must(identity.ParseCertificates(ledgertest.CosignFile("leaf.crt")))
 	chain := append(leaf, ledgertest.Must(identity.ParseCertificates(ledgertest.CosignFile("ca.crt")))...)
 	signed := map[[sha256.Size]byte]bool{}
+
 	for _, test := range cosignEnvelopes {
 		f.Add(ledgertest.CosignFile(test.file))
 		signed[sha256.Sum256(ledgertest.CosignFile(test.statement))] = true
@@ -293,7 +296,7 @@ func FuzzVerify(f *testing.F) {
 			return
 		}
 		if !signed[got.PayloadDigest] {
-			t.Fatalf("accepted a payload that nobody signed: %+v", got)
+			t.Fatalf("accepted a payload that was not signed: %+v", got)
 		}
 		if !ledger.IsCommit(got.Commit) || got.Predicate == "" || !bytes.Equal(got.Envelope, body) {
 			t.Fatalf("accepted as %+v", got)

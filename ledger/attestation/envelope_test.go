@@ -15,40 +15,42 @@ import (
 )
 
 func TestPAE(t *testing.T) {
-	// The example of the DSSE protocol.
+	// The example in the DSSE specification.
 	got := PAE("http://example.com/HelloWorld", []byte("hello world"))
 	if want := "DSSEv1 29 http://example.com/HelloWorld 11 hello world"; string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// Base64 as DSSE allows it: two alphabets, padding or none. The payload here
-// needs two characters of padding, and - and _ in the URL alphabet.
+// DSSE allows the standard and the URL alphabet, with or without padding. The payload
+// needs two padding characters, and - and _ in the URL alphabet.
 func TestEnvelopeBase64(t *testing.T) {
 	payload := []byte("{\"a\":\"\u07ff\u083f??>\"}")
 	std := base64.StdEncoding.EncodeToString(payload)
 	if !strings.ContainsAny(std, "+/") || !strings.HasSuffix(std, "=") {
-		t.Fatalf("%s is no good example", std)
+		t.Fatalf("%s has no padding or no + or /", std)
 	}
+
 	tests := []struct {
 		name, text string
 		ok         bool
 	}{
 		{"standard", std, true},
-		{"standard, not padded", strings.TrimRight(std, "="), true},
-		{"standard, with JSON's escapes", strings.ReplaceAll(std, "/", `\/`), true},
+		{"standard, without padding", strings.TrimRight(std, "="), true},
+		{"standard, with JSON escapes", strings.ReplaceAll(std, "/", `\/`), true},
 		{"URL", base64.URLEncoding.EncodeToString(payload), true},
-		{"URL, not padded", base64.RawURLEncoding.EncodeToString(payload), true},
+		{"URL, without padding", base64.RawURLEncoding.EncodeToString(payload), true},
 		{"both alphabets", std[:4] + "-_+/" + std[8:], false},
-		{"padded too far", std + "=", false},
-		{"padded to no length", "e30===", false},
-		{"padding alone", "=", false},
+		{"too much padding", std + "=", false},
+		{"three padding characters", "e30===", false},
+		{"only padding", "=", false},
 		{"padding inside", "e3==" + std, false},
-		{"a line end", std[:4] + `\n` + std[4:], false},
-		{"a character left over", "e30A=", false},
-		{"other bits than a payload's", "e31=", false},
+		{"a line break", std[:4] + `\n` + std[4:], false},
+		{"an incomplete group", "e30A=", false},
+		{"non-zero trailing bits", "e31=", false},
 		{"not base64", "{}", false},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			body := `{"payloadType":"application/vnd.in-toto+json","payload":"` + test.text + `","signatures":[{"sig":"` +
@@ -72,7 +74,7 @@ func TestEnvelopeBase64(t *testing.T) {
 	}
 }
 
-// What is not an envelope, and which field the answer names.
+// An invalid envelope is refused, and the error names the field.
 func TestParseEnvelopeRefused(t *testing.T) {
 	const dsse = `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"}]}`
 	bundle := func(members string) string {
@@ -87,9 +89,9 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		field      string
 	}{
 		{"empty object", `{}`, ledger.CodeInvalidEnvelope, "payloadType"},
-		{"no type", `{"payload":"e30=","signatures":[{"sig":"AAAA"}]}`, ledger.CodeInvalidEnvelope, "payloadType"},
-		{"type is a number", `{"payloadType":1}`, ledger.CodeInvalidEnvelope, "payloadType"},
-		{"another type", strings.Replace(dsse, "in-toto", "out-toto", 1), ledger.CodeUnsupportedPayloadType, "payloadType"},
+		{"no payloadType", `{"payload":"e30=","signatures":[{"sig":"AAAA"}]}`, ledger.CodeInvalidEnvelope, "payloadType"},
+		{"payloadType is a number", `{"payloadType":1}`, ledger.CodeInvalidEnvelope, "payloadType"},
+		{"another payloadType", strings.Replace(dsse, "in-toto", "out-toto", 1), ledger.CodeUnsupportedPayloadType, "payloadType"},
 		{"no payload", strings.Replace(dsse, `"payload":"e30=",`, "", 1), ledger.CodeInvalidEnvelope, "payload"},
 		{"payload is null", strings.Replace(dsse, `"e30="`, "null", 1), ledger.CodeInvalidEnvelope, "payload"},
 		{"payload is an object", strings.Replace(dsse, `"e30="`, "{}", 1), ledger.CodeInvalidEnvelope, "payload"},
@@ -101,36 +103,36 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		{"sig is not base64", strings.Replace(dsse, "AAAA", "A*", 1), ledger.CodeInvalidEnvelope, "signatures[0].sig"},
 		{"two signatures", strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1),
 			ledger.CodeSeveralSignatures, "signatures"},
-		{"certificate is none", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"AAAA"`, 1), ledger.CodeInvalidEnvelope,
+		{"certificate is invalid", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"AAAA"`, 1), ledger.CodeInvalidEnvelope,
 			"signatures[0]"},
 		{"certificate is a key",
 			strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":`+
 				string(ledgertest.Must(json.Marshal(string(ledgertest.CosignFile("p256.pub"))))), 1), ledger.CodeInvalidEnvelope,
 			"signatures[0]"},
 
-		{"another version", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
+		{"another version of bundle", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
 			`}`, ledger.CodeInvalidEnvelope, "mediaType"},
-		{"a bundle without its type", `{"dsseEnvelope":` + dsse + `}`, ledger.CodeInvalidEnvelope, "mediaType"},
+		{"a bundle without mediaType", `{"dsseEnvelope":` + dsse + `}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle of a blob",
 			bundle(`"messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"AAAA"},"signature":"AAAA"}`),
 			ledger.CodeInvalidEnvelope, "messageSignature"},
 		{"an empty bundle", bundle(`"verificationMaterial":{}`), ledger.CodeInvalidEnvelope, "dsseEnvelope"},
-		{"a bundle of two signatures",
+		{"a bundle with two signatures",
 			bundle(`"dsseEnvelope":` + strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1)),
 			ledger.CodeSeveralSignatures, "dsseEnvelope.signatures"},
-		{"a bundle's payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope,
+		{"a bundle with an invalid payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope,
 			"dsseEnvelope.payload"},
-		{"a bundle's certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` +
+		{"a bundle with an invalid certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` +
 			dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
 		{"a certificate without bytes", bundle(`"verificationMaterial":{"certificate":{}},"dsseEnvelope":` + dsse),
 			ledger.CodeInvalidEnvelope, "verificationMaterial"},
-		{"a bundle beside an envelope", bundle(`"dsseEnvelope":` + dsse + `,` + dsse[1:len(dsse)-1]),
+		{"a bundle and an envelope", bundle(`"dsseEnvelope":` + dsse + `,` + dsse[1:len(dsse)-1]),
 			ledger.CodeInvalidEnvelope, "payloadType"},
-		{"a bundle beside a payload", bundle(`"dsseEnvelope":` + dsse + `,"payload":"e30="`), ledger.CodeInvalidEnvelope,
+		{"a bundle and a payload", bundle(`"dsseEnvelope":` + dsse + `,"payload":"e30="`), ledger.CodeInvalidEnvelope,
 			"payload"},
-		{"a bundle beside signatures", bundle(`"dsseEnvelope":` + dsse + `,"signatures":[]`), ledger.CodeInvalidEnvelope,
+		{"a bundle and signatures", bundle(`"dsseEnvelope":` + dsse + `,"signatures":[]`), ledger.CodeInvalidEnvelope,
 			"signatures"},
-		{"eleven certificates, ten of them in one PEM",
+		{"eleven certificates, ten of them in one PEM text",
 			strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"`+leaf+`","intermediates":[`+
 				string(ledgertest.Must(json.Marshal(strings.Repeat(string(ledgertest.CosignFile("ca.crt")), 10))))+`]`, 1),
 			ledger.CodeInvalidEnvelope, "signatures[0]"},
@@ -154,19 +156,19 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		`{"signatures":""}`: `invalid signatures: a JSON string is not allowed here`,
 	} {
 		if _, err := ParseEnvelope([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want it to say %q", body, err, want)
+			t.Errorf("%s: got error %v, want %q in it", body, err, want)
 		}
 	}
-	t.Run("cosign's old bundle", func(t *testing.T) {
+	t.Run("cosign's old bundle format", func(t *testing.T) {
 		_, err := ParseEnvelope([]byte(`{"base64Signature":"eyJ9","cert":"LS0t"}`))
 		ledgertest.WantCode(t, err, ledger.CodeInvalidEnvelope)
 		if !strings.Contains(err.Error(), "--new-bundle-format") {
-			t.Errorf("%v does not say what to do", err)
+			t.Errorf("the error %q does not mention --new-bundle-format", err)
 		}
 	})
 }
 
-// Formats of others grow members; they are no business of the ledger's.
+// Unknown members are ignored, because others may extend the formats.
 func TestParseEnvelopeOpen(t *testing.T) {
 	body := `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.3",
 		"verificationMaterial":{"publicKey":{"hint":"our key"},"tlogEntries":[{"logIndex":"1"}],` +
@@ -182,8 +184,8 @@ func TestParseEnvelopeOpen(t *testing.T) {
 	}
 }
 
-// Witness puts the certificates beside the signature, in base64 of PEM; the
-// same in PEM or DER alone does as well.
+// Witness adds the certificates to the signature, in base64 of PEM. PEM, and base64 of
+// DER, are accepted too.
 func TestVerifyWitness(t *testing.T) {
 	root := ledgertest.NewRoot()
 	middle := ledgertest.NewCert(root, pkix.Name{CommonName: "acme build CA"}, ledgertest.NewP256(), ledgertest.AsCA)
@@ -195,6 +197,7 @@ func TestVerifyWitness(t *testing.T) {
 		"PEM":           ledgertest.CertPEM,
 		"DER in base64": func(c *x509.Certificate) string { return base64.StdEncoding.EncodeToString(c.Raw) },
 	}
+
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			type signature struct {
@@ -219,7 +222,7 @@ func TestVerifyWitness(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Signer.DN != (identity.DN{CN: "ci", OU: "build", O: "acme"}) || got.Signer.Identity != "idn_root" {
-				t.Errorf("signed by %v", got.Signer)
+				t.Errorf("got signer %v", got.Signer)
 			}
 		})
 	}

@@ -17,8 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
-// What the ledger's own client signs, the ledger accepts, for every key kind
-// and by either form.
+// Verify accepts what SignDSSE and SignBundle sign, for every key type.
 func TestSign(t *testing.T) {
 	_, edKey, _ := ed25519.GenerateKey(rand.Reader)
 	root := ledgertest.NewRoot()
@@ -31,7 +30,7 @@ func TestSign(t *testing.T) {
 		"RSA 2048": ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ours, under := ledgertest.NewCert(root, ledgertest.CIName(), key, ledgertest.AsSigner),
+			direct, indirect := ledgertest.NewCert(root, ledgertest.CIName(), key, ledgertest.AsSigner),
 				ledgertest.NewCert(middle, ledgertest.CIName(), key, ledgertest.AsSigner)
 			keys, roots := ledgertest.Keyring(ledgertest.KeyIdentity(key.Public())),
 				ledgertest.Keyring(ledgertest.RootIdentity(root.Cert))
@@ -39,20 +38,20 @@ func TestSign(t *testing.T) {
 			dsse := ledgertest.Must(SignDSSE(key, ledgertest.Passed()))
 			if hint, want := ledgertest.Must(ParseEnvelope(dsse)).Hint,
 				ledgertest.Must(identity.Fingerprint(key.Public())); hint != want {
-				t.Errorf("keyid is %s, want the fingerprint %s", hint, want)
+				t.Errorf("got keyid %s, want the fingerprint %s", hint, want)
 			}
-			for form, verified := range map[string]func() (*Attestation, error){
+			for form, verify := range map[string]func() (*Attestation, error){
 				"DSSE": func() (*Attestation, error) { return Verify(dsse, keys, ledgertest.Now) },
 				"bundle": func() (*Attestation, error) {
-					return Verify(ledgertest.Must(SignBundle(ours.Key, []*x509.Certificate{ours.Cert}, ledgertest.Passed())), roots,
+					return Verify(ledgertest.Must(SignBundle(direct.Key, []*x509.Certificate{direct.Cert}, ledgertest.Passed())), roots,
 						ledgertest.Now)
 				},
 				"chain": func() (*Attestation, error) {
 					return Verify(ledgertest.Must(
-						SignBundle(under.Key, []*x509.Certificate{under.Cert, middle.Cert}, ledgertest.Passed())), roots, ledgertest.Now)
+						SignBundle(indirect.Key, []*x509.Certificate{indirect.Cert, middle.Cert}, ledgertest.Passed())), roots, ledgertest.Now)
 				},
 			} {
-				got, err := verified()
+				got, err := verify()
 				if err != nil {
 					t.Errorf("%s: %v", form, err)
 					continue
@@ -70,17 +69,17 @@ func TestSignRefused(t *testing.T) {
 	small, key := ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)), ledgertest.NewP256()
 	other := ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.NewP256(), ledgertest.AsSigner)
 	if _, err := SignDSSE(small, ledgertest.Passed()); err == nil {
-		t.Error("signed with a key that no ledger takes")
+		t.Error("signed with an unsupported key")
 	}
 	if _, err := SignBundle(key, nil, ledgertest.Passed()); err == nil {
-		t.Error("made a bundle without a certificate")
+		t.Error("created a bundle without a certificate")
 	}
 	if _, err := SignBundle(key, []*x509.Certificate{other.Cert}, ledgertest.Passed()); err == nil {
-		t.Error("made a bundle with another's certificate")
+		t.Error("created a bundle with a certificate of another key")
 	}
 }
 
-// The statement is the one that the contract shows.
+// The bytes of a statement are fixed by the contract with clients.
 func TestNewStatement(t *testing.T) {
 	got, err := NewStatement("git+https://git.example/acme/cobra", ledgertest.Commit, ResultPredicate{
 		Predicate:   "test:go",
@@ -102,6 +101,7 @@ func TestNewStatement(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+
 	bare := ledgertest.Must(
 		NewStatement("", ledgertest.Commit,
 			ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}}))
@@ -114,7 +114,7 @@ func TestNewStatement(t *testing.T) {
 	}
 }
 
-// A client learns of its mistake before it signs.
+// Invalid results are refused before signing.
 func TestNewStatementRefused(t *testing.T) {
 	good := ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}}
 	for field, change := range map[string]func(*ResultPredicate){
@@ -132,11 +132,11 @@ func TestNewStatementRefused(t *testing.T) {
 	ledgertest.WantField(t, err, "subject[0].digest.gitCommit")
 }
 
-func TestAResultWithoutTimesHoldsNone(t *testing.T) {
+func TestNewStatementOmitsZeroTimes(t *testing.T) {
 	text := ledgertest.Must(
 		NewStatement("cobra", ledgertest.Commit,
 			ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}}))
 	if strings.Contains(string(text), `On":`) {
-		t.Errorf("it holds a time that there is not: %s", text)
+		t.Errorf("a zero time is in %s", text)
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 const otherCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// statementOf returns a statement with the given JSON in its places.
+// statementOf returns a statement with the given members, as JSON.
 func statementOf(subject, predicateType, predicate string) string {
 	return `{"_type":"https://in-toto.io/Statement/v1","subject":` + subject + `,"predicateType":` +
 		strconv.Quote(predicateType) + `,"predicate":` + predicate + `}`
 }
 
-// aboutCommit is the subject of most statements here.
+// aboutCommit is the subject of most statements in these tests.
 const aboutCommit = `[{"name":"git+https://git.example/acme/cobra","digest":{"gitCommit":"` + ledgertest.Commit + `"}}]`
 
 const (
@@ -29,14 +29,15 @@ const (
 	slsaV02       = "https://slsa.dev/provenance/v0.2"
 )
 
-// What each predicate type comes to on the ledger.
+// Each predicate type has its own form of result.
 func TestStatementResults(t *testing.T) {
 	ours := func(result string) string { return `{"predicate":"test:go","result":` + result + `}` }
 	v1 := func(metadata string) string { return `{"runDetails":{"metadata":` + metadata + `}}` }
 	v02 := func(metadata string) string { return `{"metadata":` + metadata + `}` }
+
 	tests := []struct {
 		predicateType, predicate string
-		name                     string // "": the type itself
+		name                     string // if empty, the predicate type
 		want                     ledger.Result
 	}{
 		{ResultPredicateType, ours(`{"status":"pass","duration_ms":1234}`), "test:go",
@@ -74,6 +75,7 @@ func TestStatementResults(t *testing.T) {
 		{"https://example.com/any", `null`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{"https://example.com/any", `[1,"two"]`, "", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 	}
+
 	for _, test := range tests {
 		got, err := parseStatement([]byte(statementOf(aboutCommit, test.predicateType, test.predicate)))
 		if err != nil {
@@ -89,21 +91,22 @@ func TestStatementResults(t *testing.T) {
 	}
 }
 
-// What cannot be a statement, and the field that the answer names.
+// An invalid statement is refused, and the error names the field.
 func TestStatementInvalid(t *testing.T) {
 	ours := func(predicate string) string { return statementOf(aboutCommit, ResultPredicateType, predicate) }
 	good := ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1}}`)
 	if _, err := parseStatement([]byte(good)); err != nil {
 		t.Fatal(err)
 	}
+
 	tests := []struct{ name, text, field string }{
 		{"no type", strings.Replace(good, "_type", "type", 1), "_type"},
 		{"another type", strings.Replace(good, "Statement/v1", "Statement/v2", 1), "_type"},
 		{"type is a number", `{"_type":1}`, "_type"},
 		{"no subject", strings.Replace(good, `"subject"`, `"subjects"`, 1), "subject"},
 		{"subject is an object", statementOf(`{}`, anyType, `{}`), "subject"},
-		{"a subject is a text", statementOf(`["x"]`, anyType, `{}`), "subject[0]"},
-		{"digest is a text", statementOf(`[{"digest":"x"}]`, anyType, `{}`), "subject[0].digest"},
+		{"a subject is a string", statementOf(`["x"]`, anyType, `{}`), "subject[0]"},
+		{"digest is a string", statementOf(`[{"digest":"x"}]`, anyType, `{}`), "subject[0].digest"},
 		{"gitCommit is a number", statementOf(`[{"digest":{"gitCommit":7}}]`, anyType, `{}`), "subject[0].digest.gitCommit"},
 		{"gitCommit is short", statementOf(`[{"digest":{}},{"digest":{"gitCommit":"adbc881"}}]`, anyType, `{}`),
 			"subject[1].digest.gitCommit"},
@@ -112,42 +115,42 @@ func TestStatementInvalid(t *testing.T) {
 		{"sha1 of 64 digits", statementOf(`[{"digest":{"sha1":"`+strings.Repeat("0", 64)+`"}}]`, anyType, `{}`),
 			"subject[0].digest.sha1"},
 		{"no predicate type", statementOf(aboutCommit, "", `{}`), "predicateType"},
-		{"a space in it", statementOf(aboutCommit, "my type", `{}`), "predicateType"},
-		{"a name of ours", statementOf(aboutCommit, "test:go", `{"result":{"status":"fail"}}`), "predicateType"},
+		{"a predicate type with a space", statementOf(aboutCommit, "my type", `{}`), "predicateType"},
+		{"a predicate name as type", statementOf(aboutCommit, "test:go", `{"result":{"status":"fail"}}`), "predicateType"},
 		{"a URN", statementOf(aboutCommit, "urn:example:any", `{}`), "predicateType"},
-		{"a version of ours to come", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/result/v2",
+		{"a future version of our type", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/result/v2",
 			`{"predicate":"test:go","result":{"status":"fail"}}`), "predicateType"},
-		{"another type of ours", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/review/v1", `{}`),
+		{"an unknown type of ours", statementOf(aboutCommit, "https://github.com/ledgerd/ledgerd/predicate/review/v1", `{}`),
 			"predicateType"},
-		{"ours with a slash", statementOf(aboutCommit, ResultPredicateType+"/", `{}`), "predicateType"},
-		{"a control in it", statementOf(aboutCommit, "type\n", `{}`), "predicateType"},
-		{"a predicate type too long", statementOf(aboutCommit, "https://"+strings.Repeat("x", 505), `{}`), "predicateType"},
+		{"our type with a trailing slash", statementOf(aboutCommit, ResultPredicateType+"/", `{}`), "predicateType"},
+		{"a predicate type with a control character", statementOf(aboutCommit, "type\n", `{}`), "predicateType"},
+		{"a long predicate type", statementOf(aboutCommit, "https://"+strings.Repeat("x", 505), `{}`), "predicateType"},
 		{"no predicate", strings.Replace(good, `"predicate":{"p`, `"content":{"p`, 1), "predicate"},
 		{"predicate is null", ours(`null`), "predicate"},
 		{"predicate is a list", ours(`[]`), "predicate"},
 		{"no name", ours(`{"result":{"status":"pass"}}`), "predicate.predicate"},
-		{"a name that is none", ours(`{"predicate":"test go","result":{"status":"pass"}}`), "predicate.predicate"},
-		{"the type of another", ours(`{"predicate":"https://slsa.dev/provenance/v1","result":{"status":"pass"}}`),
+		{"an invalid name", ours(`{"predicate":"test go","result":{"status":"pass"}}`), "predicate.predicate"},
+		{"a foreign type as name", ours(`{"predicate":"https://slsa.dev/provenance/v1","result":{"status":"pass"}}`),
 			"predicate.predicate"},
 		{"no result", ours(`{"predicate":"test:go"}`), "predicate.result.status"},
-		{"result is a text", ours(`{"predicate":"test:go","result":"pass"}`), "predicate.result"},
+		{"result is a string", ours(`{"predicate":"test:go","result":"pass"}`), "predicate.result"},
 		{"an unknown status", ours(`{"predicate":"test:go","result":{"status":"PASS"}}`), "predicate.result.status"},
 		{"a negative duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":-1}}`),
 			"predicate.result.duration_ms"},
 		{"a duration over a year", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":31536000001}}`),
 			"predicate.result.duration_ms"},
-		{"a broken duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1.5}}`),
+		{"a fractional duration", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":1.5}}`),
 			"predicate.result.duration_ms"},
-		{"a duration as text", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":"1"}}`),
+		{"a duration as a string", ours(`{"predicate":"test:go","result":{"status":"pass","duration_ms":"1"}}`),
 			"predicate.result.duration_ms"},
 		{"an unknown test result", statementOf(aboutCommit, testResultV01, `{"result":"passed"}`), "predicate.result"},
 		{"no test result", statementOf(aboutCommit, testResultV01, `{}`), "predicate.result"},
-		{"an unknown result of a test result to come", statementOf(
+		{"an unknown test result of a future version", statementOf(
 			aboutCommit, "https://in-toto.io/attestation/test-result/v9", `{"result":"BROKEN"}`), "predicate.result"},
 		{"a VSA that warns", statementOf(aboutCommit, vsaV1, `{"verificationResult":"WARNED"}`),
 			"predicate.verificationResult"},
 		{"no VSA result", statementOf(aboutCommit, vsaV1, `{}`), "predicate.verificationResult"},
-		{"a time that is none", statementOf(aboutCommit, slsaV1, `{"runDetails":{"metadata":{"startedOn":"today"}}}`),
+		{"an invalid time", statementOf(aboutCommit, slsaV1, `{"runDetails":{"metadata":{"startedOn":"today"}}}`),
 			"predicate.runDetails.metadata.startedOn"},
 		{"a bad dependency",
 			statementOf(`[]`, slsaV1, `{"buildDefinition":{"resolvedDependencies":[{"digest":{"gitCommit":"x"}}]}}`),
@@ -155,6 +158,7 @@ func TestStatementInvalid(t *testing.T) {
 		{"a bad material", statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"x"}}]}`),
 			"predicate.materials[0].digest.sha1"},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := parseStatement([]byte(test.text))
@@ -162,6 +166,7 @@ func TestStatementInvalid(t *testing.T) {
 			ledgertest.WantField(t, err, test.field)
 		})
 	}
+
 	for _, text := range []string{``, `null`, `[]`, `"x"`, `{`, good + good, good[:len(good)-1],
 		`{"_type":"","_type":""}`} {
 		_, err := parseStatement([]byte(text))
@@ -169,7 +174,7 @@ func TestStatementInvalid(t *testing.T) {
 	}
 }
 
-// Which commit a statement is about.
+// The commit is in the subjects or in the sources of provenance.
 func TestStatementCommit(t *testing.T) {
 	sha256Commit := strings.Repeat("0a", 32)
 	deps := func(list string) string {
@@ -181,31 +186,31 @@ func TestStatementCommit(t *testing.T) {
 		`"digest":{"sha256":"0000000000000000000000000000000000000000000000000000000000000007"}}`
 	tests := []struct {
 		name, subject, predicateType, predicate string
-		want                                    string // the commit, or the code
+		want                                    string // the commit, or the error code
 	}{
 		{"gitCommit", `[` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
 		{"sha1", `[` + sha1(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
-		{"of SHA-256", `[` + git(sha256Commit) + `]`, anyType, `{}`, sha256Commit},
+		{"a SHA-256 commit", `[` + git(sha256Commit) + `]`, anyType, `{}`, sha256Commit},
 		{"upper case", `[` + git(strings.ToUpper(ledgertest.Commit)) + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`,
 			ledgertest.Commit},
-		{"both, the same", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha1":"` + ledgertest.Commit + `"}}]`,
+		{"both digests, the same commit", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha1":"` + ledgertest.Commit + `"}}]`,
 			anyType, `{}`, ledgertest.Commit},
-		{"beside an artifact", `[` + artifact + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
-		{"two", `[` + git(ledgertest.Commit) + `,` + git(otherCommit) + `]`, anyType, `{}`,
+		{"with an artifact", `[` + artifact + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
+		{"two commits", `[` + git(ledgertest.Commit) + `,` + git(otherCommit) + `]`, anyType, `{}`,
 			string(ledger.CodeSeveralCommits)},
-		{"two, by different digests", `[` + git(ledgertest.Commit) + `,` + sha1(otherCommit) + `]`, anyType, `{}`,
+		{"two commits, in different digests", `[` + git(ledgertest.Commit) + `,` + sha1(otherCommit) + `]`, anyType, `{}`,
 			string(ledger.CodeSeveralCommits)},
-		{"an artifact alone", `[` + artifact + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
+		{"only an artifact", `[` + artifact + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 		{"no subject", `[]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
-		{"a digest that is empty", `[` + git("") + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
+		{"an empty digest", `[` + git("") + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 
-		{"provenance of it", `[` + artifact + `]`, slsaV1, deps(`[` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
+		{"provenance by gitCommit", `[` + artifact + `]`, slsaV1, deps(`[` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
 		{"provenance by sha1", `[` + artifact + `]`, slsaV1, deps(`[` + sha1(ledgertest.Commit) + `]`), ledgertest.Commit},
 		{"provenance with packages", `[` + artifact + `]`, slsaV1,
 			deps(`[` + sha1(otherCommit) + `,` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
 		{"provenance of two repos", `[` + artifact + `]`, slsaV1,
 			deps(`[` + git(otherCommit) + `,` + git(ledgertest.Commit) + `]`), string(ledger.CodeSeveralCommits)},
-		{"provenance of none", `[` + artifact + `]`, slsaV1, deps(`[]`), string(ledger.CodeNoCommitSubject)},
+		{"provenance of no repo", `[` + artifact + `]`, slsaV1, deps(`[]`), string(ledger.CodeNoCommitSubject)},
 		{"subject before dependencies", `[` + git(ledgertest.Commit) + `]`, slsaV1, deps(`[` + git(otherCommit) + `]`),
 			ledgertest.Commit},
 		{"provenance v0.2", `[` + artifact + `]`, slsaV02, `{"materials":[` + artifact + `,` + sha1(ledgertest.Commit) + `]}`,
@@ -222,7 +227,7 @@ func TestStatementCommit(t *testing.T) {
 				ledgertest.WantCode(t, err, ledger.Code(test.want))
 				if ledger.Code(test.want) == ledger.CodeSeveralCommits &&
 					(!strings.Contains(err.Error(), ledgertest.Commit) || !strings.Contains(err.Error(), otherCommit)) {
-					t.Errorf("%v does not name them", err)
+					t.Errorf("the error %q does not name both commits", err)
 				}
 				return
 			}
@@ -233,7 +238,7 @@ func TestStatementCommit(t *testing.T) {
 	}
 }
 
-// Members may come in any order, and the older type is read as the newer.
+// Members may be in any order, and the older statement type is accepted.
 func TestStatementOrder(t *testing.T) {
 	text := `{"predicate":{"result":{"duration_ms":5,"status":"fail"},"predicate":"lint:golangci"},` +
 		`"predicateType":"` + ResultPredicateType + `","subject":` + aboutCommit +
@@ -246,8 +251,8 @@ func TestStatementOrder(t *testing.T) {
 	}
 }
 
-// FuzzStatement looks for statements that come to something the ledger cannot
-// hold.
+// FuzzStatement looks for statements that cause a panic, an error other than a
+// *ledger.Error, or an invalid result.
 func FuzzStatement(f *testing.F) {
 	for _, file := range []string{"provenance.statement.json", "test-failed.statement.json",
 		"test-passed.statement.json"} {
@@ -257,6 +262,7 @@ func FuzzStatement(f *testing.F) {
 	f.Add([]byte(statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED"}`)))
 	f.Add([]byte(statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"`+ledgertest.Commit+
 		`"}}],"metadata":{"buildStartedOn":"2026-11-20T09:00:00Z"}}`)))
+
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		got, err := parseStatement(payload)
 		if err != nil {
@@ -270,7 +276,7 @@ func FuzzStatement(f *testing.F) {
 			t.Fatalf("accepted as %+v", got)
 		}
 		if got.result.Status == "" || got.result.DurationMS < 0 || got.result.DurationMS > maxDurationMS {
-			t.Fatalf("accepted with the result %+v", got.result)
+			t.Fatalf("accepted with result %+v", got.result)
 		}
 	})
 }

@@ -36,6 +36,7 @@ func TestParseDN(t *testing.T) {
 		{`cn=\*`, DN{CN: "*"}, `cn=*`},
 		{"cn=" + strings.Repeat("x", 256), DN{CN: strings.Repeat("x", 256)}, ""},
 	}
+
 	for _, test := range tests {
 		got, err := ParseDN(test.text)
 		if err != nil || got != test.want {
@@ -124,6 +125,7 @@ func TestDNOf(t *testing.T) {
 	parsed := func(names ...pkix.AttributeTypeAndValue) pkix.Name {
 		return pkix.Name{Names: names}
 	}
+
 	tests := []struct {
 		name string
 		in   pkix.Name
@@ -147,6 +149,7 @@ func TestDNOf(t *testing.T) {
 		{"not UTF-8", pkix.Name{CommonName: "\xff"}, DN{}, "CN is not valid UTF-8"},
 		{"too long", pkix.Name{CommonName: strings.Repeat("x", 257)}, DN{}, "CN is longer"},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := subjectDN(test.in)

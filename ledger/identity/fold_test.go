@@ -68,6 +68,7 @@ func TestFoldIsIdempotent(t *testing.T) {
 	base := rapid.SampledFrom([]rune("aAiIİıßẞKſςΣΐᾳᾼﷺﬁ ¨´\u00a0\u200d\u2028\uac00\u11a8"))
 	value := rapid.OneOf(drawValue(1), rapid.StringOfN(rapid.OneOf(base, mark), 1, 100, maxAttribute),
 		rapid.StringOfN(rapid.OneOf(rapid.Rune(), mark), 1, 100, maxAttribute)).Filter(utf8.ValidString)
+
 	rapid.Check(t, func(t *rapid.T) {
 		d := DN{CN: value.Draw(t, "cn"), OU: value.Draw(t, "ou"), O: drawValue(0).Draw(t, "o")}
 		once := d.folded()

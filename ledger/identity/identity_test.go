@@ -24,6 +24,7 @@ func TestNewIdentity(t *testing.T) {
 	subject := func(name pkix.Name) string {
 		return ledgertest.CertPEM(ledgertest.NewCert(nil, name, ledgertest.NewP256(), ledgertest.AsCA).Cert)
 	}
+
 	tests := []struct {
 		name      string
 		in        identity.NewIdentity
@@ -59,6 +60,7 @@ func TestNewIdentity(t *testing.T) {
 		{"cosign's", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(ledgertest.CosignFile("leaf.crt"))},
 			"cn=ci-bot,ou=build,o=acme", "ci-bot@acme.example"},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := test.in.Identity()

@@ -153,6 +153,7 @@ func TestParsePrivateKey(t *testing.T) {
 	pkcs8 := func(key any) string {
 		return ledgertest.PEM("PRIVATE KEY", ledgertest.Must(x509.MarshalPKCS8PrivateKey(key)))
 	}
+
 	tests := []struct {
 		name, text string
 		want       crypto.Signer
@@ -176,6 +177,7 @@ func TestParsePrivateKey(t *testing.T) {
 		{"broken", ledgertest.PEM("PRIVATE KEY", []byte{0}), nil, "cannot parse private key"},
 		{"nothing", "", nil, "no private key found"},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := identity.ParsePrivateKey([]byte(test.text))

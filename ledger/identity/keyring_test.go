@@ -79,6 +79,7 @@ func TestVerifyHints(t *testing.T) {
 func TestVerifyTriesSoMuchOnly(t *testing.T) {
 	key := ledgertest.NewP256()
 	var ids []identity.Identity
+
 	for range 99 {
 		ids = append(ids, ledgertest.KeyIdentity(ledgertest.NewP256().Public()))
 	}
@@ -324,6 +325,7 @@ func TestVerifyRoots(t *testing.T) {
 		c.NotAfter = ledgertest.Now.Std().Add(-time.Hour)
 	})
 	leaf := ledgertest.NewCert(root, ledgertest.CIName(), ledgertest.NewP256(), ledgertest.AsSigner)
+
 	tests := []struct {
 		name string
 		ids  []identity.Identity
@@ -341,12 +343,14 @@ func TestVerifyRoots(t *testing.T) {
 		{"trusted, but the signer itself revoked", []identity.Identity{ledgertest.RootIdentity(root.Cert),
 			ledgertest.Revoked(ledgertest.CertIdentity(leaf.Cert))}, ledger.CodeRevokedIdentity},
 	}
+
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := attestation.Verify(bundleOf([]*ledgertest.Party{leaf}), ledgertest.Keyring(test.ids...), ledgertest.Now)
 			ledgertest.WantCode(t, err, test.want)
 		})
 	}
+
 	t.Run("registered certificate expired, and a new one from the root", func(t *testing.T) {
 		expired := ledgertest.NewCert(root, ledgertest.CIName(), leaf.Key, func(c *x509.Certificate) {
 			ledgertest.AsSigner(c)

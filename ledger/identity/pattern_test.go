@@ -10,6 +10,7 @@ import (
 
 func TestPatternMatch(t *testing.T) {
 	ci := DN{"ci", "build", "acme"}
+
 	tests := []struct {
 		pattern string
 		dn      DN
@@ -45,6 +46,7 @@ func TestPatternMatch(t *testing.T) {
 		{`cn=a\**`, DN{CN: "ab"}, false},
 		{`cn=Doe\, *`, DN{CN: "Doe, Jane"}, true},
 	}
+
 	for _, test := range tests {
 		p, err := ParsePattern(test.pattern)
 		if err != nil {
@@ -80,6 +82,7 @@ func TestPatternText(t *testing.T) {
 			t.Errorf("%s is written %s, want %s", text, got, want)
 		}
 	}
+
 	for text, reason := range map[string]string{
 		"":                                  "no =",
 		"*":                                 "no =",

@@ -29,6 +29,7 @@ func spkiDigest(pub crypto.PublicKey) [sha256.Size]byte {
 func TestSigningKey(t *testing.T) {
 	_, edKey, _ := ed25519.GenerateKey(rand.Reader)
 	root, other := ledgertest.NewRoot(), ledgertest.KeyIdentity(ledgertest.NewP256().Public())
+
 	for kind, key := range map[string]crypto.Signer{
 		"Ed25519":  edKey,
 		"P-256":    ledgertest.NewP256(),
@@ -99,6 +100,7 @@ func TestSigningKeyCosign(t *testing.T) {
 	ofFile, _ := ledgertest.PublicKeyIn(string(ledgertest.CosignFile("p256.pub")))
 	p256 := spkiDigest(ofFile)
 	leaf := spkiDigest(ledgertest.Must(identity.ParsePrivateKey(ledgertest.CosignFile("leaf.key"))).Public())
+
 	for file, test := range map[string]struct {
 		want      [sha256.Size]byte
 		certified bool

@@ -38,6 +38,7 @@ func TestParseContract(t *testing.T) {
 	one := func(rest string) string {
 		return `{"requirements":[{"state":"ATTESTED","predicate":"x",` + rest + `}],` + radar + `}`
 	}
+
 	for name, test := range map[string]struct{ document, canonical string }{
 		"the example":            {exampleContract, exampleCanonical},
 		"its own canonical form": {exampleCanonical, exampleCanonical},
@@ -91,6 +92,7 @@ func TestParseContractRefuses(t *testing.T) {
 	long := func(n int, entry string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
 	}
+
 	for name, test := range map[string]struct {
 		document string
 		faults   []ledger.FieldError

@@ -12,6 +12,7 @@ import (
 // as a contract may have, and as many and long paths as a commit may change.
 func BenchmarkDeriveWorst(b *testing.B) {
 	deep := strings.Repeat("a/", 900)
+
 	for name, test := range map[string]struct{ glob, path string }{
 		"usual":        {"services/team-%02d/**", "services/web/internal/handlers/%04d_handler.go"},
 		"in between":   {"services/*/team-%02d/*.go", "services/web/internal/handlers/%04d_handler.go"},

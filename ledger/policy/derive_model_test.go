@@ -104,6 +104,7 @@ func drawFacts(t *rapid.T) Facts {
 		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
 		Evidence:   rapid.SliceOfNDistinct(rapid.Custom(drawEvidence), 0, 8, signerAndPredicate).Draw(t, "evidence"),
 	}
+
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "overlaps") {
 		f.Overlaps = append(f.Overlaps, OpenOverlap{
 			Level:  rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "level"),
@@ -154,12 +155,14 @@ func modelConcerns(r Requirement, f Facts) bool {
 // is the commit's author's does not count".
 func modelMatches(r Requirement, f Facts, e Evidence) bool {
 	who := ""
+
 	for name, dn := range modelDNs {
 		if dn == e.Signer {
 			who = name
 		}
 	}
 	signer := len(r.Signers) == 0
+
 	for _, p := range r.Signers {
 		signer = signer || among(who, modelSigners[p.String()])
 	}
@@ -185,6 +188,7 @@ func modelMatches(r Requirement, f Facts, e Evidence) bool {
 // was PROMOTABLE".
 func modelMeets(r Requirement, f Facts, now ledger.Time) (who map[identity.DN]bool, first ledger.Time, met bool) {
 	who, met = map[identity.DN]bool{}, true
+
 	for _, e := range f.Evidence {
 		accepted := false
 		for _, s := range r.Accept {
@@ -229,6 +233,7 @@ func modelBlocks(c Contract, f Facts) bool {
 // modelState: the states as section 5 of the contract tells them, from the top.
 func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
 	open, any := map[ledger.State]bool{}, map[ledger.State]bool{}
+
 	for _, r := range c.Requirements {
 		if modelConcerns(r, f) {
 			_, _, met := modelMeets(r, f, now)
@@ -267,6 +272,7 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 	}
 	compareBlock(t, c, f, got.Requirements)
 	var expires ledger.Time
+
 	for i, r := range c.Requirements {
 		s := got.Requirements[i]
 		if concerns := modelConcerns(r, f); s.Applies != concerns || s.Reason == "" {

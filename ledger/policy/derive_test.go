@@ -273,6 +273,7 @@ func TestState(t *testing.T) {
 		other    = said(ci, "other:thing", ledger.Pass)
 	)
 	whole := []string{tests, reviews, deploys}
+
 	for name, test := range map[string]struct {
 		requirements []string
 		facts        Facts
@@ -331,6 +332,7 @@ func TestExpires(t *testing.T) {
 	)
 	deployed := attested(said(ci, "test:go", ledger.Pass))
 	deployed.Deployed = true
+
 	for name, test := range map[string]struct {
 		requirements []string
 		facts        Facts
@@ -365,6 +367,7 @@ func TestRollsBack(t *testing.T) {
 		`{"state":"DEPLOYED","predicate":"deploy:*","signers":["ou=platform"],"accept":["pass","warn"],`+
 			`"exclude_author":true}`,
 		`{"state":"DEPLOYED","predicate":"canary:*","branches":["canary"]}`)
+
 	for name, test := range map[string]struct {
 		evidence Evidence
 		want     bool

@@ -13,6 +13,7 @@ func TestRadarBlock(t *testing.T) {
 	high := OpenOverlap{Level: radar.High, Commit: "8dd9", Branch: "feature/x", Path: "cmd/root.go",
 		Reason: radar.SameLines}
 	medium := OpenOverlap{Level: radar.Medium, Commit: "0a0a", Path: "go.mod", Reason: radar.SameFile}
+
 	for name, test := range map[string]struct {
 		block    radar.Level
 		overlaps []OpenOverlap
@@ -64,6 +65,7 @@ func TestRadarBlock(t *testing.T) {
 
 func TestWhatTheRadarSeesWithOtherSettings(t *testing.T) {
 	now := RadarSettings{Enabled: true, Ignore: []string{"go.sum"}, MaxAge: ledger.Duration(time.Hour)}
+
 	for name, test := range map[string]struct {
 		change func(*RadarSettings)
 		all    bool

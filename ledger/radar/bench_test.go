@@ -43,6 +43,7 @@ func BenchmarkRadar(b *testing.B) {
 			r.FootprintOfPacked(packed)
 		}
 	})
+
 	for _, test := range []struct {
 		name  string
 		other *Footprint

@@ -245,6 +245,7 @@ func TestCompare(t *testing.T) {
 
 func TestCompareSharedCommits(t *testing.T) {
 	a := edited("f", 1, 2, put(5, 1, a1).around(far1, ""), put(50, 1, a1))
+
 	for name, test := range map[string]struct {
 		b      Change
 		shared bool
@@ -276,6 +277,7 @@ func TestCompareManyPaths(t *testing.T) {
 		renamed("old", "e/name", edited("", 1, 1)), added("g/h", 1)}
 	b := []Change{edited("z", 1, 2, put(1, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)), added("d/other", 1),
 		deleted("old", 1), added("g/h", 3), edited("e/name", 3, 4)}
+
 	for name, test := range map[string]struct {
 		only, ignore []string
 		want         string

@@ -95,6 +95,7 @@ func judgeFixture(t *testing.T, f radarFixture) string {
 	git, skipped := bothWays(f.Conflicts), bothWays(f.Skipped)
 	radar := New(nil)
 	var prints []*Footprint
+
 	for _, c := range f.Commits {
 		if field, fault := CheckChanges(c.Changes); fault != "" {
 			t.Errorf("%s: %s: %s", c.SHA, field, fault)
@@ -102,6 +103,7 @@ func judgeFixture(t *testing.T, f radarFixture) string {
 		prints = append(prints, radar.Footprint(c.Changes))
 	}
 	table := radarTable{levels: map[Level]int{}, reasons: map[Reason]int{}}
+
 	for i, a := range f.Commits {
 		for j, b := range f.Commits[:i] {
 			if two := [2]string{a.SHA, b.SHA}; !skipped[two] {

@@ -28,6 +28,7 @@ func TestFootprintLists(t *testing.T) {
 
 func TestIgnores(t *testing.T) {
 	costly := "{" + strings.Repeat("d,", 16-1) + "d}/*" + strings.Repeat("?", 400)
+
 	for name, test := range map[string]struct {
 		ignore []string
 		path   string

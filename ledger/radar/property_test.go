@@ -20,6 +20,7 @@ func drawRecord(t *rapid.T) []Change {
 		return free[i]
 	}
 	content := rapid.IntRange(1, 4)
+
 	for _, path := range []string{"a", "b", "d/a", "d/b", "d/e/f/a"} {
 		c := Change{Path: path, OldMode: "100644", Mode: "100644", OldBlob: blob(content.Draw(t, "old")),
 			Blob: blob(content.Draw(t, "new"))}

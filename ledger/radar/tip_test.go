@@ -6,6 +6,7 @@ func TestRelated(t *testing.T) {
 	tip := func(sha, branch string, ancestors ...string) Tip {
 		return Tip{SHA: sha, Branch: branch, Base: "base", Ancestors: ancestors}
 	}
+
 	for name, test := range map[string]struct {
 		a, b            Tip
 		related, shares bool
