@@ -15,7 +15,8 @@ import (
 func decodeStatement(data []byte, v any, prefix string) error {
 	err := ledger.DecodeForeign(data, v, ledger.CodeInvalidStatement, prefix)
 	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code != ledger.CodeInvalidStatement {
-		return &ledger.Error{Code: ledger.CodeInvalidStatement, Detail: "invalid payload: " + fault.Detail, Fields: fault.Fields}
+		detail := "invalid payload: " + fault.Detail
+		return &ledger.Error{Code: ledger.CodeInvalidStatement, Detail: detail, Fields: fault.Fields}
 	}
 	return err
 }
@@ -63,7 +64,7 @@ func (d *statementJSON) check() error {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "too long: at most %d bytes",
 			maxPredicateType)
 	case strings.ContainsFunc(d.PredicateType, notInURI):
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q contains characters that a URI may not have",
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q has characters that a URI may not have",
 			text.Clip(d.PredicateType))
 	case !strings.Contains(d.PredicateType, "://"):
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI (use e.g. %s)",

@@ -91,7 +91,7 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		{"empty object", `{}`, ledger.CodeInvalidEnvelope, "payloadType"},
 		{"no payloadType", `{"payload":"e30=","signatures":[{"sig":"AAAA"}]}`, ledger.CodeInvalidEnvelope, "payloadType"},
 		{"payloadType is a number", `{"payloadType":1}`, ledger.CodeInvalidEnvelope, "payloadType"},
-		{"another payloadType", strings.Replace(dsse, "in-toto", "out-toto", 1), ledger.CodeUnsupportedPayloadType, "payloadType"},
+		{"another payloadType", strings.Replace(dsse, "in-toto", "out", 1), ledger.CodeUnsupportedPayloadType, "payloadType"},
 		{"no payload", strings.Replace(dsse, `"payload":"e30=",`, "", 1), ledger.CodeInvalidEnvelope, "payload"},
 		{"payload is null", strings.Replace(dsse, `"e30="`, "null", 1), ledger.CodeInvalidEnvelope, "payload"},
 		{"payload is an object", strings.Replace(dsse, `"e30="`, "{}", 1), ledger.CodeInvalidEnvelope, "payload"},
@@ -103,14 +103,14 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		{"sig is not base64", strings.Replace(dsse, "AAAA", "A*", 1), ledger.CodeInvalidEnvelope, "signatures[0].sig"},
 		{"two signatures", strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1),
 			ledger.CodeSeveralSignatures, "signatures"},
-		{"certificate is invalid", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"AAAA"`, 1), ledger.CodeInvalidEnvelope,
+		{"a bad certificate", strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":"AAAA"`, 1), ledger.CodeInvalidEnvelope,
 			"signatures[0]"},
 		{"certificate is a key",
 			strings.Replace(dsse, `"AAAA"`, `"AAAA","certificate":`+
 				string(ledgertest.Must(json.Marshal(string(ledgertest.CosignFile("p256.pub"))))), 1), ledger.CodeInvalidEnvelope,
 			"signatures[0]"},
 
-		{"another version of bundle", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
+		{"another bundle version", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
 			`}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle without mediaType", `{"dsseEnvelope":` + dsse + `}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle of a blob",
@@ -120,9 +120,9 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		{"a bundle with two signatures",
 			bundle(`"dsseEnvelope":` + strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1)),
 			ledger.CodeSeveralSignatures, "dsseEnvelope.signatures"},
-		{"a bundle with an invalid payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope,
+		{"a bundle, bad payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope,
 			"dsseEnvelope.payload"},
-		{"a bundle with an invalid certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` +
+		{"a bundle, bad certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` +
 			dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
 		{"a certificate without bytes", bundle(`"verificationMaterial":{"certificate":{}},"dsseEnvelope":` + dsse),
 			ledger.CodeInvalidEnvelope, "verificationMaterial"},

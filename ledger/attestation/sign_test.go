@@ -43,12 +43,13 @@ func TestSign(t *testing.T) {
 			for form, verify := range map[string]func() (*Attestation, error){
 				"DSSE": func() (*Attestation, error) { return Verify(dsse, keys, ledgertest.Now) },
 				"bundle": func() (*Attestation, error) {
-					return Verify(ledgertest.Must(SignBundle(direct.Key, []*x509.Certificate{direct.Cert}, ledgertest.Passed())), roots,
-						ledgertest.Now)
+					return Verify(ledgertest.Must(SignBundle(direct.Key, []*x509.Certificate{direct.Cert}, ledgertest.Passed())),
+						roots, ledgertest.Now)
 				},
 				"chain": func() (*Attestation, error) {
 					return Verify(ledgertest.Must(
-						SignBundle(indirect.Key, []*x509.Certificate{indirect.Cert, middle.Cert}, ledgertest.Passed())), roots, ledgertest.Now)
+						SignBundle(indirect.Key, []*x509.Certificate{indirect.Cert, middle.Cert}, ledgertest.Passed())),
+						roots, ledgertest.Now)
 				},
 			} {
 				got, err := verify()

@@ -193,7 +193,7 @@ func TestStatementCommit(t *testing.T) {
 		{"a SHA-256 commit", `[` + git(sha256Commit) + `]`, anyType, `{}`, sha256Commit},
 		{"upper case", `[` + git(strings.ToUpper(ledgertest.Commit)) + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`,
 			ledgertest.Commit},
-		{"both digests, the same commit", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha1":"` + ledgertest.Commit + `"}}]`,
+		{"both, the same commit", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha1":"` + ledgertest.Commit + `"}}]`,
 			anyType, `{}`, ledgertest.Commit},
 		{"with an artifact", `[` + artifact + `,` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
 		{"two commits", `[` + git(ledgertest.Commit) + `,` + git(otherCommit) + `]`, anyType, `{}`,
@@ -204,7 +204,7 @@ func TestStatementCommit(t *testing.T) {
 		{"no subject", `[]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 		{"an empty digest", `[` + git("") + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 
-		{"provenance by gitCommit", `[` + artifact + `]`, slsaV1, deps(`[` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
+		{"provenance", `[` + artifact + `]`, slsaV1, deps(`[` + git(ledgertest.Commit) + `]`), ledgertest.Commit},
 		{"provenance by sha1", `[` + artifact + `]`, slsaV1, deps(`[` + sha1(ledgertest.Commit) + `]`), ledgertest.Commit},
 		{"provenance with packages", `[` + artifact + `]`, slsaV1,
 			deps(`[` + sha1(otherCommit) + `,` + git(ledgertest.Commit) + `]`), ledgertest.Commit},

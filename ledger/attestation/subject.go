@@ -58,7 +58,8 @@ func (s *commitSet) addSHA1s(from resources) error {
 		digest := from.list[i].Digest.SHA1
 		if !s.add(digest, 40) {
 			field := fmt.Sprintf("%s[%d].digest.sha1", from.path, i)
-			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a SHA-1 (use 40 hex digits)", text.Clip(digest))
+			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a SHA-1 (use 40 hex digits)",
+				text.Clip(digest))
 		}
 	}
 	return nil

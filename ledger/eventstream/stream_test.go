@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-func TestStreamDataOfRadarEvent(t *testing.T) {
+func TestDataOfRadarEvent(t *testing.T) {
 	const want = `{"commit":"6e61","level":"HIGH","other":{"commit":"8dd9","branch":"feature/x",` +
 		`"author":{"name":"Ada","email":"ada@acme.example"}},` +
 		`"paths":[{"path":"d/","level":"LOW","reason":"sibling_files"}],"repo":"api",` +

@@ -15,7 +15,7 @@ func TestParseDN(t *testing.T) {
 	tests := []struct {
 		text      string
 		want      DN
-		canonical string // "": as text
+		canonical string // if empty, the same as text
 	}{
 		{"cn=ci,ou=build,o=acme", DN{"ci", "build", "acme"}, ""},
 		{"cn=ci", DN{CN: "ci"}, ""},
@@ -47,7 +47,7 @@ func TestParseDN(t *testing.T) {
 			test.canonical = test.text
 		}
 		if got.String() != test.canonical {
-			t.Errorf("%q is written %s, want %s", got, got, test.canonical)
+			t.Errorf("%q formats as %s, want %s", got, got, test.canonical)
 		}
 	}
 }
@@ -80,12 +80,12 @@ func TestParseDNRefused(t *testing.T) {
 		"cn=ci," + strings.Repeat("x", 90): "no =",
 	} {
 		if got, err := ParseDN(text); err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("ParseDN(%q) = %q, %v; want an error that says %q", text, got, err, reason)
+			t.Errorf("ParseDN(%q) = %q, %v; want error with %q", text, got, err, reason)
 		}
 	}
 }
 
-// drawValue draws a value of an attribute, full of what needs escaping.
+// drawValue draws an attribute value with many characters that need escaping.
 func drawValue(least int) *rapid.Generator[string] {
 	odd := rapid.SampledFrom([]rune(` #,+"\<>;=*abAB09ü世` + "\x00\x1f\x7f\u0085\u200e\u2028\u202e\ufffd\U0001f600"))
 	return rapid.StringOfN(rapid.OneOf(odd, rapid.Rune()), least, 64, maxAttribute).Filter(utf8.ValidString)
@@ -95,22 +95,22 @@ func drawDN(t *rapid.T) DN {
 	return DN{drawValue(1).Draw(t, "cn"), drawValue(0).Draw(t, "ou"), drawValue(0).Draw(t, "o")}
 }
 
-// Whatever the values are, the text gives them back, and there is one text.
+// Parsing the text of a DN returns the same DN, for any values.
 func TestDNRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDN(t)
 		text := d.String()
 		back, err := ParseDN(text)
 		if err != nil || back != d {
-			t.Fatalf("%q, written %s, is read as %q, %v", d, text, back, err)
+			t.Fatalf("%q formats as %s, which parses as %q, %v", d, text, back, err)
 		}
 		if strings.ContainsFunc(text, isHidden) {
-			t.Fatalf("%q holds what a terminal may act upon", text)
+			t.Fatalf("%q contains a control or bidirectional character", text)
 		}
 	})
 }
 
-// String never fails, even where a DN was made by hand of what is not text.
+// String escapes invalid UTF-8, which a DN in a literal may have.
 func TestDNStringOfBytes(t *testing.T) {
 	if got := (DN{CN: "a\xff\xfeb"}).String(); got != `cn=a\ff\feb` {
 		t.Errorf("got %s", got)
@@ -120,7 +120,7 @@ func TestDNStringOfBytes(t *testing.T) {
 	}
 }
 
-func TestDNOf(t *testing.T) {
+func TestSubjectDN(t *testing.T) {
 	oid := func(last int) asn1.ObjectIdentifier { return asn1.ObjectIdentifier{2, 5, 4, last} }
 	parsed := func(names ...pkix.AttributeTypeAndValue) pkix.Name {
 		return pkix.Name{Names: names}
@@ -132,20 +132,20 @@ func TestDNOf(t *testing.T) {
 		want DN
 		err  string
 	}{
-		{"of a fixture", have(ParseCertificates(have(os.ReadFile("../testdata/cosign/leaf.crt"))))[0].Subject,
+		{"a parsed certificate", must(ParseCertificates(must(os.ReadFile("../testdata/cosign/leaf.crt"))))[0].Subject,
 			DN{"ci-bot", "build", "acme"}, ""},
-		{"made by hand", pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}},
+		{"a literal", pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}},
 			DN{"ci", "build", "acme"}, ""},
-		{"with others", parsed(pkix.AttributeTypeAndValue{Type: oid(6), Value: "CH"},
+		{"with another attribute", parsed(pkix.AttributeTypeAndValue{Type: oid(6), Value: "CH"},
 			pkix.AttributeTypeAndValue{Type: oid(3), Value: "ci"}), DN{CN: "ci"}, ""},
 		{"no CN", pkix.Name{Organization: []string{"acme"}}, DN{}, "no CN"},
 		{"empty CN", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: ""}), DN{}, "no CN"},
-		{"nothing", pkix.Name{}, DN{}, "no CN"},
+		{"an empty name", pkix.Name{}, DN{}, "no CN"},
 		{"two CNs", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: "ci"},
 			pkix.AttributeTypeAndValue{Type: oid(3), Value: "cd"}), DN{}, "more than one CN"},
 		{"two units", pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"a", "b"}}, DN{}, "more than one OU"},
 		{"the same O twice", pkix.Name{CommonName: "ci", Organization: []string{"a", "a"}}, DN{}, "more than one O"},
-		{"not text", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: 7}), DN{}, "CN is not a string"},
+		{"not a string", parsed(pkix.AttributeTypeAndValue{Type: oid(3), Value: 7}), DN{}, "CN is not a string"},
 		{"not UTF-8", pkix.Name{CommonName: "\xff"}, DN{}, "CN is not valid UTF-8"},
 		{"too long", pkix.Name{CommonName: strings.Repeat("x", 257)}, DN{}, "CN is longer"},
 	}
@@ -155,7 +155,7 @@ func TestDNOf(t *testing.T) {
 			got, err := subjectDN(test.in)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("got %q, %v; want an error that says %q", got, err, test.err)
+					t.Errorf("got %q, %v; want error with %q", got, err, test.err)
 				}
 				return
 			}
@@ -166,7 +166,7 @@ func TestDNOf(t *testing.T) {
 	}
 }
 
-// FuzzParseDN checks that a DN is written in one way, which is read back.
+// FuzzParseDN checks that String and ParseDN round-trip.
 func FuzzParseDN(f *testing.F) {
 	for _, text := range []string{"cn=ci,ou=build,o=acme", `CN = \ a\,b\00\# , o=\c3\a9`, "o=x", "cn=a=b,ou=#", `cn=\`,
 		"cn=*"} {
@@ -178,13 +178,13 @@ func FuzzParseDN(f *testing.F) {
 			return
 		}
 		if back, err := ParseDN(d.String()); err != nil || back != d {
-			t.Fatalf("%q is %q, written %s, read back as %q, %v", text, d, d, back, err)
+			t.Fatalf("%q parses as %q, formats as %s, and parses again as %q, %v", text, d, d, back, err)
 		}
 	})
 }
 
-// have returns v, which is there.
-func have[T any](v T, err error) T {
+// must returns v. It panics if err is not nil.
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}

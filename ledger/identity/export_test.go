@@ -2,17 +2,17 @@ package identity
 
 import "crypto"
 
-// What the tests outside the package need to know of its inside.
+// Exported for tests in package identity_test.
 const (
 	MaxPEM   = maxPEM
 	MaxTried = maxTried
 )
 
-// CheckKey says why a key's kind is refused.
+// CheckKey returns an error if the type of the key is not supported.
 func CheckKey(pub crypto.PublicKey) error {
 	_, err := publicKeyOf(pub)
 	return err
 }
 
-// Names reports whether a keyid or hint names a registered key.
+// Names reports whether a keyid or hint identifies a registered key.
 func (k *Keyring) Names(hint string) bool { return k.hinted(hint) != nil }

@@ -33,20 +33,21 @@ func TestFold(t *testing.T) {
 		{"cn=ﬁn", "cn=fin"},
 		{"cn=²", "cn=2"},
 		{`cn=\ ,ou=\c2\a0`, `cn=\ ,ou=\ `},
-		{"cn=¨", "cn=\u0308"}, // a blank and a mark
+		{"cn=¨", "cn=\u0308"}, // a space and a combining mark
 	} {
-		d := have(ParseDN(test.text))
+		d := must(ParseDN(test.text))
 		if got := d.Fold(); got != test.want {
 			t.Errorf("%q folds to %q, want %q", test.text, got, test.want)
 		}
 	}
+
 	if got := (DN{}).Fold(); got != "" {
 		t.Errorf("the empty DN folds to %q", got)
 	}
 }
 
-// Each character alone, and next to ones that it may combine with, is folded
-// once and for all. Unicode has no letters beyond lastLetter.
+// Folding is idempotent for each character, alone and next to characters that it may
+// combine with. Unicode has no letters after lastLetter.
 func TestFoldCharacters(t *testing.T) {
 	const lastLetter = 0x32400
 	for r := range rune(lastLetter) {
@@ -62,7 +63,7 @@ func TestFoldCharacters(t *testing.T) {
 	}
 }
 
-// Folding what was folded changes nothing, also by way of the text.
+// Folding is idempotent, also after formatting and parsing.
 func TestFoldIsIdempotent(t *testing.T) {
 	mark := rapid.SampledFrom([]rune("\u0300\u0301\u0307\u0308\u0315\u0327\u0338\u0345\u034f\u093c\u3099"))
 	base := rapid.SampledFrom([]rune("aAiIİıßẞKſςΣΐᾳᾼﷺﬁ ¨´\u00a0\u200d\u2028\uac00\u11a8"))
@@ -80,11 +81,11 @@ func TestFoldIsIdempotent(t *testing.T) {
 		}
 		back, err := ParseDN(d.Fold())
 		if err != nil || back != once || back.Fold() != d.Fold() {
-			t.Fatalf("%+q folds to %+q, which is read as %+q, %v", d, d.Fold(), back, err)
+			t.Fatalf("%+q folds to %+q, which parses as %+q, %v", d, d.Fold(), back, err)
 		}
 		spaced := DN{CN: " " + strings.ReplaceAll(d.CN, " ", "\u00a0 ") + "\t", OU: d.OU, O: d.O}
 		if spaced.Fold() != d.Fold() {
-			t.Fatalf("%+q folds to %+q, and with more blanks to %+q", d, d.Fold(), spaced.Fold())
+			t.Fatalf("%+q folds to %+q, and with more white space to %+q", d, d.Fold(), spaced.Fold())
 		}
 	})
 }

@@ -31,33 +31,33 @@ func TestNewIdentity(t *testing.T) {
 		dn, email string
 	}{
 		{"a bare key", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: bare, DN: dn}, dn, ""},
-		{"a bare key, its DN in another order", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: bare,
+		{"a bare key, DN in another order", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: bare,
 			DN: "o=acme, ou=build, cn=ci", Email: "ci@acme.example"}, dn, "ci@acme.example"},
-		{"a bare key behind a comment",
+		{"a bare key after a comment",
 			identity.NewIdentity{Kind: identity.KeyIdentity, PEM: "our build key\n" + bare + "\n\n", DN: dn}, dn, ""},
 		{"a certificate", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: ledgertest.CertPEM(ci.Cert)}, dn,
 			"ci@acme.example"},
-		{"a certificate with its own subject given",
+		{"a certificate with its subject as dn",
 			identity.NewIdentity{Kind: identity.KeyIdentity, PEM: ledgertest.CertPEM(ci.Cert), DN: "o=acme,ou=build,cn=ci",
 				Email: "build@acme.example"}, dn, "build@acme.example"},
 		{"a certificate without ou and o",
 			identity.NewIdentity{Kind: identity.KeyIdentity, PEM: subject(pkix.Name{CommonName: "ci"})}, "cn=ci", ""},
 		{"a root", identity.NewIdentity{Kind: identity.RootIdentity, PEM: ledgertest.CertPEM(root.Cert)},
 			"cn=acme root,o=acme", ""},
-		{"a root with its subject given", identity.NewIdentity{Kind: identity.RootIdentity,
+		{"a root with its subject as dn", identity.NewIdentity{Kind: identity.RootIdentity,
 			PEM: ledgertest.CertPEM(root.Cert), DN: "cn=acme root,o=acme"}, "cn=acme root,o=acme", ""},
-		{"a certificate with its e-mail in the subject",
+		{"a certificate with an e-mail address in the subject",
 			identity.NewIdentity{
 				Kind: identity.KeyIdentity,
 				PEM: subject(pkix.Name{CommonName: "ann", ExtraNames: []pkix.AttributeTypeAndValue{
 					{Type: ledgertest.OIDEmail, Value: "ann@acme.example"}}})}, "cn=ann", "ann@acme.example"},
 		{"a root without a CN", identity.NewIdentity{
 			Kind: identity.RootIdentity, PEM: subject(pkix.Name{Organization: []string{"acme"}}), DN: "o=acme"}, "o=acme", ""},
-		{"a root with neither",
+		{"a root with neither CN, OU nor O",
 			identity.NewIdentity{Kind: identity.RootIdentity, PEM: subject(pkix.Name{Country: []string{"CH"}})}, "C=CH", ""},
-		{"a root of two units", identity.NewIdentity{Kind: identity.RootIdentity,
+		{"a root with two units", identity.NewIdentity{Kind: identity.RootIdentity,
 			PEM: subject(pkix.Name{CommonName: "r", OrganizationalUnit: []string{"a", "b"}})}, "CN=r,OU=a+OU=b", ""},
-		{"cosign's", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(ledgertest.CosignFile("leaf.crt"))},
+		{"leaf.crt", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(ledgertest.CosignFile("leaf.crt"))},
 			"cn=ci-bot,ou=build,o=acme", "ci-bot@acme.example"},
 	}
 
@@ -78,13 +78,13 @@ func TestNewIdentity(t *testing.T) {
 				t.Errorf("got not_after %v", got.NotAfter)
 			}
 			if _, err := identity.NewKeyring([]identity.Identity{got}); err != nil {
-				t.Errorf("a keyring does not take it: %v", err)
+				t.Errorf("NewKeyring: %v", err)
 			}
 		})
 	}
 }
 
-// What cannot be registered, which field is to blame, and why.
+// An invalid identity is refused with the field and the reason.
 func TestNewIdentityRefused(t *testing.T) {
 	key := ledgertest.NewP256()
 	bare := ledgertest.PublicPEM(key.Public())
@@ -110,7 +110,7 @@ func TestNewIdentityRefused(t *testing.T) {
 		{"two keys", asKey(bare+bare, dn, ""), "pem", "more text follows"},
 		{"a chain", asKey(ci+root, "", ""), "pem", "more text follows"},
 		{"a private key", asKey(string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem", "is compromised now"},
-		{"a private key beside", asKey(bare+string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem",
+		{"a key and a private key", asKey(bare+string(ledgertest.CosignFile("leaf.key")), dn, ""), "pem",
 			"is compromised now"},
 		{"an encrypted private key", asKey(ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), dn, ""), "pem",
 			"is compromised now"},
@@ -120,49 +120,49 @@ func TestNewIdentityRefused(t *testing.T) {
 			"cannot parse the certificate"},
 		{"a small key", asKey(ledgertest.PublicPEM(&ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey), dn, ""),
 			"pem", "1024 bits"},
-		{"a key that signs nothing",
+		{"a key that cannot sign",
 			asKey(ledgertest.PublicPEM(ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey()), dn, ""), "pem",
 			"use Ed25519"},
-		{"a certificate of long ago",
+		{"a certificate from before 1970",
 			asKey(named(ledgertest.CIName(), func(c *x509.Certificate) {
 				c.NotBefore, c.NotAfter = time.Unix(-2, 0), time.Unix(0, 0)
 			}), "", ""), "pem", "before 1970"},
-		{"endless", asKey(strings.Repeat("x", identity.MaxPEM+1)+bare, dn, ""), "pem", "too long"},
+		{"a long PEM", asKey(strings.Repeat("x", identity.MaxPEM+1)+bare, dn, ""), "pem", "too long"},
 
 		{"no DN", asKey(bare, "", ""), "dn", "required"},
-		{"a DN that is none", asKey(bare, "ci", ""), "dn", "no ="},
+		{"an invalid DN", asKey(bare, "ci", ""), "dn", "no ="},
 		{"no ou", asKey(bare, "cn=ci,o=acme", ""), "dn", "needs cn, ou and o"},
 		{"no o", asKey(bare, "cn=ci,ou=build", ""), "dn", "needs cn, ou and o"},
-		{"a DN other than the certificate's", asKey(ci, "cn=cd,ou=build,o=acme", ""), "dn", "(omit dn)"},
-		{"a bad DN with a certificate", asKey(ci, "ci", ""), "dn", "no ="},
+		{"a DN that differs from the certificate's", asKey(ci, "cn=cd,ou=build,o=acme", ""), "dn", "(omit dn)"},
+		{"an invalid DN with a certificate", asKey(ci, "ci", ""), "dn", "no ="},
 		{"a certificate without CN", asKey(named(pkix.Name{Organization: []string{"acme"}}, ledgertest.AsSigner), "", ""),
 			"pem", "no CN"},
-		{"a certificate of two units",
+		{"a certificate with two units",
 			asKey(named(pkix.Name{CommonName: "ci", OrganizationalUnit: []string{"a", "b"}}, ledgertest.AsSigner), "", ""),
 			"pem", "more than one OU"},
 
-		{"an e-mail that is none", asKey(bare, dn, "ci"), "email", "not an e-mail address"},
-		{"an e-mail with a name", asKey(bare, dn, "CI <ci@acme.example>"), "email", "not an e-mail address"},
-		{"two e-mails", asKey(bare, dn, "a@acme.example,b@acme.example"), "email", "not an e-mail address"},
-		{"an endless e-mail", asKey(bare, dn, strings.Repeat("x", 250)+"@acme.example"), "email", "not an e-mail address"},
+		{"an invalid e-mail address", asKey(bare, dn, "ci"), "email", "not an e-mail address"},
+		{"an e-mail address with a name", asKey(bare, dn, "CI <ci@acme.example>"), "email", "not an e-mail address"},
+		{"two e-mail addresses", asKey(bare, dn, "a@acme.example,b@acme.example"), "email", "not an e-mail address"},
+		{"a long e-mail", asKey(bare, dn, strings.Repeat("x", 250)+"@acme.example"), "email", "not an e-mail address"},
 
 		{"no kind", identity.NewIdentity{Kind: "", PEM: bare, DN: dn, Email: ""}, "kind", "use key or root"},
 		{"an unknown kind", identity.NewIdentity{Kind: "cert", PEM: ci, DN: "", Email: ""}, "kind", "use key or root"},
 
 		{"a bare root", asRoot(bare, dn, ""), "pem", "must be a CA certificate"},
-		{"a root that is a signer's", asRoot(ci, "", ""), "pem", "not a CA certificate"},
+		{"a leaf as a root", asRoot(ci, "", ""), "pem", "not a CA certificate"},
 		{"a CA that may not sign",
 			asRoot(named(ledgertest.CIName(), func(c *x509.Certificate) {
 				c.IsCA, c.KeyUsage = true, x509.KeyUsageDigitalSignature
 			}), "", ""), "pem", "may not issue certificates"},
-		{"a root of a small key",
+		{"a root with a small key",
 			asRoot(ledgertest.CertPEM(
 				ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)),
 					ledgertest.AsCA).Cert), "", ""), "pem", "1024 bits"},
-		{"a root with an e-mail", asRoot(root, "", "ca@acme.example"), "email", "not allowed for a root"},
+		{"a root with an e-mail address", asRoot(root, "", "ca@acme.example"), "email", "not allowed for a root"},
 		{"a root with another DN", asRoot(root, "cn=other", ""), "dn", "(omit dn)"},
 		{"a root without a subject", asRoot(named(pkix.Name{}, ledgertest.AsCA), "", ""), "pem", "no subject"},
-		{"a root of the country with a DN", asRoot(named(pkix.Name{Country: []string{"CH"}}, ledgertest.AsCA), "cn=x", ""),
+		{"a root of a country, and a DN", asRoot(named(pkix.Name{Country: []string{"CH"}}, ledgertest.AsCA), "cn=x", ""),
 			"dn", "(omit dn)"},
 	}
 	for _, test := range tests {
@@ -171,16 +171,16 @@ func TestNewIdentityRefused(t *testing.T) {
 			ledgertest.WantCode(t, err, ledger.CodeInvalidField)
 			ledgertest.WantField(t, err, test.field)
 			if err == nil || !strings.Contains(err.Error(), test.reason) {
-				t.Errorf("got %v, want it to say %q", err, test.reason)
+				t.Errorf("got error %v, want %q in it", err, test.reason)
 			}
 			if got != (identity.Identity{}) {
-				t.Errorf("got %+v beside the error", got)
+				t.Errorf("got %+v and an error", got)
 			}
 		})
 	}
 }
 
-// FuzzIdentity looks for PEM that a registration takes, but a keyring does not.
+// FuzzIdentity looks for PEM that Identity accepts but NewKeyring refuses.
 func FuzzIdentity(f *testing.F) {
 	for _, file := range []string{"p256.pub", "leaf.crt", "ca.crt", "ca.key"} {
 		f.Add(string(ledgertest.CosignFile(file)), "cn=ci,ou=build,o=acme", true)

@@ -20,9 +20,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
-// signedBy returns an envelope with a signature that make returns of the PAE.
-func signedBy(makeSig func(pae []byte) []byte) []byte {
-	return ledgertest.DSSE(ledgertest.Passed(), makeSig(attestation.PAE(attestation.StatementType, ledgertest.Passed())))
+// signedBy returns an envelope with the signature that sign returns for the PAE.
+func signedBy(sign func(pae []byte) []byte) []byte {
+	return ledgertest.DSSE(ledgertest.Passed(), sign(attestation.PAE(attestation.StatementType, ledgertest.Passed())))
 }
 
 func hashed(h crypto.Hash, data []byte) []byte {
@@ -31,8 +31,8 @@ func hashed(h crypto.Hash, data []byte) []byte {
 	return w.Sum(nil)
 }
 
-// Every way of signing that the contract names, for keys that cosign, witness
-// and openssl make.
+// Every supported algorithm is accepted, with keys as cosign, witness and openssl create
+// them.
 func TestVerifyKeyKinds(t *testing.T) {
 	edPublic, edKey, _ := ed25519.GenerateKey(rand.Reader)
 	p256, p384, p521 := ledgertest.NewP256(), ledgertest.Must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)),
@@ -66,7 +66,7 @@ func TestVerifyKeyKinds(t *testing.T) {
 		want ledger.Code
 	}{
 		{"Ed25519", edPublic, ed(&ed25519.Options{}), ""},
-		{"Ed25519ph, as cosign signs", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512}), ""},
+		{"Ed25519ph, like cosign", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512}), ""},
 		{"Ed25519ctx", edPublic, ed(&ed25519.Options{Context: "other"}), ledger.CodeUntrustedIdentity},
 		{"Ed25519ph with a context", edPublic, ed(&ed25519.Options{Hash: crypto.SHA512, Context: "other"}),
 			ledger.CodeUntrustedIdentity},
@@ -79,10 +79,10 @@ func TestVerifyKeyKinds(t *testing.T) {
 		{"P-521 with SHA-256", &p521.PublicKey, ec(p521, crypto.SHA256), ""},
 		{"RSA PKCS #1 v1.5", &rsaKey.PublicKey, pkcs1(crypto.SHA256), ""},
 		{"RSA PKCS #1 v1.5 with SHA-512", &rsaKey.PublicKey, pkcs1(crypto.SHA512), ledger.CodeUntrustedIdentity},
-		{"RSA PSS, salt as long as the hash", &rsaKey.PublicKey, pss(rsa.PSSSaltLengthEqualsHash), ""},
-		{"RSA PSS, longest salt, as witness signs", &rsaKey.PublicKey, pss(rsa.PSSSaltLengthAuto), ""},
+		{"RSA PSS, salt of the hash's length", &rsaKey.PublicKey, pss(rsa.PSSSaltLengthEqualsHash), ""},
+		{"RSA PSS, longest salt, like witness", &rsaKey.PublicKey, pss(rsa.PSSSaltLengthAuto), ""},
 	}
-	// All of them are registered, so each is also looked for among all others.
+	// Register all of them, so that each is also found among the others.
 	var ids []identity.Identity
 	for _, test := range tests {
 		id := ledgertest.KeyIdentity(test.pub)
@@ -101,7 +101,7 @@ func TestVerifyKeyKinds(t *testing.T) {
 	}
 }
 
-// What signs nothing is no signature either.
+// Malformed signatures are refused without a panic.
 func TestVerifyOddSignatures(t *testing.T) {
 	edPublic, _, _ := ed25519.GenerateKey(rand.Reader)
 	rsaKey := ledgertest.Must(rsa.GenerateKey(rand.Reader, 2048))
@@ -129,7 +129,7 @@ func TestKeyKindsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := identity.CheckKey(test.pub)
 			if err == nil || !strings.Contains(err.Error(), test.reason) {
-				t.Errorf("got %v, want an error that says %q", err, test.reason)
+				t.Errorf("got %v, want error with %q", err, test.reason)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("got %s, want the SHA-256 of the SPKI, %x", got, sum)
 	}
 	if _, err := identity.Fingerprint("no key"); err == nil {
-		t.Error("a string has a fingerprint")
+		t.Error("got a fingerprint of a string")
 	}
 }
 
@@ -165,14 +165,14 @@ func TestParsePrivateKey(t *testing.T) {
 		{"PKCS #8 of ECDSA", pkcs8(ecKey), ecKey, ""},
 		{"PKCS #8 of RSA", pkcs8(rsaKey), rsaKey, ""},
 		{"SEC 1", sec1, ecKey, ""},
-		{"SEC 1 as openssl writes it", ledgertest.PEM("EC PARAMETERS", []byte{6, 1, 0}) + sec1, ecKey, ""},
+		{"SEC 1, like openssl", ledgertest.PEM("EC PARAMETERS", []byte{6, 1, 0}) + sec1, ecKey, ""},
 		{"PKCS #1", ledgertest.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)), rsaKey, ""},
 		{"too small", pkcs8(ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024))), nil, "1024 bits"},
 		{"X25519", pkcs8(ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader))), nil, "cannot sign"},
 		{"a public key", ledgertest.PublicPEM(ecKey.Public()), nil, `type "PUBLIC KEY" is not a private key`},
 		{"encrypted", ledgertest.PEM("ENCRYPTED PRIVATE KEY", []byte{0}), nil, "is encrypted"},
-		{"cosign's own encryption", ledgertest.PEM("ENCRYPTED SIGSTORE PRIVATE KEY", []byte{0}), nil, "is encrypted"},
-		{"encrypted by openssl of old", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: " +
+		{"encrypted by cosign", ledgertest.PEM("ENCRYPTED SIGSTORE PRIVATE KEY", []byte{0}), nil, "is encrypted"},
+		{"encrypted by old openssl", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: " +
 			"AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", nil, "is encrypted"},
 		{"broken", ledgertest.PEM("PRIVATE KEY", []byte{0}), nil, "cannot parse private key"},
 		{"nothing", "", nil, "no private key found"},
@@ -183,7 +183,7 @@ func TestParsePrivateKey(t *testing.T) {
 			got, err := identity.ParsePrivateKey([]byte(test.text))
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("got %v, want an error that says %q", err, test.err)
+					t.Errorf("got %v, want error with %q", err, test.err)
 				}
 				return
 			}
@@ -191,7 +191,7 @@ func TestParsePrivateKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !got.Public().(interface{ Equal(crypto.PublicKey) bool }).Equal(test.want.Public()) {
-				t.Error("it is another key")
+				t.Error("got another key")
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestParseCertificates(t *testing.T) {
 		"too many": strings.Repeat(ca, identity.MaxChain+1),
 	} {
 		if certs, err := identity.ParseCertificates([]byte(text)); err == nil {
-			t.Errorf("%s: read %d certificates", name, len(certs))
+			t.Errorf("%s: got %d certificates, want an error", name, len(certs))
 		}
 	}
 }

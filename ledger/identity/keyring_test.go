@@ -22,18 +22,18 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
-// hintedDSSE returns an envelope that key signed, with a keyid of our choice.
+// hintedDSSE returns an envelope signed by key, with the given keyid.
 func hintedDSSE(key *ledgertest.Party, hint string) []byte {
 	sig := ledgertest.Must(identity.Sign(key.Key, attestation.PAE(attestation.StatementType, ledgertest.Passed())))
 	return []byte(strings.Replace(string(ledgertest.DSSE(ledgertest.Passed(), sig)), `{"sig"`, `{"keyid":`+
 		strconv.Quote(hint)+`,"sig"`, 1))
 }
 
-// A keyid or hint is whatever the client's author had in mind.
+// Clients use different forms of keyids and hints.
 func TestVerifyHints(t *testing.T) {
 	key := &ledgertest.Party{Key: ledgertest.NewP256()}
 	id := ledgertest.KeyIdentity(key.Key.Public())
-	// As it may stand in a file: with another line width and end.
+	// As in a file with other line endings.
 	id.PEM = strings.ReplaceAll(id.PEM, "\n", "\r\n")
 	other := ledgertest.KeyIdentity(ledgertest.NewP256().Public())
 	other.ID = "idn_other"
@@ -43,14 +43,14 @@ func TestVerifyHints(t *testing.T) {
 	ofSPKI, ofText, ofPEM := sha256.Sum256(spki), sha256.Sum256([]byte(id.PEM)),
 		sha256.Sum256([]byte(ledgertest.PublicPEM(key.Key.Public())))
 	hints := map[string]string{
-		"none":                          "",
+		"no hint":                       "",
 		"the SPKI, hex":                 hex.EncodeToString(ofSPKI[:]),
 		"the SPKI, upper-case hex":      strings.ToUpper(hex.EncodeToString(ofSPKI[:])),
-		"the SPKI, base64, as cosign":   base64.StdEncoding.EncodeToString(ofSPKI[:]),
+		"the SPKI, base64, like cosign": base64.StdEncoding.EncodeToString(ofSPKI[:]),
 		"the SPKI, URL base64":          base64.RawURLEncoding.EncodeToString(ofSPKI[:]),
-		"the PEM, hex, as witness":      hex.EncodeToString(ofPEM[:]),
+		"the PEM, hex, like witness":    hex.EncodeToString(ofPEM[:]),
 		"the PEM as registered, base64": base64.StdEncoding.EncodeToString(ofText[:]),
-		"nothing that is known":         strings.Repeat("0", 64),
+		"an unknown digest":             strings.Repeat("0", 64),
 		"a name":                        "our build key",
 	}
 	for name, hint := range hints {
@@ -61,22 +61,22 @@ func TestVerifyHints(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Signer.Identity != "idn_key" {
-				t.Errorf("signed by %s", got.Signer.Identity)
+				t.Errorf("got signer %s, want idn_key", got.Signer.Identity)
 			}
-			known := hint != "" && name != "a name" && name != "nothing that is known"
-			if found := org.Names(hint); found != known {
-				t.Errorf("found by the hint: %v, want %v", found, known)
+			want := hint != "" && name != "a name" && name != "an unknown digest"
+			if got := org.Names(hint); got != want {
+				t.Errorf("Names = %v, want %v", got, want)
 			}
 		})
 	}
-	t.Run("another's", func(t *testing.T) {
+	t.Run("the key of another identity", func(t *testing.T) {
 		_, err := attestation.Verify(hintedDSSE(key, other.Fingerprint), org, ledgertest.Now)
 		ledgertest.WantCode(t, err, ledger.CodeInvalidSignature)
 	})
 }
 
-// A signature that names no key is tried with all, unless that takes too long.
-func TestVerifyTriesSoMuchOnly(t *testing.T) {
+// A signature without a keyid is verified with all keys, unless that takes too long.
+func TestVerifyLimitsTrying(t *testing.T) {
 	key := ledgertest.NewP256()
 	var ids []identity.Identity
 
@@ -90,20 +90,20 @@ func TestVerifyTriesSoMuchOnly(t *testing.T) {
 		ledgertest.Now)
 	ledgertest.WantCode(t, err, ledger.CodeUntrustedIdentity)
 	if err == nil || !strings.Contains(err.Error(), "keyid") {
-		t.Errorf("%v does not say to name the key", err)
+		t.Errorf("got error %v, want keyid in it", err)
 	}
 	_, err = attestation.Verify(ledgertest.Must(attestation.SignDSSE(key, large)), org, ledgertest.Now)
-	ledgertest.WantCode(t, err, ledger.CodeInvalidStatement) // the signature is good
+	ledgertest.WantCode(t, err, ledger.CodeInvalidStatement) // the signature is valid
 	if _, err := attestation.Verify(
 		ledgertest.DSSE(ledgertest.Passed(),
 			ledgertest.Must(identity.Sign(key, attestation.PAE(attestation.StatementType, ledgertest.Passed())))), org,
 		ledgertest.Now); err != nil {
-		t.Errorf("a small one: %v", err)
+		t.Errorf("a small payload: %v", err)
 	}
 }
 
-// E-mail addresses are those of the alternative names and of the subject; one
-// with a line end would be two to the store.
+// E-mail addresses are those in the alternative names and in the subject. Those with a
+// line break are skipped, because the store separates addresses by lines.
 func TestVerifyEmails(t *testing.T) {
 	root := ledgertest.NewRoot()
 	name := ledgertest.CIName()
@@ -116,16 +116,16 @@ func TestVerifyEmails(t *testing.T) {
 		c.EmailAddresses = []string{"ci@acme.example", "d@acme.example\n", "bob@acme.example"}
 	})
 	want := []string{"ci@acme.example", "bob@acme.example", "ann@acme.example"}
-	for how, id := range map[string]identity.Identity{"chained": ledgertest.RootIdentity(root.Cert),
+	for name, id := range map[string]identity.Identity{"chained": ledgertest.RootIdentity(root.Cert),
 		"registered": ledgertest.CertIdentity(leaf.Cert)} {
 		got, err := attestation.Verify(bundleOf([]*ledgertest.Party{leaf}), ledgertest.Keyring(id), ledgertest.Now)
 		if err != nil || !slices.Equal(got.Signer.Emails, want) {
-			t.Errorf("%s: got %v, %v, want the addresses %q", how, got, err, want)
+			t.Errorf("%s: got %v, %v, want the addresses %q", name, got, err, want)
 		}
 	}
 }
 
-// What an org holds of one key, and what a signature by it then is.
+// The identities registered with a key decide the signer of its signatures.
 func TestVerifyHolders(t *testing.T) {
 	key := ledgertest.NewP256()
 	ci := ledgertest.NewCert(nil, ledgertest.CIName(), key, ledgertest.AsSigner)
@@ -133,7 +133,7 @@ func TestVerifyHolders(t *testing.T) {
 		ledgertest.AsSigner(c)
 		c.NotAfter = ledgertest.Now.Std().Add(-time.Hour)
 	})
-	coming := ledgertest.NewCert(nil, ledgertest.CIName(), key, func(c *x509.Certificate) {
+	future := ledgertest.NewCert(nil, ledgertest.CIName(), key, func(c *x509.Certificate) {
 		ledgertest.AsSigner(c)
 		c.NotBefore = ledgertest.Now.Std().Add(time.Hour)
 	})
@@ -145,26 +145,26 @@ func TestVerifyHolders(t *testing.T) {
 	tests := []struct {
 		name string
 		ids  []identity.Identity
-		want string // the identity that signed, or the code
+		want string // the signer's identity, or the error code
 	}{
 		{"a bare key", []identity.Identity{bare}, "idn_bare"},
 		{"a certificate", []identity.Identity{ledgertest.CertIdentity(ci.Cert)}, "idn_cert"},
 		{"revoked", []identity.Identity{ledgertest.Revoked(bare)}, string(ledger.CodeRevokedIdentity)},
 		{"expired", []identity.Identity{expired}, string(ledger.CodeExpiredCertificate)},
-		{"not yet valid", []identity.Identity{ledgertest.CertIdentity(coming.Cert)}, string(ledger.CodeExpiredCertificate)},
+		{"not yet valid", []identity.Identity{ledgertest.CertIdentity(future.Cert)}, string(ledger.CodeExpiredCertificate)},
 		{"revoked, then registered again", []identity.Identity{ledgertest.Revoked(bare), ledgertest.CertIdentity(ci.Cert)},
 			"idn_cert"},
 		{"expired, then renewed", []identity.Identity{expired, ledgertest.CertIdentity(ci.Cert)}, "idn_cert"},
 		{"expired and revoked", []identity.Identity{ledgertest.Revoked(bare), expired}, string(ledger.CodeRevokedIdentity)},
 		{"revoked and expired", []identity.Identity{expired, ledgertest.Revoked(bare)}, string(ledger.CodeRevokedIdentity)},
 		{"registered twice", []identity.Identity{bare, ledgertest.CertIdentity(ci.Cert)}, "idn_bare"},
-		{"among others", []identity.Identity{ledgertest.KeyIdentity(ledgertest.NewP256().Public()),
+		{"among other keys", []identity.Identity{ledgertest.KeyIdentity(ledgertest.NewP256().Public()),
 			ledgertest.Revoked(ledgertest.KeyIdentity(ledgertest.NewP256().Public())), bare}, "idn_bare"},
 	}
 	for _, test := range tests {
 		org := ledgertest.Keyring(test.ids...)
 		for name, body := range map[string][]byte{
-			"found by trying": ledgertest.DSSE(ledgertest.Passed(),
+			"by trying all keys": ledgertest.DSSE(ledgertest.Passed(),
 				ledgertest.Must(identity.Sign(key, attestation.PAE(attestation.StatementType, ledgertest.Passed())))),
 			"by the keyid":     ledgertest.Must(attestation.SignDSSE(key, ledgertest.Passed())),
 			"by a certificate": ledgertest.Must(attestation.SignBundle(key, []*x509.Certificate{ci.Cert}, ledgertest.Passed())),
@@ -174,21 +174,21 @@ func TestVerifyHolders(t *testing.T) {
 				if !strings.HasPrefix(test.want, "idn_") {
 					ledgertest.WantCode(t, err, ledger.Code(test.want))
 				} else if err != nil || got.Signer.Identity != test.want {
-					t.Errorf("got %v, %v; want it signed by %s", got, err, test.want)
+					t.Errorf("got %v, %v; want signer %s", got, err, test.want)
 				}
 			})
 		}
 	}
 }
 
-// The registered DN and addresses are the signer's, whatever a certificate
-// that comes with the signature says.
+// The signer has the registered DN and addresses, regardless of the certificate in the
+// envelope.
 func TestVerifyRegisteredName(t *testing.T) {
 	key := ledgertest.NewP256()
-	posing := ledgertest.NewCert(nil, pkix.Name{CommonName: "release manager"}, key, ledgertest.AsSigner)
+	impostor := ledgertest.NewCert(nil, pkix.Name{CommonName: "release manager"}, key, ledgertest.AsSigner)
 	org := ledgertest.Keyring(ledgertest.KeyIdentity(key.Public()))
 	got, err := attestation.Verify(
-		ledgertest.Must(attestation.SignBundle(key, []*x509.Certificate{posing.Cert}, ledgertest.Passed())), org,
+		ledgertest.Must(attestation.SignBundle(key, []*x509.Certificate{impostor.Cert}, ledgertest.Passed())), org,
 		ledgertest.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -212,15 +212,15 @@ func TestVerifyRegisteredName(t *testing.T) {
 	}
 }
 
-// A posingKey claims to be of another public key than it is.
-type posingKey struct {
+// A fakeKey returns another public key than its own.
+type fakeKey struct {
 	crypto.Signer
 	public crypto.PublicKey
 }
 
-func (k posingKey) Public() crypto.PublicKey { return k.public }
+func (k fakeKey) Public() crypto.PublicKey { return k.public }
 
-// Chains: who a root vouches for, and who not.
+// A root trusts a certificate only if its chain and usage are valid.
 func TestVerifyChains(t *testing.T) {
 	root := ledgertest.NewRoot()
 	middle := ledgertest.NewCert(root, pkix.Name{CommonName: "acme build CA"}, ledgertest.NewP256(), ledgertest.AsCA)
@@ -229,7 +229,7 @@ func TestVerifyChains(t *testing.T) {
 		return []*ledgertest.Party{ledgertest.NewCert(issuer, ledgertest.CIName(), ledgertest.NewP256(),
 			func(c *x509.Certificate) { ledgertest.AsSigner(c); change(c) })}
 	}
-	as := func(*x509.Certificate) {}
+	unchanged := func(*x509.Certificate) {}
 	notAfter := func(d time.Duration) func(*x509.Certificate) {
 		return func(c *x509.Certificate) { c.NotAfter = ledgertest.Now.Std().Add(d) }
 	}
@@ -242,8 +242,8 @@ func TestVerifyChains(t *testing.T) {
 		func(c *x509.Certificate) { ledgertest.AsCA(c); usage(x509.ExtKeyUsageServerAuth)(c) })
 	notCA := ledgertest.NewCert(root, pkix.Name{CommonName: "bob"}, ledgertest.NewP256(), ledgertest.AsSigner)
 	huge := &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 65536, 1), E: 1<<31 - 1}
-	hugeCA := ledgertest.NewCert(root, notCA.Cert.Subject, posingKey{ledgertest.NewP256(), huge}, ledgertest.AsCA)
-	posing := ledgertest.NewCert(nil, root.Cert.Subject, ledgertest.NewP256(), ledgertest.AsCA)
+	hugeCA := ledgertest.NewCert(root, notCA.Cert.Subject, fakeKey{ledgertest.NewP256(), huge}, ledgertest.AsCA)
+	impostor := ledgertest.NewCert(nil, root.Cert.Subject, ledgertest.NewP256(), ledgertest.AsCA)
 	twice := pkix.Name{CommonName: "ci", ExtraNames: []pkix.AttributeTypeAndValue{
 		{Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "build"},
 		{Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "release"}}}
@@ -254,42 +254,42 @@ func TestVerifyChains(t *testing.T) {
 		want   ledger.Code
 		detail string
 	}{
-		{"issued by the root", leafOf(root, as), "", ""},
-		{"by way of an intermediate", append(leafOf(middle, as), middle), "", ""},
-		{"with the root among the certificates", append(leafOf(middle, as), root, middle), "", ""},
-		{"an intermediate is missing", leafOf(middle, as), ledger.CodeUntrustedIdentity, "does not chain to a trusted root"},
+		{"issued by the root", leafOf(root, unchanged), "", ""},
+		{"with an intermediate", append(leafOf(middle, unchanged), middle), "", ""},
+		{"with the root among the certificates", append(leafOf(middle, unchanged), root, middle), "", ""},
+		{"an intermediate is missing", leafOf(middle, unchanged), ledger.CodeUntrustedIdentity, "not chain to a trusted root"},
 		{"self-signed", []*ledgertest.Party{ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.NewP256(),
 			ledgertest.AsSigner)}, ledger.CodeUntrustedIdentity, "does not chain to a trusted root"},
-		{"under a root of the same name", append(leafOf(posing, as), posing), ledger.CodeUntrustedIdentity,
+		{"under another root of the same name", append(leafOf(impostor, unchanged), impostor), ledger.CodeUntrustedIdentity,
 			"does not chain to a trusted root"},
-		{"issued by one who is no CA", append(leafOf(notCA, as), notCA), ledger.CodeUntrustedIdentity, "does not chain to a trusted root"},
-		{"by a CA whose key takes ages", append(leafOf(notCA, as), hugeCA), ledger.CodeUntrustedIdentity,
+		{"issued by a leaf", append(leafOf(notCA, unchanged), notCA), ledger.CodeUntrustedIdentity, "does not chain to"},
+		{"issued by a CA with a huge key", append(leafOf(notCA, unchanged), hugeCA), ledger.CodeUntrustedIdentity,
 			"RSA keys of 65537 bits are not supported"},
-		{"beside a CA whose key takes ages", append(leafOf(root, as), hugeCA), ledger.CodeUntrustedIdentity,
+		{"with an unrelated CA with a huge key", append(leafOf(root, unchanged), hugeCA), ledger.CodeUntrustedIdentity,
 			"RSA keys of 65537 bits are not supported"},
-		{"by a CA that is for TLS", append(leafOf(tlsMiddle, as), tlsMiddle), ledger.CodeUntrustedIdentity, "usage"},
+		{"issued by a CA for TLS", append(leafOf(tlsMiddle, unchanged), tlsMiddle), ledger.CodeUntrustedIdentity, "usage"},
 		{"for TLS", leafOf(root, usage(x509.ExtKeyUsageClientAuth)), ledger.CodeUntrustedIdentity, "not for code signing"},
 		{"for TLS and code", leafOf(root, usage(x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageCodeSigning)), "", ""},
-		{"for anything", leafOf(root, usage(x509.ExtKeyUsageAny)), ledger.CodeUntrustedIdentity, "not for code signing"},
-		{"for nothing named", leafOf(root, usage()), ledger.CodeUntrustedIdentity, "not for code signing"},
+		{"for any usage", leafOf(root, usage(x509.ExtKeyUsageAny)), ledger.CodeUntrustedIdentity, "not for code signing"},
+		{"without extended key usage", leafOf(root, usage()), ledger.CodeUntrustedIdentity, "not for code signing"},
 		{"for encryption", leafOf(root, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment }),
 			ledger.CodeUntrustedIdentity, "digitalSignature"},
 		{"without key usage", leafOf(root, func(c *x509.Certificate) { c.KeyUsage = 0 }), "", ""},
 		{"expired", leafOf(root, notAfter(-time.Hour)), ledger.CodeExpiredCertificate, "expired at 2026-11-29T23:53:20.000Z"},
-		{"ends now", leafOf(root, notAfter(0)), "", ""},
+		{"expires now", leafOf(root, notAfter(0)), "", ""},
 		{"not yet valid", leafOf(root, func(c *x509.Certificate) { c.NotBefore = ledgertest.Now.Std().Add(time.Hour) }),
 			ledger.CodeExpiredCertificate, "not valid before"},
-		{"an intermediate expired", append(leafOf(oldMiddle, as), oldMiddle), ledger.CodeExpiredCertificate,
+		{"an intermediate expired", append(leafOf(oldMiddle, unchanged), oldMiddle), ledger.CodeExpiredCertificate,
 			"cn=acme build CA expired"},
-		{"expired, and under no root", append(leafOf(posing, notAfter(-time.Hour)), posing), ledger.CodeUntrustedIdentity,
+		{"expired, under no root", append(leafOf(impostor, notAfter(-time.Hour)), impostor), ledger.CodeUntrustedIdentity,
 			""},
-		{"without a name", leafOf(root, func(c *x509.Certificate) { c.Subject = pkix.Name{Organization: []string{"acme"}} }),
+		{"without a CN", leafOf(root, func(c *x509.Certificate) { c.Subject = pkix.Name{Organization: []string{"acme"}} }),
 			ledger.CodeUntrustedIdentity, "no CN"},
-		{"in two units", leafOf(root, func(c *x509.Certificate) { c.Subject = twice }), ledger.CodeUntrustedIdentity,
+		{"with two units", leafOf(root, func(c *x509.Certificate) { c.Subject = twice }), ledger.CodeUntrustedIdentity,
 			"more than one OU"},
-		{"for another host only", leafOf(root, func(c *x509.Certificate) { c.DNSNames = []string{"ci.acme.example"} }), "",
+		{"with a host name", leafOf(root, func(c *x509.Certificate) { c.DNSNames = []string{"ci.acme.example"} }), "",
 			""},
-		{"with an extension that must be understood", leafOf(root, func(c *x509.Certificate) {
+		{"with an unknown critical extension", leafOf(root, func(c *x509.Certificate) {
 			c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3, 4}, Critical: true, Value: []byte{5, 0}}}
 		}), ledger.CodeUntrustedIdentity, "critical"},
 	}
@@ -299,7 +299,7 @@ func TestVerifyChains(t *testing.T) {
 			got, err := attestation.Verify(bundleOf(test.chain), org, ledgertest.Now)
 			ledgertest.WantCode(t, err, test.want)
 			if err != nil && !strings.Contains(err.Error(), test.detail) {
-				t.Errorf("got %q, want it to say %q", err, test.detail)
+				t.Errorf("got error %q, want %q in it", err, test.detail)
 			}
 			if err == nil && (got.Signer.DN != identity.DN{CN: "ci", OU: "build", O: "acme"} ||
 				got.Signer.Identity != "idn_root" || got.Signer.Emails[0] != "ci@acme.example") {
@@ -317,7 +317,7 @@ func bundleOf(chain []*ledgertest.Party) []byte {
 	return ledgertest.Must(attestation.SignBundle(chain[0].Key, certs, ledgertest.Passed()))
 }
 
-// The same chain, in orgs that think otherwise of its root.
+// The same chain is valid or not, depending on the org's roots.
 func TestVerifyRoots(t *testing.T) {
 	root, other := ledgertest.NewRoot(), ledgertest.NewRoot()
 	old := ledgertest.NewCert(nil, root.Cert.Subject, root.Key, func(c *x509.Certificate) {
@@ -332,15 +332,15 @@ func TestVerifyRoots(t *testing.T) {
 		want ledger.Code
 	}{
 		{"trusted", []identity.Identity{ledgertest.RootIdentity(root.Cert)}, ""},
-		{"among others", []identity.Identity{ledgertest.RootIdentity(other.Cert),
+		{"among other roots", []identity.Identity{ledgertest.RootIdentity(other.Cert),
 			ledgertest.Revoked(ledgertest.RootIdentity(old.Cert)), ledgertest.RootIdentity(root.Cert)}, ""},
 		{"revoked", []identity.Identity{ledgertest.Revoked(ledgertest.RootIdentity(root.Cert))}, ledger.CodeRevokedIdentity},
 		{"revoked, then registered again", []identity.Identity{ledgertest.Revoked(ledgertest.RootIdentity(root.Cert)),
 			ledgertest.RootIdentity(root.Cert)}, ""},
 		{"expired", []identity.Identity{ledgertest.RootIdentity(old.Cert)}, ledger.CodeExpiredCertificate},
-		{"another", []identity.Identity{ledgertest.RootIdentity(other.Cert)}, ledger.CodeUntrustedIdentity},
-		{"none", nil, ledger.CodeUntrustedIdentity},
-		{"trusted, but the signer itself revoked", []identity.Identity{ledgertest.RootIdentity(root.Cert),
+		{"another root", []identity.Identity{ledgertest.RootIdentity(other.Cert)}, ledger.CodeUntrustedIdentity},
+		{"no root", nil, ledger.CodeUntrustedIdentity},
+		{"trusted, but the signer's own identity revoked", []identity.Identity{ledgertest.RootIdentity(root.Cert),
 			ledgertest.Revoked(ledgertest.CertIdentity(leaf.Cert))}, ledger.CodeRevokedIdentity},
 	}
 
@@ -351,7 +351,7 @@ func TestVerifyRoots(t *testing.T) {
 		})
 	}
 
-	t.Run("registered certificate expired, and a new one from the root", func(t *testing.T) {
+	t.Run("registered certificate expired, renewed by the root", func(t *testing.T) {
 		expired := ledgertest.NewCert(root, ledgertest.CIName(), leaf.Key, func(c *x509.Certificate) {
 			ledgertest.AsSigner(c)
 			c.NotAfter = ledgertest.Now.Std().Add(-time.Hour)
@@ -361,7 +361,7 @@ func TestVerifyRoots(t *testing.T) {
 		if err != nil || got.Signer.Identity != "idn_root" {
 			t.Errorf("got %v, %v", got, err)
 		}
-		// But expiry does not undo that the key was revoked.
+		// Expiry does not undo a revocation of the key.
 		for _, order := range [][]identity.Identity{
 			{ledgertest.CertIdentity(expired.Cert), ledgertest.Revoked(ledgertest.KeyIdentity(leaf.Key.Public()))},
 			{ledgertest.Revoked(ledgertest.KeyIdentity(leaf.Key.Public())), ledgertest.CertIdentity(expired.Cert)}} {
@@ -372,14 +372,13 @@ func TestVerifyRoots(t *testing.T) {
 	})
 }
 
-// A certificate is not a signature: under a good chain, the payload must still
-// be what its key signed.
+// A valid chain is not enough: the payload must be signed by the key of the certificate.
 func TestVerifyCertificateOfAnother(t *testing.T) {
 	root := ledgertest.NewRoot()
-	mine, hers := ledgertest.NewCert(root, ledgertest.CIName(), ledgertest.NewP256(), ledgertest.AsSigner),
+	signer, other := ledgertest.NewCert(root, ledgertest.CIName(), ledgertest.NewP256(), ledgertest.AsSigner),
 		ledgertest.NewCert(root, ledgertest.CIName(), ledgertest.NewP256(), ledgertest.AsSigner)
 	rawBytes := func(c *ledgertest.Party) string { return base64.StdEncoding.EncodeToString(c.Cert.Raw) }
-	forged := strings.Replace(string(bundleOf([]*ledgertest.Party{mine})), rawBytes(mine), rawBytes(hers), 1)
+	forged := strings.Replace(string(bundleOf([]*ledgertest.Party{signer})), rawBytes(signer), rawBytes(other), 1)
 	_, err := attestation.Verify([]byte(forged), ledgertest.Keyring(ledgertest.RootIdentity(root.Cert)), ledgertest.Now)
 	ledgertest.WantCode(t, err, ledger.CodeInvalidSignature)
 }
@@ -387,17 +386,17 @@ func TestVerifyCertificateOfAnother(t *testing.T) {
 func TestNewKeyringErrors(t *testing.T) {
 	good := ledgertest.KeyIdentity(ledgertest.NewP256().Public())
 	for name, spoil := range map[string]func(*identity.Identity){
-		"no PEM":         func(id *identity.Identity) { id.PEM = "" },
-		"no DN":          func(id *identity.Identity) { id.DN = "" },
-		"no kind":        func(id *identity.Identity) { id.Kind = "" },
-		"a root's key":   func(id *identity.Identity) { id.Kind = identity.RootIdentity },
-		"a private key":  func(id *identity.Identity) { id.PEM = string(ledgertest.CosignFile("leaf.key")) },
-		"something else": func(id *identity.Identity) { id.PEM = ledgertest.PEM("PGP MESSAGE", []byte{0}) },
+		"no PEM":        func(id *identity.Identity) { id.PEM = "" },
+		"no DN":         func(id *identity.Identity) { id.DN = "" },
+		"no kind":       func(id *identity.Identity) { id.Kind = "" },
+		"a root's key":  func(id *identity.Identity) { id.Kind = identity.RootIdentity },
+		"a private key": func(id *identity.Identity) { id.PEM = string(ledgertest.CosignFile("leaf.key")) },
+		"another block": func(id *identity.Identity) { id.PEM = ledgertest.PEM("PGP MESSAGE", []byte{0}) },
 	} {
 		id := good
 		spoil(&id)
 		if _, err := identity.NewKeyring([]identity.Identity{id}); err == nil || !strings.Contains(err.Error(), "idn_key") {
-			t.Errorf("%s: got %v, want an error that names the identity", name, err)
+			t.Errorf("%s: got %v, want an error with the identity's ID", name, err)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestPatternMatch(t *testing.T) {
 		}
 	}
 	if !(Pattern{}).Match(ci) {
-		t.Error("a pattern that names nothing matches not all")
+		t.Error("the zero pattern does not match every DN")
 	}
 }
 
@@ -79,7 +79,7 @@ func TestPatternText(t *testing.T) {
 			continue
 		}
 		if got := p.String(); got != want {
-			t.Errorf("%s is written %s, want %s", text, got, want)
+			t.Errorf("%s formats as %s, want %s", text, got, want)
 		}
 	}
 
@@ -100,30 +100,29 @@ func TestPatternText(t *testing.T) {
 	} {
 		var p Pattern
 		if err := p.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%q is read as %s, %v; want an error that says %q", text, p, err, reason)
+			t.Errorf("%q parses as %s, %v; want error with %q", text, p, err, reason)
 		}
 	}
 }
 
-// A DN with stars put in for some of its text matches that DN; and matching
-// is what a regular expression of the same shape does.
+// A pattern matches the same values as the equivalent regular expression.
 func TestPatternAgainstRegexp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.StringOfN(rapid.SampledFrom([]rune("ab*")), 1, 8, -1)
 		pattern := letters.Draw(t, "pattern")
 		value := rapid.StringOfN(rapid.SampledFrom([]rune("ab")), 1, 12, -1).Draw(t, "value")
-		p := have(ParsePattern("cn=" + pattern))
+		p := must(ParsePattern("cn=" + pattern))
 		want := regexp.MustCompile("^" + strings.ReplaceAll(pattern, "*", ".*") + "$").MatchString(value)
 		if got := p.Match(DN{CN: value}); got != want {
 			t.Fatalf("%s matches %s: %v, want %v", p, value, got, want)
 		}
-		if again := have(ParsePattern(p.String())); again.Match(DN{CN: value}) != want || again.String() != p.String() {
-			t.Fatalf("%s is not what it was after writing and reading", p)
+		if again := must(ParsePattern(p.String())); again.Match(DN{CN: value}) != want || again.String() != p.String() {
+			t.Fatalf("%s is another pattern after formatting and parsing", p)
 		}
 	})
 }
 
-// A DN's own text, its stars escaped, is a pattern of just that DN.
+// The text of a DN, with stars escaped, is a pattern that matches that DN.
 func TestPatternOfDN(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, other := drawDN(t), drawDN(t)
@@ -134,19 +133,19 @@ func TestPatternOfDN(t *testing.T) {
 		if !p.Match(d) {
 			t.Fatalf("%s does not match %q", p, d)
 		}
-		named := func(mine, hers string) bool { return mine == "" || mine == hers }
-		want := d.CN == other.CN && named(d.OU, other.OU) && named(d.O, other.O)
+		matches := func(pattern, value string) bool { return pattern == "" || pattern == value }
+		want := d.CN == other.CN && matches(d.OU, other.OU) && matches(d.O, other.O)
 		if p.Match(other) != want {
 			t.Fatalf("%s matches %q: %v", p, other, !want)
 		}
-		if back := have(ParsePattern(p.String())); back.String() != p.String() || !back.Match(d) {
-			t.Fatalf("%s is read back as %s", p, back)
+		if back := must(ParsePattern(p.String())); back.String() != p.String() || !back.Match(d) {
+			t.Fatalf("%s parses again as %s", p, back)
 		}
 	})
 }
 
 func BenchmarkPatternMatch(b *testing.B) {
-	p := have(ParsePattern("cn=*,ou=build*,o=acme"))
+	p := must(ParsePattern("cn=*,ou=build*,o=acme"))
 	for b.Loop() {
 		if !p.Match(DN{"ci", "build-linux", "acme"}) {
 			b.Fatal("no match")
@@ -154,8 +153,8 @@ func BenchmarkPatternMatch(b *testing.B) {
 	}
 }
 
-// FuzzParsePattern checks that a pattern is written in one way, which means
-// the same, and that matching ends.
+// FuzzParsePattern checks that String and ParsePattern round-trip, and that Match
+// terminates.
 func FuzzParsePattern(f *testing.F) {
 	f.Add("cn=*,ou=build*,o=acme", "ci")
 	f.Add(`cn=\2a*\*`, "**")
@@ -168,11 +167,11 @@ func FuzzParsePattern(f *testing.F) {
 		}
 		back, err := ParsePattern(p.String())
 		if err != nil || back.String() != p.String() {
-			t.Fatalf("%q, written %s, is read back as %s, %v", text, p, back, err)
+			t.Fatalf("%q formats as %s, which parses as %s, %v", text, p, back, err)
 		}
 		d := DN{CN: value, OU: value, O: value}
 		if p.Match(d) != back.Match(d) {
-			t.Fatalf("%s and what it is read back as match %q differently", p, value)
+			t.Fatalf("%s matches %q differently after formatting and parsing", p, value)
 		}
 	})
 }

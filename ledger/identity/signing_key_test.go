@@ -19,7 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
-// spkiDigest returns the expected Signer.Key, computed independently.
+// spkiDigest returns the expected Signer.Key, computed without the package.
 func spkiDigest(pub crypto.PublicKey) [sha256.Size]byte {
 	return sha256.Sum256(ledgertest.Must(x509.MarshalPKIXPublicKey(pub)))
 }
@@ -126,15 +126,15 @@ func TestSigningKeyCosign(t *testing.T) {
 func TestCertifiedKeyRefused(t *testing.T) {
 	_, ok, err := attestation.CertifiedKey([]byte("{}"))
 	if ok {
-		t.Error("no envelope has a certified key")
+		t.Error("found a certificate in an invalid envelope")
 	}
 	ledgertest.WantCode(t, err, ledger.CodeInvalidEnvelope)
 }
 
 func TestKeyDigestRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*identity.Identity){
-		"of a root":          func(id *identity.Identity) { id.Kind = identity.RootIdentity },
-		"without":            func(id *identity.Identity) { id.Fingerprint = "" },
+		"a root":             func(id *identity.Identity) { id.Kind = identity.RootIdentity },
+		"no fingerprint":     func(id *identity.Identity) { id.Fingerprint = "" },
 		"too short":          func(id *identity.Identity) { id.Fingerprint = id.Fingerprint[2:] },
 		"too long":           func(id *identity.Identity) { id.Fingerprint += hex.EncodeToString([]byte("x")) },
 		"not in hexadecimal": func(id *identity.Identity) { id.Fingerprint = "x" + id.Fingerprint[1:] },
