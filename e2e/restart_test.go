@@ -25,15 +25,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A follower is a client of the live stream that shall get everything from the
-// org's first event on.
+// A follower is a client of the live stream. It should receive every event of
+// the org.
 type follower interface {
-	ids() []string // of the events that it has received
+	ids() []string // of the events received so far
 }
 
-// The browser, the npm package and the documentation's examples get every event
-// once and in order, while writers go on and the server is killed and stopped
-// under them.
+// The browser, the npm package and the examples in docs receive every event
+// once and in order, although the server is killed and stopped while writers
+// continue.
 func TestClientsMissNothingThroughRestarts(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
 	need(t, "bash", "chromium", "curl", "go", "nginx", "node", "python3")
@@ -46,18 +46,19 @@ func TestClientsMissNothingThroughRestarts(t *testing.T) {
 	for range 2 {
 		writers.Go(func() { o.write(ctx, 30*time.Millisecond) })
 	}
+
 	for i, restart := range []struct {
-		by   os.Signal
-		down time.Duration
+		signal os.Signal
+		down   time.Duration
 	}{
 		{syscall.SIGKILL, 0},
 		{syscall.SIGTERM, 0},
-		{syscall.SIGTERM, 4 * time.Second}, // longer than clients wait: they are refused
+		{syscall.SIGTERM, 4 * time.Second}, // longer than the retry delay, so connections are refused
 		{syscall.SIGKILL, 200 * time.Millisecond},
 	} {
-		o.waitForAll(followers) // or this restart would cut nobody off
+		o.waitForAll(followers) // so that the restart disconnects all of them
 		began := time.Now()
-		o.signal(restart.by)
+		o.signal(restart.signal)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("restart %d: the server took %s to stop", i, took)
 		}
@@ -74,21 +75,22 @@ func TestClientsMissNothingThroughRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			waitFor(t, "all events", 10*time.Second, func() bool { return len(f.ids()) >= len(want) })
 			if got := f.ids(); !slices.Equal(got, want) {
-				t.Errorf("received %d events, the history has %d; they differ first at %d", len(got), len(want), differ(got, want))
+				t.Errorf("received %d events, the history has %d; they first differ at %d", len(got), len(want),
+					firstDifference(got, want))
 			}
 		})
 	}
 }
 
-// followers starts every kind of client. The first is cut off before its first
-// event, and still knows where to resume.
+// followers starts every kind of client. The plain EventSource is disconnected
+// before its first event, and still resumes at the right position.
 func (o *org) followers() map[string]follower {
 	o.t.Helper()
 	examples := readExamples(o.t, "stream.md")
 	browser := newBrowser(o.t)
 	plain := browser.open(o.plainPage(), "ids")
 	waitFor(o.t, "the EventSource to connect", 10*time.Second, plain.connected)
-	time.Sleep(200 * time.Millisecond) // for the first lines, which follow the head
+	time.Sleep(200 * time.Millisecond) // for the first lines, which follow the header
 	o.kill()
 	o.start()
 	_, err := o.attest()
@@ -104,20 +106,21 @@ func (o *org) followers() map[string]follower {
 	}
 }
 
-// The shortest example only looks on.
+// The shortest example in docs prints events.
 func TestDocumentedCurl(t *testing.T) {
 	need(t, "bash", "curl")
 	t.Parallel()
 	o := newOrg(t)
 	o.start()
-	looks := o.program("bash", "-c", readExamples(t, "stream.md").pick("sh", "curl -N"))
-	waitFor(t, "its first line", 10*time.Second, func() bool { return slices.Contains(looks.ids(), "retry:") })
+	curl := o.program("bash", "-c", readExamples(t, "stream.md").pick("sh", "curl -N"))
+	waitFor(t, "the first line", 10*time.Second, func() bool { return slices.Contains(curl.ids(), "retry:") })
 	_, err := o.attest()
 	check(t, err)
-	waitFor(t, "an event", time.Second, func() bool { return slices.Contains(looks.ids(), "data:") })
+	waitFor(t, "an event", time.Second, func() bool { return slices.Contains(curl.ids(), "data:") })
 }
 
-func differ(a, b []string) int {
+// firstDifference returns the first index at which a and b differ.
+func firstDifference(a, b []string) int {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++
@@ -125,7 +128,8 @@ func differ(a, b []string) int {
 	return i
 }
 
-// waitForAll waits until every follower has an event of now.
+// waitForAll records an attestation and waits until every follower has received
+// its event.
 func (o *org) waitForAll(followers map[string]follower) {
 	o.t.Helper()
 	record, err := o.attest()
@@ -135,9 +139,10 @@ func (o *org) waitForAll(followers map[string]follower) {
 	}
 }
 
-// A process is a program that prints a line for each event, its id first.
+// A process is a running program that prints one line per event, starting with
+// the event's ID.
 type process struct {
-	ended chan struct{} // closed when it prints no more
+	ended chan struct{} // closed at the end of its output
 
 	mu  sync.Mutex
 	got []string
@@ -149,19 +154,19 @@ func (p *process) ids() []string {
 	return slices.Clone(p.got)
 }
 
-// program starts a program that finds the server as the documentation says.
+// program starts a program with LEDGERD_URL and LEDGERD_TOKEN set.
 func (o *org) program(name string, args ...string) *process {
 	o.t.Helper()
 	return startProgram(o.t, []string{"LEDGERD_URL=" + o.url, "LEDGERD_TOKEN=" + o.token}, name, args...)
 }
 
-// startProgram starts a program with variables beside those of the environment.
+// startProgram starts a program with additional environment variables.
 func startProgram(t *testing.T, variables []string, name string, args ...string) *process {
 	t.Helper()
 	command := exec.Command(name, args...)
 	command.Dir = t.TempDir()
 	command.Env = append(os.Environ(), variables...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it starts ends with it
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be killed too
 	stdout, err := command.StdoutPipe()
 	check(t, err)
 	check(t, command.Start())
@@ -169,6 +174,7 @@ func startProgram(t *testing.T, variables []string, name string, args ...string)
 		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		command.Wait()
 	})
+
 	p := &process{ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
@@ -182,7 +188,7 @@ func startProgram(t *testing.T, variables []string, name string, args ...string)
 	return p
 }
 
-// node starts a module of Node.js that imports the packages in testdata/node.
+// node runs code as an ES module in Node.js. It may import eventsource.
 func (o *org) node(code string) *process {
 	o.t.Helper()
 	file := filepath.Join(nodeDir(o.t, "eventsource"), "follow.mjs")
@@ -190,8 +196,9 @@ func (o *org) node(code string) *process {
 	return o.program("node", file)
 }
 
-// nodeDir makes a folder whose modules may import an npm package, one of those
-// in testdata/node.
+// nodeDir creates a folder whose modules may import the packages in
+// testdata/node. It skips the test, or in CI fails it, if the given module is not
+// installed.
 func nodeDir(t *testing.T, module string) string {
 	t.Helper()
 	modules, err := filepath.Abs("testdata/node/node_modules")
@@ -200,20 +207,21 @@ func nodeDir(t *testing.T, module string) string {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
-		t.Skip("run npm ci in e2e/testdata/node")
+		t.Skipf("npm package %s is not installed (run npm ci --prefix e2e/testdata/node)", module)
 	}
 	dir := t.TempDir()
 	check(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	return dir
 }
 
-// goProgram builds a program that imports packages of this module, and starts it.
+// goProgram builds and starts a Go program, which may import packages of this
+// module.
 func (o *org) goProgram(code string) *process {
 	o.t.Helper()
 	return o.program(buildGo(o.t, code))
 }
 
-// buildGo builds a program of these files and returns its name.
+// buildGo builds a Go program from the text of its files and returns its path.
 func buildGo(t *testing.T, files ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
@@ -229,7 +237,7 @@ func buildGo(t *testing.T, files ...string) string {
 	return program
 }
 
-// A browser is a Chromium without a window.
+// A browser is a headless Chromium.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -239,7 +247,7 @@ func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath("chromium"),
-		chromedp.NoSandbox, // it would not start for root
+		chromedp.NoSandbox, // the sandbox does not work as root
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
@@ -252,13 +260,14 @@ func newBrowser(t *testing.T) *browser {
 	return &browser{t, ctx}
 }
 
-// A tab shows a page.
+// A tab shows a page in a browser.
 type tab struct {
 	t          *testing.T
 	ctx        context.Context
-	expression string // of the ids that it has received
+	expression string // JavaScript that evaluates to the received IDs
 }
 
+// open opens a URL in a new tab.
 func (b *browser) open(url, expression string) *tab {
 	b.t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
@@ -274,17 +283,17 @@ func (p *tab) ids() []string {
 	return ids
 }
 
-// connected tells whether the page's EventSource is.
+// connected reports whether the page's EventSource is open.
 func (p *tab) connected() bool {
 	p.t.Helper()
 	state, err := chromedp.Run(p.ctx, chromedp.Evaluate[int]("source.readyState"))
 	check(p.t, err)
-	return state == 1
+	return state == 1 // EventSource.OPEN
 }
 
-// plainPage serves a page with an EventSource that is left to itself, behind a
-// proxy that adds the token. The proxy breaks connections off as its server
-// does: an answer of 502 would end an EventSource.
+// plainPage serves a page with a bare EventSource, behind a proxy that adds the
+// token, and returns the page's URL. If the server is down, the proxy aborts the
+// connection: a 502 response would make the EventSource give up.
 func (o *org) plainPage() string {
 	o.t.Helper()
 	target, err := url.Parse(o.url)
@@ -295,9 +304,10 @@ func (o *org) plainPage() string {
 			r.SetURL(target)
 			r.Out.Header.Set("Authorization", "Bearer "+o.token)
 		},
-		ErrorLog:     log.New(io.Discard, "", 0), // it is meant to fail
+		ErrorLog:     log.New(io.Discard, "", 0), // errors are expected
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
+
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", proxy)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -308,6 +318,7 @@ func (o *org) plainPage() string {
 				source.addEventListener(type, event => ids.push(event.lastEventId))
 		</script>`)
 	})
+
 	web := httptest.NewServer(mux)
 	o.t.Cleanup(func() {
 		web.CloseClientConnections()
@@ -316,7 +327,8 @@ func (o *org) plainPage() string {
 	return web.URL
 }
 
-// nginxPage serves the documentation's page with the documentation's nginx.
+// nginxPage serves the page from docs behind the nginx configuration from docs,
+// and returns the page's URL.
 func (o *org) nginxPage(e examples) string {
 	o.t.Helper()
 	dir := o.t.TempDir()

@@ -8,14 +8,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A violation is what axe-core finds wrong with a page.
+// A violation is a rule of axe-core that a page breaks.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []string
 }
 
-// axe-core finds no serious fault on any page, in light and dark, on a desk
-// and on a phone; none makes the browser complain or scroll sideways.
+// axe-core finds no serious violation on any page, in the light and dark colour
+// schemes, in a wide and a narrow window. No page logs an error or scrolls
+// sideways.
 func TestWebPagesAreAccessible(t *testing.T) {
 	need(t, "chromium")
 	t.Parallel()
@@ -24,38 +25,39 @@ func TestWebPagesAreAccessible(t *testing.T) {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
-		t.Skip("axe-core is not installed: npm ci --prefix e2e/testdata/node")
+		t.Skip("npm package axe-core is not installed (run npm ci --prefix e2e/testdata/node)")
 	}
+
 	r := newTour(t, newBusyStage(t))
 	r.each(t, func(v *visitor, p webPage) {
-		// By the tools of developers, which the content security policy does not bind.
+		// DevTools may evaluate scripts despite the content security policy.
 		check(v.t, chromedp.Do(v.ctx, chromedp.Evaluate[chromedp.Void](string(axe)+";0")))
 		v.axe("light", `{}`)
 		v.window(wide, "dark")
 		v.axe("dark", `{ runOnly: ['color-contrast', 'link-in-text-block'] }`)
 		v.window(narrow, "light")
 		v.axe("narrow", `{ runOnly: ['target-size', 'scrollable-region-focusable'] }`)
-		if wider := v.overflow(); wider > 0 {
-			v.t.Errorf("it is %d px wider than a phone", wider)
+		if n := v.overflow(); n > 0 {
+			v.t.Errorf("the page is %d px wider than the narrow window", n)
 		}
 	})
 }
 
-// axe runs the checks that the options name, and reports those that are
-// serious.
-func (v *visitor) axe(where, options string) {
+// axe runs axe-core with options, fails the test for each serious violation and
+// logs the others.
+func (v *visitor) axe(label, options string) {
 	v.t.Helper()
-	found, err := chromedp.Run(v.ctx,
-		chromedp.Evaluate[[]violation](fmt.Sprintf(`axe.run(document, { resultTypes: ['violations'], ...%s }).then((found) =>
-		found.violations.map((v) => ({ ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map((n) => `+
+	violations, err := chromedp.Run(v.ctx,
+		chromedp.Evaluate[[]violation](fmt.Sprintf(`axe.run(document, { resultTypes: ['violations'], ...%s }).then(
+		(results) => results.violations.map((v) => ({ ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map((n) => `+
 			`n.target.join(' ') + ': ' + n.failureSummary + ' ' + n.html) })))`, options),
 			chromedp.EvalAwaitPromise))
 	check(v.t, err)
-	for _, f := range found {
+	for _, f := range violations {
 		report := v.t.Logf
 		if f.Impact == "serious" || f.Impact == "critical" {
 			report = v.t.Errorf
 		}
-		report("%s: %s (%s): %s\n%q", where, f.ID, f.Impact, f.Help, f.Nodes)
+		report("%s: %s (%s): %s\n%q", label, f.ID, f.Impact, f.Help, f.Nodes)
 	}
 }

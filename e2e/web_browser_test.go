@@ -17,17 +17,18 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A visitor looks at the web interface in a tab, with cookies of their own,
-// and does by mouse and keyboard what people do.
+// A visitor uses the web interface by mouse and keyboard, in a tab with its own
+// cookies.
 type visitor struct {
 	t   *testing.T
 	ctx context.Context
-	url string // of the server
+	url string // base URL of the server
 
 	mu       sync.Mutex
-	troubles []string // what the browser has complained of
+	problems []string // reported by the browser since the last checkConsole
 }
 
+// visitor opens a tab with a new browser context.
 func (b *browser) visitor(t *testing.T, url string) *visitor {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
@@ -40,55 +41,57 @@ func (b *browser) visitor(t *testing.T, url string) *visitor {
 	return v
 }
 
-// listen notes what no page may cause: errors, among them what the content
-// security policy has stopped, and dialogs.
+// listen records the problems that no page may cause: errors, violations of the
+// content security policy, and dialogs.
 func (v *visitor) listen(event any) {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
-			v.trouble("console.%s", e.Type)
+			v.report("console.%s", e.Type)
 		}
 	case *runtime.EventExceptionThrown:
-		v.trouble("exception: %s", e.ExceptionDetails.Text)
+		v.report("exception: %s", e.ExceptionDetails.Text)
 	case *log.EventEntryAdded:
-		// An answer such as 422, with a page that says why, is no mistake of the page's.
+		// A 4xx response to a form shows a page with the error: that is expected.
 		refused := e.Entry.Source == log.EntrySourceNetwork &&
 			strings.Contains(e.Entry.Text, "the server responded with a status of 4")
 		if e.Entry.Level == log.EntryLevelError && !(refused && !strings.Contains(e.Entry.URL, "/static/")) {
-			v.trouble("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+			v.report("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
 	case *page.EventJavascriptDialogOpening:
-		v.trouble("a dialog: %s", e.Message)
+		v.report("dialog: %s", e.Message)
 		go chromedp.Call(v.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
 	}
 }
 
-func (v *visitor) trouble(format string, args ...any) {
+// report records a problem.
+func (v *visitor) report(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.troubles = append(v.troubles, fmt.Sprintf(format, args...))
+	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
-// calm fails the test if the browser has complained since the last time.
-func (v *visitor) calm(t *testing.T) {
+// checkConsole fails the test if the browser has reported problems since the
+// last call.
+func (v *visitor) checkConsole(t *testing.T) {
 	t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, trouble := range v.troubles {
-		t.Error(trouble)
+	for _, problem := range v.problems {
+		t.Error(problem)
 	}
-	v.troubles = nil
+	v.problems = nil
 }
 
-// withoutScript switches the scripts of pages off, from the next one on.
-func (v *visitor) withoutScript() {
+// disableScript disables scripts from the next page on.
+func (v *visitor) disableScript() {
 	v.t.Helper()
 	_, err := chromedp.Call(v.ctx, emulation.SetScriptExecutionDisabled,
 		emulation.SetScriptExecutionDisabledParams{Value: true})
 	check(v.t, err)
 }
 
-// window sets how wide the window is, and which colours the visitor prefers.
+// window sets the width of the window and the preferred colour scheme.
 func (v *visitor) window(width int64, scheme string) {
 	v.t.Helper()
 	check(v.t, chromedp.Do(v.ctx, chromedp.EmulateViewport(width, 860)))
@@ -99,7 +102,7 @@ func (v *visitor) window(width int64, scheme string) {
 	check(v.t, err)
 }
 
-// open goes to a page of the server.
+// open navigates to a path of the server.
 func (v *visitor) open(path string) {
 	v.t.Helper()
 	if err := chromedp.Do(v.ctx, chromedp.Navigate(v.url+path)); err != nil {
@@ -115,8 +118,8 @@ func (v *visitor) signIn(token string) {
 	v.press("Sign in")
 }
 
-// evaluate returns what an expression is on the visitor's page. It works
-// without scripts too.
+// evaluate returns the value of a JavaScript expression on the visitor's page. It
+// also works if scripts are disabled.
 func evaluate[T any](v *visitor, expression string) T {
 	v.t.Helper()
 	value, err := chromedp.Run(v.ctx, chromedp.Evaluate[T](expression))
@@ -126,52 +129,55 @@ func evaluate[T any](v *visitor, expression string) T {
 	return value
 }
 
+// quote returns text as a JavaScript string literal.
 func quote(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // no test has such a text
+		panic(err) // invalid UTF-8, which no test uses
 	}
 	return string(quoted)
 }
 
-// read returns what is to be read on the page, with single blanks.
+// read returns the visible text of the page, with white space collapsed.
 func (v *visitor) read() string {
 	v.t.Helper()
 	return strings.Join(strings.Fields(evaluate[string](v, "document.body.innerText")), " ")
 }
 
-// sees waits until each text is to be read on the page.
+// sees waits until the page shows all texts.
 func (v *visitor) sees(texts ...string) {
 	v.t.Helper()
 	for _, text := range texts {
 		read := v.read()
 		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(read, text); read = v.read() {
 			if time.Now().After(deadline) {
-				v.t.Fatalf("%q is not on %s: %s", text, v.path(), read)
+				v.t.Fatalf("%s does not show %q: %s", v.path(), text, read)
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
 }
 
+// path returns the path and query of the page.
 func (v *visitor) path() string {
 	v.t.Helper()
 	return evaluate[string](v, "location.pathname + location.search")
 }
 
-// find is the start of an expression: it looks for what is to be seen and
-// named so, and brings it into view.
+// find is a JavaScript function. It returns the visible element whose accessible
+// name is the given one, or else starts with it, and scrolls it into view.
 const find = `((selector, name) => {
 	const clean = (text) => text.replace(/\s+/g, ' ').trim()
-	const named = (e) => clean(e.getAttribute('aria-label') || e.textContent)
-	const found = [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility() && named(e).startsWith(name))
-	const one = found.find((e) => named(e) === name) || found[0]
-	one?.scrollIntoView({ block: 'center' })
-	return one
+	const nameOf = (e) => clean(e.getAttribute('aria-label') || e.textContent)
+	const matches = [...document.querySelectorAll(selector)].filter(
+		(e) => e.checkVisibility() && nameOf(e).startsWith(name))
+	const element = matches.find((e) => nameOf(e) === name) || matches[0]
+	element?.scrollIntoView({ block: 'center' })
+	return element
 })`
 
-// press clicks on the button or link of that name, and waits for the page that
-// it leads to.
+// press clicks the button or link with a name, and waits until the next page is
+// loaded.
 func (v *visitor) press(name string) {
 	v.t.Helper()
 	before := evaluate[float64](v, "performance.timeOrigin")
@@ -183,36 +189,37 @@ func (v *visitor) press(name string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			v.t.Fatalf("%q leads nowhere: %v", name, err)
+			v.t.Fatalf("pressing %q loaded no page: %v", name, err)
 		}
 	}
 }
 
-// unfold opens what is hidden behind a summary.
+// unfold opens the details element whose summary has a name.
 func (v *visitor) unfold(name string) {
 	v.t.Helper()
 	v.click("summary", name)
 }
 
-// tick clicks on the choice that begins so.
+// tick clicks the checkbox or radio button whose label starts with name.
 func (v *visitor) tick(name string) {
 	v.t.Helper()
 	v.click("label.choice", name)
 }
 
+// click clicks the element that matches a selector and has a name.
 func (v *visitor) click(selector, name string) {
 	v.t.Helper()
-	at := evaluate[[]float64](v, fmt.Sprintf(`(() => {
+	position := evaluate[[]float64](v, fmt.Sprintf(`(() => {
 		const rect = %s(%s, %s)?.getClientRects()[0]
 		return rect ? [rect.x + Math.min(rect.width / 2, 60), rect.y + rect.height / 2] : []
 	})()`, find, quote(selector), quote(name)))
-	if len(at) != 2 {
-		v.t.Fatalf("there is no %s %q on %s: %s", selector, name, v.path(), v.read())
+	if len(position) != 2 {
+		v.t.Fatalf("%s has no %s named %q: %s", v.path(), selector, name, v.read())
 	}
-	check(v.t, chromedp.Do(v.ctx, chromedp.MouseClickXY(at[0], at[1])))
+	check(v.t, chromedp.Do(v.ctx, chromedp.MouseClickXY(position[0], position[1])))
 }
 
-// fill types a text into the field of that label, in the place of what is there.
+// fill replaces the text of the field with a label.
 func (v *visitor) fill(label, text string) {
 	v.t.Helper()
 	if !evaluate[bool](v, fmt.Sprintf(`(() => {
@@ -221,25 +228,25 @@ func (v *visitor) fill(label, text string) {
 		field?.select()
 		return document.activeElement === field
 	})()`, find, quote(label))) {
-		v.t.Fatalf("there is no field %q on %s: %s", label, v.path(), v.read())
+		v.t.Fatalf("%s has no field %q: %s", v.path(), label, v.read())
 	}
 	_, err := chromedp.Call(v.ctx, input.InsertText, input.InsertTextParams{Text: text})
 	check(v.t, err)
 }
 
-// value returns what stands in the field of that label.
+// value returns the text of the field with a label.
 func (v *visitor) value(label string) string {
 	v.t.Helper()
 	return evaluate[string](v, fmt.Sprintf("%s('label', %s).control.value", find, quote(label)))
 }
 
-// secret returns what the page shows this once.
+// secret returns the secret that the page shows.
 func (v *visitor) secret() string {
 	v.t.Helper()
 	return evaluate[string](v, "document.querySelector('.secret code').textContent")
 }
 
-// overflow returns how many pixels the page is wider than the window.
+// overflow returns by how many pixels the page is wider than the window.
 func (v *visitor) overflow() int {
 	v.t.Helper()
 	return evaluate[int](v, "document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// From the link that serve prints on an empty database to the sign-out, as an
-// admin does it all in the browser, with the script of the pages and without.
-func TestWebFromTheFirstLinkToTheSignOut(t *testing.T) {
+// An admin does everything in the browser, from the setup link to the sign-out,
+// with and without the pages' script.
+func TestWebFromSetupToSignOut(t *testing.T) {
 	need(t, "bash", "chromium", "curl")
 	t.Parallel()
 	b := newBrowser(t)
@@ -23,44 +23,46 @@ func TestWebFromTheFirstLinkToTheSignOut(t *testing.T) {
 			o := newEmptyLedger(t)
 			o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128"}
 			o.start()
+
 			s := &story{t: t, org: o, browser: b, script: script}
 			s.admin = s.visitor()
-			s.setsUp()
+			s.setUp()
 			o.ledgerd("repo", "create", "acme/api")
 			o.ledgerd("identity", "add", "--org", "acme", "--key", o.keyFile+".pub", "--dn", "cn=ci,ou=build,o=acme")
-			s.makesToken()
-			s.makesWebhook()
-			s.editsPolicy()
-			s.watchesCommit()
-			s.revokesToken()
-			s.signsOut()
-			s.admin.calm(t)
+			s.createToken()
+			s.createWebhook()
+			s.editPolicy()
+			s.watchCommit()
+			s.revokeToken()
+			s.signOut()
+			s.admin.checkConsole(t)
 		})
 	}
 }
 
-// A story is what happens to an org and its admin.
+// A story is an org whose admin uses the web interface. Its methods are steps.
 type story struct {
 	*org
 	t       *testing.T
 	browser *browser
-	script  bool // that of the pages runs
+	script  bool // whether pages may run their script
 	admin   *visitor
-	token   string // that the admin has made
+	token   string // created by the admin
 }
 
+// visitor opens a tab, in which scripts run only if the story has them.
 func (s *story) visitor() *visitor {
 	v := s.browser.visitor(s.t, s.url)
 	if !s.script {
-		v.withoutScript()
+		v.disableScript()
 	}
 	return v
 }
 
-// setsUp follows the link to the first org and its admin token.
-func (s *story) setsUp() {
+// setUp follows the setup link and creates the first org and its admin token.
+func (s *story) setUp() {
 	link := regexp.MustCompile(`http://\S+/setup\?key=\S+`)
-	waitFor(s.t, "the link", 10*time.Second, func() bool { return link.MatchString(s.log.String()) })
+	waitFor(s.t, "the setup link", 10*time.Second, func() bool { return link.MatchString(s.log.String()) })
 	path := strings.TrimPrefix(link.FindString(s.log.String()), s.url)
 	v := s.admin
 	v.open(path)
@@ -80,13 +82,13 @@ func (s *story) setsUp() {
 	other.signIn(secret)
 	other.sees("No repos yet")
 	if read := other.read(); strings.Contains(read, secret) {
-		s.t.Error("the admin token is shown once more")
+		s.t.Error("the admin token is shown again")
 	}
-	other.calm(s.t)
+	other.checkConsole(s.t)
 }
 
-// makesToken makes a token, which curl then uses.
-func (s *story) makesToken() {
+// createToken creates a token and uses it with the curl command on the page.
+func (s *story) createToken() {
 	v := s.admin
 	v.press("Settings")
 	v.sees("first admin", "you")
@@ -99,6 +101,7 @@ func (s *story) makesToken() {
 	v.press("Create token")
 	v.sees("deploy bot is ready", "Scope write")
 	s.token = v.secret()
+
 	line := v.read()
 	line = line[strings.Index(line, "curl -H"):]
 	line = line[:strings.Index(line, "/repos'")+len("/repos'")]
@@ -106,31 +109,33 @@ func (s *story) makesToken() {
 		!strings.Contains(string(out), `"name":"api"`) {
 		s.t.Errorf("%s: %v\n%s", line, err, out)
 	}
+
 	v.press("I've saved it, continue")
 	v.sees("deploy bot", "write")
 	if strings.Contains(evaluate[string](v, "document.documentElement.outerHTML"), s.token) {
-		s.t.Error("the token is shown once more")
+		s.t.Error("the token is shown again")
 	}
 }
 
-// makesWebhook makes a webhook, pings it, and sends the ping once more.
-func (s *story) makesWebhook() {
-	got := make(chan http.Header, 100)
+// createWebhook creates a webhook, pings it and redelivers the ping.
+func (s *story) createWebhook() {
+	received := make(chan http.Header, 100)
 	url := serve(s.t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
-		got <- r.Header
+		received <- r.Header
 		w.WriteHeader(http.StatusAccepted)
 		io.WriteString(w, "thank you")
 	})
-	arrives := func() (delivery string) {
+	nextPing := func() (delivery string) {
 		select {
-		case h := <-got:
+		case h := <-received:
 			return h.Get("X-Ledger-Delivery")
 		case <-time.After(20 * time.Second):
-			s.t.Fatal("no ping came for 20 s")
+			s.t.Fatal("no ping for 20 s")
 		}
 		return ""
 	}
+
 	v := s.admin
 	v.press("Repos")
 	v.press("api")
@@ -139,20 +144,21 @@ func (s *story) makesWebhook() {
 	v.press("New webhook")
 	v.fill("URL", "http://10.1.2.3/ledger")
 	v.press("Create webhook")
-	v.sees("webhooks.allowed_networks") // beside the field
+	v.sees("webhooks.allowed_networks") // the error under the field
 	v.fill("URL", url+"/ledger")
-	v.tick("radar") // off
+	v.tick("radar") // clears it
 	v.fill("Description", "the build farm")
 	v.press("Create webhook")
 	v.sees("Webhook created")
 	if secret := v.secret(); !strings.HasPrefix(secret, "whsec_") {
-		s.t.Errorf("the secret is %q", secret)
+		s.t.Errorf("the secret is %q, want the prefix whsec_", secret)
 	}
 	v.press("I've saved it, continue")
 	v.sees("attestation, state, policy", "the build farm", "No deliveries yet")
+
 	v.press("Ping")
-	delivery := arrives()
-	s.becomes("202")
+	delivery := nextPing()
+	s.reloadUntil("202")
 	if !strings.HasSuffix(v.path(), "/deliveries/"+delivery) {
 		v.press("api")
 		v.press("Webhooks")
@@ -161,14 +167,14 @@ func (s *story) makesWebhook() {
 	}
 	v.sees("thank you", "POST "+url+"/ledger", `"type": "ping"`)
 	v.press("Redeliver")
-	if again := arrives(); again != delivery {
-		s.t.Errorf("%s was sent, want %s again", again, delivery)
+	if got := nextPing(); got != delivery {
+		s.t.Errorf("redelivered %s, want %s", got, delivery)
 	}
-	s.becomes("Attempts 2")
+	s.reloadUntil("Attempts 2")
 }
 
-// becomes waits until the page, fetched again and again, has a text.
-func (s *story) becomes(text string) {
+// reloadUntil reloads the page until it shows a text.
+func (s *story) reloadUntil(text string) {
 	s.t.Helper()
 	waitFor(s.t, text, 10*time.Second, func() bool {
 		s.admin.open(s.admin.path())
@@ -176,43 +182,45 @@ func (s *story) becomes(text string) {
 	})
 }
 
-// editsPolicy edits the policy with a mistake, mends it, tries it out and saves it.
-func (s *story) editsPolicy() {
+// editPolicy saves an invalid policy, corrects it, previews it and saves it.
+func (s *story) editPolicy() {
 	sha := strings.Repeat("0c", 20)
 	s.ledgerd("attest", "acme/api", "--commit", sha, "--predicate", "test:go", "--status", "pass", "--key", s.keyFile)
 	v := s.admin
 	v.press("Policy")
 	v.press("Edit")
 	document := v.value("Policy (JSON)")
-	mistaken := strings.Replace(document, `"threshold": 1`, `"threshold": 1000`, 1)
-	if mistaken == document {
+	invalid := strings.Replace(document, `"threshold": 1`, `"threshold": 1000`, 1)
+	if invalid == document {
 		s.t.Fatalf("no threshold in %s", document)
 	}
 	line := 1 + strings.Count(document[:strings.Index(document, `"threshold": 1`)], "\n")
-	v.fill("Policy (JSON)", mistaken)
+
+	v.fill("Policy (JSON)", invalid)
 	v.press("Save")
 	v.sees("1 error. Nothing was saved.", "requirements[0].threshold")
-	if at := regexp.MustCompile(`Line (\d+) requirements`).FindStringSubmatch(v.read()); at == nil ||
-		at[1] != strconv.Itoa(line) {
-		s.t.Errorf("the mistake in line %d is told as %v", line, at)
+	if match := regexp.MustCompile(`Line (\d+) requirements`).FindStringSubmatch(v.read()); match == nil ||
+		match[1] != strconv.Itoa(line) {
+		s.t.Errorf("the page shows the error at %v, want line %d", match, line)
 	}
-	if kept := v.value("Policy (JSON)"); kept != mistaken {
-		s.t.Errorf("what was typed has become %s", kept)
+	if got := v.value("Policy (JSON)"); got != invalid {
+		s.t.Errorf("the form lost the input: it shows %s", got)
 	}
+
 	v.fill("Policy (JSON)", strings.Replace(document, `"threshold": 1`, `"threshold": 2`, 1))
 	v.press("Preview")
 	v.sees("1 commit checked, 1 would change state", "Changed lines")
 	v.press("Save")
 	v.sees("Saved version 2")
-	if at := v.path(); s.script && strings.Contains(at, "saved") {
-		s.t.Errorf("loading %s again would tell again that it is saved", at)
+	if path := v.path(); s.script && strings.Contains(path, "saved") {
+		s.t.Errorf("reloading %s would say again that the policy is saved", path)
 	}
 	v.press("History")
 	v.sees("Version 2", "Version 1")
 }
 
-// watchesCommit has a commit's page open while an attestation arrives.
-func (s *story) watchesCommit() {
+// watchCommit keeps a commit's page open while an attestation is recorded.
+func (s *story) watchCommit() {
 	sha := strings.Repeat("c0", 20)
 	s.ledgerd("attest", "acme/api", "--commit", sha, "--predicate", "lint:go", "--status", "pass", "--key", s.keyFile)
 	v := s.admin
@@ -228,17 +236,17 @@ func (s *story) watchesCommit() {
 	}
 	v.sees("test:e2e", "fail")
 	if reloaded := evaluate[float64](v, "performance.timeOrigin") != loaded; reloaded == s.script {
-		s.t.Errorf("loaded anew: %v", reloaded)
+		s.t.Errorf("the page was reloaded: %v, want %v", reloaded, !s.script)
 	}
 }
 
-// revokesToken revokes the token that somebody has signed in with.
-func (s *story) revokesToken() {
+// revokeToken revokes a token that a session was signed in with.
+func (s *story) revokeToken() {
 	bot := s.visitor()
 	bot.signIn(s.token)
 	bot.press("api")
 	if read := bot.read(); strings.Contains(read, "Webhooks") {
-		s.t.Errorf("what only admins may do is offered to others: %s", read)
+		s.t.Errorf("the page offers an admin's action with a write token: %s", read)
 	}
 	bot.open("/orgs/acme/settings/tokens")
 	bot.sees("403")
@@ -254,19 +262,19 @@ func (s *story) revokesToken() {
 	bot.sees("Your session has ended")
 	bot.fill("API token", s.token)
 	bot.press("Sign in")
-	if at := bot.path(); !strings.HasPrefix(at, "/login") {
-		s.t.Errorf("the revoked token signs in, to %s", at)
+	if path := bot.path(); !strings.HasPrefix(path, "/login") {
+		s.t.Errorf("the revoked token signed in and opened %s", path)
 	}
-	bot.calm(s.t)
+	bot.checkConsole(s.t)
 }
 
-// signsOut leaves, and is out.
-func (s *story) signsOut() {
+// signOut signs out and checks that the session has ended.
+func (s *story) signOut() {
 	v := s.admin
-	at := v.path()
+	path := v.path()
 	v.press("Sign out")
 	v.sees("Sign in")
-	v.open(at)
+	v.open(path)
 	v.sees("Sign in")
 	if read := v.read(); strings.Contains(read, "first admin") {
 		s.t.Errorf("still signed in: %s", read)

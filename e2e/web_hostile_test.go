@@ -14,19 +14,20 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// Text that wants to be more than text. It makes elements of the class planted
-// where a page lets it, and opens dialogs where a script runs.
+// Texts that try to inject HTML. If a page does not escape them, they create
+// elements of the class planted and open dialogs.
 const (
 	planted  = `<img class=planted src=x onerror=alert(1)><script class=planted>alert(2)</script>`
 	quotes   = `"'></title></textarea></pre></script>` + "`${alert(3)}`" + `{{.}}&lt;b&gt;` + planted
 	reversed = "\u202egnp.tset\u2066 שלום \U0001f3f4\u200d\u2620\ufe0f e\u0301\u0301\u0301\u0301\u0301"
 )
 
-// hostileBranch is all that git takes as the name of a branch.
+// hostileBranch is as hostile as git allows a branch name to be.
 var hostileBranch = `"'<img/class=planted/src=x/onerror=alert(4)>` + "\u202eא🏴" + strings.Repeat("w", 150)
 
-// tellHostile adds a past of such texts, wherever somebody can write one.
-func (s *stage) tellHostile() {
+// pushHostile adds commits and evidence with hostile text in every field that
+// takes text.
+func (s *stage) pushHostile() {
 	s.shown = hostileBranch
 	author := ledger.Author{Name: `Eve <script class=planted>alert(5)</script>` + reversed,
 		Email: strings.Repeat("e", 200) + `"><b class=planted>@x`}
@@ -49,12 +50,12 @@ func (s *stage) tellHostile() {
 	}})
 }
 
-// hostileStatement is one of a type that the ledger does not know.
+// hostileStatement returns a statement of an unknown predicate type.
 func (s *stage) hostileStatement() []byte {
 	text, err := json.Marshal(map[string]any{
 		"_type":   "https://in-toto.io/Statement/v1",
 		"subject": []any{map[string]any{"name": quotes, "digest": map[string]string{"gitCommit": commitOf(s.shown)}}},
-		// a URI has no blanks
+		// a URI has no spaces
 		"predicateType": "https://evil.example/" + strings.ReplaceAll(quotes, " ", "/") + strings.Repeat("t", 200),
 		"predicate":     map[string]string{quotes: reversed + quotes, "long": strings.Repeat("L", 10_000)},
 	})
@@ -62,7 +63,7 @@ func (s *stage) hostileStatement() []byte {
 	return text
 }
 
-// setHostilePolicy asks for predicates of such names.
+// setHostilePolicy adds requirements whose predicates are hostile.
 func (s *stage) setHostilePolicy() {
 	p, etag, err := s.api.Policy(s.t.Context(), "acme", "api")
 	check(s.t, err)
@@ -76,29 +77,30 @@ func (s *stage) setHostilePolicy() {
 	check(s.t, err)
 }
 
-// Whatever people and receivers write, it stays text: no element is made of it,
-// no script of it runs, and it does not push the page out of a phone's window.
+// Text from people and receivers stays text: it creates no elements, runs no
+// scripts, and does not make a page wider than a narrow window.
 func TestWebHostileTextStaysText(t *testing.T) {
 	need(t, "chromium")
 	t.Parallel()
-	s := newStage(t, (*stage).tellHostile)
+	s := newStage(t, (*stage).pushHostile)
 	s.addWebhooks(quotes+reversed, quotes+reversed+strings.Repeat("A", 10_000))
 	newTour(t, s).each(t, func(v *visitor, p webPage) {
 		if n := evaluate[int](
 			v, `document.querySelectorAll('.planted, img, iframe, object, [onerror], script:not([src])').length`); n > 0 {
-			v.t.Errorf("%d elements are made of text", n)
+			v.t.Errorf("%d elements were created from text", n)
 		}
 		v.window(narrow, "light")
-		if wider := v.overflow(); wider > 0 {
-			v.t.Errorf("it is %d px wider than a phone", wider)
+		if n := v.overflow(); n > 0 {
+			v.t.Errorf("the page is %d px wider than the narrow window", n)
 		}
 		if text := hostileOn[p.name]; text != "" && !strings.Contains(v.read(), text) {
-			v.t.Errorf("%q is not to be read on it: %s", text, v.read())
+			v.t.Errorf("the page does not show %q: %s", text, v.read())
 		}
 	})
 }
 
-// hostileOn has what has to be read on single pages, so that the test is one.
+// hostileOn maps a page to a text that it must show, which proves that the test
+// reaches the page.
 var hostileOn = map[string]string{
 	"org":         planted[:20],
 	"repo-list":   planted[:20],

@@ -57,7 +57,7 @@ func TestWebLivePagesLeaveReadersWhereTheyAre(t *testing.T) {
 	if at := evaluate[string](v, `document.activeElement.parentElement.id`); at != id {
 		t.Errorf("the focus is on the summary of %q, want %s", at, id)
 	}
-	v.calm(t)
+	v.checkConsole(t)
 }
 
 // swaps waits until what happens has another part take the place of the

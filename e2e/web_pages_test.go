@@ -236,7 +236,7 @@ func (v *visitor) visit(t *testing.T, p webPage, look func(*visitor, webPage)) {
 			p.then(v)
 		}
 		look(v, p)
-		v.calm(t)
+		v.checkConsole(t)
 	})
 }
 
