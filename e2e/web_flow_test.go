@@ -71,7 +71,7 @@ func (s *story) setUp() {
 	v.sees("Nothing was saved", "Name your org")
 	v.fill("Org name", "acme")
 	v.press("Create org")
-	v.sees("acme is ready", "it won't be shown again")
+	v.sees("Created org acme", "it won't be shown again")
 	secret := v.secret()
 	v.press("I've saved it, continue")
 	v.sees("No repos yet", "ledgerd repo create acme/api")
@@ -99,7 +99,7 @@ func (s *story) createToken() {
 	v.fill("Name", "deploy bot")
 	v.tick("write")
 	v.press("Create token")
-	v.sees("deploy bot is ready", "Scope write")
+	v.sees("Created token deploy bot", "Scope write")
 	s.token = v.secret()
 
 	line := v.read()

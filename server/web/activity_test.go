@@ -95,6 +95,7 @@ func TestActivityPagination(t *testing.T) {
 	for n := range 130 {
 		e.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
+
 	w := e.signIn(e.reader)
 	seen := make(map[string]bool)
 	p := w.get(activityPath + "?type=attestation").want(200).hasNot("Newest")
@@ -114,6 +115,7 @@ func TestActivityPagination(t *testing.T) {
 			t.Errorf("an older page is live: %s", live)
 		}
 	}
+
 	if len(seen) != 130 {
 		t.Errorf("%d events, want 130", len(seen))
 	}
@@ -148,7 +150,8 @@ func TestActivityHostileTexts(t *testing.T) {
 	e := newEnv(t)
 	const nasty = `</pre><script>alert(1)</script>"'><img/src=x>`
 	ci := e.signer(`cn=\<i\>ci\</i\>\,\"x\",ou=build,o=acme`)
-	e.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty, Changes: []radar.Change{lineEdit("a"+nasty, 5)}})
+	e.push(commitID(1), ledger.Registration{Branch: nasty, Message: nasty,
+		Changes: []radar.Change{lineEdit("a"+nasty, 5)}})
 	e.push(commitID(2), ledger.Registration{Branch: "\u202Eother", Message: nasty,
 		Changes: []radar.Change{lineEdit("a"+nasty, 6)}})
 	e.attest(ci, commitID(1), "test:go", ledger.Fail)

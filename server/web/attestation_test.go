@@ -77,17 +77,21 @@ func TestHostileStatements(t *testing.T) {
 			`"}}],` +
 			`"predicateType":"https://example.com/sbom/v1","predicate":` + predicate + `}`
 	}
+
 	w := e.signIn(e.reader)
 	show := func(predicate string) page {
 		return w.get(apiPath + "/attestations/" + e.sign(s, of(predicate)).ID).want(200)
 	}
+
 	p := show(`{"a":"</pre><script>alert(1)</script><b>","b":"\u202egnp.exe` + "\u202e" + `"}`).has(
 		"</pre><script>alert(1)</script><b>").hasNot("\u202e")
 	p.noMarkup()
+
 	p = show(`{"long":"` + strings.Repeat("y", 200_000) + `"}`).has("Only the beginning is shown.")
 	if len(p.body) > 120_000 {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}
+
 	// Deeply nested JSON is not indented: it would be mostly spaces.
 	p = show(strings.Repeat("[", 500) + strings.Repeat("]", 500)).has(strings.Repeat("[", 500))
 	if len(p.body) > 10_000 {

@@ -89,7 +89,8 @@ func showCommit(v *visit) (*answer, error) {
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"),
 		Missing: unmetOf(policy.Missing(commit.State, commit.Requirements))}
-	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) || commit.Changes != nil
+	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) ||
+		commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
 
 	for _, state := range ledger.States() {

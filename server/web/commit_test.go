@@ -35,8 +35,9 @@ func TestCommitPage(t *testing.T) {
 		Author: ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		Base:   commitID(1), Parents: []string{commitID(2)}, Changes: []radar.Change{lineEdit("cmd/root.go", 10)}})
 	w := e.signIn(e.reader)
-	w.get(commitPath(sha)).want(200).has("Registered 30 Nov 2030 09:00 UTC .", "No attestations yet", "ledgerd attest acme/api --commit "+
-		sha[:12])
+	w.get(commitPath(sha)).want(200).has(
+		"Registered 30 Nov 2030 09:00 UTC .", "No attestations yet", "ledgerd attest acme/api --commit "+
+			sha[:12])
 
 	e.clock.advance(90 * time.Second)
 	e.attest(ci, sha, "test:go", ledger.Pass)
@@ -49,7 +50,8 @@ func TestCommitPage(t *testing.T) {
 	refused := e.attest(alice, sha, "review:code", ledger.Fail)
 
 	p := w.get(commitPath(sha)).want(200).has(
-		"Sessions end", "Ada topic → for release/2 registered 30 Nov 2030 09:00 UTC", "Because they must.", "ada@acme.example",
+		"Sessions end", "Ada topic → for release/2 registered 30 Nov 2030 09:00 UTC", "Because they must.",
+		"ada@acme.example",
 		"Moved to Attested 30 Nov 2030 10:02 UTC . Blocked by: review:* failed by alice", "1 changed path M cmd/root.go",
 		"in flight", "None. No other commit in flight",
 	).hasNot("No attestations yet")
@@ -153,9 +155,12 @@ func TestDeletionOverlap(t *testing.T) {
 	e.push(commitID(2), ledger.Registration{Branch: "delete", Message: "Delete",
 		Changes: []radar.Change{{Path: edit.Path, Status: "D", OldMode: edit.OldMode, OldBlob: edit.OldBlob}}})
 	w := e.signIn(e.reader)
-	w.get(commitPath(commitID(1))).want(200).has("one deletes it, the other changes it: lines 10 (this commit) · none (theirs)")
-	w.get(commitPath(commitID(2))).want(200).has("one deletes it, the other changes it: lines none (this commit) · 10 (theirs)")
-	w.get(apiPath + "/radar").want(200).has("one deletes it, the other changes it: lines none (must rebase) · 10 (has priority)")
+	w.get(commitPath(commitID(1))).want(200).has(
+		"one deletes it, the other changes it: lines 10 (this commit) · none (theirs)")
+	w.get(commitPath(commitID(2))).want(200).has(
+		"one deletes it, the other changes it: lines none (this commit) · 10 (theirs)")
+	w.get(apiPath + "/radar").want(200).has(
+		"one deletes it, the other changes it: lines none (must rebase) · 10 (has priority)")
 }
 
 // An abbreviated SHA redirects to the page of the commit.

@@ -31,16 +31,19 @@ func TestPing(t *testing.T) {
 		w.Header().Set("X-Receiver", "ci")
 		fmt.Fprint(w, "thank you")
 	})
+
 	hook := e.webhook(r.url + "/ledger")
 	at := webhooksPath + "/" + hook.ID
 	w := e.signIn(e.admin)
 	w.get(at).want(200).has("No deliveries yet", "ledgerd webhook ping acme/api "+hook.ID)
+
 	e.dispatch()
 	location := w.post(at+"/ping", nil).want(303).header.Get("Location")
 	sent := e.deliveries(hook.ID)[0]
 	if location != at+"/deliveries/"+sent.ID {
 		t.Errorf("a ping redirects to %s", location)
 	}
+
 	p := w.get(location).want(200).has("Delivery: ping", "succeeded", "POST "+r.url+"/ledger", "X-ledger-Signature",
 		"User-Agent ledgerd/test",
 		"X-Receiver ci", "thank you", `"type": "ping"`).hasNot("whsec_", hook.Secret)
@@ -70,12 +73,14 @@ func TestHostileResponses(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprint(w, nasty+"\u202edlrow\u202c\x00\x1b[31m\xff😀"+strings.Repeat("long", 20_000))
 	})
+
 	hook := e.webhook(r.url)
 	w := e.signIn(e.admin)
 	e.dispatch()
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
 	w.post(location+"/redeliver", nil).redirectsTo(location)
 	eventually(t, "two attempts", func() bool { return e.deliveries(hook.ID)[0].Attempts == 2 })
+
 	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "First 4 000 of",
 		"ledgerd stores only the beginning")
 	if n := len(p.elements("details", "class", "card attempt")); n != 2 {
@@ -105,7 +110,8 @@ func TestNoResponse(t *testing.T) {
 	w := e.signIn(e.admin)
 	e.dispatch()
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
-	w.get(location).want(200).has("no response", "None received", "refused", "Queued. Next attempt 30 Nov 2030 09:00 UTC", "Refresh")
+	w.get(location).want(200).has("no response", "None received", "refused",
+		"Queued. Next attempt 30 Nov 2030 09:00 UTC", "Refresh")
 	w.get(webhooksPath+"/"+hook.ID).has("pending", "1 attempt: ", ", next attempt ")
 }
 
@@ -118,12 +124,14 @@ func TestDeliveryLists(t *testing.T) {
 	for n := range 60 {
 		e.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
+
 	w := e.signIn(e.admin)
 	p := w.get(at).want(200).has("pending", "0 attempts, due now")
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
 		t.Fatal("no link to the next page")
 	}
+
 	shown := func(p page) int {
 		n := 0
 		for _, a := range p.elements("a") {
@@ -136,6 +144,7 @@ func TestDeliveryLists(t *testing.T) {
 	if first, second := shown(p), shown(w.get(attribute(next[0], "href")).want(200)); first != 50 || second != 10 {
 		t.Errorf("%d and %d deliveries on the pages, want 50 and 10", first, second)
 	}
+
 	w.get(at + "?status=failed").want(200).has("No failed deliveries")
 	pending := w.get(at + "?status=pending").want(200)
 	if href := attribute(pending.elements("a", "rel", "next")[0], "href"); !strings.Contains(href, "status=pending") {
@@ -145,12 +154,14 @@ func TestDeliveryLists(t *testing.T) {
 		"?status=pending" {
 		t.Error("the current filter is not marked")
 	}
+
 	for _, query := range []string{"?status=x<b>", "?cursor=x"} {
 		if p := w.get(at + query); p.status < 400 || p.status > 499 {
 			t.Errorf("%s: %d, want a 4xx", query, p.status)
 		}
 	}
 	w.get(at + "/deliveries/dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").want(404)
+
 	e.dispatch()
 	eventually(t, "all to be sent", func() bool { return r.count() == 60 })
 	eventually(t, "all to be written", func() bool { return shown(w.get(at+"?status=pending")) == 0 })

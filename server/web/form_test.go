@@ -28,6 +28,7 @@ func TestInvalidForms(t *testing.T) {
 		check(t, err)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", e.url)
+
 		resp, err := w.client.Do(r)
 		check(t, err)
 		resp.Body.Close()

@@ -113,6 +113,7 @@ func TestCrossSiteForms(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
 	before := e.state()
+
 	for name, header := range map[string]map[string]string{
 		"other site":              {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
 		"same site, other origin": {"Sec-Fetch-Site": "same-site", "Origin": "http://evil.localhost"},
@@ -131,6 +132,7 @@ func TestCrossSiteForms(t *testing.T) {
 			w.get("/orgs/acme").want(200)
 		})
 	}
+
 	if after := e.state(); after != before {
 		t.Errorf("before: %s\nafter: %s", before, after)
 	}
@@ -158,6 +160,7 @@ func TestReadersSeeNoForms(t *testing.T) {
 	e := newEnv(t)
 	example := e.examples()
 	before := e.state()
+
 	for scope, secret := range map[ledger.Scope]string{ledger.Read: e.reader, ledger.Write: e.writer} {
 		w := e.signIn(secret)
 		for _, rt := range routes() {
@@ -177,6 +180,7 @@ func TestReadersSeeNoForms(t *testing.T) {
 			}
 		}
 	}
+
 	if after := e.state(); after != before {
 		t.Errorf("before: %s\nafter: %s", before, after)
 	}
@@ -207,6 +211,7 @@ var handler = regexp.MustCompile(`^on[a-z]+$`)
 func checkHTML(t *testing.T, who string, p page) {
 	t.Helper()
 	fail := func(message string) { t.Helper(); t.Errorf("%s as %s: %s", p.what, who, message) }
+
 	for _, name := range []string{"h1", "main", "header", "footer", "title"} {
 		elements := p.elements(name)
 		// SVG elements have titles too
@@ -217,6 +222,7 @@ func checkHTML(t *testing.T, who string, p page) {
 	if len(p.elements("html", "lang", "en")) != 1 {
 		fail("no lang attribute")
 	}
+
 	labelled, ids := map[string]bool{}, map[string]bool{}
 	for _, label := range p.elements("label") {
 		labelled[attribute(label, "for")] = true
@@ -229,6 +235,7 @@ func checkHTML(t *testing.T, who string, p page) {
 			attribute(n, "aria-label")+attribute(n, "aria-labelledby") != "" {
 			fail("a " + n.Data + " has a name but no role")
 		}
+
 		for _, a := range n.Attr {
 			switch {
 			case a.Key == "style", handler.MatchString(a.Key):
@@ -239,6 +246,7 @@ func checkHTML(t *testing.T, who string, p page) {
 				ids[a.Val] = true
 			}
 		}
+
 		switch kind := attribute(n, "type"); n.Data {
 		case "style":
 			fail("inline style")

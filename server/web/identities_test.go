@@ -123,6 +123,7 @@ func TestIdentityFormErrors(t *testing.T) {
 	private := privatePEM(t, key)
 	secret := strings.Split(private, "\n")[1]
 	good := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
+
 	for name, test := range map[string]struct{ field, value, want string }{
 		"no PEM":                             {"pem", "", "no PEM block"},
 		"not PEM":                            {"pem", "<script>alert(1)</script>", "no PEM block"},
@@ -154,6 +155,7 @@ func TestIdentityFormErrors(t *testing.T) {
 			if name == "key as root" {
 				field = "pem"
 			}
+
 			p := e.in(t).browserOf(w).post(identitiesPath+"/new", form)
 			if p.status < 400 || p.status > 422 {
 				t.Fatalf("%d: %s", p.status, p.text())
@@ -168,13 +170,15 @@ func TestIdentityFormErrors(t *testing.T) {
 			}
 		})
 	}
+
 	if n := len(e.identities()); n > 0 {
 		t.Errorf("%d identities added", n)
 	}
 	if strings.Contains(e.log.String(), secret) {
 		t.Error("a private key is in the log")
 	}
-	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 5<<20)}}).want(413).has("form too large: at most 4194304 bytes")
+	w.post(identitiesPath+"/new", url.Values{"pem": {strings.Repeat("x", 5<<20)}}).want(413).
+		has("form too large: at most 4194304 bytes")
 }
 
 // Adding a key twice is a conflict.

@@ -153,7 +153,8 @@ func (v *visit) identityNeeds() ([]need, error) {
 	var needs []need
 	now := v.site.now()
 	for _, i := range identities.Data {
-		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(keyExpiresSoon) || i.NotAfter < now.Add(-keyExpiresSoon) {
+		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(keyExpiresSoon) ||
+			i.NotAfter < now.Add(-keyExpiresSoon) {
 			continue
 		}
 		n := need{Kind: "Key expires", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}

@@ -96,6 +96,7 @@ func TestTextIsEscaped(t *testing.T) {
 	token, err := e.host.CreateToken(t.Context(), "acme",
 		ledger.NewToken{Name: `<b>"boss"</b>`, Scope: ledger.Admin, ExpiresAt: e.clock.time().Add(time.Hour)})
 	check(t, err)
+
 	w := e.signIn(token.Secret)
 	for path, shown := range map[string][]string{
 		"/orgs/acme":                     {nasty, `<b>"boss"</b>`, `by <i>ci</i>,"x"`},
@@ -125,6 +126,7 @@ func TestEventStream(t *testing.T) {
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
 	}
+
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: ") {
 	}
@@ -149,6 +151,7 @@ func TestBidiText(t *testing.T) {
 		Author: ledger.Author{Name: bidi, Email: bidi + "@example.com"}})
 	record := e.attest(signer, commitID(1), "lint:go", ledger.Pass)
 	e.attest(signer, commitID(1), "test:go", ledger.Fail)
+
 	w := e.signIn(e.admin)
 	for _, path := range []string{
 		"/orgs/acme", "/orgs/acme/activity", "/orgs/acme/repos/api", "/orgs/acme/repos/api?view=list",

@@ -124,6 +124,7 @@ func (e *env) fill(commits int) {
 	e.t.Helper()
 	signers := map[string]*signer{"test:go": e.signer("cn=ci,ou=build,o=acme"),
 		"review:code": e.signer("cn=alice,ou=people,o=acme"), "deploy:eu": e.signer("cn=deployer,ou=ops,o=acme")}
+
 	numbers := make(chan int)
 	var all sync.WaitGroup
 	for range 32 {
@@ -147,6 +148,7 @@ func (e *env) fill(commits int) {
 			}
 		})
 	}
+
 	for n := range commits {
 		numbers <- n
 	}
@@ -200,7 +202,9 @@ func (e *env) addBusyCommit(attestations, signerCount int) {
 	for n := range signerCount {
 		signers = append(signers, e.signer(fmt.Sprintf("cn=runner-%d,ou=build farm of the north,o=acme", n)))
 	}
-	e.push(busyCommit, ledger.Registration{Branch: "topic", Message: "server: a commit with many attestations\n\nAt length.",
+
+	e.push(busyCommit, ledger.Registration{Branch: "topic",
+		Message: "server: a commit with many attestations\n\nAt length.",
 		Author:  ledger.Author{Name: "Ada", Email: "ada@acme.example"},
 		Changes: []radar.Change{lineEdit("server/file-1.go", 1), lineEdit("docs/page-1.md", 5)}})
 	for n := range 12 {

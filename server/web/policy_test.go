@@ -72,6 +72,7 @@ func TestPolicyPage(t *testing.T) {
 	if live := attribute(p.elements("main")[0], "data-live"); live != "/orgs/acme/events?repo=api&types=policy" {
 		t.Errorf("data-live: %q", live)
 	}
+
 	e.signIn(e.admin).edit(e.signIn(e.admin).get(policyPath+"/edit"), "save", "document",
 		`{"requirements":[]}`).redirectsTo(policyPath + "?saved=2")
 	w.get(policyPath).want(200).has(
@@ -108,7 +109,8 @@ func TestEditPolicy(t *testing.T) {
 	}
 	w.edit(editor, "save").want(422).has("No changes: this is the active version 1.")
 
-	p := w.edit(editor, "preview", "document", strict).want(200).has("0 commits checked, 0 would change state .", "Changed lines",
+	p := w.edit(editor, "preview", "document", strict).want(200).has(
+		"0 commits checked, 0 would change state .", "Changed lines",
 		`- "signers": [],`, `+ "signers": ["cn=*,ou=build,o=acme"],`)
 	if document(p) != strict {
 		t.Errorf("the preview has the document %s", document(p))
@@ -123,7 +125,8 @@ func TestEditPolicy(t *testing.T) {
 		"No changes: this is the active version 2.").hasNot("\r")
 
 	// The API's policy resource can be pasted whole.
-	w.edit(w.get(policyPath+"/edit"), "save", "document", `{"org":"acme","repo":"api","version":7,"requirements":[]}`).redirectsTo(
+	w.edit(w.get(policyPath+"/edit"), "save", "document",
+		`{"org":"acme","repo":"api","version":7,"requirements":[]}`).redirectsTo(
 		policyPath + "?saved=3")
 }
 
@@ -132,6 +135,7 @@ func TestPolicyErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	editor := w.get(policyPath + "/edit")
+
 	for _, do := range []string{"preview", "save"} {
 		for name, test := range map[string]struct {
 			document string
@@ -148,7 +152,7 @@ func TestPolicyErrors(t *testing.T) {
 				"Line 6 requirements[1].threshold : ", "Line 8 radar.notify : ", `"LOUD" is not a level`,
 				"4 errors. Nothing was saved.", "4 errors: see the list above",
 			}},
-			"an unknown member": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
+			"unknown field": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
 				400, []string{"Line 3", "treshold"}},
 			"wrong type": {"{\"requirements\":\n7}", 422, []string{"Line 1", "requirements must be a list of objects"}},
 			"empty":      {"", 400, []string{"the body is empty: send a JSON document"}},
@@ -158,6 +162,7 @@ func TestPolicyErrors(t *testing.T) {
 				422, []string{"Line 2", `"<script>alert(1)</script>"`}},
 		} {
 			p := w.edit(editor, do, "document", test.document).want(test.status).has(test.want...)
+
 			if test.document != "" && document(p) != test.document {
 				t.Errorf("%s: the document became %q", name, document(p))
 			}
@@ -181,6 +186,7 @@ func TestPolicyPreview(t *testing.T) {
 		e.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
 	e.attest(ci, commitID(0), "review:code", ledger.Pass)
+
 	w := e.signIn(e.admin)
 	p := w.edit(w.get(policyPath+"/edit"), "preview", "document",
 		`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
@@ -188,6 +194,7 @@ func TestPolicyPreview(t *testing.T) {
 		"lint:*: 0 of 1 signatures", "First 100 shown. To list all:",
 		"ledgerd policy simulate acme/api -f policy.json",
 	)
+
 	rows := 0
 	for n := range 130 {
 		rows += len(p.elements("a", "href", "/orgs/acme/repos/api/commits/"+commitID(n)))
@@ -195,6 +202,7 @@ func TestPolicyPreview(t *testing.T) {
 	if rows != 100 {
 		t.Errorf("%d commits are listed, want 100", rows)
 	}
+
 	w.edit(p, "preview", "document", document(w.get(policyPath+"/edit"))).want(200).has(
 		"130 commits checked, 0 would change state .", "The policy is unchanged.").hasNot("Changed lines")
 	w.get(policyPath).want(200).has("Version 1")
@@ -283,10 +291,12 @@ func TestLargePolicyPages(t *testing.T) {
 		}
 		return `{"requirements":[` + strings.Join(many, ",") + `]}`
 	}
+
 	for version := 2; version <= 4; version++ {
 		w.edit(w.get(policyPath+"/edit"), "save", "document", large(version)).redirectsTo(
 			fmt.Sprintf("%s?saved=%d", policyPath, version))
 	}
+
 	for path, want := range map[string]string{
 		"":            "ledgerd policy show acme/api --version 4 -o json",
 		"/versions":   "more changes",
@@ -332,7 +342,8 @@ func TestPolicyVersions(t *testing.T) {
 		w.edit(w.get(policyPath+"/edit"), "save", "document",
 			fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"p%d"}]}`, n)).want(303)
 	}
-	p = r.get(policyPath+"/versions").want(200).has("Version 34", "Version 25", "p19 passes, signed by").hasNot("Version 24 ")
+	p = r.get(policyPath+"/versions").want(200).has("Version 34", "Version 25", "p19 passes, signed by").
+		hasNot("Version 24 ")
 	r.get(attribute(p.elements("a", "rel", "next")[0], "href")).want(200).has("Version 24", "Version 15").hasNot(
 		"Version 25 ", "Version 14 ")
 }

@@ -133,6 +133,7 @@ func TestRadarManyOverlaps(t *testing.T) {
 	for n := range commits {
 		e.branch(n, fmt.Sprintf("topic/item-%02d", n), "ada", lineEdit(fmt.Sprintf("shared/file-%d.go", n%3), 10+n))
 	}
+
 	w := e.signIn(e.reader)
 	p := w.get(radarPath).want(200).has(" more in the table; next page for the rest")
 	if texts := p.elements("text"); len(texts) > 18+30 {
@@ -141,6 +142,7 @@ func TestRadarManyOverlaps(t *testing.T) {
 	if len(p.body) > 200<<10 {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}
+
 	seen := make(map[string]int)
 	strongest := radar.High
 	for pages := 0; ; pages++ {
@@ -162,6 +164,7 @@ func TestRadarManyOverlaps(t *testing.T) {
 			t.Fatal("the list does not end")
 		}
 	}
+
 	if want := commits * (commits - 1) / 2; len(seen) != want {
 		t.Errorf("%d overlaps on the pages, want %d", len(seen), want)
 	}
@@ -192,7 +195,8 @@ func TestTruncatedOverlaps(t *testing.T) {
 	w.get("/orgs/acme").want(200).has("conflicts with at least 1 other commit")
 
 	for query, want := range map[string]string{
-		"":                         "Weaker overlaps of last , topic-209 , topic-208 and 7 other commits are not stored: " + limit,
+		"": "Weaker overlaps of last , topic-209 , topic-208 and 7 other commits are not stored: " +
+			limit,
 		"?branch=last":             "Weaker overlaps of last are not stored: " + limit,
 		"?level=HIGH&branch=last":  "Weaker overlaps of last are not stored: " + limit,
 		"?commit=" + commitID(205): "Weaker overlaps of topic-205 are not stored: " + limit,
@@ -200,8 +204,10 @@ func TestTruncatedOverlaps(t *testing.T) {
 		w.get(radarPath + query).want(200).has(want)
 	}
 	w.get(radarPath + "?branch=topic-0").want(200).hasNot("Weaker overlaps")
-	w.get(radarPath+"?level=HIGH&branch=topic-205").want(200).has("No matching overlaps", "Weaker overlaps are not stored: "+limit)
-	w.get(radarPath+"?level=HIGH&commit="+commitID(205)).want(200).has("No matching overlaps", "Weaker overlaps are not stored: "+limit)
+	w.get(radarPath+"?level=HIGH&branch=topic-205").want(200).
+		has("No matching overlaps", "Weaker overlaps are not stored: "+limit)
+	w.get(radarPath+"?level=HIGH&commit="+commitID(205)).want(200).
+		has("No matching overlaps", "Weaker overlaps are not stored: "+limit)
 	w.get(radarPath + "?level=HIGH&branch=topic-0").want(200).has("No matching overlaps").hasNot("Weaker overlaps")
 
 	// Stored overlaps can close while others, not stored, remain.

@@ -29,10 +29,12 @@ func (s *Site) loadPages() (map[string]*template.Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse layout: %w", err)
 	}
+
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("list templates: %w", err)
 	}
+
 	pages := make(map[string]*template.Template)
 	for _, file := range files {
 		page, err := shared.Clone()
@@ -93,6 +95,7 @@ func (v *visit) write(w http.ResponseWriter, a *answer) error {
 	for _, c := range a.cookies {
 		http.SetCookie(w, c)
 	}
+
 	switch {
 	case a.stream != nil:
 		a.stream(w, v.r)
@@ -101,6 +104,7 @@ func (v *visit) write(w http.ResponseWriter, a *answer) error {
 		http.Redirect(w, v.r, a.location, http.StatusSeeOther)
 		return nil
 	}
+
 	h := w.Header()
 	if a.filename != "" {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": a.filename}))

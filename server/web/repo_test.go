@@ -130,6 +130,7 @@ func TestList(t *testing.T) {
 	e.push(commitID(1), ledger.Registration{Branch: "a&b", Message: "One", Author: bob})
 	e.push(commitID(2), ledger.Registration{Branch: "main", Message: "Two", Author: bob})
 	e.attest(ci, commitID(2), "test:go", ledger.Pass)
+
 	w := e.signIn(e.reader)
 	for query, want := range map[string][]string{
 		"view=list":                             {"Two", "One", "Zero"},
@@ -150,6 +151,7 @@ func TestList(t *testing.T) {
 			p.has("No matching commits", "must match exactly", "Clear")
 		}
 	}
+
 	p := w.get(apiPath+"?state=ATTESTED&branch=main&author=Bob").want(200).has("Two "+commitID(2)[:12]+" Bob main",
 		"Attested review:* 0 of 1")
 	if got := attribute(p.elements("input", "name", "branch")[0], "value") + attribute(
@@ -162,6 +164,7 @@ func TestList(t *testing.T) {
 			t.Errorf("state %s is selected: %t", textOf(option), selected)
 		}
 	}
+
 	w.get(apiPath+"?state=GONE").want(422).has(
 		"GONE", "is not a state", "use DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED")
 	w.get(apiPath + "?view=list&cursor=x").want(400).has("cursor")

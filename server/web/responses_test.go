@@ -45,6 +45,7 @@ func TestCompression(t *testing.T) {
 		if vary := p.header.Values("Vary"); !slices.Contains(vary, "Accept-Encoding") {
 			t.Errorf("%s for %q: Vary: %q", p.what, test.accept, vary)
 		}
+
 		if test.compressed {
 			w.header["Accept-Encoding"] = "identity"
 			if want := w.get(test.path).body; unzip(t, p.body) != want {
@@ -129,9 +130,12 @@ func TestInternalErrors(t *testing.T) {
 		has    string
 		logged string
 	}{
-		"panic":            {func() error { panic("out of cheese") }, 500, "look up the request ID in the server log", "out of cheese"},
-		"unexpected error": {func() error { return io.ErrUnexpectedEOF }, 500, "look up the request ID in the server log", "unexpected EOF"},
-		"timeout":          {func() error { return context.DeadlineExceeded }, 503, "the request was cancelled or timed out", ""},
+		"panic": {func() error { panic("out of cheese") }, 500,
+			"look up the request ID in the server log", "out of cheese"},
+		"unexpected error": {func() error { return io.ErrUnexpectedEOF }, 500,
+			"look up the request ID in the server log", "unexpected EOF"},
+		"timeout": {func() error { return context.DeadlineExceeded }, 503,
+			"the request was cancelled or timed out", ""},
 		"full disk": {func() error { return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full") }, 503,
 			"the disk is full", ""},
 		"limit reached": {func() error { return ledger.Errorf(ledger.CodeLimitReached, "enough") }, 422, "enough", ""},
@@ -143,6 +147,7 @@ func TestInternalErrors(t *testing.T) {
 			e.log.Reset()
 			p := e.browser().post("/login", url.Values{"token": {e.reader}}).want(test.status).has(test.has).hasNot(
 				"something private").checkHeaders(false)
+
 			checkHTML(t, "signed out", p)
 			if retry := p.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)

@@ -42,6 +42,7 @@ func TestSignInRefused(t *testing.T) {
 		t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(time.Minute)})
 	check(t, err)
 	e.clock.advance(time.Minute)
+
 	for name, test := range map[string]struct{ token, want string }{
 		"none":        {"", "begin with ldg_"},
 		"not a token": {"hello<b>", "begin with ldg_"},
@@ -53,6 +54,7 @@ func TestSignInRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := e.in(t).browser()
 			p := w.post("/login", url.Values{"token": {test.token}, "next": {"/orgs/acme"}}).want(401).has(test.want)
+
 			if test.token != "" {
 				p.hasNot(test.token)
 			}
@@ -93,6 +95,7 @@ func TestSignInRedirect(t *testing.T) {
 		"HTTPS:evil.example":     "/",
 	} {
 		e.browser().post("/login", url.Values{"token": {e.reader}, "next": {next}}).redirectsTo(want)
+
 		if got := attribute(e.browser().get("/login?"+url.Values{"next": {next}}.Encode()).elements("input", "name",
 			"next")[0], "value"); got != want {
 			t.Errorf("next %q: the form has %q, want %q", next, got, want)
@@ -154,6 +157,7 @@ func TestPlainCookie(t *testing.T) {
 				r.Header.Set(name, value)
 			}
 			r.Header.Set("Cookie", test.cookie+"="+secret)
+
 			w := httptest.NewRecorder()
 			e.site.Handler().ServeHTTP(w, r)
 			if in := w.Code == 200; in != test.wantIn {
@@ -204,6 +208,7 @@ func secretOf(w *browser) string { return w.client.Jar.Cookies(parse(w.t, w.url)
 func TestSessionsEnd(t *testing.T) {
 	e := newEnv(t)
 	token := e.token("acme", ledger.Admin)
+
 	for name, end := range map[string]func(){
 		"revoked": func() { check(t, e.host.RevokeToken(t.Context(), "acme", token.ID)) },
 		"expired": func() { e.clock.advance(12 * time.Hour) },
@@ -217,6 +222,7 @@ func TestSessionsEnd(t *testing.T) {
 			w := e.signIn(secret)
 			w.get("/orgs/acme").want(200)
 			other := e.withCookies(w) // w loses its cookies when the session ends
+
 			end()
 			w.header = map[string]string{"Accept": "text/event-stream"}
 			w.get("/orgs/acme/events").want(303)

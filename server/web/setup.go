@@ -58,7 +58,7 @@ func setUp(v *visit) (*answer, error) {
 		return nil, err
 	}
 	v.session, v.org = &token, org.Name
-	a := v.page("created", org.Name+" is ready", createdPage{token})
+	a := v.page("created", "Created org "+org.Name, createdPage{token})
 	a.cookies = append(a.cookies, session.Cookie(v.r, secret, expires))
 	return a, nil
 }

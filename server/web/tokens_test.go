@@ -39,7 +39,7 @@ func TestCreateToken(t *testing.T) {
 	}
 
 	p := w.post(tokensPath+"/new", url.Values{"name": {" ci "}, "scope": {"write"}, "expires_in": {"30d"}}).want(201).
-		has("ci is ready", "won't be shown again", "Scope write , expires 30 Dec 2030")
+		has("Created token ci", "won't be shown again", "Scope write , expires 30 Dec 2030")
 	secret := tokenText.FindString(p.text())
 	if line := "curl -H 'Authorization: Bearer " + secret + "' '" + e.url + "/v1/orgs/acme/repos'"; secret == "" ||
 		!strings.Contains(p.text(), line) {
@@ -80,6 +80,7 @@ func TestTokenExpiry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.form.Set("name", name)
 			test.form.Set("scope", "read")
+
 			w.post(tokensPath+"/new", test.form).want(201)
 			for _, token := range e.in(t).tokens() {
 				if token.Name == name && token.ExpiresAt.String() != test.want {
@@ -94,6 +95,7 @@ func TestTokenFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	good := url.Values{"name": {"ci"}, "scope": {"read"}, "expires_in": {"90d"}, "expires_at": {""}}
+
 	for name, test := range map[string]struct{ field, value, want string }{
 		"no name":             {"name", "  ", ""},
 		"name with two lines": {"name", "a\r\nb", ""},
@@ -115,6 +117,7 @@ func TestTokenFormErrors(t *testing.T) {
 				form[field] = values
 			}
 			form.Set(test.field, test.value)
+
 			w := e.in(t).browserOf(w)
 			p := w.post(tokensPath+"/new", form)
 			if p.status < 400 || p.status > 422 {
@@ -127,6 +130,7 @@ func TestTokenFormErrors(t *testing.T) {
 			checkHTML(t, "an admin", p)
 		})
 	}
+
 	if n := len(e.tokens()); n != 3 {
 		t.Errorf("%d tokens, want 3", n)
 	}
@@ -253,6 +257,7 @@ func TestTokenCurlCommand(t *testing.T) {
 			cookie.Name = "__Host-" + cookie.Name // accepted over HTTP and HTTPS
 			req.AddCookie(cookie)
 		}
+
 		p := e.serve(req, test.host).want(201)
 		if !strings.Contains(p.text(), test.want) || strings.Contains(p.text(), "$(id)") {
 			t.Errorf("origin %q, host %q: %s, want %s", test.origin, test.host, p.text(), test.want)

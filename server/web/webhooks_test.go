@@ -151,6 +151,7 @@ func TestWebhookFormErrors(t *testing.T) {
 	w := e.signIn(e.admin)
 	at := webhooksPath + "/" + e.webhook("https://ci.example.com").ID
 	good := url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "description": {"typed in"}}
+
 	for name, test := range map[string]struct{ field, value, want string }{
 		"no URL":                     {"url", "", ""},
 		"not a URL":                  {"url", `"><script>alert(1)</script>`, ""},
@@ -176,6 +177,7 @@ func TestWebhookFormErrors(t *testing.T) {
 				if name == "no events" {
 					form.Del("events")
 				}
+
 				p := e.in(t).browserOf(w).post(path, form)
 				if p.status < 400 || p.status > 422 {
 					t.Fatalf("%d: %s", p.status, p.text())
@@ -191,6 +193,7 @@ func TestWebhookFormErrors(t *testing.T) {
 			})
 		}
 	}
+
 	if all := e.webhooks(); len(all) != 1 || all[0].URL != "https://ci.example.com" {
 		t.Errorf("webhooks: %+v", all)
 	}
@@ -213,7 +216,8 @@ func TestEditWebhook(t *testing.T) {
 		t.Error("no ping button")
 	}
 	w.post(at+"/active", url.Values{"active": {"false"}}).redirectsTo(at)
-	p := w.get(at).want(200).has("Inactive: nothing is sent.", "Activate", "Activate the webhook to send it events.").hasNot("Replay")
+	p := w.get(at).want(200).has("Inactive: nothing is sent.", "Activate",
+		"Activate the webhook to send it events.").hasNot("Replay")
 	if len(p.elements("form", "action", at+"/ping")) != 0 {
 		t.Error("an inactive webhook has a ping button")
 	}
@@ -239,12 +243,14 @@ func TestRotateSecret(t *testing.T) {
 	if got := w.get(at + "/rotate").want(200).value("overlap"); got != "24h" {
 		t.Errorf("overlap: %q", got)
 	}
+
 	for _, invalid := range []string{"", "soon", "-1h", "31d", "<b>"} {
 		p := w.post(at+"/rotate", url.Values{"overlap": {invalid}}).want(422).hasError("overlap", "").hasNot("whsec_")
 		if p.value("overlap") != invalid {
 			t.Errorf("the form lost %q", invalid)
 		}
 	}
+
 	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("New secret", "It won't be shown again",
 		"The old secret also signs, and expires 2 Dec 2030 09:00 UTC")
 	secret := webhookSecret.FindString(p.text())
