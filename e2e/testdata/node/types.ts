@@ -1,5 +1,5 @@
-// What a client in TypeScript relies on. It has to compile with the types that
-// openapi-typescript makes of server/openapi.yaml; nobody runs it.
+// Examples of what TypeScript clients rely on. They must compile with the types that
+// openapi-typescript generates from server/openapi.yaml; they are never run.
 import type { components, operations, webhooks } from "./openapi.js"
 
 type Commit = components["schemas"]["Commit"]
@@ -23,7 +23,7 @@ export const signatures = (header: webhooks["ping"]["post"]["parameters"]["heade
   header["webhook-signature"],
 ]
 
-// The type of an event decides which fields it has.
+// An event's type determines its fields.
 export function describe(event: Event | Delivery): string {
   switch (event.type) {
     case "attestation":

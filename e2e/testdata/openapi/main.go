@@ -1,6 +1,6 @@
-// Command client records an attestation with the generated client and reads
-// back what became of it. Its standard input is a DSSE envelope; LEDGERD_URL and
-// LEDGERD_TOKEN name the server and a token of the org acme.
+// Command client records an attestation with the generated client and reads it back.
+// Its standard input is a DSSE envelope. LEDGERD_URL is the server's URL, LEDGERD_TOKEN
+// a token of the org acme.
 package main
 
 import (
@@ -35,6 +35,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var envelope api.Envelope
 	if err := json.NewDecoder(os.Stdin).Decode(&envelope); err != nil {
 		return err
@@ -54,6 +55,7 @@ func run(ctx context.Context) error {
 	if !reflect.DeepEqual(got.JSON200, recorded.JSON201) {
 		return fmt.Errorf("recorded %+v, got %s: %s", recorded.JSON201, got.Status(), got.Body)
 	}
+
 	stored, err := client.GetAttestationEnvelopeWithResponse(ctx, org, repo, recorded.JSON201.Id,
 		&api.GetAttestationEnvelopeParams{})
 	if err != nil {
@@ -66,6 +68,7 @@ func run(ctx context.Context) error {
 	if !bytes.Equal(stored.Body, sent) {
 		return fmt.Errorf("sent the envelope %s, got %s", sent, stored.Body)
 	}
+
 	commit, err := client.GetCommitWithResponse(ctx, org, repo, recorded.JSON201.Commit, &api.GetCommitParams{})
 	if err != nil {
 		return err
@@ -77,19 +80,20 @@ func run(ctx context.Context) error {
 	if err := readEvents(ctx, client, recorded.JSON201); err != nil {
 		return err
 	}
+
 	missing, err := client.GetAttestationWithResponse(ctx, org, "none", recorded.JSON201.Id, &api.GetAttestationParams{})
 	if err != nil {
 		return err
 	}
 	if problem := missing.ApplicationproblemJSON404; problem == nil || problem.Code != api.CodeNotFound {
-		return fmt.Errorf("of a repo that does not exist: %s: %s", missing.Status(), missing.Body)
+		return fmt.Errorf("attestation of a missing repo: %s: %s", missing.Status(), missing.Body)
 	}
 	fmt.Println(recorded.JSON201.Id, recorded.JSON201.Predicate, recorded.JSON201.Result.Status, commit.JSON200.State)
 	return nil
 }
 
-// readEvents looks for the attestation in the history, whose bodies are those
-// that webhooks get.
+// readEvents checks that the history has the attestation's event. Its events have the
+// same bodies as webhook deliveries.
 func readEvents(ctx context.Context, client *api.ClientWithResponses, recorded *api.Attestation) error {
 	json := func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Accept", "application/json")
