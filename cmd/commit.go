@@ -172,9 +172,9 @@ first.`,
 
 // warnOfGaps tells why the radar leaves out a commit that was just pushed.
 func (p *program) warnOfGaps(local gitrepo.Commit, pushed ledger.Commit) {
-	if local.Gap != nil {
+	if local.ChangesErr != nil {
 		fmt.Fprintf(p.stderr, "the commit was pushed without a change record, so the radar does not compare it: %s\n",
-			describe(local.Gap))
+			describe(local.ChangesErr))
 	}
 	if pushed.Branch == "" {
 		fmt.Fprintln(p.stderr,

@@ -223,8 +223,8 @@ func (p *program) foresee(ctx context.Context, c *connection, name repoName, q r
 	if err != nil {
 		return err
 	}
-	if local.Gap != nil {
-		return fmt.Errorf("cannot tell what %s overlaps with: %w", name.at(local.SHA), local.Gap)
+	if local.ChangesErr != nil {
+		return fmt.Errorf("cannot tell what %s overlaps with: %w", name.at(local.SHA), local.ChangesErr)
 	}
 	result, err := c.PreviewOverlaps(
 		ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})

@@ -31,12 +31,12 @@ var (
 // addHistory adds to r the ancestors of the commit back to the base, and the
 // changes since. A commit without a base changes all its files. There is no
 // change record if the clone is shallow and so does not show the base, if a
-// partial clone lacks folders, or if the record is too large; gap then says why.
+// partial clone lacks folders, or if the record is too large; reason then says why.
 // The ancestors are those that exclude does not contain. That is the base or, if
 // the base is on an unmerged branch, the mainline.
 func (g Repo) addHistory(
 	ctx context.Context, objects *objectStore, sha, exclude string, r *ledger.Registration,
-) (gap, err error) {
+) (reason, err error) {
 	from, since := r.Base, []string{"^" + exclude}
 	if r.Base == "" {
 		if objects.shallow {
@@ -52,16 +52,16 @@ func (g Repo) addHistory(
 			r.Ancestors = strings.Fields(out)
 			return err
 		},
-		func() (err error) { r.Changes, gap, err = g.changes(ctx, objects, from, sha); return err },
+		func() (err error) { r.Changes, reason, err = g.changes(ctx, objects, from, sha); return err },
 	)
-	return gap, err
+	return reason, err
 }
 
-// changes returns the change record from one tree to another. If there is none, gap
-// says why.
+// changes returns the change record from one tree to another. If there is none,
+// reason says why.
 func (g Repo) changes(
 	ctx context.Context, objects *objectStore, from, to string,
-) (record []radar.Change, gap, err error) {
+) (record []radar.Change, reason, err error) {
 	changes, err := objects.changes(ctx, from, to)
 	switch {
 	case err != nil && g.isPartial(ctx):

@@ -13,8 +13,8 @@ import (
 type Commit struct {
 	ledger.Registration
 	SHA string
-	// Gap says why there is no change record. It is nil if there is one.
-	Gap error
+	// ChangesErr says why there is no change record. It is nil if there is one.
+	ChangesErr error
 	// merged reports whether the mainline contains the base.
 	merged bool
 }
@@ -72,7 +72,7 @@ func (g Repo) registration(ctx context.Context, sha string, q Query) (c Commit, 
 
 	c.SHA = sha
 	if m.forkRef == "" && len(c.Parents) > 0 {
-		c.Gap = errMainline
+		c.ChangesErr = errMainline
 		return c, nil
 	}
 
@@ -84,6 +84,6 @@ func (g Repo) registration(ctx context.Context, sha string, q Query) (c Commit, 
 	if !c.merged && m.trunk != "" {
 		exclude = m.trunk
 	}
-	c.Gap, err = g.addHistory(ctx, objects, sha, exclude, &c.Registration)
+	c.ChangesErr, err = g.addHistory(ctx, objects, sha, exclude, &c.Registration)
 	return c, err
 }

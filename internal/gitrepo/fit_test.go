@@ -63,7 +63,7 @@ func TestFit(t *testing.T) {
 }
 
 // A commit that changes more paths than a server accepts has no change record, and
-// the gap says why.
+// the reason says why.
 func TestTooManyPaths(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	most, more := gitrepotest.Tree{}, gitrepotest.Tree{}
@@ -80,9 +80,9 @@ func TestTooManyPaths(t *testing.T) {
 	}
 	defer objects.close()
 	for i, want := range map[int]error{1: nil, 2: errTooManyPaths} {
-		changes, gap, err := g.changes(t.Context(), objects, commits[0], commits[i])
-		if err != nil || gap != want || (gap == nil) != (len(changes) == maxChanges) {
-			t.Errorf("%d changes, gap %v (%v), want %v", len(changes), gap, err, want)
+		changes, reason, err := g.changes(t.Context(), objects, commits[0], commits[i])
+		if err != nil || reason != want || (reason == nil) != (len(changes) == maxChanges) {
+			t.Errorf("%d changes, reason %v (%v), want %v", len(changes), reason, err, want)
 		}
 	}
 }

@@ -94,8 +94,8 @@ func TestGitMainline(t *testing.T) {
 			if (got.Changes == nil) != (test.changes == nil) || !slices.Equal(outline(got.Changes), test.changes) {
 				t.Errorf("changes %q, want %q", outline(got.Changes), test.changes)
 			}
-			if (got.Gap == errMainline) != (test.changes == nil) {
-				t.Errorf("gap: %v", got.Gap)
+			if (got.ChangesErr == errMainline) != (test.changes == nil) {
+				t.Errorf("ChangesErr is %v", got.ChangesErr)
 			}
 			if contained := test.clone.Landed(t.Context(), got, tips); !slices.Equal(contained, test.contained) {
 				t.Errorf("landed: %q, want %q", contained, test.contained)
