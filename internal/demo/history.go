@@ -25,7 +25,7 @@ type history struct {
 // none, it creates a sample repository in dir.
 func findHistory(ctx context.Context, dir string) (*history, error) {
 	if _, err := exec.LookPath("git"); err != nil {
-		return nil, fmt.Errorf("git not found in PATH: the demo needs it")
+		return nil, fmt.Errorf("git not found in PATH: install git to run the demo")
 	}
 
 	current := &history{Repo: gitrepo.Repo{Dir: "."}}

@@ -39,7 +39,7 @@ func (fx *fixture) outcome(webhook string, d ledger.DueDelivery, status int, ret
 	if status == 200 {
 		return o
 	}
-	o.Attempt.Error = fmt.Sprintf("the receiver answered %d", status)
+	o.Attempt.Error = fmt.Sprintf("the receiver responded %d", status)
 	o.Status = ledger.DeliveryFailed
 	switch {
 	case status == 410:
@@ -270,7 +270,7 @@ func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 	// A late outcome of a concurrent attempt changes nothing.
 	fx.settle(w.ID, d, 500, time.Minute)
 	if d := fx.deliveries(w.ID, store.DeliveryFilter{})[0]; d.Status != ledger.DeliverySucceeded || d.NextAttemptAt != 0 {
-		t.Errorf("a late failure made it %+v", d)
+		t.Errorf("after a late failure it is %+v", d)
 	}
 }
 
@@ -280,7 +280,7 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 		w := fx.webhook(ledger.EventAttestation)
 		fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
 		fx.settle(w.ID, fx.claim(w.ID, 1)[0], 410, 0)
-		if w = fx.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver answered 410" || w.DisabledAt != fx.Now() {
+		if w = fx.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver responded 410" || w.DisabledAt != fx.Now() {
 			t.Errorf("after 410 it is %+v", w)
 		}
 	})
@@ -358,7 +358,7 @@ func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 
 func (s suite) TestPruning(t *testing.T) {
 	fx := s.newFixture(t)
-	ci, w, gone := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation),
+	ci, w, deleted := fx.signer("cn=ci,ou=build,o=acme"), fx.webhook(ledger.EventAttestation),
 		fx.webhook(ledger.EventAttestation)
 	for i := range 2 {
 		ci.attest(sha(i), "test:go", ledger.Pass)
@@ -367,16 +367,16 @@ func (s suite) TestPruning(t *testing.T) {
 	fx.settle(w.ID, ended, 200, 0)
 	fx.clock.advance(31 * 24 * time.Hour)
 	ci.attest(sha(2), "test:go", ledger.Pass)
-	check(t, fx.DeleteWebhook(t.Context(), "acme", "api", gone.ID))
+	check(t, fx.DeleteWebhook(t.Context(), "acme", "api", deleted.ID))
 	check(t, fx.Prune(t.Context()))
 
 	list := fx.deliveries(w.ID, store.DeliveryFilter{})
 	if len(list) != 2 || slices.ContainsFunc(list, func(d ledger.Delivery) bool { return d.ID == ended.ID }) {
 		t.Errorf("after Prune: %+v, want the pending delivery and the new one", list)
 	}
-	_, err := fx.Webhook(t.Context(), "acme", "api", gone.ID)
+	_, err := fx.Webhook(t.Context(), "acme", "api", deleted.ID)
 	wantCode(t, err, ledger.CodeNotFound)
-	if due := fx.claim(gone.ID, 10); len(due) != 0 {
+	if due := fx.claim(deleted.ID, 10); len(due) != 0 {
 		t.Errorf("claimed %v of a deleted webhook", due)
 	}
 }

@@ -335,10 +335,10 @@ func (s suite) TestARegistrationKeepsTheStrongestOverlaps(t *testing.T) {
 	listed, err := fx.Overlaps(
 		t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}, Commit: sha(901)})
 	check(t, err)
-	standing, err := fx.Commits(
+	commits, err := fx.Commits(
 		t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 1}, Branch: "last", Standing: true})
 	check(t, err)
-	if !fx.commit(sha(901)).OverlapsTruncated || !standing.Data[0].OverlapsTruncated ||
+	if !fx.commit(sha(901)).OverlapsTruncated || !commits.Data[0].OverlapsTruncated ||
 		!listed.Data[0].Commit.OverlapsTruncated {
 		t.Error("the record or a list does not report that overlaps are truncated")
 	}
