@@ -297,8 +297,8 @@ func (r *runner) showStates(ctx context.Context) error {
 		return err
 	}
 	for _, c := range commits {
-		r.print("  %s  %s  %-15s %s", terminal.Short(c.SHA), r.paddedState(c.State), terminal.Plural(c.Attested, "attestation"),
-			r.faint(terminal.Printable(terminal.Clip(terminal.OneLine(c.Message), 50))))
+		r.print("  %s  %s  %-15s %s", terminal.Short(c.SHA), r.paddedState(c.State),
+			terminal.Plural(c.Attested, "attestation"), r.faint(terminal.Printable(terminal.Clip(terminal.OneLine(c.Message), 50))))
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func commitTime(seconds string) ledger.Time {
 	return t
 }
 
-// plainText returns s as valid UTF-8 and without control characters. Git allows
-// both in names; the ledger does not.
+// plainText returns s as valid UTF-8 and without control characters. Git accepts any
+// bytes in names; the ledger does not.
 func plainText(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

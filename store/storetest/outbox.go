@@ -39,7 +39,7 @@ func (fx *fixture) outcome(webhook string, d ledger.DueDelivery, status int, ret
 	if status == 200 {
 		return o
 	}
-	o.Attempt.Error = fmt.Sprintf("the receiver responded %d", status)
+	o.Attempt.Error = fmt.Sprintf("the receiver returned %d", status)
 	o.Status = ledger.DeliveryFailed
 	switch {
 	case status == 410:
@@ -280,7 +280,7 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 		w := fx.webhook(ledger.EventAttestation)
 		fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
 		fx.settle(w.ID, fx.claim(w.ID, 1)[0], 410, 0)
-		if w = fx.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver responded 410" || w.DisabledAt != fx.Now() {
+		if w = fx.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver returned 410" || w.DisabledAt != fx.Now() {
 			t.Errorf("after 410 it is %+v", w)
 		}
 	})
