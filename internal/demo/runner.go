@@ -298,7 +298,8 @@ func (r *runner) showStates(ctx context.Context) error {
 	}
 	for _, c := range commits {
 		r.print("  %s  %s  %-15s %s", terminal.Short(c.SHA), r.paddedState(c.State),
-			terminal.Plural(c.Attested, "attestation"), r.faint(terminal.Printable(terminal.Clip(terminal.OneLine(c.Message), 50))))
+			terminal.Plural(c.Attested, "attestation"),
+			r.faint(terminal.Printable(terminal.Clip(terminal.OneLine(c.Message), 50))))
 	}
 	return nil
 }
