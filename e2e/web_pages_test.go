@@ -13,26 +13,27 @@ import (
 	"time"
 )
 
-// A webPage is one page of the web interface, and how people get there.
+// A webPage is a page of the web interface and the way to reach it.
 type webPage struct {
-	name  string // also of its picture
-	route string // its pattern in server/web; empty for one more of the same
+	name  string // also the name of its screenshot
+	route string // pattern in server/web; empty if another page has the same route
 	path  string
-	// then is what a visitor does there, for pages that are the answer to a form.
+	// then is called after the path was opened, such as to submit a form.
 	then func(*visitor)
-	// nobody is who looks: none is signed in.
-	nobody bool
-	// link is of another server, whose ledger is empty.
-	link bool
+	// signedOut pages are visited without a session.
+	signedOut bool
+	// setup pages are opened with the setup link of a second server, whose
+	// database is empty.
+	setup bool
 }
 
-// pages returns all pages, with the stage's data on them.
+// pages returns all pages, with paths to the data of the stage.
 func (s *stage) pages() []webPage {
 	const org, repo = "/orgs/{org}", "/orgs/{org}/repos/{repo}"
 	const hooks = repo + "/webhooks"
 	api := "/orgs/acme/repos/api"
 	hook := api + "/webhooks/" + s.webhook
-	answer := func(fields []string, button string) func(*visitor) {
+	submit := func(fields []string, button string) func(*visitor) {
 		return func(v *visitor) {
 			for i := 0; i < len(fields); i += 2 {
 				v.fill(fields[i], fields[i+1])
@@ -40,23 +41,27 @@ func (s *stage) pages() []webPage {
 			v.press(button)
 		}
 	}
-	contract := func(button, old, text string) func(*visitor) {
+	editPolicy := func(button, old, replacement string) func(*visitor) {
 		return func(v *visitor) {
-			v.fill("Policy (JSON)", strings.Replace(v.value("Policy (JSON)"), old, text, 1))
+			v.fill("Policy (JSON)", strings.Replace(v.value("Policy (JSON)"), old, replacement, 1))
 			v.press(button)
 		}
 	}
 	return []webPage{
-		{name: "setup", route: "/setup", link: true, nobody: true},
-		{name: "setup-done", link: true, nobody: true, then: answer([]string{"Org name", "acme"}, "Create org")},
-		{name: "login", route: "/login", path: "/login", nobody: true},
-		{name: "login-refused", path: "/login", nobody: true, then: answer([]string{"API token", "ldg_mistyped"}, "Sign in")},
+		{name: "setup", route: "/setup", setup: true, signedOut: true},
+		{name: "setup-done", setup: true, signedOut: true, then: submit([]string{"Org name", "acme"}, "Create org")},
+
+		{name: "login", route: "/login", path: "/login", signedOut: true},
+		{name: "login-refused", path: "/login", signedOut: true,
+			then: submit([]string{"API token", "ldg_mistyped"}, "Sign in")},
+
 		{name: "org", route: org, path: "/orgs/acme"},
 		{name: "activity", route: org + "/activity", path: "/orgs/acme/activity"},
 		{name: "activity-open", path: "/orgs/acme/activity?type=radar&type=policy", then: func(v *visitor) {
 			v.click("summary", "")
 		}},
 		{name: "activity-none", path: "/orgs/acme/activity?repo=handbook"},
+
 		{name: "repo", route: repo, path: api},
 		{name: "repo-list", path: api + "?view=list"},
 		{name: "repo-none", path: "/orgs/acme/repos/handbook"},
@@ -64,70 +69,77 @@ func (s *stage) pages() []webPage {
 		{name: "commit-deployed", path: api + "/commits/" + commitOf("price-cache")},
 		{name: "commit-draft", path: api + "/commits/" + commitOf("login-limit")},
 		{name: "attestation", route: repo + "/attestations/{id}", path: api + "/attestations/" + s.attestation},
+
 		{name: "policy", route: repo + "/policy", path: api + "/policy"},
 		{name: "policy-versions", route: repo + "/policy/versions", path: api + "/policy/versions"},
 		{name: "policy-version", route: repo + "/policy/versions/{version}", path: api + "/policy/versions/3"},
 		{name: "policy-edit", route: repo + "/policy/edit", path: api + "/policy/edit"},
-		{name: "policy-mistake", path: api + "/policy/edit", then: contract("Save", `"threshold": 1`, `"threshold": 0`)},
-		{name: "policy-preview", path: api + "/policy/edit", then: contract("Preview", `"threshold": 2`, `"threshold": 1`)},
+		{name: "policy-invalid", path: api + "/policy/edit", then: editPolicy("Save", `"threshold": 1`, `"threshold": 0`)},
+		{name: "policy-preview", path: api + "/policy/edit", then: editPolicy("Preview", `"threshold": 2`, `"threshold": 1`)},
+
 		{name: "radar", route: repo + "/radar", path: api + "/radar"},
 		{name: "radar-none", path: "/orgs/acme/repos/handbook/radar"},
+
 		{name: "tokens", route: org + "/settings/tokens", path: "/orgs/acme/settings/tokens"},
 		{name: "token-revoke", path: "/orgs/acme/settings/tokens", then: func(v *visitor) { v.unfold("Revoke") }},
 		{name: "token-new", route: org + "/settings/tokens/new", path: "/orgs/acme/settings/tokens/new"},
-		{name: "token-mistake", path: "/orgs/acme/settings/tokens/new",
-			then: answer([]string{"Name", strings.Repeat("long", 60)}, "Create token")},
-		{name: "token-made", path: "/orgs/acme/settings/tokens/new",
-			then: answer([]string{"Name", "release bot"}, "Create token")},
+		{name: "token-invalid", path: "/orgs/acme/settings/tokens/new",
+			then: submit([]string{"Name", strings.Repeat("long", 60)}, "Create token")},
+		{name: "token-created", path: "/orgs/acme/settings/tokens/new",
+			then: submit([]string{"Name", "release bot"}, "Create token")},
+
 		{name: "identities", route: org + "/settings/identities", path: "/orgs/acme/settings/identities"},
 		{name: "identity-new", route: org + "/settings/identities/new", path: "/orgs/acme/settings/identities/new"},
+
 		{name: "webhooks", route: hooks, path: api + "/webhooks"},
 		{name: "webhooks-none", path: "/orgs/acme/repos/web/webhooks"},
 		{name: "webhook-new", route: hooks + "/new", path: api + "/webhooks/new"},
-		{name: "webhook-made", path: "/orgs/acme/repos/handbook/webhooks/new",
-			then: answer([]string{"URL", "http://127.0.0.1:9000/ledger"}, "Create webhook")},
+		{name: "webhook-created", path: "/orgs/acme/repos/handbook/webhooks/new",
+			then: submit([]string{"URL", "http://127.0.0.1:9000/ledger"}, "Create webhook")},
 		{name: "webhook", route: hooks + "/{id}", path: hook},
 		{name: "webhook-edit", route: hooks + "/{id}/edit", path: hook + "/edit"},
 		{name: "webhook-rotate", route: hooks + "/{id}/rotate", path: hook + "/rotate"},
-		{name: "webhook-rotated", path: hook + "/rotate", then: answer([]string{"Overlap", "24h"}, "Create new secret")},
+		{name: "webhook-rotated", path: hook + "/rotate", then: submit([]string{"Overlap", "24h"}, "Create new secret")},
 		{name: "webhook-replay", route: hooks + "/{id}/replay", path: hook + "/replay"},
 		{name: "delivery", route: hooks + "/{id}/deliveries/{delivery}", path: hook + "/deliveries/" + s.delivery},
+
 		{name: "not-found", path: api + "/commits/" + strings.Repeat("ab", 20)},
 	}
 }
 
-// notPages are what one can get and is no page, and why.
+// notPages maps the GET routes that are not pages to the reason.
 var notPages = map[string]string{
-	"/{$}":                 "leads to the org, or to the sign-in",
-	"/static/{file}":       "style, script and icon, which every page loads",
-	"/orgs/{org}/events":   "the stream, by which pages change",
-	"/orgs/{org}/settings": "leads to the first of the settings",
+	"/{$}":                 "redirects to the org or to the sign-in",
+	"/static/{file}":       "style, script and icon of every page",
+	"/orgs/{org}/events":   "the stream that updates pages",
+	"/orgs/{org}/settings": "redirects to the first page of the settings",
 	"/orgs/{org}/repos/{repo}/attestations/{id}/envelope": "a download",
 }
 
-// The pages that the other tests look at are all there are.
-func TestWebPagesAreAll(t *testing.T) {
+// The method pages covers every GET route of server/web.
+func TestWebPagesAreComplete(t *testing.T) {
 	want := map[string]bool{}
 	for _, p := range (&stage{}).pages() {
 		if p.route != "" {
 			want[p.route] = true
 		}
 	}
-	for _, route := range routesOfPages(t) {
+	for _, route := range getRoutes(t) {
 		if !want[route] && notPages[route] == "" {
-			t.Errorf("nobody looks at %s: add it to pages, or to notPages", route)
+			t.Errorf("no test visits %s: add it to pages or notPages", route)
 		}
 		delete(want, route)
 	}
 	for route := range want {
-		t.Errorf("there is no route %s any more", route)
+		t.Errorf("route %s no longer exists: remove it from pages", route)
 	}
 }
 
-// routesOfPages reads what can be got out of the table in server/web.
-func routesOfPages(t *testing.T) []string {
+// getRoutes returns the patterns of the GET routes, from the table in the source
+// of server/web.
+func getRoutes(t *testing.T) []string {
 	t.Helper()
-	values := map[string]string{} // of constants
+	values := map[string]string{} // constant name -> value
 	var valueOf func(ast.Expr) string
 	valueOf = func(e ast.Expr) string {
 		switch e := e.(type) {
@@ -142,6 +154,7 @@ func routesOfPages(t *testing.T) []string {
 		}
 		return ""
 	}
+
 	var routes []string
 	for _, name := range []string{"visit.go", "routes.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), "../server/web/"+name, nil, 0)
@@ -162,63 +175,69 @@ func routesOfPages(t *testing.T) []string {
 			return true
 		})
 	}
+
 	if len(routes) < 10 {
-		t.Fatalf("server/web/routes.go is not as it was: only %q", routes)
+		t.Fatalf("found only the routes %q: adapt getRoutes to server/web/routes.go", routes)
 	}
 	return routes
 }
 
-// A tour goes through all pages, with more than one visitor at once.
+// A tour visits all pages of a stage, in two tabs at once.
 type tour struct {
 	*stage
-	browser *browser
-	setup   string // the link of the server with an empty ledger
-	setupAt string
+	browser   *browser
+	setupPath string // the setup link of the server with an empty database
+	setupURL  string // the base URL of this server
 }
 
-// newTour lets people look at a stage.
+// newTour returns a tour of s. It starts the server for the setup pages and a
+// browser.
 func newTour(t *testing.T, s *stage) *tour {
 	t.Helper()
 	empty := newEmptyLedger(t)
 	empty.start()
+
 	link := regexp.MustCompile(`/setup\?key=\S+`)
-	waitFor(t, "the link", 10*time.Second, func() bool { return link.MatchString(empty.log.String()) })
+	waitFor(t, "the setup link", 10*time.Second, func() bool { return link.MatchString(empty.log.String()) })
 	return &tour{s, newBrowser(t), link.FindString(empty.log.String()), empty.url}
 }
 
-// only narrows the pages to those whose names begin so.
-const only = "LEDGERD_E2E_PAGES"
+// pagesVariable is an environment variable. It limits a tour to the pages whose
+// names have its value as a prefix.
+const pagesVariable = "LEDGERD_E2E_PAGES"
 
-// each calls look with a visitor of every page, in two tabs at once.
-func (r *tour) each(t *testing.T, look func(*visitor, webPage)) {
+// each calls test for every page, with a visitor that has it open.
+func (r *tour) each(t *testing.T, test func(*visitor, webPage)) {
 	t.Helper()
 	pages := make(chan webPage, 100)
-	var links []webPage
+	var setup []webPage
 	for _, p := range r.pages() {
 		switch {
-		case !strings.HasPrefix(p.name, os.Getenv(only)):
-		case p.link:
-			links = append(links, p)
+		case !strings.HasPrefix(p.name, os.Getenv(pagesVariable)):
+		case p.setup:
+			setup = append(setup, p)
 		default:
 			pages <- p
 		}
 	}
 	close(pages)
-	newcomer := r.browser.visitor(t, r.setupAt)
-	for _, p := range links { // one after the other: the link works once
-		p.path = r.setup
-		newcomer.visit(t, p, look)
+
+	first := r.browser.visitor(t, r.setupURL)
+	for _, p := range setup { // in order: the link works once
+		p.path = r.setupPath
+		first.visit(t, p, test)
 	}
+
 	var tabs sync.WaitGroup
 	for range 2 {
-		nobody, admin := r.browser.visitor(t, r.url), r.browser.visitor(t, r.url)
+		guest, admin := r.browser.visitor(t, r.url), r.browser.visitor(t, r.url)
 		admin.signIn(r.admin)
 		tabs.Go(func() {
 			for p := range pages {
-				if p.nobody {
-					nobody.visit(t, p, look)
+				if p.signedOut {
+					guest.visit(t, p, test)
 				} else {
-					admin.visit(t, p, look)
+					admin.visit(t, p, test)
 				}
 			}
 		})
@@ -226,8 +245,8 @@ func (r *tour) each(t *testing.T, look func(*visitor, webPage)) {
 	tabs.Wait()
 }
 
-// visit goes to a page and looks at it.
-func (v *visitor) visit(t *testing.T, p webPage, look func(*visitor, webPage)) {
+// visit opens a page in a wide window and calls test, as a subtest.
+func (v *visitor) visit(t *testing.T, p webPage, test func(*visitor, webPage)) {
 	t.Run(p.name, func(t *testing.T) {
 		v.t = t
 		v.window(wide, "light")
@@ -235,12 +254,12 @@ func (v *visitor) visit(t *testing.T, p webPage, look func(*visitor, webPage)) {
 		if p.then != nil {
 			p.then(v)
 		}
-		look(v, p)
+		test(v, p)
 		v.checkConsole(t)
 	})
 }
 
-// The windows that pages are looked at in.
+// Widths of the window, in pixels.
 const (
 	wide   = 1280
 	narrow = 390

@@ -12,17 +12,17 @@ import (
 )
 
 var screenshots = flag.String(
-	"screenshots", "", "`folder` for pictures of every page of the web interface, from the module's root")
+	"screenshots", "", "`folder` for screenshots of every page, relative to the root of the module")
 
-// Takes a picture of every page: go test ./e2e -run Screenshots -screenshots DIR
+// TestWebScreenshots takes a screenshot of every page if -screenshots is set.
 func TestWebScreenshots(t *testing.T) {
 	if *screenshots == "" {
-		t.Skip("no -screenshots says where to put them")
+		t.Skip("-screenshots is not set")
 	}
 	need(t, "chromium")
 	dir := *screenshots
 	if !filepath.IsAbs(dir) {
-		dir = filepath.Join("..", dir) // tests run in the folder of their package
+		dir = filepath.Join("..", dir) // tests run in the package's folder
 	}
 	check(t, os.MkdirAll(dir, 0o755))
 	newTour(t, newBusyStage(t)).each(t, func(v *visitor, p webPage) {
@@ -30,15 +30,15 @@ func TestWebScreenshots(t *testing.T) {
 			for _, width := range []int64{wide, narrow} {
 				v.window(width, scheme)
 				file := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", p.name, width, scheme))
-				check(v.t, os.WriteFile(file, v.picture(width), 0o644))
+				check(v.t, os.WriteFile(file, v.screenshot(width), 0o644))
 			}
 		}
 	})
 }
 
-// picture returns one of the whole page, as a PNG file. The window is as high as
-// the page for that, so that no scroll bar takes room.
-func (v *visitor) picture(width int64) []byte {
+// screenshot returns an image of the whole page as PNG. It makes the window as
+// high as the page, so that there is no scroll bar.
+func (v *visitor) screenshot(width int64) []byte {
 	v.t.Helper()
 	height := evaluate[int64](v, "document.documentElement.style.scrollbarGutter = 'auto', "+
 		"document.activeElement.blur(), document.documentElement.scrollHeight")

@@ -27,30 +27,30 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A stage is an org in the middle of its work, with some days behind it, for
-// the web interface to show: repos with commits in every state, some of which
-// collide, and webhooks that work and fail.
+// A stage is an org with some days of history, for the web interface to show: it
+// has repos with commits in every state, some of which overlap.
 type stage struct {
 	*hooks
-	now     time.Time // the ledger's, while the past is made
-	keys    map[string]ed25519.PrivateKey
+	now     time.Time                     // the ledger's clock while the history is recorded
+	keys    map[string]ed25519.PrivateKey // by common name
 	pending []step
-	admin   string // text of a token
+	admin   string // a token with scope admin
 
 	shown       string // branch of the commit whose page is shown
-	attestation string // id of one about it
-	webhook     string // that fails
-	delivery    string // of it
+	attestation string // ID of an attestation of this commit
+	webhook     string // ID of the failing webhook
+	delivery    string // ID of one of its deliveries
 }
 
-// A step is something that happened in the past.
+// A step is an action of the history.
 type step struct {
 	at time.Time
 	do func()
 }
 
-// newStage makes the past by the server's own code on a clock of its own, then
-// starts the real server on it. More is done of the past where it is given.
+// newStage records the history with an in-process server, whose clock it sets,
+// and then starts the real server on the same database. The functions in more add
+// to the history.
 func newStage(t *testing.T, more ...func(*stage)) *stage {
 	t.Helper()
 	o := newEmptyLedger(t)
@@ -59,12 +59,14 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 		keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
 	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
 	check(t, err)
+
 	host := server.New(server.Config{Store: db, Now: func() time.Time { return s.now }}).Host()
 	s.api, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(host)}})
 	check(t, err)
-	s.makeOrg()
-	for _, tell := range append(more, (*stage).pushAll) {
-		tell(s)
+
+	s.createOrg()
+	for _, push := range append(more, (*stage).pushAll) {
+		push(s)
 	}
 	slices.SortStableFunc(s.pending, func(a, b step) int { return a.at.Compare(b.at) })
 	for _, step := range s.pending {
@@ -80,16 +82,16 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 	return s
 }
 
-// newBusyStage returns one with webhooks, to look at.
+// newBusyStage returns a stage that has webhooks, too.
 func newBusyStage(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t)
-	s.addWebhooks("Tickets", "upstream is away: try again\n")
+	s.addWebhooks("Tickets", "upstream unavailable: try again\n")
 	return s
 }
 
-// makeOrg makes acme and what belongs to it.
-func (s *stage) makeOrg() {
+// createOrg creates acme with its repos, tokens, identities and policy.
+func (s *stage) createOrg() {
 	t, ctx := s.t, s.t.Context()
 	_, err := s.api.CreateOrg(ctx, ledger.NewOrg{Name: "acme"})
 	check(t, err)
@@ -97,6 +99,7 @@ func (s *stage) makeOrg() {
 		_, err := s.api.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo})
 		check(t, err)
 	}
+
 	for _, n := range []ledger.NewToken{
 		{Name: "Grace Okafor", Scope: ledger.Admin},
 		{Name: "ci", Scope: ledger.Write, ExpiresAt: ledger.TimeOf(s.now.AddDate(0, 3, 0))},
@@ -114,12 +117,14 @@ func (s *stage) makeOrg() {
 			check(t, s.api.RevokeToken(ctx, "acme", token.ID))
 		}
 	}
+
 	for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=rita,ou=review,o=acme", "cn=sam,ou=review,o=acme",
 		"cn=pilot,ou=platform,o=acme"} {
 		s.trust(dn)
 	}
 	_, err = s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
 	check(t, err)
+
 	for _, contract := range []string{firstContract, secondContract} {
 		_, etag, err := s.api.Policy(ctx, "acme", "api")
 		check(t, err)
@@ -142,7 +147,8 @@ const secondContract = `{"requirements": [
 	{"state": "PROMOTABLE", "predicate": "scan:dependencies", "max_age": "7d", "paths": ["go.mod"]},
 	{"state": "DEPLOYED", "predicate": "deploy:prod", "signers": ["ou=platform,o=acme"]}]}`
 
-// trust makes a key for a name, unless there is one, and has acme trust it.
+// trust adds a key with a DN to acme's keyring. It generates the key unless
+// s.keys has one for the common name.
 func (s *stage) trust(dn string) {
 	name, err := identity.ParseDN(dn)
 	check(s.t, err)
@@ -159,7 +165,8 @@ func (s *stage) trust(dn string) {
 	check(s.t, err)
 }
 
-// rootCertificate returns one that ends soon.
+// rootCertificate returns a root certificate that expires ten days after s.now,
+// as PEM.
 func (s *stage) rootCertificate() string {
 	public, private, err := ed25519.GenerateKey(nil)
 	check(s.t, err)
@@ -174,22 +181,23 @@ func (s *stage) rootCertificate() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// commitOf returns the id of the commit that a branch has at its tip.
+// commitOf returns the SHA of the tip of a branch.
 func commitOf(branch string) string {
 	sum := sha1.Sum([]byte(branch))
 	return hex.EncodeToString(sum[:])
 }
 
-// An act is an attestation, some time after the commit was pushed.
+// An act is an attestation to record.
 type act struct {
-	after     time.Duration
+	after     time.Duration // since the push
 	signer    string
 	predicate string
 	status    ledger.Status
-	took      time.Duration
+	took      time.Duration // the duration in its result
 }
 
-// push adds to the past that a commit was registered and attested.
+// push adds to the history that a commit is registered and attested. The commit
+// is the tip of r.Branch and was pushed the given time ago.
 func (s *stage) push(repo string, ago time.Duration, r ledger.Registration, acts ...act) {
 	pushed, sha := time.Now().Add(-ago), commitOf(r.Branch)
 	r.CommittedAt = ledger.TimeOf(pushed.Add(-7 * time.Minute))
@@ -202,7 +210,7 @@ func (s *stage) push(repo string, ago time.Duration, r ledger.Registration, acts
 	}
 }
 
-// record attests something of a commit.
+// record records an attestation of a commit at s.now.
 func (s *stage) record(repo, sha string, a act) {
 	payload, err := attestation.NewStatement("git+https://git.acme.example/"+repo, sha, attestation.ResultPredicate{
 		Predicate:   a.predicate,
@@ -215,7 +223,7 @@ func (s *stage) record(repo, sha string, a act) {
 	s.post(repo, a.signer, payload)
 }
 
-// post has somebody sign a statement, and records it.
+// post signs a statement with the signer's key and records it.
 func (s *stage) post(repo, signer string, statement []byte) {
 	envelope, err := attestation.SignDSSE(s.keys[signer], statement)
 	check(s.t, err)
@@ -226,7 +234,8 @@ func (s *stage) post(repo, signer string, statement []byte) {
 	}
 }
 
-// edited is a change of lines of a file that all branches began from.
+// edited returns a change that replaces lines of a file and adds others. Changes
+// of a path have the same old blob.
 func edited(path string, start, lines, added int) radar.Change {
 	of := func(text string) string { return commitOf(path + text) }
 	return radar.Change{
@@ -236,11 +245,12 @@ func edited(path string, start, lines, added int) radar.Change {
 	}
 }
 
+// by returns an author whose address is at acme.example.
 func by(name, mail string) ledger.Author {
 	return ledger.Author{Name: name, Email: mail + "@acme.example"}
 }
 
-// pushAll tells what people did.
+// pushAll adds the commits of all repos to the history.
 func (s *stage) pushAll() {
 	const h, m = time.Hour, time.Minute
 	ada, jonas, mei, priya := by("Ada Moreno", "ada"), by("Jonas Weber", "jonas"), by("Mei Tanaka", "mei"),
@@ -250,6 +260,7 @@ func (s *stage) pushAll() {
 	rita, sam := act{50 * m, "rita", "review:code", ledger.Pass, 0}, act{95 * m, "sam", "review:code", ledger.Pass, 0}
 	scanned := act{6 * m, "ci", "scan:dependencies", ledger.Pass, 38 * time.Second}
 	deployed := act{150 * m, "pilot", "deploy:prod", ledger.Pass, 4 * m}
+
 	for _, p := range []struct {
 		ago     time.Duration
 		branch  string
@@ -260,55 +271,56 @@ func (s *stage) pushAll() {
 	}{
 		{70 * h, "health-check", ada, "Answer health checks without a token",
 			[]radar.Change{edited("server/health.go", 12, 3, 9)}, []act{linted, tested, rita, sam, deployed}},
-		{50 * h, "price-cache", jonas, "Keep prices for a minute", []radar.Change{edited("prices/cache.go", 40, 2, 31)},
+		{50 * h, "price-cache", jonas, "Cache prices for a minute", []radar.Change{edited("prices/cache.go", 40, 2, 31)},
 			[]act{linted, tested, rita, sam, deployed}},
-		{29 * h, "payment-retry", mei, "Try payments again that time out\n\nThe provider now and then takes longer " +
-			"than our ten seconds. It knows\npayments by their key, so that a second try does no harm.", []radar.Change{
+		{29 * h, "payment-retry", mei, "Retry payments that time out\n\nThe provider sometimes takes longer than " +
+			"our ten seconds.\nPayments have an idempotency key, so a retry is safe.", []radar.Change{
 			edited("payments/client.go", 88, 14, 22), edited("payments/retry.go", 5, 1, 40)}, []act{linted, tested, rita, sam}},
 		{27 * h, "go-1.26", ada, "Build with Go 1.26", []radar.Change{
 			edited("go.mod", 3, 1, 1), edited("payments/client.go", 12, 2, 2)}, []act{linted, tested, scanned, rita, sam}},
-		{9 * h, "order-sort", priya, "Sort orders by their date", []radar.Change{edited("orders/list.go", 30, 8, 15)},
+		{9 * h, "order-sort", priya, "Sort orders by date", []radar.Change{edited("orders/list.go", 30, 8, 15)},
 			[]act{linted, tested, rita}},
-		{7 * h, "refund-currency", jonas, "Refund in the currency of the order\n\nA refund took the currency of the " +
-			"account, which is another one where\nthe customer has moved since. Amounts are rounded as the order's were.",
+		{7 * h, "refund-currency", jonas, "Refund in the currency of the order\n\nRefunds used the currency of the " +
+			"account, which is wrong if the\ncustomer has moved since. Amounts are rounded as in the order.",
 			[]radar.Change{edited("orders/refund.go", 21, 6, 19), edited("payments/client.go", 95, 4, 6)},
 			[]act{{m, "ci", "lint:go", ledger.Warn, 12100 * time.Millisecond},
 				{3 * m, "ci", "test:go", ledger.Fail, 71 * time.Second}, {22 * m, "ci", "test:go", ledger.Pass, 94 * time.Second},
 				{24 * m, "ci", "test:e2e", ledger.Pass, 6*m + 12*time.Second}, rita,
 				{80 * m, "sam", "review:code", ledger.Fail, 0}}},
-		{5 * h, "order-pages", mei, "Page through long lists of orders", []radar.Change{edited("orders/list.go", 34, 12, 30),
+		{5 * h, "order-pages", mei, "Paginate the list of orders", []radar.Change{edited("orders/list.go", 34, 12, 30),
 			edited("orders/page.go", 1, 1, 60)}, []act{linted, {4 * m, "ci", "test:go", ledger.Fail, 85 * time.Second}}},
-		{130 * m, "request-id", jonas, "Log the id of every request", []radar.Change{edited("server/log.go", 14, 1, 4)},
+		{130 * m, "request-id", jonas, "Log the ID of every request", []radar.Change{edited("server/log.go", 14, 1, 4)},
 			[]act{linted}},
 		{41 * m, "login-limit", priya, "Limit sign-ins to five a minute",
 			[]radar.Change{edited("server/login.go", 50, 3, 20)}, nil},
-		{6 * m, "address-errors", ada, "Say what is wrong with an address",
+		{6 * m, "address-errors", ada, "Explain why an address is invalid",
 			[]radar.Change{edited("orders/address.go", 9, 5, 18)}, nil},
 	} {
 		s.push("api", p.ago, ledger.Registration{Branch: p.branch, Author: p.author, Message: p.message, Changes: p.changes},
 			p.acts...)
 	}
-	s.push("web", 30*h, ledger.Registration{Branch: "dark-mode", Author: mei, Message: "Dark colours for the shop"},
+
+	s.push("web", 30*h, ledger.Registration{Branch: "dark-mode", Author: mei, Message: "Add a dark mode to the shop"},
 		tested, rita, deployed)
 	s.push("web", 4*h, ledger.Registration{Branch: "basket", Author: priya, Message: "Show the basket on every page"},
 		tested)
-	s.push("web", 25*m, ledger.Registration{Branch: "fonts", Author: jonas, Message: "Fonts of the system"})
-	s.push("billing", 20*h, ledger.Registration{Branch: "invoices", Author: ada, Message: "Invoices as PDF"}, tested, rita)
-	s.push("billing", 3*h, ledger.Registration{Branch: "vat", Author: mei, Message: "VAT by the country of the customer"},
-		tested)
+	s.push("web", 25*m, ledger.Registration{Branch: "fonts", Author: jonas, Message: "Use system fonts"})
+	s.push("billing", 20*h, ledger.Registration{Branch: "invoices", Author: ada, Message: "Export invoices as PDF"},
+		tested, rita)
+	s.push("billing", 3*h, ledger.Registration{Branch: "vat", Author: mei, Message: "Compute VAT by country"}, tested)
 }
 
-// addWebhooks makes a webhook that works, one that fails and one that is
-// paused, and has something sent to them. The one that fails has that description, and all
-// answer with that text.
-func (s *stage) addWebhooks(description, answer string) {
+// addWebhooks creates a webhook that succeeds, one that fails and one that is
+// disabled, and waits for the first deliveries. The failing one has the given
+// description. All receivers respond with the given text.
+func (s *stage) addWebhooks(description, response string) {
 	ctx := s.t.Context()
 	receiver := func(status int) string {
 		return serve(s.t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			w.Header().Set("X-Served-By", "edge-3")
 			w.WriteHeader(status)
-			io.WriteString(w, answer)
+			io.WriteString(w, response)
 		})
 	}
 	add := func(url, description string) ledger.Webhook {
@@ -316,15 +328,17 @@ func (s *stage) addWebhooks(description, answer string) {
 		check(s.t, err)
 		return w
 	}
-	works := add(receiver(http.StatusOK)+"/hooks/ledger", "Deployments of the platform team")
-	paused := add(receiver(http.StatusOK)+"/old", "The chat room of before")
+
+	succeeding := add(receiver(http.StatusOK)+"/hooks/ledger", "Deployments of the platform team")
+	disabled := add(receiver(http.StatusOK)+"/old", "The old chat room")
 	active := false
-	_, err := s.api.ChangeWebhook(ctx, "acme", "api", paused.ID, ledger.WebhookChange{Active: &active})
+	_, err := s.api.ChangeWebhook(ctx, "acme", "api", disabled.ID, ledger.WebhookChange{Active: &active})
 	check(s.t, err)
-	fails := add(receiver(http.StatusServiceUnavailable)+"/ledger", description)
+	failing := add(receiver(http.StatusServiceUnavailable)+"/ledger", description)
+
 	s.now = time.Now()
 	s.record("api", commitOf("request-id"), act{0, "ci", "build:image", ledger.Pass, 48 * time.Second})
-	for _, w := range []ledger.Webhook{works, fails} {
+	for _, w := range []ledger.Webhook{succeeding, failing} {
 		d, err := s.api.PingWebhook(ctx, "acme", "api", w.ID)
 		check(s.t, err)
 		s.tried(s.t, w.ID, d.ID, 1)
