@@ -43,7 +43,7 @@ type activityEvent struct {
 	Command string
 }
 
-func showActivity(v *visit) (*answer, error) {
+func showActivity(v *visit) (*response, error) {
 	f, types, err := v.activityFilter()
 	if err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ func withRaw(org string, events []event) []activityEvent {
 }
 
 // followEvents responds with the API's live stream of the org.
-func followEvents(v *visit) (*answer, error) {
-	return &answer{stream: func(w http.ResponseWriter, r *http.Request) {
+func followEvents(v *visit) (*response, error) {
+	return &response{stream: func(w http.ResponseWriter, r *http.Request) {
 		in := r.Clone(r.Context())
 		in.URL.Path = pathTo("v1", "orgs", v.org, "events")
 		in.URL.RawPath = ""

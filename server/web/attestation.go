@@ -23,7 +23,7 @@ type attestationPage struct {
 	Size int
 }
 
-func showAttestation(v *visit) (*answer, error) {
+func showAttestation(v *visit) (*response, error) {
 	record, err := v.api.Attestation(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func showAttestation(v *visit) (*answer, error) {
 	return v.page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
 }
 
-func downloadEnvelope(v *visit) (*answer, error) {
+func downloadEnvelope(v *visit) (*response, error) {
 	body, err := v.api.Envelope(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ type commitPage struct {
 	// has only attestations of it.
 	Registered bool
 	Steps      []step
-	Missing    []unmet
+	Missing    []blocker
 	// Groups are the requirements, grouped by state.
 	Groups   []requirementGroup
 	Overlaps []overlap.Overlap
@@ -57,7 +57,7 @@ type requirementGroup struct {
 // A requirement is a requirement with its evidence.
 type requirement struct {
 	ledger.RequirementStatus
-	// Mark is met, failed, missing or left-out; Word is the same for readers.
+	// Mark is met, failed, missing or left-out. Word is its label.
 	Mark, Word string
 	Signed     []evidence
 	Failed     []evidence
@@ -79,7 +79,7 @@ type moment struct {
 	After time.Duration
 }
 
-func showCommit(v *visit) (*answer, error) {
+func showCommit(v *visit) (*response, error) {
 	commit, err := v.api.Commit(v.ctx(), v.org, v.repo, v.value("sha"))
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func showCommit(v *visit) (*answer, error) {
 		return seeOther(v.pathOf(repoPattern, "commits", commit.SHA)), nil
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"),
-		Missing: unmetOf(policy.Missing(commit.State, commit.Requirements))}
+		Missing: blockersOf(policy.Missing(commit.State, commit.Requirements))}
 	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) ||
 		commit.Changes != nil
 	p.Body = bodyOf(commit.Message, p.Subject)
@@ -113,9 +113,9 @@ func showCommit(v *visit) (*answer, error) {
 		return nil, err
 	}
 
-	a := v.livePage("commit", p.Subject, p, ledger.EventTypes()...)
-	a.liveCommit = commit.SHA
-	return a, nil
+	resp := v.livePage("commit", p.Subject, p, ledger.EventTypes()...)
+	resp.liveCommit = commit.SHA
+	return resp, nil
 }
 
 // attestationsOf returns the attestations that the page shows, newest first,

@@ -23,7 +23,7 @@ type webhookPage struct {
 	Next       string
 }
 
-func showWebhook(v *visit) (*answer, error) {
+func showWebhook(v *visit) (*response, error) {
 	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func showWebhook(v *visit) (*answer, error) {
 // attempt, so that the page usually shows its outcome.
 const deliveryWait = 2 * time.Second
 
-func pingWebhook(v *visit) (*answer, error) {
+func pingWebhook(v *visit) (*response, error) {
 	d, err := v.api.PingWebhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func pingWebhook(v *visit) (*answer, error) {
 	return v.afterAttempt(d), nil
 }
 
-func redeliver(v *visit) (*answer, error) {
+func redeliver(v *visit) (*response, error) {
 	d, err := v.api.Redeliver(v.ctx(), v.org, v.repo, v.value("id"), v.value("delivery"))
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func redeliver(v *visit) (*answer, error) {
 
 // afterAttempt redirects to the page of a pending delivery, after its next
 // attempt or deliveryWait.
-func (v *visit) afterAttempt(d ledger.Delivery) *answer {
+func (v *visit) afterAttempt(d ledger.Delivery) *response {
 	ctx, cancel := context.WithTimeout(v.ctx(), deliveryWait)
 	defer cancel()
 	for done := false; !done; {
@@ -101,7 +101,7 @@ type attemptView struct {
 	Error           string
 	URL             string
 	RequestHeaders  []headerLine
-	Answered        bool
+	HasResponse     bool
 	Status          int
 	ResponseHeaders []headerLine
 	Body            excerpt
@@ -121,7 +121,7 @@ const (
 	maxAttempts     = 30
 )
 
-func showDelivery(v *visit) (*answer, error) {
+func showDelivery(v *visit) (*response, error) {
 	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func viewOf(a ledger.Attempt) attemptView {
 	return attemptView{
 		Number: a.Number, At: a.At, DurationMS: a.DurationMS, Error: plainText(a.Error, maxHeaderText),
 		URL: plainText(a.Request.URL, 2048), RequestHeaders: headerLines(a.Request.Headers),
-		Answered: a.Response.Status != 0, Status: a.Response.Status, ResponseHeaders: headerLines(a.Response.Headers),
+		HasResponse: a.Response.Status != 0, Status: a.Response.Status, ResponseHeaders: headerLines(a.Response.Headers),
 		Body: excerptOf(a.Response.Body, maxResponseText), Truncated: a.Response.Truncated,
 	}
 }

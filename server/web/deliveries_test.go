@@ -27,7 +27,7 @@ func (e *env) deliveries(hook string) []ledger.Delivery {
 func TestPing(t *testing.T) {
 	e := newEnv(t)
 	r := newReceiver(t)
-	r.answers(func(w http.ResponseWriter, _ *http.Request) {
+	r.respondWith(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Receiver", "ci")
 		fmt.Fprint(w, "thank you")
 	})
@@ -63,7 +63,7 @@ func TestHostileResponses(t *testing.T) {
 	e := newEnv(t)
 	r := newReceiver(t)
 	const nasty = `<script>alert(1)</script></pre></textarea>"'><img src=x onerror=alert(1)>{{.}}&amp;`
-	r.answers(func(w http.ResponseWriter, _ *http.Request) {
+	r.respondWith(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Nasty", nasty)
 		w.Header().Set("Content-Type", `text/html; charset="<b>"`)
 		w.Header().Set("Set-Cookie", "ledgerd=stolen; Path=/")

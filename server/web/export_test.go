@@ -26,9 +26,9 @@ func Routes() []Route {
 	return all
 }
 
-// Occupy occupies the limiter, as if as many pages as possible were being rendered. If
+// OccupyLimiter occupies the limiter, as if as many pages as possible were being rendered. If
 // full, it fills the queue too. end frees both.
-func (s *Site) Occupy(full bool) (end func()) {
+func (s *Site) OccupyLimiter(full bool) (end func()) {
 	for range runtime.GOMAXPROCS(0) {
 		s.limiter.Acquire(context.Background())
 	}

@@ -20,7 +20,7 @@ type identityRow struct {
 	State string // active, expired or revoked
 }
 
-func showIdentities(v *visit) (*answer, error) {
+func showIdentities(v *visit) (*response, error) {
 	page, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
@@ -33,11 +33,11 @@ func showIdentities(v *visit) (*answer, error) {
 	return v.page("identities", "Identities", shown), nil
 }
 
-func showIdentityForm(v *visit) (*answer, error) {
+func showIdentityForm(v *visit) (*response, error) {
 	return v.page("identity-new", "Add identity", formPage{form.New("kind", string(identity.KeyIdentity))}), nil
 }
 
-func addIdentity(v *visit) (*answer, error) {
+func addIdentity(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func refuseKeys(f *form.Form, fields ...string) {
 
 func containsKey(text string) bool { return strings.Contains(strings.ToUpper(text), "PRIVATE") }
 
-func revokeIdentity(v *visit) (*answer, error) {
+func revokeIdentity(v *visit) (*response, error) {
 	if err := v.api.RevokeIdentity(v.ctx(), v.org, v.value("id")); err != nil {
 		return nil, err
 	}

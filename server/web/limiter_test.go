@@ -15,7 +15,7 @@ func TestLimiter(t *testing.T) {
 	w := e.signIn(e.reader)
 	asset := attribute(w.get("/orgs/acme").want(200).elements("script")[0], "src")
 
-	end := e.site.Occupy(true)
+	end := e.site.OccupyLimiter(true)
 	p := w.get("/orgs/acme").want(503).has("Server busy")
 	if p.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
@@ -34,7 +34,7 @@ func TestLimiter(t *testing.T) {
 	resp.Body.Close()
 	end()
 
-	end = e.site.Occupy(false)
+	end = e.site.OccupyLimiter(false)
 	waited := make(chan page)
 	go func() { waited <- w.get("/orgs/acme") }()
 	select {

@@ -11,7 +11,7 @@ import (
 )
 
 // showHome redirects to the visitor's org.
-func showHome(v *visit) (*answer, error) {
+func showHome(v *visit) (*response, error) {
 	if v.session == nil {
 		return seeOther("/login"), nil
 	}
@@ -27,7 +27,7 @@ type loginPage struct {
 	Draft string
 }
 
-func showLogin(v *visit) (*answer, error) {
+func showLogin(v *visit) (*response, error) {
 	if v.session != nil {
 		return seeOther(localPath(v.query("next"))), nil
 	}
@@ -36,7 +36,7 @@ func showLogin(v *visit) (*answer, error) {
 }
 
 // signIn starts a session with the token of the form.
-func signIn(v *visit) (*answer, error) {
+func signIn(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -55,18 +55,18 @@ func signIn(v *visit) (*answer, error) {
 	if err := v.endSessions(); err != nil {
 		return nil, err
 	}
-	a := seeOther(localPath(f.Get("next")))
-	a.cookies = append(a.cookies, session.Cookie(v.r, secret, expires))
-	return a, nil
+	resp := seeOther(localPath(f.Get("next")))
+	resp.cookies = append(resp.cookies, session.Cookie(v.r, secret, expires))
+	return resp, nil
 }
 
-func signOut(v *visit) (*answer, error) {
+func signOut(v *visit) (*response, error) {
 	if err := v.endSessions(); err != nil {
 		return nil, err
 	}
-	a := seeOther("/login")
-	a.cookies = session.ExpiredCookies()
-	return a, nil
+	resp := seeOther("/login")
+	resp.cookies = session.ExpiredCookies()
+	return resp, nil
 }
 
 // endSessions ends the sessions of all cookies of the request.

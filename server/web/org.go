@@ -26,7 +26,7 @@ type orgPage struct {
 	Latest   []event
 }
 
-func showOrg(v *visit) (*answer, error) {
+func showOrg(v *visit) (*response, error) {
 	latest, err := v.latest(eventsShown)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ type policyPage struct {
 	Saved bool
 }
 
-func showPolicy(v *visit) (*answer, error) {
+func showPolicy(v *visit) (*response, error) {
 	policy, _, err := v.api.Policy(v.ctx(), v.org, v.repo)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ const (
 	rulesShown    = 6  // changed rules per version
 )
 
-func showPolicyVersions(v *visit) (*answer, error) {
+func showPolicyVersions(v *visit) (*response, error) {
 	list, err := v.api.PolicyVersionsPage(
 		v.ctx(), v.org, v.repo, client.Query{Limit: versionsShown, Cursor: v.query("cursor")})
 	if err != nil {
@@ -109,7 +109,7 @@ type policyVersionPage struct {
 	Diff    []linediff.Line
 }
 
-func showPolicyVersion(v *visit) (*answer, error) {
+func showPolicyVersion(v *visit) (*response, error) {
 	number, err := versionNumber(v.value("version"))
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ const (
 // NextVersion returns the version that saving the contract creates.
 func (p policyEditPage) NextVersion() int { return p.Active.Version + 1 }
 
-func editPolicy(v *visit) (*answer, error) {
+func editPolicy(v *visit) (*response, error) {
 	policy, etag, err := v.api.Policy(v.ctx(), v.org, v.repo)
 	if err != nil {
 		return nil, err
@@ -75,12 +75,12 @@ func editPolicy(v *visit) (*answer, error) {
 	return v.editor(policyEditPage{Form: f, Active: policy, ETag: etag}), nil
 }
 
-func (v *visit) editor(page policyEditPage) *answer {
+func (v *visit) editor(page policyEditPage) *response {
 	return v.page("policy-edit", "Edit policy", page)
 }
 
 // changePolicy previews or saves the contract of the form.
-func changePolicy(v *visit) (*answer, error) {
+func changePolicy(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func changePolicy(v *visit) (*answer, error) {
 	return v.previewPolicy(page)
 }
 
-func (v *visit) previewPolicy(page policyEditPage) (*answer, error) {
+func (v *visit) previewPolicy(page policyEditPage) (*response, error) {
 	document := page.Form.Get("document")
 	simulation, err := v.api.Simulate(v.ctx(), v.org, v.repo, jsontext.Value(document))
 	if page.explain(err) {
@@ -144,7 +144,7 @@ func previewOf(s ledger.Simulation) *preview {
 
 // savePolicy makes the contract the active policy if the active one still has
 // the ETag.
-func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
+func (v *visit) savePolicy(page policyEditPage, etag string) (*response, error) {
 	f := page.Form
 	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
 		f.Problem = "No changes: this is the active version " + strconv.Itoa(page.Active.Version) + "."
@@ -173,7 +173,7 @@ func (v *visit) savePolicy(page policyEditPage, etag string) (*answer, error) {
 
 // stale shows the form again, with the changes saved by others since the visitor
 // started editing.
-func (v *visit) stale(page policyEditPage) (*answer, error) {
+func (v *visit) stale(page policyEditPage) (*response, error) {
 	page.Stale = true
 	if number, err := strconv.Atoi(page.Form.Get("version")); err == nil && number > 0 {
 		base, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, number)
@@ -184,9 +184,9 @@ func (v *visit) stale(page policyEditPage) (*answer, error) {
 			page.Upstream = linediff.Diff(policytext.Document(base.Contract), policytext.Document(page.Active.Contract))
 		}
 	}
-	a := v.editor(page)
-	a.status = page.Form.Status
-	return a, nil
+	resp := v.editor(page)
+	resp.status = page.Form.Status
+	return resp, nil
 }
 
 // explain adds the API's errors about the document, with their lines. It reports

@@ -26,7 +26,7 @@ type problemPage struct {
 
 // problem returns the page of an error. Visitors who are not signed in are
 // redirected to the sign-in, and back afterwards.
-func (v *visit) problem(err error) *answer {
+func (v *visit) problem(err error) *response {
 	p := v.site.explain(v.r, err)
 	if p.Status == http.StatusUnauthorized {
 		return v.toLogin()
@@ -36,30 +36,30 @@ func (v *visit) problem(err error) *answer {
 			v.repo = "" // no tabs for a repo that does not exist
 		}
 	}
-	a := v.page("problem", p.Title, p)
-	a.status = p.Status
-	return a
+	resp := v.page("problem", p.Title, p)
+	resp.status = p.Status
+	return resp
 }
 
-func (v *visit) toLogin() *answer {
+func (v *visit) toLogin() *response {
 	query, next := url.Values{}, v.pathBack()
 	if draft := v.unsaved(); draft != "" {
-		a := v.page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
-		a.status, a.cookies = http.StatusUnauthorized, session.ExpiredCookies()
-		return a
+		resp := v.page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
+		resp.status, resp.cookies = http.StatusUnauthorized, session.ExpiredCookies()
+		return resp
 	}
 	if next != "" {
 		query.Set("next", next)
 	}
-	a := seeOther("/login")
+	resp := seeOther("/login")
 	if session.Secret(v.r) != "" {
 		query.Set("ended", "1")
-		a.cookies = session.ExpiredCookies()
+		resp.cookies = session.ExpiredCookies()
 	}
 	if len(query) > 0 {
-		a.location += "?" + query.Encode()
+		resp.location += "?" + query.Encode()
 	}
-	return a
+	return resp
 }
 
 // unsaved returns the contract of a request of the policy editor. It is empty
@@ -96,9 +96,9 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 		v.org = v.session.Org
 	}
 	p := s.explain(r, err)
-	a := v.page("problem", p.Title, p)
-	a.status = p.Status
-	if err := v.write(w, a); err != nil {
+	resp := v.page("problem", p.Title, p)
+	resp.status = p.Status
+	if err := v.write(w, resp); err != nil {
 		s.log.ErrorContext(r.Context(), "write error page", "error", err)
 		http.Error(w, p.Detail, p.Status)
 	}

@@ -43,7 +43,7 @@ type radarPage struct {
 	Command string
 }
 
-func showRadar(v *visit) (*answer, error) {
+func showRadar(v *visit) (*response, error) {
 	f := client.OverlapFilter{Branch: v.query("branch"), Commit: strings.TrimSpace(v.query("commit"))}
 	if name := v.query("level"); name != "" {
 		level, err := radar.ParseLevel(name)
@@ -66,9 +66,9 @@ func showRadar(v *visit) (*answer, error) {
 
 	err = v.readOverlaps(&page, f)
 	if f.Commit != "" && explainCommit(page.Form, err) {
-		a := v.page("radar", "Conflict Radar", page)
-		a.status = page.Form.Status
-		return a, nil
+		resp := v.page("radar", "Conflict Radar", page)
+		resp.status = page.Form.Status
+		return resp, nil
 	}
 	if err != nil {
 		return nil, err

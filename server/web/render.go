@@ -64,55 +64,55 @@ type view struct {
 	Data                            any
 }
 
-// view returns the data of an answer's page, with its frame.
-func (v *visit) view(a *answer) view {
+// view returns the data of a response's page, with its frame.
+func (v *visit) view(resp *response) view {
 	return view{
-		Title: a.title, Session: v.session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: a.live,
-		LiveCommit: a.liveCommit, LiveSince: a.liveSince, Wide: a.wide, Data: a.data,
+		Title: resp.title, Session: v.session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: resp.live,
+		LiveCommit: resp.liveCommit, LiveSince: resp.liveSince, Wide: resp.wide, Data: resp.data,
 		OrgTabs: v.orgTabs(), RepoTabs: v.repoTabs(), SettingsTabs: v.settingsTabs(),
 	}
 }
 
-// render executes the template of an answer that is a page.
-func (v *visit) render(a *answer) error {
-	if a.page == "" {
+// render executes the template of a response that is a page.
+func (v *visit) render(resp *response) error {
+	if resp.page == "" {
 		return nil
 	}
 	var page bytes.Buffer
-	if err := v.site.pages[a.page].Execute(&page, v.view(a)); err != nil {
-		return fmt.Errorf("render page %s: %w", a.page, err)
+	if err := v.site.pages[resp.page].Execute(&page, v.view(resp)); err != nil {
+		return fmt.Errorf("render page %s: %w", resp.page, err)
 	}
-	a.page, a.body, a.mediaType = "", page.Bytes(), "text/html; charset=utf-8"
+	resp.page, resp.body, resp.mediaType = "", page.Bytes(), "text/html; charset=utf-8"
 	return nil
 }
 
-// write renders and writes an answer. If it returns an error, it has written
+// write renders and writes a response. If it returns an error, it has written
 // nothing.
-func (v *visit) write(w http.ResponseWriter, a *answer) error {
-	if err := v.render(a); err != nil {
+func (v *visit) write(w http.ResponseWriter, resp *response) error {
+	if err := v.render(resp); err != nil {
 		return err
 	}
-	for _, c := range a.cookies {
+	for _, c := range resp.cookies {
 		http.SetCookie(w, c)
 	}
 
 	switch {
-	case a.stream != nil:
-		a.stream(w, v.r)
+	case resp.stream != nil:
+		resp.stream(w, v.r)
 		return nil
-	case a.location != "":
-		http.Redirect(w, v.r, a.location, http.StatusSeeOther)
+	case resp.location != "":
+		http.Redirect(w, v.r, resp.location, http.StatusSeeOther)
 		return nil
 	}
 
 	h := w.Header()
-	if a.filename != "" {
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": a.filename}))
+	if resp.filename != "" {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": resp.filename}))
 	}
-	if a.immutable {
+	if resp.immutable {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	wire.WriteBody(w, cmp.Or(a.status, http.StatusOK), a.mediaType, a.body)
+	wire.WriteBody(w, cmp.Or(resp.status, http.StatusOK), resp.mediaType, resp.body)
 	return nil
 }
 
@@ -160,11 +160,11 @@ func nextTag(t ledger.Time) template.HTML {
 }
 
 // serveAsset responds with a static file.
-func serveAsset(v *visit) (*answer, error) {
+func serveAsset(v *visit) (*response, error) {
 	a, ok := v.site.assets.files[v.value("file")]
 	if !ok {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "file %s not found: reload the page, the server may have "+
 			"been upgraded", v.value("file"))
 	}
-	return &answer{body: a.body, mediaType: a.mediaType, immutable: true}, nil
+	return &response{body: a.body, mediaType: a.mediaType, immutable: true}, nil
 }

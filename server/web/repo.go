@@ -47,13 +47,13 @@ func (l commitList) Filtered() bool { return l.State != "" || l.Branch != "" || 
 // A commitCard is a commit on the board or in the list.
 type commitCard struct {
 	ledger.CommitSummary
-	Needs     []unmet
+	Needs     []blocker
 	MoreNeeds int
 	Counts    []levelCount
 }
 
-// An unmet is an unmet requirement that blocks a commit.
-type unmet struct {
+// A blocker is an unmet requirement of a commit.
+type blocker struct {
 	Predicate string
 	Failed    bool
 	// Text is the number of signers so far, or who signed the failure.
@@ -66,7 +66,7 @@ type levelCount struct {
 	Count int
 }
 
-func showRepo(v *visit) (*answer, error) {
+func showRepo(v *visit) (*response, error) {
 	repo, err := v.api.Repo(v.ctx(), v.org, v.repo)
 	if err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func showRepo(v *visit) (*answer, error) {
 		return nil, err
 	}
 
-	a := v.livePage("repo", v.repo, p, ledger.EventTypes()...)
-	a.wide = p.Board != nil
-	return a, nil
+	resp := v.livePage("repo", v.repo, p, ledger.EventTypes()...)
+	resp.wide = p.Board != nil
+	return resp, nil
 }
 
 // board reads the columns one after the other, because each keeps a processor
@@ -141,15 +141,15 @@ func cardsOf(commits []ledger.CommitSummary) []commitCard {
 	cards := make([]commitCard, len(commits))
 	for i, c := range commits {
 		shown := c.Missing[:min(len(c.Missing), cardNeeds)]
-		cards[i] = commitCard{c, unmetOf(shown), len(c.Missing) - len(shown), levelsOf(c.Overlaps)}
+		cards[i] = commitCard{c, blockersOf(shown), len(c.Missing) - len(shown), levelsOf(c.Overlaps)}
 	}
 	return cards
 }
 
-func unmetOf(missing []ledger.RequirementStatus) []unmet {
-	needs := make([]unmet, len(missing))
+func blockersOf(missing []ledger.RequirementStatus) []blocker {
+	needs := make([]blocker, len(missing))
 	for i, r := range missing {
-		n := unmet{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
+		n := blocker{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
 		switch {
 		case n.Failed:
 			n.Text = "failed by " + format.Clip(format.PlainName(r.FailedBy[0]), 60)

@@ -16,7 +16,7 @@ func (s *Site) SetupPath() string {
 	return "/setup?" + url.Values{"key": {s.setup.key}}.Encode()
 }
 
-func showSetup(v *visit) (*answer, error) {
+func showSetup(v *visit) (*response, error) {
 	key := v.query("key")
 	if err := v.site.setup.check(v.ctx(), key); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func showSetup(v *visit) (*answer, error) {
 type createdPage struct{ Token ledger.Token }
 
 // setUp creates the org and its admin token, and signs in with it.
-func setUp(v *visit) (*answer, error) {
+func setUp(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func setUp(v *visit) (*answer, error) {
 		return nil, err
 	}
 	v.session, v.org = &token, org.Name
-	a := v.page("created", "Created org "+org.Name, createdPage{token})
-	a.cookies = append(a.cookies, session.Cookie(v.r, secret, expires))
-	return a, nil
+	resp := v.page("created", "Created org "+org.Name, createdPage{token})
+	resp.cookies = append(resp.cookies, session.Cookie(v.r, secret, expires))
+	return resp, nil
 }

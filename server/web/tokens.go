@@ -16,7 +16,7 @@ import (
 const settingsRows = 50
 
 // showSettings redirects to the first settings page that the visitor may see.
-func showSettings(v *visit) (*answer, error) {
+func showSettings(v *visit) (*response, error) {
 	if v.may(ledger.Admin) {
 		return seeOther(v.pathOf(tokensPattern)), nil
 	}
@@ -37,7 +37,7 @@ type tokenRow struct {
 	Own bool
 }
 
-func showTokens(v *visit) (*answer, error) {
+func showTokens(v *visit) (*response, error) {
 	page, err := v.api.TokensPage(v.ctx(), v.org, client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ const (
 	neverExpires  = "never"
 )
 
-func showTokenForm(v *visit) (*answer, error) {
+func showTokenForm(v *visit) (*response, error) {
 	return v.page("token-new", "New token", formPage{form.New("scope", ledger.Read.String(), lifetimeField, "90d")}), nil
 }
 
@@ -78,7 +78,7 @@ type tokenSecretPage struct {
 	Curl string
 }
 
-func createToken(v *visit) (*answer, error) {
+func createToken(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -101,9 +101,9 @@ func createToken(v *visit) (*answer, error) {
 		return again(f, v.page("token-new", "New token", formPage{f})), nil
 	}
 
-	a := v.page("token-created", "Token created", tokenSecretPage{token, curlCommand(v.r, token)})
-	a.status = http.StatusCreated
-	return a, nil
+	resp := v.page("token-created", "Token created", tokenSecretPage{token, curlCommand(v.r, token)})
+	resp.status = http.StatusCreated
+	return resp, nil
 }
 
 // tokenExpiry returns when a new token expires, or 0 for never. A custom date
@@ -150,7 +150,7 @@ func curlCommand(r *http.Request, token ledger.Token) string {
 	return "curl -H 'Authorization: Bearer " + token.Secret + "' '" + base + pathTo("v1", "orgs", token.Org, "repos") + "'"
 }
 
-func revokeToken(v *visit) (*answer, error) {
+func revokeToken(v *visit) (*response, error) {
 	if err := v.api.RevokeToken(v.ctx(), v.org, v.value("id")); err != nil {
 		return nil, err
 	}

@@ -35,8 +35,8 @@ const (
 	redeliverPattern  = webhookPattern + "/deliveries/{delivery}/redeliver"
 )
 
-// A handler returns the answer to a request.
-type handler func(*visit) (*answer, error)
+// A handler returns the response to a request.
+type handler func(*visit) (*response, error)
 
 // A route is a page, or the target of a form.
 type route struct {
@@ -105,9 +105,9 @@ func (v *visit) loadSession() error {
 	return nil
 }
 
-// An answer is the result of a handler: a page, a redirect, a file or a stream.
+// A response is the result of a handler: a page, a redirect, a file or a stream.
 // It is written once it is complete.
-type answer struct {
+type response struct {
 	status int // 0 for 200
 	// page is the name of the template that shows data.
 	page, title string
@@ -135,13 +135,13 @@ type answer struct {
 }
 
 // page returns the page templates/NAME.html with its data.
-func (v *visit) page(name, title string, data any) *answer {
-	return &answer{page: name, title: title, data: data}
+func (v *visit) page(name, title string, data any) *response {
+	return &response{page: name, title: title, data: data}
 }
 
 // livePage returns a page whose live parts refresh after events of these types,
 // only those of the repo if the path has one.
-func (v *visit) livePage(name, title string, data any, types ...ledger.EventType) *answer {
+func (v *visit) livePage(name, title string, data any, types ...ledger.EventType) *response {
 	names := make([]string, len(types))
 	for i, t := range types {
 		names[i] = string(t)
@@ -150,16 +150,16 @@ func (v *visit) livePage(name, title string, data any, types ...ledger.EventType
 	if v.repo != "" {
 		query.Set("repo", v.repo)
 	}
-	a := v.page(name, title, data)
-	a.live = v.pathOf(orgPattern, "events") + "?" + query.Encode()
-	a.liveSince = v.since
-	return a
+	resp := v.page(name, title, data)
+	resp.live = v.pathOf(orgPattern, "events") + "?" + query.Encode()
+	resp.liveSince = v.since
+	return resp
 }
 
 // live wraps handlers that return a livePage, unless they start with a call of
 // latest themselves.
 func live(handle handler) handler {
-	return func(v *visit) (*answer, error) {
+	return func(v *visit) (*response, error) {
 		if _, err := v.latest(1); err != nil {
 			return nil, err
 		}
@@ -214,19 +214,19 @@ func (v *visit) form() (*form.Form, error) {
 type formPage struct{ Form *form.Form }
 
 // again returns the page of a form with its errors.
-func again(f *form.Form, a *answer) *answer {
-	a.status = cmp.Or(f.Status, http.StatusUnprocessableEntity)
-	return a
+func again(f *form.Form, resp *response) *response {
+	resp.status = cmp.Or(f.Status, http.StatusUnprocessableEntity)
+	return resp
 }
 
 // seeOther redirects to another page (303).
-func seeOther(path string) *answer {
-	return &answer{location: path}
+func seeOther(path string) *response {
+	return &response{location: path}
 }
 
 // file returns a download with that file name.
-func file(name, mediaType string, body []byte) *answer {
-	return &answer{body: body, mediaType: mediaType, filename: name}
+func file(name, mediaType string, body []byte) *response {
+	return &response{body: body, mediaType: mediaType, filename: name}
 }
 
 // pathTo returns the path with these segments, escaped.

@@ -116,24 +116,24 @@ func methodsOf(mux *http.ServeMux, r *http.Request) []string {
 }
 
 // serve returns the handler of a route. It checks the visitor's permissions, and
-// writes the answer or the error page.
+// writes the response or the error page.
 func (s *Site) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{site: s, route: rt, r: r, api: s.client}
-		a, err := v.answer()
+		resp, err := v.respond()
 		if err != nil {
-			a = v.problem(err)
+			resp = v.problem(err)
 		}
-		if err := v.write(w, a); err != nil {
+		if err := v.write(w, resp); err != nil {
 			s.fail(w, r, err)
 		}
 	})
 }
 
-// answer checks the request, calls the handler and renders the page. Only the
-// handler and the rendering take a turn: the form is read before and the response
-// written after it, so that slow browsers do not block others.
-func (v *visit) answer() (*answer, error) {
+// respond checks the request, calls the handler and renders the page. Only the
+// handler and the rendering occupy the limiter: the form is read before and the
+// response written after, so that slow browsers do not block others.
+func (v *visit) respond() (*response, error) {
 	if err := v.begin(); err != nil {
 		return nil, err
 	}
@@ -149,17 +149,17 @@ func (v *visit) answer() (*answer, error) {
 		defer v.site.limiter.Release()
 	}
 
-	a, err := v.route.handle(v)
+	resp, err := v.route.handle(v)
 	if err != nil {
 		return nil, err
 	}
-	return a, v.render(a)
+	return resp, v.render(resp)
 }
 
 // begin checks the path, loads the session and checks the permissions.
 func (v *visit) begin() error {
 	rt, r := v.route, v.r
-	// The API would take such names for another path.
+	// In a path of the API, such a name would select another resource.
 	for segment := range strings.SplitSeq(rt.pattern, "/") {
 		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
 		if value := r.PathValue(name); isValue && name != "$" &&

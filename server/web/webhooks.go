@@ -33,7 +33,7 @@ func stateOfWebhook(w ledger.Webhook) string {
 	return "inactive"
 }
 
-func showWebhooks(v *visit) (*answer, error) {
+func showWebhooks(v *visit) (*response, error) {
 	webhooks, err := client.Collect(v.api.Webhooks(v.ctx(), v.org, v.repo), 0)
 	if err != nil {
 		return nil, err
@@ -55,11 +55,11 @@ type webhookFormPage struct {
 }
 
 // hookForm returns a page with a form about a webhook.
-func (v *visit) hookForm(page, title string, f *form.Form, webhook *ledger.Webhook) *answer {
+func (v *visit) hookForm(page, title string, f *form.Form, webhook *ledger.Webhook) *response {
 	return v.page(page, title, webhookFormPage{f, webhook, v.site.clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
-func showWebhookForm(v *visit) (*answer, error) {
+func showWebhookForm(v *visit) (*response, error) {
 	if _, err := v.api.Repo(v.ctx(), v.org, v.repo); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ type webhookSecretPage struct {
 	Rotated bool
 }
 
-func createWebhook(v *visit) (*answer, error) {
+func createWebhook(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -93,9 +93,9 @@ func createWebhook(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := v.page("webhook-secret", "Webhook created", webhookSecretPage{Webhook: webhook})
-	a.status = http.StatusCreated
-	return a, nil
+	resp := v.page("webhook-secret", "Webhook created", webhookSecretPage{Webhook: webhook})
+	resp.status = http.StatusCreated
+	return resp, nil
 }
 
 // eventsOf returns the chosen event types. It is never nil, because the API
@@ -108,7 +108,7 @@ func eventsOf(f *form.Form) []ledger.EventType {
 	return types
 }
 
-func editWebhookForm(v *visit) (*answer, error) {
+func editWebhookForm(v *visit) (*response, error) {
 	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func editWebhookForm(v *visit) (*answer, error) {
 	return v.hookForm("webhook-edit", "Edit webhook", f, &webhook), nil
 }
 
-func editWebhook(v *visit) (*answer, error) {
+func editWebhook(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func editWebhook(v *visit) (*answer, error) {
 	return v.afterForm(f, "webhook-edit", "Edit webhook", err)
 }
 
-// afterForm returns the answer to a form about an existing webhook: a redirect
+// afterForm returns the response to a form about an existing webhook: a redirect
 // to the webhook, or the form with its errors.
-func (v *visit) afterForm(f *form.Form, page, title string, err error) (*answer, error) {
+func (v *visit) afterForm(f *form.Form, page, title string, err error) (*response, error) {
 	if err != nil && !f.Explain(err) {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (v *visit) afterForm(f *form.Form, page, title string, err error) (*answer,
 }
 
 // activateWebhook activates or deactivates a webhook.
-func activateWebhook(v *visit) (*answer, error) {
+func activateWebhook(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -161,14 +161,14 @@ func activateWebhook(v *visit) (*answer, error) {
 	return seeOther(v.pathOf(webhooksPattern, v.value("id"))), nil
 }
 
-func removeWebhook(v *visit) (*answer, error) {
+func removeWebhook(v *visit) (*response, error) {
 	if err := v.api.DeleteWebhook(v.ctx(), v.org, v.repo, v.value("id")); err != nil {
 		return nil, err
 	}
 	return seeOther(v.pathOf(webhooksPattern)), nil
 }
 
-func rotateWebhookForm(v *visit) (*answer, error) {
+func rotateWebhookForm(v *visit) (*response, error) {
 	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func rotateWebhookForm(v *visit) (*answer, error) {
 		&webhook), nil
 }
 
-func rotateWebhook(v *visit) (*answer, error) {
+func rotateWebhook(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func rotateWebhook(v *visit) (*answer, error) {
 	return v.page("webhook-secret", "New secret", webhookSecretPage{webhook, true}), nil
 }
 
-func replayWebhookForm(v *visit) (*answer, error) {
+func replayWebhookForm(v *visit) (*response, error) {
 	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ type replayedPage struct {
 	Queued  int64
 }
 
-func replayWebhook(v *visit) (*answer, error) {
+func replayWebhook(v *visit) (*response, error) {
 	f, err := v.form()
 	if err != nil {
 		return nil, err

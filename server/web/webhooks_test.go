@@ -50,7 +50,7 @@ type receiver struct {
 
 func newReceiver(t testing.TB) *receiver {
 	r := new(receiver)
-	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	r.respondWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	network := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
 		body, _ := io.ReadAll(in.Body)
 		r.mu.Lock()
@@ -63,7 +63,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-func (r *receiver) answers(h http.HandlerFunc) { r.handler.Store(h) }
+func (r *receiver) respondWith(h http.HandlerFunc) { r.handler.Store(h) }
 
 // count returns the number of requests.
 func (r *receiver) count() int {
@@ -271,7 +271,7 @@ func TestFailingWebhook(t *testing.T) {
 	w := e.signIn(e.admin)
 	hook := e.webhook(r.url)
 	at := webhooksPath + "/" + hook.ID
-	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	r.respondWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	e.dispatch()
 	w.post(at+"/ping", nil).want(303)
 	eventually(t, "the failure", func() bool { return e.webhooks()[0].FailingSince != 0 })
@@ -282,7 +282,7 @@ func TestFailingWebhook(t *testing.T) {
 		t.Errorf("default start of a replay: %q", got)
 	}
 
-	r.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
+	r.respondWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	w.post(at+"/ping", nil).want(303)
 	eventually(t, "the end", func() bool { return !e.webhooks()[0].Active })
 	reason := e.webhooks()[0].DisabledReason
