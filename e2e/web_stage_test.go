@@ -341,8 +341,8 @@ func (s *stage) addWebhooks(description, response string) {
 	for _, w := range []ledger.Webhook{succeeding, failing} {
 		d, err := s.api.PingWebhook(ctx, "acme", "api", w.ID)
 		check(s.t, err)
-		s.tried(s.t, w.ID, d.ID, 1)
-		s.tried(s.t, w.ID, s.oldest(s.t, w.ID).ID, 1)
+		s.waitAttempts(s.t, w.ID, d.ID, 1)
+		s.waitAttempts(s.t, w.ID, s.oldest(s.t, w.ID).ID, 1)
 		s.webhook, s.delivery = w.ID, d.ID
 	}
 }

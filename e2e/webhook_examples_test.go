@@ -26,50 +26,53 @@ import (
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
-// A startReceiver starts one of docs/webhooks.md's receivers, with a secret, on
-// an address. What it returns tells the ids of the events that it has taken.
+// A startReceiver starts one of the receivers in docs/webhooks.md with a secret
+// on an address. The follower returns the IDs of the events it has accepted.
 type startReceiver func(t *testing.T, secret, address string) follower
 
+// documentedReceivers returns the receivers in docs/webhooks.md by language.
 func documentedReceivers(t *testing.T, e examples) map[string]startReceiver {
 	t.Helper()
 	const address = "127.0.0.1:9000"
 	program := e.pick("go", "webhook.Verify(")
-	alone := e.pick("go", "func verify(")
-	plain := strings.NewReplacer("webhook.Verify(", "verify(", "\t\"github.com/ledgerd/ledgerd/webhook\"\n",
+	verify := e.pick("go", "func verify(")
+	standalone := strings.NewReplacer("webhook.Verify(", "verify(", "\t\"github.com/ledgerd/ledgerd/webhook\"\n",
 		"").Replace(program)
+
 	return map[string]startReceiver{
-		"go": func(t *testing.T, secret, at string) follower {
-			return startSecret(t, secret, buildGo(t, strings.ReplaceAll(program, address, at)))
+		"go": func(t *testing.T, secret, listen string) follower {
+			return startSecret(t, secret, buildGo(t, strings.ReplaceAll(program, address, listen)))
 		},
-		"go alone": func(t *testing.T, secret, at string) follower {
-			return startSecret(t, secret, buildGo(t, strings.ReplaceAll(plain, address, at), alone))
+		"go without our package": func(t *testing.T, secret, listen string) follower {
+			return startSecret(t, secret, buildGo(t, strings.ReplaceAll(standalone, address, listen), verify))
 		},
-		"python": func(t *testing.T, secret, at string) follower {
-			host, port, _ := net.SplitHostPort(at)
+		"python": func(t *testing.T, secret, listen string) follower {
+			host, port, _ := net.SplitHostPort(listen)
 			code := strings.ReplaceAll(e.pick("python", "def verify"), `("127.0.0.1", 9000)`,
 				fmt.Sprintf("(%q, %s)", host, port))
 			return startSecret(t, secret, "python3", "-c", code)
 		},
-		"node": func(t *testing.T, secret, at string) follower {
-			host, port, _ := net.SplitHostPort(at)
+		"node": func(t *testing.T, secret, listen string) follower {
+			host, port, _ := net.SplitHostPort(listen)
 			code := strings.ReplaceAll(e.pick("js", "function verify("), `(9000, "127.0.0.1")`,
 				fmt.Sprintf("(%s, %q)", port, host))
 			file := filepath.Join(t.TempDir(), "receive.mjs")
 			check(t, os.WriteFile(file, []byte(code), 0o600))
 			return startSecret(t, secret, "node", file)
 		},
-		"shell": func(t *testing.T, secret, at string) follower {
-			return startCGI(t, secret, at, e.pick("sh", "openssl"))
+		"shell": func(t *testing.T, secret, listen string) follower {
+			return startCGI(t, secret, listen, e.pick("sh", "openssl"))
 		},
 	}
 }
 
+// startSecret starts a program with LEDGERD_WEBHOOK_SECRET set.
 func startSecret(t *testing.T, secret, program string, args ...string) follower {
 	t.Helper()
 	return startProgram(t, []string{"LEDGERD_WEBHOOK_SECRET=" + secret}, program, args...)
 }
 
-// A folder is where the receiver in shell puts events.
+// A folder is where the shell receiver stores events.
 type folder string
 
 func (f folder) ids() (ids []string) {
@@ -80,12 +83,14 @@ func (f folder) ids() (ids []string) {
 	return ids
 }
 
+// startCGI serves a CGI script on an address.
 func startCGI(t *testing.T, secret, address, code string) follower {
 	t.Helper()
 	dir := t.TempDir()
 	check(t, os.Mkdir(filepath.Join(dir, "events"), 0o700))
 	script := filepath.Join(dir, "receive.cgi")
 	check(t, os.WriteFile(script, []byte(code), 0o700))
+
 	listener, err := net.Listen("tcp", address)
 	check(t, err)
 	web := httptest.NewUnstartedServer(&cgi.Handler{
@@ -102,8 +107,8 @@ func startCGI(t *testing.T, secret, address, code string) follower {
 	return folder(dir)
 }
 
-// Every receiver in the documentation takes what is sent, and nothing else;
-// through a rotation's overlap with the old and with the new secret.
+// Every receiver in docs accepts genuine deliveries and rejects all others.
+// During the overlap of a rotation this works with the old and the new secret.
 func TestDocumentedWebhookReceivers(t *testing.T) {
 	need(t, "go", "node", "openssl", "python3")
 	t.Parallel()
@@ -118,16 +123,17 @@ func TestDocumentedWebhookReceivers(t *testing.T) {
 			record, err := h.attest()
 			check(t, err)
 			waitFor(t, "the event", 10*time.Second, func() bool { return slices.Contains(r.ids(), record.Event) })
-			d := h.tried(t, w.ID, h.oldest(t, w.ID).ID, 1)
+			d := h.waitAttempts(t, w.ID, h.oldest(t, w.ID).ID, 1)
 			if d.Status != ledger.DeliverySucceeded {
-				t.Fatalf("the delivery: %+v", d)
+				t.Fatalf("delivery is %s, want succeeded: %+v", d.Status, d)
 			}
-			checkRefusals(t, w.Secret, address, d)
+			checkVerification(t, w.Secret, address, d)
 			checkRotation(t, h, start, w, address)
 		})
 	}
 }
 
+// waitForAddress waits until something listens on an address.
 func waitForAddress(t *testing.T, address string) {
 	t.Helper()
 	waitFor(t, "a receiver on "+address, 20*time.Second, func() bool {
@@ -139,8 +145,8 @@ func waitForAddress(t *testing.T, address string) {
 	})
 }
 
-// forward posts the last attempt of a delivery to a receiver once more, and
-// returns the status of its answer. Change may do so before.
+// forward posts the last attempt of a delivery to a receiver again, after change
+// has changed it, and returns the status of the response.
 func forward(t *testing.T, address string, d ledger.DeliveryRecord, change func(*http.Request, []byte) []byte) int {
 	t.Helper()
 	body := bytes.Clone(d.Body)
@@ -152,6 +158,7 @@ func forward(t *testing.T, address string, d ledger.DeliveryRecord, change func(
 	body = change(request, body)
 	request.ContentLength = int64(len(body))
 	request.Body = io.NopCloser(bytes.NewReader(body))
+
 	response, err := http.DefaultTransport.RoundTrip(request)
 	check(t, err)
 	response.Body.Close()
@@ -160,8 +167,9 @@ func forward(t *testing.T, address string, d ledger.DeliveryRecord, change func(
 
 func unchanged(_ *http.Request, body []byte) []byte { return body }
 
-// checkRefusals sends a delivery on as it was and with all kinds of changes.
-func checkRefusals(t *testing.T, secret, address string, d ledger.DeliveryRecord) {
+// checkVerification checks that the receiver accepts a delivery, and rejects it
+// after changes that invalidate the signature.
+func checkVerification(t *testing.T, secret, address string, d ledger.DeliveryRecord) {
 	t.Helper()
 	signed := func(value string) func(*http.Request, []byte) []byte {
 		return func(r *http.Request, body []byte) []byte {
@@ -172,46 +180,47 @@ func checkRefusals(t *testing.T, secret, address string, d ledger.DeliveryRecord
 	now := time.Now()
 	good := signature(secret, now, d.Body)
 	_, v1, _ := strings.Cut(good, "v1=")
+
 	for name, test := range map[string]struct {
 		change func(*http.Request, []byte) []byte
 		want   int
 	}{
-		"as it was": {unchanged, 204},
-		"a byte of the body changed": {func(_ *http.Request, body []byte) []byte {
+		"unchanged": {unchanged, 204},
+		"one byte of the body changed": {func(_ *http.Request, body []byte) []byte {
 			body[len(body)/2] ^= 1
 			return body
 		}, 401},
-		"a byte more":           {func(_ *http.Request, body []byte) []byte { return append(body, '\n') }, 401},
-		"signed again":          {signed(good), 204},
-		"4 minutes old":         {signed(signature(secret, now.Add(-4*time.Minute), d.Body)), 204},
-		"older than 5 minutes":  {signed(signature(secret, now.Add(-302*time.Second), d.Body)), 401},
-		"from a time to come":   {signed(signature(secret, now.Add(time.Hour), d.Body)), 401},
-		"with another t":        {signed(fmt.Sprintf("t=%d, v1=%s", now.Unix()+1, v1)), 401},
-		"with another's secret": {signed(signature(secret[1:], now, d.Body)), 401},
-		"without a signature": {func(r *http.Request, body []byte) []byte {
+		"one byte appended":          {func(_ *http.Request, body []byte) []byte { return append(body, '\n') }, 401},
+		"signed now":                 {signed(good), 204},
+		"signed 4 minutes ago":       {signed(signature(secret, now.Add(-4*time.Minute), d.Body)), 204},
+		"signed over 5 minutes ago":  {signed(signature(secret, now.Add(-302*time.Second), d.Body)), 401},
+		"signed in the future":       {signed(signature(secret, now.Add(time.Hour), d.Body)), 401},
+		"t changed":                  {signed(fmt.Sprintf("t=%d, v1=%s", now.Unix()+1, v1)), 401},
+		"signed with another secret": {signed(signature(secret[1:], now, d.Body)), 401},
+		"no signature": {func(r *http.Request, body []byte) []byte {
 			delete(r.Header, "X-ledger-Signature")
 			return body
 		}, 401},
-		"with an empty one":       {signed(""), 401},
-		"with no v1":              {signed(strings.Split(good, ",")[0]), 401},
-		"with an empty v1":        {signed(strings.TrimSuffix(good, v1)), 401},
-		"with an endless t":       {signed("t=" + strings.Repeat("9", 5000) + ", v1=" + v1), 401},
-		"with text that is no t":  {signed(strings.Replace(good, "t=", "t=x$(exit)", 1)), 401},
-		"with text that is no v1": {signed(strings.TrimSuffix(good, v1) + "é*\"'`"), 401},
-		"with the old one only": {func(r *http.Request, body []byte) []byte {
+		"empty signature":  {signed(""), 401},
+		"no v1":            {signed(strings.Split(good, ",")[0]), 401},
+		"empty v1":         {signed(strings.TrimSuffix(good, v1)), 401},
+		"t of 5000 digits": {signed("t=" + strings.Repeat("9", 5000) + ", v1=" + v1), 401},
+		"malformed t":      {signed(strings.Replace(good, "t=", "t=x$(exit)", 1)), 401},
+		"malformed v1":     {signed(strings.TrimSuffix(good, v1) + "é*\"'`"), 401},
+		"only the previous signature is valid": {func(r *http.Request, body []byte) []byte {
 			r.Header["X-ledger-Signature-Previous"] = []string{good}
 			r.Header["X-ledger-Signature"] = []string{signature("whsec_other", now, body)}
 			return body
 		}, 204},
 	} {
 		if got := forward(t, address, d, test.change); got != test.want {
-			t.Errorf("%s: answered %d, want %d", name, got, test.want)
+			t.Errorf("%s: got status %d, want %d", name, got, test.want)
 		}
 	}
 }
 
-// checkRotation rotates the secret of the webhook whose receiver, with the old
-// secret, is at the address.
+// checkRotation rotates the secret of a webhook. Its receiver, with the old
+// secret, listens on the address; another one is started with the new secret.
 func checkRotation(t *testing.T, h *hooks, start startReceiver, w ledger.Webhook, address string) {
 	t.Helper()
 	const overlap = 2 * time.Second
@@ -219,40 +228,41 @@ func checkRotation(t *testing.T, h *hooks, start startReceiver, w ledger.Webhook
 	check(t, err)
 	during := h.ping(t, w.ID)
 	if during.Status != ledger.DeliverySucceeded {
-		t.Errorf("the receiver with the old secret, while both sign: %s", during.LastError)
+		t.Errorf("during the overlap, the receiver with the old secret failed: %s", during.LastError)
 	}
+
 	newAddress := freeAddress(t)
 	start(t, rotated.Secret, newAddress)
 	waitForAddress(t, newAddress)
 	if got := forward(t, newAddress, during, unchanged); got != 204 {
-		t.Errorf("the receiver with the new secret, while both sign, answered %d", got)
+		t.Errorf("during the overlap, the receiver with the new secret returned %d, want 204", got)
 	}
 
 	waitFor(t, "the end of the overlap", 2*overlap, func() bool { return h.show(t, w.ID).PreviousSecretUntil == 0 })
 	after := h.ping(t, w.ID)
 	if after.LastStatus != 401 {
-		t.Errorf("the receiver with the old secret, after the overlap, answered %d", after.LastStatus)
+		t.Errorf("after the overlap, the receiver with the old secret returned %d, want 401", after.LastStatus)
 	}
 	if got := forward(t, newAddress, after, unchanged); got != 204 {
-		t.Errorf("the receiver with the new secret, after the overlap, answered %d", got)
+		t.Errorf("after the overlap, the receiver with the new secret returned %d, want 204", got)
 	}
 	for name := range after.History[0].Request.Headers {
 		if strings.EqualFold(name, "X-ledger-Signature-Previous") {
-			t.Errorf("after the overlap there is still a header %s", name)
+			t.Errorf("after the overlap, the request still has the header %s", name)
 		}
 	}
 }
 
-// The documented receivers do not start without a secret: with an empty one
-// anybody could sign.
-func TestDocumentedWebhookReceiversNeedASecret(t *testing.T) {
+// The receivers in docs do not run without a secret: with an empty one, anybody
+// could sign.
+func TestDocumentedWebhookReceiversRequireSecret(t *testing.T) {
 	need(t, "go", "node", "openssl", "python3")
 	t.Parallel()
 	for name, start := range documentedReceivers(t, readExamples(t, "webhooks.md")) {
 		t.Run(name, func(t *testing.T) {
 			address := freeAddress(t)
 			r := start(t, "", address)
-			if name == "shell" { // each request starts it
+			if name == "shell" { // it is started for each request
 				body := []byte(`{"id":"evt_1"}`)
 				d := ledger.DeliveryRecord{Body: body, History: make([]ledger.Attempt, 1)}
 				got := forward(t, address, d, func(r *http.Request, body []byte) []byte {
@@ -260,29 +270,30 @@ func TestDocumentedWebhookReceiversNeedASecret(t *testing.T) {
 					return body
 				})
 				if got != 500 || len(r.ids()) > 0 {
-					t.Errorf("it answered %d and took %v", got, r.ids())
+					t.Errorf("got status %d and the events %v, want 500 and none", got, r.ids())
 				}
 				return
 			}
+
 			p := r.(*process)
 			select {
 			case <-p.ended:
 			case <-time.After(20 * time.Second):
-				t.Error("it runs")
+				t.Error("it runs without a secret")
 			}
 		})
 	}
 }
 
-// The delivery that docs/webhooks.md shows is signed with the secret that it
-// shows.
+// The example delivery in docs/webhooks.md is signed with the example secret.
 func TestDocumentedWebhookDelivery(t *testing.T) {
 	text, err := os.ReadFile("../docs/webhooks.md")
 	check(t, err)
 	secret := regexp.MustCompile("`(whsec_[A-Za-z0-9+/]{43}=)`").FindSubmatch(text)
 	if secret == nil {
-		t.Fatal("docs/webhooks.md shows no secret")
+		t.Fatal("docs/webhooks.md has no secret")
 	}
+
 	head, body, _ := strings.Cut(strings.TrimSpace(readExamples(t, "webhooks.md").pick("http", "POST")), "\n\n")
 	header := make(http.Header)
 	for line := range strings.Lines(head) {
@@ -290,6 +301,7 @@ func TestDocumentedWebhookDelivery(t *testing.T) {
 			header.Set(name, value)
 		}
 	}
+
 	if err := webhook.Verify(string(secret[1]), header, []byte(body), time.Unix(1795260020, 0)); err != nil {
 		t.Error(err)
 	}
@@ -300,8 +312,8 @@ func TestDocumentedWebhookDelivery(t *testing.T) {
 	}
 }
 
-// The npm package of Standard Webhooks verifies what is sent as it is, with
-// either secret while a rotation overlaps.
+// The npm package of Standard Webhooks verifies our deliveries, and during the
+// overlap of a rotation with both secrets.
 func TestStandardWebhooksInNode(t *testing.T) {
 	need(t, "node")
 	t.Parallel()
@@ -335,23 +347,24 @@ process.stdout.write(verified(body, headers).id)
 	check(t, err)
 	first := s.next(t)
 	if got, err := verify(old.Secret, first); err != nil || got != record.Event {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("verify returned %q, %v, want %s", got, err, record.Event)
 	}
 	first.body[20] ^= 1
 	if _, err := verify(old.Secret, first); err == nil {
-		t.Error("a changed body is verified")
+		t.Error("a changed body was verified")
 	}
+
 	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, ledger.DefaultOverlap)
 	check(t, err)
 	ping := h.ping(t, old.ID)
 	for _, secret := range []string{old.Secret, rotated.Secret} {
 		if got, err := verify(secret, arrivalOf(ping)); err != nil || got != ping.Event {
-			t.Errorf("while the rotation overlaps: got %q, %v", got, err)
+			t.Errorf("during the overlap, verify returned %q, %v, want %s", got, err, ping.Event)
 		}
 	}
 }
 
-// arrivalOf returns a delivery as its receiver got it.
+// arrivalOf returns the last attempt of a delivery as its receiver got it.
 func arrivalOf(d ledger.DeliveryRecord) arrival {
 	a := arrival{header: make(http.Header), body: d.Body}
 	for name, values := range d.History[len(d.History)-1].Request.Headers {
@@ -362,8 +375,9 @@ func arrivalOf(d ledger.DeliveryRecord) arrival {
 	return a
 }
 
-// tryOut makes a script of the documentation's three terminals.
-func tryOut(t *testing.T, e examples, database, api, receiver string) string {
+// tryOut returns a script that runs the commands of the three terminals in docs,
+// with these addresses of the server and the receiver.
+func tryOut(t *testing.T, e examples, database, server, receiver string) string {
 	t.Helper()
 	script := "set -eu\ntrap 'kill $(jobs -p); wait' EXIT\nwait_for() { for i in $(seq 200); do curl -s -o " +
 		"/dev/null $1 && return; sleep 0.1; done; false; }\n"
@@ -381,12 +395,12 @@ func tryOut(t *testing.T, e examples, database, api, receiver string) string {
 		}
 	}
 	script += "cat received\n"
-	return strings.NewReplacer("~/ledger.db", database, "127.0.0.1:8080", api, "127.0.0.1:9000", receiver,
+	return strings.NewReplacer("~/ledger.db", database, "127.0.0.1:8080", server, "127.0.0.1:9000", receiver,
 		"whk_…", "$(ledgerd webhook list acme/api -o json | sed -n 's/.*\"\\(whk_[^\"]*\\)\".*/\\1/p' | tail -n "+
 			"1)").Replace(script)
 }
 
-// What the documentation says to try out works.
+// The commands for trying out webhooks in docs work.
 func TestDocumentedWebhookTryOut(t *testing.T) {
 	need(t, "bash", "curl")
 	t.Parallel()
@@ -399,12 +413,12 @@ func TestDocumentedWebhookTryOut(t *testing.T) {
 	}
 	for _, want := range []string{"delivered dlv_", "succeeded", "a ping; verified"} {
 		if !strings.Contains(string(out), want) {
-			t.Errorf("no %q in\n%s", want, out)
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 }
 
-// Every command that the documentation names in its text works.
+// Every webhook command in the text of docs works.
 func TestDocumentedWebhookCommands(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/webhooks.md")
@@ -418,13 +432,14 @@ func TestDocumentedWebhookCommands(t *testing.T) {
 		h.ledgerd(args...)
 	}
 	if len(commands) < 4 {
-		t.Errorf("found only %d commands", len(commands))
+		t.Errorf("found %d commands in docs/webhooks.md, want at least 4", len(commands))
 	}
+
 	first := readExamples(t, "webhooks.md").pick("sh", "--description")
 	if out := h.ledgerd("webhook", "add", "acme/api", "--url", "https://ci.example.com/ledger", "--description",
 		"the deployer"); !strings.HasPrefix(out, "whsec_") ||
 		!strings.Contains(first, `ledgerd webhook add acme/api --url https://ci.example.com/ledger --description "the `+
 			`deployer"`) {
-		t.Errorf("webhook add printed %q", out)
+		t.Errorf("webhook add printed %q; its example in docs is\n%s", out, first)
 	}
 }

@@ -20,20 +20,21 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// receiverHost is where the receivers of the tests below are; the server may
-// post to it and to no other address of this machine.
+// receiverHost is the address of the receivers in this file. The server may post
+// to no other address of this machine.
 const receiverHost = "127.0.0.2"
 
-// A hostile receiver, and what its webhook's first delivery has to look like.
+// A hostile is a hostile receiver and the expected first attempt to deliver to
+// it.
 type hostile struct {
 	url    string
-	err    string // a pattern of the first attempt's error; empty where it succeeds
-	status int    // of its answer
+	err    string // pattern for the error; empty if the attempt succeeds
+	status int    // HTTP status of the response
 	check  func(t *testing.T, first ledger.Attempt)
 }
 
-// Receivers of every bad kind: each is dealt with as it is written, and a good
-// one beside them hardly notices.
+// Deliveries to hostile receivers end as expected, and hardly delay those to a
+// healthy one.
 func TestWebhooksToHostileReceivers(t *testing.T) {
 	t.Parallel()
 	h := newHooks(t, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS="+receiverHost+"/32",
@@ -46,98 +47,103 @@ func TestWebhooksToHostileReceivers(t *testing.T) {
 	})
 	h.add(t, healthy, ledger.EventAttestation)
 	const events = 100
-	alone := h.latencies(t, arrived, events)
+	baseline := h.latencies(t, arrived, events)
 
-	private := new(atomic.Int64) // requests that must never come
-	cases := hostiles(t, private)
-	others := h.besideGood(t, arrived, events, len(cases))
+	forbidden := new(atomic.Int64) // requests to addresses that are not allowed
+	cases := hostiles(t, forbidden)
+	withHealthy := h.latenciesWithHealthy(t, arrived, events, len(cases))
 	ids := make(map[string]string)
 	for name, c := range cases {
-		ids[name] = h.addWithout(t, c.url)
+		ids[name] = h.addUnchecked(t, c.url)
 	}
-	beside := h.latencies(t, arrived, events)
+	withHostile := h.latencies(t, arrived, events)
+
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			first := h.tried(t, ids[name], h.oldest(t, ids[name]).ID, 1).History[0]
+			first := h.waitAttempts(t, ids[name], h.oldest(t, ids[name]).ID, 1).History[0]
 			checkAttempt(t, c, first)
 		})
 	}
-	if n := private.Load(); n > 0 {
-		t.Errorf("%d requests came to an address that is not allowed", n)
+	if n := forbidden.Load(); n > 0 {
+		t.Errorf("%d requests reached an address that is not allowed", n)
 	}
-	compareLatencies(t, alone, others, beside)
+	compareLatencies(t, baseline, withHealthy, withHostile)
+
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.server.Process.Pid))
 	check(t, err)
 	t.Logf("the server: %s", regexp.MustCompile(`VmHWM:.*`).Find(status))
 }
 
-// latencies attests again and again and returns how long it took, each time,
-// from the posting of the attestation to the arrival of its event.
+// latencies records n attestations, one after the other. It returns the sorted
+// times from the POST of each to the arrival of its event at the receiver.
 func (h *hooks) latencies(t *testing.T, arrived <-chan arrival, n int) []time.Duration {
 	t.Helper()
-	took := make([]time.Duration, n)
-	for i := range took {
+	latencies := make([]time.Duration, n)
+	for i := range latencies {
 		began := time.Now()
 		record, err := h.attest()
 		check(t, err)
+
 		for {
 			var a arrival
 			select {
 			case a = <-arrived:
 			case <-time.After(20 * time.Second):
-				t.Fatal("the healthy receiver got nothing for 20 s")
+				t.Fatal("no delivery to the healthy receiver for 20 s")
 			}
 			if a.event(t).ID == record.Event {
-				took[i] = a.at.Sub(began)
+				latencies[i] = a.receivedAt.Sub(began)
 				break
 			}
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	slices.Sort(took)
-	return took
+	slices.Sort(latencies)
+	return latencies
 }
 
-// besideGood returns the latencies beside so many good receivers, which have
-// their cost too. It removes them again.
-func (h *hooks) besideGood(t *testing.T, arrived <-chan arrival, events, receivers int) []time.Duration {
+// latenciesWithHealthy returns the latencies while n more receivers, all healthy,
+// get the same events: these cost time, too. It deletes their webhooks at the
+// end.
+func (h *hooks) latenciesWithHealthy(t *testing.T, arrived <-chan arrival, events, n int) []time.Duration {
 	t.Helper()
 	var ids []string
-	for range receivers {
+	for range n {
 		url := serve(t, receiverHost, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 		ids = append(ids, h.add(t, url, ledger.EventAttestation).ID)
 	}
-	took := h.latencies(t, arrived, events)
+	latencies := h.latencies(t, arrived, events)
 	for _, id := range ids {
 		check(t, h.api.DeleteWebhook(t.Context(), "acme", "api", id))
 	}
-	return took
+	return latencies
 }
 
-// compareLatencies prints three sorted lists, and fails only where something is
-// quite wrong: the machine may be busy.
-func compareLatencies(t *testing.T, alone, good, bad []time.Duration) {
+// compareLatencies logs percentiles of three sorted lists. It fails the test only
+// if a delivery took more than 5 s, since the machine may be busy.
+func compareLatencies(t *testing.T, baseline, healthy, hostile []time.Duration) {
 	t.Helper()
 	for _, percent := range []int{50, 99, 100} {
-		at := func(took []time.Duration) time.Duration {
-			return took[(len(took)-1)*percent/100].Round(10 * time.Microsecond)
+		at := func(sorted []time.Duration) time.Duration {
+			return sorted[(len(sorted)-1)*percent/100].Round(10 * time.Microsecond)
 		}
-		t.Logf("p%d: %s alone, %s beside as many good receivers, %s beside hostile ones (%.2f times the good)",
-			percent, at(alone), at(good), at(bad), float64(at(bad))/float64(at(good)))
+		t.Logf("p%d: %s alone, %s with more healthy receivers, %s with as many hostile ones (%.2f times as long)",
+			percent, at(baseline), at(healthy), at(hostile), float64(at(hostile))/float64(at(healthy)))
 	}
-	if worst := slices.Max(bad); worst > 5*time.Second {
-		t.Errorf("beside hostile receivers a delivery took %s", worst)
+	if worst := slices.Max(hostile); worst > 5*time.Second {
+		t.Errorf("with hostile receivers, a delivery to the healthy one took %s, want at most 5 s", worst)
 	}
 }
 
-// addWithout makes a webhook through the command line, which need not know what
-// the server forbids.
-func (h *hooks) addWithout(t *testing.T, url string) string {
+// addUnchecked creates a webhook with a command that allows every network, so
+// that URLs are accepted to which the server must not connect. It returns the ID.
+func (h *hooks) addUnchecked(t *testing.T, url string) string {
 	t.Helper()
 	before := h.env
 	h.env = append(slices.Clone(before), "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=0.0.0.0/0,::/0")
 	h.ledgerd("webhook", "add", "acme/api", "--url", url, "--events", "attestation")
 	h.env = before
+
 	var last string
 	for w, err := range h.api.Webhooks(t.Context(), "acme", "api") {
 		check(t, err)
@@ -146,67 +152,73 @@ func (h *hooks) addWithout(t *testing.T, url string) string {
 	return last
 }
 
+// checkAttempt checks the first attempt to deliver to a hostile receiver.
 func checkAttempt(t *testing.T, c hostile, a ledger.Attempt) {
 	t.Helper()
 	if (c.err == "") != (a.Error == "") || !regexp.MustCompile(c.err).MatchString(a.Error) {
-		t.Errorf("the first attempt's error is %q, want %q", a.Error, c.err)
+		t.Errorf("error is %q, want a match of %q", a.Error, c.err)
 	}
 	if a.Response.Status != c.status {
-		t.Errorf("its status is %d, want %d", a.Response.Status, c.status)
+		t.Errorf("status is %d, want %d", a.Response.Status, c.status)
 	}
 	if a.DurationMS > 4000 {
-		t.Errorf("it took %d ms with a time-out of 2 s", a.DurationMS)
+		t.Errorf("the attempt took %d ms, although the timeout is 2 s", a.DurationMS)
 	}
 	if len(a.Response.Body) > 16<<10 {
-		t.Errorf("%d bytes of its answer are kept", len(a.Response.Body))
+		t.Errorf("%d bytes of the response are stored, want at most 16 KiB", len(a.Response.Body))
 	}
 	if c.check != nil {
 		c.check(t, a)
 	}
 }
 
+// truncated checks that the stored response is marked as truncated.
 func truncated(t *testing.T, a ledger.Attempt) {
 	t.Helper()
 	if !a.Response.Truncated {
-		t.Errorf("the answer is not marked as cut: %+v", a.Response)
+		t.Errorf("the response is not marked as truncated: %+v", a.Response)
 	}
 }
 
-// hostiles starts all receivers. Private counts what reaches those that must
-// not be reached.
-func hostiles(t *testing.T, private *atomic.Int64) map[string]hostile {
+// hostiles starts the hostile receivers and returns them by name. It counts
+// requests to addresses that are not allowed.
+func hostiles(t *testing.T, requests *atomic.Int64) map[string]hostile {
 	t.Helper()
-	forbidden := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { private.Add(1) })
+	forbidden := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { requests.Add(1) })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(forbidden, "http://"))
 	check(t, err)
+
 	stop := make(chan struct{})
-	most := new(atomic.Int64)
-	receivers := badAnswers(t, stop, most)
-	t.Cleanup(func() { close(stop) }) // before the receivers end, which were started before: they wait for it
+	mostSent := new(atomic.Int64)
+	receivers := badResponders(t, stop, mostSent)
+	t.Cleanup(func() { close(stop) }) // runs before the receivers are closed, which wait for their handlers
 	receivers["redirects to a private address"] = hostile{
 		url: serve(t, receiverHost, http.RedirectHandler(forbidden, http.StatusFound).ServeHTTP),
 		err: "redirects are not followed", status: http.StatusFound,
 	}
-	receivers["has a bad certificate"] = hostile{url: badCertificate(t), err: "certificate"}
+	receivers["has an untrusted certificate"] = hostile{url: untrustedCertificate(t), err: "certificate"}
+
 	const refused = `127\.0\.0\.1 .*webhooks\.allowed_networks`
-	receivers["is a name of a private address"] = hostile{
+	receivers["name of a private address"] = hostile{
 		url: "http://localhost:" + port, err: `^localhost resolves to .*webhooks\.allowed_networks`}
-	receivers["is a private address"] = hostile{url: "http://127.0.0.1:" + port, err: refused}
-	receivers["is IPv4 within IPv6"] = hostile{url: "http://[::ffff:127.0.0.1]:" + port, err: refused}
-	receivers["is cloud metadata"] = hostile{url: "http://169.254.169.254/latest/meta-data",
+	receivers["private address"] = hostile{url: "http://127.0.0.1:" + port, err: refused}
+	receivers["IPv4-mapped IPv6 address"] = hostile{url: "http://[::ffff:127.0.0.1]:" + port, err: refused}
+	receivers["cloud metadata address"] = hostile{url: "http://169.254.169.254/latest/meta-data",
 		err: `169\.254\.169\.254 .*webhooks\.allowed_networks`}
+
 	t.Cleanup(func() {
-		// The buffers of two sockets hold some MiB.
-		if n := most.Load(); n > 32<<20 {
-			t.Errorf("%d MiB of an endless answer were taken", n>>20)
+		// The buffers of the two sockets hold a few MiB.
+		if n := mostSent.Load(); n > 32<<20 {
+			t.Errorf("the server read up to %d MiB of the 1 GiB response, want at most 32 MiB", n>>20)
 		}
 	})
 	return receivers
 }
 
-// badAnswers starts those that answer badly, or not at all. The most
-// that the endless one has got rid of in one answer is noted.
-func badAnswers(t *testing.T, stop <-chan struct{}, most *atomic.Int64) map[string]hostile {
+// badResponders starts the receivers whose responses are bad, slow or missing.
+// Those that hang return when stop is closed. mostSent is set to the number of
+// bytes of the longest response.
+func badResponders(t *testing.T, stop <-chan struct{}, mostSent *atomic.Int64) map[string]hostile {
 	t.Helper()
 	drip := func(w http.ResponseWriter, r *http.Request, text string) {
 		for i := range len(text) {
@@ -220,6 +232,7 @@ func badAnswers(t *testing.T, stop <-chan struct{}, most *atomic.Int64) map[stri
 			}
 		}
 	}
+
 	handlers := map[string]struct {
 		handler http.HandlerFunc
 		want    hostile
@@ -230,21 +243,21 @@ func badAnswers(t *testing.T, stop <-chan struct{}, most *atomic.Int64) map[stri
 			case <-stop:
 			}
 		}, hostile{err: "no response within 2s"}},
-		"answers 500": {func(w http.ResponseWriter, _ *http.Request) {
+		"responds with 500": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no", http.StatusInternalServerError)
 		}, hostile{err: "500", status: 500}},
-		"drips its answer": {func(w http.ResponseWriter, r *http.Request) {
+		"drips the body": {func(w http.ResponseWriter, r *http.Request) {
 			drip(w, r, strings.Repeat("a", 60))
 		}, hostile{status: 200, check: truncated}},
 		"redirects to itself": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://"+r.Host+r.URL.Path, http.StatusTemporaryRedirect)
 		}, hostile{err: "redirects are not followed", status: 307}},
-		"answers a GB": {func(w http.ResponseWriter, _ *http.Request) {
+		"responds with 1 GiB": {func(w http.ResponseWriter, _ *http.Request) {
 			block := make([]byte, 1<<20)
 			for sent := int64(0); sent < 1<<30; {
 				n, err := w.Write(block)
-				if sent += int64(n); sent > most.Load() {
-					most.Store(sent)
+				if sent += int64(n); sent > mostSent.Load() {
+					mostSent.Store(sent)
 				}
 				if err != nil {
 					return
@@ -252,21 +265,23 @@ func badAnswers(t *testing.T, stop <-chan struct{}, most *atomic.Int64) map[stri
 			}
 		}, hostile{status: 200, check: truncated}},
 	}
+
 	all := make(map[string]hostile)
 	for name, h := range handlers {
 		h.want.url = serve(t, receiverHost, h.handler)
 		all[name] = h.want
 	}
-	all["drips its head"] = hostile{url: dripHead(t), err: "no response within 2s"}
+	all["drips the header"] = hostile{url: dripHeader(t), err: "no response within 2s"}
 	return all
 }
 
-// dripHead starts a receiver that sends a byte a second from its first on.
-func dripHead(t *testing.T) string {
+// dripHeader starts a receiver that sends its response at one byte per second.
+func dripHeader(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", receiverHost+":0")
 	check(t, err)
 	t.Cleanup(func() { listener.Close() })
+
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -284,11 +299,12 @@ func dripHead(t *testing.T) string {
 			}()
 		}
 	}()
+
 	return "http://" + listener.Addr().String()
 }
 
-// badCertificate starts a receiver with a certificate that nobody vouches for.
-func badCertificate(t *testing.T) string {
+// untrustedCertificate starts a receiver whose certificate is not trusted.
+func untrustedCertificate(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", receiverHost+":0")
 	check(t, err)
@@ -301,9 +317,9 @@ func badCertificate(t *testing.T) string {
 	return web.URL
 }
 
-// URLs that lead to private addresses are refused when a webhook is made or
-// changed, with the field and the setting.
-func TestWebhookURLsThatAreRefused(t *testing.T) {
+// A webhook cannot be created or changed to a URL with a private address. The
+// error names the field and the setting.
+func TestWebhookRefusesURLs(t *testing.T) {
 	t.Parallel()
 	h := newHooks(t, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS="+receiverHost+"/32")
 	w := h.add(t, "http://"+receiverHost+":9/")
@@ -325,7 +341,8 @@ func TestWebhookURLsThatAreRefused(t *testing.T) {
 	}
 }
 
-// checkRefused checks an error about the field url.
+// checkRefused checks that err is a field error of url whose message contains
+// want.
 func checkRefused(t *testing.T, url string, err error, want string) {
 	t.Helper()
 	e, ok := errors.AsType[*client.Error](err)
@@ -334,6 +351,6 @@ func checkRefused(t *testing.T, url string, err error, want string) {
 		return
 	}
 	if f := e.Problem.Errors; len(f) != 1 || f[0].Field != "url" || !strings.Contains(f[0].Message, want) {
-		t.Errorf("%s: the fields %+v, want url and %q", url, f, want)
+		t.Errorf("%s: field errors are %+v, want one of url with %q", url, f, want)
 	}
 }
