@@ -61,31 +61,31 @@ func TestParseDurationRefuses(t *testing.T) {
 		strings.Repeat("9", 9) + "w": "not a duration",
 	} {
 		if d, err := ParseDuration(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseDuration(%q) = %s, %v, want an error with %q", text, d, err, want)
+			t.Errorf("ParseDuration(%q) = %s, %v, want error with %q", text, d, err, want)
 		}
 	}
 }
 
-func TestDurationTextIsReadBack(t *testing.T) {
+func TestDurationRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := Duration(rapid.Int64Range(1, int64(maxDuration)/1e6).Draw(t, "ms") * 1e6)
 		if back, err := ParseDuration(d.String()); err != nil || back != d {
-			t.Fatalf("%d is written %s and read as %d, %v", d, d, back, err)
+			t.Fatalf("%d formats as %s, which parses as %d, %v", d, d, back, err)
 		}
 	})
 }
 
-// A field of a document may be zero where a contract's may not.
+// UnmarshalText accepts zero, which ParseDuration does not.
 func TestDurationAsText(t *testing.T) {
 	for text, want := range map[string]Duration{"0s": 0, "1d": Duration(day), "24h": Duration(day)} {
 		d := Duration(1)
 		if err := d.UnmarshalText([]byte(text)); err != nil || d != want {
-			t.Errorf("%q is read as %s, %v, want %s", text, d, err, want)
+			t.Errorf("%q: got %s, %v, want %s", text, d, err, want)
 		}
 	}
 	for _, text := range []string{"", "0", "0d", "-0s", "-1s"} {
 		if d := Duration(1); d.UnmarshalText([]byte(text)) == nil || d != 1 {
-			t.Errorf("%q is read as %s", text, d)
+			t.Errorf("%q: got %s, want an error and no change", text, d)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package ledger
 
 import "testing"
 
-// The bodies are fixed: receivers verify signatures over them and read their
-// fields, and the history lists them byte for byte.
+// The bodies are fixed: the history lists them byte for byte, and receivers verify
+// signatures over them and parse them.
 func TestRender(t *testing.T) {
 	const at = Time(1795424400123)
 
@@ -36,12 +36,12 @@ func TestRender(t *testing.T) {
 			`{"id":"evt_3","type":"policy","org":"acme","repo":"api","version":2,"previous_version":1,` +
 				`"digest":"sha256:00","changed_by":"tok_1","timestamp":"2026-11-23T09:00:00.123Z"}`,
 		},
-		"text is written as it is, without HTML escapes": {
+		"no HTML escapes": {
 			PolicyEvent{ChangedBy: "<ü>&"},
 			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"<ü>&",` +
 				`"timestamp":""}`,
 		},
-		"what is not UTF-8 is mended": {
+		"invalid UTF-8 is replaced": {
 			PolicyEvent{ChangedBy: "a\xffb"},
 			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"a` +
 				"\ufffd" + `b","timestamp":""}`,
@@ -62,6 +62,6 @@ func TestParseEventType(t *testing.T) {
 		}
 	}
 	if _, err := ParseEventType("State"); err == nil {
-		t.Error("ParseEventType took a name in the wrong case")
+		t.Error("ParseEventType accepted State")
 	}
 }

@@ -35,22 +35,22 @@ func TestFieldPath(t *testing.T) {
 	}
 }
 
-// An error names its place, but does not send a document back.
+// An error names the field, but does not repeat a long document.
 func TestDecodeErrorsAreShort(t *testing.T) {
 	name := strings.Repeat("x", 100_000)
-	for what, text := range map[string]string{
-		"an unknown field": `{"` + name + `":1}`,
-		"a field twice":    `{"name":"a","name":"b"}`,
-		"no JSON, deep":    `{"name":` + strings.Repeat("[", 5000) + `x`,
-		"a long time":      `{"expires_at":"` + name + `"}`,
-		"a long scope":     `{"scope":"` + name + `"}`,
+	for test, text := range map[string]string{
+		"unknown field":   `{"` + name + `":1}`,
+		"duplicate field": `{"name":"a","name":"b"}`,
+		"nested not JSON": `{"name":` + strings.Repeat("[", 5000) + `x`,
+		"long time":       `{"expires_at":"` + name + `"}`,
+		"long scope":      `{"scope":"` + name + `"}`,
 	} {
 		err := DecodeStrict([]byte(text), &NewToken{})
 		fault, ok := errors.AsType[*Error](err)
 		if !ok || len(fault.Fields) != 1 || fault.Fields[0].Field == "" {
-			t.Errorf("%s: got %.200v, want an *Error about one field", what, err)
+			t.Errorf("%s: got %.200v, want an *Error about one field", test, err)
 		} else if len(err.Error()) > 1000 {
-			t.Errorf("%s: the error has %d bytes", what, len(err.Error()))
+			t.Errorf("%s: the error has %d bytes", test, len(err.Error()))
 		}
 	}
 }

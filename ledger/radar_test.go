@@ -27,21 +27,21 @@ func TestRenderRadarEvent(t *testing.T) {
 	}
 }
 
-// However many paths there are and however long, the body stays under 256 KiB,
-// the strongest paths are kept, and it tells how many there were.
+// The body stays below 256 KiB for any number and length of paths. It has the strongest
+// paths and the total.
 func TestRadarEventIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		path        func(i int) string
-		total, kept int
+		total, want int
 	}{
 		"one":    {func(int) string { return "a" }, 1, 1},
 		"100":    {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 100, 100},
 		"10,000": {func(i int) string { return fmt.Sprintf("dir/%d", i) }, 10_000, 100},
-		"long ones": {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("p", 4000)) }, 10_000,
+		"long paths": {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("p", 4000)) }, 10_000,
 			48},
-		"long ones, all escapes": {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("\x01", 4090)) },
+		"long paths of escapes": {func(i int) string { return fmt.Sprintf("%d/%s", i, strings.Repeat("\x01", 4090)) },
 			10_000, 7},
-		"the longest that can be": {func(int) string { return strings.Repeat("\x01", 4096) }, 1, 1},
+		"the longest path": {func(int) string { return strings.Repeat("\x01", 4096) }, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := radarEvent()
@@ -58,14 +58,14 @@ func TestRadarEventIsBounded(t *testing.T) {
 			if err := json.Unmarshal(body, &got); err != nil {
 				t.Fatal(err)
 			}
-			if got.PathsTotal != test.total || len(got.Paths) != test.kept || got.Paths[0].Path != test.path(0) {
-				t.Errorf("%d paths of %d, want %d", len(got.Paths), got.PathsTotal, test.kept)
+			if got.PathsTotal != test.total || len(got.Paths) != test.want || got.Paths[0].Path != test.path(0) {
+				t.Errorf("got %d paths of %d, want %d of %d", len(got.Paths), got.PathsTotal, test.want, test.total)
 			}
 		})
 	}
 }
 
-func TestRadarEventKeepsATotalThatIsGiven(t *testing.T) {
+func TestRadarEventPreservesTotal(t *testing.T) {
 	e := radarEvent(RadarEventPath{"a", radar.High, radar.AddAdd})
 	e.PathsTotal = 300
 	if !strings.HasSuffix(string(Render(e)), `"paths_total":300}`) {
@@ -73,7 +73,7 @@ func TestRadarEventKeepsATotalThatIsGiven(t *testing.T) {
 	}
 }
 
-func TestRadarRecordsAreJSON(t *testing.T) {
+func TestRadarJSON(t *testing.T) {
 	pair := RadarPair{
 		Level: radar.High, Since: 1795424400123, SameAuthor: true, PathsTotal: 1,
 		Commit: RadarCommit{SHA: "6e61", Branch: "x", Author: Author{"Ada", ""}, Subject: "Count"},
@@ -91,8 +91,8 @@ func TestRadarRecordsAreJSON(t *testing.T) {
 			`"author":{"name":"Ada","email":""},"subject":"Count"},` +
 			`"other":{"sha":"8dd9"},"same_author":true,"paths":[{"path":"a.go","level":"HIGH","reason":"same_lines",` +
 			`"ranges":{"commit":[{"start":5,"lines":1}],"other":[]}}],"paths_total":1}`},
-		"nothing": {RadarResult{}, `{"level":"none","overlaps":[],"truncated":false}`},
-		"a question": {RadarQuery{Commit: "6e61", Registration: Registration{Branch: "x", Changes: []radar.Change{}}},
+		"an empty result": {RadarResult{}, `{"level":"none","overlaps":[],"truncated":false}`},
+		"a query": {RadarQuery{Commit: "6e61", Registration: Registration{Branch: "x", Changes: []radar.Change{}}},
 			`{"commit":"6e61","branch":"x","changes":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestSameAuthor(t *testing.T) {
 		{Author{}, Author{}, false},
 	} {
 		if got := test.a.SameAs(test.b); got != test.want || test.b.SameAs(test.a) != got {
-			t.Errorf("%v and %v: %t", test.a, test.b, got)
+			t.Errorf("%v and %v: got %t, want %t", test.a, test.b, got, test.want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestRegistrationCheck(t *testing.T) {
 	changed := func(c radar.Change) Registration {
 		return Registration{Changes: []radar.Change{{Path: "a", Status: "M"}, c}}
 	}
-	// Behind a hunk that adds a line after line 1, so that it covers gap 1.
+	// The second hunk, after one that adds a line after line 1 and so covers gap 1.
 	hunk := func(h radar.Hunk) Registration {
 		return changed(radar.Change{
 			Path: "b", Status: "M", Hunks: []radar.Hunk{{Start: 1, Added: 1, Near: []string{hash}, Far: []string{hash}}, h}})
@@ -27,7 +27,7 @@ func TestRegistrationCheck(t *testing.T) {
 		}
 		return changes
 	}
-	// So many files, each in a directory of its own with so many above it.
+	// A number of files, each with its own chain of nested directories.
 	deep := func(files, dirs int) (changes []radar.Change) {
 		for i := range files {
 			changes = append(changes, radar.Change{Path: fmt.Sprintf("%d/%sf", i, strings.Repeat("d/", dirs-1)), Status: "M"})
@@ -37,10 +37,10 @@ func TestRegistrationCheck(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		registration Registration
-		field        string // of the fault; empty: none
+		field        string // the invalid field, or empty
 	}{
-		"nothing at all": {Registration{}, ""},
-		"everything": {Registration{
+		"empty": {Registration{}, ""},
+		"every field": {Registration{
 			Branch: "feature/x", Target: "main", Base: sha, Parents: []string{sha}, Ancestors: []string{sha},
 			Contained: []string{strings.Repeat("0", 64)},
 			Author:    Author{Name: "Ada Lovelace", Email: "ada@acme.example"}, Message: "Subject\n\nBody\twith a tab\n",
@@ -53,7 +53,7 @@ func TestRegistrationCheck(t *testing.T) {
 				{Path: "logo.png", Status: "A", Mode: "100644", Blob: sha, Binary: true},
 			}}, ""},
 
-		"a branch with a blank":      {Registration{Branch: "a b"}, "branch"},
+		"a branch with a space":      {Registration{Branch: "a b"}, "branch"},
 		"a branch over 255 bytes":    {Registration{Branch: strings.Repeat("b", 256)}, "branch"},
 		"a target with two dots":     {Registration{Target: "a..b"}, "target"},
 		"a short base":               {Registration{Base: sha[:12]}, "base"},
@@ -72,10 +72,10 @@ func TestRegistrationCheck(t *testing.T) {
 		"10,001 changes":             {Registration{Changes: paths(10_001)}, "changes"},
 		"a change without a path":    {changed(radar.Change{Status: "M"}), "changes[1].path"},
 		"an absolute path":           {changed(radar.Change{Path: "/etc/passwd", Status: "M"}), "changes[1].path"},
-		"a path out of the repo":     {changed(radar.Change{Path: "../x", Status: "M"}), "changes[1].path"},
-		"a path up and down":         {changed(radar.Change{Path: "a/../b", Status: "M"}), "changes[1].path"},
-		"the repo itself as a path":  {changed(radar.Change{Path: ".", Status: "M"}), "changes[1].path"},
-		"a slash at the end":         {changed(radar.Change{Path: "a/", Status: "M"}), "changes[1].path"},
+		"a path outside the repo":    {changed(radar.Change{Path: "../x", Status: "M"}), "changes[1].path"},
+		"a path that is not clean":   {changed(radar.Change{Path: "a/../b", Status: "M"}), "changes[1].path"},
+		"the repo's root as a path":  {changed(radar.Change{Path: ".", Status: "M"}), "changes[1].path"},
+		"a trailing slash":           {changed(radar.Change{Path: "a/", Status: "M"}), "changes[1].path"},
 		"a NUL in a path":            {changed(radar.Change{Path: "a\x00", Status: "M"}), "changes[1].path"},
 		"a path of 4096 bytes":       {changed(radar.Change{Path: strings.Repeat("p", 4096), Status: "M"}), ""},
 		"a path over 4096 bytes": {changed(radar.Change{Path: strings.Repeat("p", 4097), Status: "M"}),
@@ -95,11 +95,11 @@ func TestRegistrationCheck(t *testing.T) {
 		"two files swapped by -B": {
 			Registration{Changes: []radar.Change{{Path: "b", OldPath: "a", Status: "R"},
 				{Path: "a", OldPath: "b", Status: "R"}}}, "changes[1].old_path"},
-		"a file made a directory":    {Registration{Changes: []radar.Change{{Path: "a/b", OldPath: "a", Status: "R"}}}, ""},
+		"a file becomes a directory": {Registration{Changes: []radar.Change{{Path: "a/b", OldPath: "a", Status: "R"}}}, ""},
 		"an unknown status":          {changed(radar.Change{Path: "a", Status: "C"}), "changes[1].status"},
 		"two statuses":               {changed(radar.Change{Path: "a", Status: "AM"}), "changes[1].status"},
 		"no status":                  {changed(radar.Change{Path: "a"}), "changes[1].status"},
-		"a rename from nowhere":      {changed(radar.Change{Path: "a", Status: "R"}), "changes[1].old_path"},
+		"a rename without old path":  {changed(radar.Change{Path: "a", Status: "R"}), "changes[1].old_path"},
 		"a rename to the same path":  {changed(radar.Change{Path: "a", OldPath: "a", Status: "R"}), "changes[1].old_path"},
 		"an old path without rename": {changed(radar.Change{Path: "a", OldPath: "b", Status: "M"}), "changes[1].old_path"},
 		"a mode with an 8":           {changed(radar.Change{Path: "a", Status: "M", Mode: "100648"}), "changes[1].mode"},
@@ -116,18 +116,18 @@ func TestRegistrationCheck(t *testing.T) {
 			"changes[1].hunks[1].text"},
 		"a heading over 1024 bytes": {hunk(radar.Hunk{Start: 3, Added: 1, Function: strings.Repeat("f", 1025)}),
 			"changes[1].hunks[1].function"},
-		"a near entry not a hash": {hunk(radar.Hunk{Start: 3, Lines: 1, Near: []string{hash, "abc"}, Far: gaps(2)}),
+		"an invalid near hash": {hunk(radar.Hunk{Start: 3, Lines: 1, Near: []string{hash, "abc"}, Far: gaps(2)}),
 			"changes[1].hunks[1].near[1]"},
-		"a far entry not a hash": {
+		"an invalid far hash": {
 			hunk(radar.Hunk{Start: 3, Added: 1, Near: gaps(1), Far: []string{"ABCDEF0123456789"}}),
 			"changes[1].hunks[1].far[0]"},
-		"one gap of added lines": {hunk(radar.Hunk{Start: 3, Added: 9, Near: gaps(1), Far: gaps(1)}), ""},
-		"two gaps of added lines": {hunk(radar.Hunk{Start: 3, Added: 9, Near: gaps(2), Far: gaps(1)}),
+		"one gap around added lines": {hunk(radar.Hunk{Start: 3, Added: 9, Near: gaps(1), Far: gaps(1)}), ""},
+		"two gaps around added lines": {hunk(radar.Hunk{Start: 3, Added: 9, Near: gaps(2), Far: gaps(1)}),
 			"changes[1].hunks[1].near"},
-		"three gaps of two lines": {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(3), Far: gaps(3)}), ""},
-		"four gaps of two lines": {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(4), Far: gaps(4)}),
+		"three gaps around two lines": {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(3), Far: gaps(3)}), ""},
+		"four gaps around two lines": {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(4), Far: gaps(4)}),
 			"changes[1].hunks[1].near"},
-		"the first gap only": {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(1), Far: gaps(1)}), ""},
+		"only the first gap": {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(1), Far: gaps(1)}), ""},
 		"fewer far than near": {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(3), Far: gaps(2)}),
 			"changes[1].hunks[1].far"},
 		"no far":           {hunk(radar.Hunk{Start: 3, Lines: 2, Near: gaps(3)}), "changes[1].hunks[1].far"},
@@ -138,19 +138,19 @@ func TestRegistrationCheck(t *testing.T) {
 			"changes[1].hunks[1].near"},
 		"513 gaps, far": {hunk(radar.Hunk{Start: 3, Lines: 512, Near: gaps(512), Far: gaps(513)}),
 			"changes[1].hunks[1].far"},
-		"a line number past 2^31 - 1": {hunk(radar.Hunk{Start: 1 << 31}), "changes[1].hunks[1].start"},
-		"lines that end past 2^31 - 1": {hunk(radar.Hunk{Start: 3, Lines: 1<<31 - 3, Near: gaps(512), Far: gaps(512)}),
+		"a line number above 2^31 - 1": {hunk(radar.Hunk{Start: 1 << 31}), "changes[1].hunks[1].start"},
+		"lines that end after 2^31 - 1": {hunk(radar.Hunk{Start: 3, Lines: 1<<31 - 3, Near: gaps(512), Far: gaps(512)}),
 			"changes[1].hunks[1].lines"},
 		"lines that start at 0": {hunk(radar.Hunk{Start: 0, Lines: 1, Near: gaps(2), Far: gaps(2)}),
 			"changes[1].hunks[1].start"},
 		"no line changed": {hunk(radar.Hunk{Start: 3, Near: gaps(1), Far: gaps(1)}),
 			"changes[1].hunks[1].lines"},
 		"a line between two hunks": {hunk(radar.Hunk{Start: 3, Lines: 1, Near: gaps(2), Far: gaps(2)}), ""},
-		"hunks that touch": {hunk(radar.Hunk{Start: 2, Lines: 1, Near: gaps(2), Far: gaps(2)}),
+		"adjacent hunks": {hunk(radar.Hunk{Start: 2, Lines: 1, Near: gaps(2), Far: gaps(2)}),
 			"changes[1].hunks[1].start"},
 		"hunks that overlap": {hunk(radar.Hunk{Start: 1, Lines: 2, Near: gaps(3), Far: gaps(3)}),
 			"changes[1].hunks[1].start"},
-		"hunks at one place": {hunk(radar.Hunk{Start: 1, Added: 2, Near: gaps(1), Far: gaps(1)}),
+		"hunks at the same position": {hunk(radar.Hunk{Start: 1, Added: 2, Near: gaps(1), Far: gaps(1)}),
 			"changes[1].hunks[1].start"},
 		"hunks out of order": {hunk(radar.Hunk{Start: 0, Added: 2, Near: gaps(1), Far: gaps(1)}),
 			"changes[1].hunks[1].start"},
@@ -168,7 +168,7 @@ func TestRegistrationCheck(t *testing.T) {
 }
 
 func TestBranchNames(t *testing.T) {
-	// As git check-ref-format --branch has it.
+	// According to git check-ref-format --branch.
 	good := []string{"", "main", "release/2026.11", "dependabot/go_modules/x-1.2", "a@b", "ünïcode", "a/-b", "x.lockfile"}
 	bad := []string{"-x", "@", "HEAD", "a..b", "a.", ".a", "a/.b", "a/", "/a", "a//b", "a b", "a~1", "a^", "a:b", "a?",
 		"a*", "a[", `a\b`, "a@{b", "a.lock", "a.lock/b", "a\x7f", "a\nb"}
@@ -190,17 +190,17 @@ func TestNewRepoCheck(t *testing.T) {
 		field string
 	}{
 		"a name":            {NewRepo{Name: "api"}, ""},
-		"and a branch":      {NewRepo{Name: "api", DefaultBranch: "trunk"}, ""},
+		"a name and branch": {NewRepo{Name: "api", DefaultBranch: "trunk"}, ""},
 		"no name":           {NewRepo{}, "name"},
 		"a parent folder":   {NewRepo{Name: ".."}, "name"},
-		"an unfit branch":   {NewRepo{Name: "api", DefaultBranch: "-main"}, "default_branch"},
+		"an invalid branch": {NewRepo{Name: "api", DefaultBranch: "-main"}, "default_branch"},
 		"a slash in a name": {NewRepo{Name: "a/b"}, "name"},
 	} {
 		t.Run(name, func(t *testing.T) { wantFieldFault(t, test.repo.Check(), test.field) })
 	}
 }
 
-// TestPathFaults holds what is said of a path to what is wrong with it.
+// Each fault of a path has its own message.
 func TestPathFaults(t *testing.T) {
 	for want, c := range map[string]radar.Change{
 		`"a//b" is not a clean path relative to the repo root, of at most 4096 bytes`: {Path: "a//b", Status: "M"},
@@ -208,7 +208,7 @@ func TestPathFaults(t *testing.T) {
 		`"" is not a clean path`: {Path: "a", Status: "R"},
 	} {
 		if err := checkChanges([]radar.Change{c}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: got %v, want %q in it", c, err, want)
+			t.Errorf("%+v: got error %v, want %q in it", c, err, want)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTimeText(t *testing.T) {
-	for text, want := range map[string]string{ // empty: refused
+	for text, want := range map[string]string{ // empty if refused
 		"2026-11-20T09:00:00Z":               "2026-11-20T09:00:00.000Z",
 		"2026-11-20T09:00:00.0019+01:00":     "2026-11-20T08:00:00.001Z",
 		"1970-01-01T00:00:00.001Z":           "1970-01-01T00:00:00.001Z",
@@ -31,13 +31,13 @@ func TestTimeText(t *testing.T) {
 			t.Errorf("%.40q: got %q, %v; want %q", text, got, err, want)
 		}
 		if err != nil && (len(err.Error()) > 300 || got != 0) {
-			t.Errorf("%.40q: got %d beside an error of %d bytes", text, got, len(err.Error()))
+			t.Errorf("%.40q: got %d and an error of %d bytes", text, got, len(err.Error()))
 		}
 	}
 }
 
-// A token that should have ended with the epoch must not live for ever.
-func TestTimeZeroIsLeftOut(t *testing.T) {
+// The Unix epoch is refused: as the zero Time, it would mean that a token never expires.
+func TestZeroTimeIsOmitted(t *testing.T) {
 	for _, text := range []string{`""`, `"1970-01-01T00:00:00Z"`} {
 		var n NewToken
 		err := DecodeStrict([]byte(`{"name":"ci","scope":"read","expires_at":`+text+`}`), &n)
@@ -48,7 +48,7 @@ func TestTimeZeroIsLeftOut(t *testing.T) {
 	}
 	for _, v := range []any{Token{}, NewToken{}, Registration{}} {
 		if text := string(text.JSON(v)); strings.Contains(text, `_at":`) || strings.Contains(text, `On":`) {
-			t.Errorf("%T holds a time that there is not: %s", v, text)
+			t.Errorf("%T has a zero time in its JSON: %s", v, text)
 		}
 	}
 }

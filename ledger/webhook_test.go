@@ -19,7 +19,7 @@ func TestWebhookURLs(t *testing.T) {
 			t.Errorf("%.60s: %v", url, err)
 		}
 		if !slices.Equal(n.Events, []EventType{EventAttestation, EventState, EventPolicy}) {
-			t.Errorf("without events it gets %s", n.Events)
+			t.Errorf("default events: got %s", n.Events)
 		}
 	}
 
@@ -33,7 +33,7 @@ func TestWebhookURLs(t *testing.T) {
 		err := (&NewWebhook{URL: url}).Check()
 		wantFieldFault(t, err, "url")
 		if err != nil && strings.Contains(err.Error(), "pw") {
-			t.Errorf("the error holds the password: %v", err)
+			t.Errorf("the error contains the password: %v", err)
 		}
 	}
 }
@@ -65,8 +65,8 @@ func TestRotationCheck(t *testing.T) {
 		given *Duration
 		want  time.Duration
 	}{
-		"left out":    {nil, 24 * time.Hour},
-		"none":        {new(Duration(0)), 0},
+		"default":     {nil, 24 * time.Hour},
+		"zero":        {new(Duration(0)), 0},
 		"the longest": {new(Duration(30 * day)), 30 * day},
 	} {
 		r := Rotation{test.given}
@@ -95,14 +95,14 @@ func TestNewWebhookSecret(t *testing.T) {
 	one, other := NewWebhookSecret(), NewWebhookSecret()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(one, "whsec_"))
 	if err != nil || len(key) != 32 || !strings.HasPrefix(one, "whsec_") || one == other {
-		t.Errorf("made %q and %q, want whsec_ and the base64 of 32 bytes, never the same", one, other)
+		t.Errorf("got %q and %q, want whsec_ and the base64 of 32 random bytes", one, other)
 	}
 }
 
 func TestParseDeliveryStatus(t *testing.T) {
 	for _, s := range []DeliveryStatus{DeliveryPending, DeliverySucceeded, DeliveryFailed} {
 		if got, err := ParseDeliveryStatus(string(s)); got != s || err != nil {
-			t.Errorf("%s is read as %q, %v", s, got, err)
+			t.Errorf("%s parses as %q, %v", s, got, err)
 		}
 	}
 	if _, err := ParseDeliveryStatus("Failed"); err == nil ||

@@ -110,7 +110,7 @@ func TestParseEnvelopeRefused(t *testing.T) {
 				string(ledgertest.Must(json.Marshal(string(ledgertest.CosignFile("p256.pub"))))), 1), ledger.CodeInvalidEnvelope,
 			"signatures[0]"},
 
-		{"another bundle version", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
+		{"another bundle", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
 			`}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle without mediaType", `{"dsseEnvelope":` + dsse + `}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle of a blob",
@@ -120,9 +120,9 @@ func TestParseEnvelopeRefused(t *testing.T) {
 		{"a bundle with two signatures",
 			bundle(`"dsseEnvelope":` + strings.Replace(dsse, `{"sig":"AAAA"}`, `{"sig":"AAAA"},{"sig":"AAAA"}`, 1)),
 			ledger.CodeSeveralSignatures, "dsseEnvelope.signatures"},
-		{"a bundle, bad payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope,
+		{"a bundle's payload", bundle(`"dsseEnvelope":` + strings.Replace(dsse, "e30=", "*", 1)), ledger.CodeInvalidEnvelope,
 			"dsseEnvelope.payload"},
-		{"a bundle, bad certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` +
+		{"a bundle's certificate", bundle(`"verificationMaterial":{"certificate":{"rawBytes":"AAAA"}},"dsseEnvelope":` +
 			dsse), ledger.CodeInvalidEnvelope, "verificationMaterial"},
 		{"a certificate without bytes", bundle(`"verificationMaterial":{"certificate":{}},"dsseEnvelope":` + dsse),
 			ledger.CodeInvalidEnvelope, "verificationMaterial"},

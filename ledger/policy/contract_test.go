@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exampleContract names every member that a contract can have.
+// exampleContract has every member that a contract can have.
 const exampleContract = `{"requirements":[
   {"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"threshold":1,"accept":["pass"],` +
 	`"max_age":"7d"},
@@ -42,25 +42,25 @@ func TestParseContract(t *testing.T) {
 	for name, test := range map[string]struct{ document, canonical string }{
 		"the example":            {exampleContract, exampleCanonical},
 		"its own canonical form": {exampleCanonical, exampleCanonical},
-		"nothing is needed":      {`{"requirements":[]}`, `{"requirements":[],` + radar + `}`},
-		"null is like left out": {`{"requirements":[],"radar":{"enabled":null,"notify":null,"block":null,` +
+		"no requirements":        {`{"requirements":[]}`, `{"requirements":[],` + radar + `}`},
+		"null instead of a default": {`{"requirements":[],"radar":{"enabled":null,"notify":null,"block":null,` +
 			`"ignore":null,"max_age":null}}`, `{"requirements":[],` + radar + `}`},
-		"no radar is like left out": {`{"requirements":[],"radar":null}`, `{"requirements":[],` + radar + `}`},
-		"the radar is set": {
+		"null instead of a radar": {`{"requirements":[],"radar":null}`, `{"requirements":[],` + radar + `}`},
+		"radar settings": {
 			`{"requirements":[],"radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"2w"}}`,
 			`{"requirements":[],"radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"336h"}}`,
 		},
-		"defaults are written out": {
+		"defaults": {
 			`{"requirements":[{"predicate":"x","state":"ATTESTED"}]}`,
 			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]`),
 		},
-		"everything is set": {
+		"every member of a requirement": {
 			`{"requirements":[{"branches":["*"],"paths":["a"],"exclude_author":true,"max_age":"1d","accept":["warn",` +
 				`"fail","error","skip","pass"],"threshold":100,"signers":["O=acme, CN=ci"],"predicate":"x","state":"ATTESTED"}]}`,
 			one(`"signers":["cn=ci,o=acme"],"threshold":100,"accept":["warn","fail","error","skip","pass"],` +
 				`"max_age":"24h","exclude_author":true,"paths":["a"],"branches":["*"]`),
 		},
-		"a type URI or anything at all as predicate": {
+		"a type URI and * as predicates": {
 			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED",` +
 				`"predicate":"*"}]}`,
 			`{"requirements":[` +
@@ -83,8 +83,8 @@ func TestParseContract(t *testing.T) {
 }
 
 func TestParseContractRefuses(t *testing.T) {
-	// Each document is refused for exactly the fields that stand after it,
-	// each with a message that holds the text.
+	// Each document is refused with exactly the listed fields, each with a message that
+	// contains the given text.
 	one := func(member string) string {
 		return `{"requirements":[{"state":"ATTESTED","predicate":"test:*"},{"state":"ATTESTED","predicate":"x",` + member +
 			`}]}`
@@ -98,7 +98,7 @@ func TestParseContractRefuses(t *testing.T) {
 		faults   []ledger.FieldError
 	}{
 		"no requirements": {`{}`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
-		"nothing at all":  {`null`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
+		"null":            {`null`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
 		"too many requirements": {`{"requirements":` + long(201, `{}`) + `}`,
 			[]ledger.FieldError{{Field: "requirements", Message: "at most 200"}}},
 		"an empty requirement": {
@@ -109,7 +109,7 @@ func TestParseContractRefuses(t *testing.T) {
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: `"ATESTED"`}}},
 		"a state in lower case": {`{"requirements":[{"state":"attested","predicate":"x"}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: `"attested"`}}},
-		"a state that needs none": {`{"requirements":[{"state":"VALIDATING","predicate":"x"}]}`,
+		"a state without requirements": {`{"requirements":[{"state":"VALIDATING","predicate":"x"}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
 		"the lowest state": {`{"requirements":[{"state":"DRAFT","predicate":"x"}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
@@ -125,9 +125,9 @@ func TestParseContractRefuses(t *testing.T) {
 			one(`"threshold":-1`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
 		"a threshold too high": {
 			one(`"threshold":101`), []ledger.FieldError{{Field: "requirements[1].threshold", Message: "use 1 to 100"}}},
-		"a broken threshold": {one(`"threshold":1.5`),
+		"a fractional threshold": {one(`"threshold":1.5`),
 			[]ledger.FieldError{{Field: "requirements[1].threshold", Message: "must be a whole number"}}},
-		"a threshold as text": {one(`"threshold":"2"`),
+		"a threshold as a string": {one(`"threshold":"2"`),
 			[]ledger.FieldError{{Field: "requirements[1].threshold", Message: "must be a whole number"}}},
 		"no status accepted": {
 			one(`"accept":[]`), []ledger.FieldError{{Field: "requirements[1].accept", Message: "at least one"}}},
@@ -135,7 +135,7 @@ func TestParseContractRefuses(t *testing.T) {
 			one(`"accept":["pass","ok"]`), []ledger.FieldError{{Field: "requirements[1].accept[1]", Message: `"ok"`}}},
 		"a status twice": {one(`"accept":["pass","warn","pass"]`),
 			[]ledger.FieldError{{Field: "requirements[1].accept[2]", Message: "twice"}}},
-		"a status not in a list": {one(`"accept":"pass"`),
+		"a status outside a list": {one(`"accept":"pass"`),
 			[]ledger.FieldError{{Field: "requirements[1].accept", Message: "must be a list of strings"}}},
 		"many statuses": {one(`"accept":` + long(101, `"pass"`)),
 			[]ledger.FieldError{{Field: "requirements[1].accept", Message: "at most 100"}}},
@@ -145,7 +145,7 @@ func TestParseContractRefuses(t *testing.T) {
 			one(`"max_age":""`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "not a duration"}}},
 		"a duration of zero": {
 			one(`"max_age":"0s"`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "whole milliseconds"}}},
-		"a duration as number": {
+		"a duration as a number": {
 			one(`"max_age":168`), []ledger.FieldError{{Field: "requirements[1].max_age", Message: "must be a string"}}},
 		"an unparsable pattern": {one(`"signers":["cn=ci","build"]`),
 			[]ledger.FieldError{{Field: "requirements[1].signers[1]", Message: "build"}}},
@@ -153,7 +153,7 @@ func TestParseContractRefuses(t *testing.T) {
 			one(`"signers":[""]`), []ledger.FieldError{{Field: "requirements[1].signers[0]", Message: ""}}},
 		"many signers": {one(`"signers":` + long(101, `"cn=*"`)),
 			[]ledger.FieldError{{Field: "requirements[1].signers", Message: "at most 100"}}},
-		"a signer as number": {one(`"signers":["cn=*",1]`),
+		"a signer as a number": {one(`"signers":["cn=*",1]`),
 			[]ledger.FieldError{{Field: "requirements[1].signers[1]", Message: "signers must be a list of strings"}}},
 		"no glob": {
 			one(`"paths":["a/**","[a"]`), []ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "not a glob"}}},
@@ -161,37 +161,37 @@ func TestParseContractRefuses(t *testing.T) {
 			one(`"branches":[""]`), []ledger.FieldError{{Field: "requirements[1].branches[0]", Message: "empty"}}},
 		"a path from the root": {
 			one(`"paths":["/cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "leading / or ./"}}},
-		"a path from here": {
+		"a path from the current directory": {
 			one(`"paths":["./cmd/**"]`), []ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "leading / or ./"}}},
 		"a long glob": {one(`"paths":["` + strings.Repeat("x", 513) + `"]`),
 			[]ledger.FieldError{{Field: "requirements[1].paths[0]", Message: "at most 512"}}},
-		"a glob that takes ages": {one(`"branches":["` + strings.Repeat("{a,b}", 60) + `"]`),
+		"a glob with too many alternatives": {one(`"branches":["` + strings.Repeat("{a,b}", 60) + `"]`),
 			[]ledger.FieldError{{Field: "requirements[1].branches[0]", Message: "alternatives"}}},
-		"16 alternatives and one": {one(`"paths":["{a,b,c,d}{a,b,c,d}","{a,b}{a,b}{a,b}{a,b}{a,b}"]`),
+		"more than 16 alternatives": {one(`"paths":["{a,b,c,d}{a,b,c,d}","{a,b}{a,b}{a,b}{a,b}{a,b}"]`),
 			[]ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "more than 16 alternatives"}}},
-		"eight stars and one": {one(`"paths":["**/*a*/**/*b*/*","**/*a*/**/*b*/**/*/*"]`),
+		"nine stars": {one(`"paths":["**/*a*/**/*b*/*","**/*a*/**/*b*/**/*/*"]`),
 			[]ledger.FieldError{{Field: "requirements[1].paths[1]", Message: "more than 8 runs of *"}}},
 		"101 globs in all": {one(`"paths":` + long(60, `"a"`) + `,"branches":` + long(41, `"a"`)),
 			[]ledger.FieldError{{Field: "requirements[1].branches", Message: "at most 100 in paths, branches and"}}},
-		"200 globs, told once": {`{"requirements":[{"state":"ATTESTED","predicate":"x","paths":` + long(99, `"a"`) +
+		"200 globs, reported once": {`{"requirements":[{"state":"ATTESTED","predicate":"x","paths":` + long(99, `"a"`) +
 			`},{"state":"ATTESTED","predicate":"x","paths":` + long(100, `"a"`) + `}],"radar":{"ignore":["a"]}}`,
 			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100 in paths, branches and"}}},
 		"many paths": {one(`"paths":` + long(101, `"a"`)),
 			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100"}}},
-		"yes for true": {one(`"exclude_author":"yes"`),
+		"yes instead of true": {one(`"exclude_author":"yes"`),
 			[]ledger.FieldError{{Field: "requirements[1].exclude_author", Message: "must be true or false"}}},
-		"a requirement as text": {
+		"a requirement as a string": {
 			`{"requirements":["x"]}`, []ledger.FieldError{{Field: "requirements[0]", Message: "must be a list of objects"}}},
 		"requirements as an object": {
 			`{"requirements":{}}`, []ledger.FieldError{{Field: "requirements", Message: "must be a list of objects"}}},
-		"a list for a contract": {`[]`, nil},
+		"a list instead of a contract": {`[]`, nil},
 		"the radar's levels": {`{"requirements":[],"radar":{"notify":"low","block":"most"}}`, []ledger.FieldError{
 			{Field: "radar.notify", Message: `"low" is not a level`}, {Field: "radar.block", Message: `"most" is not a level`}}},
-		"notify of nothing": {`{"requirements":[],"radar":{"notify":"none"}}`,
+		"notify none": {`{"requirements":[],"radar":{"notify":"none"}}`,
 			[]ledger.FieldError{{Field: "radar.notify", Message: "set enabled to false"}}},
-		"the radar's rest": {`{"requirements":[],"radar":{"ignore":["/go.sum"],"max_age":"0d"}}`, []ledger.FieldError{
+		"radar ignore, max_age": {`{"requirements":[],"radar":{"ignore":["/go.sum"],"max_age":"0d"}}`, []ledger.FieldError{
 			{Field: "radar.ignore[0]", Message: "leading / or ./"}, {Field: "radar.max_age", Message: "milliseconds"}}},
-		"a radar as text": {`{"requirements":[],"radar":"on"}`,
+		"a radar as a string": {`{"requirements":[],"radar":"on"}`,
 			[]ledger.FieldError{{Field: "radar", Message: "must be an object"}}},
 		"everything at once": {
 			`{"requirements":[{"state":"ATESTED","predicate":"a*b","threshold":0,"accept":["x"],"max_age":"1",` +
@@ -218,7 +218,7 @@ func TestParseContractRefuses(t *testing.T) {
 	}
 }
 
-// checkFaults compares faults in any order.
+// checkFaults compares faults, ignoring their order.
 func checkFaults(t *testing.T, got, want []ledger.FieldError) {
 	t.Helper()
 	byField := func(a, b ledger.FieldError) int { return strings.Compare(a.Field, b.Field) }
@@ -233,19 +233,19 @@ func checkFaults(t *testing.T, got, want []ledger.FieldError) {
 	}
 }
 
-func TestParseContractRefusesWhatIsNoJSON(t *testing.T) {
+func TestParseContractInvalidJSON(t *testing.T) {
 	for name, test := range map[string]struct {
 		document string
 		code     ledger.Code
 		field    string
 	}{
 		"nothing":                    {"", ledger.CodeInvalidJSON, ""},
-		"cut short":                  {`{"requirements":[`, ledger.CodeInvalidJSON, ""},
-		"no JSON":                    {`requirements: []`, ledger.CodeInvalidJSON, ""},
-		"a wrong kind, then no JSON": {`{"requirements":[1],`, ledger.CodeInvalidJSON, "requirements[0]"},
-		"a member twice":             {`{"requirements":[],"requirements":[]}`, ledger.CodeInvalidJSON, "requirements"},
+		"truncated":                  {`{"requirements":[`, ledger.CodeInvalidJSON, ""},
+		"not JSON":                   {`requirements: []`, ledger.CodeInvalidJSON, ""},
+		"a wrong type, and not JSON": {`{"requirements":[1],`, ledger.CodeInvalidJSON, "requirements[0]"},
+		"a duplicate member":         {`{"requirements":[],"requirements":[]}`, ledger.CodeInvalidJSON, "requirements"},
 		"an unknown member":          {`{"requirements":[],"rules":[]}`, ledger.CodeUnknownField, "rules"},
-		"an unknown member, deep down": {`{"requirements":[{"state":"ATTESTED","predicate":"x","treshold":2}]}`,
+		"a nested unknown member": {`{"requirements":[{"state":"ATTESTED","predicate":"x","treshold":2}]}`,
 			ledger.CodeUnknownField, "requirements[0].treshold"},
 		"a member in the wrong case": {`{"Requirements":[]}`, ledger.CodeUnknownField, "Requirements"},
 	} {
@@ -262,7 +262,7 @@ func TestParseContractRefusesWhatIsNoJSON(t *testing.T) {
 	}
 }
 
-func TestParseContractTellsOfSoManyFaultsOnly(t *testing.T) {
+func TestParseContractLimitsFaults(t *testing.T) {
 	_, err := Parse([]byte(`{"requirements":[` + strings.Repeat(`{},`, 199) + `{}]}`))
 	if e, ok := errors.AsType[*ledger.Error](err); !ok || len(e.Fields) != maxFaults {
 		t.Fatalf("got %v", err)
@@ -296,11 +296,11 @@ func TestNeedsChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !example.NeedsChanges() || Default().NeedsChanges() {
-		t.Error("only a contract with paths needs to know the changes")
+		t.Error("only a contract with paths needs changes")
 	}
 }
 
-func TestContractIsReadBack(t *testing.T) {
+func TestContractRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawContract(t)
 		back, err := Parse(c.Canonical())
@@ -313,7 +313,7 @@ func TestContractIsReadBack(t *testing.T) {
 		}
 		var client Contract
 		if err := ledger.DecodeStrict(plain, &client); err != nil || client.Digest() != c.Digest() {
-			t.Fatalf("a client reads %s, %v", client.Canonical(), err)
+			t.Fatalf("a client decodes %s, %v", client.Canonical(), err)
 		}
 	})
 }
@@ -330,13 +330,13 @@ func FuzzParseContract(f *testing.F) {
 		c, err := Parse(data)
 		if err != nil {
 			if _, ok := errors.AsType[*ledger.Error](err); !ok {
-				t.Fatalf("%v is no Error", err)
+				t.Fatalf("%v is not a *ledger.Error", err)
 			}
 			return
 		}
 		back, err := Parse(c.Canonical())
 		if err != nil || back.Digest() != c.Digest() {
-			t.Fatalf("%s is read back as %s, %v", c.Canonical(), back.Canonical(), err)
+			t.Fatalf("%s parses again as %s, %v", c.Canonical(), back.Canonical(), err)
 		}
 	})
 }

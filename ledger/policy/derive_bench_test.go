@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
-// The worst that an org's admin and its writers can do together: as many globs
-// as a contract may have, and as many and long paths as a commit may change.
+// The worst case: the maximum number of globs in a contract, and the maximum number of
+// long paths in a change record.
 func BenchmarkDeriveWorst(b *testing.B) {
 	deep := strings.Repeat("a/", 900)
 

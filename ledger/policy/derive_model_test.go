@@ -13,11 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model judges a commit from the words of the contract alone. It shares no
-// code with Derive: which glob, predicate or pattern matches what is written
-// down here, for a small world of names.
+// The model implements the text of the policy contract. It shares no code with Derive:
+// these tables list what each glob, predicate and pattern matches, among a few names.
 var (
-	modelBranches = map[string]string{ // glob: the branches that it matches
+	modelBranches = map[string]string{ // glob: matching branches
 		"main": "main", "release/*": "release/1", "*": "main feature-x", "{main,feature-*}": "main feature-x",
 		"**": "main release/1 feature-x release/1/2",
 	}
@@ -45,7 +44,7 @@ func keys[V any](m map[string]V) *rapid.Generator[string] {
 
 func among(word, words string) bool { return slices.Contains(strings.Fields(words), word) }
 
-// drawContract returns a contract as Parse gives it.
+// drawContract returns a contract in the form that Parse returns.
 func drawContract(t *rapid.T) Contract {
 	c := Contract{Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")), Radar: defaultRadar()}
 	for i := range c.Requirements {
@@ -79,7 +78,7 @@ func drawRequirement(t *rapid.T) Requirement {
 	return r
 }
 
-// drawSome returns nothing half of the time, so that enough applies.
+// drawSome returns nil half of the time, so that enough requirements apply.
 func drawSome(t *rapid.T, label string, from map[string]string) []string {
 	if rapid.Bool().Draw(t, "no "+label) {
 		return nil
@@ -136,9 +135,9 @@ func signerAndPredicate(e Evidence) [2]string { return [2]string{e.Signer.CN, e.
 
 func drawNow(t *rapid.T) ledger.Time { return ledger.Time(rapid.Int64Range(1040, 1060).Draw(t, "now")) }
 
-// modelConcerns: "the requirement applies only to commits that change such a
+// modelApplies: "the requirement applies only to commits that change such a
 // path (or came without a change record), or whose target branch matches".
-func modelConcerns(r Requirement, f Facts) bool {
+func modelApplies(r Requirement, f Facts) bool {
 	path, branch := len(r.Paths) == 0 || !f.HasChanges, len(r.Branches) == 0
 	for _, glob := range r.Paths {
 		for _, changed := range f.Changes {
@@ -155,17 +154,17 @@ func modelConcerns(r Requirement, f Facts) bool {
 // is the commit's author's does not count".
 func modelMatches(r Requirement, f Facts, e Evidence) bool {
 	who := ""
-
 	for name, dn := range modelDNs {
 		if dn == e.Signer {
 			who = name
 		}
 	}
-	signer := len(r.Signers) == 0
 
+	signer := len(r.Signers) == 0
 	for _, p := range r.Signers {
 		signer = signer || among(who, modelSigners[p.String()])
 	}
+
 	if r.ExcludeAuthor {
 		lower := strings.ToLower
 		names := map[string]bool{lower(f.Author.Name): true, lower(f.Author.Email): true}
@@ -213,7 +212,7 @@ func modelMeets(r Requirement, f Facts, now ledger.Time) (who map[identity.DN]bo
 }
 
 // modelBlocks: "the later-registered commit of an overlap of that level or above
-// is not PROMOTABLE", but for one of the branch that it is meant for.
+// is not PROMOTABLE", except for a commit on its target branch.
 func modelBlocks(c Contract, f Facts) bool {
 	if !c.Radar.Enabled || f.Branch == f.Target {
 		return false
@@ -230,17 +229,17 @@ func modelBlocks(c Contract, f Facts) bool {
 	return false
 }
 
-// modelState: the states as section 5 of the contract tells them, from the top.
+// modelState: the states as described in section 5 of the contract, from the top.
 func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
 	open, any := map[ledger.State]bool{}, map[ledger.State]bool{}
-
 	for _, r := range c.Requirements {
-		if modelConcerns(r, f) {
+		if modelApplies(r, f) {
 			_, _, met := modelMeets(r, f, now)
 			open[r.State] = open[r.State] || !met
 			any[r.State] = true
 		}
 	}
+
 	switch {
 	case f.Deployed:
 		return ledger.Deployed
@@ -256,7 +255,7 @@ func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
 	return ledger.Deployed
 }
 
-func TestDeriveIsWhatTheContractSays(t *testing.T) {
+func TestDeriveAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawContract(t)
 		for range 20 {
@@ -271,12 +270,12 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 		t.Errorf("state %s, want %s", got.State, want)
 	}
 	compareBlock(t, c, f, got.Requirements)
-	var expires ledger.Time
 
+	var expires ledger.Time
 	for i, r := range c.Requirements {
 		s := got.Requirements[i]
-		if concerns := modelConcerns(r, f); s.Applies != concerns || s.Reason == "" {
-			t.Errorf("requirement %d: %+v, applies: want %t", i, s, concerns)
+		if applies := modelApplies(r, f); s.Applies != applies || s.Reason == "" {
+			t.Errorf("requirement %d: %+v, applies: want %t", i, s, applies)
 		}
 		if !s.Applies {
 			continue
@@ -294,19 +293,19 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 	}
 }
 
-// compareBlock looks at what is told of the radar, behind the requirements.
+// compareBlock checks the radar's requirement, which is last.
 func compareBlock(t *rapid.T, c Contract, f Facts, got []ledger.RequirementStatus) {
-	tells := c.Radar.Enabled && c.Radar.Block != radar.NoLevel
-	if tells != (len(got) == len(c.Requirements)+1) || !tells && len(got) != len(c.Requirements) {
+	blocks := c.Radar.Enabled && c.Radar.Block != radar.NoLevel
+	if blocks != (len(got) == len(c.Requirements)+1) || !blocks && len(got) != len(c.Requirements) {
 		t.Fatalf("%d requirements of %d, with radar settings %+v", len(got), len(c.Requirements), c.Radar)
 	}
-	if !tells {
+	if !blocks {
 		return
 	}
 	s, blocked := got[len(got)-1], modelBlocks(c, f)
 	if s.State != ledger.Promotable || s.Predicate != "radar:"+c.Radar.Block.String() ||
 		s.Applies != (f.Branch != f.Target) || s.Met != (s.Applies && !blocked) || s.Have != 0 || s.Need != 0 {
-		t.Errorf("the radar's part is %+v, blocked: want %t", s, blocked)
+		t.Errorf("the radar's requirement is %+v, blocked: want %t", s, blocked)
 	}
 	named := strings.Contains(s.Reason, "c0ffee at ") || strings.Contains(s.Reason, "decade at ")
 	if s.Reason == "" || named != blocked {
@@ -322,11 +321,11 @@ func dnTexts(who map[identity.DN]bool) (texts []string) {
 	return texts
 }
 
-func TestStateHoldsUntilItExpires(t *testing.T) {
+func TestStateIsStableUntilExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
-		was := c.Derive(f, now)
-		end := was.Expires
+		before := c.Derive(f, now)
+		end := before.Expires
 		if end == 0 {
 			end = now + 10000
 		}
@@ -335,27 +334,26 @@ func TestStateHoldsUntilItExpires(t *testing.T) {
 		}
 		for _, later := range []ledger.Time{ledger.Time(rapid.Int64Range(int64(now), int64(end)-1).Draw(t, "later")),
 			end - 1} {
-			// What is DEPLOYED stays so while its requirements age: there, only
-			// the state holds.
-			is := c.Derive(f, later)
-			if is.State != was.State || !f.Deployed && !reflect.DeepEqual(is, was) {
-				t.Errorf("at %d %+v, but at %d %+v", now, was, later, is)
+			// The requirements of a DEPLOYED commit may expire, but not its state.
+			after := c.Derive(f, later)
+			if after.State != before.State || !f.Deployed && !reflect.DeepEqual(after, before) {
+				t.Errorf("at %d %+v, but at %d %+v", now, before, later, after)
 			}
 		}
-		if was.Expires != 0 {
-			if is := c.Derive(f, end); is.Expires != 0 && is.Expires <= end {
-				t.Errorf("at its expiry %d it expires at %d", end, is.Expires)
+		if before.Expires != 0 {
+			if after := c.Derive(f, end); after.Expires != 0 && after.Expires <= end {
+				t.Errorf("at the expiry %d, the next one is %d", end, after.Expires)
 			}
 		}
 	})
 }
 
-func TestWaitingNeverLifts(t *testing.T) {
+func TestWaitingNeverRaisesTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		later := now + ledger.Time(rapid.Int64Range(0, 100).Draw(t, "wait"))
-		if is, was := c.Derive(f, later).State, c.Derive(f, now).State; is > was {
-			t.Errorf("from %s to %s by waiting", was, is)
+		if after, before := c.Derive(f, later).State, c.Derive(f, now).State; after > before {
+			t.Errorf("from %s to %s by waiting", before, after)
 		}
 	})
 }
@@ -372,12 +370,12 @@ func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestRollsBackIsWhatTheContractSays(t *testing.T) {
+func TestRollsBackAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, f, e := drawContract(t), drawFacts(t), drawEvidence(t)
 		want := false
 		for _, r := range c.Requirements {
-			if r.State == ledger.Deployed && modelConcerns(r, f) && modelMatches(r, f, e) {
+			if r.State == ledger.Deployed && modelApplies(r, f) && modelMatches(r, f, e) {
 				want = want || !slices.Contains(r.Accept, e.Status)
 			}
 		}
@@ -391,13 +389,13 @@ func TestPathIsConsecutive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.SampledFrom(ledger.States()).Draw(t, "from")
 		to := rapid.SampledFrom(ledger.States()).Draw(t, "to")
-		way := Path(from, to)
-		if (len(way) == 0) != (from == to) || len(way) > 0 && way[len(way)-1] != to {
-			t.Fatalf("from %s to %s by %v", from, to, way)
+		path := Path(from, to)
+		if (len(path) == 0) != (from == to) || len(path) > 0 && path[len(path)-1] != to {
+			t.Fatalf("from %s to %s by %v", from, to, path)
 		}
-		for at := from; len(way) > 0; at, way = way[0], way[1:] {
-			if way[0] > at && way[0] != at+1 || way[0] < at && len(way) != 1 {
-				t.Fatalf("from %s to %s by %v", at, to, way)
+		for at := from; len(path) > 0; at, path = path[0], path[1:] {
+			if path[0] > at && path[0] != at+1 || path[0] < at && len(path) != 1 {
+				t.Fatalf("from %s to %s by %v", at, to, path)
 			}
 		}
 	})
@@ -408,9 +406,9 @@ func BenchmarkDerive(b *testing.B) {
 		`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"}`,
 		`{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true,"branches":["main","release/*"]}`,
 		`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}`)
-	f := attested(said(ci, "test:go", ledger.Pass), said(ci, "test:js", ledger.Pass),
-		said(bob, "review:code", ledger.Pass),
-		said(carol, "review:code", ledger.Pass), said(ops, "deploy:prod", ledger.Pass))
+	f := attested(signed(ci, "test:go", ledger.Pass), signed(ci, "test:js", ledger.Pass),
+		signed(bob, "review:code", ledger.Pass),
+		signed(carol, "review:code", ledger.Pass), signed(ops, "deploy:prod", ledger.Pass))
 	b.ReportAllocs()
 	for b.Loop() {
 		if c.Derive(f, policyNow).State != ledger.Deployed {

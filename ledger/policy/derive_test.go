@@ -10,12 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// policyNow is the time in the tables of this file.
+// policyNow is the current time in the tests of this package.
 const policyNow = ledger.Time(1795424400000)
 
 const hour = ledger.Time(3600 * 1000)
 
-// attested returns facts with the given evidence, for main.
+// attested returns the facts of a commit with the given evidence and target main.
 func attested(evidence ...Evidence) Facts {
 	return Facts{
 		Author: ledger.Author{Name: "Alice", Email: "alice@acme.org"}, Target: "main",
@@ -23,8 +23,8 @@ func attested(evidence ...Evidence) Facts {
 	}
 }
 
-// said returns evidence of an hour ago, recorded while PROMOTABLE.
-func said(dn, predicate string, s ledger.Status) Evidence {
+// signed returns evidence recorded an hour ago, while the commit was PROMOTABLE.
+func signed(dn, predicate string, s ledger.Status) Evidence {
 	d, err := identity.ParseDN(dn)
 	if err != nil {
 		panic(err)
@@ -66,10 +66,10 @@ func TestRequirement(t *testing.T) {
 	}
 	met := func(have int, reason string) verdict { return verdict{true, true, have, reason} }
 	unmet := func(have int, reason string) verdict { return verdict{true, false, have, reason} }
-	leftOut := func(reason string) verdict { return verdict{reason: "does not apply: " + reason} }
+	excluded := func(reason string) verdict { return verdict{reason: "does not apply: " + reason} }
 
 	changed := func(f Facts, paths ...string) Facts { f.HasChanges, f.Changes = true, paths; return f }
-	meantFor := func(f Facts, branch string) Facts { f.Target = branch; return f }
+	targeting := func(f Facts, branch string) Facts { f.Target = branch; return f }
 	by := func(f Facts, name, email string) Facts { f.Author = ledger.Author{Name: name, Email: email}; return f }
 
 	const (
@@ -85,152 +85,153 @@ func TestRequirement(t *testing.T) {
 		facts       Facts
 		want        verdict
 	}{
-		// What the evidence is about.
-		"a prefix":       {tests + `}`, attested(said(ci, "test:go", ledger.Pass)), met(1, "met by "+ci)},
-		"a prefix alone": {tests + `}`, attested(said(ci, "test:", ledger.Pass)), met(1, "met by "+ci)},
-		"an exact predicate": {deploys + `}`, attested(said(ops, "deploy:prod", ledger.Pass)),
+		// Predicates.
+		"a prefix":        {tests + `}`, attested(signed(ci, "test:go", ledger.Pass)), met(1, "met by "+ci)},
+		"only the prefix": {tests + `}`, attested(signed(ci, "test:", ledger.Pass)), met(1, "met by "+ci)},
+		"an exact predicate": {deploys + `}`, attested(signed(ops, "deploy:prod", ledger.Pass)),
 			met(1, "met by "+ops)},
-		"a longer one than the exact": {deploys + `}`, attested(said(ops, "deploy:production", ledger.Pass)),
+		"longer than the exact predicate": {deploys + `}`, attested(signed(ops, "deploy:production", ledger.Pass)),
 			unmet(0, "deploy:prod: 0 of 1 signatures")},
-		"another case": {tests + `}`, attested(said(ci, "Test:go", ledger.Pass)), unmet(0, "test:*: 0 of 1 signatures")},
+		"another case": {tests + `}`, attested(signed(ci, "Test:go", ledger.Pass)), unmet(0, "test:*: 0 of 1 signatures")},
 		"any predicate": {`{"state":"ATTESTED","predicate":"*"}`,
-			attested(said(ci, "https://slsa.dev/provenance/v1", ledger.Pass)), met(1, "met by "+ci)},
-		"nothing said": {tests + `}`, attested(), unmet(0, "test:*: 0 of 1 signatures")},
+			attested(signed(ci, "https://slsa.dev/provenance/v1", ledger.Pass)), met(1, "met by "+ci)},
+		"no evidence": {tests + `}`, attested(), unmet(0, "test:*: 0 of 1 signatures")},
 
-		// Who counts.
-		"a signer who matches": {tests + `,"signers":["cn=*,ou=build,o=acme"]}`,
-			attested(said(ci, "test:go", ledger.Pass)), met(1, "met by "+ci)},
-		"a signer who does not": {tests + `,"signers":["cn=*,ou=build,o=acme"]}`,
-			attested(said(bob, "test:go", ledger.Pass)), unmet(0, "test:*: 0 of 1 signatures matching cn=*,ou=build,o=acme")},
-		"a signer of another pattern": {tests + `,"signers":["ou=build","ou=platform"]}`,
-			attested(said(ops, "test:go", ledger.Pass)), met(1, "met by "+ops)},
-		"several patterns, all in vain": {tests + `,"signers":["ou=build","ou=platform"]}`,
-			attested(said(bob, "test:go", ledger.Pass)),
+		// Signers.
+		"a matching signer": {tests + `,"signers":["cn=*,ou=build,o=acme"]}`,
+			attested(signed(ci, "test:go", ledger.Pass)), met(1, "met by "+ci)},
+		"another signer": {tests + `,"signers":["cn=*,ou=build,o=acme"]}`,
+			attested(signed(bob, "test:go", ledger.Pass)), unmet(0, "test:*: 0 of 1 signatures matching cn=*,ou=build,o=acme")},
+		"a signer who matches the second pattern": {tests + `,"signers":["ou=build","ou=platform"]}`,
+			attested(signed(ops, "test:go", ledger.Pass)), met(1, "met by "+ops)},
+		"a signer who matches neither pattern": {tests + `,"signers":["ou=build","ou=platform"]}`,
+			attested(signed(bob, "test:go", ledger.Pass)),
 			unmet(0, "test:*: 0 of 1 signatures matching ou=build or ou=platform")},
-		"a stranger's fail": {tests + `,"signers":["ou=build"]}`,
-			attested(said(ci, "test:go", ledger.Pass), said(bob, "test:go", ledger.Fail)), met(1, "met by "+ci)},
+		"another signer's fail": {tests + `,"signers":["ou=build"]}`,
+			attested(signed(ci, "test:go", ledger.Pass), signed(bob, "test:go", ledger.Fail)), met(1, "met by "+ci)},
 
-		// How many.
+		// Thresholds.
 		"two of two": {tests + `,"threshold":2}`,
-			attested(said(ci2, "test:go", ledger.Pass), said(ci, "test:go", ledger.Pass)), met(2, "met by "+ci+" and "+ci2)},
-		"one of two": {tests + `,"threshold":2}`, attested(said(ci, "test:go", ledger.Pass)),
+			attested(signed(ci2, "test:go", ledger.Pass), signed(ci, "test:go", ledger.Pass)), met(2, "met by "+ci+" and "+ci2)},
+		"one of two": {tests + `,"threshold":2}`, attested(signed(ci, "test:go", ledger.Pass)),
 			unmet(1, "test:*: 1 of 2 signatures ("+ci+")")},
-		"one signer twice is one": {tests + `,"threshold":2}`, attested(said(ci, "test:go", ledger.Pass),
-			said(ci, "test:js", ledger.Pass)), unmet(1, "test:*: 1 of 2 signatures ("+ci+")")},
-		"five of one, told in short": {
-			tests + `}`, attested(said(ci, "test:go", ledger.Pass), said(ops, "test:go", ledger.Pass),
-				said(alice, "test:go", ledger.Pass), said(bob, "test:go", ledger.Pass), said(ci2, "test:go", ledger.Pass)),
+		"the same signer twice": {tests + `,"threshold":2}`, attested(signed(ci, "test:go", ledger.Pass),
+			signed(ci, "test:js", ledger.Pass)), unmet(1, "test:*: 1 of 2 signatures ("+ci+")")},
+		"five of one, some listed": {
+			tests + `}`, attested(signed(ci, "test:go", ledger.Pass), signed(ops, "test:go", ledger.Pass),
+				signed(alice, "test:go", ledger.Pass), signed(bob, "test:go", ledger.Pass), signed(ci2, "test:go", ledger.Pass)),
 			met(5, "met by "+alice+" and "+bob+" and "+ci+" and 2 more")},
-		"two who differ in o are two": {tests + `,"threshold":2}`, attested(said("cn=ci", "test:go", ledger.Pass),
-			said("cn=ci,o=acme", "test:go", ledger.Pass)), met(2, "met by cn=ci and cn=ci,o=acme")},
-		"two who differ in case are two": {tests + `,"threshold":2}`, attested(said("cn=ci", "test:go", ledger.Pass),
-			said("cn=CI", "test:go", ledger.Pass)), met(2, "met by cn=CI and cn=ci")},
+		"two signers who differ in o": {tests + `,"threshold":2}`, attested(signed("cn=ci", "test:go", ledger.Pass),
+			signed("cn=ci,o=acme", "test:go", ledger.Pass)), met(2, "met by cn=ci and cn=ci,o=acme")},
+		"two signers who differ in case": {tests + `,"threshold":2}`, attested(signed("cn=ci", "test:go", ledger.Pass),
+			signed("cn=CI", "test:go", ledger.Pass)), met(2, "met by cn=CI and cn=ci")},
 
-		// What was said.
-		"a fail": {tests + `}`, attested(said(ci, "test:go", ledger.Fail)),
+		// Statuses.
+		"a fail": {tests + `}`, attested(signed(ci, "test:go", ledger.Fail)),
 			unmet(0, "test:go failed ("+ci+")")},
-		"an error": {tests + `}`, attested(said(ci, "test:go", ledger.Errored)),
+		"an error": {tests + `}`, attested(signed(ci, "test:go", ledger.Errored)),
 			unmet(0, "test:go errored ("+ci+")")},
-		"a fail whatever others say": {
-			tests + `}`, attested(said(ci, "test:go", ledger.Pass), said(ci2, "test:go", ledger.Fail)),
+		"a fail and another signer's pass": {
+			tests + `}`, attested(signed(ci, "test:go", ledger.Pass), signed(ci2, "test:go", ledger.Fail)),
 			unmet(1, "test:go failed ("+ci2+")")},
-		"a fail beside one's pass": {
-			tests + `}`, attested(said(ci, "test:go", ledger.Pass), said(ci, "test:js", ledger.Fail)),
+		"a fail and the same signer's pass": {
+			tests + `}`, attested(signed(ci, "test:go", ledger.Pass), signed(ci, "test:js", ledger.Fail)),
 			unmet(1, "test:js failed ("+ci+")")},
 		"two fails": {
-			tests + `}`, attested(said(ci2, "test:go", ledger.Fail), said(ci, "test:go", ledger.Errored)),
+			tests + `}`, attested(signed(ci2, "test:go", ledger.Fail), signed(ci, "test:go", ledger.Errored)),
 			unmet(0, "test:go errored ("+ci+") and test:go failed ("+ci2+")")},
-		"a fail that is accepted": {tests + `,"accept":["fail"]}`, attested(said(ci, "test:go", ledger.Fail)),
+		"an accepted fail": {tests + `,"accept":["fail"]}`, attested(signed(ci, "test:go", ledger.Fail)),
 			met(1, "met by "+ci)},
-		"an error where fail counts": {tests + `,"accept":["pass","fail"]}`, attested(said(ci, "test:go", ledger.Errored)),
+		"an error, fail accepted": {tests + `,"accept":["pass","fail"]}`, attested(signed(ci, "test:go", ledger.Errored)),
 			unmet(0, "test:go errored ("+ci+")")},
-		"a skip": {tests + `}`, attested(said(ci, "test:go", ledger.Skip)),
+		"a skip": {tests + `}`, attested(signed(ci, "test:go", ledger.Skip)),
 			unmet(0, "test:*: 0 of 1 signatures; status not accepted: test:go skipped ("+ci+")")},
-		"a skip does not stop others": {
-			tests + `}`, attested(said(ci, "test:go", ledger.Skip), said(ci2, "test:go", ledger.Pass)), met(1, "met by "+ci2)},
-		"a warning that is accepted": {tests + `,"accept":["pass","warn"]}`, attested(said(ci, "test:go", ledger.Warn)),
+		"a skip and another signer's pass": {
+			tests + `}`, attested(signed(ci, "test:go", ledger.Skip), signed(ci2, "test:go", ledger.Pass)),
+			met(1, "met by "+ci2)},
+		"an accepted warning": {tests + `,"accept":["pass","warn"]}`, attested(signed(ci, "test:go", ledger.Warn)),
 			met(1, "met by "+ci)},
-		"pass where only warn counts": {tests + `,"accept":["warn"]}`, attested(said(ci, "test:go", ledger.Pass)),
+		"a pass, if only warn is accepted": {tests + `,"accept":["warn"]}`, attested(signed(ci, "test:go", ledger.Pass)),
 			unmet(0, "test:*: 0 of 1 signatures; status not accepted: test:go passed ("+ci+")")},
 
-		// When it was said.
-		"young enough": {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", ledger.Pass).ago(2*hour - 1)),
+		// Ages.
+		"young enough": {tests + `,"max_age":"2h"}`, attested(signed(ci, "test:go", ledger.Pass).ago(2*hour - 1)),
 			met(1, "met by "+ci)},
-		"too old to the moment": {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", ledger.Pass).ago(2 * hour)),
+		"exactly too old": {tests + `,"max_age":"2h"}`, attested(signed(ci, "test:go", ledger.Pass).ago(2 * hour)),
 			unmet(0, "test:*: 0 of 1 signatures; expired: test:go passed ("+ci+")")},
-		"an old fail stays a fail": {tests + `,"max_age":"2h"}`, attested(said(ci, "test:go", ledger.Fail).ago(5*hour),
-			said(ci2, "test:go", ledger.Pass)), unmet(1, "test:go failed ("+ci+")")},
-		"old, but no age is set": {tests + `}`, attested(said(ci, "test:go", ledger.Pass).ago(400000 * hour)),
+		"an old fail": {tests + `,"max_age":"2h"}`, attested(signed(ci, "test:go", ledger.Fail).ago(5*hour),
+			signed(ci2, "test:go", ledger.Pass)), unmet(1, "test:go failed ("+ci+")")},
+		"old, without max_age": {tests + `}`, attested(signed(ci, "test:go", ledger.Pass).ago(400000 * hour)),
 			met(1, "met by "+ci)},
 
 		// The author.
-		"the author by name": {reviews + `}`, attested(said(alice, "review:code", ledger.Pass)),
+		"the author by name": {reviews + `}`, attested(signed(alice, "review:code", ledger.Pass)),
 			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed ("+alice+")")},
 		"the author by e-mail": {
-			reviews + `}`, attested(said(bob, "review:code", ledger.Pass).mail("bob@acme.org", "Alice@ACME.org")),
+			reviews + `}`, attested(signed(bob, "review:code", ledger.Pass).mail("bob@acme.org", "Alice@ACME.org")),
 			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed ("+bob+")")},
-		"the author by e-mail as a name": {reviews + `}`, attested(said("cn=ALICE@acme.org", "review:code", ledger.Pass)),
+		"the author by e-mail as a name": {reviews + `}`, attested(signed("cn=ALICE@acme.org", "review:code", ledger.Pass)),
 			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed (cn=ALICE@acme.org)")},
-		"another than the author": {
-			reviews + `}`, attested(said(bob, "review:code", ledger.Pass).mail("bob@acme.org")), met(1, "met by "+bob)},
-		"the author's own no": {reviews + `}`,
-			attested(said(alice, "review:code", ledger.Fail), said(bob, "review:code", ledger.Pass)), met(1, "met by "+bob)},
-		"an unknown author": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Pass).mail("")), "",
+		"not the author": {
+			reviews + `}`, attested(signed(bob, "review:code", ledger.Pass).mail("bob@acme.org")), met(1, "met by "+bob)},
+		"the author's fail": {reviews + `}`,
+			attested(signed(alice, "review:code", ledger.Fail), signed(bob, "review:code", ledger.Pass)), met(1, "met by "+bob)},
+		"an unknown author": {reviews + `}`, by(attested(signed(bob, "review:code", ledger.Pass).mail("")), "",
 			" "), unmet(0, "review:*: 0 of 1 signatures; "+unknown)},
-		"an unknown author, and too old": {reviews + `,"max_age":"1m"}`,
-			by(attested(said(bob, "review:code", ledger.Pass)), "", ""), unmet(0, "review:*: 0 of 1 signatures; "+unknown)},
-		"an unknown author, a skip": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Skip)), "", ""),
+		"an unknown author, and expired": {reviews + `,"max_age":"1m"}`,
+			by(attested(signed(bob, "review:code", ledger.Pass)), "", ""), unmet(0, "review:*: 0 of 1 signatures; "+unknown)},
+		"an unknown author, a skip": {reviews + `}`, by(attested(signed(bob, "review:code", ledger.Skip)), "", ""),
 			unmet(0, "review:*: 0 of 1 signatures; status not accepted: review:code skipped ("+bob+"); "+unknown)},
-		"an unknown author, a fail": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Fail)), "", ""),
+		"an unknown author, a fail": {reviews + `}`, by(attested(signed(bob, "review:code", ledger.Fail)), "", ""),
 			unmet(0, "review:code failed ("+bob+")")},
-		"an author by name alone": {reviews + `}`, by(attested(said(bob, "review:code", ledger.Pass)), "Alice", ""),
+		"an author with only a name": {reviews + `}`, by(attested(signed(bob, "review:code", ledger.Pass)), "Alice", ""),
 			met(1, "met by "+bob)},
-		"unknown, but not excluded": {tests + `}`, by(attested(said(ci, "test:go", ledger.Pass)), "", ""),
+		"an unknown author, not excluded": {tests + `}`, by(attested(signed(ci, "test:go", ledger.Pass)), "", ""),
 			met(1, "met by "+ci)},
-		"the author is not excluded": {`{"state":"PROMOTABLE","predicate":"review:*"}`,
-			attested(said(alice, "review:code", ledger.Pass)), met(1, "met by "+alice)},
+		"the author, not excluded": {`{"state":"PROMOTABLE","predicate":"review:*"}`,
+			attested(signed(alice, "review:code", ledger.Pass)), met(1, "met by "+alice)},
 
-		// For DEPLOYED, only what was said while the commit was PROMOTABLE.
-		"deployed too early": {deploys + `}`, attested(said(ops, "deploy:prod", ledger.Pass).early()),
+		// For DEPLOYED, only evidence recorded while the commit was PROMOTABLE counts.
+		"deployed too early": {deploys + `}`, attested(signed(ops, "deploy:prod", ledger.Pass).early()),
 			unmet(0, "deploy:prod: 0 of 1 signatures; recorded before the commit was PROMOTABLE: "+
 				"deploy:prod passed ("+ops+")")},
-		"failed early": {deploys + `}`, attested(said(ops, "deploy:prod", ledger.Fail).early()),
+		"failed early": {deploys + `}`, attested(signed(ops, "deploy:prod", ledger.Fail).early()),
 			unmet(0, "deploy:prod failed ("+ops+")")},
-		"tested early": {tests + `}`, attested(said(ci, "test:go", ledger.Pass).early()), met(1, "met by "+ci)},
+		"tested early": {tests + `}`, attested(signed(ci, "test:go", ledger.Pass).early()), met(1, "met by "+ci)},
 
 		// Paths.
-		"a path is changed": {payments, changed(attested(said(ci, "test:payments", ledger.Pass)), "README.md",
+		"a matching path": {payments, changed(attested(signed(ci, "test:payments", ledger.Pass)), "README.md",
 			"services/payments/api/pay.go"), met(1, "met by "+ci)},
-		"a path by the second": {payments, changed(attested(), "schema.sql"),
+		"a path that matches the second glob": {payments, changed(attested(), "schema.sql"),
 			unmet(0, "test:payments: 0 of 1 signatures")},
-		"no path is changed": {payments, changed(attested(said(ci, "test:payments", ledger.Fail)), "README.md",
-			"db/schema.sql"), leftOut("no changed path matches services/payments/** or *.sql")},
+		"no matching path": {payments, changed(attested(signed(ci, "test:payments", ledger.Fail)), "README.md",
+			"db/schema.sql"), excluded("no changed path matches services/payments/** or *.sql")},
 		"an empty commit": {
-			payments, changed(attested()), leftOut("no changed path matches services/payments/** or *.sql")},
+			payments, changed(attested()), excluded("no changed path matches services/payments/** or *.sql")},
 		"without change record": {payments, attested(), unmet(0, "test:payments: 0 of 1 signatures")},
-		"many paths, in short": {`{"state":"ATTESTED","predicate":"x","paths":["a","b","c","d","e"]}`,
-			changed(attested(), "f"), leftOut("no changed path matches a or b or c or 2 more")},
-		"2000 paths are changed": {payments, changed(attested(), numbered(2000)...),
-			leftOut("no changed path matches services/payments/** or *.sql")},
-		"2001 paths are changed": {payments, changed(attested(), numbered(2001)...),
+		"many globs, some listed": {`{"state":"ATTESTED","predicate":"x","paths":["a","b","c","d","e"]}`,
+			changed(attested(), "f"), excluded("no changed path matches a or b or c or 2 more")},
+		"2000 paths": {payments, changed(attested(), numbered(2000)...),
+			excluded("no changed path matches services/payments/** or *.sql")},
+		"2001 paths": {payments, changed(attested(), numbered(2001)...),
 			unmet(0, "test:payments: 0 of 1 signatures; applies because the commit changes more than 2000 paths")},
-		"2001, and tested": {payments, changed(attested(said(ci, "test:payments", ledger.Pass)), numbered(2001)...),
+		"2001 paths, and tested": {payments, changed(attested(signed(ci, "test:payments", ledger.Pass)), numbered(2001)...),
 			met(1, "met by "+ci)},
-		"paths that take ages": {`{"state":"ATTESTED","predicate":"x","paths":["*` + strings.Repeat("a", 200) + `?b*"]}`,
+		"paths that take too long": {`{"state":"ATTESTED","predicate":"x","paths":["*` + strings.Repeat("a", 200) + `?b*"]}`,
 			changed(attested(), slices.Repeat([]string{strings.Repeat("a", 4000) + "/b"}, 40)...),
 			unmet(0, "x: 0 of 1 signatures; applies because matching the changed paths takes too long")},
-		"hidden files match too": {`{"state":"ATTESTED","predicate":"x","paths":["**/*.yml"]}`,
+		"hidden files": {`{"state":"ATTESTED","predicate":"x","paths":["**/*.yml"]}`,
 			changed(attested(), ".github/.ci.yml"), unmet(0, "x: 0 of 1 signatures")},
 
 		// Branches.
-		"meant for a branch that is named": {releases, attested(), unmet(0, "test:*: 0 of 1 signatures")},
-		"meant for one that matches": {releases, meantFor(attested(said(ci, "test:go", ledger.Pass)), "release/1.2"),
+		"an exact target": {releases, attested(), unmet(0, "test:*: 0 of 1 signatures")},
+		"a matching target": {releases, targeting(attested(signed(ci, "test:go", ledger.Pass)), "release/1.2"),
 			met(1, "met by "+ci)},
-		"meant for another": {releases, meantFor(attested(said(ci, "test:go", ledger.Pass)), "feature-x"),
-			leftOut("the target branch is feature-x")},
-		"meant for one a level deeper": {releases, meantFor(attested(), "release/1/2"),
-			leftOut("the target branch is release/1/2")},
-		"meant for nothing": {releases, meantFor(attested(), ""), leftOut("the commit has no target branch")},
+		"another target": {releases, targeting(attested(signed(ci, "test:go", ledger.Pass)), "feature-x"),
+			excluded("the target branch is feature-x")},
+		"a target one level deeper": {releases, targeting(attested(), "release/1/2"),
+			excluded("the target branch is release/1/2")},
+		"no target": {releases, targeting(attested(), ""), excluded("the commit has no target branch")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := mustParse(t, test.requirement)
@@ -246,7 +247,7 @@ func TestRequirement(t *testing.T) {
 	}
 }
 
-// numbered returns so many paths.
+// numbered returns n paths.
 func numbered(n int) []string {
 	paths := make([]string, n)
 	for i := range paths {
@@ -266,49 +267,49 @@ func TestState(t *testing.T) {
 		canary  = `{"state":"DEPLOYED","predicate":"deploy:*","branches":["canary"]}`
 	)
 	var (
-		tested   = said(ci, "test:go", ledger.Pass)
-		linted   = said(ci, "lint:go", ledger.Pass)
-		reviewed = said(bob, "review:code", ledger.Pass)
-		deployed = said(ops, "deploy:prod", ledger.Pass)
-		other    = said(ci, "other:thing", ledger.Pass)
+		tested   = signed(ci, "test:go", ledger.Pass)
+		linted   = signed(ci, "lint:go", ledger.Pass)
+		reviewed = signed(bob, "review:code", ledger.Pass)
+		deployed = signed(ops, "deploy:prod", ledger.Pass)
+		other    = signed(ci, "other:thing", ledger.Pass)
 	)
-	whole := []string{tests, reviews, deploys}
+	all := []string{tests, reviews, deploys}
 
 	for name, test := range map[string]struct {
 		requirements []string
 		facts        Facts
 		want         ledger.State
 	}{
-		"nothing signed":                  {whole, Facts{}, ledger.Draft},
-		"nothing signed, nothing needed":  {nil, Facts{}, ledger.Draft},
-		"anything signed":                 {whole, attested(other), ledger.Validating},
-		"anything signed, nothing needed": {nil, attested(other), ledger.Promotable},
-		"tested":                          {whole, attested(tested), ledger.Attested},
-		"tested and reviewed":             {whole, attested(tested, reviewed), ledger.Promotable},
-		"reviewed, not tested":            {whole, attested(reviewed), ledger.Validating},
-		"tested, reviewed, deployed":      {whole, attested(tested, reviewed, deployed), ledger.Deployed},
-		"deployed, not reviewed":          {whole, attested(tested, deployed), ledger.Attested},
-		"deployed before it was PROMOTABLE": {whole, attested(tested, reviewed, deployed.early()),
+		"no evidence":                     {all, Facts{}, ledger.Draft},
+		"no evidence, no requirements":    {nil, Facts{}, ledger.Draft},
+		"other evidence":                  {all, attested(other), ledger.Validating},
+		"other evidence, no requirements": {nil, attested(other), ledger.Promotable},
+		"tested":                          {all, attested(tested), ledger.Attested},
+		"tested and reviewed":             {all, attested(tested, reviewed), ledger.Promotable},
+		"reviewed, not tested":            {all, attested(reviewed), ledger.Validating},
+		"tested, reviewed, deployed":      {all, attested(tested, reviewed, deployed), ledger.Deployed},
+		"deployed, not reviewed":          {all, attested(tested, deployed), ledger.Attested},
+		"deployed before PROMOTABLE": {all, attested(tested, reviewed, deployed.early()),
 			ledger.Promotable},
-		"one of two for a state": {[]string{tests, lint, reviews, deploys}, attested(tested, reviewed),
+		"one of two requirements": {[]string{tests, lint, reviews, deploys}, attested(tested, reviewed),
 			ledger.Validating},
-		"two of two for a state": {[]string{tests, reviews, lint, deploys},
+		"two of two requirements": {[]string{tests, reviews, lint, deploys},
 			attested(tested, linted, reviewed), ledger.Promotable},
-		"one of two for DEPLOYED": {[]string{tests, reviews, deploys, smoke},
+		"one of two requirements for DEPLOYED": {[]string{tests, reviews, deploys, smoke},
 			attested(tested, reviewed, deployed), ledger.Promotable},
 		"a state without requirements": {[]string{tests, deploys}, attested(tested), ledger.Promotable},
-		"a state without requirements that apply": {[]string{tests, release, deploys}, attested(tested),
+		"a state whose requirements do not apply": {[]string{tests, release, deploys}, attested(tested),
 			ledger.Promotable},
-		"the lowest without requirements": {[]string{reviews}, attested(other), ledger.Attested},
+		"ATTESTED without requirements": {[]string{reviews}, attested(other), ledger.Attested},
 		"DEPLOYED without requirements": {[]string{tests, reviews}, attested(tested, reviewed, deployed),
 			ledger.Promotable},
-		"DEPLOYED without requirements that apply": {[]string{tests, reviews, canary},
+		"DEPLOYED whose requirements do not apply": {[]string{tests, reviews, canary},
 			attested(tested, reviewed, deployed), ledger.Promotable},
-		"a fail takes it down": {whole, attested(said(ci, "test:go", ledger.Fail), reviewed),
+		"a fail": {all, attested(signed(ci, "test:go", ledger.Fail), reviewed),
 			ledger.Validating},
-		"DEPLOYED stays, whatever is unmet":          {whole, Facts{Attested: true, Deployed: true}, ledger.Deployed},
-		"DEPLOYED stays, whatever the contract says": {nil, Facts{Attested: true, Deployed: true}, ledger.Deployed},
-		"requirements in any order give the same state": {[]string{deploys, reviews, tests},
+		"DEPLOYED, with unmet requirements": {all, Facts{Attested: true, Deployed: true}, ledger.Deployed},
+		"DEPLOYED, with another contract":   {nil, Facts{Attested: true, Deployed: true}, ledger.Deployed},
+		"requirements in another order": {[]string{deploys, reviews, tests},
 			attested(deployed, reviewed, tested), ledger.Deployed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -317,7 +318,7 @@ func TestState(t *testing.T) {
 				t.Errorf("got %s, want %s: %+v", got.State, test.want, got.Requirements)
 			}
 			if len(got.Requirements) != len(test.requirements) {
-				t.Errorf("told of %d requirements", len(got.Requirements))
+				t.Errorf("got %d requirements, want %d", len(got.Requirements), len(test.requirements))
 			}
 		})
 	}
@@ -330,7 +331,7 @@ func TestExpires(t *testing.T) {
 		always = `{"state":"ATTESTED","predicate":"test:*"}`
 		main   = `{"state":"ATTESTED","predicate":"test:*","max_age":"1h30m","branches":["x"]}`
 	)
-	deployed := attested(said(ci, "test:go", ledger.Pass))
+	deployed := attested(signed(ci, "test:go", ledger.Pass))
 	deployed.Deployed = true
 
 	for name, test := range map[string]struct {
@@ -338,20 +339,20 @@ func TestExpires(t *testing.T) {
 		facts        Facts
 		want         ledger.Time
 	}{
-		"nothing counts":               {[]string{tests}, attested(), 0},
-		"what counts, counts for ever": {[]string{always}, attested(said(ci, "test:go", ledger.Pass)), 0},
-		"the one that counts": {[]string{tests}, attested(said(ci, "test:go", ledger.Pass)),
+		"no evidence": {[]string{tests}, attested(), 0},
+		"no max_age":  {[]string{always}, attested(signed(ci, "test:go", ledger.Pass)), 0},
+		"one that counts": {[]string{tests}, attested(signed(ci, "test:go", ledger.Pass)),
 			policyNow + 2*hour},
 		"the first of two": {[]string{tests},
-			attested(said(ci, "test:go", ledger.Pass), said(ci2, "test:go", ledger.Pass).ago(2*hour)), policyNow + hour},
+			attested(signed(ci, "test:go", ledger.Pass), signed(ci2, "test:go", ledger.Pass).ago(2*hour)), policyNow + hour},
 		"the first of two requirements": {[]string{tests, lint},
-			attested(said(ci, "test:go", ledger.Pass), said(ci, "lint:go", ledger.Pass)), policyNow + hour},
-		"not what has expired": {[]string{tests},
-			attested(said(ci, "test:go", ledger.Pass), said(ci2, "test:go", ledger.Pass).ago(3*hour)), policyNow + 2*hour},
-		"not a fail, which does not expire":  {[]string{tests}, attested(said(ci, "test:go", ledger.Fail)), 0},
-		"not what is not accepted":           {[]string{tests}, attested(said(ci, "test:go", ledger.Skip)), 0},
-		"not a requirement that is left out": {[]string{main}, attested(said(ci, "test:go", ledger.Pass)), 0},
-		"not what is DEPLOYED":               {[]string{tests}, deployed, 0},
+			attested(signed(ci, "test:go", ledger.Pass), signed(ci, "lint:go", ledger.Pass)), policyNow + hour},
+		"an expired one is ignored": {[]string{tests},
+			attested(signed(ci, "test:go", ledger.Pass), signed(ci2, "test:go", ledger.Pass).ago(3*hour)), policyNow + 2*hour},
+		"a fail does not expire":            {[]string{tests}, attested(signed(ci, "test:go", ledger.Fail)), 0},
+		"a skip is ignored":                 {[]string{tests}, attested(signed(ci, "test:go", ledger.Skip)), 0},
+		"a requirement that does not apply": {[]string{main}, attested(signed(ci, "test:go", ledger.Pass)), 0},
+		"DEPLOYED does not expire":          {[]string{tests}, deployed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := mustParse(t, test.requirements...).Derive(test.facts, policyNow).Expires; got != test.want {
@@ -372,15 +373,15 @@ func TestRollsBack(t *testing.T) {
 		evidence Evidence
 		want     bool
 	}{
-		"a fail": {said(ops, "deploy:prod", ledger.Fail), true},
-		"a skip": {said(ops, "deploy:prod", ledger.Skip), true},
-		"a fail recorded while it was not PROMOTABLE": {said(ops, "deploy:prod", ledger.Fail).early(), true},
-		"a pass":                        {said(ops, "deploy:prod", ledger.Pass), false},
-		"another accepted status":       {said(ops, "deploy:prod", ledger.Warn), false},
-		"a stranger's fail":             {said(bob, "deploy:prod", ledger.Fail), false},
-		"the author's fail":             {said("cn=alice,ou=platform", "deploy:prod", ledger.Fail), false},
-		"a fail of something else":      {said(ops, "test:go", ledger.Fail), false},
-		"a fail of what does not apply": {said(ops, "canary:eu", ledger.Fail), false},
+		"a fail":                            {signed(ops, "deploy:prod", ledger.Fail), true},
+		"a skip":                            {signed(ops, "deploy:prod", ledger.Skip), true},
+		"a fail recorded before PROMOTABLE": {signed(ops, "deploy:prod", ledger.Fail).early(), true},
+		"a pass":                            {signed(ops, "deploy:prod", ledger.Pass), false},
+		"another accepted status":           {signed(ops, "deploy:prod", ledger.Warn), false},
+		"another signer's fail":             {signed(bob, "deploy:prod", ledger.Fail), false},
+		"the author's fail":                 {signed("cn=alice,ou=platform", "deploy:prod", ledger.Fail), false},
+		"a fail of another predicate":       {signed(ops, "test:go", ledger.Fail), false},
+		"a requirement that is not met":     {signed(ops, "canary:eu", ledger.Fail), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := attested(test.evidence)
@@ -408,7 +409,7 @@ func TestMissing(t *testing.T) {
 			got = append(got, r.Predicate)
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("%s waits for %v, want %q", state, got, want)
+			t.Errorf("%s: got %v, want %q", state, got, want)
 		}
 	}
 }

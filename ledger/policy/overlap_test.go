@@ -21,22 +21,22 @@ func TestRadarBlock(t *testing.T) {
 		reason   string
 	}{
 		"no level blocks": {radar.NoLevel, []OpenOverlap{high}, ledger.Promotable, ""},
-		"nothing overlaps": {radar.High, nil, ledger.Promotable,
+		"no overlap": {radar.High, nil, ledger.Promotable,
 			"no open overlap of level HIGH with an earlier commit"},
 		"a lower level": {radar.High, []OpenOverlap{medium}, ledger.Promotable,
 			"no open overlap of level HIGH with an earlier commit"},
-		"nothing of many levels": {radar.Low, nil, ledger.Promotable,
+		"no overlap of any level": {radar.Low, nil, ledger.Promotable,
 			"no open overlap of level LOW or above with an earlier commit"},
-		"the level that blocks": {radar.High, []OpenOverlap{medium, high}, ledger.Attested,
+		"the blocking level": {radar.High, []OpenOverlap{medium, high}, ledger.Attested,
 			"overlaps with 1 earlier commit: HIGH with feature/x at cmd/root.go (same lines); " +
 				"rebase once it has landed, then push again"},
-		"that and a higher level": {radar.Medium, []OpenOverlap{medium, high}, ledger.Attested,
+		"the blocking level and a higher one": {radar.Medium, []OpenOverlap{medium, high}, ledger.Attested,
 			"overlaps with 2 earlier commits: HIGH with feature/x at cmd/root.go (same lines) and " +
 				"MEDIUM with 0a0a at go.mod (same file); rebase once they have landed, then push again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Radar.Block = test.block
-			f := attested(said(ci, "test:go", ledger.Pass))
+			f := attested(signed(ci, "test:go", ledger.Pass))
 			f.Overlaps = test.overlaps
 			d := c.Derive(f, policyNow)
 			if d.State != test.want {
@@ -45,44 +45,44 @@ func TestRadarBlock(t *testing.T) {
 			last := d.Requirements[len(d.Requirements)-1]
 			if test.reason != "" && (last.Predicate != "radar:"+test.block.String() || last.State != ledger.Promotable ||
 				last.Reason != test.reason) {
-				t.Errorf("got %+v, want the reason %q", last, test.reason)
+				t.Errorf("got %+v, want reason %q", last, test.reason)
 			}
 			f.Branch, f.Target = "main", "main"
 			if d := c.Derive(f, policyNow); d.State != ledger.Promotable || test.block != radar.NoLevel &&
 				d.Requirements[len(d.Requirements)-1].Applies {
-				t.Errorf("a commit of its target branch is %s, %+v", d.State, d.Requirements)
+				t.Errorf("on the target branch: got %s, %+v", d.State, d.Requirements)
 			}
 			if f.Deployed = true; c.Derive(f, policyNow).State != ledger.Deployed {
-				t.Error("what is DEPLOYED does not stay so")
+				t.Error("a DEPLOYED commit was blocked")
 			}
 			if c.Radar.Enabled = false; len(c.Derive(f, policyNow).Requirements) != 1 {
-				t.Error("it is told of a radar that is off")
+				t.Error("a disabled radar has a requirement")
 			}
 			c.Radar.Enabled = true
 		})
 	}
 }
 
-func TestWhatTheRadarSeesWithOtherSettings(t *testing.T) {
+func TestRadarSettingsSeesAll(t *testing.T) {
 	now := RadarSettings{Enabled: true, Ignore: []string{"go.sum"}, MaxAge: ledger.Duration(time.Hour)}
 
 	for name, test := range map[string]struct {
 		change func(*RadarSettings)
 		all    bool
 	}{
-		"the same":               {func(*RadarSettings) {}, true},
-		"other events":           {func(r *RadarSettings) { r.Notify, r.Block = radar.High, radar.Low }, true},
-		"less age":               {func(r *RadarSettings) { r.MaxAge-- }, true},
-		"more age: older ones":   {func(r *RadarSettings) { r.MaxAge++ }, false},
-		"other paths":            {func(r *RadarSettings) { r.Ignore = []string{"go.mod"} }, false},
-		"on, after it was off":   {func(r *RadarSettings) { r.Enabled = false }, false},
-		"more paths than before": {func(r *RadarSettings) { r.Ignore = nil }, false},
+		"the same":            {func(*RadarSettings) {}, true},
+		"other levels":        {func(r *RadarSettings) { r.Notify, r.Block = radar.High, radar.Low }, true},
+		"a shorter max_age":   {func(r *RadarSettings) { r.MaxAge-- }, true},
+		"a longer max_age":    {func(r *RadarSettings) { r.MaxAge++ }, false},
+		"other paths":         {func(r *RadarSettings) { r.Ignore = []string{"go.mod"} }, false},
+		"not enabled":         {func(r *RadarSettings) { r.Enabled = false }, false},
+		"fewer ignored paths": {func(r *RadarSettings) { r.Ignore = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := now
 			test.change(&other)
 			if got := now.SeesAll(other); got != test.all {
-				t.Errorf("sees all: %t, want %t", got, test.all)
+				t.Errorf("SeesAll = %t, want %t", got, test.all)
 			}
 		})
 	}

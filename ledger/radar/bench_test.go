@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// typicalRecord is one of 20 files and 60 hunks.
+// typicalRecord returns a record with 20 files and 60 hunks.
 func typicalRecord(side int) []Change {
 	var changes []Change
 	for f := range 20 {
@@ -28,7 +28,7 @@ func BenchmarkRadar(b *testing.B) {
 	r := New([]string{"**/go.sum", "docs/**", "*.lock"})
 	record := typicalRecord(0)
 	one, sameBase, otherBase := r.Footprint(record), r.Footprint(typicalRecord(2)), r.Footprint(typicalRecord(1))
-	apart := r.Footprint([]Change{edited("elsewhere/f", 1, 2)})
+	unrelated := r.Footprint([]Change{edited("elsewhere/f", 1, 2)})
 	b.Run("footprint", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -47,7 +47,7 @@ func BenchmarkRadar(b *testing.B) {
 	for _, test := range []struct {
 		name  string
 		other *Footprint
-	}{{"compare-same-base", sameBase}, {"compare-other-base", otherBase}, {"compare-nothing-shared", apart}} {
+	}{{"compare-same-base", sameBase}, {"compare-other-base", otherBase}, {"compare-nothing-shared", unrelated}} {
 		b.Run(test.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// blob returns the id of some content.
+// blob returns the ID of blob n.
 func blob(n int) string { return fmt.Sprintf("%040x", n) }
 
 func added(path string, content int) Change {
@@ -31,7 +31,7 @@ func binaryFile(c Change) Change { c.Binary = true; return c }
 
 func mode(from, to string, c Change) Change { c.OldMode, c.Mode = from, to; return c }
 
-// put is a hunk that puts text in the place of so many lines from start on.
+// put returns a hunk that replaces the given number of lines, from start on, with text.
 func put(start, lines int, text string) Hunk {
 	return Hunk{Start: start, Lines: lines, Added: 1, Text: text, Near: make([]string, lines+1),
 		Far: make([]string, lines+1)}
@@ -45,7 +45,7 @@ func cut(start, lines int) Hunk {
 
 func (h Hunk) in(function string) Hunk { h.Function = function; return h }
 
-// around sets what stands around the first gap.
+// around sets the hashes of the first gap.
 func (h Hunk) around(far, near string) Hunk { h.Far[0], h.Near[0] = far, near; return h }
 
 const (
@@ -54,7 +54,7 @@ const (
 	near1      = "e111111111111111"
 )
 
-// told writes an overlap on one line.
+// describe formats an overlap on one line.
 func describe(o Overlap) string {
 	texts := []string{o.Level.String()}
 	for _, p := range o.Paths {
@@ -72,7 +72,7 @@ func compare(a, b []Change, o Options, ignore ...string) Overlap {
 	return Compare(r.Footprint(a), r.Footprint(b), o)
 }
 
-// comparePacked is compare with the second record packed.
+// comparePacked is like compare, with the second record packed.
 func comparePacked(a, b []Change, o Options, ignore ...string) Overlap {
 	packed := make([]PackedChange, len(b))
 	for i := range b {
@@ -82,13 +82,13 @@ func comparePacked(a, b []Change, o Options, ignore ...string) Overlap {
 	return Compare(r.Footprint(a), r.FootprintOfPacked(packed), o)
 }
 
-// ways are those in which a pair can be compared, to the same end.
+// ways lists equivalent ways of comparing a pair.
 var ways = []struct {
 	name    string
 	compare func(a, b []Change, o Options, ignore ...string) Overlap
 }{
-	{"as they are", compare},
-	{"the other way round", func(a, b []Change, o Options, ignore ...string) Overlap {
+	{"in order", compare},
+	{"swapped", func(a, b []Change, o Options, ignore ...string) Overlap {
 		return compare(b, a, o, ignore...).Swap()
 	}},
 	{"the second packed", comparePacked},
@@ -118,18 +118,18 @@ func TestCompare(t *testing.T) {
 		a, b Change
 		want string
 	}{
-		// The same old content: places are told by line numbers.
+		// The same old content: hunks are located by line numbers.
 		"the same line": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 1, b2)),
 			"HIGH; d/f same_lines [{5 1}] [{5 1}]"},
 		"lines that overlap": {edited("d/f", 1, 2, put(5, 3, a1)), edited("d/f", 1, 3, cut(7, 4)),
 			"HIGH; d/f same_lines [{5 3}] [{7 4}]"},
-		"lines that touch": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(6, 1, b2)),
+		"adjacent lines": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(6, 1, b2)),
 			"HIGH; d/f same_lines [{5 1}] [{6 1}]"},
-		"a line added behind a changed one": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 0, b2)),
+		"a line added after a changed one": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 0, b2)),
 			"HIGH; d/f same_lines [{5 1}] [{5 0}]"},
 		"a line added before a changed one": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(4, 0, b2)),
 			"HIGH; d/f same_lines [{5 1}] [{4 0}]"},
-		"lines added at one place": {edited("d/f", 1, 2, put(5, 0, a1)), edited("d/f", 1, 3, put(5, 0, b2)),
+		"lines added at the same position": {edited("d/f", 1, 2, put(5, 0, a1)), edited("d/f", 1, 3, put(5, 0, b2)),
 			"HIGH; d/f same_lines [{5 0}] [{5 0}]"},
 		"a line between": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(7, 1, b2)),
 			"MEDIUM; d/f near_lines [{5 1}] [{7 1}]"},
@@ -137,47 +137,47 @@ func TestCompare(t *testing.T) {
 			"MEDIUM; d/f near_lines [{5 1}] [{31 1}]"},
 		"26 lines between": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(32, 1, b2)),
 			"MEDIUM; d/f same_file [{5 1}] [{32 1}]"},
-		"one function, far apart": {edited("d/f", 1, 2, put(5, 1, a1).in("main")),
+		"one function, distant lines": {edited("d/f", 1, 2, put(5, 1, a1).in("main")),
 			edited("d/f", 1, 3, put(99, 1, b2).in("main")), "MEDIUM; d/f same_function [{5 1}] [{99 1}]"},
 		"no function": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(99, 1, b2)),
 			"MEDIUM; d/f same_file [{5 1}] [{99 1}]"},
 		"the same change, and another": {edited("d/f", 1, 2, put(5, 1, a1), put(90, 1, a1)),
 			edited("d/f", 1, 3, put(5, 1, a1)), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
-		"the same lines taken out": {edited("d/f", 1, 2, cut(5, 2), put(90, 1, a1)), edited("d/f", 1, 3, cut(5, 2)),
+		"the same lines deleted": {edited("d/f", 1, 2, cut(5, 2), put(90, 1, a1)), edited("d/f", 1, 3, cut(5, 2)),
 			"MEDIUM; d/f near_lines [{5 2}] [{5 2}]"},
 		"the same text in one more line": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 3, put(5, 2, a1)),
 			"HIGH; d/f same_lines [{5 1}] [{5 2}]"},
-		"text that is not told": {edited("d/f", 1, 2, put(5, 1, "")), edited("d/f", 1, 3, put(5, 1, "")),
+		"unknown text": {edited("d/f", 1, 2, put(5, 1, "")), edited("d/f", 1, 3, put(5, 1, "")),
 			"HIGH; d/f same_lines [{5 1}] [{5 1}]"},
-		"the same result":                  {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"hunks are not told":               {edited("d/f", 1, 2), edited("d/f", 1, 3), "MEDIUM; d/f same_file"},
-		"the mode, and the content":        {exec, edited("d/f", 1, 3, put(5, 1, b2)), "MEDIUM; d/f same_file [] [{5 1}]"},
-		"both the mode":                    {exec, exec, none},
-		"both the mode, to different ones": {exec, mode("100644", "100600", edited("d/f", 1, 1)), "HIGH; d/f type"},
+		"the same result":           {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 1, 2, put(5, 1, a1)), none},
+		"unknown hunks":             {edited("d/f", 1, 2), edited("d/f", 1, 3), "MEDIUM; d/f same_file"},
+		"the mode, and the content": {exec, edited("d/f", 1, 3, put(5, 1, b2)), "MEDIUM; d/f same_file [] [{5 1}]"},
+		"the same mode":             {exec, exec, none},
+		"different modes":           {exec, mode("100644", "100600", edited("d/f", 1, 1)), "HIGH; d/f type"},
 		"the same content, but another mode": {mode("100644", "100755", edited("d/f", 1, 2, put(5, 1, a1))),
 			edited("d/f", 1, 2, put(5, 1, a1)), "MEDIUM; d/f same_file [{5 1}] [{5 1}]"},
 
-		// Different old contents: places are told by hashes.
+		// Different old contents: hunks are located by hashes.
 		"far is shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")),
 			edited("d/f", 3, 4, put(50, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
 		"near is shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
 			edited("d/f", 3, 4, put(50, 1, b2).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
 		"nothing is shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, "")),
 			edited("d/f", 3, 4, put(5, 1, b2).around(far2, "")), "MEDIUM; d/f near_lines [{5 1}] [{5 1}]"},
-		"the same change there": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
+		"the same change, far and near shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
 			edited("d/f", 3, 4, put(50, 1, a1).around(far1, near1)), "MEDIUM; d/f same_file [{5 1}] [{50 1}]"},
-		"the same change, but only near there": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
+		"the same change, near shared": {edited("d/f", 1, 2, put(5, 1, a1).around(far1, near1)),
 			edited("d/f", 3, 4, put(50, 1, a1).around(far2, near1)), "HIGH; d/f same_lines [{5 1}] [{50 1}]"},
 		"built on the other's result": {edited("d/f", 1, 2, put(5, 1, a1)), edited("d/f", 2, 3, put(5, 1, b2)), none},
-		"both arrive at one result": {edited("d/f", 1, 3, put(5, 1, a1).around(far1, "")),
+		"the same result from different bases": {edited("d/f", 1, 3, put(5, 1, a1).around(far1, "")),
 			edited("d/f", 2, 3, put(5, 2, a1).around(far1, "")), none},
 
 		// The file as a whole.
 		"deleted and edited": {deleted("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)),
 			"HIGH; d/f delete_edit [] [{5 1}]"},
-		"deleted by both":                 {deleted("d/f", 1), deleted("d/f", 1), none},
-		"deleted once the other's landed": {deleted("d/f", 2), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"deleted and made a symlink":      {deleted("d/f", 1), toLink, "HIGH; d/f delete_edit"},
+		"deleted by both":                   {deleted("d/f", 1), deleted("d/f", 1), none},
+		"deleted after the edit landed":     {deleted("d/f", 2), edited("d/f", 1, 2, put(5, 1, a1)), none},
+		"deleted and turned into a symlink": {deleted("d/f", 1), toLink, "HIGH; d/f delete_edit"},
 		"renamed and deleted": {renamed("d/f", "d/g", edited("", 1, 1)), deleted("d/f", 1),
 			"HIGH; d/f rename_delete"},
 		"renamed to two names": {renamed("d/f", "d/g", edited("", 1, 1)),
@@ -186,7 +186,7 @@ func TestCompare(t *testing.T) {
 			renamed("d/f", "d/g", edited("", 1, 1)), none},
 		"renamed to one name, edited in one": {renamed("d/f", "d/g", edited("", 1, 1)),
 			renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))), none},
-		"renamed to one name, edited apart": {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))),
+		"renamed to one name, edited differently": {renamed("d/f", "d/g", edited("", 1, 2, put(5, 1, a1))),
 			renamed("d/f", "d/g", edited("", 1, 3, put(5, 1, b2))), "HIGH; d/f same_lines [{5 1}] [{5 1}]"},
 		"renamed, and edited by the other": {renamed("d/f", "d/g", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)),
 			none},
@@ -196,41 +196,41 @@ func TestCompare(t *testing.T) {
 		"renamed, and made a symlink":  {renamed("d/f", "d/g", edited("", 1, 1)), toLink, "HIGH; d/f type"},
 		"edited, and made a symlink":   {edited("d/f", 1, 2, put(5, 1, a1)), toLink, "HIGH; d/f type"},
 		"made a symlink by both":       {toLink, toLink, none},
-		"a symlink led elsewhere by both": {link(edited("d/f", 1, 2, put(1, 1, a1))),
+		"a symlink retargeted by both": {link(edited("d/f", 1, 2, put(1, 1, a1))),
 			link(edited("d/f", 1, 3, put(1, 1, b2))), "HIGH; d/f type"},
-		"a submodule moved by both": {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 3)), "HIGH; d/f type"},
-		"a submodule moved alike":   {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 2)), none},
+		"a submodule updated by both":       {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 3)), "HIGH; d/f type"},
+		"a submodule updated to one commit": {module(edited("d/f", 1, 2)), module(edited("d/f", 1, 2)), none},
 		"a binary file": {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 3)),
 			"HIGH; d/f binary"},
-		"a binary file made text by one": {binaryFile(edited("d/f", 1, 2)), edited("d/f", 1, 3, put(1, 1, a1)),
+		"a binary file turned into text by one": {binaryFile(edited("d/f", 1, 2)), edited("d/f", 1, 3, put(1, 1, a1)),
 			"HIGH; d/f binary"},
 		"a binary file made executable": {binaryFile(edited("d/f", 1, 2)), exec, "MEDIUM; d/f same_file"},
 		"a binary file, one result":     {binaryFile(edited("d/f", 1, 2)), binaryFile(edited("d/f", 1, 2)), none},
 
 		// New paths.
 		"added by both":                 {added("d/f", 1), added("d/f", 2), "HIGH; d/f add_add"},
-		"added by both alike":           {added("d/f", 1), added("d/f", 1), none},
+		"the same file added by both":   {added("d/f", 1), added("d/f", 1), none},
 		"added by both, one executable": {added("d/f", 1), mode("", "100755", added("d/f", 1)), "HIGH; d/f add_add"},
 		"added by both, one of them empty": {added("d/f", 1), Change{Path: "d/f", Status: "A", Mode: "100644",
 			Blob: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}, "MEDIUM; d/f same_file"},
 		"added, and renamed to": {added("d/f", 1), renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
 		"two files renamed to one name": {renamed("d/g", "d/f", edited("", 1, 1)),
 			renamed("e/f", "d/f", edited("", 2, 2)), "HIGH; d/f add_add"},
-		"added, and built on that": {added("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)), none},
-		"renamed, and built on that": {renamed("d/g", "d/f", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)),
+		"added, then edited": {added("d/f", 1), edited("d/f", 1, 2, put(5, 1, a1)), none},
+		"renamed, then edited": {renamed("d/g", "d/f", edited("", 1, 1)), edited("d/f", 1, 2, put(5, 1, a1)),
 			none},
-		"added, and deleted after that": {added("d/f", 1), deleted("d/f", 1), none},
-		"added, where the other's base has": {added("d/f", 1), edited("d/f", 3, 2, put(5, 1, a1)),
+		"added, then deleted": {added("d/f", 1), deleted("d/f", 1), none},
+		"added, and in the other's base": {added("d/f", 1), edited("d/f", 3, 2, put(5, 1, a1)),
 			"MEDIUM; d/f same_file [] [{5 1}]"},
-		"renamed, as the mainline did": {renamed("d/g", "d/f", edited("", 1, 2, put(5, 1, a1).around(far1, ""))),
+		"renamed, as in the mainline": {renamed("d/g", "d/f", edited("", 1, 2, put(5, 1, a1).around(far1, ""))),
 			edited("d/f", 3, 4, put(9, 1, b2).around(far1, "")), "HIGH; d/f same_lines [{5 1}] [{9 1}]"},
 		"a file, and a file below it": {added("d/f", 1), added("d/f/g", 2), "HIGH; d/f directory_file"},
-		"a file, and a file far below it": {renamed("x", "d/f", edited("", 1, 1)), edited("d/f/g/h/i", 3, 2, put(5, 1, a1)),
+		"a file, and a file deep below it": {renamed("x", "d/f", edited("", 1, 1)), edited("d/f/g/h/i", 3, 2, put(5, 1, a1)),
 			"HIGH; d/f directory_file"},
-		"a file, and another deleted below": {added("d/f", 1), deleted("d/f/g", 2), none},
-		"a file, and one that starts so":    {added("d/f", 1), added("d/f.go/g", 2), none},
+		"a file, and a deletion below it":     {added("d/f", 1), deleted("d/f/g", 2), none},
+		"a file, and a path with that prefix": {added("d/f", 1), added("d/f.go/g", 2), none},
 
-		// Nothing in common.
+		// No common file.
 		"files of one directory":            {added("d/f", 1), edited("d/g", 1, 2), "LOW; d/ sibling_files"},
 		"files of the repo's root":          {added("f", 1), added("g", 2), none},
 		"files of a directory and below it": {added("d/f", 1), added("d/e/f", 2), none},
@@ -251,20 +251,20 @@ func TestCompareSharedCommits(t *testing.T) {
 		shared bool
 		want   string
 	}{
-		"one has all of the other's": {edited("f", 1, 3, put(5, 1, a1)), true, "none"},
-		"that is not known to be shared": {edited("f", 1, 3, put(5, 1, a1)), false,
+		"one has all hunks of the other": {edited("f", 1, 3, put(5, 1, a1)), true, "none"},
+		"the same, but not shared": {edited("f", 1, 3, put(5, 1, a1)), false,
 			"MEDIUM; f near_lines [{5 1}] [{5 1}]"},
-		"both go on elsewhere": {edited("f", 1, 3, put(5, 1, a1), put(90, 1, b2)), true,
+		"both change other lines too": {edited("f", 1, 3, put(5, 1, a1), put(90, 1, b2)), true,
 			"MEDIUM; f same_file [{50 1}] [{90 1}]"},
-		"both go on at one place": {edited("f", 1, 3, put(5, 1, a1), put(50, 1, b2)), true,
+		"both change the same line too": {edited("f", 1, 3, put(5, 1, a1), put(50, 1, b2)), true,
 			"HIGH; f same_lines [{50 1}] [{50 1}]"},
 		"from another base, the same": {edited("f", 4, 3, put(7, 1, a1).around(far1, "")), true, "none"},
-		"from another base, something else": {edited("f", 4, 3, put(7, 1, b2).around(far1, "")), true,
+		"from another base, other text": {edited("f", 4, 3, put(7, 1, b2).around(far1, "")), true,
 			"HIGH; f same_lines [{5 1}] [{7 1}]"},
-		"a hunk of which a part is told": {
+		"a truncated hunk": {
 			edited("f", 4, 3, put(7, 1, a1).around(far1, ""), Hunk{Start: 99, Lines: 600, Far: make([]string, 512)}), true,
 			"MEDIUM; f same_file [{50 1}] [{99 600}]"},
-		"hunks are not told": {edited("f", 1, 3), true, "MEDIUM; f same_file [{5 1} {50 1}] []"},
+		"unknown hunks": {edited("f", 1, 3), true, "MEDIUM; f same_file [{5 1} {50 1}] []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkCompare(t, test.want, []Change{a}, []Change{test.b}, Options{Shared: test.shared})
@@ -282,20 +282,20 @@ func TestCompareManyPaths(t *testing.T) {
 		only, ignore []string
 		want         string
 	}{
-		"the strongest come first": {nil, nil,
+		"strongest first": {nil, nil,
 			"HIGH; d/f same_lines [{5 1}] [{5 1}]; z delete_edit [] [{1 1}]; old rename_delete; g/h add_add; e/name same_file"},
-		"some are ignored": {nil, []string{"d/**", "old", "z"},
+		"ignored paths": {nil, []string{"d/**", "old", "z"},
 			"HIGH; g/h add_add; e/name same_file"},
-		"of a rename only the new name is": {nil, []string{"e/*"},
+		"an ignored new name of a rename": {nil, []string{"e/*"},
 			"HIGH; d/f same_lines [{5 1}] [{5 1}]; z delete_edit [] [{1 1}]; old rename_delete; g/h add_add"},
 		"what is left are siblings": {nil, []string{"z", "d/f", "old", "g/**", "e/*"},
 			"LOW; d/ sibling_files"},
 		"all are ignored": {nil, []string{"**"}, "none"},
 		"only some are asked for, one twice": {[]string{"z", "nowhere", "d/new", "old", "z", "d/"}, nil,
 			"HIGH; z delete_edit [] [{1 1}]; old rename_delete"},
-		"only directories are asked for": {[]string{"d/", "e/", "x/"}, nil,
+		"only directories": {[]string{"d/", "e/", "x/"}, nil,
 			"LOW; d/ sibling_files; e/ sibling_files"},
-		"none are asked for": {[]string{}, nil, "none"},
+		"only nothing": {[]string{}, nil, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkCompare(t, test.want, a, b, Options{Only: test.only}, test.ignore...)
@@ -303,7 +303,7 @@ func TestCompareManyPaths(t *testing.T) {
 	}
 }
 
-func TestCompareTellsTheFirstRanges(t *testing.T) {
+func TestCompareLimitsRanges(t *testing.T) {
 	var a, b []Hunk
 	for i := range 50 {
 		a, b = append(a, put(10*i+1, 1, a1)), append(b, put(10*i+2, 2, b2))

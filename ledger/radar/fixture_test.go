@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// radarFixture is what testdata holds: the pull requests open in a public
-// repository, and git's own verdict on each two of them.
+// A radarFixture is a file in testdata: the open pull requests of a public repository,
+// and the pairs that git cannot merge.
 type radarFixture struct {
 	Repo      string        `json:"repo"`
 	Mainline  string        `json:"mainline"`
@@ -43,8 +43,7 @@ func readRadarFixture(t testing.TB, name string) (f radarFixture) {
 	return f
 }
 
-// TestRadarOnOpenPullRequests compares the radar's verdict with git's: HIGH is
-// what git could not merge, and nothing else.
+// HIGH means exactly that git could not merge a pair.
 func TestRadarOnOpenPullRequests(t *testing.T) {
 	for name, want := range map[string]string{
 		"cobra-open": `
@@ -83,12 +82,11 @@ none    1039`,
 	}
 }
 
-// A radarTable counts pairs by verdict, and by the level and reason of their
-// strongest path.
+// A radarTable counts pairs by correctness, level, and reason of the strongest path.
 type radarTable struct {
-	pairs, right, wrong, missed int
-	levels                      map[Level]int
-	reasons                     map[Reason]int
+	pairs, correct, wrong, missed int
+	levels                        map[Level]int
+	reasons                       map[Reason]int
 }
 
 func judgeFixture(t *testing.T, f radarFixture) string {
@@ -106,10 +104,10 @@ func judgeFixture(t *testing.T, f radarFixture) string {
 
 	for i, a := range f.Commits {
 		for j, b := range f.Commits[:i] {
-			if two := [2]string{a.SHA, b.SHA}; !skipped[two] {
+			if pair := [2]string{a.SHA, b.SHA}; !skipped[pair] {
 				o := Compare(prints[i], prints[j], Options{})
-				if fault := table.add(o, git[two]); fault != "" {
-					t.Errorf("%v: %s: %+v", two, fault, o.Paths)
+				if fault := table.add(o, git[pair]); fault != "" {
+					t.Errorf("%v: %s: %+v", pair, fault, o.Paths)
 				}
 			}
 		}
@@ -125,7 +123,7 @@ func bothWays(pairs [][2]string) map[[2]string]bool {
 	return set
 }
 
-// add counts a pair, and says where the radar and git do not agree about it.
+// add counts a pair. It returns a fault if the radar and git disagree.
 func (r *radarTable) add(o Overlap, conflict bool) (fault string) {
 	r.pairs++
 	r.levels[o.Level]++
@@ -134,7 +132,7 @@ func (r *radarTable) add(o Overlap, conflict bool) (fault string) {
 	}
 	switch {
 	case o.Level == High && conflict:
-		r.right++
+		r.correct++
 	case o.Level == High:
 		r.wrong++
 		return "git merges them"
@@ -147,9 +145,9 @@ func (r *radarTable) add(o Overlap, conflict bool) (fault string) {
 
 func (r radarTable) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d pairs, %d that git could not merge\n", r.pairs, r.right+r.missed)
-	fmt.Fprintf(&b, "HIGH precision %.2f recall %.2f\n", float64(r.right)/float64(r.right+r.wrong),
-		float64(r.right)/float64(r.right+r.missed))
+	fmt.Fprintf(&b, "%d pairs, %d that git could not merge\n", r.pairs, r.correct+r.missed)
+	fmt.Fprintf(&b, "HIGH precision %.2f recall %.2f\n", float64(r.correct)/float64(r.correct+r.wrong),
+		float64(r.correct)/float64(r.correct+r.missed))
 	for _, l := range []Level{High, Medium, Low} {
 		fmt.Fprintf(&b, "%-6s %5d\n", l, r.levels[l])
 		for _, reason := range Reasons() {

@@ -34,21 +34,21 @@ func TestIgnores(t *testing.T) {
 		path   string
 		want   bool
 	}{
-		"nothing is ignored":          {nil, "d/f", false},
-		"one of the globs matches":    {[]string{"*.lock", "d/**"}, "d/e/f", true},
-		"none of them does":           {[]string{"*.lock", "d/**"}, "e/d/f", false},
-		"matching takes many steps":   {[]string{costly}, "d/" + strings.Repeat("x", 500), true},
-		"matching takes too many":     {[]string{costly}, "d/" + strings.Repeat("x", 4000), false},
-		"too many before one matches": {[]string{costly, "d/**"}, "d/" + strings.Repeat("x", 4000), false},
-		"one matches before too many": {[]string{"d/**", costly}, "d/" + strings.Repeat("x", 4000), true},
+		"no globs":                 {nil, "d/f", false},
+		"one of the globs matches": {[]string{"*.lock", "d/**"}, "d/e/f", true},
+		"no glob matches":          {[]string{"*.lock", "d/**"}, "e/d/f", false},
+		"many steps":               {[]string{costly}, "d/" + strings.Repeat("x", 500), true},
+		"too many steps":           {[]string{costly}, "d/" + strings.Repeat("x", 4000), false},
+		"too many before a match":  {[]string{costly, "d/**"}, "d/" + strings.Repeat("x", 4000), false},
+		"a match before too many":  {[]string{"d/**", costly}, "d/" + strings.Repeat("x", 4000), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(test.ignore)
 			if got := r.Ignores(test.path); got != test.want {
-				t.Errorf("ignores: %t", got)
+				t.Errorf("Ignores = %t, want %t", got, test.want)
 			}
-			if left := len(r.Footprint([]Change{edited(test.path, 1, 2)}).Names()); (left == 0) != test.want {
-				t.Errorf("a footprint has %d names", left)
+			if n := len(r.Footprint([]Change{edited(test.path, 1, 2)}).Names()); (n == 0) != test.want {
+				t.Errorf("the footprint has %d names, ignored: want %t", n, test.want)
 			}
 		})
 	}

@@ -9,11 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawRecord returns a record such as git makes: what happens to a few files that
-// there are, by a few new names and contents. Among so few, much coincides.
+// drawRecord returns a valid record for a few files, with a few new names and contents.
+// There are so few of them that many records overlap.
 func drawRecord(t *rapid.T) []Change {
 	var changes []Change
-	free := []string{"new", "d/new", "d/e", "a/x", "d/e/f/x"} // names that a record may give
+	free := []string{"new", "d/new", "d/e", "a/x", "d/e/f/x"} // unused new names
 	take := func() string {
 		i := rapid.IntRange(0, len(free)-1).Draw(t, "new name")
 		defer func() { free = slices.Delete(free, i, i+1) }()
@@ -73,7 +73,7 @@ func drawOptions(t *rapid.T) Options {
 	return Options{Shared: rapid.Bool().Draw(t, "shared")}
 }
 
-func TestRecordsThatAreDrawnAreAccepted(t *testing.T) {
+func TestDrawnRecordsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		if field, fault := CheckChanges(drawRecord(t)); fault != "" {
 			t.Error(field, fault)
@@ -85,22 +85,22 @@ func TestCompareIsSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		if got, want := compare(b, a, o).Swap(), compare(a, b, o); describe(got) != describe(want) {
-			t.Errorf("one way %s, the other %s", describe(want), describe(got))
+			t.Errorf("got %s, swapped %s", describe(want), describe(got))
 		}
 	})
 }
 
-func TestAPackedRecordIsComparedAsItWas(t *testing.T) {
+func TestPackedRecordsCompareTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		ignore := rapid.SampledFrom([]string{"", "d/**", "new"}).Draw(t, "ignored")
 		if got, want := comparePacked(a, b, o, ignore), compare(a, b, o, ignore); describe(got) != describe(want) {
-			t.Errorf("packed %s, else %s", describe(got), describe(want))
+			t.Errorf("packed %s, want %s", describe(got), describe(want))
 		}
 	})
 }
 
-func TestARecordWithItselfIsNothing(t *testing.T) {
+func TestRecordDoesNotOverlapItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawRecord(t)
 		if o := compare(a, a, drawOptions(t)); o.Level != NoLevel || len(o.Paths) != 0 {
@@ -109,7 +109,7 @@ func TestARecordWithItselfIsNothing(t *testing.T) {
 	})
 }
 
-func TestLevelIsThatOfTheStrongestPath(t *testing.T) {
+func TestLevelOfStrongestPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := compare(drawRecord(t), drawRecord(t), drawOptions(t))
 		strongest := NoLevel
@@ -125,9 +125,9 @@ func TestLevelIsThatOfTheStrongestPath(t *testing.T) {
 	})
 }
 
-// What is ignored goes, with what is below it where it is in the way of a
-// directory; everything else above LOW stays as it was.
-func TestIgnoringAPathRemovesExactlyIt(t *testing.T) {
+// Ignoring a path removes its overlap, and that of a file with the directory of the path.
+// All other overlaps above LOW remain.
+func TestIgnoreRemovesOnlyThePath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		path := rapid.SampledFrom(
@@ -151,9 +151,9 @@ func TestIgnoringAPathRemovesExactlyIt(t *testing.T) {
 	})
 }
 
-// Where a record names the path in one change only, ignoring it is as if that
-// change had not been made.
-func TestIgnoringAPathIsAsIfItWereNotThere(t *testing.T) {
+// Ignoring a path has the same effect as removing its change, unless the path belongs to
+// a rename.
+func TestIgnoreIsLikeRemovingTheChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		path := rapid.SampledFrom([]string{"a", "b", "d/a", "d/b", "d/e/f/a", "new", "d/new", "d/e"}).Draw(t, "ignored")
@@ -162,7 +162,7 @@ func TestIgnoringAPathIsAsIfItWereNotThere(t *testing.T) {
 		}
 		renames := func(c Change) bool { return c.Status == "R" && (c.Path == path || c.OldPath == path) }
 		if slices.ContainsFunc(a, renames) || slices.ContainsFunc(b, renames) {
-			t.Skip("of a rename the other name stays")
+			t.Skip("a renamed file is still compared at its other path")
 		}
 		if got, want := compare(a, b, o, path), compare(without(a), without(b), o); describe(got) != describe(want) {
 			t.Errorf("ignoring %s: %s, want %s", path, describe(got), describe(want))
@@ -170,7 +170,7 @@ func TestIgnoringAPathIsAsIfItWereNotThere(t *testing.T) {
 	})
 }
 
-// The candidates that a store looks up by the lists of a footprint are enough.
+// Looking up the paths that a footprint lists finds all overlaps.
 func TestFootprintListsFindAllOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, o := New(nil), drawOptions(t)
@@ -178,7 +178,7 @@ func TestFootprintListsFindAllOverlaps(t *testing.T) {
 		want := Compare(a, b, o)
 		o.Only = slices.Concat(a.Names(), a.Dirs(), a.Added(), a.Above())
 		if got := Compare(a, b, o); describe(got) != describe(want) {
-			t.Errorf("by a's lists %s, want %s", describe(got), describe(want))
+			t.Errorf("with a's lists %s, want %s", describe(got), describe(want))
 		}
 	})
 }
