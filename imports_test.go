@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
-	"internal/flagvalue":           {},
+	"internal/flagvalue":           {"ledger", "ledger/radar"},
 	"internal/service": {
 		"client", "internal/buildinfo", "internal/config", "internal/terminal", "server", "server/web",
 		"store", "webhook/dispatch",

@@ -13,7 +13,7 @@ import (
 )
 
 func newAttestation(p *program) *cobra.Command {
-	return group("attestation", "See what has been attested",
+	return group("attestation", "List and show attestations",
 		newAttestationList(p), newAttestationShow(p), newAttestationEnvelope(p))
 }
 
@@ -23,7 +23,7 @@ func newAttestationList(p *program) *cobra.Command {
 	var rev string
 	command := &cobra.Command{
 		Use:   "list ORG/REPO",
-		Short: "List the attestations of a repo, the newest first",
+		Short: "List the attestations of a repo, newest first",
 		Example: `  ledgerd attestation list acme/api --predicate 'test:*' --since 2026-11-20
   ledgerd attestation list acme/api --commit HEAD --status fail -o json`,
 		Args: takes("ORG/REPO"),
@@ -34,6 +34,7 @@ func newAttestationList(p *program) *cobra.Command {
 						return err
 					}
 				}
+
 				columns := []string{"RECORDED", "COMMIT", "PREDICATE", "STATUS", "IDENTITY", "ID"}
 				return printList(p, c.Attestations(ctx, name.org, name.repo, filter), limit, columns,
 					func(a ledger.AttestationRecord) []any {
@@ -42,17 +43,17 @@ func newAttestationList(p *program) *cobra.Command {
 			})
 		},
 	}
+
 	flags := command.Flags()
-	flags.StringVar(&filter.Predicate, "predicate", "",
-		"only those about this `predicate`, or all that begin so where it ends in *")
+	flags.StringVar(&filter.Predicate, "predicate", "", "only this `predicate`; a * at the end matches any suffix")
 	flags.StringVar(&filter.Identity, "identity", "", "only those signed by this `DN` or plain name")
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
 	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &filter.Since, Kind: "WHEN", Parse: ledger.ParseSince}, "since",
-		"only those recorded from this date or date-time on")
-	flags.Var(statusFlag(&filter.Status), "status", "only those with this status")
-	flags.BoolVar(&filter.OldestFirst, "oldest", false, "the oldest first")
+		"only those recorded since this date or date-time")
+	flagvalue.StatusVar(command, &filter.Status, "only those with this status")
+	flags.BoolVar(&filter.OldestFirst, "oldest", false, "oldest first")
 	limitFlag(command, &limit)
-	flagvalue.Complete(command, "status", statuses()...)
+
 	return command
 }
 
@@ -92,7 +93,7 @@ func (p *program) showAttestation(a ledger.AttestationRecord) {
 func newAttestationEnvelope(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "envelope ORG/REPO ID",
-		Short:   "Print the signed envelope of an attestation, byte for byte as it was posted",
+		Short:   "Print the signed envelope of an attestation, byte for byte",
 		Example: "  ledgerd attestation envelope acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >envelope.json",
 		Args:    takes("ORG/REPO", "ID"),
 		RunE: func(command *cobra.Command, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -14,16 +15,16 @@ import (
 )
 
 func newCommit(p *program) *cobra.Command {
-	return group("commit", "Register commits and see how far they have come",
+	return group("commit", "Register commits and show their states",
 		newCommitPush(p), newCommitShow(p), newCommitList(p), newCommitWithdraw(p))
 }
 
 func newCommitShow(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ORG/REPO [REV]",
-		Short: "Show a commit, what it still needs and what is attested about it",
-		Long: `Shows the record of a commit, HEAD where none is named. In a git work tree REV
-is any revision; a sha or the beginning of one works everywhere.`,
+		Short: "Show a commit: its state, requirements and attestations",
+		Long: `Shows the record of a commit, by default of HEAD. In a git work tree REV is any
+revision; a full or abbreviated sha works everywhere.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
 		Args:    takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -46,14 +47,14 @@ func (p *program) showCommit(c ledger.Commit) {
 	t := terminal.NewTable(p.stdout)
 	t.Row("commit", c.SHA)
 	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
-	t.Row("branch", fmt.Sprintf("%s, meant for %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
-	t.Row("author", fmt.Sprintf("%s <%s>", terminal.OrDash(c.Author.Name), terminal.OrDash(c.Author.Email)))
+	t.Row("branch", fmt.Sprintf("%s → %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
+	t.Row("author", describeAuthor(c.Author))
 	t.Row("message", terminal.OrDash(c.Message))
-	t.Row("changes", terminal.Plural(int64(len(c.Changes)), "path"))
+	t.Row("changes", describeChanges(c))
 	t.Row("radar", radarLine(c))
 	t.Flush()
 
-	fmt.Fprintf(p.stdout, "\nrequirements (policy version %d)\n", c.PolicyVersion)
+	fmt.Fprintf(p.stdout, "\nrequirements (policy v%d)\n", c.PolicyVersion)
 	p.showRequirements(c.Requirements)
 
 	fmt.Fprintf(p.stdout, "\n%s\n", terminal.Plural(c.Attested, "attestation"))
@@ -68,12 +69,36 @@ func (p *program) showCommit(c ledger.Commit) {
 	t = terminal.NewTable(p.stdout)
 	t.Indent = "  "
 	for _, m := range c.Transitions {
-		t.Row(m.At, fmt.Sprintf("%s -> %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID))
+		t.Row(m.At, fmt.Sprintf("%s → %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID))
 	}
 	t.Flush()
 }
 
-// showRequirements writes a line for each requirement of a policy.
+// describeAuthor returns the name and e-mail address of an author, as far as they
+// are known.
+func describeAuthor(a ledger.Author) string {
+	switch {
+	case a.Name == "" && a.Email == "":
+		return "unknown"
+	case a.Name == "" || a.Email == "":
+		return a.Name + a.Email
+	}
+	return fmt.Sprintf("%s <%s>", a.Name, a.Email)
+}
+
+// describeChanges returns how many paths a commit changes. A commit without a
+// change record may be in the ledger only because it was attested.
+func describeChanges(c ledger.Commit) string {
+	switch {
+	case c.Changes != nil:
+		return terminal.Plural(int64(len(c.Changes)), "path")
+	case c.Author == (ledger.Author{}):
+		return "unknown (run 'ledgerd commit push')"
+	}
+	return "no change record"
+}
+
+// showRequirements prints a line for each requirement of a policy.
 func (p *program) showRequirements(requirements []ledger.RequirementStatus) {
 	t := terminal.NewTable(p.stdout, "", "STATE", "PREDICATE", "HAVE", "REASON")
 	for _, r := range requirements {
@@ -84,7 +109,7 @@ func (p *program) showRequirements(requirements []ledger.RequirementStatus) {
 		case r.Met:
 			mark = "✓"
 		}
-		have := "-" // the radar's counts nobody
+		have := "-" // the radar's requirement counts no signers
 		if r.Need > 0 {
 			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
 		}
@@ -99,13 +124,14 @@ func newCommitList(p *program) *cobra.Command {
 	var limit int
 	command := &cobra.Command{
 		Use:     "list ORG/REPO",
-		Short:   "List the commits of a repo, the newest first",
+		Short:   "List the commits of a repo, newest first",
 		Example: "  ledgerd commit list acme/api\n  ledgerd commit list acme/api --state PROMOTABLE --branch main -o json",
 		Args:    takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("state") {
 				filter.State = &state
 			}
+
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				columns := []string{"COMMIT", "STATE", "SINCE", "ATTESTED", "BRANCH", "AUTHOR", "MESSAGE"}
 				return printList(p, c.Commits(ctx, name.org, name.repo, filter), limit, columns,
@@ -116,12 +142,14 @@ func newCommitList(p *program) *cobra.Command {
 			})
 		},
 	}
+
 	flags := command.Flags()
-	stateFlag(command, &state, "only commits in this state")
+	flagvalue.StateVar(command, &state, "only commits in this state")
 	flags.StringVar(&filter.Branch, "branch", "", "only commits of this `branch`")
 	flags.StringVar(&filter.Author, "author", "", "only commits of this author, by `name` or e-mail address")
-	flags.BoolVar(&filter.InFlight, "in-flight", false, "only commits that the radar compares others with")
+	flags.BoolVar(&filter.InFlight, "in-flight", false, "only commits in flight")
 	limitFlag(command, &limit)
+
 	return command
 }
 
@@ -129,14 +157,13 @@ func newCommitPush(p *program) *cobra.Command {
 	var q gitrepo.Query
 	command := &cobra.Command{
 		Use:   "push ORG/REPO [REV]",
-		Short: "Tell the ledger of a commit of this git work tree",
-		Long: `Tells the ledger of a commit, HEAD where none is named: its author, message,
-parents and branch, which paths and lines it changes against the point where it
-left the mainline, and which commits in flight that point holds already. The
-ledger gets names, numbers and hashes, never content.
+		Short: "Register a commit",
+		Long: `Registers a commit of this git work tree, by default HEAD: its author, message,
+parents and branch, the paths and lines that it changes since its merge base with
+the mainline, and the commits in flight that the merge base contains. The server
+gets names, numbers and hashes, never content.
 
-It prints which other commits in flight the commit overlaps with, the strongest
-first.`,
+Prints the overlaps with other commits in flight, most severe first.`,
 		Example: `  ledgerd commit push acme/api
   ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		Args: takes("ORG/REPO", "[REV]"),
@@ -153,9 +180,9 @@ first.`,
 				}
 				p.warnOfGaps(local, commit)
 				return p.print(commit, func() {
-					verb := "completed"
+					verb := "Updated"
 					if created {
-						verb = "registered"
+						verb = "Registered"
 					}
 					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(local.SHA), local.Extent(), commit.State)
 					p.showPushed(name, commit)
@@ -164,26 +191,23 @@ first.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the one it stands on)")
-	flags.StringVar(&q.Target, "target", "", "`branch` that the commit is meant for (default the repo's default branch)")
+	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the branch that REV names or HEAD is on)")
+	flags.StringVar(&q.Target, "target", "", "target `branch` of the commit (default the repo's default branch)")
 	flags.StringVar(&q.Base, "base", "", baseUsage)
 	return command
 }
 
-// warnOfGaps tells why the radar leaves out a commit that was just pushed.
+// warnOfGaps explains why the radar skips a commit that was just pushed.
 func (p *program) warnOfGaps(local gitrepo.Commit, pushed ledger.Commit) {
 	if local.ChangesErr != nil {
-		fmt.Fprintf(p.stderr, "the commit was pushed without a change record, so the radar does not compare it: %s\n",
-			describe(local.ChangesErr))
+		fmt.Fprintf(p.stderr, "No change record: Conflict Radar skips this commit. Cause: %s\n", p.describe(local.ChangesErr))
 	}
 	if pushed.Branch == "" {
-		fmt.Fprintln(p.stderr,
-			"the commit was pushed without a branch, so the radar does not compare it: name the branch with --branch")
+		fmt.Fprintln(p.stderr, "No branch: Conflict Radar skips this commit. Pass --branch.")
 	}
 }
 
-// revOf returns the revision that is the second argument, HEAD where there is
-// none.
+// revOf returns the second argument, the revision, or HEAD if it is missing.
 func revOf(args []string) string {
 	if len(args) > 1 {
 		return args[1]
@@ -195,18 +219,19 @@ func newCommitWithdraw(p *program) *cobra.Command {
 	var branch string
 	command := &cobra.Command{
 		Use:   "withdraw ORG/REPO [REV]",
-		Short: "Take a commit out of flight, because its branch is given up",
-		Long: `Takes a commit, HEAD where none is named, out of flight: the radar compares
-no other commit with it any more, and its overlaps end. With --branch it is the
-commit that the branch has in flight; if there is none, nothing happens. Pushing
-the commit again brings it back.`,
+		Short: "Take the commit of an abandoned branch out of flight",
+		Long: `Withdraws a commit, by default HEAD: the radar stops comparing other commits
+with it, and its overlaps are closed. With --branch, withdraws the commit of the
+branch that is in flight; if there is none, this is a no-op. To bring a commit
+back into flight, push it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
 		Args: takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if branch != "" && len(args) > 1 {
-				return usagef("name a commit or a --branch, not both")
+				return usagef("REV and --branch exclude each other")
 			}
+
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				if branch != "" {
 					return p.withdrawBranch(ctx, c, name, branch)
@@ -219,7 +244,8 @@ the commit again brings it back.`,
 			})
 		},
 	}
-	command.Flags().StringVar(&branch, "branch", "", "the commit that this `branch` has in flight")
+
+	command.Flags().StringVar(&branch, "branch", "", "withdraw the commit of this `branch`")
 	return command
 }
 
@@ -228,10 +254,10 @@ func (p *program) withdraw(ctx context.Context, c *connection, name repoName, sh
 	if err != nil {
 		return err
 	}
-	return p.print(commit, func() { fmt.Fprintf(p.stdout, "%s is out of flight\n", name.at(commit.SHA)) })
+	return p.print(commit, func() { fmt.Fprintf(p.stdout, "Withdrew %s\n", name.at(commit.SHA)) })
 }
 
-// withdrawBranch withdraws what a branch has in flight.
+// withdrawBranch withdraws the commit of a branch that is in flight, if any.
 func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoName, branch string) error {
 	tips, err := c.CommitsPage(ctx, name.org, name.repo, client.CommitFilter{Branch: branch, InFlight: true},
 		client.Query{Limit: 1})
@@ -240,7 +266,7 @@ func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoNa
 	}
 	if len(tips.Data) == 0 {
 		return p.print((*ledger.Commit)(nil),
-			func() { fmt.Fprintf(p.stdout, "the branch %s has nothing in flight\n", terminal.Clean(branch)) })
+			func() { fmt.Fprintf(p.stdout, "branch %s has no commit in flight\n", terminal.Clean(branch)) })
 	}
 	return p.withdraw(ctx, c, name, tips.Data[0].SHA)
 }

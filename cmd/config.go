@@ -13,16 +13,17 @@ import (
 )
 
 func newConfig(p *program) *cobra.Command {
-	return group("config", "See and check the configuration", newConfigShow(p), newConfigCheck(p))
+	return group("config", "Show and check the configuration", newConfigShow(p), newConfigCheck(p))
 }
 
 func newConfigShow(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
-		Short: "Print the configuration that holds, without secrets",
-		Long: `Prints the configuration that holds here: flags over the environment, where
-log.level is LEDGERD_LOG_LEVEL, over the file that --config or LEDGERD_CONFIG
-names, over the defaults.`,
+		Short: "Print the configuration in effect, without secrets",
+		Long: `Prints the configuration in effect. Flags take precedence over the environment,
+the environment over the configuration file, and the file over the defaults. The
+file is named by --config or LEDGERD_CONFIG. The environment variable of a key
+such as log.level is LEDGERD_LOG_LEVEL.`,
 		Example: "  ledgerd config show --config /etc/ledgerd/config.yaml",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -46,10 +47,10 @@ names, over the defaults.`,
 func newConfigCheck(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Tell whether the configuration is right, before a restart does",
-		Long: `Tells all that is wrong with the configuration that holds here. It also names
-the LEDGERD_ variables of the environment that nothing reads: a misspelt one
-changes nothing, and no other command says so.`,
+		Short: "Check the configuration, for instance before a restart",
+		Long: `Reports every error in the configuration in effect. It also reports unknown
+environment variables that begin with LEDGERD_, such as misspelt ones; all other
+commands ignore them.`,
 		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -59,7 +60,7 @@ changes nothing, and no other command says so.`,
 			}
 			return p.print(struct {
 				OK bool `json:"ok"`
-			}{true}, func() { fmt.Fprintln(p.stdout, "the configuration is right") })
+			}{true}, func() { fmt.Fprintln(p.stdout, "configuration OK") })
 		},
 	}
 }

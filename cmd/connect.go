@@ -17,16 +17,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A target is the ledger that a command is about: a server, or a database file
-// of this machine.
-type target struct {
-	url      string // empty for a file
-	from     string // what gave the URL: --url, --server or LEDGERD_URL
+// A location says where the ledger is that a command works on: a server, or a
+// database file on this machine.
+type location struct {
+	config.Location
 	token    string
 	settings config.Settings
 }
 
-// serverFlag takes the place of --url in commands whose --url is another one.
+// serverFlag replaces --url in commands whose --url has another meaning.
 const serverFlag = "server"
 
 // settings returns the settings in effect for a command.
@@ -34,36 +33,37 @@ func (p *program) settings(command *cobra.Command) (config.Settings, error) {
 	return config.Load(command.Flags(), p.global.config)
 }
 
-// target finds out what the command line and the environment name. It opens
-// nothing.
-func (p *program) target(command *cobra.Command) (target, error) {
+// locate returns the location that the flags, the environment and the configuration
+// file set. It opens nothing. If they set both a server and a database, it prints which
+// one is used.
+func (p *program) locate(command *cobra.Command) (location, error) {
 	s, err := p.settings(command)
 	if err != nil {
-		return target{}, err
+		return location{}, err
 	}
-	t := target{url: p.global.url, from: "--url", settings: s}
+	flag := "--url"
 	if command.Flags().Lookup(serverFlag) != nil {
-		t.from = "--" + serverFlag
+		flag = "--" + serverFlag
 	}
-	if t.url != "" && command.Flags().Changed("database") {
-		return t, usagef("--database and %s exclude each other", t.from)
+	where, err := s.Locate(flag, p.global.url)
+	if err != nil {
+		return location{}, usagef("%w", err)
 	}
-	if t.url == "" && !command.Flags().Changed("database") {
-		if url := os.Getenv("LEDGERD_URL"); url != "" {
-			t.url, t.from = url, "LEDGERD_URL"
-		}
+
+	l := location{Location: where, settings: s}
+	if l.URL == "" && p.global.token != "" {
+		return l, usagef("--token requires %s: a database file needs no token", l.URLName)
 	}
-	if t.url == "" {
-		if p.global.token != "" {
-			return t, usagef("--token goes with %s: on a database file of this machine nobody asks for one", t.from)
-		}
-		return t, nil
+	if l.Note != "" {
+		fmt.Fprintf(p.stderr, "ledgerd: %s\n", terminal.Printable(l.Note))
 	}
-	t.token, err = p.token()
-	return t, err
+	if l.URL != "" {
+		l.token, err = p.token()
+	}
+	return l, err
 }
 
-// token returns the API token that the command line or the environment gives.
+// token returns the API token from the flag or else the environment.
 func (p *program) token() (string, error) {
 	if p.global.token != "" {
 		return p.global.token, nil
@@ -73,7 +73,7 @@ func (p *program) token() (string, error) {
 	}
 	file := os.Getenv("LEDGERD_TOKEN_FILE")
 	if file == "" {
-		return "", errors.New("the server asks for an API token: give it as LEDGERD_TOKEN, LEDGERD_TOKEN_FILE or --token")
+		return "", errors.New("an API token is required: set LEDGERD_TOKEN, LEDGERD_TOKEN_FILE or --token")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -82,47 +82,47 @@ func (p *program) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// check reports what can be told without opening anything.
-func (t target) check() error {
-	if t.url == "" {
-		return service.CheckExists(t.settings.Database, t.from)
+// check reports an invalid URL or a missing database file, without opening anything.
+func (l location) check() error {
+	if l.URL == "" {
+		return service.CheckExists(l.settings.Database, l.URLName)
 	}
-	_, err := client.New(t.url, client.Options{})
+	_, err := client.New(l.URL, client.Options{})
 	return err
 }
 
-// explain adds, where a server refused what only the administrator of its host
-// may do, why a server was asked at all.
-func (t target) explain(err error) error {
-	if t.url == "" || client.CodeOf(err) != ledger.CodeForbidden {
+// explain extends the error of a server that refused a request reserved to the
+// administrator of the host: it says why a server was used and what to do instead.
+func (l location) explain(err error) error {
+	if l.URL == "" || client.CodeOf(err) != ledger.CodeForbidden {
 		return err
 	}
-	return fmt.Errorf("%w\nA server was asked because %s is set; on its host, --database FILE instead works on the "+
-		"file itself", err, t.from)
+	return fmt.Errorf("%w\nThe request went to a server because %s is set. On its host, use --database FILE to work on "+
+		"the file directly.", err, l.URLName)
 }
 
-// A connection is a client of the API, and what stands behind it.
+// A connection is a client of a server or of a database file.
 type connection struct {
 	*client.Client
-	local *service.Local // nil where a server answers
+	local *service.Local // nil for a server
 }
 
-// open connects to the ledger. The connection must be closed.
-func (t target) open(ctx context.Context) (*connection, error) {
-	if err := t.check(); err != nil {
+// open connects to the ledger. The caller must close the connection.
+func (l location) open(ctx context.Context) (*connection, error) {
+	if err := l.check(); err != nil {
 		return nil, err
 	}
-	if t.url == "" {
-		return openFile(ctx, t.settings)
+	if l.URL == "" {
+		return openFile(ctx, l.settings)
 	}
-	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: buildinfo.UserAgent()})
+	c, err := client.New(l.URL, client.Options{Token: l.token, UserAgent: buildinfo.UserAgent()})
 	if err != nil {
 		return nil, err
 	}
 	return &connection{Client: c}, nil
 }
 
-// openFile connects to the database file of this machine, which it creates if it
+// openFile connects to the database file of the settings, and creates the file if it
 // does not exist.
 func openFile(ctx context.Context, s config.Settings) (*connection, error) {
 	local, err := service.OpenLocal(ctx, s)
@@ -132,7 +132,8 @@ func openFile(ctx context.Context, s config.Settings) (*connection, error) {
 	return &connection{local.Client, local}, nil
 }
 
-// settle does, on a file, what time has made due: a server does it by itself.
+// settle makes changes that are due, such as the expiry of evidence, on a database
+// file. A server does this continuously.
 func (c *connection) settle(ctx context.Context) error {
 	if c.local == nil {
 		return nil
@@ -140,8 +141,8 @@ func (c *connection) settle(ctx context.Context) error {
 	return c.local.Settle(ctx)
 }
 
-// close ends the connection. What was written to a file is carried out before:
-// there may be no server to do it.
+// close closes the connection. On a database file it first re-evaluates commits if
+// something was written, since there may be no server to do it.
 func (c *connection) close(ctx context.Context) error {
 	if c.local == nil {
 		return nil
@@ -149,39 +150,40 @@ func (c *connection) close(ctx context.Context) error {
 	return c.local.Close(ctx)
 }
 
-// with runs do on a connection to the ledger that the command names.
+// with runs do on a connection to the ledger of the command.
 func (p *program) with(command *cobra.Command, do func(ctx context.Context, c *connection) error) error {
-	t, err := p.target(command)
+	l, err := p.locate(command)
 	if err != nil {
 		return err
 	}
-	return t.use(command.Context(), do)
+	return l.use(command.Context(), do)
 }
 
 // use runs do on a connection.
-func (t target) use(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
-	c, err := t.open(ctx)
+func (l location) use(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
+	c, err := l.open(ctx)
 	if err != nil {
 		return err
 	}
 	return c.use(ctx, do)
 }
 
-// make is use on the database file of this machine, which it makes where there
-// is none.
-func (t target) make(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
-	c, err := openFile(ctx, t.settings)
+// useNew runs do on a connection to the database file, and creates the file if it
+// does not exist.
+func (l location) useNew(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
+	c, err := openFile(ctx, l.settings)
 	if err != nil {
 		return err
 	}
 	return c.use(ctx, do)
 }
 
+// use runs do and closes the connection.
 func (c *connection) use(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
 	return errors.Join(do(ctx, c), c.close(ctx))
 }
 
-// A repoName is ORG/REPO, as commands take it.
+// A repoName is the argument ORG/REPO.
 type repoName struct{ org, repo string }
 
 func (n repoName) String() string { return n.org + "/" + n.repo }
@@ -189,12 +191,12 @@ func (n repoName) String() string { return n.org + "/" + n.repo }
 func parseRepoName(s string) (repoName, error) {
 	org, repo, ok := strings.Cut(s, "/")
 	if !ok || ledger.CheckOrg(org) != nil || ledger.CheckRepo(repo) != nil {
-		return repoName{}, usagef("%q does not name a repo: write ORG/REPO, such as acme/api", s)
+		return repoName{}, usagef("invalid repo %q: use ORG/REPO, such as acme/api", s)
 	}
 	return repoName{org, repo}, nil
 }
 
-// withRepo runs do on a connection and the repo that the first argument names.
+// withRepo runs do with a connection and the repo of the first argument.
 func (p *program) withRepo(
 	command *cobra.Command, args []string, do func(context.Context, *connection, repoName) error,
 ) error {
@@ -207,17 +209,17 @@ func (p *program) withRepo(
 
 // orgFlag defines --org.
 func orgFlag(command *cobra.Command, value *string) {
-	command.Flags().StringVar(value, "org", "", "`ORG`; with a token, by default the token's own")
+	command.Flags().StringVar(value, "org", "", "`ORG` (default: the token's org)")
 }
 
-// withOrg runs do on a connection and the org that --org names, or else the
-// org of the caller's token.
+// withOrg runs do with a connection and the org of --org, or by default the org of
+// the caller's token.
 func (p *program) withOrg(
 	command *cobra.Command, org string, do func(ctx context.Context, c *connection, org string) error,
 ) error {
 	return p.with(command, func(ctx context.Context, c *connection) error {
 		if org == "" && c.local != nil {
-			return usagef("--org is missing")
+			return usagef("--org is required")
 		}
 		if org == "" {
 			own, err := c.OwnToken(ctx)
@@ -227,30 +229,29 @@ func (p *program) withOrg(
 			org = own.Org
 		}
 		if ledger.CheckOrg(org) != nil {
-			return usagef("--org %q cannot name an org", org)
+			return usagef("invalid --org %q", org)
 		}
 		return do(ctx, c, org)
 	})
 }
 
-// at names a commit of the repo.
+// at returns ORG/REPO@SHA for a commit of the repo, with an abbreviated sha.
 func (n repoName) at(sha string) string { return n.String() + "@" + terminal.Short(sha) }
 
-// mustExist reports why the repo cannot be used, if so.
+// mustExist returns an error if the repo does not exist or the caller has no access.
 func (n repoName) mustExist(ctx context.Context, c *connection) error {
 	_, err := c.Repo(ctx, n.org, n.repo)
 	return err
 }
 
-// withWebhook runs do on a connection and the webhook that the first two
-// arguments name.
+// withWebhook runs do with a connection and the webhook of the first two arguments.
 func (p *program) withWebhook(
 	command *cobra.Command, args []string, do func(ctx context.Context, c *connection, name repoName, id string) error,
 ) error {
 	return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 		err := do(ctx, c, name, args[1])
 		if client.CodeOf(err) == ledger.CodeWebhookInactive {
-			err = fmt.Errorf("%w: 'ledgerd webhook update %s %s --active' does", err, name, terminal.Printable(args[1]))
+			err = fmt.Errorf("%w (run 'ledgerd webhook update %s %s --active')", err, name, terminal.Printable(args[1]))
 		}
 		return err
 	})

@@ -21,30 +21,30 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// attemptWait is how long ping and redeliver wait for the outcome: as long as a
-// receiver may take, and some more.
+// attemptWait is how long ping and redeliver wait for the outcome by default: a bit
+// longer than the default timeout of an attempt.
 const attemptWait = 20 * time.Second
 
 const attemptStatuses = `
 EXIT STATUS
-  0  delivered, or with --wait 0s queued
-  1  could not tell: no answer, or a refusal
-  2  wrong usage
-  4  the attempt failed; it is tried again by the schedule
-  5  no outcome when the --wait was over; it is sent nevertheless`
+  0  delivered, or queued with --wait 0s
+  1  error (server unreachable or request refused)
+  2  usage error
+  4  the attempt failed; it is retried on schedule
+  5  no outcome within --wait; the delivery stays queued`
 
 func waitFlag(command *cobra.Command, wait *time.Duration) {
-	command.Flags().DurationVar(wait, "wait", attemptWait, "how long to wait for the outcome; 0s does not wait")
+	command.Flags().DurationVar(wait, "wait", attemptWait, "how long to wait for the outcome; 0s: do not wait")
 }
 
 func newWebhookPing(p *program) *cobra.Command {
 	var wait time.Duration
 	command := &cobra.Command{
 		Use:   "ping ORG/REPO WEBHOOK",
-		Short: "Send a webhook a ping and tell what came of it",
-		Long: `Queues an event of the type ping, which is sent, signed and tried again as any
-other, and waits for the outcome of the next attempt. The log and the stream do
-not know of it.
+		Short: "Send a ping to a webhook and show the outcome",
+		Long: `Queues a ping event, which is sent, signed and retried like any other, and waits
+for the outcome of the next attempt. A ping does not appear in the history or the
+live stream.
 ` + attemptStatuses,
 		Example: "  ledgerd webhook ping acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
 		Args:    takes("ORG/REPO", "WEBHOOK"),
@@ -63,10 +63,10 @@ func newWebhookRedeliver(p *program) *cobra.Command {
 	var wait time.Duration
 	command := &cobra.Command{
 		Use:   "redeliver ORG/REPO WEBHOOK DELIVERY",
-		Short: "Send a delivery once more and tell what came of it",
-		Long: `Queues a delivery again, whatever came of it before, and waits for the outcome of
-the next attempt. The same bytes are sent under the same ids, with a fresh time
-and signature.
+		Short: "Send a delivery again and show the outcome",
+		Long: `Queues a delivery again, whether it succeeded or failed, and waits for the
+outcome of the next attempt. The body and the IDs are the same; the timestamp and
+the signature are new.
 ` + attemptStatuses,
 		Example: "  ledgerd webhook redeliver acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W",
 		Args:    takes("ORG/REPO", "WEBHOOK", "DELIVERY"),
@@ -87,19 +87,22 @@ func (p *program) deliver(
 	queue func(context.Context, *connection, repoName, string) (ledger.Delivery, error),
 ) error {
 	if wait < 0 {
-		return usagef("--wait %v is no time", wait)
+		return usagef("invalid --wait %v: use 0s or more", wait)
 	}
+
 	ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	command.SetContext(ctx)
+
 	return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
 		d, err := queue(ctx, c, name, id)
 		if err != nil {
 			return err
 		}
 		if wait == 0 {
-			return p.print(d, func() { fmt.Fprintf(p.stdout, "queued %s\n", d.ID) })
+			return p.print(d, func() { fmt.Fprintf(p.stdout, "Queued %s\n", d.ID) })
 		}
+
 		record, err := awaitAttempt(ctx, c, name, d, wait)
 		if err != nil {
 			return err
@@ -107,58 +110,58 @@ func (p *program) deliver(
 		if record.Attempts <= d.Attempts {
 			return p.noOutcome(c, record, wait)
 		}
-		return p.attemptAnswer(record)
+		return p.attemptResult(record)
 	})
 }
 
-// awaitAttempt asks for a delivery until there was an attempt more, or the wait
-// is over, and returns the last answer. Trouble on the way is waited out.
+// awaitAttempt polls a delivery until it has had another attempt or the wait is
+// over, and returns the last result. Temporary errors are retried.
 func awaitAttempt(
 	ctx context.Context, c *connection, name repoName, d ledger.Delivery, wait time.Duration,
 ) (ledger.DeliveryRecord, error) {
 	deadline := time.Now().Add(wait)
-	for pause := 10 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
+	for interval := 10 * time.Millisecond; ; interval = min(interval*3/2, time.Second) {
 		record, err := c.Delivery(ctx, name.org, name.repo, d.Webhook, d.ID)
-		left := time.Until(deadline)
-		if left <= 0 || err == nil && record.Attempts > d.Attempts || err != nil && !passing(err) {
+		remaining := time.Until(deadline)
+		if remaining <= 0 || err == nil && record.Attempts > d.Attempts || err != nil && !temporary(err) {
 			return record, err
 		}
 		select {
-		case <-time.After(min(pause, left)):
+		case <-time.After(min(interval, remaining)):
 		case <-ctx.Done():
 			return record, errors.New("interrupted while waiting")
 		}
 	}
 }
 
-// noOutcome tells that a delivery is still to be sent, or under way, and
-// returns the exit status that says it again.
+// noOutcome prints that a delivery is still pending, and returns an error with the
+// matching exit status.
 func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait time.Duration) error {
-	err := p.print(record, func() { fmt.Fprintf(p.stdout, "%s is still to be delivered\n", record.ID) })
+	err := p.print(record, func() { fmt.Fprintf(p.stdout, "%s is still pending\n", record.ID) })
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("%s had no outcome within %v: it may be under way, or wait behind others while the receiver "+
-		"fails or is slow", record.ID, wait)
+	err = fmt.Errorf("no outcome of %s within %v: the attempt may still be running, or other deliveries may be ahead of it",
+		record.ID, wait)
 	if c.local != nil {
-		err = fmt.Errorf("%w; webhooks are sent by 'ledgerd serve', which has to run on this database", err)
+		err = fmt.Errorf("%w; only 'ledgerd serve' sends webhooks: is it running on this database?", err)
 	}
 	return &exitError{exitGaveUp, err}
 }
 
-// attemptAnswer prints what came of a delivery's last attempt and returns the
-// exit status that says it again.
-func (p *program) attemptAnswer(record ledger.DeliveryRecord) error {
+// attemptResult prints the outcome of a delivery's last attempt. If it failed, it
+// returns an error with the matching exit status.
+func (p *program) attemptResult(record ledger.DeliveryRecord) error {
 	last := record.History[len(record.History)-1]
 	err := p.print(record, func() {
 		if last.Error == "" {
-			fmt.Fprintf(p.stdout, "delivered %s in %d ms: %s\n", record.ID, last.DurationMS, statusText(last.Response.Status))
+			fmt.Fprintf(p.stdout, "Delivered %s in %d ms: %s\n", record.ID, last.DurationMS, statusText(last.Response.Status))
 		} else {
-			fmt.Fprintf(p.stdout, "%s was not delivered: %s\n", record.ID, terminal.Clean(last.Error))
+			fmt.Fprintf(p.stdout, "%s failed: %s\n", record.ID, terminal.Clean(last.Error))
 		}
 		p.showText("  ", last.Response.Body)
 		if record.NextAttemptAt != 0 {
-			fmt.Fprintf(p.stdout, "it is tried again at %s\n", record.NextAttemptAt)
+			fmt.Fprintf(p.stdout, "next retry %s\n", nextRetry(record.NextAttemptAt, time.Now()))
 		}
 	})
 	if err == nil && last.Error != "" {
@@ -167,11 +170,21 @@ func (p *program) attemptAnswer(record ledger.DeliveryRecord) error {
 	return err
 }
 
+// nextRetry returns when a retry is due, such as "in 5s (2026-11-20T09:00:05.000Z)".
+func nextRetry(at ledger.Time, now time.Time) string {
+	wait := at.Std().Sub(now).Round(time.Second)
+	if wait <= 0 {
+		return fmt.Sprintf("now (%s)", at)
+	}
+	return fmt.Sprintf("in %s (%s)", ledger.Duration(wait), at)
+}
+
+// statusText returns an HTTP status as text, such as "204 No Content".
 func statusText(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
-// showText prints text that others wrote, each line behind an indent.
+// showText prints untrusted text with each line indented.
 func (p *program) showText(indent, text string) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		fmt.Fprintf(p.stdout, "%s%s\n", indent, terminal.Printable(strings.TrimRight(line, "\r\n")))
@@ -182,9 +195,10 @@ func newWebhookReplay(p *program) *cobra.Command {
 	var since ledger.Time
 	command := &cobra.Command{
 		Use:   "replay ORG/REPO WEBHOOK",
-		Short: "Send a webhook the events that it has missed",
-		Long: `Queues the events since a moment that the webhook has not acknowledged and that
-do not wait for it already: those of a time in which it failed or was inactive.`,
+		Short: "Send missed events to a webhook",
+		Long: `Queues the events since --since that the webhook missed because it failed or was
+inactive. Events that it has acknowledged, or that are already pending, are not
+queued again.`,
 		Example: `  ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 5d
   ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 2026-11-20`,
 		Args: takes("ORG/REPO", "WEBHOOK"),
@@ -194,35 +208,23 @@ do not wait for it already: those of a time in which it failed or was inactive.`
 				if err != nil {
 					return err
 				}
+
 				return p.print(replayed, func() {
-					count := terminal.Plural(replayed.Queued, "event")
+					count := terminal.Plural(replayed.Queued, "missed event")
 					if replayed.Queued == 0 {
-						count = "no event"
+						count = "no events"
 					}
-					fmt.Fprintf(p.stdout, "%s to send that %s had not got since %s\n", count, terminal.Printable(id), since)
+					fmt.Fprintf(p.stdout, "Queued %s since %s for %s\n", count, since, terminal.Printable(id))
 				})
 			})
 		},
 	}
-	command.Flags().Var(&flagvalue.Parsed[ledger.Time]{Value: &since, Kind: "WHEN", Parse: parseAgo(time.Now())},
-		"since", "from when on: so long ago as 5d or 12h, or at a date or date-time")
-	require(command, "since")
-	return command
-}
 
-// parseAgo returns what reads a moment in the past: a duration ago, or a date
-// or date-time.
-func parseAgo(now time.Time) func(string) (ledger.Time, error) {
-	return func(s string) (ledger.Time, error) {
-		if d, err := ledger.ParseDuration(s); err == nil {
-			return ledger.TimeOf(now.Add(-d.Std())), nil
-		}
-		t, err := ledger.ParseSince(s)
-		if err != nil {
-			return 0, errors.New("use a duration such as 5d or 12h, a date or an RFC 3339 date-time")
-		}
-		return t, nil
-	}
+	command.Flags().Var(flagvalue.Past(&since), "since",
+		"start: how long ago, e.g. 5d or 12h, or a date or date-time")
+	flagvalue.Require(command, "since")
+
+	return command
 }
 
 func newWebhookDeliveries(p *program) *cobra.Command {
@@ -230,9 +232,9 @@ func newWebhookDeliveries(p *program) *cobra.Command {
 	var limit int
 	command := &cobra.Command{
 		Use:   "deliveries ORG/REPO WEBHOOK [DELIVERY]",
-		Short: "List what was sent to a webhook, or show one delivery and its attempts",
-		Long: `Lists the deliveries of a webhook, the newest first. With the id of one it shows
-its body, and of every attempt the request and what the receiver answered.`,
+		Short: "List the deliveries of a webhook, or show one",
+		Long: `Lists the deliveries of a webhook, newest first. With DELIVERY, shows the body of
+this delivery, and the request and response of each attempt.`,
 		Example: `  ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --status failed --limit 20
   ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W`,
 		Args: takes("ORG/REPO", "WEBHOOK", "[DELIVERY]"),
@@ -245,26 +247,29 @@ its body, and of every attempt the request and what the receiver answered.`,
 					}
 					return p.print(record, func() { p.showDelivery(record) })
 				}
+
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}
 				return printList(p, c.Deliveries(ctx, name.org, name.repo, id, filter), limit, columns,
 					func(d ledger.Delivery) []any {
-						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(lastOf(d), 60)}
+						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(lastOutcome(d), 60)}
 					})
 			})
 		},
 	}
+
 	flags := command.Flags()
 	flags.Var(&flagvalue.Parsed[ledger.DeliveryStatus]{Value: &filter.Status, Kind: "STATUS",
-		Parse: ledger.ParseDeliveryStatus}, "status", "only those that are pending, succeeded or failed")
+		Parse: ledger.ParseDeliveryStatus}, "status", "only those with this status: pending, succeeded or failed")
 	flagvalue.Complete(command, "status", string(ledger.DeliveryPending), string(ledger.DeliverySucceeded),
 		string(ledger.DeliveryFailed))
-	flags.StringVar(&filter.Event, "event", "", "only those of the event of this `ID`")
+	flags.StringVar(&filter.Event, "event", "", "only deliveries of the event with this `ID`")
 	limitFlag(command, &limit)
+
 	return command
 }
 
-// lastOf tells what came of the last attempt, in a few words.
-func lastOf(d ledger.Delivery) string {
+// lastOutcome returns the outcome of the last attempt, in a few words.
+func lastOutcome(d ledger.Delivery) string {
 	switch {
 	case d.LastError != "":
 		return d.LastError
@@ -302,11 +307,11 @@ func (p *program) showAttempt(a ledger.Attempt) {
 	if a.Response.Status == 0 {
 		return
 	}
-	fmt.Fprintf(p.stdout, "  answer %s\n", statusText(a.Response.Status))
+	fmt.Fprintf(p.stdout, "  response %s\n", statusText(a.Response.Status))
 	p.showHeaders(a.Response.Headers)
 	p.showText("    | ", a.Response.Body)
 	if a.Response.Truncated {
-		fmt.Fprintln(p.stdout, "    (the rest is not kept)")
+		fmt.Fprintln(p.stdout, "    (truncated)")
 	}
 }
 

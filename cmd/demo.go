@@ -11,20 +11,21 @@ func newDemo(p *program) *cobra.Command {
 	var o demo.Options
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "See the ledger at work, on the last commits of this git repository",
-		Long: `Starts a server on a throw-away database, makes an org, a repo, keys and tokens,
-and takes the last commits of the git work tree it stands in from DRAFT to
-DEPLOYED, by signed attestations through the HTTP API. What happens is shown as
-the live stream tells it, and as it reaches a webhook, whose receiver checks the
-signatures. Outside of a git work tree it makes a small history of its own. The
-results it signs are made up.
+		Short: "Take the latest commits of this git repository through all states",
+		Long: `Starts a server on a temporary database and creates an org, a repo, keys and
+tokens. Then it takes the latest commits of the current git repository from
+DRAFT to DEPLOYED, with signed attestations sent to the HTTP API. Each step is
+echoed by the live stream and by a webhook receiver that checks the signatures.
+Outside a git repository, the demo creates a small sample history. The results
+that it signs are invented.
 
-Then it goes on serving until Ctrl-C. Nothing of it is kept.`,
+The server then keeps running so you can explore it in a browser; Ctrl-C stops
+it and deletes all data.`,
 		Example: "  ledgerd demo\n  ledgerd demo --once",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if p.global.url != "" || command.Flags().Changed("database") {
-				return usagef("demo takes no --url and no --database: it makes its own")
+				return usagef("demo does not take --url or --database: it starts its own server")
 			}
 			if err := ledger.CheckOrg(o.Org); err != nil {
 				return err
@@ -34,8 +35,8 @@ Then it goes on serving until Ctrl-C. Nothing of it is kept.`,
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&o.Once, "once", false, "end after the last step")
+	flags.BoolVar(&o.Once, "once", false, "exit after the last step")
 	flags.StringVar(&o.Org, "org", "demo", "`name` of the org")
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:0", "`address` to listen on; port 0 picks a free port")
 	return command
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An eventQuery says which events the command shows.
+// An eventQuery selects the events to show.
 type eventQuery struct {
 	org    string
 	follow bool
 	types  []ledger.EventType
 	repo   string
-	since  string // an event's id, client.Earliest or empty
+	since  string // an event id, client.Earliest or empty
 	limit  int
 }
 
@@ -34,33 +34,35 @@ func newEvents(p *program) *cobra.Command {
 	var q eventQuery
 	command := &cobra.Command{
 		Use:   "events ORG",
-		Short: "List or follow what happens in an org",
-		Long: `Prints the events of an org, the oldest first, a line for each: recorded
-attestations, changes of a commit's state, changes of a policy, and, where
---types names radar, overlaps of commits in flight.
+		Short: "List or follow the events of an org",
+		Long: `Prints the events of an org, oldest first, one per line: recorded attestations,
+state changes of commits, policy changes and, if --types includes radar, overlaps
+of commits in flight.
 
-With --follow it goes on with what happens next, or from --since-id on, until
-Ctrl-C. When the connection breaks or the server starts again, it connects again
-and resumes where it was: every event comes once and in order.
+With --follow it prints new events as they happen, until Ctrl-C. With --since-id
+it first prints those since then. If the connection breaks or the server
+restarts, it reconnects and resumes: each event is printed once and in order.
 
-With -o json it prints one JSON object a line: the event's id and type, and what
-the live stream tells of it.`,
+With -o json it prints one JSON object per line: the id and type of the event,
+and its data as in the live stream.`,
 		Example: `  ledgerd events acme --repo api --types policy
   ledgerd events acme --follow --types attestation,state -o json
   ledgerd events acme --follow --since-id earliest`,
 		Args: takes("ORG"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if q.org = args[0]; ledger.CheckOrg(q.org) != nil {
-				return usagef("%q cannot name an org", q.org)
+				return usagef("invalid org name %q", q.org)
 			}
-			t, err := p.target(command)
+
+			l, err := p.locate(command)
 			if err != nil {
 				return err
 			}
 			if q.follow {
-				return p.followEvents(command.Context(), t, q)
+				return p.followEvents(command.Context(), l, q)
 			}
-			return t.use(command.Context(), func(ctx context.Context, c *connection) error {
+
+			return l.use(command.Context(), func(ctx context.Context, c *connection) error {
 				if err := c.settle(ctx); err != nil {
 					return err
 				}
@@ -68,17 +70,20 @@ the live stream tells of it.`,
 			})
 		},
 	}
+
 	flags := command.Flags()
-	flags.BoolVarP(&q.follow, "follow", "f", false, "go on with what happens next, until Ctrl-C")
+	flags.BoolVarP(&q.follow, "follow", "f", false, "print new events as they happen, until Ctrl-C")
 	flags.Var(&flagvalue.Parsed[[]ledger.EventType]{Value: &q.types, Kind: "TYPES", Parse: ledger.ParseEventTypes},
-		"types", "only those of these types, with commas between them (default attestation,state,policy)")
-	flags.StringVar(&q.repo, "repo", "", "only those of this `REPO`")
-	flags.StringVar(&q.since, "since-id", "", "only those behind the event of this `ID`; earliest is before the first one")
+		"types", "only these types, comma-separated (default attestation,state,policy)")
+	flags.StringVar(&q.repo, "repo", "", "only events of this `REPO`")
+	flags.StringVar(&q.since, "since-id", "", "only events after the event with this `ID`; earliest for all")
+	flagvalue.NameField(command, "after", "since-id")
 	limitFlag(command, &q.limit)
+
 	return command
 }
 
-// pastEvents yields the events that there are, as the stream tells of them.
+// pastEvents yields the existing events, in the form of the live stream.
 func pastEvents(ctx context.Context, c *connection, q eventQuery) iter.Seq2[client.Event, error] {
 	f := client.EventFilter{Types: q.types, Repo: q.repo}
 	if q.since != client.Earliest {
@@ -97,11 +102,12 @@ func pastEvents(ctx context.Context, c *connection, q eventQuery) iter.Seq2[clie
 	}
 }
 
-// followEvents shows events as they happen, until it is interrupted.
-func (p *program) followEvents(ctx context.Context, t target, q eventQuery) error {
+// followEvents shows events as they happen, until interrupted.
+func (p *program) followEvents(ctx context.Context, l location, q eventQuery) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := t.use(ctx, func(ctx context.Context, c *connection) error {
+
+	err := l.use(ctx, func(ctx context.Context, c *connection) error {
 		ctx, cancel := context.WithCancel(ctx)
 		var watch sync.WaitGroup
 		defer watch.Wait()
@@ -112,17 +118,19 @@ func (p *program) followEvents(ctx context.Context, t target, q eventQuery) erro
 		if err := c.settle(ctx); err != nil {
 			return err
 		}
-		told := ""
+
+		reported := "" // the last error, to report each only once
 		events := c.Follow(ctx, q.org,
 			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, OnRetry: func(err error, wait time.Duration) {
-				if text := describe(err); text != told {
-					told = text
-					fmt.Fprintf(p.stderr, "connecting again in %.1f s: %s\n", wait.Seconds(), text)
+				if text := p.describe(err); text != reported {
+					reported = text
+					fmt.Fprintf(p.stderr, "reconnecting in %.1f s: %s\n", wait.Seconds(), text)
 				}
 			}})
+
 		return p.showEvents(func(yield func(client.Event, error) bool) {
 			for e, err := range events {
-				told = ""
+				reported = ""
 				if !yield(e, err) {
 					return
 				}
@@ -130,18 +138,18 @@ func (p *program) followEvents(ctx context.Context, t target, q eventQuery) erro
 		}, q.limit)
 	})
 	if ctx.Err() != nil {
-		return nil // Ctrl-C is how it ends
+		return nil // interrupted: the usual end
 	}
 	return err
 }
 
-// showEvents prints events, each as soon as it is there, and no more than limit
-// where that is not 0.
+// showEvents prints each event as it arrives, at most limit; 0 means no limit.
 func (p *program) showEvents(events iter.Seq2[client.Event, error], limit int) error {
 	line := eventline.JSON
 	if p.global.output != "json" {
 		line = (&eventline.Printer{Painter: terminal.NewPainter(p.stdout)}).Line
 	}
+
 	n := 0
 	for e, err := range events {
 		if err != nil {

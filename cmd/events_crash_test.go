@@ -45,7 +45,7 @@ func (v *victim) follow(token string) *printer {
 	go func() {
 		n := 0
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), "connecting again") {
+			if strings.HasPrefix(lines.Text(), "reconnecting") {
 				n++
 			}
 		}

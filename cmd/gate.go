@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A gate is a question about a commit, asked once or until it is answered yes.
+// A gate checks whether a commit has reached a state, once or repeatedly for some
+// time.
 type gate struct {
 	repo  repoName
 	rev   string
@@ -29,20 +31,20 @@ func newGate(p *program) *cobra.Command {
 	var g gate
 	command := &cobra.Command{
 		Use:   "gate ORG/REPO",
-		Short: "Tell by the exit status whether a commit has reached a state",
-		Long: `Prints what the policy asks of a commit and what of it is met, and tells by its
-exit status whether the commit has reached the state: what a deployment asks
-before it begins. With --wait it asks again until the commit has.
+		Short: "Check whether a commit has reached a state (exit code)",
+		Long: `Prints the requirements of the policy for a commit and which of them are met. The
+exit status says whether the commit has reached the state; run this before a
+deployment. With --wait it polls until the commit has reached the state.
 
-A state counts as reached when the commit is in it or in one above it. A commit
-that the ledger does not know has reached none: with -o json its state is null.
+A state is reached if the commit is in this state or a higher one. A commit that
+is not in the ledger has reached none; with -o json its state is null.
 
 EXIT STATUS
   0  reached
-  1  could not tell: no answer, or a refusal
-  2  wrong usage
+  1  error (server unreachable or request refused)
+  2  usage error
   4  not reached
-  5  not reached when the --wait was over`,
+  5  not reached within --wait`,
 		Example: `  ledgerd gate acme/api --commit HEAD --state PROMOTABLE
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --wait 10m`,
 		Args: takes("ORG/REPO"),
@@ -51,23 +53,23 @@ EXIT STATUS
 				return err
 			}
 			if g.wait < 0 {
-				return usagef("--wait %v is no time", g.wait)
+				return usagef("invalid --wait %v: use 0s or more", g.wait)
 			}
 			return p.gate(command, g)
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&g.rev, "commit", "HEAD", "commit to ask about, a sha or a git `rev`")
-	stateFlag(command, &g.state, "state to have reached")
-	flags.DurationVar(&g.wait, "wait", 0, "how long to wait for it")
-	require(command, "state")
+	flags.StringVar(&g.rev, "commit", "HEAD", "commit to check, a sha or a git `rev`")
+	flagvalue.StateVar(command, &g.state, "required state")
+	flags.DurationVar(&g.wait, "wait", 0, "how long to wait for the state")
+	flagvalue.Require(command, "state")
 	return command
 }
 
 func (p *program) gate(command *cobra.Command, g gate) error {
 	ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	t, err := p.target(command)
+	l, err := p.locate(command)
 	if err != nil {
 		return err
 	}
@@ -75,22 +77,23 @@ func (p *program) gate(command *cobra.Command, g gate) error {
 	if err != nil {
 		return err
 	}
-	return t.use(ctx, func(ctx context.Context, c *connection) error {
+	return l.use(ctx, func(ctx context.Context, c *connection) error {
 		commit, err := p.await(ctx, c, g, sha)
 		if err != nil {
 			return err
 		}
-		return p.gateAnswer(g, sha, commit)
+		return p.gateResult(g, sha, commit)
 	})
 }
 
-// gateAnswer prints what was found, nil for a commit that is not known, and
-// returns the exit status that says it again.
-func (p *program) gateAnswer(g gate, sha string, commit *ledger.Commit) error {
+// gateResult prints whether the commit has reached the state, and returns an error
+// with the exit status if not. commit is nil if it is not in the ledger.
+func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
 	status := exitNotReached
 	if g.wait > 0 {
 		status = exitGaveUp
 	}
+
 	if commit == nil {
 		unknown := struct {
 			Org   string        `json:"org"`
@@ -104,12 +107,13 @@ func (p *program) gateAnswer(g gate, sha string, commit *ledger.Commit) error {
 		return &exitError{status, fmt.Errorf("the ledger does not know commit %s, so it has not reached %s", g.repo.at(sha),
 			g.state)}
 	}
+
 	err := p.print(commit, func() {
-		verb := "has not reached"
+		verdict := fmt.Sprintf("✗ (%s required)", g.state)
 		if commit.State >= g.state {
-			verb = "has reached"
+			verdict = "✓"
 		}
-		fmt.Fprintf(p.stdout, "%s is %s: it %s %s\n", g.repo.at(commit.SHA), commit.State, verb, g.state)
+		fmt.Fprintf(p.stdout, "%s is %s %s\n", g.repo.at(commit.SHA), commit.State, verdict)
 		p.showRequirements(commit.Requirements)
 	})
 	if err == nil && commit.State < g.state {
@@ -118,33 +122,36 @@ func (p *program) gateAnswer(g gate, sha string, commit *ledger.Commit) error {
 	return err
 }
 
-// The time between two questions grows from the first to the last of these.
+// The polling interval grows from firstInterval to lastInterval.
 const (
-	firstPause = time.Second
-	lastPause  = 5 * time.Second
+	firstInterval = time.Second
+	lastInterval  = 5 * time.Second
 )
 
-// await asks for the commit until it has reached the state or the wait is over,
-// and returns the last answer. Trouble on the way to the server is waited out.
+// await polls the commit until it has reached the state or the wait is over, and
+// returns the last result. Temporary errors, such as an unreachable server, are
+// retried.
 func (p *program) await(ctx context.Context, c *connection, g gate, sha string) (*ledger.Commit, error) {
 	deadline := time.Now().Add(g.wait)
-	told := ""
-	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
-		commit, err := ask(ctx, c, g.repo, sha)
+	reported := "" // the last state
+	for interval := firstInterval; ; interval = min(interval*3/2, lastInterval) {
+		commit, err := lookUp(ctx, c, g.repo, sha)
 		reached := commit != nil && commit.State >= g.state
-		left := time.Until(deadline)
-		if reached || left <= 0 || (err != nil && !passing(err)) {
+		remaining := time.Until(deadline)
+		if reached || remaining <= 0 || (err != nil && !temporary(err)) {
 			return commit, err
 		}
+
 		switch {
 		case err != nil:
-			fmt.Fprintf(p.stderr, "asking again: %s\n", describe(err))
-		case describeState(commit) != told:
-			told = describeState(commit)
-			fmt.Fprintf(p.stderr, "%s is %s, waiting for %s\n", g.repo.at(sha), told, g.state)
+			fmt.Fprintf(p.stderr, "retrying: %s\n", p.describe(err))
+		case describeState(commit) != reported:
+			reported = describeState(commit)
+			fmt.Fprintf(p.stderr, "%s is %s, waiting for %s\n", g.repo.at(sha), reported, g.state)
 		}
+
 		select {
-		case <-time.After(min(pause, left)):
+		case <-time.After(min(interval, remaining)):
 		case <-ctx.Done():
 			return nil, errors.New("interrupted while waiting")
 		}
@@ -153,13 +160,13 @@ func (p *program) await(ctx context.Context, c *connection, g gate, sha string) 
 
 func describeState(commit *ledger.Commit) string {
 	if commit == nil {
-		return "not known"
+		return "unknown"
 	}
 	return commit.State.String()
 }
 
-// ask returns the commit, nil where the ledger does not know it.
-func ask(ctx context.Context, c *connection, name repoName, sha string) (*ledger.Commit, error) {
+// lookUp returns the commit, or nil if it is not in the ledger.
+func lookUp(ctx context.Context, c *connection, name repoName, sha string) (*ledger.Commit, error) {
 	if err := c.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -170,13 +177,12 @@ func ask(ctx context.Context, c *connection, name repoName, sha string) (*ledger
 	if client.CodeOf(err) != ledger.CodeNotFound {
 		return nil, err
 	}
-	// Is it the commit that is not there, or the repo?
-	return nil, name.mustExist(ctx, c)
+	return nil, name.mustExist(ctx, c) // a missing repo is an error
 }
 
-// passing tells whether an error may be over by the next time: the server
-// cannot be reached, or cannot answer now.
-func passing(err error) bool {
+// temporary reports whether a retry may succeed: the server is unreachable,
+// overloaded or failing.
+func temporary(err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	return !ok || e.Status >= 500 || e.Status == http.StatusTooManyRequests
 }

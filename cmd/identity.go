@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 func newIdentity(p *program) *cobra.Command {
-	return group("identity", "Manage whose signatures count in an org",
+	return group("identity", "Manage the signers that an org trusts",
 		newIdentityAdd(p), newIdentityList(p), newIdentityRevoke(p))
 }
 
@@ -21,48 +22,53 @@ func newIdentityAdd(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "add",
 		Short: "Trust a key, a certificate or a root",
-		Long: `Makes the signatures of a key count in an org. The key comes as a certificate,
-whose subject names the signer, or as a public key with --dn. With --root, all
-whose certificates chain to that CA, are valid at the time and may sign code are
-trusted.`,
+		Long: `Adds a trusted signer to an org: --cert takes a certificate, whose subject names
+the signer; --key takes a public key and needs --dn. --root takes a CA and trusts
+every certificate that it issued, if it is valid at the time and allowed to sign
+code.`,
 		Example: `  ledgerd identity add --org acme --cert ci.crt
   ledgerd identity add --org acme --root ca.crt
   ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example`,
 		Args: takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if key != "" && n.DN == "" {
-				return usagef("--key needs --dn: a bare key does not say whose it is")
+				return usagef("--key needs --dn: a public key does not name its signer")
 			}
+
 			n.Kind = identity.KeyIdentity
 			if root != "" {
 				n.Kind = identity.RootIdentity
 			}
-			text, err := p.readFile(cert + root + key) // one of them alone is given
+
+			text, err := p.readFile(cert + root + key) // exactly one of them is set
 			if err != nil {
 				return err
 			}
 			n.PEM = string(text)
+
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
 				added, err := c.AddIdentity(ctx, org, n)
 				if err != nil {
 					return err
 				}
 				return p.print(added, func() {
-					fmt.Fprintf(p.stdout, "%s now trusts the %s %s (%s)\n", added.Org, added.Kind, terminal.Printable(added.DN),
-						added.ID)
+					fmt.Fprintf(p.stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org, added.ID)
 				})
 			})
 		},
 	}
+
 	flags := command.Flags()
 	orgFlag(command, &org)
 	flags.StringVar(&cert, "cert", "", "certificate of one signer, a PEM `file`")
 	flags.StringVar(&root, "root", "", "certificate of a CA, a PEM `file`")
 	flags.StringVar(&key, "key", "", "public key of one signer, a PEM `file`")
 	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the key's signer")
-	flags.StringVar(&n.Email, "email", "", "e-mail `address` of the signer, where the certificate has none")
-	command.MarkFlagsOneRequired("cert", "root", "key")
-	command.MarkFlagsMutuallyExclusive("cert", "root", "key")
+	flags.StringVar(&n.Email, "email", "", "e-mail `address` of the signer, if the certificate has none")
+	flagvalue.RequireOne(command, "cert", "root", "key")
+	flagvalue.Exclude(command, "cert", "root", "key")
+	flagvalue.NameField(command, "pem", "cert", "root", "key")
+
 	return command
 }
 
@@ -70,12 +76,12 @@ func newIdentityList(p *program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "list",
-		Short:   "List the keys and roots of an org",
+		Short:   "List the trusted keys and roots of an org",
 		Example: "  ledgerd identity list --org acme",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
-				columns := []string{"ID", "KIND", "DN", "EMAIL", "FINGERPRINT", "ENDS", "CREATED", "REVOKED"}
+				columns := []string{"ID", "KIND", "DN", "EMAIL", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
 				return printList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
 					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), terminal.Short(i.Fingerprint),
 						terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
@@ -91,9 +97,9 @@ func newIdentityRevoke(p *program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:   "revoke ID",
-		Short: "End the trust in a key or root from now on",
-		Long: `Ends the trust in a key or root: what it signs is refused from now on. What was
-recorded before stays recorded, and counts.`,
+		Short: "Revoke a trusted key or root",
+		Long: `Revokes a key or root: from now on its signatures are refused. Attestations that
+were recorded before stay and still count.`,
 		Example: "  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
 		Args:    takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -101,7 +107,7 @@ recorded before stays recorded, and counts.`,
 				if err := c.RevokeIdentity(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "revoked %s\n", args[0]) })
+				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}

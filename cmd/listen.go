@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/config"
@@ -25,23 +23,23 @@ func newWebhookListen(p *program) *cobra.Command {
 	var listen string
 	command := &cobra.Command{
 		Use:   "listen",
-		Short: "Receive webhooks here, check their signatures and print them",
-		Long: `Receives webhooks on this machine, to try them out: checks the signature of what
-arrives, prints a line for it and answers 204, or 401 where the signature is
-wrong. Without a secret it takes everything and says that it is not verified.
-It begins by telling how to have a server deliver to it. Ctrl-C ends it.
+		Short: "Receive webhooks on this machine, verify and print them",
+		Long: `Receives webhooks on this machine, for testing. It verifies the signature of each
+delivery, prints a line and responds with 204, or with 401 if the signature is
+invalid. Without a secret it accepts every delivery and marks it as not verified.
+On start it prints how to have a server deliver to it. Ctrl-C stops it.
 
-With -o json it prints an object a line: what arrived as its body, and whether it
-is verified.`,
+With -o json it prints one JSON object per line, with the body of the delivery
+and whether it was verified.`,
 		Example: `  LEDGERD_WEBHOOK_SECRET_FILE=secret ledgerd webhook listen
-  ledgerd webhook listen --listen 127.0.0.1:9000 --status 500   # see how it is tried again`,
+  ledgerd webhook listen --listen 127.0.0.1:9000 --status 500   # watch the retries`,
 		Args: takes(),
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if v.Status != 0 && (v.Status < 200 || v.Status > 599) {
-				return usagef("--status %d is not valid: use 200 to 599", v.Status)
+				return usagef("invalid --status %d: use 200 to 599", v.Status)
 			}
 			if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
-				return usagef("--path %q does not begin with /", v.Path)
+				return usagef("invalid --path %q: start it with /", v.Path)
 			}
 			if v.Secret, err = webhookSecret(v.Secret); err != nil {
 				return err
@@ -50,22 +48,23 @@ is verified.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&listen, "listen", "127.0.0.1:9000", "`address` to listen on; port 0 takes a free one")
-	flags.StringVar(&v.Secret, "secret", "", "the webhook's signing `secret`; others on this machine can see it, so "+
-		"rather set "+config.WebhookSecretVariable+" or "+config.WebhookSecretVariable+"_FILE")
-	flags.StringVar(&v.Path, "path", "", "`path` that is answered, and no other (default every one)")
-	flags.IntVar(&v.Status, "status", 0, "HTTP `status` to answer with instead of 204")
+	flags.StringVar(&listen, "listen", "127.0.0.1:9000", "`address` to listen on; port 0 picks a free port")
+	flags.StringVar(&v.Secret, "secret", "", "the webhook's signing `secret`; visible to other users of this machine: "+
+		"prefer "+config.WebhookSecretVariable+" or "+config.WebhookSecretVariable+"_FILE")
+	flags.StringVar(&v.Path, "path", "", "only accept deliveries to this `path` (default any)")
+	flags.IntVar(&v.Status, "status", 0, "HTTP `status` to respond with instead of 204")
 	return command
 }
 
-// webhookSecret returns the signing secret that the flag or the environment
-// gives, empty where none does.
+// webhookSecret returns the signing secret from the flag or else the environment,
+// or "" if neither is set. Its errors do not contain the secret.
 func webhookSecret(flag string) (string, error) {
-	const none = "the secret is none of a webhook: it has to begin with whsec_"
+	const invalid = "invalid webhook secret: it must start with whsec_"
 	secret := strings.TrimSpace(flag)
 	if secret != "" && !isWebhookSecret(secret) {
-		return "", usagef(none)
+		return "", usagef(invalid)
 	}
+
 	if secret == "" {
 		secret = os.Getenv(config.WebhookSecretVariable)
 	}
@@ -78,16 +77,17 @@ func webhookSecret(flag string) (string, error) {
 			return "", fmt.Errorf("%s_FILE: %s is empty", config.WebhookSecretVariable, file)
 		}
 	}
+
 	secret = strings.TrimSpace(secret)
 	if secret != "" && !isWebhookSecret(secret) {
-		return "", errors.New(none)
+		return "", errors.New(invalid)
 	}
 	return secret, nil
 }
 
 func isWebhookSecret(text string) bool { return strings.HasPrefix(text, "whsec_") }
 
-// receive prints what arrives until it is interrupted.
+// receive prints deliveries as they arrive, until interrupted.
 func (p *program) receive(ctx context.Context, listen string, v *receiver.Handler) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -95,36 +95,38 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver.Handle
 	if err != nil {
 		return err
 	}
-	written := make(chan error, 1)
-	print := p.receiptPrinter()
-	v.Took = func(t receiver.Receipt) {
+
+	failed := make(chan error, 1)
+	print := eventline.ReceiptPrinter(p.stdout, p.global.output == "json")
+	v.Received = func(t receiver.Receipt) {
 		if err := print(t); err != nil {
 			select {
-			case written <- err:
-			default: // one is enough
+			case failed <- err:
+			default: // an error is already reported
 			}
 		}
 	}
+
 	p.receiveHint(listener.Addr(), v)
 	r := receiver.Serve(listener, v, config.Default().Log.Logger(p.stderr))
 	select {
 	case <-ctx.Done():
-		return r.Stop() // Ctrl-C is how it ends
-	case err = <-written:
+		return r.Stop() // interrupted: the usual end
+	case err = <-failed:
 		return errors.Join(err, r.Stop())
 	case err = <-r.Failed:
 		return fmt.Errorf("receiving: %w", err)
 	}
 }
 
-// receiveHint tells how to have a server deliver to where we listen.
+// receiveHint prints how to have a server deliver to this receiver.
 func (p *program) receiveHint(address net.Addr, v *receiver.Handler) {
-	at, network := hintAddress(address)
-	url := "http://" + at + v.Path
-	fmt.Fprintf(p.stderr, `receiving on %[1]s until Ctrl-C
+	hostPort, network := receiver.LocalAddress(address)
+	url := "http://" + hostPort + v.Path
+	fmt.Fprintf(p.stderr, `receiving on %[1]s (Ctrl-C to stop)
 
-To have a server on this machine deliver here, give it leave to post to private
-addresses, and likewise to 'webhook add' where that works on the database file:
+To have a server on this machine deliver here, allow it to post to private
+addresses. 'webhook add' needs the same setting if it works on the database file:
 
   export %[2]s=%[3]s
   ledgerd serve
@@ -132,39 +134,7 @@ addresses, and likewise to 'webhook add' where that works on the database file:
 
 `, terminal.QuoteShell(url), config.Variable("webhooks.allowed_networks"), network)
 	if v.Secret == "" {
-		fmt.Fprintf(p.stderr, "Nothing is verified: there is no --secret and no %s or %[1]s_FILE.\n\n",
+		fmt.Fprintf(p.stderr, "Signatures are not verified: set --secret, %s or %[1]s_FILE.\n\n",
 			config.WebhookSecretVariable)
-	}
-}
-
-// hintAddress returns where this machine reaches what listens on an address,
-// and the network that has to be allowed for that.
-func hintAddress(address net.Addr) (at, network string) {
-	a, err := netip.ParseAddrPort(address.String())
-	if err != nil || a.Addr().IsUnspecified() {
-		a = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), a.Port())
-	}
-	if ip := a.Addr(); ip.Is4() && ip.IsLoopback() {
-		return a.String(), "127.0.0.0/8"
-	}
-	return a.String(), netip.PrefixFrom(a.Addr().WithZone(""), a.Addr().BitLen()).String()
-}
-
-// receiptPrinter returns what prints a line for each delivery.
-func (p *program) receiptPrinter() func(receiver.Receipt) error {
-	if p.global.output == "json" {
-		return func(t receiver.Receipt) error {
-			text, err := json.Marshal(t)
-			if err != nil {
-				return fmt.Errorf("writing JSON: %w", err)
-			}
-			_, err = p.stdout.Write(append(text, '\n'))
-			return err
-		}
-	}
-	lines := &eventline.Printer{Painter: terminal.NewPainter(p.stdout)}
-	return func(t receiver.Receipt) error {
-		_, err := p.stdout.Write(lines.Receipt(t))
-		return err
 	}
 }

@@ -16,31 +16,32 @@ func newOrg(p *program) *cobra.Command {
 func newOrgCreate(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an org, and the database where there is none",
-		Long: `Makes an org, which owns repos, identities and tokens. Only the administrator of
-the machine may, so it works on the database file. Where there is none yet, it is
-made.`,
+		Short: "Create an org, and the database if it does not exist",
+		Long: `Creates an org, which owns repos, identities and tokens. Only the administrator
+of the host may do this, so the command works on the database file. If the file
+does not exist, it is created.`,
 		Example: "  ledgerd org create acme --database ledger.db",
 		Args:    takes("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := ledger.CheckOrg(args[0]); err != nil {
 				return err
 			}
-			t, err := p.target(command)
+			l, err := p.locate(command)
 			if err != nil {
 				return err
 			}
+
 			create := func(ctx context.Context, c *connection) error {
 				org, err := c.CreateOrg(ctx, ledger.NewOrg{Name: args[0]})
 				if err != nil {
 					return err
 				}
-				return p.print(org, func() { fmt.Fprintf(p.stdout, "made org %s\n", org.Name) })
+				return p.print(org, func() { fmt.Fprintf(p.stdout, "Created org %s\n", org.Name) })
 			}
-			if t.url == "" {
-				return t.make(command.Context(), create)
+			if l.URL == "" {
+				return l.useNew(command.Context(), create)
 			}
-			return t.explain(t.use(command.Context(), create))
+			return l.explain(l.use(command.Context(), create))
 		},
 	}
 }
@@ -52,11 +53,11 @@ func newOrgList(p *program) *cobra.Command {
 		Example: "  ledgerd org list --database ledger.db",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			t, err := p.target(command)
+			l, err := p.locate(command)
 			if err != nil {
 				return err
 			}
-			return t.explain(t.use(command.Context(), func(ctx context.Context, c *connection) error {
+			return l.explain(l.use(command.Context(), func(ctx context.Context, c *connection) error {
 				return printList(p, c.Orgs(ctx), 0, []string{"ORG", "CREATED"}, func(org ledger.Org) []any {
 					return []any{org.Name, org.CreatedAt}
 				})

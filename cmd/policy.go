@@ -19,7 +19,7 @@ import (
 )
 
 func newPolicy(p *program) *cobra.Command {
-	return group("policy", "Manage what a repo's commits need",
+	return group("policy", "Manage the policy of a repo",
 		newPolicyShow(p), newPolicyApply(p), newPolicyHistory(p), newPolicySimulate(p))
 }
 
@@ -28,36 +28,40 @@ func newPolicyShow(p *program) *cobra.Command {
 	var format string
 	command := &cobra.Command{
 		Use:   "show ORG/REPO",
-		Short: "Print a repo's policy contract, as YAML fit for apply",
+		Short: "Print the policy contract of a repo, as YAML for 'policy apply'",
 		Example: `  ledgerd policy show acme/api >policy.yaml
   ledgerd policy show acme/api --version 3 -o json`,
 		Args: takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if version < 0 || (version == 0 && command.Flags().Changed("version")) {
-				return usagef("--version %d is none: versions are counted from 1", version)
+				return usagef("invalid --version %d: use 1 or more", version)
 			}
+
 			p.global.output = format
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
-				var found policy.Policy
+				var shown policy.Policy
 				if version == 0 {
-					found, _, err = c.Policy(ctx, name.org, name.repo)
+					shown, _, err = c.Policy(ctx, name.org, name.repo)
 				} else {
-					found, err = c.PolicyVersion(ctx, name.org, name.repo, version)
+					shown, err = c.PolicyVersion(ctx, name.org, name.repo, version)
 				}
 				if err != nil {
 					return err
 				}
-				text, err := contractfile.YAML(found)
+
+				text, err := contractfile.YAML(shown)
 				if err != nil {
 					return err
 				}
-				return p.print(found, func() { _, _ = p.stdout.Write(text) })
+				return p.print(shown, func() { _, _ = p.stdout.Write(text) })
 			})
 		},
 	}
-	command.Flags().IntVar(&version, "version", 0, "an older version, `N` (default the active one)")
-	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "how to print; table is as yaml", "yaml", "json",
+
+	command.Flags().IntVar(&version, "version", 0, "show version `N` (default the active one)")
+	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "output format; table means yaml", "yaml", "json",
 		"table")
+
 	return command
 }
 
@@ -65,7 +69,7 @@ func newPolicyHistory(p *program) *cobra.Command {
 	var limit int
 	command := &cobra.Command{
 		Use:     "history ORG/REPO",
-		Short:   "List the versions of a repo's policy, the newest first",
+		Short:   "List the policy versions of a repo, newest first",
 		Example: "  ledgerd policy history acme/api",
 		Args:    takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -85,13 +89,13 @@ func newPolicySimulate(p *program) *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "simulate ORG/REPO",
-		Short: "Tell which commits would move under a contract, without applying it",
-		Long: `Tells which of the repo's commits would move to another state if the contract
-were applied now, and why. Nothing is written.
+		Short: "Dry run: show which commits would change state under a contract",
+		Long: `Shows which commits of the repo would change state if the contract were applied
+now, and why. Nothing is written.
 
-Of the contract's radar part it foresees 'block', from the overlaps that are
-known now. It compares nothing anew: what 'ignore' would take from these, and
-what it, 'enabled' and 'max_age' would add, shows once the contract is applied.`,
+In the radar section of the contract, only 'block' is simulated, with the current
+overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
+'max_age' on the overlaps show only after the contract is applied.`,
 		Example: `  ledgerd policy simulate acme/api -f policy.yaml`,
 		Args:    takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -124,11 +128,11 @@ func (p *program) showSimulation(s ledger.Simulation) {
 		t.Flush()
 		fmt.Fprintln(p.stdout)
 	}
-	fmt.Fprintf(p.stdout, "%s looked at, %d would move\n", terminal.Plural(s.Evaluated, "commit"), len(s.Moves))
+	fmt.Fprintf(p.stdout, "%s checked, %d would change state\n", terminal.Plural(s.Evaluated, "commit"), len(s.Moves))
 	for _, from := range ledger.States() {
 		for _, to := range ledger.States() {
 			if n := counts[move{from: from, to: to}]; n > 0 {
-				fmt.Fprintf(p.stdout, "  %d from %s to %s\n", n, from, to)
+				fmt.Fprintf(p.stdout, "  %d %s → %s\n", n, from, to)
 			}
 		}
 	}
@@ -138,11 +142,11 @@ func newPolicyApply(p *program) *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "apply ORG/REPO",
-		Short: "Make a contract the active one",
-		Long: `Makes the contract in a YAML or JSON file the repo's active one, as a new
-version, unless it says what the active one says. The repo's commits are then
-evaluated again. Nothing is written if somebody else applies another contract
-in the meantime.`,
+		Short: "Apply a policy contract to a repo",
+		Long: `Makes the contract in a YAML or JSON file the active one of the repo, as a new
+version, and re-evaluates the commits of the repo. If the contract is equal to
+the active one, this is a no-op. If the policy changes at the same time, the
+command fails and writes nothing.`,
 		Example: `  ledgerd policy apply acme/api -f policy.yaml
   ledgerd policy show acme/api | sed 's/threshold: 1/threshold: 2/' | ledgerd policy apply acme/api -f -`,
 		Args: takes("ORG/REPO"),
@@ -160,10 +164,10 @@ in the meantime.`,
 	return command
 }
 
-// contractFlag defines -f.
+// contractFlag defines --file.
 func contractFlag(command *cobra.Command, file *string) {
-	command.Flags().StringVarP(file, "file", "f", "", "contract, a YAML or JSON `file`; - is standard input")
-	require(command, "file")
+	command.Flags().StringVarP(file, "file", "f", "", "contract, a YAML or JSON `file`; - for standard input")
+	flagvalue.Require(command, "file")
 }
 
 func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName, contract jsontext.Value) error {
@@ -173,19 +177,20 @@ func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName,
 	}
 	if contractfile.Same(contract, active) {
 		return p.print(active, func() {
-			fmt.Fprintf(p.stdout, "%s has this policy already: version %d, %s\n", name, active.Version, active.Digest)
+			fmt.Fprintf(p.stdout, "No change: %s already has this policy (v%d, %s)\n", name, active.Version, active.Digest)
 		})
 	}
+
 	applied, err := c.SetPolicy(ctx, name.org, name.repo, contract, etag)
 	if client.CodeOf(err) == ledger.CodePreconditionFailed {
-		return fmt.Errorf("somebody else has just changed the policy of %s, and nothing was written: look at it and "+
-			"apply yours again: %w", name, err)
+		return fmt.Errorf("nothing was written: the policy of %s has just changed (review it and apply again): %w", name, err)
 	}
 	if err != nil {
 		return err
 	}
+
 	return p.print(applied, func() {
-		fmt.Fprintf(p.stdout, "%s has policy version %d, %s\n", name, applied.Version, applied.Digest)
+		fmt.Fprintf(p.stdout, "Applied policy v%d to %s (%s)\n", applied.Version, name, applied.Digest)
 		p.showDifference(active.Contract, applied.Contract)
 	})
 }
@@ -198,12 +203,12 @@ func (p *program) readContract(file string) (jsontext.Value, error) {
 	}
 	contract, err := contractfile.FromYAML(file, text)
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && (err != nil || jsontext.Value(text).IsValid()) {
-		return text, nil // JSON: its mistakes are for the server to name
+		return text, nil // JSON: the server reports the errors in it
 	}
 	return contract, err
 }
 
-// showDifference prints which requirements came and went.
+// showDifference prints the lines of the contract that were removed and added.
 func (p *program) showDifference(before, after policy.Contract) {
 	old, current := contractfile.Lines(before), contractfile.Lines(after)
 	for _, line := range old {

@@ -9,14 +9,14 @@ import (
 )
 
 func newPredicate(p *program) *cobra.Command {
-	return group("predicate", "See what the attestations of an org are about", newPredicateList(p))
+	return group("predicate", "List the predicates in use", newPredicateList(p))
 }
 
 func newPredicateList(p *program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "list",
-		Short:   "List what the attestations of an org are about, counted",
+		Short:   "List the predicates of an org, with attestation counts",
 		Example: "  ledgerd predicate list --org acme",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {

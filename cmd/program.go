@@ -1,5 +1,5 @@
-// Package cmd is the command line of ledgerd: a file for each command, which
-// reads its flags, calls the client of the HTTP API and prints.
+// Package cmd is the command line of ledgerd. It has a file for each command, which
+// parses the flags, calls the client of the HTTP API and prints the result.
 package cmd
 
 import (
@@ -10,12 +10,10 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
@@ -23,14 +21,18 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The exit statuses that mean something; attest also passes on those of the
-// command that it runs.
+// The exit statuses. attest also passes on the status of the command that it runs.
 const (
-	exitFailure = 1 // it could not be done, or could not be told
-	exitUsage   = 2 // the command line is wrong
-	// gate: the commit has not reached the state; radar: an overlap of --fail-on; webhook ping: the attempt failed
+	exitFailure = 1 // any other error
+	exitUsage   = 2 // wrong flags or arguments
+
+	// gate: the commit has not reached the state. radar: an overlap is at or above
+	// --fail-on. webhook ping and redeliver: the attempt failed.
 	exitNotReached = 4
-	exitGaveUp     = 5 // gate: nor had it when the wait was over; webhook ping: no outcome by then
+
+	// gate: the commit has not reached the state within --wait. webhook ping and
+	// redeliver: there is no outcome within --wait.
+	exitGaveUp = 5
 )
 
 // A program is one run of ledgerd.
@@ -38,13 +40,13 @@ type program struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
-	// began is set when a command starts to work: an error before that is one
-	// of the command line.
-	began  bool
-	global globalFlags
+	// command is the running command. It is nil until the command line has been
+	// checked: an error before that is a usage error.
+	command *cobra.Command
+	global  globalFlags
 }
 
-// readFile reads a file that a flag names, or standard input where that is "-".
+// readFile reads a file, or standard input if the name is "-".
 func (p *program) readFile(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(p.stdin)
@@ -52,8 +54,8 @@ func (p *program) readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// An exitError ends the program with a status of its own. Without err nothing
-// more is printed.
+// An exitError ends the program with the given exit status. If err is nil, no error
+// message is printed.
 type exitError struct {
 	status int
 	err    error
@@ -68,14 +70,14 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usagef returns the error of a command line that is wrong.
+// usagef returns a usage error.
 func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// describe returns an error as people read it. Several invalid fields get a line
-// each.
-func describe(err error) string {
+// describe returns an error as text for people. Several invalid fields get a line
+// each. A field that the user set with a flag is called by the name of the flag.
+func (p *program) describe(err error) string {
 	text, fields := err.Error(), []ledger.FieldError(nil)
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		text, fields = strings.Replace(text, e.Error(), e.Problem.Detail, 1), e.Problem.Errors
@@ -84,17 +86,29 @@ func describe(err error) string {
 	} else if e, ok := errors.AsType[*url.Error](err); ok {
 		text = strings.Replace(text, e.Error(), describeRequest(e), 1)
 	}
-	if len(fields) < 2 {
-		fields = nil // the text has it
-	}
-	for _, f := range fields {
-		text += fmt.Sprintf("\n  %s: %s", f.Field, f.Message)
+
+	if len(fields) == 1 { // text already has its message
+		field := fields[0].Field
+		text = strings.Replace(text, "invalid "+field+": ", "invalid "+p.flagOf(field)+": ", 1)
+	} else {
+		for _, f := range fields {
+			text += fmt.Sprintf("\n  %s: %s", p.flagOf(f.Field), f.Message)
+		}
 	}
 	return terminal.Printable(strings.TrimSpace(text))
 }
 
-// describeRequest writes why a request got no answer; of a server that cannot
-// be reached, what to look at.
+// flagOf returns the flag with which the user set an API field, or the name of the
+// field.
+func (p *program) flagOf(field string) string {
+	if p.command == nil {
+		return field
+	}
+	return flagvalue.OfField(p.command.Flags(), field)
+}
+
+// describeRequest returns why a request failed. If the server is unreachable, it
+// also suggests what to check.
 func describeRequest(err *url.Error) string {
 	dial, ok := errors.AsType[*net.OpError](err)
 	if !ok || dial.Op != "dial" {
@@ -111,7 +125,7 @@ func describeRequest(err *url.Error) string {
 	return fmt.Sprintf("no server answers at %s: is ledgerd serve running there? (%s)", server, reason)
 }
 
-// globalFlags are those that every command has.
+// globalFlags are the flags that every command has.
 type globalFlags struct {
 	config string
 	url    string
@@ -119,7 +133,7 @@ type globalFlags struct {
 	output string
 }
 
-// group returns a command that only holds others.
+// group returns a command that only has subcommands.
 func group(use, short string, children ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{
 		Use:                   use,
@@ -134,29 +148,29 @@ func group(use, short string, children ...*cobra.Command) *cobra.Command {
 			names = append(names, child.Name())
 		}
 		if len(args) > 0 {
-			return usagef("%s has no command %q: choose from %s", command.CommandPath(), args[0], strings.Join(names, ", "))
+			return usagef("unknown command %q for %s: use %s", args[0], command.CommandPath(), flagvalue.OneOf(names))
 		}
-		return usagef("%s needs a command: choose from %s", command.CommandPath(), strings.Join(names, ", "))
+		return usagef("%s requires a command: use %s", command.CommandPath(), flagvalue.OneOf(names))
 	}
 	return command
 }
 
-// takes checks that a command has the arguments of the given names; a name in
-// brackets may be left out.
+// takes returns a check that a command has the named arguments. A name in brackets
+// is optional.
 func takes(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > len(names) {
 			return fmt.Errorf("unexpected argument %q", args[len(names)])
 		}
 		if len(args) < len(names) && !strings.HasPrefix(names[len(args)], "[") {
-			return fmt.Errorf("%s is missing", names[len(args)])
+			return fmt.Errorf("%s is required", names[len(args)])
 		}
 		return nil
 	}
 }
 
-// print writes a record or a list of them: as JSON where -o json asks for it,
-// else by the function, which writes it for people.
+// print prints a record or a list of records: as JSON with -o json, otherwise by
+// calling human.
 func (p *program) print(v any, human func()) error {
 	if p.global.output != "json" {
 		human()
@@ -165,8 +179,8 @@ func (p *program) print(v any, human func()) error {
 	return terminal.WriteJSON(p.stdout, v)
 }
 
-// printList writes up to limit records of a list, all where limit is 0: for
-// people as a table with those columns and a row for each record.
+// printList prints at most limit records of a list, or all if limit is 0. For people
+// it is a table with the given columns and a row for each record.
 func printList[T any](p *program, records iter.Seq2[T, error], limit int, columns []string, row func(T) []any) error {
 	all, err := client.Collect(records, limit)
 	if err != nil {
@@ -181,59 +195,10 @@ func printList[T any](p *program, records iter.Seq2[T, error], limit int, column
 	})
 }
 
-// milliseconds returns the duration of n milliseconds.
+// milliseconds converts n milliseconds to a duration.
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// stateFlag defines --state.
-func stateFlag(command *cobra.Command, value *ledger.State, usage string) {
-	command.Flags().Var(&flagvalue.Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: ledger.ParseState}, "state",
-		usage)
-	var names []string
-	for _, s := range ledger.States() {
-		names = append(names, s.String())
-	}
-	flagvalue.Complete(command, "state", names...)
-}
-
-// parseExpiry returns what reads when something ends: after a duration such as
-// 90d, or at a date or date-time.
-func parseExpiry(now time.Time) func(string) (ledger.Time, error) {
-	return func(s string) (ledger.Time, error) {
-		if d, err := ledger.ParseDuration(s); err == nil {
-			return ledger.TimeOf(now.Add(d.Std())), nil
-		}
-		t, err := ledger.ParseSince(s)
-		if err != nil {
-			return 0, fmt.Errorf("use a duration such as 90d or 12h, a date or an RFC 3339 date-time")
-		}
-		return t, nil
-	}
-}
-
-// require makes flags obligatory. The error it passes over is that of a flag
-// which is not there, and its callers have just defined them.
-func require(command *cobra.Command, flags ...string) {
-	for _, name := range flags {
-		_ = command.MarkFlagRequired(name)
-	}
-}
-
-// limitFlag defines --limit, of lists that can be long.
+// limitFlag defines --limit, for lists that can be long.
 func limitFlag(command *cobra.Command, limit *int) {
-	command.Flags().Var(&flagvalue.Parsed[int]{Value: limit, Kind: "N", Parse: func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return 0, fmt.Errorf("use a number of 1 or more")
-		}
-		return n, nil
-	}}, "limit", "no more than so many (default all)")
-}
-
-func statuses() []string {
-	return []string{string(ledger.Pass), string(ledger.Warn), string(ledger.Fail), string(ledger.Errored),
-		string(ledger.Skip)}
-}
-
-func statusFlag(value *ledger.Status) pflag.Value {
-	return flagvalue.Choice((*string)(value), statuses()...)
+	command.Flags().Var(flagvalue.Limit(limit), "limit", "maximum number of results (default all)")
 }

@@ -32,7 +32,7 @@ func TestDescribe(t *testing.T) {
 		},
 		"what would move the cursor": {errors.New("no \x1b[2Jluck"), "no \uFFFD[2Jluck"},
 	} {
-		if got := describe(test.err); got != test.want {
+		if got := (&program{}).describe(test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A radarQuery says which overlaps the command shows.
+// A radarQuery selects the overlaps to show.
 type radarQuery struct {
 	filter client.OverlapFilter
 	base   string
@@ -31,34 +31,35 @@ func newRadar(p *program) *cobra.Command {
 	var q radarQuery
 	command := &cobra.Command{
 		Use:   "radar ORG/REPO",
-		Short: "Show which commits in flight collide, and how badly",
-		Long: `Lists the overlaps of a repo's commits in flight, the strongest first. HIGH: git
-cannot merge the two. MEDIUM: both change one file, and git merges them. LOW:
-both change files of one directory. The commit registered later is the one to
-rebase.
+		Short: "List overlaps between commits in flight",
+		Long: `Lists the overlaps between the commits of a repo that are in flight, most severe
+first:
+  HIGH    git cannot merge the two commits
+  MEDIUM  both change the same file, and git can merge them
+  LOW     both change files in the same directory
+The commit that was registered later must rebase.
 
-With --dry-run it asks what HEAD of this git work tree, or the commit that
---commit names, would overlap with if it were pushed now. Nothing is written, and
-a token with the scope read is enough.
+With --dry-run, shows what HEAD of this git work tree, or the commit given by
+--commit, would overlap with if it were pushed now. Nothing is written, and a
+token with the scope read is enough.
 
 EXIT STATUS
-  0  told
-  1  could not tell: no answer, a refusal, or a clone that does not hold what the
-     commit changes; with --commit and --fail-on, a commit that the radar leaves
-     out, having no change record or no branch
-  2  wrong usage
-  4  one of the overlaps shown is of the level of --fail-on or above`,
+  0  OK
+  1  error: server unreachable, request refused, or the clone lacks the merge
+     base; with --commit and --fail-on, the commit has no change record or branch
+  2  usage error
+  4  an overlap is at or above the level of --fail-on`,
 		Example: `  ledgerd radar acme/api --level HIGH
   ledgerd radar acme/api --commit HEAD
   ledgerd radar acme/api --dry-run --fail-on HIGH`,
 		Args: takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if q.base != "" && !q.dryRun {
-				return usagef("--base goes with --dry-run")
+				return usagef("--base requires --dry-run")
 			}
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				if q.dryRun {
-					return p.foresee(ctx, c, name, q)
+					return p.dryRun(ctx, c, name, q)
 				}
 				return p.showOverlaps(ctx, c, name, q)
 			})
@@ -66,32 +67,19 @@ EXIT STATUS
 	}
 	flags := command.Flags()
 	flags.StringVar(&q.filter.Commit, "commit", "", "only overlaps of this commit, a sha or a git `rev`")
-	flags.StringVar(&q.filter.Branch, "branch", "", "only overlaps of this `branch`; with --dry-run, the one that "+
-		"the commit is of")
-	levelFlag(command, &q.filter.Level, "level", "only overlaps of exactly this level")
-	levelFlag(command, &q.failOn, "fail-on", "exit with 4 where an overlap is of this level or above")
-	flags.BoolVar(&q.dryRun, "dry-run", false, "ask about a commit of this work tree that is not pushed")
+	flags.StringVar(&q.filter.Branch, "branch", "", "only overlaps of this `branch`; with --dry-run, the branch of "+
+		"the commit")
+	flagvalue.LevelVar(command, &q.filter.Level, "level", "only overlaps of exactly this level")
+	flagvalue.LevelVar(command, &q.failOn, "fail-on", "exit with status 4 if an overlap is at or above this level")
+	flags.BoolVar(&q.dryRun, "dry-run", false, "check a commit of this work tree without pushing it")
 	flags.StringVar(&q.base, "base", "", "with --dry-run, "+baseUsage)
 	limitFlag(command, &q.limit)
 	return command
 }
 
-// baseUsage describes --base.
-const baseUsage = "`rev` of the mainline that it left (default the branch of origin's HEAD, else the repo's " +
-	"default branch)"
-
-// levelFlag defines a flag that takes a level of overlaps.
-func levelFlag(command *cobra.Command, value *radar.Level, name, usage string) {
-	command.Flags().Var(
-		&flagvalue.Parsed[radar.Level]{Value: value, Kind: "LEVEL", Parse: func(s string) (radar.Level, error) {
-			level, err := radar.ParseLevel(s)
-			if err != nil || level == radar.NoLevel {
-				return level, fmt.Errorf("use LOW, MEDIUM or HIGH")
-			}
-			return level, nil
-		}}, name, usage)
-	flagvalue.Complete(command, name, "LOW", "MEDIUM", "HIGH")
-}
+// baseUsage is the help of --base.
+const baseUsage = "`rev` of the mainline, for the merge base (default the branch of origin's HEAD, else the " +
+	"repo's default branch)"
 
 // showOverlaps prints the open overlaps.
 func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
@@ -110,13 +98,13 @@ func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName
 	}
 	err = p.print(pairs, func() {
 		p.tableOverlaps(pairs)
-		p.tellTruncated(q.filter.Truncated(pairs))
+		p.showTruncated(q.filter.Truncated(pairs))
 	})
 	return q.verdict(pairs, err)
 }
 
-// showNoOverlaps prints an empty list. Where that is about one commit or branch,
-// it tells whether there are overlaps that are not kept.
+// showNoOverlaps prints an empty list. For a single commit or branch it also prints
+// whether there are overlaps that are not stored.
 func (p *program) showNoOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
 	if q.filter.Commit != "" && q.failOn != radar.NoLevel {
 		if err := checkCompared(ctx, c, name, q.filter.Commit); err != nil {
@@ -128,19 +116,18 @@ func (p *program) showNoOverlaps(ctx context.Context, c *connection, name repoNa
 		return err
 	}
 	return p.print([]ledger.RadarPair{}, func() {
-		fmt.Fprintf(p.stdout, "no open overlaps in %s\n", name)
+		fmt.Fprintf(p.stdout, "No open overlaps in %s\n", name)
 		if truncated {
-			fmt.Fprintf(p.stdout, "there were more: %s\n", keptOverlaps())
+			fmt.Fprintf(p.stdout, "There may be more: %s\n", storedOverlaps())
 		}
 	})
 }
 
-// maxTruncated is how many of the commits are named that had more overlaps than
-// are kept.
+// maxTruncated is how many commits showTruncated names.
 const maxTruncated = 3
 
-// tellTruncated names the commits that had more overlaps than are kept.
-func (p *program) tellTruncated(commits []ledger.RadarCommit) {
+// showTruncated names the commits that have more overlaps than are stored.
+func (p *program) showTruncated(commits []ledger.RadarCommit) {
 	if len(commits) == 0 {
 		return
 	}
@@ -151,30 +138,30 @@ func (p *program) tellTruncated(commits []ledger.RadarCommit) {
 	if rest := len(commits) - len(names); rest > 0 {
 		names = append(names, terminal.Plural(int64(rest), "other commit"))
 	}
-	fmt.Fprintf(p.stdout, "and more of %s: %s\n", strings.Join(names, ", "), keptOverlaps())
+	fmt.Fprintf(p.stdout, "There are more of %s: %s\n", strings.Join(names, ", "), storedOverlaps())
 }
 
-// keptOverlaps tells which overlaps of a commit there are where it had more.
-func keptOverlaps() string {
-	return fmt.Sprintf("of one registration the strongest %d are kept", radar.MaxPairs)
+// storedOverlaps explains which overlaps of a commit are stored if it has too many.
+func storedOverlaps() string {
+	return fmt.Sprintf("only the %d most severe overlaps of a commit are stored", radar.MaxPairs)
 }
 
-// checkCompared refuses a commit that overlaps with nothing because the ledger
-// does not know enough of it to compare it with others.
+// checkCompared returns an error if the radar skips the commit, because it was
+// registered without a change record or without a branch.
 func checkCompared(ctx context.Context, c *connection, name repoName, sha string) error {
 	commit, err := c.Commit(ctx, name.org, name.repo, sha)
 	switch {
 	case err != nil:
 		return err
 	case commit.Changes == nil:
-		return fmt.Errorf("cannot tell what %s overlaps with: it is registered without a change record", name.at(commit.SHA))
+		return fmt.Errorf("cannot check overlaps of %s: it was registered without a change record", name.at(commit.SHA))
 	case commit.Branch == "":
-		return fmt.Errorf("cannot tell what %s overlaps with: it is registered without a branch", name.at(commit.SHA))
+		return fmt.Errorf("cannot check overlaps of %s: it was registered without a branch", name.at(commit.SHA))
 	}
 	return nil
 }
 
-// tableOverlaps writes a line for each pair.
+// tableOverlaps prints a line for each pair.
 func (p *program) tableOverlaps(pairs []ledger.RadarPair) {
 	t := terminal.NewTable(p.stdout, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
 	for _, pair := range pairs {
@@ -185,11 +172,11 @@ func (p *program) tableOverlaps(pairs []ledger.RadarPair) {
 	t.Flush()
 }
 
-// withCells tells with whom and at what a commit overlaps.
+// withCells returns the cells about the other commit of a pair, and about the path.
 func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 	author := terminal.OrDash(terminal.AuthorName(other.Author))
 	if pair.SameAuthor {
-		author += " (the same)"
+		author += " (same author)"
 	}
 	if len(pair.Paths) == 0 {
 		return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.OrDash(""),
@@ -204,7 +191,8 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 		reason}
 }
 
-// verdict returns what --fail-on makes of the overlaps that were shown.
+// verdict returns an error with the matching exit status if one of the overlaps is
+// at or above the level of --fail-on.
 func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 	if err != nil || q.failOn == radar.NoLevel {
 		return err
@@ -215,8 +203,8 @@ func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 	return nil
 }
 
-// foresee prints what a commit of the work tree would overlap with.
-func (p *program) foresee(ctx context.Context, c *connection, name repoName, q radarQuery) error {
+// dryRun prints what a commit of the work tree would overlap with.
+func (p *program) dryRun(ctx context.Context, c *connection, name repoName, q radarQuery) error {
 	rev := cmp.Or(q.filter.Commit, "HEAD")
 	local, err := registration.Read(ctx, c.Client, name.org, name.repo,
 		gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
@@ -224,7 +212,7 @@ func (p *program) foresee(ctx context.Context, c *connection, name repoName, q r
 		return err
 	}
 	if local.ChangesErr != nil {
-		return fmt.Errorf("cannot tell what %s overlaps with: %w", name.at(local.SHA), local.ChangesErr)
+		return fmt.Errorf("cannot check overlaps of %s: %w", name.at(local.SHA), local.ChangesErr)
 	}
 	result, err := c.PreviewOverlaps(
 		ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
@@ -232,13 +220,13 @@ func (p *program) foresee(ctx context.Context, c *connection, name repoName, q r
 		return err
 	}
 	q.narrow(&result)
-	err = p.print(result, func() { p.showForeseen(name, local.SHA, result, q.filter.Level) })
+	err = p.print(result, func() { p.showDryRun(name, local.SHA, result, q.filter.Level) })
 	return q.verdict(result.Overlaps, err)
 }
 
-// narrow leaves of what is foreseen what was asked for, and in Truncated whether
-// there is more of that: what was not answered is no stronger than the last that
-// was.
+// narrow applies --level and --limit to the result of a dry run. It sets Truncated
+// if more overlaps match: those that the server left out are at most as severe as
+// the last one.
 func (q radarQuery) narrow(result *ledger.RadarResult) {
 	if level := q.filter.Level; level != radar.NoLevel {
 		if n := len(result.Overlaps); n > 0 && result.Overlaps[n-1].Level < level {
@@ -251,26 +239,26 @@ func (q radarQuery) narrow(result *ledger.RadarResult) {
 	}
 }
 
-// showForeseen prints what a commit would overlap with, at that level or at any.
-func (p *program) showForeseen(name repoName, sha string, result ledger.RadarResult, level radar.Level) {
+// showDryRun prints what a commit would overlap with, at the given level or any.
+func (p *program) showDryRun(name repoName, sha string, result ledger.RadarResult, level radar.Level) {
 	switch {
 	case len(result.Overlaps) > 0:
-		fmt.Fprintf(p.stdout, "%s, pushed now, would overlap with\n", name.at(sha))
+		fmt.Fprintf(p.stdout, "If pushed now, %s would overlap with:\n", name.at(sha))
 		p.tableOthers(sha, result.Overlaps)
 		if result.Truncated {
-			fmt.Fprintf(p.stdout, "and more: these are the strongest %d\n", len(result.Overlaps))
+			fmt.Fprintf(p.stdout, "There are more: these are the %d most severe.\n", len(result.Overlaps))
 		}
 	case result.Truncated:
-		fmt.Fprintf(p.stdout, "%s has no %s overlap among its strongest %d, and has more\n", name.at(sha), level,
+		fmt.Fprintf(p.stdout, "%s has no %s overlap among its %d most severe, but it has more\n", name.at(sha), level,
 			radar.MaxPairs)
 	case level != radar.NoLevel:
 		fmt.Fprintf(p.stdout, "%s has no %s overlap\n", name.at(sha), level)
 	default:
-		fmt.Fprintf(p.stdout, "%s overlaps with nothing in flight\n", name.at(sha))
+		fmt.Fprintf(p.stdout, "%s has no overlaps\n", name.at(sha))
 	}
 }
 
-// tableOthers writes a line for each commit that one overlaps with.
+// tableOthers prints a line for each commit that the commit sha overlaps with.
 func (p *program) tableOthers(sha string, pairs []ledger.RadarPair) {
 	t := terminal.NewTable(p.stdout, "LEVEL", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
 	for _, pair := range pairs {
@@ -283,38 +271,38 @@ func (p *program) tableOthers(sha string, pairs []ledger.RadarPair) {
 	t.Flush()
 }
 
-// maxPushed is how many overlaps a push prints.
+// maxPushed is how many overlaps 'commit push' prints.
 const maxPushed = 5
 
-// showPushed prints, below what a push says, the strongest overlaps of the
-// commit.
+// showPushed prints the most severe overlaps of a commit that was just pushed.
 func (p *program) showPushed(name repoName, commit ledger.Commit) {
 	if commit.Radar == nil || len(commit.Radar.Overlaps) == 0 {
 		return
 	}
-	fmt.Fprintf(p.stdout, "overlaps with commits in flight: %s\n", countOverlaps(commit.CommitSummary))
+	fmt.Fprintf(p.stdout, "Overlaps with commits in flight: %s\n", countOverlaps(commit.CommitSummary))
 	pairs := commit.Radar.Overlaps
 	p.tableOthers(commit.SHA, pairs[:min(len(pairs), maxPushed)])
 	if len(pairs) > maxPushed || commit.Radar.Truncated {
-		which := "all of them"
+		which := "all"
 		if commit.OverlapsTruncated {
-			which = "those that are kept"
+			which = "all stored"
 		}
-		fmt.Fprintf(p.stdout, "%s: ledgerd radar %s --commit %s\n", which, name, terminal.Short(commit.SHA))
+		fmt.Fprintf(p.stdout, "To list %s overlaps, run 'ledgerd radar %s --commit %s'.\n", which, name,
+			terminal.Short(commit.SHA))
 	}
 }
 
-// countOverlaps writes how many overlaps a commit has of each level, and that
-// it had more than are kept.
+// countOverlaps returns how many overlaps a commit has of each level, and whether it
+// has more than are stored.
 func countOverlaps(c ledger.CommitSummary) string {
 	counts := fmt.Sprintf("%d HIGH, %d MEDIUM, %d LOW", c.Overlaps["HIGH"], c.Overlaps["MEDIUM"], c.Overlaps["LOW"])
 	if c.OverlapsTruncated {
-		counts += ", and more: " + keptOverlaps()
+		counts += "; " + storedOverlaps()
 	}
 	return counts
 }
 
-// radarLine tells how a commit stands with the radar.
+// radarLine returns whether a commit is in flight, and its number of overlaps.
 func radarLine(c ledger.Commit) string {
 	flight := "not in flight"
 	if c.InFlight {

@@ -19,10 +19,10 @@ func newRepoCreate(p *program) *cobra.Command {
 	var branch string
 	command := &cobra.Command{
 		Use:   "create ORG/REPO",
-		Short: "Make a repo",
-		Long: `Makes a repo. Its policy asks for one test:* to be ATTESTED, one review:* to be
-PROMOTABLE and one deploy:* to be DEPLOYED, until 'ledgerd policy apply' says
-otherwise.`,
+		Short: "Create a repo",
+		Long: `Creates a repo. Its default policy requires a passing test:* for ATTESTED, a
+passing review:* for PROMOTABLE and a passing deploy:* for DEPLOYED. Change it
+with 'ledgerd policy apply'.`,
 		Example: "  ledgerd repo create acme/api\n  ledgerd repo create acme/api --default-branch trunk",
 		Args:    takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -31,12 +31,14 @@ otherwise.`,
 				if err != nil {
 					return err
 				}
-				return p.print(repo, func() { fmt.Fprintf(p.stdout, "made repo %s/%s\n", repo.Org, repo.Name) })
+
+				return p.print(repo, func() { fmt.Fprintf(p.stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
 			})
 		},
 	}
+
 	command.Flags().StringVar(
-		&branch, "default-branch", "", "`branch` that commits are meant for where they do not say (default main)")
+		&branch, "default-branch", "", "target `branch` of commits that name none (default main)")
 	return command
 }
 
@@ -55,12 +57,14 @@ func newRepoList(p *program) *cobra.Command {
 					for _, n := range r.Commits {
 						commits += n
 					}
+
 					return []any{r.Org + "/" + r.Name, r.DefaultBranch, fmt.Sprintf("v%d", r.PolicyVersion), commits, r.Attestations,
 						r.CreatedAt}
 				})
 			})
 		},
 	}
+
 	orgFlag(command, &org)
 	return command
 }
@@ -68,7 +72,7 @@ func newRepoList(p *program) *cobra.Command {
 func newRepoShow(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ORG/REPO",
-		Short:   "Show a repo and how far its commits have come",
+		Short:   "Show a repo, with the number of commits in each state",
 		Example: "  ledgerd repo show acme/api",
 		Args:    takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {

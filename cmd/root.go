@@ -17,13 +17,12 @@ func newRoot(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ledgerd",
 		Short: "A self-hosted ledger of signed attestations about git commits",
-		Long: `ledgerd records signed attestations about git commits, and tells from them and
-a policy contract how far each commit has come: DRAFT, VALIDATING, ATTESTED,
-PROMOTABLE, DEPLOYED.
+		Long: `ledgerd records signed attestations about git commits and evaluates them against
+a policy. A commit is DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED.
 
-Commands that manage a ledger speak to the server that --url names. Without it
-they open the database file themselves, as the administrator of the machine,
-also while a server runs on it.`,
+Commands that manage a ledger talk to the server given by --url or LEDGERD_URL.
+Without it they open the database file directly, with full administrator rights,
+even while a server is running on it.`,
 		Example: `  ledgerd demo
   ledgerd serve --listen 127.0.0.1:8080 --database ledger.db
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE`,
@@ -52,7 +51,14 @@ also while a server runs on it.`,
 		newBench(p, Main),
 		newVersion(p),
 	)
-	markBeginning(p, root)
+	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
+		inherited := command.InheritedFlags() // without those that the command redefines
+		return errors.Join(
+			flagvalue.CheckExclusive(inherited, "database", "url"),
+			flagvalue.CheckExclusive(inherited, "no-copy", "url"))
+	}
+	root.SetFlagErrorFunc(flagvalue.Error)
+	markStart(p, root)
 	return root
 }
 
@@ -61,36 +67,36 @@ func (p *program) addGlobalFlags(root *cobra.Command) {
 	flags.StringVar(&p.global.config, "config", "", "configuration `file` (LEDGERD_CONFIG)")
 	flags.String("database", config.Default().Database, "database `file` (LEDGERD_DATABASE)")
 	flags.Bool("no-copy", config.Default().NoCopy,
-		"do not copy the database before its schema is migrated (LEDGERD_NO_COPY)")
-	flags.StringVar(&p.global.url, "url", "", "`URL` of the server to speak to (LEDGERD_URL)")
-	flags.StringVar(&p.global.token, "token", "", "API `token` for that server; others on this machine can see it, "+
-		"so rather set LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
-	flagvalue.ChoiceVar(root, flags, &p.global.output, "output", "o", "how to print", "table", "json")
+		"migrate the schema without copying the database first (LEDGERD_NO_COPY)")
+	flags.StringVar(&p.global.url, "url", "", "`URL` of the server (LEDGERD_URL)")
+	flags.StringVar(&p.global.token, "token", "", "API `token`; visible to other users of this machine: prefer "+
+		"LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
+	flagvalue.ChoiceVar(root, flags, &p.global.output, "output", "o", "output format", "table", "json")
 	root.MarkFlagsMutuallyExclusive("database", "url")
 	root.MarkFlagsMutuallyExclusive("no-copy", "url")
 }
 
-// markBeginning makes every command tell when it starts to work.
-func markBeginning(p *program, command *cobra.Command) {
+// markStart makes every command set p.command when it starts.
+func markStart(p *program, command *cobra.Command) {
 	if run := command.RunE; run != nil {
 		command.RunE = func(command *cobra.Command, args []string) error {
-			p.began = true
+			p.command = command
 			return run(command, args)
 		}
 	}
 	for _, child := range command.Commands() {
-		markBeginning(p, child)
+		markStart(p, child)
 	}
 }
 
-// Execute runs ledgerd as the operating system started it and returns its exit
-// status.
+// Execute runs ledgerd with the arguments and standard streams of the process, and
+// returns its exit status.
 func Execute() int {
 	return Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-// Main runs ledgerd with the given arguments, the program's name not among
-// them, and returns its exit status.
+// Main runs ledgerd with the given arguments, without the name of the program, and
+// returns its exit status.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := newRoot(p)
@@ -101,14 +107,15 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	command, err := root.ExecuteContextC(ctx)
 	status := p.status(err)
 	if err != nil && !silent(err) {
-		fmt.Fprintf(stderr, "ledgerd: %s\n", describe(err))
+		fmt.Fprintf(stderr, "ledgerd: %s\n", p.describe(err))
 		if status == exitUsage {
-			fmt.Fprintf(stderr, "Run '%s --help' for how to use it.\n", command.CommandPath())
+			fmt.Fprintf(stderr, "See '%s --help'.\n", command.CommandPath())
 		}
 	}
 	return status
 }
 
+// status returns the exit status for an error.
 func (p *program) status(err error) int {
 	if err == nil {
 		return 0
@@ -116,12 +123,13 @@ func (p *program) status(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.status
 	}
-	if !p.began {
+	if p.command == nil {
 		return exitUsage
 	}
 	return exitFailure
 }
 
+// silent reports whether an error only sets the exit status and has no message.
 func silent(err error) bool {
 	e, ok := errors.AsType[*exitError](err)
 	return ok && e.err == nil

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"net/url"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -24,19 +21,21 @@ func newServe(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the HTTP API and the web interface",
-		Long: `Serves the HTTP API and the web interface on a database file, which is made
-where there is none. On an empty one it prints a link that works once, by which
-the first org is made in a browser.
-SIGINT and SIGTERM stop it: requests under way are finished first. Every flag can
-also be set in the environment or in the file that --config names; see
+		Long: `Serves the HTTP API and the web interface on a database file. If the file does
+not exist, it is created. If the database is empty, the command prints a one-time
+link that creates the first org in a browser.
+
+SIGINT and SIGTERM stop the server after running requests have finished. Every
+flag can also be set in the environment or in the configuration file; see
 'ledgerd config show'.`,
 		Example: `  ledgerd serve --listen 127.0.0.1:8080 --database ledger.db
   ledgerd serve --config /etc/ledgerd/config.yaml`,
 		Args: takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if p.global.url != "" {
-				return usagef("serve takes no --url: it is the server")
+				return usagef("serve does not take --url: it is the server")
 			}
+
 			s, err := p.settings(command)
 			if err != nil {
 				return err
@@ -44,14 +43,15 @@ also be set in the environment or in the file that --config names; see
 			return p.serve(command.Context(), s)
 		},
 	}
+
 	config.AddFlags(command)
 	return command
 }
 
 // serve runs a server until a signal or the context stops it.
 func (p *program) serve(ctx context.Context, s config.Settings) error {
-	// The heap is small beside SQLite's caches: to collect half as often costs
-	// a few megabytes, and spares a tenth of the time.
+	// The heap is small compared to SQLite's caches. Collecting half as often costs
+	// a few megabytes and saves a tenth of the CPU time.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
 	}
@@ -72,7 +72,7 @@ func (p *program) serve(ctx context.Context, s config.Settings) error {
 	return errors.Join(err, running.Stop(s.ShutdownTimeout))
 }
 
-// hint tells, on an empty database, what to do next.
+// hint prints what to do next if the database is empty.
 func (p *program) hint(ctx context.Context, running *service.Instance, s config.Settings) error {
 	host, err := running.Host()
 	if err != nil {
@@ -83,11 +83,11 @@ func (p *program) hint(ctx context.Context, running *service.Instance, s config.
 		return err
 	}
 	fmt.Fprintf(p.stderr, `
-The ledger is empty. Make its first org in a browser, by this link that works once:
+The ledger is empty. To create the first org in a browser, open this one-time link:
 
   %[3]s
 
-Or, while this runs, in another terminal:
+Or run in another terminal, while the server is running:
 
   %[1]s org create acme --database %[2]s
   %[1]s repo create acme/api --database %[2]s
@@ -95,19 +95,6 @@ Or, while this runs, in another terminal:
   %[1]s identity add --org acme --cert ci.crt --database %[2]s
   %[1]s token create --org acme --name ci --scope write --database %[2]s
 
-`, terminal.QuoteShell(os.Args[0]), terminal.QuoteShell(s.Database), visitURL(running.URL)+running.SetupPath())
+`, terminal.QuoteShell(os.Args[0]), terminal.QuoteShell(s.Database), running.SetupURL())
 	return nil
-}
-
-// visitURL returns the URL by which a browser on this machine gets to where
-// the server listens: [::]:8080 is no place to go.
-func visitURL(listening string) string {
-	u, err := url.Parse(listening)
-	if err != nil {
-		return listening
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
-		u.Host = net.JoinHostPort("localhost", u.Port())
-	}
-	return u.String()
 }

@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,12 +21,14 @@ func newTokenCreate(p *program) *cobra.Command {
 	var n ledger.NewToken
 	command := &cobra.Command{
 		Use:   "create",
-		Short: "Make an API token and print it, this once",
-		Long: `Makes an API token of an org and prints it alone on standard output. The ledger
-keeps no more of it than a hash: it is never shown again.
+		Short: "Create an API token and print it (shown only once)",
+		Long: `Creates an API token for an org and prints only the token to standard output.
+The ledger stores only its hash, so the token cannot be shown again.
 
-Scopes: read reads everything of the org; write also registers commits and
-records attestations; admin also manages repos, identities, policies and tokens.`,
+Scopes:
+  read   read everything in the org, except tokens and webhooks
+  write  also register commits and record attestations
+  admin  also manage repos, identities, policies, webhooks and tokens`,
 		Example: `  ledgerd token create --org acme --name ci --scope write
   ledgerd token create --org acme --name dashboard --scope read --expires 90d -o json`,
 		Args: takes(),
@@ -37,21 +38,21 @@ records attestations; admin also manages repos, identities, policies and tokens.
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stderr, "made %s, the %s token %q of %s; it is shown only now\n", token.ID, token.Scope, token.Name,
-					token.Org)
+				fmt.Fprintf(p.stderr, "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
+					token.ID)
 				return p.print(token, func() { fmt.Fprintln(p.stdout, token.Secret) })
 			})
 		},
 	}
 	flags := command.Flags()
 	orgFlag(command, &org)
-	flags.StringVar(&n.Name, "name", "", "what people call it")
+	flags.StringVar(&n.Name, "name", "", "display `name`")
 	flags.Var(&flagvalue.Parsed[ledger.Scope]{Value: &n.Scope, Kind: "read|write|admin", Parse: ledger.ParseScope},
-		"scope", "what it may do")
-	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &n.ExpiresAt, Kind: "WHEN", Parse: parseExpiry(time.Now())},
-		"expires", "when it ends: after a duration such as 90d, or at a date (default never)")
+		"scope", "permissions")
+	flags.Var(flagvalue.Expiry(&n.ExpiresAt), "expires", "expiry: a duration such as 90d, or a date (default never)")
 	flagvalue.Complete(command, "scope", "read", "write", "admin")
-	require(command, "name", "scope")
+	flagvalue.NameField(command, "expires_at", "expires")
+	flagvalue.Require(command, "name", "scope")
 	return command
 }
 
@@ -80,7 +81,7 @@ func newTokenRevoke(p *program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "End an API token from now on",
+		Short:   "Revoke an API token",
 		Example: "  ledgerd token revoke tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
 		Args:    takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -88,7 +89,7 @@ func newTokenRevoke(p *program) *cobra.Command {
 				if err := c.RevokeToken(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "revoked %s\n", args[0]) })
+				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}
@@ -96,7 +97,7 @@ func newTokenRevoke(p *program) *cobra.Command {
 	return command
 }
 
-// revoked is what revoking a token or an identity prints.
+// revoked is the JSON output of 'token revoke' and 'identity revoke'.
 type revoked struct {
 	ID  string `json:"id"`
 	Org string `json:"org"`
@@ -105,7 +106,7 @@ type revoked struct {
 func newTokenShow(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show",
-		Short:   "Show what the token in use is and may do",
+		Short:   "Show the token in use and its scope",
 		Example: "  ledgerd token show --url https://ledger.example",
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -125,7 +126,7 @@ func newTokenShow(p *program) *cobra.Command {
 
 func (p *program) showToken(token ledger.Token) {
 	if token.Scope == ledger.Host {
-		fmt.Fprintln(p.stdout, "no token: the administrator of this machine, who may do everything")
+		fmt.Fprintln(p.stdout, "no token: administrator of this host, with all permissions")
 		return
 	}
 	t := terminal.NewTable(p.stdout)

@@ -15,17 +15,18 @@ import (
 )
 
 func newWebhook(p *program) *cobra.Command {
-	return group("webhook", "Manage the URLs to which a repo's events are posted",
+	return group("webhook", "Manage webhooks",
 		newWebhookAdd(p), newWebhookList(p), newWebhookShow(p), newWebhookUpdate(p), newWebhookRemove(p),
 		newWebhookPing(p), newWebhookRotate(p), newWebhookReplay(p),
 		newWebhookDeliveries(p), newWebhookRedeliver(p), newWebhookListen(p))
 }
 
-// urlFlags defines --url as the receiver's, and --server in its place.
+// urlFlags defines --url as the URL of the receiver. It defines --server for the URL
+// of the ledgerd server.
 func (p *program) urlFlags(command *cobra.Command, value *string) {
 	flags := command.Flags()
-	flags.StringVar(value, "url", "", "`URL` that events are posted to")
-	flags.StringVar(&p.global.url, serverFlag, "", "`URL` of the server to speak to, as --url is for other commands "+
+	flags.StringVar(value, "url", "", "`URL` of the receiver, to which events are posted")
+	flags.StringVar(&p.global.url, serverFlag, "", "`URL` of the ledgerd server, like --url of other commands "+
 		"(LEDGERD_URL)")
 }
 
@@ -34,7 +35,7 @@ func eventsFlag(command *cobra.Command, value *[]ledger.EventType, usage string)
 		"events", usage)
 }
 
-// activeFlag defines --active, which stands for --active=true.
+// activeFlag defines --active, which means --active=true.
 func activeFlag(command *cobra.Command, value *bool, preset bool, usage string) {
 	*value = preset
 	flag := command.Flags().VarPF(&flagvalue.Parsed[bool]{Value: value, Text: strconv.FormatBool(preset), Kind: "bool",
@@ -57,16 +58,18 @@ func newWebhookAdd(p *program) *cobra.Command {
 	var active bool
 	command := &cobra.Command{
 		Use:   "add ORG/REPO",
-		Short: "Have a repo's events posted to a URL, and print the signing secret, this once",
-		Long: `Makes a webhook: from now on every event of the repo that is of one of the types
-is posted to the URL, signed with the secret that this prints alone on standard
-output. It is not shown again; 'ledgerd webhook rotate' makes another one.
+		Short: "Create a webhook and print its signing secret (shown only once)",
+		Long: `Creates a webhook: from now on, events of the repo with one of the given types
+are posted to the URL. They are signed with a secret, and only this secret is
+printed to standard output. It cannot be shown again; 'ledgerd webhook rotate'
+replaces it.
 
-The event types are attestation, state, policy and radar; radar is only sent
-when it is named. URLs that lead to private addresses are refused unless the
-setting webhooks.allowed_networks of the ledger names their network.
+The event types are attestation, state, policy and radar; radar events are only
+sent if --events includes radar. URLs of private addresses are refused, unless
+the setting webhooks.allowed_networks includes their network.
 
-To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.`,
+Here --url is the receiver. To name the ledgerd server, use --server or
+LEDGERD_URL.`,
 		Example: `  ledgerd webhook add acme/api --url https://ci.example.com/ledger
   ledgerd webhook add acme/api --url https://ci.example.com/ledger --events attestation,state -o json`,
 		Args: takes("ORG/REPO"),
@@ -77,22 +80,21 @@ To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stderr, "made %s, which gets %s events of %s; its secret is shown only now\n", w.ID,
-					typeNames(w.Events, " and "), name)
+				fmt.Fprintf(p.stderr, "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
+					w.ID, typeNames(w.Events, " and "), name)
 				return p.print(w, func() { fmt.Fprintln(p.stdout, w.Secret) })
 			})
 		},
 	}
 	p.urlFlags(command, &n.URL)
-	eventsFlag(command, &n.Events, "types that are sent, with commas between them (default attestation,state,policy)")
-	command.Flags().StringVar(&n.Description, "description", "", "what people know it by")
-	activeFlag(command, &active, true, "send at once; with --active=false, only once an update makes it active")
-	require(command, "url")
+	eventsFlag(command, &n.Events, "event `types` to send, comma-separated (default attestation,state,policy)")
+	command.Flags().StringVar(&n.Description, "description", "", "description for people")
+	activeFlag(command, &active, true, "send events; --active=false creates the webhook inactive")
+	flagvalue.Require(command, "url")
 	return command
 }
 
-// typeNames writes event types with commas between them, before the last one
-// the given word.
+// typeNames returns event types separated by commas, and by last before the last one.
 func typeNames(types []ledger.EventType, last string) string {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -122,7 +124,8 @@ func newWebhookList(p *program) *cobra.Command {
 	}
 }
 
-// webhookStatus tells in a few words how a webhook is.
+// webhookStatus returns whether a webhook is active, inactive, failing or disabled,
+// and since when.
 func webhookStatus(w ledger.Webhook) string {
 	switch {
 	case w.DisabledReason != "":
@@ -138,7 +141,7 @@ func webhookStatus(w ledger.Webhook) string {
 func newWebhookShow(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ORG/REPO WEBHOOK",
-		Short:   "Show a webhook, and whether it fails or why it is disabled",
+		Short:   "Show a webhook and its status",
 		Example: "  ledgerd webhook show acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
 		Args:    takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -169,7 +172,7 @@ func (p *program) showWebhook(w ledger.Webhook) {
 		t.Row("failing since", w.FailingSince)
 	}
 	if w.PreviousSecretUntil != 0 {
-		t.Row("old secret", "signs too until "+w.PreviousSecretUntil.String())
+		t.Row("old secret", "valid until "+w.PreviousSecretUntil.String())
 	}
 	t.Flush()
 }
@@ -180,14 +183,15 @@ func newWebhookUpdate(p *program) *cobra.Command {
 	var active bool
 	command := &cobra.Command{
 		Use:   "update ORG/REPO WEBHOOK",
-		Short: "Change a webhook, or make it inactive or active",
-		Long: `Changes what its flags name of a webhook, and nothing else.
+		Short: "Change, activate or deactivate a webhook",
+		Long: `Changes the properties of a webhook that the flags name.
 
-With --active=false nothing is sent any more: events that happen meanwhile are
-not kept for it, but 'ledgerd webhook replay' sends them later. --active makes
-it active again, also one that was disabled because it failed.
+With --active=false, nothing more is sent. Events that happen while the webhook
+is inactive are not queued, but 'ledgerd webhook replay' can send them later.
+--active activates it again, even if it was disabled because it failed.
 
-To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.`,
+Here --url is the receiver. To name the ledgerd server, use --server or
+LEDGERD_URL.`,
 		Example: `  ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --events attestation,state,policy,radar
   ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --active=false`,
 		Args: takes("ORG/REPO", "WEBHOOK"),
@@ -199,7 +203,7 @@ To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.
 				Active:      changed(command, "active", &active),
 			}
 			if c == (ledger.WebhookChange{}) {
-				return usagef("there is nothing to change: give --url, --events, --description or --active")
+				return usagef("one of --url, --events, --description and --active is required")
 			}
 			return p.withWebhook(command, args, func(ctx context.Context, conn *connection, name repoName, id string) error {
 				w, err := conn.ChangeWebhook(ctx, name.org, name.repo, id, c)
@@ -211,13 +215,13 @@ To speak to a server, set LEDGERD_URL or --server: --url is the receiver's here.
 		},
 	}
 	p.urlFlags(command, &url)
-	eventsFlag(command, &events, "types that are sent, with commas between them")
-	command.Flags().StringVar(&description, "description", "", "what people know it by")
-	activeFlag(command, &active, false, "whether it is sent to")
+	eventsFlag(command, &events, "event `types` to send, comma-separated")
+	command.Flags().StringVar(&description, "description", "", "description for people")
+	activeFlag(command, &active, false, "activate the webhook; --active=false deactivates it")
 	return command
 }
 
-// changed returns the value of a flag, nil where the flag is not given.
+// changed returns the value of a flag, or nil if the flag is not set.
 func changed[T any](command *cobra.Command, flag string, value *T) *T {
 	if !command.Flags().Changed(flag) {
 		return nil
@@ -228,7 +232,7 @@ func changed[T any](command *cobra.Command, flag string, value *T) *T {
 func newWebhookRemove(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove ORG/REPO WEBHOOK",
-		Short:   "Remove a webhook; what still waits for it is not sent",
+		Short:   "Delete a webhook and cancel its pending deliveries",
 		Example: "  ledgerd webhook remove acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
 		Args:    takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -236,12 +240,12 @@ func newWebhookRemove(p *program) *cobra.Command {
 				if err := c.DeleteWebhook(ctx, name.org, name.repo, id); err != nil {
 					return err
 				}
-				removed := struct {
+				deleted := struct {
 					ID   string `json:"id"`
 					Org  string `json:"org"`
 					Repo string `json:"repo"`
 				}{id, name.org, name.repo}
-				return p.print(removed, func() { fmt.Fprintf(p.stdout, "removed %s\n", terminal.Printable(id)) })
+				return p.print(deleted, func() { fmt.Fprintf(p.stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
 			})
 		},
 	}
@@ -251,13 +255,14 @@ func newWebhookRotate(p *program) *cobra.Command {
 	overlap := ledger.DefaultOverlap
 	command := &cobra.Command{
 		Use:   "rotate ORG/REPO WEBHOOK",
-		Short: "Give a webhook a new signing secret and print it, this once",
-		Long: `Makes a new signing secret and prints it alone on standard output. It signs at
-once. For the time of the overlap the old one signs too, so that receivers can
-change over without missing anything: X-ledger-Signature is by the new secret,
-X-ledger-Signature-Previous by the old one, webhook-signature by both.`,
+		Short: "Replace the signing secret of a webhook (shown only once)",
+		Long: `Creates a new signing secret and prints only the secret to standard output. It is
+in effect immediately. During the overlap period the old secret signs as well, so
+that receivers can switch without losing deliveries. X-ledger-Signature is made
+with the new secret, X-ledger-Signature-Previous with the old one, and
+webhook-signature with both.`,
 		Example: `  ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >secret
-  ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --overlap 0s   # the old one is known to others`,
+  ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --overlap 0s   # the old secret has leaked`,
 		Args: takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
@@ -265,18 +270,21 @@ X-ledger-Signature-Previous by the old one, webhook-signature by both.`,
 				if err != nil {
 					return err
 				}
-				old := "the old one signs no more"
+
+				old := "The old secret is no longer valid."
 				if w.PreviousSecretUntil != 0 {
-					old = "the old one signs too until " + w.PreviousSecretUntil.String()
+					old = "The old secret is valid until " + w.PreviousSecretUntil.String() + "."
 				}
-				fmt.Fprintf(p.stderr, "%s has a new secret, shown only now; %s\n", w.ID, old)
+				fmt.Fprintf(p.stderr, "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
 				return p.print(w, func() { fmt.Fprintln(p.stdout, w.Secret) })
 			})
 		},
 	}
+
 	command.Flags().Var(
 		&flagvalue.Parsed[ledger.Duration]{Value: &overlap, Text: overlap.String(), Kind: "DURATION", Parse: parseOverlap},
-		"overlap", "how long the old secret signs too, such as 12h or 7d; 0s ends it at once")
+		"overlap", "how long the old secret stays valid, such as 12h or 7d; 0s: not at all")
+
 	return command
 }
 

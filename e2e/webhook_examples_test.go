@@ -411,7 +411,7 @@ func TestDocumentedWebhookTryOut(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"delivered dlv_", "succeeded", "a ping; verified"} {
+	for _, want := range []string{"Delivered dlv_", "succeeded", "test delivery; verified"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}

@@ -1,4 +1,5 @@
-// Package atomicfile writes files whole: what has their name stays until then.
+// Package atomicfile replaces files atomically: the old file remains until the new one
+// is complete.
 package atomicfile
 
 import (
@@ -9,27 +10,28 @@ import (
 	"path/filepath"
 )
 
-// A File replaces the file of its name, if one exists, once it is written whole.
+// A File is a new file that gets its name, and replaces an existing file of this name,
+// when it is complete.
 type File struct {
 	name string
-	file *os.File // next to it; the thing itself if that is not a regular file
-	temp bool     // there is a file to rename or remove
+	file *os.File // a temporary file in the same folder, or the device or pipe itself
+	temp bool     // file is temporary and neither renamed nor removed
 }
 
-// Create begins a file of the given name and mode. The caller must write or discard
-// it.
+// Create creates a file with the given name and mode. The caller must call Write or
+// Discard.
 func Create(name string, mode fs.FileMode) (*File, error) {
-	there, err := os.Stat(name)
+	existing, err := os.Stat(name)
 	switch {
-	case err == nil && there.IsDir():
+	case err == nil && existing.IsDir():
 		return nil, fmt.Errorf("%s is a folder", name)
-	case err == nil && !there.Mode().IsRegular(): // a device or a pipe stays what it is
+	case err == nil && !existing.Mode().IsRegular(): // a device or pipe is not replaced
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		return &File{name: name, file: f}, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be written: %w", name, err)
+		return nil, fmt.Errorf("cannot write %s: %w", name, err)
 	}
 	r := &File{name, f, true}
 	if err := f.Chmod(mode); err != nil {
@@ -39,7 +41,7 @@ func Create(name string, mode fs.FileMode) (*File, error) {
 	return r, nil
 }
 
-// Write gives the file its content and its name, or discards it.
+// Write writes the content and renames the file. If this fails, it discards the file.
 func (r *File) Write(text []byte) error {
 	defer r.Discard()
 	if err := r.Fill(text); err != nil {
@@ -48,8 +50,8 @@ func (r *File) Write(text []byte) error {
 	return r.Rename()
 }
 
-// Fill writes the content, to the disk as well: what it replaces may be all that
-// there is of a key.
+// Fill writes the content and syncs it to disk, since it may replace the only copy of
+// a key. The file still needs Rename.
 func (r *File) Fill(text []byte) error {
 	_, err := r.file.Write(text)
 	if r.temp && err == nil {
@@ -58,7 +60,7 @@ func (r *File) Fill(text []byte) error {
 	return errors.Join(err, r.file.Close())
 }
 
-// Rename gives the filled file its name.
+// Rename renames the file from its temporary name, after Fill.
 func (r *File) Rename() error {
 	if !r.temp {
 		return nil
@@ -68,7 +70,8 @@ func (r *File) Rename() error {
 	return err
 }
 
-// Discard leaves the file of the name as it is. After Rename it is a no-op.
+// Discard removes the temporary file and keeps the existing one. After Rename it is a
+// no-op.
 func (r *File) Discard() {
 	_ = r.file.Close()
 	if r.temp {

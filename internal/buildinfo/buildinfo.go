@@ -1,10 +1,10 @@
-// Package buildinfo tells which version of ledgerd this is.
+// Package buildinfo returns the version of this binary.
 package buildinfo
 
 import "runtime/debug"
 
-// Version returns the version that the binary was built from: the tag, or what
-// the go command makes of the commit.
+// Version returns the version of ledgerd: the tag of its commit, or else a
+// pseudo-version. It is "(devel)" if the build recorded none.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -12,5 +12,5 @@ func Version() string {
 	return "(devel)"
 }
 
-// UserAgent is what HTTP requests name as their sender.
+// UserAgent returns the User-Agent of HTTP requests, such as ledgerd/v1.2.3.
 func UserAgent() string { return "ledgerd/" + Version() }

@@ -11,57 +11,60 @@ import (
 	"github.com/spf13/viper"
 )
 
-// decodeSettings turns what viper found into settings and checks them.
+// decodeSettings decodes the values that viper has read, and checks the settings.
 func decodeSettings(v *viper.Viper) (Settings, error) {
 	var s Settings
 	hooks := mapstructure.ComposeDecodeHookFunc(decodeWord, mapstructure.TextUnmarshallerHookFunc())
 	err := v.UnmarshalExact(&s, viper.DecodeHook(hooks))
-	found := s.check()
-	undecoded(err, found) // a key that has no value yet is not below its least one
-	return s, found.err()
+	p := s.check()
+	addDecodeErrors(p, err) // they replace the range errors of the same keys
+	return s, p.err()
 }
 
-// decodeWord reads durations, numbers and true or false, with messages for people.
+// decodeWord decodes durations, whole numbers and booleans from text.
 func decodeWord(_, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
+
 	switch {
 	case ok && to == reflect.TypeFor[time.Duration]():
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a duration such as 15s or 1m30s", text)
+			return nil, fmt.Errorf("%q is not a duration (use e.g. 15s or 1m30s)", text)
 		}
 		return d, nil
 	case ok && to.Kind() == reflect.Int:
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a whole number such as 100", text)
+			return nil, fmt.Errorf("%q is not a whole number", text)
 		}
 		return n, nil
 	case ok && to.Kind() == reflect.Bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not true or false", text)
+			return nil, fmt.Errorf("%q (use true or false)", text)
 		}
 		return b, nil
 	}
+
 	return value, nil
 }
 
-// undecoded adds what mapstructure could not decode, without its headings.
-func undecoded(err error, found problems) {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range several.Unwrap() {
-			undecoded(e, found)
+// addDecodeErrors adds the errors of mapstructure to p, without its headings.
+func addDecodeErrors(p problems, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			addDecodeErrors(p, e)
 		}
 		return
 	}
+
 	inner := errors.Unwrap(err)
 	e, ok := err.(*mapstructure.DecodeError)
 	if _, deeper := errors.AsType[*mapstructure.DecodeError](inner); ok && !deeper {
-		found[e.Name()] = inner.Error()
+		p[e.Name()] = inner.Error()
 	} else if inner != nil {
-		undecoded(inner, found)
+		addDecodeErrors(p, inner)
 	} else if err != nil {
-		found[""] = err.Error()
+		p[""] = err.Error()
 	}
 }

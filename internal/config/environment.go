@@ -11,8 +11,8 @@ import (
 // secret. With _FILE appended, it names a file that holds the secret.
 const WebhookSecretVariable = "LEDGERD_WEBHOOK_SECRET"
 
-// CheckEnvironment reports the variables whose names begin with LEDGERD_ and that
-// nothing reads.
+// CheckEnvironment reports unknown variables whose names begin with LEDGERD_.
+// environment has the form of os.Environ.
 func CheckEnvironment(environment []string) error {
 	v, err := newViper()
 	if err != nil {
@@ -26,17 +26,17 @@ func CheckEnvironment(environment []string) error {
 	var problems []error
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "LEDGERD_") || slices.Contains(known, name) || ofKubernetes(name) {
+		if !strings.HasPrefix(name, "LEDGERD_") || slices.Contains(known, name) || setByKubernetes(name) {
 			continue
 		}
-		problems = append(problems, fmt.Errorf("environment: nothing reads %s; the variables are %s", name, listed(known)))
+		problems = append(problems, fmt.Errorf("unknown environment variable %s (use %s)", name, joinSorted(known)))
 	}
 	return errors.Join(problems...)
 }
 
-// ofKubernetes tells whether a variable is one of those that Kubernetes sets
-// in every container beside a service of the name ledgerd.
-func ofKubernetes(name string) bool {
+// setByKubernetes reports whether Kubernetes sets a variable in every container of a
+// namespace that has a service named ledgerd.
+func setByKubernetes(name string) bool {
 	return name == "LEDGERD_PORT" || strings.HasPrefix(name, "LEDGERD_PORT_") ||
 		strings.HasPrefix(name, "LEDGERD_SERVICE_")
 }

@@ -14,16 +14,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readConfig gives v what a configuration file says. Of a file with problems it
-// takes the rest, so that the problems of that are found as well.
+// readConfig merges the values of a configuration file into v. If the file has errors,
+// it still merges the rest, so that later checks report the errors there as well.
 func readConfig(v *viper.Viper, file string) error {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no configuration file %s", file)
+		return fmt.Errorf("configuration file %s not found", file)
 	}
 	if err != nil {
 		return err
 	}
+
 	document, err := readDocument(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -38,8 +39,7 @@ func readConfig(v *viper.Viper, file string) error {
 	return errors.Join(f.problems...)
 }
 
-// readDocument returns the mapping that the text holds as YAML; nil, and no
-// error, where it holds nothing.
+// readDocument returns the YAML mapping in text, or nil if there is no document.
 func readDocument(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var first, second yaml.Node
@@ -51,35 +51,37 @@ func readDocument(text []byte) (*yaml.Node, error) {
 		err = decoder.Decode(&second)
 	}
 	if err == nil {
-		return nil, errors.New("it holds several YAML documents: keep one")
+		return nil, errors.New("several YAML documents: use only one")
 	}
 	if err != io.EOF {
-		return nil, fmt.Errorf("it is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("invalid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
+
 	switch root := first.Content[0]; {
 	case root.Kind == yaml.MappingNode:
 		return root, nil
 	case root.ShortTag() == "!!null":
 		return nil, nil
 	}
-	return nil, errors.New("it must hold keys with their values, such as listen: 127.0.0.1:8080")
+	return nil, errors.New("not a mapping: use keys and values, such as listen: 127.0.0.1:8080")
 }
 
-// A configFile is what is found in a configuration file.
+// A configFile collects the values and errors of a configuration file.
 type configFile struct {
 	name     string
-	keys     []string       // that there are
-	values   map[string]any // by key, each the text that is written there
+	keys     []string       // all valid keys
+	values   map[string]any // by key, as text
 	problems []error
 }
 
-func (f *configFile) wrong(format string, args ...any) {
+// reportf records an error in the file.
+func (f *configFile) reportf(format string, args ...any) {
 	f.problems = append(f.problems, fmt.Errorf("%s: %s", f.name, fmt.Sprintf(format, args...)))
 }
 
-// read takes the values of a mapping whose keys begin with the prefix. A value
-// is the text as it stands, whatever type YAML sees in it: a duration without
-// a unit is no number, and true may name a file.
+// read reads the values of a mapping, whose keys get the prefix. Values are the text
+// in the file, whatever their YAML type: a duration without a unit is not a number,
+// and true may be the name of a file.
 func (f *configFile) read(prefix string, mapping *yaml.Node) {
 	for pair := range slices.Chunk(mapping.Content, 2) {
 		key, value := prefix+pair[0].Value, pair[1]
@@ -87,28 +89,28 @@ func (f *configFile) read(prefix string, mapping *yaml.Node) {
 			value = value.Alias
 		}
 		members := membersOf(key, f.keys)
-		switch _, twice := f.values[key]; {
+		switch _, duplicate := f.values[key]; {
 		case members != nil && value.Kind == yaml.MappingNode:
 			f.read(key+".", value)
 		case members != nil:
-			f.wrong("%s takes no value itself: it has %s, one to a line below it", key, strings.Join(members, " and "))
+			f.reportf("%s is a section: set %s below it, one per line", key, strings.Join(members, " and "))
 		case !slices.Contains(f.keys, key):
-			f.wrong("there is no key %q; the keys are %s", key, listed(f.keys))
-		case twice:
-			f.wrong("%s is there twice", key)
+			f.reportf("unknown key %q (use %s)", key, joinSorted(f.keys))
+		case duplicate:
+			f.reportf("duplicate key %s", key)
 		case value.Kind == yaml.SequenceNode && slices.Contains(listKeys(), key):
 			f.readList(key, value)
 		case value.Kind != yaml.ScalarNode:
-			f.wrong("%s takes a single value", key)
+			f.reportf("%s must be a single value", key)
 		case value.ShortTag() == "!!null":
-			f.wrong("%s has no value: give it one, or leave the key out", key)
+			f.reportf("%s has no value: set one or omit the key", key)
 		default:
 			f.values[key] = value.Value
 		}
 	}
 }
 
-// readList takes the values of a list: as one text, with commas between them.
+// readList reads a list as one comma-separated text.
 func (f *configFile) readList(key string, list *yaml.Node) {
 	var values []string
 	for _, item := range list.Content {
@@ -116,7 +118,7 @@ func (f *configFile) readList(key string, list *yaml.Node) {
 			item = item.Alias
 		}
 		if item.Kind != yaml.ScalarNode || item.ShortTag() == "!!null" {
-			f.wrong("%s takes a list of single values", key)
+			f.reportf("%s must be a list of single values", key)
 			return
 		}
 		values = append(values, item.Value)
@@ -124,8 +126,8 @@ func (f *configFile) readList(key string, list *yaml.Node) {
 	f.values[key] = strings.Join(values, ",")
 }
 
-// membersOf returns the last parts of the keys in a section, nil where there is
-// no such section.
+// membersOf returns the names of the keys in a section, or nil if there is no such
+// section.
 func membersOf(section string, keys []string) []string {
 	var members []string
 	for _, key := range keys {
@@ -137,4 +139,5 @@ func membersOf(section string, keys []string) []string {
 	return members
 }
 
-func listed(keys []string) string { return strings.Join(slices.Sorted(slices.Values(keys)), ", ") }
+// joinSorted returns the keys in alphabetical order, separated by commas.
+func joinSorted(keys []string) string { return strings.Join(slices.Sorted(slices.Values(keys)), ", ") }

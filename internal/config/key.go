@@ -2,13 +2,14 @@ package config
 
 import "strings"
 
-// listKeys are the keys that take a list.
+// listKeys returns the keys whose values are lists.
 func listKeys() []string { return []string{"webhooks.allowed_networks", "webhooks.schedule"} }
 
-// flagOf returns the name of the flag of a key; not every command has it.
+// flagOf returns the name of a key's flag. Not every command has this flag.
 func flagOf(key string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(key) }
 
-// Variable returns the environment variable of a key.
+// Variable returns the environment variable of a key, such as LEDGERD_LOG_LEVEL for
+// log.level.
 func Variable(key string) string {
 	return "LEDGERD_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }

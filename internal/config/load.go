@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Load returns the settings in effect for a command. Its flags take precedence over
-// the environment, that over the configuration file, and that over the defaults. If
-// file is empty, LEDGERD_CONFIG names it.
+// Load returns the settings in effect for a command. Flags take precedence over the
+// environment, the environment over the configuration file, and the file over the
+// defaults. If file is empty, LEDGERD_CONFIG names the configuration file, if set.
 func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 	v, err := newViper()
 	if err != nil {
@@ -24,9 +24,9 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 	if file == "" {
 		file = os.Getenv("LEDGERD_CONFIG")
 	}
-	var inFile error
+	var fileErr error
 	if file != "" {
-		inFile = readConfig(v, file)
+		fileErr = readConfig(v, file)
 	}
 	for _, key := range v.AllKeys() {
 		if flag := flags.Lookup(flagOf(key)); flag != nil {
@@ -36,17 +36,32 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 		}
 	}
 	s, err := decodeSettings(v)
-	return s, errors.Join(inFile, err)
+	s.DatabaseSource = sourceOf("database", v, flags)
+	return s, errors.Join(fileErr, err)
 }
 
-// newViper returns a viper that knows every key by its default, without which
-// it would pass over the environment.
+// sourceOf says where the value of a key comes from.
+func sourceOf(key string, v *viper.Viper, flags *pflag.FlagSet) Source {
+	switch {
+	case flags.Changed(flagOf(key)):
+		return FromFlag
+	case os.Getenv(Variable(key)) != "":
+		return FromEnvironment
+	case v.InConfig(key):
+		return FromFile
+	}
+	return FromDefault
+}
+
+// newViper returns a viper with the default of every key. viper only looks up the
+// environment variables of keys that it knows.
 func newViper() (*viper.Viper, error) {
 	v := viper.New()
 	text, err := yaml.Marshal(Default())
 	if err != nil {
 		return nil, fmt.Errorf("writing the defaults: %w", err)
 	}
+
 	known := viper.New()
 	known.SetConfigType("yaml")
 	if err := known.ReadConfig(bytes.NewReader(text)); err != nil {
@@ -55,10 +70,11 @@ func newViper() (*viper.Viper, error) {
 	for _, key := range known.AllKeys() {
 		value := known.Get(key)
 		if slices.Contains(listKeys(), key) {
-			value = strings.Join(known.GetStringSlice(key), ",") // as the environment has it
+			value = strings.Join(known.GetStringSlice(key), ",") // as in the environment
 		}
 		v.SetDefault(key, value)
 	}
+
 	v.SetEnvPrefix("ledgerd")
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	v.AutomaticEnv()

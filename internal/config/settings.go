@@ -1,5 +1,5 @@
-// Package config is the configuration: its keys with their defaults, and how it is
-// read from flags, the environment and a file.
+// Package config defines the settings with their defaults, and loads them from flags,
+// the environment and a file.
 package config
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// Settings are what the configuration file, the environment and the flags of
-// the same names decide. config.example.yaml tells of each.
+// Settings are the settings of ledgerd. config.example.yaml describes each of them.
 type Settings struct {
 	Listen          string        `mapstructure:"listen" yaml:"listen"`
 	Database        string        `mapstructure:"database" yaml:"database"`
@@ -29,21 +28,35 @@ type Settings struct {
 	RadarMemory     Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
 	Log             Log           `mapstructure:"log" yaml:"log"`
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
+
+	// DatabaseSource says where Database comes from. It is not a setting itself.
+	DatabaseSource Source `mapstructure:"-" yaml:"-"`
 }
 
-// Streams are how many live streams there may be at once.
+// A Source says where the value of a setting comes from.
+type Source int
+
+// The sources, in ascending precedence.
+const (
+	FromDefault Source = iota
+	FromFile
+	FromEnvironment
+	FromFlag
+)
+
+// Streams are the limits of concurrent live streams.
 type Streams struct {
 	PerOrg   int `mapstructure:"per_org" yaml:"per_org"`
 	PerToken int `mapstructure:"per_token" yaml:"per_token"`
 }
 
-// Log says what is logged, and how.
+// Log holds the settings of the log.
 type Log struct {
 	Level  string `mapstructure:"level" yaml:"level"`
 	Format string `mapstructure:"format" yaml:"format"`
 }
 
-// Default returns the default settings. They are named nowhere else.
+// Default returns the default settings.
 func Default() Settings {
 	return Settings{
 		Listen:          "127.0.0.1:8080",
@@ -57,49 +70,53 @@ func Default() Settings {
 	}
 }
 
-// The words that a setting takes; the first is its default.
+// The values that a setting accepts; the first is its default.
 func logLevels() []string  { return []string{"info", "debug", "warn", "error"} }
 func logFormats() []string { return []string{"text", "json"} }
 
+// check returns the settings that are invalid.
 func (s Settings) check() problems {
-	found := problems{}
-	wrong := func(key, format string, args ...any) { found[key] = fmt.Sprintf(format, args...) }
+	p := problems{}
+	invalid := func(key, format string, args ...any) { p[key] = fmt.Sprintf(format, args...) }
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		wrong("listen", "%q is not an address such as 127.0.0.1:8080 or :8080", s.Listen)
+		invalid("listen", "%q (use host:port or :port, such as 127.0.0.1:8080)", s.Listen)
 	}
 	if s.Database == "" {
-		wrong("database", "it must name a file")
+		invalid("database", "empty: name a file")
 	}
 	if s.MaxBody < 1<<10 || s.MaxBody > 1<<30 {
-		wrong("max_body", "%v is not between 1KiB and 1GiB", s.MaxBody)
+		invalid("max_body", "%v is out of range (use 1KiB to 1GiB)", s.MaxBody)
 	}
+
 	if s.Streams.PerOrg < 1 {
-		wrong("streams.per_org", "%d is less than 1", s.Streams.PerOrg)
+		invalid("streams.per_org", "%d is out of range (use 1 or more)", s.Streams.PerOrg)
 	}
 	if s.Streams.PerToken < 1 {
-		wrong("streams.per_token", "%d is less than 1", s.Streams.PerToken)
+		invalid("streams.per_token", "%d is out of range (use 1 or more)", s.Streams.PerToken)
 	}
-	s.Webhooks.check(wrong)
+	s.Webhooks.check(invalid)
 	if s.RadarMemory < 1<<20 || s.RadarMemory > 64<<30 {
-		wrong("radar_memory", "%v is not between 1MiB and 64GiB", s.RadarMemory)
+		invalid("radar_memory", "%v is out of range (use 1MiB to 64GiB)", s.RadarMemory)
 	}
+
 	if !slices.Contains(logLevels(), s.Log.Level) {
-		wrong("log.level", "%q is none: use %s", s.Log.Level, flagvalue.OneOf(logLevels()))
+		invalid("log.level", "%q (use %s)", s.Log.Level, flagvalue.OneOf(logLevels()))
 	}
 	if !slices.Contains(logFormats(), s.Log.Format) {
-		wrong("log.format", "%q is none: use %s", s.Log.Format, flagvalue.OneOf(logFormats()))
+		invalid("log.format", "%q (use %s)", s.Log.Format, flagvalue.OneOf(logFormats()))
 	}
 	if s.ShutdownTimeout < time.Millisecond {
-		wrong("shutdown_timeout", "%v is less than 1ms", s.ShutdownTimeout)
+		invalid("shutdown_timeout", "%v is out of range (use 1ms or more)", s.ShutdownTimeout)
 	}
-	return found
+
+	return p
 }
 
-// Logger returns a logger that writes to w.
+// Logger returns a logger with these settings that writes to w.
 func (l Log) Logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{}
 	var level slog.Level
-	if level.UnmarshalText([]byte(l.Level)) == nil { // check has seen it
+	if level.UnmarshalText([]byte(l.Level)) == nil { // check accepts valid levels only
 		options.Level = level
 	}
 	if l.Format == "json" {
@@ -108,13 +125,17 @@ func (l Log) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// problems are what is wrong with settings, by key.
+// problems maps the keys of invalid settings to messages.
 type problems map[string]string
 
 func (p problems) err() error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(p)) {
-		errs = append(errs, fmt.Errorf("configuration: %s: %s", key, p[key]))
+		if key == "" {
+			errs = append(errs, fmt.Errorf("invalid configuration: %s", p[key]))
+			continue
+		}
+		errs = append(errs, fmt.Errorf("invalid setting %s: %s", key, p[key]))
 	}
 	return errors.Join(errs...)
 }

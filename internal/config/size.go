@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// A Size is a number of bytes. As text it is whole bytes, or a number of
-// KiB, MiB or GiB.
+// A Size is a number of bytes. Its text form is a whole number of bytes, KiB, MiB or
+// GiB.
 type Size int64
 
-// sizeUnits are ordered from the largest to the one that ends every size.
+// sizeUnits are in descending order. The last one, bytes, is a suffix of every text.
 var sizeUnits = []struct {
 	name string
 	size Size
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
 
-// ParseSize reads a size such as 4MiB.
+// ParseSize parses a size such as 4MiB.
 func ParseSize(s string) (Size, error) {
 	for _, unit := range sizeUnits {
 		digits, ok := strings.CutSuffix(s, unit.name)
@@ -29,7 +29,7 @@ func ParseSize(s string) (Size, error) {
 		}
 		return Size(n) * unit.size, nil
 	}
-	return 0, fmt.Errorf("%q is not a size such as 4MiB", s)
+	return 0, fmt.Errorf("%q is not a size (use e.g. 4MiB)", s)
 }
 
 func (b Size) String() string {

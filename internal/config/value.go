@@ -11,7 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A duration is a duration that may be given in weeks and days.
+// A duration is a duration whose text form may use days and weeks.
 type duration time.Duration
 
 func (d duration) String() string {
@@ -31,12 +31,12 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A schedule is how long to wait before each try after the first. As text it
-// is durations with commas between them.
-type schedule []duration
+// A retrySchedule holds the wait before each retry. Its text form is a
+// comma-separated list of durations.
+type retrySchedule []duration
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (s *schedule) UnmarshalText(text []byte) error {
+func (s *retrySchedule) UnmarshalText(text []byte) error {
 	*s = nil
 	for word := range words(string(text)) {
 		var d duration
@@ -48,8 +48,8 @@ func (s *schedule) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Durations returns the waiting times.
-func (s schedule) Durations() []time.Duration {
+// Durations returns the schedule as a slice of durations.
+func (s retrySchedule) Durations() []time.Duration {
 	list := make([]time.Duration, len(s))
 	for i, d := range s {
 		list[i] = time.Duration(d)
@@ -57,8 +57,8 @@ func (s schedule) Durations() []time.Duration {
 	return list
 }
 
-// Networks are ranges of addresses. As text they are CIDRs with commas between
-// them.
+// Networks are ranges of IP addresses. Their text form is a comma-separated list of
+// CIDRs.
 type Networks []netip.Prefix
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -77,16 +77,16 @@ func (n *Networks) UnmarshalText(text []byte) error {
 func parseNetwork(text string) (netip.Prefix, error) {
 	network, err := netip.ParsePrefix(text)
 	if err != nil {
-		return network, fmt.Errorf("%q is not a network such as 10.0.0.0/8 or, for one address, 192.0.2.7/32", text)
+		return network, fmt.Errorf("%q is not a network (use e.g. 10.0.0.0/8, or 192.0.2.7/32 for one address)", text)
 	}
 	if network != network.Masked() {
-		return network, fmt.Errorf("%s is an address inside a network: write %s for the network, or %s for the address alone",
+		return network, fmt.Errorf("%s is not a network (use %s for the network, or %s for the single address)",
 			network, network.Masked(), netip.PrefixFrom(network.Addr(), network.Addr().BitLen()))
 	}
 	return network, nil
 }
 
-// words yields what stands between commas.
+// words yields the comma-separated words of a text that are not empty.
 func words(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for word := range strings.SplitSeq(text, ",") {
@@ -97,11 +97,10 @@ func words(text string) func(yield func(string) bool) {
 	}
 }
 
-// A proxyURL is the URL of an HTTP proxy, which may hold a password; empty for
-// none.
+// A proxyURL is the URL of an HTTP proxy, or empty. It may contain a password.
 type proxyURL string
 
-// MarshalText returns it without the password: what is shown is no secret.
+// MarshalText returns the URL without the password, so that it can be shown.
 func (p proxyURL) MarshalText() ([]byte, error) {
 	if u := p.URL(); u != nil {
 		return []byte(u.Redacted()), nil
@@ -109,17 +108,17 @@ func (p proxyURL) MarshalText() ([]byte, error) {
 	return nil, nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler. Its errors do not repeat
-// the text.
+// UnmarshalText implements encoding.TextUnmarshaler. Its errors do not contain the
+// text, which may hold a password.
 func (p *proxyURL) UnmarshalText(text []byte) error {
 	*p = proxyURL(text)
 	if u := p.URL(); *p != "" && (u == nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "") {
-		return errors.New("this is not the URL of a proxy such as http://proxy.example:3128")
+		return errors.New("not a proxy URL (use e.g. http://proxy.example:3128)")
 	}
 	return nil
 }
 
-// URL returns the proxy, nil if none is set.
+// URL returns the URL of the proxy, or nil if none is set.
 func (p proxyURL) URL() *url.URL {
 	u, err := url.Parse(string(p))
 	if p == "" || err != nil {

@@ -1,5 +1,5 @@
-// Package contractfile writes policy contracts as YAML and as lines of text, and reads
-// the YAML.
+// Package contractfile converts policy contracts to and from YAML, and to lines of
+// text for people.
 package contractfile
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// YAML writes a policy's contract as YAML, under a comment that says where it comes
-// from.
+// YAML returns the contract of a policy as YAML. A comment above it names the repo and
+// version.
 func YAML(p policy.Policy) ([]byte, error) {
 	text, err := json.Marshal(p.Contract)
 	if err != nil {
 		return nil, fmt.Errorf("writing the contract: %w", err)
 	}
-	var document yaml.Node // JSON is YAML; the nodes keep its order
+	var document yaml.Node // JSON is YAML, and nodes preserve its order
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		return nil, fmt.Errorf("reading the contract: %w", err)
 	}
 	blockStyle(&document)
-	origin := fmt.Sprintf("# %s/%s, policy version %d of %s\n", p.Org, p.Repo, p.Version, p.CreatedAt)
+	origin := fmt.Sprintf("# %s/%s, policy v%d, created %s\n", p.Org, p.Repo, p.Version, p.CreatedAt)
 	text, err = terminal.YAML(&document)
 	return append([]byte(origin), text...), err
 }
 
-// blockStyle makes mappings and lists of mappings take a line for each entry,
-// and drops quotes that YAML does not need.
+// blockStyle puts each entry of mappings and of lists of mappings on its own line, and
+// removes quotes that YAML does not need.
 func blockStyle(n *yaml.Node) {
 	flat := n.Kind == yaml.SequenceNode
 	for _, child := range n.Content {
@@ -47,8 +47,8 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// Same reports whether a contract is the active one, however it is written. One that
-// cannot be read here is for the server to refuse.
+// Same reports whether a contract is equal to the active one, whatever its formatting.
+// For an invalid contract it returns false; the server reports the error.
 func Same(contract jsontext.Value, active policy.Policy) bool {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(contract, &members) != nil {
@@ -65,7 +65,7 @@ func Same(contract jsontext.Value, active policy.Policy) bool {
 	return err == nil && draft.Digest() == active.Digest
 }
 
-// FromYAML returns a contract in YAML as JSON.
+// FromYAML converts a contract from YAML to JSON. Its errors name the file.
 func FromYAML(file string, text []byte) (jsontext.Value, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var root yaml.Node
@@ -73,18 +73,20 @@ func FromYAML(file string, text []byte) (jsontext.Value, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
-		return nil, fmt.Errorf("%s: there is no contract in it", file)
+		return nil, fmt.Errorf("%s: no contract found", file)
 	}
 	if root.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: a contract is a mapping, with its list under the key requirements", file)
+		return nil, fmt.Errorf("%s: a contract must be a mapping with the key requirements", file)
 	}
+
 	var document map[string]any
 	if err := root.Decode(&document); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: there is more than one document in it", file)
+		return nil, fmt.Errorf("%s: several YAML documents (use only one)", file)
 	}
+
 	contract, err := json.Marshal(document, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// Lines writes a contract with a line for each requirement.
+// Lines returns a contract as text: a line for each requirement and one for the radar.
 func Lines(c policy.Contract) []string {
 	var lines []string
 	for _, r := range c.Requirements {
@@ -22,11 +22,13 @@ func Lines(c policy.Contract) []string {
 	return append(lines, line)
 }
 
+// requirementLine returns a requirement as a line of text, without its defaults.
 func requirementLine(r policy.Requirement) string {
 	line := fmt.Sprintf("%s needs %s", r.State, r.Predicate)
 	if r.Threshold != 1 {
 		line += fmt.Sprintf(" by %d", r.Threshold)
 	}
+
 	var signers []string
 	for _, s := range r.Signers {
 		signers = append(signers, s.String())
@@ -34,6 +36,7 @@ func requirementLine(r policy.Requirement) string {
 	if len(signers) > 0 {
 		line += " of " + strings.Join(signers, " or ")
 	}
+
 	if len(r.Accept) != 1 || r.Accept[0] != ledger.Pass {
 		line += fmt.Sprintf(" accept=%v", r.Accept)
 	}
@@ -43,6 +46,7 @@ func requirementLine(r policy.Requirement) string {
 	if r.ExcludeAuthor {
 		line += " exclude_author"
 	}
+
 	if len(r.Paths) > 0 {
 		line += " paths=" + strings.Join(r.Paths, ",")
 	}

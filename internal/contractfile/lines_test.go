@@ -8,11 +8,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy/policytest"
 )
 
-// A change that the lines left out would be applied without being shown.
+// TestLinesShowEveryChange checks that every difference between two contracts shows in
+// their lines: 'policy apply' prints the changes from them.
 func TestLinesShowEveryChange(t *testing.T) {
 	policytest.EachVariant(t, func(t *testing.T, base, variant policy.Contract) {
 		if lines := Lines(variant); slices.Equal(lines, Lines(base)) {
-			t.Errorf("the lines are the same: %q", lines)
+			t.Errorf("the lines do not show the change: %q", lines)
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (o *observers) subscribe(ctx context.Context, admin *client.Client, org, re
 		listener.Close()
 		return hook, err
 	}
-	o.receiver = receiver.Serve(listener, &receiver.Handler{Secret: hook.Secret, Took: o.delivered},
+	o.receiver = receiver.Serve(listener, &receiver.Handler{Secret: hook.Secret, Received: o.delivered},
 		slog.New(slog.DiscardHandler))
 	return hook, nil
 }

@@ -1,4 +1,4 @@
-// Package eventbody reads the bodies of events, which the history and webhooks share.
+// Package eventbody parses the bodies of events, which the history and webhooks share.
 package eventbody
 
 import (
@@ -9,24 +9,24 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
-// A Head is what the bodies of all events begin with.
+// A Head holds the members that all event bodies have.
 type Head struct {
 	ID   string           `json:"id"`
 	Type ledger.EventType `json:"type"`
 	Repo string           `json:"repo"`
 }
 
-// ParseHead reads the head of an event's body.
+// ParseHead parses the head of an event's body.
 func ParseHead(body []byte) (head Head, err error) {
 	err = ledger.DecodeOpen(body, &head)
 	return head, err
 }
 
-// Parse returns the event of a body, as the live stream delivers it.
+// Parse parses an event's body and returns the event in the form of the live stream.
 func Parse(body []byte) (client.Event, error) {
 	head, err := ParseHead(body)
 	if err != nil {
-		return client.Event{}, fmt.Errorf("an event of the history: %w", err)
+		return client.Event{}, fmt.Errorf("parsing an event: %w", err)
 	}
 	data, err := eventstream.Data(head.Type, body)
 	if err != nil {

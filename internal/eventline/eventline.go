@@ -1,10 +1,12 @@
-// Package eventline writes events a line each, for people and as JSON.
+// Package eventline formats events as lines, for people and as JSON.
 package eventline
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -15,8 +17,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
-// JSON writes an event as one object: its id and type before its data's
-// members.
+// JSON returns an event as a line with one JSON object: its id and type, followed by
+// the members of its data.
 func JSON(e client.Event) ([]byte, error) {
 	text := []byte(`{"id":`)
 	text, err := jsontext.AppendQuote(text, e.ID)
@@ -36,78 +38,78 @@ func JSON(e client.Event) ([]byte, error) {
 	return append(append(text, members...), '\n'), nil
 }
 
-// A Printer writes events for people. Its columns grow with their content.
+// A Printer formats events for people. Its columns grow with their content.
 type Printer struct {
 	terminal.Painter
-	repo int // width of the column
+	repoWidth int
 }
 
 // Line returns the line of an event.
 func (l *Printer) Line(e client.Event) ([]byte, error) {
-	at, told := l.tell(e)
-	return append(l.text(at, told), '\n'), nil
+	at, c := l.columns(e)
+	return append(l.format(at, c), '\n'), nil
 }
 
-// told is what a line tells of an event, fit for a terminal.
-type told struct {
-	kind   ledger.EventType
-	colour string // of the kind
-	repo   string
-	commit string
-	what   string
+// columns are the columns of an event's line after its time.
+type columns struct {
+	kind    ledger.EventType
+	colour  string // of kind
+	repo    string
+	commit  string
+	summary string // safe to print
 }
 
-// tell returns what an event says, and when it happened.
-func (l *Printer) tell(e client.Event) (ledger.Time, told) {
+// columns returns the time of an event and the columns of its line.
+func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 	var at ledger.Time
-	t := told{kind: e.Type, colour: terminal.Grey, repo: "-", commit: "-"}
+	c := columns{kind: e.Type, colour: terminal.Grey, repo: "-", commit: "-"}
 	switch {
 	case e.Attestation != nil:
 		a := e.Attestation
-		at, t.repo, t.commit, t.colour = a.Timestamp, a.Repo, a.Commit, terminal.Blue
+		at, c.repo, c.commit, c.colour = a.Timestamp, a.Repo, a.Commit, terminal.Blue
 		status := l.Paint(statusColour(a.Result.Status), string(a.Result.Status))
-		t.what = fmt.Sprintf("%s %s, signed by %s", terminal.Clean(a.Predicate), status, terminal.Clean(a.Identity))
+		c.summary = fmt.Sprintf("%s %s, signed by %s", terminal.Clean(a.Predicate), status, terminal.Clean(a.Identity))
 	case e.State != nil:
 		s := e.State
-		at, t.repo, t.commit, t.colour = s.Timestamp, s.Repo, s.Commit, terminal.Magenta
-		t.what = fmt.Sprintf("from %s to %s", s.From, l.Paint(terminal.StateColour(s.To), s.To.String()))
+		at, c.repo, c.commit, c.colour = s.Timestamp, s.Repo, s.Commit, terminal.Magenta
+		c.summary = fmt.Sprintf("%s → %s", s.From, l.Paint(terminal.StateColour(s.To), s.To.String()))
 	case e.Policy != nil:
-		at, t.repo, t.colour = e.Policy.Timestamp, e.Policy.Repo, terminal.Cyan
-		t.what = fmt.Sprintf("version %d takes the place of %d", e.Policy.Version, e.Policy.PreviousVersion)
+		at, c.repo, c.colour = e.Policy.Timestamp, e.Policy.Repo, terminal.Cyan
+		c.summary = fmt.Sprintf("v%d → v%d", e.Policy.PreviousVersion, e.Policy.Version)
 	case e.Radar != nil:
 		r := e.Radar
-		at, t.repo, t.commit, t.colour = r.Timestamp, r.Repo, r.Commit, terminal.Yellow
-		t.what = l.overlap(r)
+		at, c.repo, c.commit, c.colour = r.Timestamp, r.Repo, r.Commit, terminal.Yellow
+		c.summary = l.overlap(r)
 	default:
-		t.what = terminal.Clean(string(e.Data))
+		c.summary = terminal.Clean(string(e.Data))
 	}
-	return at, t
+	return at, c
 }
 
-// levelColours are those of the levels of overlaps, from none.
+// levelColours are the styles of the levels of overlaps, starting with none.
 var levelColours = [...]string{terminal.Grey, terminal.Grey, terminal.Yellow, terminal.Red}
 
-// overlap tells of an overlap: how bad, with whom and at what.
+// overlap returns the level of an overlap, the other commit and the path.
 func (l *Printer) overlap(r *eventstream.Radar) string {
-	what := fmt.Sprintf("%s overlap with %s of %s by %s", l.Paint(levelColours[r.Level], r.Level.String()),
+	summary := fmt.Sprintf("%s overlap with %s of %s by %s", l.Paint(levelColours[r.Level], r.Level.String()),
 		terminal.Clean(terminal.Short(r.Other.Commit)), terminal.Clean(r.Other.Branch),
 		terminal.Clean(terminal.OrDash(terminal.AuthorName(r.Other.Author))))
 	if len(r.Paths) > 0 {
-		what += fmt.Sprintf(": %s (%s)", terminal.Clean(r.Paths[0].Path), terminal.Clean(string(r.Paths[0].Reason)))
+		summary += fmt.Sprintf(": %s (%s)", terminal.Clean(r.Paths[0].Path), terminal.Clean(string(r.Paths[0].Reason)))
 	}
 	if r.PathsTotal > 1 {
-		what += fmt.Sprintf(", +%d more", r.PathsTotal-1)
+		summary += fmt.Sprintf(", +%d more", r.PathsTotal-1)
 	}
-	return what
+	return summary
 }
 
-// text writes what is told of an event as a line, without its end.
-func (l *Printer) text(at ledger.Time, t told) []byte {
-	repo := terminal.Clean(t.repo)
-	l.repo = max(l.repo, len(repo))
-	kind := l.Paint(t.colour, fmt.Sprintf("%-11s", terminal.Clean(string(t.kind))))
-	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.Paint(terminal.Grey, terminal.OrDash(at.String())), kind, l.repo,
-		repo, terminal.Clean(terminal.Short(t.commit)), t.what)
+// format returns a line without its newline.
+func (l *Printer) format(at ledger.Time, c columns) []byte {
+	repo := terminal.Clean(c.repo)
+	l.repoWidth = max(l.repoWidth, len(repo))
+	kind := l.Paint(c.colour, fmt.Sprintf("%-11s", terminal.Clean(string(c.kind))))
+	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.Paint(terminal.Grey, terminal.OrDash(at.String())), kind,
+		l.repoWidth, repo, terminal.Clean(terminal.Short(c.commit)), c.summary)
 }
 
 func statusColour(s ledger.Status) string {
@@ -120,12 +122,12 @@ func statusColour(s ledger.Status) string {
 	return terminal.Yellow
 }
 
-// Receipt returns the line of a delivery: when it arrived, what, and whether it
-// is what it says.
+// Receipt returns the line of a webhook delivery: when it arrived, its event, and
+// whether it is verified.
 func (l *Printer) Receipt(t receiver.Receipt) []byte {
-	line := l.text(t.ReceivedAt, l.delivered(t))
+	line := l.format(t.ReceivedAt, l.delivered(t))
 	if t.Again {
-		line = append(line, ", again"...)
+		line = append(line, " (repeated)"...)
 	}
 	verdict := l.Paint(terminal.Green, "verified")
 	if !t.Verified {
@@ -134,16 +136,36 @@ func (l *Printer) Receipt(t receiver.Receipt) []byte {
 	return fmt.Appendf(line, "; %s\n", verdict)
 }
 
-// delivered returns what a delivery says, which may come from anybody.
-func (l *Printer) delivered(t receiver.Receipt) told {
+// ReceiptPrinter returns a function that prints a line for a delivery to w, or the
+// receipt as JSON.
+func ReceiptPrinter(w io.Writer, asJSON bool) func(receiver.Receipt) error {
+	if asJSON {
+		return func(t receiver.Receipt) error {
+			text, err := json.Marshal(t)
+			if err != nil {
+				return fmt.Errorf("writing JSON: %w", err)
+			}
+			_, err = w.Write(append(text, '\n'))
+			return err
+		}
+	}
+	lines := &Printer{Painter: terminal.NewPainter(w)}
+	return func(t receiver.Receipt) error {
+		_, err := w.Write(lines.Receipt(t))
+		return err
+	}
+}
+
+// delivered returns the columns of a delivery, which may come from anybody.
+func (l *Printer) delivered(t receiver.Receipt) columns {
 	e, err := t.Event()
 	if err != nil {
-		return told{kind: "?", colour: terminal.Grey, repo: "-", commit: "-", what: "no event of ledgerd's"}
+		return columns{kind: "?", colour: terminal.Grey, repo: "-", commit: "-", summary: "not a ledgerd event"}
 	}
-	_, said := l.tell(e)
+	_, c := l.columns(e)
 	if e.Type == ledger.EventPing {
-		head, _ := eventbody.ParseHead(t.Body) // event has read it too
-		said.repo, said.what = head.Repo, "a ping"
+		head, _ := eventbody.ParseHead(t.Body) // Event has parsed it without an error
+		c.repo, c.summary = head.Repo, "test delivery"
 	}
-	return said
+	return c
 }

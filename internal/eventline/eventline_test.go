@@ -13,7 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
-// TestReceiver tells what a receiver answers, and what it prints of it.
+// TestReceiver checks the response of a receiver to a request, and the line printed.
 func TestReceiver(t *testing.T) {
 	const (
 		state = `{"id":"evt_1","type":"state","org":"acme","repo":"api",` +
@@ -27,75 +27,75 @@ func TestReceiver(t *testing.T) {
 		receiver *receiver.Handler
 		method   string
 		path     string
-		signer   string // the secret that signs; none where empty
-		late     time.Duration
+		signer   string // secret to sign with; empty: not signed
+		age      time.Duration
 		body     string
 		status   int
-		printed  string // from the event's type on; nothing where empty
+		printed  string // part of the line; empty: no line
 	}{
 		"an event": {&receiver.Handler{Secret: secret}, "POST", "/", secret, 0, state, 204,
-			"state        api  c0ffee000000  from DRAFT to VALIDATING; verified"},
+			"state        api  c0ffee000000  DRAFT → VALIDATING; verified"},
 		"a ping": {&receiver.Handler{Secret: secret}, "POST", "/x", secret, 0, ping, 204,
-			"ping         api  -             a ping; verified"},
-		"signed by somebody else": {&receiver.Handler{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state,
+			"ping         api  -             test delivery; verified"},
+		"wrong secret": {&receiver.Handler{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state,
 			401, "not verified: X-ledger-Signature does not match"},
 		"not signed": {&receiver.Handler{Secret: secret}, "POST", "/", "", 0, state, 401,
 			"not verified: X-ledger-Signature: got 0 headers, want 1"},
-		"signed long ago": {&receiver.Handler{Secret: secret}, "POST", "/", secret, time.Hour, state, 401,
+		"old signature": {&receiver.Handler{Secret: secret}, "POST", "/", secret, time.Hour, state, 401,
 			"not verified: X-ledger-Signature: t differs from now by 3600 s"},
-		"no secret to verify with": {&receiver.Handler{}, "POST", "/", secret, 0, state, 204,
-			"from DRAFT to VALIDATING; not verified: no --secret"},
-		"another status": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", secret, 0, state, 503,
+		"receiver without a secret": {&receiver.Handler{}, "POST", "/", secret, 0, state, 204,
+			"DRAFT → VALIDATING; not verified: no --secret"},
+		"custom status": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", secret, 0, state, 503,
 			"; verified"},
-		"another status, badly signed": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", "", 0, state, 401,
+		"custom status, not signed": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", "", 0, state, 401,
 			"not verified"},
-		"no JSON": {&receiver.Handler{}, "POST", "/", "", 0, "\x1b[31mhello", 204,
-			"?            -  -             no event of ledgerd's; not verified"},
-		"JSON, but no event": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":7}`, 204, "no event of ledgerd's"},
-		"an event that is not whole": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204,
-			"no event of ledgerd's"},
-		"text that acts on a terminal": {&receiver.Handler{}, "POST", "/", "", 0,
+		"not JSON": {&receiver.Handler{}, "POST", "/", "", 0, "\x1b[31mhello", 204,
+			"?            -  -             not a ledgerd event; not verified"},
+		"JSON, but not an event": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":7}`, 204, "not a ledgerd event"},
+		"incomplete event": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204,
+			"not a ledgerd event"},
+		"control characters": {&receiver.Handler{}, "POST", "/", "", 0,
 			`{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
-		"at the path":               {&receiver.Handler{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "a ping"},
-		"at another path":           {&receiver.Handler{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
-		"not posted":                {&receiver.Handler{}, "GET", "/", "", 0, "", 405, ""},
-		"more than an event can be": {&receiver.Handler{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
+		"right path": {&receiver.Handler{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "test delivery"},
+		"wrong path": {&receiver.Handler{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
+		"GET":        {&receiver.Handler{}, "GET", "/", "", 0, "", 405, ""},
+		"too large":  {&receiver.Handler{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines := &Printer{}
 			var printed string
-			test.receiver.Took = func(r receiver.Receipt) { printed += string(lines.Receipt(r)) }
+			test.receiver.Received = func(r receiver.Receipt) { printed += string(lines.Receipt(r)) }
 			r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
 			if test.signer != "" {
-				r.Header.Set(webhook.HeaderSignature, webhook.Sign(test.signer, time.Now().Add(-test.late), []byte(test.body)))
+				r.Header.Set(webhook.HeaderSignature, webhook.Sign(test.signer, time.Now().Add(-test.age), []byte(test.body)))
 			}
 			w := httptest.NewRecorder()
 			test.receiver.ServeHTTP(w, r)
 			if w.Code != test.status {
-				t.Errorf("answered %d, want %d", w.Code, test.status)
+				t.Errorf("status %d, want %d", w.Code, test.status)
 			}
 			if !strings.Contains(printed, test.printed) || (test.printed == "") != (printed == "") {
-				t.Errorf("printed %q, want %q in it", printed, test.printed)
+				t.Errorf("printed %q, want it to contain %q", printed, test.printed)
 			}
 			if strings.Contains(printed, "\x1b") {
-				t.Errorf("printed %q, which a terminal obeys", printed)
+				t.Errorf("printed %q, with a control character", printed)
 			}
 		})
 	}
 }
 
-// TestReceiverAgain tells that an event which arrives twice is marked, and that
-// one which is not verified does not count.
+// TestReceiverAgain checks that a repeated event is marked, and that a delivery that
+// is not verified does not count.
 func TestReceiverAgain(t *testing.T) {
 	secret, body := ledger.NewWebhookSecret(), `{"id":"evt_1","type":"ping","repo":"api"}`
 	var again []bool
-	v := &receiver.Handler{Secret: secret, Took: func(r receiver.Receipt) { again = append(again, r.Again) }}
+	v := &receiver.Handler{Secret: secret, Received: func(r receiver.Receipt) { again = append(again, r.Again) }}
 	for _, signer := range []string{ledger.NewWebhookSecret(), secret, secret} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set(webhook.HeaderSignature, webhook.Sign(signer, time.Now(), []byte(body)))
 		v.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	if want := []bool{false, false, true}; !slices.Equal(again, want) {
-		t.Errorf("arrived again: %v, want %v", again, want)
+		t.Errorf("repeated: %v, want %v", again, want)
 	}
 }

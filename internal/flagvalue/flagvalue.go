@@ -1,5 +1,5 @@
-// Package flagvalue has the values of flags that take one of a few words, or what a
-// function parses.
+// Package flagvalue provides values of command-line flags, and checks which flags are
+// set. Its error messages name the flag.
 package flagvalue
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A choice is the value of a flag that takes one of a few words.
+// A choice is the value of a flag that accepts one of a few words.
 type choice struct {
 	value   *string
 	allowed []string
@@ -29,11 +29,11 @@ func (c choice) Set(s string) error {
 	return nil
 }
 
-// Choice returns the value of a flag that takes one of the allowed words.
+// Choice returns a flag value that accepts one of the allowed words.
 func Choice(value *string, allowed ...string) pflag.Value { return choice{value, allowed} }
 
-// ChoiceVar defines a flag that takes one of the allowed words, the first of
-// which is its default. A short of "" leaves it without a letter.
+// ChoiceVar defines a flag that accepts one of the allowed words and completes them.
+// The first word is the default. If short is empty, the flag has no shorthand.
 func ChoiceVar(
 	command *cobra.Command, flags *pflag.FlagSet, value *string, name, short, usage string, allowed ...string,
 ) {
@@ -42,12 +42,13 @@ func ChoiceVar(
 	Complete(command, name, allowed...)
 }
 
-// Complete offers words to the shell for a flag. The flag must be defined.
+// Complete has the shell complete the value of a flag from words. The flag must be
+// defined.
 func Complete(command *cobra.Command, flag string, words ...string) {
 	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// OneOf writes words as "a, b or c".
+// OneOf returns words as text, such as "a, b or c".
 func OneOf(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -56,12 +57,11 @@ func OneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// A Parsed is the value of a flag that a function parses. It implements
-// pflag.Value.
+// A Parsed is a flag value that a function parses. It implements pflag.Value.
 type Parsed[T any] struct {
 	Value *T
-	Text  string // the default, for the help
-	Kind  string // what the help calls the value
+	Text  string // default value in the help
+	Kind  string // name of the value in the help
 	Parse func(string) (T, error)
 }
 

@@ -1,4 +1,4 @@
-// Package parallel runs functions at the same time.
+// Package parallel runs functions concurrently.
 package parallel
 
 import (
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Do runs the functions concurrently and waits for all of them. Of several
-// errors it returns that of the first function in the list.
+// Do runs the functions concurrently and waits for all of them. If several fail, it
+// returns the error of the first one in the argument list.
 func Do(functions ...func() error) error {
 	errs := make([]error, len(functions))
 	var running sync.WaitGroup

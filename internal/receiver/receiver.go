@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -18,74 +19,77 @@ import (
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
-// maxReceived bounds the body that a receiver reads: four times what a server
-// may send.
+// maxReceived is the maximum size of a body in bytes: four times the largest one that
+// a server sends.
 const maxReceived = 1 << 20
 
-// A Handler is what a webhook posts to. It checks the signature of each delivery and
-// reports it to Took.
+// A Handler receives the deliveries of a webhook. It verifies the signature of each
+// delivery and passes it to Received.
 type Handler struct {
-	// Secret is what deliveries have to be signed with. Where it is empty all are
-	// taken, as not verified.
+	// Secret is the signing secret of the webhook. If it is empty, all deliveries are
+	// accepted as not verified.
 	Secret string
-	// Path is the only one that is answered; every one is where it is empty.
+	// Path is the only path that accepts deliveries; if empty, all paths do.
 	Path string
-	// Status answers what is taken; 204 where it is 0.
+	// Status is the status of the response to accepted deliveries; 0 means 204.
 	Status int
-	// Took is called with each delivery, one at a time, before it is answered.
-	Took func(Receipt)
+	// Received is called with each delivery before the response. Calls do not overlap.
+	Received func(Receipt)
 
-	one  sync.Mutex
-	seen map[string]bool // events, by their id
+	mu   sync.Mutex      // held during Received; guards seen
+	seen map[string]bool // by event id
 }
 
-// A Receipt is one delivery as it arrived.
+// A Receipt describes a delivery that has arrived.
 type Receipt struct {
 	ReceivedAt ledger.Time `json:"received_at"`
 	Delivery   string      `json:"delivery,omitzero"`
-	// Verified says that the signature is right, Problem why it is not, or was
-	// not checked.
+	// Verified reports whether the signature is valid. If not, Problem says why, or
+	// that it was not checked.
 	Verified bool   `json:"verified"`
 	Problem  string `json:"problem,omitzero"`
-	// Again says that the event has arrived before.
+	// Again reports whether the event has arrived before.
 	Again bool `json:"again,omitzero"`
-	// Status is what it was answered with.
+	// Status is the HTTP status of the response.
 	Status int `json:"status"`
-	// Body is what was posted, Text instead where that is no JSON.
+	// Body is the body of the request if it is JSON, otherwise Text is.
 	Body jsontext.Value `json:"body,omitzero"`
 	Text string         `json:"text,omitzero"`
 }
 
-// maxSeen bounds how many events a receiver remembers.
+// maxSeen is how many event ids a Handler remembers before it forgets all of them.
 const maxSeen = 10_000
 
 // ServeHTTP implements http.Handler.
 func (v *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.Path != "" && r.URL.Path != v.Path {
-		http.Error(w, "nothing is received here", http.StatusNotFound)
+		http.Error(w, "not found: webhooks are received at another path", http.StatusNotFound)
 		return
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "webhooks are received here: post them", http.StatusMethodNotAllowed)
+		http.Error(w, "method not allowed: use POST", http.StatusMethodNotAllowed)
 		return
 	}
+
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReceived))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		http.Error(w, "that is more than an event can be", http.StatusRequestEntityTooLarge)
+		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
 		return
 	}
-	if err != nil { // whoever posted is gone
-		http.Error(w, "the body could not be read", http.StatusBadRequest)
+	if err != nil { // the connection broke
+		http.Error(w, "cannot read the body", http.StatusBadRequest)
 		return
 	}
+
 	t := v.receive(r.Header, body)
-	v.one.Lock()
-	defer v.one.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if id := eventID(body); t.Verified && id != "" {
-		t.Again = v.saw(id)
+		t.Again = v.markSeen(id)
 	}
-	v.Took(t)
+	v.Received(t)
+
 	if t.Status == http.StatusUnauthorized {
 		http.Error(w, t.Problem, t.Status)
 		return
@@ -93,7 +97,7 @@ func (v *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(t.Status)
 }
 
-// receive checks a delivery.
+// receive verifies a delivery.
 func (v *Handler) receive(header http.Header, body []byte) Receipt {
 	now := time.Now()
 	t := Receipt{
@@ -109,6 +113,7 @@ func (v *Handler) receive(header http.Header, body []byte) Receipt {
 	} else {
 		t.Text = string(body)
 	}
+
 	if v.Secret == "" {
 		t.Problem = "no --secret"
 	} else if err := webhook.Verify(v.Secret, header, body, now); err != nil {
@@ -119,8 +124,9 @@ func (v *Handler) receive(header http.Header, body []byte) Receipt {
 	return t
 }
 
-// saw notes that an event has arrived, and tells whether it had before.
-func (v *Handler) saw(id string) bool {
+// markSeen records that an event has arrived, and reports whether it had arrived
+// before.
+func (v *Handler) markSeen(id string) bool {
 	if v.seen[id] {
 		return true
 	}
@@ -131,12 +137,13 @@ func (v *Handler) saw(id string) bool {
 	return false
 }
 
+// eventID returns the id of an event, or "" if the body is not an event.
 func eventID(body []byte) string {
 	head, _ := eventbody.ParseHead(body)
 	return head.ID
 }
 
-// Event returns the event that was delivered, as the stream tells of it.
+// Event returns the delivered event, in the form of the live stream.
 func (t Receipt) Event() (client.Event, error) {
 	head, err := eventbody.ParseHead(t.Body)
 	if err != nil {
@@ -148,13 +155,26 @@ func (t Receipt) Event() (client.Event, error) {
 	return eventbody.Parse(t.Body)
 }
 
+// LocalAddress returns the host and port at which this machine reaches a listener,
+// and the network that webhooks must be allowed to post to.
+func LocalAddress(address net.Addr) (hostPort, network string) {
+	a, err := netip.ParseAddrPort(address.String())
+	if err != nil || a.Addr().IsUnspecified() {
+		a = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), a.Port())
+	}
+	if ip := a.Addr(); ip.Is4() && ip.IsLoopback() {
+		return a.String(), "127.0.0.0/8"
+	}
+	return a.String(), netip.PrefixFrom(a.Addr().WithZone(""), a.Addr().BitLen()).String()
+}
+
 // A Server is a running HTTP server with a Handler.
 type Server struct {
 	web    *http.Server
-	Failed chan error // gets the error that ends the serving
+	Failed chan error // receives the error that ended the server
 }
 
-// Serve starts a server on the listener.
+// Serve starts a server on the listener. The caller must stop it.
 func Serve(listener net.Listener, v *Handler, log *slog.Logger) *Server {
 	r := &Server{
 		Failed: make(chan error, 1),
@@ -172,7 +192,7 @@ func Serve(listener net.Listener, v *Handler, log *slog.Logger) *Server {
 	return r
 }
 
-// Stop ends the server at once and waits until it has ended.
+// Stop closes the server and its connections, and waits until it has ended.
 func (r *Server) Stop() error {
 	err := r.web.Close()
 	<-r.Failed //nolint:errcheck // http.ErrServerClosed

@@ -1,5 +1,5 @@
-// Package registration puts together what a commit is registered with: what git knows
-// of it, and which commits in flight it already contains.
+// Package registration collects the data for registering a commit: its record from
+// git, and the commits in flight that it already contains.
 package registration
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Read returns all that the ledger records of a commit of the git work tree
-// in the current folder, to be registered in a repo.
+// Read returns the data to register a commit of the git work tree in the current
+// folder in a repo.
 func Read(ctx context.Context, c *client.Client, org, repo string, q gitrepo.Query) (gitrepo.Commit, error) {
 	q.DefaultBranch = sync.OnceValues(func() (string, error) {
 		r, err := c.Repo(ctx, org, repo)
@@ -25,7 +25,7 @@ func Read(ctx context.Context, c *client.Client, org, repo string, q gitrepo.Que
 	err := parallel.Do(
 		func() (err error) { commit, err = git.ReadCommit(ctx, q); return err },
 		func() (err error) { tips, err = tipsInFlight(ctx, c, org, repo); return err },
-		func() error { _, err := q.DefaultBranch(); return err }, // git may ask for it
+		func() error { _, err := q.DefaultBranch(); return err }, // ReadCommit may need it
 	)
 	if err != nil {
 		return commit, err
@@ -34,8 +34,8 @@ func Read(ctx context.Context, c *client.Client, org, repo string, q gitrepo.Que
 	return commit, nil
 }
 
-// maxTips is how many tips in flight are looked at: as many as a registration
-// may name.
+// maxTips is the maximum number of tips in flight to check: a registration may name
+// at most this many.
 const maxTips = 10_000
 
 func tipsInFlight(ctx context.Context, c *client.Client, org, repo string) ([]ledger.CommitSummary, error) {

@@ -13,17 +13,16 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A Local serves the API on a database file inside the process. Its client has
-// the rights of the host's administrator.
+// A Local serves the API on a database file within the process. Its client has the
+// rights of the administrator of the host.
 type Local struct {
 	*client.Client
-	db *store.Store
-	// wrote is set by a request that may have changed something.
-	wrote atomic.Bool
+	db    *store.Store
+	wrote atomic.Bool // set by a request that may have changed something
 }
 
 // OpenLocal opens the database file of the settings, and creates it if it does not
-// exist. The caller must close it.
+// exist. The caller must close the Local.
 func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
@@ -45,37 +44,38 @@ func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 	return local, nil
 }
 
-// newHostClient returns a client that speaks to the API in process, as the
-// administrator of the host. It sets wrote once it may have changed something.
+// newHostClient returns a client that calls the API in process, as the administrator
+// of the host. It sets wrote before a request that may change something.
 func newHostClient(api *server.Server, wrote *atomic.Bool) (*client.Client, error) {
 	return client.New("http://localhost", client.Options{
 		UserAgent:  buildinfo.UserAgent(),
-		HTTPClient: &http.Client{Transport: &noting{client.InProcess(api.Host()), wrote}},
+		HTTPClient: &http.Client{Transport: &writeDetector{client.InProcess(api.Host()), wrote}},
 	})
 }
 
-// A noting transport sets wrote at the first request that is no mere reading.
-type noting struct {
+// A writeDetector is a transport that sets wrote if a request is not GET or HEAD.
+type writeDetector struct {
 	next  http.RoundTripper
 	wrote *atomic.Bool
 }
 
 // RoundTrip implements http.RoundTripper.
-func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d *writeDetector) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		n.wrote.Store(true)
+		d.wrote.Store(true)
 	}
-	return n.next.RoundTrip(r)
+	return d.next.RoundTrip(r)
 }
 
-// Settle does what is due by now. A server does so by itself.
+// Settle re-evaluates the commits whose state may have changed, for instance because
+// evidence has expired. A server does this continuously.
 func (l *Local) Settle(ctx context.Context) error { return l.db.Settle(ctx) }
 
-// Watch notices what other processes write to the file, until the context ends.
+// Watch detects events that other processes write to the file, until ctx is done.
 func (l *Local) Watch(ctx context.Context) { l.db.Watch(ctx) }
 
-// Close closes the database. If requests may have changed something, it first does
-// what is due by now: there may be no server to do it.
+// Close closes the database. If requests may have changed something, it first calls
+// Settle, since there may be no server to do it.
 func (l *Local) Close(ctx context.Context) error {
 	var err error
 	if l.wrote.Load() {

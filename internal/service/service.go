@@ -1,5 +1,5 @@
-// Package service runs the server, the web interface, the store below them and the
-// dispatcher of webhooks in one process.
+// Package service runs the API server, the web interface, the store and the webhook
+// dispatcher in one process.
 package service
 
 import (
@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,8 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// An Instance is a running server with the store below it and the goroutines
-// beside it.
+// An Instance is a running server with its store and background goroutines.
 type Instance struct {
 	URL string
 
@@ -32,17 +33,18 @@ type Instance struct {
 	api     *server.Server
 	site    *web.Site
 	http    *http.Server
-	cancel  context.CancelFunc // of the goroutines
+	cancel  context.CancelFunc // of the background goroutines
 	running sync.WaitGroup
-	failed  chan error // why the serving ended by itself
+	failed  chan error // receives the error if the HTTP server fails
 }
 
-// Start listens, opens the database and serves. The context only matters for
-// starting: [Instance.Stop] ends the service.
+// Start opens the database and serves HTTP. The context only applies to starting; use
+// [Instance.Stop] to stop the service.
 func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
 	}
+
 	listener, err := net.Listen("tcp", s.Listen)
 	if err != nil {
 		return nil, err
@@ -56,6 +58,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+
 	guard := s.Webhooks.Guard()
 	api := server.New(server.Config{
 		Store:           db,
@@ -70,8 +73,9 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
+
 	dispatcher := newDispatcher(s, db, guard, log)
-	owned, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	v := &Instance{
 		URL:    "http://" + listener.Addr().String(),
 		db:     db,
@@ -87,15 +91,16 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    64 << 10,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-			// OPTIONS * is answered like every other request that has no endpoint.
+			// OPTIONS * gets the same response as other requests without an endpoint.
 			DisableGeneralOptionsHandler: true,
 		},
 	}
+
 	v.http.RegisterOnShutdown(api.EndStreams)
-	v.running.Go(func() { db.Evaluate(owned) })
-	v.running.Go(func() { db.Tidy(owned) })
-	v.running.Go(func() { db.Watch(owned) })
-	v.running.Go(func() { dispatcher.Run(owned) })
+	v.running.Go(func() { db.Evaluate(background) })
+	v.running.Go(func() { db.Tidy(background) })
+	v.running.Go(func() { db.Watch(background) })
+	v.running.Go(func() { dispatcher.Run(background) })
 	v.running.Go(func() {
 		if err := v.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			v.failed <- fmt.Errorf("serving: %w", err)
@@ -104,7 +109,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 	return v, nil
 }
 
-// withPages has the API answer under its own paths and the pages under all others.
+// withPages routes the paths of the API to api and all others to site.
 func withPages(api, site http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
@@ -116,7 +121,7 @@ func withPages(api, site http.Handler) http.Handler {
 	})
 }
 
-// newDispatcher returns what sends the deliveries in the database.
+// newDispatcher returns the dispatcher that sends the deliveries in the database.
 func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, log *slog.Logger) *dispatch.Dispatcher {
 	return dispatch.New(dispatch.Config{
 		Outbox:         db,
@@ -134,7 +139,8 @@ func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, lo
 	})
 }
 
-// Wait returns when the context ends, or with the error that ended the serving.
+// Wait waits until ctx is done and returns nil. If the HTTP server fails first, it
+// returns the error.
 func (v *Instance) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -144,16 +150,30 @@ func (v *Instance) Wait(ctx context.Context) error {
 	}
 }
 
-// SetupPath returns the path of the page that creates the first org. It works once.
-func (v *Instance) SetupPath() string { return v.site.SetupPath() }
+// SetupURL returns the URL of the page that creates the first org, for a browser on this
+// machine. It works once.
+func (v *Instance) SetupURL() string { return browserURL(v.URL) + v.site.SetupPath() }
 
-// Host returns a client that may do everything, without a network between.
+// browserURL returns the URL at which a browser on this machine reaches the server. If
+// the server listens on all addresses, such as [::]:8080, the host is localhost.
+func browserURL(listening string) string {
+	u, err := url.Parse(listening)
+	if err != nil {
+		return listening
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", u.Port())
+	}
+	return u.String()
+}
+
+// Host returns an in-process client with the rights of the administrator of the host.
 func (v *Instance) Host() (*client.Client, error) {
 	return newHostClient(v.api, new(atomic.Bool))
 }
 
-// Stop lets requests that are under way finish, for as long as the timeout, then
-// what is being sent to webhooks for as long again, and closes the database.
+// Stop waits at most timeout for running requests, then at most timeout again for
+// running webhook attempts, and closes the database.
 func (v *Instance) Stop(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

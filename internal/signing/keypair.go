@@ -17,28 +17,29 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// A KeyPair is a new key with a certificate that it signed itself.
+// A KeyPair is a new key with a self-signed certificate.
 type KeyPair struct {
 	key         ed25519.PrivateKey
 	Cert        *x509.Certificate
 	Fingerprint string
 }
 
-// NewKeyPair creates an Ed25519 key and a certificate that is valid for a number of days.
+// NewKeyPair creates an Ed25519 key and a self-signed certificate for signing code,
+// which is valid for the given number of days.
 func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("generating a key: %w", err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, fmt.Errorf("making a serial number: %w", err)
+		return nil, fmt.Errorf("generating a serial number: %w", err)
 	}
+
 	template := &x509.Certificate{
-		SerialNumber: serial.Add(serial, big.NewInt(1)),
-		Subject:      subjectOf(dn),
-		// Clocks differ a little.
-		NotBefore:             now.Add(-5 * time.Minute),
+		SerialNumber:          serial.Add(serial, big.NewInt(1)),
+		Subject:               subjectOf(dn),
+		NotBefore:             now.Add(-5 * time.Minute), // allows for clock skew
 		NotAfter:              now.AddDate(0, 0, days),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
@@ -49,8 +50,9 @@ func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
+
 	pair := &KeyPair{key: key}
 	if pair.Cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, fmt.Errorf("reading the new certificate: %w", err)
@@ -59,6 +61,7 @@ func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair
 	return pair, err
 }
 
+// subjectOf returns a DN as the subject of a certificate.
 func subjectOf(dn identity.DN) pkix.Name {
 	name := pkix.Name{CommonName: dn.CN}
 	if dn.OU != "" {
@@ -80,8 +83,9 @@ func (k *KeyPair) CertPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.Cert.Raw})
 }
 
-// Write makes the two files. Neither is left behind where the other cannot be
-// written, and with force what they replace stays until both are on the disk.
+// Write writes the key to name.key and the certificate to name.crt. If one of them
+// fails, neither remains. With force it replaces existing files, once both new files
+// are on disk; without it, existing files are an error.
 func (k *KeyPair) Write(name string, force bool) error {
 	der, err := x509.MarshalPKCS8PrivateKey(k.key)
 	if err != nil {
@@ -93,13 +97,13 @@ func (k *KeyPair) Write(name string, force bool) error {
 	}
 	for _, file := range []string{name + ".key", name + ".crt"} {
 		if _, err := os.Lstat(file); err == nil {
-			return fmt.Errorf("%s exists already: --force overwrites it", file)
+			return fmt.Errorf("%s already exists (use --force to overwrite)", file)
 		}
 	}
 	return writePair(name, key, cert)
 }
 
-// writePair writes two files that were not there.
+// writePair creates the two files, which must not exist.
 func writePair(name string, key, cert []byte) error {
 	if err := writeNew(name+".crt", cert, 0o644); err != nil {
 		return err
@@ -110,7 +114,7 @@ func writePair(name string, key, cert []byte) error {
 	return nil
 }
 
-// writeNew writes a file that was not there.
+// writeNew creates a file, which must not exist.
 func writeNew(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -123,9 +127,8 @@ func writeNew(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// replacePair writes both files beside those that it replaces, and then
-// renames them: the key last, since of the two it is the one that nobody can
-// make again.
+// replacePair writes both files under temporary names and then renames them. The key
+// comes last, since the old key is the one that cannot be restored.
 func replacePair(name string, key, cert []byte) error {
 	newKey, err := atomicfile.Create(name+".key", 0o600)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package signing has keys with their certificates, and signs statements with them.
+// Package signing creates and loads signing keys with their certificates, and signs
+// statements.
 package signing
 
 import (
@@ -16,14 +17,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// A Signer signs statements: with a certificate as a Sigstore bundle, which
-// says whose the key is, else as a DSSE envelope.
+// A Signer signs statements. With a certificate, which names the signer, it creates
+// Sigstore bundles, otherwise DSSE envelopes.
 type Signer struct {
 	key   crypto.Signer
-	chain []*x509.Certificate // the leaf first; nil where there is none
+	chain []*x509.Certificate // leaf first; nil without a certificate
 }
 
-// Load reads a private key, and the certificate where one is named.
+// Load returns a Signer with the private key in keyFile. If certFile is not empty, it
+// holds the certificate of the key and optionally its chain.
 func Load(keyFile, certFile string) (*Signer, error) {
 	text, err := os.ReadFile(keyFile)
 	if err != nil {
@@ -39,6 +41,7 @@ func Load(keyFile, certFile string) (*Signer, error) {
 	if certFile == "" {
 		return s, nil
 	}
+
 	if text, err = os.ReadFile(certFile); err != nil {
 		return nil, err
 	}
@@ -52,21 +55,22 @@ func Load(keyFile, certFile string) (*Signer, error) {
 	return s, nil
 }
 
-// encryptedKey tells what to do about a private key that a passphrase guards.
+// encryptedKey returns an error message with advice if a private key is encrypted, or
+// else "".
 func encryptedKey(text string) string {
 	switch {
 	case strings.Contains(text, "BEGIN ENCRYPTED SIGSTORE PRIVATE KEY"),
 		strings.Contains(text, "BEGIN ENCRYPTED COSIGN PRIVATE KEY"):
-		return "keys that cosign encrypted are not supported: sign with cosign and post what it wrote with --envelope, " +
-			"or make a key with 'ledgerd keygen'"
+		return "encrypted cosign keys are not supported: sign with cosign and record its bundle with --envelope, " +
+			"or create a key with 'ledgerd keygen'"
 	case strings.Contains(text, "BEGIN ENCRYPTED PRIVATE KEY"), strings.Contains(text, "Proc-Type: 4,ENCRYPTED"):
-		return "private keys with a passphrase are not supported: decrypt it with 'openssl pkcs8', or make one with " +
+		return "encrypted private keys are not supported: decrypt the key with 'openssl pkcs8', or create one with " +
 			"'ledgerd keygen'"
 	}
 	return ""
 }
 
-// Sign returns the statement in an envelope.
+// Sign returns the signed statement, as a Sigstore bundle or a DSSE envelope.
 func (s *Signer) Sign(statement []byte) ([]byte, error) {
 	if s.chain != nil {
 		return attestation.SignBundle(s.key, s.chain, statement)
@@ -74,8 +78,8 @@ func (s *Signer) Sign(statement []byte) ([]byte, error) {
 	return attestation.SignDSSE(s.key, statement)
 }
 
-// CheckTrusted reports that the identities are clearly not to take what the Signer
-// signs. Whoever records decides: what cannot be told here is no error.
+// CheckTrusted returns an error if none of the identities trusts the Signer, or if the
+// one that does is revoked. Other failures are not errors: the server decides.
 func (s *Signer) CheckTrusted(identities []identity.Identity, commit string) error {
 	statement, err := attestation.NewStatement("", commit, attestation.ResultPredicate{
 		Predicate: "probe", Result: ledger.Result{Status: ledger.Skip},
@@ -89,18 +93,19 @@ func (s *Signer) CheckTrusted(identities []identity.Identity, commit string) err
 	}
 	keys, err := identity.NewKeyring(identities)
 	if err != nil {
-		return nil // a newer server may know kinds that we do not
+		return nil // a newer server may have kinds of identities that are unknown here
 	}
 	_, err = attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
 	e, ok := errors.AsType[*ledger.Error](err)
 	if ok && (e.Code == ledger.CodeUntrustedIdentity || e.Code == ledger.CodeRevokedIdentity) {
-		return fmt.Errorf("what this key signs would be refused: %w", err)
+		return fmt.Errorf("signatures of this key would be refused: %w", err)
 	}
 	return nil
 }
 
-// CheckStatement reports why the ledger would not understand a statement. It takes
-// the ledger's own way: that of a signed one whose key is known.
+// CheckStatement returns an error if the ledger would refuse a statement as invalid. It
+// signs the statement and verifies it like the ledger, with a keyring that trusts the
+// key.
 func (s *Signer) CheckStatement(statement []byte) error {
 	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package subprocess runs the command whose outcome an attestation is about.
+// Package subprocess runs the command whose result an attestation reports.
 package subprocess
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// exitNotStarted is what shells return for a command that they cannot start.
+// exitNotStarted is the exit status that shells return for a command that they cannot
+// start.
 const exitNotStarted = 127
 
 // An Outcome is how a command ended.
@@ -27,22 +28,23 @@ type Outcome struct {
 	Started  time.Time
 	Finished time.Time
 	Code     int   // the command's exit status
-	Err      error // why it could not be started
-	// Stopped is the signal that told ledgerd or the command to end: what the
-	// command would have come to is not known.
+	Err      error // set if the command could not be started or waited for
+
+	// Stopped is the signal that stopped ledgerd or the command, or 0. If it is set,
+	// the command has neither passed nor failed.
 	Stopped syscall.Signal
 }
 
-// Run runs a command and passes on the signals that this process gets. The command
-// does not get the API token or the secret of a webhook.
+// Run runs a command and forwards SIGINT, SIGTERM and SIGHUP to it. The API token and
+// the webhook secret are removed from its environment.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
-	command.Env = withoutToken(os.Environ())
+	command.Env = withoutSecrets(os.Environ())
 
 	signals := make(chan os.Signal, 8)
 	for _, s := range stopSignals() {
-		if !signal.Ignored(s) { // as nohup has it
+		if !signal.Ignored(s) { // nohup ignores SIGHUP
 			signal.Notify(signals, s)
 		}
 	}
@@ -60,13 +62,12 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
 		case s := <-signals:
 			o.stop(s)
 			if !fromTerminal(s) {
-				// A command that has just ended needs it no more.
-				_ = command.Process.Signal(s)
+				_ = command.Process.Signal(s) // fails if the command has just ended
 			}
 		case err := <-done:
 			o.Finished = time.Now()
 			select {
-			case s := <-signals: // the one that also ended the command
+			case s := <-signals: // may have stopped the command as well
 				o.stop(s)
 			default:
 			}
@@ -75,20 +76,21 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
 	}
 }
 
-// stopSignals are those that tell a program to end.
+// stopSignals returns the signals that ask a program to stop.
 func stopSignals() []syscall.Signal {
 	return []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 }
 
+// stop records the first signal that stopped ledgerd or the command.
 func (o *Outcome) stop(s os.Signal) {
 	if number, ok := s.(syscall.Signal); ok && o.Stopped == 0 {
 		o.Stopped = number
 	}
 }
 
-// withoutToken returns the environment without the API token and the secret of
-// a webhook.
-func withoutToken(environment []string) []string {
+// withoutSecrets returns the environment without the variables of the API token and
+// the webhook secret.
+func withoutSecrets(environment []string) []string {
 	return slices.DeleteFunc(environment, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		name = strings.TrimSuffix(name, "_FILE")
@@ -96,9 +98,9 @@ func withoutToken(environment []string) []string {
 	})
 }
 
-// fromTerminal tells whether a signal most likely came from a key press: then
-// the terminal has sent it to the command too, and a second one would make
-// many programs end at once without cleaning up.
+// fromTerminal reports whether a signal probably comes from Ctrl-C in a terminal. The
+// terminal then sends it to the command as well. A second SIGINT would make many
+// programs exit without cleaning up.
 func fromTerminal(s os.Signal) bool {
 	if s != os.Interrupt {
 		return false
@@ -108,7 +110,7 @@ func fromTerminal(s os.Signal) bool {
 			return true
 		}
 	}
-	tty, err := os.Open("/dev/tty") // of a program whose files are all redirected
+	tty, err := os.Open("/dev/tty") // the standard streams may all be redirected
 	if err != nil {
 		return false
 	}
@@ -116,7 +118,7 @@ func fromTerminal(s os.Signal) bool {
 	return true
 }
 
-// finish notes how the command ended: err is what Wait returned.
+// finish returns the outcome completed with the result of Wait.
 func (o Outcome) finish(err error) Outcome {
 	o.Status = ledger.Pass
 	if err == nil {
@@ -135,8 +137,8 @@ func (o Outcome) finish(err error) Outcome {
 	return o
 }
 
-// exitCode returns the exit status of a command that did not pass, for one
-// that a signal ended as shells do: 128 and the signal's number.
+// exitCode returns the exit status of a command that failed. Like a shell, it returns
+// 128 plus the signal number if a signal ended the command.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -2,7 +2,7 @@ package terminal
 
 import "github.com/ledgerd/ledgerd/ledger"
 
-// AuthorName returns the name of an author, or the e-mail address of one without a name.
+// AuthorName returns the name of an author, or the e-mail address if there is no name.
 func AuthorName(a ledger.Author) string {
 	if a.Name == "" {
 		return a.Email

@@ -1,5 +1,5 @@
-// Package terminal writes for people: tables, colours, and text that cannot act on the
-// terminal it is printed on.
+// Package terminal formats output for people: tables, colours, and text without
+// control characters.
 package terminal
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Colours of terminals, for Paint.
+// The styles for Paint: ANSI colour codes.
 const (
 	Red     = "31"
 	Green   = "32"
@@ -24,22 +24,22 @@ const (
 	Grey    = "90"
 )
 
-// A Painter colours text for terminals that show colours; for others it leaves the
-// text as it is.
+// A Painter colours text. If the output does not support colours, it returns the text
+// unchanged. The zero Painter does so.
 type Painter struct{ colours bool }
 
-// NewPainter returns a Painter for w. It colours text only if w is a terminal that
-// shows colours and NO_COLOR is not set.
+// NewPainter returns a Painter for w. It colours text only if w is a terminal with
+// colours and NO_COLOR is not set.
 func NewPainter(w io.Writer) Painter {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return Painter{}
 	}
-	// The old console of Windows prints the codes.
+	// The old Windows console prints the escape codes instead of obeying them.
 	return Painter{runtime.GOOS != "windows" || os.Getenv("WT_SESSION") != ""}
 }
 
-// Paint returns the text in a colour or another style of terminals.
+// Paint returns the text in a style, such as Red.
 func (p Painter) Paint(style, text string) string {
 	if !p.colours {
 		return text
@@ -47,7 +47,7 @@ func (p Painter) Paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// StateColour returns the colour of a state.
+// StateColour returns the style of a state.
 func StateColour(s ledger.State) string {
 	return [...]string{white, Yellow, Cyan, Blue, Green}[s]
 }

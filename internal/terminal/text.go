@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Printable replaces what would make a terminal act or lie: names, messages
-// and reasons come from whoever could push.
+// Printable replaces control characters, so that untrusted text cannot control the
+// terminal: anyone who can push chooses names and messages.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
@@ -17,7 +17,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// QuoteShell writes a word so that a shell reads it as it is.
+// QuoteShell quotes a word for a POSIX shell, if necessary.
 func QuoteShell(s string) string {
 	special := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:,@%+=", r)
@@ -34,10 +34,10 @@ func OneLine(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(line), "\t", " ")
 }
 
-// Short returns the beginning of a sha.
+// Short returns an abbreviated sha.
 func Short(sha string) string { return sha[:min(len(sha), 12)] }
 
-// Clip shortens s to n characters.
+// Clip shortens s to at most n characters, the last of which is then an ellipsis.
 func Clip(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
@@ -45,7 +45,7 @@ func Clip(s string, n int) string {
 	return s
 }
 
-// OrDash returns a mark for what is empty.
+// OrDash returns s, or "-" if s is empty.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -53,7 +53,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Plural writes a count and what is counted.
+// Plural returns a count with its noun, such as "1 path" or "2 paths".
 func Plural(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -61,5 +61,5 @@ func Plural(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// Clean makes text that others chose fit for a line on a terminal.
+// Clean returns the first line of untrusted text, safe to print to a terminal.
 func Clean(s string) string { return Printable(OneLine(s)) }

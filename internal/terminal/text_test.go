@@ -14,7 +14,7 @@ func TestQuoteShell(t *testing.T) {
 		"a;b":                 "'a;b'",
 	} {
 		if got := QuoteShell(word); got != want {
-			t.Errorf("%q is quoted as %s, want %s", word, got, want)
+			t.Errorf("QuoteShell(%q) = %s, want %s", word, got, want)
 		}
 	}
 }

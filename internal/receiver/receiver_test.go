@@ -1,11 +1,11 @@
-package cmd
+package receiver
 
 import (
 	"net"
 	"testing"
 )
 
-func TestHintAddress(t *testing.T) {
+func TestLocalAddress(t *testing.T) {
 	for listening, want := range map[string][2]string{
 		"127.0.0.1:9000":       {"127.0.0.1:9000", "127.0.0.0/8"},
 		"[::1]:9000":           {"[::1]:9000", "::1/128"},
@@ -18,8 +18,8 @@ func TestHintAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at, network := hintAddress(address); [2]string{at, network} != want {
-			t.Errorf("%s: %s in %s, want %v", listening, at, network, want)
+		if hostPort, network := LocalAddress(address); [2]string{hostPort, network} != want {
+			t.Errorf("%s: %s in %s, want %v", listening, hostPort, network, want)
 		}
 	}
 }

@@ -1,0 +1,84 @@
+package flagvalue
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// Limit returns a flag value that accepts a number of 1 or more.
+func Limit(value *int) pflag.Value {
+	return &Parsed[int]{Value: value, Kind: "N", Parse: func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return 0, errors.New("use a number of 1 or more")
+		}
+		return n, nil
+	}}
+}
+
+// Expiry returns a flag value that accepts a time in the future: a duration from now
+// such as 90d, a date or a date-time.
+func Expiry(value *ledger.Time) pflag.Value {
+	return &Parsed[ledger.Time]{Value: value, Kind: "WHEN", Parse: func(s string) (ledger.Time, error) {
+		return parseTime(s, 1, "use a duration such as 90d or 12h, a date or an RFC 3339 date-time")
+	}}
+}
+
+// Past returns a flag value that accepts a time in the past: a duration before now such
+// as 5d, a date or a date-time.
+func Past(value *ledger.Time) pflag.Value {
+	return &Parsed[ledger.Time]{Value: value, Kind: "WHEN", Parse: func(s string) (ledger.Time, error) {
+		return parseTime(s, -1, "use a duration such as 5d or 12h, a date or an RFC 3339 date-time")
+	}}
+}
+
+// parseTime parses a duration from now, in the direction of sign, a date or a date-time.
+// usage is the error message.
+func parseTime(s string, sign time.Duration, usage string) (ledger.Time, error) {
+	if d, err := ledger.ParseDuration(s); err == nil {
+		return ledger.TimeOf(time.Now().Add(sign * d.Std())), nil
+	}
+	t, err := ledger.ParseSince(s)
+	if err != nil {
+		return 0, errors.New(usage)
+	}
+	return t, nil
+}
+
+// StateVar defines --state, which accepts a state.
+func StateVar(command *cobra.Command, value *ledger.State, usage string) {
+	command.Flags().Var(&Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: ledger.ParseState}, "state", usage)
+	var names []string
+	for _, s := range ledger.States() {
+		names = append(names, s.String())
+	}
+	Complete(command, "state", names...)
+}
+
+// StatusVar defines --status, which accepts the status of a result.
+func StatusVar(command *cobra.Command, value *ledger.Status, usage string) {
+	names := []string{string(ledger.Pass), string(ledger.Warn), string(ledger.Fail), string(ledger.Errored),
+		string(ledger.Skip)}
+	command.Flags().Var(Choice((*string)(value), names...), "status", usage)
+	Complete(command, "status", names...)
+}
+
+// LevelVar defines a flag that accepts a level of overlaps.
+func LevelVar(command *cobra.Command, value *radar.Level, name, usage string) {
+	parse := func(s string) (radar.Level, error) {
+		level, err := radar.ParseLevel(s)
+		if err != nil || level == radar.NoLevel {
+			return level, errors.New("use LOW, MEDIUM or HIGH")
+		}
+		return level, nil
+	}
+	command.Flags().Var(&Parsed[radar.Level]{Value: value, Kind: "LEVEL", Parse: parse}, name, usage)
+	Complete(command, name, "LOW", "MEDIUM", "HIGH")
+}
