@@ -10,9 +10,9 @@ import (
 
 const module = "github.com/ledgerd/ledgerd/"
 
-// TestAPIHasNoForeignTypes checks that callers of the client see types of the
-// standard library and of ledgerd only. A type of an experimental package would
-// break callers each time that package changes.
+// TestAPIHasNoForeignTypes checks that the API has only types of the standard
+// library and of ledgerd. A type of an experimental package would break callers
+// whenever that package changes.
 func TestAPIHasNoForeignTypes(t *testing.T) {
 	w := apiWalk{t: t, seen: make(map[reflect.Type]bool)}
 	for name, function := range map[string]any{
@@ -25,7 +25,7 @@ func TestAPIHasNoForeignTypes(t *testing.T) {
 		w.visit(name, reflect.TypeOf(function))
 	}
 	if len(w.seen) < 50 {
-		t.Errorf("the API has only %d types: the test does not see them all", len(w.seen))
+		t.Errorf("visited only %d types of the API", len(w.seen))
 	}
 }
 
@@ -40,9 +40,10 @@ func (w *apiWalk) visit(path string, typ reflect.Type) {
 		return
 	}
 	w.seen[typ] = true
+
 	if domain, _, _ := strings.Cut(typ.PkgPath(), "/"); strings.Contains(domain, ".") {
 		if !strings.HasPrefix(typ.PkgPath(), module) {
-			w.t.Errorf("%s is of type %s, of package %s", path, typ, typ.PkgPath())
+			w.t.Errorf("%s has type %s of package %s", path, typ, typ.PkgPath())
 			return
 		}
 		for _, receiver := range []reflect.Type{typ, reflect.PointerTo(typ)} {
@@ -51,12 +52,12 @@ func (w *apiWalk) visit(path string, typ reflect.Type) {
 			}
 		}
 	} else if typ.PkgPath() != "" && !strings.Contains(typ.Name(), "[") {
-		return // the standard library; but its generic types have type arguments
+		return // standard library, except for generic types, which have type arguments
 	}
 	w.visitParts(path, typ)
 }
 
-// visitParts visits the types that a type is made of.
+// visitParts visits the component types of a type.
 func (w *apiWalk) visitParts(path string, typ reflect.Type) {
 	switch typ.Kind() {
 	case reflect.Func:

@@ -17,46 +17,46 @@ import (
 )
 
 func TestOrgsAndTokens(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
 
 	orgs := must(client.Collect(b.host.Orgs(ctx), 0))(t)
 	if len(orgs) != 1 || orgs[0].Name != "acme" {
-		t.Errorf("orgs are %v, want acme alone", orgs)
+		t.Errorf("orgs %v, want only acme", orgs)
 	}
 	if org := must(b.admin.Org(ctx, "acme"))(t); org != orgs[0] {
-		t.Errorf("org is %v, listed as %v", org, orgs[0])
+		t.Errorf("org %v, listed as %v", org, orgs[0])
 	}
 	repo := must(b.admin.Repo(ctx, "acme", "api"))(t)
 	if repo.DefaultBranch != "main" || repo.PolicyVersion != 1 || len(repo.Commits) != len(ledger.States()) {
-		t.Errorf("repo is %+v", repo)
+		t.Errorf("repo %+v", repo)
 	}
 	if repos := must(client.Collect(b.admin.Repos(ctx, "acme"), 0))(t); len(repos) != 1 || repos[0].Name != "api" {
-		t.Errorf("repos are %v", repos)
+		t.Errorf("repos %v", repos)
 	}
 	own := must(b.admin.OwnToken(ctx))(t)
 	if own.Name != "admin" || own.Scope != ledger.Admin || own.Org != "acme" || own.Secret != "" {
-		t.Errorf("own token is %+v", own)
+		t.Errorf("own token %+v", own)
 	}
-	made := must(b.admin.CreateToken(ctx, "acme",
+	created := must(b.admin.CreateToken(ctx, "acme",
 		ledger.NewToken{Name: "ci", Scope: ledger.Write, ExpiresAt: ledger.TimeOf(time.Now().Add(time.Hour))}))(t)
-	if made.Secret == "" || made.ExpiresAt == 0 {
-		t.Errorf("made token %+v", made)
+	if created.Secret == "" || created.ExpiresAt == 0 {
+		t.Errorf("created token %+v", created)
 	}
-	if err := b.admin.RevokeToken(ctx, "acme", made.ID); err != nil {
+	if err := b.admin.RevokeToken(ctx, "acme", created.ID); err != nil {
 		t.Error(err)
 	}
-	_, err := newClient(t, b.url, made.Secret).OwnToken(ctx)
+	_, err := newClient(t, b.url, created.Secret).OwnToken(ctx)
 	if client.CodeOf(err) != ledger.CodeUnauthenticated {
-		t.Errorf("a revoked token: %v", err)
+		t.Errorf("revoked token: %v", err)
 	}
 	if tokens := must(client.Collect(b.admin.Tokens(ctx, "acme"), 0))(t); len(tokens) != 2 {
-		t.Errorf("tokens are %v, want two", tokens)
+		t.Errorf("tokens %v, want two", tokens)
 	}
 }
 
 func TestAttest(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
 	key, identity := b.addKey(t, "cn=ci,ou=build,o=acme")
 
@@ -81,28 +81,28 @@ func TestAttest(t *testing.T) {
 		t.Errorf("recorded again as %+v, created %t: %v", again, created, err)
 	}
 	if got := must(b.admin.Attestation(ctx, "acme", "api", record.ID))(t); got != record {
-		t.Errorf("attestation is %+v, recorded as %+v", got, record)
+		t.Errorf("attestation %+v, recorded as %+v", got, record)
 	}
 	if got := must(b.admin.Envelope(ctx, "acme", "api", record.ID))(t); string(got) != string(signed) {
-		t.Errorf("envelope is %s, posted as %s", got, signed)
+		t.Errorf("envelope %s, posted as %s", got, signed)
 	}
 	commit = must(b.admin.Commit(ctx, "acme", "api", sha[:8]))(t)
 	if commit.State != ledger.Attested || len(commit.Attestations) != 1 || len(commit.Transitions) != 2 ||
 		commit.Message != "m" {
-		t.Errorf("commit is %+v", commit)
+		t.Errorf("commit %+v", commit)
 	}
 	if got := must(client.Collect(b.admin.Predicates(ctx, "acme"), 0))(t); len(got) != 1 || got[0].Predicate != "test:go" {
-		t.Errorf("predicates are %v", got)
+		t.Errorf("predicates %v", got)
 	}
 
 	if err := b.admin.RevokeIdentity(ctx, "acme", identity.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := must(b.admin.Identity(ctx, "acme", identity.ID))(t); got.RevokedAt == 0 {
-		t.Errorf("revoked identity is %+v", got)
+		t.Errorf("revoked identity %+v", got)
 	}
 	if got := must(client.Collect(b.admin.Identities(ctx, "acme"), 0))(t); len(got) != 1 {
-		t.Errorf("identities are %v", got)
+		t.Errorf("identities %v", got)
 	}
 	_, _, err = b.admin.Record(ctx, "acme", "api", envelope(t, key, sha, "test:go", ledger.Fail))
 	if client.CodeOf(err) != ledger.CodeRevokedIdentity {
@@ -111,7 +111,7 @@ func TestAttest(t *testing.T) {
 }
 
 func TestFilters(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 	other := strings.Repeat("b2", 20)
@@ -125,6 +125,7 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	attested := ledger.Attested
+
 	for name, test := range map[string]struct {
 		filter client.AttestationFilter
 		want   string
@@ -149,33 +150,36 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, s, test.want)
 		}
 	}
+
 	commits := must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{State: &attested}), 0))(t)
 	if len(commits) != 1 || commits[0].SHA != sha {
-		t.Errorf("commits that are ATTESTED: %v, want %s alone", commits, sha)
+		t.Errorf("ATTESTED commits: %v, want only %s", commits, sha)
 	}
 	commits = must(client.Collect(
 		b.admin.Commits(ctx, "acme", "api", client.CommitFilter{Branch: "none", Author: "nobody"}), 0))(t)
 	if len(commits) != 0 {
-		t.Errorf("commits of nobody: %v", commits)
+		t.Errorf("commits of an unknown author: %v", commits)
 	}
 }
 
 func TestPolicy(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
 	first, etag, err := b.admin.Policy(ctx, "acme", "api")
 	if err != nil || first.Version != 1 || etag == "" {
 		t.Fatalf("policy %+v, ETag %s: %v", first, etag, err)
 	}
+
 	contract := []byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`)
 	if s := must(b.admin.Simulate(ctx, "acme", "api", contract))(t); s.Evaluated != 0 || len(s.Moves) != 0 {
 		t.Errorf("simulated %+v", s)
 	}
 	second := must(b.admin.SetPolicy(ctx, "acme", "api", contract, etag))(t)
 	if second.Version != 2 || len(second.Requirements) != 1 {
-		t.Errorf("policy set is %+v", second)
+		t.Errorf("replaced by %+v", second)
 	}
-	// An answer that is large enough to be compressed has an ETag of its own.
+
+	// A response that is large enough to be compressed has a different ETag.
 	large := []byte(`{"requirements":[` + strings.Repeat(`{"state":"ATTESTED","predicate":"lint:*"},`, 20) +
 		`{"state":"ATTESTED","predicate":"test:*"}]}`)
 	for range 2 {
@@ -183,34 +187,35 @@ func TestPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err = b.admin.SetPolicy(ctx, "acme", "api", large, etag); err != nil {
-			t.Fatalf("with the ETag %s: %v", etag, err)
+			t.Fatalf("with ETag %s: %v", etag, err)
 		}
 	}
 	_, err = b.admin.SetPolicy(ctx, "acme", "api", contract, etag)
 	if client.CodeOf(err) != ledger.CodePreconditionFailed {
-		t.Errorf("a stale ETag: %v", err)
+		t.Errorf("stale ETag: %v", err)
 	}
 	_, err = b.admin.SetPolicy(ctx, "acme", "api", contract, "")
 	if client.CodeOf(err) != ledger.CodePreconditionRequired {
 		t.Errorf("no ETag: %v", err)
 	}
 	if old := must(b.admin.PolicyVersion(ctx, "acme", "api", 1))(t); old.Digest != first.Digest {
-		t.Errorf("version 1 is %+v, was %+v", old, first)
+		t.Errorf("version 1 is %+v, want %+v", old, first)
 	}
 	versions := must(client.Collect(b.admin.PolicyVersions(ctx, "acme", "api"), 0))(t)
 	if len(versions) != 4 || versions[0].Version != 4 {
-		t.Errorf("versions are %v, want 4, 3, 2 and 1", versions)
+		t.Errorf("versions %v, want 4, 3, 2 and 1", versions)
 	}
 }
 
 func TestPages(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	const repos = 120 // more than two pages of 50
 	for i := range repos {
 		if _, err := b.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("r%03d", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	seen := make(map[string]bool)
 	for repo, err := range b.admin.Repos(t.Context(), "acme") {
 		if err != nil {
@@ -219,23 +224,24 @@ func TestPages(t *testing.T) {
 		seen[repo.Name] = true
 	}
 	if len(seen) != repos+1 {
-		t.Errorf("walked over %d repos, want %d", len(seen), repos+1)
+		t.Errorf("listed %d repos, want %d", len(seen), repos+1)
 	}
 	if some := must(client.Collect(b.admin.Repos(t.Context(), "acme"), 70))(t); len(some) != 70 {
 		t.Errorf("collected %d repos, want 70", len(some))
 	}
 	none := must(client.Collect(b.admin.Identities(t.Context(), "acme"), 0))(t)
 	if none == nil {
-		t.Error("an empty list is nil, and would be null as JSON")
+		t.Error("an empty list is nil, which is null in JSON")
 	}
 }
 
 func TestEvents(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 	if _, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass)); err != nil {
 		t.Fatal(err)
 	}
+
 	type event struct {
 		ID   string           `json:"id"`
 		Type ledger.EventType `json:"type"`
@@ -253,74 +259,75 @@ func TestEvents(t *testing.T) {
 		}
 		return events
 	}
+
 	all := walk(client.EventFilter{})
 	if len(all) != 3 || all[0].Type != ledger.EventAttestation {
-		t.Fatalf("events are %v, want an attestation and two states", all)
+		t.Fatalf("events %v, want an attestation and two transitions", all)
 	}
 	after := walk(client.EventFilter{After: all[0].ID, Types: []ledger.EventType{ledger.EventState, ledger.EventPolicy},
 		Repo: "api"})
 	if len(after) != 2 || after[0] != all[1] {
-		t.Errorf("events after the first are %v", after)
+		t.Errorf("events after the first: %v", after)
 	}
 }
 
-func TestOpenEndpoints(t *testing.T) {
-	b := newBench(t)
-	c := newClient(t, b.url+"/", "") // a slash at the end does no harm
+func TestPublicEndpoints(t *testing.T) {
+	b := newBackend(t)
+	c := newClient(t, b.url+"/", "") // a trailing slash is allowed
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if text := must(c.Description(t.Context()))(t); !strings.HasPrefix(string(text), "openapi:") &&
 		!strings.Contains(string(text), "\nopenapi:") {
-		t.Errorf("the description begins with %.40q", text)
+		t.Errorf("the description starts with %.40q", text)
 	}
 }
 
 func TestProblems(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
 
 	_, err := b.admin.Repo(ctx, "acme", "nope")
 	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 404 || e.Problem.Code != ledger.CodeNotFound ||
 		e.Problem.RequestID == "" {
-		t.Errorf("a repo that is not there: %#v", err)
+		t.Errorf("unknown repo: %#v", err)
 	}
 	_, err = b.admin.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "no/such"})
 	if e, ok := errors.AsType[*client.Error](err); !ok || e.Status != 422 || len(e.Problem.Errors) != 1 ||
 		!strings.Contains(err.Error(), "name: ") {
-		t.Errorf("a name that cannot be: %v", err)
+		t.Errorf("invalid name: %v", err)
 	}
 	if _, err = newClient(t, b.url, "").OwnToken(ctx); client.CodeOf(err) != ledger.CodeUnauthenticated {
 		t.Errorf("no token: %v", err)
 	}
 	if _, err = newClient(t, b.url, b.token(t, ledger.Read)).CreateRepo(
 		ctx, "acme", ledger.NewRepo{Name: "x"}); client.CodeOf(err) != ledger.CodeForbidden {
-		t.Errorf("too small a scope: %v", err)
+		t.Errorf("insufficient scope: %v", err)
 	}
 	if _, err = b.admin.Commit(ctx, "acme", "a repo?y", "#"); client.CodeOf(err) != ledger.CodeNotFound {
 		t.Errorf("names are not escaped: %v", err)
 	}
-	for _, err := range b.admin.Repos(ctx, "nobodys") {
+	for _, err := range b.admin.Repos(ctx, "other") {
 		if client.CodeOf(err) != ledger.CodeForbidden {
-			t.Errorf("another org's list: %v", err)
+			t.Errorf("list of another org: %v", err)
 		}
 	}
 }
 
-func TestNamesThatLeadElsewhere(t *testing.T) {
-	b := newBench(t)
+func TestInvalidNames(t *testing.T) {
+	b := newBackend(t)
 	for _, name := range []string{"", ".", "..", "a/b", "/"} {
 		_, err := b.admin.Repo(t.Context(), "acme", name)
 		if err == nil || !strings.Contains(err.Error(), "invalid name") {
-			t.Errorf("the repo %q: %v", name, err)
+			t.Errorf("repo %q: %v", name, err)
 		}
 		if err := b.admin.RevokeToken(t.Context(), "acme", name); err == nil {
-			t.Errorf("the token %q could be revoked", name)
+			t.Errorf("no error for the token %q", name)
 		}
 	}
 }
 
-func TestTokensThatCannotBeSent(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	for _, token := range []string{"ldg_secret\n", "ldg_ secret", "ldg_secret\x00", "ldg_sécret"} {
 		_, err := client.New("https://ledger.example", client.Options{Token: token})
 		if err == nil || strings.Contains(err.Error(), "ldg_") {
@@ -329,13 +336,13 @@ func TestTokensThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// Others may answer in place of the server: proxies, or whoever has the URL.
-func TestForeignAnswers(t *testing.T) {
+// A proxy or another server may respond instead of ledgerd.
+func TestForeignResponses(t *testing.T) {
 	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		want   string
+		handler http.HandlerFunc
+		want    string
 	}{
-		"a page of a proxy": {
+		"error page of a proxy": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/html")
 				w.WriteHeader(http.StatusBadGateway)
@@ -343,19 +350,19 @@ func TestForeignAnswers(t *testing.T) {
 			},
 			"the server responded with 502 Bad Gateway",
 		},
-		"a line of text": {
+		"plain text": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "try later\nor not", http.StatusServiceUnavailable)
 			},
 			"the server responded with 503 Service Unavailable: try later",
 		},
-		"a redirect": {
+		"redirect": {
 			func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://elsewhere.example/v1", http.StatusMovedPermanently)
 			},
 			"the server responded with 301 Moved Permanently, see https://elsewhere.example/v1",
 		},
-		"a problem that says nothing": {
+		"empty problem": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/problem+json")
 				w.WriteHeader(http.StatusInternalServerError)
@@ -368,26 +375,26 @@ func TestForeignAnswers(t *testing.T) {
 			"(check the server URL)",
 		},
 	} {
-		s := httptest.NewServer(test.answer)
+		s := httptest.NewServer(test.handler)
 		_, err := newClient(t, s.URL, "ldg_secret").OwnToken(t.Context())
 		s.Close()
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "ldg_secret") {
-			t.Errorf("%s: the error holds the token: %v", name, err)
+			t.Errorf("%s: the error contains the token: %v", name, err)
 		}
 	}
 }
 
-// A newer server may say more than this client knows.
-func TestUnknownMembers(t *testing.T) {
+// A newer server may send fields that this client does not know.
+func TestUnknownFieldsAreIgnored(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"id":"tok_1","name":"ci","scope":"read","colour":"blue"}`)
 	}))
 	defer s.Close()
 	if token := must(newClient(t, s.URL, "t").OwnToken(t.Context()))(t); token.Name != "ci" {
-		t.Errorf("token is %+v", token)
+		t.Errorf("token %+v", token)
 	}
 }
 
@@ -410,7 +417,7 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%q: %v", url, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "pw") {
-			t.Errorf("%q: the error holds the password: %v", url, err)
+			t.Errorf("%q: the error contains the password: %v", url, err)
 		}
 	}
 }
@@ -423,6 +430,6 @@ func TestTimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := newClient(t, s.URL, "").OwnToken(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a server that does not answer: %v", err)
+		t.Errorf("server that does not respond: %v", err)
 	}
 }

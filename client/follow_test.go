@@ -26,7 +26,7 @@ import (
 )
 
 func TestFollowYieldsTypedEvents(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 	record, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass))
 	if err != nil {
@@ -46,17 +46,17 @@ func TestFollowYieldsTypedEvents(t *testing.T) {
 	}
 	if a := got[0].Attestation; got[0].ID != record.Event || got[0].Type != ledger.EventAttestation || a == nil ||
 		a.Commit != sha || a.Identity != "ci" || a.Result.Status != ledger.Pass {
-		t.Errorf("the first event is %+v of %+v", got[0], a)
+		t.Errorf("first event %+v with %+v", got[0], a)
 	}
 	if s := got[1].State; got[1].Attestation != nil || s == nil || s.From != ledger.Draft || s.To != ledger.Validating {
-		t.Errorf("the second event is %+v of %+v", got[1], s)
+		t.Errorf("second event %+v with %+v", got[1], s)
 	}
 	last := got[len(got)-1]
 	if p := last.Policy; p.Version != 2 || !strings.HasPrefix(string(last.Data), `{"repo":"api","version":2,`) {
-		t.Errorf("the last event is %+v of %+v", last, p)
+		t.Errorf("last event %+v with %+v", last, p)
 	}
 
-	// Another one resumes behind an event, and sees a part.
+	// Another client resumes after an event, with filters.
 	for e, err := range b.admin.Follow(t.Context(), "acme",
 		client.FollowOptions{After: got[0].ID, Types: []ledger.EventType{ledger.EventPolicy}, Repo: "api"}) {
 		if err != nil || e.ID != last.ID {
@@ -66,29 +66,30 @@ func TestFollowYieldsTypedEvents(t *testing.T) {
 	}
 }
 
-// A cutter is a proxy that cuts its connections.
-type cutter struct {
+// A flakyProxy is a proxy whose connections break.
+type flakyProxy struct {
 	net.Listener
 	to   string
 	open sync.Map
-	// after is how many bytes of answers a connection lets pass; 0 is no end.
-	after func() int64
+	// limit returns the number of response bytes after which a connection breaks, or 0
+	// if it does not.
+	limit func() int64
 	down  atomic.Bool
 }
 
-func newCutter(t *testing.T, to string, after func() int64) (c *cutter, url string) {
+func newFlakyProxy(t *testing.T, to string, after func() int64) (c *flakyProxy, url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = &cutter{Listener: listener, to: strings.TrimPrefix(to, "http://"), after: after}
+	c = &flakyProxy{Listener: listener, to: strings.TrimPrefix(to, "http://"), limit: after}
 	t.Cleanup(func() { listener.Close(); c.cut() })
 	go c.serve()
 	return c, "http://" + listener.Addr().String()
 }
 
-func (c *cutter) serve() {
+func (c *flakyProxy) serve() {
 	for {
 		in, err := c.Accept()
 		if err != nil {
@@ -110,7 +111,7 @@ func (c *cutter) serve() {
 		}()
 		go func() {
 			defer in.Close()
-			if n := c.after(); n > 0 {
+			if n := c.limit(); n > 0 {
 				io.CopyN(in, out, n)
 			} else {
 				io.Copy(in, out)
@@ -119,8 +120,8 @@ func (c *cutter) serve() {
 	}
 }
 
-// cut ends all connections.
-func (c *cutter) cut() {
+// cut closes all connections.
+func (c *flakyProxy) cut() {
 	c.open.Range(func(conn, _ any) bool {
 		conn.(net.Conn).Close()
 		c.open.Delete(conn)
@@ -128,14 +129,15 @@ func (c *cutter) cut() {
 	})
 }
 
-// Connections break anywhere, in the midst of a frame or of its id, and the
-// follower still yields every event once and in order.
-func TestFollowMissesNothingOverBrokenConnections(t *testing.T) {
+// Follow yields every event once and in order, even if connections break anywhere,
+// such as in the middle of a frame or its id.
+func TestFollowOverBrokenConnections(t *testing.T) {
 	const writers, each = 4, 60
-	b := newBench(t)
+	b := newBackend(t)
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
-	_, url := newCutter(t, b.url, func() int64 { return 300 + rand.Int64N(12_000) })
+	_, url := newFlakyProxy(t, b.url, func() int64 { return 300 + rand.Int64N(12_000) })
 	follower := newClient(t, url, b.token(t, ledger.Read))
+
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -147,13 +149,14 @@ func TestFollowMissesNothingOverBrokenConnections(t *testing.T) {
 			}
 		})
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	const want = writers*each + 7 // and seven commits leave DRAFT
+	const want = writers*each + 7 // attestations, and seven commits that leave DRAFT
 	var got []string
 	var breaks int
-	trouble := func(error, time.Duration) { breaks++ }
-	for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{After: client.Earliest, OnRetry: trouble}) {
+	onRetry := func(error, time.Duration) { breaks++ }
+	for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{After: client.Earliest, OnRetry: onRetry}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,8 +165,9 @@ func TestFollowMissesNothingOverBrokenConnections(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if history := historyOf(t, b); !slices.Equal(got, history) {
-		t.Errorf("%d events came, the history has %d, and they are not the same", len(got), len(history))
+
+	if history := eventIDs(t, b); !slices.Equal(got, history) {
+		t.Errorf("the %d events differ from the %d of the history", len(got), len(history))
 	}
 	t.Logf("%d events over %d connections", len(got), breaks+1)
 	if breaks == 0 {
@@ -171,7 +175,7 @@ func TestFollowMissesNothingOverBrokenConnections(t *testing.T) {
 	}
 }
 
-func historyOf(t *testing.T, b *bench) (ids []string) {
+func eventIDs(t *testing.T, b *backend) (ids []string) {
 	t.Helper()
 	for body, err := range b.admin.Events(t.Context(), "acme", client.EventFilter{}) {
 		if err != nil {
@@ -188,12 +192,12 @@ func historyOf(t *testing.T, b *bench) (ids []string) {
 	return ids
 }
 
-// What happens between a break and the next connection is not lost, even when
-// no event has come before.
+// Events between a break and the next connection are not lost, even if the stream
+// has not received an event yet.
 func TestFollowResumesBeforeTheFirstEvent(t *testing.T) {
-	for name, before := range map[string]int{"an empty ledger": 0, "one with a past": 2} {
+	for name, before := range map[string]int{"empty history": 0, "history with events": 2} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newBackend(t)
 			key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 			record := func(i int) {
 				if _, _, err := b.admin.Record(
@@ -204,39 +208,39 @@ func TestFollowResumesBeforeTheFirstEvent(t *testing.T) {
 			for i := range before {
 				record(i)
 			}
-			seen := len(historyOf(t, b))
+			seen := len(eventIDs(t, b))
 
-			cutter, url := newCutter(t, b.url, func() int64 { return 0 })
+			proxy, url := newFlakyProxy(t, b.url, func() int64 { return 0 })
 			follower := newClient(t, url, b.token(t, ledger.Read))
 			broken := make(chan bool, 100)
-			trouble := func(error, time.Duration) { broken <- true }
+			onRetry := func(error, time.Duration) { broken <- true }
 			go func() {
-				time.Sleep(300 * time.Millisecond) // the stream has begun
-				cutter.down.Store(true)
-				cutter.cut()
+				time.Sleep(300 * time.Millisecond) // until the stream has started
+				proxy.down.Store(true)
+				proxy.cut()
 				<-broken
 				record(before)
-				cutter.down.Store(false)
+				proxy.down.Store(false)
 			}()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			got := "nothing"
-			for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{OnRetry: trouble}) {
+			for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{OnRetry: onRetry}) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				got = e.ID
 				break
 			}
-			if want := historyOf(t, b)[seen]; got != want {
-				t.Errorf("got %s, want %s, which happened while the connection was broken", got, want)
+			if want := eventIDs(t, b)[seen]; got != want {
+				t.Errorf("got %s, want %s, which was recorded while the connection was broken", got, want)
 			}
 		})
 	}
 }
 
-func TestFollowEndsWithARefusal(t *testing.T) {
-	b := newBench(t)
+func TestFollowPermanentErrors(t *testing.T) {
+	b := newBackend(t)
 	if _, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "other"}); err != nil {
 		t.Fatal(err)
 	}
@@ -255,19 +259,19 @@ func TestFollowEndsWithARefusal(t *testing.T) {
 		options client.FollowOptions
 		want    string
 	}{
-		"an unknown event": {b.admin, "acme", client.FollowOptions{After: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"},
+		"unknown event": {b.admin, "acme", client.FollowOptions{After: "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"},
 			string(ledger.CodeInvalidParameter)},
-		"no token":        {newClient(t, b.url, ""), "acme", client.FollowOptions{}, string(ledger.CodeUnauthenticated)},
-		"another's org":   {b.admin, "other", client.FollowOptions{}, string(ledger.CodeForbidden)},
-		"an unknown repo": {b.admin, "acme", client.FollowOptions{Repo: "none"}, string(ledger.CodeNotFound)},
-		"an unknown org":  {b.host, "none", client.FollowOptions{}, string(ledger.CodeNotFound)},
-		"a bad name":      {b.admin, "a/b", client.FollowOptions{}, "invalid name"},
-		"a redirect": {newClient(t, redirect.URL, "ldg_secret"), "acme", client.FollowOptions{},
+		"no token":     {newClient(t, b.url, ""), "acme", client.FollowOptions{}, string(ledger.CodeUnauthenticated)},
+		"another org":  {b.admin, "other", client.FollowOptions{}, string(ledger.CodeForbidden)},
+		"unknown repo": {b.admin, "acme", client.FollowOptions{Repo: "none"}, string(ledger.CodeNotFound)},
+		"unknown org":  {b.host, "none", client.FollowOptions{}, string(ledger.CodeNotFound)},
+		"invalid name": {b.admin, "a/b", client.FollowOptions{}, "invalid name"},
+		"redirect": {newClient(t, redirect.URL, "ldg_secret"), "acme", client.FollowOptions{},
 			"307 Temporary Redirect"},
-		"a web page": {newClient(t, page.URL, ""), "acme", client.FollowOptions{}, "instead of text/event-stream"},
+		"web page": {newClient(t, page.URL, ""), "acme", client.FollowOptions{}, "instead of text/event-stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.options.OnRetry = func(err error, _ time.Duration) { t.Errorf("it goes on after %v", err) }
+			test.options.OnRetry = func(err error, _ time.Duration) { t.Errorf("retries after %v", err) }
 			times := 0
 			for e, err := range test.client.Follow(t.Context(), test.org, test.options) {
 				times++
@@ -276,26 +280,26 @@ func TestFollowEndsWithARefusal(t *testing.T) {
 				}
 			}
 			if times != 1 {
-				t.Errorf("it yielded %d times, want once", times)
+				t.Errorf("yielded %d times, want once", times)
 			}
 		})
 	}
 }
 
-// A script is a transport that answers with each of its answers in turn.
-type script struct {
-	answers []func(*http.Request) (*http.Response, error)
-	asked   []string // the Last-Event-ID of each request
+// A scriptedTransport returns its responses one after the other.
+type scriptedTransport struct {
+	responses    []func(*http.Request) (*http.Response, error)
+	lastEventIDs []string // the Last-Event-ID of each request
 }
 
-func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
-	s.asked = append(s.asked, r.Header.Get("Last-Event-ID"))
-	next := s.answers[0]
-	s.answers = s.answers[1:]
+func (s *scriptedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.lastEventIDs = append(s.lastEventIDs, r.Header.Get("Last-Event-ID"))
+	next := s.responses[0]
+	s.responses = s.responses[1:]
 	return next(r)
 }
 
-func says(status int, contentType, text, retryAfter string) func(*http.Request) (*http.Response, error) {
+func respond(status int, contentType, text, retryAfter string) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		h := http.Header{"Content-Type": {contentType}, "Retry-After": {retryAfter}}
 		return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: h,
@@ -303,12 +307,12 @@ func says(status int, contentType, text, retryAfter string) func(*http.Request) 
 	}
 }
 
-func streams(text string) func(*http.Request) (*http.Response, error) {
-	return says(200, "text/event-stream", text, "")
+func respondStream(text string) func(*http.Request) (*http.Response, error) {
+	return respond(200, "text/event-stream", text, "")
 }
 
-// falls sends text and then nothing any more, as from a machine without power.
-func falls(text string) func(*http.Request) (*http.Response, error) {
+// stall responds with text and then stays silent, like a machine that lost power.
+func stall(text string) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		in, out := io.Pipe()
 		context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
@@ -318,20 +322,20 @@ func falls(text string) func(*http.Request) (*http.Response, error) {
 	}
 }
 
-func TestFollowGoesOn(t *testing.T) {
+func TestFollowRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		message := func(n int) string { return fmt.Sprintf("event: radar\nid: evt_%d\ndata: {\"n\":%d}\n\n", n, n) }
-		s := &script{answers: []func(*http.Request) (*http.Response, error){
+		s := &scriptedTransport{responses: []func(*http.Request) (*http.Response, error){
 			func(*http.Request) (*http.Response, error) { return nil, errors.New("no route") },
-			says(503, "text/plain", "starting", "7"),
-			says(502, "text/html", "<html>", ""),
-			streams("retry: 3000\nid: evt_0\n"),                         // cut in its first frame: it has not begun
-			streams("retry: 3000\nid: evt_0\n\n"),                       // ends cleanly before any event
-			streams(":\n\n" + message(1) + "event: radar\nid: evt_2\n"), // cut before the data
-			streams(message(2) + "event: radar\nid: evt_3\ndata: {\"n\":3"),
-			streams("event: radar\r\nid: evt_3\r\ndata: {\"n\":\r\ndata: 3}\r\n\r\n"),
-			falls(message(4)),
-			falls(message(5)),
+			respond(503, "text/plain", "starting", "7"),
+			respond(502, "text/html", "<html>", ""),
+			respondStream("retry: 3000\nid: evt_0\n"),                         // breaks in its first frame
+			respondStream("retry: 3000\nid: evt_0\n\n"),                       // ends before any event
+			respondStream(":\n\n" + message(1) + "event: radar\nid: evt_2\n"), // breaks before the data
+			respondStream(message(2) + "event: radar\nid: evt_3\ndata: {\"n\":3"),
+			respondStream("event: radar\r\nid: evt_3\r\ndata: {\"n\":\r\ndata: 3}\r\n\r\n"),
+			stall(message(4)),
+			stall(message(5)),
 		}}
 		c, err := client.New(
 			"http://ledger.example", client.Options{HTTPClient: &http.Client{Transport: s, Timeout: time.Second}})
@@ -339,7 +343,7 @@ func TestFollowGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		var waits []time.Duration
-		begin := time.Now()
+		start := time.Now()
 		n := 0
 		for e, err := range c.Follow(t.Context(), "acme",
 			client.FollowOptions{OnRetry: func(_ error, wait time.Duration) { waits = append(waits, wait) }}) {
@@ -348,29 +352,30 @@ func TestFollowGoesOn(t *testing.T) {
 			}
 			n++
 			if want := fmt.Sprintf("evt_%d", n); e.ID != want || e.Type != ledger.EventRadar {
-				t.Errorf("event %d is %+v", n, e)
+				t.Errorf("event %d: %+v", n, e)
 			}
 			if n == 3 {
-				time.Sleep(time.Hour) // a slow caller is no silent server
+				time.Sleep(time.Hour) // a slow caller must not cause a timeout
 			}
 			if n == 5 {
 				break
 			}
 		}
-		if want := []string{"", "", "", "", "", "evt_0", "evt_1", "evt_2", "evt_3", "evt_4"}; !slices.Equal(s.asked, want) {
-			t.Errorf("asked to resume from %q, want %q", s.asked, want)
+		want := []string{"", "", "", "", "", "evt_0", "evt_1", "evt_2", "evt_3", "evt_4"}
+		if !slices.Equal(s.lastEventIDs, want) {
+			t.Errorf("Last-Event-IDs %q, want %q", s.lastEventIDs, want)
 		}
 		if waits[1] < 7*time.Second || waits[0] > 400*time.Millisecond || slices.Max(waits) > 10*time.Second {
 			t.Errorf("waited %v", waits)
 		}
-		if took := time.Since(begin) - time.Hour; took > 2*time.Minute {
+		if took := time.Since(start) - time.Hour; took > 2*time.Minute {
 			t.Errorf("it took %v", took)
 		}
 	})
 }
 
-func TestFollowLeavesNothingBehind(t *testing.T) {
-	b := newBench(t)
+func TestFollowLeaksNoGoroutines(t *testing.T) {
+	b := newBackend(t)
 	transport := &http.Transport{}
 	c, err := client.New(
 		b.url, client.Options{Token: b.token(t, ledger.Read), HTTPClient: &http.Client{Transport: transport}})
@@ -381,13 +386,14 @@ func TestFollowLeavesNothingBehind(t *testing.T) {
 	if _, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass)); err != nil {
 		t.Fatal(err)
 	}
+
 	before := runtime.NumGoroutine()
 	for i := range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Duration(i%20)*time.Millisecond, cancel)
 		for _, err := range c.Follow(ctx, "acme", client.FollowOptions{After: client.Earliest}) {
 			if err != nil {
-				t.Fatalf("cancelled, it yields %v", err)
+				t.Fatalf("yields %v after being cancelled", err)
 			}
 			if i%3 == 0 {
 				break
@@ -395,6 +401,7 @@ func TestFollowLeavesNothingBehind(t *testing.T) {
 		}
 		cancel()
 	}
+
 	transport.CloseIdleConnections()
 	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() >
 		before+2; time.Sleep(10 * time.Millisecond) {
@@ -404,8 +411,8 @@ func TestFollowLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A URL with a path, as behind a proxy, and odd names are sent as they are.
-func TestFollowAsksAsTheOptionsSay(t *testing.T) {
+// The base URL may have a path, and options are escaped.
+func TestFollowRequestURL(t *testing.T) {
 	var got url.URL
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = *r.URL
@@ -420,6 +427,6 @@ func TestFollowAsksAsTheOptionsSay(t *testing.T) {
 		}
 	}
 	if want := "/ledger/v1/orgs/acme/events?repo=a%26b&types=state%2Cpolicy"; got.String() != want {
-		t.Errorf("asked for %s, want %s", got.String(), want)
+		t.Errorf("requested %s, want %s", got.String(), want)
 	}
 }

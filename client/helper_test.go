@@ -18,15 +18,16 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A bench is a real server on a file of its own, with the org acme and its repo api.
-type bench struct {
+// A backend is a real server with its own database file, the org acme and its repo
+// api.
+type backend struct {
 	url   string
-	host  *client.Client // who may do everything
-	admin *client.Client // with a token of acme
+	host  *client.Client // has access to everything
+	admin *client.Client // has an admin token of acme
 	store *store.Store
 }
 
-func newBench(t *testing.T) *bench {
+func newBackend(t *testing.T) *backend {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
 	if err != nil {
@@ -42,7 +43,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(host.Close)
 	t.Cleanup(public.Close)
 
-	b := &bench{url: public.URL, host: newClient(t, host.URL, ""), store: db}
+	b := &backend{url: public.URL, host: newClient(t, host.URL, ""), store: db}
 	if _, err := b.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +63,8 @@ func newClient(t *testing.T, url, token string) *client.Client {
 	return c
 }
 
-// token makes a token of acme and returns its secret.
-func (b *bench) token(t *testing.T, scope ledger.Scope) string {
+// token creates a token of acme and returns its secret.
+func (b *backend) token(t *testing.T, scope ledger.Scope) string {
 	t.Helper()
 	token, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: scope.String(), Scope: scope})
 	if err != nil {
@@ -72,8 +73,8 @@ func (b *bench) token(t *testing.T, scope ledger.Scope) string {
 	return token.Secret
 }
 
-// addKey makes the org trust a new key.
-func (b *bench) addKey(t *testing.T, dn string) (ed25519.PrivateKey, identity.Identity) {
+// addKey creates a key and adds it to acme's identities.
+func (b *backend) addKey(t *testing.T, dn string) (ed25519.PrivateKey, identity.Identity) {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -113,7 +114,7 @@ func envelope(t *testing.T, key ed25519.PrivateKey, commit, predicate string, st
 
 var sha = strings.Repeat("a1", 20)
 
-// must returns v where there is no error.
+// must returns a function that returns v, or ends the test if there is an error.
 func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

@@ -10,13 +10,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A list about one commit or branch tells of that one alone that it had more
-// overlaps than are kept.
+// A list for one commit or branch reports truncation only for that one.
 func TestTruncated(t *testing.T) {
 	one := ledger.RadarCommit{SHA: strings.Repeat("a1", 20), Branch: "one"}
 	two := ledger.RadarCommit{SHA: strings.Repeat("b2", 20), Branch: "two", OverlapsTruncated: true}
 	three := ledger.RadarCommit{SHA: strings.Repeat("c3", 20), Branch: "three", OverlapsTruncated: true}
 	pairs := []ledger.RadarPair{{Commit: three, Other: two}, {Commit: three, Other: one}, {Commit: two, Other: one}}
+
 	for _, test := range []struct {
 		filter client.OverlapFilter
 		want   string
@@ -39,10 +39,11 @@ func TestTruncated(t *testing.T) {
 }
 
 func TestRadar(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
 	shas := []string{strings.Repeat("a1", 20), strings.Repeat("b2", 20), strings.Repeat("c3", 20)}
-	adding := func(branch, path string) ledger.Registration { // two that add one path with different contents collide
+	// Two commits overlap if they add the same path with different contents.
+	adding := func(branch, path string) ledger.Registration {
 		blob := fmt.Sprintf("%040x", len(branch))
 		return ledger.Registration{
 			Branch: branch, Changes: []radar.Change{{Path: path, Status: "A", Mode: "100644", Blob: blob}}}
@@ -61,21 +62,21 @@ func TestRadar(t *testing.T) {
 	q := ledger.RadarQuery{Commit: shas[2], Registration: adding("three", "cmd/new.go")}
 	if got := must(b.admin.PreviewOverlaps(ctx, "acme", "api", q))(t); got.Level != radar.High || len(got.Overlaps) != 2 ||
 		got.Overlaps[0].Other.SHA != shas[0] {
-		t.Errorf("foreseen is %+v", got)
+		t.Errorf("preview %+v", got)
 	}
 	if commit := push(shas[2], q.Registration); commit.Radar == nil || commit.Radar.Level != radar.High ||
 		!commit.InFlight {
-		t.Errorf("registered is %+v", commit)
+		t.Errorf("registered as %+v", commit)
 	}
 
 	for name, test := range map[string]struct {
 		filter client.OverlapFilter
 		want   string
 	}{
-		"all, the strongest first": {client.OverlapFilter{}, "three+one HIGH, three+second LOW, second+one LOW"},
-		"a level":                  {client.OverlapFilter{Level: radar.High}, "three+one HIGH"},
-		"a commit":                 {client.OverlapFilter{Commit: shas[1][:8]}, "three+second LOW, second+one LOW"},
-		"a branch and a level":     {client.OverlapFilter{Branch: "one", Level: radar.Low}, "second+one LOW"},
+		"all, strongest first": {client.OverlapFilter{}, "three+one HIGH, three+second LOW, second+one LOW"},
+		"a level":              {client.OverlapFilter{Level: radar.High}, "three+one HIGH"},
+		"a commit":             {client.OverlapFilter{Commit: shas[1][:8]}, "three+second LOW, second+one LOW"},
+		"a branch and a level": {client.OverlapFilter{Branch: "one", Level: radar.Low}, "second+one LOW"},
 	} {
 		var got []string
 		for p, err := range b.admin.Overlaps(ctx, "acme", "api", test.filter) {
@@ -91,19 +92,19 @@ func TestRadar(t *testing.T) {
 
 	for range 2 {
 		if commit := must(b.admin.Withdraw(ctx, "acme", "api", shas[0][:8]))(t); commit.SHA != shas[0] || commit.InFlight {
-			t.Errorf("withdrawn is %+v", commit)
+			t.Errorf("withdrawn as %+v", commit)
 		}
 	}
 	tips := must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{InFlight: true}), 0))(t)
 	if len(tips) != 2 || tips[0].SHA != shas[2] || tips[1].SHA != shas[1] {
-		t.Errorf("in flight are %v", tips)
+		t.Errorf("in flight: %v", tips)
 	}
 	if _, err := b.admin.Withdraw(ctx, "acme", "api", strings.Repeat("d4", 20)); client.CodeOf(err) !=
 		ledger.CodeNotFound {
-		t.Errorf("an unknown commit: %v", err)
+		t.Errorf("unknown commit: %v", err)
 	}
 	if _, err := b.admin.PreviewOverlaps(ctx, "acme", "api", ledger.RadarQuery{Commit: "HEAD"}); client.CodeOf(err) !=
 		ledger.CodeInvalidField {
-		t.Errorf("no commit id: %v", err)
+		t.Errorf("invalid commit id: %v", err)
 	}
 }

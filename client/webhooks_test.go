@@ -10,58 +10,58 @@ import (
 )
 
 func TestWebhooks(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
-	made := must(b.admin.CreateWebhook(
+	created := must(b.admin.CreateWebhook(
 		ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Active: new(false)}))(t)
-	if made.Secret == "" || made.Active || len(made.Events) != 3 {
-		t.Errorf("made %+v", made)
+	if created.Secret == "" || created.Active || len(created.Events) != 3 {
+		t.Errorf("created %+v", created)
 	}
-	changed := must(b.admin.ChangeWebhook(ctx, "acme", "api", made.ID, ledger.WebhookChange{
+	changed := must(b.admin.ChangeWebhook(ctx, "acme", "api", created.ID, ledger.WebhookChange{
 		Active: new(true), Events: &[]ledger.EventType{ledger.EventState},
 	}))(t)
 	if !changed.Active || !slices.Equal(changed.Events, []ledger.EventType{ledger.EventState}) ||
-		changed.URL != made.URL || changed.Secret != "" {
+		changed.URL != created.URL || changed.Secret != "" {
 		t.Errorf("changed to %+v", changed)
 	}
 
 	before := ledger.TimeOf(time.Now())
-	rotated := must(b.admin.RotateWebhook(ctx, "acme", "api", made.ID, ledger.DefaultOverlap))(t)
-	if rotated.Secret == "" || rotated.Secret == made.Secret ||
+	rotated := must(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, ledger.DefaultOverlap))(t)
+	if rotated.Secret == "" || rotated.Secret == created.Secret ||
 		rotated.PreviousSecretUntil < before.Add(ledger.DefaultOverlap.Std()) {
 		t.Errorf("rotated to %+v", rotated)
 	}
-	rotated = must(b.admin.RotateWebhook(ctx, "acme", "api", made.ID, 0))(t)
+	rotated = must(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, 0))(t)
 	if rotated.PreviousSecretUntil != 0 {
-		t.Errorf("without overlap, the old secret signs until %s", rotated.PreviousSecretUntil)
+		t.Errorf("without overlap, the previous secret signs until %s", rotated.PreviousSecretUntil)
 	}
 
-	read := must(b.admin.Webhook(ctx, "acme", "api", made.ID))(t)
-	if read.Secret != "" || read.ID != made.ID || !read.Active {
+	read := must(b.admin.Webhook(ctx, "acme", "api", created.ID))(t)
+	if read.Secret != "" || read.ID != created.ID || !read.Active {
 		t.Errorf("read %+v", read)
 	}
-	if all := must(client.Collect(b.admin.Webhooks(ctx, "acme", "api"), 0))(t); len(all) != 1 || all[0].ID != made.ID {
+	if all := must(client.Collect(b.admin.Webhooks(ctx, "acme", "api"), 0))(t); len(all) != 1 || all[0].ID != created.ID {
 		t.Errorf("listed %+v", all)
 	}
 	_, err := b.admin.CreateWebhook(
 		ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"deploy"}})
 	if client.CodeOf(err) != ledger.CodeInvalidField {
-		t.Errorf("an unknown event: %v", err)
+		t.Errorf("unknown event type: %v", err)
 	}
 
-	if err := b.admin.DeleteWebhook(ctx, "acme", "api", made.ID); err != nil {
+	if err := b.admin.DeleteWebhook(ctx, "acme", "api", created.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.admin.Webhook(ctx, "acme", "api", made.ID); client.CodeOf(err) != ledger.CodeNotFound {
-		t.Errorf("a deleted webhook: %v", err)
+	if _, err := b.admin.Webhook(ctx, "acme", "api", created.ID); client.CodeOf(err) != ledger.CodeNotFound {
+		t.Errorf("get a deleted webhook: %v", err)
 	}
-	if err := b.admin.DeleteWebhook(ctx, "acme", "api", made.ID); client.CodeOf(err) != ledger.CodeNotFound {
-		t.Errorf("deleted twice: %v", err)
+	if err := b.admin.DeleteWebhook(ctx, "acme", "api", created.ID); client.CodeOf(err) != ledger.CodeNotFound {
+		t.Errorf("delete again: %v", err)
 	}
 }
 
 func TestDeliveries(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ctx := t.Context()
 	start := ledger.TimeOf(time.Now())
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
@@ -92,16 +92,16 @@ func TestDeliveries(t *testing.T) {
 	}
 
 	if got := must(b.admin.ReplayWebhook(ctx, "acme", "api", w.ID, start))(t); got.Queued != 3 {
-		t.Errorf("replayed %+v, want the attestation and two states", got)
+		t.Errorf("replayed %+v, want the attestation and two transitions", got)
 	}
 	for name, test := range map[string]struct {
 		filter client.DeliveryFilter
 		want   int
 	}{
-		"all":       {client.DeliveryFilter{}, 4},
-		"a status":  {client.DeliveryFilter{Status: ledger.DeliveryPending}, 3},
-		"an event":  {client.DeliveryFilter{Event: ping.Event}, 1},
-		"neither's": {client.DeliveryFilter{Event: ping.Event, Status: ledger.DeliveryFailed}, 0},
+		"all":      {client.DeliveryFilter{}, 4},
+		"a status": {client.DeliveryFilter{Status: ledger.DeliveryPending}, 3},
+		"an event": {client.DeliveryFilter{Event: ping.Event}, 1},
+		"no match": {client.DeliveryFilter{Event: ping.Event, Status: ledger.DeliveryFailed}, 0},
 	} {
 		if got := must(client.Collect(b.admin.Deliveries(ctx, "acme", "api", w.ID, test.filter), 0))(t); len(got) !=
 			test.want {
@@ -115,6 +115,6 @@ func TestDeliveries(t *testing.T) {
 
 	must(b.admin.ChangeWebhook(ctx, "acme", "api", w.ID, ledger.WebhookChange{Active: new(false)}))(t)
 	if _, err := b.admin.PingWebhook(ctx, "acme", "api", w.ID); client.CodeOf(err) != ledger.CodeWebhookInactive {
-		t.Errorf("a ping of an inactive webhook: %v", err)
+		t.Errorf("ping an inactive webhook: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // trustCosign registers the identities of the cosign fixtures.
-func (b *bench) trustCosign() (key, root identity.Identity) {
+func (b *backend) trustCosign() (key, root identity.Identity) {
 	b.t.Helper()
 	key = b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(cosignFile(b.t, "p256.pub")),
 		DN: "cn=cosign,ou=build,o=acme"})
@@ -33,7 +33,7 @@ func (b *bench) trustCosign() (key, root identity.Identity) {
 const cosignContract = `{"requirements":[{"state":"ATTESTED",` +
 	`"predicate":"https://in-toto.io/attestation/test-result/v0.1"}]}`
 
-func (b *bench) setContract(contract string) {
+func (b *backend) setContract(contract string) {
 	b.t.Helper()
 	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: contract,
 		header: map[string]string{"If-Match": "*"}}).want(200)
@@ -61,12 +61,12 @@ func TestCosign(t *testing.T) {
 				Result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000}}, ledger.Validating},
 	} {
 		t.Run(test.file, func(t *testing.T) {
-			b := newBench(t)
+			b := newBackend(t)
 			b.trustCosign()
 			b.setContract(cosignContract)
 			envelope := cosignFile(t, test.file)
-			answer := b.attest(envelope).want(201)
-			got := decode[ledger.AttestationRecord](answer)
+			resp := b.attest(envelope).want(201)
+			got := decode[ledger.AttestationRecord](resp)
 
 			want := test.want
 			want.Org, want.Repo, want.Commit, want.PredicateType, want.RecordedAt = "acme", "api", cosignCommit,
@@ -75,10 +75,10 @@ func TestCosign(t *testing.T) {
 			if got != want {
 				t.Errorf("recorded\n%+v, want\n%+v", got, want)
 			}
-			if location := answer.header.Get("Location"); location != attestationsPath+"/"+got.ID {
+			if location := resp.header.Get("Location"); location != attestationsPath+"/"+got.ID {
 				t.Errorf("Location: %s", location)
 			}
-			if read := decode[ledger.AttestationRecord](b.get(answer.header.Get("Location")).want(200)); read != got {
+			if read := decode[ledger.AttestationRecord](b.get(resp.header.Get("Location")).want(200)); read != got {
 				t.Errorf("read\n%+v, want\n%+v", read, got)
 			}
 			posted := b.get(attestationsPath + "/" + got.ID + "/envelope").want(200)
@@ -99,7 +99,7 @@ func TestFlippedBytes(t *testing.T) {
 		"v2-p256-provenance.dsse.json"} {
 		for _, member := range []string{"payload", "sig"} {
 			t.Run(file+" "+member, func(t *testing.T) {
-				b := newBench(t)
+				b := newBackend(t)
 				b.trustCosign()
 				p := decode[ledger.Problem](b.attest(flipped(t, cosignFile(t, file), member)).want(422))
 				if p.Code != ledger.CodeInvalidSignature && p.Code != ledger.CodeUntrustedIdentity {
@@ -165,7 +165,7 @@ func TestCertificates(t *testing.T) {
 		"without any usage": {func(c *x509.Certificate) { c.ExtKeyUsage = nil }, 422, ledger.CodeUntrustedIdentity},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newBackend(t)
 			b.trustCosign()
 			key, cert := issue(t, b.clock.now(), test.change)
 			payload, err := attestation.NewStatement(
@@ -173,22 +173,22 @@ func TestCertificates(t *testing.T) {
 			check(t, err)
 			bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, payload)
 			check(t, err)
-			answer := b.attest(bundle)
+			resp := b.attest(bundle)
 			if test.code == "" {
-				answer.want(test.status)
+				resp.want(test.status)
 				return
 			}
-			answer.wantProblem(test.status, test.code)
+			resp.wantProblem(test.status, test.code)
 			if attestations, events := b.count(); attestations+events != 0 {
 				t.Errorf("recorded %d attestations and %d events", attestations, events)
 			}
 		})
 	}
 	t.Run("of a root that the org does not have", func(t *testing.T) {
-		newBench(t).attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeUntrustedIdentity)
+		newBackend(t).attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeUntrustedIdentity)
 	})
 	t.Run("of a root that was revoked", func(t *testing.T) {
-		b := newBench(t)
+		b := newBackend(t)
 		_, root := b.trustCosign()
 		b.delete("/v1/orgs/acme/identities/" + root.ID).want(204)
 		b.attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeRevokedIdentity)
@@ -201,10 +201,10 @@ func statement(subjects, predicateType, predicate string) []byte {
 }
 
 func TestRefusedAttestations(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	about := func(sha string) string { return fmt.Sprintf(`{"name":"x","digest":{"gitCommit":%q}}`, sha) }
-	good := string(ci.says(t, commitID(1), "test:go", ledger.Pass, 1))
+	good := string(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1))
 	signature := good[strings.Index(good, `"signatures":[`)+len(`"signatures":[`) : len(good)-2]
 	gone := b.signer("cn=gone,ou=build,o=acme")
 	b.delete("/v1/orgs/acme/identities/" + gone.id).want(204)
@@ -226,9 +226,9 @@ func TestRefusedAttestations(t *testing.T) {
 			ledger.CodeSeveralSignatures},
 		"an unknown payload type": {strings.Replace(good, attestation.StatementType, "application/json", 1), 422,
 			ledger.CodeUnsupportedPayloadType},
-		"by a stranger": {string(newSigner(t, "cn=eve").says(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
+		"by a stranger": {string(newSigner(t, "cn=eve").statement(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
 			ledger.CodeUntrustedIdentity},
-		"by somebody who was revoked": {string(gone.says(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
+		"by somebody who was revoked": {string(gone.statement(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
 			ledger.CodeRevokedIdentity},
 		"a flipped payload":   {string(flipped(t, []byte(good), "payload")), 422, ledger.CodeInvalidSignature},
 		"a flipped signature": {string(flipped(t, []byte(good), "sig")), 422, ledger.CodeInvalidSignature},
@@ -247,9 +247,9 @@ func TestRefusedAttestations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
-			answer := b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: test.body,
+			resp := b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: test.body,
 				header: map[string]string{"Content-Type": typeJSON}})
-			answer.wantProblem(test.status, test.code)
+			resp.wantProblem(test.status, test.code)
 		})
 	}
 	t.Run("in a media type that is not accepted", func(t *testing.T) {
@@ -279,13 +279,13 @@ func TestRefusedAttestations(t *testing.T) {
 }
 
 func TestMediaTypesOfAttestations(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.trustCosign()
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for i, mediaType := range []string{typeJSON, "application/json; charset=utf-8", typeDSSE} {
 		b.send(request{method: "POST", path: attestationsPath, token: b.writer,
 			header: map[string]string{"Content-Type": mediaType},
-			body:   string(ci.says(t, commitID(1), "test:go", ledger.Pass, i))}).want(201)
+			body:   string(ci.statement(t, commitID(1), "test:go", ledger.Pass, i))}).want(201)
 	}
 	bundle := string(cosignFile(t, "v3-p256.bundle.json"))
 	old := strings.Replace(bundle, typeBundle, typeBundleOld+";version=0.3", 1)
@@ -303,21 +303,21 @@ func TestMediaTypesOfAttestations(t *testing.T) {
 
 // One statement posted 64 times at once: one record, one event, one 201.
 func TestOneStatementManyTimesAtOnce(t *testing.T) {
-	b := newBench(t)
-	envelope := b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)
+	b := newBackend(t)
+	envelope := b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)
 	var made, known atomic.Int64
 	ids := new(sync.Map)
 	var posts sync.WaitGroup
 	for range 64 {
 		posts.Go(func() {
-			answer := b.attest(envelope)
-			switch answer.status {
+			resp := b.attest(envelope)
+			switch resp.status {
 			case 201:
 				made.Add(1)
 			case 200:
 				known.Add(1)
 			}
-			ids.Store(decode[ledger.AttestationRecord](answer).ID, true)
+			ids.Store(decode[ledger.AttestationRecord](resp).ID, true)
 		})
 	}
 	posts.Wait()
@@ -332,10 +332,10 @@ func TestOneStatementManyTimesAtOnce(t *testing.T) {
 }
 
 func TestLaterSaysCount(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	sha := commitID(1)
-	pass, fail := ci.says(t, sha, "test:go", ledger.Pass, 1), ci.says(t, sha, "test:go", ledger.Fail, 2)
+	pass, fail := ci.statement(t, sha, "test:go", ledger.Pass, 1), ci.statement(t, sha, "test:go", ledger.Fail, 2)
 
 	first := decode[ledger.AttestationRecord](b.attest(pass).want(201))
 	if state := b.state(sha); state != ledger.Attested {
@@ -357,7 +357,7 @@ func TestLaterSaysCount(t *testing.T) {
 	if attestations, events := b.count(); attestations != 2 || events != 2 {
 		t.Errorf("%d records, %d events; want 2 each", attestations, events)
 	}
-	b.attest(ci.says(t, sha, "test:go", ledger.Pass, 3)).want(201)
+	b.attest(ci.statement(t, sha, "test:go", ledger.Pass, 3)).want(201)
 	if state := b.state(sha); state != ledger.Attested {
 		t.Errorf("after a true rerun %s, want ATTESTED", state)
 	}
@@ -369,7 +369,7 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 	for i, status := range []int{201, 201, 201, 201, 503} {
 		times := int64(i)
 		var read atomic.Pointer[func()]
-		b := newBench(t, func(c *Config) {
+		b := newBackend(t, func(c *Config) {
 			now := c.Now
 			c.Now = func() time.Time {
 				if f := read.Load(); f != nil {
@@ -378,7 +378,7 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 				return now()
 			}
 		})
-		body := b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)
+		body := b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)
 		var reads atomic.Int64
 		count := func() {
 			if n := reads.Add(1); n > 1 && n <= 1+times {
@@ -386,8 +386,8 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 			}
 		}
 		read.Store(&count)
-		if answer := b.attest(body); answer.status != status {
-			t.Errorf("changed %d times: %d, want %d: %s", times, answer.status, status, answer.body)
+		if resp := b.attest(body); resp.status != status {
+			t.Errorf("changed %d times: %d, want %d: %s", times, resp.status, status, resp.body)
 		}
 		if want := 1 + min(times+1, maxVerifications); reads.Load() != want {
 			t.Errorf("changed %d times: the clock was read %d times, want %d", times, reads.Load(), want)
@@ -396,7 +396,7 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 }
 
 // trustNewcomer has acme trust one more identity, past the server.
-func (b *bench) trustNewcomer() {
+func (b *backend) trustNewcomer() {
 	b.t.Helper()
 	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t),
 		DN: "cn=new,ou=build,o=acme"}.Identity()
@@ -408,20 +408,20 @@ func (b *bench) trustNewcomer() {
 // The server verifies with the keyring that it read last. Identities that were added
 // or revoked since take effect at once, whichever process changed them.
 func TestChangedIdentitiesCountAtOnce(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.attest(ci.says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 
 	added := newSigner(t, "cn=new,ou=build,o=acme")
-	b.attest(added.says(t, commitID(1), "test:go", ledger.Pass, 1)).wantProblem(422, ledger.CodeUntrustedIdentity)
+	b.attest(added.statement(t, commitID(1), "test:go", ledger.Pass, 1)).wantProblem(422, ledger.CodeUntrustedIdentity)
 	identity, err := identity.NewIdentity{
 		Kind: identity.KeyIdentity, PEM: added.publicPEM(t), DN: "cn=new,ou=build,o=acme",
 	}.Identity()
 	check(t, err)
 	_, err = b.store.AddIdentity(t.Context(), "acme", identity)
 	check(t, err)
-	b.attest(added.says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(added.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 
 	check(t, b.store.RevokeIdentity(t.Context(), "acme", ci.id))
-	b.attest(ci.says(t, commitID(1), "test:go", ledger.Pass, 2)).wantProblem(422, ledger.CodeRevokedIdentity)
+	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 2)).wantProblem(422, ledger.CodeRevokedIdentity)
 }

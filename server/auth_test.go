@@ -13,7 +13,7 @@ import (
 )
 
 func TestAuthentication(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.host("POST", "/v1/orgs/acme/tokens",
 		fmt.Sprintf(`{"name":"brief","scope":"read","expires_at":%q}`, b.clock.time().Add(time.Hour))).want(201)
 	expiring := decode[ledger.Token](b.host("POST", "/v1/orgs/acme/tokens",
@@ -47,12 +47,12 @@ func TestAuthentication(t *testing.T) {
 			if test.authorization != "" {
 				header["Authorization"] = test.authorization
 			}
-			answer := b.send(request{method: "GET", path: "/v1/orgs/acme", header: header})
-			p := answer.wantProblem(401, ledger.CodeUnauthenticated)
+			resp := b.send(request{method: "GET", path: "/v1/orgs/acme", header: header})
+			p := resp.wantProblem(401, ledger.CodeUnauthenticated)
 			if !strings.Contains(p.Detail, test.says) {
 				t.Errorf("detail %q; want it to say %q", p.Detail, test.says)
 			}
-			if got := answer.header.Get("WWW-Authenticate"); got != "Bearer" {
+			if got := resp.header.Get("WWW-Authenticate"); got != "Bearer" {
 				t.Errorf("WWW-Authenticate: %q", got)
 			}
 		})
@@ -86,12 +86,12 @@ func example(pattern string) string {
 }
 
 func TestEveryRouteWantsItsScope(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	secrets := map[ledger.Scope]string{0: "", ledger.Read: b.reader, ledger.Write: b.writer, ledger.Admin: b.admin}
 	for _, rt := range b.server.routes() {
 		for scope, secret := range secrets {
 			// The query is refused where the caller is let in.
-			answer := b.send(request{method: rt.method, path: example(rt.pattern) + "?nonsense=1", token: secret})
+			resp := b.send(request{method: rt.method, path: example(rt.pattern) + "?nonsense=1", token: secret})
 			want := 400
 			switch {
 			case rt.scope == public:
@@ -100,8 +100,8 @@ func TestEveryRouteWantsItsScope(t *testing.T) {
 			case scope < rt.scope:
 				want = 403
 			}
-			if answer.status != want {
-				t.Errorf("%s with scope %q: %d, want %d: %s", answer.what, scope, answer.status, want, answer.body)
+			if resp.status != want {
+				t.Errorf("%s with scope %q: %d, want %d: %s", resp.what, scope, resp.status, want, resp.body)
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func TestEveryRouteWantsItsScope(t *testing.T) {
 
 // Another org's token learns nothing, not even whether the org exists.
 func TestAnotherOrgsToken(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
 	stranger := b.token("umbrella", "admin")
 	for _, rt := range b.server.routes() {
@@ -119,10 +119,10 @@ func TestAnotherOrgsToken(t *testing.T) {
 		var bodies [2]string
 		for i, org := range []string{"acme", "none"} {
 			path := strings.Replace(example(rt.pattern), "acme", org, 1)
-			answer := b.send(request{method: rt.method, path: path, token: stranger,
+			resp := b.send(request{method: rt.method, path: path, token: stranger,
 				header: map[string]string{wire.HeaderRequestID: "same"}})
-			answer.wantProblem(403, ledger.CodeForbidden)
-			bodies[i] = strings.ReplaceAll(string(answer.body), "for org "+org, "for org X")
+			resp.wantProblem(403, ledger.CodeForbidden)
+			bodies[i] = strings.ReplaceAll(string(resp.body), "for org "+org, "for org X")
 		}
 		if bodies[0] != bodies[1] {
 			t.Errorf("%s %s tells whether an org exists:\n%s\n%s", rt.method, rt.pattern, bodies[0], bodies[1])
@@ -132,7 +132,7 @@ func TestAnotherOrgsToken(t *testing.T) {
 
 // The order of checks: path, method, token, org and scope, query, body.
 func TestOrderOfChecks(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.send(request{method: "POST", path: "/v1/nowhere?nonsense=1", body: "{"}).wantProblem(404, ledger.CodeNotFound)
 	b.send(request{method: "PATCH", path: attestationsPath + "?nonsense=1", body: "{"}).wantProblem(405,
 		ledger.CodeMethodNotAllowed)
@@ -147,7 +147,7 @@ func TestOrderOfChecks(t *testing.T) {
 }
 
 func TestHostNeedsNoToken(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
 	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"rain"}`).want(201)
 	if got := decode[policy.Policy](b.host("GET", "/v1/orgs/umbrella/policies/rain", "").want(200)).CreatedBy; got !=
@@ -167,13 +167,13 @@ func TestHostNeedsNoToken(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	expires := b.clock.time().Add(time.Hour)
-	answer := b.post("/v1/orgs/acme/tokens",
+	resp := b.post("/v1/orgs/acme/tokens",
 		fmt.Sprintf(`{"name":"deploy bot","scope":"write","expires_at":%q}`, expires)).want(201)
-	made := decode[ledger.Token](answer)
-	if answer.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("Cache-Control: %q, want no-store", answer.header.Get("Cache-Control"))
+	made := decode[ledger.Token](resp)
+	if resp.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("Cache-Control: %q, want no-store", resp.header.Get("Cache-Control"))
 	}
 	if made.Org != "acme" || made.Name != "deploy bot" || made.Scope != ledger.Write || made.ExpiresAt != expires ||
 		made.Secret == "" {
@@ -211,7 +211,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestWhoDidIt(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
 	own := decode[ledger.Token](b.send(request{method: "GET", path: "/v1/token", token: b.admin}))
 	policy := decode[policy.Policy](b.get("/v1/orgs/acme/policies/web").want(200))

@@ -11,14 +11,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// How many new attestations a server on loopback takes from 64 connections,
-// client and server on the same cores.
+// The rate of new attestations on a server on loopback with 64 connections. Client
+// and server share the cores.
 func BenchmarkRecordAttestation(b *testing.B) {
-	bench := newBench(b)
-	ci := bench.signer("cn=ci,ou=build,o=acme")
+	backend := newBackend(b)
+	ci := backend.signer("cn=ci,ou=build,o=acme")
 	envelopes := make([][]byte, b.N)
 	for i := range envelopes {
-		envelopes[i] = ci.says(b, commitID(i%1000), "test:go", ledger.Pass, i)
+		envelopes[i] = ci.statement(b, commitID(i%1000), "test:go", ledger.Pass, i)
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	var next atomic.Int64
@@ -27,7 +27,7 @@ func BenchmarkRecordAttestation(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			body := envelopes[next.Add(1)-1]
-			if err := postOnce(client, bench.url+attestationsPath, bench.writer, body); err != nil {
+			if err := postOnce(client, backend.url+attestationsPath, backend.writer, body); err != nil {
 				b.Error(err)
 			}
 		}
@@ -47,8 +47,8 @@ func postOnce(client *http.Client, url, token string, body []byte) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if answer, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusCreated {
-		return fmt.Errorf("%s: %s %v", resp.Status, answer, err)
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusCreated {
+		return fmt.Errorf("%s: %s %v", resp.Status, text, err)
 	}
 	return nil
 }

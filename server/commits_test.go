@@ -10,13 +10,13 @@ import (
 )
 
 func TestRegisterCommit(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	sha, base := commitID(1), commitID(0)
-	answer := b.send(request{method: "PUT", path: commitPath(sha), token: b.writer, body: "{}"}).want(201)
-	if got := answer.header.Get("Location"); got != commitPath(sha) {
+	resp := b.send(request{method: "PUT", path: commitPath(sha), token: b.writer, body: "{}"}).want(201)
+	if got := resp.header.Get("Location"); got != commitPath(sha) {
 		t.Errorf("Location: %s", got)
 	}
-	bare := decode[ledger.Commit](answer)
+	bare := decode[ledger.Commit](resp)
 	if bare.SHA != sha || bare.State != ledger.Draft || bare.Target != "main" || bare.Changes != nil ||
 		len(bare.Requirements) != 3 || bare.RegisteredAt != b.clock.time() {
 		t.Errorf("a bare commit: %+v", bare)
@@ -41,8 +41,8 @@ func TestRegisterCommit(t *testing.T) {
 	}
 
 	// What a later registration leaves out stays; an empty change record is one.
-	answer = b.put(commitPath(sha), `{"branch":"feature/y","changes":[]}`).want(200)
-	if told := decode[ledger.Commit](answer); told.Radar == nil || len(told.Radar.Overlaps) != 0 || told.Changes != nil {
+	resp = b.put(commitPath(sha), `{"branch":"feature/y","changes":[]}`).want(200)
+	if told := decode[ledger.Commit](resp); told.Radar == nil || len(told.Radar.Overlaps) != 0 || told.Changes != nil {
 		t.Errorf("the answer tells of the radar %+v, want no overlaps, and of the changes %v, want none: they were sent",
 			told.Radar, told.Changes)
 	}
@@ -67,7 +67,7 @@ func toJSONSorted(t *testing.T, v any) string {
 }
 
 func TestRefusedRegistrations(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	sha := commitID(1)
 	for name, test := range map[string]struct {
 		sha, body string
@@ -99,7 +99,7 @@ func TestRefusedRegistrations(t *testing.T) {
 }
 
 func TestReadCommitByPrefix(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	one, two := "abcdef0"+strings.Repeat("0", 33), "abcdef01"+strings.Repeat("1", 32)
 	b.put(commitPath(one), "{}").want(201)
 	b.put(commitPath(two), "{}").want(201)
@@ -118,14 +118,14 @@ func TestReadCommitByPrefix(t *testing.T) {
 }
 
 func TestCommitStanding(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	const one = `{"branch":"one","author":{"name":"Ada"},"changes":[{"path":"a.go","status":"A","mode":"100644",` +
 		`"blob":"%040x"}]}`
 	b.put(commitPath(commitID(1)), fmt.Sprintf(one, 1)).want(201)
 	b.put(commitPath(commitID(2)), fmt.Sprintf(strings.Replace(one, "one", "two", 1), 2)).want(201)
 	ci, dev := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=dev,ou=team,o=acme")
-	b.attest(ci.says(t, commitID(2), "test:go", ledger.Pass, 1)).want(201)
-	b.attest(dev.says(t, commitID(2), "review:code", ledger.Fail, 2)).want(201)
+	b.attest(ci.statement(t, commitID(2), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(dev.statement(t, commitID(2), "review:code", ledger.Fail, 2)).want(201)
 
 	const list = "/v1/orgs/acme/repos/api/commits"
 	told := decode[ledger.Page[ledger.CommitSummary]](b.get(list + "?standing=true").want(200)).Data
@@ -155,7 +155,7 @@ func TestCommitStanding(t *testing.T) {
 }
 
 func TestCommitFilters(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	for i, body := range []string{
 		`{"branch":"x","author":{"name":"Ada","email":"ada@acme.example"}}`,
 		`{"branch":"y","author":{"name":"Bob","email":"bob@acme.example"}}`,
@@ -164,7 +164,7 @@ func TestCommitFilters(t *testing.T) {
 	} {
 		b.put(commitPath(commitID(i)), body).want(201)
 	}
-	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(2), "lint:x", ledger.Pass, 1)).want(201)
+	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(2), "lint:x", ledger.Pass, 1)).want(201)
 	for query, want := range map[string]string{
 		"":                             "[3 2 1 0]",
 		"?state=DRAFT":                 "[3 1 0]",
@@ -192,7 +192,7 @@ func TestCommitFilters(t *testing.T) {
 
 // The main job: a commit goes all the way, and its record tells why.
 func TestCommitGoesAllTheWay(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci, ada, ops := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ada,ou=review,o=acme"),
 		b.signer("cn=ops,ou=platform,o=acme")
 	sha := commitID(1)
@@ -208,7 +208,7 @@ func TestCommitGoesAllTheWay(t *testing.T) {
 		{ops, "deploy:prod", ledger.Deployed},
 	} {
 		b.clock.advance(time.Minute)
-		b.attest(step.by.says(t, sha, step.predicate, ledger.Pass, 1)).want(201)
+		b.attest(step.by.statement(t, sha, step.predicate, ledger.Pass, 1)).want(201)
 		if state := b.state(sha); state != step.state {
 			t.Fatalf("after %s %s, want %s", step.predicate, state, step.state)
 		}

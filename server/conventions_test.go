@@ -19,7 +19,7 @@ import (
 )
 
 func TestUnknownPaths(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	for _, path := range []string{"/", "/v1", "/v1/orgs/acme/", "/v1/orgs/acme/repo", "/v2/orgs", "/V1/orgs", "/v1//orgs",
 		"/v1/orgs/acme/repos/a%2Fb", "/v1/orgs/%ff/x"} {
 		b.get(path).wantProblem(404, ledger.CodeNotFound)
@@ -27,7 +27,7 @@ func TestUnknownPaths(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	for _, test := range []struct{ method, path, allow string }{
 		{"DELETE", "/v1/orgs/acme", "GET, HEAD"},
 		{"PATCH", "/v1/orgs/acme/repos", "GET, HEAD, POST"},
@@ -37,19 +37,19 @@ func TestMethods(t *testing.T) {
 		{"OPTIONS", attestationsPath, "GET, HEAD, POST"},
 		{"BREW", "/healthz", "GET, HEAD"},
 	} {
-		answer := b.send(request{method: test.method, path: test.path, token: b.admin})
-		answer.wantProblem(405, ledger.CodeMethodNotAllowed)
-		if got := answer.header.Get("Allow"); got != test.allow {
-			t.Errorf("%s: Allow: %q, want %q", answer.what, got, test.allow)
+		resp := b.send(request{method: test.method, path: test.path, token: b.admin})
+		resp.wantProblem(405, ledger.CodeMethodNotAllowed)
+		if got := resp.header.Get("Allow"); got != test.allow {
+			t.Errorf("%s: Allow: %q, want %q", resp.what, got, test.allow)
 		}
 	}
 }
 
 // HEAD answers with the headers of a GET that is not compressed.
 func TestHeadIsGetWithoutBody(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	id := decode[ledger.AttestationRecord](
-		b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)).ID
+		b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)).ID
 	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos", commitPath(commitID(1)), attestationsPath,
 		attestationsPath + "/" + id, attestationsPath + "/" + id + "/envelope",
 		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/tokens", "/v1/orgs/acme/events", "/v1/token", "/v1/openapi.yaml",
@@ -70,7 +70,7 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 }
 
 func TestRequestID(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	for name, test := range map[string]struct {
 		sent string
 		kept bool
@@ -89,18 +89,18 @@ func TestRequestID(t *testing.T) {
 			if test.sent != "" {
 				header[wire.HeaderRequestID] = test.sent
 			}
-			answer := b.send(request{method: "GET", path: "/v1/orgs/none", token: b.reader, header: header})
-			got := answer.header.Get(wire.HeaderRequestID)
+			resp := b.send(request{method: "GET", path: "/v1/orgs/none", token: b.reader, header: header})
+			got := resp.header.Get(wire.HeaderRequestID)
 			if test.kept != (got == test.sent) || got == "" {
 				t.Errorf("sent %q, got %q", test.sent, got)
 			}
-			answer.wantProblem(403, ledger.CodeForbidden) // with the same id in the body
+			resp.wantProblem(403, ledger.CodeForbidden) // with the same id in the body
 		})
 	}
 }
 
 func TestParameters(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	deliveries := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com"}`).ID + "/deliveries"
 	for _, test := range []struct {
 		path   string
@@ -151,7 +151,7 @@ func TestParameters(t *testing.T) {
 }
 
 func TestBodies(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	mediaType := func(value string) map[string]string { return map[string]string{"Content-Type": value} }
 	repo := `{"name":"x"}`
 	for name, test := range map[string]struct {
@@ -188,9 +188,9 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
-			answer := b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: test.body,
+			resp := b.send(request{method: "POST", path: "/v1/orgs/acme/repos", token: b.admin, body: test.body,
 				header: test.header})
-			p := answer.wantProblem(test.status, test.code)
+			p := resp.wantProblem(test.status, test.code)
 			var fields []string
 			for _, e := range p.Errors {
 				fields = append(fields, e.Field)
@@ -212,7 +212,7 @@ func TestBodies(t *testing.T) {
 
 func TestMaxBody(t *testing.T) {
 	const limit = 10_000
-	b := newBench(t, func(c *Config) { c.MaxBody = limit })
+	b := newBackend(t, func(c *Config) { c.MaxBody = limit })
 	registration := func(size int) string {
 		const before, after = `{"message":"`, `"}`
 		return before + strings.Repeat("m", size-len(before)-len(after)) + after
@@ -239,10 +239,10 @@ func TestMaxBody(t *testing.T) {
 }
 
 func TestETags(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	sha := commitID(1)
-	id := decode[ledger.AttestationRecord](b.attest(ci.says(t, sha, "test:go", ledger.Pass, 1)).want(201)).ID
+	id := decode[ledger.AttestationRecord](b.attest(ci.statement(t, sha, "test:go", ledger.Pass, 1)).want(201)).ID
 	b.get("/v1/token").want(200) // and is noted as used in this minute
 
 	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos/api", commitPath(sha), attestationsPath + "/" + id,
@@ -250,7 +250,7 @@ func TestETags(t *testing.T) {
 		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/policies/api?version=1", "/v1/orgs/acme/identities/" + ci.id,
 		"/v1/openapi.yaml"} {
 		for _, encoding := range []string{"identity", "gzip"} {
-			given := func(method, tags string) answer {
+			given := func(method, tags string) response {
 				return b.send(request{method: method, path: path, token: b.reader,
 					header: map[string]string{"Accept-Encoding": encoding, "If-None-Match": tags}})
 			}
@@ -280,14 +280,14 @@ func TestETags(t *testing.T) {
 
 	// A change changes it.
 	before := b.get(commitPath(sha)).header.Get("ETag")
-	b.attest(ci.says(t, sha, "test:go", ledger.Fail, 2)).want(201)
+	b.attest(ci.statement(t, sha, "test:go", ledger.Fail, 2)).want(201)
 	b.send(request{method: "GET", path: commitPath(sha), token: b.reader,
 		header: map[string]string{"If-None-Match": before}}).want(200)
 }
 
 func TestCompression(t *testing.T) {
-	b := newBench(t)
-	ask := func(path, accept string) answer {
+	b := newBackend(t)
+	ask := func(path, accept string) response {
 		return b.send(request{method: "GET", path: path, token: b.reader,
 			header: map[string]string{"Accept-Encoding": accept}})
 	}
@@ -307,15 +307,15 @@ func TestCompression(t *testing.T) {
 		{"/v1/orgs/acme", "gzip", false},      // too small to be worth it
 		{"/v1/orgs/acme/none", "gzip", false}, // nor is a problem
 	} {
-		answer := ask(test.path, test.accept)
-		if got := answer.header.Get("Content-Encoding") == "gzip"; got != test.compressed {
+		resp := ask(test.path, test.accept)
+		if got := resp.header.Get("Content-Encoding") == "gzip"; got != test.compressed {
 			t.Errorf("%s for %q: compressed: %t, want %t", test.path, test.accept, got, test.compressed)
 		}
-		if vary := answer.header.Values("Vary"); !slices.Contains(vary, "Accept-Encoding") {
+		if vary := resp.header.Values("Vary"); !slices.Contains(vary, "Accept-Encoding") {
 			t.Errorf("%s for %q: Vary: %q", test.path, test.accept, vary)
 		}
 		if test.compressed {
-			zipped, err := gzip.NewReader(bytes.NewReader(answer.body))
+			zipped, err := gzip.NewReader(bytes.NewReader(resp.body))
 			check(t, err)
 			body, err := io.ReadAll(zipped)
 			check(t, err)
@@ -330,7 +330,7 @@ func TestCompression(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if got := string(b.send(request{method: "GET", path: path}).want(200).body); got != `{"status":"ok"}` {
 			t.Errorf("%s: %s", path, got)
@@ -339,7 +339,7 @@ func TestHealth(t *testing.T) {
 }
 
 // failing returns the bench with one endpoint, GET /v1/orgs/acme, that fails.
-func (b *bench) failing(fail func() error) *bench {
+func (b *backend) failing(fail func() error) *backend {
 	b.t.Helper()
 	routes := []route{{http.MethodGet, "/v1/orgs/:org", ledger.Read, nil, func(*call) (*reply, error) {
 		return nil, fail()
@@ -373,13 +373,13 @@ func TestFailures(t *testing.T) {
 		"a panic": {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request ID", "out of cheese"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t).failing(test.fail)
-			answer := b.get("/v1/orgs/acme")
-			p := answer.wantProblem(test.status, test.code)
+			b := newBackend(t).failing(test.fail)
+			resp := b.get("/v1/orgs/acme")
+			p := resp.wantProblem(test.status, test.code)
 			if !strings.Contains(p.Detail, test.says) {
 				t.Errorf("detail %q; want it to say %q", p.Detail, test.says)
 			}
-			if retry := answer.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
+			if retry := resp.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)
 			}
 			log := b.log.String()
@@ -396,7 +396,7 @@ func TestFailures(t *testing.T) {
 
 // A server whose database does not answer is alive, but not ready.
 func TestReadiness(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	check(t, b.store.Close())
 	b.send(request{method: "GET", path: "/healthz"}).want(200)
 	p := b.send(request{method: "GET", path: "/readyz"}).wantProblem(503, ledger.CodeStorageUnavailable)
@@ -407,7 +407,7 @@ func TestReadiness(t *testing.T) {
 
 func TestAccessLogHoldsNoSecret(t *testing.T) {
 	var log bytes.Buffer
-	b := newBench(t, func(c *Config) {
+	b := newBackend(t, func(c *Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	log.Reset()

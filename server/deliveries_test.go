@@ -10,7 +10,7 @@ import (
 )
 
 // claim takes what is due for a webhook, as one who sends deliveries does.
-func (b *bench) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) {
+func (b *backend) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) {
 	b.t.Helper()
 	endpoint, due, err := b.store.Claim(b.t.Context(), webhook, 100, time.Minute)
 	check(b.t, err)
@@ -19,7 +19,7 @@ func (b *bench) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) {
 
 // settle tells that a delivery was tried and answered with that HTTP status, or
 // not at all where it is 0.
-func (b *bench) settle(webhook string, d ledger.DueDelivery, became ledger.DeliveryStatus, httpStatus int) {
+func (b *backend) settle(webhook string, d ledger.DueDelivery, became ledger.DeliveryStatus, httpStatus int) {
 	b.t.Helper()
 	attempt := ledger.Attempt{
 		At: b.clock.time(), DurationMS: 12,
@@ -45,14 +45,14 @@ func (b *bench) settle(webhook string, d ledger.DueDelivery, became ledger.Deliv
 }
 
 func TestDeliveries(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := webhooksPath + "/" + w.ID + "/deliveries"
 	if got := string(b.get(at).want(200).body); got != `{"data":[]}` {
 		t.Errorf("before anything happened: %s", got)
 	}
-	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
-	events := decode[ledger.Page[ledger.AttestationEvent]](answer{t, "events", 200, nil, historyOf(b, "attestation")})
+	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	events := decode[ledger.Page[ledger.AttestationEvent]](response{t, "events", 200, nil, historyOf(b, "attestation")})
 	_, due := b.claim(w.ID)
 	if len(due) != 3 || due[0].Type != ledger.EventAttestation || due[0].Event != events.Data[0].ID {
 		t.Fatalf("due: %+v, want an attestation and two states", due)
@@ -111,14 +111,14 @@ func TestDeliveries(t *testing.T) {
 }
 
 // historyOf returns a page of the org's events of a type.
-func historyOf(b *bench, kind string) []byte {
+func historyOf(b *backend, kind string) []byte {
 	b.t.Helper()
 	return b.get("/v1/orgs/acme/events?types=" + kind).want(200).body
 }
 
 // Every attempt is kept: what was sent, and what came back.
 func TestDeliveryHistory(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202).header.Get("Location")
 	if got := string(b.get(at).want(200).body); !strings.Contains(got, `"history":[]`) {
@@ -135,29 +135,29 @@ func TestDeliveryHistory(t *testing.T) {
 		b.settle(w.ID, due[0], try.became, try.httpStatus)
 		b.clock.advance(5 * time.Minute)
 	}
-	answer := b.get(at).want(200)
+	resp := b.get(at).want(200)
 	const request = `"request":{"url":"https://ci.example.com","headers":{"X-Ledger-Event":["ping"]}}`
 	want := `"history":[{"number":1,"at":"2026-11-30T09:00:00.000Z","duration_ms":12,"error":"connection refused",` +
 		request + `},` +
 		`{"number":2,"at":"2026-11-30T09:05:00.000Z","duration_ms":12,` + request +
 		`,"response":{"status":200,"headers":{"Server":["ci"]},"body":"it` + "\ufffd" + `s","truncated":true}}]`
-	if !strings.Contains(string(answer.body), want) {
-		t.Errorf("read\n%s, want it to hold\n%s", answer.body, want)
+	if !strings.Contains(string(resp.body), want) {
+		t.Errorf("read\n%s, want it to hold\n%s", resp.body, want)
 	}
 }
 
 func TestPingWebhook(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com","events":["policy"]}`)
 	at := webhooksPath + "/" + w.ID
 	for _, body := range []string{"", "{}"} {
-		answer := b.post(at+"/ping", body).want(202)
-		d := decode[ledger.Delivery](answer)
+		resp := b.post(at+"/ping", body).want(202)
+		d := decode[ledger.Delivery](resp)
 		if d.Webhook != w.ID || d.Type != ledger.EventPing || d.Status != ledger.DeliveryPending || d.Attempts != 0 ||
 			d.NextAttemptAt != b.clock.time() {
 			t.Errorf("pinged with %+v", d)
 		}
-		if got := answer.header.Get("Location"); got != at+"/deliveries/"+d.ID {
+		if got := resp.header.Get("Location"); got != at+"/deliveries/"+d.ID {
 			t.Errorf("Location: %s, want that of %s", got, d.ID)
 		}
 		record := decode[ledger.DeliveryRecord](b.get(at + "/deliveries/" + d.ID).want(200))
@@ -190,9 +190,9 @@ func TestPingWebhook(t *testing.T) {
 func TestRedeliver(t *testing.T) {
 	for _, was := range []ledger.DeliveryStatus{ledger.DeliverySucceeded, ledger.DeliveryFailed, ledger.DeliveryPending} {
 		t.Run(string(was), func(t *testing.T) {
-			b := newBench(t)
+			b := newBackend(t)
 			w := b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`)
-			b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+			b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 			_, first := b.claim(w.ID)
 			status := map[ledger.DeliveryStatus]int{ledger.DeliverySucceeded: 200, ledger.DeliveryFailed: 500,
 				ledger.DeliveryPending: 500}[was]
@@ -200,11 +200,11 @@ func TestRedeliver(t *testing.T) {
 			b.clock.advance(time.Second)
 
 			at := webhooksPath + "/" + w.ID + "/deliveries/" + first[0].ID
-			answer := b.post(at+"/redeliver", "").want(202)
-			d := decode[ledger.Delivery](answer)
+			resp := b.post(at+"/redeliver", "").want(202)
+			d := decode[ledger.Delivery](resp)
 			if d.ID != first[0].ID || d.Status != ledger.DeliveryPending || d.Attempts != 1 || d.LastStatus != status ||
-				d.NextAttemptAt != b.clock.time() || answer.header.Get("Location") != at {
-				t.Errorf("redelivered as %+v, at %s", d, answer.header.Get("Location"))
+				d.NextAttemptAt != b.clock.time() || resp.header.Get("Location") != at {
+				t.Errorf("redelivered as %+v, at %s", d, resp.header.Get("Location"))
 			}
 			_, second := b.claim(w.ID)
 			if len(second) != 1 || second[0].ID != first[0].ID || second[0].Event != first[0].Event ||
@@ -221,11 +221,11 @@ func TestRedeliver(t *testing.T) {
 }
 
 func TestReplayWebhook(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	start := b.clock.time()
 	for n := range 3 { // each an attestation and two states
-		b.attest(ci.says(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		b.attest(ci.statement(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		b.clock.advance(time.Hour)
 	}
 	at := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com","events":["attestation","policy"]}`).ID
@@ -282,7 +282,7 @@ func TestReplayWebhook(t *testing.T) {
 
 // What would send something is refused while nothing is sent.
 func TestInactiveWebhook(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := webhooksPath + "/" + w.ID
 	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
@@ -306,7 +306,7 @@ func TestInactiveWebhook(t *testing.T) {
 	b.post(at+"/replay", since).wantProblem(409, ledger.CodeWebhookInactive)
 	b.post(at+"/deliveries/"+d.ID+"/redeliver", "").wantProblem(409, ledger.CodeWebhookInactive)
 	b.post(at+"/rotate", "").want(200)
-	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 1 {
 		t.Errorf("%d deliveries, want the ping alone", len(list.Data))
 	}

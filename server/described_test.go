@@ -250,10 +250,10 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 }
 
 func TestDescriptionIsServed(t *testing.T) {
-	b := newBench(t)
-	answer := b.send(request{method: "GET", path: "/v1/openapi.yaml"}).want(200)
-	if !bytes.Equal(answer.body, description) || answer.header.Get("Content-Type") != typeYAML {
-		t.Errorf("served as %s: %d bytes, want openapi.yaml's %d", answer.header.Get("Content-Type"), len(answer.body),
+	b := newBackend(t)
+	got := b.send(request{method: "GET", path: "/v1/openapi.yaml"}).want(200)
+	if !bytes.Equal(got.body, description) || got.header.Get("Content-Type") != typeYAML {
+		t.Errorf("served as %s: %d bytes, want openapi.yaml's %d", got.header.Get("Content-Type"), len(got.body),
 			len(description))
 	}
 }

@@ -163,15 +163,15 @@ func TestUndescribedFieldsAreNoticed(t *testing.T) {
 		`{"status":"well"}`:           false,
 	} {
 		request := httptest.NewRequest("GET", "/healthz", nil)
-		answer := httptest.NewRecorder()
+		resp := httptest.NewRecorder()
 		for name, value := range map[string]string{
 			"Content-Type": typeJSON, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 			wire.HeaderRequestID: "x",
 		} {
-			answer.Header().Set(name, value)
+			resp.Header().Set(name, value)
 		}
 		d := &described{t: t}
-		if err := d.check(request, nil, answer.Result(), []byte(body)); (err == nil) != want {
+		if err := d.check(request, nil, resp.Result(), []byte(body)); (err == nil) != want {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -184,7 +184,7 @@ type delivery struct {
 }
 
 func TestWebhooksAreDescribed(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	got := make(chan delivery, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -198,7 +198,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":["attestation","state","policy","radar"]}`, receiver.URL))
 	at := webhooksPath + "/" + w.ID
 	b.post(at+"/ping", "").want(202)
-	b.attest(b.signer("cn=ci,ou=build,o=acme").says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: `{"requirements":[]}`,
 		header: map[string]string{"If-Match": "*"}}).want(200)
 	b.push(2, "one", editing("cmd/root.go", 100))

@@ -13,13 +13,13 @@ import (
 
 // The history gives every event as the bytes that were rendered once.
 func TestEvents(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
 	ci := b.signer("cn=ci,ou=build,o=acme")
-	record := decode[ledger.AttestationRecord](b.attest(ci.says(t, commitID(1), "test:go", ledger.Pass, 1)).want(201))
+	record := decode[ledger.AttestationRecord](b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201))
 	b.setContract(`{"requirements":[]}`)
 	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/web/attestations", token: b.writer,
-		body: string(ci.says(t, commitID(2), "test:go", ledger.Fail, 1))}).want(201)
+		body: string(ci.statement(t, commitID(2), "test:go", ledger.Fail, 1))}).want(201)
 
 	type event struct {
 		ID, Type, Repo, From, To string
@@ -75,7 +75,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestEventsAccept(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	const stream, history, neither = typeEvents, typeJSON, typeProblem
 	for accept, want := range map[string]string{
 		"":                  stream,
@@ -90,12 +90,12 @@ func TestEventsAccept(t *testing.T) {
 		"text/html":                                 neither,
 	} {
 		// HEAD, because a stream does not end.
-		answer := b.send(request{method: "HEAD", path: "/v1/orgs/acme/events", token: b.reader,
+		resp := b.send(request{method: "HEAD", path: "/v1/orgs/acme/events", token: b.reader,
 			header: map[string]string{"Accept": accept}})
-		if got := answer.header.Get("Content-Type"); got != want {
-			t.Errorf("Accept: %s: %d %s, want %s", accept, answer.status, got, want)
+		if got := resp.header.Get("Content-Type"); got != want {
+			t.Errorf("Accept: %s: %d %s, want %s", accept, resp.status, got, want)
 		}
-		if vary := answer.header.Values("Vary"); want != neither && !slices.Contains(vary, "Accept") {
+		if vary := resp.header.Values("Vary"); want != neither && !slices.Contains(vary, "Accept") {
 			t.Errorf("Accept: %s: Vary: %q", accept, vary)
 		}
 	}

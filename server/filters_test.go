@@ -8,11 +8,11 @@ import (
 )
 
 func TestAttestationFilters(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci, ops := b.signer("cn=ci,ou=build,o=acme"), b.signer(`cn=ops\, night,ou=platform,o=acme`)
 	record := func(s *signer, commit int, predicate string, status ledger.Status) string {
 		b.clock.advance(time.Hour)
-		return decode[ledger.AttestationRecord](b.attest(s.says(t, commitID(commit), predicate, status, 1)).want(201)).ID
+		return decode[ledger.AttestationRecord](b.attest(s.statement(t, commitID(commit), predicate, status, 1)).want(201)).ID
 	}
 	b.clock.ms.Store(time.Date(2026, 11, 30, 20, 0, 0, 0, time.UTC).UnixMilli())
 	names := map[string]string{

@@ -42,10 +42,10 @@ func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) time() ledger.Time       { return ledger.TimeOf(c.now()) }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// A bench is a server on loopback, on a real database file, with the org acme,
+// A backend is a server on loopback, on a real database file, with the org acme,
 // its repo api and a token of each scope. Every exchange with it is checked
 // against openapi.yaml.
-type bench struct {
+type backend struct {
 	t      testing.TB
 	clock  *clock
 	store  *store.Store
@@ -58,16 +58,16 @@ type bench struct {
 	reader, writer, admin string // secrets of tokens of acme
 }
 
-func newBench(t testing.TB, changes ...func(*Config)) *bench {
+func newBackend(t testing.TB, changes ...func(*Config)) *backend {
 	t.Helper()
-	return newBenchOn(t, nil, changes...)
+	return newBackendOn(t, nil, changes...)
 }
 
-// newBenchOn returns a bench whose server listens on pipes, or on loopback if
+// newBackendOn returns a bench whose server listens on pipes, or on loopback if
 // they are nil.
-func newBenchOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *bench {
+func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend {
 	t.Helper()
-	b := &bench{t: t, clock: newClock(), log: new(bytes.Buffer)}
+	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer)}
 	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
@@ -97,7 +97,7 @@ func newBenchOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *bench {
 }
 
 // in returns the bench for use in a subtest.
-func (b *bench) in(t testing.TB) *bench {
+func (b *backend) in(t testing.TB) *backend {
 	inside := *b
 	inside.t = t
 	return &inside
@@ -111,11 +111,11 @@ func check(t testing.TB, err error) {
 }
 
 // token makes a token and returns its secret.
-func (b *bench) token(org, scope string) string {
+func (b *backend) token(org, scope string) string {
 	b.t.Helper()
-	answer := b.host("POST", "/v1/orgs/"+org+"/tokens",
+	resp := b.host("POST", "/v1/orgs/"+org+"/tokens",
 		fmt.Sprintf(`{"name":%q,"scope":%q}`, scope+" of "+org, scope)).want(201)
-	return decode[ledger.Token](answer).Secret
+	return decode[ledger.Token](resp).Secret
 }
 
 // A request is what send sends.
@@ -126,8 +126,8 @@ type request struct {
 	header       map[string]string // over Content-Type: application/json where there is a body
 }
 
-// An answer is a response that was read to its end.
-type answer struct {
+// An response is a response that was read to its end.
+type response struct {
 	t      testing.TB
 	what   string
 	status int
@@ -135,13 +135,13 @@ type answer struct {
 	body   []byte
 }
 
-func (b *bench) send(r request) answer {
+func (b *backend) send(r request) response {
 	b.t.Helper()
 	return receive(b.t, b.client, b.url, r)
 }
 
 // host sends to the handler that the command uses inside the process.
-func (b *bench) host(method, path, body string) answer {
+func (b *backend) host(method, path, body string) response {
 	b.t.Helper()
 	inside := &http.Client{Transport: &described{t: b.t, next: inProcess{b.server.Host()}}}
 	return receive(b.t, inside, "http://host", request{method: method, path: path, body: body})
@@ -155,7 +155,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return recorder.Result(), nil
 }
 
-func receive(t testing.TB, client *http.Client, base string, r request) answer {
+func receive(t testing.TB, client *http.Client, base string, r request) response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), r.method, base+r.path, strings.NewReader(r.body))
 	check(t, err)
@@ -174,10 +174,10 @@ func receive(t testing.TB, client *http.Client, base string, r request) answer {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	check(t, err)
-	return answer{t, r.method + " " + r.path, resp.StatusCode, resp.Header, body}
+	return response{t, r.method + " " + r.path, resp.StatusCode, resp.Header, body}
 }
 
-func (b *bench) get(path string) answer {
+func (b *backend) get(path string) response {
 	b.t.Helper()
 	token := b.reader
 	if strings.Contains(path, "/tokens") || strings.Contains(path, "/webhooks") {
@@ -186,22 +186,22 @@ func (b *bench) get(path string) answer {
 	return b.send(request{method: "GET", path: path, token: token})
 }
 
-func (b *bench) post(path, body string) answer {
+func (b *backend) post(path, body string) response {
 	b.t.Helper()
 	return b.send(request{method: "POST", path: path, token: b.admin, body: body})
 }
 
-func (b *bench) put(path, body string) answer {
+func (b *backend) put(path, body string) response {
 	b.t.Helper()
 	return b.send(request{method: "PUT", path: path, token: b.admin, body: body})
 }
 
-func (b *bench) patch(path, body string) answer {
+func (b *backend) patch(path, body string) response {
 	b.t.Helper()
 	return b.send(request{method: "PATCH", path: path, token: b.admin, body: body})
 }
 
-func (b *bench) delete(path string) answer {
+func (b *backend) delete(path string) response {
 	b.t.Helper()
 	return b.send(request{method: "DELETE", path: path, token: b.admin})
 }
@@ -209,13 +209,13 @@ func (b *bench) delete(path string) answer {
 const attestationsPath = "/v1/orgs/acme/repos/api/attestations"
 
 // attest posts an envelope as a build machine would.
-func (b *bench) attest(envelope []byte) answer {
+func (b *backend) attest(envelope []byte) response {
 	b.t.Helper()
 	return b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: string(envelope)})
 }
 
 // want fails the test unless the answer has that status.
-func (a answer) want(status int) answer {
+func (a response) want(status int) response {
 	a.t.Helper()
 	if a.status != status {
 		a.t.Fatalf("%s: %d, want %d: %s", a.what, a.status, status, a.body)
@@ -225,7 +225,7 @@ func (a answer) want(status int) answer {
 
 // wantProblem fails the test unless the answer is the problem of that code,
 // with the status that openapi.yaml and docs name for it.
-func (a answer) wantProblem(status int, code ledger.Code) ledger.Problem {
+func (a response) wantProblem(status int, code ledger.Code) ledger.Problem {
 	a.t.Helper()
 	a.want(status)
 	p := decode[ledger.Problem](a)
@@ -237,7 +237,7 @@ func (a answer) wantProblem(status int, code ledger.Code) ledger.Problem {
 }
 
 // wantFields is wantProblem for one that names these fields and no other.
-func (a answer) wantFields(status int, code ledger.Code, fields ...string) {
+func (a response) wantFields(status int, code ledger.Code, fields ...string) {
 	a.t.Helper()
 	p := a.wantProblem(status, code)
 	var got []string
@@ -249,7 +249,7 @@ func (a answer) wantFields(status int, code ledger.Code, fields ...string) {
 	}
 }
 
-func decode[T any](a answer) T {
+func decode[T any](a response) T {
 	a.t.Helper()
 	var v T
 	if err := ledger.DecodeStrict(a.body, &v); err != nil {
@@ -273,14 +273,14 @@ func newSigner(t testing.TB, dn string) *signer {
 }
 
 // signer returns a signer whom acme trusts.
-func (b *bench) signer(dn string) *signer {
+func (b *backend) signer(dn string) *signer {
 	b.t.Helper()
 	s := newSigner(b.t, dn)
 	s.id = b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: s.publicPEM(b.t), DN: dn}).ID
 	return s
 }
 
-func (b *bench) trust(n identity.NewIdentity) identity.Identity {
+func (b *backend) trust(n identity.NewIdentity) identity.Identity {
 	b.t.Helper()
 	return decode[identity.Identity](b.post("/v1/orgs/acme/identities", toJSON(b.t, n)).want(201))
 }
@@ -292,9 +292,9 @@ func (s *signer) publicPEM(t testing.TB) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-// says returns the signed statement that a predicate of a commit has that
+// statement returns the signed statement that a predicate of a commit has that
 // status. Statements of another run differ.
-func (s *signer) says(t testing.TB, commit, predicate string, status ledger.Status, run int) []byte {
+func (s *signer) statement(t testing.TB, commit, predicate string, status ledger.Status, run int) []byte {
 	t.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
@@ -317,13 +317,13 @@ func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
 func commitPath(sha string) string { return "/v1/orgs/acme/repos/api/commits/" + sha }
 
 // state returns the state of a commit.
-func (b *bench) state(sha string) ledger.State {
+func (b *backend) state(sha string) ledger.State {
 	b.t.Helper()
 	return decode[ledger.Commit](b.get(commitPath(sha)).want(200)).State
 }
 
 // count returns how many attestations and events acme has.
-func (b *bench) count() (attestations, events int) {
+func (b *backend) count() (attestations, events int) {
 	b.t.Helper()
 	a := decode[ledger.Page[ledger.AttestationRecord]](b.get(attestationsPath + "?limit=500").want(200))
 	e := decode[ledger.Page[any]](b.get("/v1/orgs/acme/events?limit=500&types=attestation").want(200))

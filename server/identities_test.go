@@ -9,7 +9,7 @@ import (
 )
 
 func TestIdentities(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	certificate := string(cosignFile(t, "leaf.crt"))
 	key := newSigner(t, "").publicPEM(t)
 	cert := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: certificate})

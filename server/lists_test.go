@@ -16,7 +16,7 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 	for name, test := range map[string]struct {
 		path string // :webhook in it is one that gets attestations
 		// add adds the n-th row.
-		add func(b *bench, ci *signer, n int)
+		add func(b *backend, ci *signer, n int)
 		// key is what tells the rows apart.
 		key string
 		// newest is whether added rows come first; then the walk does not see them.
@@ -24,42 +24,42 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 		// more is how many rows there are without any added.
 		more int
 	}{
-		"repos": {"/v1/orgs/acme/repos", func(b *bench, _ *signer, n int) {
+		"repos": {"/v1/orgs/acme/repos", func(b *backend, _ *signer, n int) {
 			b.post("/v1/orgs/acme/repos", fmt.Sprintf(`{"name":"r%d"}`, n)).want(201)
 		}, "name", false, 1},
-		"commits": {"/v1/orgs/acme/repos/api/commits?state=DRAFT", func(b *bench, _ *signer, n int) {
+		"commits": {"/v1/orgs/acme/repos/api/commits?state=DRAFT", func(b *backend, _ *signer, n int) {
 			b.put(commitPath(commitID(n)), "{}").want(201)
 		}, "sha", true, 0},
-		"attestations": {attestationsPath + "?predicate=test:*", func(b *bench, ci *signer, n int) {
-			b.attest(ci.says(b.t, commitID(n), fmt.Sprintf("test:%d", n%3), ledger.Pass, n)).want(201)
+		"attestations": {attestationsPath + "?predicate=test:*", func(b *backend, ci *signer, n int) {
+			b.attest(ci.statement(b.t, commitID(n), fmt.Sprintf("test:%d", n%3), ledger.Pass, n)).want(201)
 		}, "id", true, 0},
-		"attestations, oldest first": {attestationsPath + "?order=asc&identity=ci", func(b *bench, ci *signer, n int) {
-			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		"attestations, oldest first": {attestationsPath + "?order=asc&identity=ci", func(b *backend, ci *signer, n int) {
+			b.attest(ci.statement(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", false, 0},
-		"versions of a policy": {policyPath + "/versions", func(b *bench, _ *signer, n int) {
+		"versions of a policy": {policyPath + "/versions", func(b *backend, _ *signer, n int) {
 			b.putPolicy("*", fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, n)).want(200)
 		}, "version", true, 1},
-		"identities": {"/v1/orgs/acme/identities", func(b *bench, _ *signer, n int) {
+		"identities": {"/v1/orgs/acme/identities", func(b *backend, _ *signer, n int) {
 			b.signer(fmt.Sprintf("cn=s%d,ou=build,o=acme", n))
 		}, "id", false, 1},
-		"tokens": {"/v1/orgs/acme/tokens", func(b *bench, _ *signer, _ int) { b.token("acme", "read") }, "id", false, 3},
-		"predicates": {"/v1/orgs/acme/predicates", func(b *bench, ci *signer, n int) {
-			b.attest(ci.says(b.t, commitID(1), fmt.Sprintf("test:%d", n), ledger.Pass, n)).want(201)
+		"tokens": {"/v1/orgs/acme/tokens", func(b *backend, _ *signer, _ int) { b.token("acme", "read") }, "id", false, 3},
+		"predicates": {"/v1/orgs/acme/predicates", func(b *backend, ci *signer, n int) {
+			b.attest(ci.statement(b.t, commitID(1), fmt.Sprintf("test:%d", n), ledger.Pass, n)).want(201)
 		}, "predicate", false, 0},
-		"events": {"/v1/orgs/acme/events?types=attestation", func(b *bench, ci *signer, n int) {
-			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		"events": {"/v1/orgs/acme/events?types=attestation", func(b *backend, ci *signer, n int) {
+			b.attest(ci.statement(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", false, 0},
-		"events, newest first": {"/v1/orgs/acme/events?types=attestation&order=desc", func(b *bench, ci *signer, n int) {
-			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		"events, newest first": {"/v1/orgs/acme/events?types=attestation&order=desc", func(b *backend, ci *signer, n int) {
+			b.attest(ci.statement(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", true, 0},
-		"webhooks": {webhooksPath, func(b *bench, _ *signer, _ int) { b.webhook(`{"url":"https://ci.example.com"}`) }, "id",
+		"webhooks": {webhooksPath, func(b *backend, _ *signer, _ int) { b.webhook(`{"url":"https://ci.example.com"}`) }, "id",
 			false, 0},
-		"deliveries": {webhooksPath + "/:webhook/deliveries?status=pending", func(b *bench, ci *signer, n int) {
-			b.attest(ci.says(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		"deliveries": {webhooksPath + "/:webhook/deliveries?status=pending", func(b *backend, ci *signer, n int) {
+			b.attest(ci.statement(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newBackend(t)
 			ci := b.signer("cn=ci,ou=build,o=acme")
 			if strings.Contains(test.path, ":webhook") {
 				w := b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`)
@@ -103,14 +103,14 @@ func withQuery(path, query string) string {
 
 // page returns the keys of a page's rows, and the next page's path, which the
 // Link header and next_cursor have to agree on.
-func (b *bench) page(path, key string) (keys []string, next string) {
+func (b *backend) page(path, key string) (keys []string, next string) {
 	b.t.Helper()
-	answer := b.get(path).want(200)
-	page := decode[ledger.Page[map[string]any]](answer)
+	resp := b.get(path).want(200)
+	page := decode[ledger.Page[map[string]any]](resp)
 	for _, row := range page.Data {
 		keys = append(keys, fmt.Sprint(row[key]))
 	}
-	link := answer.header.Get("Link")
+	link := resp.header.Get("Link")
 	if page.NextCursor == "" {
 		if link != "" {
 			b.t.Errorf("%s: the last page has the Link %s", path, link)
@@ -131,7 +131,7 @@ func (b *bench) page(path, key string) (keys []string, next string) {
 }
 
 func TestLimit(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	for n := range 60 {
 		b.put(commitPath(commitID(n)), "{}").want(201)
 	}

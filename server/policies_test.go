@@ -14,14 +14,14 @@ import (
 
 const policyPath = "/v1/orgs/acme/policies/api"
 
-func (b *bench) putPolicy(ifMatch, contract string) answer {
+func (b *backend) putPolicy(ifMatch, contract string) response {
 	b.t.Helper()
 	return b.send(request{method: "PUT", path: policyPath, token: b.admin, body: contract,
 		header: map[string]string{"If-Match": ifMatch}})
 }
 
 func TestPolicyVersions(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	read := b.get(policyPath).want(200)
 	first := decode[policy.Policy](read)
 	if first.Version != 1 || first.CreatedBy != "host" || len(first.Requirements) != 3 ||
@@ -35,15 +35,15 @@ func TestPolicyVersions(t *testing.T) {
 
 	// What was read can be edited and sent back as it is.
 	edited := strings.Replace(string(read.body), `"threshold":1`, `"threshold":2`, 1)
-	answer := b.putPolicy(tag, edited).want(200)
-	second := decode[policy.Policy](answer)
+	resp := b.putPolicy(tag, edited).want(200)
+	second := decode[policy.Policy](resp)
 	if second.Version != 2 || second.Requirements[0].Threshold != 2 || second.Digest == first.Digest ||
 		!strings.HasPrefix(second.CreatedBy, "admin of acme (tok_") {
 		t.Errorf("version 2: %+v", second)
 	}
-	if got := b.get(policyPath).want(200); string(got.body) != string(answer.body) ||
-		got.header.Get("ETag") != answer.header.Get("ETag") {
-		t.Errorf("read back\n%s %s, want\n%s %s", got.header.Get("ETag"), got.body, answer.header.Get("ETag"), answer.body)
+	if got := b.get(policyPath).want(200); string(got.body) != string(resp.body) ||
+		got.header.Get("ETag") != resp.header.Get("ETag") {
+		t.Errorf("read back\n%s %s, want\n%s %s", got.header.Get("ETag"), got.body, resp.header.Get("ETag"), resp.body)
 	}
 	if old := b.get(policyPath + "?version=1").want(200); string(old.body) != string(read.body) ||
 		old.header.Get("ETag") != tag {
@@ -59,7 +59,7 @@ func TestPolicyVersions(t *testing.T) {
 }
 
 func TestPolicyPreconditions(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	const contract = `{"requirements":[]}`
 	stale := b.get(policyPath).header.Get("ETag")
 	active := b.putPolicy(stale, contract).want(200).header.Get("ETag")
@@ -91,14 +91,14 @@ func TestPolicyPreconditions(t *testing.T) {
 }
 
 func TestPolicyIsReplacedByOneAtATime(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	tag := b.get(policyPath).header.Get("ETag")
 	var won, lost atomic.Int64
 	var writers sync.WaitGroup
 	for i := range 16 {
 		writers.Go(func() {
-			answer := b.putPolicy(tag, fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, i))
-			switch answer.status {
+			resp := b.putPolicy(tag, fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, i))
+			switch resp.status {
 			case http.StatusOK:
 				won.Add(1)
 			case http.StatusPreconditionFailed:
@@ -113,7 +113,7 @@ func TestPolicyIsReplacedByOneAtATime(t *testing.T) {
 }
 
 func TestRefusedPolicies(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	requirement := func(members string) string {
 		return `{"requirements":[{"state":"ATTESTED","predicate":"test:go"},{` + members + `}]}`
 	}
@@ -153,11 +153,11 @@ func TestRefusedPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
-			for _, answer := range []answer{b.putPolicy("*", test.contract), b.post(policyPath+"/simulate", test.contract)} {
+			for _, resp := range []response{b.putPolicy("*", test.contract), b.post(policyPath+"/simulate", test.contract)} {
 				if test.fields == nil {
-					answer.wantProblem(test.status, test.code)
+					resp.wantProblem(test.status, test.code)
 				} else {
-					answer.wantFields(test.status, test.code, test.fields...)
+					resp.wantFields(test.status, test.code, test.fields...)
 				}
 			}
 		})
@@ -169,12 +169,12 @@ func TestRefusedPolicies(t *testing.T) {
 
 // A simulation predicts exactly the moves that the contract then makes.
 func TestSimulate(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for i, status := range []ledger.Status{ledger.Pass, ledger.Fail, ledger.Pass} {
-		b.attest(ci.says(t, commitID(i), "test:go", status, 1)).want(201)
+		b.attest(ci.statement(t, commitID(i), "test:go", status, 1)).want(201)
 	}
-	b.attest(ci.says(t, commitID(2), "lint:golangci", ledger.Pass, 1)).want(201)
+	b.attest(ci.statement(t, commitID(2), "lint:golangci", ledger.Pass, 1)).want(201)
 	b.put(commitPath(commitID(3)), "{}").want(201)
 
 	const draft = `{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}],"version":9,"org":"other"}`

@@ -36,15 +36,15 @@ func registering(branch string, changes ...radar.Change) ledger.Registration {
 }
 
 // push registers the n-th commit as the tip of a branch.
-func (b *bench) push(n int, branch string, changes ...radar.Change) ledger.Commit {
+func (b *backend) push(n int, branch string, changes ...radar.Change) ledger.Commit {
 	b.t.Helper()
-	answer := b.send(request{method: "PUT", path: commitPath(commitID(n)), token: b.writer,
+	resp := b.send(request{method: "PUT", path: commitPath(commitID(n)), token: b.writer,
 		body: toJSON(b.t, registering(branch, changes...))})
-	return decode[ledger.Commit](answer)
+	return decode[ledger.Commit](resp)
 }
 
 // pairs reads a list of overlaps as "later+earlier LEVEL" by branch.
-func (b *bench) pairs(query string) []string {
+func (b *backend) pairs(query string) []string {
 	b.t.Helper()
 	var list []string
 	for _, p := range decode[ledger.Page[ledger.RadarPair]](b.get(radarPath + query).want(200)).Data {
@@ -54,7 +54,7 @@ func (b *bench) pairs(query string) []string {
 }
 
 func TestOverlaps(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.push(1, "one", editing("cmd/root.go", 100))
 	b.clock.advance(time.Second)
 	b.push(2, "two", editing("cmd/serve.go", 1), editing("cmd/root.go", 110))
@@ -107,7 +107,7 @@ func TestOverlaps(t *testing.T) {
 
 // Pages go on where the one before ended, from one level down to the next.
 func TestOverlapsPageByPage(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	for n := range 6 { // 3 pairs of HIGH, 4 of MEDIUM, 8 of LOW
 		path := "cmd/root.go"
 		if n >= 4 {
@@ -136,9 +136,9 @@ func rank(pair string) int {
 }
 
 func TestPreviewOverlaps(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.push(1, "one", editing("cmd/root.go", 100))
-	ask := func(token string, q ledger.RadarQuery) answer {
+	ask := func(token string, q ledger.RadarQuery) response {
 		t.Helper()
 		return b.send(request{method: "POST", path: radarPath, token: token, body: toJSON(t, q)})
 	}
@@ -193,10 +193,10 @@ func TestPreviewOverlaps(t *testing.T) {
 }
 
 func TestWithdraw(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.push(1, "one", editing("cmd/root.go", 100))
 	b.push(2, "two", editing("cmd/root.go", 101))
-	withdraw := func(sha string) answer {
+	withdraw := func(sha string) response {
 		t.Helper()
 		return b.send(request{method: "POST", path: commitPath(sha) + "/withdraw", token: b.writer})
 	}
@@ -227,7 +227,7 @@ func TestWithdraw(t *testing.T) {
 }
 
 func TestCommitsInFlight(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.push(1, "one", editing("a.go", 1))
 	b.push(2, "one", editing("a.go", 2)) // supersedes the first
 	b.push(3, "two", editing("b.go", 1))
@@ -253,7 +253,7 @@ func TestCommitsInFlight(t *testing.T) {
 
 // Radar events come to those who asked for them, and to nobody else.
 func TestRadarEvents(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	asked, not := b.listen("?types=radar,policy", b.reader, nil), b.listen("", b.reader, nil)
 	named := b.webhook(`{"url":"https://ci.example.com","events":["radar"]}`)
 	unnamed := b.webhook(`{"url":"https://ci.example.com"}`)
@@ -308,13 +308,13 @@ func TestRadarEvents(t *testing.T) {
 
 // A contract that blocks keeps the later commit back and says why.
 func TestRadarBlocks(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.putPolicy("*", `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"HIGH"}}`).want(200)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.push(1, "one", editing("cmd/root.go", 100))
 	b.push(2, "two", editing("cmd/root.go", 101))
 	for n := 1; n <= 2; n++ {
-		b.attest(ci.says(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
+		b.attest(ci.statement(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 	}
 	if earlier, later := b.state(commitID(1)), b.state(commitID(2)); earlier != ledger.Promotable ||
 		later != ledger.Attested {

@@ -10,7 +10,7 @@ import (
 )
 
 // as asks for a path as who has that session does, within the process.
-func (b *bench) as(session, method, path string) answer {
+func (b *backend) as(session, method, path string) response {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.server.WithSession(b.t.Context(), session), method, "http://localhost"+path,
 		nil)
@@ -22,12 +22,12 @@ func (b *bench) as(session, method, path string) answer {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	check(b.t, err)
-	return answer{b.t, method + " " + path, resp.StatusCode, resp.Header, body}
+	return response{b.t, method + " " + path, resp.StatusCode, resp.Header, body}
 }
 
 // A session can do what its token can, no more, and ends with it.
 func TestSessions(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	session, expires, err := b.server.SignIn(t.Context(), b.reader)
 	check(t, err)
 	if want := b.clock.time().Add(12 * time.Hour); expires != want {
@@ -80,7 +80,7 @@ func TestSessions(t *testing.T) {
 // Nothing that a network can send says who has a session, nor does a session
 // count where tokens are asked for, or a token where sessions are.
 func TestSessionsAreNotForTheNetwork(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	session, _, err := b.server.SignIn(t.Context(), b.admin)
 	check(t, err)
 	for _, header := range []map[string]string{

@@ -30,7 +30,7 @@ type listener struct {
 	close    context.CancelFunc
 }
 
-func (b *bench) listen(query, token string, header map[string]string) *listener {
+func (b *backend) listen(query, token string, header map[string]string) *listener {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/v1/orgs/acme/events"+query, nil)
@@ -110,7 +110,7 @@ func (l *listener) wantEnd() {
 }
 
 func TestStreamTellsOfEveryEvent(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	l := b.listen("", b.reader, nil)
 	for name, want := range map[string]string{"Content-Type": typeEvents, "Cache-Control": "no-cache, no-transform",
@@ -120,7 +120,7 @@ func TestStreamTellsOfEveryEvent(t *testing.T) {
 		}
 	}
 	sha := commitID(1)
-	record := decode[ledger.AttestationRecord](b.attest(ci.says(t, sha, "test:go", ledger.Pass, 1)).want(201))
+	record := decode[ledger.AttestationRecord](b.attest(ci.statement(t, sha, "test:go", ledger.Pass, 1)).want(201))
 	b.putPolicy("*", `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`).want(200)
 
 	got := l.next(4)
@@ -145,10 +145,10 @@ func TestStreamTellsOfEveryEvent(t *testing.T) {
 }
 
 func TestStreamResumes(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	for i := range 3 {
-		b.attest(ci.says(t, commitID(i), "lint:go", ledger.Pass, i)).want(201)
+		b.attest(ci.statement(t, commitID(i), "lint:go", ledger.Pass, i)).want(201)
 	}
 	all := b.listen("?last_event_id=earliest", b.reader, nil).next(6)
 
@@ -179,13 +179,13 @@ func TestStreamResumes(t *testing.T) {
 // A stream that begins with what happens next says where that is, so that its
 // client can resume before any message has come.
 func TestStreamTellsWhereItBegins(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	l := b.listen("", b.reader, nil)
 	if got := <-l.begin; got != earliest {
 		t.Errorf("the stream of an empty ledger begins at %q, want %q", got, earliest)
 	}
-	b.attest(ci.says(t, commitID(1), "lint:go", ledger.Pass, 1)).want(201)
+	b.attest(ci.statement(t, commitID(1), "lint:go", ledger.Pass, 1)).want(201)
 	all := l.next(2)
 
 	for name, query := range map[string]string{"all": "", "filtered": "?types=policy"} {
@@ -203,8 +203,8 @@ func TestStreamTellsWhereItBegins(t *testing.T) {
 }
 
 func TestStreamRefusals(t *testing.T) {
-	b := newBench(t)
-	stream := func(query, token string) answer {
+	b := newBackend(t)
+	stream := func(query, token string) response {
 		t.Helper()
 		return b.send(request{method: "GET", path: "/v1/orgs/acme/events" + query, token: token,
 			header: map[string]string{"Accept": typeEvents}})
@@ -223,14 +223,14 @@ func TestStreamRefusals(t *testing.T) {
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.server.limits.perOrg, b.server.limits.perToken = 3, 2
 	refused := func(token string) {
 		t.Helper()
-		answer := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: token,
+		resp := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: token,
 			header: map[string]string{"Accept": typeEvents}})
-		answer.wantProblem(503, ledger.CodeTooManyStreams)
-		if answer.header.Get("Retry-After") == "" {
+		resp.wantProblem(503, ledger.CodeTooManyStreams)
+		if resp.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
 	}
@@ -253,7 +253,7 @@ func TestStreamsAreLimited(t *testing.T) {
 // anybody's noticing.
 func TestStreamsMissNothingUnderLoad(t *testing.T) {
 	const writers, each, listeners = 8, 100, 20
-	b := newBench(t)
+	b := newBackend(t)
 	b.server.timing.stall = 200 * time.Millisecond
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.mute()
@@ -263,7 +263,7 @@ func TestStreamsMissNothingUnderLoad(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				b.attest(ci.says(t, commitID(i%10), fmt.Sprintf("test:%d", w), ledger.Pass, w*each+i)).want(201)
+				b.attest(ci.statement(t, commitID(i%10), fmt.Sprintf("test:%d", w), ledger.Pass, w*each+i)).want(201)
 			}
 		})
 	}
@@ -294,7 +294,7 @@ func TestStreamsMissNothingUnderLoad(t *testing.T) {
 
 // mute asks for a stream with the admin's token, over a connection with small
 // buffers, and never reads.
-func (b *bench) mute() {
+func (b *backend) mute() {
 	b.t.Helper()
 	web := httptest.NewUnstartedServer(b.server.Handler())
 	web.Listener = smallBuffers{web.Listener}
@@ -320,7 +320,7 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 }
 
 func TestStreamsLeaveNothingBehind(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.listen("", b.reader, nil).close()
 	before := runtime.NumGoroutine()
 	var wg sync.WaitGroup

@@ -15,16 +15,16 @@ import (
 
 // inBubble runs a test in a bubble of testing/synctest, where time passes only
 // when everybody waits. The network is in memory: nobody waits for a system call.
-func inBubble(t *testing.T, configure func(*http.Server), test func(b *bench)) {
+func inBubble(t *testing.T, configure func(*http.Server), test func(b *backend)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(newBenchOn(t, &pipes{make(chan net.Conn), configure}))
+		test(newBackendOn(t, &pipes{make(chan net.Conn), configure}))
 	})
 }
 
 // TestStreamEnds checks that a stream ends with its token and with the server.
 func TestStreamEnds(t *testing.T) {
-	inBubble(t, nil, func(b *bench) {
+	inBubble(t, nil, func(b *backend) {
 		token := decode[ledger.Token](b.post("/v1/orgs/acme/tokens", `{"name":"short","scope":"read"}`).want(201))
 		l := b.listen("", token.Secret, nil)
 		began := time.Now()
@@ -44,7 +44,7 @@ func TestStreamEnds(t *testing.T) {
 // requests do not end a stream.
 func TestAStreamOutlivesTheServersTimeouts(t *testing.T) {
 	timeouts := func(s *http.Server) { s.ReadTimeout, s.WriteTimeout = 30*time.Second, time.Minute }
-	inBubble(t, timeouts, func(b *bench) {
+	inBubble(t, timeouts, func(b *backend) {
 		l := b.listen("", b.reader, nil)
 		time.Sleep(10 * time.Minute)
 		b.putPolicy("*", `{"requirements":[]}`).want(200)
@@ -55,7 +55,7 @@ func TestAStreamOutlivesTheServersTimeouts(t *testing.T) {
 // TestASilentStreamWritesComments checks that proxies see a comment now and then
 // while nothing happens.
 func TestASilentStreamWritesComments(t *testing.T) {
-	inBubble(t, nil, func(b *bench) {
+	inBubble(t, nil, func(b *backend) {
 		l := b.listen("", b.reader, nil)
 		for range 3 {
 			began := time.Now()
@@ -69,7 +69,7 @@ func TestASilentStreamWritesComments(t *testing.T) {
 
 // TestLastUse checks that the use of a token is noted while nobody waits for it.
 func TestLastUse(t *testing.T) {
-	inBubble(t, nil, func(b *bench) {
+	inBubble(t, nil, func(b *backend) {
 		b.clock.advance(time.Hour)
 		b.get("/v1/token").want(200)
 		synctest.Wait()

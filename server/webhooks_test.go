@@ -17,15 +17,15 @@ import (
 const webhooksPath = "/v1/orgs/acme/repos/api/webhooks"
 
 // webhook makes a webhook of acme/api.
-func (b *bench) webhook(body string) ledger.Webhook {
+func (b *backend) webhook(body string) ledger.Webhook {
 	b.t.Helper()
 	return decode[ledger.Webhook](b.post(webhooksPath, body).want(201))
 }
 
 func TestWebhooks(t *testing.T) {
-	b := newBench(t)
-	answer := b.post(webhooksPath, `{"url":"https://ci.example.com/ledger?key=k"}`).want(201)
-	made := decode[ledger.Webhook](answer)
+	b := newBackend(t)
+	resp := b.post(webhooksPath, `{"url":"https://ci.example.com/ledger?key=k"}`).want(201)
+	made := decode[ledger.Webhook](resp)
 	want := ledger.Webhook{
 		ID: made.ID, Org: "acme", Repo: "api", URL: "https://ci.example.com/ledger?key=k", Active: true,
 		CreatedAt: b.clock.time(), Secret: made.Secret,
@@ -35,9 +35,9 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("made %+v, want %+v", made, want)
 	}
 	at := webhooksPath + "/" + made.ID
-	if answer.header.Get("Location") != at || answer.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("Location: %s, Cache-Control: %s; want %s and no-store", answer.header.Get("Location"),
-			answer.header.Get("Cache-Control"), at)
+	if resp.header.Get("Location") != at || resp.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("Location: %s, Cache-Control: %s; want %s and no-store", resp.header.Get("Location"),
+			resp.header.Get("Cache-Control"), at)
 	}
 
 	// Nothing else shows the secret.
@@ -76,7 +76,7 @@ func TestWebhooks(t *testing.T) {
 
 // Whatever a PATCH does not name stays as it is.
 func TestChangeWebhook(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com","events":["state"],"description":"before"}`)
 	w.Secret = ""
 	at := webhooksPath + "/" + w.ID
@@ -108,7 +108,7 @@ func TestChangeWebhook(t *testing.T) {
 }
 
 func TestWebhookFields(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	at := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com"}`).ID
 	before := b.get(at).want(200)
 	for name, test := range map[string]struct {
@@ -149,8 +149,8 @@ func TestWebhookFields(t *testing.T) {
 		})
 	}
 	b.post(webhooksPath, `{"events":["state"]}`).wantFields(422, ledger.CodeInvalidField, "url")
-	for _, send := range []func(string) answer{
-		func(body string) answer { return b.post(webhooksPath, body) }, func(body string) answer { return b.patch(at, body) },
+	for _, send := range []func(string) response{
+		func(body string) response { return b.post(webhooksPath, body) }, func(body string) response { return b.patch(at, body) },
 	} {
 		send("").wantProblem(415, ledger.CodeUnsupportedMediaType)
 		send(" ").wantProblem(400, ledger.CodeInvalidJSON)
@@ -181,9 +181,9 @@ func (g *guard) check(_ context.Context, target string) error {
 
 func TestWebhookTargets(t *testing.T) {
 	g := &guard{refused: "10.0.0.1"}
-	b := newBench(t, func(c *Config) { c.CheckTarget = g.check })
+	b := newBackend(t, func(c *Config) { c.CheckTarget = g.check })
 	const private, public = `{"url":"http://10.0.0.1/hook"}`, `{"url":"https://ci.example.com"}`
-	refused := func(a answer) {
+	refused := func(a response) {
 		t.Helper()
 		a.wantFields(422, ledger.CodeInvalidField, "url")
 		if !strings.Contains(string(a.body), "webhooks.allowed_networks") {
@@ -209,7 +209,7 @@ func TestWebhookTargets(t *testing.T) {
 }
 
 func TestWebhookLimit(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
 	const body = `{"url":"https://ci.example.com"}`
 	var last ledger.Webhook
@@ -229,7 +229,7 @@ func TestWebhookLimit(t *testing.T) {
 type webhookRoute struct{ method, path, body string }
 
 // webhookRoutes returns all endpoints about one webhook, and those of the list.
-func (b *bench) webhookRoutes(repo, webhook, delivery string) (one, list []webhookRoute) {
+func (b *backend) webhookRoutes(repo, webhook, delivery string) (one, list []webhookRoute) {
 	b.t.Helper()
 	for _, rt := range b.server.routes() {
 		if !strings.Contains(rt.pattern, "/webhooks") {
@@ -257,14 +257,14 @@ func (b *bench) webhookRoutes(repo, webhook, delivery string) (one, list []webho
 	return one, list
 }
 
-func (b *bench) call(r webhookRoute, token string) answer {
+func (b *backend) call(r webhookRoute, token string) response {
 	b.t.Helper()
 	return b.send(request{method: r.method, path: r.path, token: token, body: r.body})
 }
 
 // A webhook's URL is often a secret by itself, and so is what a receiver answers.
 func TestWebhooksAreForAdmins(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	d := decode[ledger.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
 	one, list := b.webhookRoutes("acme/repos/api", w.ID, d.ID)
@@ -281,7 +281,7 @@ func TestWebhooksAreForAdmins(t *testing.T) {
 
 // A webhook is there only in its own repo.
 func TestWebhooksOfOthers(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
 	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"api"}`).want(201)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
@@ -322,7 +322,7 @@ func TestWebhooksOfOthers(t *testing.T) {
 
 // A repo is found by its name in any case, and so are its webhooks.
 func TestWebhooksOfARepoInAnyCase(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := "/v1/orgs/acme/repos/API/webhooks/" + w.ID
 	if got := decode[ledger.Webhook](b.get(at).want(200)); got.Repo != "api" {
@@ -344,13 +344,13 @@ func TestRotateWebhook(t *testing.T) {
 		"none":         {`{"overlap":"0s"}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newBackend(t)
 			w := b.webhook(`{"url":"https://ci.example.com"}`)
 			at := webhooksPath + "/" + w.ID
-			answer := b.post(at+"/rotate", test.body).want(200)
-			rotated := decode[ledger.Webhook](answer)
+			resp := b.post(at+"/rotate", test.body).want(200)
+			rotated := decode[ledger.Webhook](resp)
 			if rotated.Secret == w.Secret || !strings.HasPrefix(rotated.Secret, "whsec_") ||
-				answer.header.Get("Cache-Control") != "no-store" {
+				resp.header.Get("Cache-Control") != "no-store" {
 				t.Errorf("rotated to %+v", rotated)
 			}
 			var until ledger.Time
@@ -378,7 +378,7 @@ func TestRotateWebhook(t *testing.T) {
 }
 
 func TestRotateWebhookRefuses(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := webhooksPath + "/" + w.ID + "/rotate"
 	for name, test := range map[string]struct {
@@ -408,7 +408,7 @@ func TestRotateWebhookRefuses(t *testing.T) {
 
 // The host's command needs no token, and sends the same requests.
 func TestWebhooksOfTheHost(t *testing.T) {
-	b := newBench(t)
+	b := newBackend(t)
 	made := decode[ledger.Webhook](b.host("POST", webhooksPath, `{"url":"https://ci.example.com"}`).want(201))
 	at := webhooksPath + "/" + made.ID
 	b.host("PATCH", at, `{"description":"x"}`).want(200)
@@ -429,7 +429,7 @@ func TestWebhooksOfTheHost(t *testing.T) {
 
 func TestLogsHoldNoSigningSecret(t *testing.T) {
 	var log bytes.Buffer
-	b := newBench(t, func(c *Config) {
+	b := newBackend(t, func(c *Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	w := b.webhook(`{"url":"https://ci.example.com/hidden-path"}`)
