@@ -20,7 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// trustCosign registers the identities of the cosign fixtures.
+// trustCosign adds the identities of the cosign fixtures to acme.
 func (b *backend) trustCosign() (key, root identity.Identity) {
 	b.t.Helper()
 	key = b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(cosignFile(b.t, "p256.pub")),
@@ -29,7 +29,7 @@ func (b *backend) trustCosign() (key, root identity.Identity) {
 	return key, root
 }
 
-// cosign calls test:* what cosign's own predicate types are called here.
+// cosignContract requires the predicate type of cosign's test results for ATTESTED.
 const cosignContract = `{"requirements":[{"state":"ATTESTED",` +
 	`"predicate":"https://in-toto.io/attestation/test-result/v0.1"}]}`
 
@@ -83,7 +83,7 @@ func TestCosign(t *testing.T) {
 			}
 			posted := b.get(attestationsPath + "/" + got.ID + "/envelope").want(200)
 			if string(posted.body) != string(envelope) || posted.header.Get("Content-Type") != test.mediaType {
-				t.Errorf("the envelope comes back as %s, different: %t", posted.header.Get("Content-Type"),
+				t.Errorf("the envelope is returned as %s, different: %t", posted.header.Get("Content-Type"),
 					string(posted.body) != string(envelope))
 			}
 			if state := b.state(cosignCommit); state != test.state {
@@ -93,8 +93,8 @@ func TestCosign(t *testing.T) {
 	}
 }
 
-// A changed byte in the payload or the signature makes an attestation void.
-func TestFlippedBytes(t *testing.T) {
+// A changed bit in the payload or the signature invalidates an attestation.
+func TestFlippedBits(t *testing.T) {
 	for _, file := range []string{"v3-p256.bundle.json", "v3-p256-failed.dsse.json", "v3-x509.bundle.json",
 		"v2-p256-provenance.dsse.json"} {
 		for _, member := range []string{"payload", "sig"} {
@@ -114,7 +114,8 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// flipped changes one bit in the bytes that a base64 member of an envelope holds.
+// flipped returns an envelope with one bit changed in the decoded bytes of a base64
+// field.
 func flipped(t *testing.T, envelope []byte, member string) []byte {
 	t.Helper()
 	_, rest, ok := strings.Cut(string(envelope), `"`+member+`":"`)
@@ -127,7 +128,8 @@ func flipped(t *testing.T, envelope []byte, member string) []byte {
 	return []byte(strings.Replace(string(envelope), text, base64.StdEncoding.EncodeToString(raw), 1))
 }
 
-// issue makes a certificate of ci-bot that the fixtures' CA has signed.
+// issue returns a certificate of ci-bot that the CA of the fixtures issued, after
+// applying change to its template.
 func issue(t *testing.T, now time.Time, change func(*x509.Certificate)) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	caKey, ca := cosignAuthority(t)
@@ -154,10 +156,10 @@ func TestCertificates(t *testing.T) {
 		status int
 		code   ledger.Code
 	}{
-		"a good one": {func(*x509.Certificate) {}, 201, ""},
-		"an expired one": {func(c *x509.Certificate) { c.NotAfter = c.NotBefore.Add(time.Minute) }, 422,
+		"valid": {func(*x509.Certificate) {}, 201, ""},
+		"expired": {func(c *x509.Certificate) { c.NotAfter = c.NotBefore.Add(time.Minute) }, 422,
 			ledger.CodeExpiredCertificate},
-		"one of tomorrow": {func(c *x509.Certificate) { c.NotBefore = c.NotAfter.Add(-time.Minute) }, 422,
+		"not yet valid": {func(c *x509.Certificate) { c.NotBefore = c.NotAfter.Add(-time.Minute) }, 422,
 			ledger.CodeExpiredCertificate},
 		"without code-signing usage": {func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -173,6 +175,7 @@ func TestCertificates(t *testing.T) {
 			check(t, err)
 			bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, payload)
 			check(t, err)
+
 			resp := b.attest(bundle)
 			if test.code == "" {
 				resp.want(test.status)
@@ -184,10 +187,11 @@ func TestCertificates(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of a root that the org does not have", func(t *testing.T) {
+
+	t.Run("unknown root", func(t *testing.T) {
 		newBackend(t).attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeUntrustedIdentity)
 	})
-	t.Run("of a root that was revoked", func(t *testing.T) {
+	t.Run("revoked root", func(t *testing.T) {
 		b := newBackend(t)
 		_, root := b.trustCosign()
 		b.delete("/v1/orgs/acme/identities/" + root.ID).want(204)
@@ -200,14 +204,14 @@ func statement(subjects, predicateType, predicate string) []byte {
 		subjects, predicateType, predicate)
 }
 
-func TestRefusedAttestations(t *testing.T) {
+func TestInvalidAttestations(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	about := func(sha string) string { return fmt.Sprintf(`{"name":"x","digest":{"gitCommit":%q}}`, sha) }
 	good := string(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1))
 	signature := good[strings.Index(good, `"signatures":[`)+len(`"signatures":[`) : len(good)-2]
-	gone := b.signer("cn=gone,ou=build,o=acme")
-	b.delete("/v1/orgs/acme/identities/" + gone.id).want(204)
+	revoked := b.signer("cn=gone,ou=build,o=acme")
+	b.delete("/v1/orgs/acme/identities/" + revoked.id).want(204)
 	const custom = "https://acme.example/custom/v1"
 
 	for name, test := range map[string]struct {
@@ -215,33 +219,33 @@ func TestRefusedAttestations(t *testing.T) {
 		status int
 		code   ledger.Code
 	}{
-		"nothing":         {"", 400, ledger.CodeInvalidJSON},
-		"truncated JSON":  {good[:len(good)-1], 400, ledger.CodeInvalidJSON},
-		"not JSON":        {"-----BEGIN", 400, ledger.CodeInvalidJSON},
-		"5 MiB":           {`{"payload":"` + strings.Repeat("A", 5<<20) + `"}`, 413, ledger.CodePayloadTooLarge},
-		"an empty object": {`{}`, 422, ledger.CodeInvalidEnvelope},
-		"a list":          {`[` + good + `]`, 422, ledger.CodeInvalidEnvelope},
-		"no signature":    {strings.Replace(good, signature, "", 1), 422, ledger.CodeInvalidEnvelope},
+		"empty body":     {"", 400, ledger.CodeInvalidJSON},
+		"truncated JSON": {good[:len(good)-1], 400, ledger.CodeInvalidJSON},
+		"not JSON":       {"-----BEGIN", 400, ledger.CodeInvalidJSON},
+		"5 MiB":          {`{"payload":"` + strings.Repeat("A", 5<<20) + `"}`, 413, ledger.CodePayloadTooLarge},
+		"empty object":   {`{}`, 422, ledger.CodeInvalidEnvelope},
+		"array":          {`[` + good + `]`, 422, ledger.CodeInvalidEnvelope},
+		"no signature":   {strings.Replace(good, signature, "", 1), 422, ledger.CodeInvalidEnvelope},
 		"two signatures": {strings.Replace(good, signature, signature+","+signature, 1), 422,
 			ledger.CodeSeveralSignatures},
-		"an unknown payload type": {strings.Replace(good, attestation.StatementType, "application/json", 1), 422,
+		"unknown payload type": {strings.Replace(good, attestation.StatementType, "application/json", 1), 422,
 			ledger.CodeUnsupportedPayloadType},
-		"by a stranger": {string(newSigner(t, "cn=eve").statement(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
+		"untrusted signer": {string(newSigner(t, "cn=eve").statement(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
 			ledger.CodeUntrustedIdentity},
-		"by somebody who was revoked": {string(gone.statement(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
+		"revoked signer": {string(revoked.statement(t, commitID(1), "test:go", ledger.Pass, 1)), 422,
 			ledger.CodeRevokedIdentity},
-		"a flipped payload":   {string(flipped(t, []byte(good), "payload")), 422, ledger.CodeInvalidSignature},
-		"a flipped signature": {string(flipped(t, []byte(good), "sig")), 422, ledger.CodeInvalidSignature},
-		"not a statement":     {string(ci.sign(t, []byte(`{"hello":"world"}`))), 422, ledger.CodeInvalidStatement},
+		"flipped payload":   {string(flipped(t, []byte(good), "payload")), 422, ledger.CodeInvalidSignature},
+		"flipped signature": {string(flipped(t, []byte(good), "sig")), 422, ledger.CodeInvalidSignature},
+		"not a statement":   {string(ci.sign(t, []byte(`{"hello":"world"}`))), 422, ledger.CodeInvalidStatement},
 		"no commit": {
 			string(ci.sign(t, statement(`{"name":"x","digest":{"sha256":"`+strings.Repeat("0", 64)+`"}}`, custom, `{}`))), 422,
 			ledger.CodeNoCommitSubject},
 		"several commits": {string(ci.sign(t, statement(about(commitID(1))+","+about(commitID(2)), custom, `{}`))),
 			422, ledger.CodeSeveralCommits},
-		"a status that there is not": {
+		"unknown status": {
 			string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType,
 				`{"predicate":"test:go","result":{"status":"ok","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
-		"a predicate with a blank": {
+		"predicate with a space": {
 			string(ci.sign(t, statement(about(commitID(1)), attestation.ResultPredicateType,
 				`{"predicate":"test go","result":{"status":"pass","duration_ms":1}}`))), 422, ledger.CodeInvalidStatement},
 	} {
@@ -252,18 +256,18 @@ func TestRefusedAttestations(t *testing.T) {
 			resp.wantProblem(test.status, test.code)
 		})
 	}
-	t.Run("in a media type that is not accepted", func(t *testing.T) {
+	t.Run("unsupported media type", func(t *testing.T) {
 		b := b.in(t)
 		b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: good,
 			header: map[string]string{"Content-Type": "text/plain"}}).
 			wantProblem(415, ledger.CodeUnsupportedMediaType)
 	})
-	t.Run("to a repo that there is not", func(t *testing.T) {
+	t.Run("unknown repo", func(t *testing.T) {
 		b := b.in(t)
 		b.send(request{method: "POST", path: "/v1/orgs/acme/repos/none/attestations", token: b.writer,
 			body: good}).wantProblem(404, ledger.CodeNotFound)
 	})
-	t.Run("by a token that may only read", func(t *testing.T) {
+	t.Run("read token", func(t *testing.T) {
 		b := b.in(t)
 		b.send(request{method: "POST", path: attestationsPath, token: b.reader, body: good}).wantProblem(403,
 			ledger.CodeForbidden)
@@ -274,7 +278,7 @@ func TestRefusedAttestations(t *testing.T) {
 	}
 	commits := decode[ledger.Page[ledger.CommitSummary]](b.get("/v1/orgs/acme/repos/api/commits").want(200))
 	if len(commits.Data) != 0 {
-		t.Errorf("refused attestations made commits known: %+v", commits.Data)
+		t.Errorf("rejected attestations registered commits: %+v", commits.Data)
 	}
 }
 
@@ -297,32 +301,35 @@ func TestMediaTypesOfAttestations(t *testing.T) {
 	first := decode[ledger.Page[ledger.AttestationRecord]](b.get(attestationsPath + "?limit=1").want(200)).Data[0]
 	envelope := b.get(attestationsPath + "/" + first.ID + "/envelope").want(200)
 	if got := envelope.header.Get("Content-Type"); got != typeBundleOld+";version=0.3" || string(envelope.body) != old {
-		t.Errorf("the bundle comes back as %s: %s", got, envelope.body)
+		t.Errorf("the bundle is returned as %s: %s", got, envelope.body)
 	}
 }
 
-// One statement posted 64 times at once: one record, one event, one 201.
-func TestOneStatementManyTimesAtOnce(t *testing.T) {
+// 64 concurrent posts of one statement create one record and one event, and return
+// one 201.
+func TestConcurrentPostsOfOneStatement(t *testing.T) {
 	b := newBackend(t)
 	envelope := b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)
-	var made, known atomic.Int64
+	var created, repeated atomic.Int64
 	ids := new(sync.Map)
+
 	var posts sync.WaitGroup
 	for range 64 {
 		posts.Go(func() {
 			resp := b.attest(envelope)
 			switch resp.status {
 			case 201:
-				made.Add(1)
+				created.Add(1)
 			case 200:
-				known.Add(1)
+				repeated.Add(1)
 			}
 			ids.Store(decode[ledger.AttestationRecord](resp).ID, true)
 		})
 	}
 	posts.Wait()
-	if made.Load() != 1 || known.Load() != 63 {
-		t.Errorf("%d times 201 and %d times 200, want 1 and 63", made.Load(), known.Load())
+
+	if created.Load() != 1 || repeated.Load() != 63 {
+		t.Errorf("%d times 201 and %d times 200, want 1 and 63", created.Load(), repeated.Load())
 	}
 	distinct := 0
 	ids.Range(func(any, any) bool { distinct++; return true })
@@ -331,7 +338,7 @@ func TestOneStatementManyTimesAtOnce(t *testing.T) {
 	}
 }
 
-func TestLaterSaysCount(t *testing.T) {
+func TestLatestStatementCounts(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	sha := commitID(1)
@@ -339,33 +346,33 @@ func TestLaterSaysCount(t *testing.T) {
 
 	first := decode[ledger.AttestationRecord](b.attest(pass).want(201))
 	if state := b.state(sha); state != ledger.Attested {
-		t.Fatalf("after a pass %s, want ATTESTED", state)
+		t.Fatalf("state after a pass: %s, want ATTESTED", state)
 	}
 	second := decode[ledger.AttestationRecord](b.attest(fail).want(201))
 	if state := b.state(sha); state != ledger.Validating {
-		t.Fatalf("after a fail by the same signer %s, want VALIDATING", state)
+		t.Fatalf("state after a fail by the same signer: %s, want VALIDATING", state)
 	}
 
-	// The old pass must not undo the newer fail.
+	// The old pass must not override the newer fail.
 	p := b.attest(pass).wantProblem(409, ledger.CodeStaleStatement)
 	if !strings.Contains(p.Detail, first.ID) || !strings.Contains(p.Detail, second.ID) {
-		t.Errorf("detail %q; want it to name %s and %s", p.Detail, first.ID, second.ID)
+		t.Errorf("detail %q, want it to name %s and %s", p.Detail, first.ID, second.ID)
 	}
 	if again := decode[ledger.AttestationRecord](b.attest(fail).want(200)); again != second {
-		t.Errorf("the fail again: %+v, want %+v", again, second)
+		t.Errorf("fail posted again: %+v, want %+v", again, second)
 	}
 	if attestations, events := b.count(); attestations != 2 || events != 2 {
 		t.Errorf("%d records, %d events; want 2 each", attestations, events)
 	}
 	b.attest(ci.statement(t, sha, "test:go", ledger.Pass, 3)).want(201)
 	if state := b.state(sha); state != ledger.Attested {
-		t.Errorf("after a true rerun %s, want ATTESTED", state)
+		t.Errorf("state after a rerun: %s, want ATTESTED", state)
 	}
 }
 
-// The server reads its clock once to let the caller in, and once for each
-// verification. There, somebody trusts one more identity, the first few times.
-func TestKeyringChangesMeanwhile(t *testing.T) {
+// The server reads its clock once to authenticate the caller, and once for each
+// verification. The test adds an identity during the first few verifications.
+func TestKeyringChangesDuringVerification(t *testing.T) {
 	for i, status := range []int{201, 201, 201, 201, 503} {
 		times := int64(i)
 		var read atomic.Pointer[func()]
@@ -382,21 +389,21 @@ func TestKeyringChangesMeanwhile(t *testing.T) {
 		var reads atomic.Int64
 		count := func() {
 			if n := reads.Add(1); n > 1 && n <= 1+times {
-				b.trustNewcomer()
+				b.addIdentityToStore()
 			}
 		}
 		read.Store(&count)
 		if resp := b.attest(body); resp.status != status {
-			t.Errorf("changed %d times: %d, want %d: %s", times, resp.status, status, resp.body)
+			t.Errorf("keyring changed %d times: %d, want %d: %s", times, resp.status, status, resp.body)
 		}
 		if want := 1 + min(times+1, maxVerifications); reads.Load() != want {
-			t.Errorf("changed %d times: the clock was read %d times, want %d", times, reads.Load(), want)
+			t.Errorf("keyring changed %d times: the clock was read %d times, want %d", times, reads.Load(), want)
 		}
 	}
 }
 
-// trustNewcomer has acme trust one more identity, past the server.
-func (b *backend) trustNewcomer() {
+// addIdentityToStore adds an identity to acme in the store, without the server.
+func (b *backend) addIdentityToStore() {
 	b.t.Helper()
 	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t),
 		DN: "cn=new,ou=build,o=acme"}.Identity()
@@ -405,9 +412,9 @@ func (b *backend) trustNewcomer() {
 	check(b.t, err)
 }
 
-// The server verifies with the keyring that it read last. Identities that were added
-// or revoked since take effect at once, whichever process changed them.
-func TestChangedIdentitiesCountAtOnce(t *testing.T) {
+// The server verifies against a cached keyring. Added and revoked identities still
+// take effect immediately, even if another process changed them.
+func TestIdentityChangesTakeEffectImmediately(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)

@@ -29,17 +29,17 @@ func TestAuthentication(t *testing.T) {
 	if mistyped == b.reader {
 		mistyped = "ldg_B" + b.reader[5:]
 	}
-	for name, test := range map[string]struct{ authorization, says string }{
-		"no token":         {"", "Authorization: Bearer"},
-		"no secret":        {"Bearer", "begin with ldg_"},
-		"another scheme":   {"Basic " + b.reader, "use Bearer <token>"},
-		"the secret alone": {b.reader, "use Bearer <token>"},
-		"not ours":         {"Bearer ghp_abc", "begin with ldg_"},
-		"cut short":        {"Bearer " + b.reader[:40], "copy it again in full"},
-		"mistyped":         {"Bearer " + mistyped, "checksum is wrong"},
-		"never created":    {"Bearer " + ledger.NewSecret(), "unknown API token"},
-		"expired":          {"Bearer " + expiring.Secret, "expired at 2026-11-30T09:01:00.000Z"},
-		"revoked":          {"Bearer " + revoked.Secret, "revoked at 2026-11-30T09:01:00.000Z"},
+	for name, test := range map[string]struct{ authorization, detail string }{
+		"no token":            {"", "Authorization: Bearer"},
+		"no secret":           {"Bearer", "begin with ldg_"},
+		"another scheme":      {"Basic " + b.reader, "use Bearer <token>"},
+		"no scheme":           {b.reader, "use Bearer <token>"},
+		"other kind of token": {"Bearer ghp_abc", "begin with ldg_"},
+		"truncated":           {"Bearer " + b.reader[:40], "copy it again in full"},
+		"mistyped":            {"Bearer " + mistyped, "checksum is wrong"},
+		"never created":       {"Bearer " + ledger.NewSecret(), "unknown API token"},
+		"expired":             {"Bearer " + expiring.Secret, "expired at 2026-11-30T09:01:00.000Z"},
+		"revoked":             {"Bearer " + revoked.Secret, "revoked at 2026-11-30T09:01:00.000Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -49,8 +49,8 @@ func TestAuthentication(t *testing.T) {
 			}
 			resp := b.send(request{method: "GET", path: "/v1/orgs/acme", header: header})
 			p := resp.wantProblem(401, ledger.CodeUnauthenticated)
-			if !strings.Contains(p.Detail, test.says) {
-				t.Errorf("detail %q; want it to say %q", p.Detail, test.says)
+			if !strings.Contains(p.Detail, test.detail) {
+				t.Errorf("detail %q, want it to contain %q", p.Detail, test.detail)
 			}
 			if got := resp.header.Get("WWW-Authenticate"); got != "Bearer" {
 				t.Errorf("WWW-Authenticate: %q", got)
@@ -69,14 +69,14 @@ func TestAuthentication(t *testing.T) {
 			t.Errorf("%d, want 401", resp.StatusCode)
 		}
 	})
-	t.Run("the scheme in lower case", func(t *testing.T) {
+	t.Run("lower-case scheme", func(t *testing.T) {
 		b := b.in(t)
 		b.send(request{method: "GET", path: "/v1/orgs/acme",
 			header: map[string]string{"Authorization": "bearer " + b.reader}}).want(200)
 	})
 }
 
-// example fills in the names of a pattern with things that there are not.
+// example returns a path that matches a pattern, with names and ids that do not exist.
 func example(pattern string) string {
 	return strings.NewReplacer(":org", "acme", ":repo", "nowhere", ":sha", commitID(1), "tokens/:id",
 		"tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
@@ -85,12 +85,12 @@ func example(pattern string) string {
 		"att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
 }
 
-func TestEveryRouteWantsItsScope(t *testing.T) {
+func TestScopes(t *testing.T) {
 	b := newBackend(t)
 	secrets := map[ledger.Scope]string{0: "", ledger.Read: b.reader, ledger.Write: b.writer, ledger.Admin: b.admin}
 	for _, rt := range b.server.routes() {
 		for scope, secret := range secrets {
-			// The query is refused where the caller is let in.
+			// If the caller is authorized, the query is rejected.
 			resp := b.send(request{method: rt.method, path: example(rt.pattern) + "?nonsense=1", token: secret})
 			want := 400
 			switch {
@@ -107,11 +107,11 @@ func TestEveryRouteWantsItsScope(t *testing.T) {
 	}
 }
 
-// Another org's token learns nothing, not even whether the org exists.
-func TestAnotherOrgsToken(t *testing.T) {
+// The response to a token of another org does not reveal whether the org exists.
+func TestTokenOfAnotherOrg(t *testing.T) {
 	b := newBackend(t)
 	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
-	stranger := b.token("umbrella", "admin")
+	otherToken := b.token("umbrella", "admin")
 	for _, rt := range b.server.routes() {
 		if !strings.Contains(rt.pattern, ":org") {
 			continue
@@ -119,13 +119,13 @@ func TestAnotherOrgsToken(t *testing.T) {
 		var bodies [2]string
 		for i, org := range []string{"acme", "none"} {
 			path := strings.Replace(example(rt.pattern), "acme", org, 1)
-			resp := b.send(request{method: rt.method, path: path, token: stranger,
+			resp := b.send(request{method: rt.method, path: path, token: otherToken,
 				header: map[string]string{wire.HeaderRequestID: "same"}})
 			resp.wantProblem(403, ledger.CodeForbidden)
 			bodies[i] = strings.ReplaceAll(string(resp.body), "for org "+org, "for org X")
 		}
 		if bodies[0] != bodies[1] {
-			t.Errorf("%s %s tells whether an org exists:\n%s\n%s", rt.method, rt.pattern, bodies[0], bodies[1])
+			t.Errorf("%s %s reveals whether an org exists:\n%s\n%s", rt.method, rt.pattern, bodies[0], bodies[1])
 		}
 	}
 }
@@ -171,46 +171,47 @@ func TestTokens(t *testing.T) {
 	expires := b.clock.time().Add(time.Hour)
 	resp := b.post("/v1/orgs/acme/tokens",
 		fmt.Sprintf(`{"name":"deploy bot","scope":"write","expires_at":%q}`, expires)).want(201)
-	made := decode[ledger.Token](resp)
+	created := decode[ledger.Token](resp)
 	if resp.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("Cache-Control: %q, want no-store", resp.header.Get("Cache-Control"))
 	}
-	if made.Org != "acme" || made.Name != "deploy bot" || made.Scope != ledger.Write || made.ExpiresAt != expires ||
-		made.Secret == "" {
-		t.Errorf("made %+v", made)
+	if created.Org != "acme" || created.Name != "deploy bot" || created.Scope != ledger.Write ||
+		created.ExpiresAt != expires ||
+		created.Secret == "" {
+		t.Errorf("created %+v", created)
 	}
 
-	own := b.send(request{method: "GET", path: "/v1/token", token: made.Secret}).want(200)
-	if got := decode[ledger.Token](own); got.ID != made.ID || got.Scope != ledger.Write || got.Secret != "" {
+	own := b.send(request{method: "GET", path: "/v1/token", token: created.Secret}).want(200)
+	if got := decode[ledger.Token](own); got.ID != created.ID || got.Scope != ledger.Write || got.Secret != "" {
 		t.Errorf("/v1/token: %+v", got)
 	}
 	list := b.get("/v1/orgs/acme/tokens").want(200)
 	if strings.Contains(string(list.body), "ldg_") {
-		t.Errorf("the list shows secrets: %s", list.body)
+		t.Errorf("the list contains secrets: %s", list.body)
 	}
 
-	b.delete("/v1/orgs/acme/tokens/" + made.ID).want(204)
-	b.delete("/v1/orgs/acme/tokens/" + made.ID).want(204)
-	b.send(request{method: "GET", path: "/v1/token", token: made.Secret}).wantProblem(401, ledger.CodeUnauthenticated)
+	b.delete("/v1/orgs/acme/tokens/" + created.ID).want(204)
+	b.delete("/v1/orgs/acme/tokens/" + created.ID).want(204)
+	b.send(request{method: "GET", path: "/v1/token", token: created.Secret}).wantProblem(401, ledger.CodeUnauthenticated)
 	b.delete("/v1/orgs/acme/tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantProblem(404, ledger.CodeNotFound)
 
 	for name, test := range map[string]struct{ body, field string }{
-		"no name":            {`{"scope":"read"}`, "name"},
-		"no scope":           {`{"name":"x"}`, "scope"},
-		"a name of a tab":    {`{"name":"\t","scope":"read"}`, "name"},
-		"expired at birth":   {fmt.Sprintf(`{"name":"x","scope":"read","expires_at":%q}`, b.clock.time()), "expires_at"},
-		"a name of 101 runs": {fmt.Sprintf(`{"name":%q,"scope":"read"}`, strings.Repeat("x", 101)), "name"},
+		"no name":         {`{"scope":"read"}`, "name"},
+		"no scope":        {`{"name":"x"}`, "scope"},
+		"tab in the name": {`{"name":"\t","scope":"read"}`, "name"},
+		"already expired": {fmt.Sprintf(`{"name":"x","scope":"read","expires_at":%q}`, b.clock.time()), "expires_at"},
+		"long name":       {fmt.Sprintf(`{"name":%q,"scope":"read"}`, strings.Repeat("x", 101)), "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
 			b.post("/v1/orgs/acme/tokens", test.body).wantFields(422, ledger.CodeInvalidField, test.field)
 		})
 	}
-	// A value of the wrong form is told by DecodeStrict, with the field.
+	// DecodeStrict reports a value of the wrong type, with its field.
 	b.post("/v1/orgs/acme/tokens", `{"name":"x","scope":"host"}`).wantFields(400, ledger.CodeInvalidJSON, "scope")
 }
 
-func TestWhoDidIt(t *testing.T) {
+func TestCreatedBy(t *testing.T) {
 	b := newBackend(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
 	own := decode[ledger.Token](b.send(request{method: "GET", path: "/v1/token", token: b.admin}))

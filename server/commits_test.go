@@ -19,7 +19,7 @@ func TestRegisterCommit(t *testing.T) {
 	bare := decode[ledger.Commit](resp)
 	if bare.SHA != sha || bare.State != ledger.Draft || bare.Target != "main" || bare.Changes != nil ||
 		len(bare.Requirements) != 3 || bare.RegisteredAt != b.clock.time() {
-		t.Errorf("a bare commit: %+v", bare)
+		t.Errorf("commit without fields: %+v", bare)
 	}
 
 	registration := fmt.Sprintf(
@@ -37,20 +37,19 @@ func TestRegisterCommit(t *testing.T) {
 		full.Author.Email != "ada@acme.example" ||
 		full.CommittedAt.String() != "2026-11-30T09:00:00.000Z" || len(full.Changes) != 1 ||
 		full.Changes[0].Hunks[0].Near[1] != "" {
-		t.Errorf("completed: %+v", full)
+		t.Errorf("updated: %+v", full)
 	}
 
-	// What a later registration leaves out stays; an empty change record is one.
+	// A later registration leaves omitted fields unchanged. An empty change record counts.
 	resp = b.put(commitPath(sha), `{"branch":"feature/y","changes":[]}`).want(200)
-	if told := decode[ledger.Commit](resp); told.Radar == nil || len(told.Radar.Overlaps) != 0 || told.Changes != nil {
-		t.Errorf("the answer tells of the radar %+v, want no overlaps, and of the changes %v, want none: they were sent",
-			told.Radar, told.Changes)
+	if c := decode[ledger.Commit](resp); c.Radar == nil || len(c.Radar.Overlaps) != 0 || c.Changes != nil {
+		t.Errorf("response with radar %+v, want no overlaps, and changes %v, want none", c.Radar, c.Changes)
 	}
 	read := b.get(commitPath(sha)).want(200)
 	later := decode[ledger.Commit](read)
 	if later.Branch != "feature/y" || later.Target != "release/1" || later.Changes == nil || len(later.Changes) != 0 ||
 		len(later.Parents) != 1 {
-		t.Errorf("later: %+v", later)
+		t.Errorf("updated again: %+v", later)
 	}
 	if string(read.body) != toJSONSorted(t, later) {
 		t.Errorf("read\n%s, want\n%s", read.body, toJSONSorted(t, later))
@@ -66,29 +65,30 @@ func toJSONSorted(t *testing.T, v any) string {
 	return string(text)
 }
 
-func TestRefusedRegistrations(t *testing.T) {
+func TestInvalidRegistrations(t *testing.T) {
 	b := newBackend(t)
 	sha := commitID(1)
+
 	for name, test := range map[string]struct {
 		sha, body string
 		status    int
 		code      ledger.Code
 		fields    []string
 	}{
-		"a short id":       {sha[:12], `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
-		"an upper-case id": {strings.ToUpper(sha), `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
-		"a path upwards": {sha, `{"changes":[{"path":"a","status":"A"},{"path":"../b","status":"M"}]}`, 422,
+		"short id":      {sha[:12], `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
+		"upper-case id": {strings.ToUpper(sha), `{}`, 422, ledger.CodeInvalidField, []string{"sha"}},
+		"path with ..": {sha, `{"changes":[{"path":"a","status":"A"},{"path":"../b","status":"M"}]}`, 422,
 			ledger.CodeInvalidField, []string{"changes[1].path"}},
-		"no such status": {sha, `{"changes":[{"path":"a","status":"X"}]}`, 422, ledger.CodeInvalidField,
+		"unknown status": {sha, `{"changes":[{"path":"a","status":"X"}]}`, 422, ledger.CodeInvalidField,
 			[]string{"changes[0].status"}},
-		"a negative line": {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":-1,"lines":0,"added":0}]}]}`,
+		"negative line": {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":-1,"lines":0,"added":0}]}]}`,
 			422, ledger.CodeInvalidField, []string{"changes[0].hunks[0].start"}},
-		"half a line": {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":1.5,"lines":0,"added":0}]}]}`,
+		"fractional line": {sha, `{"changes":[{"path":"a","status":"M","hunks":[{"start":1.5,"lines":0,"added":0}]}]}`,
 			400, ledger.CodeInvalidJSON, []string{"changes[0].hunks[0].start"}},
-		"an unknown field":      {sha, `{"author":{"nmae":"Ada"}}`, 400, ledger.CodeUnknownField, []string{"author.nmae"}},
-		"a time that is none":   {sha, `{"committed_at":"yesterday"}`, 400, ledger.CodeInvalidJSON, []string{"committed_at"}},
-		"a branch that is none": {sha, `{"branch":"-x"}`, 422, ledger.CodeInvalidField, []string{"branch"}},
-		"a parent that is none": {sha, `{"parents":["HEAD~1"]}`, 422, ledger.CodeInvalidField, []string{"parents[0]"}},
+		"unknown field":  {sha, `{"author":{"nmae":"Ada"}}`, 400, ledger.CodeUnknownField, []string{"author.nmae"}},
+		"invalid time":   {sha, `{"committed_at":"yesterday"}`, 400, ledger.CodeInvalidJSON, []string{"committed_at"}},
+		"invalid branch": {sha, `{"branch":"-x"}`, 422, ledger.CodeInvalidField, []string{"branch"}},
+		"invalid parent": {sha, `{"parents":["HEAD~1"]}`, 422, ledger.CodeInvalidField, []string{"parents[0]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -110,7 +110,7 @@ func TestReadCommitByPrefix(t *testing.T) {
 	}
 	p := b.get(commitPath("abcdef0")).wantProblem(409, ledger.CodeAmbiguousCommit)
 	if !strings.Contains(p.Detail, one) || !strings.Contains(p.Detail, two) {
-		t.Errorf("detail %q; want it to name both", p.Detail)
+		t.Errorf("detail %q, want it to name both", p.Detail)
 	}
 	for _, none := range []string{"abcdef2", "abcde", "ABCDEF00", "main", one + "0"} {
 		b.get(commitPath(none)).wantProblem(404, ledger.CodeNotFound)
@@ -128,7 +128,7 @@ func TestCommitStanding(t *testing.T) {
 	b.attest(dev.statement(t, commitID(2), "review:code", ledger.Fail, 2)).want(201)
 
 	const list = "/v1/orgs/acme/repos/api/commits"
-	told := decode[ledger.Page[ledger.CommitSummary]](b.get(list + "?standing=true").want(200)).Data
+	commits := decode[ledger.Page[ledger.CommitSummary]](b.get(list + "?standing=true").want(200)).Data
 	for i, want := range []struct {
 		state    ledger.State
 		missing  ledger.State
@@ -137,7 +137,7 @@ func TestCommitStanding(t *testing.T) {
 		{ledger.Attested, ledger.Promotable, "[cn=dev,ou=team,o=acme]"},
 		{ledger.Draft, ledger.Attested, "[]"},
 	} {
-		c := told[i]
+		c := commits[i]
 		if c.State != want.state || len(c.Missing) != 1 || c.Missing[0].State != want.missing ||
 			fmt.Sprint(c.Missing[0].FailedBy) != want.failedBy {
 			t.Errorf("%s: missing %+v, want one for %s, failed by %s", c.State, c.Missing, want.missing, want.failedBy)
@@ -148,7 +148,7 @@ func TestCommitStanding(t *testing.T) {
 	}
 	for _, c := range decode[ledger.Page[ledger.CommitSummary]](b.get(list).want(200)).Data {
 		if c.Missing != nil || c.Overlaps != nil {
-			t.Errorf("not asked for: %+v", c)
+			t.Errorf("without standing: %+v", c)
 		}
 	}
 	b.get(list+"?standing=false").wantFields(400, ledger.CodeInvalidParameter, "standing")
@@ -165,6 +165,7 @@ func TestCommitFilters(t *testing.T) {
 		b.put(commitPath(commitID(i)), body).want(201)
 	}
 	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(2), "lint:x", ledger.Pass, 1)).want(201)
+
 	for query, want := range map[string]string{
 		"":                             "[3 2 1 0]",
 		"?state=DRAFT":                 "[3 1 0]",
@@ -190,8 +191,8 @@ func TestCommitFilters(t *testing.T) {
 	}
 }
 
-// The main job: a commit goes all the way, and its record tells why.
-func TestCommitGoesAllTheWay(t *testing.T) {
+// A commit passes through all states, and its record says why.
+func TestCommitPassesThroughAllStates(t *testing.T) {
 	b := newBackend(t)
 	ci, ada, ops := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ada,ou=review,o=acme"),
 		b.signer("cn=ops,ou=platform,o=acme")
@@ -210,9 +211,10 @@ func TestCommitGoesAllTheWay(t *testing.T) {
 		b.clock.advance(time.Minute)
 		b.attest(step.by.statement(t, sha, step.predicate, ledger.Pass, 1)).want(201)
 		if state := b.state(sha); state != step.state {
-			t.Fatalf("after %s %s, want %s", step.predicate, state, step.state)
+			t.Fatalf("state after %s: %s, want %s", step.predicate, state, step.state)
 		}
 	}
+
 	c := decode[ledger.Commit](b.get(commitPath(sha)).want(200))
 	var moves []string
 	for _, m := range c.Transitions {

@@ -18,15 +18,14 @@ import (
 
 var updateContract = flag.Bool("update", false, "write testdata/contract.txt instead of comparing with it")
 
-// TestContractIsPinned compares what clients rely on with testdata/contract.txt:
-// problem codes, endpoints, parameters, statuses, webhooks and the fields of all
-// bodies.
-// Names that are not sent, such as those of schemas and operations, and prose do
-// not count. After an intended change, run
+// TestContractIsPinned compares the API that clients rely on with
+// testdata/contract.txt: problem codes, endpoints, parameters, statuses, webhooks and
+// the fields of all bodies. Names that are not sent, such as those of schemas and
+// operations, and prose are ignored. After an intended change, run
 //
 //	go test ./server -run ContractIsPinned -update
 //
-// and review the diff of the file: within /v1 there are only additions.
+// and review the diff of the file: within /v1, only additions are allowed.
 func TestContractIsPinned(t *testing.T) {
 	file := filepath.Join("testdata", "contract.txt")
 	got := contractOf(description3(t))
@@ -50,7 +49,7 @@ func TestContractIsPinned(t *testing.T) {
 	t.Errorf("openapi.yaml and %s differ; see the comment of this test", file)
 }
 
-// missing returns the lines that occur more often in the first list.
+// missing returns the lines that occur more often in lines than in others.
 func missing(lines, others []string) (only []string) {
 	count := make(map[string]int)
 	for _, line := range others {
@@ -64,16 +63,16 @@ func missing(lines, others []string) (only []string) {
 	return only
 }
 
-// A contract is the text of testdata/contract.txt in the making.
+// A contract builds the text of testdata/contract.txt.
 type contract struct {
 	text    strings.Builder
 	problem string            // the fields of a problem
-	bodies  map[string]string // by its fields, where a body was listed first
+	bodies  map[string]string // maps the fields of a body to the place where it was listed first
 	headers map[string]bool   // the lines of all response headers
 }
 
-// contractOf lists what clients rely on. Each line stands alone, so that a diff
-// shows a change where it is.
+// contractOf returns the text for a description. Each line is self-contained, so that
+// a diff shows every change.
 func contractOf(doc *openapi3.T) string {
 	c := &contract{bodies: make(map[string]string), headers: make(map[string]bool)}
 	c.line("problem codes")
@@ -81,8 +80,10 @@ func contractOf(doc *openapi3.T) string {
 	for _, code := range slices.Sorted(maps.Keys(kinds)) {
 		c.line("  %s %d", code, kinds[code].Status)
 	}
+
 	c.problem = fieldsOf(doc.Components.Schemas["Problem"])
 	c.line("\nproblem\n%s", strings.TrimSuffix(c.problem, "\n"))
+
 	paths := doc.Paths.Map()
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		operations := paths[path].Operations()
@@ -93,6 +94,7 @@ func contractOf(doc *openapi3.T) string {
 	for _, name := range slices.Sorted(maps.Keys(doc.Webhooks)) {
 		c.operation("webhook "+name, doc.Webhooks[name], doc.Webhooks[name].Post)
 	}
+
 	for _, event := range []string{"Attestation", "State", "Policy", "Radar"} {
 		c.line("\ndata of %s on the stream\n%s", strings.ToLower(event), fieldsOf(doc.Components.Schemas["Stream"+event]))
 	}
@@ -109,6 +111,7 @@ func (c *contract) operation(name string, item *openapi3.PathItem, operation *op
 	if scope, ok := operation.Extensions["x-scope"].(string); ok {
 		c.line("  scope %s", scope)
 	}
+
 	parameters := slices.Concat(item.Parameters, operation.Parameters)
 	slices.SortStableFunc(parameters, func(a, b *openapi3.ParameterRef) int {
 		return cmp.Or(strings.Compare(a.Value.In, b.Value.In), strings.Compare(a.Value.Name, b.Value.Name))
@@ -119,6 +122,7 @@ func (c *contract) operation(name string, item *openapi3.PathItem, operation *op
 	if operation.RequestBody != nil {
 		c.content("request", required(operation.RequestBody.Value.Required), name, operation.RequestBody.Value.Content)
 	}
+
 	var failures []string
 	responses := operation.Responses.Map()
 	for _, status := range slices.Sorted(maps.Keys(responses)) {
@@ -150,8 +154,8 @@ func (c *contract) operation(name string, item *openapi3.PathItem, operation *op
 	}
 }
 
-// content lists the bodies of a request or response. One that was listed before
-// is referred to.
+// content lists the bodies of a request or response. A body that was listed before is
+// replaced by a reference.
 func (c *contract) content(what, with, operation string, content openapi3.Content) {
 	for _, mediaType := range slices.Sorted(maps.Keys(content)) {
 		fields := fieldsOf(content[mediaType].Schema)
@@ -172,7 +176,7 @@ func required(is bool) string {
 	return ""
 }
 
-// fieldsOf lists a body and its fields, one a line.
+// fieldsOf returns a body and its fields, one per line.
 func fieldsOf(ref *openapi3.SchemaRef) string {
 	var text strings.Builder
 	listFields(&text, "body", ref, false)
@@ -188,6 +192,7 @@ func listFields(text *strings.Builder, path string, ref *openapi3.SchemaRef, isR
 			return
 		}
 	}
+
 	fmt.Fprintf(text, "    %s: %s%s\n", path, typeOf(ref), required(isRequired))
 	for i, variant := range slices.Concat(s.OneOf, s.AnyOf) {
 		listFields(text, fmt.Sprintf("%s(%d)", path, i+1), variant, false)
@@ -207,7 +212,7 @@ func isScalar(s *openapi3.Schema) bool {
 	return len(s.Properties) == 0 && s.Items == nil && len(s.OneOf) == 0 && len(s.AnyOf) == 0
 }
 
-// typeOf describes a value: its type and what limits it.
+// typeOf describes a value by its type and its limits.
 func typeOf(ref *openapi3.SchemaRef) string {
 	s := ref.Value
 	limits := limitsOf(s)
@@ -228,7 +233,7 @@ func typeOf(ref *openapi3.SchemaRef) string {
 	return strings.Join(limits, ", ")
 }
 
-// limitsOf lists the keywords that limit a value, as the description has them.
+// limitsOf returns the keywords of the description that limit a value.
 func limitsOf(s *openapi3.Schema) (limits []string) {
 	values := s.Enum
 	if s.Const != nil {
@@ -242,6 +247,7 @@ func limitsOf(s *openapi3.Schema) (limits []string) {
 		slices.Sort(names)
 		limits = append(limits, "one of "+strings.Join(names, " "))
 	}
+
 	written, err := s.MarshalJSON()
 	if err != nil {
 		panic(err)

@@ -45,7 +45,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// HEAD answers with the headers of a GET that is not compressed.
+// HEAD returns the headers of an uncompressed GET.
 func TestHeadIsGetWithoutBody(t *testing.T) {
 	b := newBackend(t)
 	id := decode[ledger.AttestationRecord](
@@ -72,16 +72,16 @@ func TestHeadIsGetWithoutBody(t *testing.T) {
 func TestRequestID(t *testing.T) {
 	b := newBackend(t)
 	for name, test := range map[string]struct {
-		sent string
-		kept bool
+		sent     string
+		accepted bool
 	}{
-		"a UUID":              {"7e57d004-2b97-0e7a-b45f-5387367791cd", true},
-		"what proxies make":   {"Root=1-67891233-abcdef/012:+_.", true},
-		"128 characters":      {strings.Repeat("a", 128), true},
-		"129 characters":      {strings.Repeat("a", 129), false},
-		"a blank":             {"a b", false},
-		"something to escape": {`a"<script>`, false},
-		"none":                {"", false},
+		"UUID":           {"7e57d004-2b97-0e7a-b45f-5387367791cd", true},
+		"id of a proxy":  {"Root=1-67891233-abcdef/012:+_.", true},
+		"128 characters": {strings.Repeat("a", 128), true},
+		"129 characters": {strings.Repeat("a", 129), false},
+		"space":          {"a b", false},
+		"needs escaping": {`a"<script>`, false},
+		"none":           {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -89,9 +89,10 @@ func TestRequestID(t *testing.T) {
 			if test.sent != "" {
 				header[wire.HeaderRequestID] = test.sent
 			}
+
 			resp := b.send(request{method: "GET", path: "/v1/orgs/none", token: b.reader, header: header})
 			got := resp.header.Get(wire.HeaderRequestID)
-			if test.kept != (got == test.sent) || got == "" {
+			if test.accepted != (got == test.sent) || got == "" {
 				t.Errorf("sent %q, got %q", test.sent, got)
 			}
 			resp.wantProblem(403, ledger.CodeForbidden) // with the same id in the body
@@ -102,6 +103,7 @@ func TestRequestID(t *testing.T) {
 func TestParameters(t *testing.T) {
 	b := newBackend(t)
 	deliveries := webhooksPath + "/" + b.webhook(`{"url":"https://ci.example.com"}`).ID + "/deliveries"
+
 	for _, test := range []struct {
 		path   string
 		code   ledger.Code
@@ -154,6 +156,7 @@ func TestBodies(t *testing.T) {
 	b := newBackend(t)
 	mediaType := func(value string) map[string]string { return map[string]string{"Content-Type": value} }
 	repo := `{"name":"x"}`
+
 	for name, test := range map[string]struct {
 		body   string
 		header map[string]string
@@ -161,29 +164,29 @@ func TestBodies(t *testing.T) {
 		code   ledger.Code
 		fields []string
 	}{
-		"nothing":               {"", mediaType(typeJSON), 400, ledger.CodeInvalidJSON, nil},
-		"blanks":                {" \n", nil, 400, ledger.CodeInvalidJSON, nil},
-		"truncated":             {`{"name":"x"`, nil, 400, ledger.CodeInvalidJSON, nil},
-		"not JSON":              {`name: x`, nil, 400, ledger.CodeInvalidJSON, nil},
-		"two documents":         {repo + repo, nil, 400, ledger.CodeInvalidJSON, nil},
-		"not an object":         {`["x"]`, nil, 400, ledger.CodeInvalidJSON, nil},
-		"a number for a name":   {`{"name":1}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
-		"a name twice":          {`{"name":"x","name":"y"}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
-		"an unknown field":      {`{"name":"x","nmae":"y"}`, nil, 400, ledger.CodeUnknownField, []string{"nmae"}},
-		"a field in upper case": {`{"Name":"x"}`, nil, 400, ledger.CodeUnknownField, []string{"Name"}},
-		"not UTF-8":             {"{\"name\":\"\xff\"}", nil, 400, ledger.CodeInvalidJSON, nil},
+		"empty":                    {"", mediaType(typeJSON), 400, ledger.CodeInvalidJSON, nil},
+		"white space":              {" \n", nil, 400, ledger.CodeInvalidJSON, nil},
+		"truncated":                {`{"name":"x"`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"not JSON":                 {`name: x`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"two documents":            {repo + repo, nil, 400, ledger.CodeInvalidJSON, nil},
+		"not an object":            {`["x"]`, nil, 400, ledger.CodeInvalidJSON, nil},
+		"number instead of a name": {`{"name":1}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
+		"repeated name":            {`{"name":"x","name":"y"}`, nil, 400, ledger.CodeInvalidJSON, []string{"name"}},
+		"unknown field":            {`{"name":"x","nmae":"y"}`, nil, 400, ledger.CodeUnknownField, []string{"nmae"}},
+		"wrong case":               {`{"Name":"x"}`, nil, 400, ledger.CodeUnknownField, []string{"Name"}},
+		"not UTF-8":                {"{\"name\":\"\xff\"}", nil, 400, ledger.CodeInvalidJSON, nil},
 		"over 1 MiB": {`{"name":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, ledger.CodePayloadTooLarge,
 			nil},
 		"no media type": {repo, mediaType(""), 415, ledger.CodeUnsupportedMediaType, nil},
-		"a form": {repo, mediaType("application/x-www-form-urlencoded"), 415,
+		"form": {repo, mediaType("application/x-www-form-urlencoded"), 415,
 			ledger.CodeUnsupportedMediaType, nil},
-		"an envelope's type": {repo, mediaType(typeDSSE), 415, ledger.CodeUnsupportedMediaType, nil},
+		"type of an envelope": {repo, mediaType(typeDSSE), 415, ledger.CodeUnsupportedMediaType, nil},
 		"another charset": {repo, mediaType("application/json; charset=latin1"), 415, ledger.CodeUnsupportedMediaType,
 			nil},
 		"compressed": {repo, map[string]string{"Content-Encoding": "gzip"}, 415, ledger.CodeUnsupportedMediaType,
 			nil},
-		"a name that cannot be": {`{"name":"a b"}`, nil, 422, ledger.CodeInvalidField, []string{"name"}},
-		"a branch that cannot be": {`{"name":"x","default_branch":"a..b"}`, nil, 422, ledger.CodeInvalidField,
+		"invalid name": {`{"name":"a b"}`, nil, 422, ledger.CodeInvalidField, []string{"name"}},
+		"invalid branch": {`{"name":"x","default_branch":"a..b"}`, nil, 422, ledger.CodeInvalidField,
 			[]string{"default_branch"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,10 +199,11 @@ func TestBodies(t *testing.T) {
 				fields = append(fields, e.Field)
 			}
 			if test.fields != nil && !slices.Equal(fields, test.fields) {
-				t.Errorf("names %q, want %q", fields, test.fields)
+				t.Errorf("fields %q, want %q", fields, test.fields)
 			}
 		})
 	}
+
 	b.get("/v1/orgs/acme/repos/x").wantProblem(404, ledger.CodeNotFound)
 	for i, contentType := range []string{"application/json; charset=utf-8", "Application/JSON;charset=UTF-8",
 		"application/json"} {
@@ -220,11 +224,11 @@ func TestMaxBody(t *testing.T) {
 	b.put(commitPath(commitID(1)), registration(limit)).want(201)
 	p := b.put(commitPath(commitID(2)), registration(limit+1)).wantProblem(413, ledger.CodePayloadTooLarge)
 	if !strings.Contains(p.Detail, "10000 bytes") || !strings.Contains(p.Detail, "max_body") {
-		t.Errorf("detail %q; want it to name the limit and max_body", p.Detail)
+		t.Errorf("detail %q, want it to name the limit and max_body", p.Detail)
 	}
 	b.get(commitPath(commitID(2))).wantProblem(404, ledger.CodeNotFound)
 
-	// In chunks, without a Content-Length.
+	// A chunked body has no Content-Length.
 	req, err := http.NewRequestWithContext(t.Context(), "PUT", b.url+commitPath(commitID(3)),
 		io.MultiReader(strings.NewReader(registration(limit+1))))
 	check(t, err)
@@ -234,7 +238,7 @@ func TestMaxBody(t *testing.T) {
 	check(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != 413 {
-		t.Errorf("in chunks: %s", resp.Status)
+		t.Errorf("chunked: %s", resp.Status)
 	}
 }
 
@@ -243,18 +247,18 @@ func TestETags(t *testing.T) {
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	sha := commitID(1)
 	id := decode[ledger.AttestationRecord](b.attest(ci.statement(t, sha, "test:go", ledger.Pass, 1)).want(201)).ID
-	b.get("/v1/token").want(200) // and is noted as used in this minute
+	b.get("/v1/token").want(200) // now the token is already marked as used in this minute
 
 	for _, path := range []string{"/v1/orgs/acme", "/v1/orgs/acme/repos/api", commitPath(sha), attestationsPath + "/" + id,
 		attestationsPath + "/" + id + "/envelope",
 		"/v1/orgs/acme/policies/api", "/v1/orgs/acme/policies/api?version=1", "/v1/orgs/acme/identities/" + ci.id,
 		"/v1/openapi.yaml"} {
 		for _, encoding := range []string{"identity", "gzip"} {
-			given := func(method, tags string) response {
+			ifNoneMatch := func(method, tags string) response {
 				return b.send(request{method: method, path: path, token: b.reader,
 					header: map[string]string{"Accept-Encoding": encoding, "If-None-Match": tags}})
 			}
-			fresh := given("GET", `"other"`).want(200)
+			fresh := ifNoneMatch("GET", `"other"`).want(200)
 			tag := fresh.header.Get("ETag")
 			compressed := fresh.header.Get("Content-Encoding") == "gzip"
 			if tag == "" || compressed != strings.HasSuffix(tag, `-gzip"`) {
@@ -263,7 +267,7 @@ func TestETags(t *testing.T) {
 			bare := strings.Replace(tag, "-gzip", "", 1)
 			for _, tags := range []string{tag, bare, "W/" + tag, `"x", ` + tag + `, "y"`} {
 				for _, method := range []string{"GET", "HEAD"} {
-					unchanged := given(method, tags).want(304)
+					unchanged := ifNoneMatch(method, tags).want(304)
 					if len(unchanged.body) != 0 || !strings.Contains(tags, unchanged.header.Get("ETag")) ||
 						unchanged.header.Get("Cache-Control") == "" {
 						t.Errorf("%s with %s: 304 with %d bytes and ETag %s", path, tags, len(unchanged.body),
@@ -271,14 +275,14 @@ func TestETags(t *testing.T) {
 					}
 				}
 			}
-			given("GET", "*").want(304)
+			ifNoneMatch("GET", "*").want(304)
 		}
 	}
 	if got := b.get("/v1/orgs/acme/repos").header.Get("ETag"); got != "" {
 		t.Errorf("a list has the ETag %s", got)
 	}
 
-	// A change changes it.
+	// A change of the record changes the ETag.
 	before := b.get(commitPath(sha)).header.Get("ETag")
 	b.attest(ci.statement(t, sha, "test:go", ledger.Fail, 2)).want(201)
 	b.send(request{method: "GET", path: commitPath(sha), token: b.reader,
@@ -287,14 +291,15 @@ func TestETags(t *testing.T) {
 
 func TestCompression(t *testing.T) {
 	b := newBackend(t)
-	ask := func(path, accept string) response {
+	get := func(path, accept string) response {
 		return b.send(request{method: "GET", path: path, token: b.reader,
 			header: map[string]string{"Accept-Encoding": accept}})
 	}
-	plain := ask("/v1/orgs/acme/repos", "identity").want(200)
+	plain := get("/v1/orgs/acme/repos", "identity").want(200)
 	for i := range 10 {
 		b.post("/v1/orgs/acme/repos", fmt.Sprintf(`{"name":"r%d"}`, i)).want(201)
 	}
+
 	for _, test := range []struct {
 		path, accept string
 		compressed   bool
@@ -304,10 +309,10 @@ func TestCompression(t *testing.T) {
 		{"/v1/orgs/acme/repos", "gzip;q=0", false},
 		{"/v1/orgs/acme/repos", "zstd", false},
 		{"/v1/orgs/acme/repos", "identity", false},
-		{"/v1/orgs/acme", "gzip", false},      // too small to be worth it
-		{"/v1/orgs/acme/none", "gzip", false}, // nor is a problem
+		{"/v1/orgs/acme", "gzip", false},      // too small
+		{"/v1/orgs/acme/none", "gzip", false}, // a problem
 	} {
-		resp := ask(test.path, test.accept)
+		resp := get(test.path, test.accept)
 		if got := resp.header.Get("Content-Encoding") == "gzip"; got != test.compressed {
 			t.Errorf("%s for %q: compressed: %t, want %t", test.path, test.accept, got, test.compressed)
 		}
@@ -319,13 +324,13 @@ func TestCompression(t *testing.T) {
 			check(t, err)
 			body, err := io.ReadAll(zipped)
 			check(t, err)
-			if want := ask(test.path, "identity").body; !bytes.Equal(body, want) {
+			if want := get(test.path, "identity").body; !bytes.Equal(body, want) {
 				t.Errorf("%s: unzipped to %d bytes, want %d", test.path, len(body), len(want))
 			}
 		}
 	}
 	if plain.header.Get("Content-Encoding") != "" {
-		t.Errorf("compressed without being asked")
+		t.Errorf("compressed without Accept-Encoding")
 	}
 }
 
@@ -338,7 +343,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// failing returns the bench with one endpoint, GET /v1/orgs/acme, that fails.
+// failing returns the backend with a GET /v1/orgs/acme that fails.
 func (b *backend) failing(fail func() error) *backend {
 	b.t.Helper()
 	routes := []route{{http.MethodGet, "/v1/orgs/:org", ledger.Read, nil, func(*call) (*reply, error) {
@@ -356,28 +361,28 @@ func TestFailures(t *testing.T) {
 		fail   func() error
 		status int
 		code   ledger.Code
-		says   string // in the detail
+		detail string // part of it
 		logged string
 	}{
-		"a full disk": {func() error {
+		"full disk": {func() error {
 			return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
 		}, 503, ledger.CodeStorageUnavailable, "the disk is full", ""},
-		"wrapped": {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "there is no such x")) },
-			404, ledger.CodeNotFound, "no such x", ""},
-		"a time-out": {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, 503,
+		"wrapped": {func() error { return fmt.Errorf("x: %w", ledger.Errorf(ledger.CodeNotFound, "repo x not found")) },
+			404, ledger.CodeNotFound, "repo x not found", ""},
+		"timeout": {func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }, 503,
 			ledger.CodeStorageUnavailable, "nothing was changed", ""},
-		"a fault": {func() error { return errors.New("SELECT secret: no such column") }, 500, ledger.CodeInternal,
+		"other error": {func() error { return errors.New("SELECT secret: no such column") }, 500, ledger.CodeInternal,
 			"request ID", "no such column"},
-		"an odd code": {func() error { return ledger.Errorf("made_up", "something private") }, 500, ledger.CodeInternal,
+		"unknown code": {func() error { return ledger.Errorf("made_up", "something private") }, 500, ledger.CodeInternal,
 			"request ID", "something private"},
-		"a panic": {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request ID", "out of cheese"},
+		"panic": {func() error { panic("out of cheese") }, 500, ledger.CodeInternal, "request ID", "out of cheese"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t).failing(test.fail)
 			resp := b.get("/v1/orgs/acme")
 			p := resp.wantProblem(test.status, test.code)
-			if !strings.Contains(p.Detail, test.says) {
-				t.Errorf("detail %q; want it to say %q", p.Detail, test.says)
+			if !strings.Contains(p.Detail, test.detail) {
+				t.Errorf("detail %q, want it to contain %q", p.Detail, test.detail)
 			}
 			if retry := resp.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)
@@ -385,16 +390,16 @@ func TestFailures(t *testing.T) {
 			log := b.log.String()
 			if test.logged == "" && log != "" || !strings.Contains(log, test.logged) || test.logged != "" &&
 				!strings.Contains(log, p.RequestID) {
-				t.Errorf("log %q; want it to hold %q and the request id", log, test.logged)
+				t.Errorf("log %q, want it to contain %q and the request id", log, test.logged)
 			}
 			if strings.Count(log, "\n") > 1 {
-				t.Errorf("the log has it more than once: %s", log)
+				t.Errorf("logged more than once: %s", log)
 			}
 		})
 	}
 }
 
-// A server whose database does not answer is alive, but not ready.
+// A server whose database is unavailable is alive, but not ready.
 func TestReadiness(t *testing.T) {
 	b := newBackend(t)
 	check(t, b.store.Close())
@@ -405,7 +410,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-func TestAccessLogHoldsNoSecret(t *testing.T) {
+func TestAccessLogHasNoSecret(t *testing.T) {
 	var log bytes.Buffer
 	b := newBackend(t, func(c *Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -421,6 +426,6 @@ func TestAccessLogHoldsNoSecret(t *testing.T) {
 		}
 	}
 	if strings.Contains(log.String(), b.reader[:10]) {
-		t.Errorf("the log holds a token: %s", log.String())
+		t.Errorf("the log contains a token: %s", log.String())
 	}
 }

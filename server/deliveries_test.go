@@ -9,7 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// claim takes what is due for a webhook, as one who sends deliveries does.
+// claim claims the due deliveries of a webhook, like the dispatcher.
 func (b *backend) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) {
 	b.t.Helper()
 	endpoint, due, err := b.store.Claim(b.t.Context(), webhook, 100, time.Minute)
@@ -17,9 +17,9 @@ func (b *backend) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) 
 	return endpoint, due
 }
 
-// settle tells that a delivery was tried and answered with that HTTP status, or
-// not at all where it is 0.
-func (b *backend) settle(webhook string, d ledger.DueDelivery, became ledger.DeliveryStatus, httpStatus int) {
+// recordOutcome records an attempt of a delivery with an HTTP status, or without a
+// response if it is 0.
+func (b *backend) recordOutcome(webhook string, d ledger.DueDelivery, status ledger.DeliveryStatus, httpStatus int) {
 	b.t.Helper()
 	attempt := ledger.Attempt{
 		At: b.clock.time(), DurationMS: 12,
@@ -33,12 +33,13 @@ func (b *backend) settle(webhook string, d ledger.DueDelivery, became ledger.Del
 		attempt.Response = ledger.AttemptResponse{Status: httpStatus, Headers: map[string][]string{"Server": {"ci"}},
 			Body: "it\ufffds", Truncated: true}
 		if httpStatus >= 300 {
-			attempt.Error = fmt.Sprintf("the receiver answered %d", httpStatus)
+			attempt.Error = fmt.Sprintf("the receiver responded with %d", httpStatus)
 		}
 	}
-	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: became, Tries: d.Tries,
+
+	outcome := ledger.Outcome{Webhook: webhook, Delivery: d.ID, Attempt: attempt, Status: status, Tries: d.Tries,
 		Lease: d.Lease}
-	if became == ledger.DeliveryPending {
+	if status == ledger.DeliveryPending {
 		outcome.RetryAt = b.clock.time().Add(5 * time.Minute)
 	}
 	check(b.t, b.store.RecordOutcomes(b.t.Context(), []ledger.Outcome{outcome}, 0))
@@ -49,18 +50,18 @@ func TestDeliveries(t *testing.T) {
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := webhooksPath + "/" + w.ID + "/deliveries"
 	if got := string(b.get(at).want(200).body); got != `{"data":[]}` {
-		t.Errorf("before anything happened: %s", got)
+		t.Errorf("before the first event: %s", got)
 	}
 	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
-	events := decode[ledger.Page[ledger.AttestationEvent]](response{t, "events", 200, nil, historyOf(b, "attestation")})
+	events := decode[ledger.Page[ledger.AttestationEvent]](response{t, "events", 200, nil, eventsOf(b, "attestation")})
 	_, due := b.claim(w.ID)
 	if len(due) != 3 || due[0].Type != ledger.EventAttestation || due[0].Event != events.Data[0].ID {
-		t.Fatalf("due: %+v, want an attestation and two states", due)
+		t.Fatalf("due: %+v, want an attestation and two transitions", due)
 	}
 	succeeded, pending, failed := due[0], due[1], due[2]
-	b.settle(w.ID, succeeded, ledger.DeliverySucceeded, 204)
-	b.settle(w.ID, pending, ledger.DeliveryPending, 500)
-	b.settle(w.ID, failed, ledger.DeliveryFailed, 0)
+	b.recordOutcome(w.ID, succeeded, ledger.DeliverySucceeded, 204)
+	b.recordOutcome(w.ID, pending, ledger.DeliveryPending, 500)
+	b.recordOutcome(w.ID, failed, ledger.DeliveryFailed, 0)
 
 	names := map[string]string{succeeded.ID: "s", pending.ID: "p", failed.ID: "f"}
 	for query, want := range map[string]string{
@@ -90,8 +91,8 @@ func TestDeliveries(t *testing.T) {
 		want ledger.Delivery
 	}{
 		{succeeded, ledger.Delivery{Status: ledger.DeliverySucceeded, LastStatus: 204}},
-		{pending, ledger.Delivery{Status: ledger.DeliveryPending, LastStatus: 500, LastError: "the receiver answered 500",
-			NextAttemptAt: now.Add(5 * time.Minute)}},
+		{pending, ledger.Delivery{Status: ledger.DeliveryPending, LastStatus: 500,
+			LastError: "the receiver responded with 500", NextAttemptAt: now.Add(5 * time.Minute)}},
 		{failed, ledger.Delivery{Status: ledger.DeliveryFailed, LastError: "connection refused"}},
 	} {
 		want := test.want
@@ -103,20 +104,20 @@ func TestDeliveries(t *testing.T) {
 			t.Errorf("read %+v, want %+v", got.Delivery, want)
 		}
 		if !strings.Contains(string(read.body), `"body":`+string(test.due.Body)) {
-			t.Errorf("read %s, want the body %s", read.body, test.due.Body)
+			t.Errorf("read %s, want body %s", read.body, test.due.Body)
 		}
 		b.send(request{method: "GET", path: at + "/" + want.ID, token: b.admin,
 			header: map[string]string{"If-None-Match": read.header.Get("ETag")}}).want(304)
 	}
 }
 
-// historyOf returns a page of the org's events of a type.
-func historyOf(b *backend, kind string) []byte {
+// eventsOf returns a page of acme's events of the given types.
+func eventsOf(b *backend, types string) []byte {
 	b.t.Helper()
-	return b.get("/v1/orgs/acme/events?types=" + kind).want(200).body
+	return b.get("/v1/orgs/acme/events?types=" + types).want(200).body
 }
 
-// Every attempt is kept: what was sent, and what came back.
+// A delivery has the request and the response of every attempt.
 func TestDeliveryHistory(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
@@ -124,17 +125,18 @@ func TestDeliveryHistory(t *testing.T) {
 	if got := string(b.get(at).want(200).body); !strings.Contains(got, `"history":[]`) {
 		t.Errorf("before the first attempt: %s", got)
 	}
-	for _, try := range []struct {
-		became     ledger.DeliveryStatus
+	for _, attempt := range []struct {
+		status     ledger.DeliveryStatus
 		httpStatus int
 	}{{ledger.DeliveryPending, 0}, {ledger.DeliverySucceeded, 200}} {
 		_, due := b.claim(w.ID)
 		if len(due) != 1 {
-			t.Fatalf("%d deliveries are due, want the ping", len(due))
+			t.Fatalf("%d deliveries due, want the ping", len(due))
 		}
-		b.settle(w.ID, due[0], try.became, try.httpStatus)
+		b.recordOutcome(w.ID, due[0], attempt.status, attempt.httpStatus)
 		b.clock.advance(5 * time.Minute)
 	}
+
 	resp := b.get(at).want(200)
 	const request = `"request":{"url":"https://ci.example.com","headers":{"X-Ledger-Event":["ping"]}}`
 	want := `"history":[{"number":1,"at":"2026-11-30T09:00:00.000Z","duration_ms":12,"error":"connection refused",` +
@@ -142,7 +144,7 @@ func TestDeliveryHistory(t *testing.T) {
 		`{"number":2,"at":"2026-11-30T09:05:00.000Z","duration_ms":12,` + request +
 		`,"response":{"status":200,"headers":{"Server":["ci"]},"body":"it` + "\ufffd" + `s","truncated":true}}]`
 	if !strings.Contains(string(resp.body), want) {
-		t.Errorf("read\n%s, want it to hold\n%s", resp.body, want)
+		t.Errorf("read\n%s, want it to contain\n%s", resp.body, want)
 	}
 }
 
@@ -164,15 +166,15 @@ func TestPingWebhook(t *testing.T) {
 		want := string(ledger.Render(
 			ledger.PingEvent{ID: d.Event, Org: "acme", Repo: "api", Webhook: w.ID, Timestamp: b.clock.time()}))
 		if string(record.Body) != want {
-			t.Errorf("it sends %s, want %s", record.Body, want)
+			t.Errorf("body %s, want %s", record.Body, want)
 		}
 		if list := decode[ledger.Page[ledger.Delivery]](
 			b.get(at + "/deliveries?event=" + d.Event).want(200)); len(list.Data) != 1 || list.Data[0] != d {
 			t.Errorf("listed by its event: %+v", list.Data)
 		}
 	}
-	if got := string(historyOf(b, "attestation,state,policy,radar")); got != `{"data":[]}` {
-		t.Errorf("a ping is in the history: %s", got)
+	if got := string(eventsOf(b, "attestation,state,policy,radar")); got != `{"data":[]}` {
+		t.Errorf("history after a ping: %s", got)
 	}
 
 	b.post(at+"/ping", `{"event":"policy"}`).wantFields(400, ledger.CodeUnknownField, "event")
@@ -182,21 +184,23 @@ func TestPingWebhook(t *testing.T) {
 		wantProblem(415, ledger.CodeUnsupportedMediaType)
 	b.post(at+"/ping?event=policy", "").wantFields(400, ledger.CodeUnknownParameter, "event")
 	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 2 {
-		t.Errorf("%d deliveries, want those of two pings", len(list.Data))
+		t.Errorf("%d deliveries, want two pings", len(list.Data))
 	}
 }
 
-// The same bytes go out under the same ids, whatever came of them before.
+// A redelivery sends the same body and ids, whatever the status of the delivery.
 func TestRedeliver(t *testing.T) {
-	for _, was := range []ledger.DeliveryStatus{ledger.DeliverySucceeded, ledger.DeliveryFailed, ledger.DeliveryPending} {
-		t.Run(string(was), func(t *testing.T) {
+	for _, before := range []ledger.DeliveryStatus{
+		ledger.DeliverySucceeded, ledger.DeliveryFailed, ledger.DeliveryPending,
+	} {
+		t.Run(string(before), func(t *testing.T) {
 			b := newBackend(t)
 			w := b.webhook(`{"url":"https://ci.example.com","events":["attestation"]}`)
 			b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 			_, first := b.claim(w.ID)
 			status := map[ledger.DeliveryStatus]int{ledger.DeliverySucceeded: 200, ledger.DeliveryFailed: 500,
-				ledger.DeliveryPending: 500}[was]
-			b.settle(w.ID, first[0], was, status)
+				ledger.DeliveryPending: 500}[before]
+			b.recordOutcome(w.ID, first[0], before, status)
 			b.clock.advance(time.Second)
 
 			at := webhooksPath + "/" + w.ID + "/deliveries/" + first[0].ID
@@ -209,12 +213,12 @@ func TestRedeliver(t *testing.T) {
 			_, second := b.claim(w.ID)
 			if len(second) != 1 || second[0].ID != first[0].ID || second[0].Event != first[0].Event ||
 				string(second[0].Body) != string(first[0].Body) || second[0].Tries != 0 {
-				t.Errorf("sent again as %+v, first as %+v", second, first)
+				t.Errorf("redelivered %+v, first %+v", second, first)
 			}
-			b.settle(w.ID, second[0], ledger.DeliverySucceeded, 200)
+			b.recordOutcome(w.ID, second[0], ledger.DeliverySucceeded, 200)
 			if got := decode[ledger.DeliveryRecord](b.get(at).want(200)); got.Status != ledger.DeliverySucceeded ||
 				len(got.History) != 2 {
-				t.Errorf("then it is %+v", got)
+				t.Errorf("delivery %+v", got)
 			}
 		})
 	}
@@ -224,7 +228,7 @@ func TestReplayWebhook(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	start := b.clock.time()
-	for n := range 3 { // each an attestation and two states
+	for n := range 3 { // each causes an attestation and two transitions
 		b.attest(ci.statement(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		b.clock.advance(time.Hour)
 	}
@@ -237,11 +241,11 @@ func TestReplayWebhook(t *testing.T) {
 		since string
 		want  int64
 	}{
-		{b.clock.time().String(), 0},           // nothing since
-		{start.Add(2 * time.Hour).String(), 1}, // the last one
-		{"2026-11-30T11:00:00+01:00", 1},       // and the one before: what waits already is not counted
-		{start.Add(-time.Hour).String(), 1},    // from before there was anything
-		{start.String(), 0},                    // all wait
+		{b.clock.time().String(), 0},           // no events since then
+		{start.Add(2 * time.Hour).String(), 1}, // the last attestation
+		{"2026-11-30T11:00:00+01:00", 1},       // the second; the last is already pending
+		{start.Add(-time.Hour).String(), 1},    // the first; before the first event
+		{start.String(), 0},                    // all are pending
 	} {
 		if got := replay(step.since); got != step.want {
 			t.Errorf("since %s: %d queued, want %d", step.since, got, step.want)
@@ -249,14 +253,14 @@ func TestReplayWebhook(t *testing.T) {
 	}
 	_, due := b.claim(strings.TrimPrefix(at, webhooksPath+"/"))
 	if len(due) != 3 {
-		t.Fatalf("%d are due, want the three attestations", len(due))
+		t.Fatalf("%d due, want the three attestations", len(due))
 	}
 	w := strings.TrimPrefix(at, webhooksPath+"/")
-	b.settle(w, due[0], ledger.DeliverySucceeded, 200)
-	b.settle(w, due[1], ledger.DeliveryFailed, 500)
-	b.settle(w, due[2], ledger.DeliveryPending, 500)
+	b.recordOutcome(w, due[0], ledger.DeliverySucceeded, 200)
+	b.recordOutcome(w, due[1], ledger.DeliveryFailed, 500)
+	b.recordOutcome(w, due[2], ledger.DeliveryPending, 500)
 	if got := replay(start.String()); got != 1 {
-		t.Errorf("%d queued again, want only the one that failed", got)
+		t.Errorf("%d queued again, want only the failed one", got)
 	}
 
 	for name, test := range map[string]struct {
@@ -265,13 +269,13 @@ func TestReplayWebhook(t *testing.T) {
 		code   ledger.Code
 		fields []string
 	}{
-		"no moment":        {`{}`, 422, ledger.CodeInvalidField, []string{"since"}},
-		"the future":       {fmt.Sprintf(`{"since":%q}`, b.clock.time()+1), 422, ledger.CodeInvalidField, []string{"since"}},
-		"a date":           {`{"since":"2026-11-30"}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
-		"nothing":          {`{"since":""}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
-		"a duration":       {`{"since":"1h"}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
-		"an unknown field": {`{"from":"2026-11-30T09:00:00Z"}`, 400, ledger.CodeUnknownField, []string{"from"}},
-		"blanks":           {" ", 400, ledger.CodeInvalidJSON, nil},
+		"missing":       {`{}`, 422, ledger.CodeInvalidField, []string{"since"}},
+		"future":        {fmt.Sprintf(`{"since":%q}`, b.clock.time()+1), 422, ledger.CodeInvalidField, []string{"since"}},
+		"date":          {`{"since":"2026-11-30"}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
+		"empty":         {`{"since":""}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
+		"duration":      {`{"since":"1h"}`, 400, ledger.CodeInvalidJSON, []string{"since"}},
+		"unknown field": {`{"from":"2026-11-30T09:00:00Z"}`, 400, ledger.CodeUnknownField, []string{"from"}},
+		"white space":   {" ", 400, ledger.CodeInvalidJSON, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.in(t).post(at+"/replay", test.body).wantFields(test.status, test.code, test.fields...)
@@ -280,7 +284,7 @@ func TestReplayWebhook(t *testing.T) {
 	b.post(at+"/replay", "").wantProblem(415, ledger.CodeUnsupportedMediaType)
 }
 
-// What would send something is refused while nothing is sent.
+// Requests that queue deliveries of an inactive webhook are rejected.
 func TestInactiveWebhook(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
@@ -288,17 +292,17 @@ func TestInactiveWebhook(t *testing.T) {
 	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
 	_, due := b.claim(w.ID)
 	check(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver answered 410",
+		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver responded with 410",
 		Tries: due[0].Tries, Lease: due[0].Lease,
 		Attempt: ledger.Attempt{
-			At: b.clock.time(), Error: "the receiver answered 410",
+			At: b.clock.time(), Error: "the receiver responded with 410",
 			Request: ledger.AttemptRequest{URL: w.URL}, Response: ledger.AttemptResponse{Status: 410},
 		},
 	}}, 0))
-	off := decode[ledger.Webhook](b.get(at).want(200))
-	if off.Active || off.DisabledReason != "the receiver answered 410" || off.DisabledAt != b.clock.time() ||
-		off.FailingSince != b.clock.time() {
-		t.Errorf("disabled, it is %+v", off)
+	disabled := decode[ledger.Webhook](b.get(at).want(200))
+	if disabled.Active || disabled.DisabledReason != "the receiver responded with 410" ||
+		disabled.DisabledAt != b.clock.time() || disabled.FailingSince != b.clock.time() {
+		t.Errorf("disabled as %+v", disabled)
 	}
 
 	since := fmt.Sprintf(`{"since":%q}`, b.clock.time())
@@ -308,15 +312,15 @@ func TestInactiveWebhook(t *testing.T) {
 	b.post(at+"/rotate", "").want(200)
 	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	if list := decode[ledger.Page[ledger.Delivery]](b.get(at + "/deliveries").want(200)); len(list.Data) != 1 {
-		t.Errorf("%d deliveries, want the ping alone", len(list.Data))
+		t.Errorf("%d deliveries, want only the ping", len(list.Data))
 	}
 
-	on := decode[ledger.Webhook](b.patch(at, `{"active":true}`).want(200))
-	if !on.Active || on.DisabledReason != "" || on.DisabledAt != 0 || on.FailingSince != 0 {
-		t.Errorf("active again, it is %+v", on)
+	enabled := decode[ledger.Webhook](b.patch(at, `{"active":true}`).want(200))
+	if !enabled.Active || enabled.DisabledReason != "" || enabled.DisabledAt != 0 || enabled.FailingSince != 0 {
+		t.Errorf("activated as %+v", enabled)
 	}
 	if got := decode[ledger.Replayed](b.post(at+"/replay", since).want(202)).Queued; got != 3 {
-		t.Errorf("%d queued, want the attestation and two states", got)
+		t.Errorf("%d queued, want the attestation and two transitions", got)
 	}
 	b.post(at+"/ping", "").want(202)
 	b.post(at+"/deliveries/"+d.ID+"/redeliver", "").want(202)

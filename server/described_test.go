@@ -24,7 +24,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
-// openAPI is openapi.yaml, read and checked once.
+// openAPI returns openapi.yaml, loaded and validated once.
 var openAPI = sync.OnceValues(func() (*openapi3.T, error) {
 	loader := openapi3.NewLoader()
 	doc, err := loader.LoadFromData(description)
@@ -46,13 +46,13 @@ var openAPIRouter = sync.OnceValues(func() (routers.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	anywhere := *doc
-	anywhere.Servers = nil
-	return legacy.NewRouter(&anywhere)
+	anyServer := *doc
+	anyServer.Servers = nil
+	return legacy.NewRouter(&anyServer)
 })
 
-// described checks every exchange against openapi.yaml: whatever the server
-// answers must be described, and so must every request that it accepts.
+// described is a transport that checks requests and responses against openapi.yaml.
+// Every response must be described, and so must every request that succeeds.
 type described struct {
 	t    testing.TB
 	next http.RoundTripper
@@ -73,7 +73,7 @@ func (d *described) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(received))
 	if err == nil {
 		if fault := d.check(r, sent, resp, received); fault != nil {
-			d.t.Errorf("%s %s: %d is not as openapi.yaml has it: %v", r.Method, r.URL, resp.StatusCode, fault)
+			d.t.Errorf("%s %s: %d does not match openapi.yaml: %v", r.Method, r.URL, resp.StatusCode, fault)
 		}
 	}
 	return resp, err
@@ -87,26 +87,30 @@ func (d *described) check(r *http.Request, sent []byte, resp *http.Response, rec
 	if err != nil {
 		return err
 	}
-	asked := r.Clone(r.Context())
-	asked.Body = io.NopCloser(bytes.NewReader(sent))
+	request := r.Clone(r.Context())
+	request.Body = io.NopCloser(bytes.NewReader(sent))
 	if r.Method == http.MethodHead {
-		asked.Method = http.MethodGet
+		request.Method = http.MethodGet
 	}
-	route, parameters, err := router.FindRoute(asked)
+	route, parameters, err := router.FindRoute(request)
 	if err != nil {
 		return checkUnrouted(resp, received)
 	}
+
 	options := &openapi3filter.Options{
 		IncludeResponseStatus: true,
 		AuthenticationFunc:    openapi3filter.NoopAuthenticationFunc,
 		SkipSettingDefaults:   true,
-		ExcludeRequestBody:    true, // checkBody checks them
+		ExcludeRequestBody:    true, // checked by checkBody
 		ExcludeResponseBody:   true,
 	}
-	input := &openapi3filter.RequestValidationInput{Request: asked, PathParams: parameters, Route: route, Options: options}
+	input := &openapi3filter.RequestValidationInput{
+		Request: request, PathParams: parameters, Route: route, Options: options,
+	}
+
 	if resp.StatusCode < 400 {
 		if err := openapi3filter.ValidateRequest(r.Context(), input); err != nil {
-			return fmt.Errorf("the request: %w", err)
+			return fmt.Errorf("request: %w", err)
 		}
 		if err := checkQuery(route, r); err != nil {
 			return err
@@ -114,10 +118,11 @@ func (d *described) check(r *http.Request, sent []byte, resp *http.Response, rec
 		if body := route.Operation.RequestBody; body != nil && (body.Value.Required || len(sent) > 0) {
 			at := operationPointer(route) + "/requestBody"
 			if err := checkBody(at, body.Value.Content, r.Header, sent); err != nil {
-				return fmt.Errorf("the request: %w", err)
+				return fmt.Errorf("request: %w", err)
 			}
 		}
 	}
+
 	err = openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input,
 		Status:                 resp.StatusCode,
@@ -130,10 +135,11 @@ func (d *described) check(r *http.Request, sent []byte, resp *http.Response, rec
 	if received, err = unzipped(resp, received); err != nil {
 		return err
 	}
+
 	content := route.Operation.Responses.Status(resp.StatusCode).Value.Content
 	if len(content) == 0 {
 		if len(received) > 0 {
-			return fmt.Errorf("a body of %d bytes, but none is described", len(received))
+			return fmt.Errorf("body of %d bytes, but no body is described", len(received))
 		}
 		return nil
 	}
@@ -152,7 +158,7 @@ func unzipped(resp *http.Response, body []byte) ([]byte, error) {
 	return io.ReadAll(zipped)
 }
 
-// checkHeader checks what all answers have in common.
+// checkHeader checks the headers that all responses have.
 func checkHeader(resp *http.Response) error {
 	h := resp.Header
 	cache := h.Get("Cache-Control")
@@ -161,17 +167,18 @@ func checkHeader(resp *http.Response) error {
 		return fmt.Errorf("request ids: %q", h["X-Request-Id"])
 	case h.Get("X-Content-Type-Options") != "nosniff":
 		return fmt.Errorf("no nosniff")
-	case resp.Header.Get("Content-Type") == typeEvents && cache == "no-cache, no-transform": // as a stream must have it
+	case resp.Header.Get("Content-Type") == typeEvents && cache == "no-cache, no-transform": // required for a stream
 	case cache != "private, no-cache" && cache != "no-store":
 		return fmt.Errorf("Cache-Control: %s", cache)
 	}
 	return nil
 }
 
-// checkUnrouted checks an answer to what openapi.yaml has no operation for.
+// checkUnrouted checks the response to a request that openapi.yaml has no operation
+// for.
 func checkUnrouted(resp *http.Response, received []byte) error {
 	if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
-		return fmt.Errorf("there is no such operation")
+		return fmt.Errorf("unknown operation")
 	}
 	if resp.Request != nil && resp.Request.Method == http.MethodHead {
 		return nil
@@ -180,18 +187,19 @@ func checkUnrouted(resp *http.Response, received []byte) error {
 	return ledger.DecodeStrict(received, &problem)
 }
 
-// checkQuery looks for parameters that are not described, which the filter
-// passes over.
+// checkQuery returns an error if a query parameter is not described. openapi3filter
+// ignores such parameters.
 func checkQuery(route *routers.Route, r *http.Request) error {
 	for name := range r.URL.Query() {
 		if route.Operation.Parameters.GetByInAndName("query", name) == nil {
-			return fmt.Errorf("the query parameter %s is not described", name)
+			return fmt.Errorf("query parameter %s is not described", name)
 		}
 	}
 	return nil
 }
 
-// An endpoint is what the table of routes and openapi.yaml have to agree on.
+// endpointsOfRoutes returns the endpoints of routes.go, each with its scope and
+// parameters.
 func endpointsOfRoutes() map[string]string {
 	endpoints := make(map[string]string)
 	for _, rt := range New(Config{}).routes() {
@@ -212,6 +220,7 @@ func endpointsOfRoutes() map[string]string {
 	return endpoints
 }
 
+// endpointsOfDescription returns the endpoints of openapi.yaml in the same form.
 func endpointsOfDescription(t *testing.T) map[string]string {
 	endpoints := make(map[string]string)
 	for path, item := range description3(t).Paths.Map() {
@@ -258,7 +267,7 @@ func TestDescriptionIsServed(t *testing.T) {
 	}
 }
 
-func TestEveryOperationHasTheCommonAnswers(t *testing.T) {
+func TestCommonResponses(t *testing.T) {
 	for path, item := range description3(t).Paths.Map() {
 		for method, operation := range item.Operations() {
 			want := []string{"400", "500"}
@@ -270,18 +279,19 @@ func TestEveryOperationHasTheCommonAnswers(t *testing.T) {
 			}
 			for _, status := range want {
 				if operation.Responses.Value(status) == nil {
-					t.Errorf("%s %s: no answer %s", method, path, status)
+					t.Errorf("%s %s: no response %s", method, path, status)
 				}
 			}
 			if operation.OperationID == "" || operation.Summary == "" || operation.Description == "" ||
 				len(operation.Tags) != 1 {
-				t.Errorf("%s %s: wants an operationId, a summary, a description and one tag", method, path)
+				t.Errorf("%s %s: want an operationId, a summary, a description and one tag", method, path)
 			}
 		}
 	}
 }
 
-// codesOfLedger reads the codes from the source: a new one cannot be forgotten.
+// codesOfLedger returns the codes in the source of package ledger, so that a new code
+// cannot be forgotten.
 func codesOfLedger(t *testing.T) []ledger.Code {
 	file, err := parser.ParseFile(token.NewFileSet(), "../ledger/error.go", nil, 0)
 	check(t, err)
@@ -302,10 +312,10 @@ func codesOfLedger(t *testing.T) []ledger.Code {
 	return codes
 }
 
-func TestEveryCodeHasItsStatus(t *testing.T) {
+func TestEveryCodeHasAStatus(t *testing.T) {
 	codes := codesOfLedger(t)
 	if len(codes) < 30 {
-		t.Fatalf("found only the codes %q", codes)
+		t.Fatalf("only found the codes %q", codes)
 	}
 	if known := slices.Sorted(maps.Keys(wire.Kinds())); !slices.Equal(known, codes) {
 		t.Errorf("package wire has\n%q, package ledger\n%q", known, codes)

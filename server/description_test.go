@@ -25,7 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// The server refuses fields that it does not know, and clients must accept them.
+// The server rejects unknown fields, and clients must accept them.
 func TestOnlyRequestsAreClosed(t *testing.T) {
 	doc := description3(t)
 	objects := func(where string, content openapi3.Content, closed bool) {
@@ -40,9 +40,11 @@ func TestOnlyRequestsAreClosed(t *testing.T) {
 			}))
 		}
 	}
+
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
-			if operation.RequestBody != nil && operation.OperationID != "recordAttestation" { // its formats are not ours
+			// recordAttestation takes foreign formats.
+			if operation.RequestBody != nil && operation.OperationID != "recordAttestation" {
 				objects(method+" "+path, operation.RequestBody.Value.Content, true)
 			}
 			for status, response := range operation.Responses.Map() {
@@ -55,10 +57,11 @@ func TestOnlyRequestsAreClosed(t *testing.T) {
 	}
 }
 
-// Some schemas have the same fields and differ in whether they are closed, or
-// in what they have in addition. That is spelt out, for generators.
+// Some schemas have the same fields and differ only in being closed, or in additional
+// fields. openapi.yaml repeats the fields, because some generators do not merge schemas.
 func TestSchemasThatShareFields(t *testing.T) {
 	schemas := describedSchemas(t)
+
 	for _, test := range []struct {
 		one, other string
 		onlyOther  []string
@@ -82,11 +85,12 @@ func TestSchemasThatShareFields(t *testing.T) {
 			}
 			for name := range want {
 				if want[name] != got[name] {
-					t.Errorf("%s: %s has\n%s%s has\n%s", name, test.one, want[name], test.other, got[name])
+					t.Errorf("%s: in %s\n%sin %s\n%s", name, test.one, want[name], test.other, got[name])
 				}
 			}
 			if len(got) != len(want) {
-				t.Errorf("%s has %q, %s %q", test.one, slices.Sorted(maps.Keys(want)), test.other, slices.Sorted(maps.Keys(got)))
+				t.Errorf("%s has fields %q, %s has %q", test.one, slices.Sorted(maps.Keys(want)), test.other,
+					slices.Sorted(maps.Keys(got)))
 			}
 		})
 	}
@@ -101,8 +105,8 @@ func describedSchemas(t *testing.T) map[string]any {
 	return doc.Components.Schemas
 }
 
-// ofAPair removes what tells the schemas of a pair apart in their names.
-var ofAPair = strings.NewReplacer("/schemas/New", "/schemas/", "/schemas/Contract", "/schemas/")
+// pairNames maps the names of both schemas of a pair to the same name.
+var pairNames = strings.NewReplacer("/schemas/New", "/schemas/", "/schemas/Contract", "/schemas/")
 
 // fieldLines returns the YAML of each field of a schema, and whether it is
 // required.
@@ -114,16 +118,19 @@ func fieldLines(t *testing.T, schemas map[string]any, name string) map[string]st
 	for field, described := range schema["properties"].(map[string]any) {
 		text, err := yaml.Marshal(described)
 		check(t, err)
-		fields[field] = fmt.Sprintf("%srequired: %t\n", ofAPair.Replace(string(text)), slices.Contains(requires, any(field)))
+		isRequired := slices.Contains(requires, any(field))
+		fields[field] = fmt.Sprintf("%srequired: %t\n", pairNames.Replace(string(text)), isRequired)
 	}
 	return fields
 }
 
-// kin-openapi checks the examples of bodies, parameters and headers.
+// TestExamplesOfSchemas checks the examples of schemas. kin-openapi checks those of
+// bodies, parameters and headers.
 func TestExamplesOfSchemas(t *testing.T) {
 	compiler, err := schemas()
 	check(t, err)
 	checked := 0
+
 	var visit func(pointer string, node any)
 	visit = func(pointer string, node any) {
 		switch node := node.(type) {
@@ -147,15 +154,15 @@ func TestExamplesOfSchemas(t *testing.T) {
 			}
 		}
 	}
+
 	visit("/components/schemas", describedSchemas(t))
 	if checked < 30 {
 		t.Errorf("checked only %d examples", checked)
 	}
 }
 
-// If the harness missed fields that are not described, the other tests would
-// show nothing.
-func TestUndescribedFieldsAreNoticed(t *testing.T) {
+// The other tests rely on the harness to fail on fields that are not described.
+func TestUndescribedFieldsFail(t *testing.T) {
 	for body, want := range map[string]bool{
 		`{"status":"ok"}`:             true,
 		`{"status":"ok","since":"x"}`: false,
@@ -177,7 +184,7 @@ func TestUndescribedFieldsAreNoticed(t *testing.T) {
 	}
 }
 
-// A delivery is what a webhook's receiver got.
+// A delivery is a request that a receiver got.
 type delivery struct {
 	request *http.Request
 	body    []byte
@@ -204,7 +211,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 	b.push(2, "one", editing("cmd/root.go", 100))
 	b.clock.advance(time.Second)
 	b.push(3, "two", editing("cmd/root.go", 101))
-	b.post(at+"/rotate", "").want(200) // so that both secrets sign
+	b.post(at+"/rotate", "").want(200) // now both secrets sign
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -224,7 +231,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 			}
 			missing = slices.DeleteFunc(missing, func(other string) bool { return other == name })
 		case <-time.After(10 * time.Second):
-			t.Fatalf("nothing was delivered for %q", missing)
+			t.Fatalf("no delivery for %q", missing)
 		}
 	}
 }
@@ -234,7 +241,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 func checkDelivery(doc *openapi3.T, name string, d delivery) error {
 	item := doc.Webhooks[name]
 	if item == nil {
-		return fmt.Errorf("there is no such webhook")
+		return fmt.Errorf("unknown webhook")
 	}
 	operation := item.Post
 	d.request.Body = io.NopCloser(bytes.NewReader(d.body))
@@ -246,17 +253,18 @@ func checkDelivery(doc *openapi3.T, name string, d delivery) error {
 	if err != nil {
 		return err
 	}
+
 	for header := range d.request.Header {
 		described := slices.ContainsFunc(operation.Parameters, func(p *openapi3.ParameterRef) bool {
 			return strings.EqualFold(p.Value.Name, header)
 		})
 		if !described && header != "Content-Type" && header != "Content-Length" {
-			return fmt.Errorf("the header %s is not described", header)
+			return fmt.Errorf("header %s is not described", header)
 		}
 	}
-	for _, p := range operation.Parameters { // also those that are optional: this delivery has them all
+	for _, p := range operation.Parameters { // also optional headers: this delivery has them all
 		if d.request.Header.Get(p.Value.Name) == "" {
-			return fmt.Errorf("the header %s was not sent", p.Value.Name)
+			return fmt.Errorf("header %s was not sent", p.Value.Name)
 		}
 	}
 	return checkBody("", operation.RequestBody.Value.Content, d.request.Header, d.body)

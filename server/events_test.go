@@ -11,7 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The history gives every event as the bytes that were rendered once.
+// The history returns every event as the exact bytes that were rendered when it was
+// recorded.
 func TestEvents(t *testing.T) {
 	b := newBackend(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
@@ -24,17 +25,17 @@ func TestEvents(t *testing.T) {
 	type event struct {
 		ID, Type, Repo, From, To string
 	}
-	events := func(query string) (told string, ids []string) {
+	events := func(query string) (summary string, ids []string) {
 		page := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events" + query).want(200))
 		for _, raw := range page.Data {
 			var e event
 			check(t, ledger.DecodeOpen(
 				[]byte(strings.NewReplacer(`"id"`, `"ID"`, `"type"`, `"Type"`, `"repo"`, `"Repo"`, `"from"`, `"From"`, `"to"`,
 					`"To"`).Replace(string(raw))), &e))
-			told += fmt.Sprintf("%s %s %s%s; ", e.Repo, e.Type, e.From, e.To)
+			summary += fmt.Sprintf("%s %s %s%s; ", e.Repo, e.Type, e.From, e.To)
 			ids = append(ids, e.ID)
 		}
-		return told, ids
+		return summary, ids
 	}
 	all, ids := events("")
 	const want = "api attestation ; api state DRAFTVALIDATING; api state VALIDATINGATTESTED; api policy ; api state " +
@@ -66,7 +67,7 @@ func TestEvents(t *testing.T) {
 		Result: record.Result, Timestamp: record.RecordedAt, Attestation: record.ID, PayloadDigest: record.PayloadDigest})
 	if body := b.get("/v1/orgs/acme/events?limit=1").body; !strings.HasPrefix(
 		string(body), `{"data":[`+string(rendered)+`]`) {
-		t.Errorf("the first event is\n%s, want\n%s", body, rendered)
+		t.Errorf("first event\n%s, want\n%s", body, rendered)
 	}
 	b.get("/v1/orgs/acme/events?after=evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantFields(400, ledger.CodeInvalidParameter,
 		"after")
@@ -77,6 +78,7 @@ func TestEvents(t *testing.T) {
 func TestEventsAccept(t *testing.T) {
 	b := newBackend(t)
 	const stream, history, neither = typeEvents, typeJSON, typeProblem
+
 	for accept, want := range map[string]string{
 		"":                  stream,
 		"*/*":               stream,
@@ -89,7 +91,7 @@ func TestEventsAccept(t *testing.T) {
 		"application/json;q=0":                      neither,
 		"text/html":                                 neither,
 	} {
-		// HEAD, because a stream does not end.
+		// HEAD, because the body of a stream does not end.
 		resp := b.send(request{method: "HEAD", path: "/v1/orgs/acme/events", token: b.reader,
 			header: map[string]string{"Accept": accept}})
 		if got := resp.header.Get("Content-Type"); got != want {

@@ -19,7 +19,7 @@ func TestAttestationFilters(t *testing.T) {
 		record(ci, 1, "test:go", ledger.Pass):      "a", // 21:00
 		record(ci, 1, "test:js", ledger.Fail):      "b", // 22:00
 		record(ops, 1, "deploy:prod", ledger.Pass): "c", // 23:00
-		record(ci, 2, "test:go", ledger.Skip):      "d", // 0:00 of the next day
+		record(ci, 2, "test:go", ledger.Skip):      "d", // 00:00 of the next day
 		record(ops, 2, "test:go", ledger.Pass):     "e", // 1:00
 	}
 	for query, want := range map[string]string{
@@ -32,7 +32,7 @@ func TestAttestationFilters(t *testing.T) {
 		"?predicate=test:*&order=asc":           "abde",
 		"?predicate=none:*":                     "",
 		"?identity=ci":                          "dba",
-		"?identity=nobody":                      "",
+		"?identity=unknown":                     "",
 		"?identity=cn%3Dci,ou%3Dbuild,o%3Dacme": "dba",
 		"?identity=O%3Dacme,OU%3Dbuild,CN%3Dci": "dba",
 		`?identity=cn%3Dops%5C,%20night,ou%3Dplatform,o%3Dacme`: "ec",

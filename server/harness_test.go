@@ -28,8 +28,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A clock is a time that tests move. It starts within the validity of the
-// certificates among the cosign fixtures.
+// A clock is a clock that tests advance. It starts within the validity of the
+// certificates of the cosign fixtures.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {
@@ -42,9 +42,9 @@ func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) time() ledger.Time       { return ledger.TimeOf(c.now()) }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// A backend is a server on loopback, on a real database file, with the org acme,
-// its repo api and a token of each scope. Every exchange with it is checked
-// against openapi.yaml.
+// A backend is a server on loopback with its own database file, the org acme, its
+// repo api and a token of each scope. Every request and response is checked against
+// openapi.yaml.
 type backend struct {
 	t      testing.TB
 	clock  *clock
@@ -52,10 +52,10 @@ type backend struct {
 	server *Server
 	url    string
 	client *http.Client
-	stream *http.Client // does not read answers to their end
+	stream *http.Client // does not buffer responses
 	log    *bytes.Buffer
 
-	reader, writer, admin string // secrets of tokens of acme
+	reader, writer, admin string // secrets of acme's tokens
 }
 
 func newBackend(t testing.TB, changes ...func(*Config)) *backend {
@@ -63,8 +63,8 @@ func newBackend(t testing.TB, changes ...func(*Config)) *backend {
 	return newBackendOn(t, nil, changes...)
 }
 
-// newBackendOn returns a bench whose server listens on pipes, or on loopback if
-// they are nil.
+// newBackendOn returns a backend that listens on pipes, or on loopback if pipes is
+// nil.
 func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend {
 	t.Helper()
 	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer)}
@@ -96,11 +96,11 @@ func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend
 	return b
 }
 
-// in returns the bench for use in a subtest.
+// in returns the backend for use in a subtest.
 func (b *backend) in(t testing.TB) *backend {
-	inside := *b
-	inside.t = t
-	return &inside
+	sub := *b
+	sub.t = t
+	return &sub
 }
 
 func check(t testing.TB, err error) {
@@ -110,7 +110,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// token makes a token and returns its secret.
+// token creates a token and returns its secret.
 func (b *backend) token(org, scope string) string {
 	b.t.Helper()
 	resp := b.host("POST", "/v1/orgs/"+org+"/tokens",
@@ -118,15 +118,15 @@ func (b *backend) token(org, scope string) string {
 	return decode[ledger.Token](resp).Secret
 }
 
-// A request is what send sends.
+// A request is a request to the backend.
 type request struct {
 	method, path string
 	token        string
 	body         string
-	header       map[string]string // over Content-Type: application/json where there is a body
+	header       map[string]string // overrides the defaults
 }
 
-// An response is a response that was read to its end.
+// A response is a response with its complete body.
 type response struct {
 	t      testing.TB
 	what   string
@@ -140,11 +140,11 @@ func (b *backend) send(r request) response {
 	return receive(b.t, b.client, b.url, r)
 }
 
-// host sends to the handler that the command uses inside the process.
+// host sends a request to the handler for the administrator of the host, in process.
 func (b *backend) host(method, path, body string) response {
 	b.t.Helper()
-	inside := &http.Client{Transport: &described{t: b.t, next: inProcess{b.server.Host()}}}
-	return receive(b.t, inside, "http://host", request{method: method, path: path, body: body})
+	client := &http.Client{Transport: &described{t: b.t, next: inProcess{b.server.Host()}}}
+	return receive(b.t, client, "http://host", request{method: method, path: path, body: body})
 }
 
 type inProcess struct{ handler http.Handler }
@@ -165,10 +165,11 @@ func receive(t testing.TB, client *http.Client, base string, r request) response
 	if r.body != "" {
 		req.Header.Set("Content-Type", typeJSON)
 	}
-	req.Header.Set("Accept", typeJSON) // or events would stream
+	req.Header.Set("Accept", typeJSON) // otherwise events are streamed
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
+
 	resp, err := client.Do(req)
 	check(t, err)
 	defer resp.Body.Close()
@@ -181,7 +182,7 @@ func (b *backend) get(path string) response {
 	b.t.Helper()
 	token := b.reader
 	if strings.Contains(path, "/tokens") || strings.Contains(path, "/webhooks") {
-		token = b.admin // they are the admins' business
+		token = b.admin // only admins can read them
 	}
 	return b.send(request{method: "GET", path: path, token: token})
 }
@@ -208,13 +209,13 @@ func (b *backend) delete(path string) response {
 
 const attestationsPath = "/v1/orgs/acme/repos/api/attestations"
 
-// attest posts an envelope as a build machine would.
+// attest posts an envelope with the write token.
 func (b *backend) attest(envelope []byte) response {
 	b.t.Helper()
 	return b.send(request{method: "POST", path: attestationsPath, token: b.writer, body: string(envelope)})
 }
 
-// want fails the test unless the answer has that status.
+// want ends the test unless the response has that status.
 func (a response) want(status int) response {
 	a.t.Helper()
 	if a.status != status {
@@ -223,20 +224,20 @@ func (a response) want(status int) response {
 	return a
 }
 
-// wantProblem fails the test unless the answer is the problem of that code,
-// with the status that openapi.yaml and docs name for it.
+// wantProblem ends the test unless the response is a problem with that status and
+// code.
 func (a response) wantProblem(status int, code ledger.Code) ledger.Problem {
 	a.t.Helper()
 	a.want(status)
 	p := decode[ledger.Problem](a)
 	if p.Code != code || p.Status != status || p.Type != wire.ProblemTypes+string(code) ||
 		p.RequestID != a.header.Get(wire.HeaderRequestID) {
-		a.t.Fatalf("%s: %s, want %s with the answer's status and request id: %s", a.what, p.Code, code, a.body)
+		a.t.Fatalf("%s: %s, want %s with the response's status and request id: %s", a.what, p.Code, code, a.body)
 	}
 	return p
 }
 
-// wantFields is wantProblem for one that names these fields and no other.
+// wantFields is wantProblem for a problem that names exactly these fields.
 func (a response) wantFields(status int, code ledger.Code, fields ...string) {
 	a.t.Helper()
 	p := a.wantProblem(status, code)
@@ -245,7 +246,7 @@ func (a response) wantFields(status int, code ledger.Code, fields ...string) {
 		got = append(got, e.Field)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(fields) {
-		a.t.Errorf("%s: names the fields %q, want %q: %s", a.what, got, fields, a.body)
+		a.t.Errorf("%s: fields %q, want %q: %s", a.what, got, fields, a.body)
 	}
 }
 
@@ -258,11 +259,11 @@ func decode[T any](a response) T {
 	return v
 }
 
-// A signer is somebody with an Ed25519 key.
+// A signer signs with an Ed25519 key.
 type signer struct {
 	key ed25519.PrivateKey
 	dn  string
-	id  string // of the identity, once trusted
+	id  string // of its identity, if trusted
 }
 
 func newSigner(t testing.TB, dn string) *signer {
@@ -272,7 +273,7 @@ func newSigner(t testing.TB, dn string) *signer {
 	return &signer{key: key, dn: dn}
 }
 
-// signer returns a signer whom acme trusts.
+// signer returns a new signer that acme trusts.
 func (b *backend) signer(dn string) *signer {
 	b.t.Helper()
 	s := newSigner(b.t, dn)
@@ -292,8 +293,8 @@ func (s *signer) publicPEM(t testing.TB) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-// statement returns the signed statement that a predicate of a commit has that
-// status. Statements of another run differ.
+// statement returns a signed statement with a result for a predicate of a commit.
+// Statements of different runs differ.
 func (s *signer) statement(t testing.TB, commit, predicate string, status ledger.Status, run int) []byte {
 	t.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
@@ -311,7 +312,7 @@ func (s *signer) sign(t testing.TB, payload []byte) []byte {
 	return envelope
 }
 
-// commitID returns the n-th commit of the tests.
+// commitID returns the id of the n-th commit of the tests.
 func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
 
 func commitPath(sha string) string { return "/v1/orgs/acme/repos/api/commits/" + sha }
@@ -322,7 +323,7 @@ func (b *backend) state(sha string) ledger.State {
 	return decode[ledger.Commit](b.get(commitPath(sha)).want(200)).State
 }
 
-// count returns how many attestations and events acme has.
+// count returns the numbers of acme's attestations and attestation events.
 func (b *backend) count() (attestations, events int) {
 	b.t.Helper()
 	a := decode[ledger.Page[ledger.AttestationRecord]](b.get(attestationsPath + "?limit=500").want(200))
@@ -337,7 +338,7 @@ func toJSON(t testing.TB, v any) string {
 	return string(text)
 }
 
-// The cosign fixtures speak of this commit.
+// cosignCommit is the commit of the cosign fixtures.
 const cosignCommit = "adbc8813901bba65827259daa8e22ff94ec1f30e"
 
 func cosignFile(t testing.TB, name string) []byte {
@@ -347,7 +348,7 @@ func cosignFile(t testing.TB, name string) []byte {
 	return data
 }
 
-// cosignAuthority is the CA among the cosign fixtures.
+// cosignAuthority returns the CA of the cosign fixtures.
 func cosignAuthority(t testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := identity.ParsePrivateKey(cosignFile(t, "ca.key"))

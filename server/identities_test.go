@@ -15,12 +15,12 @@ func TestIdentities(t *testing.T) {
 	cert := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: certificate})
 	if cert.DN != "cn=ci-bot,ou=build,o=acme" || cert.Email != "ci-bot@acme.example" || cert.NotAfter == 0 ||
 		cert.PEM != certificate {
-		t.Errorf("a certificate: %+v", cert)
+		t.Errorf("certificate: %+v", cert)
 	}
 	bare := b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "O=acme, OU=build, CN=ci",
 		Email: "ci@acme.example"})
 	if bare.DN != "cn=ci,ou=build,o=acme" || bare.NotAfter != 0 || bare.RevokedAt != 0 {
-		t.Errorf("a key: %+v", bare)
+		t.Errorf("key: %+v", bare)
 	}
 	b.post("/v1/orgs/acme/identities",
 		toJSON(t, identity.NewIdentity{Kind: identity.KeyIdentity, PEM: key, DN: "cn=x,ou=build,o=acme"})).wantProblem(409,
@@ -44,14 +44,14 @@ func TestIdentities(t *testing.T) {
 	}{
 		"no kind":        {identity.NewIdentity{PEM: key, DN: "cn=x,ou=build,o=acme"}, "kind"},
 		"not PEM":        {identity.NewIdentity{Kind: "key", PEM: "ssh-ed25519 AAAA"}, "pem"},
-		"a private key":  {identity.NewIdentity{Kind: "key", PEM: private}, "pem"},
-		"a key, no DN":   {identity.NewIdentity{Kind: "key", PEM: key}, "dn"},
-		"a DN without o": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build"}, "dn"},
-		"no DN at all":   {identity.NewIdentity{Kind: "key", PEM: key, DN: "x"}, "dn"},
-		"a key as root":  {identity.NewIdentity{Kind: "root", PEM: key}, "pem"},
-		"a leaf as root": {identity.NewIdentity{Kind: "root", PEM: certificate}, "pem"},
-		"an odd e-mail":  {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build,o=acme", Email: "x"}, "email"},
-		"another's DN":   {identity.NewIdentity{Kind: "key", PEM: certificate, DN: "cn=x,ou=build,o=acme"}, "dn"},
+		"private key":    {identity.NewIdentity{Kind: "key", PEM: private}, "pem"},
+		"key without DN": {identity.NewIdentity{Kind: "key", PEM: key}, "dn"},
+		"DN without o":   {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build"}, "dn"},
+		"invalid DN":     {identity.NewIdentity{Kind: "key", PEM: key, DN: "x"}, "dn"},
+		"key as root":    {identity.NewIdentity{Kind: "root", PEM: key}, "pem"},
+		"leaf as root":   {identity.NewIdentity{Kind: "root", PEM: certificate}, "pem"},
+		"invalid e-mail": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build,o=acme", Email: "x"}, "email"},
+		"wrong DN":       {identity.NewIdentity{Kind: "key", PEM: certificate, DN: "cn=x,ou=build,o=acme"}, "dn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)

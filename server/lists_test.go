@@ -9,20 +9,20 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Every list is walked page by page while rows are added: what was there when
-// the walk began is seen once, in order.
+// Following the cursors of a list while rows are added returns each row that existed
+// at the start exactly once, in order.
 func TestPagesWhileRowsAreAdded(t *testing.T) {
 	const rows = 7
 	for name, test := range map[string]struct {
-		path string // :webhook in it is one that gets attestations
+		path string // :webhook is replaced by the id of a webhook for attestations
 		// add adds the n-th row.
 		add func(b *backend, ci *signer, n int)
-		// key is what tells the rows apart.
+		// key is the field that identifies a row.
 		key string
-		// newest is whether added rows come first; then the walk does not see them.
-		newest bool
-		// more is how many rows there are without any added.
-		more int
+		// newestFirst reports whether added rows come before the first page.
+		newestFirst bool
+		// initial is the number of rows of a new backend.
+		initial int
 	}{
 		"repos": {"/v1/orgs/acme/repos", func(b *backend, _ *signer, n int) {
 			b.post("/v1/orgs/acme/repos", fmt.Sprintf(`{"name":"r%d"}`, n)).want(201)
@@ -68,10 +68,12 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 			for n := range rows {
 				test.add(b, ci, n)
 			}
+
 			whole, _ := b.page(withQuery(test.path, "limit=500"), test.key)
-			if len(whole) != rows+test.more {
-				t.Fatalf("%d rows, want %d", len(whole), rows+test.more)
+			if len(whole) != rows+test.initial {
+				t.Fatalf("%d rows, want %d", len(whole), rows+test.initial)
 			}
+
 			var walked []string
 			added := rows
 			for next := withQuery(test.path, "limit=2"); next != ""; {
@@ -83,12 +85,13 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 					added++
 				}
 			}
+
 			want := whole
-			if !test.newest {
+			if !test.newestFirst {
 				want, _ = b.page(withQuery(test.path, "limit=500"), test.key)
 			}
 			if fmt.Sprint(walked) != fmt.Sprint(want) {
-				t.Errorf("walked\n%v, want\n%v", walked, want)
+				t.Errorf("pages with\n%v, want\n%v", walked, want)
 			}
 		})
 	}
@@ -101,8 +104,8 @@ func withQuery(path, query string) string {
 	return path + "?" + query
 }
 
-// page returns the keys of a page's rows, and the next page's path, which the
-// Link header and next_cursor have to agree on.
+// page returns the keys of a page's rows, and the path of the next page. It checks
+// that the Link header and next_cursor agree.
 func (b *backend) page(path, key string) (keys []string, next string) {
 	b.t.Helper()
 	resp := b.get(path).want(200)
@@ -110,21 +113,22 @@ func (b *backend) page(path, key string) (keys []string, next string) {
 	for _, row := range page.Data {
 		keys = append(keys, fmt.Sprint(row[key]))
 	}
+
 	link := resp.header.Get("Link")
 	if page.NextCursor == "" {
 		if link != "" {
-			b.t.Errorf("%s: the last page has the Link %s", path, link)
+			b.t.Errorf("%s: last page with Link %s", path, link)
 		}
 		return keys, ""
 	}
 	next = strings.TrimSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`)
-	was, err := url.Parse(path)
+	current, err := url.Parse(path)
 	check(b.t, err)
-	is, err := url.Parse(next)
+	following, err := url.Parse(next)
 	check(b.t, err)
-	query := was.Query()
+	query := current.Query()
 	query.Set("cursor", page.NextCursor)
-	if is.Path != was.Path || is.RawQuery != query.Encode() {
+	if following.Path != current.Path || following.RawQuery != query.Encode() {
 		b.t.Errorf("%s: Link: %s, want the same with cursor=%s", path, link, page.NextCursor)
 	}
 	return keys, next
@@ -138,10 +142,10 @@ func TestLimit(t *testing.T) {
 	for query, want := range map[string]int{"": 50, "?limit=1": 1, "?limit=60": 60, "?limit=500": 60} {
 		page := decode[ledger.Page[ledger.CommitSummary]](b.get("/v1/orgs/acme/repos/api/commits" + query).want(200))
 		if len(page.Data) != want || (page.NextCursor != "") != (want < 60) {
-			t.Errorf("%s: %d rows and the cursor %q, want %d rows", query, len(page.Data), page.NextCursor, want)
+			t.Errorf("%s: %d rows and cursor %q, want %d rows", query, len(page.Data), page.NextCursor, want)
 		}
 	}
 	if empty := b.get("/v1/orgs/acme/identities").want(200); string(empty.body) != `{"data":[]}` {
-		t.Errorf("an empty list: %s", empty.body)
+		t.Errorf("empty list: %s", empty.body)
 	}
 }

@@ -26,14 +26,14 @@ func TestPolicyVersions(t *testing.T) {
 	first := decode[policy.Policy](read)
 	if first.Version != 1 || first.CreatedBy != "host" || len(first.Requirements) != 3 ||
 		!strings.HasPrefix(first.Digest, "sha256:") {
-		t.Errorf("a new repo's policy: %+v", first)
+		t.Errorf("policy of a new repo: %+v", first)
 	}
 	tag := read.header.Get("ETag")
 	if want := fmt.Sprintf(`"v1-%s"`, first.Digest[7:19]); tag != want {
 		t.Errorf("ETag %s, want %s", tag, want)
 	}
 
-	// What was read can be edited and sent back as it is.
+	// The response of GET can be edited and sent back.
 	edited := strings.Replace(string(read.body), `"threshold":1`, `"threshold":2`, 1)
 	resp := b.putPolicy(tag, edited).want(200)
 	second := decode[policy.Policy](resp)
@@ -43,7 +43,7 @@ func TestPolicyVersions(t *testing.T) {
 	}
 	if got := b.get(policyPath).want(200); string(got.body) != string(resp.body) ||
 		got.header.Get("ETag") != resp.header.Get("ETag") {
-		t.Errorf("read back\n%s %s, want\n%s %s", got.header.Get("ETag"), got.body, resp.header.Get("ETag"), resp.body)
+		t.Errorf("read\n%s %s, want\n%s %s", got.header.Get("ETag"), got.body, resp.header.Get("ETag"), resp.body)
 	}
 	if old := b.get(policyPath + "?version=1").want(200); string(old.body) != string(read.body) ||
 		old.header.Get("ETag") != tag {
@@ -67,14 +67,14 @@ func TestPolicyPreconditions(t *testing.T) {
 	b.put(policyPath, contract).wantProblem(428, ledger.CodePreconditionRequired)
 	p := b.putPolicy(stale, contract).wantProblem(412, ledger.CodePreconditionFailed)
 	if !strings.Contains(p.Detail, active) {
-		t.Errorf("detail %q; want it to name %s", p.Detail, active)
+		t.Errorf("detail %q, want it to name %s", p.Detail, active)
 	}
 	for _, wrong := range []string{`"v2-000000000000"`, `"v2"`, `v2`, `"v3` + active[3:], ""} {
 		if wrong != "" {
 			b.putPolicy(wrong, contract).wantProblem(412, ledger.CodePreconditionFailed)
 		}
 	}
-	// As a proxy or a client that got it compressed may send it.
+	// Proxies and clients of compressed responses send ETags in these forms.
 	for n, right := range []func(tag string) string{
 		func(tag string) string { return tag },
 		func(tag string) string { return `"v1-x", ` + tag },
@@ -90,64 +90,65 @@ func TestPolicyPreconditions(t *testing.T) {
 	}
 }
 
-func TestPolicyIsReplacedByOneAtATime(t *testing.T) {
+func TestConcurrentPolicyChanges(t *testing.T) {
 	b := newBackend(t)
 	tag := b.get(policyPath).header.Get("ETag")
-	var won, lost atomic.Int64
+	var replaced, rejected atomic.Int64
 	var writers sync.WaitGroup
 	for i := range 16 {
 		writers.Go(func() {
 			resp := b.putPolicy(tag, fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, i))
 			switch resp.status {
 			case http.StatusOK:
-				won.Add(1)
+				replaced.Add(1)
 			case http.StatusPreconditionFailed:
-				lost.Add(1)
+				rejected.Add(1)
 			}
 		})
 	}
 	writers.Wait()
-	if won.Load() != 1 || lost.Load() != 15 {
-		t.Errorf("%d won and %d lost, want 1 and 15", won.Load(), lost.Load())
+	if replaced.Load() != 1 || rejected.Load() != 15 {
+		t.Errorf("%d succeeded and %d failed, want 1 and 15", replaced.Load(), rejected.Load())
 	}
 }
 
-func TestRefusedPolicies(t *testing.T) {
+func TestInvalidPolicies(t *testing.T) {
 	b := newBackend(t)
 	requirement := func(members string) string {
 		return `{"requirements":[{"state":"ATTESTED","predicate":"test:go"},{` + members + `}]}`
 	}
+
 	for name, test := range map[string]struct {
 		contract string
 		status   int
 		code     ledger.Code
 		fields   []string
 	}{
-		"a typo in a state's name": {requirement(`"state":"ATESTED","predicate":"x"`), 422, ledger.CodeInvalidContract,
+		"unknown state": {requirement(`"state":"ATESTED","predicate":"x"`), 422, ledger.CodeInvalidContract,
 			[]string{"requirements[1].state"}},
-		"a state without requirements": {requirement(`"state":"DRAFT","predicate":"x"`), 422, ledger.CodeInvalidContract,
+		"state that has no requirements": {requirement(`"state":"DRAFT","predicate":"x"`), 422, ledger.CodeInvalidContract,
 			[]string{"requirements[1].state"}},
 		"threshold 0": {requirement(`"state":"ATTESTED","predicate":"x","threshold":0`), 422,
 			ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
-		"threshold in words": {requirement(`"state":"ATTESTED","predicate":"x","threshold":"two"`), 422,
+		"threshold as a string": {requirement(`"state":"ATTESTED","predicate":"x","threshold":"two"`), 422,
 			ledger.CodeInvalidContract, []string{"requirements[1].threshold"}},
-		"an unparsable DN pattern": {requirement(`"state":"ATTESTED","predicate":"x","signers":["cn=a","ci"]`), 422,
+		"invalid DN pattern": {requirement(`"state":"ATTESTED","predicate":"x","signers":["cn=a","ci"]`), 422,
 			ledger.CodeInvalidContract, []string{"requirements[1].signers[1]"}},
-		"an unknown status": {requirement(`"state":"ATTESTED","predicate":"x","accept":["passed"]`), 422,
+		"unknown status": {requirement(`"state":"ATTESTED","predicate":"x","accept":["passed"]`), 422,
 			ledger.CodeInvalidContract, []string{"requirements[1].accept[0]"}},
-		"an age without unit": {requirement(`"state":"ATTESTED","predicate":"x","max_age":"7"`), 422,
+		"max_age without unit": {requirement(`"state":"ATTESTED","predicate":"x","max_age":"7"`), 422,
 			ledger.CodeInvalidContract, []string{"requirements[1].max_age"}},
-		"a glob that is none": {requirement(`"state":"ATTESTED","predicate":"x","paths":["a["]`), 422,
+		"invalid glob": {requirement(`"state":"ATTESTED","predicate":"x","paths":["a["]`), 422,
 			ledger.CodeInvalidContract, []string{"requirements[1].paths[0]"}},
-		"two faults": {requirement(`"state":"X","predicate":""`), 422, ledger.CodeInvalidContract,
+		"two errors": {requirement(`"state":"X","predicate":""`), 422, ledger.CodeInvalidContract,
 			[]string{"requirements[1].state", "requirements[1].predicate"}},
 		"no requirements": {`{}`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
-		"a list":          {`[]`, 422, ledger.CodeInvalidContract, nil},
+		"array":           {`[]`, 422, ledger.CodeInvalidContract, nil},
 		"null":            {`null`, 422, ledger.CodeInvalidContract, []string{"requirements"}},
-		"an unknown field": {requirement(`"state":"ATTESTED","predicate":"x","treshold":2`), 400,
+		"unknown requirement field": {requirement(`"state":"ATTESTED","predicate":"x","treshold":2`), 400,
 			ledger.CodeUnknownField, []string{"requirements[1].treshold"}},
-		"an unknown field outside": {`{"requirements":[],"versoin":1}`, 400, ledger.CodeUnknownField, []string{"versoin"}},
-		"a member twice": {`{"requirements":[],"requirements":[]}`, 400, ledger.CodeInvalidJSON,
+		"unknown field": {`{"requirements":[],"versoin":1}`, 400, ledger.CodeUnknownField, []string{"versoin"}},
+		"repeated field": {`{"requirements":[],"requirements":[]}`, 400, ledger.CodeInvalidJSON,
 			[]string{"requirements"}},
 		"truncated": {`{"requirements":[`, 400, ledger.CodeInvalidJSON, nil},
 	} {
@@ -163,11 +164,11 @@ func TestRefusedPolicies(t *testing.T) {
 		})
 	}
 	if got := decode[policy.Policy](b.get(policyPath)).Version; got != 1 {
-		t.Errorf("refused contracts made version %d", got)
+		t.Errorf("version %d after invalid contracts", got)
 	}
 }
 
-// A simulation predicts exactly the moves that the contract then makes.
+// A simulation predicts exactly the transitions that the contract then causes.
 func TestSimulate(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
@@ -181,7 +182,7 @@ func TestSimulate(t *testing.T) {
 	before := b.get("/v1/orgs/acme/events").body
 	simulated := decode[ledger.Simulation](b.post(policyPath+"/simulate", draft).want(200))
 	if after := b.get("/v1/orgs/acme/events").body; string(before) != string(after) {
-		t.Errorf("simulating made events: %s", after)
+		t.Errorf("events after a simulation: %s", after)
 	}
 	if simulated.Evaluated != 4 || len(simulated.Moves) != 2 {
 		t.Fatalf("simulated: %+v", simulated)
@@ -190,10 +191,10 @@ func TestSimulate(t *testing.T) {
 	check(t, b.store.Settle(t.Context()))
 	for _, move := range simulated.Moves {
 		if state := b.state(move.Commit); state != move.To || len(move.Reasons) == 0 && move.To < move.From {
-			t.Errorf("%+v, but it is %s", move, state)
+			t.Errorf("simulated %+v, but the state is %s", move, state)
 		}
 	}
 	if state := b.state(commitID(1)); state != ledger.Validating {
-		t.Errorf("a commit that was not to move is %s", state)
+		t.Errorf("a commit that was not in the simulation is %s", state)
 	}
 }

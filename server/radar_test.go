@@ -16,8 +16,8 @@ import (
 
 const radarPath = "/v1/orgs/acme/repos/api/radar"
 
-// editing returns a change of one line of a file that all find alike. The same
-// line is HIGH, one within 25 lines MEDIUM, another file of the directory LOW.
+// editing returns a change of one line of a file. Two such changes overlap at level
+// HIGH if they are adjacent, MEDIUM in the same file, and LOW in the same directory.
 func editing(path string, line int) radar.Change {
 	hash := func(kind string, gap int) string { return fmt.Sprintf("%s%014x", kind, gap) }
 	return radar.Change{
@@ -43,7 +43,7 @@ func (b *backend) push(n int, branch string, changes ...radar.Change) ledger.Com
 	return decode[ledger.Commit](resp)
 }
 
-// pairs reads a list of overlaps as "later+earlier LEVEL" by branch.
+// pairs returns a list of overlaps as "later+earlier LEVEL", with the branches.
 func (b *backend) pairs(query string) []string {
 	b.t.Helper()
 	var list []string
@@ -75,11 +75,11 @@ func TestOverlaps(t *testing.T) {
 		PathsTotal: 1,
 	}
 	if toJSON(t, first) != toJSON(t, high) {
-		t.Errorf("the first is\n%s, want\n%s", toJSON(t, first), toJSON(t, high))
+		t.Errorf("first overlap\n%s, want\n%s", toJSON(t, first), toJSON(t, high))
 	}
 	if pushed.Radar == nil || pushed.Radar.Level != radar.High || toJSON(t, pushed.Radar.Overlaps[0]) != toJSON(t, high) ||
 		!pushed.InFlight || pushed.Overlaps["HIGH"] != 1 || pushed.Overlaps["MEDIUM"] != 1 {
-		t.Errorf("the answer to the registration is\n%s", toJSON(t, pushed))
+		t.Errorf("response to the registration\n%s", toJSON(t, pushed))
 	}
 
 	for query, want := range map[string][]string{
@@ -105,10 +105,10 @@ func TestOverlaps(t *testing.T) {
 	b.get("/v1/orgs/acme/repos/none/radar").wantProblem(404, ledger.CodeNotFound)
 }
 
-// Pages go on where the one before ended, from one level down to the next.
+// A page starts where the previous one ended, even between two levels.
 func TestOverlapsPageByPage(t *testing.T) {
 	b := newBackend(t)
-	for n := range 6 { // 3 pairs of HIGH, 4 of MEDIUM, 8 of LOW
+	for n := range 6 { // causes 3 HIGH, 4 MEDIUM and 8 LOW overlaps
 		path := "cmd/root.go"
 		if n >= 4 {
 			path = "cmd/serve.go"
@@ -117,7 +117,7 @@ func TestOverlapsPageByPage(t *testing.T) {
 	}
 	whole := b.pairs("?limit=500")
 	if len(whole) != 15 || !slices.IsSortedFunc(whole, func(x, y string) int { return rank(y) - rank(x) }) {
-		t.Fatalf("all are %q, want 15 pairs, the strongest first", whole)
+		t.Fatalf("overlaps %q, want 15, strongest first", whole)
 	}
 	var walked []string
 	for next := radarPath + "?limit=2"; next != ""; {
@@ -125,7 +125,7 @@ func TestOverlapsPageByPage(t *testing.T) {
 		_, next = b.page(next, "level")
 	}
 	if !slices.Equal(walked, whole) {
-		t.Errorf("walked %q, want %q", walked, whole)
+		t.Errorf("pages with %q, want %q", walked, whole)
 	}
 }
 
@@ -138,47 +138,47 @@ func rank(pair string) int {
 func TestPreviewOverlaps(t *testing.T) {
 	b := newBackend(t)
 	b.push(1, "one", editing("cmd/root.go", 100))
-	ask := func(token string, q ledger.RadarQuery) response {
+	preview := func(token string, q ledger.RadarQuery) response {
 		t.Helper()
 		return b.send(request{method: "POST", path: radarPath, token: token, body: toJSON(t, q)})
 	}
 	eventsBefore := b.get("/v1/orgs/acme/events?types=radar,state").want(200).body
 
 	got := decode[ledger.RadarResult](
-		ask(b.reader, ledger.RadarQuery{
+		preview(b.reader, ledger.RadarQuery{
 			Commit: commitID(2), Registration: registering("two", editing("cmd/root.go", 101))}).want(200))
 	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Since != 0 ||
 		got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
-		t.Errorf("preview is %+v", got)
+		t.Errorf("preview %+v", got)
 	}
 	for name, test := range map[string]struct {
 		q    ledger.RadarQuery
 		want radar.Level
 	}{
-		"nothing": {ledger.RadarQuery{}, radar.NoLevel},
-		"a record alone": {
+		"empty": {ledger.RadarQuery{}, radar.NoLevel},
+		"without a branch": {
 			ledger.RadarQuery{Registration: ledger.Registration{Changes: []radar.Change{editing("cmd/root.go", 120)}}},
 			radar.Medium},
-		"its own branch": {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))},
+		"same branch": {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))},
 			radar.NoLevel},
-		"itself, registered already": {
+		"registered commit": {
 			ledger.RadarQuery{Commit: commitID(1), Registration: registering("elsewhere", editing("cmd/root.go", 101))},
 			radar.NoLevel},
-		"on top of what is in flight": {
+		"descendant of a tip": {
 			ledger.RadarQuery{Registration: ledger.Registration{Ancestors: []string{commitID(1)},
 				Changes: []radar.Change{editing("cmd/root.go", 101)}}}, radar.NoLevel},
 	} {
-		if got := decode[ledger.RadarResult](ask(b.reader, test.q).want(200)); got.Level != test.want {
+		if got := decode[ledger.RadarResult](preview(b.reader, test.q).want(200)); got.Level != test.want {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
 		}
 	}
 
 	b.get(commitPath(commitID(2))).wantProblem(404, ledger.CodeNotFound)
 	if got := b.pairs(""); len(got) != 0 {
-		t.Errorf("asking has made the overlaps %q", got)
+		t.Errorf("overlaps after a preview: %q", got)
 	}
 	if after := b.get("/v1/orgs/acme/events?types=radar,state").want(200).body; string(after) != string(eventsBefore) {
-		t.Errorf("asking has made the events %s", after)
+		t.Errorf("events after a preview: %s", after)
 	}
 
 	b.send(request{method: "POST", path: radarPath, token: b.reader, body: `{"sha":"x"}`}).wantFields(
@@ -200,14 +200,14 @@ func TestWithdraw(t *testing.T) {
 		t.Helper()
 		return b.send(request{method: "POST", path: commitPath(sha) + "/withdraw", token: b.writer})
 	}
-	for range 2 { // twice is as good as once
+	for range 2 { // the second time is a no-op
 		if c := decode[ledger.Commit](withdraw(commitID(1)).want(200)); c.InFlight || c.Overlaps["HIGH"] != 0 ||
 			c.Radar != nil {
 			t.Errorf("withdrawn: in flight %t, overlaps %v", c.InFlight, c.Overlaps)
 		}
 	}
 	if got := b.pairs(""); len(got) != 0 {
-		t.Errorf("overlaps %q with a withdrawn commit", got)
+		t.Errorf("overlaps %q after withdrawing a commit", got)
 	}
 	if c := b.push(1, "one", editing("cmd/root.go", 100)); !c.InFlight || c.Overlaps["HIGH"] != 1 {
 		t.Errorf("registered again: in flight %t, overlaps %v", c.InFlight, c.Overlaps)
@@ -229,34 +229,35 @@ func TestWithdraw(t *testing.T) {
 func TestCommitsInFlight(t *testing.T) {
 	b := newBackend(t)
 	b.push(1, "one", editing("a.go", 1))
-	b.push(2, "one", editing("a.go", 2)) // supersedes the first
+	b.push(2, "one", editing("a.go", 2)) // supersedes the first commit
 	b.push(3, "two", editing("b.go", 1))
-	b.put(commitPath(commitID(4)), "{}").want(201) // of no branch
+	b.put(commitPath(commitID(4)), "{}").want(201) // has no branch
 	b.push(5, "three", editing("c.go", 1))
 	b.send(request{method: "POST", path: commitPath(commitID(5)) + "/withdraw", token: b.writer}).want(200)
+
 	list := func(query string) string {
 		keys, _ := b.page("/v1/orgs/acme/repos/api/commits"+query, "sha")
 		return strings.Join(keys, " ")
 	}
 	if got, want := list("?in_flight=true"), commitID(3)+" "+commitID(2); got != want {
-		t.Errorf("in flight are %s, want %s", got, want)
+		t.Errorf("in flight: %s, want %s", got, want)
 	}
 	if got := list("?in_flight=true&branch=one"); got != commitID(2) {
-		t.Errorf("of the branch one, %s is in flight", got)
+		t.Errorf("in flight on branch one: %s", got)
 	}
 	b.clock.advance(31 * 24 * time.Hour)
 	if got := list("?in_flight=true"); got != "" {
-		t.Errorf("after max_age %s is in flight", got)
+		t.Errorf("in flight after max_age: %s", got)
 	}
 	b.get("/v1/orgs/acme/repos/api/commits?in_flight=false").wantFields(400, ledger.CodeInvalidParameter, "in_flight")
 }
 
-// Radar events come to those who asked for them, and to nobody else.
+// Radar events are only sent to streams and webhooks that select them.
 func TestRadarEvents(t *testing.T) {
 	b := newBackend(t)
-	asked, not := b.listen("?types=radar,policy", b.reader, nil), b.listen("", b.reader, nil)
-	named := b.webhook(`{"url":"https://ci.example.com","events":["radar"]}`)
-	unnamed := b.webhook(`{"url":"https://ci.example.com"}`)
+	withRadar, withoutRadar := b.listen("?types=radar,policy", b.reader, nil), b.listen("", b.reader, nil)
+	radarWebhook := b.webhook(`{"url":"https://ci.example.com","events":["radar"]}`)
+	defaultWebhook := b.webhook(`{"url":"https://ci.example.com"}`)
 
 	b.push(1, "one", editing("cmd/root.go", 100))
 	b.push(2, "two", editing("cmd/root.go", 101))
@@ -264,7 +265,7 @@ func TestRadarEvents(t *testing.T) {
 
 	page := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events?types=radar").want(200))
 	if len(page.Data) != 1 {
-		t.Fatalf("the history has %s", page.Data)
+		t.Fatalf("history %s", page.Data)
 	}
 	var e ledger.RadarEvent
 	check(t, ledger.DecodeStrict(page.Data[0], &e))
@@ -272,41 +273,41 @@ func TestRadarEvents(t *testing.T) {
 		e.Other.Author.Name != "one" ||
 		len(e.Paths) != 1 ||
 		e.Paths[0] != (ledger.RadarEventPath{Path: "cmd/root.go", Level: radar.High, Reason: radar.SameLines}) {
-		t.Errorf("the event is %s", page.Data[0])
+		t.Errorf("event %s", page.Data[0])
 	}
 	if history, _ := b.page("/v1/orgs/acme/events", "type"); slices.Contains(history, "radar") {
-		t.Errorf("unasked, the history has %q", history)
+		t.Errorf("history by default: %q", history)
 	}
 
 	data, err := eventstream.Data(ledger.EventRadar, page.Data[0])
 	check(t, err)
-	if got, want := asked.next(2)[0], (message{e.ID, "radar", string(data)}); got != want {
+	if got, want := withRadar.next(2)[0], (message{e.ID, "radar", string(data)}); got != want {
 		t.Errorf("streamed\n%+v, want\n%+v", got, want)
 	}
-	// The policy's event came after the radar's.
-	if got := not.next(1)[0]; got.event != "policy" {
-		t.Errorf("unasked, the stream has %+v", got)
+	// The policy event came after the radar event.
+	if got := withoutRadar.next(1)[0]; got.event != "policy" {
+		t.Errorf("stream by default: %+v", got)
 	}
 
 	deliveries := func(w ledger.Webhook) []string {
 		types, _ := b.page(webhooksPath+"/"+w.ID+"/deliveries", "type")
 		return types
 	}
-	if got := deliveries(named); !slices.Equal(got, []string{"radar"}) {
-		t.Errorf("the webhook that named radar gets %q", got)
+	if got := deliveries(radarWebhook); !slices.Equal(got, []string{"radar"}) {
+		t.Errorf("deliveries of the radar webhook: %q", got)
 	}
-	if got := deliveries(unnamed); !slices.Equal(got, []string{"policy"}) {
-		t.Errorf("the webhook that did not name radar gets %q", got)
+	if got := deliveries(defaultWebhook); !slices.Equal(got, []string{"policy"}) {
+		t.Errorf("deliveries of the default webhook: %q", got)
 	}
-	ids, _ := b.page(webhooksPath+"/"+named.ID+"/deliveries", "id")
+	ids, _ := b.page(webhooksPath+"/"+radarWebhook.ID+"/deliveries", "id")
 	if record := decode[ledger.DeliveryRecord](
-		b.get(webhooksPath + "/" + named.ID + "/deliveries/" + ids[0]).want(200)); string(record.Body) !=
+		b.get(webhooksPath + "/" + radarWebhook.ID + "/deliveries/" + ids[0]).want(200)); string(record.Body) !=
 		string(page.Data[0]) {
-		t.Errorf("delivered is\n%s, want\n%s", record.Body, page.Data[0])
+		t.Errorf("delivered\n%s, want\n%s", record.Body, page.Data[0])
 	}
 }
 
-// A contract that blocks keeps the later commit back and says why.
+// radar.block keeps the later commit of an overlap out of PROMOTABLE, with a reason.
 func TestRadarBlocks(t *testing.T) {
 	b := newBackend(t)
 	b.putPolicy("*", `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"HIGH"}}`).want(200)
@@ -316,18 +317,20 @@ func TestRadarBlocks(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		b.attest(ci.statement(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 	}
+
 	if earlier, later := b.state(commitID(1)), b.state(commitID(2)); earlier != ledger.Promotable ||
 		later != ledger.Attested {
-		t.Errorf("the earlier is %s, the later %s", earlier, later)
+		t.Errorf("earlier commit %s, later commit %s", earlier, later)
 	}
 	c := decode[ledger.Commit](b.get(commitPath(commitID(2))).want(200))
 	last := c.Requirements[len(c.Requirements)-1]
 	if last.Predicate != "radar:HIGH" || last.Met ||
 		!strings.Contains(last.Reason, "HIGH with one at cmd/root.go (same lines)") {
-		t.Errorf("the radar's requirement is %+v", last)
+		t.Errorf("requirement of the radar: %+v", last)
 	}
+
 	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer}).want(200)
 	if state := b.state(commitID(2)); state != ledger.Promotable {
-		t.Errorf("with the earlier withdrawn, the later is %s", state)
+		t.Errorf("later commit after the earlier was withdrawn: %s", state)
 	}
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // schemas compiles the schemas of openapi.yaml as JSON Schema 2020-12, each once.
-// Bodies are not left to kin-openapi, which falls back to the rules of OpenAPI
-// 3.0 for schemas that refer to others.
+// kin-openapi does not check bodies, because it applies the rules of OpenAPI 3.0 to
+// schemas that refer to others.
 //
-// All our objects are closed here. In openapi.yaml those that the server sends
-// are open, so that clients accept the fields of later versions. The tests have
-// to notice a field that is not described.
+// All objects are closed here, except for foreign ones. In openapi.yaml the objects of
+// responses are open, so that clients accept the fields of later versions. The tests
+// must fail on fields that are not described.
 var schemas = sync.OnceValues(func() (*schemaCompiler, error) {
 	var doc map[string]any
 	if err := yaml.Unmarshal(description, &doc); err != nil {
@@ -49,11 +49,11 @@ var schemas = sync.OnceValues(func() (*schemaCompiler, error) {
 
 const openAPIURL = "https://ledgerd.test/openapi.json"
 
-// foreign names the schemas of formats that are not ours. Envelopes may have
-// members that we do not know.
+// foreign names the schemas of formats that ledgerd does not define. Envelopes may
+// have unknown fields.
 var foreign = map[string]bool{"Envelope": true, "EnvelopeSignature": true, "Bundle": true}
 
-// closeObjects closes all objects with named properties within a schema.
+// closeObjects closes all objects with named properties in a schema.
 func closeObjects(schema any) {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -72,7 +72,7 @@ func closeObjects(schema any) {
 
 type schemaCompiler struct {
 	mu       sync.Mutex
-	compiler *jsonschema.Compiler // returns what it has compiled before
+	compiler *jsonschema.Compiler // caches compiled schemas
 }
 
 // at returns the schema at a JSON pointer.
@@ -84,14 +84,13 @@ func (c *schemaCompiler) at(pointer string) (*jsonschema.Schema, error) {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 
-// operationPointer is the JSON pointer of an operation in openapi.yaml.
+// operationPointer returns the JSON pointer of an operation in openapi.yaml.
 func operationPointer(route *routers.Route) string {
 	return "/paths/" + pointerEscapes.Replace(route.Path) + "/" + strings.ToLower(route.Method)
 }
 
-// checkBody checks a body against what is described for its media type. The
-// pointer is that of the request body or response that has this content. The
-// content of what is not JSON is not checked.
+// checkBody checks a body against the schema for its media type. The pointer is that
+// of the request body or response with this content. Only JSON is checked.
 func checkBody(pointer string, content openapi3.Content, header http.Header, body []byte) error {
 	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
@@ -99,11 +98,12 @@ func checkBody(pointer string, content openapi3.Content, header http.Header, bod
 	}
 	described := content[mediaType]
 	if described == nil {
-		return fmt.Errorf("the media type %s is not described", mediaType)
+		return fmt.Errorf("media type %s is not described", mediaType)
 	}
 	if mediaType != typeJSON && !strings.HasSuffix(mediaType, "+json") {
 		return nil
 	}
+
 	pointer += "/content/" + pointerEscapes.Replace(mediaType) + "/schema"
 	if ref, ok := strings.CutPrefix(described.Schema.Ref, "#"); ok {
 		pointer = ref

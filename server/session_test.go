@@ -9,13 +9,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// as asks for a path as who has that session does, within the process.
+// as sends a request with a session, in process.
 func (b *backend) as(session, method, path string) response {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.server.WithSession(b.t.Context(), session), method, "http://localhost"+path,
 		nil)
 	check(b.t, err)
-	req.Body = http.NoBody // as servers have it
+	req.Body = http.NoBody // as a server sets it
 	client := &http.Client{Transport: &inProcess{b.server.Sessions()}}
 	resp, err := client.Do(req)
 	check(b.t, err)
@@ -25,24 +25,24 @@ func (b *backend) as(session, method, path string) response {
 	return response{b.t, method + " " + path, resp.StatusCode, resp.Header, body}
 }
 
-// A session can do what its token can, no more, and ends with it.
+// A session has exactly the permissions of its token, and ends with it.
 func TestSessions(t *testing.T) {
 	b := newBackend(t)
 	session, expires, err := b.server.SignIn(t.Context(), b.reader)
 	check(t, err)
 	if want := b.clock.time().Add(12 * time.Hour); expires != want {
-		t.Errorf("the session expires %s, want %s", expires, want)
+		t.Errorf("session expires %s, want %s", expires, want)
 	}
 	if got := decode[ledger.Token](b.as(session, "GET", "/v1/token").want(200)); got.Scope != ledger.Read ||
 		got.Org != "acme" {
-		t.Errorf("the session's token: %+v", got)
+		t.Errorf("token of the session: %+v", got)
 	}
 	b.as(session, "GET", "/v1/orgs/acme/tokens").wantProblem(403, ledger.CodeForbidden)
 	b.as(session, "GET", "/v1/orgs/umbrella").wantProblem(403, ledger.CodeForbidden)
 	b.as("", "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
 	b.as(session+"A", "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
 
-	for name, bad := range map[string]string{"none": "", "no token": "hello", "not known": ledger.NewSecret()} {
+	for name, bad := range map[string]string{"empty": "", "malformed": "hello", "unknown": ledger.NewSecret()} {
 		if _, _, err := b.server.SignIn(t.Context(), bad); err == nil {
 			t.Errorf("signed in with a token that is %s", name)
 		}
@@ -77,9 +77,9 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// Nothing that a network can send says who has a session, nor does a session
-// count where tokens are asked for, or a token where sessions are.
-func TestSessionsAreNotForTheNetwork(t *testing.T) {
+// No header of a request from the network authenticates a session. A session is not
+// valid for the API with tokens, or a token for the API with sessions.
+func TestSessionsAreOnlyInProcess(t *testing.T) {
 	b := newBackend(t)
 	session, _, err := b.server.SignIn(t.Context(), b.admin)
 	check(t, err)
@@ -91,6 +91,7 @@ func TestSessionsAreNotForTheNetwork(t *testing.T) {
 		{"X-Session": session},
 	} {
 		b.send(request{method: "GET", path: "/v1/token", header: header}).wantProblem(401, ledger.CodeUnauthenticated)
+
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/v1/token", nil)
 		check(t, err)
 		for name, value := range header {
@@ -101,10 +102,11 @@ func TestSessionsAreNotForTheNetwork(t *testing.T) {
 		resp, err := (&inProcess{b.server.Sessions()}).RoundTrip(req)
 		check(t, err)
 		if resp.StatusCode != 401 {
-			t.Errorf("the sessions' API let in %v: %d", header, resp.StatusCode)
+			t.Errorf("the API for sessions accepts %v: %d", header, resp.StatusCode)
 		}
 	}
-	// The context of a session does not make one at the network's own handler.
+
+	// The handler for the network ignores the session in the context.
 	req, err := http.NewRequestWithContext(b.server.WithSession(t.Context(), session), "GET", "http://localhost/v1/token",
 		nil)
 	check(t, err)
@@ -112,6 +114,6 @@ func TestSessionsAreNotForTheNetwork(t *testing.T) {
 	resp, err := (&inProcess{b.server.Handler()}).RoundTrip(req)
 	check(t, err)
 	if resp.StatusCode != 401 {
-		t.Errorf("the network's API let a session in: %d", resp.StatusCode)
+		t.Errorf("the API for the network accepts a session: %d", resp.StatusCode)
 	}
 }

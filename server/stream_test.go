@@ -17,15 +17,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A message is one event as it came over a stream.
+// A message is one event of a stream, as received.
 type message struct{ id, event, data string }
 
-// A listener is a client of the live stream that hands on what it gets.
+// A listener is a client of the live stream. It sends everything it receives to its
+// channels.
 type listener struct {
 	t        *testing.T
 	response *http.Response
 	messages chan message // closed when the stream ends
-	begin    chan string  // the id that it begins with
+	start    chan string  // the id without data at the start of a stream
 	comments chan struct{}
 	close    context.CancelFunc
 }
@@ -54,6 +55,7 @@ func (b *backend) listen(query, token string, header map[string]string) *listene
 
 func (l *listener) read() {
 	defer close(l.messages)
+
 	var m message
 	for lines := bufio.NewScanner(l.response.Body); lines.Scan(); {
 		field, value, _ := strings.Cut(lines.Text(), ": ")
@@ -71,7 +73,7 @@ func (l *listener) read() {
 			case m.data != "":
 				l.messages <- m
 			case m.id != "":
-				l.begin <- m.id
+				l.start <- m.id
 			}
 			m = message{}
 		}
@@ -90,7 +92,7 @@ func (l *listener) next(n int) []message {
 			}
 			got = append(got, m)
 		case <-deadline:
-			l.t.Fatalf("%d of %d messages came", len(got), n)
+			l.t.Fatalf("received %d of %d messages", len(got), n)
 		}
 	}
 	return got
@@ -105,11 +107,11 @@ func (l *listener) wantEnd() {
 			l.t.Fatalf("got %+v, want the end of the stream", m)
 		}
 	case <-time.After(20 * time.Second):
-		l.t.Fatal("the stream does not end")
+		l.t.Fatal("the stream did not end")
 	}
 }
 
-func TestStreamTellsOfEveryEvent(t *testing.T) {
+func TestStream(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	l := b.listen("", b.reader, nil)
@@ -140,7 +142,7 @@ func TestStreamTellsOfEveryEvent(t *testing.T) {
 	}
 	if m := got[3]; m.event != "policy" ||
 		!strings.HasPrefix(m.data, `{"repo":"api","version":2,"previous_version":1,"digest":"sha256:`) {
-		t.Errorf("message 3: %+v, want the policy's", m)
+		t.Errorf("message 3: %+v, want the policy event", m)
 	}
 }
 
@@ -158,14 +160,14 @@ func TestStreamResumes(t *testing.T) {
 		header map[string]string
 		want   []message
 	}{
-		"by header":                    {"", resume(all[1].id), all[2:]},
-		"by parameter":                 {"?last_event_id=" + all[3].id, nil, all[4:]},
-		"the header goes first":        {"?last_event_id=earliest", resume(all[4].id), all[5:]},
-		"from the earliest, by header": {"", resume("earliest"), all},
+		"by header":               {"", resume(all[1].id), all[2:]},
+		"by parameter":            {"?last_event_id=" + all[3].id, nil, all[4:]},
+		"header takes precedence": {"?last_event_id=earliest", resume(all[4].id), all[5:]},
+		"earliest by header":      {"", resume("earliest"), all},
 		"filtered by type": {"?types=state&last_event_id=" + all[0].id, nil,
 			[]message{all[1], all[3], all[5]}},
-		"filtered by repo":                {"?repo=API&last_event_id=" + all[2].id, nil, all[3:]},
-		"filtered by repo and both types": {"?repo=api&types=state,attestation&last_event_id=earliest", nil, all},
+		"filtered by repo":           {"?repo=API&last_event_id=" + all[2].id, nil, all[3:]},
+		"filtered by repo and types": {"?repo=api&types=state,attestation&last_event_id=earliest", nil, all},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := b.listen(test.query, b.reader, test.header)
@@ -176,33 +178,33 @@ func TestStreamResumes(t *testing.T) {
 	}
 }
 
-// A stream that begins with what happens next says where that is, so that its
-// client can resume before any message has come.
-func TestStreamTellsWhereItBegins(t *testing.T) {
+// A stream that starts with the next event first sends its position, so that a client
+// can resume before it has received a message.
+func TestStreamSendsItsStart(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	l := b.listen("", b.reader, nil)
-	if got := <-l.begin; got != earliest {
-		t.Errorf("the stream of an empty ledger begins at %q, want %q", got, earliest)
+	if got := <-l.start; got != earliest {
+		t.Errorf("the stream of an empty ledger starts at %q, want %q", got, earliest)
 	}
 	b.attest(ci.statement(t, commitID(1), "lint:go", ledger.Pass, 1)).want(201)
 	all := l.next(2)
 
 	for name, query := range map[string]string{"all": "", "filtered": "?types=policy"} {
-		if got := <-b.listen(query, b.reader, nil).begin; got != all[1].id {
-			t.Errorf("%s: the stream begins at %q, want the last event %q", name, got, all[1].id)
+		if got := <-b.listen(query, b.reader, nil).start; got != all[1].id {
+			t.Errorf("%s: the stream starts at %q, want the last event %q", name, got, all[1].id)
 		}
 	}
 	l = b.listen("?last_event_id="+all[0].id, b.reader, nil)
 	l.next(1)
 	select {
-	case id := <-l.begin:
-		t.Errorf("a stream that resumes begins at %q, and its client knows better", id)
+	case id := <-l.start:
+		t.Errorf("a resumed stream sends the start %q", id)
 	default:
 	}
 }
 
-func TestStreamRefusals(t *testing.T) {
+func TestStreamErrors(t *testing.T) {
 	b := newBackend(t)
 	stream := func(query, token string) response {
 		t.Helper()
@@ -222,10 +224,10 @@ func TestStreamRefusals(t *testing.T) {
 	b.get("/v1/orgs/acme/events?last_event_id=earliest").wantFields(400, ledger.CodeInvalidParameter, "last_event_id")
 }
 
-func TestStreamsAreLimited(t *testing.T) {
+func TestStreamLimits(t *testing.T) {
 	b := newBackend(t)
 	b.server.limits.perOrg, b.server.limits.perToken = 3, 2
-	refused := func(token string) {
+	wantRejected := func(token string) {
 		t.Helper()
 		resp := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: token,
 			header: map[string]string{"Accept": typeEvents}})
@@ -234,13 +236,14 @@ func TestStreamsAreLimited(t *testing.T) {
 			t.Error("no Retry-After")
 		}
 	}
+
 	first := b.listen("", b.reader, nil)
 	b.listen("", b.reader, nil)
-	refused(b.reader) // its limit
+	wantRejected(b.reader) // limit of the token
 	b.listen("", b.admin, nil)
-	refused(b.admin) // the org's
+	wantRejected(b.admin) // limit of the org
 	first.close()
-	waitFor(t, "the first stream's place", func() bool {
+	waitFor(t, "the end of the first stream", func() bool {
 		b.server.limits.mu.Lock()
 		defer b.server.limits.mu.Unlock()
 		return b.server.limits.open["acme"] == 2
@@ -248,15 +251,14 @@ func TestStreamsAreLimited(t *testing.T) {
 	b.listen("", b.admin, nil)
 }
 
-// Every stream gets every event once and in order, wherever it begins and
-// however the writers go on; and one that never reads is cut off without
-// anybody's noticing.
-func TestStreamsMissNothingUnderLoad(t *testing.T) {
+// Every stream gets every event once and in order, whenever it starts and while others
+// write. A client that never reads is disconnected without affecting others.
+func TestStreamsUnderLoad(t *testing.T) {
 	const writers, each, listeners = 8, 100, 20
 	b := newBackend(t)
 	b.server.timing.stall = 200 * time.Millisecond
 	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.mute()
+	b.openUnreadStream()
 
 	var streams []*listener
 	var wg sync.WaitGroup
@@ -276,25 +278,25 @@ func TestStreamsMissNothingUnderLoad(t *testing.T) {
 	want := streams[0].next(writers * each)
 	for _, l := range streams[1:] {
 		if got := l.next(len(want)); !slices.Equal(got, want) {
-			t.Fatal("two streams differ")
+			t.Fatal("streams differ")
 		}
 	}
 	history, _ := b.page("/v1/orgs/acme/events?types=attestation&limit=500", "id")
 	for i, id := range history {
 		if want[i].id != id {
-			t.Fatalf("message %d is %s, in the history it is %s", i, want[i].id, id)
+			t.Fatalf("message %d is %s, but %s in the history", i, want[i].id, id)
 		}
 	}
-	waitFor(t, "the end of the stream that nobody reads", func() bool {
+	waitFor(t, "the end of the unread stream", func() bool {
 		b.server.limits.mu.Lock()
 		defer b.server.limits.mu.Unlock()
-		return len(b.server.limits.open) == 2 // the org and the reader's token; the admin's is gone
+		return len(b.server.limits.open) == 2 // the org and the read token, without the admin token
 	})
 }
 
-// mute asks for a stream with the admin's token, over a connection with small
-// buffers, and never reads.
-func (b *backend) mute() {
+// openUnreadStream opens a stream with the admin token, over a connection with small
+// buffers, and never reads it.
+func (b *backend) openUnreadStream() {
 	b.t.Helper()
 	web := httptest.NewUnstartedServer(b.server.Handler())
 	web.Listener = smallBuffers{web.Listener}
@@ -319,7 +321,7 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-func TestStreamsLeaveNothingBehind(t *testing.T) {
+func TestStreamsLeakNothing(t *testing.T) {
 	b := newBackend(t)
 	b.listen("", b.reader, nil).close()
 	before := runtime.NumGoroutine()
@@ -332,8 +334,8 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	waitFor(t, "the streams' goroutines to end", func() bool { return runtime.NumGoroutine() <= before+5 })
-	waitFor(t, "the end of the count and of the feed", func() bool {
+	waitFor(t, "the goroutines of the streams to end", func() bool { return runtime.NumGoroutine() <= before+5 })
+	waitFor(t, "the limits and the feed to be released", func() bool {
 		b.server.limits.mu.Lock()
 		defer b.server.limits.mu.Unlock()
 		b.server.feeds.mu.Lock()
@@ -346,7 +348,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// inBubble runs a test in a bubble of testing/synctest, where time passes only
-// when everybody waits. The network is in memory: nobody waits for a system call.
+// inBubble runs a test in a bubble of testing/synctest, where time only advances when
+// all goroutines are blocked. The network is in memory, because a system call does not
+// count as blocked.
 func inBubble(t *testing.T, configure func(*http.Server), test func(b *backend)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,16 +23,17 @@ func inBubble(t *testing.T, configure func(*http.Server), test func(b *backend))
 	})
 }
 
-// TestStreamEnds checks that a stream ends with its token and with the server.
+// TestStreamEnds checks that a stream ends if its token is revoked or the server
+// stops.
 func TestStreamEnds(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
 		token := decode[ledger.Token](b.post("/v1/orgs/acme/tokens", `{"name":"short","scope":"read"}`).want(201))
 		l := b.listen("", token.Secret, nil)
-		began := time.Now()
+		start := time.Now()
 		b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
 		l.wantEnd() // revoked
-		if took := time.Since(began); took > b.server.timing.check {
-			t.Errorf("the stream of a revoked token ended after %v, want %v at most", took, b.server.timing.check)
+		if took := time.Since(start); took > b.server.timing.check {
+			t.Errorf("the stream of a revoked token ended after %v, want at most %v", took, b.server.timing.check)
 		}
 
 		l = b.listen("", b.reader, nil)
@@ -40,9 +42,9 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
-// TestAStreamOutlivesTheServersTimeouts checks that the timeouts of other
-// requests do not end a stream.
-func TestAStreamOutlivesTheServersTimeouts(t *testing.T) {
+// TestStreamIgnoresServerTimeouts checks that the timeouts of other requests do not
+// end a stream.
+func TestStreamIgnoresServerTimeouts(t *testing.T) {
 	timeouts := func(s *http.Server) { s.ReadTimeout, s.WriteTimeout = 30*time.Second, time.Minute }
 	inBubble(t, timeouts, func(b *backend) {
 		l := b.listen("", b.reader, nil)
@@ -52,22 +54,21 @@ func TestAStreamOutlivesTheServersTimeouts(t *testing.T) {
 	})
 }
 
-// TestASilentStreamWritesComments checks that proxies see a comment now and then
-// while nothing happens.
-func TestASilentStreamWritesComments(t *testing.T) {
+// TestStreamKeepAlive checks that a stream without events sends comments.
+func TestStreamKeepAlive(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
 		l := b.listen("", b.reader, nil)
 		for range 3 {
-			began := time.Now()
+			start := time.Now()
 			<-l.comments
-			if took := time.Since(began); took != b.server.timing.silence {
-				t.Errorf("a comment came after %v, want %v", took, b.server.timing.silence)
+			if took := time.Since(start); took != b.server.timing.silence {
+				t.Errorf("comment after %v, want %v", took, b.server.timing.silence)
 			}
 		}
 	})
 }
 
-// TestLastUse checks that the use of a token is noted while nobody waits for it.
+// TestLastUse checks that the last use of a token is recorded in the background.
 func TestLastUse(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
 		b.clock.advance(time.Hour)
@@ -79,7 +80,7 @@ func TestLastUse(t *testing.T) {
 	})
 }
 
-// pipes is a network in memory.
+// pipes is an in-memory network.
 type pipes struct {
 	dialled   chan net.Conn
 	configure func(*http.Server) // or nil

@@ -16,7 +16,7 @@ import (
 
 const webhooksPath = "/v1/orgs/acme/repos/api/webhooks"
 
-// webhook makes a webhook of acme/api.
+// webhook creates a webhook of acme/api.
 func (b *backend) webhook(body string) ledger.Webhook {
 	b.t.Helper()
 	return decode[ledger.Webhook](b.post(webhooksPath, body).want(201))
@@ -25,42 +25,42 @@ func (b *backend) webhook(body string) ledger.Webhook {
 func TestWebhooks(t *testing.T) {
 	b := newBackend(t)
 	resp := b.post(webhooksPath, `{"url":"https://ci.example.com/ledger?key=k"}`).want(201)
-	made := decode[ledger.Webhook](resp)
+	created := decode[ledger.Webhook](resp)
 	want := ledger.Webhook{
-		ID: made.ID, Org: "acme", Repo: "api", URL: "https://ci.example.com/ledger?key=k", Active: true,
-		CreatedAt: b.clock.time(), Secret: made.Secret,
+		ID: created.ID, Org: "acme", Repo: "api", URL: "https://ci.example.com/ledger?key=k", Active: true,
+		CreatedAt: b.clock.time(), Secret: created.Secret,
 		Events: []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy},
 	}
-	if toJSON(t, made) != toJSON(t, want) || !strings.HasPrefix(made.Secret, "whsec_") {
-		t.Errorf("made %+v, want %+v", made, want)
+	if toJSON(t, created) != toJSON(t, want) || !strings.HasPrefix(created.Secret, "whsec_") {
+		t.Errorf("created %+v, want %+v", created, want)
 	}
-	at := webhooksPath + "/" + made.ID
+	at := webhooksPath + "/" + created.ID
 	if resp.header.Get("Location") != at || resp.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("Location: %s, Cache-Control: %s; want %s and no-store", resp.header.Get("Location"),
 			resp.header.Get("Cache-Control"), at)
 	}
 
-	// Nothing else shows the secret.
+	// No other response contains the secret.
 	want.Secret = ""
 	read := b.get(at).want(200)
 	if got := string(read.body); got != toJSON(t, want) {
 		t.Errorf("read %s, want %s", got, toJSON(t, want))
 	}
 	if got := string(b.get(webhooksPath).want(200).body); got != `{"data":[`+toJSON(t, want)+`]}` {
-		t.Errorf("listed %s, want %s alone", got, toJSON(t, want))
+		t.Errorf("listed %s, want only %s", got, toJSON(t, want))
 	}
 	unchanged := map[string]string{"If-None-Match": read.header.Get("ETag")}
 	for _, method := range []string{"GET", "HEAD"} {
 		b.send(request{method: method, path: at, token: b.admin, header: unchanged}).want(304)
 	}
 
-	named := b.webhook(`{"url":"http://ci.example.com","events":["radar","state"],"description":"tells the bot",` +
+	named := b.webhook(`{"url":"http://ci.example.com","events":["radar","state"],"description":"notifies the bot",` +
 		`"active":false}`)
 	if !slices.Equal(named.Events, []ledger.EventType{ledger.EventState, ledger.EventRadar}) ||
-		named.Description != "tells the bot" || named.Active {
-		t.Errorf("made %+v", named)
+		named.Description != "notifies the bot" || named.Active {
+		t.Errorf("created %+v", named)
 	}
-	if named.Secret == made.Secret {
+	if named.Secret == created.Secret {
 		t.Error("two webhooks have the same secret")
 	}
 
@@ -70,11 +70,11 @@ func TestWebhooks(t *testing.T) {
 	b.patch(at, "{}").wantProblem(404, ledger.CodeNotFound)
 	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 ||
 		list.Data[0].ID != named.ID {
-		t.Errorf("listed %+v, want %s alone", list.Data, named.ID)
+		t.Errorf("listed %+v, want only %s", list.Data, named.ID)
 	}
 }
 
-// Whatever a PATCH does not name stays as it is.
+// A PATCH leaves omitted fields unchanged.
 func TestChangeWebhook(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com","events":["state"],"description":"before"}`)
@@ -96,11 +96,11 @@ func TestChangeWebhook(t *testing.T) {
 	} {
 		test.change()
 		if got := string(b.patch(at, test.body).want(200).body); got != toJSON(t, w) {
-			t.Errorf("after %s it is\n%s, want\n%s", test.body, got, toJSON(t, w))
+			t.Errorf("after %s: got\n%s, want\n%s", test.body, got, toJSON(t, w))
 		}
 		read := b.get(at).want(200)
 		if string(read.body) != toJSON(t, w) || (read.header.Get("ETag") == tag) != (test.body == "{}") {
-			t.Errorf("after %s, read\n%s with the ETag %s, want\n%s", test.body, read.body, read.header.Get("ETag"),
+			t.Errorf("after %s: read\n%s with ETag %s, want\n%s", test.body, read.body, read.header.Get("ETag"),
 				toJSON(t, w))
 		}
 		tag = read.header.Get("ETag")
@@ -117,30 +117,30 @@ func TestWebhookFields(t *testing.T) {
 		code   ledger.Code
 		field  string
 	}{
-		"an empty URL":        {`{"url":""}`, 422, ledger.CodeInvalidField, "url"},
-		"no scheme":           {`{"url":"ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"another scheme":      {`{"url":"ftp://ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"no host":             {`{"url":"https:///ledger"}`, 422, ledger.CodeInvalidField, "url"},
-		"a port that is none": {`{"url":"https://ci.example.com:70000"}`, 422, ledger.CodeInvalidField, "url"},
-		"a password":          {`{"url":"https://ada:pw@ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"a fragment":          {`{"url":"https://ci.example.com/#x"}`, 422, ledger.CodeInvalidField, "url"},
-		"a long URL": {`{"url":"https://ci.example.com/` + strings.Repeat("x", 2048) + `"}`, 422,
+		"empty URL":      {`{"url":""}`, 422, ledger.CodeInvalidField, "url"},
+		"no scheme":      {`{"url":"ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"another scheme": {`{"url":"ftp://ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"no host":        {`{"url":"https:///ledger"}`, 422, ledger.CodeInvalidField, "url"},
+		"invalid port":   {`{"url":"https://ci.example.com:70000"}`, 422, ledger.CodeInvalidField, "url"},
+		"password":       {`{"url":"https://ada:pw@ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
+		"fragment":       {`{"url":"https://ci.example.com/#x"}`, 422, ledger.CodeInvalidField, "url"},
+		"long URL": {`{"url":"https://ci.example.com/` + strings.Repeat("x", 2048) + `"}`, 422,
 			ledger.CodeInvalidField, "url"},
-		"a number for a URL": {`{"url":1}`, 400, ledger.CodeInvalidJSON, "url"},
-		"no events":          {`{"url":"https://x.example","events":[]}`, 422, ledger.CodeInvalidField, "events"},
-		"an unknown event": {`{"url":"https://x.example","events":["state","deploy"]}`, 422, ledger.CodeInvalidField,
+		"number instead of a URL": {`{"url":1}`, 400, ledger.CodeInvalidJSON, "url"},
+		"no events":               {`{"url":"https://x.example","events":[]}`, 422, ledger.CodeInvalidField, "events"},
+		"unknown event type": {`{"url":"https://x.example","events":["state","deploy"]}`, 422, ledger.CodeInvalidField,
 			"events"},
-		"what is no event": {`{"url":"https://x.example","events":["ping"]}`, 422, ledger.CodeInvalidField, "events"},
-		"an event twice": {`{"url":"https://x.example","events":["state","state"]}`, 422, ledger.CodeInvalidField,
+		"ping as event type": {`{"url":"https://x.example","events":["ping"]}`, 422, ledger.CodeInvalidField, "events"},
+		"repeated event type": {`{"url":"https://x.example","events":["state","state"]}`, 422, ledger.CodeInvalidField,
 			"events"},
-		"events in one text": {`{"url":"https://x.example","events":"state"}`, 400, ledger.CodeInvalidJSON, "events"},
-		"a number for an event": {`{"url":"https://x.example","events":["state",1]}`, 400, ledger.CodeInvalidJSON,
+		"string for an array": {`{"url":"https://x.example","events":"state"}`, 400, ledger.CodeInvalidJSON, "events"},
+		"number for an event type": {`{"url":"https://x.example","events":["state",1]}`, 400, ledger.CodeInvalidJSON,
 			"events[1]"},
-		"a long description": {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422,
+		"long description": {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422,
 			ledger.CodeInvalidField, "description"},
-		"two lines":        {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField, "description"},
-		"active in quotes": {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
-		"its own secret":   {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
+		"two lines":            {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField, "description"},
+		"string for a boolean": {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
+		"secret":               {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -150,62 +150,63 @@ func TestWebhookFields(t *testing.T) {
 	}
 	b.post(webhooksPath, `{"events":["state"]}`).wantFields(422, ledger.CodeInvalidField, "url")
 	for _, send := range []func(string) response{
-		func(body string) response { return b.post(webhooksPath, body) }, func(body string) response { return b.patch(at, body) },
+		func(body string) response { return b.post(webhooksPath, body) },
+		func(body string) response { return b.patch(at, body) },
 	} {
 		send("").wantProblem(415, ledger.CodeUnsupportedMediaType)
 		send(" ").wantProblem(400, ledger.CodeInvalidJSON)
 		send(`{"url":"`+strings.Repeat("x", 1<<20)+`"}`).wantProblem(413, ledger.CodePayloadTooLarge)
 	}
 	if after := b.get(at).want(200); string(after.body) != string(before.body) {
-		t.Errorf("a refused change left %s, before it was %s", after.body, before.body)
+		t.Errorf("after invalid changes: %s, before: %s", after.body, before.body)
 	}
 	if list := decode[ledger.Page[ledger.Webhook]](b.get(webhooksPath).want(200)); len(list.Data) != 1 {
-		t.Errorf("refused webhooks were made: %+v", list.Data)
+		t.Errorf("webhooks after invalid requests: %+v", list.Data)
 	}
 }
 
-// guard refuses targets as the server is told to, and notes which it was asked about.
+// guard is a Config.CheckTarget that rejects one host and records the URLs it checks.
 type guard struct {
-	refused string // host
-	asked   []string
+	rejected string // host
+	checked  []string
 }
 
 func (g *guard) check(_ context.Context, target string) error {
-	g.asked = append(g.asked, target)
-	if u, err := url.Parse(target); err == nil && u.Hostname() == g.refused {
+	g.checked = append(g.checked, target)
+	if u, err := url.Parse(target); err == nil && u.Hostname() == g.rejected {
 		return ledger.FieldErrorf(
-			ledger.CodeInvalidField, "url", "%s is a private address: name its network in webhooks.allowed_networks", g.refused)
+			ledger.CodeInvalidField, "url", "%s is a private address: name its network in webhooks.allowed_networks", g.rejected)
 	}
 	return nil
 }
 
 func TestWebhookTargets(t *testing.T) {
-	g := &guard{refused: "10.0.0.1"}
+	g := &guard{rejected: "10.0.0.1"}
 	b := newBackend(t, func(c *Config) { c.CheckTarget = g.check })
 	const private, public = `{"url":"http://10.0.0.1/hook"}`, `{"url":"https://ci.example.com"}`
-	refused := func(a response) {
+	wantRejected := func(a response) {
 		t.Helper()
 		a.wantFields(422, ledger.CodeInvalidField, "url")
 		if !strings.Contains(string(a.body), "webhooks.allowed_networks") {
-			t.Errorf("%s: %s; want it to name the setting", a.what, a.body)
+			t.Errorf("%s: %s, want it to name the setting", a.what, a.body)
 		}
 	}
-	refused(b.post(webhooksPath, private))
+	wantRejected(b.post(webhooksPath, private))
 	at := webhooksPath + "/" + b.webhook(public).ID
-	refused(b.patch(at, private))
+	wantRejected(b.patch(at, private))
 
-	// Only a URL that changes, of a webhook that there is, is looked at.
-	g.asked = nil
-	g.refused = "ci.example.com" // from now on
+	// Only a changed URL of an existing webhook is checked.
+	g.checked = nil
+	g.rejected = "ci.example.com"
 	b.patch(at, public).want(200)
 	b.patch(at, `{"description":"x","active":false}`).want(200)
 	b.patch(webhooksPath+"/whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", private).wantProblem(404, ledger.CodeNotFound)
 	b.post(webhooksPath, `{"url":"ftp://x.example"}`).wantFields(422, ledger.CodeInvalidField, "url")
-	if len(g.asked) != 0 {
-		t.Errorf("asked about %q", g.asked)
+	if len(g.checked) != 0 {
+		t.Errorf("checked %q", g.checked)
 	}
 	b.patch(at, private).want(200)
-	refused(b.patch(at, public))
+	wantRejected(b.patch(at, public))
 }
 
 func TestWebhookLimit(t *testing.T) {
@@ -218,17 +219,18 @@ func TestWebhookLimit(t *testing.T) {
 	}
 	p := b.post(webhooksPath, body).wantProblem(422, ledger.CodeLimitReached)
 	if !strings.Contains(p.Detail, "50 webhooks") {
-		t.Errorf("detail %q; want it to name the limit", p.Detail)
+		t.Errorf("detail %q, want it to name the limit", p.Detail)
 	}
 	b.post("/v1/orgs/acme/repos/web/webhooks", body).want(201)
 	b.delete(webhooksPath + "/" + last.ID).want(204)
 	b.webhook(body)
 }
 
-// webhookRoute is one endpoint about webhooks, ready to be called.
+// webhookRoute is a request to an endpoint for webhooks.
 type webhookRoute struct{ method, path, body string }
 
-// webhookRoutes returns all endpoints about one webhook, and those of the list.
+// webhookRoutes returns requests to all endpoints for one webhook, and to those for the
+// list.
 func (b *backend) webhookRoutes(repo, webhook, delivery string) (one, list []webhookRoute) {
 	b.t.Helper()
 	for _, rt := range b.server.routes() {
@@ -252,7 +254,7 @@ func (b *backend) webhookRoutes(repo, webhook, delivery string) (one, list []web
 		}
 	}
 	if len(one) != 9 || len(list) != 2 {
-		b.t.Fatalf("%d routes about one webhook and %d about all, want 9 and 2", len(one), len(list))
+		b.t.Fatalf("%d routes for one webhook and %d for the list, want 9 and 2", len(one), len(list))
 	}
 	return one, list
 }
@@ -262,7 +264,7 @@ func (b *backend) call(r webhookRoute, token string) response {
 	return b.send(request{method: r.method, path: r.path, token: token, body: r.body})
 }
 
-// A webhook's URL is often a secret by itself, and so is what a receiver answers.
+// A webhook's URL is often a secret, and so is the response of a receiver.
 func TestWebhooksAreForAdmins(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
@@ -279,8 +281,8 @@ func TestWebhooksAreForAdmins(t *testing.T) {
 	}
 }
 
-// A webhook is there only in its own repo.
-func TestWebhooksOfOthers(t *testing.T) {
+// A webhook is only accessible through its own repo.
+func TestWebhooksOfOtherRepos(t *testing.T) {
 	b := newBackend(t)
 	b.host("POST", "/v1/orgs", `{"name":"umbrella"}`).want(201)
 	b.host("POST", "/v1/orgs/umbrella/repos", `{"name":"api"}`).want(201)
@@ -303,12 +305,12 @@ func TestWebhooksOfOthers(t *testing.T) {
 	}
 	const none = "01KAJ8Q0M6R4YB0J3X5T9ZC2DE"
 	unknown, _ := b.webhookRoutes("acme/repos/api", "whk_"+none, d.ID)
-	ofNowhere, listOfNowhere := b.webhookRoutes("acme/repos/nowhere", w.ID, d.ID)
-	for _, r := range slices.Concat(unknown, ofNowhere, listOfNowhere) {
+	ofUnknownRepo, listOfUnknownRepo := b.webhookRoutes("acme/repos/nowhere", w.ID, d.ID)
+	for _, r := range slices.Concat(unknown, ofUnknownRepo, listOfUnknownRepo) {
 		b.call(r, b.admin).wantProblem(404, ledger.CodeNotFound)
 	}
 
-	// And a delivery only at its own webhook.
+	// A delivery is only accessible through its own webhook.
 	other := b.webhook(`{"url":"https://other.example"}`)
 	for _, at := range []string{webhooksPath + "/" + other.ID + "/deliveries/" + d.ID, webhooksPath + "/" + w.ID +
 		"/deliveries/dlv_" + none} {
@@ -316,12 +318,12 @@ func TestWebhooksOfOthers(t *testing.T) {
 		b.post(at+"/redeliver", "").wantProblem(404, ledger.CodeNotFound)
 	}
 	if after := b.get(webhooksPath + "/" + w.ID).want(200); string(after.body) != string(before.body) {
-		t.Errorf("others made it %s, it was %s", after.body, before.body)
+		t.Errorf("the webhook changed to %s, from %s", after.body, before.body)
 	}
 }
 
-// A repo is found by its name in any case, and so are its webhooks.
-func TestWebhooksOfARepoInAnyCase(t *testing.T) {
+// The name of a repo ignores case, for webhooks too.
+func TestWebhookRepoIgnoresCase(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := "/v1/orgs/acme/repos/API/webhooks/" + w.ID
@@ -337,11 +339,11 @@ func TestRotateWebhook(t *testing.T) {
 		body    string
 		overlap time.Duration
 	}{
-		"no body":      {"", 24 * hour},
-		"nothing said": {"{}", 24 * hour},
-		"three days":   {`{"overlap":"3d"}`, 72 * hour},
-		"the longest":  {`{"overlap":"30d"}`, 720 * hour},
-		"none":         {`{"overlap":"0s"}`, 0},
+		"no body":    {"", 24 * hour},
+		"default":    {"{}", 24 * hour},
+		"three days": {`{"overlap":"3d"}`, 72 * hour},
+		"maximum":    {`{"overlap":"30d"}`, 720 * hour},
+		"no overlap": {`{"overlap":"0s"}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t)
@@ -362,7 +364,7 @@ func TestRotateWebhook(t *testing.T) {
 				t.Errorf("read %+v, want the previous secret until %q", got, until)
 			}
 
-			// What was shown is what signs.
+			// The dispatcher signs with the new secret.
 			b.post(at+"/ping", "").want(202)
 			endpoint, due := b.claim(w.ID)
 			if len(due) != 1 || endpoint.Secret != rotated.Secret ||
@@ -377,7 +379,7 @@ func TestRotateWebhook(t *testing.T) {
 	}
 }
 
-func TestRotateWebhookRefuses(t *testing.T) {
+func TestInvalidRotations(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	at := webhooksPath + "/" + w.ID + "/rotate"
@@ -387,13 +389,13 @@ func TestRotateWebhookRefuses(t *testing.T) {
 		code   ledger.Code
 		fields []string
 	}{
-		"too long":         {`{"overlap":"30d1ms"}`, 422, ledger.CodeInvalidField, []string{"overlap"}},
-		"too long by far":  {`{"overlap":"9999d"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
-		"before now":       {`{"overlap":"-1h"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
-		"no duration":      {`{"overlap":"soon"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
-		"a number":         {`{"overlap":24}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
-		"an unknown field": {`{"overlpa":"1h"}`, 400, ledger.CodeUnknownField, []string{"overlpa"}},
-		"truncated":        {`{`, 400, ledger.CodeInvalidJSON, nil},
+		"too long":       {`{"overlap":"30d1ms"}`, 422, ledger.CodeInvalidField, []string{"overlap"}},
+		"out of range":   {`{"overlap":"9999d"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"negative":       {`{"overlap":"-1h"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"not a duration": {`{"overlap":"soon"}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"number":         {`{"overlap":24}`, 400, ledger.CodeInvalidJSON, []string{"overlap"}},
+		"unknown field":  {`{"overlpa":"1h"}`, 400, ledger.CodeUnknownField, []string{"overlpa"}},
+		"truncated":      {`{`, 400, ledger.CodeInvalidJSON, nil},
 	} {
 		t.Run(name, func(t *testing.T) { b.in(t).post(at, test.body).wantFields(test.status, test.code, test.fields...) })
 	}
@@ -402,19 +404,19 @@ func TestRotateWebhookRefuses(t *testing.T) {
 	b.post(at, strings.Repeat(" ", 1<<20+1)).wantProblem(413, ledger.CodePayloadTooLarge)
 	b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202)
 	if endpoint, _ := b.claim(w.ID); endpoint.Secret != w.Secret || endpoint.PreviousSecret != "" {
-		t.Errorf("a refused rotation left %+v", endpoint)
+		t.Errorf("after invalid rotations: %+v", endpoint)
 	}
 }
 
-// The host's command needs no token, and sends the same requests.
-func TestWebhooksOfTheHost(t *testing.T) {
+// The administrator of the host manages webhooks without a token.
+func TestWebhooksByHost(t *testing.T) {
 	b := newBackend(t)
-	made := decode[ledger.Webhook](b.host("POST", webhooksPath, `{"url":"https://ci.example.com"}`).want(201))
-	at := webhooksPath + "/" + made.ID
+	created := decode[ledger.Webhook](b.host("POST", webhooksPath, `{"url":"https://ci.example.com"}`).want(201))
+	at := webhooksPath + "/" + created.ID
 	b.host("PATCH", at, `{"description":"x"}`).want(200)
-	if rotated := decode[ledger.Webhook](b.host("POST", at+"/rotate", "").want(200)); made.Secret == "" ||
+	if rotated := decode[ledger.Webhook](b.host("POST", at+"/rotate", "").want(200)); created.Secret == "" ||
 		rotated.Secret == "" || rotated.Description != "x" {
-		t.Errorf("made %+v, rotated to %+v", made, rotated)
+		t.Errorf("created %+v, rotated to %+v", created, rotated)
 	}
 	location := b.host("POST", at+"/ping", "").want(202).header.Get("Location")
 	b.host("GET", location, "").want(200)
@@ -427,7 +429,7 @@ func TestWebhooksOfTheHost(t *testing.T) {
 	b.host("GET", at, "").wantProblem(404, ledger.CodeNotFound)
 }
 
-func TestLogsHoldNoSigningSecret(t *testing.T) {
+func TestLogsHaveNoSigningSecret(t *testing.T) {
 	var log bytes.Buffer
 	b := newBackend(t, func(c *Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -436,14 +438,14 @@ func TestLogsHoldNoSigningSecret(t *testing.T) {
 	rotated := decode[ledger.Webhook](b.post(webhooksPath+"/"+w.ID+"/rotate", "").want(200))
 	shown := decode[ledger.Webhook](b.get(webhooksPath + "/" + w.ID).want(200))
 	if !strings.Contains(log.String(), "/rotate") {
-		t.Errorf("the log tells of no rotation: %s", log.String())
+		t.Errorf("the log has no rotation: %s", log.String())
 	}
 	for _, secret := range []string{w.Secret[6:], rotated.Secret[6:], "whsec_", "hidden-path"} {
 		if strings.Contains(log.String(), secret) {
-			t.Errorf("the log holds %s: %s", secret, log.String())
+			t.Errorf("the log contains %s: %s", secret, log.String())
 		}
 	}
 	if shown.Secret != "" {
-		t.Errorf("a GET shows the secret %s", shown.Secret)
+		t.Errorf("GET returns the secret %s", shown.Secret)
 	}
 }

@@ -11,48 +11,49 @@ import (
 func TestPanics(t *testing.T) {
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
-		status  int // 0: the connection is closed without an answer
+		status  int // 0: the connection is closed without a response
 		body    string
-		fault   string // what Fail gets begins with it
+		failure string // prefix of the error that Fail gets
 	}{
-		"none": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "all") }, 200, "all", ""},
+		"no panic": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "all") }, 200, "all", ""},
 		"before the first byte": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			panic("out of cheese")
 		}, 500, "failed", "panic: out of cheese\n"},
-		"behind the first byte": {func(w http.ResponseWriter, _ *http.Request) {
+		"after the first byte": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusAccepted)
-			io.WriteString(w, "the beginning, ")
+			io.WriteString(w, "start, ")
 			http.NewResponseController(w).Flush()
 			panic("out of cheese")
-		}, 202, "the beginning, failed", "panic: out of cheese\n"},
-		"on purpose": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "", ""},
+		}, 202, "start, failed", "panic: out of cheese\n"},
+		"http.ErrAbortHandler": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fault := ""
+			failure := ""
 			frame := Frame{Header: map[string]string{"Server": "test"},
 				Fail: func(w http.ResponseWriter, _ *http.Request, err error) {
-					fault = err.Error()
+					failure = err.Error()
 					w.WriteHeader(http.StatusInternalServerError)
 					io.WriteString(w, "failed")
 				}}
 			network := httptest.NewServer(Compressed(frame.Handler(test.handler), "text/plain"))
 			defer network.Close()
+
 			status, body, header := get(t, network.URL)
 			if status != test.status || body != test.body {
 				t.Errorf("%d %q, want %d %q", status, body, test.status, test.body)
 			}
-			if !strings.HasPrefix(fault, test.fault) || (fault == "") != (test.fault == "") {
-				t.Errorf("the fault is %q, want %q", fault, test.fault)
+			if !strings.HasPrefix(failure, test.failure) || (failure == "") != (test.failure == "") {
+				t.Errorf("error %q, want prefix %q", failure, test.failure)
 			}
 			if status != 0 && (header.Get("Server") != "test" || header.Get("X-Content-Type-Options") != "nosniff") {
-				t.Errorf("the headers are %v", header)
+				t.Errorf("headers %v", header)
 			}
 		})
 	}
 }
 
-// get returns the status 0 if there is no answer.
+// get returns the status 0 if there is no response.
 func get(t *testing.T, url string) (status int, body string, header http.Header) {
 	t.Helper()
 	resp, err := http.Get(url)
