@@ -269,7 +269,7 @@ func (s *stage) pushAll() {
 		changes []radar.Change
 		acts    []act
 	}{
-		{70 * h, "health-check", ada, "Answer health checks without a token",
+		{70 * h, "health-check", ada, "Serve health checks without a token",
 			[]radar.Change{edited("server/health.go", 12, 3, 9)}, []act{linted, tested, rita, sam, deployed}},
 		{50 * h, "price-cache", jonas, "Cache prices for a minute", []radar.Change{edited("prices/cache.go", 40, 2, 31)},
 			[]act{linted, tested, rita, sam, deployed}},

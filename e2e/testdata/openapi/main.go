@@ -99,6 +99,7 @@ func readEvents(ctx context.Context, client *api.ClientWithResponses, recorded *
 		r.Header.Set("Accept", "application/json")
 		return nil
 	}
+
 	events, err := client.ListEventsWithResponse(ctx, org, &api.ListEventsParams{}, json)
 	if err != nil {
 		return err
@@ -106,6 +107,7 @@ func readEvents(ctx context.Context, client *api.ClientWithResponses, recorded *
 	if events.JSON200 == nil {
 		return fmt.Errorf("the history: %s: %s", events.Status(), events.Body)
 	}
+
 	for _, item := range events.JSON200.Data {
 		event, err := item.ValueByDiscriminator()
 		if err != nil {
