@@ -192,9 +192,11 @@ func groupsOf(c ledger.Commit, shown []ledger.AttestationRecord) []requirementGr
 
 func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord) requirement {
 	r := requirement{RequirementStatus: s, Mark: "missing", Word: "Not met"}
+	r.Reason = strings.TrimPrefix(s.Reason, s.Predicate+": ") // the page shows the predicate above
 	switch {
 	case !s.Applies:
 		r.Mark, r.Word = "left-out", "Not applicable"
+		r.Reason = strings.TrimPrefix(s.Reason, "does not apply: ")
 	case s.Met:
 		r.Mark, r.Word = "met", "Met"
 	case len(s.FailedBy) > 0:
