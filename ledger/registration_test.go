@@ -87,9 +87,9 @@ func TestRegistrationCheck(t *testing.T) {
 		"50,000 directories": {Registration{Changes: deep(200, 250)}, ""},
 		"50,001 directories": {
 			Registration{Changes: append(deep(200, 250), radar.Change{Path: "e/f", Status: "M"})}, "changes"},
-		"a path twice":            {changed(radar.Change{Path: "a", Status: "M"}), "changes[1].path"},
-		"a path left and changed": {changed(radar.Change{Path: "b", OldPath: "a", Status: "R"}), "changes[1].old_path"},
-		"a path left and made anew": {
+		"a path twice":               {changed(radar.Change{Path: "a", Status: "M"}), "changes[1].path"},
+		"a path renamed and changed": {changed(radar.Change{Path: "b", OldPath: "a", Status: "R"}), "changes[1].old_path"},
+		"a path renamed and added again": {
 			Registration{Changes: []radar.Change{{Path: "b", OldPath: "a", Status: "R"}, {Path: "a", Status: "A"}}},
 			"changes[1].path"},
 		"two files swapped by -B": {

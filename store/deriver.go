@@ -43,7 +43,7 @@ type subject struct {
 // expiry returns the cause of a transition at the given time: the evidence or the
 // overlap that expired.
 func (s *subject) expiry(at ledger.Time) ledger.Cause {
-	id := s.d.contract.RanOut(s.facts, at)
+	id := s.d.contract.ExpiredAt(s.facts, at)
 	if id == "" {
 		for _, o := range s.facts.Overlaps {
 			if o.Until == at {

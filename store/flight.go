@@ -110,7 +110,7 @@ func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 		return tip.InFlightAt(d.contract.Radar, t.now), err
 	}
 	others, err := t.tipsBefore(d, radarindex.Superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.id)
-	if err != nil || slices.ContainsFunc(others, func(o radarindex.Tip) bool { return o.BuiltOn(c.sha) }) {
+	if err != nil || slices.ContainsFunc(others, func(o radarindex.Tip) bool { return o.HasAncestor(c.sha) }) {
 		return false, err
 	}
 	return true, t.endEach(d, radarindex.Superseded, others)

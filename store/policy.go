@@ -104,7 +104,7 @@ ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id,
 			return p, fmt.Errorf("request re-evaluation: %w", err)
 		}
 		t.gathered.wakeEvaluate = true
-		if !d.contract.Radar.SeesAll(contract.Radar) {
+		if !d.contract.Radar.Covers(contract.Radar) {
 			if err := t.markAllTips(r.id); err != nil {
 				return p, err
 			}

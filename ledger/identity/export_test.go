@@ -4,8 +4,8 @@ import "crypto"
 
 // Exported for tests in package identity_test.
 const (
-	MaxPEM   = maxPEM
-	MaxTried = maxTried
+	MaxPEM      = maxPEM
+	MaxTryBytes = maxTryBytes
 )
 
 // CheckKey returns an error if the type of the key is not supported.
@@ -15,4 +15,4 @@ func CheckKey(pub crypto.PublicKey) error {
 }
 
 // Names reports whether a keyid or hint identifies a registered key.
-func (k *Keyring) Names(hint string) bool { return k.hinted(hint) != nil }
+func (k *Keyring) Names(hint string) bool { return k.keyForHint(hint) != nil }

@@ -142,8 +142,8 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	return nil
 }
 
-// hinted returns the registered key for a keyid or hint, or nil.
-func (k *Keyring) hinted(hint string) *trustedKey {
+// keyForHint returns the registered key for a keyid or hint, or nil.
+func (k *Keyring) keyForHint(hint string) *trustedKey {
 	digest, ok := parseHint(hint)
 	if !ok {
 		return nil

@@ -84,7 +84,7 @@ func TestVerifyLimitsTrying(t *testing.T) {
 		ids = append(ids, ledgertest.KeyIdentity(ledgertest.NewP256().Public()))
 	}
 	org := ledgertest.Keyring(append(ids, ledgertest.KeyIdentity(key.Public()))...)
-	large := append(ledgertest.Passed(), make([]byte, identity.MaxTried/100)...)
+	large := append(ledgertest.Passed(), make([]byte, identity.MaxTryBytes/100)...)
 	_, err := attestation.Verify(
 		ledgertest.DSSE(large, ledgertest.Must(identity.Sign(key, attestation.PAE(attestation.StatementType, large)))), org,
 		ledgertest.Now)

@@ -29,23 +29,23 @@ type Signed struct {
 func (k *Keyring) Verify(s *Signed, now time.Time) (Signer, error) {
 	m := &message{text: s.Message}
 	if len(s.Certificates) > 0 {
-		key, signer, err := k.certified(s.Certificates, now)
+		key, signer, err := k.certSigner(s.Certificates, now)
 		if err != nil {
 			return Signer{}, err
 		}
-		return checked(key, signer, m, s.Signature)
+		return verifySignature(key, signer, m, s.Signature)
 	}
-	if key := k.hinted(s.Hint); key != nil {
+	if key := k.keyForHint(s.Hint); key != nil {
 		h, err := key.holder(now)
 		if err != nil {
 			return Signer{}, err
 		}
-		return checked(key, h.signer, m, s.Signature)
+		return verifySignature(key, h.signer, m, s.Signature)
 	}
-	return k.tried(m, s.Signature, now)
+	return k.tryAllKeys(m, s.Signature, now)
 }
 
-func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, error) {
+func verifySignature(key publicKey, signer Signer, m *message, sig []byte) (Signer, error) {
 	if !key.verify(m, sig) {
 		return Signer{}, ledger.Errorf(ledger.CodeInvalidSignature,
 			"the signature does not match this payload and the key of %s", signer.DN)
@@ -53,14 +53,14 @@ func checked(key publicKey, signer Signer, m *message, sig []byte) (Signer, erro
 	return signer, nil
 }
 
-// maxTried limits the bytes that are hashed when all keys are tried: the message, times
+// maxTryBytes limits the bytes that are hashed when all keys are tried: the message, times
 // the number of keys.
-const maxTried = 256 << 20
+const maxTryBytes = 256 << 20
 
-// tried tries all keys and returns the signer. Keys without an active holder are last;
+// tryAllKeys tries all keys and returns the signer. Keys without an active holder are last;
 // they are tried to report that the identity was revoked.
-func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
-	if len(k.keys)*len(m.text) > maxTried {
+func (k *Keyring) tryAllKeys(m *message, sig []byte, now time.Time) (Signer, error) {
+	if len(k.keys)*len(m.text) > maxTryBytes {
 		return Signer{}, ledger.Errorf(
 			ledger.CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org "+
 				"(set keyid to the SHA-256 of the key's SubjectPublicKeyInfo)", len(k.keys))
@@ -80,9 +80,9 @@ func (k *Keyring) tried(m *message, sig []byte, now time.Time) (Signer, error) {
 			"the signer is not registered, or the payload or signature was changed")
 }
 
-// certified returns the key and the signer of the first of certs: a registered identity
+// certSigner returns the key and the signer of the first of certs: a registered identity
 // with the same key, or a subject that a root trusts.
-func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
+func (k *Keyring) certSigner(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
 	// Check all keys before one verifies another: anybody can send a certificate with a
 	// key that is very slow to verify.
 	for _, cert := range certs {
@@ -99,7 +99,7 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 
 	registered := k.bySPKI[digest]
 	if registered == nil {
-		return k.chained(certs, digest, now)
+		return k.chainSigner(certs, digest, now)
 	}
 	h, err := registered.holder(now)
 	if err == nil {
@@ -107,16 +107,16 @@ func (k *Keyring) certified(certs []*x509.Certificate, now time.Time) (publicKey
 	}
 	// The registered certificate has expired, but this one may be its successor.
 	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code == ledger.CodeExpiredCertificate {
-		if key, signer, chainErr := k.chained(certs, digest, now); chainErr == nil {
+		if key, signer, chainErr := k.chainSigner(certs, digest, now); chainErr == nil {
 			return key, signer, nil
 		}
 	}
 	return nil, Signer{}, err
 }
 
-// chained returns the signer of a certificate chain that ends at a trusted root.
+// chainSigner returns the signer of a certificate chain that ends at a trusted root.
 // The digest is that of the first certificate's key.
-func (k *Keyring) chained(
+func (k *Keyring) chainSigner(
 	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
 ) (publicKey, Signer, error) {
 	leaf := certs[0]

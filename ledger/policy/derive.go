@@ -28,7 +28,7 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 	d := Derivation{Requirements: make([]ledger.RequirementStatus, len(c.Requirements), len(c.Requirements)+1)}
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
-		status, expires := c.Requirements[i].judge(&f, now, steps)
+		status, expires := c.Requirements[i].evaluate(&f, now, steps)
 		d.Requirements[i] = status
 		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
 			d.Expires = expires
@@ -36,7 +36,7 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 	}
 
 	if c.Radar.Blocks() {
-		status, expires := c.Radar.judge(&f, now)
+		status, expires := c.Radar.evaluate(&f, now)
 		d.Requirements = append(d.Requirements, status)
 		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
 			d.Expires = expires
@@ -60,7 +60,7 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 		if r.State != ledger.Deployed {
 			continue
 		}
-		if v := r.weigh(&f, &e, e.RecordedAt); v != blocks && v != notAccepted {
+		if v := r.verdict(&f, &e, e.RecordedAt); v != blocks && v != notAccepted {
 			continue
 		}
 		if excluded, _ := r.scope(&f, steps); excluded == "" {
@@ -70,14 +70,14 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	return false
 }
 
-// RanOut returns the ID of an attestation whose evidence counts until just before the
+// ExpiredAt returns the ID of an attestation whose evidence counts until just before the
 // given time and is expired from then on. It is empty if there is none.
-func (c Contract) RanOut(f Facts, at ledger.Time) string {
+func (c Contract) ExpiredAt(f Facts, at ledger.Time) string {
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
 		j := slices.IndexFunc(f.Evidence, func(e Evidence) bool {
-			return r.end(&e) == at && r.weigh(&f, &e, at) == expired
+			return r.end(&e) == at && r.verdict(&f, &e, at) == expired
 		})
 		if j < 0 {
 			continue

@@ -42,7 +42,7 @@ func keys[V any](m map[string]V) *rapid.Generator[string] {
 	return rapid.SampledFrom(slices.Sorted(maps.Keys(m)))
 }
 
-func among(word, words string) bool { return slices.Contains(strings.Fields(words), word) }
+func contains(word, words string) bool { return slices.Contains(strings.Fields(words), word) }
 
 // drawContract returns a contract in the form that Parse returns.
 func drawContract(t *rapid.T) Contract {
@@ -141,11 +141,11 @@ func modelApplies(r Requirement, f Facts) bool {
 	path, branch := len(r.Paths) == 0 || !f.HasChanges, len(r.Branches) == 0
 	for _, glob := range r.Paths {
 		for _, changed := range f.Changes {
-			path = path || among(changed, modelPaths[glob])
+			path = path || contains(changed, modelPaths[glob])
 		}
 	}
 	for _, glob := range r.Branches {
-		branch = branch || among(f.Target, modelBranches[glob])
+		branch = branch || contains(f.Target, modelBranches[glob])
 	}
 	return path && branch
 }
@@ -153,16 +153,16 @@ func modelApplies(r Requirement, f Facts) bool {
 // modelMatches: the predicate, "DN patterns", "an identity whose cn or e-mail
 // is the commit's author's does not count".
 func modelMatches(r Requirement, f Facts, e Evidence) bool {
-	who := ""
-	for name, dn := range modelDNs {
+	name := ""
+	for n, dn := range modelDNs {
 		if dn == e.Signer {
-			who = name
+			name = n
 		}
 	}
 
 	signer := len(r.Signers) == 0
 	for _, p := range r.Signers {
-		signer = signer || among(who, modelSigners[p.String()])
+		signer = signer || contains(name, modelSigners[p.String()])
 	}
 
 	if r.ExcludeAuthor {
@@ -177,7 +177,7 @@ func modelMatches(r Requirement, f Facts, e Evidence) bool {
 		}
 		signer = signer && !own
 	}
-	return signer && among(e.Predicate, modelPredicates[r.Predicate])
+	return signer && contains(e.Predicate, modelPredicates[r.Predicate])
 }
 
 // modelMeets: "when the commit's author is not known, nobody counts where the
@@ -185,8 +185,8 @@ func modelMatches(r Requirement, f Facts, e Evidence) bool {
 // "max_age: by recorded_at"; "a latest fail or error by a matching signer keeps
 // the requirement unmet"; DEPLOYED "by an attestation recorded while the commit
 // was PROMOTABLE".
-func modelMeets(r Requirement, f Facts, now ledger.Time) (who map[identity.DN]bool, first ledger.Time, met bool) {
-	who, met = map[identity.DN]bool{}, true
+func modelMeets(r Requirement, f Facts, now ledger.Time) (signers map[identity.DN]bool, first ledger.Time, met bool) {
+	signers, met = map[identity.DN]bool{}, true
 
 	for _, e := range f.Evidence {
 		accepted := false
@@ -202,13 +202,13 @@ func modelMeets(r Requirement, f Facts, now ledger.Time) (who map[identity.DN]bo
 		case r.State == ledger.Deployed && !e.WhilePromotable:
 		case r.MaxAge > 0 && now >= until:
 		default:
-			who[e.Signer] = true
+			signers[e.Signer] = true
 			if r.MaxAge > 0 && (first == 0 || until < first) {
 				first = until
 			}
 		}
 	}
-	return who, first, met && len(who) >= r.Threshold
+	return signers, first, met && len(signers) >= r.Threshold
 }
 
 // modelBlocks: "the later-registered commit of an overlap of that level or above
@@ -280,9 +280,9 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 		if !s.Applies {
 			continue
 		}
-		who, first, met := modelMeets(r, f, now)
-		if s.Met != met || s.Have != len(who) || s.Need != r.Threshold || !slices.Equal(s.SignersCounted, dnTexts(who)) {
-			t.Errorf("requirement %d: %+v, want met %t by %v", i, s, met, who)
+		signers, first, met := modelMeets(r, f, now)
+		if s.Met != met || s.Have != len(signers) || s.Need != r.Threshold || !slices.Equal(s.SignersCounted, dnTexts(signers)) {
+			t.Errorf("requirement %d: %+v, want met %t by %v", i, s, met, signers)
 		}
 		if first != 0 && (expires == 0 || first < expires) && !f.Deployed {
 			expires = first
@@ -313,8 +313,8 @@ func compareBlock(t *rapid.T, c Contract, f Facts, got []ledger.RequirementStatu
 	}
 }
 
-func dnTexts(who map[identity.DN]bool) (texts []string) {
-	for dn := range who {
+func dnTexts(signers map[identity.DN]bool) (texts []string) {
+	for dn := range signers {
 		texts = append(texts, "cn="+dn.CN+",ou="+dn.OU+",o="+dn.O)
 	}
 	slices.Sort(texts)

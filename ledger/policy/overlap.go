@@ -16,11 +16,11 @@ import (
 // Facts.Overlaps.
 func (r RadarSettings) Blocks() bool { return r.Enabled && r.Block != radar.NoLevel }
 
-// judge evaluates the radar's requirement for PROMOTABLE: no overlap blocks the commit.
-// It returns when the first blocking overlap ends because of its age, or zero. The
-// requirement does not apply to a commit on its target branch, which cannot wait for
-// commits that have not landed.
-func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementStatus, expires ledger.Time) {
+// evaluate returns the status of the radar's requirement for PROMOTABLE: no overlap blocks
+// the commit. It also returns when the first blocking overlap ends because of its age, or
+// zero for never. The requirement does not apply to a commit on its target branch, which
+// cannot wait for commits that have not landed.
+func (r RadarSettings) evaluate(f *Facts, now ledger.Time) (s ledger.RequirementStatus, expires ledger.Time) {
 	s = ledger.RequirementStatus{State: ledger.Promotable, Predicate: "radar:" + r.Block.String(),
 		Applies: f.Branch == "" || f.Branch != f.Target}
 	if !s.Applies {
@@ -56,7 +56,7 @@ func (r RadarSettings) judge(f *Facts, now ledger.Time) (s ledger.RequirementSta
 	if n := len(blocking); n > 1 {
 		earlier, after = strconv.Itoa(n)+" earlier commits", "they have"
 	}
-	s.Reason = "overlaps with " + earlier + ": " + some(overlaps, " and ") +
+	s.Reason = "overlaps with " + earlier + ": " + joinFirst(overlaps, " and ") +
 		"; rebase once " + after + " landed, then push again"
 	return s, expires
 }
@@ -72,9 +72,9 @@ func orAbove(l radar.Level) string {
 // are not compared.
 func (r RadarSettings) Oldest(now ledger.Time) ledger.Time { return now.Add(-time.Duration(r.MaxAge)) }
 
-// SeesAll reports whether the overlaps found with these settings include all that the
+// Covers reports whether the overlaps found with these settings include all that the
 // other settings would find: the paths are the same, and max_age is not shorter. Overlaps
 // that are too old for the other settings are filtered by age.
-func (r RadarSettings) SeesAll(other RadarSettings) bool {
+func (r RadarSettings) Covers(other RadarSettings) bool {
 	return r.Enabled == other.Enabled && slices.Equal(r.Ignore, other.Ignore) && r.MaxAge >= other.MaxAge
 }

@@ -81,8 +81,8 @@ func TestRadarSettingsSeesAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			other := now
 			test.change(&other)
-			if got := now.SeesAll(other); got != test.all {
-				t.Errorf("SeesAll = %t, want %t", got, test.all)
+			if got := now.Covers(other); got != test.all {
+				t.Errorf("Covers = %t, want %t", got, test.all)
 			}
 		})
 	}

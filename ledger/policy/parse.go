@@ -65,8 +65,8 @@ func Parse(data []byte) (Contract, error) {
 	return c, nil
 }
 
-// fieldForms says what kind of JSON value each member of a contract is.
-var fieldForms = map[string]string{
+// fieldTypes holds the JSON type of each member of a contract.
+var fieldTypes = map[string]string{
 	"requirements": "a list of objects", "radar": "an object",
 	"state": "a string", "predicate": "a string", "max_age": "a string", "notify": "a string", "block": "a string",
 	"signers": "a list of strings", "accept": "a list of strings",
@@ -74,8 +74,8 @@ var fieldForms = map[string]string{
 	"threshold": "a whole number", "enabled": "true or false", "exclude_author": "true or false",
 }
 
-// contractTypeError turns the refusal of a value that is JSON, but of the wrong
-// kind, into one that says which kind is right. Other errors stay.
+// contractTypeError converts an error about a JSON value of the wrong type into one that
+// names the right type. It returns other errors unchanged.
 func contractTypeError(data []byte, err error) error {
 	e, ok := errors.AsType[*ledger.Error](err)
 	if !ok || e.Code != ledger.CodeInvalidJSON || !jsontext.Value(data).IsValid() {
@@ -87,7 +87,7 @@ func contractTypeError(data []byte, err error) error {
 
 	path := e.Fields[0].Field
 	name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], "[")
-	return ledger.FieldErrorf(ledger.CodeInvalidContract, path, "%s must be %s", name, fieldForms[name])
+	return ledger.FieldErrorf(ledger.CodeInvalidContract, path, "%s must be %s", name, fieldTypes[name])
 }
 
 // A contractCheck collects the faults of one document.

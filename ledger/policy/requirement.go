@@ -24,9 +24,9 @@ const (
 	counts
 )
 
-// judge evaluates the requirement. It returns its status and when the first evidence that
+// evaluate returns the status of the requirement, and when the first evidence that
 // counts expires, or zero for never.
-func (r *Requirement) judge(f *Facts, now ledger.Time, steps int) (ledger.RequirementStatus, ledger.Time) {
+func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.RequirementStatus, ledger.Time) {
 	s := ledger.RequirementStatus{State: r.State, Predicate: r.Predicate, Need: r.Threshold}
 	excluded, unsure := r.scope(f, steps)
 	if excluded != "" {
@@ -39,7 +39,7 @@ func (r *Requirement) judge(f *Facts, now ledger.Time, steps int) (ledger.Requir
 	verdicts := make([]verdict, len(f.Evidence))
 	for i := range f.Evidence {
 		e := &f.Evidence[i]
-		verdicts[i] = r.weigh(f, e, now)
+		verdicts[i] = r.verdict(f, e, now)
 		switch verdicts[i] {
 		case blocks:
 			s.FailedBy = append(s.FailedBy, e.Signer.String())
@@ -89,14 +89,14 @@ func (r *Requirement) scope(f *Facts, steps int) (excluded, unsure string) {
 	case !sure:
 		return "", "matching the changed paths takes too long"
 	case !matches:
-		return "no changed path matches " + some(r.Paths, " or "), ""
+		return "no changed path matches " + joinFirst(r.Paths, " or "), ""
 	}
 	return "", ""
 }
 
-// weigh returns the verdict on e. Its status is checked before its age, so that a fail
+// verdict returns the verdict on e. Its status is checked before its age, so that a fail
 // never expires.
-func (r *Requirement) weigh(f *Facts, e *Evidence, now ledger.Time) verdict {
+func (r *Requirement) verdict(f *Facts, e *Evidence, now ledger.Time) verdict {
 	end := r.end(e)
 	switch {
 	case !matchesPredicate(r.Predicate, e.Predicate) || !r.isSigner(e.Signer):
@@ -167,7 +167,7 @@ func isAuthor(a ledger.Author, e *Evidence) bool {
 // reason returns why the requirement is met, or what is missing.
 func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, verdicts []verdict) string {
 	if s.Met {
-		return "met by " + some(s.SignersCounted, " and ")
+		return "met by " + joinFirst(s.SignersCounted, " and ")
 	}
 	if failures := reports(f.Evidence, verdicts, blocks); failures != "" {
 		return failures
@@ -180,10 +180,10 @@ func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, verdicts []v
 		for _, p := range r.Signers {
 			patterns = append(patterns, p.String())
 		}
-		b.WriteString(" matching " + some(patterns, " or "))
+		b.WriteString(" matching " + joinFirst(patterns, " or "))
 	}
 	if s.Have > 0 {
-		b.WriteString(" (" + some(s.SignersCounted, " and ") + ")")
+		b.WriteString(" (" + joinFirst(s.SignersCounted, " and ") + ")")
 	}
 
 	for _, note := range []struct {
@@ -215,15 +215,15 @@ func reports(evidence []Evidence, verdicts []verdict, v verdict) string {
 		}
 	}
 	slices.Sort(list)
-	return some(list, " and ")
+	return joinFirst(list, " and ")
 }
 
 var statusVerbs = map[ledger.Status]string{
 	ledger.Pass: "passed", ledger.Warn: "warned", ledger.Fail: "failed", ledger.Errored: "errored", ledger.Skip: "skipped",
 }
 
-// some joins the first three items and counts the others.
-func some(items []string, joint string) string {
+// joinFirst joins the first three items and counts the others.
+func joinFirst(items []string, joint string) string {
 	const few = 3
 	if len(items) <= few {
 		return strings.Join(items, joint)

@@ -16,11 +16,11 @@ type Tip struct {
 // Related reports whether two commits are never compared: they are the same commit, they
 // belong to the same branch, or one is a known ancestor of the other.
 func Related(a, b Tip) bool {
-	return a.SHA != "" && a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.BuiltOn(b.SHA) || b.BuiltOn(a.SHA)
+	return a.SHA != "" && a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.HasAncestor(b.SHA) || b.HasAncestor(a.SHA)
 }
 
-// BuiltOn reports whether sha is a known ancestor of the commit.
-func (t Tip) BuiltOn(sha string) bool {
+// HasAncestor reports whether sha is a known ancestor of the commit.
+func (t Tip) HasAncestor(sha string) bool {
 	return sha != "" && (t.Base == sha || slices.Contains(t.Parents, sha) || slices.Contains(t.Ancestors, sha))
 }
 
