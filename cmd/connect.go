@@ -209,7 +209,7 @@ func (p *program) withRepo(
 
 // orgFlag defines --org.
 func orgFlag(command *cobra.Command, value *string) {
-	command.Flags().StringVar(value, "org", "", "`ORG` (default: the token's org)")
+	command.Flags().StringVar(value, "org", "", "`org` (default: the token's org)")
 }
 
 // withOrg runs do with a connection and the org of --org, or by default the org of

@@ -75,9 +75,10 @@ and its data as in the live stream.`,
 	flags.BoolVarP(&q.follow, "follow", "f", false, "print new events as they happen, until Ctrl-C")
 	flags.Var(&flagvalue.Parsed[[]ledger.EventType]{Value: &q.types, Kind: "TYPES", Parse: ledger.ParseEventTypes},
 		"types", "only these types, comma-separated (default attestation,state,policy)")
-	flags.StringVar(&q.repo, "repo", "", "only events of this `REPO`")
+	flags.StringVar(&q.repo, "repo", "", "only events of this `repo`")
 	flags.StringVar(&q.since, "since-id", "", "only events after the event with this `ID`; earliest for all")
 	flagvalue.NameField(command, "after", "since-id")
+	flagvalue.NameField(command, "last_event_id", "since-id")
 	limitFlag(command, &q.limit)
 
 	return command

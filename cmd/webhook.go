@@ -88,7 +88,7 @@ LEDGERD_URL.`,
 	}
 	p.urlFlags(command, &n.URL)
 	eventsFlag(command, &n.Events, "event `types` to send, comma-separated (default attestation,state,policy)")
-	command.Flags().StringVar(&n.Description, "description", "", "description for people")
+	command.Flags().StringVar(&n.Description, "description", "", "descriptive `text`")
 	activeFlag(command, &active, true, "send events; --active=false creates the webhook inactive")
 	flagvalue.Require(command, "url")
 	return command
@@ -216,7 +216,7 @@ LEDGERD_URL.`,
 	}
 	p.urlFlags(command, &url)
 	eventsFlag(command, &events, "event `types` to send, comma-separated")
-	command.Flags().StringVar(&description, "description", "", "description for people")
+	command.Flags().StringVar(&description, "description", "", "descriptive `text`")
 	activeFlag(command, &active, false, "activate the webhook; --active=false deactivates it")
 	return command
 }

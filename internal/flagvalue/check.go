@@ -103,14 +103,15 @@ func Error(_ *cobra.Command, err error) error {
 	return fmt.Errorf("invalid --%s %q: %w", name, value, cause)
 }
 
-// fieldAnnotation is the annotation of a flag that holds the name of its API field.
+// fieldAnnotation is the annotation of a flag that holds the names of its API fields.
 const fieldAnnotation = "ledgerd_field"
 
 // NameField records that flags set an API field of another name, for error messages.
 // The flags must be defined.
 func NameField(command *cobra.Command, field string, flags ...string) {
 	for _, flag := range flags {
-		_ = command.Flags().SetAnnotation(flag, fieldAnnotation, []string{field})
+		f := command.Flags().Lookup(flag)
+		_ = command.Flags().SetAnnotation(flag, fieldAnnotation, append(f.Annotations[fieldAnnotation], field))
 	}
 }
 
