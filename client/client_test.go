@@ -348,19 +348,19 @@ func TestForeignResponses(t *testing.T) {
 				w.WriteHeader(http.StatusBadGateway)
 				io.WriteString(w, "<html>bad gateway</html>")
 			},
-			"the server responded with 502 Bad Gateway",
+			"the server returned 502 Bad Gateway",
 		},
 		"plain text": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "try later\nor not", http.StatusServiceUnavailable)
 			},
-			"the server responded with 503 Service Unavailable: try later",
+			"the server returned 503 Service Unavailable: try later",
 		},
 		"redirect": {
 			func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://elsewhere.example/v1", http.StatusMovedPermanently)
 			},
-			"the server responded with 301 Moved Permanently, see https://elsewhere.example/v1",
+			"the server returned 301 Moved Permanently, see https://elsewhere.example/v1",
 		},
 		"empty problem": {
 			func(w http.ResponseWriter, _ *http.Request) {
@@ -368,7 +368,7 @@ func TestForeignResponses(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 				io.WriteString(w, "{}")
 			},
-			"the server responded with 500 Internal Server Error: {}",
+			"the server returned 500 Internal Server Error: {}",
 		},
 		"not JSON": {
 			func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>welcome</html>") },

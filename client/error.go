@@ -51,7 +51,7 @@ func newError(resp *http.Response, body []byte) *Error {
 
 // foreignDetail describes an error response that is not from ledgerd.
 func foreignDetail(resp *http.Response, body []byte) string {
-	detail := fmt.Sprintf("the server responded with %s", resp.Status)
+	detail := fmt.Sprintf("the server returned %s", resp.Status)
 	if location := resp.Header.Get("Location"); location != "" {
 		return detail + ", see " + location
 	}

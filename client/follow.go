@@ -85,7 +85,7 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 func (c *Client) Follow(ctx context.Context, org string, o FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := follower{client: c, path: pathOf("orgs", org, "events"), options: o, position: o.After}
-		for pause := minRetryWait; ; {
+		for delay := minRetryWait; ; {
 			start := time.Now()
 			received, err := f.connect(ctx, yield)
 			if errors.Is(err, errStopped) || ctx.Err() != nil {
@@ -97,12 +97,12 @@ func (c *Client) Follow(ctx context.Context, org string, o FollowOptions) iter.S
 				return
 			}
 			if received || time.Since(start) > maxRetryWait {
-				pause = minRetryWait
+				delay = minRetryWait
 			}
-			if !f.wait(ctx, err, pause) {
+			if !f.wait(ctx, err, delay) {
 				return
 			}
-			pause = min(2*pause, maxRetryWait)
+			delay = min(2*delay, maxRetryWait)
 		}
 	}
 }
@@ -157,18 +157,18 @@ type follower struct {
 	position string // an event's id, Earliest, or empty if the stream has not started yet
 }
 
-// wait waits before the next attempt, for about the pause or for the server's
+// wait waits before the next attempt, for about the given delay or for the server's
 // Retry-After, whichever is longer. It returns false if ctx is done.
-func (f *follower) wait(ctx context.Context, err error, pause time.Duration) bool {
-	pause = pause/2 + rand.N(pause) // jitter, so that clients do not all reconnect at once
+func (f *follower) wait(ctx context.Context, err error, delay time.Duration) bool {
+	delay = delay/2 + rand.N(delay) // jitter, so that clients do not all reconnect at once
 	if e, ok := errors.AsType[*waitError](err); ok {
-		pause, err = max(pause, e.after), e.error
+		delay, err = max(delay, e.after), e.error
 	}
 	if f.options.OnRetry != nil {
-		f.options.OnRetry(err, pause)
+		f.options.OnRetry(err, delay)
 	}
 
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

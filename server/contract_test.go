@@ -28,7 +28,7 @@ var updateContract = flag.Bool("update", false, "write testdata/contract.txt ins
 // and review the diff of the file: within /v1, only additions are allowed.
 func TestContractIsPinned(t *testing.T) {
 	file := filepath.Join("testdata", "contract.txt")
-	got := contractOf(description3(t))
+	got := contractOf(loadDescription(t))
 	if *updateContract {
 		check(t, os.WriteFile(file, []byte(got), 0o644))
 		return
@@ -159,12 +159,12 @@ func (c *contract) operation(name string, item *openapi3.PathItem, operation *op
 func (c *contract) content(what, with, operation string, content openapi3.Content) {
 	for _, mediaType := range slices.Sorted(maps.Keys(content)) {
 		fields := fieldsOf(content[mediaType].Schema)
-		where := operation + ", " + what
+		location := operation + ", " + what
 		if first, ok := c.bodies[fields]; ok {
 			c.line("  %s %s%s: as in %s", what, mediaType, with, first)
 			continue
 		}
-		c.bodies[fields] = where
+		c.bodies[fields] = location
 		c.line("  %s %s%s\n%s", what, mediaType, with, strings.TrimSuffix(fields, "\n"))
 	}
 }

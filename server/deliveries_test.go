@@ -33,7 +33,7 @@ func (b *backend) recordOutcome(webhook string, d ledger.DueDelivery, status led
 		attempt.Response = ledger.AttemptResponse{Status: httpStatus, Headers: map[string][]string{"Server": {"ci"}},
 			Body: "it\ufffds", Truncated: true}
 		if httpStatus >= 300 {
-			attempt.Error = fmt.Sprintf("the receiver responded with %d", httpStatus)
+			attempt.Error = fmt.Sprintf("the receiver returned %d", httpStatus)
 		}
 	}
 
@@ -92,7 +92,7 @@ func TestDeliveries(t *testing.T) {
 	}{
 		{succeeded, ledger.Delivery{Status: ledger.DeliverySucceeded, LastStatus: 204}},
 		{pending, ledger.Delivery{Status: ledger.DeliveryPending, LastStatus: 500,
-			LastError: "the receiver responded with 500", NextAttemptAt: now.Add(5 * time.Minute)}},
+			LastError: "the receiver returned 500", NextAttemptAt: now.Add(5 * time.Minute)}},
 		{failed, ledger.Delivery{Status: ledger.DeliveryFailed, LastError: "connection refused"}},
 	} {
 		want := test.want
@@ -292,15 +292,15 @@ func TestInactiveWebhook(t *testing.T) {
 	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
 	_, due := b.claim(w.ID)
 	check(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
-		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver responded with 410",
+		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver returned 410",
 		Tries: due[0].Tries, Lease: due[0].Lease,
 		Attempt: ledger.Attempt{
-			At: b.clock.time(), Error: "the receiver responded with 410",
+			At: b.clock.time(), Error: "the receiver returned 410",
 			Request: ledger.AttemptRequest{URL: w.URL}, Response: ledger.AttemptResponse{Status: 410},
 		},
 	}}, 0))
 	disabled := decode[ledger.Webhook](b.get(at).want(200))
-	if disabled.Active || disabled.DisabledReason != "the receiver responded with 410" ||
+	if disabled.Active || disabled.DisabledReason != "the receiver returned 410" ||
 		disabled.DisabledAt != b.clock.time() || disabled.FailingSince != b.clock.time() {
 		t.Errorf("disabled as %+v", disabled)
 	}

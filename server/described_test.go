@@ -34,7 +34,7 @@ var openAPI = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, doc.Validate(loader.Context, openapi3.EnableExamplesValidation())
 })
 
-func description3(t testing.TB) *openapi3.T {
+func loadDescription(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := openAPI()
 	check(t, err)
@@ -51,14 +51,14 @@ var openAPIRouter = sync.OnceValues(func() (routers.Router, error) {
 	return legacy.NewRouter(&anyServer)
 })
 
-// described is a transport that checks requests and responses against openapi.yaml.
-// Every response must be described, and so must every request that succeeds.
-type described struct {
+// A checkedTransport checks requests and responses against openapi.yaml. Every
+// response must be described, and so must every request that succeeds.
+type checkedTransport struct {
 	t    testing.TB
 	next http.RoundTripper
 }
 
-func (d *described) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d *checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent []byte
 	if r.Body != nil {
 		sent, _ = io.ReadAll(r.Body)
@@ -72,14 +72,14 @@ func (d *described) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(received))
 	if err == nil {
-		if fault := d.check(r, sent, resp, received); fault != nil {
-			d.t.Errorf("%s %s: %d does not match openapi.yaml: %v", r.Method, r.URL, resp.StatusCode, fault)
+		if mismatch := d.check(r, sent, resp, received); mismatch != nil {
+			d.t.Errorf("%s %s: %d does not match openapi.yaml: %v", r.Method, r.URL, resp.StatusCode, mismatch)
 		}
 	}
 	return resp, err
 }
 
-func (d *described) check(r *http.Request, sent []byte, resp *http.Response, received []byte) error {
+func (d *checkedTransport) check(r *http.Request, sent []byte, resp *http.Response, received []byte) error {
 	if err := checkHeader(resp); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func endpointsOfRoutes() map[string]string {
 // endpointsOfDescription returns the endpoints of openapi.yaml in the same form.
 func endpointsOfDescription(t *testing.T) map[string]string {
 	endpoints := make(map[string]string)
-	for path, item := range description3(t).Paths.Map() {
+	for path, item := range loadDescription(t).Paths.Map() {
 		for method, operation := range item.Operations() {
 			scope, _ := operation.Extensions["x-scope"].(string)
 			if open := operation.Security != nil && len(*operation.Security) == 0; open != (scope == "") {
@@ -268,7 +268,7 @@ func TestDescriptionIsServed(t *testing.T) {
 }
 
 func TestCommonResponses(t *testing.T) {
-	for path, item := range description3(t).Paths.Map() {
+	for path, item := range loadDescription(t).Paths.Map() {
 		for method, operation := range item.Operations() {
 			want := []string{"400", "500"}
 			if operation.Extensions["x-scope"] != nil {
@@ -321,7 +321,7 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 		t.Errorf("package wire has\n%q, package ledger\n%q", known, codes)
 	}
 	var described []ledger.Code
-	for _, code := range description3(t).Components.Schemas["Code"].Value.Enum {
+	for _, code := range loadDescription(t).Components.Schemas["Code"].Value.Enum {
 		described = append(described, ledger.Code(code.(string)))
 	}
 	slices.Sort(described)

@@ -27,7 +27,7 @@ import (
 
 // The server rejects unknown fields, and clients must accept them.
 func TestOnlyRequestsAreClosed(t *testing.T) {
-	doc := description3(t)
+	doc := loadDescription(t)
 	objects := func(where string, content openapi3.Content, closed bool) {
 		for _, body := range content {
 			check(t, body.Schema.WalkSubtree(func(pointer string, ref *openapi3.SchemaRef) error {
@@ -177,7 +177,7 @@ func TestUndescribedFieldsFail(t *testing.T) {
 		} {
 			resp.Header().Set(name, value)
 		}
-		d := &described{t: t}
+		d := &checkedTransport{t: t}
 		if err := d.check(request, nil, resp.Result(), []byte(body)); (err == nil) != want {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -220,7 +220,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 	go func() { defer close(ended); dispatcher.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 
-	doc := description3(t)
+	doc := loadDescription(t)
 	missing := slices.Sorted(maps.Keys(doc.Webhooks))
 	for len(missing) > 0 {
 		select {

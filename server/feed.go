@@ -18,10 +18,10 @@ const (
 	// feedMemory is the approximate number of bytes of frames that a feed caches
 	// for streams that lag a little. Streams that lag more read the database.
 	feedMemory = 2 << 20
-	// feedPause is the minimum time between two reads. The first event after a
-	// pause is sent immediately. Events that follow faster are batched, to limit
+	// feedInterval is the minimum time between two reads. An event that follows a
+	// longer idle time is sent immediately. More frequent events are batched, to limit
 	// the work for the streams of a busy org.
-	feedPause = 20 * time.Millisecond
+	feedInterval = 20 * time.Millisecond
 	// feedRetry is how long a feed waits after a failed read.
 	feedRetry = time.Second
 )
@@ -118,7 +118,7 @@ func (f *feeds) release(org string, fd *feed) {
 func (f *feed) run(ctx context.Context) {
 	defer close(f.stopped)
 	for {
-		changed, pause := f.Changed(), time.After(feedPause)
+		changed, interval := f.Changed(), time.After(feedInterval)
 		if err := f.catchUp(ctx); err != nil && ctx.Err() == nil {
 			f.log.ErrorContext(ctx, "reading events for the stream", "error", err)
 			changed = nil // retry after feedRetry
@@ -133,7 +133,7 @@ func (f *feed) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pause:
+		case <-interval:
 		}
 	}
 }
@@ -177,8 +177,8 @@ func (f *feed) add(c *chunk) {
 
 // from returns the chunks that contain the event with a sequence number and all
 // later events. If there is no such event yet, it returns a channel that is closed
-// when there is. The result behind reports whether the event is no longer cached.
-func (f *feed) from(seq int64) (chunks []*chunk, grown <-chan struct{}, behind bool) {
+// when there is. The result evicted reports whether the event is no longer cached.
+func (f *feed) from(seq int64) (chunks []*chunk, grown <-chan struct{}, evicted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if seq >= f.next {

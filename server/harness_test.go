@@ -87,7 +87,7 @@ func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend
 	}
 	transport.MaxIdleConnsPerHost = 64
 	t.Cleanup(transport.CloseIdleConnections)
-	b.client = &http.Client{Transport: &described{t: t, next: transport}}
+	b.client = &http.Client{Transport: &checkedTransport{t: t, next: transport}}
 	b.stream = &http.Client{Transport: transport}
 
 	b.host("POST", "/v1/orgs", `{"name":"acme"}`).want(201)
@@ -143,7 +143,7 @@ func (b *backend) send(r request) response {
 // host sends a request to the handler for the administrator of the host, in process.
 func (b *backend) host(method, path, body string) response {
 	b.t.Helper()
-	client := &http.Client{Transport: &described{t: b.t, next: inProcess{b.server.Host()}}}
+	client := &http.Client{Transport: &checkedTransport{t: b.t, next: inProcess{b.server.Host()}}}
 	return receive(b.t, client, "http://host", request{method: method, path: path, body: body})
 }
 

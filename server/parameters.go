@@ -18,7 +18,7 @@ const (
 
 // parameters parses a query. Its error names all parameters that are unknown, or
 // all that are repeated or empty.
-func parameters(rawQuery string, known []string) (url.Values, error) {
+func parameters(rawQuery string, allowed []string) (url.Values, error) {
 	if rawQuery == "" {
 		return nil, nil
 	}
@@ -30,8 +30,8 @@ func parameters(rawQuery string, known []string) (url.Values, error) {
 	var unknown, invalid []ledger.FieldError
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch values := query[name]; {
-		case !slices.Contains(known, name):
-			unknown = append(unknown, ledger.FieldError{Field: name, Message: unknownParameter(known)})
+		case !slices.Contains(allowed, name):
+			unknown = append(unknown, ledger.FieldError{Field: name, Message: unknownParameter(allowed)})
 		case len(values) > 1:
 			invalid = append(invalid, ledger.FieldError{Field: name, Message: "given more than once"})
 		case values[0] == "":
@@ -47,11 +47,11 @@ func parameters(rawQuery string, known []string) (url.Values, error) {
 	return query, nil
 }
 
-func unknownParameter(known []string) string {
-	if len(known) == 0 {
+func unknownParameter(allowed []string) string {
+	if len(allowed) == 0 {
 		return "unknown parameter (this endpoint has none)"
 	}
-	return "unknown parameter (use " + strings.Join(known, ", ") + ")"
+	return "unknown parameter (use " + strings.Join(allowed, ", ") + ")"
 }
 
 func invalidParameter(name, format string, args ...any) error {

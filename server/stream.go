@@ -163,8 +163,8 @@ func (st *stream) follow(ctx context.Context) {
 // send writes the next events that are available. It returns a channel that is
 // closed when there are more.
 func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
-	chunks, grown, behind := st.feed.from(st.cursor)
-	if behind {
+	chunks, grown, evicted := st.feed.from(st.cursor)
+	if evicted {
 		if chunks, err = st.readChunk(ctx); err != nil {
 			return nil, err
 		}
