@@ -38,10 +38,10 @@ func IsPredicateName(s string) bool {
 	return predicateName.MatchString(s) && !strings.Contains(s, "://")
 }
 
-// IsCommit reports whether s is a full object ID: 40 (SHA-1) or 64 (SHA-256)
+// IsCommit reports whether s is a full object id: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.
 func IsCommit(s string) bool { return text.IsObject(s) }
 
-// IsCommitPrefix reports whether s is an object ID or a prefix of one: 7 to 64
+// IsCommitPrefix reports whether s is an object id or a prefix of one: 7 to 64
 // lower-case hex digits.
 func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && text.IsHex(s) }

@@ -50,7 +50,7 @@ type AttestationRecord struct {
 	RecordedAt Time   `json:"recorded_at"`
 	// PayloadDigest is "sha256:" and the hex digest of the payload bytes.
 	PayloadDigest string `json:"payload_digest"`
-	// Event is the ID of the attestation's event.
+	// Event is the id of the attestation's event.
 	Event string `json:"event"`
 }
 

@@ -299,7 +299,7 @@ type AttemptResponse struct {
 
 // An Endpoint holds the URL of a webhook and the secrets that sign its deliveries.
 type Endpoint struct {
-	Webhook string // the webhook's ID
+	Webhook string // the webhook's id
 	URL     string
 	Secret  string
 	// PreviousSecret also signs until PreviousUntil; empty if there is none.
@@ -322,7 +322,7 @@ type DueDelivery struct {
 
 // An Outcome is the result of one attempt.
 type Outcome struct {
-	Webhook  string // the webhook's ID
+	Webhook  string // the webhook's id
 	Delivery string
 	Attempt  Attempt
 	// Status is the new status of the delivery.

@@ -86,7 +86,7 @@ func TestVerifyCosignFlipped(t *testing.T) {
 	for _, test := range cosignEnvelopes {
 		t.Run(test.file, func(t *testing.T) {
 			env := ledgertest.Must(ParseEnvelope(ledgertest.CosignFile(test.file)))
-			want := ledger.CodeUntrustedIdentity // cosign's bare DSSE envelopes have no key ID
+			want := ledger.CodeUntrustedIdentity // cosign's bare DSSE envelopes have no key id
 			if env.Hint != "" || env.Certificates != nil {
 				want = ledger.CodeInvalidSignature
 			}

@@ -64,7 +64,7 @@ type NewIdentity struct {
 }
 
 // Identity validates the request and returns the identity to store. The store sets its
-// ID, org and times.
+// id, org and times.
 func (n NewIdentity) Identity() (Identity, error) {
 	m, err := readMaterial(n.PEM)
 	if err != nil {

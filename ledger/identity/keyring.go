@@ -35,7 +35,7 @@ type Keyring struct {
 type Signer struct {
 	DN     DN
 	Emails []string
-	// Identity is the ID of the key or root through which the signer is trusted.
+	// Identity is the id of the key or root through which the signer is trusted.
 	Identity string
 	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as encoded by
 	// x509.MarshalPKIXPublicKey.
@@ -209,7 +209,7 @@ func describeValidity(notBefore, notAfter, now time.Time) string {
 // anchors is a set of roots, in which a certificate chain must end.
 type anchors struct {
 	pool *x509.CertPool
-	ids  map[string]string // raw certificate to identity ID
+	ids  map[string]string // raw certificate to identity id
 }
 
 func (a *anchors) add(root *x509.Certificate, id string) {
@@ -225,7 +225,7 @@ func (a *anchors) add(root *x509.Certificate, id string) {
 var errNoRoots = errors.New("no roots are registered")
 
 // verify returns a chain from the first of certs to a root, with the others as
-// intermediates, and the root's ID.
+// intermediates, and the root's id.
 func (a *anchors) verify(certs []*x509.Certificate, now time.Time) (root string, chain []*x509.Certificate, err error) {
 	if a.pool == nil { // x509 would use the system's roots
 		return "", nil, errNoRoots

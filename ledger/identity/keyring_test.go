@@ -396,7 +396,7 @@ func TestNewKeyringErrors(t *testing.T) {
 		id := good
 		spoil(&id)
 		if _, err := identity.NewKeyring([]identity.Identity{id}); err == nil || !strings.Contains(err.Error(), "idn_key") {
-			t.Errorf("%s: got %v, want an error with the identity's ID", name, err)
+			t.Errorf("%s: got %v, want an error with the identity's id", name, err)
 		}
 	}
 }

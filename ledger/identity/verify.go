@@ -151,7 +151,7 @@ func checkUsage(leaf *x509.Certificate) error {
 	return nil
 }
 
-// rootOf returns the ID of the root that the certificates chain to.
+// rootOf returns the id of the root that the certificates chain to.
 func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, error) {
 	root, _, reason := k.active.verify(certs, now)
 	if reason == nil {

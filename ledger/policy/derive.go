@@ -70,7 +70,7 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	return false
 }
 
-// ExpiredAt returns the ID of an attestation whose evidence counts until just before the
+// ExpiredAt returns the id of an attestation whose evidence counts until just before the
 // given time and is expired from then on. It is empty if there is none.
 func (c Contract) ExpiredAt(f Facts, at ledger.Time) string {
 	steps := c.matchingSteps()

@@ -11,7 +11,7 @@ import (
 // Evidence is the part of an attestation that Derive needs. It is the latest attestation
 // of its signer for its predicate.
 type Evidence struct {
-	Attestation string // the attestation's ID
+	Attestation string // the attestation's id
 	Predicate   string
 	Signer      identity.DN
 	Emails      []string

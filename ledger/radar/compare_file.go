@@ -114,11 +114,11 @@ const (
 	submodule = 0o160
 )
 
-// The hashes (see hashOf) of the empty blob's IDs in SHA-1 and SHA-256.
+// The hashes (see hashOf) of the empty blob's ids in SHA-1 and SHA-256.
 var (
 	emptySHA1   = hashOf("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
 	emptySHA256 = hashOf("473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813")
 )
 
-// isEmptyBlob reports whether id is the hash of the empty blob's ID.
+// isEmptyBlob reports whether id is the hash of the empty blob's id.
 func isEmptyBlob(id uint64) bool { return id == emptySHA1 || id == emptySHA256 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// blob returns the ID of blob n.
+// blob returns the id of blob n.
 func blob(n int) string { return fmt.Sprintf("%040x", n) }
 
 func added(path string, content int) Change {

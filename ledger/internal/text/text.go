@@ -40,7 +40,7 @@ func IsHex(s string) bool {
 	return true
 }
 
-// IsObject reports whether s is a full git object ID: 40 (SHA-1) or 64 (SHA-256)
+// IsObject reports whether s is a full git object id: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.
 func IsObject(s string) bool { return (len(s) == 40 || len(s) == 64) && IsHex(s) }
 
