@@ -38,7 +38,7 @@ func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error)
 	}{statementV1, []subject{{Name: subjectName, Digest: digest{GitCommit: commit}}}, ResultPredicateType, p}
 	text, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
-		return nil, fmt.Errorf("statement: %w", err)
+		return nil, fmt.Errorf("marshal statement: %w", err)
 	}
 	return text, nil
 }

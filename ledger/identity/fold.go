@@ -18,8 +18,8 @@ func (d DN) folded() DN {
 }
 
 // foldValue normalizes a value to NFKC, folds its case, trims white space and replaces
-// each run of white space by one space. A value of white space only becomes one space,
-// so that it does not become empty.
+// each run of white space by one space. A value that is all white space becomes one space,
+// so that it is not empty.
 func foldValue(value string) string {
 	if value == "" {
 		return ""
