@@ -115,7 +115,7 @@ func (c *Client) do(ctx context.Context, r request) (*response, error) {
 
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading the response to %s %s: %w", r.method, r.path, err)
+		return nil, fmt.Errorf("read the response to %s %s: %w", r.method, r.path, err)
 	}
 	if len(body) > maxResponse {
 		return nil, fmt.Errorf("the response to %s %s is larger than %d bytes", r.method, r.path, maxResponse)

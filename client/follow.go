@@ -245,7 +245,7 @@ func responseError(resp *http.Response) error {
 
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("reading the response %s: %w", resp.Status, err)
+		return fmt.Errorf("read the response %s: %w", resp.Status, err)
 	}
 	err = newError(resp, text)
 	if seconds, parseErr := strconv.Atoi(resp.Header.Get("Retry-After")); parseErr == nil && seconds > 0 {
@@ -263,7 +263,7 @@ func (f *follower) read(b *body, yield func(Event, error) bool) (got bool, err e
 			return got, errEnded
 		}
 		if err != nil {
-			return got, fmt.Errorf("reading the stream: %w", err)
+			return got, fmt.Errorf("read the stream: %w", err)
 		}
 		// The reader also returns the incomplete last frame of a broken connection. Such
 		// a frame lacks the two bytes that end a frame, so the frames would be longer than

@@ -39,7 +39,7 @@ func (c *call) commitFilter() (f store.CommitFilter, err error) {
 // onlyTrue parses a parameter that is either true or omitted.
 func onlyTrue(s string) (bool, error) {
 	if s != "true" {
-		return false, fmt.Errorf("%q is not valid (use true, or omit it to list all)", s)
+		return false, fmt.Errorf("%q is not valid (use true or omit it)", s)
 	}
 	return true, nil
 }

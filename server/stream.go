@@ -31,7 +31,7 @@ type stream struct {
 
 	w       http.ResponseWriter
 	rc      *http.ResponseController
-	silence *time.Timer   // since the last write
+	silence *time.Timer   // runs since the last write
 	closed  chan struct{} // always closed
 }
 
