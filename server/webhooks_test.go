@@ -138,7 +138,8 @@ func TestWebhookFields(t *testing.T) {
 			"events[1]"},
 		"long description": {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422,
 			ledger.CodeInvalidField, "description"},
-		"two lines":            {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField, "description"},
+		"two lines": {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField,
+			"description"},
 		"string for a boolean": {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
 		"secret":               {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
 	} {
