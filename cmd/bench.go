@@ -84,7 +84,7 @@ The benchmark fails if a message is lost.`,
 	flags := command.Flags()
 	flags.IntVar(&b.Subscribers, "subscribers", 1000, "number of subscribers")
 	flags.IntVar(&b.Events, "events", 5000, "attestations to record at full speed")
-	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record, with and without subscribers, to measure their cost")
+	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record with and without subscribers, to measure their cost")
 	flags.DurationVar(&b.ReadingTime, "seconds", 10*time.Second, "duration of the load at a steady rate")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")

@@ -30,11 +30,11 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A victim is a real server on a real file, to be killed.
+// A victim is a real server on a real database file, which tests kill.
 type victim struct {
 	t        *testing.T
 	database string
-	flags    []string // of its servers, beside the usual ones
+	flags    []string // additional flags of serve
 	server   *exec.Cmd
 	url      string
 }
@@ -46,7 +46,7 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
-// ledgerd runs a command on the database and returns what it printed.
+// ledgerd runs a command on the database and returns its output.
 func (v *victim) ledgerd(args ...string) string {
 	v.t.Helper()
 	command := exec.Command("ledgerd", append(args, "--database", v.database)...)
@@ -63,7 +63,7 @@ func (v *victim) start() {
 	v.url = "http://" + v.listen("127.0.0.1:0")
 }
 
-// listen starts the server and returns where it listens.
+// listen starts the server and returns its address.
 func (v *victim) listen(address string) string {
 	v.t.Helper()
 	v.server = exec.Command(
@@ -77,13 +77,13 @@ func (v *victim) listen(address string) string {
 	check(v.t, err)
 	_, url, ok := strings.Cut(string(line[:n]), "http://")
 	if !ok {
-		v.t.Fatalf("serve printed %q, which names no address", line[:n])
+		v.t.Fatalf("serve printed %q, want its address", line[:n])
 	}
 	go io.Copy(io.Discard, stdout) // ends with the process
 	return strings.TrimRight(strings.Fields(url)[0], "/")
 }
 
-// kill ends the server as a power failure would end the process.
+// kill kills the server without a chance to clean up, like a power failure.
 func (v *victim) kill() {
 	v.server.Process.Kill()
 	v.server.Wait()
@@ -96,7 +96,8 @@ func (v *victim) open() *store.Store {
 	return s
 }
 
-// checkIntegrity asks SQLite about the file, and whether events have gaps.
+// checkIntegrity runs SQLite's integrity check, and checks that the numbers of the
+// events have no gaps.
 func (v *victim) checkIntegrity() {
 	v.t.Helper()
 	db, err := sql.Open("sqlite", v.database)
@@ -112,7 +113,7 @@ func (v *victim) checkIntegrity() {
 		&first, &last))
 	check(v.t, db.QueryRow("SELECT next_seq FROM orgs").Scan(&next))
 	if first != 0 || last != events-1 || next != events {
-		v.t.Fatalf("%d events are numbered %d to %d, the next is %d", events, first, last, next)
+		v.t.Fatalf("%d events have the numbers %d to %d, and the next number is %d", events, first, last, next)
 	}
 }
 
@@ -123,7 +124,9 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func TestKillingTheServerLosesNothingThatWasAnswered(t *testing.T) {
+// TestKillLosesNoAttestation checks that attestations survive a kill if the server has
+// responded with 201.
+func TestKillLosesNoAttestation(t *testing.T) {
 	const rounds, writers = 20, 64
 	v := newVictim(t)
 	keys := make([]ed25519.PrivateKey, 4)
@@ -133,7 +136,7 @@ func TestKillingTheServerLosesNothingThatWasAnswered(t *testing.T) {
 	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
 
 	var mu sync.Mutex
-	var answered []string
+	var confirmed []string
 	for round := range rounds {
 		v.start()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +149,7 @@ func TestKillingTheServerLosesNothingThatWasAnswered(t *testing.T) {
 						return // the server is dead
 					}
 					mu.Lock()
-					answered = append(answered, id)
+					confirmed = append(confirmed, id)
 					mu.Unlock()
 				}
 			})
@@ -160,14 +163,14 @@ func TestKillingTheServerLosesNothingThatWasAnswered(t *testing.T) {
 	s := v.open()
 	defer s.Close()
 	recorded := replay(t, s)
-	for _, id := range answered {
+	for _, id := range confirmed {
 		if !recorded[id] {
-			t.Errorf("%s was answered with 201 and is not there", id)
+			t.Errorf("%s got a 201 but is not recorded", id)
 		}
 	}
-	t.Logf("%d kills, %d attestations answered, %d recorded", rounds, len(answered), len(recorded))
-	if len(answered) < rounds*writers {
-		t.Errorf("only %d attestations were answered: the test did not load the server", len(answered))
+	t.Logf("%d kills, %d attestations confirmed, %d recorded", rounds, len(confirmed), len(recorded))
+	if len(confirmed) < rounds*writers {
+		t.Errorf("only %d attestations were confirmed: the test did not load the server", len(confirmed))
 	}
 }
 
@@ -201,6 +204,7 @@ func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note strin
 	if err != nil {
 		return "", err
 	}
+
 	request, err := http.NewRequest(http.MethodPost, v.url+"/v1/orgs/acme/repos/"+repo+"/attestations",
 		bytes.NewReader(envelope))
 	if err != nil {
@@ -208,23 +212,24 @@ func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note strin
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return "", err
 	}
-	if answer.StatusCode != http.StatusCreated {
-		v.t.Errorf("%s: %s", answer.Status, body)
+	if response.StatusCode != http.StatusCreated {
+		v.t.Errorf("%s: %s", response.Status, body)
 	}
 	var record ledger.AttestationRecord
 	return record.ID, json.Unmarshal(body, &record)
 }
 
-// An anyEvent holds what the test reads of events.
+// An anyEvent holds the members of events that the tests use.
 type anyEvent struct {
 	Type        ledger.EventType `json:"type"`
 	Commit      string           `json:"commit"`
@@ -237,9 +242,9 @@ type anyEvent struct {
 	To          ledger.State     `json:"to"`
 }
 
-// replay derives every commit's states again from the org's events, from the
-// first on, and checks that the ledger told of just these transitions and that
-// the commits are where they lead. It returns the attestations it met.
+// replay derives the states of all commits again from the org's events. It checks that
+// the ledger recorded exactly these transitions, and that the commits have the resulting
+// states. It returns the ids of the attestations.
 func replay(t *testing.T, s *store.Store) map[string]bool {
 	t.Helper()
 	contract := policy.Default()
@@ -248,14 +253,15 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 	for e := range events(t, s) {
 		if e.Type == ledger.EventState {
 			if len(pending) == 0 || e.From != states[e.Commit] || e.To != pending[0] {
-				t.Fatalf("commit %s moved from %s to %s; its evidence says from %s to %v", e.Commit, e.From, e.To, states[e.Commit],
+				t.Fatalf("commit %s moved from %s to %s, want from %s to %v", e.Commit, e.From, e.To, states[e.Commit],
 					pending)
 			}
 			states[e.Commit], pending = e.To, pending[1:]
 			continue
 		}
+
 		if len(pending) > 0 {
-			t.Fatalf("transitions to %v are missing before %s", pending, e.Attestation)
+			t.Fatalf("missing transitions to %v before %s", pending, e.Attestation)
 		}
 		attestations[e.Attestation] = true
 		f := facts[e.Commit]
@@ -263,6 +269,7 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 			f = &policy.Facts{Target: "main"}
 			facts[e.Commit] = f
 		}
+
 		f.Deployed = false
 		promotable := contract.Derive(*f, e.Timestamp).State >= ledger.Promotable
 		evidence := evidenceOf(t, e, promotable)
@@ -273,11 +280,12 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 		f.Deployed = states[e.Commit] == ledger.Deployed && !contract.RollsBack(*f, evidence)
 		pending = policy.Path(states[e.Commit], contract.Derive(*f, e.Timestamp).State)
 	}
+
 	for sha, want := range states {
 		c, err := s.Commit(t.Context(), "acme", "api", sha)
 		check(t, err)
 		if c.State != want {
-			t.Errorf("commit %s is %s, its events lead to %s", sha, c.State, want)
+			t.Errorf("commit %s is %s, want %s after its events", sha, c.State, want)
 		}
 	}
 	return attestations
@@ -293,7 +301,7 @@ func evidenceOf(t *testing.T, e anyEvent, promotable bool) policy.Evidence {
 	}
 }
 
-// events goes through all events of the org.
+// events yields all events of the org.
 func events(t *testing.T, s *store.Store) func(func(anyEvent) bool) {
 	return func(yield func(anyEvent) bool) {
 		f := store.EventFilter{Query: store.Query{Limit: 500}}
@@ -314,7 +322,9 @@ func events(t *testing.T, s *store.Store) func(func(anyEvent) bool) {
 	}
 }
 
-func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
+// TestReevaluationSurvivesKill checks that the re-evaluation of 10,000 commits after a
+// policy change continues after a kill, with the result of a simulation.
+func TestReevaluationSurvivesKill(t *testing.T) {
 	const commits = 10_000
 	v := newVictim(t)
 	s := v.open()
@@ -322,7 +332,7 @@ func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
 	draft, err := policy.Parse(
 		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"test:*"}]}`))
 	check(t, err)
-	foretold, err := s.Simulate(t.Context(), "acme", "api", draft)
+	simulated, err := s.Simulate(t.Context(), "acme", "api", draft)
 	check(t, err)
 	_, err = s.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
 	check(t, err)
@@ -340,7 +350,7 @@ func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
 	s = v.open()
 	defer s.Close()
 	want := make(map[string][]ledger.State)
-	for _, move := range foretold.Moves {
+	for _, move := range simulated.Moves {
 		want[move.Commit] = policy.Path(move.From, move.To)
 	}
 	for e := range events(t, s) {
@@ -350,19 +360,19 @@ func TestAPolicyChangeOverTenThousandCommitsSurvivesAKill(t *testing.T) {
 	}
 	for sha, steps := range want {
 		if len(steps) > 0 {
-			t.Errorf("commit %s was never told to move to %v", sha, steps)
+			t.Errorf("commit %s has no transitions to %v", sha, steps)
 		}
 	}
 	repo, err := s.Repo(t.Context(), "acme", "api")
 	check(t, err)
-	if len(foretold.Moves) != commits || repo.Commits[ledger.Validating] != commits/2 ||
+	if len(simulated.Moves) != commits || repo.Commits[ledger.Validating] != commits/2 ||
 		repo.Commits[ledger.Attested] != commits/2 {
-		t.Errorf("%d moves were foretold, and the commits are now in %v", len(foretold.Moves), repo.Commits)
+		t.Errorf("%d moves were simulated, and the commits per state are %v", len(simulated.Moves), repo.Commits)
 	}
 }
 
-// fill records an attestation for each of n commits, half of them tests and
-// half lints, signed by nobody: what is tried here comes after verification.
+// fill records an attestation for each of n commits, half of them test:go and half
+// lint:go. They are not signed, since the store does not verify signatures.
 func fill(t *testing.T, s *store.Store, n int) {
 	t.Helper()
 	_, version, err := s.Keyring(t.Context(), "acme")
@@ -389,8 +399,8 @@ func fill(t *testing.T, s *store.Store, n int) {
 	wg.Wait()
 }
 
-// waitForReevaluation waits until enough of the commits stand under version 2
-// of the policy.
+// waitForReevaluation waits until enough commits are evaluated under version 2 of the
+// policy.
 func (v *victim) waitForReevaluation(enough func(done, all int) bool) {
 	v.t.Helper()
 	db, err := sql.Open("sqlite", v.database+"?_pragma=busy_timeout(5000)")
@@ -403,7 +413,7 @@ func (v *victim) waitForReevaluation(enough func(done, all int) bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			v.t.Fatalf("after a minute %d of %d commits are evaluated", done, all)
+			v.t.Fatalf("%d of %d commits evaluated after one minute", done, all)
 		}
 	}
 }

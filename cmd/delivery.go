@@ -141,8 +141,8 @@ func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait ti
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("no outcome of %s within %v: the attempt may still be running, or other deliveries may be ahead of it",
-		record.ID, wait)
+	err = fmt.Errorf("no outcome of %s within %v: the attempt may still be running, or other deliveries may be ahead "+
+		"of it", record.ID, wait)
 	if c.local != nil {
 		err = fmt.Errorf("%w; only 'ledgerd serve' sends webhooks: is it running on this database?", err)
 	}

@@ -15,31 +15,32 @@ import (
 	"time"
 )
 
-// A printer is a running ledgerd events --follow.
-type printer struct {
-	t       *testing.T
-	command *exec.Cmd
-	breaks  chan int // how often it said that it connects again, when it has ended
+// A follower is a running 'ledgerd events --follow'.
+type follower struct {
+	t          *testing.T
+	command    *exec.Cmd
+	reconnects chan int // receives the number of reconnects when the command has ended
 
 	mu    sync.Mutex
 	lines []string
 }
 
-func (v *victim) follow(token string) *printer {
+func (v *victim) follow(token string) *follower {
 	command := exec.Command("ledgerd", "events", "acme", "--follow", "-o", "json", "--url", v.url)
 	command.Env = append(os.Environ(), "LEDGERD_TOKEN="+token)
 	stdout, err := command.StdoutPipe()
 	check(v.t, err)
 	stderr, err := command.StderrPipe()
 	check(v.t, err)
-	p := &printer{t: v.t, command: command, breaks: make(chan int, 1)}
+	f := &follower{t: v.t, command: command, reconnects: make(chan int, 1)}
 	check(v.t, command.Start())
 	v.t.Cleanup(func() { command.Process.Kill() })
+
 	go func() {
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			p.mu.Lock()
-			p.lines = append(p.lines, lines.Text())
-			p.mu.Unlock()
+			f.mu.Lock()
+			f.lines = append(f.lines, lines.Text())
+			f.mu.Unlock()
 		}
 	}()
 	go func() {
@@ -49,37 +50,39 @@ func (v *victim) follow(token string) *printer {
 				n++
 			}
 		}
-		p.breaks <- n
+		f.reconnects <- n
 	}()
-	return p
+	return f
 }
 
-func (p *printer) printed() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.lines)
+func (f *follower) printed() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.lines)
 }
 
-// interrupt ends it as Ctrl-C does, and returns how often its connection broke.
-func (p *printer) interrupt() int {
-	p.t.Helper()
-	check(p.t, p.command.Process.Signal(os.Interrupt))
-	breaks := <-p.breaks
-	if err := p.command.Wait(); err != nil {
-		p.t.Errorf("interrupted, it ends with %v", err)
+// interrupt stops the command like Ctrl-C, and returns how often it reconnected.
+func (f *follower) interrupt() int {
+	f.t.Helper()
+	check(f.t, f.command.Process.Signal(os.Interrupt))
+	reconnects := <-f.reconnects
+	if err := f.command.Wait(); err != nil {
+		f.t.Errorf("interrupted, the follower ends with %v", err)
 	}
-	return breaks
+	return reconnects
 }
 
-func TestFollowingThroughKillsMissesNothing(t *testing.T) {
+// TestFollowerMissesNoEvent checks that 'events --follow' prints every event once and in
+// order, although the server is killed repeatedly.
+func TestFollowerMissesNoEvent(t *testing.T) {
 	const rounds, writers = 20, 4
 	v := newVictim(t)
 	key := v.addSigner("cn=ci,ou=build,o=acme")
 	ci := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
 	v.start()
 	address := strings.TrimPrefix(v.url, "http://")
-	follower := v.follow(v.ledgerd("token", "create", "--org", "acme", "--name", "dash", "--scope", "read"))
-	for n := 0; len(follower.printed()) == 0; n++ { // until it has begun
+	f := v.follow(v.ledgerd("token", "create", "--org", "acme", "--name", "dash", "--scope", "read"))
+	for n := 0; len(f.printed()) == 0; n++ { // until it is connected
 		if n == 200 {
 			t.Fatal("the follower prints nothing")
 		}
@@ -104,21 +107,20 @@ func TestFollowingThroughKillsMissesNothing(t *testing.T) {
 	wg.Wait()
 
 	history := strings.Split(v.ledgerd("events", "acme", "-o", "json"), "\n")
-	follower.waitFor(history[len(history)-1])
-	got, breaks := follower.printed(), follower.interrupt()
+	f.waitFor(history[len(history)-1])
+	got, reconnects := f.printed(), f.interrupt()
 	begin := slices.Index(history, got[0])
 	if begin < 0 || !slices.Equal(got, history[begin:]) {
-		t.Errorf("%d lines were printed, the history has %d from there on, and they are not the same", len(got),
-			len(history)-begin)
+		t.Errorf("the %d printed lines differ from the last %d events of the history", len(got), len(history)-begin)
 	}
 	t.Logf("%d kills, %d events; the follower received %d and reconnected %d times", rounds, len(history),
-		len(got), breaks)
-	if breaks < rounds/2 || len(got) < rounds*writers {
-		t.Error("the test did not try the follower")
+		len(got), reconnects)
+	if reconnects < rounds/2 || len(got) < rounds*writers {
+		t.Error("too few reconnects or events: the test did not exercise the follower")
 	}
 }
 
-// keepWriting attests, whether there is a server or not.
+// keepWriting attests until ctx is done. It ignores errors, since the server may be dead.
 func (v *victim) keepWriting(ctx context.Context, token string, key ed25519.PrivateKey, writer int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if _, err := v.attest(token, key, fmt.Sprint(writer, n)); err != nil {
@@ -127,14 +129,15 @@ func (v *victim) keepWriting(ctx context.Context, token string, key ed25519.Priv
 	}
 }
 
-func (p *printer) waitFor(line string) {
-	p.t.Helper()
+// waitFor waits until the follower has printed the line as its last one.
+func (f *follower) waitFor(line string) {
+	f.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if lines := p.printed(); len(lines) > 0 && lines[len(lines)-1] == line {
+		if lines := f.printed(); len(lines) > 0 && lines[len(lines)-1] == line {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatal("the follower does not come to the end")
+			f.t.Fatal("the follower does not print the last event")
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestHelp checks that every command that people see tells what it does and
-// shows a line that one can type.
+// TestHelp checks that every visible command has a short help, an example and help text
+// that fits a terminal.
 func TestHelp(t *testing.T) {
 	var check func(*cobra.Command)
 	check = func(command *cobra.Command) {
@@ -17,20 +17,21 @@ func TestHelp(t *testing.T) {
 		}
 		path := command.CommandPath()
 		if command.Short == "" || strings.HasSuffix(command.Short, ".") {
-			t.Errorf("%s: its short help is %q", path, command.Short)
+			t.Errorf("%s: short help is %q, want a text without a full stop", path, command.Short)
 		}
 		if !command.HasSubCommands() && !strings.Contains(command.Example, "  "+path) {
-			t.Errorf("%s: no example shows it: %q", path, command.Example)
+			t.Errorf("%s: example does not use the command: %q", path, command.Example)
 		}
 		for line := range strings.SplitSeq(command.Long, "\n") {
 			if len(line) > 81 {
-				t.Errorf("%s: a line of its help is longer than 81 characters: %q", path, line)
+				t.Errorf("%s: help line is longer than 81 characters: %q", path, line)
 			}
 		}
 		for _, child := range command.Commands() {
 			check(child)
 		}
 	}
+
 	root := newRoot(&program{})
 	check(root)
 	for _, name := range []string{"attest", "gate", "radar", "webhook ping", "webhook redeliver"} {
@@ -39,7 +40,7 @@ func TestHelp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(command.Long, "EXIT STATUS\n") {
-			t.Errorf("%s does not tell its exit statuses", name)
+			t.Errorf("%s: help does not list the exit statuses", name)
 		}
 	}
 }

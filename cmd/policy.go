@@ -59,8 +59,8 @@ func newPolicyShow(p *program) *cobra.Command {
 	}
 
 	command.Flags().IntVar(&version, "version", 0, "show version `N` (default the active one)")
-	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "output format; table means yaml", "yaml", "json",
-		"table")
+	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "output format; table means yaml",
+		"yaml", "json", "table")
 
 	return command
 }

@@ -30,7 +30,7 @@ func TestDescribe(t *testing.T) {
 			fmt.Errorf("applying: %w", &client.Error{Problem: ledger.Problem{Detail: refused.Detail, Errors: refused.Fields}}),
 			"applying: 2 invalid fields\n  radar.block: unknown level\n  requirements[0].state: unknown state",
 		},
-		"what would move the cursor": {errors.New("no \x1b[2Jluck"), "no \uFFFD[2Jluck"},
+		"control characters": {errors.New("no \x1b[2Jluck"), "no \uFFFD[2Jluck"},
 	} {
 		if got := (&program{}).describe(test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -11,8 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
-// TestRadarDocs runs the examples of docs/radar.md for a CI job and for a git
-// hook, with the real binary and the machine's git.
+// TestRadarDocs runs the examples for a CI job and a git hook in docs/radar.md, with the
+// real binary and the machine's git.
 func TestRadarDocs(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	examples := map[string]string{
@@ -35,21 +35,21 @@ func TestRadarDocs(t *testing.T) {
 	})
 }
 
-// shellExample returns the one example of docs/radar.md in sh that begins so.
-func shellExample(t *testing.T, begin string) string {
+// shellExample returns the only shell example in docs/radar.md with the given prefix.
+func shellExample(t *testing.T, prefix string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", "radar.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []string
+	var matches []string
 	for _, block := range strings.Split(string(text), "```sh\n")[1:] {
-		if code, _, ok := strings.Cut(block, "```"); ok && strings.HasPrefix(code, begin) {
-			found = append(found, code)
+		if code, _, ok := strings.Cut(block, "```"); ok && strings.HasPrefix(code, prefix) {
+			matches = append(matches, code)
 		}
 	}
-	if len(found) != 1 {
-		t.Fatalf("docs/radar.md has %d examples that begin with %q, want one", len(found), begin)
+	if len(matches) != 1 {
+		t.Fatalf("docs/radar.md has %d examples with the prefix %q, want 1", len(matches), prefix)
 	}
-	return found[0]
+	return matches[0]
 }

@@ -20,29 +20,28 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A radarTrial pushes histories with the command to a server, and asks git what
-// it says of each two branches.
-type radarTrial struct {
+// A radarEnv is a server and a git repository. It pushes histories with 'commit push',
+// and compares the overlaps with the conflicts that git finds.
+type radarEnv struct {
 	t     *testing.T
 	git   string         // folder of the repository
-	api   *client.Client // as the host's administrator
+	api   *client.Client // with the rights of the host's administrator
 	url   string
 	token string
 
-	pairs, high, conflicts, explained atomic.Int64
+	pairs, high, conflicts, exceptions atomic.Int64
 }
 
-// TestRadarAgainstGit makes random small histories with git, the same ones each
-// time, pushes their
-// branches, and compares HIGH with what git could not merge: nothing is missed,
-// and HIGH beyond that is only what mayBeHigh gives a reason for.
+// TestRadarAgainstGit creates small pseudo-random histories, pushes their branches, and
+// compares HIGH overlaps with the conflicts that git finds. Every conflict must be HIGH.
+// Other HIGH overlaps must be among the exceptions of mayBeHigh.
 func TestRadarAgainstGit(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	histories := 200
 	if testing.Short() {
 		histories = 20
 	}
-	trial := newRadarTrial(t)
+	env := newRadarEnv(t)
 	var all []*randomHistory
 	var in bytes.Buffer
 	for seed := range histories {
@@ -50,31 +49,32 @@ func TestRadarAgainstGit(t *testing.T) {
 		h.write(&in)
 		all = append(all, h)
 	}
-	gitrepotest.Git(t, trial.git, in.String(), "fast-import", "--quiet")
-	t.Chdir(trial.git)
+	gitrepotest.Git(t, env.git, in.String(), "fast-import", "--quiet")
+	t.Chdir(env.git)
 
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(all); i = int(next.Add(1)) - 1 {
-				trial.history(all[i])
+				env.history(all[i])
 			}
 		})
 	}
 	workers.Wait()
-	t.Logf("%d histories, %d pairs of branches: git could not merge %d, HIGH are %d, of which %d have a reason "+
-		"although git merged them",
-		histories, trial.pairs.Load(), trial.conflicts.Load(), trial.high.Load(), trial.explained.Load())
+	t.Logf("%d histories, %d pairs of branches: %d conflicts in git, %d HIGH overlaps, of which %d are exceptions "+
+		"that git can merge",
+		histories, env.pairs.Load(), env.conflicts.Load(), env.high.Load(), env.exceptions.Load())
 }
 
-func newRadarTrial(t *testing.T) *radarTrial {
+func newRadarEnv(t *testing.T) *radarEnv {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
+
 	api := server.New(server.Config{Store: db})
 	web := httptest.NewServer(api.Handler())
 	t.Cleanup(web.Close)
@@ -83,6 +83,7 @@ func newRadarTrial(t *testing.T) *radarTrial {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +91,14 @@ func newRadarTrial(t *testing.T) *radarTrial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial := &radarTrial{t: t, git: t.TempDir(), api: host, url: web.URL, token: token.Secret}
-	gitrepotest.Git(t, trial.git, "", "init", "--quiet", "--initial-branch=main")
-	return trial
+
+	env := &radarEnv{t: t, git: t.TempDir(), api: host, url: web.URL, token: token.Secret}
+	gitrepotest.Git(t, env.git, "", "init", "--quiet", "--initial-branch=main")
+	return env
 }
 
 // history pushes the branches of a history and compares all pairs.
-func (r *radarTrial) history(h *randomHistory) {
+func (r *radarEnv) history(h *randomHistory) {
 	if _, err := r.api.CreateRepo(r.t.Context(), "acme", ledger.NewRepo{Name: h.name}); err != nil {
 		r.t.Error(err)
 		return
@@ -110,28 +112,30 @@ func (r *radarTrial) history(h *randomHistory) {
 			return
 		}
 	}
-	found := make(map[[2]string]ledger.RadarPair)
+
+	overlaps := make(map[[2]string]ledger.RadarPair)
 	for pair, err := range r.api.Overlaps(r.t.Context(), "acme", h.name, client.OverlapFilter{}) {
 		if err != nil {
 			r.t.Error(err)
 			return
 		}
-		found[[2]string{pair.Other.Branch, pair.Commit.Branch}] = pair
+		overlaps[[2]string{pair.Other.Branch, pair.Commit.Branch}] = pair
 	}
 	for i, later := range h.branches {
 		for _, earlier := range h.branches[:i] {
-			r.compare(h, earlier, later, found[[2]string{earlier, later}])
+			r.compare(h, earlier, later, overlaps[[2]string{earlier, later}])
 		}
 	}
 }
 
-// compare holds the radar's verdict against git's.
-func (r *radarTrial) compare(h *randomHistory, earlier, later string, pair ledger.RadarPair) {
+// compare compares the overlap of two branches with the result of git.
+func (r *radarEnv) compare(h *randomHistory, earlier, later string, pair ledger.RadarPair) {
 	a, b := r.ontoMainline(h, earlier), r.ontoMainline(h, later)
 	if a == "" || b == "" {
-		return // it conflicts with the mainline already
+		return // a branch conflicts with the mainline
 	}
-	said, merges := r.mergeTree(a, b)
+
+	output, merges := r.mergeTree(a, b)
 	high := pair.Level == radar.High
 	r.pairs.Add(1)
 	if high {
@@ -144,28 +148,28 @@ func (r *radarTrial) compare(h *randomHistory, earlier, later string, pair ledge
 		return
 	}
 	if high && r.mayBeHigh(h, pair) {
-		r.explained.Add(1)
+		r.exceptions.Add(1)
 		return
 	}
+
 	var done []string
 	for _, line := range h.done {
 		if strings.HasPrefix(line, earlier) || strings.HasPrefix(line, later) || strings.HasPrefix(line, h.mainline()) {
 			done = append(done, line)
 		}
 	}
-	r.t.Errorf("seed %s: %s and %s: the radar says %s %+v, git merges them %t:\n%s\n%s", h.name, earlier, later,
-		pair.Level, pair.Paths, merges, said, strings.Join(done, "\n"))
+	r.t.Errorf("seed %s: %s and %s: overlap %s %+v, git can merge: %t\n%s\n%s", h.name, earlier, later,
+		pair.Level, pair.Paths, merges, output, strings.Join(done, "\n"))
 }
 
-// mayBeHigh reports whether each path of HIGH has a reason to be, although git
-// merges the two:
+// mayBeHigh reports whether all HIGH paths of a pair are known exceptions, although git
+// can merge the two:
 //
-//   - add_add, where one side moves a file to where the other makes an empty one.
-//     The radar cannot tell what else the other did to the file that was moved.
-//   - add_add and type, where one side moves a file to where the other makes one
-//     and turns the first into a symlink. git keeps the other's and drops the
-//     moved one without a word.
-func (r *radarTrial) mayBeHigh(h *randomHistory, pair ledger.RadarPair) bool {
+//   - add_add: one side moves a file to a path where the other creates an empty file.
+//     The radar does not know what the other side did to the moved file.
+//   - add_add and type: one side moves a file to a path where the other creates one and
+//     turns the original into a symlink. git silently drops the moved file.
+func (r *radarEnv) mayBeHigh(h *randomHistory, pair ledger.RadarPair) bool {
 	x, y := r.record(h, pair.Commit.SHA), r.record(h, pair.Other.SHA)
 	for _, p := range pair.Paths {
 		if p.Level == radar.High && !movesOnto(x, y, p) && !movesOnto(y, x, p) {
@@ -175,7 +179,8 @@ func (r *radarTrial) mayBeHigh(h *randomHistory, pair ledger.RadarPair) bool {
 	return true
 }
 
-// movesOnto reports whether one of these is so at a path.
+// movesOnto reports whether a path is one of these exceptions, where mover moves the file
+// and maker creates the other one.
 func movesOnto(mover, maker map[string]radar.Change, p radar.Path) bool {
 	for _, move := range mover {
 		made := maker[move.Path]
@@ -195,8 +200,8 @@ func movesOnto(mover, maker map[string]radar.Change, p radar.Path) bool {
 
 const emptyBlob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
-// record returns what a commit changes, by path.
-func (r *radarTrial) record(h *randomHistory, sha string) map[string]radar.Change {
+// record returns the changes of a commit, by path.
+func (r *radarEnv) record(h *randomHistory, sha string) map[string]radar.Change {
 	commit, err := r.api.Commit(r.t.Context(), "acme", h.name, sha)
 	if err != nil {
 		r.t.Error(err)
@@ -208,9 +213,9 @@ func (r *radarTrial) record(h *randomHistory, sha string) map[string]radar.Chang
 	return changes
 }
 
-// ontoMainline returns a commit that brings a branch onto the mainline's head,
-// as whoever merges the two would; none where that conflicts.
-func (r *radarTrial) ontoMainline(h *randomHistory, branch string) string {
+// ontoMainline returns a commit with a branch rebased onto the head of the mainline, or ""
+// if this conflicts.
+func (r *radarEnv) ontoMainline(h *randomHistory, branch string) string {
 	if r.run("merge-base", branch, h.mainline()) == r.run("rev-parse", h.mainline()) {
 		return branch
 	}
@@ -222,9 +227,9 @@ func (r *radarTrial) ontoMainline(h *randomHistory, branch string) string {
 	return r.run("commit-tree", "-p", h.mainline(), "-m", "rebased", tree)
 }
 
-// mergeTree reports whether git can merge two commits, and the tree of that or
-// what it says.
-func (r *radarTrial) mergeTree(a, b string) (out string, ok bool) {
+// mergeTree reports whether git can merge two commits. out is the id of the resulting
+// tree, followed by the messages of git.
+func (r *radarEnv) mergeTree(a, b string) (out string, ok bool) {
 	command := exec.Command("git", "merge-tree", "--write-tree", "--messages", a, b)
 	text, err := command.Output()
 	if e, failed := errors.AsType[*exec.ExitError](err); failed && e.ExitCode() == 1 {
@@ -236,7 +241,7 @@ func (r *radarTrial) mergeTree(a, b string) (out string, ok bool) {
 	return string(text), true
 }
 
-func (r *radarTrial) run(args ...string) string {
+func (r *radarEnv) run(args ...string) string {
 	out, err := exec.Command("git", args...).Output()
 	if err != nil {
 		r.t.Errorf("git %s: %v", strings.Join(args, " "), err)

@@ -11,24 +11,23 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
-// A randomHistory is a small repository that a seed makes: a mainline of a few
-// commits, and three branches of which each has left it at one of them.
+// A randomHistory is a small history derived from a seed: a mainline of a few commits,
+// and three branches, each of which starts at one of them.
 type randomHistory struct {
 	*rand.Rand
 	name     string
 	branches []string
-	// done tells what each commit does, for people.
-	done []string
+	done     []string // descriptions of the changes, for failure messages
 }
 
 func newRandomHistory(seed uint64) *randomHistory {
 	return &randomHistory{Rand: rand.New(rand.NewPCG(seed, 5)), name: fmt.Sprintf("h%d", seed)}
 }
 
-// mainline is where the mainline is when all have left it.
+// mainline returns the branch of the mainline.
 func (h *randomHistory) mainline() string { return h.name + "/main" }
 
-// write writes the history the way git fast-import reads one.
+// write writes the history in the format of git fast-import.
 func (h *randomHistory) write(in *bytes.Buffer) {
 	tree := h.tree()
 	h.commit(in, h.mainline(), "", tree)
@@ -64,8 +63,8 @@ func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitre
 	in.WriteString("\n")
 }
 
-// tree makes the files that all begin with: text for the most part, in three
-// folders, some of it alike, some executable, and a binary file and a symlink.
+// tree returns the initial files: mostly text in three folders, some executable, and with
+// common lines, and a binary file and a symlink.
 func (h *randomHistory) tree() gitrepotest.Tree {
 	tree := gitrepotest.Tree{"bin/logo.png": gitrepotest.TextFile("\x00logo" + h.line()),
 		"src/link": gitrepotest.LinkFile("main.go")}
@@ -80,7 +79,7 @@ func (h *randomHistory) tree() gitrepotest.Tree {
 	return tree
 }
 
-// line makes a line of text; some lines occur everywhere.
+// line returns a random line of text. Some lines are frequent.
 func (h *randomHistory) line() string {
 	switch h.IntN(8) {
 	case 0:
@@ -101,20 +100,20 @@ func (h *randomHistory) text(lines int) string {
 	return b.String()
 }
 
-// change does one to three things to the tree.
+// change makes one to three random changes to the tree.
 func (h *randomHistory) change(branch string, tree gitrepotest.Tree) {
 	for range 1 + h.IntN(3) {
 		path := h.pick(tree)
 		steps := []struct {
-			often int
-			do    func(gitrepotest.Tree, string) string
+			weight int
+			do     func(gitrepotest.Tree, string) string
 		}{
 			{40, h.edit}, {6, h.remove}, {10, h.move}, {5, h.moveAndEdit}, {6, h.chmod}, {8, h.add}, {3, h.link},
 			{2, h.makeFolder}, {5, h.binary},
 		}
 		n := h.IntN(85)
 		for _, s := range steps {
-			if n -= s.often; n < 0 {
+			if n -= s.weight; n < 0 {
 				h.done = append(h.done, branch+": "+s.do(tree, path))
 				break
 			}
@@ -127,8 +126,7 @@ func (h *randomHistory) pick(tree gitrepotest.Tree) string {
 	return paths[h.IntN(len(paths))]
 }
 
-// edit changes a place of a text: other lines, more lines or fewer. Often two
-// branches happen to make the same change.
+// edit replaces a few lines of a file. The new lines are often the same in two branches.
 func (h *randomHistory) edit(tree gitrepotest.Tree, path string) string {
 	f := tree[path]
 	if f.Mode == "120000" || strings.HasPrefix(f.Content, "\x00") {
@@ -142,17 +140,19 @@ func (h *randomHistory) edit(tree gitrepotest.Tree, path string) string {
 	}
 	at := h.IntN(len(lines) + 1)
 	old := min(h.IntN(3), len(lines)-at)
+
 	var added []string
 	for i := range h.IntN(3) {
 		line := h.line()
 		if h.IntN(3) == 0 {
-			line = fmt.Sprintf("mended %d", at+i)
+			line = fmt.Sprintf("edited %d", at+i)
 		}
 		added = append(added, line+"\n")
 	}
 	if h.IntN(12) == 0 && at+old == len(lines) && len(added) > 0 {
 		added[len(added)-1] = strings.TrimSuffix(added[len(added)-1], "\n")
 	}
+
 	if at == len(lines) && at > 0 && !strings.HasSuffix(lines[at-1], "\n") {
 		lines[at-1] += "\n"
 	}
@@ -166,7 +166,7 @@ func (h *randomHistory) remove(tree gitrepotest.Tree, path string) string {
 	return "removes " + path
 }
 
-// free returns a path of a few where nothing stands in the way.
+// free returns one of a few paths at which a file can be created.
 func (h *randomHistory) free(tree gitrepotest.Tree) string {
 	for {
 		path := []string{"src/", "docs/", "new/", ""}[h.IntN(4)] + fmt.Sprintf("n%d", h.IntN(4))
@@ -218,21 +218,21 @@ func (h *randomHistory) add(tree gitrepotest.Tree, _ string) string {
 	return "adds " + path
 }
 
-// link puts a symlink in the place of a file, or a file in that of a symlink.
+// link replaces a file by a symlink, or a symlink by a file.
 func (h *randomHistory) link(tree gitrepotest.Tree, path string) string {
 	if tree[path].Mode == "120000" {
 		tree[path] = gitrepotest.TextFile(h.text(3))
-		return "puts a file in the place of the link " + path
+		return "replaces the link " + path + " by a file"
 	}
 	tree[path] = gitrepotest.LinkFile("to" + h.line())
-	return "puts a link in the place of " + path
+	return "replaces " + path + " by a link"
 }
 
-// makeFolder puts a folder in the place of a file.
+// makeFolder replaces a file by a folder that contains it.
 func (h *randomHistory) makeFolder(tree gitrepotest.Tree, path string) string {
 	tree[path+"/in"] = tree[path]
 	delete(tree, path)
-	return "makes a folder of " + path
+	return "replaces " + path + " by a folder"
 }
 
 func (h *randomHistory) binary(tree gitrepotest.Tree, _ string) string {

@@ -8,7 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// A server tells each pair's paths. One that tells none is no reason to fail.
+// TestTableOverlapsWithoutPaths checks that a pair without paths is printed with dashes,
+// although servers send paths.
 func TestTableOverlapsWithoutPaths(t *testing.T) {
 	var out bytes.Buffer
 	p := &program{stdout: &out}

@@ -25,14 +25,15 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs the scripts in testdata/script, each in a folder of its own,
-// with the real binary and the machine's git.
+// TestScript runs the scripts in testdata/script, each in its own folder, with the real
+// binary and the machine's git.
 //
-// Beside testscript's own commands there are: exits STATUS COMMAND…, which runs
-// a command and checks its exit status; await URL, which waits until a server
-// answers; get URL, which is curl with the token in the file $TOKEN; grab NAME FILE
-// REGEXP, which sets a variable to what the first group matches; and unpack FILE
-// DEST, which is gunzip.
+// In addition to the commands of testscript there are:
+//   - exits STATUS COMMAND… runs a command and checks its exit status.
+//   - await URL waits until a server responds.
+//   - get URL prints the response to a GET request with the token in the file $TOKEN.
+//   - grab NAME FILE REGEXP sets a variable to the match of the first group.
+//   - unpack FILE DEST decompresses a gzip file.
 func TestScript(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the scripts need git")
@@ -51,14 +52,14 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// setUpScript gives a script three free addresses, and a git that knows nothing of
-// whose machine this is.
+// setUpScript sets variables with three free addresses and with the paths of fixtures.
+// It isolates git from the configuration of the machine and user.
 func setUpScript(env *testscript.Env) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer listener.Close() // the port stays free for a while
 	receiver, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -69,6 +70,7 @@ func setUpScript(env *testscript.Env) error {
 		return err
 	}
 	defer other.Close()
+
 	fixtures, err := filepath.Abs(filepath.Join("..", "ledger", "testdata", "cosign"))
 	if err != nil {
 		return err
@@ -77,6 +79,7 @@ func setUpScript(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+
 	env.Vars = append(env.Vars,
 		"HOME="+env.WorkDir,
 		"XDG_CONFIG_HOME="+env.WorkDir,
@@ -123,7 +126,7 @@ func scriptAwait(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	ts.Fatalf("nobody answers at %s", args[0])
+	ts.Fatalf("no response from %s", args[0])
 }
 
 func scriptGet(ts *testscript.TestScript, _ bool, args []string) {
@@ -148,11 +151,11 @@ func scriptGrab(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: grab NAME FILE REGEXP")
 	}
 	text := ts.ReadFile(args[1])
-	found := regexp.MustCompile("(?m)" + args[2]).FindStringSubmatch(text)
-	if len(found) < 2 {
+	match := regexp.MustCompile("(?m)" + args[2]).FindStringSubmatch(text)
+	if len(match) < 2 {
 		ts.Fatalf("%s does not match:\n%s", args[2], text)
 	}
-	ts.Setenv(args[0], found[1])
+	ts.Setenv(args[0], match[1])
 }
 
 func scriptUnpack(ts *testscript.TestScript, neg bool, args []string) {

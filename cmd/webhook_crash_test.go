@@ -22,29 +22,29 @@ import (
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
-// A faulty is a webhook's receiver that fails one in five: it answers 500 or
-// nothing, or too late.
+// A faulty is a webhook receiver that fails one in five requests: it responds with 500,
+// too late or not at all.
 type faulty struct {
 	repo   string
 	types  []ledger.EventType
-	id     string // the webhook's
+	id     string // of the webhook
 	secret string
 	*httptest.Server
 
 	mu       sync.Mutex
 	problems []string
-	bodies   map[string][]byte // of events, by id
-	arrived  map[string]int    // requests, by event
-	taken    map[string]int    // those that were answered 204 in time
-	failed   map[string]int    // those that were not, by how
+	bodies   map[string][]byte // by event id
+	requests map[string]int    // by event id
+	accepted map[string]int    // requests that got a 204 in time, by event id
+	failed   map[string]int    // failed requests, by kind of failure
 }
 
-// slowAnswer is beyond the deadline of the servers under test.
-const slowAnswer = 1200 * time.Millisecond
+// slowResponse is longer than the webhook timeout of the servers under test.
+const slowResponse = 1200 * time.Millisecond
 
 func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.EventType) *faulty {
-	f := &faulty{repo: repo, types: types, bodies: map[string][]byte{}, arrived: map[string]int{}, taken: map[string]int{},
-		failed: map[string]int{}}
+	f := &faulty{repo: repo, types: types, bodies: map[string][]byte{}, requests: map[string]int{},
+		accepted: map[string]int{}, failed: map[string]int{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.receive))
 	t.Cleanup(f.Close)
 	w, err := c.CreateWebhook(t.Context(), "acme", repo, ledger.NewWebhook{URL: f.URL, Events: types})
@@ -56,13 +56,14 @@ func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.Even
 func (f *faulty) receive(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // whoever sent it was killed
+		return // the server was killed
 	}
+
 	event := f.examine(r.Header, body)
 	switch how := rand.IntN(200); {
 	case how < 3:
 		f.fail("too late")
-		time.Sleep(slowAnswer)
+		time.Sleep(slowResponse)
 		w.WriteHeader(http.StatusNoContent)
 	case how < 20:
 		f.fail("hung up")
@@ -72,14 +73,14 @@ func (f *faulty) receive(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 	default:
 		f.mu.Lock()
-		f.taken[event]++
+		f.accepted[event]++
 		f.mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// examine checks a delivery against all that does not depend on others, and
-// returns its event's id.
+// examine checks a delivery, as far as this does not depend on other deliveries, and
+// returns the id of its event.
 func (f *faulty) examine(header http.Header, body []byte) string {
 	var event struct {
 		ID   string           `json:"id"`
@@ -91,20 +92,20 @@ func (f *faulty) examine(header http.Header, body []byte) string {
 	defer f.mu.Unlock()
 	note := func(format string, args ...any) { f.problems = append(f.problems, fmt.Sprintf(format, args...)) }
 	if err != nil {
-		note("a body is no event: %v", err)
+		note("a body is not an event: %v", err)
 	}
 	if err := webhook.Verify(f.secret, header, body, time.Now()); err != nil {
 		note("%s: %v", event.ID, err)
 	}
 	if event.Repo != f.repo || !slices.Contains(f.types, event.Type) ||
 		header.Get("X-ledger-Event") != string(event.Type) {
-		note("%s is the %s event of %s", event.ID, event.Type, event.Repo)
+		note("unexpected event %s: type %s of repo %s", event.ID, event.Type, event.Repo)
 	}
 	if before, ok := f.bodies[event.ID]; ok && !bytes.Equal(before, body) {
-		note("%s came with two bodies", event.ID)
+		note("%s arrived with two different bodies", event.ID)
 	}
 	f.bodies[event.ID] = body
-	f.arrived[event.ID]++
+	f.requests[event.ID]++
 	return event.ID
 }
 
@@ -114,19 +115,19 @@ func (f *faulty) fail(how string) {
 	f.failed[how]++
 }
 
-// missing counts the events that were never taken.
+// missing returns how many of the events were never accepted.
 func (f *faulty) missing(events map[string][]byte) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id := range events {
-		if f.taken[id] == 0 {
+		if f.accepted[id] == 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// wants returns the events that the webhook has to get.
+// wants returns the bodies of the events that the webhook must receive, by id.
 func (f *faulty) wants(t *testing.T, s *store.Store) map[string][]byte {
 	t.Helper()
 	wanted := make(map[string][]byte)
@@ -147,8 +148,8 @@ func (f *faulty) wants(t *testing.T, s *store.Store) map[string][]byte {
 	}
 }
 
-// compare checks what came against the events that the ledger holds, and
-// tells how it went.
+// compare compares the received events with those of the ledger. It logs a summary, and
+// returns how many events were accepted more than once.
 func (f *faulty) compare(t *testing.T, wanted map[string][]byte) (twice int) {
 	t.Helper()
 	f.mu.Lock()
@@ -156,22 +157,24 @@ func (f *faulty) compare(t *testing.T, wanted map[string][]byte) (twice int) {
 	for _, problem := range f.problems {
 		t.Errorf("webhook of %s: %s", f.repo, problem)
 	}
-	again := 0
-	for id, n := range f.arrived {
-		again += n - 1
-		twice += max(0, f.taken[id]-1)
+	repeats := 0
+	for id, n := range f.requests {
+		repeats += n - 1
+		twice += max(0, f.accepted[id]-1)
 		if body, ok := wanted[id]; !ok {
-			t.Errorf("%s arrived, which the ledger does not have", id)
+			t.Errorf("%s arrived but is not in the ledger", id)
 		} else if !bytes.Equal(body, f.bodies[id]) {
 			t.Errorf("%s arrived as\n%s, the ledger has\n%s", id, f.bodies[id], body)
 		}
 	}
-	t.Logf("%s %v: %d events; refused %v; %d requests were repeats, %d of events that had been taken",
-		f.repo, f.types, len(wanted), f.failed, again, twice)
+	t.Logf("%s %v: %d events; failed %v; %d requests were repeats, %d of them of accepted events",
+		f.repo, f.types, len(wanted), f.failed, repeats, twice)
 	return twice
 }
 
-func TestKillsLoseNoWebhookDelivery(t *testing.T) {
+// TestKillLosesNoWebhookDelivery checks that faulty receivers get every event, although
+// the server is killed repeatedly.
+func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	rounds, writers := 30, 4
 	if testing.Short() {
 		rounds = 5
@@ -180,7 +183,7 @@ func TestKillsLoseNoWebhookDelivery(t *testing.T) {
 	v.ledgerd("repo", "create", "acme/web")
 	v.flags = []string{
 		"--webhooks-allowed-networks", "127.0.0.0/8,::1/128", "--webhooks-timeout", "1s", "--webhooks-connect-timeout", "1s",
-		// None is ever given up: one in five fails, thirty-one times in a row.
+		// So many retries that no delivery fails for good: one attempt in five fails.
 		"--webhooks-schedule", strings.Repeat("1s,", 30) + "1s",
 	}
 	key := v.addSigner("cn=ci,ou=build,o=acme")
@@ -202,7 +205,7 @@ func TestKillsLoseNoWebhookDelivery(t *testing.T) {
 		writing.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				repo := []string{"api", "web"}[writer%2]
-				v.attestTo(repo, token, key, fmt.Sprint(writer, n)) // or not: the server may be dead
+				v.attestTo(repo, token, key, fmt.Sprint(writer, n)) // may fail: the server may be dead
 				time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 			}
 		})
@@ -223,18 +226,18 @@ func TestKillsLoseNoWebhookDelivery(t *testing.T) {
 		f.waitFor(t, c, wanted)
 		events += len(wanted)
 	}
-	v.kill() // whoever is sending still may not change what is compared
+	v.kill() // deliveries that are still running must not affect the comparison
 	for _, f := range receivers {
 		twice += f.compare(t, f.wants(t, s))
 	}
 	v.checkIntegrity()
-	t.Logf("%d kills, %d deliveries, %d of them made twice", rounds, events, twice)
+	t.Logf("%d kills, %d deliveries, %d accepted more than once", rounds, events, twice)
 	if events < rounds*20 {
 		t.Errorf("only %d deliveries: the test did not load the server", events)
 	}
 }
 
-// waitFor waits until the webhook has all events, and the ledger knows.
+// waitFor waits until the webhook has accepted all events and no delivery is pending.
 func (f *faulty) waitFor(t *testing.T, c *client.Client, wanted map[string][]byte) {
 	t.Helper()
 	pending := client.DeliveryFilter{Status: ledger.DeliveryPending}
@@ -245,7 +248,7 @@ func (f *faulty) waitFor(t *testing.T, c *client.Client, wanted map[string][]byt
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("webhook of %s %v: after half a minute %d of %d events are missing, %d deliveries pending",
+			t.Fatalf("webhook of %s %v: after 30 s %d of %d events are missing and %d deliveries are pending",
 				f.repo, f.types, f.missing(wanted), len(wanted), len(waiting))
 		}
 	}

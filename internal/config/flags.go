@@ -49,8 +49,8 @@ func addWebhookFlags(flags *pflag.FlagSet) {
 		"maximum concurrent requests to one webhook (LEDGERD_WEBHOOKS_IN_FLIGHT)")
 	flags.Int("webhooks-total-in-flight", d.TotalInFlight,
 		"maximum concurrent requests to all webhooks (LEDGERD_WEBHOOKS_TOTAL_IN_FLIGHT)")
-	textVar("disable-after", "DURATION", d.DisableAfter.String(), "disable a webhook after it has only failed for this long",
-		validAs[duration])
+	textVar("disable-after", "DURATION", d.DisableAfter.String(),
+		"disable a webhook after it has only failed for this long", validAs[duration])
 	textVar("keep", "DURATION", d.Keep.String(), "how long to keep finished deliveries", validAs[duration])
 	flags.String("webhooks-proxy", "", "`URL` of an HTTP proxy for webhooks (LEDGERD_WEBHOOKS_PROXY)")
 }

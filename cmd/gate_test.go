@@ -14,9 +14,9 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// TestGateTrouble checks that a gate that waits outlives a server that cannot
-// answer for a while, and that one which does not wait fails.
-func TestGateTrouble(t *testing.T) {
+// TestGateRetries checks that gate --wait retries while the server is unavailable, and
+// that gate without --wait fails.
+func TestGateRetries(t *testing.T) {
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -32,10 +32,10 @@ func TestGateTrouble(t *testing.T) {
 	if _, _, err := db.Register(t.Context(), "acme", "api", sha, ledger.Registration{}); err != nil {
 		t.Fatal(err)
 	}
-	var down atomic.Int32 // answers that it will not give
+	var failures atomic.Int32 // how many of the next requests fail
 	host := server.New(server.Config{Store: db}).Host()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if down.Add(-1) >= 0 {
+		if failures.Add(-1) >= 0 {
 			http.Error(w, "starting", http.StatusServiceUnavailable)
 			return
 		}
@@ -44,16 +44,16 @@ func TestGateTrouble(t *testing.T) {
 	defer s.Close()
 
 	for name, test := range map[string]struct {
-		wait   string
-		down   int32
-		status int
+		wait     string
+		failures int32
+		status   int
 	}{
-		"a server that is up":         {"0s", 0, 0},
-		"down, and no wait":           {"0s", 1, exitFailure},
-		"down for a while, and waits": {"30s", 1, 0},
-		"down for longer":             {"300ms", 100, exitFailure},
+		"available":                    {"0s", 0, 0},
+		"unavailable, no wait":         {"0s", 1, exitFailure},
+		"unavailable for one request":  {"30s", 1, 0},
+		"unavailable longer than wait": {"300ms", 100, exitFailure},
 	} {
-		down.Store(test.down)
+		failures.Store(test.failures)
 		var stdout, stderr bytes.Buffer
 		args := []string{"gate", "acme/api", "--commit", sha, "--state", "DRAFT", "--wait", test.wait, "--url", s.URL,
 			"--token", "ldg_secret"}
@@ -61,7 +61,7 @@ func TestGateTrouble(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d\n%s%s", name, status, test.status, &stdout, &stderr)
 		}
 		if strings.Contains(stdout.String()+stderr.String(), "ldg_secret") {
-			t.Errorf("%s: the token shows", name)
+			t.Errorf("%s: the output contains the token", name)
 		}
 	}
 }
