@@ -377,6 +377,7 @@ func fill(t *testing.T, s *store.Store, n int) {
 	t.Helper()
 	_, version, err := s.Keyring(t.Context(), "acme")
 	check(t, err)
+
 	var wg sync.WaitGroup
 	for lane := range 64 {
 		wg.Go(func() {

@@ -160,6 +160,7 @@ command fails and writes nothing.`,
 			})
 		},
 	}
+
 	contractFlag(command, &file)
 	return command
 }

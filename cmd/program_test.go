@@ -13,6 +13,7 @@ func TestDescribe(t *testing.T) {
 	refused := ledger.FieldsError(ledger.CodeInvalidContract,
 		ledger.FieldError{Field: "radar.block", Message: "unknown level"},
 		ledger.FieldError{Field: "requirements[0].state", Message: "unknown state"})
+
 	for name, test := range map[string]struct {
 		err  error
 		want string

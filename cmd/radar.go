@@ -141,9 +141,9 @@ func (p *program) showTruncated(commits []ledger.RadarCommit) {
 	fmt.Fprintf(p.stdout, "There are more of %s: %s\n", strings.Join(names, ", "), storedOverlaps())
 }
 
-// storedOverlaps explains which overlaps of a commit are stored if it has too many.
+// storedOverlaps explains which overlaps are stored if a registration finds too many.
 func storedOverlaps() string {
-	return fmt.Sprintf("only the %d most severe overlaps of a commit are stored", radar.MaxPairs)
+	return fmt.Sprintf("only the %d most severe per registration are stored", radar.MaxPairs)
 }
 
 // checkCompared returns an error if the radar skips the commit, because it was
@@ -297,7 +297,7 @@ func (p *program) showPushed(name repoName, commit ledger.Commit) {
 func countOverlaps(c ledger.CommitSummary) string {
 	counts := fmt.Sprintf("%d HIGH, %d MEDIUM, %d LOW", c.Overlaps["HIGH"], c.Overlaps["MEDIUM"], c.Overlaps["LOW"])
 	if c.OverlapsTruncated {
-		counts += "; " + storedOverlaps()
+		counts += ", and more (" + storedOverlaps() + ")"
 	}
 	return counts
 }

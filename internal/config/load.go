@@ -21,6 +21,7 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
+
 	if file == "" {
 		file = os.Getenv("LEDGERD_CONFIG")
 	}
@@ -35,6 +36,7 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 			}
 		}
 	}
+
 	s, err := decodeSettings(v)
 	s.DatabaseSource = sourceOf("database", v, flags)
 	return s, errors.Join(fileErr, err)

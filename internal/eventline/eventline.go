@@ -63,6 +63,7 @@ type columns struct {
 func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 	var at ledger.Time
 	c := columns{kind: e.Type, colour: terminal.Grey, repo: "-", commit: "-"}
+
 	switch {
 	case e.Attestation != nil:
 		a := e.Attestation
