@@ -120,7 +120,7 @@ func (p *program) showSimulation(s ledger.Simulation) {
 	type move struct{ from, to ledger.State }
 	counts := make(map[move]int64)
 	if len(s.Moves) > 0 {
-		t := terminal.NewTable(p.stdout, "COMMIT", "FROM", "TO", "WHY")
+		t := terminal.NewTable(p.stdout, "COMMIT", "FROM", "TO", "REASON")
 		for _, m := range s.Moves {
 			counts[move{from: m.From, to: m.To}]++
 			t.Row(terminal.Short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))

@@ -122,7 +122,7 @@ func describeRequest(err *url.Error) string {
 	if e, ok := errors.AsType[*net.DNSError](dial); ok {
 		reason = e.Err
 	}
-	return fmt.Sprintf("no server answers at %s: is ledgerd serve running there? (%s)", server, reason)
+	return fmt.Sprintf("cannot reach the server at %s: is 'ledgerd serve' running? (%s)", server, reason)
 }
 
 // globalFlags are the flags that every command has.
