@@ -103,7 +103,7 @@ func crashes(t *testing.T, path string) (copies []crash) {
 	check(t, err)
 	defer c.Close()
 
-	for version := 6; version <= 7; version++ {
+	for version := 6; version <= 8; version++ {
 		scripts, err := filepath.Glob(fmt.Sprintf("sqlite/migrations/%04d_*.sql", version))
 		check(t, err)
 		script, err := os.ReadFile(scripts[0])

@@ -1,0 +1,23 @@
+-- The age of an attestation counts from aged_from if it is not 0, else from
+-- recorded_at. They differ if recorded_at comes from a clock that was put right.
+ALTER TABLE attestations ADD COLUMN aged_from INTEGER NOT NULL DEFAULT 0;
+
+-- What changed in commits because of the time: evidence or an overlap expired. If
+-- the clock turns out to have been ahead, these commits are derived again. Old rows
+-- are pruned.
+CREATE TABLE expirations (
+  at         INTEGER NOT NULL,
+  commit_id  INTEGER NOT NULL REFERENCES commits,
+  cause_type TEXT    NOT NULL,
+  cause_id   TEXT    NOT NULL,
+  PRIMARY KEY (at, commit_id)
+) STRICT, WITHOUT ROWID;
+
+-- At most one row: what must be known of the clock across restarts.
+CREATE TABLE clock (
+  id           INTEGER PRIMARY KEY CHECK (id = 1),
+  behind_since INTEGER NOT NULL, -- the wall clock when it was first seen far behind; 0: it is not
+  put_right_at INTEGER NOT NULL, -- the time to which the ledger's clock was last put back; 0: never
+  ahead_until  INTEGER NOT NULL, -- the times in ids may be ahead of the clock up to here
+  pending      INTEGER NOT NULL  -- 1: times later than put_right_at are still to be corrected
+) STRICT;
