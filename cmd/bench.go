@@ -49,7 +49,7 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	command.AddCommand(newEmptyHandler(p), newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
-		newBenchRadar(p, ledgerd))
+		newBenchRadar(p, ledgerd), newBenchCrowd(p, ledgerd))
 	return command
 }
 
@@ -163,6 +163,39 @@ alternates with the 'git diff-tree' that 'commit push' reads. This requires git.
 	flags.IntVar(&b.Connections, "connections", 16, "connections of the load")
 	flags.StringVar(&b.Dir, "dir", "",
 		"folder for the temporary database and git repository (default: the system's temporary folder)")
+	return command
+}
+
+func newBenchCrowd(p *program, ledgerd runFunc) *cobra.Command {
+	b := new(bench.Crowd)
+	command := &cobra.Command{
+		Use:   "crowd",
+		Short: "Benchmark recording next to many streams and viewers",
+		Long: `Starts its own server on a temporary database, and measures how much streams and
+viewers slow down recording. Server, load, streams and viewers share the machine's
+cores.
+
+First it records attestations at a fixed rate, alone and while many streams are
+open. Some of their clients never read. The benchmark fails if another client
+loses a message.
+
+Then it records attestations as fast as possible over a few connections, in turns
+with and without viewers of live pages. A viewer has a session, follows the stream
+and fetches its page again after events, like the script of the pages.`,
+		Example: `  ledgerd bench crowd
+  ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
+		Args: cobra.NoArgs,
+		RunE: p.benchmark(b, ledgerd),
+	}
+	flags := command.Flags()
+	flags.IntVar(&b.Streams, "streams", 5000, "open streams")
+	flags.IntVar(&b.Unread, "unread", 1000, "how many of the streams are never read")
+	flags.IntVar(&b.Rate, "rate", 60, "attestations to record a second while the streams are open")
+	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "duration of the load at this rate")
+	flags.IntVar(&b.Viewers, "viewers", 200, "number of viewers")
+	flags.IntVar(&b.Connections, "connections", 8, "connections of the write load next to viewers")
+	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record, with and without viewers, to measure their cost")
+	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	return command
 }
 

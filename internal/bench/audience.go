@@ -15,9 +15,10 @@ import (
 )
 
 // An audience is a number of subscribers of one stream, on raw TCP connections. They
-// read everything and count the messages.
+// read everything and count the messages, except those that never read.
 type audience struct {
 	subscribers []*subscriber
+	unread      int // how many of them, the first ones, never read
 	reading     sync.WaitGroup
 }
 
@@ -35,10 +36,20 @@ type subscriber struct {
 	latencies []time.Duration // of each message; only read writes it
 }
 
-// newAudience connects n subscribers, 64 at a time. If sent is not nil, it measures
+// newAudience connects n subscribers that read. If sent is not nil, it measures
 // latencies.
 func newAudience(ctx context.Context, address, path, token string, n int, sent []atomic.Int64) (*audience, error) {
-	a := &audience{subscribers: make([]*subscriber, n)}
+	a, err := connectAudience(ctx, address, path, token, n, 0)
+	if err == nil {
+		a.read(sent)
+	}
+	return a, err
+}
+
+// connectAudience connects n subscribers, 64 at a time. The first ones, unread in
+// number, never read.
+func connectAudience(ctx context.Context, address, path, token string, n, unread int) (*audience, error) {
+	a := &audience{subscribers: make([]*subscriber, n), unread: unread}
 	request := httpRequest(http.MethodGet, path, token, nil)
 	request = bytes.Replace(request, []byte("\r\n"), []byte("\r\nAccept: text/event-stream\r\n"), 1)
 	errs := make([]error, n)
@@ -57,12 +68,16 @@ func newAudience(ctx context.Context, address, path, token string, n int, sent [
 			a.close()
 			return nil, fmt.Errorf("connect subscriber %d: %w", i+1, errs[i])
 		}
-		s.sent = sent
-	}
-	for _, s := range a.subscribers {
-		a.reading.Go(s.read)
 	}
 	return a, nil
+}
+
+// read starts to read the streams, except those that are never read.
+func (a *audience) read(sent []atomic.Int64) {
+	for _, s := range a.subscribers[a.unread:] {
+		s.sent = sent
+		a.reading.Go(s.read)
+	}
 }
 
 func subscribe(address string, request []byte) (*subscriber, error) {
@@ -117,14 +132,14 @@ func (s *subscriber) note(messages int64, now time.Time) {
 // count as lost.
 const arrivalTimeout = 30 * time.Second
 
-// wait waits until every subscriber has the given number of messages. It returns
-// when the last one arrived.
+// wait waits until every subscriber that reads has the given number of messages. It
+// returns when the last one arrived.
 func (a *audience) wait(ctx context.Context, messages int64) (time.Time, error) {
 	progress, at := int64(-1), time.Now()
 	for {
 		var total, last int64
 		missing := 0
-		for _, s := range a.subscribers {
+		for _, s := range a.subscribers[a.unread:] {
 			ended := s.ended.Load() // before the count is read
 			n := s.count.Load()
 			if n > messages {

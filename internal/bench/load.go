@@ -20,6 +20,9 @@ type load struct {
 	// repeated for that time.
 	requests [][]byte
 	repeat   time.Duration
+	// rate is how many requests to send a second. If it is 0, each connection sends
+	// the next one as soon as it has a response.
+	rate int
 }
 
 // A loadResult is the result of a load.
@@ -76,18 +79,27 @@ func (l load) run() (loadResult, error) {
 // queue returns a function that returns the next request, or nil at the end.
 func (l load) queue() func() []byte {
 	var mu sync.Mutex
-	i, end := 0, time.Now().Add(l.repeat)
-	return func() []byte {
+	start := time.Now()
+	i, end := 0, start.Add(l.repeat)
+	next := func() (request []byte, number int) {
 		mu.Lock()
 		defer mu.Unlock()
 		if i == len(l.requests) && l.repeat > 0 {
 			i = 0
 		}
 		if i == len(l.requests) || l.repeat > 0 && time.Now().After(end) {
-			return nil
+			return nil, i
 		}
 		i++
-		return l.requests[i-1]
+		return l.requests[i-1], i - 1
+	}
+
+	return func() []byte {
+		request, number := next()
+		if l.rate > 0 && request != nil {
+			time.Sleep(time.Until(start.Add(time.Duration(number) * time.Second / time.Duration(l.rate))))
+		}
+		return request
 	}
 }
 
