@@ -191,7 +191,8 @@ Prints the overlaps with other commits in flight, most severe first.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the branch that REV names or HEAD is on)")
+	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the one that REV names, else the current "+
+		"branch if it contains the commit)")
 	flags.StringVar(&q.Target, "target", "", "target `branch` of the commit (default the repo's default branch)")
 	flags.StringVar(&q.Base, "base", "", baseUsage)
 	return command
