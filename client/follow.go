@@ -20,8 +20,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
 
-// Earliest, instead of an event's id, is the position before the first event of an
-// org.
+// Earliest is the position before the first event of an org. It is used in place of
+// an event's id.
 const Earliest = "earliest"
 
 // FollowOptions selects the events that Follow yields. The zero value selects all

@@ -104,6 +104,7 @@ func (c *flakyProxy) serve() {
 			in.Close()
 			continue
 		}
+
 		c.open.Store(in, nil)
 		go func() {
 			defer out.Close()
@@ -342,6 +343,7 @@ func TestFollowRetries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var waits []time.Duration
 		start := time.Now()
 		n := 0
@@ -361,6 +363,7 @@ func TestFollowRetries(t *testing.T) {
 				break
 			}
 		}
+
 		want := []string{"", "", "", "", "", "evt_0", "evt_1", "evt_2", "evt_3", "evt_4"}
 		if !slices.Equal(s.lastEventIDs, want) {
 			t.Errorf("Last-Event-IDs %q, want %q", s.lastEventIDs, want)

@@ -97,8 +97,8 @@ func (l location) explain(err error) error {
 	if l.URL == "" || client.CodeOf(err) != ledger.CodeForbidden {
 		return err
 	}
-	return fmt.Errorf("%w\nThe request went to a server because %s is set. On its host, use --database FILE to work on "+
-		"the file directly.", err, l.URLName)
+	return fmt.Errorf("%w\nthe request went to a server because %s is set; on its host, use --database FILE to work on "+
+		"the file directly", err, l.URLName)
 }
 
 // A connection is a client of a server or of a database file.

@@ -84,7 +84,8 @@ func TestRadarTruncated(t *testing.T) {
 	r.prints("radar acme/low --dry-run --limit 7", "There are more: these are the 7 most severe.")
 	r.prints("radar acme/low --dry-run --level LOW", "There are more: these are the 200 most severe.")
 	r.prints("radar acme/low --dry-run --level HIGH", "acme/low@"+last+" has no HIGH overlap")
-	r.prints("commit push acme/low", "Overlaps with commits in flight: 0 HIGH, 0 MEDIUM, 200 LOW, and more \\("+stored+"\\)",
+	r.prints("commit push acme/low",
+		"Overlaps with commits in flight: 0 HIGH, 0 MEDIUM, 200 LOW, and more \\("+stored+"\\)",
 		"To list all stored overlaps, run 'ledgerd radar acme/low --commit "+last+"'.")
 	r.prints("commit show acme/low", "radar +in flight, overlaps: 0 HIGH, 0 MEDIUM, 200 LOW, and more \\("+stored+"\\)",
 		"0 transitions")
@@ -106,7 +107,8 @@ func TestRadarTruncated(t *testing.T) {
 	r.prints("radar acme/high --dry-run --level HIGH", "There are more: these are the 200 most severe.")
 	r.prints("radar acme/high --dry-run --level LOW", "acme/high@"+all+
 		" has no LOW overlap among its 200 most severe, but it has more")
-	r.prints("commit push acme/high", "Overlaps with commits in flight: 200 HIGH, 0 MEDIUM, 0 LOW, and more \\("+stored+"\\)",
+	r.prints("commit push acme/high",
+		"Overlaps with commits in flight: 200 HIGH, 0 MEDIUM, 0 LOW, and more \\("+stored+"\\)",
 		"To list all stored overlaps, run .*")
 	r.prints("radar acme/high --branch all --level LOW", "No open overlaps in acme/high", "There may be more: "+stored)
 }

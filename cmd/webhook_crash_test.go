@@ -88,6 +88,7 @@ func (f *faulty) examine(header http.Header, body []byte) string {
 		Repo string           `json:"repo"`
 	}
 	err := json.Unmarshal(body, &event)
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	note := func(format string, args ...any) { f.problems = append(f.problems, fmt.Sprintf(format, args...)) }
@@ -104,6 +105,7 @@ func (f *faulty) examine(header http.Header, body []byte) string {
 	if before, ok := f.bodies[event.ID]; ok && !bytes.Equal(before, body) {
 		note("%s arrived with two different bodies", event.ID)
 	}
+
 	f.bodies[event.ID] = body
 	f.requests[event.ID]++
 	return event.ID

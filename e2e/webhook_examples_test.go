@@ -43,7 +43,7 @@ func documentedReceivers(t *testing.T, e examples) map[string]startReceiver {
 		"go": func(t *testing.T, secret, listen string) follower {
 			return startSecret(t, secret, buildGo(t, strings.ReplaceAll(program, address, listen)))
 		},
-		"go without our package": func(t *testing.T, secret, listen string) follower {
+		"go, standard library only": func(t *testing.T, secret, listen string) follower {
 			return startSecret(t, secret, buildGo(t, strings.ReplaceAll(standalone, address, listen), verify))
 		},
 		"python": func(t *testing.T, secret, listen string) follower {

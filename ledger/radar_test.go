@@ -50,6 +50,7 @@ func TestRadarEventIsBounded(t *testing.T) {
 			}
 			e.Other.Branch, e.Other.Author = strings.Repeat("b", 255),
 				Author{strings.Repeat("\"", 320), strings.Repeat("\"", 320)}
+
 			body := Render(e)
 			if len(body) >= 256<<10 {
 				t.Errorf("%d bytes", len(body))

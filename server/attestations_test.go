@@ -385,6 +385,7 @@ func TestKeyringChangesDuringVerification(t *testing.T) {
 				return now()
 			}
 		})
+
 		body := b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)
 		var reads atomic.Int64
 		count := func() {
@@ -393,6 +394,7 @@ func TestKeyringChangesDuringVerification(t *testing.T) {
 			}
 		}
 		read.Store(&count)
+
 		if resp := b.attest(body); resp.status != status {
 			t.Errorf("keyring changed %d times: %d, want %d: %s", times, resp.status, status, resp.body)
 		}

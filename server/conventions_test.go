@@ -387,6 +387,7 @@ func TestFailures(t *testing.T) {
 			if retry := resp.header.Get("Retry-After"); (retry != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", retry)
 			}
+
 			log := b.log.String()
 			if test.logged == "" && log != "" || !strings.Contains(log, test.logged) || test.logged != "" &&
 				!strings.Contains(log, p.RequestID) {

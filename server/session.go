@@ -56,7 +56,7 @@ func (s *Server) bySession(r *http.Request) (caller, error) {
 	token, expires, err := s.store.SessionToken(r.Context(), sha256.Sum256([]byte(session)))
 	switch {
 	case isNotFound(err), err == nil && expires <= s.time():
-		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the session has expired: sign in again")
+		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the session has ended: sign in again")
 	case err != nil:
 		return caller{}, fmt.Errorf("look up the session: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	// streamWrite is the maximum number of bytes in one write.
 	streamWrite = 64 << 10
-	// streamRetry tells clients to wait for 3 s before they reconnect.
+	// streamRetry asks clients to wait for 3 s before they reconnect.
 	streamRetry = "retry: 3000\n"
 )
 

@@ -149,6 +149,7 @@ func TestWebhookFields(t *testing.T) {
 			b.patch(at, test.body).wantFields(test.status, test.code, test.field)
 		})
 	}
+
 	b.post(webhooksPath, `{"events":["state"]}`).wantFields(422, ledger.CodeInvalidField, "url")
 	for _, send := range []func(string) response{
 		func(body string) response { return b.post(webhooksPath, body) },
@@ -158,6 +159,7 @@ func TestWebhookFields(t *testing.T) {
 		send(" ").wantProblem(400, ledger.CodeInvalidJSON)
 		send(`{"url":"`+strings.Repeat("x", 1<<20)+`"}`).wantProblem(413, ledger.CodePayloadTooLarge)
 	}
+
 	if after := b.get(at).want(200); string(after.body) != string(before.body) {
 		t.Errorf("after invalid changes: %s, before: %s", after.body, before.body)
 	}
@@ -248,6 +250,7 @@ func (b *backend) webhookRoutes(repo, webhook, delivery string) (one, list []web
 		case rt.method == "POST" && strings.HasSuffix(rt.pattern, "/webhooks"):
 			r.body = `{"url":"https://ci.example.com"}`
 		}
+
 		if strings.Contains(rt.pattern, ":id") {
 			one = append(one, r)
 		} else {

@@ -213,6 +213,7 @@ func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.D
 		if err != nil {
 			return d, err
 		}
+
 		body := ledger.Render(ledger.PingEvent{ID: eventID, Org: w.row.Org, Repo: w.row.Repo, Webhook: id, Timestamp: t.now})
 		_, err = t.Exec(`
 INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at)

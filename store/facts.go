@@ -97,6 +97,7 @@ func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) er
 		if err != nil {
 			return err
 		}
+
 		if emails != "" {
 			e.Emails = strings.Split(emails, "\n")
 		}
@@ -108,6 +109,7 @@ func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) er
 			return err
 		}
 		e.Signer = signer.dn
+
 		evidence[id] = e
 		rd.caches.evidence.put(id, e)
 		return nil

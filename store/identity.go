@@ -32,6 +32,7 @@ func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity
 		if err != nil {
 			return added, err
 		}
+
 		id, err := t.Insert(`
 INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -43,6 +44,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err != nil {
 			return added, fmt.Errorf("insert identity: %w", err)
 		}
+
 		if err := t.keyringChanged(orgID); err != nil {
 			return added, err
 		}

@@ -85,6 +85,7 @@ func (s *Store) SetPolicy(
 			return p, ledger.Errorf(ledger.CodePreconditionFailed,
 				"the active policy is version %d, not %d: read it again", r.policyVersion, ifVersion)
 		}
+
 		version := r.policyVersion + 1
 		if err := t.insertPolicy(r.id, version, contract, by); err != nil {
 			return p, err
@@ -94,6 +95,7 @@ func (s *Store) SetPolicy(
 		if err != nil {
 			return p, fmt.Errorf("activate policy: %w", err)
 		}
+
 		if err := t.policyEvent(r, version, contract.Digest(), by); err != nil {
 			return p, err
 		}
@@ -109,6 +111,7 @@ ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id,
 				return p, err
 			}
 		}
+
 		row, err := scanPolicy(t.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, version))
 		return row.row, err
 	})

@@ -56,6 +56,7 @@ func (s *Store) CreateWebhook(
 			return w, ledger.Errorf(ledger.CodeLimitReached,
 				"%s/%s has %d webhooks, the maximum: remove one first", r.org, r.name, count)
 		}
+
 		webhookID, err := t.newID(webhookPrefix)
 		if err != nil {
 			return w, err
@@ -68,6 +69,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err != nil {
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}
+
 		if err := t.updateEventTypes(r.id); err != nil {
 			return w, err
 		}
@@ -139,9 +141,11 @@ func (s *Store) ChangeWebhook(
 			changed.Active, reset = *c.Active, true
 			changed.DisabledAt, changed.DisabledReason = 0, ""
 		}
+
 		if changed.Active {
 			t.queue(changed.ID) // there may be pending deliveries
 		}
+
 		_, err := t.Exec(`
 UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?
 WHERE id = ?`,

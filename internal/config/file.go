@@ -88,6 +88,7 @@ func (f *configFile) read(prefix string, mapping *yaml.Node) {
 		if value.Kind == yaml.AliasNode {
 			value = value.Alias
 		}
+
 		members := membersOf(key, f.keys)
 		switch _, duplicate := f.values[key]; {
 		case members != nil && value.Kind == yaml.MappingNode:

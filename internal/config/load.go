@@ -29,6 +29,7 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 	if file != "" {
 		fileErr = readConfig(v, file)
 	}
+
 	for _, key := range v.AllKeys() {
 		if flag := flags.Lookup(flagOf(key)); flag != nil {
 			if err := v.BindPFlag(key, flag); err != nil {

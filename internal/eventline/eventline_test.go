@@ -69,6 +69,7 @@ func TestReceiver(t *testing.T) {
 			if test.signer != "" {
 				r.Header.Set(webhook.HeaderSignature, webhook.Sign(test.signer, time.Now().Add(-test.age), []byte(test.body)))
 			}
+
 			w := httptest.NewRecorder()
 			test.receiver.ServeHTTP(w, r)
 			if w.Code != test.status {

@@ -66,9 +66,8 @@ func checkFolder(path string) error {
 func CheckExists(path, flag string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf(`database %s not found
-Create it with 'ledgerd org create NAME' or 'ledgerd serve', name another file
-with --database, or a server with %s.`, path, flag)
+		return fmt.Errorf(`database %s not found: create it with 'ledgerd org create NAME' or
+'ledgerd serve', name another file with --database, or a server with %s`, path, flag)
 	}
 	return checkDatabase(path)
 }

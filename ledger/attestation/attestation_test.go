@@ -60,6 +60,7 @@ func TestVerifyCosign(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if got.Commit != ledgertest.Commit || got.Predicate != test.predicate || got.PredicateType != test.predicate ||
 				got.Result != test.result {
 				t.Errorf("got commit %s, predicate %s of type %s, result %v", got.Commit, got.Predicate, got.PredicateType,

@@ -281,7 +281,8 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 			continue
 		}
 		signers, first, met := modelMeets(r, f, now)
-		if s.Met != met || s.Have != len(signers) || s.Need != r.Threshold || !slices.Equal(s.SignersCounted, dnTexts(signers)) {
+		if s.Met != met || s.Have != len(signers) || s.Need != r.Threshold ||
+			!slices.Equal(s.SignersCounted, dnTexts(signers)) {
 			t.Errorf("requirement %d: %+v, want met %t by %v", i, s, met, signers)
 		}
 		if first != 0 && (expires == 0 || first < expires) && !f.Deployed {
@@ -332,6 +333,7 @@ func TestStateIsStableUntilExpires(t *testing.T) {
 		if end <= now {
 			t.Fatalf("expires at %d, which is not after %d", end, now)
 		}
+
 		for _, later := range []ledger.Time{ledger.Time(rapid.Int64Range(int64(now), int64(end)-1).Draw(t, "later")),
 			end - 1} {
 			// The requirements of a DEPLOYED commit may expire, but not its state.

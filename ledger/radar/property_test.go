@@ -141,6 +141,7 @@ func TestIgnoreRemovesOnlyThePath(t *testing.T) {
 			}
 			return rest
 		}
+
 		all, some := compare(a, b, o), compare(a, b, o, path)
 		if !reflect.DeepEqual(others(all.Paths), others(some.Paths)) {
 			t.Errorf("with %s %s, without %s", path, describe(all), describe(some))

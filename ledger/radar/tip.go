@@ -16,7 +16,8 @@ type Tip struct {
 // Related reports whether two commits are never compared: they are the same commit, they
 // belong to the same branch, or one is a known ancestor of the other.
 func Related(a, b Tip) bool {
-	return a.SHA != "" && a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch || a.HasAncestor(b.SHA) || b.HasAncestor(a.SHA)
+	return a.SHA != "" && a.SHA == b.SHA || a.Branch != "" && a.Branch == b.Branch ||
+		a.HasAncestor(b.SHA) || b.HasAncestor(a.SHA)
 }
 
 // HasAncestor reports whether sha is a known ancestor of the commit.

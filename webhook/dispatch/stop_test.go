@@ -34,6 +34,7 @@ func TestStop(t *testing.T) {
 				case <-q.Context().Done():
 				}
 			})
+
 			f := newFixture(t)
 			w := f.webhook(r.URL)
 			ids := f.pings(w, 20)
@@ -43,11 +44,13 @@ func TestStop(t *testing.T) {
 				t.Errorf("%d deliveries are not claimed, %v, want 17: a slow endpoint prefetches", len(rest), err)
 			}
 			time.AfterFunc(300*time.Millisecond, func() { close(release) })
+
 			before := time.Now()
 			stop()
 			if took := time.Since(before); took > time.Second || c.finished == 0 && took > 250*time.Millisecond {
 				t.Errorf("stopping took %v", took)
 			}
+
 			succeeded := 0
 			for _, id := range ids {
 				if d := f.delivery(w, id); d.Status == ledger.DeliverySucceeded {
@@ -57,6 +60,7 @@ func TestStop(t *testing.T) {
 			if succeeded != 1+c.finished {
 				t.Errorf("%d deliveries succeeded, want %d", succeeded, 1+c.finished)
 			}
+
 			// Cancelled deliveries are still leased; the others are due.
 			_, due, err := f.Claim(t.Context(), w.ID, 100, 0)
 			check(t, err)

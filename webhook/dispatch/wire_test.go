@@ -103,6 +103,7 @@ func TestReceiversVerify(t *testing.T) {
 			r.EnableHTTP2 = proto == 2
 			r.StartTLS()
 			defer r.Close()
+
 			w := f.webhook(r.URL)
 			id := f.ping(w).ID
 			f.start(func(c *dispatch.Config) {
@@ -110,6 +111,7 @@ func TestReceiversVerify(t *testing.T) {
 				c.RootCAs.AddCert(r.Certificate())
 				c.ConnectTimeout = 200 * time.Millisecond // does not limit the response
 			})
+
 			d := f.attempted(w, id, 1)
 			if d.Status != ledger.DeliverySucceeded {
 				t.Fatalf("delivery %+v", d)
