@@ -163,7 +163,7 @@ parents and branch, the paths and lines that it changes since its merge base wit
 the mainline, and the commits in flight that the merge base contains. The server
 gets names, numbers and hashes, never content.
 
-Prints the overlaps with other commits in flight, most severe first.`,
+Prints the overlaps with other commits in flight, strongest first.`,
 		Example: `  ledgerd commit push acme/api
   ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		Args: takes("ORG/REPO", "[REV]"),

@@ -32,8 +32,8 @@ func newRadar(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "radar ORG/REPO",
 		Short: "List overlaps between commits in flight",
-		Long: `Lists the overlaps between the commits of a repo that are in flight, most severe
-first:
+		Long: `Lists the overlaps between the commits of a repo that are in flight,
+strongest first:
   HIGH    git cannot merge the two commits
   MEDIUM  both change the same file, and git can merge them
   LOW     both change files in the same directory
@@ -143,7 +143,7 @@ func (p *program) showTruncated(commits []ledger.RadarCommit) {
 
 // storedOverlaps explains which overlaps are stored if a registration finds too many.
 func storedOverlaps() string {
-	return fmt.Sprintf("only the %d most severe per registration are stored", radar.MaxPairs)
+	return fmt.Sprintf("only the %d strongest per registration are stored", radar.MaxPairs)
 }
 
 // checkCompared returns an error if the radar skips the commit, because it was
@@ -246,10 +246,10 @@ func (p *program) showDryRun(name repoName, sha string, result ledger.RadarResul
 		fmt.Fprintf(p.stdout, "If pushed now, %s would overlap with:\n", name.at(sha))
 		p.tableOthers(sha, result.Overlaps)
 		if result.Truncated {
-			fmt.Fprintf(p.stdout, "There are more: these are the %d most severe.\n", len(result.Overlaps))
+			fmt.Fprintf(p.stdout, "There are more: these are the %d strongest.\n", len(result.Overlaps))
 		}
 	case result.Truncated:
-		fmt.Fprintf(p.stdout, "%s has no %s overlap among its %d most severe, but it has more\n", name.at(sha), level,
+		fmt.Fprintf(p.stdout, "%s has no %s overlap among its %d strongest, but it has more\n", name.at(sha), level,
 			radar.MaxPairs)
 	case level != radar.NoLevel:
 		fmt.Fprintf(p.stdout, "%s has no %s overlap\n", name.at(sha), level)
@@ -274,7 +274,7 @@ func (p *program) tableOthers(sha string, pairs []ledger.RadarPair) {
 // maxPushed is how many overlaps 'commit push' prints.
 const maxPushed = 5
 
-// showPushed prints the most severe overlaps of a commit that was just pushed.
+// showPushed prints the strongest overlaps of a commit that was just pushed.
 func (p *program) showPushed(name repoName, commit ledger.Commit) {
 	if commit.Radar == nil || len(commit.Radar.Overlaps) == 0 {
 		return

@@ -74,15 +74,15 @@ func TestRadarTruncated(t *testing.T) {
 	f.Commit("README", "the beginning\n")
 	r := newRadarEnv(t)
 	t.Chdir(f.Dir)
-	const stored = "only the 200 most severe per registration are stored"
+	const stored = "only the 200 strongest per registration are stored"
 
 	r.fill("low", func(n int) radar.Change { return adding(fmt.Sprintf("crowd/file-%d", n), n) })
 	f.Git("checkout", "--quiet", "-b", "last")
 	last := f.Commit("crowd/last", "last\n")[:12]
 	r.prints("radar acme/low --dry-run", "If pushed now, acme/low@"+last+" would overlap with:",
-		"There are more: these are the 200 most severe.")
-	r.prints("radar acme/low --dry-run --limit 7", "There are more: these are the 7 most severe.")
-	r.prints("radar acme/low --dry-run --level LOW", "There are more: these are the 200 most severe.")
+		"There are more: these are the 200 strongest.")
+	r.prints("radar acme/low --dry-run --limit 7", "There are more: these are the 7 strongest.")
+	r.prints("radar acme/low --dry-run --level LOW", "There are more: these are the 200 strongest.")
 	r.prints("radar acme/low --dry-run --level HIGH", "acme/low@"+last+" has no HIGH overlap")
 	r.prints("commit push acme/low",
 		"Overlaps with commits in flight: 0 HIGH, 0 MEDIUM, 200 LOW, and more \\("+stored+"\\)",
@@ -104,9 +104,9 @@ func TestRadarTruncated(t *testing.T) {
 		gitrepotest.WriteFile(t, fmt.Sprintf("crowd-%d/file", n), "mine\n")
 	}
 	all := f.Commit("all", "all\n")[:12]
-	r.prints("radar acme/high --dry-run --level HIGH", "There are more: these are the 200 most severe.")
+	r.prints("radar acme/high --dry-run --level HIGH", "There are more: these are the 200 strongest.")
 	r.prints("radar acme/high --dry-run --level LOW", "acme/high@"+all+
-		" has no LOW overlap among its 200 most severe, but it has more")
+		" has no LOW overlap among its 200 strongest, but it has more")
 	r.prints("commit push acme/high",
 		"Overlaps with commits in flight: 200 HIGH, 0 MEDIUM, 0 LOW, and more \\("+stored+"\\)",
 		"To list all stored overlaps, run .*")

@@ -34,7 +34,7 @@ func (c *call) radarFilter() (f store.RadarFilter, err error) {
 func overlapLevel(name string) (radar.Level, error) {
 	level, err := radar.ParseLevel(name)
 	if err == nil && level == radar.NoLevel {
-		err = fmt.Errorf("%q is not a level of overlaps (use LOW, MEDIUM or HIGH)", name)
+		err = fmt.Errorf("%q is not a level (use LOW, MEDIUM or HIGH)", name)
 	}
 	return level, err
 }

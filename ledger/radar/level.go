@@ -56,10 +56,10 @@ func (l *Level) UnmarshalText(b []byte) error {
 // A Reason is why two commits overlap at a path.
 type Reason string
 
-// Reasons lists the reasons, most severe first.
+// Reasons lists the reasons, strongest first.
 func Reasons() []Reason { return slices.Clone(reasons[:]) }
 
-// The reasons, most severe first: eight of level HIGH, three of MEDIUM and one of LOW.
+// The reasons, strongest first: eight of level HIGH, three of MEDIUM and one of LOW.
 const (
 	SameLines     Reason = "same_lines"     // both change the same or adjacent lines
 	DeleteEdit    Reason = "delete_edit"    // one deletes the file that the other changes
@@ -93,5 +93,5 @@ func (r Reason) Level() Level {
 	return High
 }
 
-// weight returns the rank of a reason; 0 is the most severe.
+// weight returns the rank of a reason; 0 is the strongest.
 func (r Reason) weight() int { return slices.Index(reasons[:], r) }

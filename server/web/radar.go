@@ -48,7 +48,7 @@ func showRadar(v *visit) (*response, error) {
 	if name := v.query("level"); name != "" {
 		level, err := radar.ParseLevel(name)
 		if err != nil || level == radar.NoLevel {
-			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "level", "%q is not a level: use LOW, MEDIUM or HIGH", name)
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "level", "%q is not a level (use LOW, MEDIUM or HIGH)", name)
 		}
 		f.Level = level
 	}
