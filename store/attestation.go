@@ -62,7 +62,7 @@ func (rd reader) attestationScanner(r repoRow) func(scanner) (keyed[ledger.Attes
 
 // Attestation returns an attestation by id.
 func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.AttestationRecord, error) {
-	return read(ctx, s, func(rd reader) (ledger.AttestationRecord, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (ledger.AttestationRecord, error) {
 		a, err := rd.findAttestation(org, repo, id)
 		return a.row, err
 	})
@@ -70,7 +70,7 @@ func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.A
 
 // Envelope returns the envelope of an attestation, byte for byte as it was posted.
 func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, error) {
-	return read(ctx, s, func(rd reader) ([]byte, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) ([]byte, error) {
 		a, err := rd.findAttestation(org, repo, id)
 		if err != nil {
 			return nil, err

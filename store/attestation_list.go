@@ -33,7 +33,7 @@ func (s *Store) Attestations(
 	if err != nil {
 		return ledger.Page[ledger.AttestationRecord]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.AttestationRecord], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.AttestationRecord], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err

@@ -11,7 +11,7 @@ import (
 
 // Commit returns a commit, given its full id or a prefix that is unique in the repo.
 func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Commit, error) {
-	return read(ctx, s, func(rd reader) (v ledger.Commit, err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Commit, err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return v, err
@@ -117,7 +117,7 @@ func (s *Store) Commits(
 		return ledger.Page[ledger.CommitSummary]{}, err
 	}
 
-	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
 		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err

@@ -54,7 +54,7 @@ func (s *Store) Deliveries(
 	if err != nil {
 		return ledger.Page[ledger.Delivery]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.Delivery], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Delivery], err error) {
 		w, err := rd.findWebhook(org, repo, id)
 		if err != nil {
 			return list, err
@@ -156,7 +156,7 @@ func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error)
 
 // Delivery returns a delivery with its attempts.
 func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
-	return read(ctx, s, func(rd reader) (d ledger.DeliveryRecord, err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (d ledger.DeliveryRecord, err error) {
 		w, err := rd.findWebhook(org, repo, id)
 		if err != nil {
 			return d, err
@@ -200,7 +200,7 @@ func (t *tx) activeWebhook(org, repo, id string) (keyed[ledger.Webhook], error) 
 // PingWebhook queues a test delivery. It returns CodeWebhookInactive if the webhook is
 // not active.
 func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error) {
-	return write(ctx, s, func(t *tx) (d ledger.Delivery, err error) {
+	return write(ctx, s, org, func(t *tx) (d ledger.Delivery, err error) {
 		w, err := t.activeWebhook(org, repo, id)
 		if err != nil {
 			return d, err
@@ -240,7 +240,7 @@ WHERE webhook_id = ?2 AND delivery_id = ?3`
 // delivery is tried again immediately. Redeliver returns CodeWebhookInactive if the
 // webhook is not active.
 func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error) {
-	return write(ctx, s, func(t *tx) (d ledger.Delivery, err error) {
+	return write(ctx, s, org, func(t *tx) (d ledger.Delivery, err error) {
 		w, err := t.activeWebhook(org, repo, id)
 		if err != nil {
 			return d, err
@@ -261,7 +261,7 @@ const replayBatch = 500
 // queued deliveries. They stay queued if it returns an error.
 func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since ledger.Time) (queued int64, err error) {
 	type seqRange struct{ next, end int64 }
-	seqs, err := read(ctx, s, func(rd reader) (seqs seqRange, err error) {
+	seqs, err := read(ctx, s, forWrite(org), func(rd reader) (seqs seqRange, err error) {
 		if _, err := rd.findWebhook(org, repo, id); err != nil {
 			return seqs, err
 		}
@@ -275,7 +275,7 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 
 	for first := true; err == nil && (first || seqs.next < seqs.end); seqs.next += replayBatch {
 		var n int64
-		n, err = write(ctx, s, func(t *tx) (int64, error) {
+		n, err = write(ctx, s, org, func(t *tx) (int64, error) {
 			return t.replay(org, repo, id, seqs.next, min(seqs.next+replayBatch, seqs.end))
 		})
 		queued += n

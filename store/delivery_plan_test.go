@@ -64,7 +64,7 @@ func TestDeliveryQueriesUseIndexes(t *testing.T) {
 // planOf returns the steps of a query's plan.
 func planOf(t *testing.T, s *Store, query string) []string {
 	t.Helper()
-	steps, err := read(t.Context(), s, func(rd reader) ([]string, error) { return rd.Plan(query) })
+	steps, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return rd.Plan(query) })
 	check(t, err)
 	return steps
 }

@@ -70,7 +70,7 @@ func (s *Store) Settle(ctx context.Context) error {
 
 // reevaluations lists the repos whose policy has changed.
 func (s *Store) reevaluations(ctx context.Context) ([]int64, error) {
-	return read(ctx, s, func(rd reader) ([]int64, error) {
+	return read(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
 		return all(rd, scanID, "SELECT repo_id FROM reevaluations ORDER BY repo_id")
 	})
 }
@@ -140,7 +140,7 @@ func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error
 // hasExpired reports whether evidence or a blocking overlap of any commit has expired.
 // It does not take the write lock.
 func (s *Store) hasExpired(ctx context.Context) (bool, error) {
-	return read(ctx, s, func(rd reader) (expired bool, err error) {
+	return read(ctx, s, forWrite(""), func(rd reader) (expired bool, err error) {
 		const query = "SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)"
 		return expired, rd.Row(query, rd.now).Scan(&expired)
 	})

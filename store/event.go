@@ -85,7 +85,7 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 	if err != nil {
 		return ledger.Page[jsontext.Value]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[jsontext.Value], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
 		orgID, err := rd.orgID(org)
 		if err != nil {
 			return list, err

@@ -21,9 +21,11 @@ func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 		}
 		return nil
 	}
-	for range 8 { // all read connections
-		if err := s.db.ReadLoose(ctx, add); err != nil {
-			return nil, err
+	for lane := range sqldb.Lanes {
+		for range 8 { // all connections of the lane
+			if err := s.db.ReadLoose(ctx, sqldb.Reader{Lane: lane}, add); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return plans, s.db.Write(ctx, sqldb.Write{Do: add})

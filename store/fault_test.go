@@ -22,7 +22,7 @@ func openEmpty(t *testing.T) *Store {
 
 func TestPanicRollsBackOnlyItsWrite(t *testing.T) {
 	s := openEmpty(t)
-	err := s.write(t.Context(), func(t *tx) error {
+	err := s.write(t.Context(), "", func(t *tx) error {
 		if _, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES ('lost', 1)"); err != nil {
 			return err
 		}

@@ -29,13 +29,14 @@ type Event struct {
 // A Tail reads an org's events as they are recorded.
 type Tail struct {
 	store *Store
+	org   string
 	orgID int64
 }
 
 // Tail returns a reader of the org's events.
 func (s *Store) Tail(ctx context.Context, org string) (*Tail, error) {
-	orgID, err := readLoose(ctx, s, func(rd reader) (int64, error) { return rd.orgID(org) })
-	return &Tail{store: s, orgID: orgID}, err
+	orgID, err := readLoose(ctx, s, byOrg(org), func(rd reader) (int64, error) { return rd.orgID(org) })
+	return &Tail{store: s, org: org, orgID: orgID}, err
 }
 
 // Changed returns a channel that is closed when the org may have events that are newer
@@ -44,7 +45,7 @@ func (t *Tail) Changed() <-chan struct{} { return t.store.notifier.wait(t.orgID)
 
 // Next returns the sequence number that the org's next event will have.
 func (t *Tail) Next(ctx context.Context) (int64, error) {
-	return readLoose(ctx, t.store, func(rd reader) (seq int64, err error) {
+	return readLoose(ctx, t.store, byOrg(t.org), func(rd reader) (seq int64, err error) {
 		return seq, rd.Row("SELECT next_seq FROM orgs WHERE id = ?", t.orgID).Scan(&seq)
 	})
 }
@@ -52,7 +53,9 @@ func (t *Tail) Next(ctx context.Context) (int64, error) {
 // Seq returns the sequence number of the event with the given id. It returns false if
 // the org has no such event.
 func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err error) {
-	event, err := readLoose(ctx, t.store, func(rd reader) (eventRef, error) { return rd.findEvent(t.orgID, id) })
+	event, err := readLoose(ctx, t.store, byOrg(t.org), func(rd reader) (eventRef, error) {
+		return rd.findEvent(t.orgID, id)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -61,7 +64,7 @@ func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err erro
 
 // Read returns at most limit of the org's events, starting at a sequence number.
 func (t *Tail) Read(ctx context.Context, from int64, limit int) ([]Event, error) {
-	events, err := readLoose(ctx, t.store, func(rd reader) ([]Event, error) {
+	events, err := readLoose(ctx, t.store, byOrg(t.org), func(rd reader) ([]Event, error) {
 		return all(rd, scanTail, `
 SELECT e.seq, e.event_id, e.type, r.name, e.body
 FROM events e JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`, t.orgID, from,

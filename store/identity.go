@@ -23,7 +23,7 @@ func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 // AddIdentity adds an identity to an org's keyring and returns it with ID, Org and
 // CreatedAt set. It returns CodeAlreadyExists if the org already trusts the key.
 func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity) (identity.Identity, error) {
-	return write(ctx, s, func(t *tx) (added identity.Identity, err error) {
+	return write(ctx, s, org, func(t *tx) (added identity.Identity, err error) {
 		orgID, err := t.orgID(org)
 		if err != nil {
 			return added, err
@@ -65,7 +65,7 @@ func (rd reader) findIdentity(org, id string) (keyed[identity.Identity], error) 
 
 // Identity returns an identity of an org, even if it is revoked.
 func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity, error) {
-	return read(ctx, s, func(rd reader) (identity.Identity, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (identity.Identity, error) {
 		i, err := rd.findIdentity(org, id)
 		return i.row, err
 	})
@@ -79,7 +79,7 @@ func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Pag
 // RevokeIdentity revokes an identity; what it has signed stays recorded. It is a
 // no-op if the identity is already revoked.
 func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, org, func(t *tx) error {
 		i, err := t.findIdentity(org, id)
 		if err != nil || i.row.RevokedAt != 0 {
 			return err
@@ -105,7 +105,7 @@ func (s *Store) LastKeyring(org string) (keyring *identity.Keyring, version int6
 
 // Keyring returns the org's current keyring, and its version, which Record compares.
 func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int64, error) {
-	v, err := readLoose(ctx, s, func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })
+	v, err := readLoose(ctx, s, forWrite(org), func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })
 	return v.keyring, v.version, err
 }
 

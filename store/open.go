@@ -114,7 +114,7 @@ func (s *Store) published(g *gathered) {
 
 // Ready reports whether the database can be read.
 func (s *Store) Ready(ctx context.Context) error {
-	_, err := read(ctx, s, func(rd reader) (n int64, err error) {
+	_, err := read(ctx, s, forCheck(), func(rd reader) (n int64, err error) {
 		return n, rd.Row("SELECT count(*) FROM (SELECT id FROM orgs LIMIT 1) first").Scan(&n)
 	})
 	return err

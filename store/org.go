@@ -12,7 +12,7 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 	if err := ledger.CheckOrg(name); err != nil {
 		return ledger.Org{}, err
 	}
-	return write(ctx, s, func(t *tx) (ledger.Org, error) {
+	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
 		_, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.now)
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			err = ledger.Errorf(ledger.CodeAlreadyExists, "org %s already exists", name)
@@ -29,7 +29,7 @@ func scanOrg(row scanner) (keyed[ledger.Org], error) {
 
 // Org returns an org by name.
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
-	return read(ctx, s, func(rd reader) (ledger.Org, error) {
+	return read(ctx, s, byOrg(name), func(rd reader) (ledger.Org, error) {
 		o, err := scanOrg(rd.Row("SELECT id, name, created_at FROM orgs WHERE name = ?", name))
 		return o.row, missing(err, "org %s not found", name)
 	})
@@ -41,7 +41,7 @@ func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], err
 	if err != nil {
 		return ledger.Page[ledger.Org]{}, err
 	}
-	return read(ctx, s, func(rd reader) (ledger.Page[ledger.Org], error) {
+	return read(ctx, s, byOrg(""), func(rd reader) (ledger.Page[ledger.Org], error) {
 		rows, err := all(rd, scanOrg,
 			"SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after, q.Limit+1)
 		return page(rows, q.Limit), err
@@ -57,7 +57,7 @@ func listOf[T any](
 	if err != nil {
 		return ledger.Page[T]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[T], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[T], err error) {
 		orgID, err := rd.orgID(org)
 		if err != nil {
 			return list, err

@@ -98,7 +98,9 @@ WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND du
 
 // DueWebhooks returns the ids of the active webhooks that have due deliveries.
 func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
-	ids, err := readLoose(ctx, s, func(rd reader) ([]string, error) { return all(rd, scanText, dueWebhooks, rd.now) })
+	ids, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]string, error) {
+		return all(rd, scanText, dueWebhooks, rd.now)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read due webhooks: %w", err)
 	}
@@ -188,7 +190,7 @@ func scanClaimed(row scanner) (claimedRow, error) {
 // bodies returns the claimed deliveries with their events, which it reads outside the
 // writer.
 func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
-	due, err := readLoose(ctx, s, func(rd reader) ([]ledger.DueDelivery, error) {
+	due, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]ledger.DueDelivery, error) {
 		due := make([]ledger.DueDelivery, len(rows))
 		for i, r := range rows {
 			due[i] = r.due
@@ -225,7 +227,7 @@ func pingID(body []byte) (string, error) {
 // Release ends the lease of deliveries that were claimed but not tried, and makes them
 // due before all others.
 func (s *Store) Release(ctx context.Context, webhook string, deliveries []string) error {
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, "", func(t *tx) error {
 		for _, id := range deliveries {
 			_, err := t.Exec(`
 UPDATE outbox SET due_at = ?, leased = 0

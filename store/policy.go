@@ -40,7 +40,7 @@ VALUES (?, ?, ?, ?, ?, ?)`,
 
 // Policy returns a version of a repo's policy; 0 means the active version.
 func (s *Store) Policy(ctx context.Context, org, repo string, version int) (policy.Policy, error) {
-	return read(ctx, s, func(rd reader) (policy.Policy, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (policy.Policy, error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return policy.Policy{}, err
@@ -58,7 +58,7 @@ func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger
 	if err != nil {
 		return ledger.Page[policy.Policy]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[policy.Policy], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[policy.Policy], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err
@@ -75,7 +75,7 @@ WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, be
 func (s *Store) SetPolicy(
 	ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string,
 ) (policy.Policy, error) {
-	return write(ctx, s, func(t *tx) (p policy.Policy, err error) {
+	return write(ctx, s, org, func(t *tx) (p policy.Policy, err error) {
 		d, err := t.deriverOf(org, repo)
 		if err != nil {
 			return p, err

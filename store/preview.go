@@ -48,7 +48,7 @@ func (s *Store) PreviewOverlaps(
 		}
 	}
 
-	return read(ctx, s, func(rd reader) (ledger.RadarResult, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (ledger.RadarResult, error) {
 		own := ledger.RadarCommit{SHA: q.Commit}
 		if p.commit != nil {
 			stored, err := scanSide(rd.Row(selectSide+"= ?", p.commit.id))

@@ -29,7 +29,7 @@ type prospect struct {
 
 // prospect returns the prospect for a registration of a commit.
 func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Registration) (prospect, error) {
-	return read(ctx, s, func(rd reader) (p prospect, err error) {
+	return read(ctx, s, forWrite(org), func(rd reader) (p prospect, err error) {
 		if p.repo, err = rd.findRepo(org, repo); err != nil {
 			return p, err
 		}

@@ -116,7 +116,9 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 // register runs the write of Register. It returns the branches of the overlaps.
 func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *prospectScan) (branches []string) {
 	t.Helper()
-	done, err := write(t.Context(), s, func(t *tx) (registered, error) { return t.register("acme", "api", sha, n, ahead) })
+	done, err := write(t.Context(), s, "", func(t *tx) (registered, error) {
+		return t.register("acme", "api", sha, n, ahead)
+	})
 	check(t, err)
 	for _, f := range done.radar.overlaps {
 		branches = append(branches, f.Branch)
@@ -148,14 +150,14 @@ func TestConcurrentRegistrationsOfACommit(t *testing.T) {
 func TestFailedWriteLeavesNoFootprints(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	failed := errors.New("failed")
-	err := s.write(t.Context(), func(t *tx) error {
+	err := s.write(t.Context(), "", func(t *tx) error {
 		t.batch.recent.Add(radarindex.Tip{CommitID: 9, Seq: 4}, radar.New(nil).Footprint(nil))
 		return failed
 	})
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	check(t, s.write(t.Context(), func(t *tx) error {
+	check(t, s.write(t.Context(), "", func(t *tx) error {
 		if t.batch.recent.Footprint(&radarindex.Tip{CommitID: 9, Seq: 4}, 0) != nil {
 			return errors.New("the footprint is still cached")
 		}

@@ -52,7 +52,7 @@ func (s *Store) Prune(ctx context.Context) error {
 func (s *Store) pruneDeliveries(ctx context.Context) error {
 	cutoff := s.Now().Add(-s.retention)
 	type prunable struct{ old, deleted []int64 }
-	webhooks, err := read(ctx, s, func(rd reader) (p prunable, err error) {
+	webhooks, err := read(ctx, s, forWrite(""), func(rd reader) (p prunable, err error) {
 		p.old, err = all(rd, scanID, `
 SELECT id FROM webhooks w
 WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < ?)`,

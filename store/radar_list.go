@@ -39,7 +39,7 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 	if err != nil {
 		return ledger.Page[ledger.RadarPair]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.RadarPair], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.RadarPair], err error) {
 		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err

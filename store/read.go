@@ -15,9 +15,19 @@ type reader struct {
 	now    ledger.Time // start of the read or write, by the ledger's clock
 }
 
+// byOrg describes the reads of a caller's request in an org.
+func byOrg(org string) sqldb.Reader { return sqldb.Reader{Lane: sqldb.Requests, Org: org} }
+
+// forWrite describes the reads that belong to a write in an org, or to background work if
+// org is empty.
+func forWrite(org string) sqldb.Reader { return sqldb.Reader{Lane: sqldb.Writes, Org: org} }
+
+// forCheck describes the lookups by key that every request needs.
+func forCheck() sqldb.Reader { return sqldb.Reader{Lane: sqldb.Checks} }
+
 // read runs fn in a read transaction: fn sees a consistent snapshot.
-func read[T any](ctx context.Context, s *Store, fn func(reader) (T, error)) (v T, err error) {
-	err = s.db.Read(ctx, func(c *sqldb.Conn) (err error) {
+func read[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(reader) (T, error)) (v T, err error) {
+	err = s.db.Read(ctx, by, func(c *sqldb.Conn) (err error) {
 		v, err = fn(reader{Conn: c, caches: s.caches, now: s.Now()})
 		return err
 	})
@@ -27,8 +37,8 @@ func read[T any](ctx context.Context, s *Store, fn func(reader) (T, error)) (v T
 // readLoose is like read, but without a transaction, which saves time in every
 // request. It is for an fn that runs one statement, or does not need a consistent
 // snapshot.
-func readLoose[T any](ctx context.Context, s *Store, fn func(reader) (T, error)) (v T, err error) {
-	err = s.db.ReadLoose(ctx, func(c *sqldb.Conn) (err error) {
+func readLoose[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(reader) (T, error)) (v T, err error) {
+	err = s.db.ReadLoose(ctx, by, func(c *sqldb.Conn) (err error) {
 		v, err = fn(reader{Conn: c, caches: s.caches, now: s.Now()})
 		return err
 	})
@@ -43,6 +53,9 @@ func storageError(err error) error {
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
 	case sqldb.Failing:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "cannot access the database: %v", err)
+	case sqldb.Slow:
+		return ledger.Errorf(ledger.CodeStorageUnavailable,
+			"the read took too long and was stopped (try again later, or with a narrower filter)")
 	case sqldb.Locked:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is locked: another process holds the write lock")
 	}

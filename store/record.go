@@ -24,7 +24,7 @@ func (s *Store) Record(
 		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
 		identity: a.Signer.DN.String(),
 	}
-	if err := s.db.Write(ctx, sqldb.Write{Set: recorder{s}, Item: r}); err != nil {
+	if err := s.db.Write(ctx, sqldb.Write{Org: org, Set: recorder{s}, Item: r}); err != nil {
 		return rec, false, storageError(err)
 	}
 	return r.rec, r.created, r.err

@@ -28,11 +28,11 @@ func (s *Store) Register(
 		}
 	}
 
-	done, err := write(ctx, s, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
+	done, err := write(ctx, s, org, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
 	if err != nil {
 		return v, false, err
 	}
-	v, err = read(ctx, s, func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 	return v, done.created, err
 }
 
@@ -170,7 +170,7 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 // Withdraw takes a commit out of flight because its branch was given up. It is a no-op if
 // the commit is not in flight.
 func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, org, func(t *tx) error {
 		d, err := t.deriverOf(org, repo)
 		if err != nil {
 			return err

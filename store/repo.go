@@ -19,7 +19,7 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 		n.DefaultBranch = "main"
 	}
 
-	return write(ctx, s, func(t *tx) (ledger.Repo, error) {
+	return write(ctx, s, org, func(t *tx) (ledger.Repo, error) {
 		orgID, err := t.orgID(org)
 		if err != nil {
 			return ledger.Repo{}, err
@@ -70,7 +70,7 @@ func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 
 // Repo returns a repo by name.
 func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
-	return read(ctx, s, func(rd reader) (ledger.Repo, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
 		return r.row, missing(err, "repo %s/%s not found", org, repo)
 	})

@@ -31,7 +31,7 @@ func (s *Store) repeatScans(ctx context.Context, repoID int64, batch func(*tx) (
 		if err != nil {
 			return err
 		}
-		last, err = write(ctx, s, func(t *tx) (bool, error) {
+		last, err = write(ctx, s, "", func(t *tx) (bool, error) {
 			t.index = index
 			return batch(t)
 		})
@@ -44,7 +44,7 @@ func (s *Store) repeatScans(ctx context.Context, repoID int64, batch func(*tx) (
 
 // enabledIndex returns the refreshed index of a repo, or nil if its radar is disabled.
 func (s *Store) enabledIndex(ctx context.Context, repoID int64) (*radarindex.Index, error) {
-	enabled, err := read(ctx, s, func(rd reader) (bool, error) {
+	enabled, err := read(ctx, s, forWrite(""), func(rd reader) (bool, error) {
 		r, err := rd.repoByID(repoID)
 		if err != nil {
 			return false, err

@@ -14,7 +14,7 @@ const maxSessions = 50
 // CreateSession creates a session of a token; hash is the SHA-256 of the session's
 // secret. If the token has too many sessions, it deletes the oldest.
 func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error {
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, "", func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE t.token_id = ?", tokenID))
 		if err != nil {
 			return missing(err, "token %s not found", tokenID)
@@ -40,7 +40,7 @@ func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.T
 		token   ledger.Token
 		expires ledger.Time
 	}
-	v, err := readLoose(ctx, s, func(rd reader) (v session, err error) {
+	v, err := readLoose(ctx, s, forCheck(), func(rd reader) (v session, err error) {
 		var tokenID int64
 		err = rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires)
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.T
 
 // DeleteSession ends a session. It is a no-op if the session does not exist.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, "", func(t *tx) error {
 		_, err := t.Exec("DELETE FROM sessions WHERE hash = ?", hash[:])
 		return err
 	})
@@ -64,13 +64,13 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 // pruneSessions deletes expired sessions.
 func (s *Store) pruneSessions(ctx context.Context) error {
 	now := s.Now()
-	expired, err := readLoose(ctx, s, func(rd reader) (n int64, err error) {
+	expired, err := readLoose(ctx, s, forWrite(""), func(rd reader) (n int64, err error) {
 		return n, rd.Row("SELECT count(*) FROM sessions WHERE expires_at <= ?", now).Scan(&n)
 	})
 	if err != nil || expired == 0 {
 		return err
 	}
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, "", func(t *tx) error {
 		_, err := t.Exec("DELETE FROM sessions WHERE expires_at <= ?", now)
 		return err
 	})

@@ -8,28 +8,30 @@ import (
 )
 
 // Simulate re-evaluates the repo's commits that are not DEPLOYED against a draft contract.
-// It is a dry run: it writes nothing.
+// It is a dry run: it writes nothing. It reads the commits in batches, between which
+// commits may change.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
-	return read(ctx, s, func(rd reader) (ledger.Simulation, error) {
-		sim := ledger.Simulation{Moves: []ledger.Move{}}
-		r, err := rd.findRepo(org, repo)
-		if err != nil {
-			return sim, err
-		}
-		d := &deriver{repo: r, contract: &draft}
-		for last := int64(0); ctx.Err() == nil; {
+	sim := ledger.Simulation{Moves: []ledger.Move{}}
+	for last, done := int64(0), false; !done; {
+		var err error
+		last, err = read(ctx, s, byOrg(org), func(rd reader) (int64, error) {
+			r, err := rd.findRepo(org, repo)
+			if err != nil {
+				return last, err
+			}
 			commits, err := all(rd, scanCommitRow,
 				selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
 			if err != nil || len(commits) == 0 {
-				return sim, err
+				done = true
+				return last, err
 			}
-			last = commits[len(commits)-1].id
-			if err := rd.simulate(&sim, d, commits); err != nil {
-				return sim, err
-			}
+			return commits[len(commits)-1].id, rd.simulate(&sim, &deriver{repo: r, contract: &draft}, commits)
+		})
+		if err != nil {
+			return sim, err
 		}
-		return sim, ctx.Err()
-	})
+	}
+	return sim, nil
 }
 
 // simulate adds to sim the moves of the given commits that are not DEPLOYED.

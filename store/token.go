@@ -22,7 +22,7 @@ func scanToken(row scanner) (keyed[ledger.Token], error) {
 
 // CreateToken creates a token; hash is the SHA-256 of its secret.
 func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
-	return write(ctx, s, func(t *tx) (ledger.Token, error) {
+	return write(ctx, s, org, func(t *tx) (ledger.Token, error) {
 		orgID, err := t.orgID(org)
 		if err != nil {
 			return ledger.Token{}, err
@@ -46,7 +46,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`,
 // TokenByHash returns the token whose secret has the given SHA-256, even if it is
 // revoked or expired.
 func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error) {
-	return readLoose(ctx, s, func(rd reader) (ledger.Token, error) {
+	return readLoose(ctx, s, forCheck(), func(rd reader) (ledger.Token, error) {
 		token, err := scanToken(rd.Row(selectToken+"WHERE t.hash = ?", hash[:]))
 		return token.row, missing(err, "token not found")
 	})
@@ -59,7 +59,7 @@ func (s *Store) Tokens(ctx context.Context, org string, q Query) (ledger.Page[le
 
 // RevokeToken revokes a token. It is a no-op if the token is already revoked.
 func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, org, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ?", org, id))
 		if err != nil {
 			return missing(err, "token %s not found", id)

@@ -36,9 +36,10 @@ type tx struct {
 	hooks map[int64][]hook
 }
 
-// write runs fn in the writer's next transaction.
-func write[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (T, error) {
-	return writeAs(ctx, s, sqldb.Write{}, fn)
+// write runs fn in the writer's next transaction. org is the org of the caller's request,
+// or empty for background work.
+func write[T any](ctx context.Context, s *Store, org string, fn func(*tx) (T, error)) (T, error) {
+	return writeAs(ctx, s, sqldb.Write{Org: org}, fn)
 }
 
 // writeYielding is like write, but lets writes that record go first.
@@ -59,15 +60,15 @@ func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (
 }
 
 // write is like the function write, for an fn that returns no value.
-func (s *Store) write(ctx context.Context, fn func(*tx) error) error {
-	_, err := write(ctx, s, func(t *tx) (struct{}, error) { return struct{}{}, fn(t) })
+func (s *Store) write(ctx context.Context, org string, fn func(*tx) error) error {
+	_, err := write(ctx, s, org, func(t *tx) (struct{}, error) { return struct{}{}, fn(t) })
 	return err
 }
 
 // repeat runs batch in consecutive writes until it reports that it was the last.
 func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
 	for {
-		last, err := write(ctx, s, batch)
+		last, err := write(ctx, s, "", batch)
 		if err != nil || last {
 			return err
 		}

@@ -43,7 +43,7 @@ WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, 
 func (s *Store) CreateWebhook(
 	ctx context.Context, org, repo string, n ledger.NewWebhook, secret string,
 ) (ledger.Webhook, error) {
-	return write(ctx, s, func(t *tx) (w ledger.Webhook, err error) {
+	return write(ctx, s, org, func(t *tx) (w ledger.Webhook, err error) {
 		r, err := t.findRepo(org, repo)
 		if err != nil {
 			return w, err
@@ -98,7 +98,7 @@ func (t *tx) updateEventTypes(repoID int64) error {
 
 // Webhook returns one webhook of a repo.
 func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
-	return read(ctx, s, func(rd reader) (ledger.Webhook, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Webhook, error) {
 		w, err := rd.findWebhook(org, repo, id)
 		return w.row, err
 	})
@@ -110,7 +110,7 @@ func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (ledger
 	if err != nil {
 		return ledger.Page[ledger.Webhook]{}, err
 	}
-	return read(ctx, s, func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err
@@ -181,7 +181,7 @@ WHERE id = ?3`, until, secret, w.id)
 func (s *Store) updateWebhook(
 	ctx context.Context, org, repo, id string, change func(*tx, keyed[ledger.Webhook]) error,
 ) (ledger.Webhook, error) {
-	return write(ctx, s, func(t *tx) (ledger.Webhook, error) {
+	return write(ctx, s, org, func(t *tx) (ledger.Webhook, error) {
 		w, err := t.findWebhook(org, repo, id)
 		if err != nil {
 			return w.row, err
@@ -210,7 +210,7 @@ func (t *tx) updateEventTypesOf(webhook int64) error {
 // DeleteWebhook deletes a webhook. Its pending deliveries are cancelled, and all its
 // deliveries are deleted in the background.
 func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
-	return s.write(ctx, func(t *tx) error {
+	return s.write(ctx, org, func(t *tx) error {
 		w, err := t.findWebhook(org, repo, id)
 		if err != nil {
 			return err

@@ -13,13 +13,15 @@ import (
 const maxPrepared = 1000
 
 // A Conn is a connection with its prepared statements. Only one goroutine may use
-// it at a time. Statements cannot be cancelled: each is short, and cancelling it
-// would roll back the whole transaction.
+// it at a time.
 type Conn struct {
 	sql     *sql.Conn
 	dialect *Dialect
 	stmts   map[string]*sql.Stmt
 	reading int // the number of queries whose rows are being read
+	// ctx ends the queries of a read. The writer's connection always has the
+	// background context: to interrupt a write would roll back the whole batch.
+	ctx context.Context
 }
 
 // Connect takes a connection from the pool of db.
@@ -28,8 +30,13 @@ func Connect(ctx context.Context, db *sql.DB, dialect *Dialect) (*Conn, error) {
 	if err != nil {
 		return nil, dialect.wrap(err)
 	}
-	return &Conn{sql: c, dialect: dialect, stmts: make(map[string]*sql.Stmt)}, nil
+	return &Conn{sql: c, dialect: dialect, stmts: make(map[string]*sql.Stmt), ctx: context.Background()}, nil
 }
+
+// SetContext sets the context of the queries that follow. When it ends, so do the
+// queries, with the context's error. Only connections that read may have a context
+// that ends.
+func (c *Conn) SetContext(ctx context.Context) { c.ctx = ctx }
 
 // Close closes the prepared statements and the connection.
 func (c *Conn) Close() error {
@@ -90,8 +97,12 @@ func (c *Conn) Insert(statement string, args ...any) (id int64, err error) {
 type Scanner interface{ Scan(dest ...any) error }
 
 // Row runs a query for at most one row. Its Scan returns sql.ErrNoRows if the
-// query returns no row.
+// query returns no row. The query is not interrupted: use it for queries that
+// examine few rows.
 func (c *Conn) Row(query string, args ...any) Scanner {
+	if err := c.ctx.Err(); err != nil {
+		return failedRow{err}
+	}
 	stmt, err := c.prepare(query)
 	if err != nil {
 		return failedRow{err}
@@ -111,13 +122,29 @@ type failedRow struct{ err error }
 func (r failedRow) Scan(...any) error { return r.err }
 
 // Each runs a query and calls visit for each row. If visit returns an error, Each
-// stops and returns it.
+// stops and returns it. It also stops between two rows if the context of the
+// connection ends.
 func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error {
+	return c.each(context.Background(), visit, query, args)
+}
+
+// EachLong is like Each, for a query that may examine many rows before it returns
+// the first: if the context of the connection ends, the database interrupts it. That
+// costs some microseconds.
+func (c *Conn) EachLong(visit func(Scanner) error, query string, args ...any) error {
+	return c.each(c.ctx, visit, query, args)
+}
+
+// each runs a query under ctx, which is the context of the connection or never ends.
+func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string, args []any) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
 	stmt, err := c.prepare(query)
 	if err != nil {
 		return err
 	}
-	rows, err := stmt.Query(args...)
+	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
 		return c.dialect.wrap(err)
 	}
@@ -127,6 +154,9 @@ func (c *Conn) Each(visit func(Scanner) error, query string, args ...any) error 
 
 	for rows.Next() {
 		if err := visit(rows); err != nil {
+			return err
+		}
+		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 	}

@@ -10,11 +10,12 @@ import (
 // An Engine is an open database.
 type Engine interface {
 	// Read runs fn on a reading connection, in a transaction: all that fn reads is
-	// from one snapshot. Cancelling the context only ends the wait for a connection.
-	Read(ctx context.Context, fn func(*Conn) error) error
+	// from one snapshot. It ends with the context, and its error has the class Slow if
+	// it took too long.
+	Read(ctx context.Context, r Reader, fn func(*Conn) error) error
 	// ReadLoose is like Read, but without a transaction. It suits a single statement,
 	// or statements that need not see the same snapshot.
-	ReadLoose(ctx context.Context, fn func(*Conn) error) error
+	ReadLoose(ctx context.Context, r Reader, fn func(*Conn) error) error
 
 	// Write runs w in the writer's next transaction. It returns when that is on disk,
 	// or with the error that undid w. If the context is cancelled before w begins, w
@@ -34,13 +35,40 @@ type Engine interface {
 	Close() error
 }
 
+// A Reader describes who reads. It decides which connection a read gets, and when.
+type Reader struct {
+	Lane Lane
+	// Org is the org that the read is for, or empty. While reads wait for a connection,
+	// orgs take turns.
+	Org string
+}
+
+// A Lane is a group of reads with connections of its own, so that other reads cannot
+// make them wait.
+type Lane int
+
+// The lanes.
+const (
+	// Requests is for what callers list and show. These reads have a time limit.
+	Requests Lane = iota
+	// Writes is for reads that belong to a write or to background work.
+	Writes
+	// Checks is for lookups by key that every request needs, such as of its token.
+	Checks
+	// Lanes is the number of lanes.
+	Lanes
+)
+
 // A Write is one caller's change of the database. It shares a transaction with
 // the writes queued at the same time. A write that fails undoes only itself.
 type Write struct {
+	// Org is the org that the write is for, or empty. While writes wait, orgs take
+	// turns. The writes of an org are executed in the order in which they were queued.
+	Org string
 	// Do runs in its own savepoint. It may run again after it has failed.
 	Do func(*Conn) error
 	// Set is used if Do is nil. It writes Item together with the items of adjacent
-	// writes in the queue that have the same Set.
+	// writes in the batch that have the same Set.
 	Set  Set
 	Item any
 	// Yields marks a write of low priority. Engine.WaitTurn limits the time that such

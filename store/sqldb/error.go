@@ -16,6 +16,7 @@ const (
 	Full                   // the disk is full
 	Failing                // the disk or the file cannot be used
 	Locked                 // another process holds the write lock
+	Slow                   // the read took too long and was stopped
 )
 
 // An Error is an error of the driver with its class.

@@ -15,8 +15,11 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxReaders is the number of connections that read concurrently.
-const maxReaders = 8
+// readers is the number of connections of each lane.
+var readers = [sqldb.Lanes]int{sqldb.Requests: 8, sqldb.Writes: 4, sqldb.Checks: 2}
+
+// maxRead is the maximum time that a read of a caller's request waits and runs.
+const maxRead = 5 * time.Second
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
 type DB struct {
@@ -24,9 +27,9 @@ type DB struct {
 	readDB       *sql.DB
 	writer       *writer
 	checkpointer *checkpointer
-	pool         chan *sqldb.Conn // idle readers
-	readers      int              // the number of readers, idle or not
-	closing      chan struct{}    // closed by Close
+	lanes        [sqldb.Lanes]*pool
+	maxRead      time.Duration
+	closing      chan struct{} // closed by Close
 }
 
 var _ sqldb.Engine = (*DB)(nil)
@@ -34,7 +37,10 @@ var _ sqldb.Engine = (*DB)(nil)
 // Open opens the database file at path. It creates the file if it does not exist,
 // and migrates its schema to the version of this release.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
-	db := &DB{pool: make(chan *sqldb.Conn, maxReaders), closing: make(chan struct{})}
+	db := &DB{maxRead: maxRead, closing: make(chan struct{})}
+	for lane := range db.lanes {
+		db.lanes[lane] = newPool(db.closing)
+	}
 	if err := db.open(ctx, path, o); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -63,13 +69,14 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
 	}
-	for range maxReaders {
-		c, err := sqldb.Connect(ctx, db.readDB, &dialect)
-		if err != nil {
-			return err
+	for lane, n := range readers {
+		for range n {
+			c, err := sqldb.Connect(ctx, db.readDB, &dialect)
+			if err != nil {
+				return err
+			}
+			db.lanes[lane].idle = append(db.lanes[lane].idle, c)
 		}
-		db.pool <- c
-		db.readers++
 	}
 	return nil
 }
@@ -106,8 +113,8 @@ func (db *DB) Close() error {
 		errs = append(errs, db.checkpointer.close())
 	}
 
-	for range db.readers {
-		errs = append(errs, (<-db.pool).Close())
+	for _, lane := range db.lanes {
+		errs = append(errs, lane.close())
 	}
 	if db.readDB != nil {
 		errs = append(errs, db.readDB.Close())
@@ -123,8 +130,8 @@ func (db *DB) Close() error {
 }
 
 // Read implements sqldb.Engine.
-func (db *DB) Read(ctx context.Context, fn func(*sqldb.Conn) error) error {
-	return db.ReadLoose(ctx, func(c *sqldb.Conn) (err error) {
+func (db *DB) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
+	return db.read(ctx, r, func(ctx context.Context, c *sqldb.Conn) (err error) {
 		if _, err := c.Exec("BEGIN"); err != nil {
 			return fmt.Errorf("begin read transaction: %w", err)
 		}
@@ -133,21 +140,45 @@ func (db *DB) Read(ctx context.Context, fn func(*sqldb.Conn) error) error {
 				err = errors.Join(err, fmt.Errorf("end read transaction: %w", endErr))
 			}
 		}()
-		return fn(c)
+		return during(ctx, c, fn)
 	})
 }
 
 // ReadLoose implements sqldb.Engine.
-func (db *DB) ReadLoose(ctx context.Context, fn func(*sqldb.Conn) error) error {
-	var c *sqldb.Conn
-	select {
-	case c = <-db.pool:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-db.closing:
-		return sqldb.ErrClosed
+func (db *DB) ReadLoose(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
+	return db.read(ctx, r, func(ctx context.Context, c *sqldb.Conn) error { return during(ctx, c, fn) })
+}
+
+// errSlow is the cause of a context that ends because a read takes too long.
+var errSlow = errors.New("the read took too long")
+
+// read runs fn on a connection of the reader's lane. The context of fn ends at the
+// lane's time limit.
+func (db *DB) read(
+	ctx context.Context, r sqldb.Reader, fn func(context.Context, *sqldb.Conn) error,
+) error {
+	if r.Lane == sqldb.Requests {
+		limited, cancel := context.WithTimeoutCause(ctx, db.maxRead, errSlow)
+		defer cancel()
+		ctx = limited
 	}
-	defer func() { db.pool <- c }()
+
+	lane := db.lanes[r.Lane]
+	c, err := lane.take(ctx, r.Org)
+	if err == nil {
+		defer lane.put(c)
+		err = fn(ctx, c)
+	}
+	if err != nil && context.Cause(ctx) == errSlow { //nolint:errorlint // a cause is not wrapped
+		return &sqldb.Error{Class: sqldb.Slow, Err: err}
+	}
+	return err
+}
+
+// during runs fn on a connection whose queries end with ctx.
+func during(ctx context.Context, c *sqldb.Conn, fn func(*sqldb.Conn) error) error {
+	c.SetContext(ctx)
+	defer c.SetContext(context.Background())
 	return fn(c)
 }
 

@@ -53,7 +53,7 @@ func insert(c *sqldb.Conn, name string) error {
 func wantThings(t *testing.T, db *DB, want ...string) {
 	t.Helper()
 	var got []string
-	check(t, db.ReadLoose(t.Context(), func(c *sqldb.Conn) (err error) {
+	check(t, db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) (err error) {
 		got, err = sqldb.All(c, func(row sqldb.Scanner) (name string, err error) {
 			return name, row.Scan(&name)
 		}, "SELECT name FROM things ORDER BY id")
@@ -183,10 +183,10 @@ func TestReadSeesOneSnapshot(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		read func(context.Context, func(*sqldb.Conn) error) error
+		read func(context.Context, sqldb.Reader, func(*sqldb.Conn) error) error
 		grew bool
 	}{{"Read", db.Read, false}, {"ReadLoose", db.ReadLoose, true}} {
-		check(t, tc.read(t.Context(), func(c *sqldb.Conn) error {
+		check(t, tc.read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
 			before := count(c)
 			check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, tc.name) })))
 			if grew := count(c) > before; grew != tc.grew {
@@ -269,8 +269,8 @@ func TestClosedDatabaseReturnsErrClosed(t *testing.T) {
 	check(t, db.Close())
 	nothing := func(*sqldb.Conn) error { return nil }
 	for name, err := range map[string]error{
-		"Read":      db.Read(t.Context(), nothing),
-		"ReadLoose": db.ReadLoose(t.Context(), nothing),
+		"Read":      db.Read(t.Context(), sqldb.Reader{}, nothing),
+		"ReadLoose": db.ReadLoose(t.Context(), sqldb.Reader{}, nothing),
 		"Write":     db.Write(t.Context(), single(nothing)),
 	} {
 		if !errors.Is(err, sqldb.ErrClosed) {

@@ -9,28 +9,17 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// maxBatch is the maximum number of writes in one transaction. It bounds how long
-// the first of them waits for the last.
-const maxBatch = 256
-
-// A writer owns the only connection that writes. It runs all writes that are
-// queued as one batch, in one transaction. Each write has its own savepoint, or
-// shares one with adjacent writes of its set. One fsync commits the whole batch.
+// A writer owns the only connection that writes. It runs the writes that are
+// queued as one batch, in one transaction. If more are queued than fit, orgs take
+// turns. Each write has its own savepoint, or shares one with adjacent writes of its
+// set. One fsync commits the whole batch.
 type writer struct {
 	conn     *sqldb.Conn
 	hooks    sqldb.Hooks
 	throttle *throttle
-	queue    chan *job
+	queue    *jobQueue
 	stop     chan struct{} // closed by close, to accept no more writes
 	done     chan struct{} // closed by run when it returns
-}
-
-// A job is one write in the queue. The writer sets err, then closes done.
-type job struct {
-	sqldb.Write
-	ctx  context.Context
-	err  error
-	done chan struct{}
 }
 
 func newWriter(c *sqldb.Conn, hooks sqldb.Hooks) *writer {
@@ -38,7 +27,7 @@ func newWriter(c *sqldb.Conn, hooks sqldb.Hooks) *writer {
 		conn:     c,
 		hooks:    hooks,
 		throttle: newThrottle(),
-		queue:    make(chan *job, maxBatch),
+		queue:    newJobQueue(),
 		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
 	}
@@ -49,12 +38,18 @@ func newWriter(c *sqldb.Conn, hooks sqldb.Hooks) *writer {
 // write implements DB.Write.
 func (w *writer) write(ctx context.Context, request sqldb.Write) error {
 	j := &job{Write: request, ctx: ctx, done: make(chan struct{})}
-	select {
-	case w.queue <- j:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-w.stop:
-		return sqldb.ErrClosed
+	for {
+		room, ok := w.queue.push(j)
+		if ok {
+			break
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.stop:
+			return sqldb.ErrClosed
+		}
 	}
 
 	select {
@@ -73,12 +68,8 @@ func (w *writer) write(ctx context.Context, request sqldb.Write) error {
 
 // tryWrite implements DB.TryWrite.
 func (w *writer) tryWrite(request sqldb.Write) bool {
-	select {
-	case w.queue <- &job{Write: request, ctx: context.Background(), done: make(chan struct{})}:
-		return true
-	default:
-		return false
-	}
+	_, ok := w.queue.push(&job{Write: request, ctx: context.Background(), done: make(chan struct{})})
+	return ok
 }
 
 // close waits for the queued writes and stops the writer.
@@ -92,36 +83,23 @@ func (w *writer) run() {
 	batch := make([]*job, 0, maxBatch)
 	for {
 		clear(batch)
-		batch = batch[:0]
-
-		select {
-		case j := <-w.queue:
-			batch = append(batch, j)
-		case <-w.stop:
-			if len(w.queue) == 0 {
+		batch = w.queue.take(batch[:0])
+		if len(batch) == 0 {
+			select {
+			case <-w.queue.wake:
+				continue
+			case <-w.stop:
+			}
+			if batch = w.queue.take(batch); len(batch) == 0 {
 				return
 			}
 		}
 
-		batch = w.gather(batch)
 		w.commit(batch)
 		for _, j := range batch {
 			close(j.done)
 		}
 	}
-}
-
-// gather adds the queued writes to the batch, without waiting for more.
-func (w *writer) gather(batch []*job) []*job {
-	for len(batch) < maxBatch {
-		select {
-		case j := <-w.queue:
-			batch = append(batch, j)
-		default:
-			return batch
-		}
-	}
-	return batch
 }
 
 // commit runs the batch in one transaction and sets the err of each job.

@@ -37,12 +37,19 @@ func blockWriter(t *testing.T, db *DB) (release func()) {
 // writer must be blocked.
 func enqueue(ctx context.Context, db *DB, w sqldb.Write) <-chan error {
 	result := make(chan error, 1)
-	queued := len(db.writer.queue)
+	before := queued(db)
 	go func() { result <- db.Write(ctx, w) }()
-	for len(db.writer.queue) == queued {
+	for queued(db) == before {
 		time.Sleep(100 * time.Microsecond)
 	}
 	return result
+}
+
+// queued returns the number of writes in the queue.
+func queued(db *DB) int {
+	db.writer.queue.mu.Lock()
+	defer db.writer.queue.mu.Unlock()
+	return db.writer.queue.jobs.size
 }
 
 // A set inserts things and logs the items of each call. After inserting an item
@@ -181,7 +188,7 @@ func TestBeforeCommitErrorFailsTheWholeBatch(t *testing.T) {
 	// batch writes three things in one transaction and returns their results.
 	batch := func(failing bool) (results []error) {
 		release := blockWriter(t, db)
-		queued := []<-chan error{
+		waiting := []<-chan error{
 			enqueue(t.Context(), db, single(func(c *sqldb.Conn) error {
 				fails, calls = failing, nil
 				return insert(c, "a")
@@ -190,7 +197,7 @@ func TestBeforeCommitErrorFailsTheWholeBatch(t *testing.T) {
 			enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "c"}),
 		}
 		release()
-		for _, result := range queued {
+		for _, result := range waiting {
 			results = append(results, <-result)
 		}
 		return results
@@ -253,13 +260,13 @@ func TestAfterCommitRunsAfterTheCommitAndBeforeWriteReturns(t *testing.T) {
 
 	db = open(t, newPath(t), hooks)
 	release := blockWriter(t, db)
-	var queued <-chan error
-	queued = enqueue(t.Context(), db, single(func(c *sqldb.Conn) error {
-		result = queued
+	var own <-chan error
+	own = enqueue(t.Context(), db, single(func(c *sqldb.Conn) error {
+		result = own
 		return insert(c, "a")
 	}))
 	release()
-	check(t, <-queued)
+	check(t, <-own)
 	if !ran {
 		t.Error("the hook did not run")
 	}

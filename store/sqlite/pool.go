@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A pool holds the reading connections of one lane. While reads wait for a
+// connection, orgs take turns.
+type pool struct {
+	closing chan struct{}  // closed when the database is closed
+	busy    sync.WaitGroup // counts the connections in use
+
+	mu      sync.Mutex
+	closed  bool
+	idle    []*sqldb.Conn
+	waiting *turnQueue[chan *sqldb.Conn]
+}
+
+func newPool(closing chan struct{}) *pool {
+	return &pool{closing: closing, waiting: newTurnQueue[chan *sqldb.Conn]()}
+}
+
+// take waits for a connection. The caller must put it back.
+func (p *pool) take(ctx context.Context, org string) (*sqldb.Conn, error) {
+	c, turn, err := p.enter(org)
+	if c != nil || err != nil {
+		return c, err
+	}
+
+	err = sqldb.ErrClosed
+	select {
+	case c := <-turn:
+		return c, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-p.closing:
+	}
+
+	p.mu.Lock()
+	waits := p.waiting.remove(org, turn)
+	p.mu.Unlock()
+	if !waits { // its turn came in the meantime
+		p.put(<-turn)
+	}
+	return nil, err
+}
+
+// enter returns an idle connection. If there is none, it returns the channel that
+// receives a connection when it is the caller's turn.
+func (p *pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, sqldb.ErrClosed
+	}
+	if len(p.idle) > 0 {
+		c := p.idle[0]
+		p.idle = p.idle[1:]
+		p.busy.Add(1)
+		return c, nil, nil
+	}
+	turn := make(chan *sqldb.Conn, 1)
+	p.waiting.push(org, turn)
+	return nil, turn, nil
+}
+
+// put returns a connection, which goes to the next read that waits.
+func (p *pool) put(c *sqldb.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if turn, ok := p.waiting.pop(); ok {
+		turn <- c
+		return
+	}
+	p.idle = append(p.idle, c)
+	p.busy.Done()
+}
+
+// close waits for the reads that are running, and closes the connections.
+func (p *pool) close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.busy.Wait()
+
+	var errs []error
+	for _, c := range p.idle {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}

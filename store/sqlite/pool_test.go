@@ -1,0 +1,281 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// Orgs take turns, and the items of an org stay in order.
+func TestTurnQueue(t *testing.T) {
+	q := newTurnQueue[string]()
+	for _, item := range strings.Fields("a1 a2 a3 b1 a4 c1 b2") {
+		q.push(item[:1], item)
+	}
+	for item, want := range map[string]bool{"a2": true, "a9": false, "c1": true, "d1": false} {
+		if got := q.remove(item[:1], item); got != want {
+			t.Errorf("remove %s reports %v", item, got)
+		}
+	}
+
+	var got []string
+	for item, ok := q.pop(); ok; item, ok = q.pop() {
+		got = append(got, item)
+		if item == "b1" {
+			q.push("c", "c2")
+		}
+	}
+	if want := strings.Fields("a1 b1 a3 b2 c2 a4"); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if q.size != 0 || len(q.waiting) > 0 || len(q.orgs) > 0 {
+		t.Errorf("the empty queue is %+v", q)
+	}
+}
+
+func TestTurnQueueKeepsWhatWasPushed(t *testing.T) {
+	q := newTurnQueue[int]()
+	in := make(map[int]string)
+	for i := range 2000 {
+		org := fmt.Sprint("org", rand.N(5))
+		switch rand.N(3) {
+		case 0:
+			if item, ok := q.pop(); ok != (len(in) > 0) || ok && in[item] == "" {
+				t.Fatalf("pop returns %d %v, and %d items are in the queue", item, ok, len(in))
+			} else {
+				delete(in, item)
+			}
+		case 1:
+			item := rand.N(i + 1)
+			if got := q.remove(org, item); got != (in[item] == org) {
+				t.Fatalf("remove reports %v", got)
+			} else if got {
+				delete(in, item)
+			}
+		default:
+			in[i] = org
+			q.push(org, i)
+		}
+		if q.size != len(in) {
+			t.Fatalf("size is %d, want %d", q.size, len(in))
+		}
+	}
+}
+
+// occupy takes all connections of a lane for an org, and returns a function that
+// releases them one at a time.
+func occupy(t *testing.T, db *DB, r sqldb.Reader) (release func()) {
+	t.Helper()
+	ready, next := make(chan struct{}), make(chan struct{})
+	for range readers[r.Lane] {
+		go func() {
+			_ = db.ReadLoose(context.Background(), r, func(*sqldb.Conn) error {
+				ready <- struct{}{}
+				<-next
+				return nil
+			})
+		}()
+		<-ready
+	}
+	return func() { next <- struct{}{} }
+}
+
+// While the readers of one lane are all busy, reads of other lanes do not wait.
+func TestFaultBusyLanesDoNotDelayOthers(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	for lane := range sqldb.Lanes {
+		release := occupy(t, db, sqldb.Reader{Lane: lane, Org: "acme"})
+		for other := range sqldb.Lanes {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			if other == lane {
+				cancel()
+			}
+			err := db.ReadLoose(ctx, sqldb.Reader{Lane: other, Org: "acme"}, func(*sqldb.Conn) error { return nil })
+			if (err == nil) == (other == lane) {
+				t.Errorf("lane %d is busy, and a read of lane %d returns %v", lane, other, err)
+			}
+			cancel()
+		}
+		for range readers[lane] {
+			release()
+		}
+	}
+}
+
+// An org with many waiting reads does not delay the single read of another.
+func TestFaultReadersServeOrgsInTurn(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	release := occupy(t, db, sqldb.Reader{Org: "many"})
+	waiting := func() int {
+		db.lanes[sqldb.Requests].mu.Lock()
+		defer db.lanes[sqldb.Requests].mu.Unlock()
+		return db.lanes[sqldb.Requests].waiting.size
+	}
+
+	order := make(chan string, 100)
+	hold := make(chan struct{})
+	wait := func(org string) {
+		before := waiting()
+		go func() {
+			_ = db.ReadLoose(context.Background(), sqldb.Reader{Org: org}, func(*sqldb.Conn) error {
+				order <- org
+				<-hold
+				return nil
+			})
+		}()
+		for waiting() == before {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	for range 20 {
+		wait("many")
+	}
+	wait("one")
+
+	release()
+	first := <-order
+	release()
+	if second := <-order; first == second {
+		t.Errorf("the first two reads are both of org %s", first)
+	}
+	for range readers[sqldb.Requests] - 2 {
+		release()
+	}
+	close(hold)
+}
+
+// endless is a query that examines rows without end and returns none.
+const endless = `
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0`
+
+func runEndless(c *sqldb.Conn) error {
+	return c.EachLong(func(sqldb.Scanner) error { return nil }, endless)
+}
+
+// A query is interrupted when its caller goes, and the connection stays usable.
+func TestFaultReadEndsWithItsContext(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	for range 2 * readers[sqldb.Requests] {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := db.Read(ctx, sqldb.Reader{}, func(c *sqldb.Conn) error {
+			time.AfterFunc(10*time.Millisecond, cancel)
+			return runEndless(c)
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want context.Canceled", err)
+		}
+	}
+	wantThings(t, db)
+}
+
+// A read has a time limit, which includes the wait for a connection.
+func TestFaultReadHasATimeLimit(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	db.maxRead = 20 * time.Millisecond
+	if err := db.Read(t.Context(), sqldb.Reader{}, runEndless); sqldb.ClassOf(err) != sqldb.Slow {
+		t.Errorf("an endless read returns %v, want an error of class Slow", err)
+	}
+
+	release := occupy(t, db, sqldb.Reader{})
+	err := db.Read(t.Context(), sqldb.Reader{}, func(*sqldb.Conn) error { return nil })
+	if sqldb.ClassOf(err) != sqldb.Slow {
+		t.Errorf("a read that waits too long returns %v, want an error of class Slow", err)
+	}
+	for range readers[sqldb.Requests] {
+		release()
+	}
+
+	err = db.Read(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
+		time.Sleep(2 * db.maxRead)
+		return c.Each(func(sqldb.Scanner) error { return nil }, "SELECT 1")
+	})
+	if err != nil {
+		t.Errorf("a read that belongs to a write returns %v, want no limit", err)
+	}
+}
+
+// The queries after the end of a context fail, without running.
+func TestReadStopsBetweenQueries(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
+		return errors.Join(insert(c, "a"), insert(c, "b"))
+	})))
+	ctx, cancel := context.WithCancel(t.Context())
+	rows := 0
+	err := db.Read(ctx, sqldb.Reader{}, func(c *sqldb.Conn) error {
+		var n int
+		each := c.Each(func(sqldb.Scanner) error {
+			rows++
+			cancel()
+			return nil
+		}, "SELECT id FROM things")
+		if each == nil || c.Each(func(sqldb.Scanner) error { return nil }, "SELECT 1") == nil ||
+			c.Row("SELECT 1").Scan(&n) == nil {
+			t.Error("a query runs after the context has ended")
+		}
+		return each
+	})
+	if !errors.Is(err, context.Canceled) || rows != 1 {
+		t.Errorf("got %v after %d rows, want context.Canceled after 1", err, rows)
+	}
+}
+
+// An org that floods the writer does not delay the write of another.
+func TestFaultWritesOfOrgsTakeTurns(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	release := blockWriter(t, db)
+	var order []string
+	write := func(org string) sqldb.Write {
+		return sqldb.Write{Org: org, Do: func(*sqldb.Conn) error {
+			order = append(order, org)
+			return nil
+		}}
+	}
+
+	flood := 0
+	for db.TryWrite(write("many")) {
+		flood++
+	}
+	if flood != maxQueued {
+		t.Errorf("the queue takes %d writes of an org, want %d", flood, maxQueued)
+	}
+	waiting, cancel := context.WithCancel(t.Context())
+	blocked := make(chan error, 1)
+	go func() { blocked <- db.Write(waiting, write("many")) }()
+	last := enqueue(t.Context(), db, write("one"))
+	release()
+	check(t, <-last)
+
+	// The write of the other org is in the first batch, with all but one of the flood.
+	i := slices.Index(order, "one")
+	if i != maxBatch-1 {
+		t.Errorf("the write of the other org ran as number %d, want %d", i, maxBatch-1)
+	}
+	check(t, <-blocked)
+	cancel()
+}
+
+// A batch has the writes of each org together, so that sets stay large.
+func TestABatchKeepsTheWritesOfAnOrgTogether(t *testing.T) {
+	q := newJobQueue()
+	for _, name := range strings.Fields("a1 b1 a2 c1 b2 a3") {
+		q.push(&job{Write: sqldb.Write{Org: name[:1], Item: name}})
+	}
+	var got []string
+	for _, j := range q.take(nil) {
+		got = append(got, j.Item.(string))
+	}
+	if want := strings.Fields("a1 a2 a3 b1 b2 c1"); !slices.Equal(got, want) {
+		t.Errorf("the batch is %v, want %v", got, want)
+	}
+	if rest := q.take(nil); len(rest) > 0 {
+		t.Errorf("%d writes are left", len(rest))
+	}
+}
