@@ -19,8 +19,8 @@ func (s *Server) getDescription(*call) (*reply, error) {
 func (s *Server) getHealth(*call) (*reply, error) { return healthy(), nil }
 
 // getReadiness reports whether requests can be served, and if not, why.
-func (s *Server) getReadiness(c *call) (*reply, error) {
-	if err := s.store.Ready(c.ctx()); err != nil {
+func (s *Server) getReadiness(*call) (*reply, error) {
+	if err := s.store.Ready(); err != nil {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
 	}
 	return healthy(), nil

@@ -27,13 +27,14 @@ func (s *Store) wakeEvaluate() {
 // Evaluate re-evaluates commits in the background until ctx is done: the commits of a
 // repo whose policy has changed, and commits with evidence or blocking overlaps that
 // have expired. The pending work is in the database, so it survives a crash. Errors
-// are logged, and the work is retried.
+// are logged, once for consecutive ones, and the work is retried.
 func (s *Store) Evaluate(ctx context.Context) {
+	failures := series{log: s.log, task: "re-evaluating commits"}
 	tick := time.NewTicker(evaluateInterval)
 	defer tick.Stop()
 	for {
-		if err := s.Settle(ctx); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "re-evaluating commits failed", "error", err)
+		if err := s.Settle(ctx); ctx.Err() == nil {
+			failures.observe(ctx, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -101,7 +101,7 @@ func pages[T any](t *testing.T, list func(store.Query) (ledger.Page[T], error)) 
 
 func (e *exerciser) orgs() {
 	ctx := e.t.Context()
-	check(e.t, e.Ready(ctx))
+	check(e.t, e.Ready())
 	e.ok(e.CreateOrg(ctx, "umbrella"))
 	e.ok(e.Org(ctx, "acme"))
 	e.ok(e.CreateRepo(ctx, "umbrella", ledger.NewRepo{Name: "web"}, "host"))

@@ -12,8 +12,12 @@ import (
 // Watch watches the database for writes of other processes until ctx is done, and
 // wakes the readers that wait for events.
 func (s *Store) Watch(ctx context.Context) {
-	s.db.Watch(ctx, s.notifier.notifyAll, func(err error) {
-		s.log.ErrorContext(ctx, "watching for writes of other processes failed", "error", err)
+	failures := series{log: s.log, task: "watching for writes of other processes"}
+	s.db.Watch(ctx, func(changed bool, err error) {
+		failures.observe(ctx, storageError(err))
+		if changed {
+			s.notifier.notifyAll()
+		}
 	})
 }
 

@@ -27,6 +27,9 @@ type Options struct {
 	RadarMemory int64
 	// NoCopy disables the copy of the database that Open takes before a migration.
 	NoCopy bool
+	// Serve makes this the only server of the database: Open fails if there is another.
+	// Without it, the database can be opened next to a server.
+	Serve bool
 }
 
 // DefaultRadarMemory is the default of Options.RadarMemory, in bytes.
@@ -48,7 +51,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := newStore(o)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
-		CheckpointFailed: s.copyFailed,
+		Serve: o.Serve, Began: s.troubleBegan, Ended: s.troubleEnded,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
@@ -78,10 +81,20 @@ func (s *Store) migrating(from, to int, file string) {
 	s.log.Info("migrating the database", "from_version", from, "to_version", to, "copy", cmp.Or(file, "none"))
 }
 
-// copyFailed logs a failed WAL checkpoint. No data is lost: committed writes stay
-// in the WAL.
-func (s *Store) copyFailed(err error) {
-	s.log.Error("WAL checkpoint failed", "error", err)
+// troubleBegan logs the beginning of a trouble of the storage. Its other failures are
+// only counted.
+func (s *Store) troubleBegan(t sqldb.Trouble) {
+	attrs := []any{"what", string(t.Kind), "error", t.Err}
+	if t.Help != "" {
+		attrs = append(attrs, "help", t.Help)
+	}
+	s.log.Error("storage trouble", attrs...)
+}
+
+// troubleEnded logs the end of a trouble of the storage.
+func (s *Store) troubleEnded(t sqldb.Trouble) {
+	s.log.Info("storage trouble ended", "what", string(t.Kind), "failures", t.Count,
+		"duration", time.Since(t.Begun).Round(time.Second))
 }
 
 // hooks returns the functions that the writer calls around each transaction.
@@ -112,10 +125,6 @@ func (s *Store) published(g *gathered) {
 	}
 }
 
-// Ready reports whether the database can be read.
-func (s *Store) Ready(ctx context.Context) error {
-	_, err := read(ctx, s, forCheck(), func(rd reader) (n int64, err error) {
-		return n, rd.Row("SELECT count(*) FROM (SELECT id FROM orgs LIMIT 1) first").Scan(&n)
-	})
-	return err
-}
+// Ready returns the reason why the storage cannot serve requests, or nil. It does not
+// wait.
+func (s *Store) Ready() error { return storageError(s.db.Ready()) }

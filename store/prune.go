@@ -31,13 +31,13 @@ func (s *Store) Tidy(ctx context.Context) {
 }
 
 func (s *Store) tidy(ctx context.Context) {
-	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil {
+	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning the delivery log failed", "error", err)
 	}
-	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil {
+	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning tips failed", "error", err)
 	}
-	if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil {
+	if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning sessions failed", "error", err)
 	}
 }

@@ -46,18 +46,23 @@ func readLoose[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(re
 }
 
 // storageError returns a CodeStorageUnavailable error for a storage fault, and any
-// other error unchanged.
+// other error unchanged. The engine reports storage faults to the log.
 func storageError(err error) error {
 	switch sqldb.ClassOf(err) {
 	case sqldb.Full:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
 	case sqldb.Failing:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "cannot access the database: %v", err)
+		return ledger.Errorf(ledger.CodeStorageUnavailable,
+			"the disk or the database file cannot be read or written (see the server log)")
 	case sqldb.Slow:
 		return ledger.Errorf(ledger.CodeStorageUnavailable,
 			"the read took too long and was stopped (try again later, or with a narrower filter)")
 	case sqldb.Locked:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is locked: another process holds the write lock")
+	case sqldb.Stalled:
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v", err)
+	case sqldb.Gone:
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v: nothing was written (see the server log)", err)
 	}
 	return err
 }

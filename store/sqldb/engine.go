@@ -18,8 +18,8 @@ type Engine interface {
 	ReadLoose(ctx context.Context, r Reader, fn func(*Conn) error) error
 
 	// Write runs w in the writer's next transaction. It returns when that is on disk,
-	// or with the error that undid w. If the context is cancelled before w begins, w
-	// does not run; after that, Write waits for the outcome.
+	// or with the error that undid w. If the context is cancelled before w begins,
+	// Write returns at once and w does not run; after that, Write waits for the outcome.
 	Write(ctx context.Context, w Write) error
 	// TryWrite queues w and reports whether there was room in the queue. It does not
 	// wait for the outcome.
@@ -28,9 +28,14 @@ type Engine interface {
 	// writer busy, those that yield together get a fixed share of its time.
 	WaitTurn(ctx context.Context) error
 
-	// Watch calls changed whenever another process may have written to the database,
-	// and failed if it cannot check. It returns when the context is cancelled.
-	Watch(ctx context.Context, changed func(), failed func(error))
+	// Watch checks several times a second whether another process may have written to
+	// the database, and calls checked with the result or the error. It returns when the
+	// context is cancelled.
+	Watch(ctx context.Context, checked func(changed bool, err error))
+	// Ready returns an error if the database file is gone, the last write or read
+	// failed because of the storage, or a write has waited for seconds. It uses no
+	// connection, and does not wait.
+	Ready() error
 	// Close waits for the queued writes and closes the database.
 	Close() error
 }

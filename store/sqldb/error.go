@@ -14,9 +14,11 @@ const (
 	Other     Class = iota // any other error
 	Duplicate              // a row with that key exists
 	Full                   // the disk is full
-	Failing                // the disk or the file cannot be used
+	Failing                // the disk or the file cannot be read or written
 	Locked                 // another process holds the write lock
 	Slow                   // the read took too long and was stopped
+	Stalled                // the disk or the writer does not respond in time
+	Gone                   // the file is not the one at its path any more
 )
 
 // An Error is an error of the driver with its class.

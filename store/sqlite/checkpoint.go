@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -10,26 +12,57 @@ import (
 const (
 	checkpointCommits = 32                    // the minimum number of commits between two checkpoints
 	checkpointPause   = 50 * time.Millisecond // the minimum time between two checkpoints
+
+	// maxLog is the size of the log, in bytes, from which on it is restarted at the
+	// expense of readers. Normally SQLite does so before, at wal_autocheckpoint.
+	maxLog    = 32 << 20
+	frameSize = 4096 + 24 // a page in the log
+
+	// restartPause is the time between two attempts to restart the log. It doubles with
+	// each failure, up to the maximum.
+	restartPause    = time.Second / 2
+	maxRestartPause = 8 * time.Second
+	// turnWait is how long the readers at work may take to finish before the log is
+	// restarted. It grows like the pause.
+	turnWait    = time.Second / 4
+	maxTurnWait = 2 * time.Second
+	// foreignFailures is the number of consecutive failures after which the transaction
+	// of another process is reported.
+	foreignFailures = 3
 )
+
+// errForeign is returned by an attempt to restart the log if another process reads it.
+var errForeign = errors.New("another process reads the log")
 
 // A checkpointer copies the write-ahead log into the database file in the
 // background. Its checkpoints are PASSIVE: they never block the writer or a
-// reader. SQLite restarts the log only when all of it is copied. Under constant
-// load the writer does this itself, after wal_autocheckpoint pages, and finds
-// little left to copy.
+// reader. SQLite restarts the log only when all of it is copied, and nobody reads
+// it. Under constant load the writer does this itself, after wal_autocheckpoint
+// pages, and finds little left to copy. If there are always readers, it cannot, and
+// the checkpointer restarts the log.
 type checkpointer struct {
 	conn    *sqldb.Conn
-	failed  func(error)
-	commits chan struct{} // holds a value for each commit, up to checkpointCommits
+	guard   *guard
+	health  *health
+	restart func(wait time.Duration) error // restarts the log if nobody reads it
+	commits chan struct{}                  // holds a value for each commit, up to checkpointCommits
 	stop    chan struct{}
 	running sync.WaitGroup
+
+	// Of attempts to restart the log:
+	next    time.Time     // not before
+	pause   time.Duration // after the next failure
+	turn    time.Duration // how long the next may wait for readers
+	foreign int           // consecutive failures because of another process
 }
 
-// startCheckpointer starts a checkpointer on its own connection c, which close
-// closes. It calls failed with the first error of a series.
-func startCheckpointer(c *sqldb.Conn, failed func(error)) *checkpointer {
+// startCheckpointer starts a checkpointer on its own connection c.
+func startCheckpointer(c *sqldb.Conn, g *guard, h *health,
+	restart func(wait time.Duration) error,
+) *checkpointer {
 	k := &checkpointer{
-		conn: c, failed: failed, commits: make(chan struct{}, checkpointCommits), stop: make(chan struct{}),
+		conn: c, guard: g, health: h, restart: restart, pause: restartPause, turn: turnWait,
+		commits: make(chan struct{}, checkpointCommits), stop: make(chan struct{}),
 	}
 	k.running.Go(k.run)
 	return k
@@ -43,28 +76,17 @@ func (k *checkpointer) countCommit() {
 	}
 }
 
-// close stops the checkpointer and closes its connection.
-func (k *checkpointer) close() error {
+// stopRunning stops the checkpointer. Its connection stays open.
+func (k *checkpointer) stopRunning() {
 	close(k.stop)
 	k.running.Wait()
-	return k.conn.Close()
 }
 
 func (k *checkpointer) run() {
-	for failing := false; ; {
-		for range checkpointCommits {
-			select {
-			case <-k.commits:
-			case <-k.stop:
-				return
-			}
+	for k.wait() {
+		if k.guard.check() == nil { // else it would copy into a file that is gone
+			k.checkpoint()
 		}
-
-		err := k.checkpoint()
-		if err != nil && !failing {
-			k.failed(err)
-		}
-		failing = err != nil
 
 		select {
 		case <-time.After(checkpointPause):
@@ -74,9 +96,65 @@ func (k *checkpointer) run() {
 	}
 }
 
+// wait waits until a checkpoint is due: after checkpointCommits, or for another attempt
+// to restart the log. It returns false when the checkpointer stops.
+func (k *checkpointer) wait() bool {
+	var retry <-chan time.Time
+	if !k.next.IsZero() {
+		retry = time.After(time.Until(k.next))
+	}
+	for range checkpointCommits {
+		select {
+		case <-k.commits:
+		case <-retry:
+			return true
+		case <-k.stop:
+			return false
+		}
+	}
+	return true
+}
+
 // checkpoint copies as much as it can without blocking. A concurrent checkpoint of
-// another connection is not an error.
-func (k *checkpointer) checkpoint() error {
+// another connection is not an error. If the log is too large, it is restarted.
+func (k *checkpointer) checkpoint() {
 	var busy, frames, copied int64
-	return k.conn.Row("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &copied)
+	if err := k.conn.Row("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &copied); err != nil {
+		k.health.failed(sqldb.CheckpointTrouble, err)
+		return
+	}
+	k.health.succeeded(sqldb.CheckpointTrouble)
+
+	if frames*frameSize <= maxLog {
+		k.restarted()
+		return
+	}
+	if now := time.Now(); now.After(k.next) {
+		k.restartLog(frames * frameSize)
+	}
+}
+
+// restartLog tries to restart a log of the given size.
+func (k *checkpointer) restartLog(size int64) {
+	err := k.restart(k.turn)
+	if err == nil {
+		k.restarted()
+		return
+	}
+	k.next = time.Now().Add(k.pause)
+	k.pause = min(2*k.pause, maxRestartPause)
+	if !errors.Is(err, errForeign) {
+		k.turn = min(2*k.turn, maxTurnWait)
+		return
+	}
+	if k.foreign++; k.foreign >= foreignFailures {
+		k.health.failed(sqldb.WALTrouble, fmt.Errorf("another process keeps a transaction open: the write-ahead log "+
+			"has grown to %d MB and cannot be reset", size>>20))
+	}
+}
+
+// restarted notes that the log is not too large.
+func (k *checkpointer) restarted() {
+	k.next, k.pause, k.turn, k.foreign = time.Time{}, restartPause, turnWait, 0
+	k.health.succeeded(sqldb.WALTrouble)
 }

@@ -1,9 +1,10 @@
 package sqlite
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func addOrgs(t *testing.T, db *DB, from, n, size int) {
 
 func TestCheckpointsRunInTheBackground(t *testing.T) {
 	path := t.TempDir() + "/ledger.db"
-	db, err := Open(t.Context(), path, Options{Hooks: noHooks, CheckpointFailed: func(err error) { t.Error(err) }})
+	db, err := Open(t.Context(), path, Options{Hooks: noHooks, Began: func(trouble sqldb.Trouble) { t.Error(trouble) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,24 +67,98 @@ func TestLogIsBoundedUnderConstantLoad(t *testing.T) {
 }
 
 func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
-	c, err := sqldb.Connect(t.Context(), openRaw(t, t.TempDir()+"/ledger.db"), &dialect)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reported := make(chan error, 10)
-	k := startCheckpointer(c, func(err error) { reported <- err })
+	path := newPath(t)
+	db := open(t, path, noHooks)
+	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
+	check(t, err)
+	h := newHealth(Options{}, db.help)
+	k := startCheckpointer(c, db.guard, h, db.restartLog)
 	c.Close() // makes every checkpoint fail
 	for range 5 * checkpointCommits {
 		k.countCommit()
 		time.Sleep(5 * time.Millisecond)
 	}
-	if err := k.close(); err == nil {
-		t.Error("closing a closed connection returns no error")
+	k.stopRunning()
+
+	begun, _ := h.changes(time.Now())
+	if len(begun) != 1 || begun[0].Kind != sqldb.CheckpointTrouble || begun[0].Count < 2 {
+		t.Errorf("got troubles %v, want one of several failed checkpoints", begun)
 	}
-	if err := <-reported; err == nil || errors.Is(err, sqldb.ErrClosed) {
-		t.Errorf("got error %v, want that of the checkpoint", err)
+}
+
+// holdSnapshots reads in transactions that overlap, so that there is always a reader,
+// until stop is called.
+func holdSnapshots(t *testing.T, read func(func()) error) (stop func()) {
+	t.Helper()
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := read(func() { time.Sleep(20 * time.Millisecond) }); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
 	}
-	if len(reported) > 0 {
-		t.Errorf("%d more errors were reported, want none", len(reported))
+	return func() { close(done); readers.Wait() }
+}
+
+// SQLite alone would never restart the log if there are always readers.
+func TestFaultLogIsBoundedUnderReaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 150 MB")
+	}
+	path := newPath(t)
+	db := open(t, path, noHooks)
+	stop := holdSnapshots(t, func(wait func()) error {
+		return db.Read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+			var n int64
+			defer wait()
+			return c.Row("SELECT count(*) FROM orgs").Scan(&n)
+		})
+	})
+	defer stop()
+
+	for i := range 15 {
+		addOrgs(t, db, i*50, 50, 100_000) // 10 MB
+		if size := sizeOf(t, path+"-wal"); size > 80<<20 {
+			t.Fatalf("the log has %d bytes after %d MB were written, want at most 80 MB", size, (i+1)*10)
+		}
+	}
+}
+
+// A transaction of another process that keeps the log from being restarted is reported
+// once, and so is its end.
+func TestFaultForeignTransactionIsReported(t *testing.T) {
+	path := newPath(t)
+	j := new(journal)
+	db := openWith(t, path, j.options())
+	other, err := openRaw(t, path).Conn(t.Context())
+	check(t, err)
+	defer other.Close()
+	_, err = other.ExecContext(t.Context(), "BEGIN; SELECT count(*) FROM orgs")
+	check(t, err)
+
+	addOrgs(t, db, 0, 200, 100_000) // 40 MB
+	eventually(t, "the transaction is reported", func() bool {
+		addOrgs(t, db, int(time.Now().UnixNano()), 1, 100)
+		n, _ := j.counts()
+		return n > 0
+	})
+	check(t, db.Ready()) // it is no trouble yet
+
+	_, err = other.ExecContext(t.Context(), "ROLLBACK")
+	check(t, err)
+	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n > 0 })
+	check(t, db.Close())
+	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WALTrouble || !strings.Contains(j.begun[0].Err.Error(), " MB") {
+		t.Errorf("reported %+v, want one trouble with the size", j.begun)
 	}
 }

@@ -34,6 +34,30 @@ func beforeMigration(c *sqldb.Conn, path string, from, to int, o Options) error 
 	return nil
 }
 
+// maxRescued is the maximum number of rescued copies next to a database.
+const maxRescued = 100
+
+// rescue writes a copy of a database whose file is gone next to the path that the file
+// had. It returns an error in any case, which says where the data is.
+func rescue(c *sqldb.Conn, path string, gone error) error {
+	version, err := schemaVersion(c)
+	if err != nil {
+		return fmt.Errorf("%w, and its data cannot be read: %w", gone, err)
+	}
+	for i := 1; i <= maxRescued; i++ {
+		name := fmt.Sprintf("%s.rescued-%d", path, i)
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := copyFile(c, name, version); err != nil {
+			return fmt.Errorf("%w, and its data cannot be saved as %s: %w", gone, name, err)
+		}
+		return fmt.Errorf("%w: all data is in the copy %s (check it, and put it in the place of %s; move %[3]s-wal and "+
+			"%[3]s-shm away first)", gone, name, path)
+	}
+	return fmt.Errorf("%w, and its data is not saved: there are %d copies already", gone, maxRescued)
+}
+
 // copyFile writes a consistent copy of the database, verifies it, and only then
 // renames it to name. It replaces a copy from an earlier attempt, because the
 // schema has not changed since. If another process migrates the database during

@@ -33,9 +33,11 @@ func classify(err error) sqldb.Class {
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return sqldb.Full
-	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
+		// If the disk cannot be read, SQLite says that the file is damaged (CORRUPTFS).
+		sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return sqldb.Failing
-	case sqlite3.SQLITE_BUSY:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL:
 		return sqldb.Locked
 	}
 	return sqldb.Other

@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -36,13 +38,46 @@ func openFile(path string, pragmas []string) (*sql.DB, error) {
 }
 
 // createPrivate creates the file with mode 0600 if it does not exist. SQLite
-// creates the -wal and -shm files with the same mode.
+// creates the -wal and -shm files with the same mode. An existing file is not opened:
+// closing it again would release the locks that SQLite has on it in this process.
 func createPrivate(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	return file.Close()
+}
+
+// walHeader is the size of a write-ahead log without data, in bytes.
+const walHeader = 32
+
+// checkLog returns an error if there is a log with data, but no database to which it
+// belongs. SQLite would delete the log.
+func checkLog(path string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	log, err := os.Stat(path + "-wal")
+	if err != nil || log.Size() <= walHeader {
+		return nil
+	}
+
+	what := "empty"
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		what = "missing"
+	case err != nil:
+		return err
+	case info.Size() >= minFile:
+		return nil
+	}
+	return fmt.Errorf("the database file is %s, but its write-ahead log %s contains data (put the database file back "+
+		"next to its log; or, to start with another one, move %[2]s and %s-shm to another folder)",
+		what, path+"-wal", path)
 }
 
 // applicationID identifies a database file of ledgerd: "ldgd" in ASCII.

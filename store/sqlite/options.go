@@ -13,7 +13,9 @@ type Options struct {
 	// Migrating, if not nil, is called before a migration with the old and the new
 	// schema version. The string file is the path of the copy, empty for none.
 	Migrating func(from, to int, file string)
-	// CheckpointFailed, if not nil, is called with the first error of a series of
-	// failed WAL checkpoints.
-	CheckpointFailed func(error)
+	// Serve takes the lock of the server. Open fails if another process has it.
+	Serve bool
+	// Began and Ended, if not nil, are called at the beginning and the end of a trouble,
+	// one call at a time.
+	Began, Ended func(sqldb.Trouble)
 }

@@ -17,6 +17,9 @@ type pool struct {
 	mu      sync.Mutex
 	closed  bool
 	idle    []*sqldb.Conn
+	used    int
+	paused  bool          // no connection is given out
+	quiet   chan struct{} // closed when no connection is in use, while paused
 	waiting *turnQueue[chan *sqldb.Conn]
 }
 
@@ -57,27 +60,65 @@ func (p *pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
 	if p.closed {
 		return nil, nil, sqldb.ErrClosed
 	}
-	if len(p.idle) > 0 {
-		c := p.idle[0]
-		p.idle = p.idle[1:]
-		p.busy.Add(1)
-		return c, nil, nil
+	if len(p.idle) > 0 && !p.paused {
+		return p.giveOut(), nil, nil
 	}
 	turn := make(chan *sqldb.Conn, 1)
 	p.waiting.push(org, turn)
 	return nil, turn, nil
 }
 
+// giveOut returns an idle connection.
+func (p *pool) giveOut() *sqldb.Conn {
+	c := p.idle[0]
+	p.idle = p.idle[1:]
+	p.busy.Add(1)
+	p.used++
+	return c
+}
+
 // put returns a connection, which goes to the next read that waits.
 func (p *pool) put(c *sqldb.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if turn, ok := p.waiting.pop(); ok {
-		turn <- c
-		return
+	if !p.paused {
+		if turn, ok := p.waiting.pop(); ok {
+			turn <- c
+			return
+		}
 	}
 	p.idle = append(p.idle, c)
+	p.used--
 	p.busy.Done()
+	if p.paused && p.used == 0 {
+		close(p.quiet)
+	}
+}
+
+// pause gives out no connection until resume is called. It returns a channel that is
+// closed when none is in use.
+func (p *pool) pause() (quiet <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused, p.quiet = true, make(chan struct{})
+	if p.used == 0 {
+		close(p.quiet)
+	}
+	return p.quiet
+}
+
+// resume ends a pause, and gives connections to the reads that wait.
+func (p *pool) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = false
+	for len(p.idle) > 0 {
+		turn, ok := p.waiting.pop()
+		if !ok {
+			return
+		}
+		turn <- p.giveOut()
+	}
 }
 
 // close waits for the reads that are running, and closes the connections.

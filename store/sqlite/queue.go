@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -18,17 +20,47 @@ const (
 	maxQueued = maxBatch
 )
 
-// A job is one write in the queue. The writer sets err, then closes done.
+// A job is one write in the queue.
 type job struct {
 	sqldb.Write
-	ctx  context.Context
-	err  error
-	done chan struct{}
+	ctx    context.Context
+	queued int64 // when it came, by the clock of the queue
+	state  atomic.Int32
+	err    error // set before done is closed
+	done   chan struct{}
+}
+
+// The states of a job. The writer and the caller race for a job that is waiting: the
+// writer to run it, and the caller to abandon it.
+const (
+	waiting int32 = iota
+	running
+	abandoned
+)
+
+// claim reports whether the job is the writer's: its caller has not abandoned it.
+func (j *job) claim() bool {
+	return j.state.CompareAndSwap(waiting, running) || j.state.Load() == running
+}
+
+// abandon reports whether the caller may leave: the writer has not begun the job.
+func (j *job) abandon() bool { return j.state.CompareAndSwap(waiting, abandoned) }
+
+func (j *job) isAbandoned() bool { return j.state.Load() == abandoned }
+
+// end ends the job with an error or nil, unless it was abandoned. Only the writer may
+// call it.
+func (j *job) end(err error) {
+	if j.claim() {
+		j.err = err
+		close(j.done)
+	}
 }
 
 // A jobQueue holds the writes that wait for the writer.
 type jobQueue struct {
-	wake chan struct{} // has a buffer of 1; receives a value when a job is pushed
+	begun time.Time
+	wake  chan struct{} // has a buffer of 1; receives a value when a job is pushed
 
 	mu   sync.Mutex
 	jobs *turnQueue[*job]
@@ -36,7 +68,35 @@ type jobQueue struct {
 }
 
 func newJobQueue() *jobQueue {
-	return &jobQueue{wake: make(chan struct{}, 1), jobs: newTurnQueue[*job](), room: make(chan struct{})}
+	return &jobQueue{
+		begun: time.Now(), wake: make(chan struct{}, 1), jobs: newTurnQueue[*job](), room: make(chan struct{}),
+	}
+}
+
+// newJob returns a job that comes now.
+func (q *jobQueue) newJob(ctx context.Context, w sqldb.Write) *job {
+	return &job{Write: w, ctx: ctx, queued: int64(time.Since(q.begun)), done: make(chan struct{})}
+}
+
+// since returns the time since a moment of the queue's clock, which is monotonic. It
+// returns 0 for 0, which is no moment.
+func (q *jobQueue) since(moment int64) time.Duration {
+	if moment == 0 {
+		return 0
+	}
+	return time.Since(q.begun) - time.Duration(moment)
+}
+
+// oldest returns when the oldest job in the queue came, or 0 if there is none.
+func (q *jobQueue) oldest() (moment int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, jobs := range q.jobs.waiting {
+		if first := jobs[0].queued; moment == 0 || first < moment {
+			moment = first
+		}
+	}
+	return moment
 }
 
 // push adds a job. If too many jobs of its org are waiting, it does not, and returns
@@ -78,8 +138,24 @@ func (q *jobQueue) take(batch []*job) []*job {
 	}
 
 	if len(batch) > 0 {
-		close(q.room)
-		q.room = make(chan struct{})
+		q.makeRoom()
 	}
 	return batch
+}
+
+// removeIf removes the jobs that meet a condition, and returns them.
+func (q *jobQueue) removeIf(condition func(*job) bool) []*job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	removed := q.jobs.removeIf(condition)
+	if len(removed) > 0 {
+		q.makeRoom()
+	}
+	return removed
+}
+
+// makeRoom wakes the callers whose jobs had no room.
+func (q *jobQueue) makeRoom() {
+	close(q.room)
+	q.room = make(chan struct{})
 }

@@ -23,10 +23,15 @@ const maxRead = 5 * time.Second
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
 type DB struct {
+	path         string
+	lock         *Lock // nil unless Options.Serve is set
+	guard        *guard
+	health       *health
 	writeDB      *sql.DB
 	readDB       *sql.DB
 	writer       *writer
 	checkpointer *checkpointer
+	monitor      *monitor
 	lanes        [sqldb.Lanes]*pool
 	maxRead      time.Duration
 	closing      chan struct{} // closed by Close
@@ -37,7 +42,8 @@ var _ sqldb.Engine = (*DB)(nil)
 // Open opens the database file at path. It creates the file if it does not exist,
 // and migrates its schema to the version of this release.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
-	db := &DB{maxRead: maxRead, closing: make(chan struct{})}
+	db := &DB{path: path, maxRead: maxRead, closing: make(chan struct{})}
+	db.health = newHealth(o, db.help)
 	for lane := range db.lanes {
 		db.lanes[lane] = newPool(db.closing)
 	}
@@ -48,6 +54,14 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 }
 
 func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
+	if o.Serve {
+		if db.lock, err = TakeLock(path); err != nil {
+			return err
+		}
+	}
+	if err := checkLog(path); err != nil {
+		return err
+	}
 	if err := createPrivate(path); err != nil {
 		return err
 	}
@@ -62,9 +76,13 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if err := migrate(c, path, o); err != nil {
 		return errors.Join(err, c.Close())
 	}
+	if db.guard, err = newGuard(path); err != nil {
+		return errors.Join(err, c.Close())
+	}
 	if err := db.startWriter(ctx, c, o); err != nil {
 		return err
 	}
+	db.monitor = startMonitor(db.guard, db.health, db.writer)
 
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
@@ -87,32 +105,65 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	failed := o.CheckpointFailed
-	if failed == nil {
-		failed = func(error) {}
-	}
-	db.checkpointer = startCheckpointer(checkpoints, failed)
+	db.checkpointer = startCheckpointer(checkpoints, db.guard, db.health, db.restartLog)
 
+	// The writer itself retries, so that writes do not wait for others that wait.
+	if err := c.Run("PRAGMA busy_timeout = 100"); err != nil {
+		return errors.Join(err, c.Close())
+	}
 	hooks := o.Hooks
 	hooks.AfterCommit = func() {
 		o.Hooks.AfterCommit()
 		db.checkpointer.countCommit()
 	}
-	db.writer = newWriter(c, hooks)
+	db.writer = newWriter(c, hooks, db.guard, db.health)
 	return nil
+}
+
+// restartLog has the writer restart the log; see the function of that name.
+func (db *DB) restartLog(wait time.Duration) error {
+	return restartLog(db.lanes[:], db.closing, db.writer, wait)
+}
+
+// help is what the administrator can do about a trouble.
+func (db *DB) help(kind sqldb.TroubleKind) string {
+	if kind == sqldb.FileTrouble {
+		return db.guard.help()
+	}
+	return ""
 }
 
 // Close implements sqldb.Engine.
 func (db *DB) Close() error {
 	var errs []error
 	close(db.closing)
+	if db.checkpointer != nil {
+		db.checkpointer.stopRunning()
+	}
 	if db.writer != nil {
 		db.writer.close()
 	}
-	if db.checkpointer != nil {
-		errs = append(errs, db.checkpointer.close())
+	if db.monitor != nil {
+		db.monitor.close()
 	}
 
+	// The connections that are open keep the data of a file that is gone.
+	if db.writer != nil {
+		if err := db.guard.check(); err != nil {
+			errs = append(errs, rescue(db.writer.conn, db.path, err))
+			if !db.guard.canClose() {
+				return errors.Join(append(errs, db.release())...)
+			}
+		}
+	}
+	return errors.Join(append(errs, db.closeConnections(), db.release())...)
+}
+
+func (db *DB) closeConnections() error {
+	var errs []error
+	if db.checkpointer != nil {
+		errs = append(errs, db.checkpointer.conn.Close())
+	}
 	for _, lane := range db.lanes {
 		errs = append(errs, lane.close())
 	}
@@ -127,6 +178,24 @@ func (db *DB) Close() error {
 		errs = append(errs, db.writeDB.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// release releases the lock of the server.
+func (db *DB) release() error {
+	if db.lock == nil {
+		return nil
+	}
+	return db.lock.Release()
+}
+
+// Ready implements sqldb.Engine.
+func (db *DB) Ready() error {
+	select {
+	case <-db.closing:
+		return sqldb.ErrClosed
+	default:
+		return db.monitor.ready()
+	}
 }
 
 // Read implements sqldb.Engine.
@@ -168,11 +237,24 @@ func (db *DB) read(
 	if err == nil {
 		defer lane.put(c)
 		err = fn(ctx, c)
+		db.judge(err)
 	}
 	if err != nil && context.Cause(ctx) == errSlow { //nolint:errorlint // a cause is not wrapped
 		return &sqldb.Error{Class: sqldb.Slow, Err: err}
 	}
 	return err
+}
+
+// judge reports to the health whether the storage could be read.
+func (db *DB) judge(err error) {
+	switch sqldb.ClassOf(err) {
+	case sqldb.Failing:
+		db.health.failed(sqldb.ReadTrouble, err)
+	case sqldb.Other:
+		if err == nil {
+			db.health.succeeded(sqldb.ReadTrouble)
+		}
+	}
 }
 
 // during runs fn on a connection whose queries end with ctx.
@@ -195,10 +277,10 @@ func (db *DB) WaitTurn(ctx context.Context) error { return db.writer.throttle.wa
 const watchInterval = 250 * time.Millisecond
 
 // Watch implements sqldb.Engine.
-func (db *DB) Watch(ctx context.Context, changed func(), failed func(error)) {
+func (db *DB) Watch(ctx context.Context, checked func(changed bool, err error)) {
 	c, err := sqldb.Connect(ctx, db.readDB, &dialect)
 	if err != nil {
-		failed(err)
+		checked(false, err)
 		return
 	}
 	defer c.Close()
@@ -214,11 +296,11 @@ func (db *DB) Watch(ctx context.Context, changed func(), failed func(error)) {
 
 		// The version changes with every commit of another connection.
 		var version int64
-		if err := c.Row("PRAGMA data_version").Scan(&version); err != nil {
-			failed(err)
-		} else if version != seen {
+		err := c.Row("PRAGMA data_version").Scan(&version)
+		db.judge(err)
+		checked(err == nil && version != seen, err)
+		if err == nil {
 			seen = version
-			changed()
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -68,6 +69,16 @@ func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for begin := time.Now(); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("timeout: %s", what)
+		}
 	}
 }
 
@@ -241,7 +252,7 @@ INSERT INTO pairs VALUES (1, 1);`
 func TestLockOfAnotherProcess(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, noHooks)
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return c.Run("PRAGMA busy_timeout = 50") })))
+	db.writer.patience = 200 * time.Millisecond
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
@@ -260,7 +271,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")
 	check(t, err)
-	check(t, db.Write(t.Context(), write))
+	eventually(t, "a write after the lock is released", func() bool { return db.Write(t.Context(), write) == nil })
 	wantThings(t, db, "a")
 }
 

@@ -60,3 +60,15 @@ func (q *turnQueue[T]) remove(org string, item T) bool {
 	q.orgs = slices.DeleteFunc(q.orgs, func(o string) bool { return o == org })
 	return true
 }
+
+// removeIf removes the items that meet a condition, and returns them.
+func (q *turnQueue[T]) removeIf(condition func(T) bool) (removed []T) {
+	for _, org := range slices.Clone(q.orgs) {
+		for _, item := range slices.Clone(q.waiting[org]) {
+			if condition(item) && q.remove(org, item) {
+				removed = append(removed, item)
+			}
+		}
+	}
+	return removed
+}

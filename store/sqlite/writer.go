@@ -2,11 +2,25 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+const (
+	// stalledAfter is how long a write, or a look at the files, may take before the
+	// engine is not ready.
+	stalledAfter = 5 * time.Second
+	// lockPatience is how long a write waits for the lock that another process holds.
+	lockPatience = 10 * time.Second
+	// lockPause is the pause between two attempts to get the lock, in addition to the
+	// busy timeout of the connection.
+	lockPause = 5 * time.Millisecond
 )
 
 // A writer owns the only connection that writes. It runs the writes that are
@@ -16,18 +30,30 @@ import (
 type writer struct {
 	conn     *sqldb.Conn
 	hooks    sqldb.Hooks
+	guard    *guard
+	health   *health
 	throttle *throttle
+	patience time.Duration // lockPatience, or less in tests
 	queue    *jobQueue
-	stop     chan struct{} // closed by close, to accept no more writes
-	done     chan struct{} // closed by run when it returns
+	between  chan func(*sqldb.Conn) // run between two transactions
+	stop     chan struct{}          // closed by close, to accept no more writes
+	done     chan struct{}          // closed by run when it returns
+
+	oldest   atomic.Int64 // when the oldest job of the batch was queued, by the queue's clock; 0 if idle
+	refusing atomic.Bool  // whether new writes fail at once, because another process holds the lock for long
 }
 
-func newWriter(c *sqldb.Conn, hooks sqldb.Hooks) *writer {
+// newWriter returns a writer on c, which it owns until close returns.
+func newWriter(c *sqldb.Conn, hooks sqldb.Hooks, g *guard, h *health) *writer {
 	w := &writer{
 		conn:     c,
 		hooks:    hooks,
+		guard:    g,
+		health:   h,
 		throttle: newThrottle(),
+		patience: lockPatience,
 		queue:    newJobQueue(),
+		between:  make(chan func(*sqldb.Conn)),
 		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
 	}
@@ -35,10 +61,17 @@ func newWriter(c *sqldb.Conn, hooks sqldb.Hooks) *writer {
 	return w
 }
 
+// errLocked is the error of writes that begin while another process has held the lock
+// for long.
+var errLocked = &sqldb.Error{Class: sqldb.Locked, Err: errors.New("another process holds the write lock")}
+
 // write implements DB.Write.
 func (w *writer) write(ctx context.Context, request sqldb.Write) error {
-	j := &job{Write: request, ctx: ctx, done: make(chan struct{})}
+	j := w.queue.newJob(ctx, request)
 	for {
+		if w.refusing.Load() {
+			return errLocked
+		}
 		room, ok := w.queue.push(j)
 		if ok {
 			break
@@ -55,21 +88,69 @@ func (w *writer) write(ctx context.Context, request sqldb.Write) error {
 	select {
 	case <-j.done:
 		return j.err
-	case <-w.done:
-		// The writer has ended, but it may have run the job first.
-		select {
-		case <-j.done:
-			return j.err
-		default:
-			return sqldb.ErrClosed
+	case <-ctx.Done():
+		if j.abandon() {
+			return ctx.Err()
 		}
+	case <-w.done:
+	}
+
+	// The writer is running the job, or has ended.
+	select {
+	case <-j.done:
+		return j.err
+	case <-w.done:
+	}
+	select {
+	case <-j.done: // the writer ran the job before it ended
+		return j.err
+	default:
+		return sqldb.ErrClosed
 	}
 }
 
 // tryWrite implements DB.TryWrite.
 func (w *writer) tryWrite(request sqldb.Write) bool {
-	_, ok := w.queue.push(&job{Write: request, ctx: context.Background(), done: make(chan struct{})})
+	if w.refusing.Load() {
+		return false
+	}
+	_, ok := w.queue.push(w.queue.newJob(context.Background(), request))
 	return ok
+}
+
+// probe queues a write that changes nothing but goes through the log, to find out
+// whether writing works. It is not needed if other writes are waiting.
+func (w *writer) probe() {
+	if w.waited() > 0 {
+		return
+	}
+	w.tryWrite(sqldb.Write{Do: func(c *sqldb.Conn) error {
+		version, err := schemaVersion(c)
+		if err != nil {
+			return err
+		}
+		return c.Run(fmt.Sprintf("PRAGMA user_version = %d", version))
+	}})
+}
+
+// betweenWrites runs fn on the writer's connection, between two transactions. It
+// returns false if the writer does not get to it within the time.
+func (w *writer) betweenWrites(limit time.Duration, fn func(*sqldb.Conn)) bool {
+	ran := make(chan struct{})
+	select {
+	case w.between <- func(c *sqldb.Conn) { defer close(ran); fn(c) }:
+		<-ran
+		return true
+	case <-time.After(limit):
+		return false
+	case <-w.stop:
+		return false
+	}
+}
+
+// waited returns how long the oldest write has been waiting, or 0 if there is none.
+func (w *writer) waited() time.Duration {
+	return max(w.queue.since(w.oldest.Load()), w.queue.since(w.queue.oldest()))
 }
 
 // close waits for the queued writes and stops the writer.
@@ -82,50 +163,161 @@ func (w *writer) run() {
 	defer close(w.done)
 	batch := make([]*job, 0, maxBatch)
 	for {
+		select {
+		case fn := <-w.between:
+			fn(w.conn)
+		default:
+		}
+
 		clear(batch)
-		batch = w.queue.take(batch[:0])
+		batch = w.take(batch[:0])
 		if len(batch) == 0 {
 			select {
+			case fn := <-w.between:
+				fn(w.conn)
+				continue
 			case <-w.queue.wake:
 				continue
 			case <-w.stop:
 			}
-			if batch = w.queue.take(batch); len(batch) == 0 {
+			if batch = w.take(batch); len(batch) == 0 {
 				return
 			}
 		}
 
-		w.commit(batch)
-		for _, j := range batch {
-			close(j.done)
+		var ok bool
+		if batch, ok = w.begin(batch); ok {
+			w.commit(batch)
+		}
+		w.oldest.Store(0)
+	}
+}
+
+// take takes the next batch from the queue.
+func (w *writer) take(batch []*job) []*job {
+	batch = w.queue.take(batch)
+	w.setOldest(batch)
+	return batch
+}
+
+func (w *writer) setOldest(batch []*job) {
+	oldest := int64(0)
+	for _, j := range batch {
+		if oldest == 0 || j.queued < oldest {
+			oldest = j.queued
+		}
+	}
+	w.oldest.Store(oldest)
+}
+
+func (w *writer) stopping() bool {
+	select {
+	case <-w.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// begin begins the transaction of a batch. As long as another process holds the lock,
+// it tries again, without the jobs whose callers have left. Jobs that have waited for
+// w.patience fail, and from then on new writes are refused until it has the lock. It
+// returns the jobs to run, and false if there is no transaction.
+func (w *writer) begin(batch []*job) ([]*job, bool) {
+	for {
+		_, err := w.conn.Exec("BEGIN IMMEDIATE")
+		if err == nil {
+			w.refusing.Store(false)
+			return batch, true
+		}
+		err = fmt.Errorf("begin: %w", err)
+		if sqldb.ClassOf(err) != sqldb.Locked {
+			w.health.failed(sqldb.WriteTrouble, err)
+			return drop(batch, func(*job) bool { return true }, err), false
+		}
+
+		if batch = w.waitForLock(batch, err); len(batch) == 0 && (!w.refusing.Load() || w.stopping()) {
+			return nil, false
 		}
 	}
 }
 
-// commit runs the batch in one transaction and sets the err of each job.
+// waitForLock waits a moment, and returns the batch without the jobs that do not wait
+// any longer. Those in the queue leave, too.
+func (w *writer) waitForLock(batch []*job, err error) []*job {
+	time.Sleep(lockPause)
+	waited := w.waited()
+	if waited >= min(stalledAfter, w.patience) {
+		w.health.failed(sqldb.WriteTrouble, err)
+	}
+	if waited >= w.patience {
+		w.refusing.Store(true)
+	}
+
+	expired := func(j *job) bool { return w.queue.since(j.queued) >= w.patience }
+	batch = drop(batch, expired, err)
+	drop(w.queue.removeIf(func(j *job) bool { return expired(j) || j.isAbandoned() }), expired, err)
+	if len(batch) == 0 {
+		return w.take(batch)
+	}
+	w.setOldest(batch)
+	return batch
+}
+
+// drop returns the batch without the jobs that were abandoned, and without those that
+// have expired, which end with err.
+func drop(batch []*job, expired func(*job) bool, err error) []*job {
+	return slices.DeleteFunc(batch, func(j *job) bool {
+		if expired(j) {
+			j.end(err)
+			return true
+		}
+		return j.isAbandoned()
+	})
+}
+
+// commit runs the batch in the transaction that has begun, commits it, and ends its
+// jobs.
 func (w *writer) commit(batch []*job) {
 	err := w.transact(batch)
-	if err == nil {
-		return
+	if err != nil {
+		w.hooks.AfterRollback()    // before another batch can reuse the ids that this one took
+		_ = w.conn.Run("ROLLBACK") // fails if SQLite has already rolled back
+		for _, j := range batch {
+			j.err = err
+		}
 	}
-	w.hooks.AfterRollback()    // before another batch can reuse the ids that this one took
-	_ = w.conn.Run("ROLLBACK") // fails if SQLite has already rolled back
+	w.judge(batch, err)
 	for _, j := range batch {
-		j.err = err
+		j.end(j.err)
 	}
 }
 
-// transact runs the batch in one transaction and commits it. If it returns an
-// error, the whole batch has failed.
+// judge reports to the health whether the storage could be written.
+func (w *writer) judge(batch []*job, err error) {
+	for _, j := range batch {
+		if class := sqldb.ClassOf(j.err); err == nil && (class == sqldb.Full || class == sqldb.Failing) {
+			err = j.err // only this job needed more space
+		}
+	}
+	switch {
+	case err == nil:
+		w.health.succeeded(sqldb.WriteTrouble)
+	case sqldb.ClassOf(err) == sqldb.Gone:
+		w.health.failed(sqldb.FileTrouble, err)
+	default:
+		w.health.failed(sqldb.WriteTrouble, err)
+	}
+}
+
+// transact runs the batch in the transaction and commits it. If it returns an error,
+// the whole batch has failed.
 func (w *writer) transact(batch []*job) error {
 	begin := time.Now()
 	var yielding time.Duration
 	others := false
 	defer func() { w.throttle.observe(begin, time.Now(), yielding, others) }()
 
-	if _, err := w.conn.Exec("BEGIN IMMEDIATE"); err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
 	for rest := batch; len(rest) > 0; {
 		start := time.Now()
 		jobs := nextGroup(rest)
@@ -141,6 +333,10 @@ func (w *writer) transact(batch []*job) error {
 	}
 
 	if err := w.hooks.BeforeCommit(w.conn); err != nil {
+		return err
+	}
+	// A commit may also copy the log into the file.
+	if err := w.guard.check(); err != nil {
 		return err
 	}
 	if _, err := w.conn.Exec("COMMIT"); err != nil {
@@ -165,6 +361,9 @@ func nextGroup(batch []*job) []*job {
 func (w *writer) runJobs(jobs []*job) error {
 	live := make([]*job, 0, len(jobs))
 	for _, j := range jobs {
+		if !j.claim() {
+			continue
+		}
 		if j.err = j.ctx.Err(); j.err == nil {
 			live = append(live, j)
 		}

@@ -1,0 +1,39 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A series logs the failures of a task that is repeated, at the first of consecutive
+// failures and at their end. Those of the storage are not logged: the engine reports
+// them. Only one goroutine may use it.
+type series struct {
+	log   *slog.Logger
+	task  string
+	count int // of consecutive failures
+}
+
+// observe takes the outcome of one run of the task.
+func (s *series) observe(ctx context.Context, err error) {
+	switch {
+	case err == nil && s.count > 0:
+		s.log.InfoContext(ctx, s.task+" works again", "failures", s.count)
+		s.count = 0
+	case err == nil || isUnavailable(err):
+	case s.count == 0:
+		s.log.ErrorContext(ctx, s.task+" failed", "error", err)
+		s.count++
+	default:
+		s.count++
+	}
+}
+
+// isUnavailable reports whether err is a fault of the storage.
+func isUnavailable(err error) bool {
+	e, ok := errors.AsType[*ledger.Error](err)
+	return ok && e.Code == ledger.CodeStorageUnavailable
+}

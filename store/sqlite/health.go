@@ -1,0 +1,126 @@
+package sqlite
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// calm is the time without failures after which a trouble has ended.
+const calm = 2 * time.Second
+
+// A health collects failures. It knows what fails at the moment, and reports each
+// trouble at its beginning and its end.
+type health struct {
+	began, ended func(sqldb.Trouble)
+	help         func(sqldb.TroubleKind) string
+	news         chan struct{} // has a value if a trouble has begun
+	any          atomic.Bool   // whether anything fails at the moment
+
+	mu       sync.Mutex
+	troubles []*trouble
+}
+
+// A trouble is one that has not ended.
+type trouble struct {
+	sqldb.Trouble
+	current  error // of the latest attempt; nil if it succeeded
+	last     time.Time
+	reported bool
+}
+
+func newHealth(o Options, help func(sqldb.TroubleKind) string) *health {
+	h := &health{began: o.Began, ended: o.Ended, help: help, news: make(chan struct{}, 1)}
+	if h.began == nil {
+		h.began = func(sqldb.Trouble) {}
+	}
+	if h.ended == nil {
+		h.ended = func(sqldb.Trouble) {}
+	}
+	return h
+}
+
+// failed counts a failure. It does not wait until it is reported.
+func (h *health) failed(kind sqldb.TroubleKind, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.find(kind)
+	if t == nil {
+		t = &trouble{Trouble: sqldb.Trouble{Kind: kind, Err: err, Begun: time.Now()}}
+		h.troubles = append(h.troubles, t)
+		select {
+		case h.news <- struct{}{}:
+		default:
+		}
+	}
+	t.current, t.last = err, time.Now()
+	t.Count++
+	h.any.Store(true)
+}
+
+// succeeded notes that something works. It is cheap if nothing has failed.
+func (h *health) succeeded(kind sqldb.TroubleKind) {
+	if !h.any.Load() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.find(kind); t != nil {
+		t.current = nil
+	}
+	h.any.Store(slices.ContainsFunc(h.troubles, func(t *trouble) bool { return t.current != nil }))
+}
+
+// failing returns the error of the latest attempt of a kind, or nil if it succeeded.
+func (h *health) failing(kind sqldb.TroubleKind) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.find(kind); t != nil {
+		return t.current
+	}
+	return nil
+}
+
+func (h *health) find(kind sqldb.TroubleKind) *trouble {
+	i := slices.IndexFunc(h.troubles, func(t *trouble) bool { return t.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return h.troubles[i]
+}
+
+// report reports the troubles that have begun, and those that have ended by now. Only
+// one goroutine may call it.
+func (h *health) report(now time.Time) {
+	begun, ended := h.changes(now)
+	for _, t := range begun {
+		t.Help = h.help(t.Kind)
+		h.began(t)
+	}
+	for _, t := range ended {
+		h.ended(t)
+	}
+}
+
+// changes returns the troubles to report.
+func (h *health) changes(now time.Time) (begun, ended []sqldb.Trouble) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.troubles {
+		if !t.reported {
+			t.reported = true
+			begun = append(begun, t.Trouble)
+		}
+	}
+	h.troubles = slices.DeleteFunc(h.troubles, func(t *trouble) bool {
+		over := t.current == nil && now.Sub(t.last) >= calm
+		if over {
+			ended = append(ended, t.Trouble)
+		}
+		return over
+	})
+	return begun, ended
+}

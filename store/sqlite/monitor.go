@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// monitorInterval is how often the monitor looks at the files.
+const monitorInterval = 500 * time.Millisecond
+
+// A monitor looks after the files and the writer, and reports troubles.
+type monitor struct {
+	guard  *guard
+	health *health
+	writer *writer
+	begun  time.Time
+	looked atomic.Int64 // when it last looked at the files, as the time since begun
+
+	stop    chan struct{}
+	running sync.WaitGroup
+}
+
+func startMonitor(g *guard, h *health, w *writer) *monitor {
+	m := &monitor{guard: g, health: h, writer: w, begun: time.Now(), stop: make(chan struct{})}
+	m.running.Go(m.run)
+	return m
+}
+
+// close stops the monitor, and reports the last troubles.
+func (m *monitor) close() {
+	close(m.stop)
+	m.running.Wait()
+	m.health.report(time.Now())
+}
+
+func (m *monitor) run() {
+	tick := time.NewTicker(monitorInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			m.look()
+		case <-m.health.news:
+		case <-m.stop:
+			return
+		}
+		m.health.report(time.Now())
+	}
+}
+
+// look checks the files. If the last write failed, it queues one that changes nothing,
+// to find out whether writing works again.
+func (m *monitor) look() {
+	err := m.guard.check()
+	m.looked.Store(int64(time.Since(m.begun)))
+	if err != nil {
+		m.health.failed(sqldb.FileTrouble, err)
+		return
+	}
+	m.health.succeeded(sqldb.FileTrouble)
+	if m.health.failing(sqldb.WriteTrouble) != nil {
+		m.writer.probe()
+	}
+}
+
+// ready returns the reason why the engine is not ready, or nil.
+func (m *monitor) ready() error {
+	if err := m.health.failing(sqldb.FileTrouble); err != nil {
+		return err
+	}
+	if since := time.Since(m.begun) - time.Duration(m.looked.Load()); since > stalledAfter {
+		return stalledf("the disk has not responded for %v", since.Round(time.Second))
+	}
+	if err := m.health.failing(sqldb.WriteTrouble); err != nil {
+		return err
+	}
+	if waited := m.writer.waited(); waited > stalledAfter {
+		return stalledf("writes have been waiting for %v", waited.Round(time.Second))
+	}
+	return m.health.failing(sqldb.ReadTrouble)
+}
+
+func stalledf(format string, args ...any) error {
+	return &sqldb.Error{Class: sqldb.Stalled, Err: fmt.Errorf(format, args...)}
+}

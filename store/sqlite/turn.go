@@ -1,0 +1,53 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// writerWait is how long the writer may take to finish its transaction.
+const writerWait = 250 * time.Millisecond
+
+// errTurn is returned by restartLog if a reader or the writer takes too long.
+var errTurn = errors.New("readers or the writer take too long")
+
+// restartLog has the writer begin the log from the start. Nobody may read the log then,
+// so it first waits until no reader of the pools is at work. Meanwhile new ones wait.
+// Those at work have the given time to finish. It returns errForeign if another process
+// still reads the log.
+func restartLog(pools []*pool, closing <-chan struct{}, w *writer, wait time.Duration) error {
+	timeout := time.After(wait)
+	for _, p := range pools {
+		quiet := p.pause()
+		defer p.resume()
+		select {
+		case <-quiet:
+		case <-timeout:
+			return errTurn
+		case <-closing:
+			return errTurn
+		}
+	}
+
+	var err error
+	if !w.betweenWrites(writerWait, func(c *sqldb.Conn) { err = checkpointAll(c) }) {
+		return errTurn
+	}
+	return err
+}
+
+// checkpointAll copies the rest of the log, so that the next write restarts it. It
+// waits for other processes only for the busy timeout of the connection.
+func checkpointAll(c *sqldb.Conn) error {
+	var busy, frames, copied int64
+	if err := c.Row("PRAGMA wal_checkpoint(RESTART)").Scan(&busy, &frames, &copied); err != nil {
+		return fmt.Errorf("restart the log: %w", err)
+	}
+	if busy != 0 {
+		return errForeign
+	}
+	return nil
+}
