@@ -62,10 +62,12 @@ func checkFolder(path string) error {
 }
 
 // CheckExists returns an error if there is no database at the path. The error suggests
-// flag for using a server instead.
+// flag for using a server instead. If the database has left its write-ahead log,
+// opening it returns a better error.
 func CheckExists(path, flag string) error {
 	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	_, logErr := os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) && errors.Is(logErr, fs.ErrNotExist) {
 		return fmt.Errorf(`database %s not found: create it with 'ledgerd org create NAME' or
 'ledgerd serve', name another file with --database, or a server with %s`, path, flag)
 	}

@@ -54,6 +54,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 		KeepDeliveries: time.Duration(s.Webhooks.Keep),
 		RadarMemory:    int64(s.RadarMemory),
 		NoCopy:         s.NoCopy,
+		Serve:          true,
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
