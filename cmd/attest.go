@@ -41,8 +41,13 @@ func newAttest(p *program) *cobra.Command {
 		Short: "Run a command and record a signed result",
 		Long: `Runs a command and records a signed attestation about a commit: whether the
 command passed, and how long it took. Input, output, signals and the exit status
-of the command are passed through. LEDGERD_TOKEN and LEDGERD_TOKEN_FILE are
-removed from its environment, so that the code under test cannot record.
+of the command are passed through.
+
+The command cannot read the API token or the key from ledgerd: LEDGERD_TOKEN and
+LEDGERD_TOKEN_FILE are removed from its environment, and on Linux the memory of
+ledgerd is closed to it. But it can read --token, and every file that you can. If
+you do not trust it, run it in a step without secrets and sign in another one,
+with --status. See SECURITY.md.
 
 If a signal stops ledgerd, or SIGINT, SIGTERM or SIGHUP ends the command, nothing
 is recorded: the command has neither passed nor failed.
@@ -151,6 +156,9 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 		if s, err = signing.Load(a.key, a.cert); err != nil {
 			return err
 		}
+	}
+	if len(a.command) > 0 && p.global.token != "" {
+		fmt.Fprintln(p.stderr, "ledgerd: the command can read --token: use LEDGERD_TOKEN or LEDGERD_TOKEN_FILE instead")
 	}
 	if a.commit != "" {
 		if a.commit, err = gitrepo.Resolve(ctx, a.commit); err != nil {

@@ -36,7 +36,8 @@ type Outcome struct {
 }
 
 // Run runs a command and forwards SIGINT, SIGTERM and SIGHUP to it. The API token and
-// the webhook secret are removed from its environment.
+// the webhook secret are removed from its environment. On Linux, the command cannot read
+// them in this process either, unless it is privileged.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
@@ -51,7 +52,11 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
 	defer signal.Stop(signals)
 
 	o := Outcome{Started: time.Now()}
-	if err := command.Start(); err != nil {
+	err := hideMemory()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
 		o.Finished, o.Status, o.Code, o.Err = time.Now(), ledger.Errored, exitNotStarted, err
 		return o
 	}
