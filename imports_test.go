@@ -71,8 +71,8 @@ var mayImport = map[string][]string{
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
 	"internal/flagvalue":           {"ledger", "ledger/radar"},
 	"internal/service": {
-		"client", "internal/buildinfo", "internal/config", "internal/terminal", "server", "server/web",
-		"store", "webhook/dispatch",
+		"client", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal", "server",
+		"server/web", "store", "webhook/dispatch",
 	},
 	"internal/receiver":  {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/eventbody": {"client", "ledger", "ledger/eventstream"},
@@ -85,6 +85,7 @@ var mayImport = map[string][]string{
 	"internal/subprocess":   {"internal/config", "ledger"},
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
+	"internal/logqueue":     {},
 	"internal/terminal":     {"ledger"},
 	"internal/buildinfo":    {},
 	// A benchmark starts its server as a process, so it does not import it.

@@ -35,6 +35,7 @@ type victim struct {
 	t        *testing.T
 	database string
 	flags    []string // additional flags of serve
+	log      *os.File // receives its log; nil means that nobody does
 	server   *exec.Cmd
 	url      string
 }
@@ -68,6 +69,9 @@ func (v *victim) listen(address string) string {
 	v.t.Helper()
 	v.server = exec.Command(
 		"ledgerd", append([]string{"serve", "--listen", address, "--database", v.database}, v.flags...)...)
+	if v.log != nil {
+		v.server.Stderr = v.log
+	}
 	stdout, err := v.server.StdoutPipe()
 	check(v.t, err)
 	check(v.t, v.server.Start())

@@ -108,7 +108,8 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver.Handle
 	}
 
 	p.receiveHint(listener.Addr(), v)
-	r := receiver.Serve(listener, v, config.Default().Log.Logger(p.stderr))
+	log := config.Default().Log
+	r := receiver.Serve(listener, v, log.Logger(p.stderr, log.MinLevel()))
 	select {
 	case <-ctx.Done():
 		return r.Stop() // interrupted: the usual end

@@ -25,7 +25,9 @@ func newServe(p *program) *cobra.Command {
 not exist, it is created. If the database is empty, the command prints a one-time
 link that creates the first org in a browser.
 
-SIGINT and SIGTERM stop the server after running requests have finished. Every
+SIGINT and SIGTERM stop the server: for --shutdown-delay, /readyz returns 503
+while requests are still served; then running requests finish. A second signal
+ends it at once. SIGHUP reloads the log level from the configuration file. Every
 flag can also be set in the environment or in the configuration file; see
 'ledgerd config show'.`,
 		Example: `  ledgerd serve --listen 127.0.0.1:8080 --database ledger.db
@@ -40,7 +42,7 @@ flag can also be set in the environment or in the configuration file; see
 			if err != nil {
 				return err
 			}
-			return p.serve(command.Context(), s)
+			return p.serve(command, s)
 		},
 	}
 
@@ -49,27 +51,34 @@ flag can also be set in the environment or in the configuration file; see
 }
 
 // serve runs a server until a signal or the context stops it.
-func (p *program) serve(ctx context.Context, s config.Settings) error {
+func (p *program) serve(command *cobra.Command, s config.Settings) error {
 	// The heap is small compared to SQLite's caches. Collecting half as often costs
 	// a few megabytes and saves a tenth of the CPU time.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
 	}
-	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // otherwise the server would end with the reader of its log
+	ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 	defer release()
-	log := s.Log.Logger(p.stderr)
-	running, err := service.Start(ctx, s, log)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	log := service.OpenLog(p.stderr, s.Log)
+	defer log.Close()
+
+	reload := func() { log.Reload(s, func() (config.Settings, error) { return p.settings(command) }) }
+
+	running, err := service.Start(ctx, s, log.Logger)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "listening on %s\n", running.URL)
-	err = p.hint(ctx, running, s)
-	if err == nil {
-		err = running.Wait(ctx)
+	if err = p.hint(ctx, running, s); err == nil {
+		err = running.WaitReloading(ctx, hangups, reload)
 	}
 	release() // a second signal ends the program at once
-	log.Info("stopping")
-	return errors.Join(err, running.Stop(s.ShutdownTimeout))
+	log.Info("stopping", "shutdown_delay", s.ShutdownDelay)
+	return errors.Join(err, running.Stop(s.ShutdownDelay, s.ShutdownTimeout))
 }
 
 // hint prints what to do next if the database is empty.

@@ -55,6 +55,7 @@ const (
 	// The server failed or is overloaded.
 	CodeStorageUnavailable Code = "storage_unavailable"
 	CodeTooManyStreams     Code = "too_many_streams"
+	CodeStopping           Code = "stopping"
 	CodeInternal           Code = "internal"
 )
 

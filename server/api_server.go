@@ -20,6 +20,9 @@ func (s *Server) getHealth(*call) (*reply, error) { return healthy(), nil }
 
 // getReadiness reports whether requests can be served, and if not, why.
 func (s *Server) getReadiness(*call) (*reply, error) {
+	if s.draining.Load() {
+		return nil, ledger.Errorf(ledger.CodeStopping, "not ready: draining, because the server is about to stop")
+	}
 	if err := s.store.Ready(); err != nil {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
 	}

@@ -87,6 +87,10 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 		buf.Grow(int(c.r.ContentLength) + bytes.MinRead)
 	}
 	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, limit+1))
+	if err != nil && c.stopping.Load() {
+		return nil, ledger.Errorf(ledger.CodeStopping,
+			"the server is stopping and got only %d bytes of the body: send the request again", n)
+	}
 	if err != nil {
 		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body was cut off after %d bytes", n)
 	}

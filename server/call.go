@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -19,7 +20,8 @@ type call struct {
 	identify identify
 	path     httprouter.Params
 	query    url.Values
-	maxBody  int64 // Config.MaxBody
+	maxBody  int64        // Config.MaxBody
+	stopping *atomic.Bool // set when the server is about to stop
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }

@@ -76,7 +76,8 @@ func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
 		var response *reply
 		call := func() (err error) {
-			response, err = s.call(rt, &call{r: r, path: path, identify: identify, maxBody: s.maxBody})
+			response, err = s.call(rt, &call{r: r, path: path, identify: identify, maxBody: s.maxBody,
+				stopping: &s.draining})
 			return err
 		}
 

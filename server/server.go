@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -61,6 +62,7 @@ type Server struct {
 	timing   streamTiming
 	stopping chan struct{} // closed by EndStreams
 	stopOnce sync.Once
+	draining atomic.Bool // set by Drain
 }
 
 // New returns a Server. Call EndStreams before shutting it down.
@@ -89,6 +91,10 @@ func New(c Config) *Server {
 	s.feeds = &feeds{store: s.store, log: s.log, byOrg: make(map[string]*feed)}
 	return s
 }
+
+// Drain makes the server not ready, so that load balancers send requests elsewhere. It
+// still serves all requests.
+func (s *Server) Drain() { s.draining.Store(true) }
 
 // EndStreams ends the live streams, and those that are opened later. Their clients
 // reconnect to the next server and resume.

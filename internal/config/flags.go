@@ -22,6 +22,8 @@ func AddFlags(command *cobra.Command) {
 	flagvalue.ChoiceVar(command, flags, new(string), "log-level", "", "minimum level to log (LEDGERD_LOG_LEVEL)",
 		logLevels()...)
 	flagvalue.ChoiceVar(command, flags, new(string), "log-format", "", "log format (LEDGERD_LOG_FORMAT)", logFormats()...)
+	flags.Duration("shutdown-delay", d.ShutdownDelay,
+		"on shutdown, how long to be not ready but still serve requests (LEDGERD_SHUTDOWN_DELAY)")
 	flags.Duration("shutdown-timeout", d.ShutdownTimeout,
 		"on shutdown, how long to wait for requests, and then for webhooks (LEDGERD_SHUTDOWN_TIMEOUT)")
 }

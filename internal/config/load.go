@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -60,14 +61,8 @@ func sourceOf(key string, v *viper.Viper, flags *pflag.FlagSet) Source {
 // environment variables of keys that it knows.
 func newViper() (*viper.Viper, error) {
 	v := viper.New()
-	text, err := yaml.Marshal(Default())
+	known, err := readBack(Default())
 	if err != nil {
-		return nil, fmt.Errorf("writing the defaults: %w", err)
-	}
-
-	known := viper.New()
-	known.SetConfigType("yaml")
-	if err := known.ReadConfig(bytes.NewReader(text)); err != nil {
 		return nil, fmt.Errorf("reading the defaults: %w", err)
 	}
 	for _, key := range known.AllKeys() {
@@ -82,4 +77,36 @@ func newViper() (*viper.Viper, error) {
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	v.AutomaticEnv()
 	return v, nil
+}
+
+// readBack returns a viper that has read the settings as YAML.
+func readBack(s Settings) (*viper.Viper, error) {
+	text, err := yaml.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	v := viper.New()
+	v.SetConfigType("yaml")
+	return v, v.ReadConfig(bytes.NewReader(text))
+}
+
+// Changed returns the keys of the settings in which s and old differ, sorted. It does
+// not see a change of the password in a URL.
+func (s Settings) Changed(old Settings) ([]string, error) {
+	now, err := readBack(s)
+	if err != nil {
+		return nil, err
+	}
+	before, err := readBack(old)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	for _, key := range now.AllKeys() {
+		if !reflect.DeepEqual(now.Get(key), before.Get(key)) {
+			changed = append(changed, key)
+		}
+	}
+	slices.Sort(changed)
+	return changed, nil
 }

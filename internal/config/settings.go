@@ -27,6 +27,7 @@ type Settings struct {
 	Webhooks        Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
 	RadarMemory     Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
 	Log             Log           `mapstructure:"log" yaml:"log"`
+	ShutdownDelay   time.Duration `mapstructure:"shutdown_delay" yaml:"shutdown_delay"`
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 
 	// DatabaseSource says where Database comes from. It is not a setting itself.
@@ -66,6 +67,7 @@ func Default() Settings {
 		Webhooks:        defaultWebhooks(),
 		RadarMemory:     store.DefaultRadarMemory,
 		Log:             Log{Level: logLevels()[0], Format: logFormats()[0]},
+		ShutdownDelay:   time.Second,
 		ShutdownTimeout: 15 * time.Second,
 	}
 }
@@ -105,6 +107,9 @@ func (s Settings) check() problems {
 	if !slices.Contains(logFormats(), s.Log.Format) {
 		invalid("log.format", "%q (use %s)", s.Log.Format, flagvalue.OneOf(logFormats()))
 	}
+	if s.ShutdownDelay < 0 || s.ShutdownDelay > 10*time.Minute {
+		invalid("shutdown_delay", "%v is out of range (use 0s to 10m)", s.ShutdownDelay)
+	}
 	if s.ShutdownTimeout < time.Millisecond {
 		invalid("shutdown_timeout", "%v is out of range (use 1ms or more)", s.ShutdownTimeout)
 	}
@@ -112,13 +117,17 @@ func (s Settings) check() problems {
 	return p
 }
 
-// Logger returns a logger with these settings that writes to w.
-func (l Log) Logger(w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{}
+// MinLevel returns the minimum level to log.
+func (l Log) MinLevel() slog.Level {
 	var level slog.Level
-	if level.UnmarshalText([]byte(l.Level)) == nil { // check accepts valid levels only
-		options.Level = level
-	}
+	_ = level.UnmarshalText([]byte(l.Level)) // check accepts valid levels only
+	return level
+}
+
+// Logger returns a logger with the format of these settings that writes to w. The
+// minimum level is that of level, which may change.
+func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	if l.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"os"
+	"slices"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -37,5 +38,18 @@ func dropComments(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	for _, child := range n.Content {
 		dropComments(child)
+	}
+}
+
+func TestChanged(t *testing.T) {
+	old := Default()
+	s := old
+	s.Log.Level, s.Listen, s.Webhooks.Schedule = "debug", ":80", s.Webhooks.Schedule[1:]
+	changed, err := s.Changed(old)
+	if want := []string{"listen", "log.level", "webhooks.schedule"}; !slices.Equal(changed, want) || err != nil {
+		t.Errorf("Changed = %v, %v, want %v", changed, err, want)
+	}
+	if changed, err := old.Changed(old); len(changed) > 0 || err != nil {
+		t.Errorf("Changed = %v, %v for equal settings", changed, err)
 	}
 }

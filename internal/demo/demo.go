@@ -45,7 +45,7 @@ func Play(ctx context.Context, o Options) (err error) {
 	s.Listen, s.Database = o.Listen, filepath.Join(dir, "ledger.db")
 	s.Log.Level = "warn"
 	s.Webhooks.AllowedNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-	running, err := service.Start(ctx, s, s.Log.Logger(o.Log))
+	running, err := service.Start(ctx, s, s.Log.Logger(o.Log, s.Log.MinLevel()))
 	if err != nil {
 		return err
 	}
@@ -62,5 +62,5 @@ func Play(ctx context.Context, o Options) (err error) {
 	}
 	release() // a second Ctrl-C ends the program at once
 	r.observers.unfollow()
-	return errors.Join(err, running.Stop(s.ShutdownTimeout), r.observers.close())
+	return errors.Join(err, running.Stop(0, s.ShutdownTimeout), r.observers.close())
 }

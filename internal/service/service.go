@@ -32,10 +32,15 @@ type Instance struct {
 	db      *store.Store
 	api     *server.Server
 	site    *web.Site
+	log     *slog.Logger
+	clients *connections
 	http    *http.Server
 	cancel  context.CancelFunc // of the background goroutines
 	running sync.WaitGroup
 	failed  chan error // receives the error if the HTTP server fails
+
+	draining       atomic.Bool   // every response closes its connection
+	arrivalTimeout time.Duration // how long Stop waits for requests to arrive
 }
 
 // Start opens the database and serves HTTP. The context only applies to starting; use
@@ -45,7 +50,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 		return nil, err
 	}
 
-	listener, err := net.Listen("tcp", s.Listen)
+	listener, err := listen(s.Listen)
 	if err != nil {
 		return nil, err
 	}
@@ -78,14 +83,20 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 	dispatcher := newDispatcher(s, db, guard, log)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	v := &Instance{
-		URL:    "http://" + listener.Addr().String(),
-		db:     db,
-		api:    api,
-		site:   site,
-		cancel: cancel,
-		failed: make(chan error, 1),
+		URL:     "http://" + listener.Addr().String(),
+		db:      db,
+		api:     api,
+		site:    site,
+		log:     log,
+		clients: listener,
+		cancel:  cancel,
+		failed:  make(chan error, 1),
+
+		arrivalTimeout: 2 * time.Second,
+
 		http: &http.Server{
-			Handler:           withPages(api.Handler(), site.Handler()),
+			ConnContext:       inContext,
+			ConnState:         stateChanged,
 			ReadHeaderTimeout: 10 * time.Second,
 			ReadTimeout:       time.Minute,
 			WriteTimeout:      time.Minute,
@@ -97,6 +108,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 		},
 	}
 
+	v.http.Handler = listener.track(v.closing(withPages(api.Handler(), site.Handler())))
 	v.http.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(background) })
 	v.running.Go(func() { db.Tidy(background) })
@@ -122,6 +134,17 @@ func withPages(api, site http.Handler) http.Handler {
 	})
 }
 
+// closing returns next with a response header that closes the connection, while the
+// service drains.
+func (v *Instance) closing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if v.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // newDispatcher returns the dispatcher that sends the deliveries in the database.
 func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, log *slog.Logger) *dispatch.Dispatcher {
 	return dispatch.New(dispatch.Config{
@@ -138,17 +161,6 @@ func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, lo
 		Grace:          s.ShutdownTimeout,
 		Proxy:          s.Webhooks.Proxy.URL(),
 	})
-}
-
-// Wait waits until ctx is done and returns nil. If the HTTP server fails first, it
-// returns the error.
-func (v *Instance) Wait(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-v.failed:
-		return err
-	}
 }
 
 // SetupURL returns the URL of the page that creates the first org, for a browser on this
@@ -171,18 +183,4 @@ func browserURL(listening string) string {
 // Host returns an in-process client with the rights of the administrator of the host.
 func (v *Instance) Host() (*client.Client, error) {
 	return newHostClient(v.api, new(atomic.Bool))
-}
-
-// Stop waits at most timeout for running requests, then at most timeout again for
-// running webhook attempts, and closes the database.
-func (v *Instance) Stop(timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	err := v.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("requests did not finish within %v: %w", timeout, err), v.http.Close())
-	}
-	v.cancel()
-	v.running.Wait()
-	return errors.Join(err, v.db.Close())
 }

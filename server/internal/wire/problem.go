@@ -55,6 +55,7 @@ var kinds = map[ledger.Code]Kind{
 
 	ledger.CodeStorageUnavailable: {http.StatusServiceUnavailable, "Storage unavailable"},
 	ledger.CodeTooManyStreams:     {http.StatusServiceUnavailable, "Too many live streams"},
+	ledger.CodeStopping:           {http.StatusServiceUnavailable, "Server stopping"},
 	ledger.CodeInternal:           {http.StatusInternalServerError, "Internal error"},
 }
 

@@ -1,0 +1,255 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Behind a load balancer, which stops sending requests when the server is not ready, a
+// stop loses no response: every request is served, and every attestation that is on
+// the ledger was answered.
+func TestFaultTermUnderLoadLosesNoResponse(t *testing.T) {
+	v := newVictim(t)
+	key := v.addSigner("cn=ci,ou=build,o=acme")
+	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
+	v.flags = []string{"--shutdown-delay", "3s"}
+	v.start()
+
+	var unready atomic.Bool
+	var answered atomic.Int64
+	var writers sync.WaitGroup
+	for writer := range 16 {
+		writers.Go(func() {
+			for n := 0; !unready.Load(); n++ {
+				if _, err := v.attest(token, key, fmt.Sprint(writer, " ", n)); err != nil {
+					t.Errorf("request lost: %v", err)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	waitUntil(t, "some attestations", func() bool { return answered.Load() >= 50 })
+	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	waitUntil(t, "/readyz to say 503", func() bool {
+		response, body := get(t, v.url+"/readyz")
+		if response.StatusCode == http.StatusServiceUnavailable && !response.Close {
+			t.Errorf("the server is not ready, but the response does not close the connection: %s", body)
+		}
+		return response.StatusCode == http.StatusServiceUnavailable && strings.Contains(body, "draining")
+	})
+	unready.Store(true)
+	writers.Wait()
+	v.waitForExit(0)
+
+	s := v.open()
+	defer s.Close()
+	if recorded := int64(len(replay(t, s))); recorded != answered.Load() {
+		t.Errorf("%d attestations recorded, but %d answered", recorded, answered.Load())
+	}
+}
+
+// Clients that do not finish their requests neither delay a stop nor make it fail.
+func TestFaultHalfSentRequestsDoNotDelayTheStop(t *testing.T) {
+	v := newVictim(t)
+	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
+	v.flags = []string{"--shutdown-delay", "0s", "--shutdown-timeout", "1h"}
+	v.start()
+	header := "Host: ledger\r\nAuthorization: Bearer " + token + "\r\nContent-Type: application/json\r\n"
+	body := v.dial("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\n" + header + "Content-Length: 1000\r\n\r\n{")
+	v.dial("GET /healthz HTTP/1.1\r\n" + header + "Content-Length: 1000\r\n\r\n{") // the handler reads no body
+	v.dial("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\n" + header + "Transfer-Encoding: chunked\r\n\r\n")
+	v.dial("GET /heal")
+	v.dial("")
+	get(t, v.url+"/healthz") // the server has accepted the connections above
+
+	stopping := time.Now()
+	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	v.waitForExit(0)
+	if took := time.Since(stopping); took > 30*time.Second {
+		t.Errorf("the stop took %v, want about 2 s", took)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(body), nil)
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the half-sent attestation got %v, %v, want a 503", response, err)
+	}
+}
+
+// SIGHUP reloads the log level. An invalid configuration changes nothing.
+func TestFaultHangupReloadsTheLogLevel(t *testing.T) {
+	v := newVictim(t)
+	config := v.database + ".yaml"
+	configure := func(text string) {
+		check(t, os.WriteFile(config, []byte(text), 0o600))
+		check(t, v.server.Process.Signal(syscall.SIGHUP))
+	}
+	check(t, os.WriteFile(config, []byte("log: {level: warn}\n"), 0o600))
+	v.flags = []string{"--config", config}
+	log := v.readLog()
+	v.start()
+	get(t, v.url+"/healthz?before")
+
+	configure("log: {level: debug}\nmax_body: 1MiB\n")
+	log.waitFor(t, `msg="configuration reloaded" log.level=debug`)
+	log.waitFor(t, `settings=max_body`)
+	get(t, v.url+"/healthz")
+	log.waitFor(t, "path=/healthz")
+	configure("log: {level: loud}\n")
+	log.waitFor(t, `level=ERROR msg="configuration not reloaded`)
+	get(t, v.url+"/readyz")
+	log.waitFor(t, "path=/readyz")
+	if requests := strings.Count(log.text(), "path=/healthz"); requests != 1 {
+		t.Errorf("%d requests of /healthz logged, want the one after the level was debug:\n%s", requests, log.text())
+	}
+
+	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	v.waitForExit(0)
+	log.waitFor(t, "msg=stopping")
+}
+
+// If the reader of the log ends, the server goes on.
+func TestFaultClosedLogPipe(t *testing.T) {
+	v := newVictim(t)
+	v.flags = []string{"--log-level", "debug", "--shutdown-delay", "0s"}
+	r, w, err := os.Pipe()
+	check(t, err)
+	check(t, r.Close())
+	v.log = w
+	v.start()
+	check(t, w.Close())
+	for range 10 {
+		get(t, v.url+"/healthz")
+	}
+	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	v.waitForExit(0)
+}
+
+// If the reader of the log stops reading, requests are served, and the lines that are
+// dropped are counted.
+func TestFaultBlockedLogPipe(t *testing.T) {
+	const requests, pathSize = 600, 4 << 10 // more than the pipe and the queue hold
+	v := newVictim(t)
+	v.flags = []string{"--log-level", "debug", "--shutdown-delay", "0s"}
+	r, w, err := os.Pipe()
+	check(t, err)
+	defer r.Close()
+	v.log = w
+	v.start()
+	check(t, w.Close())
+	path := "/v1/" + strings.Repeat("x", pathSize)
+	for range requests {
+		get(t, v.url+path)
+	}
+
+	log := collect(r)
+	log.waitFor(t, "log lines were dropped")
+	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	v.waitForExit(0)
+	log.waitFor(t, "msg=stopping")
+	_, after, _ := strings.Cut(log.text(), `msg="log lines were dropped`)
+	_, number, _ := strings.Cut(after, "lines=")
+	var dropped int
+	fmt.Sscan(number, &dropped)
+	if written := strings.Count(log.text(), path); written+dropped != requests {
+		t.Errorf("%d requests logged and %d lines dropped, want %d together", written, dropped, requests)
+	}
+}
+
+// waitForExit waits until the server has ended and checks its exit status.
+func (v *victim) waitForExit(status int) {
+	v.t.Helper()
+	v.server.Wait()
+	if got := v.server.ProcessState.ExitCode(); got != status {
+		v.t.Errorf("exit status %d, want %d", got, status)
+	}
+}
+
+// dial sends text to the server and leaves the connection open.
+func (v *victim) dial(text string) net.Conn {
+	v.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(v.url, "http://"))
+	check(v.t, err)
+	v.t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, text)
+	check(v.t, err)
+	return conn
+}
+
+// A serverLog collects the log of a server.
+type serverLog struct {
+	mu   sync.Mutex
+	read strings.Builder
+}
+
+// readLog makes the next start of the server write its log to the result.
+func (v *victim) readLog() *serverLog {
+	v.t.Helper()
+	r, w, err := os.Pipe()
+	check(v.t, err)
+	v.t.Cleanup(func() { w.Close() })
+	v.log = w
+	return collect(r)
+}
+
+// collect reads a log until its end.
+func collect(r *os.File) *serverLog {
+	log := &serverLog{}
+	go func() {
+		defer r.Close()
+		for lines := bufio.NewReader(r); ; {
+			line, err := lines.ReadString('\n')
+			log.mu.Lock()
+			log.read.WriteString(line)
+			log.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return log
+}
+
+func (l *serverLog) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.read.String()
+}
+
+// waitFor waits until the log contains a text.
+func (l *serverLog) waitFor(t *testing.T, text string) {
+	t.Helper()
+	waitUntil(t, "the log to have "+text, func() bool { return strings.Contains(l.text(), text) })
+}
+
+// waitUntil waits until a condition holds, for at most a minute.
+func waitUntil(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for %s for a minute", what)
+		}
+	}
+}
+
+// get returns the response to a GET request, and its body.
+func get(t *testing.T, url string) (*http.Response, string) {
+	t.Helper()
+	response, err := http.Get(url)
+	check(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	check(t, err)
+	return response, string(body)
+}

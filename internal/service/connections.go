@@ -1,0 +1,188 @@
+package service
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// connections is a listener that keeps a list of its open connections. So a stop can
+// end those whose clients do not finish their requests, or do not read the responses.
+type connections struct {
+	*net.TCPListener
+
+	mu     sync.Mutex
+	open   map[*connection]struct{}
+	cutoff time.Time // when requests must have arrived; zero until CutRequests
+}
+
+func listen(address string) (*connections, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &connections{TCPListener: listener.(*net.TCPListener), open: make(map[*connection]struct{})}, nil
+}
+
+// Accept implements net.Listener.
+func (l *connections) Accept() (net.Conn, error) {
+	accepted, err := l.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &connection{TCPConn: accepted, list: l, cutoff: l.cutoff, arriving: true}
+	l.open[c] = struct{}{}
+	return c, nil
+}
+
+// cutRequests makes reading a request fail that has not arrived by a time.
+func (l *connections) cutRequests(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cutoff = at
+	for c := range l.open {
+		c.cut(at)
+	}
+}
+
+// waitForClients returns the number of open connections, and reports whether all of
+// them wait for their clients to send a request or to read a response.
+func (l *connections) waitForClients() (open int, all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		if !c.waitsForClient() {
+			return len(l.open), false
+		}
+	}
+	return len(l.open), true
+}
+
+// track returns next with the progress of each request noted in its connection. The
+// server must use inContext and stateChanged.
+func (l *connections) track(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, ok := r.Context().Value(connectionKey{}).(*connection)
+		switch {
+		case !ok:
+		case r.Body == http.NoBody:
+			c.setArriving(false)
+		default:
+			r = r.WithContext(r.Context()) // a copy: net/http examines the original's body
+			r.Body = &requestBody{r.Body, c}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A connectionKey is the key of the *connection in a request's context.
+type connectionKey struct{}
+
+// inContext is for http.Server.ConnContext.
+func inContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// stateChanged is for http.Server.ConnState.
+func stateChanged(c net.Conn, state http.ConnState) {
+	if c, ok := c.(*connection); ok && state == http.StateIdle {
+		c.setArriving(true) // the next request
+	}
+}
+
+// A connection is a client's connection to the server.
+type connection struct {
+	*net.TCPConn
+	list    *connections
+	writing atomic.Bool // a Write has not returned
+
+	mu       sync.Mutex
+	arriving bool      // the client has yet to send a request, or a part of it
+	deadline time.Time // the read deadline that the server set; zero means none
+	cutoff   time.Time // the latest read deadline while arriving; zero means none
+}
+
+// Write implements net.Conn.
+func (c *connection) Write(b []byte) (int, error) {
+	c.writing.Store(true)
+	defer c.writing.Store(false)
+	return c.TCPConn.Write(b)
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.list.mu.Lock()
+	delete(c.list.open, c)
+	c.list.mu.Unlock()
+	return c.TCPConn.Close()
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *connection) SetReadDeadline(at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = at
+	return c.applyDeadline()
+}
+
+// SetDeadline implements net.Conn.
+func (c *connection) SetDeadline(at time.Time) error {
+	if err := c.SetWriteDeadline(at); err != nil {
+		return err
+	}
+	return c.SetReadDeadline(at)
+}
+
+func (c *connection) waitsForClient() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.arriving || c.writing.Load()
+}
+
+func (c *connection) setArriving(arriving bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.arriving = arriving; !c.cutoff.IsZero() {
+		_ = c.applyDeadline() // fails if the connection is closed
+	}
+}
+
+func (c *connection) cut(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cutoff = at
+	_ = c.applyDeadline() // fails if the connection is closed
+}
+
+// applyDeadline sets the read deadline of the TCP connection. The caller holds c.mu.
+func (c *connection) applyDeadline() error { return c.TCPConn.SetReadDeadline(c.readDeadline()) }
+
+// readDeadline returns the deadline that the server set, limited by the cutoff if the
+// request has yet to arrive. The caller holds c.mu.
+func (c *connection) readDeadline() time.Time {
+	if c.arriving && !c.cutoff.IsZero() && (c.deadline.IsZero() || c.cutoff.Before(c.deadline)) {
+		return c.cutoff
+	}
+	return c.deadline
+}
+
+// A requestBody is a body that notes in its connection when it has arrived.
+type requestBody struct {
+	io.ReadCloser
+	connection *connection
+}
+
+// Read implements io.Reader.
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.connection.setArriving(false)
+	}
+	return n, err
+}

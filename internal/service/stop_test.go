@@ -1,0 +1,189 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/config"
+)
+
+// While the service drains, it serves requests, also on new connections, and closes
+// their connections.
+func TestDrainServesRequests(t *testing.T) {
+	v := start(t, slog.New(slog.DiscardHandler))
+	stopped := make(chan error)
+	go func() { stopped <- v.Stop(3*time.Second, time.Minute) }()
+	for status := 200; status != 503; {
+		response := get(t, v.URL+"/readyz")
+		if status = response.StatusCode; status == 503 && !response.Close {
+			t.Error("the response while draining does not close its connection")
+		}
+	}
+	if response := get(t, v.URL+"/healthz"); response.StatusCode != 200 || !response.Close {
+		t.Errorf("while draining: %s, close %v, want 200 and close", response.Status, response.Close)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that does not read a response is cut off after the timeout. This is not an
+// error, but a request that does not finish is.
+func TestFaultStopWithUnfinishedResponses(t *testing.T) {
+	for name, test := range map[string]struct {
+		serve     func(w http.ResponseWriter, block <-chan struct{})
+		wantError bool
+	}{
+		"client does not read": {func(w http.ResponseWriter, _ <-chan struct{}) {
+			io.Copy(w, zeros{})
+		}, false},
+		"handler does not end": {func(_ http.ResponseWriter, block <-chan struct{}) { <-block }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := start(t, slog.New(slog.DiscardHandler))
+			block, began := make(chan struct{}), make(chan struct{})
+			v.http.Handler = v.clients.track(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				close(began)
+				test.serve(w, block)
+			}))
+			conn := dial(t, v, "GET / HTTP/1.1\r\nHost: ledger\r\n\r\n")
+			<-began
+			if !test.wantError {
+				waitForBlockedWrite(v.clients)
+			}
+
+			go func() { // releases the handler after Stop has given up on it
+				defer close(block)
+				conn.SetReadDeadline(time.Time{})
+				for v.clients.len() > 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			if err := v.Stop(0, 100*time.Millisecond); (err != nil) != test.wantError {
+				t.Errorf("Stop: %v, want an error: %v", err, test.wantError)
+			}
+		})
+	}
+}
+
+// zeros is an endless body.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+
+func (l *connections) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
+
+func waitForBlockedWrite(l *connections) {
+	for blocked := 0; blocked < 20; time.Sleep(10 * time.Millisecond) {
+		if _, waiting := l.waitForClients(); waiting {
+			blocked++
+		} else {
+			blocked = 0
+		}
+	}
+}
+
+// A request that arrives completely is served, however slowly its client sends it, as
+// long as it arrives before the cutoff.
+func TestFaultSlowRequestIsServedDuringAStop(t *testing.T) {
+	v := start(t, slog.New(slog.DiscardHandler))
+	conn := dial(t, v, "POST /v1/orgs HTTP/1.1\r\nHost: ledger\r\nContent-Length: 2\r\n\r\n{")
+	get(t, v.URL+"/healthz")
+	stopped := make(chan error)
+	v.arrivalTimeout = time.Minute
+	go func() { stopped <- v.Stop(0, time.Minute) }()
+	for !v.draining.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Fprint(conn, "}")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the slow request got %v, %v, want a 401", response, err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// The cutoff limits the deadlines of requests that have yet to arrive, and no others.
+func TestReadDeadlines(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
+	for name, test := range map[string]struct {
+		c    *connection
+		want time.Time
+	}{
+		"no stop":              {&connection{arriving: true, deadline: at(60)}, at(60)},
+		"arriving":             {&connection{arriving: true, deadline: at(60), cutoff: at(2)}, at(2)},
+		"arriving, none set":   {&connection{arriving: true, cutoff: at(2)}, at(2)},
+		"arriving, earlier":    {&connection{arriving: true, deadline: at(1), cutoff: at(2)}, at(1)},
+		"has arrived":          {&connection{deadline: at(60), cutoff: at(2)}, at(60)},
+		"has arrived, no stop": {&connection{}, time.Time{}},
+	} {
+		if got := test.c.readDeadline(); !got.Equal(test.want) {
+			t.Errorf("%s: read deadline %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// Closed connections are forgotten.
+func TestConnectionsAreForgotten(t *testing.T) {
+	v := start(t, slog.New(slog.DiscardHandler))
+	defer v.Stop(0, time.Minute)
+	for range 20 {
+		get(t, v.URL+"/healthz")
+	}
+	for v.clients.len() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// start starts a service on a new database.
+func start(t *testing.T, log *slog.Logger) *Instance {
+	t.Helper()
+	s := config.Default()
+	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	v, err := Start(context.Background(), s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// get gets a URL on a connection of its own.
+func get(t *testing.T, url string) *http.Response {
+	t.Helper()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	io.Copy(io.Discard, response.Body)
+	return response
+}
+
+// dial sends text to the service.
+func dial(t *testing.T, v *Instance, text string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(v.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprint(conn, text)
+	return conn
+}
