@@ -61,7 +61,7 @@ func (f *follower) printed() []string {
 	return slices.Clone(f.lines)
 }
 
-// interrupt stops the command like Ctrl-C, and returns how often it reconnected.
+// interrupt stops the command like Ctrl-C, and returns how many times it reconnected.
 func (f *follower) interrupt() int {
 	f.t.Helper()
 	check(f.t, f.command.Process.Signal(os.Interrupt))

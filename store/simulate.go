@@ -61,7 +61,11 @@ func move(c *commitRow, derived policy.Derivation) ledger.Move {
 	low, high := min(c.state, derived.State), max(c.state, derived.State)
 	for _, r := range derived.Requirements {
 		if r.Applies && r.State > low && r.State <= high+1 {
-			m.Reasons = append(m.Reasons, r.Reason)
+			reason := r.Reason
+			if r.Met {
+				reason = r.Predicate + ": " + reason
+			}
+			m.Reasons = append(m.Reasons, reason)
 		}
 	}
 	return m

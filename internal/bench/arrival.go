@@ -12,8 +12,8 @@ const (
 	singleInterval = 25 * time.Millisecond
 	// healthyInterval is the time between attestations sent to a healthy webhook.
 	healthyInterval = 10 * time.Millisecond
-	// healthyTurns is how often it is measured with and without a hanging webhook.
-	healthyTurns = 10
+	// healthyRounds is how often it is measured with and without a hanging webhook.
+	healthyRounds = 10
 )
 
 // arrivals records n attestations one at a time, and measures the time from POST to
@@ -81,9 +81,9 @@ func (b *Webhook) healthy(ctx context.Context) error {
 		return err
 	}
 
-	n := int(b.ReadingTime / healthyInterval / healthyTurns)
+	n := int(b.ReadingTime / healthyInterval / healthyRounds)
 	var alone, together loadResult
-	for range healthyTurns {
+	for range healthyRounds {
 		result, err := b.arrivals(ctx, healthy[0], n, healthyInterval)
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func (b *Webhook) slowdown(ctx context.Context) error {
 	}
 
 	var without, with, delivered time.Duration
-	for turn := range 2 {
+	for round := range 2 {
 		if err := b.setActive(ctx, hooks, false); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (b *Webhook) slowdown(ctx context.Context) error {
 			return err
 		}
 		with += result.elapsed
-		end, err := b.finish(ctx, hooks, (turn+1)*b.Slow)
+		end, err := b.finish(ctx, hooks, (round+1)*b.Slow)
 		if err != nil {
 			return err
 		}

@@ -20,10 +20,10 @@ type Radar struct {
 
 // Check returns an error if an option is invalid.
 func (b *Radar) Check() error {
-	if b.Tips < 1 || b.Paths < filesPerCommit || b.Registrations < radarTurns || b.Files < 1 || b.Pushes < 1 ||
+	if b.Tips < 1 || b.Paths < filesPerCommit || b.Registrations < radarRounds || b.Files < 1 || b.Pushes < 1 ||
 		b.Connections < 1 {
 		return fmt.Errorf("--in-flight, --files, --pushes and --connections must be at least 1, --paths at least %d, "+
-			"--registrations at least %d", filesPerCommit, radarTurns)
+			"--registrations at least %d", filesPerCommit, radarRounds)
 	}
 	return nil
 }
@@ -49,9 +49,9 @@ func (b *Radar) Measure(ctx context.Context, env Env) error {
 // quietRepo is the repo with few commits in flight.
 const quietRepo = "quiet"
 
-// radarTurns is how often registering is measured in each repo. The repos alternate,
+// radarRounds is how often registering is measured in each repo. The repos alternate,
 // to cancel out machine noise.
-const radarTurns = 5
+const radarRounds = 5
 
 // fill registers the commits in flight, each on its own branch.
 func (b *Radar) fill(context.Context) error {
@@ -66,13 +66,13 @@ func (b *Radar) fill(context.Context) error {
 // register measures registering with and without others in flight.
 func (b *Radar) register(context.Context) error {
 	var busy, quiet loadResult
-	for range radarTurns {
-		result, err := b.load(quietRepo, b.Registrations/radarTurns, b.Connections)
+	for range radarRounds {
+		result, err := b.load(quietRepo, b.Registrations/radarRounds, b.Connections)
 		if err != nil {
 			return err
 		}
 		quiet.add(result)
-		if result, err = b.load(repoName, b.Registrations/radarTurns, b.Tips); err != nil {
+		if result, err = b.load(repoName, b.Registrations/radarRounds, b.Tips); err != nil {
 			return err
 		}
 		busy.add(result)

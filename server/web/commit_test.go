@@ -132,9 +132,9 @@ func TestCommitOverlaps(t *testing.T) {
 	w := e.signIn(e.reader)
 	w.get(commitPath(commitID(2))).want(200).has(
 		"HIGH with First "+commitID(1)[:12]+" Ada first detected 30 Nov 2030 09:01 UTC Has priority (registered first).",
-		"cmd/root.go both change the same lines: lines 11 (this commit) · 10 (theirs)")
-	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "Must rebase onto this one.",
-		"lines 10 (this commit) · 11 (theirs)")
+		"cmd/root.go both change the same lines: 11 (this commit) · 10 (theirs)")
+	w.get(commitPath(commitID(1))).want(200).has("HIGH with Second", "Must rebase onto this commit.",
+		"lines: 10 (this commit) · 11 (theirs)")
 
 	for n := range 8 {
 		e.push(commitID(10+n), ledger.Registration{Branch: fmt.Sprintf("more-%d", n), Message: "More",

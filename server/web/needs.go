@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
@@ -157,9 +158,14 @@ func (v *visit) identityNeeds() ([]need, error) {
 			i.NotAfter < now.Add(-keyExpiresSoon) {
 			continue
 		}
-		n := need{Kind: "Key expires", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
+		n := need{Kind: "Key", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
+		if i.Kind == identity.RootIdentity {
+			n.Kind = "Root"
+		}
 		if n.Bad = i.NotAfter <= now; n.Bad {
-			n.Kind = "Key expired"
+			n.Kind += " expired"
+		} else {
+			n.Kind += " expires"
 		}
 		needs = append(needs, n)
 	}

@@ -214,6 +214,6 @@ func TestBlockingNeedsFirst(t *testing.T) {
 		check(t, err)
 	}
 	e.clock.advance(360 * 24 * time.Hour) // the first root expired five days ago, the other expires in five days
-	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Needs attention Key expired")
-	wantEqual(t, "other needs", p.texts("span", "class", "need-kind"), []string{"Key expires"})
+	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Needs attention Root expired")
+	wantEqual(t, "other needs", p.texts("span", "class", "need-kind"), []string{"Root expires"})
 }

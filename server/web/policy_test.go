@@ -63,7 +63,7 @@ func TestPolicyPage(t *testing.T) {
 	p := w.get(policyPath).want(200).has(
 		"Version 1, by host", "Attested Any test:* passes, signed by any trusted identity.",
 		"Promotable Any review:* passes, signed by any trusted identity.",
-		"Overlaps do not block commits from Promotable.", `"predicate": "test:*",`,
+		"Overlaps do not keep commits from becoming Promotable.", `"predicate": "test:*",`,
 		"ledgerd policy simulate acme/api -f policy.yaml",
 	).hasNot("Saved version")
 	if len(p.elements("a", "href", policyPath+"/edit")) > 0 {
@@ -120,7 +120,7 @@ func TestEditPolicy(t *testing.T) {
 	w.edit(p, "save", "document", lines).redirectsTo(policyPath + "?saved=2")
 	w.get(policyPath+"?saved=2").want(200).has("Saved version 2. It is now active.",
 		"signed by 2 distinct signers, excluding the author",
-		"HIGH overlaps block the later commit from Promotable.")
+		"HIGH overlaps keep the later commit from becoming Promotable.")
 	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has(
 		"No changes: this is the active version 2.").hasNot("\r")
 

@@ -55,7 +55,7 @@ func TestRadarPage(t *testing.T) {
 		"Overlaps at LOW or above create an event.",
 		"Must rebase api@ "+commitID(3)[:12]+" by ada · Work on three",
 		"Has priority api@ "+commitID(1)[:12]+" by ada · Work on one same author",
-		"cmd/root.go both change the same lines: lines 101 (must rebase) · 100 (has priority)",
+		"cmd/root.go both change the same lines: 101 (must rebase) · 100 (has priority)",
 		"docs/ both change files in this directory",
 	).hasNot("at length", "more in the table", "next page")
 	if got := pairsOf(p); got != all {

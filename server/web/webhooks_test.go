@@ -252,12 +252,12 @@ func TestRotateSecret(t *testing.T) {
 	}
 
 	p := w.post(at+"/rotate", url.Values{"overlap": {"48h"}}).want(200).has("New secret", "It won't be shown again",
-		"The old secret also signs, and expires 2 Dec 2030 09:00 UTC")
+		"Deliveries are also signed with the old secret, which expires 2 Dec 2030 09:00 UTC")
 	secret := webhookSecret.FindString(p.text())
 	if secret == "" || secret == hook.Secret || strings.Contains(p.body, hook.Secret) {
 		t.Errorf("the page shows the secret %s", secret)
 	}
-	w.get(at).has("Old secret also signs, expires 2 Dec 2030 09:00 UTC").hasNot("whsec_")
+	w.get(at).has("Old secret still signs, expires 2 Dec 2030 09:00 UTC").hasNot("whsec_")
 	w.get(at + "/rotate").has("A rotation is in progress: the old secret expires 2 Dec 2030 09:00 UTC")
 	w.post(at+"/rotate", url.Values{"overlap": {"0s"}}).want(200).has("The old secret no longer signs")
 	w.get(at).hasNot("Old secret")

@@ -41,6 +41,9 @@ type Path struct {
 	Ours, Theirs string
 }
 
+// SaysLines reports whether Reason says that the ranges are lines.
+func (p Path) SaysLines() bool { return strings.HasSuffix(p.Reason, " lines") }
+
 // Of returns a pair from the side of the commit with the given sha.
 func Of(sha string, pair ledger.RadarPair) Overlap {
 	o := Overlap{Level: pair.Level, Since: pair.Since, Commit: pair.Commit, Other: pair.Other, First: true,

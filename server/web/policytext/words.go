@@ -176,9 +176,9 @@ func Radar(r policy.RadarSettings) []Sentence {
 
 	all := []Sentence{overlapsFrom(r.Notify).text(" create an event.")}
 	if r.Block == radar.NoLevel {
-		all = append(all, Sentence{}.text("Overlaps do not block commits from Promotable."))
+		all = append(all, Sentence{}.text("Overlaps do not keep commits from becoming Promotable."))
 	} else {
-		all = append(all, overlapsFrom(r.Block).text(" block the later commit from Promotable."))
+		all = append(all, overlapsFrom(r.Block).text(" keep the later commit from becoming Promotable."))
 	}
 
 	all = append(all, Sentence{}.text("A commit is in flight for at most %s.", durationInWords(r.MaxAge)))

@@ -59,11 +59,11 @@ func TestRequirementsInWords(t *testing.T) {
 
 func TestRadarInWords(t *testing.T) {
 	for settings, want := range map[string]string{
-		`{}`: "Overlaps at `LOW` or above create an event. Overlaps do not block commits from Promotable. " +
+		`{}`: "Overlaps at `LOW` or above create an event. Overlaps do not keep commits from becoming Promotable. " +
 			"A commit is in flight for at most 30 days.",
 		`{"enabled":false}`: "Conflict Radar is off: commits are not compared.",
 		`{"notify":"MEDIUM","block":"HIGH","ignore":["**/go.sum","docs/**"],"max_age":"1h"}`: "Overlaps at `MEDIUM` " +
-			"or above create an event. `HIGH` overlaps block the later commit from Promotable. " +
+			"or above create an event. `HIGH` overlaps keep the later commit from becoming Promotable. " +
 			"A commit is in flight for at most 1 hour. Ignored: `**/go.sum` and `docs/**`.",
 	} {
 		var sentences []string
