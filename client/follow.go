@@ -112,8 +112,8 @@ const (
 	// maxRetryWait.
 	minRetryWait = 200 * time.Millisecond
 	maxRetryWait = 5 * time.Second
-	// streamTimeout is how long a connection may be silent before it counts as dead:
-	// the server has then missed two comments.
+	// streamTimeout is how long a connection may be silent before it counts as dead: by
+	// then, two of the server's comments are missing.
 	streamTimeout = 40 * time.Second
 	// maxEventSize is the maximum size of an event in bytes.
 	maxEventSize = 1 << 20

@@ -55,8 +55,8 @@ func page[T any](ctx context.Context, c *Client, path string, query url.Values, 
 	return p, err
 }
 
-// Collect returns the first records of a list, at most limit. If limit is 0, it
-// returns all. After an error, it returns the records before it.
+// Collect returns the first records of a list, at most limit. If limit is 0, it returns
+// all. If the list fails, it returns the records before the error, with the error.
 func Collect[T any](records iter.Seq2[T, error], limit int) ([]T, error) {
 	all := []T{}
 	for record, err := range records {

@@ -212,9 +212,9 @@ func (a *attestRequest) exit(o subprocess.Outcome, err error) error {
 // A saveFunc records an envelope or writes it to a file.
 type saveFunc func(ctx context.Context, o subprocess.Outcome, envelope []byte) error
 
-// saver returns a function that writes the envelope to --out or records it. It
-// first checks, as far as possible, that this will succeed. The caller must call
-// the second function in any case, to remove temporary files.
+// saver returns a function that writes the envelope to --out or records it. It first
+// checks, as far as possible, that this will succeed. The caller must always call the
+// second function: it removes temporary files.
 func (p *program) saver(command *cobra.Command, a *attestRequest, s *signing.Signer) (saveFunc, func(), error) {
 	if a.out == "-" {
 		return func(_ context.Context, _ subprocess.Outcome, envelope []byte) error {

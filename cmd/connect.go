@@ -17,8 +17,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A location says where the ledger is that a command works on: a server, or a
-// database file on this machine.
+// A location is where a command finds the ledger: on a server, or in a database file on
+// this machine.
 type location struct {
 	config.Location
 	token    string
@@ -91,7 +91,7 @@ func (l location) check() error {
 	return err
 }
 
-// explain extends the error of a server that refused a request reserved to the
+// explain extends the error of a server that refused a request reserved for the
 // administrator of the host: it says why a server was used and what to do instead.
 func (l location) explain(err error) error {
 	if l.URL == "" || client.CodeOf(err) != ledger.CodeForbidden {

@@ -185,7 +185,7 @@ func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	v.ledgerd("repo", "create", "acme/web")
 	v.flags = []string{
 		"--webhooks-allowed-networks", "127.0.0.0/8,::1/128", "--webhooks-timeout", "1s", "--webhooks-connect-timeout", "1s",
-		// So many retries that no delivery fails for good: one attempt in five fails.
+		// Enough retries that no delivery fails, although one attempt in five does.
 		"--webhooks-schedule", strings.Repeat("1s,", 30) + "1s",
 	}
 	key := v.addSigner("cn=ci,ou=build,o=acme")

@@ -250,8 +250,8 @@ type message struct {
 	receivedAt      time.Time
 }
 
-// readStream reads a stream to its end. It calls receive for each message and
-// comment, unless nil, for each comment.
+// readStream reads a stream to its end. It calls receive for each message and, if it is
+// not nil, comment for each comment.
 func readStream(r io.Reader, receive func(message), comment func()) error {
 	var m message
 	lines := bufio.NewScanner(r)

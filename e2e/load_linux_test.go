@@ -73,7 +73,7 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 		streams[i] = o.listen(o.url)
 	}
 	for range 20 {
-		_, err := o.attest() // so that one-time allocations are done
+		_, err := o.attest() // causes the one-time allocations
 		check(t, err)
 	}
 	memory := o.status("VmRSS")

@@ -116,7 +116,7 @@ var notPages = map[string]string{
 	"/orgs/{org}/repos/{repo}/attestations/{id}/envelope": "a download",
 }
 
-// The method pages covers every GET route of server/web.
+// The tour visits every GET route of server/web.
 func TestWebPagesAreComplete(t *testing.T) {
 	want := map[string]bool{}
 	for _, p := range (&stage{}).pages() {

@@ -392,8 +392,8 @@ func TestWebhookGetsOnlyItsEvents(t *testing.T) {
 	}
 }
 
-// A 410 response disables the webhook. After it is enabled again, a replay
-// delivers the events that it missed.
+// A 410 response disables the webhook. After it is activated again, a replay delivers
+// the events that it missed.
 func TestWebhookGone(t *testing.T) {
 	t.Parallel()
 	h := newHooks(t)

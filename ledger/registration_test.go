@@ -27,7 +27,8 @@ func TestRegistrationCheck(t *testing.T) {
 		}
 		return changes
 	}
-	// A number of files, each with its own chain of nested directories.
+	// deep returns the changes of files that each have their own chain of nested
+	// directories.
 	deep := func(files, dirs int) (changes []radar.Change) {
 		for i := range files {
 			changes = append(changes, radar.Change{Path: fmt.Sprintf("%d/%sf", i, strings.Repeat("d/", dirs-1)), Status: "M"})

@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Time is a moment in Unix milliseconds, as it is stored. Its text form is RFC 3339
-// in UTC with three decimals. The zero Time means no time.
+// A Time is a time in Unix milliseconds, the form in which it is stored. Its text form
+// is RFC 3339 in UTC with three decimals. The zero Time means no time.
 type Time int64
 
 const timeLayout = "2006-01-02T15:04:05.000Z"

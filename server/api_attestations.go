@@ -89,7 +89,7 @@ func ascending(s string) (bool, error) {
 	return false, fmt.Errorf("%q is not an order (use asc or desc)", s)
 }
 
-// maxVerifications limits how often an attestation is verified if the org's
+// maxVerifications limits how many times an attestation is verified if the org's
 // identities change between verifying and recording.
 const maxVerifications = 4
 

@@ -11,8 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The rate of new attestations on a server on loopback with 64 connections. Client
-// and server share the cores.
+// BenchmarkRecordAttestation measures the rate of new attestations on a server on
+// loopback, with 64 connections. Client and server share the cores.
 func BenchmarkRecordAttestation(b *testing.B) {
 	backend := newBackend(b)
 	ci := backend.signer("cn=ci,ou=build,o=acme")

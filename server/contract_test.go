@@ -67,7 +67,7 @@ func missing(lines, others []string) (only []string) {
 type contract struct {
 	text    strings.Builder
 	problem string            // the fields of a problem
-	bodies  map[string]string // maps the fields of a body to the place where it was listed first
+	bodies  map[string]string // maps the fields of a body to where it was first listed
 	headers map[string]bool   // the lines of all response headers
 }
 

@@ -17,7 +17,7 @@ type streamTiming struct {
 // defaultTiming is a little below the documented 15 s for silence and revocation.
 var defaultTiming = streamTiming{silence: 14 * time.Second, check: 10 * time.Second, stall: 10 * time.Second}
 
-// A limits counts the open streams and limits their number.
+// limits counts the open streams and limits their number.
 type limits struct {
 	perOrg, perToken int
 

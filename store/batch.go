@@ -33,8 +33,8 @@ func newBatch(tips *radarindex.Set) *batch {
 // does each item once, even if several writes gathered it.
 type gathered struct {
 	counts map[counter]int64
-	// queued lists the webhooks with new deliveries, changed the ones that were
-	// changed or deleted.
+	// queued lists the webhooks with new deliveries; changed lists those that were changed
+	// or deleted.
 	queued, changed []string
 	// wakeEvaluate makes Evaluate run immediately.
 	wakeEvaluate bool

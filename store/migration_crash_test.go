@@ -23,7 +23,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A tap is a connector to a database file that calls after, after each Exec.
+// A tap is a connector to a database file. It calls the function after when an Exec is
+// done.
 type tap struct {
 	driver driver.Driver
 	name   string

@@ -116,7 +116,7 @@ WHERE webhook_id = ?2 AND delivery_id IN (
   ORDER BY due_at, delivery_id LIMIT ?4)
 RETURNING delivery_id, event, ping, attempts, tries`
 
-// Claim leases up to limit due deliveries of a webhook, those due longest first. No other
+// Claim leases up to limit due deliveries of a webhook, longest due first. No other
 // dispatcher can claim them until the lease expires. It returns none if the webhook is
 // inactive or deleted. If the writer is busy, it waits.
 func (s *Store) Claim(

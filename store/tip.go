@@ -80,7 +80,8 @@ func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
 	return t, true, nil
 }
 
-// reposWith returns those repos of the query for which tips returns any tips.
+// reposWith returns the repos of the query for which the function tips returns at least
+// one tip.
 func (s *Store) reposWith(
 	ctx context.Context, query string, tips func(reader, int64) ([]int64, error),
 ) ([]int64, error) {

@@ -12,7 +12,7 @@ const (
 	singleInterval = 25 * time.Millisecond
 	// healthyInterval is the time between attestations sent to a healthy webhook.
 	healthyInterval = 10 * time.Millisecond
-	// healthyRounds is how often it is measured with and without a hanging webhook.
+	// healthyRounds is how many times it is measured with and without a hanging webhook.
 	healthyRounds = 10
 )
 
@@ -119,7 +119,7 @@ func (b *Webhook) healthy(ctx context.Context) error {
 // slowdownWebhooks is how many webhooks are active while recording is measured.
 const slowdownWebhooks = 3
 
-// slowdown measures how much webhooks slow down recording. Turns with and without
+// slowdown measures how much webhooks slow down recording. Rounds with and without
 // webhooks alternate; the next one begins when all queued events are delivered.
 func (b *Webhook) slowdown(ctx context.Context) error {
 	hooks, err := b.addHooks(ctx, slowdownWebhooks, false)

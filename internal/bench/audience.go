@@ -46,8 +46,8 @@ func newAudience(ctx context.Context, address, path, token string, n int, sent [
 	return a, err
 }
 
-// connectAudience connects n subscribers, 64 at a time. The first ones, unread in
-// number, never read.
+// connectAudience connects n subscribers, 64 at a time. unread is how many of them
+// never read.
 func connectAudience(ctx context.Context, address, path, token string, n, unread int) (*audience, error) {
 	a := &audience{subscribers: make([]*subscriber, n), unread: unread}
 	request := httpRequest(http.MethodGet, path, token, nil)

@@ -140,7 +140,8 @@ func (b *Core) attest(n int) error {
 	return nil
 }
 
-// attestChunk is how many statements are signed ahead, before the time is taken.
+// attestChunk is how many statements are signed in advance, so that signing is not
+// measured.
 const attestChunk = 50_000
 
 // earlyReads is the number of attestations at which reads are measured first, for

@@ -137,8 +137,8 @@ func (b *Crowd) readTokens(ctx context.Context, name string, n int) ([]string, e
 	return tokens, nil
 }
 
-// slowdownByViewers measures how much viewers of live pages slow down recording.
-// Turns with and without viewers alternate, to cancel out machine noise.
+// slowdownByViewers measures how much viewers of live pages slow down recording. Rounds
+// with and without viewers alternate, to cancel out machine noise.
 func (b *Crowd) slowdownByViewers(ctx context.Context) error {
 	tokens, err := b.readTokens(ctx, "viewers", (b.Viewers+viewersPerToken-1)/viewersPerToken)
 	if err != nil {

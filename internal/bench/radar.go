@@ -49,8 +49,8 @@ func (b *Radar) Measure(ctx context.Context, env Env) error {
 // quietRepo is the repo with few commits in flight.
 const quietRepo = "quiet"
 
-// radarRounds is how often registering is measured in each repo. The repos alternate,
-// to cancel out machine noise.
+// radarRounds is how many times registering is measured in each repo. The repos
+// alternate, to cancel out machine noise.
 const radarRounds = 5
 
 // fill registers the commits in flight, each on its own branch.

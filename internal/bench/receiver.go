@@ -103,8 +103,8 @@ func (r *receiver) arrived() (deliveries int, last time.Time) {
 	return len(r.seen), r.last
 }
 
-// latencies returns how long after being sent the attestations arrived. Keys are
-// their ids.
+// latencies returns the time from sending to arrival of each attestation. The keys of
+// sent are their ids.
 func (r *receiver) latencies(sent map[string]time.Time) []time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -161,7 +161,7 @@ func (b *Stream) bare(ctx context.Context) error {
 	return nil
 }
 
-// slowdown measures how much subscribers slow down recording. Turns with and without
+// slowdown measures how much subscribers slow down recording. Rounds with and without
 // subscribers alternate, to cancel out machine noise.
 func (b *Stream) slowdown(ctx context.Context) error {
 	var without, with time.Duration

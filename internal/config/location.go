@@ -9,8 +9,8 @@ import (
 // urlVariable is the environment variable for the URL of a server.
 const urlVariable = "LEDGERD_URL"
 
-// A Location says where the ledger is that a command works on: a server, or a database
-// file on this machine.
+// A Location is where a command finds the ledger: on a server, or in a database file on
+// this machine.
 type Location struct {
 	URL     string // empty for the database file of the settings
 	URLName string // what sets the URL: a flag or LEDGERD_URL

@@ -28,12 +28,12 @@ var (
 	errTooLarge     = errors.New("the change record is too large for a server")
 )
 
-// addHistory adds to r the ancestors of the commit back to the base, and the
-// changes since. A commit without a base changes all its files. There is no
-// change record if the clone is shallow and so does not show the base, if a
-// partial clone lacks folders, or if the record is too large; reason then says why.
-// The ancestors are those that exclude does not contain. That is the base or, if
-// the base is on an unmerged branch, the mainline.
+// addHistory adds to r the ancestors of the commit back to the base, and the changes
+// since. A commit without a base changes all its files. There is no change record if
+// the clone is too shallow to contain the base, if a partial clone lacks folders, or if
+// the record is too large; reason then says why. The ancestors are those that exclude
+// does not contain. That is the base or, if the base is on an unmerged branch, the
+// mainline.
 func (g Repo) addHistory(
 	ctx context.Context, objects *objectStore, sha, exclude string, r *ledger.Registration,
 ) (reason, err error) {

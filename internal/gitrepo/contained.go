@@ -120,8 +120,8 @@ func (o *objectStore) squashed(ctx context.Context, base string, tips []string) 
 	return squashed
 }
 
-// isUsage reports whether git rejected the command line, as a version does that
-// lacks the command.
+// isUsage reports whether git rejected the command line, as versions without the
+// command do.
 func isUsage(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.ExitCode() == 129

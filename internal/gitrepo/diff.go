@@ -211,8 +211,8 @@ func (d *diffReader) readHunk(line string, c *radar.Change) error {
 	return nil
 }
 
-// isTextChange reports whether a change can have hunks: a regular file was changed
-// or renamed. Git also shows links and submodules as text; those have none here.
+// isTextChange reports whether a change can have hunks: a regular file was changed or
+// renamed. Git also shows links and submodules as text; their hunks are ignored.
 func isTextChange(c *radar.Change) bool {
 	return (c.Status == "M" || c.Status == "R") && isFileMode(c.OldMode) && isFileMode(c.Mode)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Objects are read from any place where git stores them, and no temporary files
+// Objects are read from every location where git stores them, and no temporary files
 // remain.
 func TestGitObjectLocations(t *testing.T) {
 	f := newForest(t)

@@ -1,7 +1,7 @@
 package gitrepo
 
-// A Query names a commit of a git repository and describes it where the repository
-// may not.
+// A Query names a commit of a git repository, and adds what the repository may not
+// contain.
 type Query struct {
 	Rev string
 	// Branch is the branch of the commit. If empty, it is read from git.

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold returns a text for comparing signers: DNs that differ only in case, in white
-// space or in the encoding of a character have the same one. It has the form that
-// String returns, but an attribute may be longer than ParseDN accepts, because some
-// characters fold to several.
+// Fold returns a text for comparing signers. It is the same for DNs that differ only in
+// case, in white space or in the encoding of a character. It has the form that String
+// returns, but an attribute may be longer than ParseDN accepts, because some characters
+// fold to several.
 func (d DN) Fold() string { return d.folded().String() }
 
 func (d DN) folded() DN {

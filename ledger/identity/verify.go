@@ -138,8 +138,8 @@ func (k *Keyring) chainSigner(
 	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root, Key: digest}, nil
 }
 
-// checkUsage refuses a certificate that is not explicitly for code signing. One for any
-// usage is not.
+// checkUsage refuses a certificate that is not explicitly for code signing, even if it
+// is for any usage.
 func checkUsage(leaf *x509.Certificate) error {
 	if !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) {
 		return errors.New("is not for code signing (extendedKeyUsage lacks codeSigning)")

@@ -19,7 +19,7 @@ type Derivation struct {
 }
 
 // Derive returns the state of a commit with facts f at the time now, with the reasons.
-// Every state is computed by it.
+// The ledger computes every state with it.
 //
 // A fail or error that a requirement does not accept blocks the requirement until the
 // same signer reports an accepted status. It never expires: waiting does not turn a fail

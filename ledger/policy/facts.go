@@ -47,7 +47,7 @@ type Facts struct {
 // An OpenOverlap is an overlap of the commit with one that was registered earlier.
 type OpenOverlap struct {
 	Level radar.Level
-	// Commit and Branch are those of the earlier commit.
+	// Commit and Branch identify the earlier commit.
 	Commit string
 	Branch string
 	// Path is the strongest path, and Reason is why the two overlap there.

@@ -43,7 +43,7 @@ func bothChange(x, y *file, shared bool) finding {
 	return compareHunks(x, y, shared)
 }
 
-// bothAdd compares two files added at the same path, where neither found one.
+// bothAdd compares two files added at the same path, where neither base has a file.
 func bothAdd(x, y *file) finding {
 	switch {
 	case x.status == "R" && y.status == "R" && x.oldPath == y.oldPath:
@@ -56,9 +56,9 @@ func bothAdd(x, y *file) finding {
 	return finding{reason: AddAdd}
 }
 
-// oneAdds compares a change that adds a file with one that found a file at its path: the
-// two have different bases. If git could not merge the first with the mainline, that is
-// not a conflict between the two.
+// oneAdds compares a change that adds a file with a change whose base already has a file
+// at this path. If git could not merge the first with the mainline, that is not a
+// conflict between the two.
 func oneAdds(x, y touch, shared bool) finding {
 	adder, other := x, y
 	if y.role == roleAdded {

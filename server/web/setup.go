@@ -9,9 +9,9 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
-// SetupPath returns the path of the page that creates the first org, with the
-// key to it. It is a secret of the host's administrator. The page is closed once
-// an org exists.
+// SetupPath returns the path of the page that creates the first org. It contains the
+// page's key, so it is a secret of the host's administrator. The page is closed once an
+// org exists.
 func (s *Site) SetupPath() string {
 	return "/setup?" + url.Values{"key": {s.setup.key}}.Encode()
 }

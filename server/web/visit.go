@@ -139,8 +139,8 @@ func (v *visit) page(name, title string, data any) *response {
 	return &response{page: name, title: title, data: data}
 }
 
-// livePage returns a page whose live parts refresh after events of these types,
-// only those of the repo if the path has one.
+// livePage returns a page whose live parts refresh after events of these types. If the
+// path has a repo, only its events count.
 func (v *visit) livePage(name, title string, data any, types ...ledger.EventType) *response {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -167,8 +167,8 @@ func live(handle handler) handler {
 	}
 }
 
-// latest returns the org's newest events and sets since to the first. A handler
-// of a livePage calls it before reading anything else, so that the page shows
+// latest returns the org's newest events, and sets since to the ID of the first. A
+// handler of a livePage calls it before reading anything else, so that the page shows
 // everything up to that event.
 func (v *visit) latest(limit int) ([]event, error) {
 	bodies, err := v.api.EventsPage(v.ctx(), v.org, client.EventFilter{Types: ledger.EventTypes(), NewestFirst: true},

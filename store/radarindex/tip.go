@@ -23,7 +23,7 @@ const (
 	Forgotten         // its overlaps are deleted
 )
 
-// A Tip is the last registered commit of a branch, or was so once.
+// A Tip is the last registered commit of a branch, or was once.
 type Tip struct {
 	radar.Tip
 	CommitID int64

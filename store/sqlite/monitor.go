@@ -9,7 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// monitorInterval is how often the monitor looks at the files.
+// monitorInterval is how often the monitor checks the files.
 const monitorInterval = 500 * time.Millisecond
 
 // A monitor looks after the files and the writer, and reports troubles.

@@ -159,7 +159,7 @@ func runEndless(c *sqldb.Conn) error {
 	return c.EachLong(func(sqldb.Scanner) error { return nil }, endless)
 }
 
-// A query is interrupted when its caller goes, and the connection stays usable.
+// A query is interrupted when its caller gives up, and the connection stays usable.
 func TestFaultReadEndsWithItsContext(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	for range 2 * readers[sqldb.Requests] {

@@ -9,9 +9,8 @@ import (
 const (
 	// busyWindow is the period for which the writer is measured as busy or not.
 	busyWindow = 100 * time.Millisecond
-	// yieldFactor is how many times as long as yielding writes took the writer is
-	// left to other writes while it is busy. 9 leaves at most a tenth of its time to
-	// yielding writes.
+	// yieldFactor is the ratio of the busy writer's time for other writes to its time for
+	// yielding writes. 9 gives yielding writes at most a tenth of the time.
 	yieldFactor = 9
 	// claimInterval is the minimum time between two claims while the writer is busy.
 	claimInterval = 5 * time.Millisecond

@@ -17,7 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A write is the arguments of one call of Record.
+// A write holds the arguments of one call of Record.
 type write struct {
 	org, repo      string
 	statement      *attestation.Attestation
@@ -242,8 +242,8 @@ func (fx *fixture) writeAll(writes []write) []writeResult {
 	return results
 }
 
-// dump returns the contents of the org acme as text, without ids and the order of
-// commits. It checks that events are numbered without gaps.
+// dump returns the contents of the org acme as text, without ids and regardless of the
+// order of commits. It checks that events are numbered without gaps.
 func (fx *fixture) dump() string {
 	fx.t.Helper()
 	ctx := fx.t.Context()

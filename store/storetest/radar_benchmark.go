@@ -12,9 +12,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// BenchmarkRegister measures the registration of commits with 20 files and 60 hunks,
-// 16 at a time. It compares no commits in flight with 10,000 over 20,000 paths, and
-// events for HIGH overlaps with events for all.
+// BenchmarkRegister measures the registration of commits with 20 files and 60 hunks, 16
+// at a time. It runs with no commits in flight and with 10,000 that change 20,000
+// paths, and with events for HIGH overlaps or for all.
 func BenchmarkRegister(b *testing.B, newDatabase New) {
 	for _, test := range []struct {
 		name   string

@@ -24,9 +24,9 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// retryIn returns how long to wait after a failed attempt, which came after tries
-// others, or false if it was the last one. Retry-After can only extend the scheduled
-// delay: otherwise a receiver could use up all retries within minutes.
+// retryIn returns how long to wait after a failed attempt, given the number of earlier
+// tries, or false if no retry is left. Retry-After can only extend the scheduled delay:
+// otherwise a receiver could use up all retries within minutes.
 func retryIn(schedule []time.Duration, tries int, retryAfter time.Duration) (time.Duration, bool) {
 	if tries >= len(schedule) {
 		return 0, false

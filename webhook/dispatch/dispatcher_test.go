@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// TestRetries has a failing receiver: it gets as many attempts as the schedule has, with
-// the same event signed again each time.
+// TestRetries checks that a failing receiver gets as many attempts as the schedule has,
+// with the same event signed again each time.
 func TestRetries(t *testing.T) {
 	var fails atomic.Bool
 	fails.Store(true)
@@ -73,8 +73,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestGone has a receiver that responds 410: the webhook is disabled. Its pending
-// deliveries stay, and are sent when it is enabled again.
+// TestGone checks that a 410 response disables the webhook. Its pending deliveries
+// stay, and are sent when it is activated again.
 func TestGone(t *testing.T) {
 	var gone atomic.Bool
 	gone.Store(true)
@@ -119,8 +119,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestLimitAfterFailure has a failing receiver: it gets one request at a time until it
-// succeeds.
+// TestLimitAfterFailure checks that a failing receiver gets one request at a time until
+// it succeeds.
 func TestLimitAfterFailure(t *testing.T) {
 	var fails atomic.Bool
 	var now, most, served atomic.Int64
@@ -154,8 +154,8 @@ func TestLimitAfterFailure(t *testing.T) {
 	}
 }
 
-// TestFaultyWebhooksDoNotDelayOthers has receivers that hang, fail and drip. They do not
-// slow down the deliveries to a healthy one.
+// TestFaultyWebhooksDoNotDelayOthers checks that receivers that hang, fail and drip do
+// not slow down the deliveries to a healthy one.
 func TestFaultyWebhooksDoNotDelayOthers(t *testing.T) {
 	f := newFixture(t)
 	for _, handler := range []http.HandlerFunc{hang, drip(200), drip(500), func(w http.ResponseWriter, _ *http.Request) {

@@ -184,7 +184,8 @@ func (e *endpoint) prefetch() int {
 	return min(n, maxPrefetch)
 }
 
-// lease covers the time of a delivery in the queue and that of its request.
+// lease returns how long to lease deliveries: long enough for the queue and the
+// request.
 func (e *endpoint) lease() time.Duration { return 2 * e.cfg.Timeout }
 
 // claim starts to claim due deliveries if there is room for them.

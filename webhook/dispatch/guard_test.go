@@ -148,8 +148,8 @@ func TestGuardRefusesDials(t *testing.T) {
 	}
 }
 
-// TestDNSRebinding has a name that is public when it is checked, and loopback when it is
-// dialled.
+// TestDNSRebinding uses a name that is public when it is checked, and loopback when it
+// is dialled.
 func TestDNSRebinding(t *testing.T) {
 	r := receive(t, nil)
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())

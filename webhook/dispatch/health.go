@@ -27,8 +27,8 @@ const (
 	maxProbeGap = 10 * time.Second
 )
 
-// health is how the recent attempts of a webhook went. An endpoint passes it on to
-// the next one of the webhook.
+// health describes how the recent attempts of a webhook went. An endpoint passes it on
+// to the next one of the webhook.
 type health struct {
 	limit       int         // requests at once: 1 at first and after a failure, doubled by each success
 	healthy     bool        // the last attempt succeeded

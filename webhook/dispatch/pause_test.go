@@ -34,8 +34,8 @@ func newOutage(t *testing.T, status int, retryAfter string) *outage {
 	return o
 }
 
-// TestRetryAfterPausesWebhook has many pending deliveries when a receiver asks for an
-// hour's pause: none is sent within the hour.
+// TestRetryAfterPausesWebhook checks that none of many pending deliveries is sent for
+// an hour after a receiver asks for a pause of an hour.
 func TestRetryAfterPausesWebhook(t *testing.T) {
 	o := newOutage(t, http.StatusServiceUnavailable, "3600")
 	f := newFixture(t)
@@ -59,8 +59,8 @@ func TestRetryAfterPausesWebhook(t *testing.T) {
 	eventually(t, func() bool { return o.count() >= 300+failed })
 }
 
-// TestOutage has many pending deliveries when a receiver fails: few of them lose an
-// attempt, and all are sent after the outage.
+// TestOutage checks that of many pending deliveries only few lose an attempt while the
+// receiver fails, and that all are sent after the outage.
 func TestOutage(t *testing.T) {
 	o := newOutage(t, http.StatusInternalServerError, "")
 	f := newFixture(t)
@@ -144,8 +144,8 @@ func TestChangeWhileSending(t *testing.T) {
 	}
 }
 
-// TestTotalInFlight has more hanging receivers than TotalInFlight: healthy ones still get
-// their deliveries, and the hanging ones take turns.
+// TestTotalInFlight checks that with more hanging receivers than TotalInFlight, healthy
+// ones still get their deliveries, and the hanging ones take turns.
 func TestTotalInFlight(t *testing.T) {
 	var now, most atomic.Int64
 	f := newFixture(t)

@@ -120,7 +120,7 @@ func drip(status int) http.HandlerFunc {
 	}
 }
 
-// TestHugeResponse has a response of a gigabyte, of which only the beginning is read.
+// TestHugeResponse checks that only the beginning of a response of a gigabyte is read.
 func TestHugeResponse(t *testing.T) {
 	var written atomic.Int64
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -149,7 +149,7 @@ func TestHugeResponse(t *testing.T) {
 	}
 }
 
-// TestNoConnection has receivers to which no connection is possible.
+// TestNoConnection uses receivers to which no connection is possible.
 func TestNoConnection(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
@@ -173,8 +173,8 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionIsClosed has a receiver that closes an idle connection just when the
-// next request is sent on it. That does not fail the attempt.
+// TestIdleConnectionIsClosed checks that an attempt does not fail if the receiver closes
+// an idle connection just when the request is sent on it.
 func TestIdleConnectionIsClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)

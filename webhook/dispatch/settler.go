@@ -15,7 +15,7 @@ const (
 	// store call.
 	minStoreRetry = 100 * time.Millisecond
 	maxStoreRetry = 5 * time.Second
-	// maxSoloFailures is how often an outcome may fail in a batch of its own. After
+	// maxSoloFailures is how many times an outcome may fail in a batch of its own. After
 	// that, the outcome is at fault rather than the store.
 	maxSoloFailures = 3
 )

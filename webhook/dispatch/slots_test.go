@@ -121,8 +121,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestFailuresDuringPause has 64 requests fail at once: those after the fifth do not
-// extend the pause.
+// TestFailuresDuringPause checks that when 64 requests fail at once, those after the
+// fifth do not extend the pause.
 func TestFailuresDuringPause(t *testing.T) {
 	h := health{limit: 64}
 	for range 64 {

@@ -40,8 +40,8 @@ func (f *faulty) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, 
 	return f.Store.RecordOutcomes(ctx, outcomes, disableAfter)
 }
 
-// TestStorageFails has the store fail while requests are in flight: their outcomes are
-// recorded when it works again, and nothing is sent twice.
+// TestStorageFails checks that if the store fails while requests are in flight, their
+// outcomes are recorded when it works again, and nothing is sent twice.
 func TestStorageFails(t *testing.T) {
 	release := make(chan struct{})
 	var served atomic.Int64

@@ -1,5 +1,5 @@
 // Package arcdiagram lays out the overlaps of a repo's commits as an arc diagram: a
-// column of commits, and an arc for each overlap of two.
+// column of commits, and an arc for each overlap.
 package arcdiagram
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A Diagram is a column of commits with an arc for each overlap of two. Its
+// A Diagram is a column of commits with an arc for each overlap between them. Its
 // coordinates are those of its SVG.
 type Diagram struct {
 	Width, Height float64

@@ -15,8 +15,8 @@ const maxWaiting = 256
 var ErrBusy = ledger.Errorf(ledger.CodeStorageUnavailable,
 	"server busy: too many page requests (try again in a few seconds)")
 
-// A Limiter leaves memory and CPU time to those who record attestations, however many
-// people view pages.
+// A Limiter limits how many pages are rendered at the same time, so that many viewers
+// leave memory and CPU time for recording.
 type Limiter struct{ rendering, waiting chan struct{} }
 
 // New returns a Limiter for as many pages at a time as there are CPUs (GOMAXPROCS).
@@ -24,9 +24,9 @@ func New() Limiter {
 	return Limiter{make(chan struct{}, runtime.GOMAXPROCS(0)), make(chan struct{}, maxWaiting)}
 }
 
-// Acquire waits until a page may be rendered, or until ctx ends. After it returned nil,
-// the caller must call Release. If too many requests wait already, Acquire returns
-// ErrBusy at once.
+// Acquire waits until a page may be rendered, or until ctx ends. If it returns nil, the
+// caller must call Release. If too many requests wait already, Acquire returns ErrBusy
+// at once.
 func (l Limiter) Acquire(ctx context.Context) error {
 	select {
 	case l.rendering <- struct{}{}:

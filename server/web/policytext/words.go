@@ -101,7 +101,7 @@ func verbs(statuses []ledger.Status) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// signers appends who must have signed.
+// signers appends the required signers.
 func (s Sentence) signers(r policy.Requirement) Sentence {
 	patterns := make([]string, len(r.Signers))
 	for i, p := range r.Signers {

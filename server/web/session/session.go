@@ -20,7 +20,7 @@ const (
 
 // Secret returns the secret of the request's session, or "". Over HTTPS it ignores the
 // plain cookie: anyone who can spoof the host over HTTP could have set it, to make the
-// user work in their session.
+// user work in the attacker's session.
 func Secret(r *http.Request) string {
 	if secret := cookie(r, secureCookie); secret != "" || overHTTPS(r) {
 		return secret
