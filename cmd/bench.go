@@ -171,17 +171,18 @@ func newBenchCrowd(p *program, ledgerd runFunc) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "crowd",
 		Short: "Benchmark recording next to many streams and viewers",
-		Long: `Starts its own server on a temporary database, and measures how much streams and
-viewers slow down recording. Server, load, streams and viewers share the machine's
-cores.
+		Long: `Starts its own server on a temporary database, and measures how much streams
+and viewers slow down recording. Server, load, streams and viewers share the
+machine's cores.
 
 First it records attestations at a fixed rate, alone and while many streams are
 open. Some of their clients never read. The benchmark fails if another client
 loses a message.
 
-Then it records attestations as fast as possible over a few connections, in turns
-with and without viewers of live pages. A viewer has a session, follows the stream
-and fetches its page again after events, like the script of the pages.`,
+Then it records attestations as fast as possible over a few connections, in
+rounds with and without viewers of live pages. A viewer has a session, follows
+the stream and fetches its page again after events, like the script of the
+pages.`,
 		Example: `  ledgerd bench crowd
   ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
 		Args: cobra.NoArgs,
