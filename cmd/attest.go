@@ -113,12 +113,12 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 	return err
 }
 
-// check reports flags that are missing or exclude each other.
+// check reports flags that are missing or mutually exclusive.
 func (a *attestRequest) check() error {
 	fromFile := a.statement != "" || a.envelope != ""
 	switch {
 	case len(a.command) > 0 && (fromFile || a.status != ""):
-		return usagef("a command and --status, --statement or --envelope exclude each other")
+		return usagef("a command and --status, --statement or --envelope are mutually exclusive")
 	case len(a.command) == 0 && !fromFile && a.status == "":
 		return usagef("nothing to attest: put a command after --, or use --status, --statement or --envelope")
 	case fromFile && (a.predicate != "" || len(a.annotations) > 0):

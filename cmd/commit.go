@@ -230,7 +230,7 @@ back into flight, push it again.`,
 		Args: takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if branch != "" && len(args) > 1 {
-				return usagef("REV and --branch exclude each other")
+				return usagef("REV and --branch are mutually exclusive")
 			}
 
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {

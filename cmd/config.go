@@ -37,7 +37,7 @@ such as log.level is LEDGERD_LOG_LEVEL.`,
 			}
 			var record map[string]any
 			if err := yaml.Unmarshal(text, &record); err != nil {
-				return fmt.Errorf("reading YAML: %w", err)
+				return fmt.Errorf("read YAML: %w", err)
 			}
 			return p.print(record, func() { _, _ = p.stdout.Write(text) })
 		},

@@ -22,9 +22,9 @@ import (
 	"github.com/ledgerd/ledgerd/webhook"
 )
 
-// A faulty is a webhook receiver that fails one in five requests: it responds with 500,
-// too late or not at all.
-type faulty struct {
+// A faultyReceiver fails one in five requests: it responds with 500, too late or not at
+// all.
+type faultyReceiver struct {
 	repo   string
 	types  []ledger.EventType
 	id     string // of the webhook
@@ -42,8 +42,8 @@ type faulty struct {
 // slowResponse is longer than the webhook timeout of the servers under test.
 const slowResponse = 1200 * time.Millisecond
 
-func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.EventType) *faulty {
-	f := &faulty{repo: repo, types: types, bodies: map[string][]byte{}, requests: map[string]int{},
+func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.EventType) *faultyReceiver {
+	f := &faultyReceiver{repo: repo, types: types, bodies: map[string][]byte{}, requests: map[string]int{},
 		accepted: map[string]int{}, failed: map[string]int{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.receive))
 	t.Cleanup(f.Close)
@@ -53,7 +53,7 @@ func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.Even
 	return f
 }
 
-func (f *faulty) receive(w http.ResponseWriter, r *http.Request) {
+func (f *faultyReceiver) receive(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the server was killed
@@ -81,7 +81,7 @@ func (f *faulty) receive(w http.ResponseWriter, r *http.Request) {
 
 // examine checks a delivery, as far as this does not depend on other deliveries, and
 // returns the id of its event.
-func (f *faulty) examine(header http.Header, body []byte) string {
+func (f *faultyReceiver) examine(header http.Header, body []byte) string {
 	var event struct {
 		ID   string           `json:"id"`
 		Type ledger.EventType `json:"type"`
@@ -111,14 +111,14 @@ func (f *faulty) examine(header http.Header, body []byte) string {
 	return event.ID
 }
 
-func (f *faulty) fail(how string) {
+func (f *faultyReceiver) fail(how string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed[how]++
 }
 
 // missing returns how many of the events were never accepted.
-func (f *faulty) missing(events map[string][]byte) (n int) {
+func (f *faultyReceiver) missing(events map[string][]byte) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id := range events {
@@ -130,7 +130,7 @@ func (f *faulty) missing(events map[string][]byte) (n int) {
 }
 
 // wants returns the bodies of the events that the webhook must receive, by id.
-func (f *faulty) wants(t *testing.T, s *store.Store) map[string][]byte {
+func (f *faultyReceiver) wants(t *testing.T, s *store.Store) map[string][]byte {
 	t.Helper()
 	wanted := make(map[string][]byte)
 	filter := store.EventFilter{Query: store.Query{Limit: 500}, Repo: f.repo, Types: f.types}
@@ -152,7 +152,7 @@ func (f *faulty) wants(t *testing.T, s *store.Store) map[string][]byte {
 
 // compare compares the received events with those of the ledger. It logs a summary, and
 // returns how many events were accepted more than once.
-func (f *faulty) compare(t *testing.T, wanted map[string][]byte) (twice int) {
+func (f *faultyReceiver) compare(t *testing.T, wanted map[string][]byte) (twice int) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +194,7 @@ func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	address := strings.TrimPrefix(v.url, "http://")
 	c, err := client.New(v.url, client.Options{Token: token})
 	check(t, err)
-	receivers := []*faulty{
+	receivers := []*faultyReceiver{
 		newFaulty(t, c, "api", ledger.EventAttestation, ledger.EventState, ledger.EventPolicy),
 		newFaulty(t, c, "api", ledger.EventState),
 		newFaulty(t, c, "web", ledger.EventAttestation),
@@ -240,7 +240,7 @@ func TestKillLosesNoWebhookDelivery(t *testing.T) {
 }
 
 // waitFor waits until the webhook has accepted all events and no delivery is pending.
-func (f *faulty) waitFor(t *testing.T, c *client.Client, wanted map[string][]byte) {
+func (f *faultyReceiver) waitFor(t *testing.T, c *client.Client, wanted map[string][]byte) {
 	t.Helper()
 	pending := client.DeliveryFilter{Status: ledger.DeliveryPending}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {

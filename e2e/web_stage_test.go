@@ -30,7 +30,7 @@ import (
 // A stage is an org with some days of history, for the web interface to show: it
 // has repos with commits in every state, some of which overlap.
 type stage struct {
-	*hooks
+	*webhookOrg
 	now     time.Time                     // the ledger's clock while the history is recorded
 	keys    map[string]ed25519.PrivateKey // by common name
 	pending []step
@@ -55,7 +55,7 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 	t.Helper()
 	o := newEmptyLedger(t)
 	o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m"}
-	s := &stage{hooks: &hooks{org: o}, now: time.Now().Add(-80 * time.Hour),
+	s := &stage{webhookOrg: &webhookOrg{org: o}, now: time.Now().Add(-80 * time.Hour),
 		keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
 	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
 	check(t, err)

@@ -221,7 +221,7 @@ func checkVerification(t *testing.T, secret, address string, d ledger.DeliveryRe
 
 // checkRotation rotates the secret of a webhook. Its receiver, with the old
 // secret, listens on the address; another one is started with the new secret.
-func checkRotation(t *testing.T, h *hooks, start startReceiver, w ledger.Webhook, address string) {
+func checkRotation(t *testing.T, h *webhookOrg, start startReceiver, w ledger.Webhook, address string) {
 	t.Helper()
 	const overlap = 2 * time.Second
 	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.Duration(overlap))

@@ -24,9 +24,9 @@ import (
 // to no other address of this machine.
 const receiverHost = "127.0.0.2"
 
-// A hostile is a hostile receiver and the expected first attempt to deliver to
+// A hostileReceiver is a hostileReceiver receiver and the expected first attempt to deliver to
 // it.
-type hostile struct {
+type hostileReceiver struct {
 	url    string
 	err    string // pattern for the error; empty if the attempt succeeds
 	status int    // HTTP status of the response
@@ -76,7 +76,7 @@ func TestWebhooksToHostileReceivers(t *testing.T) {
 
 // latencies records n attestations, one after the other. It returns the sorted
 // times from the POST of each to the arrival of its event at the receiver.
-func (h *hooks) latencies(t *testing.T, arrived <-chan arrival, n int) []time.Duration {
+func (h *webhookOrg) latencies(t *testing.T, arrived <-chan arrival, n int) []time.Duration {
 	t.Helper()
 	latencies := make([]time.Duration, n)
 	for i := range latencies {
@@ -105,7 +105,7 @@ func (h *hooks) latencies(t *testing.T, arrived <-chan arrival, n int) []time.Du
 // latenciesWithHealthy returns the latencies while n more receivers, all healthy,
 // get the same events: these cost time, too. It deletes their webhooks at the
 // end.
-func (h *hooks) latenciesWithHealthy(t *testing.T, arrived <-chan arrival, events, n int) []time.Duration {
+func (h *webhookOrg) latenciesWithHealthy(t *testing.T, arrived <-chan arrival, events, n int) []time.Duration {
 	t.Helper()
 	var ids []string
 	for range n {
@@ -137,7 +137,7 @@ func compareLatencies(t *testing.T, baseline, healthy, hostile []time.Duration) 
 
 // addUnchecked creates a webhook with a command that allows every network, so
 // that URLs are accepted to which the server must not connect. It returns the ID.
-func (h *hooks) addUnchecked(t *testing.T, url string) string {
+func (h *webhookOrg) addUnchecked(t *testing.T, url string) string {
 	t.Helper()
 	before := h.env
 	h.env = append(slices.Clone(before), "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=0.0.0.0/0,::/0")
@@ -153,7 +153,7 @@ func (h *hooks) addUnchecked(t *testing.T, url string) string {
 }
 
 // checkAttempt checks the first attempt to deliver to a hostile receiver.
-func checkAttempt(t *testing.T, c hostile, a ledger.Attempt) {
+func checkAttempt(t *testing.T, c hostileReceiver, a ledger.Attempt) {
 	t.Helper()
 	if (c.err == "") != (a.Error == "") || !regexp.MustCompile(c.err).MatchString(a.Error) {
 		t.Errorf("error is %q, want a match of %q", a.Error, c.err)
@@ -182,7 +182,7 @@ func truncated(t *testing.T, a ledger.Attempt) {
 
 // hostiles starts the hostile receivers and returns them by name. It counts
 // requests to addresses that are not allowed.
-func hostiles(t *testing.T, requests *atomic.Int64) map[string]hostile {
+func hostiles(t *testing.T, requests *atomic.Int64) map[string]hostileReceiver {
 	t.Helper()
 	forbidden := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { requests.Add(1) })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(forbidden, "http://"))
@@ -192,18 +192,18 @@ func hostiles(t *testing.T, requests *atomic.Int64) map[string]hostile {
 	mostSent := new(atomic.Int64)
 	receivers := badResponders(t, stop, mostSent)
 	t.Cleanup(func() { close(stop) }) // runs before the receivers are closed, which wait for their handlers
-	receivers["redirects to a private address"] = hostile{
+	receivers["redirects to a private address"] = hostileReceiver{
 		url: serve(t, receiverHost, http.RedirectHandler(forbidden, http.StatusFound).ServeHTTP),
 		err: "redirects are not followed", status: http.StatusFound,
 	}
-	receivers["has an untrusted certificate"] = hostile{url: untrustedCertificate(t), err: "certificate"}
+	receivers["has an untrusted certificate"] = hostileReceiver{url: untrustedCertificate(t), err: "certificate"}
 
 	const refused = `127\.0\.0\.1 .*webhooks\.allowed_networks`
-	receivers["name of a private address"] = hostile{
+	receivers["name of a private address"] = hostileReceiver{
 		url: "http://localhost:" + port, err: `^localhost resolves to .*webhooks\.allowed_networks`}
-	receivers["private address"] = hostile{url: "http://127.0.0.1:" + port, err: refused}
-	receivers["IPv4-mapped IPv6 address"] = hostile{url: "http://[::ffff:127.0.0.1]:" + port, err: refused}
-	receivers["cloud metadata address"] = hostile{url: "http://169.254.169.254/latest/meta-data",
+	receivers["private address"] = hostileReceiver{url: "http://127.0.0.1:" + port, err: refused}
+	receivers["IPv4-mapped IPv6 address"] = hostileReceiver{url: "http://[::ffff:127.0.0.1]:" + port, err: refused}
+	receivers["cloud metadata address"] = hostileReceiver{url: "http://169.254.169.254/latest/meta-data",
 		err: `169\.254\.169\.254 .*webhooks\.allowed_networks`}
 
 	t.Cleanup(func() {
@@ -218,7 +218,7 @@ func hostiles(t *testing.T, requests *atomic.Int64) map[string]hostile {
 // badResponders starts the receivers whose responses are bad, slow or missing.
 // Those that hang return when stop is closed. mostSent is set to the number of
 // bytes of the longest response.
-func badResponders(t *testing.T, stop <-chan struct{}, mostSent *atomic.Int64) map[string]hostile {
+func badResponders(t *testing.T, stop <-chan struct{}, mostSent *atomic.Int64) map[string]hostileReceiver {
 	t.Helper()
 	drip := func(w http.ResponseWriter, r *http.Request, text string) {
 		for i := range len(text) {
@@ -235,23 +235,23 @@ func badResponders(t *testing.T, stop <-chan struct{}, mostSent *atomic.Int64) m
 
 	handlers := map[string]struct {
 		handler http.HandlerFunc
-		want    hostile
+		want    hostileReceiver
 	}{
 		"hangs": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
 			case <-stop:
 			}
-		}, hostile{err: "no response within 2s"}},
+		}, hostileReceiver{err: "no response within 2s"}},
 		"responds with 500": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no", http.StatusInternalServerError)
-		}, hostile{err: "500", status: 500}},
+		}, hostileReceiver{err: "500", status: 500}},
 		"drips the body": {func(w http.ResponseWriter, r *http.Request) {
 			drip(w, r, strings.Repeat("a", 60))
-		}, hostile{status: 200, check: truncated}},
+		}, hostileReceiver{status: 200, check: truncated}},
 		"redirects to itself": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://"+r.Host+r.URL.Path, http.StatusTemporaryRedirect)
-		}, hostile{err: "redirects are not followed", status: 307}},
+		}, hostileReceiver{err: "redirects are not followed", status: 307}},
 		"responds with 1 GiB": {func(w http.ResponseWriter, _ *http.Request) {
 			block := make([]byte, 1<<20)
 			for sent := int64(0); sent < 1<<30; {
@@ -263,15 +263,15 @@ func badResponders(t *testing.T, stop <-chan struct{}, mostSent *atomic.Int64) m
 					return
 				}
 			}
-		}, hostile{status: 200, check: truncated}},
+		}, hostileReceiver{status: 200, check: truncated}},
 	}
 
-	all := make(map[string]hostile)
+	all := make(map[string]hostileReceiver)
 	for name, h := range handlers {
 		h.want.url = serve(t, receiverHost, h.handler)
 		all[name] = h.want
 	}
-	all["drips the header"] = hostile{url: dripHeader(t), err: "no response within 2s"}
+	all["drips the header"] = hostileReceiver{url: dripHeader(t), err: "no response within 2s"}
 	return all
 }
 

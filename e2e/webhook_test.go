@@ -26,15 +26,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A hooks is an org with a running server, and an admin's client of its API.
-type hooks struct {
+// A webhookOrg is an org with a running server, and an admin's client of its API.
+type webhookOrg struct {
 	*org
 	api *client.Client
 }
 
 // newHooks creates an org and starts its server, whose webhooks may post to
 // loopback addresses. Variables are added to its environment and take precedence.
-func newHooks(t *testing.T, variables ...string) *hooks {
+func newHooks(t *testing.T, variables ...string) *webhookOrg {
 	t.Helper()
 	o := newOrg(t)
 	o.env = append([]string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128"}, variables...)
@@ -42,12 +42,12 @@ func newHooks(t *testing.T, variables ...string) *hooks {
 	token := o.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
 	api, err := client.New(o.url, client.Options{Token: token})
 	check(t, err)
-	return &hooks{o, api}
+	return &webhookOrg{o, api}
 }
 
 // add creates a webhook of acme/api. It uses the default events if there are no
 // types.
-func (h *hooks) add(t *testing.T, url string, types ...ledger.EventType) ledger.Webhook {
+func (h *webhookOrg) add(t *testing.T, url string, types ...ledger.EventType) ledger.Webhook {
 	t.Helper()
 	w, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url, Events: types})
 	check(t, err)
@@ -55,7 +55,7 @@ func (h *hooks) add(t *testing.T, url string, types ...ledger.EventType) ledger.
 }
 
 // show returns a webhook of acme/api.
-func (h *hooks) show(t *testing.T, id string) ledger.Webhook {
+func (h *webhookOrg) show(t *testing.T, id string) ledger.Webhook {
 	t.Helper()
 	w, err := h.api.Webhook(t.Context(), "acme", "api", id)
 	check(t, err)
@@ -63,7 +63,7 @@ func (h *hooks) show(t *testing.T, id string) ledger.Webhook {
 }
 
 // waitAttempts waits until a delivery has had n attempts, and returns it.
-func (h *hooks) waitAttempts(t *testing.T, webhook, delivery string, n int) ledger.DeliveryRecord {
+func (h *webhookOrg) waitAttempts(t *testing.T, webhook, delivery string, n int) ledger.DeliveryRecord {
 	t.Helper()
 	var d ledger.DeliveryRecord
 	waitFor(t, fmt.Sprintf("attempt %d of %s", n, delivery), 20*time.Second, func() bool {
@@ -76,7 +76,7 @@ func (h *hooks) waitAttempts(t *testing.T, webhook, delivery string, n int) ledg
 }
 
 // ping sends a ping and returns its delivery after the first attempt.
-func (h *hooks) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
+func (h *webhookOrg) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
 	t.Helper()
 	d, err := h.api.PingWebhook(t.Context(), "acme", "api", webhook)
 	check(t, err)
@@ -84,7 +84,7 @@ func (h *hooks) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
 }
 
 // oldest returns the oldest delivery of a webhook.
-func (h *hooks) oldest(t *testing.T, webhook string) (oldest ledger.Delivery) {
+func (h *webhookOrg) oldest(t *testing.T, webhook string) (oldest ledger.Delivery) {
 	t.Helper()
 	for d, err := range h.api.Deliveries(t.Context(), "acme", "api", webhook, client.DeliveryFilter{}) {
 		check(t, err)

@@ -28,8 +28,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A clock is a clock that tests advance. It starts within the validity of the
-// certificates of the cosign fixtures.
+// A clock is the server's clock. Only tests advance it. It starts within the validity
+// of the certificates of the cosign fixtures.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {

@@ -34,7 +34,7 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 	for _, key := range v.AllKeys() {
 		if flag := flags.Lookup(flagOf(key)); flag != nil {
 			if err := v.BindPFlag(key, flag); err != nil {
-				return Settings{}, fmt.Errorf("binding --%s: %w", flag.Name, err)
+				return Settings{}, fmt.Errorf("bind --%s: %w", flag.Name, err)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func newViper() (*viper.Viper, error) {
 	v := viper.New()
 	known, err := readBack(Default())
 	if err != nil {
-		return nil, fmt.Errorf("reading the defaults: %w", err)
+		return nil, fmt.Errorf("read the defaults: %w", err)
 	}
 	for _, key := range known.AllKeys() {
 		value := known.Get(key)

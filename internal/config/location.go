@@ -26,7 +26,7 @@ func (s Settings) Locate(urlFlag, value string) (Location, error) {
 	variable := os.Getenv(urlVariable)
 	switch {
 	case value != "" && s.DatabaseSource == FromFlag:
-		return Location{}, fmt.Errorf("--database and %s exclude each other", urlFlag)
+		return Location{}, fmt.Errorf("--database and %s are mutually exclusive", urlFlag)
 	case value != "":
 		return Location{value, urlFlag, s.noteDatabase(urlFlag+" "+redact(value), FromFlag)}, nil
 	case variable == "":

@@ -21,11 +21,11 @@ import (
 func YAML(p policy.Policy) ([]byte, error) {
 	text, err := json.Marshal(p.Contract)
 	if err != nil {
-		return nil, fmt.Errorf("writing the contract: %w", err)
+		return nil, fmt.Errorf("write the contract: %w", err)
 	}
 	var document yaml.Node // JSON is YAML, and nodes preserve its order
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		return nil, fmt.Errorf("reading the contract: %w", err)
+		return nil, fmt.Errorf("read the contract: %w", err)
 	}
 	blockStyle(&document)
 	origin := fmt.Sprintf("# %s/%s, policy v%d, created %s\n", p.Org, p.Repo, p.Version, p.CreatedAt)

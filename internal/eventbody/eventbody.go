@@ -26,7 +26,7 @@ func ParseHead(body []byte) (head Head, err error) {
 func Parse(body []byte) (client.Event, error) {
 	head, err := ParseHead(body)
 	if err != nil {
-		return client.Event{}, fmt.Errorf("parsing an event: %w", err)
+		return client.Event{}, fmt.Errorf("parse an event: %w", err)
 	}
 	data, err := eventstream.Data(head.Type, body)
 	if err != nil {

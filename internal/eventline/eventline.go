@@ -144,7 +144,7 @@ func ReceiptPrinter(w io.Writer, asJSON bool) func(receiver.Receipt) error {
 		return func(t receiver.Receipt) error {
 			text, err := json.Marshal(t)
 			if err != nil {
-				return fmt.Errorf("writing JSON: %w", err)
+				return fmt.Errorf("write JSON: %w", err)
 			}
 			_, err = w.Write(append(text, '\n'))
 			return err

@@ -49,7 +49,7 @@ func Exclude(command *cobra.Command, flags ...string) {
 func CheckExclusive(set *pflag.FlagSet, flags ...string) error {
 	given := slices.DeleteFunc(slices.Clone(flags), func(name string) bool { return !set.Changed(name) })
 	if len(given) > 1 {
-		return fmt.Errorf("%s exclude each other", join(given))
+		return fmt.Errorf("%s are mutually exclusive", join(given))
 	}
 	return nil
 }

@@ -29,11 +29,11 @@ type KeyPair struct {
 func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("generating a key: %w", err)
+		return nil, fmt.Errorf("generate a key: %w", err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, fmt.Errorf("generating a serial number: %w", err)
+		return nil, fmt.Errorf("generate a serial number: %w", err)
 	}
 
 	template := &x509.Certificate{
@@ -50,12 +50,12 @@ func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
 	if err != nil {
-		return nil, fmt.Errorf("creating a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 
 	pair := &KeyPair{key: key}
 	if pair.Cert, err = x509.ParseCertificate(der); err != nil {
-		return nil, fmt.Errorf("reading the new certificate: %w", err)
+		return nil, fmt.Errorf("read the new certificate: %w", err)
 	}
 	pair.Fingerprint, err = identity.Fingerprint(public)
 	return pair, err
@@ -89,7 +89,7 @@ func (k *KeyPair) CertPEM() []byte {
 func (k *KeyPair) Write(name string, force bool) error {
 	der, err := x509.MarshalPKCS8PrivateKey(k.key)
 	if err != nil {
-		return fmt.Errorf("writing the key: %w", err)
+		return fmt.Errorf("write the key: %w", err)
 	}
 	key, cert := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), k.CertPEM()
 	if force {

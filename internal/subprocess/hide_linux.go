@@ -11,7 +11,7 @@ import (
 // process that the command leaves behind could wait for that.
 func hideMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("hiding the memory of ledgerd from the command: %w", err)
+		return fmt.Errorf("hide the memory of ledgerd from the command: %w", err)
 	}
 	return nil
 }

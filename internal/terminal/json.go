@@ -13,7 +13,7 @@ import (
 func WriteJSON(w io.Writer, v any) error {
 	text, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
+		return fmt.Errorf("write JSON: %w", err)
 	}
 	_, err = w.Write(append(text, '\n'))
 	return err

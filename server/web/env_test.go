@@ -31,7 +31,7 @@ import (
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
-// A clock is a clock that tests advance.
+// A clock is the server's clock. Only tests advance it.
 type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }

@@ -16,7 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A clock is a clock that tests advance by hand.
+// A clock is the ledger's clock. Only tests advance it.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {
