@@ -35,7 +35,7 @@ type victim struct {
 	t        *testing.T
 	database string
 	flags    []string // additional flags of serve
-	log      *os.File // receives its log; nil means that nobody does
+	log      *os.File // receives its log; nil to discard it
 	server   *exec.Cmd
 	url      string
 }

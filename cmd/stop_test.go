@@ -18,8 +18,8 @@ import (
 )
 
 // Behind a load balancer, which stops sending requests when the server is not ready, a
-// stop loses no response: every request is served, and every attestation that is on
-// the ledger was answered.
+// stop loses no response: every request is served, and every recorded attestation has a
+// response.
 func TestFaultTermUnderLoadLosesNoResponse(t *testing.T) {
 	v := newVictim(t)
 	key := v.addSigner("cn=ci,ou=build,o=acme")
@@ -28,7 +28,7 @@ func TestFaultTermUnderLoadLosesNoResponse(t *testing.T) {
 	v.start()
 
 	var unready atomic.Bool
-	var answered atomic.Int64
+	var responses atomic.Int64
 	var writers sync.WaitGroup
 	for writer := range 16 {
 		writers.Go(func() {
@@ -37,11 +37,11 @@ func TestFaultTermUnderLoadLosesNoResponse(t *testing.T) {
 					t.Errorf("request lost: %v", err)
 					return
 				}
-				answered.Add(1)
+				responses.Add(1)
 			}
 		})
 	}
-	waitUntil(t, "some attestations", func() bool { return answered.Load() >= 50 })
+	waitUntil(t, "some attestations", func() bool { return responses.Load() >= 50 })
 	check(t, v.server.Process.Signal(syscall.SIGTERM))
 	waitUntil(t, "/readyz to say 503", func() bool {
 		response, body := get(t, v.url+"/readyz")
@@ -56,8 +56,8 @@ func TestFaultTermUnderLoadLosesNoResponse(t *testing.T) {
 
 	s := v.open()
 	defer s.Close()
-	if recorded := int64(len(replay(t, s))); recorded != answered.Load() {
-		t.Errorf("%d attestations recorded, but %d answered", recorded, answered.Load())
+	if recorded := int64(len(replay(t, s))); recorded != responses.Load() {
+		t.Errorf("%d attestations recorded, but %d responses", recorded, responses.Load())
 	}
 }
 
@@ -119,7 +119,7 @@ func TestFaultHangupReloadsTheLogLevel(t *testing.T) {
 	log.waitFor(t, "msg=stopping")
 }
 
-// If the reader of the log ends, the server goes on.
+// If the reader of the log ends, the server keeps running.
 func TestFaultClosedLogPipe(t *testing.T) {
 	v := newVictim(t)
 	v.flags = []string{"--log-level", "debug", "--shutdown-delay", "0s"}
@@ -233,7 +233,7 @@ func (l *serverLog) waitFor(t *testing.T, text string) {
 	waitUntil(t, "the log to have "+text, func() bool { return strings.Contains(l.text(), text) })
 }
 
-// waitUntil waits until a condition holds, for at most a minute.
+// waitUntil waits until a condition is true, for at most a minute.
 func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {

@@ -26,8 +26,8 @@ func (s *Store) wakeEvaluate() {
 
 // Evaluate re-evaluates commits in the background until ctx is done: the commits of a
 // repo whose policy has changed, and commits with evidence or blocking overlaps that
-// have expired. The pending work is in the database, so it survives a crash. Errors
-// are logged, once for consecutive ones, and the work is retried.
+// have expired. The pending work is in the database, so it survives a crash. The first
+// of consecutive errors is logged, and the work is retried.
 func (s *Store) Evaluate(ctx context.Context) {
 	failures := series{log: s.log, task: "re-evaluating commits"}
 	tick := time.NewTicker(evaluateInterval)

@@ -153,7 +153,7 @@ func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error 
 	if err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
-	affected := []int64{tip.CommitID} // no overlap blocks it any more
+	affected := []int64{tip.CommitID} // no overlap blocks it now
 	if to >= radarindex.Superseded {  // before that, it is still compared with others
 		blocked, err := t.blockedBy(d, tip)
 		if err != nil {

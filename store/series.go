@@ -8,16 +8,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A series logs the failures of a task that is repeated, at the first of consecutive
-// failures and at their end. Those of the storage are not logged: the engine reports
-// them. Only one goroutine may use it.
+// A series logs the failures of a repeated task: the first of consecutive failures, and
+// when the task works again. It does not log failures of the storage, which the engine
+// reports. Only one goroutine may use it.
 type series struct {
 	log   *slog.Logger
 	task  string
 	count int // of consecutive failures
 }
 
-// observe takes the outcome of one run of the task.
+// observe records the outcome of one run of the task.
 func (s *series) observe(ctx context.Context, err error) {
 	switch {
 	case err == nil && s.count > 0:

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// connections is a listener that keeps a list of its open connections. So a stop can
-// end those whose clients do not finish their requests, or do not read the responses.
+// connections is a listener that tracks its open connections, so that Stop can close
+// those whose clients do not finish their requests or do not read the responses.
 type connections struct {
 	*net.TCPListener
 
@@ -41,7 +41,7 @@ func (l *connections) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// cutRequests makes reading a request fail that has not arrived by a time.
+// cutRequests limits when requests may arrive: reading one fails after that time.
 func (l *connections) cutRequests(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *connections) waitForClients() (open int, all bool) {
 	return len(l.open), true
 }
 
-// track returns next with the progress of each request noted in its connection. The
+// track returns next, and records the progress of each request in its connection. The
 // server must use inContext and stateChanged.
 func (l *connections) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +172,7 @@ func (c *connection) readDeadline() time.Time {
 	return c.deadline
 }
 
-// A requestBody is a body that notes in its connection when it has arrived.
+// A requestBody is a body that records in its connection when it has arrived.
 type requestBody struct {
 	io.ReadCloser
 	connection *connection

@@ -14,8 +14,8 @@ import (
 // flushTimeout is how long Close waits for the reader of a log.
 const flushTimeout = 2 * time.Second
 
-// A Log is the log of a server. A reader that is slow does not block the server: lines
-// are dropped and counted.
+// A Log is the log of a server. A slow reader does not block the server: lines are
+// dropped and counted.
 type Log struct {
 	*slog.Logger
 	level *slog.LevelVar
@@ -35,8 +35,8 @@ func OpenLog(w io.Writer, s config.Log) *Log {
 }
 
 // Reload loads the settings again and applies those that a running server can change:
-// the level of its log. It logs which others differ from those that the server started
-// with. If they cannot be loaded, it logs the error and changes nothing.
+// the level of its log. It logs which other settings differ from those that the server
+// started with. If they cannot be loaded, it logs the error and changes nothing.
 func (l *Log) Reload(started config.Settings, load func() (config.Settings, error)) {
 	s, err := load()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/config"
 )
 
-// While the service drains, it serves requests, also on new connections, and closes
+// While the service drains, it serves requests, even on new connections, and closes
 // their connections.
 func TestDrainServesRequests(t *testing.T) {
 	v := start(t, slog.New(slog.DiscardHandler))

@@ -18,7 +18,7 @@ const (
 	Locked                 // another process holds the write lock
 	Slow                   // the read took too long and was stopped
 	Stalled                // the disk or the writer does not respond in time
-	Gone                   // the file is not the one at its path any more
+	Gone                   // the file is no longer the one at its path
 )
 
 // An Error is an error of the driver with its class.

@@ -13,8 +13,8 @@ const (
 	checkpointCommits = 32                    // the minimum number of commits between two checkpoints
 	checkpointPause   = 50 * time.Millisecond // the minimum time between two checkpoints
 
-	// maxLog is the size of the log, in bytes, from which on it is restarted at the
-	// expense of readers. Normally SQLite does so before, at wal_autocheckpoint.
+	// maxLog is the size of the log, in bytes, above which it is restarted at the expense
+	// of readers. Normally SQLite restarts it earlier, at wal_autocheckpoint.
 	maxLog    = 32 << 20
 	frameSize = 4096 + 24 // a page in the log
 
@@ -22,8 +22,8 @@ const (
 	// each failure, up to the maximum.
 	restartPause    = time.Second / 2
 	maxRestartPause = 8 * time.Second
-	// turnWait is how long the readers at work may take to finish before the log is
-	// restarted. It grows like the pause.
+	// turnWait is how long running reads may take to finish before the log is restarted.
+	// It grows like the pause.
 	turnWait    = time.Second / 4
 	maxTurnWait = 2 * time.Second
 	// foreignFailures is the number of consecutive failures after which the transaction
@@ -34,22 +34,21 @@ const (
 // errForeign is returned by an attempt to restart the log if another process reads it.
 var errForeign = errors.New("another process reads the log")
 
-// A checkpointer copies the write-ahead log into the database file in the
-// background. Its checkpoints are PASSIVE: they never block the writer or a
-// reader. SQLite restarts the log only when all of it is copied, and nobody reads
-// it. Under constant load the writer does this itself, after wal_autocheckpoint
-// pages, and finds little left to copy. If there are always readers, it cannot, and
-// the checkpointer restarts the log.
+// A checkpointer copies the write-ahead log into the database file in the background.
+// Its checkpoints are PASSIVE: they never block the writer or a reader. SQLite restarts
+// the log only when all of it is copied and it has no reader. Under constant load the
+// writer does this itself, after wal_autocheckpoint pages, and finds little left to
+// copy. If there are always readers, it cannot, and the checkpointer restarts the log.
 type checkpointer struct {
 	conn    *sqldb.Conn
 	guard   *guard
 	health  *health
-	restart func(wait time.Duration) error // restarts the log if nobody reads it
+	restart func(wait time.Duration) error // restarts the log if it has no reader
 	commits chan struct{}                  // holds a value for each commit, up to checkpointCommits
 	stop    chan struct{}
 	running sync.WaitGroup
 
-	// Of attempts to restart the log:
+	// The schedule of attempts to restart the log.
 	next    time.Time     // not before
 	pause   time.Duration // after the next failure
 	turn    time.Duration // how long the next may wait for readers
@@ -153,7 +152,7 @@ func (k *checkpointer) restartLog(size int64) {
 	}
 }
 
-// restarted notes that the log is not too large.
+// restarted records that the log is no longer too large.
 func (k *checkpointer) restarted() {
 	k.next, k.pause, k.turn, k.foreign = time.Time{}, restartPause, turnWait, 0
 	k.health.succeeded(sqldb.WALTrouble)

@@ -37,8 +37,8 @@ func beforeMigration(c *sqldb.Conn, path string, from, to int, o Options) error 
 // maxRescued is the maximum number of rescued copies next to a database.
 const maxRescued = 100
 
-// rescue writes a copy of a database whose file is gone next to the path that the file
-// had. It returns an error in any case, which says where the data is.
+// rescue writes a copy of a database whose file is gone, next to the file's old path.
+// It always returns an error, which says where the data is.
 func rescue(c *sqldb.Conn, path string, gone error) error {
 	version, err := schemaVersion(c)
 	if err != nil {

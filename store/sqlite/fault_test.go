@@ -54,7 +54,7 @@ func add(ctx context.Context, db *DB, name string) error {
 	return db.Write(ctx, single(func(c *sqldb.Conn) error { return insert(c, name) }))
 }
 
-// thingsIn lists the things in a database file that nobody has open.
+// thingsIn lists the things in a database file that is not open.
 func thingsIn(t *testing.T, path string) []string {
 	t.Helper()
 	raw := openRaw(t, path)
@@ -80,8 +80,8 @@ func copyTo(t *testing.T, from, to string) {
 	check(t, os.WriteFile(to, data, 0o600))
 }
 
-// A mishap with the files of an open database, and what is left.
-var mishaps = []struct {
+// What can happen to the files of an open database, and what is left.
+var accidents = []struct {
 	name   string
 	do     func(t *testing.T, path string)
 	reason string
@@ -138,14 +138,14 @@ var mishaps = []struct {
 	},
 }
 
-// If a file is gone, nothing more is written, the server is not ready, it is reported
-// once, and nothing is lost: Close neither copies the log into a file that is gone nor
-// touches the files of somebody else.
+// If a file is gone, the server is not ready, nothing more is written, this is reported
+// once, and no data is lost: Close does not copy the log into a file that is gone, and
+// does not touch the files of another process.
 func TestFaultFileIsGone(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not delete or move open files")
 	}
-	for _, m := range mishaps {
+	for _, m := range accidents {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "data", "ledger.db")
@@ -195,7 +195,7 @@ func TestFaultFileIsGone(t *testing.T) {
 	}
 }
 
-// A log of another process is left as it is.
+// Close does not touch the log of another process.
 func TestFaultForeignLogIsKept(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not move open files")
@@ -383,9 +383,9 @@ func TestFaultSecondServer(t *testing.T) {
 	check(t, openWith(t, path, serve).Close())
 }
 
-// While another process holds the write lock, callers leave when they want to, each
-// write fails after a while, later ones fail at once, and the engine is not ready. When
-// the lock is free, it goes on.
+// While another process holds the write lock, callers can give up, each write fails
+// after a while, later ones fail at once, and the engine is not ready. When the lock is
+// free, it works again.
 func TestFaultLockIsHeldForLong(t *testing.T) {
 	path := newPath(t)
 	j := new(journal)
@@ -457,8 +457,8 @@ func TestFaultCloseWhileLocked(t *testing.T) {
 	check(t, db.Close())
 }
 
-// When the disk is full, the engine is not ready. It finds out by itself when writing
-// works again.
+// While the disk is full, the engine is not ready. It detects without a request that
+// writing works again.
 func TestFaultFullDisk(t *testing.T) {
 	j := new(journal)
 	db := openWith(t, newPath(t), j.options())

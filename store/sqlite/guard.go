@@ -12,10 +12,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A guard notices that a file of the database is no longer the one that was opened.
-// SQLite would go on to write to a file that nobody can open again. The guard only
-// looks at paths: opening the file would, when it is closed again, release all locks
-// that SQLite has on it.
+// A guard detects that a file of the database is no longer the one that was opened.
+// SQLite would keep writing to a file that can never be opened again. The guard only
+// checks paths: to open and close the file would release all locks that SQLite has on
+// it.
 type guard struct {
 	files []guardedFile // the database, its log, and the index of the log
 }
@@ -58,7 +58,7 @@ func (g *guard) check() error {
 		info, err := os.Stat(f.path)
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return &sqldb.Error{Class: sqldb.Gone, Err: fmt.Errorf("cannot look at the %s: %w", f.name, unwrapPath(err))}
+			return &sqldb.Error{Class: sqldb.Gone, Err: fmt.Errorf("cannot check the %s: %w", f.name, unwrapPath(err))}
 		case err != nil:
 			return gonef("the %s was deleted or moved", f.name)
 		case !os.SameFile(info, f.info):
@@ -83,10 +83,10 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// canClose reports whether SQLite may close the files, for which it copies the log
-// into the database and deletes the log. If the database is not at its path, it does
-// neither. If only the log is missing, copying is safe, and saves all data. But a
-// replaced log belongs to another process, and an emptied database to nobody.
+// canClose reports whether SQLite may close the files. On closing, SQLite copies the
+// log into the database and deletes the log, unless the database is not at its path. If
+// only the log is missing, this is safe and saves all data. It is not safe if the log
+// was replaced, because it belongs to another process, or if the database was emptied.
 func (g *guard) canClose() bool {
 	for i, f := range g.files {
 		info, err := os.Stat(f.path)
@@ -103,7 +103,7 @@ func (g *guard) canClose() bool {
 	return true
 }
 
-// help says where the data is while a file is gone, and what to do.
+// help returns where the data is while a file is gone, and what to do.
 func (g *guard) help() string {
 	const stop = "or stop the server, which writes a copy next to the old path"
 	file, log := g.descriptor(0), g.descriptor(1)

@@ -12,8 +12,8 @@ import (
 // calm is the time without failures after which a trouble has ended.
 const calm = 2 * time.Second
 
-// A health collects failures. It knows what fails at the moment, and reports each
-// trouble at its beginning and its end.
+// A health collects failures. It knows what is failing now, and reports when each
+// trouble begins and ends.
 type health struct {
 	began, ended func(sqldb.Trouble)
 	help         func(sqldb.TroubleKind) string
@@ -24,7 +24,7 @@ type health struct {
 	troubles []*trouble
 }
 
-// A trouble is one that has not ended.
+// A trouble is a sqldb.Trouble that has not ended.
 type trouble struct {
 	sqldb.Trouble
 	current  error // of the latest attempt; nil if it succeeded
@@ -43,7 +43,7 @@ func newHealth(o Options, help func(sqldb.TroubleKind) string) *health {
 	return h
 }
 
-// failed counts a failure. It does not wait until it is reported.
+// failed counts a failure. It does not wait for the report.
 func (h *health) failed(kind sqldb.TroubleKind, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *health) failed(kind sqldb.TroubleKind, err error) {
 	h.any.Store(true)
 }
 
-// succeeded notes that something works. It is cheap if nothing has failed.
+// succeeded records a success. It is cheap if nothing has failed.
 func (h *health) succeeded(kind sqldb.TroubleKind) {
 	if !h.any.Load() {
 		return
@@ -92,8 +92,8 @@ func (h *health) find(kind sqldb.TroubleKind) *trouble {
 	return h.troubles[i]
 }
 
-// report reports the troubles that have begun, and those that have ended by now. Only
-// one goroutine may call it.
+// report reports the troubles that have begun or ended since the last call. Only one
+// goroutine may call it.
 func (h *health) report(now time.Time) {
 	begun, ended := h.changes(now)
 	for _, t := range begun {

@@ -7,9 +7,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A Lock keeps other servers away from a database. The one server of the database has
-// it, and any command that replaces the file. Commands that open the database next to a
-// server do not take it.
+// A Lock ensures that a database has only one server. The server holds it, and so does
+// a command that replaces the file. Commands that open the database next to a server do
+// not take it.
 type Lock struct{ file *flock.Flock }
 
 // TakeLock takes the lock of the database at path, which need not exist. It does not

@@ -12,13 +12,13 @@ import (
 // monitorInterval is how often the monitor checks the files.
 const monitorInterval = 500 * time.Millisecond
 
-// A monitor looks after the files and the writer, and reports troubles.
+// A monitor checks the files and the writer, and reports troubles.
 type monitor struct {
-	guard  *guard
-	health *health
-	writer *writer
-	begun  time.Time
-	looked atomic.Int64 // when it last looked at the files, as the time since begun
+	guard   *guard
+	health  *health
+	writer  *writer
+	begun   time.Time
+	checked atomic.Int64 // when it last checked the files, as the time since begun
 
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -43,7 +43,7 @@ func (m *monitor) run() {
 	for {
 		select {
 		case <-tick.C:
-			m.look()
+			m.check()
 		case <-m.health.news:
 		case <-m.stop:
 			return
@@ -52,11 +52,11 @@ func (m *monitor) run() {
 	}
 }
 
-// look checks the files. If the last write failed, it queues one that changes nothing,
+// check checks the files. If the last write failed, it queues one that changes nothing,
 // to find out whether writing works again.
-func (m *monitor) look() {
+func (m *monitor) check() {
 	err := m.guard.check()
-	m.looked.Store(int64(time.Since(m.begun)))
+	m.checked.Store(int64(time.Since(m.begun)))
 	if err != nil {
 		m.health.failed(sqldb.FileTrouble, err)
 		return
@@ -72,7 +72,7 @@ func (m *monitor) ready() error {
 	if err := m.health.failing(sqldb.FileTrouble); err != nil {
 		return err
 	}
-	if since := time.Since(m.begun) - time.Duration(m.looked.Load()); since > stalledAfter {
+	if since := time.Since(m.begun) - time.Duration(m.checked.Load()); since > stalledAfter {
 		return stalledf("the disk has not responded for %v", since.Round(time.Second))
 	}
 	if err := m.health.failing(sqldb.WriteTrouble); err != nil {

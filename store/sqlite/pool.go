@@ -61,15 +61,15 @@ func (p *pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
 		return nil, nil, sqldb.ErrClosed
 	}
 	if len(p.idle) > 0 && !p.paused {
-		return p.giveOut(), nil, nil
+		return p.handOut(), nil, nil
 	}
 	turn := make(chan *sqldb.Conn, 1)
 	p.waiting.push(org, turn)
 	return nil, turn, nil
 }
 
-// giveOut returns an idle connection.
-func (p *pool) giveOut() *sqldb.Conn {
+// handOut returns an idle connection.
+func (p *pool) handOut() *sqldb.Conn {
 	c := p.idle[0]
 	p.idle = p.idle[1:]
 	p.busy.Add(1)
@@ -95,8 +95,8 @@ func (p *pool) put(c *sqldb.Conn) {
 	}
 }
 
-// pause gives out no connection until resume is called. It returns a channel that is
-// closed when none is in use.
+// pause stops the pool from handing out connections until resume is called. It returns
+// a channel that is closed when none is in use.
 func (p *pool) pause() (quiet <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *pool) resume() {
 		if !ok {
 			return
 		}
-		turn <- p.giveOut()
+		turn <- p.handOut()
 	}
 }
 

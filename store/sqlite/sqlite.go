@@ -245,7 +245,7 @@ func (db *DB) read(
 	return err
 }
 
-// judge reports to the health whether the storage could be read.
+// judge records in the health whether the storage could be read.
 func (db *DB) judge(err error) {
 	switch sqldb.ClassOf(err) {
 	case sqldb.Failing:

@@ -14,10 +14,9 @@ const writerWait = 250 * time.Millisecond
 // errTurn is returned by restartLog if a reader or the writer takes too long.
 var errTurn = errors.New("readers or the writer take too long")
 
-// restartLog has the writer begin the log from the start. Nobody may read the log then,
-// so it first waits until no reader of the pools is at work. Meanwhile new ones wait.
-// Those at work have the given time to finish. It returns errForeign if another process
-// still reads the log.
+// restartLog makes the writer start the log again from the beginning. No reader may use
+// the log at that time. So restartLog pauses the pools, and gives running reads the
+// given time to finish. It returns errForeign if another process still reads the log.
 func restartLog(pools []*pool, closing <-chan struct{}, w *writer, wait time.Duration) error {
 	timeout := time.After(wait)
 	for _, p := range pools {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// stalledAfter is how long a write, or a look at the files, may take before the
+	// stalledAfter is how long a write, or a check of the files, may take before the
 	// engine is not ready.
 	stalledAfter = 5 * time.Second
 	// lockPatience is how long a write waits for the lock that another process holds.
@@ -219,10 +219,10 @@ func (w *writer) stopping() bool {
 	}
 }
 
-// begin begins the transaction of a batch. As long as another process holds the lock,
-// it tries again, without the jobs whose callers have left. Jobs that have waited for
-// w.patience fail, and from then on new writes are refused until it has the lock. It
-// returns the jobs to run, and false if there is no transaction.
+// begin begins the transaction of a batch. While another process holds the lock, it
+// retries without the jobs whose callers have given up. Jobs that have waited for
+// w.patience fail; from then on, new writes are refused until the writer gets the lock.
+// begin returns the jobs to run, and false if there is no transaction.
 func (w *writer) begin(batch []*job) ([]*job, bool) {
 	for {
 		_, err := w.conn.Exec("BEGIN IMMEDIATE")
@@ -242,8 +242,8 @@ func (w *writer) begin(batch []*job) ([]*job, bool) {
 	}
 }
 
-// waitForLock waits a moment, and returns the batch without the jobs that do not wait
-// any longer. Those in the queue leave, too.
+// waitForLock waits a moment, and returns the batch without the jobs that have expired
+// or were abandoned. It removes such jobs from the queue, too.
 func (w *writer) waitForLock(batch []*job, err error) []*job {
 	time.Sleep(lockPause)
 	waited := w.waited()
@@ -293,7 +293,7 @@ func (w *writer) commit(batch []*job) {
 	}
 }
 
-// judge reports to the health whether the storage could be written.
+// judge records in the health whether the storage could be written.
 func (w *writer) judge(batch []*job, err error) {
 	for _, j := range batch {
 		if class := sqldb.ClassOf(j.err); err == nil && (class == sqldb.Full || class == sqldb.Failing) {
