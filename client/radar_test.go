@@ -105,6 +105,6 @@ func TestRadar(t *testing.T) {
 	}
 	if _, err := b.admin.PreviewOverlaps(ctx, "acme", "api", ledger.RadarQuery{Commit: "HEAD"}); client.CodeOf(err) !=
 		ledger.CodeInvalidField {
-		t.Errorf("invalid commit id: %v", err)
+		t.Errorf("invalid commit ID: %v", err)
 	}
 }

@@ -136,7 +136,7 @@ func newBenchRadar(p *program, ledgerd runFunc) *cobra.Command {
 	b := new(bench.Radar)
 	command := &cobra.Command{
 		Use:   "radar",
-		Short: "Benchmark the Conflict Radar on this machine",
+		Short: "Benchmark Conflict Radar on this machine",
 		Long: `Starts its own server on a temporary database and registers commits through the
 HTTP API, each with a change record of 20 files and 60 hunks. Server and load
 share the machine's cores.

@@ -267,7 +267,7 @@ func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoNa
 	}
 	if len(tips.Data) == 0 {
 		return p.print((*ledger.Commit)(nil),
-			func() { fmt.Fprintf(p.stdout, "branch %s has no commit in flight\n", terminal.Clean(branch)) })
+			func() { fmt.Fprintf(p.stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
 	}
 	return p.withdraw(ctx, c, name, tips.Data[0].SHA)
 }

@@ -31,7 +31,7 @@ func newGate(p *program) *cobra.Command {
 	var g gate
 	command := &cobra.Command{
 		Use:   "gate ORG/REPO",
-		Short: "Check whether a commit has reached a state (exit code)",
+		Short: "Check whether a commit has reached a state, as an exit status",
 		Long: `Prints the requirements of the policy for a commit and which of them are met. The
 exit status says whether the commit has reached the state; run this before a
 deployment. With --wait it polls until the commit has reached the state.
@@ -104,8 +104,7 @@ func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
 		if err := p.print(unknown, func() {}); err != nil {
 			return err
 		}
-		return &exitError{status, fmt.Errorf("the ledger does not know commit %s, so it has not reached %s", g.repo.at(sha),
-			g.state)}
+		return &exitError{status, fmt.Errorf("commit %s not found, so it has not reached %s", g.repo.at(sha), g.state)}
 	}
 
 	err := p.print(commit, func() {

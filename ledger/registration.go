@@ -102,7 +102,7 @@ func checkObject(field, id string) error {
 	return FieldErrorf(CodeInvalidField, field, notObject, text.Clip(id))
 }
 
-const notObject = "%q is not a full object id (use 40 or 64 lower-case hex digits)"
+const notObject = "%q is not a full object ID (use 40 or 64 lower-case hex digits)"
 
 func checkObjects(field string, ids []string, limit int) error {
 	if len(ids) > limit {

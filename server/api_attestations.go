@@ -74,7 +74,7 @@ func status(s string) (ledger.Status, error) {
 
 func commitPrefix(s string) (string, error) {
 	if !ledger.IsCommitPrefix(s) {
-		return "", fmt.Errorf("%q is not a commit id (use 7 to 64 lower-case hex digits)", s)
+		return "", fmt.Errorf("%q is not a commit ID (use 7 to 64 lower-case hex digits)", s)
 	}
 	return s, nil
 }

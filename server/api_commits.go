@@ -49,7 +49,7 @@ func (c *call) checkSHA() error {
 	if ledger.IsCommitPrefix(c.sha()) {
 		return nil
 	}
-	return ledger.Errorf(ledger.CodeNotFound, "%q is not a commit id (use 40 or 64 lower-case hex digits, or at least "+
+	return ledger.Errorf(ledger.CodeNotFound, "%q is not a commit ID (use 40 or 64 lower-case hex digits, or at least "+
 		"the first 7)", c.sha())
 }
 
@@ -64,7 +64,7 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 func (s *Server) putCommit(c *call) (*reply, error) {
 	if !ledger.IsCommit(c.sha()) {
 		return nil, ledger.FieldErrorf(
-			ledger.CodeInvalidField, "sha", "%q is not a full commit id (use 40 or 64 lower-case hex digits)", c.sha())
+			ledger.CodeInvalidField, "sha", "%q is not a full commit ID (use 40 or 64 lower-case hex digits)", c.sha())
 	}
 	var r ledger.Registration
 	if err := c.decode(&r, s.maxBody); err != nil {

@@ -36,7 +36,7 @@ func (c *call) deliveryFilter() (f store.DeliveryFilter, err error) {
 func eventID(s string) (string, error) {
 	id, ok := strings.CutPrefix(s, "evt_")
 	if _, err := ulid.ParseStrict(id); !ok || err != nil {
-		return "", fmt.Errorf("%q is not an event id (use evt_ and 26 letters and digits)", s)
+		return "", fmt.Errorf("%q is not an event ID (use evt_ and 26 letters and digits)", s)
 	}
 	return s, nil
 }

@@ -103,7 +103,7 @@ func (c *call) streamStart(t *feed) (seq int64, preamble string, err error) {
 	}
 	seq, ok, err := t.Seq(c.ctx(), id)
 	if err == nil && !ok {
-		err = invalidParameter("last_event_id", "event %q not found (use the id of an event, or %s)", id, earliest)
+		err = invalidParameter("last_event_id", "event %q not found (use the ID of an event, or %s)", id, earliest)
 	}
 	return seq + 1, streamRetry + "\n", err
 }

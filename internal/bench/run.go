@@ -1,5 +1,5 @@
 // Package bench measures a server on this machine: recording and reading, the live
-// stream, webhooks and the Conflict Radar.
+// stream, webhooks and Conflict Radar.
 package bench
 
 import (

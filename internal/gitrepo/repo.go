@@ -130,7 +130,7 @@ func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 func (g Repo) existingCommit(ctx context.Context, rev string) (string, error) {
 	sha, err := g.commit(ctx, rev)
 	if err == nil && sha == "" {
-		err = fmt.Errorf("there is no commit %q in this git repository", rev)
+		err = fmt.Errorf("commit %q not found in this git repository", rev)
 	}
 	return sha, err
 }

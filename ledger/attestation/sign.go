@@ -17,7 +17,7 @@ import (
 func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
 	if !ledger.IsCommit(commit) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
-			"%q is not a full object id (use 40 or 64 lower-case hex digits)", text.Clip(commit))
+			"%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(commit))
 	}
 	if err := checkResult(p.Predicate, p.Result); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (s *commitSet) addGitCommits(from resources) error {
 		digest := from.list[i].Digest.GitCommit
 		if !s.add(digest, 40, 64) {
 			field := fmt.Sprintf("%s[%d].digest.gitCommit", from.path, i)
-			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a full object id (use 40 or 64 hex digits)",
+			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a full object ID (use 40 or 64 hex digits)",
 				text.Clip(digest))
 		}
 	}

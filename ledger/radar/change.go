@@ -119,9 +119,9 @@ func (c Change) fault() (field, message string) {
 	case !isMode(c.Mode):
 		return "mode", text.Quote(c.Mode) + " is not a mode (use six octal digits)"
 	case c.OldBlob != "" && !text.IsObject(c.OldBlob):
-		return "old_blob", text.Quote(c.OldBlob) + " is not a full object id"
+		return "old_blob", text.Quote(c.OldBlob) + " is not a full object ID"
 	case c.Blob != "" && !text.IsObject(c.Blob):
-		return "blob", text.Quote(c.Blob) + " is not a full object id"
+		return "blob", text.Quote(c.Blob) + " is not a full object ID"
 	case len(c.Hunks) > 0 && (c.Binary || c.Status != "M" && !renamed):
 		return "hunks", "only a text file that was modified or renamed (status M or R) has hunks"
 	}

@@ -112,7 +112,7 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 	w.get(radarPath+"?commit="+strings.Repeat("f", 40)).want(404).has(
 		"Commit not found", "ledgerd commit list acme/api --in-flight", strings.Repeat("f", 40))
 	w.get(radarPath+"?commit=HEAD").want(400).has(
-		"Commit not found", `"HEAD" is not a commit id (use 7 to 64 lower-case hex digits)`)
+		"Commit not found", `"HEAD" is not a commit ID (use 7 to 64 lower-case hex digits)`)
 	w.get(radarPath + "?level=NONE").want(422).has(`"NONE" is not a level (use LOW, MEDIUM or HIGH)`)
 	w.get(radarPath + "?cursor=x").want(400)
 	w.get("/orgs/acme/repos/none/radar").want(404)
