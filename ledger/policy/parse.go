@@ -86,8 +86,12 @@ func contractTypeError(data []byte, err error) error {
 	}
 
 	path := e.Fields[0].Field
-	name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], "[")
-	return ledger.FieldErrorf(ledger.CodeInvalidContract, path, "%s must be %s", name, fieldTypes[name])
+	name, _, inList := strings.Cut(path[strings.LastIndexByte(path, '.')+1:], "[")
+	must := "must be " + fieldTypes[name]
+	if inList { // the path names an element of the list
+		must = name + " " + must
+	}
+	return ledger.FieldErrorf(ledger.CodeInvalidContract, path, "%s", must)
 }
 
 // A contractCheck collects the faults of one document.

@@ -154,7 +154,7 @@ func TestPolicyErrors(t *testing.T) {
 			}},
 			"unknown field": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
 				400, []string{"Line 3", "treshold"}},
-			"wrong type": {"{\"requirements\":\n7}", 422, []string{"Line 1", "requirements must be a list of objects"}},
+			"wrong type": {"{\"requirements\":\n7}", 422, []string{"Line 1 requirements : must be a list of objects"}},
 			"empty":      {"", 400, []string{"the body is empty: send a JSON document"}},
 			"list":       {"[]", 422, []string{"must be a JSON object"}},
 			"hostile": {"{\"requirements\":[\n" +
