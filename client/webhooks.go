@@ -56,9 +56,9 @@ func (c *Client) PingWebhook(ctx context.Context, org, repo, id string) (ledger.
 	return d, err
 }
 
-// RotateWebhook replaces the signing secret of a webhook. The result contains the
-// new Secret, which cannot be read again. The old one also signs during the overlap,
-// which may be 0.
+// RotateWebhook replaces the signing secret of a webhook. The result contains the new
+// Secret, which cannot be read again. During the overlap, which may be 0, deliveries
+// are also signed with the old one.
 func (c *Client) RotateWebhook(
 	ctx context.Context, org, repo, id string, overlap ledger.Duration,
 ) (ledger.Webhook, error) {

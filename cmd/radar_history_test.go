@@ -63,8 +63,8 @@ func (h *randomHistory) commit(in *bytes.Buffer, branch, from string, tree gitre
 	in.WriteString("\n")
 }
 
-// tree returns the initial files: mostly text in three folders, some executable, and with
-// common lines, and a binary file and a symlink.
+// tree returns the initial files: text files with common lines in three folders, some of
+// them executable, a binary file and a symlink.
 func (h *randomHistory) tree() gitrepotest.Tree {
 	tree := gitrepotest.Tree{"bin/logo.png": gitrepotest.TextFile("\x00logo" + h.line()),
 		"src/link": gitrepotest.LinkFile("main.go")}

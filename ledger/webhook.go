@@ -158,11 +158,13 @@ func NewWebhookSecret() string {
 
 // A Rotation is the body of a request to rotate a signing secret.
 type Rotation struct {
-	// Overlap is how long the old secret also signs. The default is DefaultOverlap.
+	// Overlap is how long deliveries are also signed with the old secret. The default is
+	// DefaultOverlap.
 	Overlap *Duration `json:"overlap,omitzero"`
 }
 
-// DefaultOverlap is how long, by default, the old secret also signs after a rotation.
+// DefaultOverlap is how long deliveries are also signed with the old secret after a
+// rotation, by default.
 const DefaultOverlap = Duration(24 * 3600 * 1e9)
 
 const maxOverlap = 30 * day

@@ -30,7 +30,8 @@ const (
 // tolerance is how much the time of a signature may differ from the receiver's clock.
 const tolerance = 5 * time.Minute
 
-// Sign returns the value of the header X-ledger-Signature for a body sent at a time.
+// Sign returns the value of the header X-ledger-Signature for a body that is sent at
+// the given time.
 func Sign(secret string, at time.Time, body []byte) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	return "t=" + t + ", v1=" + mac([]byte(secret), t, body)

@@ -13,7 +13,7 @@ import (
 )
 
 // A DN is the distinguished name of a signer: a common name, an organizational unit and
-// an organization. ParseDN and subjectDN never return a DN with an empty CN.
+// an organization. Every parsed DN has a CN.
 type DN struct{ CN, OU, O string }
 
 // maxAttribute is the maximum length of an attribute of a DN or pattern, in bytes.

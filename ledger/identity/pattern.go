@@ -6,8 +6,7 @@ import (
 )
 
 // A Pattern matches DNs, for example cn=*,ou=build,o=acme. It has one or more
-// attributes; any value matches an attribute that it does not have. The zero Pattern
-// matches every DN.
+// attributes; those that it lacks match any value. The zero Pattern matches every DN.
 type Pattern struct{ values [attrCount]parts }
 
 // parts is a value split at its wildcards: a*b is {"a", "b"}, and a value without

@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model implements the text of the policy contract. It shares no code with Derive:
-// these tables list what each glob, predicate and pattern matches, among a few names.
+// The model implements what docs/policy.md says about contracts. It shares no code with
+// Derive: these tables list what each glob, predicate and pattern matches, among a few
+// names.
 var (
 	modelBranches = map[string]string{ // glob: matching branches
 		"main": "main", "release/*": "release/1", "*": "main feature-x", "{main,feature-*}": "main feature-x",
@@ -135,8 +136,8 @@ func signerAndPredicate(e Evidence) [2]string { return [2]string{e.Signer.CN, e.
 
 func drawNow(t *rapid.T) ledger.Time { return ledger.Time(rapid.Int64Range(1040, 1060).Draw(t, "now")) }
 
-// modelApplies: "the requirement applies only to commits that change such a
-// path (or came without a change record), or whose target branch matches".
+// modelApplies reports whether a requirement applies: the commit changes a matching
+// path or has no change record, and its target branch matches.
 func modelApplies(r Requirement, f Facts) bool {
 	path, branch := len(r.Paths) == 0 || !f.HasChanges, len(r.Branches) == 0
 	for _, glob := range r.Paths {
@@ -150,8 +151,8 @@ func modelApplies(r Requirement, f Facts) bool {
 	return path && branch
 }
 
-// modelMatches: the predicate, "DN patterns", "an identity whose cn or e-mail
-// is the commit's author's does not count".
+// modelMatches reports whether evidence matches a requirement: its predicate matches,
+// its signer matches a pattern, if there are any, and is not an excluded author.
 func modelMatches(r Requirement, f Facts, e Evidence) bool {
 	name := ""
 	for n, dn := range modelDNs {
@@ -180,11 +181,10 @@ func modelMatches(r Requirement, f Facts, e Evidence) bool {
 	return signer && contains(e.Predicate, modelPredicates[r.Predicate])
 }
 
-// modelMeets: "when the commit's author is not known, nobody counts where the
-// author is excluded"; "threshold: distinct DNs"; "accept: statuses that count";
-// "max_age: by recorded_at"; "a latest fail or error by a matching signer keeps
-// the requirement unmet"; DEPLOYED "by an attestation recorded while the commit
-// was PROMOTABLE".
+// modelMeets reports whether a requirement is met, with the signers that count and when
+// the first evidence expires. If the author is excluded but unknown, no signer counts.
+// A fail or error that is not accepted keeps the requirement unmet. For DEPLOYED, only
+// evidence recorded while the commit was PROMOTABLE counts.
 func modelMeets(r Requirement, f Facts, now ledger.Time) (signers map[identity.DN]bool, first ledger.Time, met bool) {
 	signers, met = map[identity.DN]bool{}, true
 
@@ -211,8 +211,8 @@ func modelMeets(r Requirement, f Facts, now ledger.Time) (signers map[identity.D
 	return signers, first, met && len(signers) >= r.Threshold
 }
 
-// modelBlocks: "the later-registered commit of an overlap of that level or above
-// is not PROMOTABLE", except for a commit on its target branch.
+// modelBlocks reports whether an overlap of the contract's level or above keeps the
+// commit from PROMOTABLE. A commit on its target branch is not blocked.
 func modelBlocks(c Contract, f Facts) bool {
 	if !c.Radar.Enabled || f.Branch == f.Target {
 		return false
@@ -229,7 +229,7 @@ func modelBlocks(c Contract, f Facts) bool {
 	return false
 }
 
-// modelState: the states as described in section 5 of the contract, from the top.
+// modelState returns the state of a commit with facts f under the contract.
 func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
 	open, any := map[ledger.State]bool{}, map[ledger.State]bool{}
 	for _, r := range c.Requirements {

@@ -26,13 +26,18 @@ type Change struct {
 // the range in the old file, and Added is the number of new lines. Lines appear only as
 // hashes.
 type Hunk struct {
-	Start    int      `json:"start"`
-	Lines    int      `json:"lines"`
-	Added    int      `json:"added"`
-	Text     string   `json:"text,omitzero"`
-	Function string   `json:"function,omitzero"`
-	Near     []string `json:"near,omitempty"`
-	Far      []string `json:"far,omitempty"`
+	Start int `json:"start"`
+	Lines int `json:"lines"`
+	Added int `json:"added"`
+	// Text is the hash of the new lines.
+	Text string `json:"text,omitzero"`
+	// Function is the heading that git diff prints for the hunk.
+	Function string `json:"function,omitzero"`
+	// Near holds, for each gap between old lines that the hunk covers, the hash of the
+	// line before and the line after the gap. Far is the same with three lines on each
+	// side. A hash is empty if it is not unique in the file.
+	Near []string `json:"near,omitempty"`
+	Far  []string `json:"far,omitempty"`
 }
 
 // The limits of a change record.

@@ -53,8 +53,8 @@ const (
 
 // Footprint indexes a change record, or a part of one, for Compare. It omits ignored
 // paths. If only one path of a renamed file is ignored, the file is still compared at the
-// other one. If several changes have the same path, which CheckChanges refuses, the first
-// counts.
+// other one. If several changes have the same path, which CheckChanges refuses, Footprint
+// uses the first.
 func (r *Radar) Footprint(changes []Change) *Footprint {
 	return r.footprint(len(changes), func(i int) *file { return newFile(&changes[i]) })
 }
@@ -107,7 +107,7 @@ func (f *Footprint) add(name string, t touch) {
 }
 
 // Ignores reports whether the Radar ignores a path. It takes at most as many steps as
-// Footprint takes for a whole record. A path for which they do not suffice is not ignored.
+// Footprint takes for a whole record. If that is not enough, the path is not ignored.
 func (r *Radar) Ignores(name string) bool {
 	steps := glob.MaxMatching
 	return r.ignores(name, &steps)

@@ -18,7 +18,7 @@ type health struct {
 	began, ended func(sqldb.Trouble)
 	help         func(sqldb.TroubleKind) string
 	news         chan struct{} // has a value if a trouble has begun
-	any          atomic.Bool   // whether anything fails at the moment
+	any          atomic.Bool   // whether anything is failing now
 
 	mu       sync.Mutex
 	troubles []*trouble
