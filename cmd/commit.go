@@ -161,7 +161,7 @@ func newCommitPush(p *program) *cobra.Command {
 		Long: `Registers a commit of this git work tree, by default HEAD: its author, message,
 parents and branch, the paths and lines that it changes since its merge base with
 the mainline, and the commits in flight that the merge base contains. The server
-gets names, numbers and hashes, never content.
+gets names, numbers, hashes and hunk headings, but no other content of files.
 
 Prints the overlaps with other commits in flight, strongest first.`,
 		Example: `  ledgerd commit push acme/api

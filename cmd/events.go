@@ -43,7 +43,7 @@ With --follow it prints new events as they happen, until Ctrl-C. With --since-id
 it first prints those since then. If the connection breaks or the server
 restarts, it reconnects and resumes: each event is printed once and in order.
 
-With -o json it prints one JSON object per line: the id and type of the event,
+With -o json it prints one JSON object per line: the ID and type of the event,
 and its data as in the live stream.`,
 		Example: `  ledgerd events acme --repo api --types policy
   ledgerd events acme --follow --types attestation,state -o json

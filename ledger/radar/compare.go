@@ -1,5 +1,5 @@
 // Package radar is the algorithm of Conflict Radar. From the change records of two
-// commits, which contain no source code, it computes whether git could merge the two, and
+// commits, which contain no code but hunk headings, it computes whether git could merge the two, and
 // how severely they overlap. A Radar turns each record into a Footprint once, and Compare
 // compares two footprints.
 package radar
