@@ -19,6 +19,7 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Con
 			if err != nil {
 				return last, err
 			}
+
 			commits, err := all(rd, scanCommitRow,
 				selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
 			if err != nil || len(commits) == 0 {

@@ -12,7 +12,8 @@ const (
 	singleInterval = 25 * time.Millisecond
 	// healthyInterval is the time between attestations sent to a healthy webhook.
 	healthyInterval = 10 * time.Millisecond
-	// healthyRounds is how many times it is measured with and without a hanging webhook.
+	// healthyRounds is how many times a healthy webhook is measured with and without a
+	// hanging one.
 	healthyRounds = 10
 )
 

@@ -49,9 +49,9 @@ type checkpointer struct {
 	running sync.WaitGroup
 
 	// The schedule of attempts to restart the log.
-	next    time.Time     // not before
-	pause   time.Duration // after the next failure
-	turn    time.Duration // how long the next may wait for readers
+	next    time.Time     // when the next one may begin
+	pause   time.Duration // the time to wait after the next failure
+	turn    time.Duration // how long the next one may wait for readers
 	foreign int           // consecutive failures because of another process
 }
 

@@ -42,7 +42,8 @@ func TestTurnQueue(t *testing.T) {
 
 func TestTurnQueueKeepsWhatWasPushed(t *testing.T) {
 	q := newTurnQueue[int]()
-	in := make(map[int]string)
+	in := make(map[int]string) // the orgs of the items in the queue
+
 	for i := range 2000 {
 		org := fmt.Sprint("org", rand.N(5))
 		switch rand.N(3) {
@@ -63,6 +64,7 @@ func TestTurnQueueKeepsWhatWasPushed(t *testing.T) {
 			in[i] = org
 			q.push(org, i)
 		}
+
 		if q.size != len(in) {
 			t.Fatalf("size is %d, want %d", q.size, len(in))
 		}
@@ -207,6 +209,7 @@ func TestReadStopsBetweenQueries(t *testing.T) {
 	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
 		return errors.Join(insert(c, "a"), insert(c, "b"))
 	})))
+
 	ctx, cancel := context.WithCancel(t.Context())
 	rows := 0
 	err := db.Read(ctx, sqldb.Reader{}, func(c *sqldb.Conn) error {
