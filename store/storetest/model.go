@@ -13,9 +13,9 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// TestStatesFollowFromEvidence runs random operations on a repo. It checks that every
-// commit is in the state that its evidence derives and its transitions lead to, and
-// that the counts are right.
+// TestStatesFollowFromEvidence runs random operations on a repo. It checks that the
+// state of every commit follows from its evidence and is the end of its transitions,
+// and that the counts are right.
 func (s suite) TestStatesFollowFromEvidence(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)

@@ -16,9 +16,8 @@ import (
 )
 
 // TestOverlapsFollowFromTipsInFlight runs random operations on a repo whose radar
-// blocks. It checks that the overlaps of tips in flight have the levels of their
-// change records, and that each commit is in the state that its evidence and overlaps
-// derive.
+// blocks. It checks that the overlaps of tips in flight have the levels of their change
+// records, and that the state of each commit follows from its evidence and overlaps.
 func (s suite) TestOverlapsFollowFromTipsInFlight(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
@@ -179,7 +178,7 @@ func (m *radarModel) checkPairs(settings policy.RadarSettings) {
 }
 
 // checkState checks that a commit's transitions form a chain to its state, and that
-// its requirements derive that state.
+// this state follows from its requirements.
 func (m *radarModel) checkState(contract policy.Contract, c ledger.Commit) {
 	state := ledger.Draft
 	for _, step := range c.Transitions {
