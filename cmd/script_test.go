@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 //
 // In addition to the commands of testscript there are:
 //   - exits STATUS COMMAND… runs a command and checks its exit status.
-//   - await URL waits until a server responds.
+//   - await URL [STATUS] waits until a server responds, or responds with a status.
 //   - get URL prints the response to a GET request with the token in the file $TOKEN.
 //   - grab NAME FILE REGEXP sets a variable to the match of the first group.
 //   - unpack FILE DEST decompresses a gzip file.
@@ -122,11 +122,13 @@ func scriptAwait(ts *testscript.TestScript, _ bool, args []string) {
 		resp, err := http.Get(args[0])
 		if err == nil {
 			resp.Body.Close()
-			return
+			if len(args) < 2 || strconv.Itoa(resp.StatusCode) == args[1] {
+				return
+			}
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	ts.Fatalf("no response from %s", args[0])
+	ts.Fatalf("no such response: %s", strings.Join(args, " "))
 }
 
 func scriptGet(ts *testscript.TestScript, _ bool, args []string) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
@@ -127,4 +128,13 @@ func (s *Store) published(g *gathered) {
 
 // Ready returns the reason why the storage cannot serve requests, or nil. It does not
 // wait.
-func (s *Store) Ready() error { return storageError(s.db.Ready()) }
+func (s *Store) Ready() error {
+	err := s.db.Ready()
+	switch sqldb.ClassOf(err) {
+	case sqldb.Full:
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full")
+	case sqldb.Gone:
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v (see the server log)", err)
+	}
+	return storageError(err)
+}

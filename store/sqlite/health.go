@@ -9,7 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// calm is the time without failures after which a trouble has ended.
+// calm is the time without failures after which a trouble has ended, except one of the
+// file, which is either there or not.
 const calm = 2 * time.Second
 
 // A health collects failures. It knows what is failing now, and reports when each
@@ -116,7 +117,7 @@ func (h *health) changes(now time.Time) (begun, ended []sqldb.Trouble) {
 		}
 	}
 	h.troubles = slices.DeleteFunc(h.troubles, func(t *trouble) bool {
-		over := t.current == nil && now.Sub(t.last) >= calm
+		over := t.current == nil && (t.Kind == sqldb.FileTrouble || now.Sub(t.last) >= calm)
 		if over {
 			ended = append(ended, t.Trouble)
 		}
