@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -117,12 +118,16 @@ func (f *feeds) release(org string, fd *feed) {
 // run adds new events to the feed until ctx is done.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.stopped)
-	for {
+	for failing := false; ; {
 		changed, interval := f.Changed(), time.After(feedInterval)
-		if err := f.catchUp(ctx); err != nil && ctx.Err() == nil {
-			f.log.ErrorContext(ctx, "reading events for the stream", "error", err)
+		err := f.catchUp(ctx)
+		if err != nil && ctx.Err() == nil {
+			if !failing && wire.Explain(err).Code != ledger.CodeStorageUnavailable { // which the store logs
+				f.log.ErrorContext(ctx, "reading events for the stream", "error", err)
+			}
 			changed = nil // retry after feedRetry
 		}
+		failing = err != nil
 
 		select {
 		case <-ctx.Done():

@@ -112,7 +112,7 @@ func checkReferences(c *sqldb.Conn) error {
 }
 
 // checkApplicationID returns an error if the database belongs to another program:
-// it has tables, but not the application_id that the first migration sets.
+// it has tables or an application_id, but not the one that the first migration sets.
 func checkApplicationID(c *sqldb.Conn) error {
 	var id, tables int64
 	err := c.Row(`
@@ -120,7 +120,7 @@ SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM
 	if err != nil {
 		return fmt.Errorf("read application id: %w", err)
 	}
-	if tables > 0 && id != applicationID {
+	if (tables > 0 || id != 0) && id != applicationID {
 		return errors.New("not a ledgerd database: another program created this SQLite file")
 	}
 	return nil

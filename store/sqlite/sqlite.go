@@ -127,8 +127,13 @@ func (db *DB) restartLog(wait time.Duration) error {
 
 // help is what the administrator can do about a trouble.
 func (db *DB) help(kind sqldb.TroubleKind) string {
-	if kind == sqldb.FileTrouble {
+	switch kind {
+	case sqldb.FileTrouble:
 		return db.guard.help()
+	case sqldb.ReadTrouble:
+		return "look for errors of the disk in the system log: to SQLite, a block that cannot be read is a malformed file"
+	case sqldb.WALTrouble:
+		return "end the transaction; 'fuser " + db.path + "' lists the processes that have the file open"
 	}
 	return ""
 }
@@ -297,7 +302,9 @@ func (db *DB) Watch(ctx context.Context, checked func(changed bool, err error)) 
 		// The version changes with every commit of another connection.
 		var version int64
 		err := c.Row("PRAGMA data_version").Scan(&version)
-		db.judge(err)
+		if err != nil {
+			db.judge(err)
+		}
 		checked(err == nil && version != seen, err)
 		if err == nil {
 			seen = version

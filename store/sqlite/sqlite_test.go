@@ -110,6 +110,12 @@ func TestOpenRefusesOtherDatabases(t *testing.T) {
 			check(t, err)
 			check(t, db.Close())
 		}, "another program"},
+		{"empty database of another program", func(t *testing.T, path string) {
+			db := openRaw(t, path)
+			_, err := db.Exec("PRAGMA application_id = 7; PRAGMA user_version = 3")
+			check(t, err)
+			check(t, db.Close())
+		}, "another program"},
 		{"text file", func(t *testing.T, path string) {
 			check(t, os.WriteFile(path, []byte(strings.Repeat("a text file\n", 100)), 0o600))
 		}, "not a database"},

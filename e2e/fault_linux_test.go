@@ -1,0 +1,120 @@
+package e2e_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// inject makes system calls of the server fail until stop is called. It skips the test
+// if strace is missing or may not attach to the server.
+func (o *org) inject(fault string) (stop func()) {
+	o.t.Helper()
+	calls, _, _ := strings.Cut(fault, ":")
+	tracer := exec.Command("strace", "-f", "-p", fmt.Sprint(o.server.Process.Pid),
+		"-e", "trace="+calls, "-e", "inject="+fault, "-o", os.DevNull)
+	stderr, err := tracer.StderrPipe()
+	check(o.t, err)
+	if err := tracer.Start(); err != nil {
+		o.t.Skip(err)
+	}
+	line, _ := bufio.NewReader(stderr).ReadString('\n')
+	if !strings.Contains(line, "attached") {
+		tracer.Wait()
+		o.t.Skipf("strace cannot attach to the server: %s", line)
+	}
+
+	return func() {
+		check(o.t, tracer.Process.Signal(syscall.SIGINT)) // it detaches
+		tracer.Wait()
+	}
+}
+
+// getAPI returns the status and the body of a GET request.
+func (o *org) getAPI(path string) (int, string) {
+	o.t.Helper()
+	request, err := http.NewRequest(http.MethodGet, o.url+path, nil)
+	check(o.t, err)
+	request.Header.Set("Authorization", "Bearer "+o.token)
+	response, err := http.DefaultClient.Do(request)
+	check(o.t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	check(o.t, err)
+	return response.StatusCode, string(body)
+}
+
+// While the disk fails, requests that need it get 503 with a reason, /readyz says so,
+// and the log has a line for the beginning and one for the end. Then everything works
+// again without a restart.
+func TestFaultDiskFails(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("strace is not installed")
+	}
+	const commits = "/v1/orgs/acme/repos/api/commits"
+	faults := []struct {
+		name, fault   string
+		reads, writes string // part of the detail; empty if they work
+	}{
+		{"full disk", "pwrite64:error=ENOSPC", "", "the disk is full"},
+		{"disk that cannot be written", "pwrite64:error=EIO", "", "cannot be read or written"},
+		{"disk that cannot be flushed", "fsync,fdatasync:error=EIO", "", "cannot be read or written"},
+		{"disk that cannot be read", "pread64:error=EIO", "cannot be read or written", "cannot be read or written"},
+	}
+
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel() // mostly waits
+			o := newOrg(t)
+			o.start()
+			_, err := o.attest()
+			check(t, err)
+
+			stop := o.inject(f.fault)
+			_, err = o.attest()
+			var e *client.Error
+			if !errors.As(err, &e) || e.Status != 503 || e.Problem.Code != ledger.CodeStorageUnavailable ||
+				!strings.Contains(e.Problem.Detail, f.writes) || strings.Contains(e.Problem.Detail, "malformed") {
+				t.Errorf("write: got %v, want 503 because %s", err, f.writes)
+			}
+			wantRead := map[bool]int{true: 200, false: 503}[f.reads == ""]
+			if status, body := o.getAPI(commits); status != wantRead || !strings.Contains(body, f.reads) ||
+				strings.Contains(body, "malformed") {
+				t.Errorf("read: got %d: %s, want %d with %q", status, body, wantRead, f.reads)
+			}
+			if status, body := o.getAPI("/readyz"); status != 503 {
+				t.Errorf("/readyz: got %d: %s, want 503", status, body)
+			}
+			time.Sleep(4 * time.Second) // several attempts of the background tasks
+
+			stop()
+			waitFor(t, "the server to be ready", time.Minute, func() bool {
+				status, _ := o.getAPI("/readyz")
+				return status == 200
+			})
+			_, err = o.attest()
+			check(t, err)
+			if status, body := o.getAPI(commits); status != 200 {
+				t.Errorf("read: got %d: %s, want 200", status, body)
+			}
+			waitFor(t, "the end of the trouble in the log", time.Minute, func() bool {
+				return strings.Contains(o.log.String(), "storage trouble ended")
+			})
+			if n := strings.Count(o.log.String(), "\n"); n > 20 {
+				t.Errorf("the log has %d lines, want at most 20:\n%s", n, o.log.String())
+			}
+			t.Log(o.log.String())
+		})
+	}
+}
