@@ -102,10 +102,10 @@ func (s Settings) check() problems {
 	}
 
 	if !slices.Contains(logLevels(), s.Log.Level) {
-		invalid("log.level", "%q (use %s)", s.Log.Level, flagvalue.OneOf(logLevels()))
+		invalid("log.level", "%q is not a log level (use %s)", s.Log.Level, flagvalue.OneOf(logLevels()))
 	}
 	if !slices.Contains(logFormats(), s.Log.Format) {
-		invalid("log.format", "%q (use %s)", s.Log.Format, flagvalue.OneOf(logFormats()))
+		invalid("log.format", "%q is not a log format (use %s)", s.Log.Format, flagvalue.OneOf(logFormats()))
 	}
 	if s.ShutdownDelay < 0 || s.ShutdownDelay > 10*time.Minute {
 		invalid("shutdown_delay", "%v is out of range (use 0s to 10m)", s.ShutdownDelay)

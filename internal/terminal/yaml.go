@@ -14,7 +14,7 @@ func YAML(v any) ([]byte, error) {
 	encoder := yaml.NewEncoder(&b)
 	encoder.SetIndent(2)
 	if err := errors.Join(encoder.Encode(v), encoder.Close()); err != nil {
-		return nil, fmt.Errorf("writing YAML: %w", err)
+		return nil, fmt.Errorf("write YAML: %w", err)
 	}
 	return b.Bytes(), nil
 }

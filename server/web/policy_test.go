@@ -93,7 +93,7 @@ func TestPolicyEditorNeedsAdmin(t *testing.T) {
 				t.Errorf("%s: an editor with scope %s", path, scope)
 			}
 		}
-		w.get(policyPath + "/edit").want(403).has("scope admin required: your API token has " + scope)
+		w.get(policyPath + "/edit").want(403).has("scope admin required: your API token has scope " + scope)
 		w.post(policyPath+"/edit", url.Values{"do": {"save"}, "document": {lax}}).want(403)
 	}
 	e.signIn(e.admin).get(policyPath).want(200).has("Version 1")

@@ -192,7 +192,7 @@ func (v *visit) authorize(rt route) error {
 		return ledger.Errorf(ledger.CodeForbidden, "your API token is for org %s, not %s", v.session.Org,
 			v.value("org"))
 	case !v.may(rt.scope):
-		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: your API token has %s", rt.scope,
+		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: your API token has scope %s", rt.scope,
 			v.session.Scope)
 	}
 	v.repo = v.value("repo")

@@ -118,7 +118,7 @@ func checkApplicationID(c *sqldb.Conn) error {
 	err := c.Row(`
 SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&id, &tables)
 	if err != nil {
-		return fmt.Errorf("read application id: %w", err)
+		return fmt.Errorf("read application ID: %w", err)
 	}
 	if (tables > 0 || id != 0) && id != applicationID {
 		return errors.New("not a ledgerd database: another program created this SQLite file")
