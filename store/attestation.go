@@ -10,9 +10,11 @@ import (
 )
 
 // attestationColumns are the columns of an attestation a of a commit c, for
-// scanAttestation. The row id, the last one, is for the cursor.
+// scanAttestation. The row id, the last one, is for the cursor. The time of recording is
+// that of the clock as it was put right; the column recorded_at has the time in the id.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
-  a.duration_ms, a.recorded_at, a.payload_digest, a.event_id, a.id`
+  a.duration_ms, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, a.payload_digest,
+  a.event_id, a.id`
 
 const selectAttestation = "SELECT " + attestationColumns + `
 FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `

@@ -42,7 +42,8 @@ func (s *Store) Attestations(
 		list = page(rows, f.Limit)
 		if list.NextCursor != "" {
 			last := rows[f.Limit-1]
-			list.NextCursor = cursor(int64(last.row.RecordedAt), last.id)
+			at, _ := idTime(attestationPrefix, last.row.ID)
+			list.NextCursor = cursor(int64(at), last.id)
 		}
 		return list, err
 	})
@@ -287,9 +288,10 @@ func (q attestationQuery) start(at, id int64) (int64, int64) {
 	return q.position[0], q.position[1]
 }
 
-// compare compares rows in the order of the list.
+// compare compares rows in the order of the list: by recorded_at, which is the time in the
+// id, and by row id.
 func (q attestationQuery) compare(a, b keyed[ledger.AttestationRecord]) int {
-	order := cmp.Or(cmp.Compare(a.row.RecordedAt, b.row.RecordedAt), cmp.Compare(a.id, b.id))
+	order := cmp.Or(strings.Compare(timeOfID(a.row.ID), timeOfID(b.row.ID)), cmp.Compare(a.id, b.id))
 	if q.ascending {
 		return order
 	}

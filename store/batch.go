@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -23,6 +24,8 @@ type batch struct {
 	// seqs holds, by org, the next sequence number at the start of the transaction.
 	seqs map[int64]int64
 	last ledger.Time // start of the last write
+	// skipped is the part of clock.skipped by which webhooks do not fail for longer.
+	skipped time.Duration
 }
 
 func newBatch(tips *radarindex.Set) *batch {

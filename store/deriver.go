@@ -57,8 +57,13 @@ func (s *subject) expiry(at ledger.Time) ledger.Cause {
 // isDue reports whether the policy has changed, or evidence or an overlap has
 // expired, since the state was derived.
 func (s *subject) isDue(now ledger.Time) bool {
-	return s.state != ledger.Deployed &&
-		(s.policyVersion != s.d.repo.policyVersion || s.expires != 0 && s.expires <= now)
+	return s.state != ledger.Deployed && s.policyVersion != s.d.repo.policyVersion || s.hasExpired(now)
+}
+
+// hasExpired reports whether evidence or an overlap has expired since the state was
+// derived.
+func (s *subject) hasExpired(now ledger.Time) bool {
+	return s.state != ledger.Deployed && s.expires != 0 && s.expires <= now
 }
 
 // contract returns the repo's active contract. The cache is keyed by digest, so it

@@ -49,6 +49,10 @@ func (s *Store) Evaluate(ctx context.Context) {
 // the others, and returns all errors.
 func (s *Store) Settle(ctx context.Context) error {
 	var errs []error
+	if err := s.correctTimes(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("correct times after the clock went back: %w", err))
+	}
+
 	repos, err := s.reevaluations(ctx)
 	errs = append(errs, err)
 	for _, repoID := range repos {
@@ -59,6 +63,7 @@ func (s *Store) Settle(ctx context.Context) error {
 	if err := s.rescanMarked(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("re-scan tips: %w", err))
 	}
+
 	expired, err := s.hasExpired(ctx)
 	if err == nil && expired {
 		err = s.repeat(ctx, (*tx).expire)
@@ -156,24 +161,8 @@ func (t *tx) expire() (last bool, err error) {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
 
-	derivers := make(map[int64]*deriver)
-	list := make([]*subject, len(due))
-	for i, c := range due {
-		d := derivers[c.repoID]
-		if d == nil {
-			r, err := t.repoByID(c.repoID)
-			if err != nil {
-				return false, err
-			}
-			if d, err = t.deriver(r); err != nil {
-				return false, err
-			}
-			derivers[c.repoID] = d
-		}
-		list[i] = &subject{commitRow: c, d: d}
-	}
-
-	if err := t.gather(list); err != nil {
+	list, err := t.subjectsOf(due)
+	if err != nil {
 		return false, err
 	}
 	for _, s := range list {

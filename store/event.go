@@ -24,7 +24,7 @@ func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byt
 	if err != nil {
 		return 0, err
 	}
-	t.batch.rows.events.Add(id, r.orgID, seq, eventID, string(kind), r.id, int64(t.now), body)
+	t.batch.rows.events.Add(id, r.orgID, seq, eventID, string(kind), r.id, int64(t.stamp), body)
 	return id, t.enqueue(r, kind, id)
 }
 

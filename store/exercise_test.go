@@ -34,7 +34,9 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	check(t, migrated.Close())
 
 	e := &exerciser{t: t, now: now}
-	e.Store, err = store.Open(t.Context(), path, store.Options{Now: func() time.Time { return e.now }})
+	e.Store, err = store.Open(t.Context(), path, store.Options{
+		Now: func() time.Time { return e.now }, Monotonic: func() time.Duration { return e.now.Sub(now) - e.jumped },
+	})
 	check(t, err)
 	defer e.Close()
 	opening, err = e.Plans(t.Context())
@@ -51,6 +53,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.lists()
 	e.now = e.now.Add(60 * 24 * time.Hour)
 	check(t, e.Prune(t.Context()))
+	e.putClockRight()
 	plans, err = e.Plans(t.Context())
 	check(t, err)
 	return plans, opening
@@ -61,7 +64,9 @@ type exerciser struct {
 	*store.Store
 	t   *testing.T
 	now time.Time
-	n   int // number of generated statements
+	// jumped is the part of now that did not pass.
+	jumped time.Duration
+	n      int // number of generated statements
 }
 
 // Commits, a webhook and a signer in the fixture.
@@ -196,6 +201,36 @@ func (e *exerciser) record() {
 	}
 	e.now = e.now.Add(2 * time.Second)
 	check(e.t, e.Settle(ctx))
+}
+
+// putClockRight has the clock jump forward, records, and puts it right.
+func (e *exerciser) putClockRight() {
+	ctx := e.t.Context()
+	tip := ledger.Registration{Branch: "nineteen", Changes: changeOf("p.go", 10)}
+	_, _, err := e.Register(ctx, "umbrella", "web", sha(19), tip)
+	check(e.t, err)
+	e.jump(60 * 24 * time.Hour)
+	check(e.t, e.Prune(ctx)) // forgets it
+	e.jump(100 * 24 * time.Hour)
+	check(e.t, e.Prune(ctx)) // of the log of expired evidence
+	check(e.t, e.RecordOutcomes(ctx, nil, 0))
+	for _, predicate := range []string{"test:go", "review:code"} {
+		e.attests("web", sha(1), predicate, ledger.Pass)
+		e.attestsAs("web", sha(1), predicate, ledger.Pass, "cn=new,ou=dev,o=acme")
+	}
+	e.now = e.now.Add(2 * time.Second) // these expire
+	check(e.t, e.Settle(ctx))
+	e.push(sha(20), ledger.Registration{Branch: "twenty", Changes: changeOf("p.go", 10)})
+	e.jump(-160 * 24 * time.Hour)
+	check(e.t, e.Settle(ctx))
+}
+
+// jump moves the clock until the store follows it.
+func (e *exerciser) jump(d time.Duration) {
+	e.now, e.jumped = e.now.Add(d), e.jumped+d
+	e.Now()
+	e.now = e.now.Add(61 * time.Second)
+	e.Now()
 }
 
 // sha returns the id of the n-th new commit.

@@ -114,7 +114,8 @@ func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) er
 		rd.caches.evidence.put(id, e)
 		return nil
 	}, `
-SELECT id, predicate_id, signer_id, attestation_id, emails, status, recorded_at, while_promotable
+SELECT id, predicate_id, signer_id, attestation_id, emails, status,
+  CASE aged_from WHEN 0 THEN recorded_at ELSE aged_from END, while_promotable
 FROM attestations WHERE id IN `, 1, rows)
 }
 

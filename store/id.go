@@ -46,3 +46,10 @@ func idTime(prefix, id string) (ledger.Time, bool) {
 	}
 	return ledger.Time(parsed.Time()), true
 }
+
+// timeOfID returns the part of an identifier that contains its creation time. As text,
+// these parts of identifiers with the same prefix are in the order of the times.
+func timeOfID(id string) string { return id[:len(id)-entropySize] }
+
+// entropySize is the length of the random part of an identifier.
+const entropySize = 16

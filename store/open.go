@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,8 +16,12 @@ import (
 
 // Options configures a Store.
 type Options struct {
-	// Now is the ledger's clock. The default is time.Now.
+	// Now is the system clock, which the ledger's clock follows. The default is
+	// time.Now.
 	Now func() time.Time
+	// Monotonic returns the time since any fixed moment. It shows when Now jumps. If it
+	// is nil, the monotonic readings in the results of Now are used.
+	Monotonic func() time.Duration
 	// Logger logs migrations and background errors. By default nothing is logged.
 	Logger *slog.Logger
 	// KeepDeliveries is how long finished deliveries stay in the log. 0 means
@@ -43,12 +48,6 @@ const DefaultKeepDeliveries = 30 * 24 * time.Hour
 // migrates its schema to the version of this release. Before a migration it writes
 // a verified copy of the database next to it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	s := newStore(o)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
@@ -58,12 +57,21 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	s.db = db
+	if err := s.resumeClock(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: resume the clock: %w", path, err), s.Close())
+	}
 	return s, nil
 }
 
 func newStore(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	s := &Store{
-		now:          o.Now,
+		clock:        newClock(o.Now, o.Monotonic, o.Logger),
 		log:          o.Logger,
 		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
 		caches:       newCaches(),

@@ -15,7 +15,7 @@ import (
 )
 
 // minFailures is the number of consecutive failures required to disable a webhook. If the
-// clock is set forward, two failures can appear to be far apart.
+// server was stopped for long, two failures can be far apart.
 const minFailures = 5
 
 // RecordOutcomes records the outcomes of attempts. A webhook is disabled if all attempts
@@ -26,12 +26,32 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 	for i, o := range outcomes { // outside the writer
 		rows[i] = outcomeRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
 	}
-	disabled, err := writeYielding(ctx, s, func(t *tx) ([]string, error) { return t.recordOutcomes(rows, disableAfter) })
+	disabled, err := writeYielding(ctx, s, func(t *tx) ([]string, error) {
+		if err := t.skipFailing(s.clock.totalSkipped()); err != nil {
+			return nil, err
+		}
+		return t.recordOutcomes(rows, disableAfter)
+	})
 	for _, id := range disabled {
 		// The reason is not logged: it may contain a URL with a secret.
 		s.log.Warn("webhook disabled", "webhook", id)
 	}
 	return err
+}
+
+// skipFailing does not count the jumps forward of the clock, in total, as time in which
+// webhooks have failed.
+func (t *tx) skipFailing(total time.Duration) error {
+	jumps := total - t.batch.skipped
+	if jumps == 0 {
+		return nil
+	}
+	t.batch.skipped = total
+	_, err := t.Exec("UPDATE webhooks SET failing_since = failing_since + ? WHERE failing_since > 0", jumps.Milliseconds())
+	if err != nil {
+		return fmt.Errorf("update webhooks after a jump of the clock: %w", err)
+	}
+	return nil
 }
 
 // recordOutcomes records outcomes, and returns the ids of the webhooks that it disabled.

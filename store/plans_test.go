@@ -32,6 +32,11 @@ var mayScan = []exception{
 	},
 	{"FROM webhooks w\nWHERE deleted_at = 0 AND EXISTS", "reads all webhooks, once a minute"},
 	{"SELECT id FROM repos", "reads all repos, once a minute"},
+	{"UPDATE sessions SET expires_at", afterClock},
+	{"UPDATE tokens SET last_used_at = ?1", afterClock},
+	{"UPDATE webhooks SET changed_at = ?1", afterClock},
+	{"UPDATE webhooks SET failing_since = ?1", afterClock},
+	{"UPDATE webhooks SET failing_since = failing_since + ?", "runs once after a jump of the clock"},
 	{"DELETE FROM sessions WHERE hash IN", "no index on the token: reads all sessions at each sign-in"},
 
 	{
@@ -55,6 +60,9 @@ var mayScan = []exception{
 	{"INSERT INTO signers (", ifMissing},
 	{"INSERT INTO tokens (", ifMissing},
 }
+
+// afterClock is why a statement may read a small table.
+const afterClock = "runs once after the clock was put back by hours"
 
 // ifMissing is why an INSERT may scan the tables that refer to its table. It only does so
 // in a transaction with a row that refers to a missing row.

@@ -40,13 +40,17 @@ func (s *Store) tidy(ctx context.Context) {
 	if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning sessions failed", "error", err)
 	}
+	if err := s.pruneExpirations(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
+		s.log.ErrorContext(ctx, "pruning the log of expired evidence failed", "error", err)
+	}
 }
 
 // Prune deletes rows that are no longer needed: deliveries that finished more than
 // Options.KeepDeliveries ago, deleted webhooks with their deliveries, the overlaps of
-// tips that are out of flight, and expired sessions.
+// tips that are out of flight, expired sessions, and the log of evidence that expired more
+// than keepExpirations ago.
 func (s *Store) Prune(ctx context.Context) error {
-	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx))
+	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx), s.pruneExpirations(ctx))
 }
 
 func (s *Store) pruneDeliveries(ctx context.Context) error {
@@ -177,4 +181,25 @@ func (t *tx) pruneTipsOf(repoID int64) (last bool, err error) {
 		}
 	}
 	return len(tips) < pruneTipsBatch, nil
+}
+
+// keepExpirations is how long the log of expired evidence is retained. The states that a
+// wrong clock has changed are derived again if it is put right within this time.
+const keepExpirations = 90 * 24 * time.Hour
+
+// pruneExpirations deletes old rows of the log of expired evidence.
+func (s *Store) pruneExpirations(ctx context.Context) error {
+	cutoff := s.Now().Add(-keepExpirations)
+	old, err := readLoose(ctx, s, forWrite(""), func(rd reader) (old bool, err error) {
+		return old, rd.Row("SELECT EXISTS (SELECT 1 FROM expirations WHERE at < ?)", cutoff).Scan(&old)
+	})
+	if err != nil || !old {
+		return err
+	}
+	return s.repeat(ctx, func(t *tx) (bool, error) {
+		n, err := t.Exec(`
+DELETE FROM expirations
+WHERE (at, commit_id) IN (SELECT at, commit_id FROM expirations WHERE at < ? ORDER BY at LIMIT ?)`, cutoff, pruneBatch)
+		return n < pruneBatch, err
+	})
 }

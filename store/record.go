@@ -218,14 +218,23 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st 
 	rows := t.batch.rows
 	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID,
 		int64(mappingVersion), noSlot, st.signerID, st.keyID,
-		string(e.Status), a.Result.DurationMS, int64(e.RecordedAt), a.PayloadDigest[:], a.Signer.Identity,
-		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event)
+		string(e.Status), a.Result.DurationMS, int64(t.stamp), a.PayloadDigest[:], a.Signer.Identity,
+		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event, int64(t.agedFrom()))
 	s.newest = id
 	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
 	t.setLatest(latestKey{s.id, predicateID, noSlot, st.signerID}, id)
 	t.count(repoAttestations, s.repoID, 1)
 	t.count(predicateAttestations, predicateID, 1)
 	return st, nil
+}
+
+// agedFrom returns the time from which the age of an attestation of this write counts, or
+// 0 if that is its recorded_at.
+func (t *tx) agedFrom() ledger.Time {
+	if t.stamp == t.now {
+		return 0
+	}
+	return t.now
 }
 
 const (

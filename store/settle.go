@@ -20,9 +20,28 @@ func (t *tx) settleDue(s *subject) error {
 	return t.settle(s, s.expiry(s.expires))
 }
 
+// noteExpired notes that evidence or an overlap of a commit has expired, in case the
+// clock turns out to be ahead.
+func (t *tx) noteExpired(s *subject) error {
+	cause := s.expiry(s.expires)
+	_, err := t.Exec(`
+INSERT INTO expirations (at, commit_id, cause_type, cause_id) VALUES (?, ?, ?, ?)
+ON CONFLICT (at, commit_id) DO NOTHING`, t.now, s.id, cause.Type, cause.ID)
+	if err != nil {
+		return fmt.Errorf("note expiration: %w", err)
+	}
+	return nil
+}
+
 // settle derives a commit's state from its facts. It records the state, the transitions
 // and their events.
 func (t *tx) settle(s *subject, cause ledger.Cause) error {
+	if s.hasExpired(t.now) {
+		if err := t.noteExpired(s); err != nil {
+			return err
+		}
+	}
+
 	derived := s.d.contract.Derive(s.facts, t.now)
 	if s.state == ledger.Deployed && derived.State != ledger.Deployed {
 		if err := t.returnTip(s); err != nil {
@@ -123,6 +142,27 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 		if list[i] = byID[id]; list[i] == nil {
 			return nil, fmt.Errorf("commit %d is missing", id)
 		}
+	}
+	return list, t.gather(list)
+}
+
+// subjectsOf returns commits of any repos, with their facts.
+func (t *tx) subjectsOf(commits []*commitRow) ([]*subject, error) {
+	derivers := make(map[int64]*deriver)
+	list := make([]*subject, len(commits))
+	for i, c := range commits {
+		d := derivers[c.repoID]
+		if d == nil {
+			r, err := t.repoByID(c.repoID)
+			if err != nil {
+				return nil, err
+			}
+			if d, err = t.deriver(r); err != nil {
+				return nil, err
+			}
+			derivers[c.repoID] = d
+		}
+		list[i] = &subject{commitRow: c, d: d}
 	}
 	return list, t.gather(list)
 }

@@ -17,7 +17,8 @@ import (
 
 // A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
-	now       func() time.Time
+	clock     *clock
+	saved     savedClock // as the table clock has it; only correctTimes changes it
 	log       *slog.Logger
 	retention time.Duration // how long the delivery log is retained
 	db        sqldb.Engine
@@ -49,4 +50,11 @@ func (s *Store) Close() error {
 }
 
 // Now returns the current time of the ledger's clock.
-func (s *Store) Now() ledger.Time { return ledger.TimeOf(s.now()) }
+func (s *Store) Now() ledger.Time { return s.clock.read() }
+
+// WallTime returns the time that other machines probably have. It is the system clock,
+// unless that has just jumped.
+func (s *Store) WallTime() ledger.Time { return s.clock.wallTime() }
+
+// ClockStatus returns how the ledger's clock and the system clock differ.
+func (s *Store) ClockStatus() ClockStatus { return s.clock.status() }

@@ -73,7 +73,7 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 // minute per token, in the background. If the writer's queue is full, it is a no-op.
 func (s *Store) TouchToken(id string) {
 	now := s.Now()
-	if last, ok := s.touched.Load(id); ok && now.Sub(last.(ledger.Time)) < time.Minute {
+	if last, ok := s.touched.Load(id); ok && now.Sub(last.(ledger.Time)).Abs() < time.Minute {
 		return
 	}
 	queued := s.db.TryWrite(sqldb.Write{Do: func(c *sqldb.Conn) error {

@@ -14,6 +14,9 @@ import (
 // are the operations of a write.
 type tx struct {
 	reader
+	// stamp is the time in the ids of this write, by which events and attestations are
+	// ordered. It is now, or later if now is earlier than an earlier stamp.
+	stamp ledger.Time
 	batch *batch
 	// gathered is what this write adds to its batch if it succeeds.
 	gathered gathered
@@ -77,7 +80,8 @@ func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err erro
 
 // inTx runs fn as one write of the transaction on c, and flushes the buffers.
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
-	t := &tx{reader: reader{Conn: c, caches: s.caches, now: s.Now()}, batch: s.batch}
+	now := s.Now()
+	t := &tx{reader: reader{Conn: c, caches: s.caches, now: now}, stamp: s.clock.next(now), batch: s.batch}
 	done := false
 	defer func() { // also if fn panics
 		if done {
@@ -168,7 +172,7 @@ func (t *tx) addWork(cause ledger.Cause, commits ...int64) {
 }
 
 // newID returns a new identifier with the given prefix.
-func (t *tx) newID(prefix string) (string, error) { return t.batch.ids.next(prefix, t.now) }
+func (t *tx) newID(prefix string) (string, error) { return t.batch.ids.next(prefix, t.stamp) }
 
 // count adds by to a counter if this write succeeds.
 func (t *tx) count(kind counterKind, id int64, by int64) {

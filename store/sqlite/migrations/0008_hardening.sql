@@ -7,7 +7,7 @@ ALTER TABLE attestations ADD COLUMN aged_from INTEGER NOT NULL DEFAULT 0;
 -- are pruned.
 CREATE TABLE expirations (
   at         INTEGER NOT NULL,
-  commit_id  INTEGER NOT NULL REFERENCES commits,
+  commit_id  INTEGER NOT NULL, -- without a foreign key, which would need an index
   cause_type TEXT    NOT NULL,
   cause_id   TEXT    NOT NULL,
   PRIMARY KEY (at, commit_id)
