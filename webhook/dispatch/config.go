@@ -29,7 +29,10 @@ type Outbox interface {
 	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
 	// Release ends the leases of deliveries that were claimed but not attempted.
 	Release(ctx context.Context, webhook string, deliveries []string) error
+	// Now returns the time by which deliveries are due. It may go back.
 	Now() ledger.Time
+	// WallTime returns the time that receivers probably have, for signatures.
+	WallTime() ledger.Time
 }
 
 // A Config configures a Dispatcher. Only Outbox is required.

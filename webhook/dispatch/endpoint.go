@@ -308,7 +308,7 @@ func (e *endpoint) finished(c completion) {
 	switch c.how {
 	case endedByShortage:
 		e.more, e.health.lastAttempt = true, now
-		e.health.pausedUntil = max(e.health.pausedUntil, now.Add(shortagePause))
+		e.health.pause(now, shortagePause)
 	case endedInFailure:
 		e.latency = 0
 		e.health.failed(now, c.retryAfter)

@@ -34,9 +34,10 @@ func signStandard(secret, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// signedHeader returns the headers of an attempt, with the signatures made now.
-func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now ledger.Time) http.Header {
-	at := now.Std()
+// signedHeader returns the headers of an attempt now, with the time wall in its
+// signatures.
+func signedHeader(to ledger.Endpoint, d ledger.DueDelivery, now, wall ledger.Time) http.Header {
+	at := wall.Std()
 	h := http.Header{
 		"Content-Type":          {"application/json"},
 		webhook.HeaderEvent:     {string(d.Type)},

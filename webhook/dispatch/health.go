@@ -38,14 +38,18 @@ type health struct {
 	probeWanted bool        // a delivery was queued during the pause
 }
 
-func (h *health) paused(now ledger.Time) bool { return now < h.pausedUntil }
+// paused reports whether the webhook is paused. A pause that seems longer than any began
+// before the clock went back: it is over.
+func (h *health) paused(now ledger.Time) bool {
+	return now < h.pausedUntil && h.pausedUntil.Sub(now) <= longestRequestedPause
+}
 
 // ready reports whether the webhook may be sent to: it is not paused, or a probe is
 // due. A ping or a redelivery gets a probe before the pause ends, because the
 // receiver may just have been fixed.
 func (h *health) ready(now ledger.Time) bool {
 	gap := min(max(h.backoff(), minProbeGap), maxProbeGap)
-	return !h.paused(now) || h.probeWanted && now >= h.lastAttempt.Add(gap)
+	return !h.paused(now) || h.probeWanted && now.Sub(h.lastAttempt).Abs() >= gap
 }
 
 // backoff returns how long to pause after the failures so far.
@@ -77,7 +81,15 @@ func (h *health) failed(now ledger.Time, retryAfter time.Duration) {
 	if retryAfter > 0 {
 		pause = max(pause, min(max(retryAfter, minRetryAfter), longestRequestedPause))
 	}
-	h.pausedUntil = max(h.pausedUntil, now.Add(pause))
+	h.pause(now, pause)
+}
+
+// pause pauses the webhook for at least d.
+func (h *health) pause(now ledger.Time, d time.Duration) {
+	if !h.paused(now) {
+		h.pausedUntil = 0
+	}
+	h.pausedUntil = max(h.pausedUntil, now.Add(d))
 }
 
 // resume ends the pause. After a failure, the limit allows one probe only.

@@ -46,7 +46,7 @@ type sender struct {
 	userAgent string
 	timeout   time.Duration // for a whole request
 	connect   time.Duration // for DNS, dialling and TLS
-	now       func() ledger.Time
+	now, wall func() ledger.Time
 }
 
 func newSender(c Config) *sender {
@@ -73,7 +73,7 @@ func newSender(c Config) *sender {
 		t.DialContext = (&net.Dialer{Timeout: c.ConnectTimeout}).DialContext
 	}
 	return &sender{transport: t, guard: c.Guard, proxied: c.Proxy != nil, userAgent: c.UserAgent,
-		timeout: c.Timeout, connect: c.ConnectTimeout, now: c.Outbox.Now}
+		timeout: c.Timeout, connect: c.ConnectTimeout, now: c.Outbox.Now, wall: c.Outbox.WallTime}
 }
 
 // close closes idle connections.
@@ -115,7 +115,7 @@ func (s *sender) send(ctx context.Context, to ledger.Endpoint, d ledger.DueDeliv
 	out.attempt.Response = response.AttemptResponse
 	out.result, out.attempt.Error = classify(response.Status, response.location)
 	if out.result != resultSuccess {
-		out.retryAfter = parseRetryAfter(response.retryAfter, s.now())
+		out.retryAfter = parseRetryAfter(response.retryAfter, s.wall())
 	}
 	return out, nil
 }
@@ -140,7 +140,7 @@ func (s *sender) exchange(
 		return response{}, errors.New("invalid URL")
 	}
 
-	request.Header = signedHeader(to, d, a.At)
+	request.Header = signedHeader(to, d, a.At, s.wall())
 	request.Header["User-Agent"] = []string{s.userAgent}
 	a.Request.Headers = maps.Clone(map[string][]string(request.Header))
 	a.Request.Headers["Host"] = []string{request.URL.Host}

@@ -148,3 +148,30 @@ func TestDescriptorLimit(t *testing.T) {
 		t.Errorf("TotalInFlight = %d, want 1 to %d", got, descriptorLimit())
 	}
 }
+
+// TestFaultPauseEndsIfTheClockGoesBack checks that a pause does not last until the time
+// that a wrong clock showed.
+func TestFaultPauseEndsIfTheClockGoesBack(t *testing.T) {
+	now := ledger.Time(100 * 24 * time.Hour.Milliseconds())
+	h := health{limit: 8}
+	for range failuresBeforePause {
+		h.failed(now.Add(40*24*time.Hour), 0)
+	}
+	h.probeWanted = true
+	if h.paused(now) || !h.ready(now) {
+		t.Errorf("still paused: %+v", h)
+	}
+
+	h.failed(now, 0)
+	if pause := h.pausedUntil.Sub(now); pause < firstPause || pause > longestPause {
+		t.Errorf("the next pause lasts %v", pause)
+	}
+	h.pausedUntil = now.Add(40 * 24 * time.Hour)
+	if h.pause(now, shortagePause); h.pausedUntil != now.Add(shortagePause) {
+		t.Errorf("a shortage pauses for %v, want %v", h.pausedUntil.Sub(now), shortagePause)
+	}
+	h = health{probeWanted: true, pausedUntil: now.Add(time.Minute), lastAttempt: now.Add(40 * 24 * time.Hour)}
+	if !h.ready(now) {
+		t.Error("the probe waits for the time of the last attempt")
+	}
+}
