@@ -26,8 +26,8 @@ const (
 // Config configures a Server. Only Store is required.
 type Config struct {
 	Store *store.Store
-	// Now is the clock by which certificates and tokens expire. The default is
-	// time.Now.
+	// Now is the clock by which certificates, tokens and sessions expire. The default
+	// is that of the Store.
 	Now func() time.Time
 	// Logger receives internal errors and, at debug level, every request. By default
 	// nothing is logged.
@@ -76,7 +76,7 @@ func New(c Config) *Server {
 		s.checkTarget = func(context.Context, string) error { return nil }
 	}
 	if s.now == nil {
-		s.now = time.Now
+		s.now = func() time.Time { return c.Store.Now().Std() }
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -75,7 +75,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 		CheckTarget:     guard.Check,
 		Version:         buildinfo.Version(),
 	})
-	site, err := web.New(web.Config{API: api, Logger: log})
+	site, err := web.New(web.Config{API: api, Logger: log, Now: func() time.Time { return db.Now().Std() }})
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
