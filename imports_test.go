@@ -28,12 +28,12 @@ var mayImport = map[string][]string{
 	"client": {"ledger", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/radar"},
 	"server": {
 		"ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/policy",
-		"ledger/radar", "server/internal/wire", "store",
+		"ledger/radar", "server/internal/budget", "server/internal/wire", "store",
 	},
 	// The pages are a client of the API.
 	"server/web": {
 		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
-		"server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
+		"server/internal/budget", "server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
 		"server/web/linediff", "server/web/overlap", "server/web/policytext", "server/web/session",
 		"server/web/limiter",
 	},
@@ -47,7 +47,8 @@ var mayImport = map[string][]string{
 	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/policytext": {"ledger", "ledger/policy", "ledger/radar", "server/web/format"},
 	// HTTP helpers of the API and the pages.
-	"server/internal/wire": {"ledger"},
+	"server/internal/wire":   {"ledger", "server/internal/budget"},
+	"server/internal/budget": {},
 	"store": {
 		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 		"store/radarindex", "store/sqldb", "store/sqlite",

@@ -56,6 +56,9 @@ const (
 	CodeStorageUnavailable Code = "storage_unavailable"
 	CodeTooManyStreams     Code = "too_many_streams"
 	CodeStopping           Code = "stopping"
+	CodeTooManyRequests    Code = "too_many_requests"
+	CodeServerBusy         Code = "server_busy"
+	CodeRequestTimeout     Code = "request_timeout"
 	CodeInternal           Code = "internal"
 )
 

@@ -104,6 +104,9 @@ func (s *Server) simulatePolicy(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.beginRead(); err != nil {
+		return nil, err
+	}
 	simulation, err := s.store.Simulate(c.ctx(), c.org(), c.repo(), draft)
 	if err != nil {
 		return nil, err

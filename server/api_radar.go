@@ -49,6 +49,9 @@ func (s *Server) previewOverlaps(c *call) (*reply, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
+	if err := c.beginRead(); err != nil {
+		return nil, err
+	}
 	result, err := s.store.PreviewOverlaps(c.ctx(), c.org(), c.repo(), q)
 	if err != nil {
 		return nil, err

@@ -59,9 +59,11 @@ func (s *Server) acceptToken(token ledger.Token) (caller, error) {
 	return caller{token}, nil
 }
 
-func isNotFound(err error) bool {
+func isNotFound(err error) bool { return isCode(err, ledger.CodeNotFound) }
+
+func isCode(err error, code ledger.Code) bool {
 	e, ok := errors.AsType[*ledger.Error](err)
-	return ok && e.Code == ledger.CodeNotFound
+	return ok && e.Code == code
 }
 
 func bearer(r *http.Request) (string, error) {

@@ -2,19 +2,18 @@ package server
 
 import (
 	"bytes"
-	"io"
+	"errors"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
-const (
-	smallBody = 1 << 20  // limit of bodies to which Config.MaxBody does not apply, in bytes
-	maxDrain  = 16 << 20 // bytes that drain reads of a rejected body
-)
+// smallBody is the limit of bodies to which Config.MaxBody does not apply, in bytes.
+const smallBody = 1 << 20
 
 // decode reads a JSON body of at most limit bytes into v, strictly.
 func (c *call) decode(v any, limit int64) error {
@@ -79,25 +78,15 @@ func checkMediaType(h http.Header, mediaTypes []string) error {
 
 // readBody reads a body of at most limit bytes and of any media type.
 func (c *call) readBody(limit int64) ([]byte, error) {
-	if c.r.ContentLength > limit {
+	body, err := wire.ReadBody(c.w, c.r, limit, c.memory)
+	if errors.Is(err, wire.ErrTooLarge) {
 		return nil, c.tooLarge(limit)
 	}
-	var buf bytes.Buffer
-	if c.r.ContentLength > 0 {
-		buf.Grow(int(c.r.ContentLength) + bytes.MinRead)
-	}
-	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, limit+1))
-	if err != nil && c.stopping.Load() {
+	if (isCode(err, ledger.CodeRequestTimeout) || isCode(err, ledger.CodeInvalidJSON)) && c.stopping.Load() {
 		return nil, ledger.Errorf(ledger.CodeStopping,
-			"the server is stopping and got only %d bytes of the body: send the request again", n)
+			"the server is stopping and did not get the whole body: send the request again")
 	}
-	if err != nil {
-		return nil, ledger.Errorf(ledger.CodeInvalidJSON, "the body was cut off after %d bytes", n)
-	}
-	if n > limit {
-		return nil, c.tooLarge(limit)
-	}
-	return buf.Bytes(), nil
+	return body, err
 }
 
 func (c *call) tooLarge(limit int64) error {
@@ -106,13 +95,4 @@ func (c *call) tooLarge(limit int64) error {
 		hint = " (setting max_body)"
 	}
 	return ledger.Errorf(ledger.CodePayloadTooLarge, "the body is too large: at most %d bytes%s", limit, hint)
-}
-
-// drain discards the rest of a rejected body, up to maxDrain bytes. Otherwise a
-// client that sends the whole body before it reads the response would get a
-// connection reset instead of the error.
-func drain(r *http.Request) {
-	if r.Header.Get("Expect") == "" { // otherwise the client waits before it sends the body
-		io.CopyN(io.Discard, r.Body, maxDrain)
-	}
 }

@@ -9,13 +9,20 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/budget"
 )
 
 // A call is one request to a route. When the route's handler gets it, the caller
 // is authorized and the query has only parameters that the route accepts.
 type call struct {
+	w      http.ResponseWriter // only for reading the body
 	r      *http.Request
 	caller caller
+	// memory is what the body and the response take. slot is the caller's place among
+	// the concurrent reads. Both are nil for public routes and for the administrator of
+	// the host.
+	memory, slot *budget.Lease
+	isRead       bool // whether beginRead was called
 	// identify returns the caller. A stream calls it again to check the token.
 	identify identify
 	path     httprouter.Params
@@ -29,6 +36,13 @@ func (c *call) org() string          { return c.path.ByName("org") }
 func (c *call) repo() string         { return c.path.ByName("repo") }
 func (c *call) sha() string          { return c.path.ByName("sha") }
 func (c *call) id() string           { return c.path.ByName("id") }
+
+// beginRead waits until the caller may prepare another response. The read ends when
+// the response is ready to be written.
+func (c *call) beginRead() error {
+	c.isRead = true
+	return c.slot.Grow(c.ctx(), 1)
+}
 
 // single returns the response for a single record.
 func single(record any, err error) (*reply, error) {

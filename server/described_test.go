@@ -272,10 +272,10 @@ func TestCommonResponses(t *testing.T) {
 		for method, operation := range item.Operations() {
 			want := []string{"400", "500"}
 			if operation.Extensions["x-scope"] != nil {
-				want = append(want, "401", "403", "503")
+				want = append(want, "401", "403", "429", "503")
 			}
 			if operation.RequestBody != nil {
-				want = append(want, "413", "415", "422")
+				want = append(want, "408", "413", "415", "422")
 			}
 			for _, status := range want {
 				if operation.Responses.Value(status) == nil {

@@ -74,37 +74,55 @@ func (s *Server) router(routes []route, identify identify) http.Handler {
 // response or the problem.
 func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
+		c := &call{w: w, r: r, path: path, identify: identify, maxBody: s.maxBody, stopping: &s.draining}
+		defer func() { c.memory.Release() }()
 		var response *reply
-		call := func() (err error) {
-			response, err = s.call(rt, &call{r: r, path: path, identify: identify, maxBody: s.maxBody,
-				stopping: &s.draining})
+		respond := func() (err error) {
+			response, err = s.respond(rt, c)
 			return err
 		}
 
 		var err error
 		if wire.IsStreamRequest(r) {
-			err = onOwnStack(call)
+			err = onOwnStack(respond)
 		} else {
-			err = call()
+			err = respond()
 		}
 
-		if err == nil {
-			err = response.write(w, r)
-		}
 		if err != nil {
 			s.fail(w, r, err)
+			return
 		}
+		response.write(w, r)
 	}
 }
 
-// call authenticates and authorizes the caller, parses the query, and runs the
-// route's handler.
-func (s *Server) call(rt route, c *call) (*reply, error) {
+// respond authenticates the caller and returns the response to the call, encoded.
+func (s *Server) respond(rt route, c *call) (*reply, error) {
+	if rt.scope == public {
+		return s.call(rt, c)
+	}
 	var err error
+	if c.caller, err = c.identify(c.r); err != nil {
+		return nil, err
+	}
+	if !c.caller.isHost() {
+		c.memory = s.Memory(c.caller.token.ID, c.r)
+		c.slot = s.budgets.reads.Lease(c.caller.token.ID)
+	}
+	defer c.slot.Release() // once the memory of the response is accounted for
+	response, err := s.call(rt, c)
+	if err != nil && !isCode(err, ledger.CodeRequestTimeout) {
+		c.slot.Release()
+		c.memory.Release()
+		wire.DrainBody(c.w, c.r) // not for callers who have not authenticated
+	}
+	return response, err
+}
+
+// call authorizes the caller, parses the query, and runs the route's handler.
+func (s *Server) call(rt route, c *call) (response *reply, err error) {
 	if rt.scope != public {
-		if c.caller, err = c.identify(c.r); err != nil {
-			return nil, err
-		}
 		if err := c.caller.authorize(rt, c.org()); err != nil {
 			return nil, err
 		}
@@ -112,7 +130,23 @@ func (s *Server) call(rt route, c *call) (*reply, error) {
 	if c.query, err = parameters(c.r.URL.RawQuery, rt.parameters); err != nil {
 		return nil, err
 	}
-	return rt.handle(c)
+
+	if rt.reads(c.r) {
+		if err := c.beginRead(); err != nil {
+			return nil, err
+		}
+	}
+	if response, err = rt.handle(c); err != nil {
+		return nil, err
+	}
+	if err := response.encode(); err != nil {
+		return nil, err
+	}
+	// A write is on disk, so its response is never refused.
+	if c.isRead {
+		err = wire.Charge(c.ctx(), c.memory, c.r.Header, len(response.body))
+	}
+	return response, err
 }
 
 // authorize returns an error with CodeForbidden if the caller is not allowed to
@@ -141,7 +175,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
 	}
 
-	drain(r)
 	status := wire.StatusOf(e)
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -150,5 +183,5 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		panic(fmt.Sprintf("encode a problem: %v", err))
 	}
-	wire.WriteBody(w, status, typeProblem, body)
+	wire.WriteBody(w, r, status, typeProblem, body)
 }

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/budget"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // A streamTiming holds the timeouts and intervals of a stream.
@@ -50,4 +53,55 @@ func (l *limits) acquire(org, token string) (release func(), err error) {
 			}
 		}
 	}, nil
+}
+
+// The limits of concurrent requests.
+const (
+	// minMemory is the minimum memory in bytes for the bodies and responses of one
+	// token. It has to be enough for the largest body.
+	minMemory = 12 << 20
+	// memoryShares is the number of tokens that can use their full share of the memory
+	// at the same time.
+	memoryShares = 4
+
+	readsPerToken = 8
+	readsTotal    = 32
+
+	maxWait        = 10 * time.Second
+	waiting        = 2048 // requests that wait at the same time
+	waitingOfToken = 512
+)
+
+// budgets are what concurrent requests share.
+type budgets struct {
+	memory *budget.Budget // bytes of bodies that are being read, and of responses that are being written
+	reads  *budget.Budget // number of responses that are being prepared
+}
+
+func newBudgets(maxBody int64) budgets {
+	share := max(minMemory, wire.BodyMemory*maxBody)
+	return budgets{
+		memory: budget.New(budget.Config{
+			Total: memoryShares * share, Share: share, Wait: maxWait, Waiting: waiting, ShareWaiting: waitingOfToken,
+			ShareFull: ledger.Errorf(ledger.CodeTooManyRequests,
+				"the bodies and responses of requests with this API token take more than %d MiB "+
+					"(read responses completely, or send fewer requests at the same time)", share>>20),
+			TotalFull: ledger.Errorf(ledger.CodeServerBusy, "too many large requests at the same time: nothing was changed"),
+		}),
+		reads: budget.New(budget.Config{
+			Total: readsTotal, Share: readsPerToken, Wait: maxWait, Waiting: waiting, ShareWaiting: waitingOfToken,
+			ShareFull: ledger.Errorf(ledger.CodeTooManyRequests,
+				"the API token already has %d concurrent reads (send fewer requests at the same time)", readsPerToken),
+			TotalFull: ledger.Errorf(ledger.CodeServerBusy, "too many concurrent reads"),
+		}),
+	}
+}
+
+// memoryOf returns a lease on behalf of a token. Reads and writes of a token have
+// separate shares, so that responses that nobody reads keep out no attestations.
+func (b budgets) memoryOf(token string, r *http.Request) *budget.Lease {
+	if wire.IsRead(r) {
+		token += " reads"
+	}
+	return b.memory.Lease(token)
 }

@@ -44,17 +44,24 @@ type reply struct {
 	secret bool // whether the response contains a secret and must not be cached
 }
 
-func (a *reply) write(w http.ResponseWriter, r *http.Request) error {
-	if a.stream != nil {
-		a.stream(w, r)
+// encode encodes the record as the body, and drops it to free its memory.
+func (a *reply) encode() error {
+	if a.record == nil {
 		return nil
 	}
-	if a.record != nil {
-		body, err := marshal(a.record)
-		if err != nil {
-			return fmt.Errorf("encode the response: %w", err)
-		}
-		a.body, a.mediaType = body, typeJSON
+	body, err := marshal(a.record)
+	if err != nil {
+		return fmt.Errorf("encode the response: %w", err)
+	}
+	a.record, a.body, a.mediaType = nil, body, typeJSON
+	return nil
+}
+
+// write writes a reply that was encoded.
+func (a *reply) write(w http.ResponseWriter, r *http.Request) {
+	if a.stream != nil {
+		a.stream(w, r)
+		return
 	}
 
 	a.writeHeader(w.Header())
@@ -66,16 +73,15 @@ func (a *reply) write(w http.ResponseWriter, r *http.Request) error {
 		if match, ok := wire.MatchETag(r.Header["If-None-Match"], a.etag); ok && wire.IsRead(r) {
 			w.Header().Set("ETag", match)
 			w.WriteHeader(http.StatusNotModified)
-			return nil
+			return
 		}
 	}
 
 	if a.status == http.StatusNoContent {
 		w.WriteHeader(a.status)
-		return nil
+		return
 	}
-	wire.WriteBody(w, a.status, a.mediaType, a.body)
-	return nil
+	wire.WriteBody(w, r, a.status, a.mediaType, a.body)
 }
 
 func (a *reply) writeHeader(h http.Header) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // A route is one endpoint of the API.
@@ -21,6 +22,13 @@ type route struct {
 
 // public is the scope of routes that need no token.
 const public ledger.Scope = 0
+
+// reads reports whether a request is one of the concurrent reads, whose number is
+// limited. Live streams have limits of their own.
+func (rt route) reads(r *http.Request) bool {
+	isStream := strings.HasSuffix(rt.pattern, "/events") && wire.IsStreamRequest(r)
+	return rt.scope != public && wire.IsRead(r) && !isStream
+}
 
 // inOrg reports whether the route's path has an org.
 func (rt route) inOrg() bool { return strings.Contains(rt.pattern, "/:org") }

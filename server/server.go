@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -59,6 +61,7 @@ type Server struct {
 
 	feeds    *feeds
 	limits   *limits
+	budgets  budgets
 	timing   streamTiming
 	stopping chan struct{} // closed by EndStreams
 	stopOnce sync.Once
@@ -84,6 +87,7 @@ func New(c Config) *Server {
 	if s.maxBody == 0 {
 		s.maxBody = DefaultMaxBody
 	}
+	s.budgets = newBudgets(s.maxBody)
 	if c.Version != "" {
 		s.name += "/" + c.Version
 	}
@@ -99,5 +103,11 @@ func (s *Server) Drain() { s.draining.Store(true) }
 // EndStreams ends the live streams, and those that are opened later. Their clients
 // reconnect to the next server and resume.
 func (s *Server) EndStreams() { s.stopOnce.Do(func() { close(s.stopping) }) }
+
+// Memory returns a lease for the memory of a request's body and of its response, on
+// behalf of a token; empty for callers without a token, who share one share.
+func (s *Server) Memory(token string, r *http.Request) *budget.Lease {
+	return s.budgets.memoryOf(token, r)
+}
 
 func (s *Server) time() ledger.Time { return ledger.TimeOf(s.now()) }

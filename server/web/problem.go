@@ -68,8 +68,7 @@ func (v *visit) unsaved() string {
 	if v.r.Method != http.MethodPost || v.route.pattern != policyPattern+"/edit" {
 		return ""
 	}
-	v.r.Body = http.MaxBytesReader(nil, v.r.Body, maxOpenForm)
-	if err := v.r.ParseForm(); err != nil {
+	if v.parseForm(maxOpenForm) != nil {
 		return ""
 	}
 	return strings.ReplaceAll(v.r.PostForm.Get("document"), "\r\n", "\n")
@@ -91,7 +90,7 @@ func (v *visit) pathBack() string {
 
 // fail writes the error page of a request that has no visit.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := &visit{site: s, r: r, api: s.client}
+	v := &visit{site: s, w: w, r: r, memory: s.api.Memory("", r), api: s.client}
 	if v.loadSession() == nil && v.session != nil {
 		v.org = v.session.Org
 	}
@@ -100,7 +99,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	resp.status = p.Status
 	if err := v.write(w, resp); err != nil {
 		s.log.ErrorContext(r.Context(), "write error page", "error", err)
-		http.Error(w, p.Detail, p.Status)
+		wire.WriteBody(w, r, p.Status, "text/plain; charset=utf-8", []byte(p.Detail+"\n"))
 	}
 }
 
@@ -139,6 +138,8 @@ func titleOf(status int) string {
 		return "Page not found"
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		return "Conflict"
+	case http.StatusTooManyRequests:
+		return "Too many requests"
 	case http.StatusServiceUnavailable:
 		return "Service unavailable"
 	case http.StatusInternalServerError:

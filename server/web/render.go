@@ -101,7 +101,9 @@ func (v *visit) write(w http.ResponseWriter, resp *response) error {
 		resp.stream(w, v.r)
 		return nil
 	case resp.location != "":
+		linger := wire.AbandonBody(w, v.r)
 		http.Redirect(w, v.r, resp.location, http.StatusSeeOther)
+		linger()
 		return nil
 	}
 
@@ -112,7 +114,7 @@ func (v *visit) write(w http.ResponseWriter, resp *response) error {
 	if resp.immutable {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	wire.WriteBody(w, cmp.Or(resp.status, http.StatusOK), resp.mediaType, resp.body)
+	wire.WriteBody(w, v.r, cmp.Or(resp.status, http.StatusOK), resp.mediaType, resp.body)
 	return nil
 }
 

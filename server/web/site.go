@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 )
 
@@ -25,6 +26,9 @@ type API interface {
 	// secret and when the session expires.
 	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
 	SignOut(ctx context.Context, session string) error
+	// Memory returns a lease for the memory of a request's form and of its response, on
+	// behalf of a token; empty for visitors who are not signed in.
+	Memory(token string, r *http.Request) *budget.Lease
 	// Host returns the API with the permissions of the host's administrator. Only
 	// the page that creates the first org uses it.
 	Host() http.Handler

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/budget"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
@@ -67,7 +71,10 @@ func (rt route) ignoresSession() bool {
 type visit struct {
 	site  *Site
 	route route
+	w     http.ResponseWriter // only for reading the form
 	r     *http.Request
+	// memory is what the form and the response take.
+	memory *budget.Lease
 	// api has the visitor's permissions, but only with the context ctx().
 	api *client.Client
 	// session is the visitor's token; nil if the visitor is not signed in.
@@ -101,7 +108,7 @@ func (v *visit) loadSession() error {
 	if err != nil {
 		return err
 	}
-	v.session = &token
+	v.session, v.memory = &token, v.site.api.Memory(token.ID, v.r)
 	return nil
 }
 
@@ -200,14 +207,26 @@ func (v *visit) form() (*form.Form, error) {
 	if v.route.scope == open {
 		limit = maxOpenForm
 	}
-	v.r.Body = http.MaxBytesReader(nil, v.r.Body, limit)
-	if err := v.r.ParseForm(); err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "form too large: at most %d bytes", limit)
-		}
-		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "invalid form: fields must be URL-encoded")
+	err := v.parseForm(limit)
+	if errors.Is(err, wire.ErrTooLarge) {
+		return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "form too large: at most %d bytes", limit)
 	}
-	return &form.Form{Values: v.r.PostForm}, nil
+	return &form.Form{Values: v.r.PostForm}, err
+}
+
+// parseForm reads a form of at most limit bytes into the request's PostForm.
+func (v *visit) parseForm(limit int64) error {
+	body, err := wire.ReadBody(v.w, v.r, limit, v.memory)
+	if err != nil {
+		return err
+	}
+	parsed := v.r.WithContext(v.ctx())
+	parsed.Body = io.NopCloser(bytes.NewReader(body))
+	if err := parsed.ParseForm(); err != nil {
+		return ledger.Errorf(ledger.CodeInvalidParameter, "invalid form: fields must be URL-encoded")
+	}
+	v.r.Form, v.r.PostForm = parsed.Form, parsed.PostForm
+	return nil
 }
 
 // A formPage shows only a form.

@@ -119,8 +119,12 @@ func methodsOf(mux *http.ServeMux, r *http.Request) []string {
 // writes the response or the error page.
 func (s *Site) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{site: s, route: rt, r: r, api: s.client}
+		v := &visit{site: s, route: rt, w: w, r: r, memory: s.api.Memory("", r), api: s.client}
+		defer func() { v.memory.Release() }()
 		resp, err := v.respond()
+		if err == nil && !resp.immutable { // files are in memory once
+			err = wire.Charge(v.ctx(), v.memory, r.Header, len(resp.body))
+		}
 		if err != nil {
 			resp = v.problem(err)
 		}

@@ -1,0 +1,114 @@
+package e2e_test
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// crowdMemory is the maximum resident memory of a server with any of these crowds, in
+// KiB.
+const crowdMemory = 300 << 10
+
+// A crowd is a number of open connections.
+type crowd struct {
+	t     *testing.T
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// connect opens n connections and sends text on each. The server may close them.
+func (o *org) connect(n int, text string) *crowd {
+	o.t.Helper()
+	c := &crowd{t: o.t}
+	o.t.Cleanup(c.close)
+	const workers = 50
+	var wg sync.WaitGroup
+	for worker := range workers {
+		wg.Go(func() {
+			for i := worker; i < n; i += workers {
+				conn, err := net.Dial("tcp", o.address)
+				if err != nil {
+					o.t.Errorf("connection %d: %v", i, err)
+					return
+				}
+				conn.(*net.TCPConn).SetReadBuffer(4096)
+				fmt.Fprint(conn, text) // fails if the server has closed the connection
+				c.mu.Lock()
+				c.conns = append(c.conns, conn)
+				c.mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return c
+}
+
+func (c *crowd) close() {
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+}
+
+// checkServed checks that attestations are recorded and that the server's memory
+// stays within crowdMemory.
+func (o *org) checkServed() {
+	o.t.Helper()
+	for range 50 {
+		if _, err := o.attest(); err != nil {
+			o.t.Errorf("attest in the crowd: %v", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	peak := o.status("VmHWM")
+	o.t.Logf("resident memory: at most %d MiB", peak>>10)
+	if peak > crowdMemory {
+		o.t.Errorf("resident memory: at most %d KiB, want %d", peak, crowdMemory)
+	}
+}
+
+// 1,000 connections that announce large bodies and send 250 bytes of them cost what
+// they sent.
+func TestFaultHalfSentBodies(t *testing.T) {
+	o := newOrg(t)
+	o.start()
+	half := `{"payload":"` + strings.Repeat("A", 238)
+	o.connect(1000, fmt.Sprintf("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\nHost: %s\r\n"+
+		"Authorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", o.address, o.token, 4<<20, half))
+	o.checkServed()
+}
+
+// 400 clients that request large responses and do not read them share a budget.
+func TestFaultUnreadResponses(t *testing.T) {
+	o := newOrg(t)
+	o.start()
+	reader := o.ledgerd("token", "create", "--org", "acme", "--name", "crowd", "--scope", "read")
+	large := o.attestLarge(2 << 20)
+	o.connect(400, fmt.Sprintf("GET /v1/orgs/acme/repos/api/attestations/%s/envelope HTTP/1.1\r\nHost: %s\r\n"+
+		"Authorization: Bearer %s\r\n\r\n", large.ID, o.address, reader))
+	o.checkServed()
+}
+
+// attestLarge records an attestation with an envelope of about size bytes.
+func (o *org) attestLarge(size int) ledger.AttestationRecord {
+	o.t.Helper()
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", 7),
+		attestation.ResultPredicate{Predicate: "test:large", Result: ledger.Result{Status: ledger.Pass},
+			Annotations: map[string]string{"log": strings.Repeat("x", size*3/4)}})
+	check(o.t, err)
+	envelope, err := attestation.SignDSSE(ed25519.PrivateKey(o.key), payload)
+	check(o.t, err)
+	c, err := client.New(o.url, client.Options{Token: o.token})
+	check(o.t, err)
+	record, _, err := c.Record(o.t.Context(), "acme", "api", envelope)
+	check(o.t, err)
+	return record
+}
