@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"net"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,7 @@ func (o *org) connect(n int, text string) *crowd {
 	o.t.Helper()
 	c := &crowd{t: o.t}
 	o.t.Cleanup(c.close)
+
 	const workers = 50
 	var wg sync.WaitGroup
 	for worker := range workers {
@@ -40,6 +42,7 @@ func (o *org) connect(n int, text string) *crowd {
 					o.t.Errorf("connection %d: %v", i, err)
 					return
 				}
+
 				conn.(*net.TCPConn).SetReadBuffer(4096)
 				fmt.Fprint(conn, text) // fails if the server has closed the connection
 				c.mu.Lock()
@@ -80,9 +83,9 @@ func (o *org) checkServed() {
 func TestFaultHalfSentBodies(t *testing.T) {
 	o := newOrg(t)
 	o.start()
-	half := `{"payload":"` + strings.Repeat("A", 238)
-	o.connect(1000, fmt.Sprintf("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\nHost: %s\r\n"+
-		"Authorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", o.address, o.token, 4<<20, half))
+	head := fmt.Sprintf("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", o.address, o.token, 4<<20)
+	o.connect(1000, head+`{"payload":"`+strings.Repeat("A", 238))
 	o.checkServed()
 }
 
@@ -90,8 +93,8 @@ func TestFaultHalfSentBodies(t *testing.T) {
 func TestFaultUnreadResponses(t *testing.T) {
 	o := newOrg(t)
 	o.start()
-	reader := o.ledgerd("token", "create", "--org", "acme", "--name", "crowd", "--scope", "read")
 	large := o.attestLarge(2 << 20)
+	reader := o.ledgerd("token", "create", "--org", "acme", "--name", "crowd", "--scope", "read")
 	o.connect(400, fmt.Sprintf("GET /v1/orgs/acme/repos/api/attestations/%s/envelope HTTP/1.1\r\nHost: %s\r\n"+
 		"Authorization: Bearer %s\r\n\r\n", large.ID, o.address, reader))
 	o.checkServed()
@@ -111,4 +114,38 @@ func (o *org) attestLarge(size int) ledger.AttestationRecord {
 	record, _, err := c.Record(o.t.Context(), "acme", "api", envelope)
 	check(o.t, err)
 	return record
+}
+
+// 2,000 connections whose requests never end do not lock out others, although the
+// server may open far fewer files.
+func TestFaultSlowLoris(t *testing.T) {
+	o := newOrg(t)
+	o.startWith(func(serve *exec.Cmd) *exec.Cmd {
+		return exec.Command("sh", append([]string{"-c", `ulimit -n 600; exec "$@"`, "sh"}, serve.Args...)...)
+	})
+	c := o.connect(2000, "GET / HTTP/1.1\r\nHost: "+o.address+"\r\n")
+	stop := make(chan struct{})
+	var trickle sync.WaitGroup
+	defer trickle.Wait()
+	defer close(stop)
+	trickle.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Second):
+			}
+			for _, conn := range c.conns {
+				fmt.Fprint(conn, "A: b\r\n") // fails if the server has closed the connection
+			}
+		}
+	})
+
+	o.checkServed()
+	if open := o.openFiles(); open > 600 {
+		t.Errorf("%d open files", open)
+	}
+	if log := o.log.String(); strings.Contains(log, "too many open files") {
+		t.Errorf("the server ran out of files:\n%s", log)
+	}
 }

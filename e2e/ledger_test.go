@@ -161,9 +161,12 @@ func (o *org) ledgerd(args ...string) string {
 }
 
 // start starts the server and returns when it listens.
-func (o *org) start() {
+func (o *org) start() { o.startWith(func(serve *exec.Cmd) *exec.Cmd { return serve }) }
+
+// startWith starts the server with the command that wrap returns.
+func (o *org) startWith(wrap func(serve *exec.Cmd) *exec.Cmd) {
 	o.t.Helper()
-	o.server = exec.Command("ledgerd", "serve", "--listen", o.address, "--database", o.database)
+	o.server = wrap(exec.Command("ledgerd", "serve", "--listen", o.address, "--database", o.database))
 	o.server.Env = append(os.Environ(), o.env...)
 	o.log.Reset()
 	o.server.Stderr = &o.log

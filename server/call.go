@@ -37,10 +37,18 @@ func (c *call) repo() string         { return c.path.ByName("repo") }
 func (c *call) sha() string          { return c.path.ByName("sha") }
 func (c *call) id() string           { return c.path.ByName("id") }
 
+// typicalRead is the memory in bytes that a response takes at first, until its size is
+// known.
+const typicalRead = 512 << 10
+
 // beginRead waits until the caller may prepare another response. The read ends when
-// the response is ready to be written.
+// the response is ready to be written. The memory comes first, so that requests that
+// wait for responses to be read do not count as reads.
 func (c *call) beginRead() error {
 	c.isRead = true
+	if err := c.memory.Grow(c.ctx(), typicalRead); err != nil {
+		return err
+	}
 	return c.slot.Grow(c.ctx(), 1)
 }
 

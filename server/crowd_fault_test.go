@@ -176,7 +176,7 @@ func TestFaultConcurrentReads(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
 		token := decode[ledger.Token](b.get("/v1/token").want(200))
 		var held []interface{ Release() }
-		for range readsPerToken {
+		for range readsPerToken() {
 			slot := b.server.budgets.reads.Lease(token.ID)
 			check(b.t, slot.Grow(b.t.Context(), 1))
 			held = append(held, slot)
@@ -216,8 +216,8 @@ func TestFaultConcurrentReads(t *testing.T) {
 // All tokens together have a bounded number of concurrent reads.
 func TestFaultReadsOfAll(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
-		for i := range readsTotal {
-			check(b.t, b.server.budgets.reads.Lease(fmt.Sprint(i/readsPerToken)).Grow(b.t.Context(), 1))
+		for i := range readShares * readsPerToken() {
+			check(b.t, b.server.budgets.reads.Lease(fmt.Sprint(i/readsPerToken())).Grow(b.t.Context(), 1))
 		}
 		resp := b.get("/v1/orgs/acme/repos")
 		resp.wantProblem(503, ledger.CodeServerBusy)
@@ -303,6 +303,29 @@ func TestFaultBodiesGrowByWhatArrives(t *testing.T) {
 		time.Sleep(10 * time.Second) // the bodies have timed out
 		check(b.t, rest.Grow(b.t.Context(), minMemory))
 	})
+}
+
+// All orgs together have a bounded number of streams.
+func TestFaultStreamsOfAll(t *testing.T) {
+	b := newBackend(t, func(c *Config) { c.Streams = 2 })
+	b.listen("", b.reader, nil)
+	second := b.listen("", b.writer, nil)
+	resp := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: b.admin,
+		header: map[string]string{"Accept": typeEvents}})
+	if p := resp.wantProblem(503, ledger.CodeTooManyStreams); !strings.Contains(p.Detail, "ulimit -n") {
+		t.Errorf("detail %q", p.Detail)
+	}
+	if resp.header.Get("Retry-After") == "" {
+		t.Errorf("headers %v", resp.header)
+	}
+
+	second.close()
+	waitFor(t, "the end of the second stream", func() bool {
+		b.server.limits.mu.Lock()
+		defer b.server.limits.mu.Unlock()
+		return b.server.limits.all == 1
+	})
+	b.listen("", b.admin, nil)
 }
 
 func TestBudgetHoldsTheLargestBody(t *testing.T) {

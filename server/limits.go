@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -22,9 +23,10 @@ var defaultTiming = streamTiming{silence: 14 * time.Second, check: 10 * time.Sec
 
 // limits counts the open streams and limits their number.
 type limits struct {
-	perOrg, perToken int
+	total, perOrg, perToken int
 
 	mu   sync.Mutex
+	all  int
 	open map[string]int // by org, and by token id
 }
 
@@ -33,6 +35,10 @@ type limits struct {
 func (l *limits) acquire(org, token string) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.all >= l.total {
+		return nil, ledger.Errorf(ledger.CodeTooManyStreams, "the server already has %d open streams "+
+			"(its limit of open files, ulimit -n, allows no more)", l.total)
+	}
 	if l.open[org] >= l.perOrg {
 		return nil, ledger.Errorf(
 			ledger.CodeTooManyStreams, "the org already has %d open streams (setting streams.per_org)", l.perOrg)
@@ -42,11 +48,13 @@ func (l *limits) acquire(org, token string) (release func(), err error) {
 			"the API token already has %d open streams (setting streams.per_token)", l.perToken)
 	}
 
+	l.all++
 	l.open[org]++
 	l.open[token]++
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		l.all--
 		for _, key := range []string{org, token} {
 			if l.open[key]--; l.open[key] == 0 {
 				delete(l.open, key)
@@ -62,10 +70,12 @@ const (
 	minMemory = 12 << 20
 	// memoryShares is the number of tokens that can use their full share of the memory
 	// at the same time.
-	memoryShares = 4
+	memoryShares = 3
 
-	readsPerToken = 8
-	readsTotal    = 32
+	// minReads is the minimum number of concurrent reads of a token. More than there are
+	// CPUs only take memory.
+	minReads   = 4
+	readShares = 4 // like memoryShares
 
 	maxWait        = 10 * time.Second
 	waiting        = 2048 // requests that wait at the same time
@@ -79,7 +89,7 @@ type budgets struct {
 }
 
 func newBudgets(maxBody int64) budgets {
-	share := max(minMemory, wire.BodyMemory*maxBody)
+	share, reads := max(minMemory, wire.BodyMemory*maxBody), readsPerToken()
 	return budgets{
 		memory: budget.New(budget.Config{
 			Total: memoryShares * share, Share: share, Wait: maxWait, Waiting: waiting, ShareWaiting: waitingOfToken,
@@ -89,13 +99,16 @@ func newBudgets(maxBody int64) budgets {
 			TotalFull: ledger.Errorf(ledger.CodeServerBusy, "too many large requests at the same time: nothing was changed"),
 		}),
 		reads: budget.New(budget.Config{
-			Total: readsTotal, Share: readsPerToken, Wait: maxWait, Waiting: waiting, ShareWaiting: waitingOfToken,
+			Total: readShares * reads, Share: reads, Wait: maxWait, Waiting: waiting, ShareWaiting: waitingOfToken,
 			ShareFull: ledger.Errorf(ledger.CodeTooManyRequests,
-				"the API token already has %d concurrent reads (send fewer requests at the same time)", readsPerToken),
+				"the API token already has %d concurrent reads (send fewer requests at the same time)", reads),
 			TotalFull: ledger.Errorf(ledger.CodeServerBusy, "too many concurrent reads"),
 		}),
 	}
 }
+
+// readsPerToken returns the maximum number of concurrent reads of a token.
+func readsPerToken() int64 { return max(minReads, int64(runtime.GOMAXPROCS(0))) }
 
 // memoryOf returns a lease on behalf of a token. Reads and writes of a token have
 // separate shares, so that responses that nobody reads keep out no attestations.

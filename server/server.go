@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,8 @@ type Config struct {
 	MaxBody int64
 	// Version is the version of ledgerd in the Server header. It may be empty.
 	Version string
+	// Streams is the maximum number of open live streams of all orgs. 0 means no limit.
+	Streams int
 	// StreamsPerOrg and StreamsPerToken are the maximum numbers of open live streams
 	// (settings streams.per_org and streams.per_token). 0 means DefaultStreamsPerOrg
 	// or DefaultStreamsPerToken.
@@ -73,7 +76,7 @@ func New(c Config) *Server {
 	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", timing: defaultTiming,
 		stopping: make(chan struct{})}
 
-	s.limits = &limits{perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg),
+	s.limits = &limits{total: cmp.Or(c.Streams, math.MaxInt), perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg),
 		perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
 	if s.checkTarget = c.CheckTarget; s.checkTarget == nil {
 		s.checkTarget = func(context.Context, string) error { return nil }

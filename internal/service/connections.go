@@ -10,22 +10,28 @@ import (
 	"time"
 )
 
-// connections is a listener that tracks its open connections, so that Stop can close
-// those whose clients do not finish their requests or do not read the responses.
+// connections is a listener that limits its open connections, and tracks them, so that
+// Stop can close those whose clients do not finish their requests or do not read the
+// responses.
 type connections struct {
 	*net.TCPListener
+	places  *places
+	closing chan struct{} // closed by Close
+	once    sync.Once
 
 	mu     sync.Mutex
 	open   map[*connection]struct{}
 	cutoff time.Time // when requests must have arrived; zero until CutRequests
 }
 
-func listen(address string) (*connections, error) {
+// listen returns a listener that has at most limit open connections.
+func listen(address string, limit int) (*connections, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return &connections{TCPListener: listener.(*net.TCPListener), open: make(map[*connection]struct{})}, nil
+	return &connections{TCPListener: listener.(*net.TCPListener), places: newPlaces(limit),
+		closing: make(chan struct{}), open: make(map[*connection]struct{})}, nil
 }
 
 // Accept implements net.Listener.
@@ -34,11 +40,23 @@ func (l *connections) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := &connection{TCPConn: accepted, list: l, arriving: true}
+	if c.place = l.places.take(c, l.closing); c.place == nil {
+		_ = accepted.Close() // the server stops
+		return nil, net.ErrClosed
+	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &connection{TCPConn: accepted, list: l, cutoff: l.cutoff, arriving: true}
+	c.cutoff = l.cutoff
 	l.open[c] = struct{}{}
 	return c, nil
+}
+
+// Close implements net.Listener.
+func (l *connections) Close() error {
+	l.once.Do(func() { close(l.closing) })
+	return l.TCPListener.Close()
 }
 
 // cutRequests limits when requests may arrive: reading one fails after that time.
@@ -91,8 +109,13 @@ func inContext(ctx context.Context, c net.Conn) context.Context {
 
 // stateChanged is for http.Server.ConnState.
 func stateChanged(c net.Conn, state http.ConnState) {
-	if c, ok := c.(*connection); ok && state == http.StateIdle {
-		c.setArriving(true) // the next request
+	counted, ok := c.(*connection)
+	if !ok {
+		return
+	}
+	counted.place.changed(state)
+	if state == http.StateIdle {
+		counted.setArriving(true) // the next request
 	}
 }
 
@@ -100,6 +123,7 @@ func stateChanged(c net.Conn, state http.ConnState) {
 type connection struct {
 	*net.TCPConn
 	list    *connections
+	place   *place
 	writing atomic.Bool // a Write has not returned
 
 	mu       sync.Mutex
@@ -120,7 +144,9 @@ func (c *connection) Close() error {
 	c.list.mu.Lock()
 	delete(c.list.open, c)
 	c.list.mu.Unlock()
-	return c.TCPConn.Close()
+	err := c.TCPConn.Close()
+	c.place.leave() // once its file is closed
+	return err
 }
 
 // SetReadDeadline implements net.Conn.

@@ -50,7 +50,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 		return nil, err
 	}
 
-	listener, err := listen(s.Listen)
+	listener, err := listen(s.Listen, placesFor(maxFiles(), s.Webhooks.TotalInFlight))
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +68,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 	guard := s.Webhooks.Guard()
 	api := server.New(server.Config{
 		Store:           db,
+		Streams:         listener.places.limit * 3 / 4, // the rest is for other requests
 		Logger:          log,
 		MaxBody:         int64(s.MaxBody),
 		StreamsPerOrg:   s.Streams.PerOrg,
@@ -101,7 +102,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 			ReadTimeout:       time.Minute,
 			WriteTimeout:      time.Minute,
 			IdleTimeout:       2 * time.Minute,
-			MaxHeaderBytes:    64 << 10,
+			MaxHeaderBytes:    12 << 10, // net/http adds 4 KiB
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 			// OPTIONS * gets the same response as other requests without an endpoint.
 			DisableGeneralOptionsHandler: true,

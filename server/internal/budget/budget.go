@@ -92,27 +92,42 @@ func (l *Lease) Grow(ctx context.Context, n int64) error {
 	}
 }
 
+// Resize grows or shrinks the lease to n.
+func (l *Lease) Resize(ctx context.Context, n int64) error {
+	if l == nil {
+		return nil
+	}
+	l.Shrink(l.held - n)
+	return l.Grow(ctx, n-l.held)
+}
+
 // Release returns everything that the lease holds to the budget. The lease may grow
 // again.
 func (l *Lease) Release() {
-	if l == nil || l.held == 0 {
+	if l == nil {
+		return
+	}
+	l.Shrink(l.held)
+}
+
+// Shrink returns n of what the lease holds to the budget.
+func (l *Lease) Shrink(n int64) {
+	if l == nil {
 		return
 	}
 	b := l.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if n = min(n, l.held); n <= 0 {
+		return
+	}
 
 	a := b.accounts[l.account]
-	b.used -= l.held
-	a.used -= l.held
-	l.held = 0
-	if b.overdrawn == l {
-		b.overdrawn = nil
+	b.used -= n
+	a.used -= n
+	if l.held -= n; l.held == 0 {
+		b.settle(l, a)
 	}
-	if a.overdrawn == l {
-		a.overdrawn = nil
-	}
-	b.forget(l.account)
 	b.grant()
 }
 
@@ -231,6 +246,17 @@ func (b *Budget) take(l *Lease, n int64) {
 	if b.used > b.config.Total {
 		b.overdrawn = l
 	}
+}
+
+// settle ends the overdrafts of a lease that holds nothing.
+func (b *Budget) settle(l *Lease, a *account) {
+	if b.overdrawn == l {
+		b.overdrawn = nil
+	}
+	if a.overdrawn == l {
+		a.overdrawn = nil
+	}
+	b.forget(l.account)
 }
 
 // remove removes a waiter from the queue.

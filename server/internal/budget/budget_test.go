@@ -160,11 +160,26 @@ func TestFaultBudgetWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
+func TestResize(t *testing.T) {
+	b := newTestBudget(100, 40)
+	l := b.Lease("ada")
+	for _, n := range []int64{10, 30, 5, 0, 40, 40} {
+		if err := l.Resize(t.Context(), n); err != nil || l.held != n || b.used != n {
+			t.Errorf("resized to %d: %v, %d held of %d in use", n, err, l.held, b.used)
+		}
+	}
+	l.Release()
+}
+
 func TestNilLeaseIsUnlimited(t *testing.T) {
 	var l *Lease
 	if err := l.Grow(t.Context(), 1<<60); err != nil {
 		t.Error(err)
 	}
+	if err := l.Resize(t.Context(), 1<<60); err != nil {
+		t.Error(err)
+	}
+	l.Shrink(1)
 	l.Release()
 }
 
@@ -187,10 +202,12 @@ func TestFaultBudgetModel(t *testing.T) {
 				i := rapid.IntRange(0, len(leases)-1).Draw(rt, "lease")
 				switch {
 				case isWaiting(waiting[i]):
-				case rapid.Bool().Draw(rt, "release"):
-					leases[i].Release()
-				default:
+				case rapid.Bool().Draw(rt, "grow"):
 					waiting[i] = grow(t.Context(), leases[i], rapid.Int64Range(1, 5).Draw(rt, "n"))
+				case rapid.Bool().Draw(rt, "shrink"):
+					leases[i].Shrink(rapid.Int64Range(0, 5).Draw(rt, "n"))
+				default:
+					leases[i].Release()
 				}
 				synctest.Wait()
 				checkSums(t, b, leases)

@@ -49,16 +49,16 @@ const (
 	compressorSize = 1 << 20
 )
 
-// Charge adds the memory of a response to the lease, for as long as it is being
+// Charge resizes a lease to the memory that a response takes while it is being
 // written. It waits until the memory is available.
 func Charge(ctx context.Context, lease *budget.Lease, h http.Header, size int) error {
-	if size <= smallResponse {
-		return nil
-	}
-	if strings.Contains(h.Get("Accept-Encoding"), "gzip") {
+	switch {
+	case size <= smallResponse:
+		size = 0
+	case strings.Contains(h.Get("Accept-Encoding"), "gzip"):
 		size += compressorSize
 	}
-	return lease.Grow(ctx, int64(size))
+	return lease.Resize(ctx, int64(size))
 }
 
 // IsRead reports whether a request only reads: it is a GET or a HEAD.

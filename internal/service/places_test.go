@@ -1,0 +1,196 @@
+package service
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestPlacesFor(t *testing.T) {
+	for _, test := range []struct{ files, webhooks, want int }{
+		{1024, 512, 1024 - 2*256 - 128},
+		{20_000, 512, maxPlaces},
+		{4096, 8, 4096 - 16 - 128},
+		{64, 512, minPlaces},
+		{math.MaxInt32, 512, maxPlaces},
+	} {
+		if got := placesFor(test.files, test.webhooks); got != test.want {
+			t.Errorf("%d files, %d webhooks: %d connections, want %d", test.files, test.webhooks, got, test.want)
+		}
+	}
+}
+
+// A limitedServer is a server with a limited number of connections. Requests for
+// /wait take until the test sends to done.
+type limitedServer struct {
+	t       *testing.T
+	places  *places
+	address string
+	done    chan struct{}
+	ended   chan error // of Serve
+	http    *http.Server
+}
+
+func newLimitedServer(t *testing.T, limit int) *limitedServer {
+	t.Helper()
+	listener, err := listen("127.0.0.1:0", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &limitedServer{t: t, places: listener.places, address: listener.Addr().String(),
+		done: make(chan struct{}), ended: make(chan error, 1)}
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			<-s.done
+		}
+	})
+	s.http = &http.Server{ConnContext: inContext, ConnState: stateChanged, Handler: handler}
+	go func() { s.ended <- s.http.Serve(listener) }()
+	t.Cleanup(func() { s.http.Close() })
+	return s
+}
+
+// dial connects. After any of these calls, a timeout ends the test.
+func (s *limitedServer) dial() net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return conn
+}
+
+// get sends a request on a connection and reads the response.
+func (s *limitedServer) get(conn net.Conn, path string) {
+	s.t.Helper()
+	s.send(conn, path)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		s.t.Fatalf("GET %s: %v", path, err)
+	}
+	resp.Body.Close()
+}
+
+func (s *limitedServer) send(conn net.Conn, path string) {
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, s.address)
+}
+
+// wantClosed checks that the server closes the connection.
+func (s *limitedServer) wantClosed(conn net.Conn) {
+	s.t.Helper()
+	if n, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		s.t.Errorf("read %d bytes, %v, want the end of the connection", n, err)
+	}
+}
+
+// waitFor waits until the server has that many connections that start, that are idle,
+// and that are in use.
+func (s *limitedServer) waitFor(starting, idle, inUse int) {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.places.mu.Lock()
+		gotStarting, gotIdle := s.places.starting.Len(), s.places.idle.Len()
+		gotInUse := s.places.taken - gotStarting - gotIdle
+		s.places.mu.Unlock()
+		if gotStarting == starting && gotIdle == idle && gotInUse == inUse {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%d connections start, %d are idle, %d in use, want %d, %d, %d", gotStarting, gotIdle, gotInUse,
+				starting, idle, inUse)
+		}
+	}
+}
+
+func TestFaultLongestIdleConnectionMakesRoom(t *testing.T) {
+	s := newLimitedServer(t, 3)
+	first, second, third := s.dial(), s.dial(), s.dial()
+	for i, conn := range []net.Conn{second, third, first} {
+		s.get(conn, "/")
+		s.waitFor(2-i, i+1, 0)
+	}
+	s.get(second, "/")
+	s.waitFor(0, 3, 0)
+
+	s.get(s.dial(), "/")
+	s.wantClosed(third)
+	s.get(first, "/")
+	s.get(second, "/")
+	s.waitFor(0, 3, 0)
+}
+
+// A connection that has sent no request for a while goes before idle ones, but not
+// before it had the time to send it.
+func TestFaultSilentConnectionMakesRoom(t *testing.T) {
+	s := newLimitedServer(t, 2)
+	idle, silent := s.dial(), s.dial()
+	s.get(idle, "/")
+	s.waitFor(1, 1, 0)
+	fmt.Fprint(silent, "GET / HTTP/1.1\r\nA: b\r\n")
+	time.Sleep(headTime + 10*time.Millisecond)
+
+	s.get(s.dial(), "/")
+	s.wantClosed(silent)
+	s.get(idle, "/")
+
+	s = newLimitedServer(t, 2)
+	idle = s.dial()
+	s.get(idle, "/")
+	s.waitFor(0, 1, 0)
+	s.places.mu.Lock()
+	s.places.starting.PushBack(&place{all: s.places, since: time.Now().Add(headTime)}) // just accepted
+	victim := s.places.victim()
+	s.places.mu.Unlock()
+	if victim == nil || victim.conn == nil || victim.conn.RemoteAddr().String() != idle.LocalAddr().String() {
+		t.Errorf("next to be closed: %v, want the idle connection", victim)
+	}
+}
+
+// If all connections are in use, a new one waits until there is room.
+func TestFaultConnectionsInUseAreNotClosed(t *testing.T) {
+	s := newLimitedServer(t, 2)
+	first, second := s.dial(), s.dial()
+	s.send(first, "/wait")
+	s.send(second, "/wait")
+	s.waitFor(0, 0, 2)
+
+	third := s.dial()
+	s.send(third, "/")
+	third.SetReadDeadline(time.Now().Add(10 * placeRetry))
+	if n, err := third.Read(make([]byte, 1)); n > 0 || err == io.EOF {
+		t.Errorf("read %d bytes, %v, want a timeout", n, err)
+	}
+	third.SetReadDeadline(time.Now().Add(20 * time.Second))
+
+	s.done <- struct{}{}
+	if resp, err := http.ReadResponse(bufio.NewReader(third), nil); err != nil || resp.StatusCode != 200 {
+		t.Errorf("response %v, %v", resp, err)
+	}
+	close(s.done)
+}
+
+// A server stops although a connection waits for room.
+func TestFaultStopWithoutRoom(t *testing.T) {
+	s := newLimitedServer(t, 1)
+	s.send(s.dial(), "/wait")
+	s.waitFor(0, 0, 1)
+	s.dial()
+	time.Sleep(4 * placeRetry)
+	s.http.Close()
+	select {
+	case err := <-s.ended:
+		if err != http.ErrServerClosed {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the server does not stop")
+	}
+	close(s.done)
+}
