@@ -31,7 +31,7 @@ func newGate(p *program) *cobra.Command {
 	var g gate
 	command := &cobra.Command{
 		Use:   "gate ORG/REPO",
-		Short: "Check whether a commit has reached a state, as an exit status",
+		Short: "Check whether a commit has reached a state (sets the exit status)",
 		Long: `Prints the requirements of the policy for a commit and which of them are met. The
 exit status says whether the commit has reached the state; run this before a
 deployment. With --wait it polls until the commit has reached the state.
