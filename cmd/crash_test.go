@@ -34,8 +34,9 @@ import (
 type victim struct {
 	t        *testing.T
 	database string
-	flags    []string // additional flags of serve
-	log      *os.File // receives its log; nil to discard it
+	flags    []string        // additional flags of serve
+	log      *os.File        // receives its log; nil to discard it
+	prepare  func(*exec.Cmd) // if set, is called before the server starts
 	server   *exec.Cmd
 	url      string
 }
@@ -71,6 +72,9 @@ func (v *victim) listen(address string) string {
 		"ledgerd", append([]string{"serve", "--listen", address, "--database", v.database}, v.flags...)...)
 	if v.log != nil {
 		v.server.Stderr = v.log
+	}
+	if v.prepare != nil {
+		v.prepare(v.server)
 	}
 	stdout, err := v.server.StdoutPipe()
 	check(v.t, err)

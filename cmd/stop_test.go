@@ -71,6 +71,7 @@ func TestFaultHalfSentRequestsDoNotDelayTheStop(t *testing.T) {
 	body := v.dial("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\n" + header + "Content-Length: 1000\r\n\r\n{")
 	v.dial("GET /healthz HTTP/1.1\r\n" + header + "Content-Length: 1000\r\n\r\n{") // the handler reads no body
 	v.dial("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\n" + header + "Transfer-Encoding: chunked\r\n\r\n")
+	v.dial("GET /healthz HTTP/1.1\r\n" + header + "\r\nGET /healthz HTTP/1.1\r\n" + header + "Content-Length: 9\r\n\r\n{")
 	v.dial("GET /heal")
 	v.dial("")
 	get(t, v.url+"/healthz") // the server has accepted the connections above

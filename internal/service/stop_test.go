@@ -118,6 +118,51 @@ func TestFaultSlowRequestIsServedDuringAStop(t *testing.T) {
 	}
 }
 
+// A request that has arrived is not cut off, however long it takes.
+func TestFaultLongRequestIsServedDuringAStop(t *testing.T) {
+	for name, request := range map[string]string{
+		"without a body": "GET / HTTP/1.1\r\nHost: ledger\r\n\r\n",
+		"with a body":    "POST / HTTP/1.1\r\nHost: ledger\r\nContent-Length: 2\r\n\r\n{}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := start(t, slog.New(slog.DiscardHandler))
+			v.arrivalTimeout = time.Millisecond
+			began, cancelled := make(chan struct{}), make(chan bool, 1)
+			v.http.Handler = v.clients.track(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				close(began)
+				select {
+				case <-r.Context().Done():
+					cancelled <- true
+				case <-time.After(200 * time.Millisecond):
+					cancelled <- false
+				}
+			}))
+
+			conn := dial(t, v, request)
+			<-began
+			if err := v.Stop(0, time.Minute); err != nil {
+				t.Error(err)
+			}
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || response.StatusCode != http.StatusOK || <-cancelled {
+				t.Errorf("got %v, %v, want a 200 and a request that was not cancelled", response, err)
+			}
+		})
+	}
+}
+
+// Connections that are accepted during a stop have the cutoff too.
+func TestFaultLateConnectionIsCutOff(t *testing.T) {
+	v := start(t, slog.New(slog.DiscardHandler))
+	defer v.Stop(0, time.Minute)
+	v.http.ReadHeaderTimeout, v.http.ReadTimeout = time.Hour, time.Hour
+	v.clients.cutRequests(time.Now())
+	if _, err := dial(t, v, "GET /heal").Read(make([]byte, 1)); err == nil {
+		t.Error("the server answered half a request")
+	}
+}
+
 // The cutoff limits the deadlines of requests that have yet to arrive, and no others.
 func TestReadDeadlines(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
