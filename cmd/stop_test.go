@@ -163,8 +163,8 @@ func TestFaultBlockedLogPipe(t *testing.T) {
 	_, number, _ := strings.Cut(after, "lines=")
 	var dropped int
 	fmt.Sscan(number, &dropped)
-	if written := strings.Count(log.text(), path); written+dropped != requests {
-		t.Errorf("%d requests logged and %d lines dropped, want %d together", written, dropped, requests)
+	if written := strings.Count(log.text(), path); dropped == 0 || written+dropped < requests {
+		t.Errorf("%d requests logged and %d lines dropped, want at least %d together", written, dropped, requests)
 	}
 }
 
