@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -16,21 +17,22 @@ const pruneInterval = time.Minute
 const pruneBatch = 500
 
 // Tidy prunes every minute until ctx is done. Errors are logged, and retried a minute
-// later.
+// later. It looks for closed overlaps in one page of the tips each time.
 func (s *Store) Tidy(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
+	var page int64 // position of the next page
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.tidy(ctx)
+			page = s.tidy(ctx, page)
 		}
 	}
 }
 
-func (s *Store) tidy(ctx context.Context) {
+func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning the delivery log failed", "error", err)
 	}
@@ -43,6 +45,11 @@ func (s *Store) tidy(ctx context.Context) {
 	if err := s.pruneExpirations(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning the log of expired evidence failed", "error", err)
 	}
+	next, err := s.pruneClosedOverlaps(ctx, page)
+	if err != nil && ctx.Err() == nil && !isUnavailable(err) {
+		s.log.ErrorContext(ctx, "pruning overlaps failed", "error", err)
+	}
+	return next
 }
 
 // Prune deletes rows that are no longer needed: deliveries that finished more than
@@ -50,7 +57,15 @@ func (s *Store) tidy(ctx context.Context) {
 // tips that are out of flight, expired sessions, and the log of evidence that expired more
 // than keepExpirations ago.
 func (s *Store) Prune(ctx context.Context) error {
-	return errors.Join(s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx), s.pruneExpirations(ctx))
+	errs := []error{s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx), s.pruneExpirations(ctx)}
+	for page, more := int64(0), true; more; more = page != 0 {
+		var err error
+		if page, err = s.pruneClosedOverlaps(ctx, page); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Store) pruneDeliveries(ctx context.Context) error {
@@ -202,4 +217,68 @@ DELETE FROM expirations
 WHERE (at, commit_id) IN (SELECT at, commit_id FROM expirations WHERE at < ? ORDER BY at LIMIT ?)`, cutoff, pruneBatch)
 		return n < pruneBatch, err
 	})
+}
+
+const (
+	// overlapsPage is the number of later tips whose overlaps one read examines. Most
+	// tips have at most 200 overlaps with earlier ones.
+	overlapsPage = 200
+	// pruneOverlapsBatch is the number of later tips whose closed overlaps one write
+	// deletes.
+	pruneOverlapsBatch = 20
+)
+
+// isClosedForGood is the condition that an overlap o of the later tip l and the earlier
+// tip e never opens again: e was superseded, withdrawn or forgotten, or it was registered
+// again after l. If l is registered again, its overlaps are replaced.
+const isClosedForGood = "(NOT e." + isLive + " OR e.place > l.place)"
+
+// pruneClosedOverlaps deletes the overlaps that are closed for good, of one page of the
+// later tips. pruneTips only deletes the overlaps of tips as the later ones: there is no
+// index by the earlier ones. It returns the position of the next page, or 0 after the
+// last one.
+func (s *Store) pruneClosedOverlaps(ctx context.Context, page int64) (next int64, err error) {
+	type tipPairs struct{ later, closed int64 }
+	tips, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]tipPairs, error) {
+		return all(rd, func(row scanner) (p tipPairs, err error) {
+			return p, row.Scan(&p.later, &p.closed)
+		}, `
+SELECT o.later, count(*) FILTER (WHERE `+isClosedForGood+`)
+FROM overlaps o /*+ordered*/ JOIN tips l ON l.commit_id = o.later /*+ordered*/ JOIN tips e ON e.commit_id = o.earlier
+WHERE o.later > ? GROUP BY o.later ORDER BY o.later LIMIT ?`, page, overlapsPage)
+	})
+	if err != nil {
+		return page, fmt.Errorf("read prunable overlaps: %w", err)
+	}
+	if len(tips) == overlapsPage {
+		next = tips[overlapsPage-1].later
+	}
+
+	var prunable []int64
+	for _, p := range tips {
+		if p.closed > 0 {
+			prunable = append(prunable, p.later)
+		}
+	}
+	for batch := range slices.Chunk(prunable, pruneOverlapsBatch) {
+		if err := s.write(ctx, "", func(t *tx) error { return t.deleteClosedOverlaps(batch) }); err != nil {
+			return page, fmt.Errorf("prune overlaps: %w", err)
+		}
+	}
+	return next, nil
+}
+
+// deleteClosedOverlaps deletes the overlaps of these later tips that are closed for good.
+// It checks them again, because the tips may have changed since they were read.
+func (t *tx) deleteClosedOverlaps(later []int64) error {
+	for _, id := range later {
+		_, err := t.Exec(`
+DELETE FROM overlaps WHERE later = ?1 AND earlier IN (
+  SELECT o.earlier FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier
+  WHERE o.later = ?1 AND `+isClosedForGood+`)`, id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,7 +20,7 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 			return missing(err, "token %s not found", tokenID)
 		}
 		const deleteOldest = `DELETE FROM sessions WHERE hash IN
-			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash LIMIT ? OFFSET ?)`
+			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash DESC LIMIT ? OFFSET ?)`
 		if _, err := t.Exec(deleteOldest, token.id, int64(math.MaxInt64), maxSessions-1); err != nil {
 			return fmt.Errorf("delete the oldest sessions: %w", err)
 		}
@@ -61,17 +61,22 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	})
 }
 
+// pruneSessionsBatch is the number of sessions that one write deletes.
+const pruneSessionsBatch = 500
+
 // pruneSessions deletes expired sessions.
 func (s *Store) pruneSessions(ctx context.Context) error {
 	now := s.Now()
-	expired, err := readLoose(ctx, s, forWrite(""), func(rd reader) (n int64, err error) {
-		return n, rd.Row("SELECT count(*) FROM sessions WHERE expires_at <= ?", now).Scan(&n)
+	anyExpired, err := readLoose(ctx, s, forWrite(""), func(rd reader) (ok bool, err error) {
+		return ok, rd.Row("SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?)", now).Scan(&ok)
 	})
-	if err != nil || expired == 0 {
+	if err != nil || !anyExpired {
 		return err
 	}
-	return s.write(ctx, "", func(t *tx) error {
-		_, err := t.Exec("DELETE FROM sessions WHERE expires_at <= ?", now)
-		return err
+	return s.repeat(ctx, func(t *tx) (last bool, err error) {
+		deleted, err := t.Exec(
+			"DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= ? LIMIT ?)", now,
+			pruneSessionsBatch)
+		return deleted < pruneSessionsBatch, err
 	})
 }

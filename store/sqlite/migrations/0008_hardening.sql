@@ -21,3 +21,6 @@ CREATE TABLE clock (
   ahead_until  INTEGER NOT NULL, -- the times in ids may be ahead of the clock up to here
   pending      INTEGER NOT NULL  -- 1: times later than put_right_at are still to be corrected
 ) STRICT;
+
+-- The sessions of a token, the newest last.
+CREATE INDEX sessions_by_token ON sessions (token_id, created_at);

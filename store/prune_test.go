@@ -1,0 +1,127 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// countRows returns the result of a query that counts.
+func countRows(t *testing.T, s *Store, query string, args ...any) int {
+	t.Helper()
+	n, err := readLoose(t.Context(), s, forWrite(""), func(rd reader) (n int, err error) {
+		return n, rd.Row(query, args...).Scan(&n)
+	})
+	check(t, err)
+	return n
+}
+
+const allPairs = `
+SELECT count(*) FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier `
+
+// TestPruneDeletesClosedOverlaps runs random operations on tips. Afterwards, the database
+// has rows for the overlaps that are open or may open again, and for no others.
+func TestPruneDeletesClosedOverlaps(t *testing.T) {
+	kept, pruned := 0, 0
+	for seed := range uint64(10) {
+		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+		s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+		_, err := s.CreateOrg(t.Context(), "acme")
+		check(t, err)
+		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+		check(t, err)
+
+		random := rand.New(rand.NewPCG(seed, 0))
+		for range 150 {
+			commit := random.IntN(40)
+			switch random.IntN(8) {
+			case 0:
+				_ = s.Withdraw(t.Context(), "acme", "api", numbered(commit)) // it may not be a tip
+			case 1:
+				now = now.Add(time.Duration(random.IntN(100)) * time.Hour)
+				check(t, s.Settle(t.Context()))
+			case 2:
+				check(t, s.Prune(t.Context()))
+			default:
+				n := ledger.Registration{Branch: fmt.Sprint("branch", commit%10),
+					Changes: []radar.Change{{Path: fmt.Sprint("file", random.IntN(3)), Status: "M"}}}
+				if random.IntN(5) == 0 {
+					n.Contained = []string{numbered(random.IntN(40))}
+				}
+				_, _, err := s.Register(t.Context(), "acme", "api", numbered(commit), n)
+				check(t, err)
+			}
+		}
+
+		oldest := ledger.TimeOf(now).Add(-30 * 24 * time.Hour)
+		want := countRows(t, s, allPairs+"WHERE l."+isLive+" AND e."+isLive+
+			" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ?", oldest, oldest)
+		kept, pruned = kept+want, pruned+countRows(t, s, "SELECT count(*) FROM overlaps")-want
+		check(t, s.Prune(t.Context()))
+		if n := countRows(t, s, "SELECT count(*) FROM overlaps"); n != want {
+			t.Errorf("seed %d: %d overlaps after pruning, want %d", seed, n, want)
+		}
+
+		now = now.Add(31 * 24 * time.Hour)
+		check(t, s.Prune(t.Context()))
+		if n := countRows(t, s, "SELECT count(*) FROM overlaps"); n != 0 {
+			t.Errorf("seed %d: %d overlaps of tips that are too old", seed, n)
+		}
+	}
+	if kept == 0 || pruned == 0 {
+		t.Errorf("%d overlaps were kept and %d pruned, want some of both", kept, pruned)
+	}
+}
+
+// TestClosedOverlapsArePrunedInPages has more later tips than one page. Each call prunes
+// the next page, and the call after the last page starts again.
+func TestClosedOverlapsArePrunedInPages(t *testing.T) {
+	s, push := openWithTips(t, Options{})
+	for i := range overlapsPage {
+		push(numbered(10+i), fmt.Sprint("branch", i))
+	}
+	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(0))) // earlier than all others
+	const closed = allPairs + "WHERE NOT e." + isLive
+	before := countRows(t, s, closed)
+
+	next, err := s.pruneClosedOverlaps(t.Context(), 0)
+	check(t, err)
+	if left := countRows(t, s, closed); before-left != overlapsPage || next == 0 {
+		t.Errorf("%d of %d closed overlaps are left after the first page, next page at %d", left, before, next)
+	}
+	next, err = s.pruneClosedOverlaps(t.Context(), next)
+	check(t, err)
+	if left := countRows(t, s, closed); left != 0 || next != 0 {
+		t.Errorf("%d closed overlaps are left after the last page, next page at %d", left, next)
+	}
+}
+
+// TestManyExpiredSessionsArePruned has more expired sessions than one write deletes.
+func TestManyExpiredSessionsArePruned(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+
+	expires, tokens := s.Now().Add(time.Minute), pruneSessionsBatch/maxSessions+1
+	for i := range tokens {
+		token, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: fmt.Sprint(i), Scope: ledger.Read},
+			[32]byte{1, byte(i)})
+		check(t, err)
+		for n := range maxSessions {
+			check(t, s.CreateSession(t.Context(), token.ID, [32]byte{2, byte(i), byte(n)}, expires.Add(
+				time.Duration(n/(maxSessions-1))*time.Hour))) // the last one of each token expires later
+		}
+	}
+
+	now = now.Add(time.Minute)
+	check(t, s.Prune(t.Context()))
+	if n := countRows(t, s, "SELECT count(*) FROM sessions"); n != tokens {
+		t.Errorf("%d sessions after pruning, want %d", n, tokens)
+	}
+}
