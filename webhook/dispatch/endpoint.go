@@ -31,6 +31,7 @@ type claim struct {
 
 // A completion reports to the endpoint that an attempt has ended.
 type completion struct {
+	number     int // of the attempt, see health.start
 	how        ending
 	took       time.Duration
 	retryAfter time.Duration
@@ -66,7 +67,7 @@ type endpoint struct {
 	changed chan struct{} // capacity 1: claimed deliveries are out of date
 
 	health      health
-	latency     time.Duration // moving average of successful attempts; 0 after a failure
+	latency     time.Duration // moving average of successful attempts; 0 if the webhook is failing
 	queue       []job         // claimed and not started
 	inFlight    int
 	completions chan completion
@@ -172,9 +173,9 @@ func (e *endpoint) reset() {
 // prefetch returns how many deliveries to claim in advance: as many as a fast
 // endpoint completes within prefetchTime. A slow or failing endpoint claims only
 // what it can start at once, because a crash delays claimed deliveries until their
-// lease ends.
+// lease ends. An endpoint that fails now and then still prefetches.
 func (e *endpoint) prefetch() int {
-	if e.health.limit < e.cfg.InFlight || e.latency == 0 {
+	if 2*e.health.limit < e.cfg.InFlight || e.latency == 0 {
 		return 0
 	}
 	n := int(time.Duration(e.health.limit) * prefetchTime / e.latency)
@@ -251,7 +252,7 @@ func (e *endpoint) start() {
 		e.queue[0] = job{}
 		e.queue = e.queue[1:]
 		e.inFlight++
-		go e.attempt(j, s)
+		go e.attempt(j, s, e.health.start())
 	}
 }
 
@@ -276,7 +277,7 @@ func (e *endpoint) yieldSlot() {
 }
 
 // attempt makes one attempt and reports its completion. It runs in its own goroutine.
-func (e *endpoint) attempt(j job, s slot) {
+func (e *endpoint) attempt(j job, s slot, number int) {
 	outcome, sent, err := e.try(e.life.requests, j.to, j.due)
 	s.release()
 
@@ -284,16 +285,16 @@ func (e *endpoint) attempt(j job, s slot) {
 	case errors.Is(err, errShortage):
 		e.logShortage(err)
 		e.releaseClaims([]string{j.due.ID})
-		e.completions <- completion{how: endedByShortage}
+		e.completions <- completion{number: number, how: endedByShortage}
 	case err != nil:
 		e.cfg.Logger.Info("stopped during a request; the delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
-		e.completions <- completion{how: endedByStop}
+		e.completions <- completion{number: number, how: endedByStop}
 	default:
 		how := endedInSuccess
 		if sent.result != resultSuccess {
 			how = endedInFailure
 		}
-		e.completions <- completion{how, sent.took, sent.retryAfter, e.settler.add(outcome)}
+		e.completions <- completion{number, how, sent.took, sent.retryAfter, e.settler.add(outcome)}
 	}
 }
 
@@ -310,8 +311,10 @@ func (e *endpoint) finished(c completion) {
 		e.more, e.health.lastAttempt = true, now
 		e.health.pause(now, shortagePause)
 	case endedInFailure:
-		e.latency = 0
-		e.health.failed(now, c.retryAfter)
+		e.health.failed(now, c.number, c.retryAfter)
+		if !e.health.healthy {
+			e.latency = 0
+		}
 	case endedInSuccess:
 		e.health.succeeded(now, e.cfg.InFlight)
 		e.latency = max(1, (3*cmp.Or(e.latency, c.took)+c.took)/4)

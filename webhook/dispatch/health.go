@@ -10,8 +10,11 @@ const (
 	// failuresBeforePause is the number of failures in a row after which a webhook
 	// pauses. It then gets one probe between two pauses.
 	failuresBeforePause = 5
-	firstPause          = time.Second
-	longestPause        = time.Minute
+	// failuresBeforeUnhealthy is the number of failures in a row after which a webhook
+	// counts as failing. A single failure between successes only halves its limit.
+	failuresBeforeUnhealthy = 2
+	firstPause              = time.Second
+	longestPause            = time.Minute
 	// longestRequestedPause is the longest pause of a webhook that Retry-After can
 	// cause. The next attempt of the delivery itself may be delayed for longer.
 	longestRequestedPause = time.Hour
@@ -30,8 +33,10 @@ const (
 // health describes how the recent attempts of a webhook went. An endpoint passes it on
 // to the next one of the webhook.
 type health struct {
-	limit       int         // requests at once: 1 at first and after a failure, doubled by each success
-	healthy     bool        // the last attempt succeeded
+	limit       int         // requests at once: 1 at first, plus 1 for each success, halved by a failure
+	started     int         // attempts started so far
+	halved      int         // started when the limit was last halved
+	healthy     bool        // an attempt succeeded, and the last two did not both fail
 	failures    int         // in a row, without those during a pause
 	pausedUntil ledger.Time // no attempts before
 	lastAttempt ledger.Time // when it ended
@@ -64,24 +69,44 @@ func (h *health) backoff() time.Duration {
 // succeeded records a success. The webhook gets at most maxLimit requests at once.
 func (h *health) succeeded(now ledger.Time, maxLimit int) {
 	h.lastAttempt, h.healthy, h.failures = now, true, 0
-	h.limit = min(2*h.limit, maxLimit)
+	h.limit = min(h.limit+1, maxLimit)
 }
 
-// failed records a failure, with the response's Retry-After or 0. Attempts that were
-// in flight when the pause began do not count as failures; only their Retry-After
-// can extend the pause.
-func (h *health) failed(now ledger.Time, retryAfter time.Duration) {
+// start counts an attempt and returns its number, for failed.
+func (h *health) start() (number int) {
+	h.started++
+	return h.started
+}
+
+// failed records that the attempt with this number failed, with the response's
+// Retry-After or 0. It halves the limit, but only once for attempts that were in flight
+// together, because they often fail for the same reason. If the webhook pauses, the
+// limit allows one probe.
+//
+// Attempts that were in flight when the pause began do not count as failures; only
+// their Retry-After can extend the pause.
+func (h *health) failed(now ledger.Time, number int, retryAfter time.Duration) {
 	var pause time.Duration
 	if !h.paused(now) {
 		h.failures++
 		pause = h.backoff()
 	}
 
-	h.lastAttempt, h.healthy, h.limit = now, false, 1
+	h.lastAttempt = now
+	if h.failures >= failuresBeforeUnhealthy {
+		h.healthy = false
+	}
+	if number > h.halved {
+		h.limit, h.halved = max(1, h.limit/2), h.started
+	}
+
 	if retryAfter > 0 {
 		pause = max(pause, min(max(retryAfter, minRetryAfter), longestRequestedPause))
 	}
 	h.pause(now, pause)
+	if h.paused(now) {
+		h.limit, h.healthy = 1, false
+	}
 }
 
 // pause pauses the webhook for at least d.
@@ -92,7 +117,7 @@ func (h *health) pause(now ledger.Time, d time.Duration) {
 	h.pausedUntil = max(h.pausedUntil, now.Add(d))
 }
 
-// resume ends the pause. After a failure, the limit allows one probe only.
+// resume ends the pause. If failures caused it, the limit allows one probe.
 func (h *health) resume() { h.pausedUntil, h.probeWanted = 0, false }
 
 // reset clears the failures and the pause, after a change of the webhook.

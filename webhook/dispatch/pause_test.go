@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -32,6 +34,69 @@ func newOutage(t *testing.T, status int, retryAfter string) *outage {
 		w.WriteHeader(status)
 	})
 	return o
+}
+
+// TestFaultNowAndThen has a receiver that fails every tenth time, while as many others
+// hang as failing webhooks may have requests in flight. A single failure does not make it
+// wait for those.
+func TestFaultNowAndThen(t *testing.T) {
+	var requests atomic.Int64
+	flaky := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1)%10 == 0 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	var hung atomic.Int64
+	hanging := receive(t, func(_ http.ResponseWriter, q *http.Request) {
+		hung.Add(1)
+		<-q.Context().Done()
+	})
+
+	f := newFixture(t)
+	w := f.webhook(flaky.URL)
+	f.start(func(c *dispatch.Config) {
+		c.InFlight, c.TotalInFlight, c.Timeout, c.Grace = 1, 8, time.Hour, time.Millisecond
+	})
+	f.attempted(w, f.ping(w).ID, 1) // from now on it is known to work
+	for range 12 {
+		f.ping(f.webhook(hanging.URL))
+	}
+	eventually(t, func() bool { return hung.Load() == 4 })
+
+	const n = 100
+	f.pings(w, n)
+	eventually(t, func() bool { return requests.Load() > n })
+}
+
+// A releases outbox counts the claimed deliveries that are released.
+type releases struct {
+	*store.Store
+	n atomic.Int64
+}
+
+func (r *releases) Release(ctx context.Context, webhook string, deliveries []string) error {
+	r.n.Add(int64(len(deliveries)))
+	return r.Store.Release(ctx, webhook, deliveries)
+}
+
+// TestFaultKeepsClaims has a fast receiver that fails every 50th time: no failure releases
+// the deliveries that were claimed in advance.
+func TestFaultKeepsClaims(t *testing.T) {
+	var requests atomic.Int64
+	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1)%50 == 0 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	f := newFixture(t)
+	const n = 1000
+	f.pings(f.webhook(r.URL), n)
+	outbox := &releases{Store: f.Store}
+	f.start(func(c *dispatch.Config) { c.Outbox = outbox })
+	eventually(t, func() bool { return requests.Load() == n })
+	if n := outbox.n.Load(); n > 0 {
+		t.Errorf("%d claimed deliveries were released", n)
+	}
 }
 
 // TestRetryAfterPausesWebhook checks that none of many pending deliveries is sent for

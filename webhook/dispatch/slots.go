@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// slots limits the total number of requests in flight. Webhooks whose last attempt
-// did not succeed (unhealthy ones) share half of the slots, so that hanging receivers
-// cannot block the others. Webhooks that wait for a slot are served in order.
+// slots limits the total number of requests in flight. Webhooks that are failing, or
+// have not succeeded yet (unhealthy ones) share half of the slots, so that hanging
+// receivers cannot block the others. Webhooks that wait for a slot are served in order.
 type slots struct {
 	mu            sync.Mutex
 	free          int
@@ -37,8 +37,11 @@ func newWaiter() *waiter { return &waiter{granted: make(chan slot, 1)} }
 func (s *slots) take(w *waiter, unhealthy bool) (slot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.waiting || len(w.granted) > 0 {
+	if len(w.granted) > 0 || w.waiting && w.unhealthy == unhealthy {
 		return slot{}, false
+	}
+	if w.waiting { // its health has changed
+		s.remove(w)
 	}
 
 	// This is not unfair to the queue: a free slot that a waiter can use is granted
@@ -88,9 +91,7 @@ func (l slot) release() {
 func (s *slots) cancel(w *waiter) {
 	s.mu.Lock()
 	if w.waiting {
-		w.waiting = false
-		i := slices.Index(s.waiting, w)
-		s.waiting = slices.Delete(s.waiting, i, i+1)
+		s.remove(w)
 	}
 	s.mu.Unlock()
 	select {
@@ -98,4 +99,11 @@ func (s *slots) cancel(w *waiter) {
 		l.release()
 	default:
 	}
+}
+
+// remove removes a waiter from the queue. The caller holds the lock.
+func (s *slots) remove(w *waiter) {
+	w.waiting = false
+	i := slices.Index(s.waiting, w)
+	s.waiting = slices.Delete(s.waiting, i, i+1)
 }

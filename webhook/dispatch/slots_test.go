@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,22 @@ func TestSlots(t *testing.T) {
 	if s.free != 0 {
 		t.Errorf("%d slots are free, want 0", s.free)
 	}
+
+	// A waiter whose webhook became healthy no longer waits for the slots of failing ones.
+	s = newSlots(4)
+	a1, a2 = take(a, true), take(a, true)
+	wait(a, true)
+	wait(b, true)
+	take(a, false)
+	if len(s.waiting) != 1 {
+		t.Errorf("%d waiters, want 1: a has its slot", len(s.waiting))
+	}
+	take(c, false)
+	wait(a, false)
+	a1.release()
+	granted(b)
+	a2.release()
+	granted(a)
 }
 
 func TestPauses(t *testing.T) {
@@ -98,11 +115,14 @@ func TestPauses(t *testing.T) {
 			h := health{limit: 8, healthy: true}
 			for range c.failures {
 				now = max(now, h.pausedUntil)
-				h.failed(now, c.retryAfter)
+				h.failed(now, h.start(), c.retryAfter)
 			}
 
-			if got := h.pausedUntil.Sub(now); got != c.pause || h.healthy || h.limit != 1 {
+			if got := h.pausedUntil.Sub(now); got != c.pause {
 				t.Errorf("pause of %v, want %v: %+v", got, c.pause, h)
+			}
+			if c.pause > 0 && (h.healthy || h.limit != 1) {
+				t.Errorf("in the pause: healthy or more than one probe: %+v", h)
 			}
 			if h.ready(now) != (c.pause == 0) || !h.ready(h.pausedUntil) {
 				t.Errorf("not ready at the end of the pause, or ready before: %+v", h)
@@ -113,7 +133,7 @@ func TestPauses(t *testing.T) {
 			}
 
 			h.succeeded(now, 8)
-			h.failed(max(now, h.pausedUntil), 0)
+			h.failed(max(now, h.pausedUntil), h.start(), 0)
 			if h.paused(max(now, h.pausedUntil)) {
 				t.Error("a success did not reset the failures")
 			}
@@ -126,10 +146,71 @@ func TestPauses(t *testing.T) {
 func TestFailuresDuringPause(t *testing.T) {
 	h := health{limit: 64}
 	for range 64 {
-		h.failed(1000, 0)
+		h.failed(1000, h.start(), 0)
 	}
 	if h.pausedUntil != 2000 {
 		t.Errorf("paused until %d, want 2000", h.pausedUntil)
+	}
+}
+
+// TestLimit checks how many requests at once a webhook gets after successes (s) and
+// failures (f). Attempts start one after the other, or, in parentheses, together.
+func TestLimit(t *testing.T) {
+	for attempts, want := range map[string]struct {
+		limit   int
+		healthy bool
+	}{
+		"":                    {1, false},
+		"s":                   {2, true},
+		"sssssss":             {8, true},
+		"ssssssssss":          {8, true},
+		"sssssssf":            {4, true},
+		"sssssssfss":          {6, true},
+		"sssssssfssssf":       {4, true},
+		"sssssssff":           {2, false},
+		"sssssssffs":          {3, true},
+		"sssssssfff":          {1, false},
+		"sssssssffff":         {1, false},
+		"f":                   {1, false},
+		"sssssss(fsssssss)":   {8, true},
+		"sssssss(fsf)":        {5, true},
+		"sssssss(ff)":         {4, false},
+		"sssssss(ffff)":       {4, false},
+		"sssssss(ffff)f":      {1, false}, // the fifth in a row begins a pause
+		"sssssss(fffff)":      {1, false},
+		"sssssss(ffsf)(sfss)": {5, true},
+	} {
+		t.Run(attempts, func(t *testing.T) {
+			h := health{limit: 1}
+			together := 0
+			for i, how := range attempts {
+				if how == '(' {
+					together = h.started + 1
+					h.started += strings.IndexByte(attempts[i:], ')') - 1
+				}
+				if how == ')' {
+					together = 0
+				}
+				if how != 's' && how != 'f' {
+					continue
+				}
+
+				number := together
+				if together == 0 {
+					number = h.start()
+				} else {
+					together++
+				}
+				if how == 's' {
+					h.succeeded(1000, 8)
+				} else {
+					h.failed(1000, number, 0)
+				}
+			}
+			if h.limit != want.limit || h.healthy != want.healthy {
+				t.Errorf("limit %d, healthy %t; want %d, %t", h.limit, h.healthy, want.limit, want.healthy)
+			}
+		})
 	}
 }
 
@@ -155,14 +236,14 @@ func TestFaultPauseEndsIfTheClockGoesBack(t *testing.T) {
 	now := ledger.Time(100 * 24 * time.Hour.Milliseconds())
 	h := health{limit: 8}
 	for range failuresBeforePause {
-		h.failed(now.Add(40*24*time.Hour), 0)
+		h.failed(now.Add(40*24*time.Hour), h.start(), 0)
 	}
 	h.probeWanted = true
 	if h.paused(now) || !h.ready(now) {
 		t.Errorf("still paused: %+v", h)
 	}
 
-	h.failed(now, 0)
+	h.failed(now, h.start(), 0)
 	if pause := h.pausedUntil.Sub(now); pause < firstPause || pause > longestPause {
 		t.Errorf("the next pause lasts %v", pause)
 	}

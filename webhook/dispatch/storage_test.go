@@ -46,7 +46,7 @@ func TestStorageFails(t *testing.T) {
 	release := make(chan struct{})
 	var served atomic.Int64
 	r := receive(t, func(http.ResponseWriter, *http.Request) {
-		if served.Add(1) > 3 { // three successes allow 8 requests at once
+		if served.Add(1) > 7 { // seven successes allow 8 requests at once
 			<-release
 		}
 	})
@@ -56,7 +56,7 @@ func TestStorageFails(t *testing.T) {
 	ids := f.pings(w, 50)
 	outbox := &faulty{Store: f.Store}
 	f.start(func(c *dispatch.Config) { c.Outbox = outbox })
-	eventually(t, func() bool { return r.count() == 11 })
+	eventually(t, func() bool { return r.count() == 15 })
 	outbox.fails.Store(true)
 	close(release)
 	time.Sleep(200 * time.Millisecond)
