@@ -76,6 +76,7 @@ func (v *victim) listen(address string) string {
 	if v.prepare != nil {
 		v.prepare(v.server)
 	}
+
 	stdout, err := v.server.StdoutPipe()
 	check(v.t, err)
 	check(v.t, v.server.Start())
