@@ -111,6 +111,8 @@ func checkWebhookURL(text string) error {
 		problem = "use http or https"
 	case u.Hostname() == "":
 		problem = "the host is missing"
+	case hasEmptyLabel(u.Hostname()):
+		problem = "remove the dot at the start of the host, or one of two dots in a row"
 	case !isPort(u.Port()):
 		problem = "the port is out of range (use 1 to 65535)"
 	case u.User != nil:
@@ -121,6 +123,12 @@ func checkWebhookURL(text string) error {
 		return nil
 	}
 	return FieldErrorf(CodeInvalidField, "url", "%s", problem)
+}
+
+// hasEmptyLabel reports whether a host starts with a dot or has two dots in a row, as in
+// 127.0.0.1.., which some resolvers read as an address. One dot at the end is valid.
+func hasEmptyLabel(host string) bool {
+	return strings.HasPrefix(host, ".") || strings.Contains(host, "..")
 }
 
 // isPort reports whether text is a port number, or empty for the scheme's default.

@@ -11,7 +11,7 @@ import (
 func TestWebhookURLs(t *testing.T) {
 	for _, url := range []string{
 		"https://ci.example.com/ledger", "http://ci.example.com", "HTTPS://ci.example.com:8443/a?token=b",
-		"https://[2001:db8::1]:443/",
+		"https://[2001:db8::1]:443/", "https://ci.example.com./ledger", "https://[::ffff:203.0.113.7]/",
 		"https://10.0.0.1/hook", "https://ci.example.com/" + strings.Repeat("a", 2025),
 	} {
 		n := NewWebhook{URL: url}
@@ -25,7 +25,8 @@ func TestWebhookURLs(t *testing.T) {
 
 	for _, url := range []string{
 		"", "ci.example.com", "/ledger", "ftp://ci.example.com", "https://", "https://:443", "https:ci.example.com",
-		"https://ci.example.com:99999", "https://ci.example.com:0",
+		"https://127.0.0.1..../", "https://127.0.0.1..:80", "https://ci..example.com", "https://.example.com", "https://./",
+		"https://ci.example.com../", "https://..", "https://ci.example.com:99999", "https://ci.example.com:0",
 		"https://ci.example.com:http", "https://ada:pw@ci.example.com", "https://token@ci.example.com",
 		"https://ci.example.com/#top", "https://ci example.com",
 		"https://ci.example.com/\n", "https://ci.example.com/" + strings.Repeat("a", 2026),

@@ -18,7 +18,7 @@ import (
 )
 
 // JSON returns an event as a line with one JSON object: its id and type, followed by
-// the members of its data.
+// the members of its data. The line is safe to print to a terminal.
 func JSON(e client.Event) ([]byte, error) {
 	text := []byte(`{"id":`)
 	text, err := jsontext.AppendQuote(text, e.ID)
@@ -35,7 +35,7 @@ func JSON(e client.Event) ([]byte, error) {
 	if members != "}" {
 		text = append(text, ',')
 	}
-	return append(append(text, members...), '\n'), nil
+	return append(terminal.EscapeJSON(append(text, members...)), '\n'), nil
 }
 
 // A Printer formats events for people. Its columns grow with their content.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
@@ -98,5 +99,15 @@ func TestReceiverAgain(t *testing.T) {
 	}
 	if want := []bool{false, false, true}; !slices.Equal(again, want) {
 		t.Errorf("repeated: %v, want %v", again, want)
+	}
+}
+
+// A terminal shows all characters of an event in JSON.
+func TestJSONHidesNothing(t *testing.T) {
+	data := []byte("{\"identity\":\"ci\u202egro.elpmaxe\"}")
+	got, err := JSON(client.Event{ID: "evt_1", Type: ledger.EventAttestation, Data: data})
+	const want = `{"id":"evt_1","type":"attestation","identity":"ci\u202egro.elpmaxe"}` + "\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -107,6 +108,9 @@ func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 	}
 
 	host := strings.TrimSuffix(u.Hostname(), ".")
+	if host == "" || slices.Contains(strings.Split(host, "."), "") {
+		return urlError("remove empty labels from the host: a dot at its start, or one of two dots in a row")
+	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if err := g.allow(addr); err != nil {
 			return urlError(err.Error())

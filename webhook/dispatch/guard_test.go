@@ -59,6 +59,13 @@ func TestGuardChecks(t *testing.T) {
 		{host: "127.1", err: "four decimal numbers"},
 		{host: "0x7f.0.0.1", err: "four decimal numbers"},
 		{host: "0x7f000001", err: "four decimal numbers"},
+		{host: "127.0.0.1.", err: "127.0.0.1 is not"},
+		{host: "127.0.0.1....", err: "empty labels"},
+		{host: "127.0.0.1..", err: "empty labels"},
+		{host: "public..example", err: "empty labels"},
+		{host: ".public.example", err: "empty labels"},
+		{host: ".", err: "empty labels"},
+		{host: "public.example."},
 		{host: "１２７.0.0.1", err: "ASCII"},
 		{host: "localhost", err: "localhost resolves to an address that is not public (the server's setting " +
 			"webhooks.allowed_networks can allow it)"},
