@@ -12,7 +12,8 @@ import (
 )
 
 // list returns an iterator over all records of a list. It requests each page once
-// the previous one has been consumed, and ends after an error.
+// the previous one has been consumed, and ends after an error. A page without records
+// can have a next page.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		query := maps.Clone(query)
@@ -43,7 +44,8 @@ type Query struct {
 	Cursor string
 }
 
-// page returns one page of a list.
+// page returns one page of a list. It can have fewer records than the limit, or none,
+// although there is a next page.
 func page[T any](ctx context.Context, c *Client, path string, query url.Values, q Query) (ledger.Page[T], error) {
 	if q.Limit != 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))

@@ -29,16 +29,17 @@ func (c *Client) PolicyVersion(ctx context.Context, org, repo string, version in
 	return p, err
 }
 
-// PolicyVersions lists the versions of a repo's policy, newest first.
-func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2[policy.Policy, error] {
-	return list[policy.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters())
+// PolicyVersions lists the versions of a repo's policy, newest first, without their
+// contracts.
+func (c *Client) PolicyVersions(ctx context.Context, org, repo string) iter.Seq2[policy.Summary, error] {
+	return list[policy.Summary](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters())
 }
 
 // PolicyVersionsPage returns one page of the list of PolicyVersions.
 func (c *Client) PolicyVersionsPage(
 	ctx context.Context, org, repo string, q Query,
-) (ledger.Page[policy.Policy], error) {
-	return page[policy.Policy](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters(), q)
+) (ledger.Page[policy.Summary], error) {
+	return page[policy.Summary](ctx, c, pathOf("orgs", org, "policies", repo, "versions"), parameters(), q)
 }
 
 // SetPolicy replaces the policy of a repo with a contract, which is a JSON document.

@@ -56,9 +56,8 @@ func (c *Client) OverlapsTruncated(ctx context.Context, org, repo string, f Over
 		commit, err := c.Commit(ctx, org, repo, f.Commit)
 		return commit.OverlapsTruncated, err
 	case f.Branch != "":
-		tips, err := c.CommitsPage(ctx, org, repo, CommitFilter{Branch: f.Branch, InFlight: true, Standing: true},
-			Query{Limit: 1})
-		return len(tips.Data) > 0 && tips.Data[0].OverlapsTruncated, err
+		tips, err := Collect(c.Commits(ctx, org, repo, CommitFilter{Branch: f.Branch, InFlight: true, Standing: true}), 1)
+		return len(tips) > 0 && tips[0].OverlapsTruncated, err
 	}
 	return false, nil
 }

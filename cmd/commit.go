@@ -260,14 +260,14 @@ func (p *program) withdraw(ctx context.Context, c *connection, name repoName, sh
 
 // withdrawBranch withdraws the commit of a branch that is in flight, if any.
 func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoName, branch string) error {
-	tips, err := c.CommitsPage(ctx, name.org, name.repo, client.CommitFilter{Branch: branch, InFlight: true},
-		client.Query{Limit: 1})
+	filter := client.CommitFilter{Branch: branch, InFlight: true}
+	tips, err := client.Collect(c.Commits(ctx, name.org, name.repo, filter), 1)
 	if err != nil {
 		return err
 	}
-	if len(tips.Data) == 0 {
+	if len(tips) == 0 {
 		return p.print((*ledger.Commit)(nil),
 			func() { fmt.Fprintf(p.stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
 	}
-	return p.withdraw(ctx, c, name, tips.Data[0].SHA)
+	return p.withdraw(ctx, c, name, tips[0].SHA)
 }

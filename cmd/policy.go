@@ -75,7 +75,7 @@ func newPolicyHistory(p *program) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				columns := []string{"VERSION", "CREATED", "BY", "DIGEST"}
-				return printList(p, c.PolicyVersions(ctx, name.org, name.repo), limit, columns, func(v policy.Policy) []any {
+				return printList(p, c.PolicyVersions(ctx, name.org, name.repo), limit, columns, func(v policy.Summary) []any {
 					return []any{v.Version, v.CreatedAt, v.CreatedBy, v.Digest}
 				})
 			})

@@ -138,7 +138,8 @@ type PredicateCount struct {
 	LastRecordedAt Time   `json:"last_recorded_at"`
 }
 
-// A Page is one page of a list. NextCursor is empty on the last page.
+// A Page is one page of a list. NextCursor is empty on the last page. Any other page can
+// have fewer records than were asked for, or none.
 type Page[T any] struct {
 	Data       []T    `json:"data"`
 	NextCursor string `json:"next_cursor,omitzero"`

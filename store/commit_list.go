@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -51,15 +52,12 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	v.Requirements = d.contract.Derive(s.facts, rd.now).Requirements
 	v.PolicyVersion = r.policyVersion
 
-	newest := attestationQuery{repo: r, commit: c.id, fits: v.Attested <= newestAttestations, limit: newestAttestations}
-	attestations, err := newest.run(rd)
+	newest := attestationQuery{repo: r, commit: c.id, attested: v.Attested, limit: newestAttestations}
+	attestations, err := newest.readCommit(rd)
 	if err != nil {
 		return err
 	}
-	v.Attestations = make([]ledger.AttestationRecord, len(attestations))
-	for i, a := range attestations {
-		v.Attestations[i] = a.row
-	}
+	v.Attestations = attestations.page().Data
 
 	tip, isTip, err := rd.findTip(c.id)
 	if err != nil {
@@ -108,11 +106,12 @@ type CommitFilter struct {
 	Standing bool
 }
 
-// Commits lists a repo's commits, the last registered first.
+// Commits lists a repo's commits, the last registered first. Their messages are cut to the
+// subject.
 func (s *Store) Commits(
 	ctx context.Context, org, repo string, f CommitFilter,
 ) (ledger.Page[ledger.CommitSummary], error) {
-	before, err := f.after(1 << 62)
+	before, err := f.after(math.MaxInt64)
 	if err != nil {
 		return ledger.Page[ledger.CommitSummary]{}, err
 	}
@@ -122,61 +121,115 @@ func (s *Store) Commits(
 		if err != nil {
 			return list, err
 		}
-
-		query, args := f.sql(d, before, rd.now)
-		rows, err := all(rd, scanCommit, query, args...)
+		p, err := runAll(rd, f.walks(d, rd.now), []any{before}, f.Limit)
 		if err != nil {
-			return list, fmt.Errorf("read commits: %w", err)
+			return list, fmt.Errorf("list commits: %w", err)
 		}
 
-		summaries := make([]keyed[ledger.CommitSummary], len(rows))
-		for i, row := range rows {
-			row.row.Org, row.row.Repo = d.repo.org, d.repo.name
-			row.row.Target = cmp.Or(row.row.Target, d.repo.defaultBranch)
-			summaries[i] = keyed[ledger.CommitSummary]{row.id, row.row.CommitSummary}
+		for i := range p.rows {
+			v := &p.rows[i].row
+			v.Org, v.Repo, v.Target = d.repo.org, d.repo.name, cmp.Or(v.Target, d.repo.defaultBranch)
 		}
 		if f.Standing {
-			err = rd.addStanding(d, summaries[:min(len(summaries), f.Limit)])
+			if err := rd.addStanding(d, &p); err != nil {
+				return list, err
+			}
 		}
-		return page(summaries, f.Limit), err
+		return p.page(), nil
 	})
 }
 
-// sql returns the query for a page of commits with row ids below before, and one more
-// row.
-func (f CommitFilter) sql(d *deriver, before int64, now ledger.Time) (string, []any) {
-	where, args := "WHERE repo_id = ? AND id < ?", []any{d.repo.id, before}
+// walks returns the walks by which the list is read.
+func (f CommitFilter) walks(d *deriver, now ledger.Time) []walk[ledger.CommitSummary] {
+	where, args := "", []any(nil)
 	if f.State != nil {
-		where, args = where+" AND state = ?", append(args, *f.State)
+		where, args = where+" AND c.state = ?", append(args, *f.State)
 	}
 	if f.Branch != "" {
-		where, args = where+" AND branch = ? AND branch <> ''", append(args, f.Branch)
+		where, args = where+" AND c.branch = ?", append(args, f.Branch)
 	}
-	if f.Author != "" {
-		where, args = where+" AND (author_name = ? OR author_email = ?)", append(args, f.Author, f.Author)
+	byAuthor := "c.author_name = ? OR c.author_email = ?"
+
+	switch {
+	case f.InFlight:
+		w := commitWalk(d, "tips t /*+index tips_in_flight*/", "t.repo_id = ? AND t."+isInFlight)
+		w.joins, w.keys = " /*+ordered*/ JOIN commits c ON c.id = t.commit_id", []string{"t.commit_id"}
+		w.filter, w.filterArgs = " AND t.opened_at >= ?"+where, append([]any{d.contract.Radar.Oldest(now)}, args...)
+		if f.Author != "" {
+			w.filter, w.filterArgs = w.filter+" AND ("+byAuthor+")", append(w.filterArgs, f.Author, f.Author)
+		}
+		return []walk[ledger.CommitSummary]{w}
+
+	case f.Author != "":
+		walks := make([]walk[ledger.CommitSummary], 2)
+		for i, column := range []string{"author_name", "author_email"} {
+			walks[i] = commitWalk(d, "commits c /*+index commits_by_"+column+"*/",
+				"c.repo_id = ? AND c."+column+" <> '' AND c."+column+" = ?", f.Author)
+			walks[i].filter, walks[i].filterArgs = where, args
+		}
+		return walks
+
+	case f.Branch != "":
+		w := commitWalk(d, "commits c /*+index commits_by_branch*/",
+			"c.repo_id = ? AND c.branch <> '' AND c.branch = ?", f.Branch)
+		if f.State != nil {
+			w.filter, w.filterArgs = " AND c.state = ?", []any{*f.State}
+		}
+		return []walk[ledger.CommitSummary]{w}
+
+	case f.State != nil:
+		return []walk[ledger.CommitSummary]{commitWalk(d, "commits c /*+index commits_by_state*/",
+			"c.repo_id = ? AND c.state = ?", *f.State)}
 	}
-	if f.InFlight {
-		where += " AND id IN (SELECT commit_id FROM tips WHERE repo_id = ? AND " + isInFlight + " AND opened_at >= ?)"
-		args = append(args, d.repo.id, d.contract.Radar.Oldest(now))
-	}
-	return selectCommit + where + " ORDER BY id DESC LIMIT ?", append(args, f.Limit+1)
+	return []walk[ledger.CommitSummary]{commitWalk(d, "commits c /*+index commits_by_repo*/", "c.repo_id = ?")}
 }
 
-// addStanding adds to commits their missing requirements and their overlaps.
-func (rd reader) addStanding(d *deriver, commits []keyed[ledger.CommitSummary]) error {
-	subjects := make([]*subject, len(commits))
-	for i := range commits {
-		subjects[i] = &subject{commitRow: listedRow(commits[i].id, &commits[i].row), d: d}
+// commitWalk returns a walk of a repo's commits by an index, the newest first, without a
+// filter. args are the parameters of where after the repo.
+func commitWalk(d *deriver, from, where string, args ...any) walk[ledger.CommitSummary] {
+	return walk[ledger.CommitSummary]{
+		from: from, where: where, args: append([]any{d.repo.id}, args...),
+		keys: []string{"c.id"}, key: idOf[ledger.CommitSummary], down: true,
+		columns: summaryColumns, scan: scanSummary,
+	}
+}
+
+// summaryColumns are the columns of a commit c in a list. Of the message, they have what
+// contains the subject.
+const summaryColumns = `c.sha, c.state, c.state_since, c.registered_at, c.branch, c.target, c.author_name,
+  c.author_email, substr(c.message, 1, 1000), c.committed_at, c.attestations, c.id`
+
+func scanSummary(row scanner) (keyed[ledger.CommitSummary], error) {
+	var c keyed[ledger.CommitSummary]
+	v := &c.row
+	err := row.Scan(&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target, &v.Author.Name,
+		&v.Author.Email, &v.Message, &v.CommittedAt, &v.Attested, &c.id)
+	v.Message = ledger.Subject(v.Message)
+	return c, err
+}
+
+// addStanding adds to the commits of a page their missing requirements and their overlaps.
+// It ends the page early if there are very many tips in flight.
+func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
+	subjects := make([]*subject, len(p.rows))
+	for i := range p.rows {
+		subjects[i] = &subject{commitRow: listedRow(p.rows[i].id, &p.rows[i].row), d: d}
 	}
 	if err := rd.gather(subjects); err != nil {
 		return err
 	}
+
 	l := rd.lister(d)
 	for i, s := range subjects {
-		v := &commits[i].row
+		v := &p.rows[i].row
 		v.Missing = policy.Missing(v.State, d.contract.Derive(s.facts, rd.now).Requirements)
 		if err := l.addOverlaps(v, s.id); err != nil {
 			return err
+		}
+		if l.lookups >= maxStandingLookups && i+1 < len(p.rows) {
+			p.rows = p.rows[:i+1]
+			p.end = idOf(p.rows[i])
+			return nil
 		}
 	}
 	return nil

@@ -13,12 +13,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// selectDelivery reads deliveries with the outcome of the last attempt.
-const selectDelivery = `
-SELECT o.delivery_id, w.webhook_id, coalesce(e.event_id, o.ping ->> 'id'), coalesce(e.type, 'ping'), o.status,
-  o.attempts, o.created_at, o.due_at, o.leased, w.active, coalesce(a.status, 0), coalesce(a.error, '')
-FROM outbox o JOIN webhooks w ON w.id = o.webhook_id LEFT JOIN events e ON e.id = o.event
-LEFT JOIN attempts a ON a.webhook_id = o.webhook_id AND a.delivery_id = o.delivery_id AND a.number = o.attempts `
+// Deliveries are read with the outcome of the last attempt.
+const (
+	deliveryColumns = `o.delivery_id, w.webhook_id, coalesce(e.event_id, o.ping ->> 'id'), coalesce(e.type, 'ping'),
+  o.status, o.attempts, o.created_at, o.due_at, o.leased, w.active, coalesce(a.status, 0), coalesce(a.error, '')`
+	deliveryJoins = `
+/*+ordered*/ JOIN webhooks w ON w.id = o.webhook_id LEFT JOIN events e ON e.id = o.event
+LEFT JOIN attempts a ON a.webhook_id = o.webhook_id AND a.delivery_id = o.delivery_id AND a.number = o.attempts`
+	selectDelivery = "SELECT " + deliveryColumns + " FROM outbox o" + deliveryJoins + " "
+)
 
 // scanDelivery returns a scan function for deliveries, which depend on the time.
 func scanDelivery(now ledger.Time) func(scanner) (ledger.Delivery, error) {
@@ -59,72 +62,57 @@ func (s *Store) Deliveries(
 		if err != nil {
 			return list, err
 		}
-		query, args, err := f.page(rd, org, w.id, before)
+		walk, err := f.walk(rd, org, w.id)
 		if err != nil {
 			return list, err
 		}
-		rows, err := all(rd, scanDelivery(rd.now), query, args...)
-		return deliveryPage(rows, f.Limit), err
+		p, err := walk.run(rd, []any{before}, f.Limit, maxExamined)
+		if err != nil {
+			return list, fmt.Errorf("list deliveries: %w", err)
+		}
+		return deliveryPage(p), nil
 	})
 }
 
-// Queries for the ids of one page of a webhook's deliveries. Their parameters are the
-// webhook, the id before which the page starts, and the number of rows; for the
-// deliveries of an event, also the event, and the status or "". The query for pending
-// deliveries sorts them, because their index has them in the order of due_at.
-const (
-	anyDeliveries = `
-SELECT delivery_id FROM outbox WHERE webhook_id = ?1 AND delivery_id < ?2
-ORDER BY delivery_id DESC LIMIT ?3`
-	succeededDeliveries = `
-SELECT delivery_id FROM outbox WHERE webhook_id = ?1 AND delivery_id < ?2 AND status = 'succeeded'
-ORDER BY delivery_id DESC LIMIT ?3`
-	failedDeliveries = `
-SELECT delivery_id FROM outbox /*+index outbox_failed*/ WHERE webhook_id = ?1 AND delivery_id < ?2 AND status = 'failed'
-ORDER BY delivery_id DESC LIMIT ?3`
-	pendingDeliveries = `
-SELECT delivery_id FROM outbox /*+index outbox_due*/ WHERE webhook_id = ?1 AND delivery_id < ?2 AND due_at > 0
-ORDER BY delivery_id DESC LIMIT ?3`
-	eventDeliveries = `
-SELECT delivery_id FROM outbox /*+index outbox_by_event*/
-WHERE webhook_id = ?1 AND event = ?4 AND delivery_id < ?2 AND ?5 IN ('', status)
-ORDER BY delivery_id DESC LIMIT ?3`
-	// A webhook has few pings, and the index on events groups them.
-	pingDeliveries = `
-SELECT delivery_id FROM outbox /*+index outbox_by_event*/
-WHERE webhook_id = ?1 AND event IS NULL AND delivery_id < ?2 AND ping ->> 'id' = ?4 AND ?5 IN ('', status)
-ORDER BY delivery_id DESC LIMIT ?3`
-)
+// walk returns the walk by which a webhook's deliveries are listed.
+func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (walk[ledger.Delivery], error) {
+	w := walk[ledger.Delivery]{
+		from: "outbox o", where: "o.webhook_id = ?", args: []any{webhook},
+		keys: []string{"o.delivery_id"}, down: true,
+		key:     func(d keyed[ledger.Delivery]) []any { return []any{d.row.ID} },
+		columns: deliveryColumns, joins: deliveryJoins,
+		scan: func(row scanner) (d keyed[ledger.Delivery], err error) {
+			d.row, err = scanDelivery(rd.now)(row)
+			return d, err
+		},
+	}
 
-// deliveriesIn returns the query for the deliveries whose ids a subquery returns.
-func deliveriesIn(ids string) string {
-	return selectDelivery + "WHERE o.webhook_id = ?1 AND o.delivery_id IN (" + ids + ") ORDER BY o.delivery_id DESC"
-}
-
-// page returns the query for a page and one more row.
-func (f DeliveryFilter) page(
-	rd reader, org string, webhook int64, before string,
-) (query string, args []any, err error) {
-	args = []any{webhook, before, f.Limit + 1}
 	switch {
 	case f.Event != "":
 		orgID, err := rd.orgID(org)
 		if err != nil {
-			return "", nil, err
+			return w, err
 		}
 		event, err := rd.findEvent(orgID, f.Event)
-		if errors.Is(err, sql.ErrNoRows) {
-			return deliveriesIn(pingDeliveries), append(args, f.Event, f.Status), nil
+		w.from += " /*+index outbox_by_event*/"
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // a ping is not an event of the org
+			w.where += " AND o.event IS NULL"
+			w.filter, w.filterArgs = " AND o.ping ->> 'id' = ?", []any{f.Event}
+		case err != nil:
+			return w, err
+		default:
+			w.where, w.args = w.where+" AND o.event = ?", append(w.args, event.row)
 		}
-		return deliveriesIn(eventDeliveries), append(args, event.row, f.Status), err
-	case f.Status == ledger.DeliverySucceeded:
-		return deliveriesIn(succeededDeliveries), args, nil
 	case f.Status == ledger.DeliveryFailed:
-		return deliveriesIn(failedDeliveries), args, nil
-	case f.Status == ledger.DeliveryPending:
-		return deliveriesIn(pendingDeliveries), args, nil
+		w.from += " /*+index outbox_failed*/"
+		w.where += " AND o.status = 'failed'"
+		return w, nil
 	}
-	return deliveriesIn(anyDeliveries), args, nil
+	if f.Status != "" {
+		w.filter, w.filterArgs = w.filter+" AND o.status = ?", append(w.filterArgs, f.Status)
+	}
+	return w, nil
 }
 
 // before returns the id in the query's cursor. If there is no cursor, it returns a
@@ -140,13 +128,15 @@ func (q Query) before(prefix string) (string, error) {
 	return string(id), nil
 }
 
-func deliveryPage(rows []ledger.Delivery, limit int) ledger.Page[ledger.Delivery] {
-	p := ledger.Page[ledger.Delivery]{Data: rows}
-	if len(rows) > limit {
-		p.Data = rows[:limit]
-		p.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(rows[limit-1].ID))
+func deliveryPage(p part[ledger.Delivery]) ledger.Page[ledger.Delivery] {
+	list := ledger.Page[ledger.Delivery]{Data: make([]ledger.Delivery, len(p.rows))}
+	for i, r := range p.rows {
+		list.Data[i] = r.row
 	}
-	return p
+	if p.end != nil {
+		list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(p.end[0].(string)))
+	}
+	return list
 }
 
 func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -77,25 +78,41 @@ type EventFilter struct {
 // Events lists the bodies of an org's events, oldest first by default, byte for byte
 // as they were recorded.
 func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
-	first, order := int64(-1), "ORDER BY seq LIMIT ?"
+	first := int64(-1)
 	if f.Descending {
-		first, order = math.MaxInt64, "ORDER BY seq DESC LIMIT ?"
+		first = math.MaxInt64
 	}
 	position, err := f.after(first)
 	if err != nil {
 		return ledger.Page[jsontext.Value]{}, err
 	}
+
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
 		orgID, err := rd.orgID(org)
 		if err != nil {
 			return list, err
 		}
-		where, args, err := f.where(rd, orgID, org, position)
-		if err != nil {
-			return list, err
+		after := int64(-1)
+		if f.After != "" {
+			if after, err = rd.eventSeq(orgID, f.After); err != nil {
+				return list, err
+			}
 		}
-		rows, err := all(rd, scanEvent, "SELECT seq, body FROM events WHERE "+where+" "+order, append(args, f.Limit+1)...)
-		return page(rows, f.Limit), err
+		var r repoRow
+		if f.Repo != "" {
+			if r, err = rd.findRepo(org, f.Repo); err != nil {
+				return list, err
+			}
+		}
+		if !f.Descending {
+			position = max(position, after)
+		}
+
+		p, err := runAll(rd, f.walks(orgID, r.id, after), []any{position}, f.Limit)
+		if err != nil {
+			return list, fmt.Errorf("list events: %w", err)
+		}
+		return p.page(), nil
 	})
 }
 
@@ -105,36 +122,63 @@ func scanEvent(row scanner) (keyed[jsontext.Value], error) {
 	return e, err
 }
 
-func (f EventFilter) where(rd reader, orgID int64, org string, position int64) (string, []any, error) {
-	after, before := position, int64(math.MaxInt64)
-	if f.Descending {
-		after, before = -1, position
+// walks returns the walks by which the list is read: of one repo's events, or of the
+// org's if repoID is 0. Those of the radar, which most lists leave out, have an index of
+// their own.
+func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
+	types := f.Types
+	if len(types) == 0 {
+		types = ledger.EventTypes()
 	}
-	if f.After != "" {
-		seq, err := rd.eventSeq(orgID, f.After)
-		if err != nil {
-			return "", nil, err
+	withRadar := slices.Contains(types, ledger.EventRadar)
+	others := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(types))),
+		func(kind ledger.EventType) bool { return kind == ledger.EventRadar })
+
+	var walks []walk[jsontext.Value]
+	switch {
+	case repoID == 0 && len(others) > 0:
+		w := f.walk("events e", "e.org_id = ?", orgID, after)
+		if len(types) < len(ledger.EventTypes()) {
+			w.filter, w.filterArgs = inTypes(types)
 		}
-		after = max(after, seq)
+		return append(walks, w)
+	case len(others) > 0:
+		w := f.walk("events e /*+index events_by_repo*/", "e.type <> 'radar' AND e.repo_id = ?", repoID, after)
+		if len(others) < len(ledger.EventTypes())-1 {
+			w.filter, w.filterArgs = inTypes(others)
+		}
+		walks = append(walks, w)
 	}
 
-	where, args := "org_id = ? AND seq > ? AND seq < ?", []any{orgID, after, before}
-	if len(f.Types) > 0 {
-		types := slices.Compact(slices.Sorted(slices.Values(f.Types)))
-		where += " AND type IN (?" + strings.Repeat(", ?", len(types)-1) + ")"
-		for _, kind := range types {
-			args = append(args, kind)
+	if withRadar {
+		w := f.walk("events e /*+index events_of_radar*/", "e.type = 'radar' AND e.org_id = ?", orgID, after)
+		if repoID != 0 {
+			w.filter, w.filterArgs = " AND e.repo_id = ?", []any{repoID}
 		}
+		walks = append(walks, w)
 	}
+	return walks
+}
 
-	if f.Repo != "" {
-		r, err := rd.findRepo(org, f.Repo)
-		if err != nil {
-			return "", nil, err
-		}
-		where, args = where+" AND repo_id = ?", append(args, r.id)
+// inTypes returns the condition that an event has one of the types.
+func inTypes(types []ledger.EventType) (where string, args []any) {
+	for _, kind := range types {
+		args = append(args, kind)
 	}
-	return where, args, nil
+	return " AND e.type IN (?" + strings.Repeat(", ?", len(types)-1) + ")", args
+}
+
+// walk returns a walk of the events after a sequence number, without a filter.
+func (f EventFilter) walk(from, where string, id, after int64) walk[jsontext.Value] {
+	w := walk[jsontext.Value]{
+		from: from, where: where, args: []any{id},
+		keys: []string{"e.seq"}, key: idOf[jsontext.Value], down: f.Descending,
+		columns: "e.seq, e.body", scan: scanEvent,
+	}
+	if f.Descending && after >= 0 {
+		w.stop = []any{after + 1}
+	}
+	return w
 }
 
 // An eventRef holds the row id and the sequence number of an event.

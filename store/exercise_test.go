@@ -372,14 +372,16 @@ func (e *exerciser) lists() {
 	pages(t, func(q store.Query) (ledger.Page[ledger.Token], error) { return e.Tokens(ctx, "acme", q) })
 	pages(t, func(q store.Query) (ledger.Page[identity.Identity], error) { return e.Identities(ctx, "acme", q) })
 	pages(t, func(q store.Query) (ledger.Page[ledger.PredicateCount], error) { return e.Predicates(ctx, "acme", q) })
-	pages(t, func(q store.Query) (ledger.Page[policy.Policy], error) { return e.Policies(ctx, "acme", "api", q) })
+	pages(t, func(q store.Query) (ledger.Page[policy.Summary], error) { return e.Policies(ctx, "acme", "api", q) })
 	pages(t, func(q store.Query) (ledger.Page[ledger.Webhook], error) { return e.Webhooks(ctx, "acme", "api", q) })
+
 	e.listAttestations()
 	e.listCommits()
 	e.listEvents()
+	check(t, e.InsertDeployedTips(ctx, "acme", "api", "busy", 60)) // more than are read one by one
 	for _, level := range []radar.Level{radar.NoLevel, radar.Low, radar.Medium, radar.High} {
 		for _, commit := range []string{"", loginCommit} {
-			for _, branch := range []string{"", "feature/login"} {
+			for _, branch := range []string{"", "feature/login", "busy"} {
 				pages(t, func(q store.Query) (ledger.Page[ledger.RadarPair], error) {
 					return e.Overlaps(ctx, "acme", "api", store.RadarFilter{Query: q, Level: level, Commit: commit, Branch: branch})
 				})
@@ -390,10 +392,13 @@ func (e *exerciser) lists() {
 
 func (e *exerciser) listAttestations() {
 	f := store.AttestationFilter{}
-	for _, f.Predicate = range []string{"", "test:go", "test:*", "none:*"} {
-		for _, f.Identity = range []string{"", buildDN, "build", "nobody"} {
+	for i := range 60 { // more than a page reads by their own index
+		e.attestsAs("api", sha(1), fmt.Sprint("many:", i), ledger.Pass, fmt.Sprintf("cn=many,ou=%d,o=acme", i))
+	}
+	for _, f.Predicate = range []string{"", "test:go", "test:*", "none:*", "many:*"} {
+		for _, f.Identity = range []string{"", buildDN, "build", "nobody", "many"} {
 			for _, f.Commit = range []string{"", deployedCommit} {
-				for _, f.Status = range []ledger.Status{"", ledger.Pass} {
+				for _, f.Status = range []ledger.Status{"", ledger.Pass, ledger.Fail} {
 					for _, f.Since = range []ledger.Time{0, 1} {
 						for _, f.Ascending = range []bool{false, true} {
 							pages(e.t, func(q store.Query) (ledger.Page[ledger.AttestationRecord], error) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -33,3 +34,30 @@ func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 
 // Statements returns the statements of plans, sorted.
 func Statements(plans map[string][]string) []string { return slices.Sorted(maps.Keys(plans)) }
+
+// InsertDeployedTips inserts n deployed tips of one branch.
+func (s *Store) InsertDeployedTips(ctx context.Context, org, repo, branch string, n int) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := t.findRepo(org, repo)
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			id, err := t.Insert(`
+INSERT INTO commits (repo_id, sha, state, state_since, registered_at, policy_version, branch)
+VALUES (?, ?, 4, 1, 1, 1, ?)`,
+				r.id, fmt.Sprintf("%040x", 1<<40+i), branch)
+			if err != nil {
+				return err
+			}
+
+			_, err = t.Exec(`
+INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage)
+VALUES (?, ?, ?, ?, 2, ?, ?, ?, 1, '  ')`, id, r.id, fmt.Sprintf("%040x", 1<<40+i), branch, 1<<40+i, 1<<40+i, t.now)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

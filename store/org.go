@@ -42,9 +42,9 @@ func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], err
 		return ledger.Page[ledger.Org]{}, err
 	}
 	return read(ctx, s, byOrg(""), func(rd reader) (ledger.Page[ledger.Org], error) {
-		rows, err := all(rd, scanOrg,
-			"SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after, q.Limit+1)
-		return page(rows, q.Limit), err
+		p, err := readPage(rd, scanOrg, q.Limit,
+			"SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after)
+		return p.page(), err
 	})
 }
 
@@ -62,7 +62,7 @@ func listOf[T any](
 		if err != nil {
 			return list, err
 		}
-		rows, err := all(rd, scan, query, orgID, after, q.Limit+1)
-		return page(rows, q.Limit), err
+		p, err := readPage(rd, scan, q.Limit, query, orgID, after)
+		return p.page(), err
 	})
 }

@@ -16,17 +16,14 @@ import (
 const isOpen = " l." + isInFlight + " AND e." + isLive +
 	" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ? "
 
-// Parts of the queries for overlaps: of all tips, of a tip as the later one, and of a tip
-// as the earlier one, among the later tips l in flight.
+// Parts of the queries for overlaps: of a tip as the later one, and of a tip as the earlier
+// one, among the later tips l in flight.
 const (
-	pairColumns = "SELECT o.later, o.earlier, o.level, o.since "
+	pairColumns = "o.later, o.earlier, o.level, o.since"
 	// countColumns counts overlaps by level. Reading the pairs takes twice as long.
 	countColumns = `
 SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?),
   count(*) FILTER (WHERE o.level = ?) `
-	ofAll = `
-FROM tips l /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id
-JOIN tips e ON e.commit_id = o.earlier `
 	withEarlier = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
 	withLater   = `
 FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l.` + isInFlight + `

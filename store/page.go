@@ -8,6 +8,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
+const (
+	// maxExamined is the maximum number of rows that a page of a list examines. A page
+	// on which fewer rows match the filter than are asked for is short, or empty.
+	maxExamined = 5000
+	// maxPageBytes is the size at which a page is full.
+	maxPageBytes = 1 << 20
+)
+
 // A Query selects a page of a list.
 type Query struct {
 	// Limit is the maximum number of rows, from 1 to 500.
@@ -67,16 +75,30 @@ type keyed[T any] struct {
 	row T
 }
 
-// page returns the page of the first limit rows. The query must have read up to
-// limit+1 rows: the additional row shows that there is a next page.
-func page[T any](rows []keyed[T], limit int) ledger.Page[T] {
-	p := ledger.Page[T]{Data: make([]T, 0, min(len(rows), limit))}
-	if len(rows) > limit {
-		p.NextCursor = cursor(rows[limit-1].id)
-		rows = rows[:limit]
+// idOf returns the key of a row in a list by row id.
+func idOf[T any](r keyed[T]) []any { return []any{r.id} }
+
+// A part is a page of a list, or of one of the indexes that it is read by.
+type part[T any] struct {
+	rows []keyed[T]
+	// end is the key of the last row that was examined. It is nil if there are no more.
+	end []any
+	// examined is the largest number of rows that may have been examined.
+	examined int
+}
+
+// page returns the page, whose cursor contains the numbers in p.end.
+func (p part[T]) page() ledger.Page[T] {
+	list := ledger.Page[T]{Data: make([]T, len(p.rows))}
+	for i, r := range p.rows {
+		list.Data[i] = r.row
 	}
-	for _, r := range rows {
-		p.Data = append(p.Data, r.row)
+	if p.end != nil {
+		keys := make([]int64, len(p.end))
+		for i, key := range p.end {
+			keys[i] = key.(int64)
+		}
+		list.NextCursor = cursor(keys...)
 	}
-	return p
+	return list
 }

@@ -9,18 +9,35 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-const selectPolicy = `
-SELECT p.version, o.name, r.name, p.digest, p.created_at, p.created_by, p.contract
-FROM policies p JOIN repos r ON r.id = p.repo_id JOIN orgs o ON o.id = r.org_id `
+// Policies are read without or with their contract.
+const (
+	selectVersion = "SELECT " + versionColumns + fromPolicies
+	selectPolicy  = "SELECT " + versionColumns + ", p.contract" + fromPolicies
 
-func scanPolicy(row scanner) (keyed[policy.Policy], error) {
-	var p keyed[policy.Policy]
+	versionColumns = "p.version, o.name, r.name, p.digest, p.created_at, p.created_by"
+	fromPolicies   = " FROM policies p JOIN repos r ON r.id = p.repo_id JOIN orgs o ON o.id = r.org_id "
+)
+
+func scanVersion(row scanner) (keyed[policy.Summary], error) { return scanVersionAnd(row) }
+
+// scanVersionAnd reads the versionColumns, followed by the columns in rest.
+func scanVersionAnd(row scanner, rest ...any) (v keyed[policy.Summary], err error) {
+	s := &v.row
+	err = row.Scan(append([]any{&s.Version, &s.Org, &s.Repo, &s.Digest, &s.CreatedAt, &s.CreatedBy}, rest...)...)
+	v.id = int64(s.Version)
+	return v, err
+}
+
+func scanPolicy(row scanner) (p keyed[policy.Policy], err error) {
 	var text []byte
-	err := row.Scan(&p.id, &p.row.Org, &p.row.Repo, &p.row.Digest, &p.row.CreatedAt, &p.row.CreatedBy, &text)
+	v, err := scanVersionAnd(row, &text)
 	if err != nil {
 		return p, err
 	}
-	p.row.Version = int(p.id)
+	p.id, p.row = v.id, policy.Policy{
+		Org: v.row.Org, Repo: v.row.Repo, Version: v.row.Version,
+		Digest: v.row.Digest, CreatedAt: v.row.CreatedAt, CreatedBy: v.row.CreatedBy,
+	}
 	if p.row.Contract, err = policy.Parse(text); err != nil {
 		return p, fmt.Errorf("parse contract %d of %s/%s: %w", p.row.Version, p.row.Org, p.row.Repo, err)
 	}
@@ -52,20 +69,20 @@ func (s *Store) Policy(ctx context.Context, org, repo string, version int) (poli
 	})
 }
 
-// Policies lists the versions of a repo's policy, newest first.
-func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger.Page[policy.Policy], error) {
+// Policies lists the versions of a repo's policy, newest first, without their contracts.
+func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger.Page[policy.Summary], error) {
 	before, err := q.after(1 << 62)
 	if err != nil {
-		return ledger.Page[policy.Policy]{}, err
+		return ledger.Page[policy.Summary]{}, err
 	}
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[policy.Policy], err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[policy.Summary], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
-		rows, err := all(rd, scanPolicy, selectPolicy+`
-WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, before, q.Limit+1)
-		return page(rows, q.Limit), err
+		p, err := readPage(rd, scanVersion, q.Limit, selectVersion+`
+WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, before)
+		return p.page(), err
 	})
 }
 

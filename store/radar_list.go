@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -46,36 +48,48 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 		}
 
 		l := rd.lister(d)
-		pairs, err := l.pairs(f, position)
+		pairs, end, err := l.pairs(f, position)
 		if err != nil {
 			return list, err
 		}
-		if len(pairs) > f.Limit {
-			pairs = pairs[:f.Limit]
-			last := pairs[f.Limit-1]
-			list.NextCursor = cursor(last.position()...)
+		list.Data, pairs, err = l.compare(pairs, f.Level)
+		if len(pairs) > 0 {
+			end = pairs[0].position() // the page is full
 		}
-
-		list.Data, err = l.compare(pairs, f.Level)
+		if end != nil {
+			list.NextCursor = cursor(end...)
+		}
 		return list, err
 	})
 }
 
+// maxRecordBytes is the maximum size of the change records that a page of overlaps reads.
+// There is at least one pair on a page.
+const maxRecordBytes = 16 << 20
+
 // compare compares the commits of each pair again. It omits pairs that no longer overlap,
-// or not at the given level: the ignored paths may have changed since the last scan.
-func (l *pairLister) compare(pairs []openPair, only radar.Level) ([]ledger.RadarPair, error) {
-	list := make([]ledger.RadarPair, 0, len(pairs))
-	for _, p := range pairs {
+// or not at the given level: the ignored paths may have changed since the last scan. If the
+// change records are too large for a page, it returns the rest of the pairs, starting with
+// the last one that it has compared.
+func (l *pairLister) compare(
+	pairs []openPair, only radar.Level,
+) (list []ledger.RadarPair, rest []openPair, err error) {
+	list = make([]ledger.RadarPair, 0, len(pairs))
+	for i, p := range pairs {
 		pair, err := l.pair(p)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if pair.Level != radar.NoLevel && (only == radar.NoLevel || only == pair.Level) {
 			list = append(list, pair)
 		}
+		if l.size > maxRecordBytes && i+1 < len(pairs) {
+			rest = pairs[i:]
+			break
+		}
 	}
 	slices.SortStableFunc(list, func(a, b ledger.RadarPair) int { return cmp.Compare(b.Level, a.Level) })
-	return list, nil
+	return list, rest, nil
 }
 
 // A pairLister lists open overlaps of one repo. It reads each commit once.
@@ -86,6 +100,9 @@ type pairLister struct {
 	radar    *radar.Radar
 	oldest   ledger.Time
 	sides    map[int64]side
+	size     int // of the change records in sides, in bytes
+	inFlight int // the number of tips in flight, up to maxLookups; -1 if not known
+	lookups  int // how many tips addOverlaps has looked up
 }
 
 // A side is one commit of a pair.
@@ -93,67 +110,138 @@ type side struct {
 	ledger.RadarCommit
 	tip       radar.Tip
 	footprint *radar.Footprint
+	size      int // of the change record in bytes
 }
 
 func (rd reader) lister(d *deriver) *pairLister {
 	return &pairLister{
 		reader: rd, repo: d.repo, settings: d.contract.Radar, radar: radar.New(d.contract.Radar.Ignore),
-		oldest: d.contract.Radar.Oldest(rd.now), sides: make(map[int64]side),
+		oldest: d.contract.Radar.Oldest(rd.now), sides: make(map[int64]side), inFlight: -1,
 	}
 }
 
-// pairs reads the pairs after the position, one more than the filter's limit.
-func (l *pairLister) pairs(f RadarFilter, position []int64) ([]openPair, error) {
+// pairs reads a page of pairs after the position. It also returns the position of the last
+// row that it has examined, or nil if there are no more.
+func (l *pairLister) pairs(f RadarFilter, position []int64) (list []openPair, end []int64, err error) {
 	if !l.settings.Enabled {
-		return nil, nil
+		return nil, nil, nil
 	}
+	w := l.walk()
 	if f.Commit != "" || f.Branch != "" {
-		return l.pairsOf(f, position)
+		tips, few, err := l.matching(&w, f)
+		if err != nil {
+			return nil, nil, err
+		}
+		if few {
+			return l.pairsOf(tips, f, position)
+		}
 	}
 
-	where, args := "WHERE"+isOpen+"AND l.repo_id = ?", []any{l.oldest, l.oldest, l.repo.id}
-	var list []openPair
-	for level := radar.High; level > radar.NoLevel && len(list) <= f.Limit; level-- {
+	for level, budget := radar.High, maxExamined; level > radar.NoLevel; level-- {
 		if f.Level != radar.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
 			continue
 		}
-
-		query, params := pairColumns+ofAll+where+" AND l.level >= ? AND o.level = ?",
-			append(args[:len(args):len(args)], level, level)
+		if budget <= 0 || len(list) == f.Limit {
+			return list, []int64{int64(level), math.MaxInt64, math.MaxInt64}, nil
+		}
+		var start []any
 		if position != nil && int64(level) == position[0] {
-			query, params = query+" AND (o.later, o.earlier) < (?, ?)", append(params, position[1], position[2])
+			start = []any{position[1], position[2]}
 		}
 
-		rows, err := all(l.reader, scanOpenPair, query+" ORDER BY l.commit_id DESC, o.earlier DESC LIMIT ?",
-			append(params, f.Limit+1-len(list))...)
+		p, err := w.ofLevel(level).run(l.reader, start, f.Limit-len(list), budget)
 		if err != nil {
-			return nil, fmt.Errorf("read overlaps: %w", err)
+			return nil, nil, fmt.Errorf("list overlaps: %w", err)
 		}
-		list = append(list, rows...)
+		for _, r := range p.rows {
+			list = append(list, r.row)
+		}
+		if p.end != nil {
+			earlier, _ := p.end[1].(int64) // NULL: no overlap of the tip is examined
+			return list, []int64{int64(level), p.end[0].(int64), earlier}, nil
+		}
+		budget -= p.examined
 	}
-	return list, nil
+	return list, nil, nil
 }
 
-// pairsOf reads the pairs of the tips that match the filter's commit and branch.
-func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error) {
+// A pairWalk is a walk of the open overlaps by the later tips in flight, the newest first.
+type pairWalk struct{ walk[openPair] }
+
+func (l *pairLister) walk() pairWalk {
+	return pairWalk{walk[openPair]{
+		where: "l.repo_id = ? AND l." + isInFlight, args: []any{l.repo.id},
+		keys: []string{"l.commit_id", "o.earlier"}, down: true,
+		key:     func(p keyed[openPair]) []any { return []any{p.row.later, p.row.earlier} },
+		columns: pairColumns, joins: " /*+ordered*/ JOIN tips e ON e.commit_id = o.earlier",
+		scan: func(row scanner) (p keyed[openPair], err error) {
+			p.row, err = scanOpenPair(row)
+			return p, err
+		},
+		filter: " AND" + isOpen, filterArgs: []any{l.oldest, l.oldest},
+	}}
+}
+
+// ofLevel returns a walk of the overlaps of one level. It examines each tip, and all
+// overlaps of the tips that have had one of this level or above. The level is a literal,
+// because parameters have the order of the text.
+func (w pairWalk) ofLevel(level radar.Level) walk[openPair] {
+	number := strconv.Itoa(int(level))
+	w.from = "tips l /*+index tips_in_flight*/ LEFT JOIN overlaps o ON o.later = l.commit_id AND l.level >= " + number
+	w.filter += " AND o.level = " + number
+	return w.walk
+}
+
+// maxLookups is the maximum number of tips that one page looks up by their keys, to find
+// those that overlap with a given commit or branch.
+const maxLookups = 2 * maxExamined
+
+// maxStandingLookups is the maximum number of tips that one page of commits looks up to
+// count their overlaps. A page has at least one commit.
+const maxStandingLookups = 10 * maxLookups
+
+// matching returns the tips that match the filter's commit and branch, and whether they are
+// so few that all their overlaps can be read. It adds these conditions to the walk.
+func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few bool, err error) {
 	where, args := "repo_id = ? AND "+isLive, []any{l.repo.id}
 	if f.Branch != "" {
 		where, args = where+" AND branch = ?", append(args, f.Branch)
 	}
+	var commit int64
 	if f.Commit != "" {
 		c, err := l.findCommit(l.repo, f.Commit)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		where, args = where+" AND commit_id = ?", append(args, c.id)
+		commit = c.id
+		where, args = where+" AND commit_id = ?", append(args, commit)
 	}
+	w.filter += " AND (? = '' OR l.branch = ? OR e.branch = ?) AND (? = 0 OR l.commit_id = ? OR e.commit_id = ?)"
+	w.filterArgs = append(w.filterArgs, f.Branch, f.Branch, f.Branch, commit, commit, commit)
 
-	tips, err := all(l.reader, scanID, "SELECT commit_id FROM tips WHERE "+where, args...)
+	tips, err = all(l.reader, scanID, "SELECT commit_id FROM tips WHERE "+where+" LIMIT ?", append(args, maxWalks+1)...)
 	if err != nil {
-		return nil, fmt.Errorf("read tips: %w", err)
+		return nil, false, fmt.Errorf("read tips: %w", err)
 	}
+	inFlight, err := l.countInFlight()
+	return tips, len(tips) <= maxWalks && len(tips)*(inFlight+radar.MaxPairs) <= maxLookups, err
+}
 
-	var list []openPair
+// countInFlight returns the number of the repo's tips in flight, up to maxLookups.
+func (l *pairLister) countInFlight() (int, error) {
+	if l.inFlight >= 0 {
+		return l.inFlight, nil
+	}
+	err := l.Row("SELECT count(*) FROM (SELECT 1 FROM tips WHERE repo_id = ? AND "+isInFlight+" LIMIT ?) counted",
+		l.repo.id, maxLookups).Scan(&l.inFlight)
+	if err != nil {
+		return 0, fmt.Errorf("count tips: %w", err)
+	}
+	return l.inFlight, nil
+}
+
+// pairsOf reads a page of the pairs of the given tips, as pairs does.
+func (l *pairLister) pairsOf(tips []int64, f RadarFilter, position []int64) (list []openPair, end []int64, err error) {
 	for _, id := range tips {
 		err := l.eachPair(id, func(p openPair) {
 			if (f.Level == radar.NoLevel || f.Level == p.level) &&
@@ -162,11 +250,15 @@ func (l *pairLister) pairsOf(f RadarFilter, position []int64) ([]openPair, error
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	slices.SortFunc(list, func(a, b openPair) int { return slices.Compare(b.position(), a.position()) })
-	return list[:min(len(list), f.Limit+1)], nil
+	if len(list) > f.Limit {
+		list = list[:f.Limit]
+		end = list[f.Limit-1].position()
+	}
+	return list, end, nil
 }
 
 // position returns the numbers of the pair's cursor. Lists are in descending order of
@@ -176,11 +268,11 @@ func (p openPair) position() []int64 { return []int64{int64(p.level), p.later, p
 // eachPair calls visit for each open overlap of a tip.
 func (l *pairLister) eachPair(tip int64, visit func(openPair)) error {
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
-		err := l.Each(func(row scanner) error {
+		err := l.EachLong(func(row scanner) error {
 			p, err := scanOpenPair(row)
 			visit(p)
 			return err
-		}, pairColumns+from+" AND"+isOpen, tip, l.oldest, l.oldest)
+		}, "SELECT "+pairColumns+" "+from+" AND"+isOpen, tip, l.oldest, l.oldest)
 		if err != nil {
 			return fmt.Errorf("read overlaps: %w", err)
 		}
@@ -228,6 +320,7 @@ func (l *pairLister) side(commitID int64) (side, error) {
 	}
 	v.tip.Ancestors = d.ancestors
 	v.footprint = l.radar.Footprint(d.changes)
+	l.size += v.size
 	l.sides[commitID] = v
 	return v, nil
 }
@@ -238,13 +331,14 @@ const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND " + i
 // selectSide reads the side of a pair from a commit c. It ends before the condition on
 // the row id.
 const selectSide = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated +
-	" FROM commits c WHERE c.id "
+	", coalesce((SELECT length(changes) FROM commit_details WHERE commit_id = c.id), 0) FROM commits c WHERE c.id "
 
 func scanSide(row scanner) (keyed[side], error) {
 	var k keyed[side]
 	var message string
 	v := &k.row
-	err := row.Scan(&k.id, &v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message, &v.OverlapsTruncated)
+	err := row.Scan(&k.id, &v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message,
+		&v.OverlapsTruncated, &v.size)
 	v.Subject = ledger.Subject(message)
 	return k, err
 }
@@ -320,9 +414,18 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 		counts[radar.Low.String()] += low
 	}
 
-	err := l.Row("SELECT "+isTruncated+" FROM commits c WHERE id = ?", commitID).Scan(&v.OverlapsTruncated)
+	var isTip bool
+	err := l.Row("SELECT "+isTruncated+", EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id) FROM commits c WHERE id = ?",
+		commitID).Scan(&v.OverlapsTruncated, &isTip)
 	if err != nil {
 		return fmt.Errorf("read tip: %w", err)
+	}
+	if isTip {
+		inFlight, err := l.countInFlight()
+		if l.lookups += inFlight; inFlight == maxLookups { // and maybe many more
+			l.lookups = maxStandingLookups
+		}
+		return err
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Con
 	sim := ledger.Simulation{Moves: []ledger.Move{}}
 	for last, done := int64(0), false; !done; {
 		var err error
+
 		last, err = read(ctx, s, byOrg(org), func(rd reader) (int64, error) {
 			r, err := rd.findRepo(org, repo)
 			if err != nil {

@@ -115,9 +115,9 @@ func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (ledger
 		if err != nil {
 			return list, err
 		}
-		rows, err := all(rd, scanWebhook, selectWebhook+`
-WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`, r.id, after, q.Limit+1)
-		return page(rows, q.Limit), err
+		p, err := readPage(rd, scanWebhook, q.Limit, selectWebhook+`
+WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`, r.id, after)
+		return p.page(), err
 	})
 }
 

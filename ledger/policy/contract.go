@@ -91,3 +91,14 @@ type Policy struct {
 	CreatedBy string      `json:"created_by"`
 	Contract  `json:",embed"`
 }
+
+// A Summary is a version of a repo's policy without its contract, as lists have it.
+type Summary struct {
+	Org     string `json:"org"`
+	Repo    string `json:"repo"`
+	Version int    `json:"version"`
+	// Digest is "sha256:" and the hex digest of the canonical contract.
+	Digest    string      `json:"digest"`
+	CreatedAt ledger.Time `json:"created_at"`
+	CreatedBy string      `json:"created_by"`
+}

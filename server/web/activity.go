@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -61,7 +62,10 @@ func showActivity(v *visit) (*response, error) {
 		return nil, err
 	}
 
-	list, err := v.api.EventsPage(v.ctx(), v.org, f, client.Query{Limit: activityShown, Cursor: v.query("cursor")})
+	list, err := filled(client.Query{Limit: activityShown, Cursor: v.query("cursor")},
+		func(q client.Query) (ledger.Page[json.RawMessage], error) {
+			return v.api.EventsPage(v.ctx(), v.org, f, q)
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -266,8 +266,9 @@ func overlapsOf(v *visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
 	if total == 0 {
 		return nil, 0, nil
 	}
-	page, err := v.api.OverlapsPage(v.ctx(), v.org, v.repo, client.OverlapFilter{Commit: c.SHA},
-		client.Query{Limit: overlapsShown})
+	page, err := filled(client.Query{Limit: overlapsShown}, func(q client.Query) (ledger.Page[ledger.RadarPair], error) {
+		return v.api.OverlapsPage(v.ctx(), v.org, v.repo, client.OverlapFilter{Commit: c.SHA}, q)
+	})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -29,9 +29,11 @@ func showWebhook(v *visit) (*response, error) {
 		return nil, err
 	}
 	status := v.query("status")
-	page, err := v.api.DeliveriesPage(v.ctx(), v.org, v.repo, webhook.ID,
-		client.DeliveryFilter{Status: ledger.DeliveryStatus(status)},
-		client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
+	page, err := filled(client.Query{Limit: settingsRows, Cursor: v.query("cursor")},
+		func(q client.Query) (ledger.Page[ledger.Delivery], error) {
+			return v.api.DeliveriesPage(v.ctx(), v.org, v.repo, webhook.ID,
+				client.DeliveryFilter{Status: ledger.DeliveryStatus(status)}, q)
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,9 @@ func (v *visit) commitNeeds(r ledger.Repo, limit int) (needs []need, examined in
 		return nil, 0, nil
 	}
 	filter := client.CommitFilter{InFlight: true, Standing: true}
-	list, err := v.api.CommitsPage(v.ctx(), v.org, r.Name, filter, client.Query{Limit: limit})
+	list, err := filled(client.Query{Limit: limit}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
+		return v.api.CommitsPage(v.ctx(), v.org, r.Name, filter, q)
+	})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -57,14 +57,6 @@ func showOrg(v *visit) (*response, error) {
 	return v.livePage("org", v.org, page, ledger.EventTypes()...), nil
 }
 
-// nextPage returns the path of the next page of a list; empty if there is none.
-func nextPage(v *visit, cursor string) string {
-	if cursor == "" {
-		return ""
-	}
-	return v.pathWith("cursor", cursor)
-}
-
 // A repoCounts is a repo with the bar that shows its commits by state.
 type repoCounts struct {
 	ledger.Repo

@@ -60,7 +60,7 @@ type policyVersionsPage struct {
 
 // A policyVersion is a version with its changes.
 type policyVersion struct {
-	policy.Policy
+	policy.Summary
 	Changes []policytext.Change
 	// More counts the changes that are not shown.
 	More int
@@ -79,19 +79,21 @@ func showPolicyVersions(v *visit) (*response, error) {
 	}
 
 	page := policyVersionsPage{Next: nextPage(v, list.NextCursor)}
-	versions := list.Data
-	if n := len(versions); n > 0 && versions[n-1].Version > 1 {
-		first, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, versions[n-1].Version-1)
-		if err != nil {
-			return nil, err
+	var newer policy.Policy // the version before it in the list
+	for i, summary := range list.Data {
+		if i == 0 {
+			if newer, err = v.api.PolicyVersion(v.ctx(), v.org, v.repo, summary.Version); err != nil {
+				return nil, err
+			}
 		}
-		versions = append(versions, first)
-	}
-
-	for i, p := range versions[:len(list.Data)] {
-		version := policyVersion{Policy: p}
-		if i+1 < len(versions) {
-			version.Changes = policytext.Changes(versions[i+1].Contract, p.Contract)
+		version := policyVersion{Summary: summary}
+		if summary.Version > 1 {
+			older, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, summary.Version-1)
+			if err != nil {
+				return nil, err
+			}
+			version.Changes = policytext.Changes(older.Contract, newer.Contract)
+			newer = older
 		}
 		if version.More = max(len(version.Changes)-rulesShown, 0); version.More > 0 {
 			version.Changes = version.Changes[:rulesShown]

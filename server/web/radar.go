@@ -117,8 +117,10 @@ func (v *visit) radarCommand(f client.OverlapFilter) string {
 // readOverlaps fetches a page of overlaps and fills in the page. If there are
 // none, it determines why.
 func (v *visit) readOverlaps(page *radarPage, f client.OverlapFilter) error {
-	list, err := v.api.OverlapsPage(
-		v.ctx(), v.org, v.repo, f, client.Query{Limit: radarOverlaps, Cursor: v.query("cursor")})
+	list, err := filled(client.Query{Limit: radarOverlaps, Cursor: v.query("cursor")},
+		func(q client.Query) (ledger.Page[ledger.RadarPair], error) {
+			return v.api.OverlapsPage(v.ctx(), v.org, v.repo, f, q)
+		})
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,9 @@ func (v *visit) readOverlaps(page *radarPage, f client.OverlapFilter) error {
 	if page.Dropped, err = v.api.OverlapsTruncated(v.ctx(), v.org, v.repo, f); err != nil {
 		return err
 	}
-	inFlight, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{InFlight: true}, client.Query{Limit: 1})
+	inFlight, err := filled(client.Query{Limit: 1}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
+		return v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{InFlight: true}, q)
+	})
 	page.InFlight = len(inFlight.Data) > 0
 	return err
 }

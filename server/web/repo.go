@@ -107,8 +107,9 @@ func board(v *visit, repo ledger.Repo) ([]column, error) {
 
 func readColumn(v *visit, state ledger.State, total int64) (column, error) {
 	c := column{State: state, Path: v.pathOf(repoPattern) + "?" + url.Values{"state": {state.String()}}.Encode()}
-	page, err := v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{State: &state, Standing: true},
-		client.Query{Limit: columnCards})
+	page, err := filled(client.Query{Limit: columnCards}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
+		return v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{State: &state, Standing: true}, q)
+	})
 	if err != nil {
 		return c, err
 	}
@@ -128,8 +129,10 @@ func (l *commitList) read(v *visit) error {
 		}
 		f.State = &state
 	}
-	page, err := v.api.CommitsPage(
-		v.ctx(), v.org, v.repo, f, client.Query{Limit: listedCommits, Cursor: v.query("cursor")})
+	page, err := filled(client.Query{Limit: listedCommits, Cursor: v.query("cursor")},
+		func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
+			return v.api.CommitsPage(v.ctx(), v.org, v.repo, f, q)
+		})
 	if err != nil {
 		return err
 	}

@@ -180,6 +180,9 @@ func (c *Conn) NextID(table string) (id int64, err error) {
 	return id, c.Row(c.dialect.NextID + table).Scan(&id)
 }
 
+// Raw calls fn with the connection of the driver. It is for tests.
+func (c *Conn) Raw(fn func(driverConn any) error) error { return c.sql.Raw(fn) }
+
 // Statements returns the prepared statements as written, before they are
 // translated to the dialect.
 func (c *Conn) Statements() []string { return slices.Collect(maps.Keys(c.stmts)) }

@@ -24,3 +24,13 @@ CREATE TABLE clock (
 
 -- The sessions of a token, the newest last.
 CREATE INDEX sessions_by_token ON sessions (token_id, created_at);
+-- Lists read these indexes in their order, and stop after a fixed number of rows.
+CREATE INDEX repos_by_org ON repos (org_id);
+CREATE INDEX predicates_by_org ON predicates (org_id);
+CREATE INDEX commits_by_author_name ON commits (repo_id, author_name) WHERE author_name <> '';
+CREATE INDEX commits_by_author_email ON commits (repo_id, author_email) WHERE author_email <> '';
+CREATE INDEX tips_in_flight ON tips (repo_id, commit_id) WHERE flight = 1;
+CREATE INDEX attestations_not_passed ON attestations (repo_id, status, recorded_at) WHERE status <> 'pass';
+-- Most lists of events leave those of the radar out.
+CREATE INDEX events_by_repo ON events (repo_id, seq) WHERE type <> 'radar';
+CREATE INDEX events_of_radar ON events (org_id, seq) WHERE type = 'radar';

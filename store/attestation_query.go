@@ -1,0 +1,167 @@
+package store
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxWalks is the maximum number of indexes that one page is read by.
+const maxWalks = 50
+
+// An idSet is the set of the predicates or signers that match a filter; nil means all.
+type idSet struct {
+	ids []int64
+	// many is set if there are too many ids to list. It is the condition that an
+	// attestation's predicate or signer matches, with the parameters in args.
+	many string
+	args []any
+}
+
+// each yields the condition for each id.
+func (s *idSet) each(column string) iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		for _, id := range s.ids {
+			if !yield(" AND "+column+" = ?", id) {
+				return
+			}
+		}
+	}
+}
+
+// where appends to a condition that column is in the set.
+func (s *idSet) where(column, where string, args []any) (string, []any) {
+	switch {
+	case s == nil:
+		return where, args
+	case s.many != "":
+		return where + s.many, append(args, s.args...)
+	case len(s.ids) == 1:
+		return where + " AND " + column + " = ?", append(args, s.ids[0])
+	}
+	n := 1
+	for n < len(s.ids) {
+		n *= 2 // limits the number of different statements
+	}
+	for i := range n {
+		id := int64(-1) // no row has it
+		if i < len(s.ids) {
+			id = s.ids[i]
+		}
+		args = append(args, id)
+	}
+	return where + " AND " + column + " IN (?" + strings.Repeat(", ?", n-1) + ")", args
+}
+
+// isFew reports whether the set lists its ids.
+func (s *idSet) isFew() bool { return s != nil && s.many == "" }
+
+// findIDs reads the set of a query. If it has too many ids, many is the condition for a
+// row of attestations.
+func (rd reader) findIDs(many, query string, args ...any) (*idSet, error) {
+	ids, err := all(rd, scanID, query+" LIMIT ?", append(args, maxWalks+1)...)
+	if len(ids) > maxWalks {
+		return &idSet{many: many, args: args}, err
+	}
+	return &idSet{ids: ids}, err
+}
+
+// An attestationQuery is a query for one page of attestations.
+type attestationQuery struct {
+	repo       repoRow
+	commit     int64 // 0 means all commits
+	attested   int64 // the number of the commit's attestations
+	predicates *idSet
+	signers    *idSet
+	status     ledger.Status
+	since      ledger.Time
+	position   []int64 // (recorded_at, id) of the row before the page; nil for the first page
+	ascending  bool
+	limit      int
+}
+
+// walks returns the walks by which the page is read. There is one for each matching
+// predicate, or for each matching signer, unless there are too many. Another condition is
+// checked row by row.
+func (q attestationQuery) walks(rd reader) (walks []walk[ledger.AttestationRecord]) {
+	if q.status != "" && q.status != ledger.Pass {
+		// A literal: SQLite does not use a partial index for a parameter.
+		w := q.walk(rd, "attestations_not_passed")
+		w.where, w.args = w.where+" AND a.status <> 'pass' AND a.status = ?", append(w.args, q.status)
+		return append(walks, q.filtered(w, q.predicates, q.signers, ""))
+	}
+
+	switch {
+	case q.predicates.isFew():
+		for where, id := range q.predicates.each("a.predicate_id") {
+			w := q.walk(rd, "attestations_by_predicate")
+			w.where, w.args = w.where+where, append(w.args, id)
+			walks = append(walks, q.filtered(w, nil, q.signers, q.status))
+		}
+	case q.signers.isFew():
+		for where, id := range q.signers.each("a.signer_id") {
+			w := q.walk(rd, "attestations_by_signer")
+			w.where, w.args = w.where+where, append(w.args, id)
+			walks = append(walks, q.filtered(w, q.predicates, nil, q.status))
+		}
+	default:
+		walks = append(walks, q.filtered(q.walk(rd, "attestations_by_time"), q.predicates, q.signers, q.status))
+	}
+	return walks
+}
+
+// walk returns a walk by an index, without a filter. It names the index, because without
+// statistics SQLite may choose a bad one.
+func (q attestationQuery) walk(rd reader, index string) walk[ledger.AttestationRecord] {
+	w := walk[ledger.AttestationRecord]{
+		from:  "attestations a /*+index " + index + "*/",
+		where: "a.repo_id = ?", args: []any{q.repo.id},
+		keys: []string{"a.recorded_at", "a.id"}, key: attestationKey, down: !q.ascending,
+		columns: attestationColumns, joins: " /*+ordered*/ JOIN commits c ON c.id = a.commit_id",
+		scan: rd.attestationScanner(q.repo),
+	}
+	return w
+}
+
+func attestationKey(a keyed[ledger.AttestationRecord]) []any {
+	at, _ := idTime(attestationPrefix, a.row.ID)
+	return []any{int64(at), a.id}
+}
+
+// filtered adds the conditions that the walk's index does not cover.
+func (q attestationQuery) filtered(
+	w walk[ledger.AttestationRecord], predicates, signers *idSet, status ledger.Status,
+) walk[ledger.AttestationRecord] {
+	if !q.ascending && q.since != 0 {
+		w.stop = []any{int64(q.since), int64(-1)}
+	}
+	w.filter, w.filterArgs = q.filter("", nil, predicates, signers, status)
+	if q.commit != 0 {
+		w.filter, w.filterArgs = w.filter+" AND a.commit_id = ?", append(w.filterArgs, q.commit)
+	}
+	return w
+}
+
+// start returns the position at which the walks start, or nil for the begin.
+func (q attestationQuery) start() []any {
+	if q.ascending && (q.position == nil || q.position[0] < int64(q.since)) {
+		return []any{int64(q.since), int64(-1)}
+	}
+	if q.position == nil {
+		return nil
+	}
+	return []any{q.position[0], q.position[1]}
+}
+
+// filter appends the conditions of the filter.
+func (q attestationQuery) filter(
+	where string, args []any, predicates, signers *idSet, status ledger.Status,
+) (string, []any) {
+	where, args = predicates.where("a.predicate_id", where, args)
+	where, args = signers.where("a.signer_id", where, args)
+	if status != "" {
+		where, args = where+" AND a.status = ?", append(args, status)
+	}
+	return where, args
+}
