@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +97,45 @@ func TestFaultLinesFollowAfterThePipeDrains(t *testing.T) {
 	q.Close(forever)
 }
 
+// Lines are dropped until all older ones are written, so that the note says where they
+// are missing.
+func TestFaultNothingIsQueuedWhileLinesAreDropped(t *testing.T) {
+	r, w := pipe(t)
+	q := logqueue.New(w, note)
+	line := []byte(strings.Repeat("x", 1023) + "\n")
+	for range 2000 {
+		q.Write(line)
+	}
+	if _, err := io.ReadFull(r, make([]byte, 300<<10)); err != nil { // more than the pipe holds
+		t.Fatal(err)
+	}
+	q.Write([]byte("late\n"))
+
+	got := make(chan []string)
+	go func() { got <- readLines(r) }()
+	q.Close(forever)
+	w.Close()
+	lines := <-got
+	if slices.Contains(lines, "late") || !strings.HasPrefix(lines[len(lines)-1], "dropped ") {
+		t.Errorf("the last line is %q, want the note; it must not follow a newer line", lines[len(lines)-1])
+	}
+}
+
+// A reader that keeps up loses nothing, however much is written.
+func TestQueueIsFreeAgain(t *testing.T) {
+	r, w := pipe(t)
+	q := logqueue.New(w, note)
+	reader := bufio.NewReader(r)
+	for range 40 {
+		line := strings.Repeat("x", 1<<16) + "\n"
+		q.Write([]byte(line))
+		if got, err := reader.ReadString('\n'); got != line || err != nil {
+			t.Fatalf("read %d bytes, %v, want the line of %d bytes", len(got), err, len(line))
+		}
+	}
+	q.Close(forever)
+}
+
 // Close does not wait for a reader that never reads.
 func TestFaultCloseIsBounded(t *testing.T) {
 	_, w := pipe(t)
@@ -115,8 +156,9 @@ func TestFaultFailedWritesAreCounted(t *testing.T) {
 	w.waitForWrites(3)
 	w.recover()
 	q.Write([]byte("kept\n"))
+	q.Write([]byte("more\n"))
 	q.Close(forever)
-	if got, want := w.text.String(), "kept\ndropped 3\n"; got != want {
+	if got, want := w.text.String(), "kept\ndropped 3\nmore\n"; got != want {
 		t.Errorf("written: %q, want %q", got, want)
 	}
 }
