@@ -524,3 +524,131 @@ func TestFaultDamagedPage(t *testing.T) {
 	check(t, read("SELECT count(*) FROM sqlite_schema"))
 	check(t, db.Ready())
 }
+
+// The background copies nothing into a file that is gone.
+func TestFaultNothingIsCopiedIntoAMovedFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not move open files")
+	}
+	path := newPath(t)
+	db := openWith(t, path, Options{Hooks: noHooks})
+	check(t, add(t.Context(), db, "a"))
+	check(t, os.Rename(path, path+".moved"))
+	before, err := os.ReadFile(path + ".moved")
+	check(t, err)
+
+	for range 3 * checkpointCommits {
+		db.checkpointer.countCommit()
+	}
+	eventually(t, "a checkpoint", func() bool { return len(db.checkpointer.commits) == 0 })
+	time.Sleep(4 * checkpointPause)
+	if err := db.Close(); err == nil {
+		t.Error("Close returns no error")
+	}
+	after, err := os.ReadFile(path + ".moved")
+	check(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the moved file has changed")
+	}
+}
+
+// Writes whose callers have left while another process holds the lock do not take up
+// the queue.
+func TestFaultAbandonedWritesLeaveTheQueue(t *testing.T) {
+	path := newPath(t)
+	db := openWith(t, path, Options{Hooks: noHooks})
+	db.writer.patience = time.Hour
+	other, err := openRaw(t, path).Conn(t.Context())
+	check(t, err)
+	defer other.Close()
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	check(t, err)
+
+	size := func() int {
+		db.writer.queue.mu.Lock()
+		defer db.writer.queue.mu.Unlock()
+		return db.writer.queue.jobs.size
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var writes sync.WaitGroup
+	for i := range 2 * (maxBatch + maxQueued) {
+		writes.Go(func() {
+			if err := add(ctx, db, fmt.Sprint("left ", i)); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want context.Canceled", err)
+			}
+		})
+	}
+	eventually(t, "a full queue", func() bool { return size() == maxQueued })
+	cancel()
+	writes.Wait()
+	eventually(t, "an empty queue", func() bool { return size() == 0 })
+
+	last := make(chan error, 1)
+	go func() { last <- add(t.Context(), db, "stayed") }()
+	eventually(t, "a write that waits", func() bool { return db.writer.waited() > 0 })
+	_, err = other.ExecContext(t.Context(), "ROLLBACK")
+	check(t, err)
+	check(t, <-last)
+	wantThings(t, db, "stayed")
+	check(t, db.Close())
+}
+
+func TestFaultStalledEngineIsNotReady(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	db.writer.queue.begun = time.Now().Add(-time.Minute)
+	release := blockWriter(t, db)
+	check(t, db.Ready()) // the write has begun just now
+	db.writer.oldest.Store(1)
+	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Stalled || !strings.Contains(err.Error(), "waiting for 1m0s") {
+		t.Errorf("writer: got %v, want that writes have been waiting for a minute", err)
+	}
+	release()
+	eventually(t, "ready", func() bool { return db.Ready() == nil })
+
+	eventually(t, "the disk does not respond", func() bool {
+		db.monitor.checked.Store(-int64(time.Minute)) // until the monitor looks again
+		return sqldb.ClassOf(db.Ready()) == sqldb.Stalled
+	})
+	eventually(t, "ready", func() bool { return db.Ready() == nil })
+}
+
+// If a read takes too long, the log is not restarted, and other reads go on.
+func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	check(t, db.restartLog(time.Minute))
+	check(t, db.Read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+		if err := db.restartLog(time.Millisecond); !errors.Is(err, errTurn) {
+			t.Errorf("got %v, want errTurn", err)
+		}
+		wantThings(t, db)
+		return nil
+	}))
+
+	waits := make(chan error, 1)
+	quiet := db.lanes[sqldb.Requests].pause()
+	<-quiet
+	go func() {
+		waits <- db.ReadLoose(t.Context(), sqldb.Reader{}, func(*sqldb.Conn) error { return nil })
+	}()
+	select {
+	case err := <-waits:
+		t.Errorf("a read in the pause returned %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	db.lanes[sqldb.Requests].resume()
+	check(t, <-waits)
+}
+
+func BenchmarkGuard(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "ledger.db")
+	db, err := Open(b.Context(), path, Options{Hooks: noHooks})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	for b.Loop() {
+		if err := db.guard.check(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
