@@ -216,6 +216,16 @@ func (l *timeline) attestations(f store.AttestationFilter) (list []ledger.Attest
 	}
 }
 
+// rows returns the number that a query returns.
+func (l *timeline) rows(query string) (n int) {
+	l.t.Helper()
+	db, err := sql.Open("sqlite", l.path)
+	check(l.t, err)
+	defer db.Close()
+	check(l.t, db.QueryRow(query).Scan(&n))
+	return n
+}
+
 // logged counts the lines of the log with a text.
 func (l *timeline) logged(text string) int { return strings.Count(l.log.String(), text) }
 
@@ -430,6 +440,10 @@ func wrongFor40Days(t *testing.T, putRight func(*timeline)) {
 		t.Errorf("it fell by %+v and rose by %+v", steps[3].Cause, steps[5].Cause)
 	}
 
+	if n := l.rows("SELECT count(*) FROM expirations"); n != 0 {
+		t.Errorf("%d expirations were not undone", n)
+	}
+
 	// New records have right times, and their ids go on.
 	l.promote(3)
 	l.wantOrder()
@@ -641,14 +655,7 @@ func TestFaultStampsOfTwoProcesses(t *testing.T) {
 // forever.
 func TestFaultExpirationsAreForgotten(t *testing.T) {
 	l := newTimeline(t)
-	rows := func() (n int) {
-		t.Helper()
-		db, err := sql.Open("sqlite", l.path)
-		check(t, err)
-		defer db.Close()
-		check(t, db.QueryRow("SELECT count(*) FROM expirations").Scan(&n))
-		return n
-	}
+	rows := func() int { return l.rows("SELECT count(*) FROM expirations") }
 
 	for commit := 1; commit <= 3; commit++ {
 		l.promote(commit)
@@ -664,5 +671,170 @@ func TestFaultExpirationsAreForgotten(t *testing.T) {
 	l.pass(4 * day)
 	if n := rows(); n != 0 {
 		t.Errorf("the log has %d rows after 92 days, want none", n)
+	}
+}
+
+// ahead has the clock be 40 days ahead for an hour, in which during runs, and puts it right.
+func (l *timeline) ahead(during func()) {
+	l.t.Helper()
+	l.jump(40 * day)
+	l.pass(time.Hour)
+	during()
+	l.jump(-40 * day)
+	l.pass(time.Minute)
+	l.wantNow(l.wall, 0)
+}
+
+// TestFaultShortProcessesPutTheClockRight checks that commands which run for seconds go back
+// with the clock once it has been behind for a minute, and not before.
+func TestFaultShortProcessesPutTheClockRight(t *testing.T) {
+	l := newTimeline(t)
+	l.jump(40 * day)
+	l.pass(2 * time.Minute)
+	l.attest(1, "test:go")
+
+	for range 2 {
+		l.wall = l.wall.Add(-40 * day)
+		l.restart()
+		if s := l.ClockStatus(); !s.Unproven || s.Lead < 39*day {
+			t.Errorf("a process believed a clock that is far behind: %+v", s)
+		}
+		l.wall = l.wall.Add(40 * day) // as in the first minute after a boot
+		l.restart()
+		l.wantNow(l.wall, time.Second)
+		l.pass(2 * time.Minute)
+	}
+
+	l.wall = l.wall.Add(-40 * day)
+	l.restart()
+	l.wall = l.wall.Add(59 * time.Second)
+	l.restart()
+	if !l.ClockStatus().Unproven {
+		t.Error("a process believed the clock after 59 seconds")
+	}
+	l.wall = l.wall.Add(time.Second)
+	l.restart()
+	l.wantNow(l.wall, 0)
+	l.settle()
+	if n := l.logged("corrected the times"); n != 1 {
+		t.Errorf("the times were corrected %d times, want once", n)
+	}
+
+	l.attest(1, "test:go")
+	for range 3 {
+		l.restart()
+		l.wantNow(l.wall, 0)
+		l.settle()
+	}
+	l.wantOrder()
+	if n := l.logged("corrected the times"); n != 1 {
+		t.Errorf("the times were corrected %d times, want once", n)
+	}
+}
+
+// TestFaultRestartAfterIDsWithoutEvents checks that the clock continues after a restart from
+// the time of a token, which has no event.
+func TestFaultRestartAfterIDsWithoutEvents(t *testing.T) {
+	l := newTimeline(t)
+	l.pass(time.Hour)
+	token, err := l.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{1})
+	check(t, err)
+	l.wall = l.wall.Add(-time.Hour)
+	l.restart()
+	next, err := l.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{2})
+	check(t, err)
+	if next.ID <= token.ID || next.CreatedAt < token.CreatedAt {
+		t.Errorf("%s of %s comes after %s of %s", next.ID, next.CreatedAt, token.ID, token.CreatedAt)
+	}
+}
+
+// TestFaultEvidenceAgesOnceOnly checks that a second accident does not make evidence younger
+// that was recorded after the first one.
+func TestFaultEvidenceAgesOnceOnly(t *testing.T) {
+	l := newTimeline(t)
+	l.ahead(func() { l.attest(1, "test:go") })
+	l.promote(2)
+	l.pass(20 * day)
+	l.wantState(2, ledger.Promotable)
+	l.jump(60 * day)
+	l.pass(time.Hour)
+	l.attest(3, "test:go")
+	l.jump(-60 * day)
+	l.pass(time.Minute)
+	l.wantState(2, ledger.Promotable)
+	l.pass(11 * day)
+	l.wantState(2, ledger.Validating)
+	l.wantOrder()
+}
+
+// TestFaultRightRetriesKeepTheirTime checks that putting the clock right makes only those
+// deliveries due that were scheduled by the wrong time.
+func TestFaultRightRetriesKeepTheirTime(t *testing.T) {
+	l := newTimeline(t)
+	early, late := l.webhook(), l.webhook()
+	l.attest(1, "test:go")
+	if n := l.fail(early, 24*time.Hour); n != 1 {
+		t.Fatalf("claimed %d deliveries, want 1", n)
+	}
+	l.ahead(func() {
+		_, due, err := l.Claim(t.Context(), late, 10, 30*time.Second)
+		check(t, err)
+		if len(due) != 1 {
+			t.Fatalf("claimed %d deliveries, want 1", len(due))
+		}
+	})
+
+	if n := l.fail(early, 24*time.Hour); n != 0 {
+		t.Error("a retry is due 23 hours early")
+	}
+	if n := l.fail(late, time.Hour); n != 0 {
+		t.Error("a lease ended while the attempt may be running")
+	}
+	l.pass(time.Minute)
+	if n := l.fail(late, time.Hour); n != 1 {
+		t.Error("the lease has not ended a minute later")
+	}
+	l.pass(day)
+	if n := l.fail(early, 24*time.Hour); n != 1 {
+		t.Error("the retry is not due after 24 hours")
+	}
+}
+
+// TestFaultWebhookFailsAfterTheClockIsRight checks that failures count again once the clock is
+// right, if the webhook was changed or failed while the clock was ahead.
+func TestFaultWebhookFailsAfterTheClockIsRight(t *testing.T) {
+	for _, failsBefore := range []bool{false, true} {
+		l := newTimeline(t)
+		hook := l.webhook()
+		l.ahead(func() {
+			_, err := l.ChangeWebhook(t.Context(), "acme", "api", hook, ledger.WebhookChange{Active: new(false)})
+			check(t, err)
+			_, err = l.ChangeWebhook(t.Context(), "acme", "api", hook, ledger.WebhookChange{Active: new(true)})
+			check(t, err)
+			if failsBefore {
+				l.attest(1, "test:go")
+				l.fail(hook, time.Second)
+			}
+		})
+
+		l.attest(1, "test:go")
+		for range 7 {
+			_, due, err := l.Claim(t.Context(), hook, 1, 30*time.Second)
+			check(t, err)
+			check(t, l.RecordOutcomes(t.Context(), []ledger.Outcome{{
+				Webhook: hook, Delivery: due[0].ID, Status: ledger.DeliveryPending, RetryAt: l.Now(),
+				Tries: due[0].Tries, Lease: due[0].Lease,
+				Attempt: ledger.Attempt{At: l.Now(), Error: "500", Request: ledger.AttemptRequest{URL: timelineHook}},
+			}}, 5*day))
+			l.pass(day)
+			if w, err := l.Webhook(t.Context(), "acme", "api", hook); err == nil && !w.Active {
+				break
+			}
+		}
+		w, err := l.Webhook(t.Context(), "acme", "api", hook)
+		check(t, err)
+		if w.Active {
+			t.Errorf("fails before %v: the webhook is active after failing for a week", failsBefore)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -157,5 +158,49 @@ func TestStampsAscend(t *testing.T) {
 		if got := c.next(ledger.Time(s.now)); int64(got) != s.want {
 			t.Errorf("stamp %d at %d is %d, want %d", i, s.now, got, s.want)
 		}
+	}
+}
+
+// TestFaultStampsAheadAreSaved checks that a restart recognises stamps that are ahead of the clock
+// after hours of writes have moved them.
+func TestFaultStampsAheadAreSaved(t *testing.T) {
+	h := &handClock{wall: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	open := func() *Store {
+		t.Helper()
+		s, err := Open(t.Context(), path, Options{
+			Now: func() time.Time { return h.wall }, Monotonic: func() time.Duration { return h.monotonic }})
+		check(t, err)
+		return s
+	}
+	s := open()
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	tokens := byte(0)
+	token := func() {
+		t.Helper()
+		tokens++
+		_, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{tokens})
+		check(t, err)
+	}
+
+	for _, jump := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
+		h.jumps(jump)
+		s.Now()
+		h.passes(holdTime)
+		check(t, s.Settle(t.Context()))
+		token()
+	}
+	for range 6 {
+		s.clock.raiseStamp(s.clock.lastStamp().Add(30 * time.Minute))
+		check(t, s.Settle(t.Context()))
+	}
+	token()
+	check(t, s.Close())
+
+	s = open()
+	defer s.Close()
+	if status := s.ClockStatus(); status.Unproven || status.Lead != 0 || status.StampLead < 40*24*time.Hour {
+		t.Errorf("after the restart the status is %+v", status)
 	}
 }
