@@ -1,0 +1,273 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// rare is a script that makes a few rows of a filled store match filters, far apart.
+const rare = `
+UPDATE commits SET state = 2, branch = 'rare' WHERE id % 997 = 0;
+UPDATE commits SET author_name = 'Eve' WHERE id % 2 = 1;
+UPDATE commits SET author_email = 'Eve' WHERE id % 3 = 0;
+UPDATE commits SET attestations = 50000, newest = 1 WHERE id = 2;
+UPDATE tips SET opened_at = 9000000000000 WHERE commit_id % 997 = 0;
+UPDATE overlaps SET level = 3 WHERE later % 1009 = 0;
+UPDATE tips SET level = 3 WHERE commit_id % 1009 = 0;
+UPDATE tips SET opened_at = 9000000000000 WHERE commit_id % 1009 IN (0, 1008);
+UPDATE attestations SET predicate_id = 99991 WHERE id % 4 = 0;
+UPDATE attestations SET predicate_id = 99992 WHERE id % 4 = 1;
+UPDATE attestations SET signer_id = 77777, commit_id = 2 WHERE id % 1019 = 0;
+UPDATE events SET type = 'state' WHERE id % 1021 = 0;
+UPDATE events SET type = 'policy', repo_id = 2 WHERE id % 2039 = 0;
+UPDATE outbox SET status = 'pending' WHERE webhook_id = 1 AND event % 1031 = 0;`
+
+// Following the cursors of a list whose pages are short, or empty, returns each row that
+// matches exactly once and in order.
+func TestShortPagesLoseNoRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("inserts a million rows")
+	}
+	s := filled(t)
+	check(t, s.write(t.Context(), "", func(t *tx) error { return t.Run(rare) }))
+
+	// want compares what a list returns with the result of a query.
+	want := func(name, query string, list func(Query) (ids []string, next string, err error)) {
+		t.Helper()
+		ids, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return all(rd, scanText, query) })
+		check(t, err)
+		if len(ids) < 10 {
+			t.Fatalf("%s: only %d rows match", name, len(ids))
+		}
+
+		for _, limit := range []int{7, 500} {
+			var got []string
+			pages, short := 0, 0
+			for q := (Query{Limit: limit}); pages == 0 || q.Cursor != ""; pages++ {
+				var page []string
+				page, q.Cursor, err = list(q)
+				check(t, err)
+				if len(page) > limit {
+					t.Errorf("%s: a page has %d rows, want at most %d", name, len(page), limit)
+				}
+				if len(page) < limit && q.Cursor != "" {
+					short++
+				}
+				got = append(got, page...)
+			}
+			if !slices.Equal(got, ids) {
+				t.Errorf("%s, limit %d: %d rows on %d pages, want %d: got %.300v, want %.300v",
+					name, limit, len(got), pages, len(ids), got, ids)
+			}
+			if limit == 500 && short == 0 {
+				t.Errorf("%s: no page is short", name)
+			}
+		}
+	}
+	wantCommits(s, t, want)
+	wantAttestations(s, t, want)
+
+	for _, f := range []EventFilter{{}, {Repo: "web"}} {
+		where := map[string]string{"": "", "web": " AND repo_id = 2"}[f.Repo]
+		for order, descending := range map[string]bool{"": false, " DESC": true} {
+			f.Descending, f.Types = descending, []ledger.EventType{ledger.EventState, ledger.EventPolicy}
+			if f.Repo != "" {
+				f.Types = append(f.Types, ledger.EventRadar)
+			}
+			want(fmt.Sprintf("events %+v", f),
+				"SELECT seq FROM events WHERE type IN ('state', 'policy')"+where+" ORDER BY seq"+order,
+				func(q Query) (ids []string, next string, err error) {
+					f.Query = q
+					_, next, err = pageOfEvents(t, s, f, &ids)
+					return ids, next, err
+				})
+		}
+	}
+
+	want("pending deliveries",
+		"SELECT delivery_id FROM outbox WHERE webhook_id = 1 AND status = 'pending' ORDER BY delivery_id DESC",
+		func(q Query) (ids []string, next string, err error) {
+			p, err := s.Deliveries(t.Context(), "acme", "api", "whk_1", DeliveryFilter{Query: q, Status: ledger.DeliveryPending})
+			for _, d := range p.Data {
+				ids = append(ids, d.ID)
+			}
+			return ids, p.NextCursor, err
+		})
+	wantPairs(s, t, want)
+}
+
+type wantFunc = func(name, query string, list func(Query) (ids []string, next string, err error))
+
+// pageOfEvents appends the sequence numbers of a page of events, which a test cannot see in
+// their bodies.
+func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (part[[]byte], string, error) {
+	t.Helper()
+	first := int64(-1)
+	if f.Descending {
+		first = 1 << 62
+	}
+	position, err := f.after(first)
+	check(t, err)
+	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
+	p, err := read(t.Context(), s, byOrg(""), func(rd reader) (p part[[]byte], err error) {
+		events, err := runAll(rd, f.walks(1, repo, -1), []any{position}, f.Limit)
+		for _, e := range events.rows {
+			*ids = append(*ids, fmt.Sprint(e.id))
+		}
+		return part[[]byte]{end: events.end}, err
+	})
+	if err != nil || p.end == nil {
+		return p, "", err
+	}
+	return p, cursor(p.end[0].(int64)), nil
+}
+
+func wantCommits(s *Store, t *testing.T, want wantFunc) {
+	const attestedOnes = "SELECT sha FROM commits WHERE repo_id = 1 AND state = 2 AND "
+	attested := new(ledger.Attested)
+	for _, test := range []struct {
+		filter CommitFilter
+		where  string
+	}{
+		{CommitFilter{State: attested, Author: "Ann"}, "author_name = 'Ann'"},
+		{CommitFilter{State: attested, Author: "Eve"}, "(author_name = 'Eve' OR author_email = 'Eve')"},
+		{CommitFilter{InFlight: true, State: attested}, "1 = 1"},
+		{CommitFilter{InFlight: true, Author: "Eve", State: attested}, "(author_name = 'Eve' OR author_email = 'Eve')"},
+	} {
+		want(fmt.Sprintf("commits %+v", test.filter), attestedOnes+test.where+" ORDER BY id DESC",
+			func(q Query) (ids []string, next string, err error) {
+				test.filter.Query = q
+				p, err := s.Commits(t.Context(), "acme", "api", test.filter)
+				for _, c := range p.Data {
+					ids = append(ids, c.SHA)
+				}
+				return ids, p.NextCursor, err
+			})
+	}
+}
+
+func wantAttestations(s *Store, t *testing.T, want wantFunc) {
+	for _, test := range []struct {
+		filter AttestationFilter
+		where  string
+	}{
+		{AttestationFilter{Commit: fmt.Sprintf("%040x", 2), Since: 1}, "commit_id = 2"},
+		{AttestationFilter{Predicate: "test:9999*", Commit: fmt.Sprintf("%040x", 2), Since: 30_000},
+			"predicate_id IN (99991, 99992) AND commit_id = 2 AND recorded_at >= 30000"},
+		{AttestationFilter{Identity: "cn=x,ou=77777", Status: ledger.Errored}, "signer_id = 77777 AND status = 'error'"},
+	} {
+		for order, ascending := range map[string]bool{" DESC": false, "": true} {
+			test.filter.Ascending = ascending
+			want(fmt.Sprintf("attestations %+v", test.filter),
+				"SELECT attestation_id FROM attestations WHERE "+test.where+" ORDER BY recorded_at"+order,
+				func(q Query) (ids []string, next string, err error) {
+					test.filter.Query = q
+					p, err := s.Attestations(t.Context(), "acme", "api", test.filter)
+					for _, a := range p.Data {
+						ids = append(ids, a.ID)
+					}
+					return ids, p.NextCursor, err
+				})
+		}
+	}
+}
+
+func wantPairs(s *Store, t *testing.T, want wantFunc) {
+	d, err := read(t.Context(), s, byOrg(""), func(rd reader) (*deriver, error) { return rd.deriverOf("acme", "api") })
+	check(t, err)
+	want("overlaps", "SELECT later FROM overlaps WHERE level = 3 ORDER BY later DESC",
+		func(q Query) (ids []string, next string, err error) {
+			position, err := q.keys(3)
+			check(t, err)
+			_, err = read(t.Context(), s, byOrg(""), func(rd reader) (struct{}, error) {
+				l := rd.lister(d)
+				pairs, end, err := l.pairs(RadarFilter{Query: q, Level: radar.High}, position)
+				for _, p := range pairs {
+					ids = append(ids, fmt.Sprint(p.later))
+				}
+				if end != nil {
+					next = cursor(end...)
+				}
+				return struct{}{}, err
+			})
+			return ids, next, err
+		})
+}
+
+// A page ends when its rows are too large, but has at least one.
+func TestFaultLargeRowsEndAPage(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	check(t, err)
+	defer s.Close()
+	_, err = s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+
+	const large, rows = 300 << 10, 20
+	check(t, s.write(t.Context(), "", func(t *tx) error {
+		for i := range rows {
+			size := large
+			if i == 10 {
+				size = 3 * maxPageBytes
+			}
+			_, err := t.Exec("INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?, ?, 'state', 1, 1, ?)",
+				i, fmt.Sprint("evt_", i), bytes.Repeat([]byte{' '}, size))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+
+	got, pages := 0, 0
+	for f := (EventFilter{Query: Query{Limit: 500}}); pages == 0 || f.Cursor != ""; pages++ {
+		p, err := s.Events(t.Context(), "acme", f)
+		check(t, err)
+		size := 0
+		for _, body := range p.Data {
+			size += len(body)
+		}
+		if len(p.Data) == 0 || size > maxPageBytes+large && len(p.Data) > 1 {
+			t.Errorf("page %d has %d events of %d bytes", pages, len(p.Data), size)
+		}
+		got += len(p.Data)
+		f.Cursor = p.NextCursor
+	}
+	if got != rows || pages < 7 {
+		t.Errorf("%d events on %d pages, want %d on at least 7", got, pages, rows)
+	}
+}
+
+// Lists have the subjects of messages, and count their bytes.
+func TestListedCommitsHaveSubjects(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	check(t, err)
+	defer s.Close()
+	_, err = s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	sha := fmt.Sprintf("%040x", 1)
+	message := "fix: one\n\n" + strings.Repeat("x", 60_000)
+	_, _, err = s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: message})
+	check(t, err)
+
+	list, err := s.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 1}})
+	check(t, err)
+	if len(list.Data) != 1 || list.Data[0].Message != "fix: one" {
+		t.Errorf("the list has %.100v", list.Data)
+	}
+	c, err := s.Commit(t.Context(), "acme", "api", sha)
+	check(t, err)
+	if c.Message != message {
+		t.Errorf("the commit's message has %d bytes, want %d", len(c.Message), len(message))
+	}
+}

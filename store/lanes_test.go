@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// While callers' lists keep all their connections busy, tokens and sessions are looked up,
+// the server is ready, and commits and attestations are recorded.
+func TestFaultBusyListsDelayNothingElse(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	check(t, err)
+	defer s.Close()
+	_, err = s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	token, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write}, [32]byte{1})
+	check(t, err)
+	check(t, s.CreateSession(t.Context(), token.ID, [32]byte{2}, s.Now().Add(time.Hour)))
+
+	release := occupyLists(t, s)
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = s.TokenByHash(ctx, [32]byte{1})
+	check(t, err)
+	_, _, err = s.SessionToken(ctx, [32]byte{2})
+	check(t, err)
+	_, version, err := s.Keyring(ctx, "acme")
+	check(t, err)
+	_, _, err = s.Register(ctx, "acme", "api", fmt.Sprintf("%040x", 1), ledger.Registration{Branch: "main"})
+	check(t, err)
+	_, _, err = s.Record(ctx, "acme", "api", &attestation.Attestation{
+		Commit: fmt.Sprintf("%040x", 1), Predicate: "test:go", PredicateType: attestation.ResultPredicateType,
+		Result: ledger.Result{Status: ledger.Pass}, Signer: identity.Signer{DN: identity.DN{CN: "ci"}, Identity: "idn_x"},
+		Payload: []byte("{}"), PayloadDigest: sha256.Sum256([]byte("{}")), Envelope: []byte(`{"payload":"e30="}`),
+	}, version)
+	check(t, err)
+
+	// A list waits, until its client goes.
+	gone, leave := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, leave)
+	_, err = s.Repos(gone, "acme", Query{Limit: 1})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a list returns %v, want it to wait for a connection", err)
+	}
+}
+
+// occupyLists takes all connections for callers' requests until release is called.
+func occupyLists(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	released := make(chan struct{})
+	for taken := true; taken; {
+		ready := make(chan bool)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			err := s.db.ReadLoose(ctx, byOrg("acme"), func(*sqldb.Conn) error {
+				ready <- true
+				<-released
+				return nil
+			})
+			if err != nil {
+				ready <- false
+			}
+		}()
+		taken = <-ready
+	}
+	return func() { close(released) }
+}
