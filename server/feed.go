@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -19,10 +20,14 @@ const (
 	// feedMemory is the approximate number of bytes of frames that a feed caches
 	// for streams that lag a little. Streams that lag more read the database.
 	feedMemory = 2 << 20
-	// feedInterval is the minimum time between two reads. An event that follows a
-	// longer idle time is sent immediately. More frequent events are batched, to limit
-	// the work for the streams of a busy org.
-	feedInterval = 20 * time.Millisecond
+	// minFeedInterval and maxFeedInterval bound the minimum time between two reads,
+	// which is feedIntervalPerStream for each stream. An event that follows a longer
+	// idle time is sent immediately. More frequent events are batched. A batch costs a
+	// write per stream, so the streams of a busy org take about the same share of the
+	// machine, however many there are.
+	minFeedInterval       = 20 * time.Millisecond
+	feedIntervalPerStream = 100 * time.Microsecond
+	maxFeedInterval       = 2 * time.Second
 	// feedRetry is how long a feed waits after a failed read.
 	feedRetry = time.Second
 )
@@ -45,7 +50,7 @@ type feed struct {
 	*store.Tail
 	log *slog.Logger
 
-	streams int                // number of streams; guarded by feeds.mu
+	streams atomic.Int64       // number of streams; only changed with feeds.mu held
 	stop    context.CancelFunc // ends run
 	stopped chan struct{}      // closed when run has ended
 
@@ -77,7 +82,7 @@ func (f *feeds) acquire(ctx context.Context, org string) (*feed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if existing := f.byOrg[org]; existing != nil {
-		existing.streams++
+		existing.streams.Add(1)
 		return existing, nil
 	}
 
@@ -91,8 +96,9 @@ func (f *feeds) acquire(ctx context.Context, org string) (*feed, error) {
 	}
 
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	fd := &feed{Tail: tail, log: f.log, streams: 1, stop: stop, next: next, grown: make(chan struct{}),
+	fd := &feed{Tail: tail, log: f.log, stop: stop, next: next, grown: make(chan struct{}),
 		stopped: make(chan struct{})}
+	fd.streams.Add(1)
 	f.byOrg[org] = fd
 	go fd.run(run) // until the last stream releases it
 	return fd, nil
@@ -102,8 +108,7 @@ func (f *feeds) acquire(ctx context.Context, org string) (*feed, error) {
 // the feed and waits until it has ended.
 func (f *feeds) release(org string, fd *feed) {
 	f.mu.Lock()
-	fd.streams--
-	last := fd.streams == 0
+	last := fd.streams.Add(-1) == 0
 	if last {
 		delete(f.byOrg, org)
 	}
@@ -119,7 +124,7 @@ func (f *feeds) release(org string, fd *feed) {
 func (f *feed) run(ctx context.Context) {
 	defer close(f.stopped)
 	for failing := false; ; {
-		changed, interval := f.Changed(), time.After(feedInterval)
+		changed, interval := f.Changed(), time.After(f.interval())
 		err := f.catchUp(ctx)
 		if err != nil && ctx.Err() == nil {
 			if !failing && wire.Explain(err).Code != ledger.CodeStorageUnavailable { // which the store logs
@@ -141,6 +146,11 @@ func (f *feed) run(ctx context.Context) {
 		case <-interval:
 		}
 	}
+}
+
+// interval returns the minimum time between two reads.
+func (f *feed) interval() time.Duration {
+	return min(max(minFeedInterval, time.Duration(f.streams.Load())*feedIntervalPerStream), maxFeedInterval)
 }
 
 // after is time.After if enabled. Otherwise the channel never receives.
