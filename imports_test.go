@@ -35,11 +35,12 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 		"server/internal/budget", "server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
 		"server/web/linediff", "server/web/overlap", "server/web/policytext", "server/web/session",
-		"server/web/limiter",
+		"server/web/coalesce", "server/web/limiter",
 	},
-	"server/web/session": {"ledger"}, // cookies
-	"server/web/limiter": {"ledger"},
-	"server/web/form":    {"client", "server/web/format"},
+	"server/web/session":  {"ledger"}, // cookies
+	"server/web/coalesce": {"ledger"}, // shared renderings
+	"server/web/limiter":  {"ledger"},
+	"server/web/form":     {"client", "server/web/format"},
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -249,6 +251,9 @@ func (c *chunk) size() int { return 2 * len(c.unfiltered) }
 type filter struct {
 	types []ledger.EventType // nil: the default types
 	repo  string             // empty: all repos
+	// digest reports whether to send only the latest event, see Server.WithDigest.
+	digest bool
+	commit string // events of a digest; empty: all
 }
 
 // isDefault reports whether a stream without a filter of types has events of
@@ -257,6 +262,9 @@ func isDefault(t ledger.EventType) bool { return t != ledger.EventRadar }
 
 func (f filter) wants(e frame) bool {
 	if f.repo != "" && !strings.EqualFold(f.repo, e.repo) {
+		return false
+	}
+	if f.commit != "" && e.kind != ledger.EventPolicy && !bytes.Contains(e.text, []byte(f.commit)) {
 		return false
 	}
 	if f.types == nil {
@@ -268,6 +276,19 @@ func (f filter) wants(e frame) bool {
 		}
 	}
 	return false
+}
+
+// latest returns the latest frame in the chunks that matches the filter, starting at a
+// sequence number; nil if there is none.
+func (f filter) latest(chunks []*chunk, from int64) []byte {
+	for _, c := range slices.Backward(chunks) {
+		for _, e := range slices.Backward(c.frames) {
+			if e.seq >= from && f.wants(e) {
+				return e.text
+			}
+		}
+	}
+	return nil
 }
 
 // pick returns the frames of a chunk that match the filter, starting at a sequence

@@ -47,6 +47,17 @@ func (s *Server) WithSession(ctx context.Context, session string) context.Contex
 	return context.WithValue(ctx, sessionKey{}, session)
 }
 
+// digestKey is the context key of the commit of a digest.
+type digestKey struct{}
+
+// WithDigest returns a context in which a stream of Sessions is a digest: of the events
+// that have happened since the last message, it sends only the latest one, and at most
+// one message every half a second. If commit is not empty, events that do not mention
+// it are left out, except policy events.
+func (s *Server) WithDigest(ctx context.Context, commit string) context.Context {
+	return context.WithValue(ctx, digestKey{}, commit)
+}
+
 // bySession identifies the caller by the session in the request's context.
 func (s *Server) bySession(r *http.Request) (caller, error) {
 	session, ok := r.Context().Value(sessionKey{}).(string)

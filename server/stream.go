@@ -13,6 +13,8 @@ import (
 const (
 	// streamWrite is the maximum number of bytes in one write.
 	streamWrite = 64 << 10
+	// digestInterval is the minimum time between two messages of a digest.
+	digestInterval = 500 * time.Millisecond
 	// streamRetry asks clients to wait for 3 s before they reconnect.
 	streamRetry = "retry: 3000\n"
 )
@@ -73,6 +75,7 @@ func (s *Server) streamEvents(c *call) (*reply, error) {
 }
 
 func (c *call) streamFilter(s *Server) (f filter, err error) {
+	f.commit, f.digest = c.ctx().Value(digestKey{}).(string)
 	if f.types, err = parse(c, "types", ledger.ParseEventTypes); err != nil {
 		return f, err
 	}
@@ -172,6 +175,16 @@ func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
 	if len(chunks) == 0 && grown != nil {
 		return grown, nil
 	}
+
+	if n := len(chunks); n > 0 && st.filter.digest {
+		text := st.filter.latest(chunks, st.cursor)
+		st.cursor = chunks[n-1].next
+		if err := st.write(text); err != nil || text == nil || evicted {
+			return st.closed, err
+		}
+		return st.closed, st.rest(ctx)
+	}
+
 	for _, c := range chunks {
 		if err := st.write(st.filter.pick(c, st.cursor)); err != nil {
 			return nil, err
@@ -179,6 +192,18 @@ func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
 		st.cursor = c.next
 	}
 	return st.closed, nil
+}
+
+// rest waits before the next message of a digest.
+func (st *stream) rest(ctx context.Context) error {
+	select {
+	case <-time.After(digestInterval):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-st.stopping:
+		return nil // follow ends the stream
+	}
 }
 
 // readChunk reads the next events from the database.

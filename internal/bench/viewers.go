@@ -220,7 +220,7 @@ func (v *viewer) view(ctx context.Context) {
 		}
 
 		requested = time.Now()
-		_, retryAfter, err := v.fetch("Accept-Encoding: gzip\r\n")
+		_, retryAfter, err := v.fetch("Accept-Encoding: gzip\r\nX-Ledger-Refresh: 1\r\n")
 		if err != nil {
 			v.err = err
 			return

@@ -145,10 +145,15 @@ func withRaw(org string, events []event) []activityEvent {
 	return shown
 }
 
-// followEvents responds with the API's live stream of the org.
+// followEvents responds with a digest of the API's live stream of the org: the script
+// only needs to know that something has changed. The parameter commit limits it to events
+// about a commit.
 func followEvents(v *visit) (*response, error) {
 	return &response{stream: func(w http.ResponseWriter, r *http.Request) {
-		in := r.Clone(r.Context())
+		query := r.URL.Query()
+		in := r.Clone(v.site.api.WithDigest(r.Context(), query.Get("commit")))
+		query.Del("commit")
+		in.URL.RawQuery = query.Encode()
 		in.URL.Path = pathTo("v1", "orgs", v.org, "events")
 		in.URL.RawPath = ""
 		in.Header.Set("Accept", wire.EventStream)

@@ -115,6 +115,7 @@ func showCommit(v *visit) (*response, error) {
 
 	resp := v.livePage("commit", p.Subject, p, ledger.EventTypes()...)
 	resp.liveCommit = commit.SHA
+	resp.live += "&commit=" + commit.SHA
 	return resp, nil
 }
 

@@ -52,7 +52,7 @@ func (s *Site) loadPages() (map[string]*template.Template, error) {
 // A view is the data of layout.html: a page's own Data, and the frame around it.
 type view struct {
 	Title   string
-	Session *ledger.Token // nil if the visitor is not signed in
+	Session *ledger.Token // nil if the page does not show whose session it is
 	// CanAdmin reports whether the visitor has the scope admin.
 	CanAdmin bool
 	// Org and Repo are the page's org and repo; empty for none.
@@ -66,8 +66,12 @@ type view struct {
 
 // view returns the data of a response's page, with its frame.
 func (v *visit) view(resp *response) view {
+	session := v.session
+	if v.isAnonymous {
+		session = nil
+	}
 	return view{
-		Title: resp.title, Session: v.session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: resp.live,
+		Title: resp.title, Session: session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: resp.live,
 		LiveCommit: resp.liveCommit, LiveSince: resp.liveSince, Wide: resp.wide, Data: resp.data,
 		OrgTabs: v.orgTabs(), RepoTabs: v.repoTabs(), SettingsTabs: v.settingsTabs(),
 	}

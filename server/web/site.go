@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
+	"github.com/ledgerd/ledgerd/server/web/coalesce"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 )
 
@@ -22,6 +23,9 @@ type API interface {
 	// from WithSession can do what the session's token can.
 	Sessions() http.Handler
 	WithSession(ctx context.Context, session string) context.Context
+	// WithDigest returns a context in which a stream of Sessions sends only the latest
+	// of the events since the last message; if commit is not empty, of those about it.
+	WithDigest(ctx context.Context, commit string) context.Context
 	// SignIn starts a session with a token's secret. It returns the session's
 	// secret and when the session expires.
 	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
@@ -43,6 +47,14 @@ type Config struct {
 	Now func() time.Time
 }
 
+// A refreshKey identifies the live parts of a page. They depend on nothing else of the
+// request: the API gives all tokens of an org with the same scope the same data.
+type refreshKey struct {
+	org   string
+	scope ledger.Scope
+	url   string // path and query, as requested
+}
+
 // A Site is the web interface.
 type Site struct {
 	api     API
@@ -54,6 +66,8 @@ type Site struct {
 	pages   map[string]*template.Template
 	assets  *assets
 	limiter limiter.Limiter
+	// refreshes are the live pages that are rendered for several visitors at once.
+	refreshes coalesce.Group[refreshKey, *response]
 }
 
 func (s *Site) now() ledger.Time { return ledger.TimeOf(s.clock()) }

@@ -32,6 +32,7 @@ const (
 	repoPattern       = orgPattern + "/repos/{repo}"
 	commitPattern     = repoPattern + "/commits/{sha}"
 	policyPattern     = repoPattern + "/policy"
+	versionsPattern   = policyPattern + "/versions"
 	radarPattern      = repoPattern + "/radar"
 	webhooksPattern   = repoPattern + "/webhooks"
 	webhookPattern    = webhooksPattern + "/{id}"
@@ -67,6 +68,16 @@ func (rt route) ignoresSession() bool {
 	return rt.pattern == assetPattern || rt.pattern == logoutPattern
 }
 
+// refreshHeader is a header of requests in which the script fetches a live page again.
+// It uses only the live parts of the response.
+const refreshHeader = "X-Ledger-Refresh"
+
+// isLive reports whether the page of the route can be live.
+func (rt route) isLive() bool {
+	return rt.method == http.MethodGet && slices.Contains([]string{orgPattern, activityPattern, repoPattern, commitPattern,
+		policyPattern, versionsPattern, radarPattern}, rt.pattern)
+}
+
 // A visit is a request with its visitor.
 type visit struct {
 	site  *Site
@@ -79,6 +90,8 @@ type visit struct {
 	api *client.Client
 	// session is the visitor's token; nil if the visitor is not signed in.
 	session *ledger.Token
+	// isAnonymous reports whether the page must not show whose session it is.
+	isAnonymous bool
 	// org is the session's org. repo is the repo in the path, if any.
 	org, repo string
 	// since is the ID of the org's newest event before the page was rendered.
@@ -96,6 +109,18 @@ func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
 
 // may reports whether the visitor's token has the scope, or a higher one.
 func (v *visit) may(scope ledger.Scope) bool { return v.session != nil && v.session.Scope >= scope }
+
+// isRefresh reports whether the request refreshes a live page.
+func (v *visit) isRefresh() bool {
+	return v.route.isLive() && v.r.Method == http.MethodGet && v.r.Header.Get(refreshHeader) != ""
+}
+
+// anonymous returns a visit with the same permissions that renders pages without the
+// visitor's name.
+func (v *visit) anonymous(ctx context.Context) *visit {
+	return &visit{site: v.site, route: v.route, r: v.r.WithContext(ctx), api: v.api, org: v.org, repo: v.repo,
+		isAnonymous: true, session: &ledger.Token{Org: v.session.Org, Scope: v.session.Scope}}
+}
 
 // loadSession looks up the session of the request, if it has one.
 func (v *visit) loadSession() error {

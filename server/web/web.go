@@ -4,6 +4,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -146,6 +147,14 @@ func (v *visit) respond() (*response, error) {
 			return nil, err
 		}
 	}
+	if v.isRefresh() {
+		return v.refresh()
+	}
+	return v.handle()
+}
+
+// handle calls the handler and renders the page.
+func (v *visit) handle() (*response, error) {
 	if !v.route.skipsLimiter() {
 		if err := v.site.limiter.Acquire(v.ctx()); err != nil {
 			return nil, err
@@ -158,6 +167,30 @@ func (v *visit) respond() (*response, error) {
 		return nil, err
 	}
 	return resp, v.render(resp)
+}
+
+// refresh returns a page without the visitor's name. It is rendered once for all
+// visitors who refresh it at the same time. The visitor's own permissions were checked
+// before.
+func (v *visit) refresh() (*response, error) {
+	key := refreshKey{v.org, v.session.Scope, v.r.URL.RequestURI()}
+	resp, own, err := v.site.refreshes.Do(v.ctx(), key, func(ctx context.Context) (*response, error) {
+		return v.anonymous(ctx).handle()
+	})
+	if err != nil && !own && isPersonal(err) {
+		return v.handle() // the error is that of another visitor
+	}
+	return resp, err
+}
+
+// isPersonal reports whether an error may depend on the visitor's token, and not only
+// on the page.
+func isPersonal(err error) bool {
+	switch codeOf(err) {
+	case ledger.CodeUnauthenticated, ledger.CodeForbidden, ledger.CodeTooManyRequests:
+		return true
+	}
+	return false
 }
 
 // begin checks the path, loads the session and checks the permissions.
