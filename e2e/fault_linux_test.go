@@ -108,8 +108,8 @@ func TestFaultDiskFails(t *testing.T) {
 			if status, body := o.getAPI(commits); status != 200 {
 				t.Errorf("read: got %d: %s, want 200", status, body)
 			}
-			waitFor(t, "the end of the trouble in the log", time.Minute, func() bool {
-				return strings.Contains(o.log.String(), "storage trouble ended")
+			waitFor(t, "the end of the incident in the log", time.Minute, func() bool {
+				return strings.Contains(o.log.String(), "storage recovered")
 			})
 			if n := strings.Count(o.log.String(), "\n"); n > 20 {
 				t.Errorf("the log has %d lines, want at most 20:\n%s", n, o.log.String())

@@ -218,7 +218,8 @@ func TestFaultLargeRowsEndAPage(t *testing.T) {
 			if i == 10 {
 				size = 3 * maxPageBytes
 			}
-			_, err := t.Exec("INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?, ?, 'state', 1, 1, ?)",
+			_, err := t.Exec(`
+INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?, ?, 'state', 1, 1, ?)`,
 				i, fmt.Sprint("evt_", i), bytes.Repeat([]byte{' '}, size))
 			if err != nil {
 				return err

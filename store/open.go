@@ -51,7 +51,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := newStore(o)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
-		Serve: o.Serve, Began: s.troubleBegan, Ended: s.troubleEnded,
+		Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
@@ -90,19 +90,19 @@ func (s *Store) migrating(from, to int, file string) {
 	s.log.Info("migrating the database", "from_version", from, "to_version", to, "copy", cmp.Or(file, "none"))
 }
 
-// troubleBegan logs the beginning of a trouble of the storage. Its other failures are
+// incidentBegan logs the beginning of an incident of the storage. Its other failures are
 // only counted.
-func (s *Store) troubleBegan(t sqldb.Trouble) {
+func (s *Store) incidentBegan(t sqldb.Incident) {
 	attrs := []any{"what", string(t.Kind), "error", t.Err}
 	if t.Help != "" {
 		attrs = append(attrs, "help", t.Help)
 	}
-	s.log.Error("storage trouble", attrs...)
+	s.log.Error("storage failing", attrs...)
 }
 
-// troubleEnded logs the end of a trouble of the storage.
-func (s *Store) troubleEnded(t sqldb.Trouble) {
-	s.log.Info("storage trouble ended", "what", string(t.Kind), "failures", t.Count,
+// incidentEnded logs the end of an incident of the storage.
+func (s *Store) incidentEnded(t sqldb.Incident) {
+	s.log.Info("storage recovered", "what", string(t.Kind), "failures", t.Count,
 		"duration", time.Since(t.Begun).Round(time.Second))
 }
 

@@ -26,7 +26,8 @@ func TestWriteJSON(t *testing.T) {
 		if err := WriteJSON(&b, map[string]string{"v": value}); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n  \"v\": "), "\n}\n")); got != want {
+		got := strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n  \"v\": "), "\n}\n")
+		if got = strings.TrimSpace(got); got != want {
 			t.Errorf("%q: %s, want %s", value, got, want)
 		}
 		var again map[string]string

@@ -119,10 +119,10 @@ func (k *checkpointer) wait() bool {
 func (k *checkpointer) checkpoint() {
 	var busy, frames, copied int64
 	if err := k.conn.Row("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &copied); err != nil {
-		k.health.failed(sqldb.CheckpointTrouble, err)
+		k.health.failed(sqldb.CheckpointIncident, err)
 		return
 	}
-	k.health.succeeded(sqldb.CheckpointTrouble)
+	k.health.succeeded(sqldb.CheckpointIncident)
 
 	if frames*frameSize <= maxLog {
 		k.restarted()
@@ -147,7 +147,7 @@ func (k *checkpointer) restartLog(size int64) {
 		return
 	}
 	if k.foreign++; k.foreign >= foreignFailures {
-		k.health.failed(sqldb.WALTrouble, fmt.Errorf("another process keeps a transaction open: the write-ahead log "+
+		k.health.failed(sqldb.WALIncident, fmt.Errorf("another process keeps a transaction open: the write-ahead log "+
 			"has grown to %d MB and cannot be reset", size>>20))
 	}
 }
@@ -155,5 +155,5 @@ func (k *checkpointer) restartLog(size int64) {
 // restarted records that the log is no longer too large.
 func (k *checkpointer) restarted() {
 	k.next, k.pause, k.turn, k.foreign = time.Time{}, restartPause, turnWait, 0
-	k.health.succeeded(sqldb.WALTrouble)
+	k.health.succeeded(sqldb.WALIncident)
 }

@@ -37,7 +37,7 @@ func addOrgs(t *testing.T, db *DB, from, n, size int) {
 
 func TestCheckpointsRunInTheBackground(t *testing.T) {
 	path := t.TempDir() + "/ledger.db"
-	db, err := Open(t.Context(), path, Options{Hooks: noHooks, Began: func(trouble sqldb.Trouble) { t.Error(trouble) }})
+	db, err := Open(t.Context(), path, Options{Hooks: noHooks, Began: func(incident sqldb.Incident) { t.Error(incident) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
 	k.stopRunning()
 
 	begun, _ := h.changes(time.Now())
-	if len(begun) != 1 || begun[0].Kind != sqldb.CheckpointTrouble || begun[0].Count < 2 {
-		t.Errorf("got troubles %v, want one of several failed checkpoints", begun)
+	if len(begun) != 1 || begun[0].Kind != sqldb.CheckpointIncident || begun[0].Count < 2 {
+		t.Errorf("got incidents %v, want one of several failed checkpoints", begun)
 	}
 }
 
@@ -152,13 +152,13 @@ func TestFaultForeignTransactionIsReported(t *testing.T) {
 		n, _ := j.counts()
 		return n > 0
 	})
-	check(t, db.Ready()) // it is no trouble yet
+	check(t, db.Ready()) // it is no incident yet
 
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")
 	check(t, err)
 	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n > 0 })
 	check(t, db.Close())
-	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WALTrouble || !strings.Contains(j.begun[0].Err.Error(), " MB") {
-		t.Errorf("reported %+v, want one trouble with the size", j.begun)
+	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WALIncident || !strings.Contains(j.begun[0].Err.Error(), " MB") {
+		t.Errorf("reported %+v, want one incident with the size", j.begun)
 	}
 }

@@ -19,17 +19,17 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A journal collects the troubles that an engine reports.
+// A journal collects the incidents that an engine reports.
 type journal struct {
 	mu           sync.Mutex
-	begun, ended []sqldb.Trouble
+	begun, ended []sqldb.Incident
 }
 
 func (j *journal) options() Options {
 	return Options{
 		Hooks: noHooks,
-		Began: func(t sqldb.Trouble) { j.mu.Lock(); defer j.mu.Unlock(); j.begun = append(j.begun, t) },
-		Ended: func(t sqldb.Trouble) { j.mu.Lock(); defer j.mu.Unlock(); j.ended = append(j.ended, t) },
+		Began: func(t sqldb.Incident) { j.mu.Lock(); defer j.mu.Unlock(); j.begun = append(j.begun, t) },
+		Ended: func(t sqldb.Incident) { j.mu.Lock(); defer j.mu.Unlock(); j.ended = append(j.ended, t) },
 	}
 }
 
@@ -165,15 +165,15 @@ func TestFaultFileIsGone(t *testing.T) {
 			if err := db.Ready(); err == nil || !strings.Contains(err.Error(), m.reason) {
 				t.Errorf("Ready: got %v, want %q", err, m.reason)
 			}
-			eventually(t, "the trouble is reported", func() bool { n, _ := j.counts(); return n > 0 })
+			eventually(t, "the incident is reported", func() bool { n, _ := j.counts(); return n > 0 })
 
 			closeErr := db.Close()
 			if closeErr == nil || !strings.Contains(closeErr.Error(), m.reason) {
 				t.Errorf("Close: got %v, want %q", closeErr, m.reason)
 			}
 			files := j.begun[:1]
-			if files[0].Kind != sqldb.FileTrouble || files[0].Help == "" || len(j.begun) > 2 {
-				t.Errorf("reported %+v, want one trouble of the file", j.begun)
+			if files[0].Kind != sqldb.FileIncident || files[0].Help == "" || len(j.begun) > 2 {
+				t.Errorf("reported %+v, want one incident of the file", j.begun)
 			}
 
 			switch {
@@ -228,7 +228,7 @@ func TestFaultHelpSavesTheData(t *testing.T) {
 	db := openWith(t, path, j.options())
 	check(t, add(t.Context(), db, "a"))
 	check(t, errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm")))
-	eventually(t, "the trouble is reported", func() bool { n, _ := j.counts(); return n > 0 })
+	eventually(t, "the incident is reported", func() bool { n, _ := j.counts(); return n > 0 })
 
 	commands := regexp.MustCompile(`'(cp [^']*)'`).FindStringSubmatch(j.begun[0].Help)
 	if commands == nil {
@@ -265,7 +265,7 @@ func TestFaultFileComesBack(t *testing.T) {
 	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
 	check(t, db.Close())
 	if j.ended[0].Count < 2 || len(j.begun) != 1 {
-		t.Errorf("reported %+v and %+v, want one trouble of several failures", j.begun, j.ended)
+		t.Errorf("reported %+v and %+v, want one incident of several failures", j.begun, j.ended)
 	}
 	if got := thingsIn(t, path); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("things: got %q, want b", got)
@@ -436,8 +436,8 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
 	wantThings(t, db, "after")
 	check(t, db.Close())
-	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WriteTrouble {
-		t.Errorf("reported %+v, want one trouble", j.begun)
+	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WriteIncident {
+		t.Errorf("reported %+v, want one incident", j.begun)
 	}
 }
 
@@ -483,7 +483,7 @@ func TestFaultFullDisk(t *testing.T) {
 	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
 	check(t, db.Close())
 	if len(j.begun) != 1 || len(j.ended) != 1 || j.ended[0].Count < 10 {
-		t.Errorf("reported %+v and %+v, want one trouble of 10 failures", j.begun, j.ended)
+		t.Errorf("reported %+v and %+v, want one incident of 10 failures", j.begun, j.ended)
 	}
 }
 

@@ -9,49 +9,49 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// calm is the time without failures after which a trouble has ended, except one of the
+// calm is the time without failures after which an incident has ended, except one of the
 // file, which is either there or not.
 const calm = 2 * time.Second
 
 // A health collects failures. It knows what is failing now, and reports when each
-// trouble begins and ends.
+// incident begins and ends.
 type health struct {
-	began, ended func(sqldb.Trouble)
-	help         func(sqldb.TroubleKind) string
-	news         chan struct{} // has a value if a trouble has begun
+	began, ended func(sqldb.Incident)
+	help         func(sqldb.IncidentKind) string
+	news         chan struct{} // has a value if an incident has begun
 	any          atomic.Bool   // whether anything is failing now
 
-	mu       sync.Mutex
-	troubles []*trouble
+	mu        sync.Mutex
+	incidents []*incident
 }
 
-// A trouble is a sqldb.Trouble that has not ended.
-type trouble struct {
-	sqldb.Trouble
+// An incident is a sqldb.Incident that has not ended.
+type incident struct {
+	sqldb.Incident
 	current  error // of the latest attempt; nil if it succeeded
 	last     time.Time
 	reported bool
 }
 
-func newHealth(o Options, help func(sqldb.TroubleKind) string) *health {
+func newHealth(o Options, help func(sqldb.IncidentKind) string) *health {
 	h := &health{began: o.Began, ended: o.Ended, help: help, news: make(chan struct{}, 1)}
 	if h.began == nil {
-		h.began = func(sqldb.Trouble) {}
+		h.began = func(sqldb.Incident) {}
 	}
 	if h.ended == nil {
-		h.ended = func(sqldb.Trouble) {}
+		h.ended = func(sqldb.Incident) {}
 	}
 	return h
 }
 
 // failed counts a failure. It does not wait for the report.
-func (h *health) failed(kind sqldb.TroubleKind, err error) {
+func (h *health) failed(kind sqldb.IncidentKind, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.find(kind)
 	if t == nil {
-		t = &trouble{Trouble: sqldb.Trouble{Kind: kind, Err: err, Begun: time.Now()}}
-		h.troubles = append(h.troubles, t)
+		t = &incident{Incident: sqldb.Incident{Kind: kind, Err: err, Begun: time.Now()}}
+		h.incidents = append(h.incidents, t)
 		select {
 		case h.news <- struct{}{}:
 		default:
@@ -63,7 +63,7 @@ func (h *health) failed(kind sqldb.TroubleKind, err error) {
 }
 
 // succeeded records a success. It is cheap if nothing has failed.
-func (h *health) succeeded(kind sqldb.TroubleKind) {
+func (h *health) succeeded(kind sqldb.IncidentKind) {
 	if !h.any.Load() {
 		return
 	}
@@ -72,11 +72,11 @@ func (h *health) succeeded(kind sqldb.TroubleKind) {
 	if t := h.find(kind); t != nil {
 		t.current = nil
 	}
-	h.any.Store(slices.ContainsFunc(h.troubles, func(t *trouble) bool { return t.current != nil }))
+	h.any.Store(slices.ContainsFunc(h.incidents, func(t *incident) bool { return t.current != nil }))
 }
 
 // failing returns the error of the latest attempt of a kind, or nil if it succeeded.
-func (h *health) failing(kind sqldb.TroubleKind) error {
+func (h *health) failing(kind sqldb.IncidentKind) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t := h.find(kind); t != nil {
@@ -85,15 +85,15 @@ func (h *health) failing(kind sqldb.TroubleKind) error {
 	return nil
 }
 
-func (h *health) find(kind sqldb.TroubleKind) *trouble {
-	i := slices.IndexFunc(h.troubles, func(t *trouble) bool { return t.Kind == kind })
+func (h *health) find(kind sqldb.IncidentKind) *incident {
+	i := slices.IndexFunc(h.incidents, func(t *incident) bool { return t.Kind == kind })
 	if i < 0 {
 		return nil
 	}
-	return h.troubles[i]
+	return h.incidents[i]
 }
 
-// report reports the troubles that have begun or ended since the last call. Only one
+// report reports the incidents that have begun or ended since the last call. Only one
 // goroutine may call it.
 func (h *health) report(now time.Time) {
 	begun, ended := h.changes(now)
@@ -106,20 +106,20 @@ func (h *health) report(now time.Time) {
 	}
 }
 
-// changes returns the troubles to report.
-func (h *health) changes(now time.Time) (begun, ended []sqldb.Trouble) {
+// changes returns the incidents to report.
+func (h *health) changes(now time.Time) (begun, ended []sqldb.Incident) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.troubles {
+	for _, t := range h.incidents {
 		if !t.reported {
 			t.reported = true
-			begun = append(begun, t.Trouble)
+			begun = append(begun, t.Incident)
 		}
 	}
-	h.troubles = slices.DeleteFunc(h.troubles, func(t *trouble) bool {
-		over := t.current == nil && (t.Kind == sqldb.FileTrouble || now.Sub(t.last) >= calm)
+	h.incidents = slices.DeleteFunc(h.incidents, func(t *incident) bool {
+		over := t.current == nil && (t.Kind == sqldb.FileIncident || now.Sub(t.last) >= calm)
 		if over {
-			ended = append(ended, t.Trouble)
+			ended = append(ended, t.Incident)
 		}
 		return over
 	})

@@ -12,7 +12,7 @@ import (
 // monitorInterval is how often the monitor checks the files.
 const monitorInterval = 500 * time.Millisecond
 
-// A monitor checks the files and the writer, and reports troubles.
+// A monitor checks the files and the writer, and reports incidents.
 type monitor struct {
 	guard   *guard
 	health  *health
@@ -30,7 +30,7 @@ func startMonitor(g *guard, h *health, w *writer) *monitor {
 	return m
 }
 
-// close stops the monitor, and reports the last troubles.
+// close stops the monitor, and reports the last incidents.
 func (m *monitor) close() {
 	close(m.stop)
 	m.running.Wait()
@@ -58,30 +58,30 @@ func (m *monitor) check() {
 	err := m.guard.check()
 	m.checked.Store(int64(time.Since(m.begun)))
 	if err != nil {
-		m.health.failed(sqldb.FileTrouble, err)
+		m.health.failed(sqldb.FileIncident, err)
 		return
 	}
-	m.health.succeeded(sqldb.FileTrouble)
-	if m.health.failing(sqldb.WriteTrouble) != nil {
+	m.health.succeeded(sqldb.FileIncident)
+	if m.health.failing(sqldb.WriteIncident) != nil {
 		m.writer.probe()
 	}
 }
 
 // ready returns the reason why the engine is not ready, or nil.
 func (m *monitor) ready() error {
-	if err := m.health.failing(sqldb.FileTrouble); err != nil {
+	if err := m.health.failing(sqldb.FileIncident); err != nil {
 		return err
 	}
 	if since := time.Since(m.begun) - time.Duration(m.checked.Load()); since > stalledAfter {
 		return stalledf("the disk has not responded for %v", since.Round(time.Second))
 	}
-	if err := m.health.failing(sqldb.WriteTrouble); err != nil {
+	if err := m.health.failing(sqldb.WriteIncident); err != nil {
 		return err
 	}
 	if waited := m.writer.waited(); waited > stalledAfter {
 		return stalledf("writes have been waiting for %v", waited.Round(time.Second))
 	}
-	return m.health.failing(sqldb.ReadTrouble)
+	return m.health.failing(sqldb.ReadIncident)
 }
 
 func stalledf(format string, args ...any) error {

@@ -15,7 +15,7 @@ type Options struct {
 	Migrating func(from, to int, file string)
 	// Serve takes the lock of the server. Open fails if another process has it.
 	Serve bool
-	// Began and Ended, if not nil, are called at the beginning and the end of a trouble,
+	// Began and Ended, if not nil, are called at the beginning and the end of an incident,
 	// one call at a time.
-	Began, Ended func(sqldb.Trouble)
+	Began, Ended func(sqldb.Incident)
 }

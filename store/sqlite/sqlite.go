@@ -125,14 +125,14 @@ func (db *DB) restartLog(wait time.Duration) error {
 	return restartLog(db.lanes[:], db.closing, db.writer, wait)
 }
 
-// help is what the administrator can do about a trouble.
-func (db *DB) help(kind sqldb.TroubleKind) string {
+// help is what the administrator can do about an incident.
+func (db *DB) help(kind sqldb.IncidentKind) string {
 	switch kind {
-	case sqldb.FileTrouble:
+	case sqldb.FileIncident:
 		return db.guard.help()
-	case sqldb.ReadTrouble:
+	case sqldb.ReadIncident:
 		return "look for errors of the disk in the system log: to SQLite, a block that cannot be read is a malformed file"
-	case sqldb.WALTrouble:
+	case sqldb.WALIncident:
 		return "end the transaction; 'fuser " + db.path + "' lists the processes that have the file open"
 	}
 	return ""
@@ -254,10 +254,10 @@ func (db *DB) read(
 func (db *DB) judge(err error) {
 	switch sqldb.ClassOf(err) {
 	case sqldb.Failing:
-		db.health.failed(sqldb.ReadTrouble, err)
+		db.health.failed(sqldb.ReadIncident, err)
 	case sqldb.Other:
 		if err == nil {
-			db.health.succeeded(sqldb.ReadTrouble)
+			db.health.succeeded(sqldb.ReadIncident)
 		}
 	}
 }

@@ -232,7 +232,7 @@ func (w *writer) begin(batch []*job) ([]*job, bool) {
 		}
 		err = fmt.Errorf("begin: %w", err)
 		if sqldb.ClassOf(err) != sqldb.Locked {
-			w.health.failed(sqldb.WriteTrouble, err)
+			w.health.failed(sqldb.WriteIncident, err)
 			return drop(batch, func(*job) bool { return true }, err), false
 		}
 
@@ -248,7 +248,7 @@ func (w *writer) waitForLock(batch []*job, err error) []*job {
 	time.Sleep(lockPause)
 	waited := w.waited()
 	if waited >= min(stalledAfter, w.patience) {
-		w.health.failed(sqldb.WriteTrouble, err)
+		w.health.failed(sqldb.WriteIncident, err)
 	}
 	if waited >= w.patience {
 		w.refusing.Store(true)
@@ -302,11 +302,11 @@ func (w *writer) judge(batch []*job, err error) {
 	}
 	switch {
 	case err == nil:
-		w.health.succeeded(sqldb.WriteTrouble)
+		w.health.succeeded(sqldb.WriteIncident)
 	case sqldb.ClassOf(err) == sqldb.Gone:
-		w.health.failed(sqldb.FileTrouble, err)
+		w.health.failed(sqldb.FileIncident, err)
 	default:
-		w.health.failed(sqldb.WriteTrouble, err)
+		w.health.failed(sqldb.WriteIncident, err)
 	}
 }
 
