@@ -67,7 +67,8 @@ INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, pred
     slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest, identity_id, emails,
     while_promotable, event_id)
   SELECT n, n - 1,
-    'att_000000' || DIGIT(n >> 15) || DIGIT(n >> 10) || DIGIT(n >> 5) || DIGIT(n) || '0000000000000000', 1, 1, n % 100 + 1, 1, 1, '', n % 100 + 1, 1,
+    'att_000000' || DIGIT(n >> 15) || DIGIT(n >> 10) || DIGIT(n >> 5) || DIGIT(n) || '0000000000000000',
+    1, 1, n % 100 + 1, 1, 1, '', n % 100 + 1, 1,
     CASE n % 2 WHEN 1 THEN 'pass' ELSE 'error' END, 0, n, CAST(n AS BLOB), 'idn_x', '', 0, 'evt_' || n;
 INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body)
   SELECT n, 1, n, 'evt_' || n, CASE n % 2 WHEN 1 THEN 'attestation' ELSE 'radar' END, 1, n, CAST('{}' AS BLOB);
