@@ -103,7 +103,8 @@ type Commit struct {
 	InFlight bool `json:"in_flight"`
 	// Radar holds the strongest overlaps. It is set only in the response to a
 	// registration.
-	Radar       *RadarResult `json:"radar,omitzero"`
+	Radar *RadarResult `json:"radar,omitzero"`
+	// Transitions holds the newest 100, oldest first.
 	Transitions []Transition `json:"transitions"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -28,8 +29,11 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 	})
 }
 
-// newestAttestations is the maximum number of attestations in a commit record.
-const newestAttestations = 100
+// The maximum number of attestations and of transitions in a commit record.
+const (
+	newestAttestations = 100
+	newestTransitions  = 100
+)
 
 // completeCommit adds to a listed commit the rest of its record, except the changes.
 func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
@@ -75,8 +79,10 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	}
 
 	v.InFlight = tip.InFlightAt(d.contract.Radar, rd.now)
-	v.Transitions, err = all(rd, scanTransition,
-		"SELECT from_state, to_state, at, cause_type, cause_id FROM transitions WHERE commit_id = ? ORDER BY event", c.id)
+	v.Transitions, err = all(rd, scanTransition, `
+SELECT from_state, to_state, at, cause_type, cause_id FROM transitions
+WHERE commit_id = ? ORDER BY event DESC LIMIT ?`, c.id, newestTransitions)
+	slices.Reverse(v.Transitions)
 	return err
 }
 

@@ -272,3 +272,38 @@ func TestListedCommitsHaveSubjects(t *testing.T) {
 		t.Errorf("the commit's message has %d bytes, want %d", len(c.Message), len(message))
 	}
 }
+
+// The record of a commit has its newest transitions, oldest first.
+func TestFaultCommitRecordIsBounded(t *testing.T) {
+	s := openEmpty(t)
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	sha := fmt.Sprintf("%040x", 1)
+	_, _, err = s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: "one"})
+	check(t, err)
+	check(t, s.write(t.Context(), "", func(t *tx) error {
+		for i := range 150 {
+			_, err := t.Exec(`
+INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?, ?, 'state', 1, ?, ?)`,
+				1000+i, fmt.Sprint("evt_", i), i, []byte("{}"))
+			if err != nil {
+				return err
+			}
+			_, err = t.Exec(`
+INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id)
+VALUES (1, (SELECT max(id) FROM events), 0, 1, ?, 'policy', '')`, i)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+
+	c, err := s.Commit(t.Context(), "acme", "api", sha)
+	check(t, err)
+	if n := len(c.Transitions); n != newestTransitions || c.Transitions[0].At != 50 || c.Transitions[n-1].At != 149 {
+		t.Errorf("the record has %d transitions: %v", n, c.Transitions)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/go-json-experiment/json"
@@ -144,7 +145,10 @@ func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error)
 	return d, missing(err, "delivery %s not found", id)
 }
 
-// Delivery returns a delivery with its attempts.
+// newestAttempts is the maximum number of attempts in a delivery record.
+const newestAttempts = 100
+
+// Delivery returns a delivery with its newest attempts, oldest first.
 func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (d ledger.DeliveryRecord, err error) {
 		w, err := rd.findWebhook(org, repo, id)
@@ -161,9 +165,11 @@ WHERE o.webhook_id = ? AND o.delivery_id = ?`, w.id, delivery).
 		if err != nil {
 			return d, fmt.Errorf("read body: %w", err)
 		}
+
 		d.History, err = all(rd, scanAttempt, `
 SELECT number, at, duration_ms, error, request, response FROM attempts
-WHERE webhook_id = ? AND delivery_id = ? ORDER BY number`, w.id, delivery)
+WHERE webhook_id = ? AND delivery_id = ? ORDER BY number DESC LIMIT ?`, w.id, delivery, newestAttempts)
+		slices.Reverse(d.History)
 		return d, err
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// While callers' lists keep all their connections busy, tokens and sessions are looked up,
-// the server is ready, and commits and attestations are recorded.
+// While lists keep all connections of callers busy, tokens and sessions are looked up, and
+// commits and attestations are recorded.
 func TestFaultBusyListsDelayNothingElse(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
 	check(t, err)
