@@ -145,6 +145,23 @@ func TestFaultRefusedBeforeTheBody(t *testing.T) {
 	}
 }
 
+// A client that sends its whole body before it reads the early response still gets it:
+// the server does not close the connection at once, which would reset it.
+func TestFaultEarlyResponseIsReadable(t *testing.T) {
+	b := newBackend(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	check(t, err)
+	defer conn.Close()
+	c := &rawConn{conn, t, bufio.NewReader(conn)}
+	c.request("POST", attestationsPath, "ldg_none", 100_000)
+	for range 10 {
+		_, err := io.WriteString(c, strings.Repeat("x", 10_000))
+		check(t, err)
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.response().wantProblem(401, ledger.CodeUnauthenticated)
+}
+
 // The rest of a rejected body is read only if the caller is authenticated, and not
 // for long.
 func TestFaultRejectedBodiesAreDrained(t *testing.T) {

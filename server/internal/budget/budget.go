@@ -145,7 +145,7 @@ func (b *Budget) request(l *Lease, n int64) (*waiter, error) {
 		a = new(account)
 		b.accounts[l.account] = a
 	}
-	if a.waiting == 0 && b.fits(l, n) {
+	if b.fits(l, n) {
 		b.take(l, n)
 		return nil, nil
 	}
@@ -161,7 +161,6 @@ func (b *Budget) request(l *Lease, n int64) (*waiter, error) {
 	w := &waiter{l, n, make(chan struct{})}
 	b.queue = append(b.queue, w)
 	a.waiting++
-	b.grant() // the lease may precede those of its account that wait
 	return w, nil
 }
 

@@ -121,6 +121,27 @@ func TestFaultBudgetIsFair(t *testing.T) {
 	})
 }
 
+// Leases that have begun precede others, which have waited longer.
+func TestFaultBudgetFinishesWhatHasBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBudget(10, 10)
+		ada, bob, cyd := b.Lease("ada"), b.Lease("bob"), b.Lease("cyd")
+		grow(t.Context(), ada, 5).want(t, nil)
+		grow(t.Context(), bob, 5).want(t, nil)
+		grow(t.Context(), ada, 1).want(t, nil) // exceeds the total
+		starts := grow(t.Context(), cyd, 3)
+		continues := grow(t.Context(), bob, 3)
+		starts.want(t, errWaits)
+		continues.want(t, errWaits)
+
+		ada.Shrink(4)
+		continues.want(t, nil)
+		starts.want(t, errWaits)
+		bob.Release()
+		starts.want(t, nil)
+	})
+}
+
 func TestFaultBudgetQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestBudget(10, 10)

@@ -19,10 +19,9 @@ const (
 	// maxDrain is the number of bytes that DrainBody reads.
 	maxDrain = 16 << 20
 
-	// lingerTime and maxLinger limit how long, in time and in bytes, a connection is
-	// kept open for the client to read the response.
+	// lingerTime is how long a connection is kept open for the client to read the
+	// response.
 	lingerTime = 500 * time.Millisecond
-	maxLinger  = 256 << 10
 
 	firstBuffer = 1 << 10 // bytes
 	// parsedSize is the approximate memory of a parsed body, as a multiple of its size,
@@ -111,10 +110,10 @@ func AbandonBody(w http.ResponseWriter, r *http.Request) (linger func()) {
 		return func() {}
 	}
 	return func() {
-		// Best effort: if one of them fails, the client has disconnected.
+		// net/http then reads some of the body until the deadline. Best effort: if one of
+		// these fails, the client has disconnected.
 		_ = rc.Flush()
 		_ = rc.SetReadDeadline(time.Now().Add(lingerTime))
-		_, _ = io.CopyN(io.Discard, r.Body, maxLinger)
 	}
 }
 
