@@ -126,7 +126,7 @@ func (f *feeds) release(org string, fd *feed) {
 func (f *feed) run(ctx context.Context) {
 	defer close(f.stopped)
 	for failing := false; ; {
-		changed, interval := f.Changed(), time.After(f.interval())
+		changed, start, before := f.Changed(), time.Now(), f.next // only run changes next
 		err := f.catchUp(ctx)
 		if err != nil && ctx.Err() == nil {
 			if !failing && wire.Explain(err).Code != ledger.CodeStorageUnavailable { // which the store logs
@@ -135,6 +135,10 @@ func (f *feed) run(ctx context.Context) {
 			changed = nil // retry after feedRetry
 		}
 		failing = err != nil
+		interval := minFeedInterval
+		if f.next > before {
+			interval = f.interval()
+		}
 
 		select {
 		case <-ctx.Done():
@@ -145,12 +149,12 @@ func (f *feed) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-interval:
+		case <-time.After(time.Until(start.Add(interval))):
 		}
 	}
 }
 
-// interval returns the minimum time between two reads.
+// interval returns the minimum time between two reads, if the first one found events.
 func (f *feed) interval() time.Duration {
 	return min(max(minFeedInterval, time.Duration(f.streams.Load())*feedIntervalPerStream), maxFeedInterval)
 }
@@ -166,7 +170,7 @@ func after(enabled bool, d time.Duration) <-chan time.Time {
 // catchUp adds all events that the feed has not read yet.
 func (f *feed) catchUp(ctx context.Context) error {
 	for {
-		events, err := f.Read(ctx, f.next, feedBatch) // only run changes next
+		events, err := f.Read(ctx, f.next, feedBatch)
 		if err != nil || len(events) == 0 {
 			return err
 		}
