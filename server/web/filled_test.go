@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A web page goes on after short and empty pages of the API, but not for ever.
+// A web page goes on after short and empty pages of the API, up to a limit.
 func TestFilledReadsOn(t *testing.T) {
 	for _, test := range []struct {
 		sizes []int // of the pages of the API; the last one has no next page

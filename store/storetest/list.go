@@ -183,12 +183,15 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 func (s suite) TestEventsAreListedAfterAnEvent(t *testing.T) {
 	fx := s.newFixture(t)
 	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
-	list, err := fx.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event})
-	check(t, err)
-	if len(list.Data) != 2 {
-		t.Errorf("%d events after the attestation, want its 2 transitions", len(list.Data))
+	for _, descending := range []bool{false, true} {
+		list, err := fx.Events(t.Context(), "acme",
+			store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event, Descending: descending})
+		check(t, err)
+		if len(list.Data) != 2 {
+			t.Errorf("%d events after the attestation, want its 2 transitions", len(list.Data))
+		}
 	}
-	list, err = fx.Events(t.Context(), "acme",
+	list, err := fx.Events(t.Context(), "acme",
 		store.EventFilter{Query: store.Query{Limit: 10}, Types: []ledger.EventType{ledger.EventAttestation}, Repo: "API"})
 	check(t, err)
 	if len(list.Data) != 1 {
