@@ -18,17 +18,17 @@ var phrases = []struct {
 	phrase *regexp.Regexp
 	better string
 }{
-	{regexp.MustCompile(`\b(tells|(is|are|was|were|be|been) told)\b`), "reports, shows, prints, notifies"},
-	{regexp.MustCompile(`\b(anew|afresh)\b`), "again, or a verb with re-"},
-	{regexp.MustCompile(`\bbeside\b`), "next to, in addition to, concurrently with"},
-	{regexp.MustCompile(`\bmeanwhile\b`), "since then, in the meantime"},
-	{regexp.MustCompile(`\bwho(ever|soever)\b`), "anyone who, the caller"},
-	{regexp.MustCompile(`\bgo(es)? without\b`), "has no"},
-	{regexp.MustCompile(`\bfor ever\b`), "no limit, forever"},
-	{regexp.MustCompile(`\b(is|are) not acceptable\b`), "invalid"},
-	{regexp.MustCompile(`\bcomes? of (it|them|this)\b`), "the result"},
-	{regexp.MustCompile(`\b(is|are) none (to|of|where|such)\b`), "is not valid"},
-	{regexp.MustCompile(`\b[Ww]here (there|nothing|none|nobody) (is|are|was|were)\b`), "if there is"},
+	{regexp.MustCompile(`(?i)\b(tells|(is|are|was|were|be|been) told)\b`), "reports, shows, prints, notifies"},
+	{regexp.MustCompile(`(?i)\b(anew|afresh)\b`), "again, or a verb with re-"},
+	{regexp.MustCompile(`(?i)\bbeside\b`), "next to, in addition to, concurrently with"},
+	{regexp.MustCompile(`(?i)\bmeanwhile\b`), "since then, in the meantime"},
+	{regexp.MustCompile(`(?i)\bwho(ever|soever)\b`), "anyone who, the caller"},
+	{regexp.MustCompile(`(?i)\bgo(es)? without\b`), "has no"},
+	{regexp.MustCompile(`(?i)\bfor ever\b`), "no limit, forever"},
+	{regexp.MustCompile(`(?i)\b(is|are) not acceptable\b`), "invalid"},
+	{regexp.MustCompile(`(?i)\bcomes? of (it|them|this)\b`), "the result"},
+	{regexp.MustCompile(`(?i)\b(is|are) none (to|of|where|such)\b`), "is not valid"},
+	{regexp.MustCompile(`(?i)\bwhere (there|nothing|none|nobody) (is|are|was|were)\b`), "if there is"},
 }
 
 // proseFiles have comments, messages or documentation. Fixtures are left out.

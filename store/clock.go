@@ -27,7 +27,7 @@ const (
 // and decided. It follows the wall clock, but not blindly:
 //
 //   - A jump forward by more than maxStep, measured against monotonic time, is ignored
-//     until it has held for holdTime. Meanwhile the clock follows monotonic time.
+//     until it has held for holdTime. Until then the clock follows monotonic time.
 //   - If the wall clock goes back by up to maxLead, the clock does not: it runs at half
 //     speed until the wall clock has caught up. So it neither runs backwards nor stops.
 //   - If the wall clock goes back further, the clock was wrong before, or is now. It
