@@ -255,14 +255,14 @@ func TestFaultWritesOfOrgsTakeTurns(t *testing.T) {
 	last := enqueue(t.Context(), db, write("one"))
 	release()
 	check(t, <-last)
+	check(t, <-blocked)
+	cancel()
 
 	// The write of the other org is in the first batch, with all but one of the flood.
 	i := slices.Index(order, "one")
 	if i != maxBatch-1 {
 		t.Errorf("the write of the other org ran as number %d, want %d", i, maxBatch-1)
 	}
-	check(t, <-blocked)
-	cancel()
 }
 
 // A batch has the writes of each org together, so that sets stay large.
