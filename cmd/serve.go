@@ -81,13 +81,14 @@ func (p *program) serve(command *cobra.Command, s config.Settings) error {
 	return errors.Join(err, running.Stop(s.ShutdownDelay, s.ShutdownTimeout))
 }
 
-// hint prints what to do next if the database is empty.
+// hint prints what to do next if the database is empty. It ignores the end of ctx: a
+// signal during the start stops the server without an error.
 func (p *program) hint(ctx context.Context, running *service.Instance, s config.Settings) error {
 	host, err := running.Host()
 	if err != nil {
 		return err
 	}
-	orgs, err := client.Collect(host.Orgs(ctx), 1)
+	orgs, err := client.Collect(host.Orgs(context.WithoutCancel(ctx)), 1)
 	if err != nil || len(orgs) > 0 {
 		return err
 	}

@@ -1,0 +1,35 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/service"
+)
+
+// A signal that arrives while serve looks at the database is not an error.
+func TestHintIgnoresASignal(t *testing.T) {
+	s := config.Default()
+	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	running, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Stop(0, s.ShutdownTimeout)
+
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	var stderr bytes.Buffer
+	p := &program{stdout: &bytes.Buffer{}, stderr: &stderr}
+	if err := p.hint(stopped, running, s); err != nil {
+		t.Errorf("hint: %v", err)
+	}
+	if !strings.Contains(stderr.String(), "The ledger is empty") {
+		t.Errorf("printed %q, want the hint for an empty ledger", stderr.String())
+	}
+}
