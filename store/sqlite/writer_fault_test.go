@@ -1,0 +1,304 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// While another process holds the write lock, callers can give up, each write fails
+// after a while, later ones fail at once, and the engine is not ready. When the lock is
+// free, it works again.
+func TestFaultLockIsHeldForLong(t *testing.T) {
+	path := newPath(t)
+	j := new(journal)
+	db := openWith(t, path, j.options())
+	db.writer.patience = time.Second
+	other, err := openRaw(t, path).Conn(t.Context())
+	check(t, err)
+	defer other.Close()
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	check(t, err)
+
+	patient := make(chan error, 1)
+	go func() { patient <- add(t.Context(), db, "patient") }()
+	eventually(t, "the writer waits", func() bool { return db.writer.waited() > 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	impatient := make(chan error, 1)
+	go func() { impatient <- add(ctx, db, "impatient") }()
+	cancel()
+	if err := <-impatient; !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled write: got %v, want context.Canceled", err)
+	}
+	select {
+	case err := <-patient:
+		t.Errorf("the cancelled write waited for the other one, which returned %v", err)
+	default:
+	}
+
+	if err := <-patient; sqldb.ClassOf(err) != sqldb.Locked {
+		t.Errorf("patient write: got %v, want an error of class Locked", err)
+	}
+	for range 1000 { // would take 1,000 s if each waited
+		if err := add(t.Context(), db, "late"); sqldb.ClassOf(err) != sqldb.Locked {
+			t.Fatalf("later write: got %v, want an error of class Locked", err)
+		}
+	}
+	if db.TryWrite(single(func(c *sqldb.Conn) error { return insert(c, "tried") })) {
+		t.Error("TryWrite queued a write")
+	}
+	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Locked {
+		t.Errorf("Ready: got %v, want an error of class Locked", err)
+	}
+	wantThings(t, db) // reads go on
+
+	_, err = other.ExecContext(t.Context(), "ROLLBACK")
+	check(t, err)
+	eventually(t, "ready again", func() bool { return db.Ready() == nil })
+	check(t, add(t.Context(), db, "after"))
+	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
+	wantThings(t, db, "after")
+	check(t, db.Close())
+	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WriteIncident {
+		t.Errorf("reported %+v, want one incident", j.begun)
+	}
+}
+
+// Close does not wait for a lock that another process holds.
+func TestFaultCloseWhileLocked(t *testing.T) {
+	path := newPath(t)
+	db := openWith(t, path, Options{Hooks: noHooks})
+	db.writer.patience = 100 * time.Millisecond
+	other, err := openRaw(t, path).Conn(t.Context())
+	check(t, err)
+	defer other.Close()
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	check(t, err)
+	if err := add(t.Context(), db, "a"); sqldb.ClassOf(err) != sqldb.Locked {
+		t.Errorf("got %v, want an error of class Locked", err)
+	}
+	check(t, db.Close())
+}
+
+// While the disk is full, the engine is not ready. It detects without a request that
+// writing works again.
+func TestFaultFullDisk(t *testing.T) {
+	j := new(journal)
+	db := openWith(t, newPath(t), j.options())
+	limit := func(pages int) {
+		check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
+			return c.Run(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+		})))
+	}
+
+	limit(1)
+	large := strings.Repeat("x", 1<<20)
+	for i := range 10 {
+		if err := add(t.Context(), db, large); sqldb.ClassOf(err) != sqldb.Full {
+			t.Fatalf("write %d: got %v, want an error of class Full", i, err)
+		}
+		if err := db.Ready(); i == 0 && sqldb.ClassOf(err) != sqldb.Full {
+			t.Errorf("Ready: got %v, want an error of class Full", err)
+		}
+	}
+
+	eventually(t, "ready again", func() bool { return db.Ready() == nil })
+	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
+	check(t, db.Close())
+	if len(j.begun) != 1 || len(j.ended) != 1 || j.ended[0].Count < 10 {
+		t.Errorf("reported %+v and %+v, want one incident of 10 failures", j.begun, j.ended)
+	}
+}
+
+// A page that cannot be read makes reads fail with class Failing, and the engine not
+// ready, until a read succeeds.
+func TestFaultDamagedPage(t *testing.T) {
+	path := newPath(t)
+	db := openWith(t, path, Options{Hooks: noHooks})
+	check(t, add(t.Context(), db, strings.Repeat("x", 1<<20)))
+	check(t, db.Close())
+	info, err := os.Stat(path)
+	check(t, err)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	check(t, err)
+	for _, place := range []int64{info.Size() / 4, info.Size() / 4 * 3} { // the table and its index
+		_, err := file.WriteAt(bytes.Repeat([]byte{0xff}, 4096), place&^4095)
+		check(t, err)
+	}
+	check(t, file.Close())
+
+	j := new(journal)
+	db, err = Open(t.Context(), path, j.options())
+	check(t, err)
+	defer db.Close()
+	read := func(query string) error {
+		return db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+			var n int64
+			return c.Row(query).Scan(&n)
+		})
+	}
+	const damaged = "SELECT sum(length(CAST(name AS BLOB) || 'x')) FROM things"
+	if err := read(damaged); sqldb.ClassOf(err) != sqldb.Failing {
+		t.Errorf("got %v, want an error of class Failing", err)
+	}
+	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Failing {
+		t.Errorf("Ready: got %v, want an error of class Failing", err)
+	}
+	check(t, read("SELECT count(*) FROM sqlite_schema"))
+	check(t, db.Ready())
+}
+
+// The background copies nothing into a file that is gone.
+func TestFaultNothingIsCopiedIntoAMovedFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not move open files")
+	}
+	path := newPath(t)
+	db := openWith(t, path, Options{Hooks: noHooks})
+	check(t, add(t.Context(), db, "a"))
+	check(t, os.Rename(path, path+".moved"))
+	before, err := os.ReadFile(path + ".moved")
+	check(t, err)
+
+	for range 3 * checkpointCommits {
+		db.checkpointer.countCommit()
+	}
+	eventually(t, "a checkpoint", func() bool { return len(db.checkpointer.commits) == 0 })
+	time.Sleep(4 * checkpointPause)
+	if err := db.Close(); err == nil {
+		t.Error("Close returns no error")
+	}
+	after, err := os.ReadFile(path + ".moved")
+	check(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the moved file has changed")
+	}
+}
+
+// Writes whose callers have left while another process holds the lock do not take up
+// the queue.
+func TestFaultAbandonedWritesLeaveTheQueue(t *testing.T) {
+	path := newPath(t)
+	db := openWith(t, path, Options{Hooks: noHooks})
+	db.writer.patience = time.Hour
+	other, err := openRaw(t, path).Conn(t.Context())
+	check(t, err)
+	defer other.Close()
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	check(t, err)
+
+	size := func() int {
+		db.writer.queue.mu.Lock()
+		defer db.writer.queue.mu.Unlock()
+		return db.writer.queue.jobs.size
+	}
+	patient := make(chan error, 1)
+	go func() { patient <- add(t.Context(), db, "stayed") }()
+	eventually(t, "a write that waits", func() bool { return db.writer.waited() > 0 })
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var writes sync.WaitGroup
+	for i := range 2 * (maxBatch + maxQueued) {
+		writes.Go(func() {
+			if err := add(ctx, db, fmt.Sprint("left ", i)); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want context.Canceled", err)
+			}
+		})
+	}
+	eventually(t, "a full queue", func() bool { return size() >= maxQueued-1 })
+	cancel()
+	writes.Wait()
+	eventually(t, "an empty queue", func() bool { return size() == 0 })
+
+	_, err = other.ExecContext(t.Context(), "ROLLBACK")
+	check(t, err)
+	check(t, <-patient)
+	wantThings(t, db, "stayed")
+	check(t, db.Close())
+}
+
+// The oldest job counts, of whatever org.
+func TestOldestJobOfAllOrgs(t *testing.T) {
+	q := newJobQueue()
+	if oldest := q.oldest(); oldest != 0 || q.since(oldest) != 0 {
+		t.Errorf("empty queue: got %d", oldest)
+	}
+	for i, org := range []string{"b", "a", "c", "a"} {
+		j := q.newJob(t.Context(), sqldb.Write{Org: org})
+		j.queued = int64(100 - i)
+		q.push(j)
+	}
+	if oldest := q.oldest(); oldest != 98 { // the second one of a came after the first
+		t.Errorf("got %d, want 98", oldest)
+	}
+}
+
+func TestFaultStalledEngineIsNotReady(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	db.writer.queue.begun = time.Now().Add(-time.Minute)
+	release := blockWriter(t, db)
+	check(t, db.Ready()) // the write has begun just now
+	db.writer.oldest.Store(1)
+	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Stalled || !strings.Contains(err.Error(), "waiting for 1m0s") {
+		t.Errorf("writer: got %v, want that writes have been waiting for a minute", err)
+	}
+	release()
+	eventually(t, "ready", func() bool { return db.Ready() == nil })
+
+	eventually(t, "the disk does not respond", func() bool {
+		db.monitor.checked.Store(-int64(time.Minute)) // until the monitor looks again
+		return sqldb.ClassOf(db.Ready()) == sqldb.Stalled
+	})
+	eventually(t, "ready", func() bool { return db.Ready() == nil })
+}
+
+// If a read takes too long, the log is not restarted, and other reads go on.
+func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	check(t, db.restartLog(time.Minute))
+	check(t, db.Read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+		if err := db.restartLog(time.Millisecond); !errors.Is(err, errTurn) {
+			t.Errorf("got %v, want errTurn", err)
+		}
+		wantThings(t, db)
+		return nil
+	}))
+
+	waits := make(chan error, 1)
+	quiet := db.lanes[sqldb.Requests].pause()
+	<-quiet
+	go func() {
+		waits <- db.ReadLoose(t.Context(), sqldb.Reader{}, func(*sqldb.Conn) error { return nil })
+	}()
+	select {
+	case err := <-waits:
+		t.Errorf("a read in the pause returned %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	db.lanes[sqldb.Requests].resume()
+	check(t, <-waits)
+}
+
+func BenchmarkGuard(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "ledger.db")
+	db, err := Open(b.Context(), path, Options{Hooks: noHooks})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	for b.Loop() {
+		if err := db.guard.check(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
