@@ -223,7 +223,7 @@ func newCommitWithdraw(p *program) *cobra.Command {
 		Short: "Take the commit of an abandoned branch out of flight",
 		Long: `Withdraws a commit, by default HEAD: the radar stops comparing other commits
 with it, and its overlaps are closed. With --branch, withdraws the commit of the
-branch that is in flight; if there is none, this is a no-op. To bring a commit
+branch that is in flight; otherwise this is a no-op. To bring a commit
 back into flight, push it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,

@@ -30,7 +30,7 @@ func readExamples(t *testing.T, page string) examples {
 }
 
 // pick returns the only example in a language that contains text. It fails the
-// test if there are none or several.
+// test unless there is exactly one.
 func (e examples) pick(language, text string) string {
 	e.t.Helper()
 	var matches []string

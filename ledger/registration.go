@@ -42,7 +42,7 @@ type Registration struct {
 	Author      Author   `json:"author,omitzero"`
 	Message     string   `json:"message,omitzero"`
 	CommittedAt Time     `json:"committed_at,omitzero"`
-	// Changes is the change record; nil if there is none.
+	// Changes is the change record; nil means no change record.
 	Changes []radar.Change `json:"changes,omitzero"`
 }
 

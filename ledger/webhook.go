@@ -312,7 +312,7 @@ type Endpoint struct {
 	Webhook string // the webhook's id
 	URL     string
 	Secret  string
-	// PreviousSecret also signs until PreviousUntil; empty if there is none.
+	// PreviousSecret also signs until PreviousUntil; it is empty otherwise.
 	PreviousSecret string
 	PreviousUntil  Time
 }

@@ -283,7 +283,7 @@ func (f filter) wants(e frame) bool {
 }
 
 // latest returns the latest frame in the chunks that matches the filter, starting at a
-// sequence number; nil if there is none.
+// sequence number, or nil if no frame matches.
 func (f filter) latest(chunks []*chunk, from int64) []byte {
 	for _, c := range slices.Backward(chunks) {
 		for _, e := range slices.Backward(c.frames) {

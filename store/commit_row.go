@@ -17,7 +17,7 @@ type commitRow struct {
 	policyVersion int         // the version under which the state was derived
 	expires       ledger.Time // when evidence or an overlap on which the state depends expires
 	attestations  int64
-	newest        int64 // row id of the newest attestation; 0 if there is none
+	newest        int64 // row id of the newest attestation; 0 if the commit has no attestations
 	branch        string
 	target        string
 	author        ledger.Author

@@ -280,8 +280,8 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 	return queued, err
 }
 
-// firstSince returns the sequence number of an org's first event since a time. If there
-// is none, it returns end, the org's next sequence number. It runs a binary search:
+// firstSince returns the sequence number of an org's first event since a time. Without
+// such an event, it returns end, the org's next sequence number. It runs a binary search:
 // events are in the order of their times, or nearly so, and the times have no index.
 func (rd reader) firstSince(orgID, end int64, since ledger.Time) (int64, error) {
 	var failed error

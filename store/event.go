@@ -184,7 +184,7 @@ func (f EventFilter) walk(from, where string, id, after int64) walk[jsontext.Val
 // An eventRef holds the row id and the sequence number of an event.
 type eventRef struct{ row, seq int64 }
 
-// findEvent finds an event by id. If there is none, it returns sql.ErrNoRows. There is
+// findEvent finds an event by id. If it does not exist, findEvent returns sql.ErrNoRows. There is
 // no index on ids, so it uses the index on the time, which the id contains.
 func (rd reader) findEvent(orgID int64, eventID string) (e eventRef, err error) {
 	at, ok := idTime(eventPrefix, eventID)

@@ -23,7 +23,7 @@ type tipResult struct {
 }
 
 // cause returns the cause for settling a commit after a scan: the strongest earlier
-// overlap or, if there is none, the one that has closed.
+// overlap or else the one that has closed.
 func (t *tx) cause(c *commitRow, r tipResult) (ledger.Cause, error) {
 	cause := ledger.Cause{Type: ledger.CauseRadar, ID: c.sha}
 	for _, f := range r.overlaps {

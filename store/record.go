@@ -107,7 +107,7 @@ func (t *tx) record(v *view, r *recording) error {
 }
 
 // findDuplicate finds the record of the same statement, signer and key. It returns nil if
-// there is none.
+// the statement is new.
 func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error) {
 	recorded := v.statements[statementKey{s.id, r.attestation.PayloadDigest}]
 	if len(recorded) == 0 {

@@ -27,7 +27,7 @@ type walk[T any] struct {
 	columns, joins string
 	scan           func(scanner) (keyed[T], error)
 	// filter is the condition that the index does not cover, which begins with AND. It
-	// is empty if there is none. filterArgs are its parameters.
+	// is empty if the index covers all. filterArgs are its parameters.
 	filter     string
 	filterArgs []any
 }

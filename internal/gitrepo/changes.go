@@ -57,8 +57,8 @@ func (g Repo) addHistory(
 	return reason, err
 }
 
-// changes returns the change record from one tree to another. If there is none,
-// reason says why.
+// changes returns the change record from one tree to another. Without
+// a record, reason says why.
 func (g Repo) changes(
 	ctx context.Context, objects *objectStore, from, to string,
 ) (record []radar.Change, reason, err error) {

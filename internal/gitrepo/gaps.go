@@ -144,8 +144,8 @@ func (h *gapHasher) isRepeated(gap int) bool {
 	return group != nil && group.repeated
 }
 
-// find returns the group of an inside gap and its key. If there is none, the group is
-// nil and the key is free for it. If the sums of pairs collide, each further pair has
+// find returns the group of an inside gap and its key. For a new gap, the group is nil
+// and the key is unused. If the sums of pairs collide, each further pair has
 // the next key.
 func (h *gapHasher) find(gap int) (*pairGroup, uint64) {
 	for key := h.sums[gap-1]*0x9E3779B97F4A7C15 + h.sums[gap]; ; key++ {

@@ -76,7 +76,7 @@ func (g Repo) tips(ctx context.Context, refs ...string) (map[string]string, erro
 }
 
 // base returns the merge base of the commit and the branch with this tip. If the
-// commit is on that branch, it is the first parent. It is empty if there is none.
+// commit is on that branch, it is the first parent. It is empty if the two are not related.
 func (g Repo) base(ctx context.Context, sha string, parents []string, tip string) (string, error) {
 	base := tip
 	if tip != "" && tip != sha {

@@ -118,7 +118,7 @@ func (g Repo) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// commit resolves a revision to a commit. The sha is empty if there is none.
+// commit resolves a revision to a commit. The sha is empty if it does not exist.
 func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 	if strings.HasPrefix(rev, "-") {
 		return "", fmt.Errorf("%q is not a git revision", rev)
@@ -126,7 +126,7 @@ func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 	return g.line(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 }
 
-// existingCommit is like commit, but returns an error if there is none.
+// existingCommit is like commit, but returns an error if the commit does not exist.
 func (g Repo) existingCommit(ctx context.Context, rev string) (string, error) {
 	sha, err := g.commit(ctx, rev)
 	if err == nil && sha == "" {

@@ -74,7 +74,7 @@ func (p *places) take(conn net.Conn, closing <-chan struct{}) *place {
 	return pl
 }
 
-// tryTake takes a place. If there is none, it closes another connection, if possible,
+// tryTake takes a place. If all are taken, it closes another connection, if possible,
 // and returns false.
 func (p *places) tryTake(pl *place) bool {
 	p.mu.Lock()

@@ -71,7 +71,7 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 }
 
 // ExpiredAt returns the id of an attestation whose evidence counts until just before the
-// given time and is expired from then on. It is empty if there is none.
+// given time and is expired from then on. It is empty if no evidence expires then.
 func (c Contract) ExpiredAt(f Facts, at ledger.Time) string {
 	steps := c.matchingSteps()
 	for i := range c.Requirements {

@@ -31,7 +31,7 @@ const (
 
 // An Overlap is the result of comparing two change records.
 type Overlap struct {
-	// Level is the level of the strongest path, or NoLevel if there is none.
+	// Level is the level of the strongest path, or NoLevel without paths.
 	Level Level
 	// Paths holds all overlapping paths, strongest first.
 	Paths []Path

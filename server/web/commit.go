@@ -36,7 +36,7 @@ type commitPage struct {
 	// MoreOverlaps counts the overlaps that are not shown.
 	MoreOverlaps int
 	Timeline     []moment
-	Older        string // path of the next page of the timeline; empty if there is none
+	Older        string // path of the next page of the timeline; empty on the last page
 	ChangedPaths []string
 	MoreChanges  int
 }

@@ -16,7 +16,7 @@ const (
 // events.
 type orgPage struct {
 	Repos []repoCounts
-	Next  string // path of the next page of repos; empty if there is none
+	Next  string // path of the next page of repos; empty on the last page
 	Needs []need
 	// MoreNeeds counts the needs that are not shown.
 	MoreNeeds int

@@ -75,7 +75,7 @@ func (v *visit) unsaved() string {
 }
 
 // pathBack returns the path to return to after signing in. For a form, it is the
-// nearest page at or above its path; empty if there is none.
+// nearest page at or above its path, or "" without such a page.
 func (v *visit) pathBack() string {
 	if wire.IsRead(v.r) {
 		return v.r.URL.RequestURI()

@@ -104,7 +104,7 @@ func (v *visit) ctx() context.Context { return v.r.Context() }
 // value returns the path segment with that name in the pattern.
 func (v *visit) value(name string) string { return v.r.PathValue(name) }
 
-// query returns a query parameter; empty if there is none.
+// query returns a query parameter, or "" if it is missing.
 func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
 
 // may reports whether the visitor's token has the scope, or a higher one.
@@ -323,7 +323,7 @@ func filled[T any](q client.Query, read func(client.Query) (ledger.Page[T], erro
 	return list, err
 }
 
-// nextPage returns the path of the next page of a list; empty if there is none.
+// nextPage returns the path of the next page of a list; empty on the last page.
 func nextPage(v *visit, cursor string) string {
 	if cursor == "" {
 		return ""

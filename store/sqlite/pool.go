@@ -52,7 +52,7 @@ func (p *pool) take(ctx context.Context, org string) (*sqldb.Conn, error) {
 	return nil, err
 }
 
-// enter returns an idle connection. If there is none, it returns the channel that
+// enter returns an idle connection. If all are in use, it returns the channel that
 // receives a connection when it is the caller's turn.
 func (p *pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
 	p.mu.Lock()

@@ -87,7 +87,7 @@ func (q *jobQueue) since(moment int64) time.Duration {
 	return time.Since(q.begun) - time.Duration(moment)
 }
 
-// oldest returns when the oldest job in the queue came, or 0 if there is none.
+// oldest returns when the oldest job in the queue came, or 0 if the queue is empty.
 func (q *jobQueue) oldest() (moment int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

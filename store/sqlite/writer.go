@@ -148,7 +148,7 @@ func (w *writer) betweenWrites(limit time.Duration, fn func(*sqldb.Conn)) bool {
 	}
 }
 
-// waited returns how long the oldest write has been waiting, or 0 if there is none.
+// waited returns how long the oldest write has been waiting, or 0 if no write is waiting.
 func (w *writer) waited() time.Duration {
 	return max(w.queue.since(w.oldest.Load()), w.queue.since(w.queue.oldest()))
 }

@@ -29,7 +29,7 @@ func (fx *fixture) claim(webhook string, limit int) []ledger.DueDelivery {
 }
 
 // outcome returns the outcome of an attempt now whose response has an HTTP status. If
-// the attempt failed, the next one is due after retry; 0 means there is none.
+// the attempt failed, the next one is due after retry; 0 means no retry.
 func (fx *fixture) outcome(webhook string, d ledger.DueDelivery, status int, retry time.Duration) ledger.Outcome {
 	o := ledger.Outcome{
 		Webhook: webhook, Delivery: d.ID, Status: ledger.DeliverySucceeded, Tries: d.Tries, Lease: d.Lease,

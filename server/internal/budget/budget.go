@@ -203,7 +203,7 @@ func (b *Budget) grant() {
 	}
 }
 
-// next returns the index of the waiter to grant next; -1 if there is none.
+// next returns the index of the waiter to grant next; -1 if none can be granted.
 func (b *Budget) next() int {
 	best := -1
 	for i, w := range b.queue {

@@ -77,7 +77,7 @@ func (g *Group[K, V]) Do(
 	return r.value, own, r.err
 }
 
-// join adds a request to the next round of a page. If there is none, it starts one.
+// join adds a request to the next round of a page. The first request starts the round.
 func (g *Group[K, V]) join(
 	ctx context.Context, key K, render func(context.Context) (V, error),
 ) (r *round[V], own bool, err error) {

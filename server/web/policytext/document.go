@@ -141,7 +141,7 @@ func fieldPath(pointer jsontext.Pointer) string {
 }
 
 // line returns the line of a field or, if it is missing, of the innermost field
-// around it; 0 if there is none.
+// around it, or 0 if no such field is in the document.
 func (l Locations) line(field string) int {
 	for field != "" {
 		if line, ok := l.fields[field]; ok {
