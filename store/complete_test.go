@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -203,13 +202,7 @@ func wantPairs(s *Store, t *testing.T, want wantFunc) {
 
 // A page ends when its rows are too large, but has at least one.
 func TestFaultLargeRowsEndAPage(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
-	check(t, err)
-	defer s.Close()
-	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	s := openWithRepo(t)
 
 	const large, rows = 300 << 10, 20
 	check(t, s.write(t.Context(), "", func(t *tx) error {
@@ -249,16 +242,10 @@ INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?
 
 // Lists have the subjects of messages, and count their bytes.
 func TestListedCommitsHaveSubjects(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
-	check(t, err)
-	defer s.Close()
-	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	s := openWithRepo(t)
 	sha := fmt.Sprintf("%040x", 1)
 	message := "fix: one\n\n" + strings.Repeat("x", 60_000)
-	_, _, err = s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: message})
+	_, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: message})
 	check(t, err)
 
 	list, err := s.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 1}})

@@ -20,6 +20,17 @@ func openEmpty(t *testing.T) *Store {
 	return s
 }
 
+// openWithRepo opens a new store with the repo acme/api.
+func openWithRepo(t *testing.T) *Store {
+	t.Helper()
+	s := openEmpty(t)
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	return s
+}
+
 func TestPanicRollsBackOnlyItsWrite(t *testing.T) {
 	s := openEmpty(t)
 	err := s.write(t.Context(), "", func(t *tx) error {

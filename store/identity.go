@@ -96,7 +96,7 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 }
 
 // LastKeyring returns the keyring that Keyring last returned for an org; ok is false
-// before the first call. It does not check whether the keyring is up to date. Record does,
+// if it is not cached. It does not check whether the keyring is up to date. Record does,
 // by its version.
 func (s *Store) LastKeyring(org string) (keyring *identity.Keyring, version int64, ok bool) {
 	v, ok := s.caches.keyrings.get(org)

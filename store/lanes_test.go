@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,13 +17,7 @@ import (
 // While lists keep all connections of callers busy, tokens and sessions are looked up, and
 // commits and attestations are recorded.
 func TestFaultBusyListsDelayNothingElse(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
-	check(t, err)
-	defer s.Close()
-	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	s := openWithRepo(t)
 	token, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write}, [32]byte{1})
 	check(t, err)
 	check(t, s.CreateSession(t.Context(), token.ID, [32]byte{2}, s.Now().Add(time.Hour)))
