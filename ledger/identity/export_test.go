@@ -16,3 +16,11 @@ func CheckKey(pub crypto.PublicKey) error {
 
 // Names reports whether a keyid or hint identifies a registered key.
 func (k *Keyring) Names(hint string) bool { return k.keyForHint(hint) != nil }
+
+// Height returns the number of steps from a DN to the root of its tree.
+func (p *People) Height(dn DN) (steps int) {
+	for node := p.names[dn]; p.parents[node] != node; node = p.parents[node] {
+		steps++
+	}
+	return steps
+}
