@@ -114,6 +114,11 @@ var mayImport = map[string][]string{
 	"ledger/internal/text":       {},
 	"ledger/internal/ledgertest": {"ledger", "ledger/identity"}, // for tests
 	"e2e":                        {},                            // only tests
+	"e2e/internal/filecheck":     {"ledger", "store"},           // for tests
+	"e2e/internal/load": {
+		"client", "e2e/internal/filecheck", "internal/config", "internal/service", "ledger", "ledger/attestation",
+		"ledger/identity", "ledger/policy", "ledger/radar", "webhook",
+	},
 }
 
 var impure = []string{"database/sql", "net/http", "os", "log", "log/slog", "context", "sync"}
