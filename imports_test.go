@@ -119,6 +119,7 @@ var mayImport = map[string][]string{
 		"client", "e2e/internal/filecheck", "internal/config", "internal/service", "ledger", "ledger/attestation",
 		"ledger/identity", "ledger/policy", "ledger/radar", "webhook",
 	},
+	"e2e/internal/powercut": {}, // for tests
 }
 
 var impure = []string{"database/sql", "net/http", "os", "log", "log/slog", "context", "sync"}
