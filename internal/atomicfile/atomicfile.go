@@ -1,5 +1,5 @@
 // Package atomicfile replaces files atomically: the old file remains until the new one
-// is complete.
+// is complete. What it has written survives a power cut.
 package atomicfile
 
 import (
@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 )
 
 // A File is a new file that gets its name, and replaces an existing file of this name,
@@ -65,9 +67,11 @@ func (r *File) Rename() error {
 	if !r.temp {
 		return nil
 	}
-	err := os.Rename(r.file.Name(), r.name)
-	r.temp = err != nil
-	return err
+	if err := os.Rename(r.file.Name(), r.name); err != nil {
+		return err
+	}
+	r.temp = false
+	return SyncFolder(r.name)
 }
 
 // Discard removes the temporary file and keeps the existing one. After Rename it is a
@@ -78,4 +82,26 @@ func (r *File) Discard() {
 		_ = os.Remove(r.file.Name())
 		r.temp = false
 	}
+}
+
+// SyncFolder syncs the folder of a file to disk. Until then, a new or renamed file may
+// lose its name if the power fails. It is a no-op if the folder cannot be opened or
+// synced: Windows and some network file systems have no such operation.
+func SyncFolder(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	folder, err := os.Open(filepath.Dir(name))
+	if errors.Is(err, fs.ErrPermission) { // to create files takes no permission to read
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+
+	err = folder.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, folder.Close())
 }

@@ -111,16 +111,19 @@ func writePair(name string, key, cert []byte) error {
 	if err := writeNew(name+".key", key, 0o600); err != nil {
 		return errors.Join(err, os.Remove(name+".crt"))
 	}
-	return nil
+	return atomicfile.SyncFolder(name)
 }
 
-// writeNew creates a file, which must not exist.
+// writeNew creates a file, which must not exist, and syncs its content to disk.
 func writeNew(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
