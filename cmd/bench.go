@@ -48,20 +48,16 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the read loads")
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newEmptyHandler(p), newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
-		newBenchRadar(p, ledgerd), newBenchCrowd(p, ledgerd))
+	command.AddCommand(newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
+		newBenchRadar(p, ledgerd), newBenchCrowd(p, ledgerd),
+		newHidden("empty-handler", func(context.Context) error { return bench.ServeNothing(p.stdout) }))
 	return command
 }
 
-// newEmptyHandler returns the hidden command that bench starts next to the server:
-// an HTTP server that does nothing.
-func newEmptyHandler(p *program) *cobra.Command {
-	return &cobra.Command{
-		Use:    "empty-handler",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return bench.ServeNothing(p.stdout) },
-	}
+// newHidden returns a command that a benchmark starts as a separate process.
+func newHidden(use string, run func(ctx context.Context) error) *cobra.Command {
+	return &cobra.Command{Use: use, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context()) }}
 }
 
 func newBenchStream(p *program, ledgerd runFunc) *cobra.Command {
@@ -88,19 +84,8 @@ The benchmark fails if a message is lost.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 10*time.Second, "duration of the load at a steady rate")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newBareStream(p))
+	command.AddCommand(newHidden("bare-server", func(context.Context) error { return bench.ServeBareStream(p.stdout) }))
 	return command
-}
-
-// newBareStream returns the hidden command that runs the bare SSE server, to which
-// bench stream compares ledgerd.
-func newBareStream(p *program) *cobra.Command {
-	return &cobra.Command{
-		Use:    "bare-server",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return bench.ServeBareStream(p.stdout) },
-	}
 }
 
 func newBenchWebhook(p *program, ledgerd runFunc) *cobra.Command {
@@ -170,33 +155,50 @@ func newBenchCrowd(p *program, ledgerd runFunc) *cobra.Command {
 	b := new(bench.Crowd)
 	command := &cobra.Command{
 		Use:   "crowd",
-		Short: "Benchmark recording next to many streams and viewers",
-		Long: `Starts its own server on a temporary database, and measures how much streams
-and viewers slow down recording. Server, load, streams and viewers share the
-machine's cores.
+		Short: "Benchmark recording while hostile clients are connected",
+		Long: `Starts its own server on a temporary database with --attestations attestations.
+Then it records --rate attestations a second and requests /readyz, first with no
+other clients, then with each crowd of clients alone, and with all together:
 
-First it records attestations at a fixed rate, alone and while many streams are
-open. Some of their clients never read. The benchmark fails if another client
-loses a message.
+  readers   read lists with filters that match nothing
+  bodies    announce large bodies, send 250 bytes of them and wait
+  loris     send one header line after the other, and never a whole request
+  streams   follow the live stream; --unread of them never read
+  viewers   view live pages: like the script of the pages, a viewer follows the
+            stream and fetches its page again after events
+  together  all of these
 
-Then it records attestations as fast as possible over a few connections, in
-rounds with and without viewers of live pages. A viewer has a session, follows
-the stream and fetches its page again after events, like the script of the
-pages.`,
+Latencies count from the moment at which a request was due. Each crowd meets a
+new server and runs in a process of its own; all share the machine's cores. RATIO
+compares a p99 with the same without a crowd, and CPU is the use of one core.
+The lines below a crowd are the responses to its clients. The benchmark fails if
+a stream that is read loses a message.
+
+At last it records as fast as possible over a few connections, in rounds with and
+without viewers.`,
 		Example: `  ledgerd bench crowd
+  ledgerd bench crowd --only streams --rate 60 --slowdown 0
   ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
 		Args: cobra.NoArgs,
 		RunE: p.benchmark(b, ledgerd),
 	}
 	flags := command.Flags()
-	flags.IntVar(&b.Streams, "streams", 5000, "open streams")
+	flags.IntVar(&b.Attestations, "attestations", 100_000, "attestations in the database")
+	flags.StringSliceVar(&b.Only, "only", nil, "measure only these crowds")
+	flags.IntVar(&b.HostileReaders, "readers", 12, "number of hostile readers")
+	flags.IntVar(&b.Bodies, "bodies", 1000, "number of half-sent bodies")
+	flags.IntVar(&b.Loris, "loris", 2000, "number of slow-loris connections")
+	flags.IntVar(&b.Streams, "streams", 5000, "number of streams")
 	flags.IntVar(&b.Unread, "unread", 1000, "how many of the streams are never read")
-	flags.IntVar(&b.Rate, "rate", 60, "attestations to record a second while the streams are open")
-	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "duration of the load at this rate")
 	flags.IntVar(&b.Viewers, "viewers", 200, "number of viewers")
-	flags.IntVar(&b.Connections, "connections", 8, "connections of the write load next to viewers")
-	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record, with and without viewers, to measure their cost")
+	flags.IntVar(&b.Rate, "rate", 40, "attestations to record a second")
+	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "how long to measure with each crowd")
+	flags.IntVar(&b.Connections, "connections", 8, "connections of the write load as fast as possible")
+	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record with and without viewers (0: leave this part out)")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
+	command.AddCommand(newHidden("clients", func(ctx context.Context) error {
+		return bench.RunCrowd(ctx, p.stdin, p.stdout)
+	}))
 	return command
 }
 

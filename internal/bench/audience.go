@@ -58,13 +58,16 @@ func connectAudience(ctx context.Context, address, path, token string, n, unread
 		connecting.Go(func() {
 			for i := lane; i < n && ctx.Err() == nil; i += 64 {
 				a.subscribers[i], errs[i] = subscribe(address, request)
+				if i < unread && errs[i] == nil {
+					errs[i] = a.subscribers[i].fillSoon()
+				}
 			}
 		})
 	}
 	connecting.Wait()
 
 	for i, s := range a.subscribers {
-		if s == nil {
+		if s == nil || errs[i] != nil {
 			a.close()
 			return nil, fmt.Errorf("connect subscriber %d: %w", i+1, errs[i])
 		}
@@ -90,7 +93,8 @@ func subscribe(address string, request []byte) (*subscriber, error) {
 		response, err = http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // conn is closed
 	}
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the server responded %s", response.Status)
+		body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // only for the error
+		err = fmt.Errorf("the server responded %s: %s", response.Status, body)
 	}
 	if err != nil {
 		conn.Close()
@@ -98,6 +102,9 @@ func subscribe(address string, request []byte) (*subscriber, error) {
 	}
 	return &subscriber{conn: conn, body: response.Body}, nil
 }
+
+// fillSoon lets the connection's buffers take only a few messages.
+func (s *subscriber) fillSoon() error { return s.conn.(*net.TCPConn).SetReadBuffer(4096) }
 
 // read counts messages by their data lines.
 func (s *subscriber) read() {

@@ -235,6 +235,15 @@ func (b *Core) restart(ctx context.Context) error {
 	if err := b.startServer(ctx); err != nil {
 		return err
 	}
+	if err := b.checkReady(); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready with %d attestations", b.recorded),
+		ms(time.Since(start)))
+	return nil
+}
+
+func (b *Core) checkReady() error {
 	response, err := http.Get("http://" + b.server.address + "/readyz")
 	if err != nil {
 		return err
@@ -243,8 +252,6 @@ func (b *Core) restart(ctx context.Context) error {
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server is not ready: %s", response.Status)
 	}
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready with %d attestations", b.recorded),
-		ms(time.Since(start)))
 	return nil
 }
 

@@ -2,125 +2,144 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 )
 
-// A Crowd is a run of bench crowd, which measures recording while many streams are
-// open and many people view pages.
+// A Crowd is a run of bench crowd, which measures recording and readiness while crowds of
+// clients are connected.
 type Crowd struct {
 	Core
-	Streams, Unread, Rate int
-	Viewers, Slow         int
+	// The numbers of clients, see crowdClients.
+	HostileReaders, Bodies, Loris, Streams, Unread, Viewers int
+	// Only has the names of the crowds to measure. If empty, all are.
+	Only []string
+
+	Rate int // attestations per second
+	Slow int // attestations to record with and without viewers
+
+	readerTokens, streamTokens, viewerTokens []string
+	bodyToken                                string
+}
+
+const (
+	// probeRate is how many requests for /readyz are sent per second.
+	probeRate = 20
+	// commitAttestations is how many attestations each commit of the full ledger has.
+	commitAttestations = 20
+	// settling is how long the load runs before it is measured.
+	settling = 2 * time.Second
+)
+
+// A namedCrowd is the clients of a crowd, without their tokens.
+type namedCrowd struct {
+	name, title string
+	clients     crowdClients
+}
+
+// crowds returns the crowds that can be measured. The last one is all others together.
+func (b *Crowd) crowds() []namedCrowd {
+	all := crowdClients{Readers: b.HostileReaders, Bodies: b.Bodies, Loris: b.Loris, Streams: b.Streams,
+		Unread: b.Unread, Viewers: b.Viewers}
+	return []namedCrowd{
+		{"readers", fmt.Sprintf("%d hostile readers", b.HostileReaders), crowdClients{Readers: all.Readers}},
+		{"bodies", fmt.Sprintf("%d half-sent bodies", b.Bodies), crowdClients{Bodies: all.Bodies}},
+		{"loris", fmt.Sprintf("%d slow-loris connections", b.Loris), crowdClients{Loris: all.Loris}},
+		{"streams", fmt.Sprintf("%d streams, %d not read", b.Streams, b.Unread),
+			crowdClients{Streams: all.Streams, Unread: all.Unread}},
+		{"viewers", fmt.Sprintf("%d viewers", b.Viewers), crowdClients{Viewers: all.Viewers}},
+		{"together", "all together", all},
+	}
 }
 
 // Check returns an error if an option is invalid.
 func (b *Crowd) Check() error {
 	switch {
-	case b.Streams < 1 || b.Viewers < 1 || b.Rate < 1 || b.Slow < 1 || b.Connections < 1:
-		return fmt.Errorf("--streams, --viewers, --rate, --slowdown and --connections must be at least 1")
+	case min(b.HostileReaders, b.Bodies, b.Loris, b.Streams, b.Viewers, b.Rate, b.Connections) < 1:
+		return fmt.Errorf("--readers, --bodies, --loris, --streams, --viewers, --rate and --connections " +
+			"must be at least 1")
 	case b.Unread < 0 || b.Unread >= b.Streams:
 		return fmt.Errorf("invalid --unread %d: use 0 to %d (less than --streams)", b.Unread, b.Streams-1)
+	case b.Attestations < commitAttestations:
+		return fmt.Errorf("invalid --attestations %d: use at least %d", b.Attestations, commitAttestations)
+	case b.Slow < 0:
+		return fmt.Errorf("--slowdown must not be negative: use 0 to leave this part out")
 	case b.ReadingTime < time.Second:
 		return fmt.Errorf("invalid --seconds %v: use at least 1s", b.ReadingTime)
+	}
+
+	var names []string
+	for _, c := range b.crowds() {
+		names = append(names, c.name)
+	}
+	for _, name := range b.Only {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("invalid --only %q: use %s", name, strings.Join(names, ", "))
+		}
 	}
 	return nil
 }
 
 // Measure runs the benchmark.
 func (b *Crowd) Measure(ctx context.Context, env Env) error {
-	b.Env, b.Commits = env, 200
+	b.Env, b.Commits = env, b.Attestations/commitAttestations
 	return b.withTempDir(func() error {
+		if err := b.configure(); err != nil {
+			return err
+		}
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
-		if err := b.withServer(ctx, b.warmUp, b.slowdownByStreams, b.slowdownByViewers); err != nil {
+		if err := b.createTokens(ctx); err != nil {
 			return err
+		}
+		if err := b.withServer(ctx, b.fill); err != nil {
+			return err
+		}
+
+		if err := b.eachCrowd(ctx); err != nil {
+			return err
+		}
+		if b.Slow > 0 {
+			slowdown := func(ctx context.Context) error {
+				return b.slowdownByViewers(ctx, b.Viewers, b.viewerTokens, b.Slow)
+			}
+			if err := b.withServer(ctx, slowdown); err != nil {
+				return err
+			}
 		}
 		return b.printFigures()
 	})
 }
 
-const (
-	// streamsPerToken is how many streams of a benchmark share a token. The default of
-	// streams.per_token is 2000.
-	streamsPerToken = 1000
-	// pacedConnections is how many requests of a load with a fixed rate can be in
-	// flight.
-	pacedConnections = 64
-)
-
-// slowdownByStreams measures recording at a fixed rate, before streams are opened and
-// while they are open.
-func (b *Crowd) slowdownByStreams(ctx context.Context) error {
-	alone, err := b.recordAt(b.Rate)
-	if err != nil {
-		return err
-	}
-	b.crowdFigure(fmt.Sprintf("attest, %d/s asked for", b.Rate), alone, 0)
-
-	tokens, err := b.readTokens(ctx, "streams", (b.Streams+streamsPerToken-1)/streamsPerToken)
-	if err != nil {
-		return err
-	}
-	audiences, err := b.openStreams(ctx, tokens)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		for _, a := range audiences {
-			a.close()
-		}
-	}()
-
-	together, err := b.recordAt(b.Rate)
-	if err != nil {
-		return err
-	}
-	for _, a := range audiences {
-		if _, err := a.wait(ctx, int64(len(together.latencies))); err != nil {
-			return err
-		}
-	}
-	b.crowdFigure(fmt.Sprintf("the same, %d streams, %d of them not read", b.Streams, b.Unread), together,
-		together.rate()/alone.rate())
-	b.crowdMemory()
-	return nil
+// configure lets the org have the streams of all crowds: each viewer has one, too.
+func (b *Crowd) configure() error {
+	file := filepath.Join(b.Dir, "config.yaml")
+	b.serveFlags = []string{"--config", file}
+	return os.WriteFile(file, fmt.Appendf(nil, "streams:\n  per_org: %d\n", b.Streams+b.Viewers), 0o600)
 }
 
-// recordAt records attestations at a fixed rate for the reading time.
-func (b *Crowd) recordAt(rate int) (loadResult, error) {
-	requests, err := b.sign(int(b.ReadingTime.Seconds() * float64(rate)))
-	if err != nil {
-		return loadResult{}, fmt.Errorf("sign statements: %w", err)
+// createTokens creates tokens for the clients of the crowds.
+func (b *Crowd) createTokens(ctx context.Context) (err error) {
+	if b.readerTokens, err = b.readTokens(ctx, "readers", b.HostileReaders); err != nil {
+		return err
 	}
-	result, err := load{address: b.server.address, conns: pacedConnections, requests: requests, rate: rate}.run()
-	if err != nil {
-		return result, fmt.Errorf("attest: %w", err)
+	if b.streamTokens, err = b.readTokens(ctx, "streams", (b.Streams+streamsPerToken-1)/streamsPerToken); err != nil {
+		return err
 	}
-	b.recorded += len(requests)
-	return result, nil
-}
-
-// openStreams opens the streams, as an audience for each token. The first ones are not
-// read.
-func (b *Crowd) openStreams(ctx context.Context, tokens []string) ([]*audience, error) {
-	var audiences []*audience
-	unread, left := b.Unread, b.Streams
-	for _, token := range tokens {
-		n := min(left, streamsPerToken)
-		a, err := connectAudience(ctx, b.server.address, eventsPath, token, n, min(unread, n))
-		if err != nil {
-			for _, opened := range audiences {
-				opened.close()
-			}
-			return nil, err
-		}
-		a.read(nil)
-		audiences = append(audiences, a)
-		left, unread = left-n, unread-min(unread, n)
+	if b.viewerTokens, err = b.readTokens(ctx, "viewers", (b.Viewers+viewersPerToken-1)/viewersPerToken); err != nil {
+		return err
 	}
-	return audiences, nil
+	b.bodyToken, err = b.ledgerd(ctx, "token", "create", "--org", orgName, "--name", "bodies", "--scope", "write")
+	return err
 }
 
 // readTokens creates n tokens with the scope read.
@@ -137,55 +156,180 @@ func (b *Crowd) readTokens(ctx context.Context, name string, n int) ([]string, e
 	return tokens, nil
 }
 
-// slowdownByViewers measures how much viewers of live pages slow down recording. Rounds
-// with and without viewers alternate, to cancel out machine noise.
-func (b *Crowd) slowdownByViewers(ctx context.Context) error {
-	tokens, err := b.readTokens(ctx, "viewers", (b.Viewers+viewersPerToken-1)/viewersPerToken)
-	if err != nil {
-		return err
+// fill records the attestations of the ledger. Later ones change no state, and each causes
+// a single event.
+func (b *Crowd) fill(context.Context) error {
+	for b.recorded < b.Attestations {
+		if _, err := b.record(min(attestChunk, b.Attestations-b.recorded)); err != nil {
+			return err
+		}
 	}
-
-	var alone, together, refreshes loadResult
-	for range 2 {
-		result, err := b.record(b.Slow)
-		if err != nil {
-			return err
-		}
-		alone.add(result)
-
-		v, err := newViewers(ctx, b.server.address, tokens, b.Viewers)
-		if err != nil {
-			return err
-		}
-		start := time.Now()
-		result, err = b.record(b.Slow)
-		pages := loadResult{elapsed: time.Since(start)}
-		var failed error
-		if pages.latencies, failed = v.close(); err == nil {
-			err = failed
-		}
-		if err != nil {
-			return err
-		}
-		together.add(result)
-		refreshes.add(pages)
-	}
-
-	b.crowdFigure(fmt.Sprintf("attest, %d connections", b.Connections), alone, 0)
-	b.crowdFigure(fmt.Sprintf("the same, %d viewers", b.Viewers), together, together.rate()/alone.rate())
-	b.crowdFigure("refreshes of their pages", refreshes, 0)
-	b.crowdMemory()
+	b.print("%d attestations in the ledger\n", b.recorded)
 	return nil
 }
 
-func (b *Crowd) crowdFigure(workload string, result loadResult, ratio float64) {
-	f := latencyFigure(workload, result)
-	f.Rate, f.Ratio = result.rate(), ratio
-	b.figure(f)
+// eachCrowd measures without a crowd, with each crowd, and with all together.
+func (b *Crowd) eachCrowd(ctx context.Context) error {
+	b.print(crowdLine, "", "ATTEST", "", "", "", "/READYZ", "", "SERVER", "CPU", "", "")
+	b.print(crowdLine, "CROWD", "SERVED", "P50 MS", "P99 MS", "RATIO", "P99 MS", "RATIO", "PEAK MB", "SERVER", "CROWD",
+		"LOAD")
+	quiet, err := b.meet(ctx, namedCrowd{title: "none"}, crowdFigures{})
+	if err != nil {
+		return err
+	}
+	for _, c := range b.crowds() {
+		if len(b.Only) > 0 && !slices.Contains(b.Only, c.name) {
+			continue
+		}
+		if _, err := b.meet(ctx, c, quiet); err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
+		}
+	}
+	b.print("")
+	return nil
 }
 
-func (b *Crowd) crowdMemory() {
-	if bytes, ok := b.server.residentMemory(); ok {
-		b.print("%-58s %8.0f MB", "memory of the server then", float64(bytes)/1e6)
+// crowdFigures are the figures of the load while a crowd is connected.
+type crowdFigures struct {
+	Workload   string                    `json:"workload"` // the crowd
+	Attest     crowdResponses            `json:"attest"`
+	Ready      crowdResponses            `json:"readyz"`
+	PeakMemory int64                     `json:"peak_memory_bytes,omitzero"` // of the server
+	CPU        map[string]float64        `json:"cpu"`                        // cores used by server, crowd and load
+	Crowds     map[string]crowdResponses `json:"crowds,omitempty"`
+}
+
+// meet measures a new server while a crowd is connected, and prints the figures. quiet are
+// the figures without one.
+func (b *Crowd) meet(ctx context.Context, c namedCrowd, quiet crowdFigures) (f crowdFigures, err error) {
+	seconds := (settling + b.ReadingTime).Seconds()
+	requests, err := b.sign(int(seconds * float64(b.Rate)))
+	if err != nil {
+		return f, fmt.Errorf("sign statements: %w", err)
+	}
+	if err := b.startServer(ctx); err != nil {
+		return f, err
+	}
+	defer b.server.kill()
+	if err := b.checkReady(); err != nil {
+		return f, err
+	}
+	crowd, err := startCrowd(ctx, b.Stderr, b.withTokens(c.clients))
+	if err != nil {
+		return f, err
+	}
+	defer crowd.kill()
+
+	settled := b.paced(requests[:int(settling.Seconds())*b.Rate]).run(ctx)
+	f = b.measure(ctx, crowd, requests[settled.Asked:])
+	f.Workload = c.title
+	f.Attest.Ratio, f.Ready.Ratio = ratio(f.Attest.P99, quiet.Attest.P99), ratio(f.Ready.P99, quiet.Ready.P99)
+	b.recorded += len(requests)
+	events := settled.Served + f.Attest.Served
+	if events < len(requests) {
+		events = -1
+	}
+	report, err := crowd.end(events)
+	if err != nil {
+		return f, err
+	}
+
+	f.Crowds = report.Crowds
+	b.figures = append(b.figures, f)
+	b.printCrowd(c.title, f)
+	if report.Error != "" {
+		return f, errors.New(report.Error)
+	}
+	if err := ctx.Err(); err != nil {
+		return f, err
+	}
+	if err := b.server.stop(); err != nil {
+		return f, fmt.Errorf("stop the server: %w", err)
+	}
+	return f, nil
+}
+
+// withTokens adds the server's address and the tokens.
+func (b *Crowd) withTokens(c crowdClients) crowdClients {
+	c.Address, c.BodyToken = b.server.address, b.bodyToken
+	c.ReaderTokens, c.ViewerTokens = b.readerTokens, b.viewerTokens
+	if c.Streams > 0 {
+		c.StreamTokens = b.streamTokens
+	}
+	return c
+}
+
+func (b *Crowd) paced(requests [][]byte) pacedLoad {
+	return pacedLoad{b.server.address, b.Rate, len(requests), func(i int) []byte { return requests[i] }}
+}
+
+// measure records attestations and asks for the readiness at the same time.
+func (b *Crowd) measure(ctx context.Context, crowd *crowdProcess, requests [][]byte) (f crowdFigures) {
+	probe := httpRequest(http.MethodGet, "/readyz", "", nil)
+	probes := pacedLoad{b.server.address, probeRate, int(b.ReadingTime.Seconds() * probeRate),
+		func(int) []byte { return probe }}
+	processes := map[string]int{"server": b.server.command.Process.Pid, "crowd": crowd.command.Process.Pid,
+		"load": os.Getpid()}
+	before := cpuTimes(processes)
+	start := time.Now()
+
+	var probing sync.WaitGroup
+	probing.Go(func() { f.Ready = probes.run(ctx) })
+	f.Attest = b.paced(requests).run(ctx)
+	probing.Wait()
+
+	f.CPU = make(map[string]float64)
+	for name, used := range cpuTimes(processes) {
+		f.CPU[name] = (used - before[name]).Seconds() / time.Since(start).Seconds()
+	}
+	f.PeakMemory, _ = b.server.peakMemory()
+	return f
+}
+
+func cpuTimes(pids map[string]int) map[string]time.Duration {
+	times := make(map[string]time.Duration)
+	for name, pid := range pids {
+		times[name] = cpuTime(pid)
+	}
+	return times
+}
+
+// ratio returns a/b, or 0 if b is.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// crowdLine is the format of a row of figures.
+const crowdLine = "%-30s  %11s %8s %8s %6s  %8s %6s  %7s  %6s %6s %6s"
+
+func (b *Crowd) printCrowd(title string, f crowdFigures) {
+	of := func(x float64) string {
+		if x == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.1f", x)
+	}
+	percent := func(name string) string { return fmt.Sprintf("%.0f%%", 100*f.CPU[name]) }
+	b.print(crowdLine, title, fmt.Sprintf("%d/%d", f.Attest.Served, f.Attest.Asked), of(f.Attest.P50), of(f.Attest.P99),
+		of(f.Attest.Ratio), of(f.Ready.P99), of(f.Ready.Ratio), fmt.Sprintf("%.0f", float64(f.PeakMemory)/1e6),
+		percent("server"), percent("crowd"), percent("load"))
+
+	b.printResponses("attest", crowdResponses{Refused: f.Attest.Refused})
+	b.printResponses("readyz", crowdResponses{Refused: f.Ready.Refused})
+	for _, name := range slices.Sorted(maps.Keys(f.Crowds)) {
+		b.printResponses(name, f.Crowds[name])
+	}
+}
+
+// printResponses prints the responses to the clients of a crowd, and the refusals by code.
+func (b *Crowd) printResponses(name string, r crowdResponses) {
+	if r.Served > 0 {
+		b.print("    %s: %d served, %.0f/s, p50 %.1f ms, p99 %.1f ms", name, r.Served, r.Rate, r.P50, r.P99)
+	}
+	for _, code := range slices.Sorted(maps.Keys(r.Refused)) {
+		b.print("    %s: %d refused: %s", name, r.Refused[code], code)
 	}
 }

@@ -66,15 +66,21 @@ func (p *process) stop() error {
 	return p.command.Wait()
 }
 
-// residentMemory returns the resident memory of the process in bytes, or false if
-// the system does not report it.
-func (p *process) residentMemory() (int64, bool) {
+// residentMemory returns the resident memory of the process in bytes, or false if the
+// system does not report it.
+func (p *process) residentMemory() (int64, bool) { return p.memory("VmRSS") }
+
+// peakMemory is the maximum of residentMemory so far.
+func (p *process) peakMemory() (int64, bool) { return p.memory("VmHWM") }
+
+// memory returns a field of /proc/PID/status in bytes.
+func (p *process) memory(field string) (int64, bool) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
 		return 0, false
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field+":"); ok {
 			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			return kib << 10, err == nil
 		}

@@ -1,5 +1,5 @@
 // Package bench measures a server on this machine: recording and reading, the live
-// stream, webhooks and Conflict Radar.
+// stream, webhooks, Conflict Radar, and recording while hostile clients are connected.
 package bench
 
 import (
@@ -41,8 +41,8 @@ type Core struct {
 	server     *process
 	token      string
 	signers    []signer
-	recorded   int      // attestations so far
-	figures    []figure // of benchmarks that support JSON
+	recorded   int   // attestations so far
+	figures    []any // of benchmarks that support JSON: a figure each, or a crowdFigures
 }
 
 // A figure is the result of a workload, as -o json prints it.

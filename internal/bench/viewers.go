@@ -41,6 +41,7 @@ type viewer struct {
 	events    chan struct{} // capacity 1
 
 	latencies []time.Duration // of refreshes
+	busy      int             // refreshes for which the server was too busy
 	err       error
 }
 
@@ -97,6 +98,16 @@ func (v *viewers) close() ([]time.Duration, error) {
 	}
 	slices.Sort(latencies)
 	return latencies, err
+}
+
+// busy returns how often the server was too busy for a refresh. It may be called after
+// close.
+func (v *viewers) busy() int {
+	n := 0
+	for _, viewer := range v.list {
+		n += viewer.busy
+	}
+	return n
 }
 
 // Attributes of a live page, see app.js.
@@ -228,6 +239,8 @@ func (v *viewer) view(ctx context.Context) {
 		took := time.Since(requested)
 		if retryAfter == 0 {
 			v.latencies = append(v.latencies, took)
+		} else {
+			v.busy++
 		}
 		pause = min(maxRefreshPause, max(minRefreshPause, 5*took, retryAfter))
 	}
