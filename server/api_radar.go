@@ -72,7 +72,7 @@ func (s *Server) withdrawCommit(c *call) (*reply, error) {
 	}
 	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
 	if err != nil {
-		return nil, err
+		return nil, store.Unread("the commit was withdrawn", err)
 	}
 	return &reply{status: http.StatusOK, record: commit}, nil
 }

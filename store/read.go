@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -61,8 +62,23 @@ func storageError(err error) error {
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is locked: another process holds the write lock")
 	case sqldb.Stalled:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v", err)
+	case sqldb.Uncertain:
+		return ledger.Errorf(ledger.CodeStorageUnavailable,
+			"whether this was recorded is unknown: the disk failed during the write (send it again)")
 	case sqldb.Gone:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v: nothing was written (see the server log)", err)
+	}
+	return err
+}
+
+// Unread returns the error of a read after a write that is on disk, so that it does not
+// look as if nothing was changed. done says what was written. If err is nil, so is the
+// result.
+func Unread(done string, err error) error {
+	e, ok := errors.AsType[*ledger.Error](err)
+	unavailable := ok && e.Code == ledger.CodeStorageUnavailable
+	if unavailable || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "%s, but its record cannot be read now: %v", done, err)
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (s *Store) Register(
 		return v, false, err
 	}
 	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
-	return v, done.created, err
+	return v, done.created, Unread("the commit was registered", err)
 }
 
 // registered is the result of a registration.

@@ -19,6 +19,7 @@ const (
 	Slow                   // the read took too long and was stopped
 	Stalled                // the disk or the writer does not respond in time
 	Gone                   // the file is no longer the one at its path
+	Uncertain              // the disk failed, and whether it has the write is unknown
 )
 
 // An Error is an error of the driver with its class.

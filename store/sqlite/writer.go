@@ -124,13 +124,7 @@ func (w *writer) probe() {
 	if w.waited() > 0 {
 		return
 	}
-	w.tryWrite(sqldb.Write{Do: func(c *sqldb.Conn) error {
-		version, err := schemaVersion(c)
-		if err != nil {
-			return err
-		}
-		return c.Run(fmt.Sprintf("PRAGMA user_version = %d", version))
-	}})
+	w.tryWrite(sqldb.Write{Do: rewriteVersion})
 }
 
 // betweenWrites runs fn on the writer's connection, between two transactions. It
@@ -283,6 +277,7 @@ func (w *writer) commit(batch []*job) {
 	if err != nil {
 		w.hooks.AfterRollback()    // before another batch can reuse the ids that this one took
 		_ = w.conn.Run("ROLLBACK") // fails if SQLite has already rolled back
+		err = takeBack(w.conn, err)
 		for _, j := range batch {
 			j.err = err
 		}
