@@ -115,6 +115,7 @@ var mayImport = map[string][]string{
 	"ledger/internal/ledgertest": {"ledger", "ledger/identity"}, // for tests
 	"e2e":                        {},                            // only tests
 	"e2e/internal/filecheck":     {"ledger", "store"},           // for tests
+	"e2e/internal/daemon":        {},
 	"e2e/internal/load": {
 		"client", "e2e/internal/filecheck", "internal/config", "internal/service", "ledger", "ledger/attestation",
 		"ledger/identity", "ledger/policy", "ledger/radar", "webhook",

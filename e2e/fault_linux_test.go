@@ -1,19 +1,16 @@
 package e2e_test
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -21,24 +18,11 @@ import (
 // if strace is missing or may not attach to the server.
 func (o *org) inject(fault string) (stop func()) {
 	o.t.Helper()
-	calls, _, _ := strings.Cut(fault, ":")
-	tracer := exec.Command("strace", "-f", "-p", fmt.Sprint(o.server.Process.Pid),
-		"-e", "trace="+calls, "-e", "inject="+fault, "-o", os.DevNull)
-	stderr, err := tracer.StderrPipe()
-	check(o.t, err)
-	if err := tracer.Start(); err != nil {
+	detach, err := daemon.Inject(o.server.Process.Pid, fault)
+	if err != nil {
 		o.t.Skip(err)
 	}
-	line, _ := bufio.NewReader(stderr).ReadString('\n')
-	if !strings.Contains(line, "attached") {
-		tracer.Wait()
-		o.t.Skipf("strace cannot attach to the server: %s", line)
-	}
-
-	return func() {
-		check(o.t, tracer.Process.Signal(syscall.SIGINT)) // it detaches
-		tracer.Wait()
-	}
+	return func() { check(o.t, detach()) }
 }
 
 // getAPI returns the status and the body of a GET request.

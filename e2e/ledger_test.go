@@ -8,14 +8,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -26,6 +23,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd"
+	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -71,7 +69,7 @@ type org struct {
 	key      ed25519.PrivateKey // of cn=ci,ou=build,o=acme
 
 	server *exec.Cmd
-	log    logBuffer    // standard error of the server
+	log    daemon.Log   // standard error of the server
 	serial atomic.Int64 // makes statements distinct
 }
 
@@ -107,43 +105,12 @@ func newEmptyLedger(t *testing.T) *org {
 	return o
 }
 
-// A logBuffer collects the output of a process. It is safe for concurrent use.
-type logBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logBuffer) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Reset()
-}
-
-// freeAddress returns a loopback address with a port below the ephemeral range.
-// No outgoing connection takes this port while the server restarts.
+// freeAddress returns an address that stays free while the server restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if listener, err := net.Listen("tcp", address); err == nil {
-			check(t, listener.Close())
-			return address
-		}
-	}
-	t.Fatal("no free port")
-	return ""
+	address, err := daemon.FreeAddress()
+	check(t, err)
+	return address
 }
 
 // ledgerd runs a command on the database and returns its trimmed standard
@@ -169,17 +136,8 @@ func (o *org) startWith(wrap func(serve *exec.Cmd) *exec.Cmd) {
 	o.server = wrap(exec.Command("ledgerd", "serve", "--listen", o.address, "--database", o.database))
 	o.server.Env = append(os.Environ(), o.env...)
 	o.log.Reset()
-	o.server.Stderr = &o.log
-	stdout, err := o.server.StdoutPipe()
-	check(o.t, err)
-	check(o.t, o.server.Start())
+	check(o.t, daemon.Start(o.server, &o.log))
 	o.t.Cleanup(o.kill)
-
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		o.server.Wait()
-		o.t.Fatalf("serve printed %q: %v\n%s", line, err, o.log.String())
-	}
 }
 
 // kill stops the server with SIGKILL.

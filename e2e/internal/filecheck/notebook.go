@@ -57,6 +57,12 @@ const (
 	Unknown   Outcome = "unknown"   // not answered: it may be
 )
 
+// The ends of the problems that Check reports if the file contradicts the notes.
+const (
+	Lost = "was confirmed, but is not recorded"
+	Kept = "was refused, but is recorded"
+)
+
 // A Notebook collects notes. It is safe for concurrent use.
 type Notebook struct {
 	began time.Time

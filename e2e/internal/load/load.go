@@ -23,10 +23,13 @@ import (
 )
 
 // Settings are variables for the environment of the server: it may post webhooks to this
-// machine, and retries them soon.
-var Settings = []string{
-	"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8",
-	"LEDGERD_WEBHOOKS_SCHEDULE=1s,1s,1s,2s,2s,5s,5s,10s,10s,20s",
+// machine, and sends those again soon whose outcome it does not know.
+func Settings() []string {
+	return []string{
+		"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8",
+		"LEDGERD_WEBHOOKS_SCHEDULE=1s,1s,1s,2s,2s,5s,5s,10s,10s,20s",
+		"LEDGERD_WEBHOOKS_TIMEOUT=2s", "LEDGERD_WEBHOOKS_CONNECT_TIMEOUT=1s",
+	}
 }
 
 // A Load is the org acme with its repos, and what clients have done there.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -67,7 +68,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	defer r.mu.Unlock()
 	path := request.URL.Path
 	if secret, ok := r.secrets[path]; ok {
-		if err := webhook.Verify(secret, request.Header, body, time.Now()); err != nil {
+		if err := webhook.Verify(secret, request.Header, body, signedAt(request.Header)); err != nil {
 			r.refused++
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
@@ -77,6 +78,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.arrived[path] = make(map[string]bool)
 	}
 	r.arrived[path][event.ID] = true
+}
+
+// signedAt returns the time in a signature. The clock of the ledger may be wrong.
+func signedAt(h http.Header) time.Time {
+	var seconds int64
+	if _, err := fmt.Sscanf(h.Get("X-ledger-Signature"), "t=%d,", &seconds); err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
 }
 
 // has reports whether an event has arrived at a webhook.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -46,11 +47,18 @@ func (l *Load) note(n filecheck.Note, sent int64, err error) {
 	n.Sent, n.Answered, n.Outcome = sent, l.Book.Now(), filecheck.Confirmed
 	if err != nil {
 		n.Outcome = filecheck.Unknown
-		if e, ok := errors.AsType[*client.Error](err); ok && e.Status != http.StatusInternalServerError {
+		if e, ok := errors.AsType[*client.Error](err); ok && refused(e) {
 			n.Outcome = filecheck.Refused
 		}
 	}
 	l.Book.Add(n)
+}
+
+// refused reports whether an error response says that nothing was changed.
+func refused(e *client.Error) bool {
+	return e.Status != http.StatusInternalServerError &&
+		!strings.HasPrefix(e.Problem.Detail, "the commit was registered, but") &&
+		!strings.HasPrefix(e.Problem.Detail, "whether this was recorded is unknown")
 }
 
 // attest records a new statement, or sends one again that was not recorded.

@@ -1,0 +1,152 @@
+package fault_test
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
+)
+
+// refused waits until the load has been refused n times since now.
+func (v *victim) refused(n int) {
+	v.t.Helper()
+	n += v.load.Book.Count(filecheck.Refused)
+	v.wait("refused requests", func() bool { return v.load.Book.Count(filecheck.Refused) >= n })
+}
+
+// mount mounts a file system of 64 MiB for the test. It skips the test if that is not
+// permitted.
+func mount(t *testing.T, args ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if out, err := exec.Command("mount", append(args, dir)...).CombinedOutput(); err != nil {
+		t.Skipf("mount is not permitted: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir
+}
+
+func mountTmpfs(t *testing.T) string {
+	return mount(t, "-t", "tmpfs", "-o", "size=64m", "tmpfs")
+}
+
+func mountExt4(t *testing.T) string {
+	t.Helper()
+	image := filepath.Join(t.TempDir(), "image")
+	check(t, os.WriteFile(image, nil, 0o600))
+	check(t, os.Truncate(image, 64<<20))
+	if out, err := exec.Command("/sbin/mkfs.ext4", "-q", "-m", "0", image).CombinedOutput(); err != nil {
+		t.Skipf("mkfs.ext4: %v: %s", err, out)
+	}
+	return mount(t, "-o", "loop", image)
+}
+
+// fill fills the file system but for 4 MiB, and returns the file to delete.
+func fill(t *testing.T, dir string) (ballast string) {
+	t.Helper()
+	var s syscall.Statfs_t
+	check(t, syscall.Statfs(dir, &s))
+	ballast = filepath.Join(dir, "ballast")
+	file, err := os.Create(ballast)
+	check(t, err)
+	check(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(s.Bavail)*s.Bsize-4<<20))
+	check(t, file.Close())
+	return ballast
+}
+
+// A full disk refuses writes until it has space again, also after a restart.
+func TestFaultFullDisk(t *testing.T) {
+	for name, mountOne := range map[string]func(*testing.T) string{"tmpfs": mountTmpfs, "ext4": mountExt4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := mountOne(t)
+			v := newVictim(t, dir)
+			for run := range times(2, 6) {
+				ballast := fill(t, dir)
+				v.under(func() {
+					v.wait("the disk to be full", func() bool { return v.ready() == http.StatusServiceUnavailable })
+					v.refused(20)
+					if run%2 == 0 {
+						v.stop(syscall.SIGKILL)
+						return
+					}
+					check(t, os.Remove(ballast))
+					v.waitReady()
+				})
+				if run%2 == 0 {
+					v.check()
+					check(t, os.Remove(ballast))
+				} else {
+					v.works()
+					check(t, v.stop(syscall.SIGTERM))
+					v.check()
+				}
+				v.start()
+			}
+			v.finish("full disk (" + name + ")")
+		})
+	}
+}
+
+// While the disk fails, nothing is confirmed that is not on disk, and nothing refused is
+// recorded, whether the server goes on or is killed.
+func TestFaultFailingDisk(t *testing.T) {
+	need(t, "strace")
+	for name, fault := range map[string]string{
+		"no space":              "pwrite64:error=ENOSPC",
+		"write errors":          "pwrite64:error=EIO",
+		"write errors at times": "pwrite64:error=EIO:when=5+9",
+		"flush errors":          "fsync,fdatasync:error=EIO",
+		"flush errors at times": "fsync,fdatasync:error=EIO:when=3+5",
+		"read errors":           "pread64:error=EIO",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVictim(t, t.TempDir())
+			for run := range times(3, 9) {
+				v.withFault(fault, func(detach func() error) {
+					switch run % 3 {
+					case 0: // it goes on
+						check(t, detach())
+						v.works()
+						check(t, v.stop(syscall.SIGTERM))
+					case 1: // it is killed under load
+						v.stop(syscall.SIGKILL)
+						_ = detach() // it has ended with the server
+					case 2: // it is killed after all clients have an answer
+					}
+				})
+				if run%3 == 2 {
+					v.stop(syscall.SIGKILL)
+				}
+				v.check()
+				v.start()
+			}
+			v.finish(name)
+		})
+	}
+}
+
+// withFault puts the server under load and has its disk fail. Then what runs.
+func (v *victim) withFault(fault string, what func(detach func() error)) {
+	v.t.Helper()
+	v.under(func() {
+		aMoment()
+		detach, err := daemon.Inject(v.server.Process.Pid, fault)
+		if err != nil {
+			v.t.Skip(err)
+		}
+		v.refused(5)
+		aMoment()
+		what(detach)
+	})
+}

@@ -1,0 +1,6 @@
+// Package fault contains only tests. They put the real binary under a mixed load, do
+// something to it, and check that it has kept every record that it confirmed, and none
+// that it refused. docs/reliability.md has the figures of the long version:
+//
+//	go test ./e2e/fault -v -timeout 30m -fault.long
+package fault

@@ -1,0 +1,222 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ledgerd/ledgerd/cmd"
+	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
+	"github.com/ledgerd/ledgerd/e2e/internal/load"
+)
+
+var long = flag.Bool("fault.long", false, "run everything, and as often as docs/reliability.md says")
+
+// times returns the number of runs of a scenario.
+func times(short, all int) int {
+	if *long {
+		return all
+	}
+	return short
+}
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"ledgerd": func() { os.Exit(cmd.Execute()) },
+	})
+}
+
+// need skips the test if a program is missing. In CI it fails the test instead.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err == nil {
+			continue
+		}
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not installed", program)
+		}
+		t.Skipf("%s is not installed", program)
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A victim is a server with its database, and clients that use it.
+type victim struct {
+	t                      *testing.T
+	database, address, url string
+	load                   *load.Load
+	follower               *load.Follower
+	server                 *exec.Cmd
+	log                    daemon.Log
+
+	runs, intact, lost, kept int // kept: recorded, although it was refused
+}
+
+// newVictim creates a database in dir, and starts a server.
+func newVictim(t *testing.T, dir string) *victim {
+	t.Helper()
+	need(t, "python3")
+	v := &victim{t: t, database: filepath.Join(dir, "ledger.db")}
+	var err error
+	v.address, err = daemon.FreeAddress()
+	check(t, err)
+	v.url = "http://" + v.address
+	v.load, err = load.New(t.Context(), v.database)
+	check(t, err)
+	t.Cleanup(v.load.Close)
+
+	v.start()
+	v.follower, err = v.load.Follow(t.Context(), v.url)
+	check(t, err)
+	t.Cleanup(v.follower.Close)
+	return v
+}
+
+// start starts the server and waits until it is ready.
+func (v *victim) start() {
+	v.t.Helper()
+	v.server = exec.Command("ledgerd", "serve", "--listen", v.address, "--database", v.database)
+	v.server.Env = append(append(os.Environ(), load.Settings()...), "LEDGERD_SHUTDOWN_DELAY=300ms")
+	v.log.Reset()
+	check(v.t, daemon.Start(v.server, &v.log))
+	v.t.Cleanup(func() { v.stop(syscall.SIGKILL) })
+	v.waitReady()
+}
+
+// stop sends a signal to the server and returns how it ended.
+func (v *victim) stop(s os.Signal) error {
+	v.server.Process.Signal(s)
+	return v.server.Wait()
+}
+
+// ready returns the status of /readyz; 0 if the server does not answer.
+func (v *victim) ready() int {
+	response, err := http.Get(v.url + "/readyz")
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func (v *victim) waitReady() {
+	v.t.Helper()
+	v.wait("/readyz to return 200", func() bool { return v.ready() == http.StatusOK })
+}
+
+// wait polls done until it returns true.
+func (v *victim) wait(what string, done func() bool) {
+	v.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			v.t.Fatalf("timed out waiting for %s\n%s", what, v.log.String())
+		}
+	}
+}
+
+// under puts the server under load while what runs.
+func (v *victim) under(what func()) {
+	v.t.Helper()
+	ctx, stop := context.WithCancel(v.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- v.load.Run(ctx, v.url, 4, 2*time.Millisecond) }()
+	defer func() {
+		stop()
+		check(v.t, <-ended)
+	}()
+	what()
+}
+
+// works checks that the server is ready and records again.
+func (v *victim) works() {
+	v.t.Helper()
+	v.waitReady()
+	before := v.load.Book.Count(filecheck.Confirmed)
+	v.under(func() {
+		v.wait("new records", func() bool { return v.load.Book.Count(filecheck.Confirmed) >= before+20 })
+	})
+}
+
+// check checks the file of the stopped server. It counts a run.
+func (v *victim) check() {
+	v.t.Helper()
+	problems, err := filecheck.Check(v.t.Context(), v.database, v.load.Book.Notes(), time.Now)
+	check(v.t, err)
+	v.runs++
+	if len(problems) == 0 {
+		v.intact++
+		return
+	}
+	v.t.Errorf("run %d: the file has these problems:\n%s", v.runs, strings.Join(problems, "\n"))
+	for _, p := range problems {
+		if strings.HasSuffix(p, filecheck.Lost) {
+			v.lost++
+		}
+		if strings.HasSuffix(p, filecheck.Kept) {
+			v.kept++
+		}
+	}
+}
+
+// finish checks that the server works, that it delivers all that it has recorded, and that
+// it stops well. Then it checks the file once more, and logs a row of the table in
+// docs/reliability.md.
+func (v *victim) finish(fault string) {
+	v.t.Helper()
+	v.works()
+	events, err := v.load.Delivered(v.t.Context(), v.url, v.follower, 2*time.Minute)
+	if err != nil {
+		v.t.Errorf("not everything was delivered: %v\n%s", err, v.log.String())
+	}
+	if err := v.stop(syscall.SIGTERM); err != nil {
+		v.t.Errorf("stop: %v\n%s", err, v.log.String())
+	}
+	runs := v.runs
+	v.check()
+
+	book := v.load.Book
+	v.t.Logf("\n| %s | %d | %d | %d | %d | %d | %d | %d | %d of %d |", fault, runs, book.Count(filecheck.Confirmed),
+		v.lost, book.Count(filecheck.Refused), v.kept, book.Count(filecheck.Unknown), events, v.intact, v.runs)
+}
+
+// exitStatus returns the exit status of a process.
+func exitStatus(err error) int {
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		return e.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+// copyFile copies a file.
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		return fmt.Errorf("copy %s: %w", from, err)
+	}
+	return nil
+}
