@@ -82,6 +82,7 @@ func TestFaultFullDisk(t *testing.T) {
 					check(t, os.Remove(ballast))
 					v.waitReady()
 				})
+
 				if run%2 == 0 {
 					v.check()
 					check(t, os.Remove(ballast))
@@ -101,19 +102,25 @@ func TestFaultFullDisk(t *testing.T) {
 // recorded, whether the server goes on or is killed.
 func TestFaultFailingDisk(t *testing.T) {
 	need(t, "strace")
-	for name, fault := range map[string]string{
-		"no space":              "pwrite64:error=ENOSPC",
-		"write errors":          "pwrite64:error=EIO",
-		"write errors at times": "pwrite64:error=EIO:when=5+9",
-		"flush errors":          "fsync,fdatasync:error=EIO",
-		"flush errors at times": "fsync,fdatasync:error=EIO:when=3+5",
-		"read errors":           "pread64:error=EIO",
+	for _, f := range []struct {
+		name, fault string
+		long        bool
+	}{
+		{"ENOSPC for writes", "pwrite64:error=ENOSPC", false},
+		{"EIO for writes", "pwrite64:error=EIO", true},
+		{"EIO for every ninth write", "pwrite64:error=EIO:when=5+9", true},
+		{"EIO for flushes", "fsync,fdatasync:error=EIO", false},
+		{"EIO for every fifth flush", "fsync,fdatasync:error=EIO:when=3+5", true},
+		{"EIO for reads", "pread64:error=EIO", false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		if f.long && !*long {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			v := newVictim(t, t.TempDir())
 			for run := range times(3, 9) {
-				v.withFault(fault, func(detach func() error) {
+				v.withFault(f.fault, func(detach func() error) {
 					switch run % 3 {
 					case 0: // it goes on
 						check(t, detach())
@@ -125,13 +132,14 @@ func TestFaultFailingDisk(t *testing.T) {
 					case 2: // it is killed after all clients have an answer
 					}
 				})
+
 				if run%3 == 2 {
 					v.stop(syscall.SIGKILL)
 				}
 				v.check()
 				v.start()
 			}
-			v.finish(name)
+			v.finish(f.name)
 		})
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 )
 
 // aMoment waits for a random time.
@@ -29,10 +27,12 @@ func TestFaultKill(t *testing.T) {
 	v.finish("`kill -9`")
 }
 
-// A server that is stopped under load answers every request, and ends with 0.
+// A server that is stopped under load answers every request that it records, and ends with
+// 0. A connection that comes when it stops to accept them may be closed without an answer.
 func TestFaultStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
+	v.answersAll = true
 	for range times(2, 10) {
 		v.under(func() {
 			aMoment()
@@ -40,9 +40,6 @@ func TestFaultStopUnderLoad(t *testing.T) {
 				t.Errorf("%v\n%s", err, v.log.String())
 			}
 		})
-		if n := v.load.Book.Count(filecheck.Unknown); n > 0 {
-			t.Errorf("%d requests were not answered", n)
-		}
 		v.check()
 		v.start()
 	}

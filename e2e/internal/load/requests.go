@@ -150,8 +150,8 @@ func changes(line int) []radar.Change {
 // refused.
 func (l *Load) setPolicy(ctx context.Context, c *client.Client, repo string) error {
 	text := fmt.Appendf(nil, `{"requirements":[
-		{"state":"ATTESTED","predicate":"test:*","threshold":%d},
-		{"state":"PROMOTABLE","predicate":"review:*"}],
+		{"state":"ATTESTED","predicate":"test:*","threshold":%d,"max_age":"720h"},
+		{"state":"PROMOTABLE","predicate":"review:*","max_age":"720h"}],
 		"radar":{"enabled":true,"block":"HIGH","ignore":["serial-%d"]}}`, 1+rand.IntN(2), l.serial.Add(1))
 	contract, err := policy.Parse(text)
 	if err != nil {
