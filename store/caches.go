@@ -23,6 +23,7 @@ const (
 	maxKeyrings  = 1000
 	maxNames     = 10_000
 	maxEvidence  = 20_000
+	maxTouched   = 10_000
 )
 
 // A versionedKeyring is a keyring with its version.

@@ -102,3 +102,18 @@ func TestTidyLogsErrors(t *testing.T) {
 		}
 	}
 }
+
+// The times of the last writes of TouchToken are bounded, however many tokens there have
+// been.
+func TestFaultManyTokensAreTouched(t *testing.T) {
+	s := openEmpty(t)
+	for i := range maxTouched * 3 / 2 {
+		id := fmt.Sprintf("tok_%d", i)
+		for ok := false; !ok; _, ok = s.touched.get(id) { // the writer's queue may be full
+			s.TouchToken(id)
+		}
+	}
+	if n := len(s.touched.new) + len(s.touched.old); n > maxTouched {
+		t.Errorf("%d tokens are remembered, want at most %d", n, maxTouched)
+	}
+}

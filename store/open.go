@@ -79,6 +79,7 @@ func newStore(o Options) *Store {
 		previewSlots: make(chan struct{}, maxPreviews),
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
+		touched:      newCache[string, ledger.Time](maxTouched),
 		closing:      make(chan struct{}),
 	}
 	s.batch = newBatch(s.tips)

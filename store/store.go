@@ -32,8 +32,8 @@ type Store struct {
 	previewSlots chan struct{}
 	notifier     notifier
 	queued       *queued
-	wake         chan struct{} // wakes Evaluate
-	touched      sync.Map      // token id -> ledger.Time of its last write by TouchToken
+	wake         chan struct{}               // wakes Evaluate
+	touched      *cache[string, ledger.Time] // last write of TouchToken, by token id
 
 	closing   chan struct{}
 	closeOnce sync.Once

@@ -70,10 +70,11 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 }
 
 // TouchToken sets the time at which a token was last used. It writes at most once a
-// minute per token, in the background. If the writer's queue is full, it is a no-op.
+// minute per token, in the background; more often only if more than maxTouched tokens
+// are in use. If the writer's queue is full, it is a no-op.
 func (s *Store) TouchToken(id string) {
 	now := s.Now()
-	if last, ok := s.touched.Load(id); ok && now.Sub(last.(ledger.Time)).Abs() < time.Minute {
+	if last, ok := s.touched.get(id); ok && now.Sub(last).Abs() < time.Minute {
 		return
 	}
 	queued := s.db.TryWrite(sqldb.Write{Do: func(c *sqldb.Conn) error {
@@ -81,6 +82,6 @@ func (s *Store) TouchToken(id string) {
 		return err
 	}})
 	if queued {
-		s.touched.Store(id, now)
+		s.touched.put(id, now)
 	}
 }
