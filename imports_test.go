@@ -115,6 +115,7 @@ var mayImport = map[string][]string{
 	"ledger/internal/ledgertest": {"ledger", "ledger/identity"}, // for tests
 	"e2e":                        {},                            // only tests
 	"e2e/fault":                  {},                            // only tests
+	"e2e/internal/fastclock":     {},                            // clocks that run faster, for tests
 	"e2e/internal/filecheck":     {"ledger", "store"},           // for tests
 	"e2e/internal/daemon":        {},
 	"e2e/internal/load": {

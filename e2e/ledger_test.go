@@ -30,7 +30,8 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ledgerd": func() { os.Exit(cmd.Execute()) },
+		"ledgerd":      func() { os.Exit(cmd.Execute()) },
+		"ledgerd-fast": runFast,
 	})
 }
 
