@@ -120,7 +120,7 @@ func (l *load) runAndSample(duration, interval time.Duration) []sample {
 		samples = append(samples, s)
 		l.receiver.outage.Store(int(12*s.hour/4)%12 == 5)
 		if testing.Verbose() {
-			fmt.Fprintf(os.Stderr, "%+v\n", s)
+			l.t.Logf("%+v", s) // at once: the table comes at the end
 		}
 	}
 	cancel()
