@@ -19,7 +19,10 @@ import (
 const (
 	planted  = `<img class=planted src=x onerror=alert(1)><script class=planted>alert(2)</script>`
 	quotes   = `"'></title></textarea></pre></script>` + "`${alert(3)}`" + `{{.}}&lt;b&gt;` + planted
-	reversed = "\u202egnp.tset\u2066 שלום \U0001f3f4\u200d\u2620\ufe0f e\u0301\u0301\u0301\u0301\u0301"
+	reversed = "\u202egnp.tset\u2066" + rightToLeft + "\U0001f3f4\u200d\u2620\ufe0f"
+
+	// rightToLeft has no invisible characters, which names of signers may not have.
+	rightToLeft = " שלום e\u0301\u0301\u0301\u0301\u0301"
 )
 
 // hostileBranch is as hostile as git allows a branch name to be.
@@ -31,7 +34,7 @@ func (s *stage) pushHostile() {
 	s.shown = hostileBranch
 	author := ledger.Author{Name: `Eve <script class=planted>alert(5)</script>` + reversed,
 		Email: strings.Repeat("e", 200) + `"><b class=planted>@x`}
-	dn := `cn=\"\>\<img class\=planted src\=x onerror\=alert(6)\>` + reversed + `,ou=` + strings.Repeat("u", 200) +
+	dn := `cn=\"\>\<img class\=planted src\=x onerror\=alert(6)\>` + rightToLeft + `,ou=` + strings.Repeat("u", 200) +
 		`,o=acme`
 	s.trust(dn)
 	name, err := identity.ParseDN(dn)

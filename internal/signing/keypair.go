@@ -25,8 +25,11 @@ type KeyPair struct {
 }
 
 // NewKeyPair creates an Ed25519 key and a self-signed certificate for signing code,
-// which is valid for the given number of days.
+// which is valid for the given number of days. It refuses a DN that a ledger refuses.
 func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair, error) {
+	if err := dn.CheckVisible(); err != nil {
+		return nil, fmt.Errorf("invalid --dn: %w", err)
+	}
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate a key: %w", err)

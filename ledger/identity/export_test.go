@@ -5,6 +5,7 @@ import "crypto"
 // Exported for tests in package identity_test.
 const (
 	MaxPEM      = maxPEM
+	MaxEmails   = maxEmails
 	MaxTryBytes = maxTryBytes
 )
 

@@ -14,7 +14,6 @@ import (
 	"net/mail"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
@@ -32,8 +31,9 @@ const (
 )
 
 const (
-	maxPEM   = 64 << 10
-	maxEmail = 254
+	maxPEM    = 64 << 10
+	maxEmail  = 254 // bytes
+	maxEmails = 16  // of a signer
 )
 
 // An Identity is a key or a root certificate that an org trusts.
@@ -117,17 +117,21 @@ func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
 // keyDN returns the DN of a signer: the certificate's subject, or n.DN for a bare key.
 func (n NewIdentity) keyDN(m material) (string, error) {
 	if m.cert != nil {
-		dn, err := subjectDN(m.cert.Subject)
+		dn, err := signerDN(m.cert.Subject)
 		if err != nil {
 			return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate does not name a signer: %v", err)
 		}
 		return dn.String(), n.checkGivenDN(dn)
 	}
+
 	if n.DN == "" {
 		return "", ledger.FieldErrorf(
 			ledger.CodeInvalidField, "dn", "required for a bare key (use e.g. cn=ci,ou=build,o=acme)")
 	}
 	dn, err := ParseDN(n.DN)
+	if err == nil {
+		err = dn.CheckVisible()
+	}
 	if err != nil {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%v", err)
 	}
@@ -156,16 +160,19 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 			"not allowed for a root: signers' addresses come from their certificates")
 	}
 
+	subject := m.cert.Subject.String()
+	if subject == "" {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA certificate has no subject")
+	}
+	if err := checkVisible(subject); err != nil {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA certificate's subject %v", err)
+	}
 	values, err := nameValues(m.cert.Subject)
 	dn := dnOf(values)
 	if err == nil && dn != (DN{}) {
 		return dn.String(), n.checkGivenDN(dn)
 	}
 	// No signer has a root's name, so it need not be a DN.
-	subject := m.cert.Subject.String()
-	if subject == "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA certificate has no subject")
-	}
 	if n.DN != "" && n.DN != subject {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "differs from the certificate's subject %q (omit dn)",
 			text.Clip(subject))
@@ -197,6 +204,9 @@ func checkEmail(email string) error {
 		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address (use e.g. ci@acme.example)",
 			text.Clip(email))
 	}
+	if err := checkVisible(email); err != nil {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%v", err)
+	}
 	return nil
 }
 
@@ -205,11 +215,12 @@ func checkEmail(email string) error {
 var oidEmail = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
 
 // emailsOf returns the e-mail addresses in a certificate's alternative names and
-// subject. It skips those with control characters.
+// subject, at most maxEmails. It skips those with control or other invisible characters.
 func emailsOf(cert *x509.Certificate) []string {
 	var emails []string
 	add := func(email string) {
-		if email != "" && !strings.ContainsFunc(email, unicode.IsControl) && !slices.Contains(emails, email) {
+		if len(emails) < maxEmails && email != "" && !slices.Contains(emails, email) &&
+			!strings.ContainsFunc(email, isInvisible) {
 			emails = append(emails, email)
 		}
 	}
@@ -231,9 +242,20 @@ type material struct {
 	cert *x509.Certificate // nil for a bare key
 }
 
-// readMaterial parses a PEM block with one public key or certificate. Errors are about
-// the field pem.
-func readMaterial(pemText string) (material, error) {
+// readMaterial parses a PEM block with one public key or certificate, and refuses keys
+// that are not supported. Errors are about the field pem.
+func readMaterial(pemText string) (m material, err error) {
+	if m, err = parseMaterial(pemText); err != nil {
+		return material{}, err
+	}
+	if m.key, err = publicKeyOf(m.pub); err != nil {
+		return material{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "%v", err)
+	}
+	return m, nil
+}
+
+// parseMaterial is like readMaterial, but does not set the field key.
+func parseMaterial(pemText string) (material, error) {
 	refuse := func(format string, args ...any) (material, error) {
 		return material{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", format, args...)
 	}
@@ -266,9 +288,6 @@ func readMaterial(pemText string) (material, error) {
 	}
 	if err != nil {
 		return refuse("cannot parse the %s: %v", strings.ToLower(block.Type), err)
-	}
-	if m.key, err = publicKeyOf(m.pub); err != nil {
-		return refuse("%v", err)
 	}
 	return m, nil
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
@@ -32,10 +33,14 @@ type publicKey interface {
 	verify(m *message, sig []byte) bool
 }
 
-// publicKeyOf returns pub as a publicKey, or an error if its type is not supported.
+// publicKeyOf returns pub as a publicKey, or an error if its type is not supported or
+// the key is too weak.
 func publicKeyOf(pub crypto.PublicKey) (publicKey, error) {
 	switch pub := pub.(type) {
 	case ed25519.PublicKey:
+		if err := checkEd25519(pub); err != nil {
+			return nil, err
+		}
 		return ed25519Key(pub), nil
 	case *ecdsa.PublicKey:
 		return ecdsaKeyOf(pub)
@@ -82,13 +87,27 @@ func ecdsaKeyOf(pub *ecdsa.PublicKey) (publicKey, error) {
 }
 
 func (k ecdsaKey) verify(m *message, sig []byte) bool {
-	if len(sig) == 0 || sig[0] != 0x30 { // an ASN.1 sequence of two integers
-		return false
+	// The two encodings overlap: either may be as long as, and begin like, the other.
+	isASN1 := len(sig) > 0 && sig[0] == 0x30 // a sequence of two integers
+	r, s, isRaw := k.splitRaw(sig)
+	matches := func(digest []byte) bool {
+		return isASN1 && ecdsa.VerifyASN1(k.pub, digest, sig) || isRaw && ecdsa.Verify(k.pub, digest, r, s)
 	}
-	if ecdsa.VerifyASN1(k.pub, m.digest(k.hash), sig) {
+
+	if matches(m.digest(k.hash)) {
 		return true
 	}
-	return k.hash != crypto.SHA256 && ecdsa.VerifyASN1(k.pub, m.digest(crypto.SHA256), sig)
+	return k.hash != crypto.SHA256 && matches(m.digest(crypto.SHA256))
+}
+
+// splitRaw returns the two integers of a raw signature, which are as long as the curve's
+// order (IEEE P1363). WebCrypto and key management services write this encoding.
+func (k ecdsaKey) splitRaw(sig []byte) (r, s *big.Int, ok bool) {
+	size := (k.pub.Curve.Params().BitSize + 7) / 8
+	if len(sig) != 2*size {
+		return nil, nil, false
+	}
+	return new(big.Int).SetBytes(sig[:size]), new(big.Int).SetBytes(sig[size:]), true
 }
 
 // An rsaKey signs the SHA-256, with PKCS #1 v1.5 or PSS.

@@ -10,7 +10,10 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/hex"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +53,9 @@ func TestVerifyKeyKinds(t *testing.T) {
 	ec := func(key *ecdsa.PrivateKey, h crypto.Hash) func([]byte) []byte {
 		return func(m []byte) []byte { return ledgertest.Must(ecdsa.SignASN1(rand.Reader, key, hashed(h, m))) }
 	}
+	raw := func(key *ecdsa.PrivateKey, h crypto.Hash) func([]byte) []byte {
+		return func(m []byte) []byte { return rawOf(key, ec(key, h)(m)) }
+	}
 	pkcs1 := func(h crypto.Hash) func([]byte) []byte {
 		return func(m []byte) []byte { return ledgertest.Must(rsa.SignPKCS1v15(rand.Reader, rsaKey, h, hashed(h, m))) }
 	}
@@ -77,6 +83,13 @@ func TestVerifyKeyKinds(t *testing.T) {
 		{"P-384 with SHA-512", &p384.PublicKey, ec(p384, crypto.SHA512), ledger.CodeUntrustedIdentity},
 		{"P-521 with SHA-512", &p521.PublicKey, ec(p521, crypto.SHA512), ""},
 		{"P-521 with SHA-256", &p521.PublicKey, ec(p521, crypto.SHA256), ""},
+		{"P-256 with SHA-256, raw, like WebCrypto", &p256.PublicKey, raw(p256, crypto.SHA256), ""},
+		{"P-256 with SHA-512, raw", &p256.PublicKey, raw(p256, crypto.SHA512), ledger.CodeUntrustedIdentity},
+		{"P-384 with SHA-384, raw", &p384.PublicKey, raw(p384, crypto.SHA384), ""},
+		{"P-384 with SHA-256, raw", &p384.PublicKey, raw(p384, crypto.SHA256), ""},
+		{"P-384 with SHA-512, raw", &p384.PublicKey, raw(p384, crypto.SHA512), ledger.CodeUntrustedIdentity},
+		{"P-521 with SHA-512, raw", &p521.PublicKey, raw(p521, crypto.SHA512), ""},
+		{"P-521 with SHA-256, raw", &p521.PublicKey, raw(p521, crypto.SHA256), ""},
 		{"RSA PKCS #1 v1.5", &rsaKey.PublicKey, pkcs1(crypto.SHA256), ""},
 		{"RSA PKCS #1 v1.5 with SHA-512", &rsaKey.PublicKey, pkcs1(crypto.SHA512), ledger.CodeUntrustedIdentity},
 		{"RSA PSS, salt of the hash's length", &rsaKey.PublicKey, pss(rsa.PSSSaltLengthEqualsHash), ""},
@@ -98,6 +111,66 @@ func TestVerifyKeyKinds(t *testing.T) {
 			_, err = attestation.Verify(signedBy(test.sign), org, ledgertest.Now)
 			ledgertest.WantCode(t, err, test.want)
 		})
+	}
+}
+
+// rawOf returns an ASN.1 signature as raw r‖s.
+func rawOf(key *ecdsa.PrivateKey, sig []byte) []byte {
+	var ints struct{ R, S *big.Int }
+	ledgertest.Must(asn1.Unmarshal(sig, &ints))
+	size := (key.Curve.Params().BitSize + 7) / 8
+	return append(ints.R.FillBytes(make([]byte, size)), ints.S.FillBytes(make([]byte, size))...)
+}
+
+// A raw ECDSA signature is accepted, even if it begins like one in ASN.1.
+func TestVerifyRawSignatures(t *testing.T) {
+	key := ledgertest.NewP256()
+	keys := ledgertest.Keyring(ledgertest.KeyIdentity(key.Public()))
+	verify := func(sig []byte) error {
+		_, err := attestation.Verify(signedBy(func([]byte) []byte { return sig }), keys, ledgertest.Now)
+		return err
+	}
+	digest := hashed(crypto.SHA256, attestation.PAE(attestation.StatementType, ledgertest.Passed()))
+
+	for {
+		sig := ledgertest.Must(ecdsa.SignASN1(rand.Reader, key, digest))
+		raw := rawOf(key, sig)
+		if raw[0] != 0x30 {
+			continue
+		}
+		if err := verify(raw); err != nil {
+			t.Errorf("raw signature %x: %v", raw, err)
+		}
+		for name, odd := range map[string][]byte{
+			"one byte short": raw[:63], "one byte more": append(slices.Clone(raw), 0), "half": raw[:32],
+			"r and s swapped": append(slices.Clone(raw[32:]), raw[:32]...),
+			"r only":          append(slices.Clone(raw[:32]), make([]byte, 32)...),
+			"s only":          append(make([]byte, 32), raw[32:]...),
+		} {
+			ledgertest.WantCode(t, verify(odd), ledger.CodeUntrustedIdentity)
+			if t.Failed() {
+				t.Fatal(name)
+			}
+		}
+		break
+	}
+}
+
+// An ASN.1 signature of 64 bytes, as long as a raw one, is accepted. Its integers have 29
+// bytes each, which does not happen by chance: the key was computed for the signature.
+func TestVerifyShortSignature(t *testing.T) {
+	pub := ledgertest.Must(ecdsa.ParseUncompressedPublicKey(elliptic.P256(), ledgertest.Must(hex.DecodeString(
+		"0496de2646f5c9c4c05abdb66e577209c42af16d94417268384999377c7b571ff02e08b9187755918f"+
+			"79d93484fed315d5d973ba6e534f59a8e7bbcef2a3affabc"))))
+	sig := ledgertest.Must(hex.DecodeString("303e021d11000000000000000000000000000000000000000000000000000000" +
+		"01021d2200000000000000000000000000000000000000000000000000000001"))
+	keys := ledgertest.Keyring(ledgertest.KeyIdentity(pub))
+	for message, want := range map[string]ledger.Code{"x": "", "y": ledger.CodeUntrustedIdentity} {
+		_, err := keys.Verify(&identity.Signed{Message: []byte(message), Signature: sig}, ledgertest.Now.Std())
+		ledgertest.WantCode(t, err, want)
+	}
+	if len(sig) != 64 {
+		t.Errorf("the signature has %d bytes", len(sig))
 	}
 }
 

@@ -29,6 +29,9 @@ type Keyring struct {
 	// The active and the revoked roots, without expiry. They distinguish an expired or
 	// revoked chain from an unknown one.
 	activeTimeless, revokedTimeless anchors
+	// The active roots whose keys are not supported, without expiry. No chain may end in
+	// them.
+	refusedTimeless anchors
 }
 
 // A Signer is the verified signer of an attestation.
@@ -46,6 +49,9 @@ type Signer struct {
 // for example, if one was revoked or its certificate was renewed.
 type trustedKey struct {
 	publicKey
+	// refused says why the key verifies nothing, if an earlier version accepted it.
+	// There is no publicKey then.
+	refused error
 	holders []*holder
 }
 
@@ -82,29 +88,37 @@ func NewKeyring(ids []Identity) (*Keyring, error) {
 }
 
 func (k *Keyring) add(id *Identity) error {
-	m, err := readMaterial(id.PEM)
+	m, err := parseMaterial(id.PEM)
 	if err != nil {
 		return err
 	}
+	var refused error
+	m.key, refused = publicKeyOf(m.pub)
 	switch id.Kind {
 	case RootIdentity:
-		if m.cert == nil {
-			return errors.New("a root must be a certificate")
-		}
-		if id.RevokedAt != 0 {
-			k.revokedTimeless.add(timeless(m.cert), id.ID)
-		} else {
-			k.active.add(m.cert, id.ID)
-			k.activeTimeless.add(timeless(m.cert), id.ID)
-		}
-		return nil
+		return k.addRoot(id, m.cert, refused)
 	case KeyIdentity:
-		return k.addKey(id, m)
+		return k.addKey(id, m, refused)
 	}
 	return fmt.Errorf("%q is not an identity kind", text.Clip(string(id.Kind)))
 }
 
-func (k *Keyring) addKey(id *Identity, m material) error {
+func (k *Keyring) addRoot(id *Identity, cert *x509.Certificate, refused error) error {
+	switch {
+	case cert == nil:
+		return errors.New("a root must be a certificate")
+	case id.RevokedAt != 0:
+		k.revokedTimeless.add(timeless(cert), id.ID)
+	case refused != nil:
+		k.refusedTimeless.add(timeless(cert), id.ID)
+	default:
+		k.active.add(cert, id.ID)
+		k.activeTimeless.add(timeless(cert), id.ID)
+	}
+	return nil
+}
+
+func (k *Keyring) addKey(id *Identity, m material, refused error) error {
 	dn, err := ParseDN(id.DN)
 	if err != nil {
 		return err
@@ -121,7 +135,7 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 	if m.cert != nil {
 		h.notBefore, h.notAfter = m.cert.NotBefore, m.cert.NotAfter
 		for _, email := range emailsOf(m.cert) {
-			if email != id.Email {
+			if email != id.Email && len(h.signer.Emails) < maxEmails {
 				h.signer.Emails = append(h.signer.Emails, email)
 			}
 		}
@@ -129,7 +143,7 @@ func (k *Keyring) addKey(id *Identity, m material) error {
 
 	key := k.bySPKI[digest]
 	if key == nil {
-		key = &trustedKey{publicKey: m.key}
+		key = &trustedKey{publicKey: m.key, refused: refused}
 		k.bySPKI[digest] = key
 		k.keys = append(k.keys, key)
 	}
@@ -177,6 +191,11 @@ func (t *trustedKey) isActive() bool {
 // says why: a revoked identity takes precedence over an expired one, so that expiry does
 // not hide a revocation.
 func (t *trustedKey) holder(now time.Time) (*holder, error) {
+	if t.refused != nil {
+		return nil, ledger.Errorf(
+			ledger.CodeUntrustedIdentity, "registered key of %s: %v", t.holders[0].signer.DN, t.refused)
+	}
+
 	var expired, revoked *holder
 	for _, h := range t.holders {
 		switch {
@@ -208,17 +227,19 @@ func describeValidity(notBefore, notAfter, now time.Time) string {
 
 // anchors is a set of roots, in which a certificate chain must end.
 type anchors struct {
-	pool *x509.CertPool
-	ids  map[string]string // raw certificate to identity id
+	pool     *x509.CertPool
+	ids      map[string]string // raw certificate to identity id
+	subjects map[string]bool   // raw subjects
 }
 
 func (a *anchors) add(root *x509.Certificate, id string) {
 	if a.pool == nil {
-		a.pool, a.ids = x509.NewCertPool(), make(map[string]string)
+		a.pool, a.ids, a.subjects = x509.NewCertPool(), make(map[string]string), make(map[string]bool)
 	}
 	if _, ok := a.ids[string(root.Raw)]; !ok {
 		a.pool.AddCert(root)
 		a.ids[string(root.Raw)] = id
+		a.subjects[string(root.RawSubject)] = true
 	}
 }
 

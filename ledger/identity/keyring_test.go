@@ -125,6 +125,78 @@ func TestVerifyEmails(t *testing.T) {
 	}
 }
 
+// A signer has at most MaxEmails addresses, however many a certificate has.
+func TestVerifyManyEmails(t *testing.T) {
+	const many = 20_000
+	root := ledgertest.NewRoot()
+	address := func(i int) string { return strconv.Itoa(i) + "@acme.example" }
+	inNames := func(c *x509.Certificate) {
+		ledgertest.AsSigner(c)
+		c.EmailAddresses = []string{"a\x7f@acme.example"}
+		for i := range many {
+			c.EmailAddresses = append(c.EmailAddresses, address(i/2))
+		}
+	}
+	subject := ledgertest.CIName()
+	subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: ledgertest.OIDEmail, Value: "a\u200b@acme.example"}}
+	for i := range many {
+		subject.ExtraNames = append(subject.ExtraNames,
+			pkix.AttributeTypeAndValue{Type: ledgertest.OIDEmail, Value: address(i / 2)})
+	}
+	inSubject := func(c *x509.Certificate) { ledgertest.AsSigner(c); c.EmailAddresses = nil }
+	var want []string
+	for i := range identity.MaxEmails {
+		want = append(want, address(i))
+	}
+
+	for name, leaf := range map[string]*ledgertest.Party{
+		"alternative names": ledgertest.NewCert(root, ledgertest.CIName(), ledgertest.NewP256(), inNames),
+		"subject":           ledgertest.NewCert(root, subject, ledgertest.NewP256(), inSubject),
+	} {
+		got, err := attestation.Verify(bundleOf([]*ledgertest.Party{leaf}),
+			ledgertest.Keyring(ledgertest.RootIdentity(root.Cert)), ledgertest.Now)
+		if err != nil || !slices.Equal(got.Signer.Emails, want) {
+			t.Errorf("%s: got %v, want the addresses %q", name, err, want)
+		}
+	}
+}
+
+// The registered address counts as one of the MaxEmails.
+func TestVerifyManyEmailsOfRegistered(t *testing.T) {
+	leaf := ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.NewP256(), func(c *x509.Certificate) {
+		ledgertest.AsSigner(c)
+		for i := range 100 {
+			c.EmailAddresses = append(c.EmailAddresses, strconv.Itoa(i)+"@acme.example")
+		}
+	})
+	id := ledgertest.Registered("idn_cert", identity.NewIdentity{Kind: identity.KeyIdentity,
+		PEM: ledgertest.CertPEM(leaf.Cert), Email: "ann@acme.example"})
+	got, err := attestation.Verify(bundleOf([]*ledgertest.Party{leaf}), ledgertest.Keyring(id), ledgertest.Now)
+	if err != nil || len(got.Signer.Emails) != identity.MaxEmails || got.Signer.Emails[0] != "ann@acme.example" {
+		t.Errorf("got %v, %v; want the registered address and %d others", got, err, identity.MaxEmails-1)
+	}
+}
+
+// A subject with many attributes is clipped in an error before it is formatted.
+func TestSubjectOfManyAttributes(t *testing.T) {
+	subject := pkix.Name{}
+	for range 100_000 {
+		subject.Names = append(subject.Names, pkix.AttributeTypeAndValue{Type: ledgertest.OIDEmail, Value: "a@acme.example"})
+	}
+	got := identity.SubjectOf(&x509.Certificate{Subject: subject})
+	if len(got) > 200 || !strings.HasPrefix(got, `"1.2.840.`) {
+		t.Errorf("got %d bytes: %.100s", len(got), got)
+	}
+}
+
+// A subject with an invisible character is quoted.
+func TestSubjectOfInvisible(t *testing.T) {
+	cert := ledgertest.NewCert(nil, pkix.Name{CommonName: "c\u00adi"}, ledgertest.NewP256(), ledgertest.AsCA).Cert
+	if got := identity.SubjectOf(cert); got != `"CN=c\u00adi"` && got != `"2.5.4.3=c\u00adi"` {
+		t.Errorf("got %s, want it quoted", got)
+	}
+}
+
 // The identities registered with a key decide the signer of its signatures.
 func TestVerifyHolders(t *testing.T) {
 	key := ledgertest.NewP256()
@@ -224,6 +296,11 @@ func (k fakeKey) Public() crypto.PublicKey { return k.public }
 func TestVerifyChains(t *testing.T) {
 	root := ledgertest.NewRoot()
 	middle := ledgertest.NewCert(root, pkix.Name{CommonName: "acme build CA"}, ledgertest.NewP256(), ledgertest.AsCA)
+	strangeRoot := ledgertest.NewCert(nil, pkix.Name{CommonName: "strange root"}, ledgertest.NewP256(), ledgertest.AsCA)
+	strange := ledgertest.NewCert(strangeRoot, pkix.Name{CommonName: "strange CA"}, ledgertest.NewP256(), ledgertest.AsCA)
+	circle := []*ledgertest.Party{
+		ledgertest.NewCert(strangeRoot, strange.Cert.Subject, ledgertest.NewP256(), ledgertest.AsCA),
+		ledgertest.NewCert(strange, strangeRoot.Cert.Subject, ledgertest.NewP256(), ledgertest.AsCA)}
 	day := 24 * time.Hour
 	leafOf := func(issuer *ledgertest.Party, change func(*x509.Certificate)) []*ledgertest.Party {
 		return []*ledgertest.Party{ledgertest.NewCert(issuer, ledgertest.CIName(), ledgertest.NewP256(),
@@ -257,11 +334,20 @@ func TestVerifyChains(t *testing.T) {
 		{"issued by the root", leafOf(root, unchanged), "", ""},
 		{"with an intermediate", append(leafOf(middle, unchanged), middle), "", ""},
 		{"with the root among the certificates", append(leafOf(middle, unchanged), root, middle), "", ""},
-		{"without the intermediate", leafOf(middle, unchanged), ledger.CodeUntrustedIdentity, "does not chain to"},
+		{"without the intermediate", leafOf(middle, unchanged), ledger.CodeUntrustedIdentity,
+			"cn=ci,ou=build,o=acme was issued by cn=acme build CA, which is not registered (register it as a root)"},
+		{"with an intermediate of another root", append(leafOf(strange, unchanged), strange), ledger.CodeUntrustedIdentity,
+			"cn=strange CA was issued by cn=strange root, which is not registered (register it as a root)"},
+		{"with another root", append(leafOf(strange, unchanged), strangeRoot, strange), ledger.CodeUntrustedIdentity,
+			"cn=strange CA was issued by cn=strange root, which is not registered"},
+		{"with certificates in a circle", append(leafOf(circle[0], unchanged), circle...), ledger.CodeUntrustedIdentity,
+			"which is not registered"},
 		{"self-signed", []*ledgertest.Party{ledgertest.NewCert(nil, ledgertest.CIName(), ledgertest.NewP256(),
 			ledgertest.AsSigner)}, ledger.CodeUntrustedIdentity, "does not chain to a trusted root"},
 		{"under another root of the same name", append(leafOf(impostor, unchanged), impostor), ledger.CodeUntrustedIdentity,
 			"does not chain to a trusted root"},
+		{"a leaf alone under another root of the same name", leafOf(impostor, unchanged), ledger.CodeUntrustedIdentity,
+			`candidate authority certificate "acme root"`},
 		{"issued by a leaf", append(leafOf(notCA, unchanged), notCA), ledger.CodeUntrustedIdentity, "does not chain to"},
 		{"issued by a CA with a huge key", append(leafOf(notCA, unchanged), hugeCA), ledger.CodeUntrustedIdentity,
 			"RSA keys of 65537 bits are not supported"},
@@ -283,6 +369,9 @@ func TestVerifyChains(t *testing.T) {
 			"cn=acme build CA expired"},
 		{"expired, under no root", append(leafOf(impostor, notAfter(-time.Hour)), impostor), ledger.CodeUntrustedIdentity,
 			""},
+		{"with an invisible character", leafOf(root, func(c *x509.Certificate) {
+			c.Subject = pkix.Name{CommonName: "c\u200bi", Organization: []string{"acme"}}
+		}), ledger.CodeUntrustedIdentity, "subject's cn contains the invisible or unknown character U+200B"},
 		{"without a CN", leafOf(root, func(c *x509.Certificate) { c.Subject = pkix.Name{Organization: []string{"acme"}} }),
 			ledger.CodeUntrustedIdentity, "no CN"},
 		{"with two units", leafOf(root, func(c *x509.Certificate) { c.Subject = twice }), ledger.CodeUntrustedIdentity,
@@ -370,6 +459,47 @@ func TestVerifyRoots(t *testing.T) {
 			ledgertest.WantCode(t, err, ledger.CodeRevokedIdentity)
 		}
 	})
+}
+
+// An intermediate CA can be a root: the leaf alone is enough, and the CA above it is not
+// trusted. What it issues is trusted as long as it is valid and not revoked itself.
+func TestVerifyIntermediateRoot(t *testing.T) {
+	top := ledgertest.NewRoot()
+	middleOf := func(notAfter time.Duration) *ledgertest.Party {
+		return ledgertest.NewCert(top, pkix.Name{CommonName: "acme build CA"}, ledgertest.NewP256(),
+			func(c *x509.Certificate) { ledgertest.AsCA(c); c.NotAfter = ledgertest.Now.Std().Add(notAfter) })
+	}
+	middle, old := middleOf(time.Hour), middleOf(-time.Hour)
+	signerOf := func(ca *ledgertest.Party) *ledgertest.Party {
+		return ledgertest.NewCert(ca, ledgertest.CIName(), ledgertest.NewP256(), ledgertest.AsSigner)
+	}
+	leaf, oldLeaf, topLeaf := signerOf(middle), signerOf(old), signerOf(top)
+	registered := ledgertest.RootIdentity(middle.Cert)
+	topAndRevoked := []identity.Identity{ledgertest.RootIdentity(top.Cert), ledgertest.Revoked(registered)}
+
+	for _, test := range []struct {
+		name  string
+		ids   []identity.Identity
+		chain []*ledgertest.Party
+		want  ledger.Code
+	}{
+		{"a leaf alone", []identity.Identity{registered}, []*ledgertest.Party{leaf}, ""},
+		{"with the intermediate", []identity.Identity{registered}, []*ledgertest.Party{leaf, middle}, ""},
+		{"with both CAs", []identity.Identity{registered}, []*ledgertest.Party{leaf, middle, top}, ""},
+		{"issued by the CA above", []identity.Identity{registered}, []*ledgertest.Party{topLeaf, top},
+			ledger.CodeUntrustedIdentity},
+		{"revoked", []identity.Identity{ledgertest.Revoked(registered)}, []*ledgertest.Party{leaf, middle},
+			ledger.CodeRevokedIdentity},
+		{"revoked, a leaf alone, the CA above trusted", topAndRevoked, []*ledgertest.Party{leaf},
+			ledger.CodeRevokedIdentity},
+		{"expired", []identity.Identity{ledgertest.RootIdentity(old.Cert)}, []*ledgertest.Party{oldLeaf},
+			ledger.CodeExpiredCertificate},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := attestation.Verify(bundleOf(test.chain), ledgertest.Keyring(test.ids...), ledgertest.Now)
+			ledgertest.WantCode(t, err, test.want)
+		})
+	}
 }
 
 // A valid chain is not enough: the payload must be signed by the key of the certificate.

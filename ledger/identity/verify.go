@@ -1,8 +1,10 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"slices"
 	"time"
@@ -66,7 +68,7 @@ func (k *Keyring) tryAllKeys(m *message, sig []byte, now time.Time) (Signer, err
 				"(set keyid to the SHA-256 of the key's SubjectPublicKeyInfo)", len(k.keys))
 	}
 	for _, key := range k.keys {
-		if !key.verify(m, sig) {
+		if key.refused != nil || !key.verify(m, sig) {
 			continue
 		}
 		h, err := key.holder(now)
@@ -120,7 +122,7 @@ func (k *Keyring) chainSigner(
 	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
 ) (publicKey, Signer, error) {
 	leaf := certs[0]
-	subject, err := subjectDN(leaf.Subject)
+	subject, err := signerDN(leaf.Subject)
 	if err != nil {
 		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate does not name a signer: %v", err)
 	}
@@ -157,6 +159,7 @@ func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, erro
 	if reason == nil {
 		return root, nil
 	}
+
 	always := make([]*x509.Certificate, len(certs))
 	for i, cert := range certs {
 		always[i] = timeless(cert)
@@ -168,9 +171,43 @@ func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, erro
 	if _, _, err := k.revokedTimeless.verify(always, now); err == nil {
 		return "", ledger.Errorf(ledger.CodeRevokedIdentity, "certificate of %s chains to a revoked root", leaf)
 	}
+	if _, chain, err := k.refusedTimeless.verify(always, now); err == nil {
+		_, refused := publicKeyOf(chain[len(chain)-1].PublicKey)
+		return "", ledger.Errorf(ledger.CodeUntrustedIdentity,
+			"certificate of %s chains to a root that is not supported: %v", leaf, refused)
+	}
+
+	if last, ok := k.lackedIssuer(certs, reason); ok {
+		return "", ledger.Errorf(ledger.CodeUntrustedIdentity,
+			"certificate of %s was issued by %s, which is not registered (register it as a root)",
+			SubjectOf(last), nameText(last.Issuer))
+	}
 	return "", ledger.Errorf(
 		ledger.CodeUntrustedIdentity, "certificate of %s does not chain to a trusted root of the org: %v", leaf, reason)
 }
+
+// lackedIssuer returns the certificate at which a chain ends because its issuer is not
+// registered. It reports false if verification failed for another reason.
+func (k *Keyring) lackedIssuer(certs []*x509.Certificate, reason error) (last *x509.Certificate, ok bool) {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](reason); !ok && !errors.Is(reason, errNoRoots) {
+		return nil, false
+	}
+
+	last = certs[0]
+	for range certs { // at most as many steps, because names may form a cycle
+		i := slices.IndexFunc(certs, func(c *x509.Certificate) bool {
+			return bytes.Equal(c.RawSubject, last.RawIssuer) && !isSelfIssued(c)
+		})
+		if i < 0 {
+			break
+		}
+		last = certs[i]
+	}
+	// If a root of this name is registered, the reason says why it does not fit.
+	return last, !isSelfIssued(last) && !k.active.subjects[string(last.RawIssuer)]
+}
+
+func isSelfIssued(cert *x509.Certificate) bool { return bytes.Equal(cert.RawSubject, cert.RawIssuer) }
 
 // expiredError returns an error that names the certificate of a timeless chain that is
 // not valid now.
@@ -186,9 +223,23 @@ func expiredError(chain []*x509.Certificate, now time.Time) error {
 }
 
 // SubjectOf returns a certificate's subject, for use in an error message.
-func SubjectOf(cert *x509.Certificate) string {
-	if dn, err := subjectDN(cert.Subject); err == nil {
-		return dn.String()
+func SubjectOf(cert *x509.Certificate) string { return nameText(cert.Subject) }
+
+// nameText returns a name of a certificate, for use in an error message. It is a DN if
+// it names a signer, or else quoted.
+func nameText(name pkix.Name) string {
+	if values, err := nameValues(name); err == nil {
+		if dn := dnOf(values); dn != (DN{}) && dn.CheckVisible() == nil {
+			return dn.String()
+		}
 	}
-	return text.Quote(cert.Subject.String())
+	var first pkix.RDNSequence
+	for _, attribute := range name.Names[:min(len(name.Names), maxNameText)] {
+		first = append(first, pkix.RelativeDistinguishedNameSET{attribute})
+	}
+	return text.Quote(first.String())
 }
+
+// maxNameText limits the attributes that nameText formats, because String takes time
+// that grows with their square.
+const maxNameText = 16
