@@ -1,7 +1,13 @@
 package server
 
 import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/x509"
 	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -52,10 +58,60 @@ func TestIdentities(t *testing.T) {
 		"leaf as root":   {identity.NewIdentity{Kind: "root", PEM: certificate}, "pem"},
 		"invalid e-mail": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build,o=acme", Email: "x"}, "email"},
 		"wrong DN":       {identity.NewIdentity{Kind: "key", PEM: certificate, DN: "cn=x,ou=build,o=acme"}, "dn"},
+		"a key of small order": {identity.NewIdentity{Kind: "key", DN: "cn=x,ou=build,o=acme",
+			PEM: publicPEMOf(t, append(make(ed25519.PublicKey, 31), 0x80))}, "pem"},
+		"a key that is not canonical": {identity.NewIdentity{Kind: "key", DN: "cn=x,ou=build,o=acme",
+			PEM: publicPEMOf(t, ed25519.PublicKey("\xf0"+strings.Repeat("\xff", 30)+"\x7f"))}, "pem"},
+		"an invisible character": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=c\u200bi,ou=build,o=acme"}, "dn"},
+		"an invisible character in hex": {
+			identity.NewIdentity{Kind: "key", PEM: key, DN: `cn=c\e2\80\8bi,ou=build,o=acme`}, "dn"},
+		"an invisible character in an e-mail": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build,o=acme",
+			Email: "c\u00adi@acme.example"}, "email"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
 			b.post("/v1/orgs/acme/identities", toJSON(t, test.n)).wantFields(422, ledger.CodeInvalidField, test.field)
 		})
 	}
+}
+
+func publicPEMOf(t *testing.T, pub crypto.PublicKey) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(pub)
+	check(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+// An intermediate CA can be a root. Without it, the error names it.
+func TestIntermediateRoot(t *testing.T) {
+	b := newBackend(t)
+	file := func(name string) string { return toolsFile(t, name) }
+	bundle := file("v2-leaf-new.bundle")
+	b.trust(identity.NewIdentity{Kind: identity.RootIdentity, PEM: file("ca.crt")})
+	refused := b.post(attestationsPath, bundle)
+	refused.wantProblem(422, ledger.CodeUntrustedIdentity)
+	if want := "was issued by cn=acme int,o=acme, which is not registered"; !strings.Contains(string(refused.body), want) {
+		t.Errorf("got %s, want %q in it", refused.body, want)
+	}
+
+	root := b.trust(identity.NewIdentity{Kind: identity.RootIdentity, PEM: file("int.crt")})
+	if root.DN != "cn=acme int,o=acme" {
+		t.Errorf("registered as %s", root.DN)
+	}
+	b.post(attestationsPath, bundle).want(201)
+}
+
+// A raw ECDSA signature, as WebCrypto writes it, is accepted.
+func TestRawSignature(t *testing.T) {
+	b := newBackend(t)
+	b.trust(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: toolsFile(t, "ec-P-256.pub"),
+		DN: "cn=web,ou=build,o=acme"})
+	b.post(attestationsPath, toolsFile(t, "webcrypto-p1363-nokeyid.json")).want(201)
+}
+
+func toolsFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "ledger", "testdata", "tools", name))
+	check(t, err)
+	return string(text)
 }
