@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,12 +11,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // TestGateRetries checks that gate --wait retries while the server is unavailable, and
 // that gate without --wait fails.
 func TestGateRetries(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
+	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // A radarEnv is a server and a git repository. It pushes histories with 'commit push',
@@ -69,7 +69,7 @@ func TestRadarAgainstGit(t *testing.T) {
 
 func newRadarEnv(t *testing.T) *radarEnv {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
+	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,21 +121,26 @@ func (r *radarEnv) history(h *randomHistory) {
 		}
 		overlaps[[2]string{pair.Other.Branch, pair.Commit.Branch}] = pair
 	}
+	rebased := make(map[string]string)
+	for _, branch := range h.branches {
+		rebased[branch] = r.ontoMainline(h, branch)
+	}
 	for i, later := range h.branches {
 		for _, earlier := range h.branches[:i] {
-			r.compare(h, earlier, later, overlaps[[2]string{earlier, later}])
+			if rebased[earlier] != "" && rebased[later] != "" {
+				pair := overlaps[[2]string{earlier, later}]
+				output, merges := r.mergeTree(rebased[earlier], rebased[later])
+				r.compare(h, earlier, later, pair, output, merges)
+			}
 		}
 	}
 }
 
-// compare compares the overlap of two branches with the result of git.
-func (r *radarEnv) compare(h *randomHistory, earlier, later string, pair ledger.RadarPair) {
-	a, b := r.ontoMainline(h, earlier), r.ontoMainline(h, later)
-	if a == "" || b == "" {
-		return // a branch conflicts with the mainline
-	}
-
-	output, merges := r.mergeTree(a, b)
+// compare compares the overlap of two branches with the result of git: whether it can merge
+// them, and its output.
+func (r *radarEnv) compare(
+	h *randomHistory, earlier, later string, pair ledger.RadarPair, output string, merges bool,
+) {
 	high := pair.Level == radar.High
 	r.pairs.Add(1)
 	if high {
@@ -216,7 +221,7 @@ func (r *radarEnv) record(h *randomHistory, sha string) map[string]radar.Change 
 // ontoMainline returns a commit with a branch rebased onto the head of the mainline, or ""
 // if this conflicts.
 func (r *radarEnv) ontoMainline(h *randomHistory, branch string) string {
-	if r.run("merge-base", branch, h.mainline()) == r.run("rev-parse", h.mainline()) {
+	if r.run("rev-list", "--count", branch+".."+h.mainline()) == "0" { // it starts at the head
 		return branch
 	}
 	tree, ok := r.mergeTree(h.mainline(), branch)

@@ -3,19 +3,19 @@ package server
 import (
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // TestFaultClockJumps checks that a jump of the system clock ends no token and no session
 // before it has held for a minute, and that none lives on after a jump back.
 func TestFaultClockJumps(t *testing.T) {
 	wall, monotonic := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), time.Duration(0)
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{
+	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{
 		Now: func() time.Time { return wall }, Monotonic: func() time.Duration { return monotonic },
 	})
 	check(t, err)

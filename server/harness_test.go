@@ -26,6 +26,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // A clock is the server's clock. Only tests advance it. It starts within the validity
@@ -68,7 +69,7 @@ func newBackend(t testing.TB, changes ...func(*Config)) *backend {
 func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend {
 	t.Helper()
 	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer)}
-	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: b.clock.now})
+	db, err := store.Open(context.Background(), storetest.NewFile(t), store.Options{Now: b.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	b.store = db

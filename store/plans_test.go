@@ -58,7 +58,7 @@ const afterClock = "runs once after the clock was put back by hours"
 const ifMissing = "checks foreign keys if one is violated"
 
 // TestStatementsUseIndexes runs all statements of the store and checks their plans. A plan
-// does not show how many rows of an index a filter drops: TestListsExamineFewRows counts
+// does not show how many rows of an index a filter drops: TestListsOfManyRows counts
 // what lists examine.
 func TestStatementsUseIndexes(t *testing.T) {
 	plans, opening := exercise(t)

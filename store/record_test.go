@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,8 +23,10 @@ import (
 // TestSetEqualsOneByOne records random attestations in two ledgers: in one ledger one by
 // one, in the other as sets. Both must return the same results and have the same events.
 func TestSetEqualsOneByOne(t *testing.T) {
+	t.Parallel()
+	template := newTwinFile(t)
 	rapid.Check(t, func(r *rapid.T) {
-		single, sets := newTwin(t), newTwin(t)
+		single, sets := openTwin(t, template), openTwin(t, template)
 		defer single.Close()
 		defer sets.Close()
 
@@ -59,8 +62,29 @@ type twin struct{ *Store }
 // same file, so the earlier ones block the later ones.
 func newTwin(t *testing.T) twin {
 	t.Helper()
+	return openTwin(t, newTwinFile(t))
+}
+
+// openTwin returns the ledger in a copy of a file.
+func openTwin(t *testing.T, file string) twin {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	check(t, err)
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	check(t, os.WriteFile(path, content, 0o600))
+
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
+	check(t, err)
+	return twin{s}
+}
+
+// newTwinFile returns the file of a ledger for newTwin.
+func newTwinFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
 	check(t, err)
 	_, err = s.CreateOrg(t.Context(), "acme")
 	check(t, err)
@@ -77,7 +101,8 @@ func newTwin(t *testing.T) twin {
 		_, _, err := s.Register(t.Context(), "acme", "api", numbered(i), changesF(branch))
 		check(t, err)
 	}
-	return twin{s}
+	check(t, s.Close()) // moves everything into the file
+	return path
 }
 
 // A drawn is a recording for both ledgers, with the wanted result.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -17,9 +16,7 @@ import (
 // A sqliteFile is the path of a SQLite database.
 type sqliteFile string
 
-func newSQLite(t testing.TB) storetest.Database {
-	return sqliteFile(filepath.Join(t.TempDir(), "ledger.db"))
-}
+func newSQLite(t testing.TB) storetest.Database { return sqliteFile(storetest.NewFile(t)) }
 
 func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
@@ -42,6 +39,7 @@ func BenchmarkRegister(b *testing.B)           { storetest.BenchmarkRegister(b, 
 // TestSizePerRegistrationInCrowdedDirectory registers 2,000 commits that each change a file
 // in the same directory. It measures how much the database grows after the first 400.
 func TestSizePerRegistrationInCrowdedDirectory(t *testing.T) {
+	t.Parallel()
 	file := newSQLite(t).(sqliteFile)
 	s := file.Open(t, store.Options{})
 	defer s.Close()

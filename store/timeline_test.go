@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 const day = 24 * time.Hour
@@ -43,7 +43,7 @@ const timelinePolicy = `{"requirements":[
 
 func newTimeline(t *testing.T) *timeline {
 	t.Helper()
-	l := &timeline{t: t, path: filepath.Join(t.TempDir(), "ledger.db"),
+	l := &timeline{t: t, path: storetest.NewFile(t),
 		wall: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), monotonic: time.Hour}
 	l.open()
 	t.Cleanup(func() { l.Close() })

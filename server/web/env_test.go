@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,6 +27,7 @@ import (
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -59,7 +59,7 @@ func newEmptyEnv(t testing.TB) *env {
 	t.Helper()
 	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer)}
 	e.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
-	db, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: e.clock.now})
+	db, err := store.Open(context.Background(), storetest.NewFile(t), store.Options{Now: e.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	e.db, e.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})

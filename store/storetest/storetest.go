@@ -29,7 +29,10 @@ func Run(t *testing.T, newDatabase New) {
 		if !isTest || !hasSignature {
 			t.Fatalf("%s is not a test: an exported method of the suite must be TestXxx(*testing.T)", method.Name)
 		}
-		t.Run(name, run)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has databases of its own
+			run(t)
+		})
 	}
 }
 

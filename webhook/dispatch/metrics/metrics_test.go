@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 	"github.com/ledgerd/ledgerd/webhook/dispatch/metrics"
 )
@@ -88,7 +88,7 @@ ledgerd_webhook_unsettled 0
 }
 
 func open(t *testing.T) *store.Store {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
+	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
 	check(t, err)
 	t.Cleanup(func() { db.Close() })
 	_, err = db.CreateOrg(t.Context(), "acme")
