@@ -75,6 +75,7 @@ func (f *follower) interrupt() int {
 // TestFollowerMissesNoEvent checks that 'events --follow' prints every event once and in
 // order, although the server is killed repeatedly.
 func TestFollowerMissesNoEvent(t *testing.T) {
+	t.Parallel()
 	const rounds, writers = 20, 4
 	v := newVictim(t)
 	key := v.addSigner("cn=ci,ou=build,o=acme")
@@ -97,8 +98,11 @@ func TestFollowerMissesNoEvent(t *testing.T) {
 	for writer := range writers {
 		wg.Go(func() { v.keepWriting(ctx, ci, key, writer) })
 	}
-	for range rounds {
-		time.Sleep(time.Duration(100+rand.IntN(600)) * time.Millisecond)
+	for round := range rounds {
+		if round%2 == 0 { // at least half of the kills end a stream
+			f.waitForMore(writers)
+		}
+		time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond)
 		v.kill()
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
 		v.listen(address)
@@ -129,10 +133,17 @@ func (v *victim) keepWriting(ctx context.Context, token string, key ed25519.Priv
 	}
 }
 
+// waitForMore waits until the follower has printed n more lines.
+func (f *follower) waitForMore(n int) {
+	f.t.Helper()
+	want := len(f.printed()) + n
+	waitUntil(f.t, "the follower to print more", func() bool { return len(f.printed()) >= want })
+}
+
 // waitFor waits until the follower has printed the line as its last one.
 func (f *follower) waitFor(line string) {
 	f.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if lines := f.printed(); len(lines) > 0 && lines[len(lines)-1] == line {
 			return
 		}

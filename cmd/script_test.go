@@ -3,6 +3,7 @@ package cmd
 import (
 	"compress/gzip"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Parallel tests mostly wait for processes. The flag -parallel takes precedence.
+	_ = flag.Set("test.parallel", "4")
 	testscript.Main(m, map[string]func(){
 		"ledgerd": func() { os.Exit(Execute()) },
 	})

@@ -63,6 +63,7 @@ func TestFaultTermUnderLoadLosesNoResponse(t *testing.T) {
 
 // Clients that do not finish their requests neither delay a stop nor make it fail.
 func TestFaultHalfSentRequestsDoNotDelayTheStop(t *testing.T) {
+	t.Parallel()
 	v := newVictim(t)
 	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
 	v.flags = []string{"--shutdown-delay", "0s", "--shutdown-timeout", "1h"}
@@ -90,6 +91,7 @@ func TestFaultHalfSentRequestsDoNotDelayTheStop(t *testing.T) {
 
 // SIGHUP reloads the log level. An invalid configuration changes nothing.
 func TestFaultHangupReloadsTheLogLevel(t *testing.T) {
+	t.Parallel()
 	v := newVictim(t)
 	config := v.database + ".yaml"
 	configure := func(text string) {
@@ -232,16 +234,6 @@ func (l *serverLog) text() string {
 func (l *serverLog) waitFor(t *testing.T, text string) {
 	t.Helper()
 	waitUntil(t, "the log to have "+text, func() bool { return strings.Contains(l.text(), text) })
-}
-
-// waitUntil waits until a condition is true, for at most a minute.
-func waitUntil(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for %s for a minute", what)
-		}
-	}
 }
 
 // get returns the response to a GET request, and its body.

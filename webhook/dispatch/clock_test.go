@@ -14,8 +14,10 @@ import (
 // TestFaultClockGoesBack checks that a retry does not wait until the clock shows again what
 // it showed before, and that signatures have the time of the system clock.
 func TestFaultClockGoesBack(t *testing.T) {
+	t.Parallel()
 	for name, back := range map[string]time.Duration{"an hour": time.Hour, "40 days": 40 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			attempts := make(chan error, 100)
 			receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

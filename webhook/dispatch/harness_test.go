@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -32,7 +32,7 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
-	s, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{Now: f.now})
+	s, err := store.Open(context.Background(), storetest.NewFile(t), store.Options{Now: f.now})
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
 	f.Store = s
@@ -139,9 +139,9 @@ func (f *fixture) attempted(w ledger.Webhook, id string, n int) (d ledger.Delive
 
 func eventually(t testing.TB, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("timeout after 10 s")
+			t.Fatal("timeout after a minute")
 		}
 	}
 }

@@ -102,12 +102,14 @@ func TestFaultKeepsClaims(t *testing.T) {
 // TestRetryAfterPausesWebhook checks that none of many pending deliveries is sent for
 // an hour after a receiver asks for a pause of an hour.
 func TestRetryAfterPausesWebhook(t *testing.T) {
+	t.Parallel()
 	o := newOutage(t, http.StatusServiceUnavailable, "3600")
 	f := newFixture(t)
 	w := f.webhook(o.URL)
 	f.pings(w, 300)
 	f.start(nil)
 	eventually(t, func() bool { return o.count() > 0 })
+
 	time.Sleep(2500 * time.Millisecond)
 	if n := o.count(); n > 2 {
 		t.Fatalf("%d requests within the hour, want at most 2", n)
@@ -127,6 +129,7 @@ func TestRetryAfterPausesWebhook(t *testing.T) {
 // TestOutage checks that of many pending deliveries only few lose an attempt while the
 // receiver fails, and that all are sent after the outage.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	o := newOutage(t, http.StatusInternalServerError, "")
 	f := newFixture(t)
 	w := f.webhook(o.URL)
@@ -273,6 +276,7 @@ func TestTotalInFlight(t *testing.T) {
 // TestShortage runs out of file descriptors for a while. That is not the receiver's
 // fault, so it does not count as a failure.
 func TestShortage(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	w := f.webhook("https://ci.example.com")
 	ids := f.pings(w, 20)
@@ -284,6 +288,7 @@ func TestShortage(t *testing.T) {
 		}
 		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: q}, nil
 	}))
+
 	run(t, d)
 	for _, id := range ids {
 		if got := f.attempted(w, id, 1); got.Status != ledger.DeliverySucceeded || got.Attempts != 1 {

@@ -17,6 +17,7 @@ import (
 // TestProxy sends deliveries through a proxy on a network that the guard refuses. The
 // guard still refuses targets.
 func TestProxy(t *testing.T) {
+	t.Parallel()
 	target := newReceiver(nil)
 	target.StartTLS()
 	defer target.Close()

@@ -92,6 +92,7 @@ func (p *picky) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 
 // TestOneOutcomeCannotBeRecorded checks that the other outcomes are recorded.
 func TestOneOutcomeCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	r := receive(t, nil)
 	f := newFixture(t)
 	w := f.webhook(r.URL)
