@@ -11,7 +11,10 @@ import (
 )
 
 // A caller makes requests. It is a token or the host's administrator.
-type caller struct{ token ledger.Token }
+type caller struct {
+	token      ledger.Token
+	credential credential // zero for the host's administrator
+}
 
 // An identify function returns the caller of a request, or an error with
 // CodeUnauthenticated.
@@ -19,7 +22,7 @@ type identify func(*http.Request) (caller, error)
 
 // byHost identifies every caller as the host's administrator.
 func byHost(*http.Request) (caller, error) {
-	return caller{ledger.Token{Name: "host", Scope: ledger.Host}}, nil
+	return caller{token: ledger.Token{Name: "host", Scope: ledger.Host}}, nil
 }
 
 // byToken identifies the caller by the token in the Authorization header.
@@ -37,18 +40,15 @@ func (s *Server) bySecret(ctx context.Context, secret string) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
-	token, err := s.store.TokenByHash(ctx, hash)
-	if isNotFound(err) {
-		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "unknown API token")
-	}
-	if err != nil {
-		return caller{}, fmt.Errorf("look up the token: %w", err)
-	}
-	return s.acceptToken(token)
+	return s.byCredential(ctx, credential{hash: hash})
 }
 
-// acceptToken returns the token as the caller, unless it is revoked or expired.
-func (s *Server) acceptToken(token ledger.Token) (caller, error) {
+// byCredential identifies the caller by a credential.
+func (s *Server) byCredential(ctx context.Context, c credential) (caller, error) {
+	token, err := s.tokenOf(ctx, c)
+	if err != nil {
+		return caller{}, err
+	}
 	switch now := s.time(); {
 	case token.RevokedAt != 0:
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the API token was revoked at %s", token.RevokedAt)
@@ -56,7 +56,47 @@ func (s *Server) acceptToken(token ledger.Token) (caller, error) {
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the API token expired at %s", token.ExpiresAt)
 	}
 	s.store.TouchToken(token.ID)
-	return caller{token}, nil
+	return caller{token, c}, nil
+}
+
+// tokenOf returns the token of a credential, which may be revoked or expired.
+func (s *Server) tokenOf(ctx context.Context, c credential) (ledger.Token, error) {
+	if c.session {
+		return s.tokenOfSession(ctx, c.hash)
+	}
+	token, err := s.store.TokenByHash(ctx, c.hash)
+	if isNotFound(err) {
+		return token, ledger.Errorf(ledger.CodeUnauthenticated, "unknown API token")
+	}
+	if err != nil {
+		return token, fmt.Errorf("look up the token: %w", err)
+	}
+	return token, nil
+}
+
+// tokenOfSession returns the token of a session that has not ended.
+func (s *Server) tokenOfSession(ctx context.Context, hash [32]byte) (ledger.Token, error) {
+	token, expires, err := s.store.SessionToken(ctx, hash)
+	switch {
+	case isNotFound(err), err == nil && expires <= s.time():
+		return token, ledger.Errorf(ledger.CodeUnauthenticated, "the session has ended: sign in again")
+	case err != nil:
+		return token, fmt.Errorf("look up the session: %w", err)
+	}
+	return token, nil
+}
+
+// recheck returns an error if the caller would not be accepted any more.
+func (s *Server) recheck(ctx context.Context, c caller) error {
+	if c.isHost() {
+		return nil
+	}
+	return s.rechecks.of(c.credential, func() error {
+		return onOwnStack(func() error {
+			_, err := s.byCredential(ctx, c.credential)
+			return err
+		})
+	})
 }
 
 func isNotFound(err error) bool { return isCode(err, ledger.CodeNotFound) }

@@ -23,12 +23,11 @@ type call struct {
 	// the host.
 	memory, slot *budget.Lease
 	isRead       bool // whether beginRead was called
-	// identify returns the caller. A stream calls it again to check the token.
-	identify identify
-	path     httprouter.Params
-	query    url.Values
-	maxBody  int64        // Config.MaxBody
-	stopping *atomic.Bool // set when the server is about to stop
+	identify     identify
+	path         httprouter.Params
+	query        url.Values
+	maxBody      int64        // Config.MaxBody
+	stopping     *atomic.Bool // set when the server is about to stop
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }

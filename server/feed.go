@@ -30,6 +30,12 @@ const (
 	minFeedInterval       = 20 * time.Millisecond
 	feedIntervalPerStream = 100 * time.Microsecond
 	maxFeedInterval       = 2 * time.Second
+	// portions is the number of portions of a feed's streams. If there are more than
+	// atOnce streams, the feed wakes the portions one after the other, in the part of the
+	// interval that atOnce streams do not need. So requests do not have to wait for
+	// thousands of writes.
+	portions = 128
+	atOnce   = 1000
 	// feedRetry is how long a feed waits after a failed read.
 	feedRetry = time.Second
 )
@@ -50,24 +56,26 @@ type feeds struct {
 // event once for all of the org's streams.
 type feed struct {
 	*store.Tail
-	log *slog.Logger
+	log    *slog.Logger
+	memory int // feedMemory, except in tests
 
 	streams atomic.Int64       // number of streams; only changed with feeds.mu held
+	joined  int                // number of streams that have acquired the feed; guarded by feeds.mu
 	stop    context.CancelFunc // ends run
 	stopped chan struct{}      // closed when run has ended
 
 	mu     sync.Mutex
-	chunks []*chunk      // latest chunks, oldest first, without gaps
-	size   int           // of the chunks' frames, in bytes
-	next   int64         // sequence number after the last chunk
-	grown  chan struct{} // closed and replaced when a chunk is added
+	chunks []*chunk                // latest chunks, oldest first, without gaps
+	size   int                     // of the chunks' frames, in bytes
+	next   int64                   // sequence number after the last chunk
+	grown  [portions]chan struct{} // closed to wake a portion; nil if none of its streams waits
 }
 
 // A chunk is a run of consecutive events. It is immutable.
 type chunk struct {
 	first, next int64 // sequence numbers: first is included, next is not
 	frames      []frame
-	unfiltered  []byte // the concatenated frames for streams without filters
+	unfiltered  wire.Block // the concatenated frames for streams without filters
 }
 
 // A frame is one event in SSE form.
@@ -78,16 +86,24 @@ type frame struct {
 	text []byte
 }
 
-// acquire returns the org's feed and starts it if necessary. The caller must
-// release it.
-func (f *feeds) acquire(ctx context.Context, org string) (*feed, error) {
+// acquire returns the org's feed, and the portion of its streams to which the new one
+// belongs. It starts the feed if necessary. The caller must release it.
+func (f *feeds) acquire(ctx context.Context, org string) (fd *feed, portion int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if existing := f.byOrg[org]; existing != nil {
-		existing.streams.Add(1)
-		return existing, nil
+	if fd = f.byOrg[org]; fd == nil {
+		if fd, err = f.start(ctx, org); err != nil {
+			return nil, 0, err
+		}
+		f.byOrg[org] = fd
 	}
+	fd.streams.Add(1)
+	fd.joined++
+	return fd, fd.joined % portions, nil
+}
 
+// start starts a feed, which runs until the last stream releases it.
+func (f *feeds) start(ctx context.Context, org string) (*feed, error) {
 	tail, err := f.store.Tail(ctx, org)
 	if err != nil {
 		return nil, err
@@ -98,11 +114,8 @@ func (f *feeds) acquire(ctx context.Context, org string) (*feed, error) {
 	}
 
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	fd := &feed{Tail: tail, log: f.log, stop: stop, next: next, grown: make(chan struct{}),
-		stopped: make(chan struct{})}
-	fd.streams.Add(1)
-	f.byOrg[org] = fd
-	go fd.run(run) // until the last stream releases it
+	fd := &feed{Tail: tail, log: f.log, memory: feedMemory, stop: stop, next: next, stopped: make(chan struct{})}
+	go fd.run(run)
 	return fd, nil
 }
 
@@ -127,7 +140,7 @@ func (f *feed) run(ctx context.Context) {
 	defer close(f.stopped)
 	for failing := false; ; {
 		changed, start, before := f.Changed(), time.Now(), f.next // only run changes next
-		err := f.catchUp(ctx)
+		more, err := f.catchUp(ctx)
 		if err != nil && ctx.Err() == nil {
 			if !failing && wire.Explain(err).Code != ledger.CodeStorageUnavailable { // which the store logs
 				f.log.ErrorContext(ctx, "reading events for the stream", "error", err)
@@ -138,13 +151,16 @@ func (f *feed) run(ctx context.Context) {
 		interval := minFeedInterval
 		if f.next > before {
 			interval = f.interval()
+			f.wake(ctx)
 		}
 
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		case <-after(changed == nil, feedRetry):
+		if !more {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			case <-after(changed == nil, feedRetry):
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -159,6 +175,30 @@ func (f *feed) interval() time.Duration {
 	return min(max(minFeedInterval, time.Duration(f.streams.Load())*feedIntervalPerStream), maxFeedInterval)
 }
 
+// wake wakes the streams that wait for events. It takes a part of the interval.
+func (f *feed) wake(ctx context.Context) {
+	start, spread := time.Now(), max(0, f.interval()-atOnce*feedIntervalPerStream)
+	for i := range portions {
+		if early := time.Until(start.Add(spread * time.Duration(i) / portions)); early > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(early):
+			}
+		}
+		f.wakePortion(i)
+	}
+}
+
+func (f *feed) wakePortion(i int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.grown[i] != nil {
+		close(f.grown[i])
+		f.grown[i] = nil
+	}
+}
+
 // after is time.After if enabled. Otherwise the channel never receives.
 func after(enabled bool, d time.Duration) <-chan time.Time {
 	if !enabled {
@@ -167,43 +207,48 @@ func after(enabled bool, d time.Duration) <-chan time.Time {
 	return time.After(d)
 }
 
-// catchUp adds all events that the feed has not read yet.
-func (f *feed) catchUp(ctx context.Context) error {
-	for {
+// catchUp adds the events that the feed has not read yet. If there are more than it
+// caches, it returns true before it evicts events for which no stream was woken.
+func (f *feed) catchUp(ctx context.Context) (more bool, err error) {
+	for size := 0; size < f.memory/2; {
 		events, err := f.Read(ctx, f.next, feedBatch)
 		if err != nil || len(events) == 0 {
-			return err
+			return false, err
 		}
 		c, err := newChunk(events)
 		if err != nil {
-			return err
+			return false, err
 		}
 		f.add(c)
+		size += c.size()
 	}
+	return true, nil
 }
 
-// add appends a chunk, evicts the oldest chunks beyond feedMemory, and wakes the
-// streams.
+// add appends a chunk and evicts the oldest chunks beyond its memory. The caller must
+// call wake.
 func (f *feed) add(c *chunk) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.chunks = append(f.chunks, c)
 	f.next = c.next
-	for f.size += c.size(); f.size > feedMemory && len(f.chunks) > 1; f.chunks = f.chunks[1:] {
+	for f.size += c.size(); f.size > f.memory && len(f.chunks) > 1; f.chunks = f.chunks[1:] {
 		f.size -= f.chunks[0].size()
 	}
-	close(f.grown)
-	f.grown = make(chan struct{})
 }
 
 // from returns the chunks that contain the event with a sequence number and all
 // later events. If there is no such event yet, it returns a channel that is closed
-// when there is. The result evicted reports whether the event is no longer cached.
-func (f *feed) from(seq int64) (chunks []*chunk, grown <-chan struct{}, evicted bool) {
+// when the portion is woken for it. The result evicted reports whether the event is no
+// longer cached.
+func (f *feed) from(seq int64, portion int) (chunks []*chunk, grown <-chan struct{}, evicted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if seq >= f.next {
-		return nil, f.grown, false
+		if f.grown[portion] == nil {
+			f.grown[portion] = make(chan struct{})
+		}
+		return nil, f.grown[portion], false
 	}
 	if len(f.chunks) == 0 || seq < f.chunks[0].first {
 		return nil, nil, true
@@ -230,6 +275,7 @@ func (f *feed) idBefore(ctx context.Context, seq int64) (id string, err error) {
 
 func newChunk(events []store.Event) (*chunk, error) {
 	c := &chunk{first: events[0].Seq, next: events[len(events)-1].Seq + 1, frames: make([]frame, len(events))}
+	var unfiltered [][]byte
 	for i, e := range events {
 		data, err := eventstream.Data(e.Type, e.Body)
 		if err != nil {
@@ -243,13 +289,14 @@ func newChunk(events []store.Event) (*chunk, error) {
 		text = append(text, "\n\n"...)
 		c.frames[i] = frame{e.Seq, e.Type, e.Repo, text}
 		if isDefault(e.Type) {
-			c.unfiltered = append(c.unfiltered, text...)
+			unfiltered = append(unfiltered, text)
 		}
 	}
+	c.unfiltered = wire.NewBlock(unfiltered...)
 	return c, nil
 }
 
-func (c *chunk) size() int { return 2 * len(c.unfiltered) }
+func (c *chunk) size() int { return 2 * c.unfiltered.Len() }
 
 // A filter selects the events of a stream.
 type filter struct {
@@ -283,29 +330,29 @@ func (f filter) wants(e frame) bool {
 }
 
 // latest returns the latest frame in the chunks that matches the filter, starting at a
-// sequence number, or nil if no frame matches.
-func (f filter) latest(chunks []*chunk, from int64) []byte {
+// sequence number. It is empty if no frame matches.
+func (f filter) latest(chunks []*chunk, from int64) wire.Block {
 	for _, c := range slices.Backward(chunks) {
 		for _, e := range slices.Backward(c.frames) {
 			if e.seq >= from && f.wants(e) {
-				return e.text
+				return wire.NewBlock(e.text)
 			}
 		}
 	}
-	return nil
+	return wire.Block{}
 }
 
 // pick returns the frames of a chunk that match the filter, starting at a sequence
 // number.
-func (f filter) pick(c *chunk, from int64) []byte {
+func (f filter) pick(c *chunk, from int64) wire.Block {
 	if from <= c.first && f.types == nil && f.repo == "" {
 		return c.unfiltered
 	}
-	var text []byte
+	var texts [][]byte
 	for _, e := range c.frames {
 		if e.seq >= from && f.wants(e) {
-			text = append(text, e.text...)
+			texts = append(texts, e.text)
 		}
 	}
-	return text
+	return wire.NewBlock(texts...)
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"maps"
 	"net/http"
 	"runtime"
 	"sync"
@@ -28,6 +30,7 @@ type limits struct {
 	mu   sync.Mutex
 	all  int
 	open map[string]int // by org, and by token id
+	none chan struct{}  // closed when all is 0; nil if nobody waits for it
 }
 
 // acquire counts one more stream, or returns an error with CodeTooManyStreams. The
@@ -54,13 +57,88 @@ func (l *limits) acquire(org, token string) (release func(), err error) {
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.all--
+		if l.all--; l.all == 0 && l.none != nil {
+			close(l.none)
+			l.none = nil
+		}
 		for _, key := range []string{org, token} {
 			if l.open[key]--; l.open[key] == 0 {
 				delete(l.open, key)
 			}
 		}
 	}, nil
+}
+
+// wait waits until no streams are open or ctx is done.
+func (l *limits) wait(ctx context.Context) error {
+	l.mu.Lock()
+	if l.all == 0 {
+		l.mu.Unlock()
+		return nil
+	}
+	if l.none == nil {
+		l.none = make(chan struct{})
+	}
+	none := l.none
+	l.mu.Unlock()
+
+	select {
+	case <-none:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A credential is the hash of the secret by which a caller was identified.
+type credential struct {
+	hash    [32]byte
+	session bool // whether the secret is that of a session, or of a token
+}
+
+// recheckLife is how long the result of a recheck is valid.
+const recheckLife = time.Second
+
+// rechecks check the callers of long responses again. A check serves all who ask for it
+// within recheckLife, so thousands of streams of a caller cost no more than one.
+type rechecks struct {
+	mu sync.Mutex
+	by map[credential]recheck
+}
+
+type recheck struct {
+	begun  time.Time
+	result func() error // waits for the result
+}
+
+// of returns the result of check for a credential, which may be that of another call.
+func (r *rechecks) of(c credential, check func() error) error {
+	r.mu.Lock()
+	now := time.Now()
+	latest, ok := r.by[c]
+	if !ok || now.Sub(latest.begun) >= recheckLife {
+		maps.DeleteFunc(r.by, func(_ credential, old recheck) bool { return now.Sub(old.begun) >= recheckLife })
+		latest = recheck{now, sync.OnceValue(check)}
+		r.by[c] = latest
+	}
+	r.mu.Unlock()
+	return latest.result()
+}
+
+// onOwnStack runs do in a new goroutine and waits for it. A query needs a deep
+// stack, which the goroutine of a stream would retain as long as the stream is
+// open. With thousands of streams, these stacks would be most of their memory.
+func onOwnStack(do func() error) error {
+	var err error
+	ended := make(chan any)
+	go func() {
+		defer func() { ended <- recover() }()
+		err = do()
+	}()
+	if p := <-ended; p != nil {
+		panic(p)
+	}
+	return err
 }
 
 // The limits of concurrent requests.

@@ -31,7 +31,8 @@ type reply struct {
 	record    any
 	body      []byte
 	mediaType string
-	// stream, if not nil, writes the whole response. It returns when the stream ends.
+	// stream, if not nil, writes the whole response. The response may continue after it
+	// has returned.
 	stream func(http.ResponseWriter, *http.Request)
 
 	location string // URL of the created or queued resource

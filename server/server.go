@@ -64,6 +64,7 @@ type Server struct {
 
 	feeds    *feeds
 	limits   *limits
+	rechecks rechecks
 	budgets  budgets
 	timing   streamTiming
 	stopping chan struct{} // closed by EndStreams
@@ -74,7 +75,7 @@ type Server struct {
 // New returns a Server. Call EndStreams before shutting it down.
 func New(c Config) *Server {
 	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", timing: defaultTiming,
-		stopping: make(chan struct{})}
+		stopping: make(chan struct{}), rechecks: rechecks{by: make(map[credential]recheck)}}
 
 	s.limits = &limits{total: cmp.Or(c.Streams, math.MaxInt), perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg),
 		perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
@@ -106,6 +107,10 @@ func (s *Server) Drain() { s.draining.Store(true) }
 // EndStreams ends the live streams, and those that are opened later. Their clients
 // reconnect to the next server and resume.
 func (s *Server) EndStreams() { s.stopOnce.Do(func() { close(s.stopping) }) }
+
+// WaitForStreams waits until all live streams have ended, which [http.Server.Shutdown]
+// does not. Call it after EndStreams. If ctx is done before, it returns the error of ctx.
+func (s *Server) WaitForStreams(ctx context.Context) error { return s.limits.wait(ctx) }
 
 // Memory returns a lease for the memory of a request's body and of its response, on
 // behalf of a token; empty for callers without a token, who share one share.

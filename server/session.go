@@ -64,12 +64,5 @@ func (s *Server) bySession(r *http.Request) (caller, error) {
 	if !ok {
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
 	}
-	token, expires, err := s.store.SessionToken(r.Context(), sha256.Sum256([]byte(session)))
-	switch {
-	case isNotFound(err), err == nil && expires <= s.time():
-		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the session has ended: sign in again")
-	case err != nil:
-		return caller{}, fmt.Errorf("look up the session: %w", err)
-	}
-	return s.acceptToken(token)
+	return s.byCredential(r.Context(), credential{sha256.Sum256([]byte(session)), true})
 }

@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -11,8 +14,6 @@ import (
 )
 
 const (
-	// streamWrite is the maximum number of bytes in one write.
-	streamWrite = 64 << 10
 	// digestInterval is the minimum time between two messages of a digest.
 	digestInterval = 500 * time.Millisecond
 	// streamRetry asks clients to wait for 3 s before they reconnect.
@@ -24,15 +25,17 @@ const (
 // database if the feed no longer caches them.
 type stream struct {
 	feed     *feed
+	portion  int // of the feed's streams
 	filter   filter
-	cursor   int64        // sequence number of the next event to send
-	preamble string       // text before the first event
-	valid    func() error // returns an error if the token is no longer valid
+	cursor   int64                       // sequence number of the next event to send
+	preamble string                      // text before the first event
+	done     func()                      // releases the feed and the stream's place among the limits
+	recheck  func(context.Context) error // returns an error if the token is no longer valid
 	timing   streamTiming
+	log      *slog.Logger
 	stopping <-chan struct{} // closed when the server stops
 
-	w       http.ResponseWriter
-	rc      *http.ResponseController
+	body    wire.Stream
 	silence *time.Timer   // runs since the last write
 	closed  chan struct{} // always closed
 }
@@ -53,25 +56,20 @@ func (s *Server) streamEvents(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	feed, err := s.feeds.acquire(c.ctx(), c.org())
+	feed, portion, err := s.feeds.acquire(c.ctx(), c.org())
 	if err != nil {
 		release()
 		return nil, err
 	}
-	done := func() { s.feeds.release(c.org(), feed); release() }
-
-	st := &stream{feed: feed, filter: f, timing: s.timing, stopping: s.stopping, valid: func() error {
-		_, err := c.identify(c.r)
-		return err
-	}}
+	org, caller := c.org(), c.caller
+	st := &stream{feed: feed, portion: portion, filter: f, timing: s.timing, stopping: s.stopping, log: s.log,
+		done:    func() { s.feeds.release(org, feed); release() },
+		recheck: func(ctx context.Context) error { return s.recheck(ctx, caller) }}
 	if st.cursor, st.preamble, err = c.streamStart(feed); err != nil {
-		done()
+		st.done()
 		return nil, err
 	}
-	return &reply{stream: func(w http.ResponseWriter, r *http.Request) {
-		defer done()
-		st.serve(w, r)
-	}}, nil
+	return &reply{stream: st.serve}, nil
 }
 
 func (c *call) streamFilter(s *Server) (f filter, err error) {
@@ -112,31 +110,70 @@ func (c *call) streamStart(t *feed) (seq int64, preamble string, err error) {
 }
 
 // serve sends events until the client disconnects or stops reading, its token
-// becomes invalid, or the server stops.
+// becomes invalid, or the server stops. If possible, it returns before and leaves that
+// to another goroutine, which takes less memory.
 func (st *stream) serve(w http.ResponseWriter, r *http.Request) {
+	ended := st.done
+	defer func() { ended() }()
+	if err := st.begin(w, r); err != nil || r.Method == http.MethodHead {
+		return
+	}
+
+	if body, ok := wire.Detach(w, r); ok {
+		st.body, ended = body, func() {}
+		go st.serveDetached(context.WithoutCancel(r.Context()), body) // Server.WaitForStreams waits for it
+		return
+	}
+	st.follow(r.Context())
+}
+
+// begin sends the header and the preamble.
+func (st *stream) begin(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", typeEvents)
 	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("Connection", "close")
 	h.Set("X-Accel-Buffering", "no") // otherwise nginx delays events
 	wire.DisableCompression(h)
 	h.Add("Vary", "Accept")
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
-		return
+		return nil
 	}
 
-	st.w, st.rc = w, http.NewResponseController(w)
-	st.silence, st.closed = time.NewTimer(st.timing.silence), make(chan struct{})
-	defer st.silence.Stop()
-	close(st.closed)
 	// The server's read timeout would end the stream.
-	if st.rc.SetReadDeadline(time.Time{}) == nil && st.write([]byte(st.preamble)) == nil {
-		st.follow(r.Context())
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+		return err
 	}
+	st.body = wire.NewStream(w)
+	return st.body.Send(wire.NewBlock([]byte(st.preamble)), st.timing.stall)
+}
+
+// serveDetached sends events as serve does, after the handler has returned.
+func (st *stream) serveDetached(ctx context.Context, body *wire.Detached) {
+	defer st.done()
+	defer body.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			st.log.ErrorContext(ctx, "stream failed", "error", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // until body is closed
+		if body.WaitForClient() {
+			cancel()
+		}
+	}()
+	st.follow(ctx)
 }
 
 // follow sends events and comments until the stream ends.
 func (st *stream) follow(ctx context.Context) {
+	st.silence, st.closed = time.NewTimer(st.timing.silence), make(chan struct{})
+	defer st.silence.Stop()
+	close(st.closed)
 	check := time.NewTicker(st.timing.check)
 	defer check.Stop()
 	for {
@@ -148,11 +185,11 @@ func (st *stream) follow(ctx context.Context) {
 		select {
 		case <-more:
 		case <-st.silence.C:
-			if st.write([]byte(":\n\n")) != nil {
+			if st.write(wire.NewBlock([]byte(":\n\n"))) != nil {
 				return
 			}
 		case <-check.C:
-			if onOwnStack(st.valid) != nil {
+			if st.recheck(context.WithoutCancel(ctx)) != nil { // which may serve other streams
 				return
 			}
 		case <-ctx.Done():
@@ -166,7 +203,7 @@ func (st *stream) follow(ctx context.Context) {
 // send writes the next events that are available. It returns a channel that is
 // closed when there are more.
 func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
-	chunks, grown, evicted := st.feed.from(st.cursor)
+	chunks, grown, evicted := st.feed.from(st.cursor, st.portion)
 	if evicted {
 		if chunks, err = st.readChunk(ctx); err != nil {
 			return nil, err
@@ -177,9 +214,9 @@ func (st *stream) send(ctx context.Context) (more <-chan struct{}, err error) {
 	}
 
 	if n := len(chunks); n > 0 && st.filter.digest {
-		text := st.filter.latest(chunks, st.cursor)
+		latest := st.filter.latest(chunks, st.cursor)
 		st.cursor = chunks[n-1].next
-		if err := st.write(text); err != nil || text == nil || evicted {
+		if err := st.write(latest); err != nil || latest.Len() == 0 || evicted {
 			return st.closed, err
 		}
 		return st.closed, st.rest(ctx)
@@ -220,38 +257,12 @@ func (st *stream) readChunk(ctx context.Context) ([]*chunk, error) {
 	return []*chunk{c}, err
 }
 
-// onOwnStack runs do in a new goroutine and waits for it. A query needs a deep
-// stack, which the goroutine of a stream would retain as long as the stream is
-// open. With thousands of streams, these stacks would be most of their memory.
-func onOwnStack(do func() error) error {
-	var err error
-	ended := make(chan any)
-	go func() {
-		defer func() { ended <- recover() }()
-		err = do()
-	}()
-	if p := <-ended; p != nil {
-		panic(p)
+// write sends a block, if it is not empty. It returns an error if the client does not
+// read for timing.stall.
+func (st *stream) write(b wire.Block) error {
+	if b.Len() == 0 {
+		return nil
 	}
-	return err
-}
-
-// write writes text and flushes it. It returns an error if the client does not read
-// for timing.stall.
-func (st *stream) write(text []byte) error {
-	for len(text) > 0 {
-		if err := st.rc.SetWriteDeadline(time.Now().Add(st.timing.stall)); err != nil {
-			return err
-		}
-		n, err := st.w.Write(text[:min(len(text), streamWrite)])
-		if err == nil {
-			err = st.rc.Flush()
-		}
-		if err != nil {
-			return err
-		}
-		text = text[n:]
-		st.silence.Reset(st.timing.silence)
-	}
-	return nil
+	st.silence.Reset(st.timing.silence)
+	return st.body.Send(b, st.timing.stall)
 }

@@ -2,9 +2,12 @@ package service
 
 import (
 	"context"
+	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,6 +83,20 @@ func (l *connections) waitForClients() (open int, all bool) {
 		}
 	}
 	return len(l.open), true
+}
+
+// closeAll closes the connections that http.Server.Close leaves open: those of streams.
+func (l *connections) closeAll() error {
+	l.mu.Lock()
+	open := slices.Collect(maps.Keys(l.open))
+	l.mu.Unlock()
+	var errs []error
+	for _, c := range open {
+		if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // track returns next, and records the progress of each request in its connection. The

@@ -92,12 +92,17 @@ func (v *Instance) shutDown(timeout time.Duration) error {
 	defer cancel()
 	err := v.http.Shutdown(ctx)
 	if err == nil {
+		err = v.api.WaitForStreams(ctx)
+	}
+	if err == nil {
 		return nil
 	}
+
 	open, waiting := v.clients.waitForClients()
+	closed := errors.Join(v.http.Close(), v.clients.closeAll())
 	if waiting {
 		v.log.Warn("connections closed: their clients neither sent nor read anything", "connections", open)
-		return v.http.Close()
+		return closed
 	}
-	return errors.Join(fmt.Errorf("requests did not finish within %v: %w", timeout, err), v.http.Close())
+	return errors.Join(fmt.Errorf("requests did not finish within %v: %w", timeout, err), closed)
 }

@@ -1,0 +1,280 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// requestStream sends the request for a stream that starts at the first event.
+func (c *rawConn) requestStream(version, token string) {
+	fmt.Fprintf(c, "GET /v1/orgs/acme/events?last_event_id=earliest HTTP/%s\r\nHost: ledger.example\r\n"+
+		"Authorization: Bearer %s\r\nAccept: %s\r\n\r\n", version, token, typeEvents)
+}
+
+// Streams take little memory: neither the stack of a handler nor the buffers of net/http.
+func TestFaultMemoryOfStreams(t *testing.T) {
+	const streams, most = 400, 16 << 10
+	b := newBackend(t)
+	b.listen("", b.reader, nil).close()
+	before := memory()
+	for range streams {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+		check(t, err)
+		t.Cleanup(func() { conn.Close() })
+		(&rawConn{conn, t, nil}).requestStream("1.1", b.reader)
+		if _, err := io.ReadFull(conn, make([]byte, len("HTTP/1.1 200"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if each := int(memory()-before) / streams; each > most {
+		t.Errorf("a stream takes %d bytes, want at most %d", each, most)
+	}
+}
+
+// memory returns the size of heap and stacks, without garbage and unused stacks.
+func memory() int64 {
+	for range 5 { // each halves the stacks that are too large
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// A stream that ends has a complete body, unless the client was disconnected. So no
+// client mistakes a part of a message for a message.
+func TestFaultEndsOfStreams(t *testing.T) {
+	for name, test := range map[string]struct {
+		version string
+		reads   bool
+		want    error
+	}{
+		"complete":              {"1.1", true, nil},
+		"HTTP/1.0":              {"1.0", true, nil},
+		"not read":              {"1.1", false, io.ErrUnexpectedEOF},
+		"not read, in HTTP/1.0": {"1.0", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, productionTimeouts, func(b *backend) {
+				b.putPolicy("*", `{"requirements":[]}`).want(200)
+				b.putPolicy("*", `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`).want(200)
+				c := b.dial()
+				c.requestStream(test.version, b.reader)
+				resp, err := http.ReadResponse(c.r, nil)
+				check(t, err)
+				if !resp.Close {
+					t.Error("no Connection: close")
+				}
+
+				if test.reads {
+					time.AfterFunc(time.Minute, b.server.EndStreams)
+				} else {
+					_, err := io.ReadFull(resp.Body, make([]byte, 100))
+					check(t, err)
+					time.Sleep(time.Minute)
+				}
+				body, err := io.ReadAll(resp.Body)
+				if !errors.Is(err, test.want) {
+					t.Errorf("the body ended with %v, want %v", err, test.want)
+				}
+				if events := strings.Count(string(body), "\n\n"); test.reads && events < 3 {
+					t.Errorf("%d messages in %q", events, body)
+				}
+				b.server.EndStreams()
+				check(t, b.server.WaitForStreams(b.t.Context()))
+			})
+		})
+	}
+}
+
+// A client that sends more than its request still gets events, and so does one whose
+// responses are recorded for the access log.
+func TestFaultUnusualStreams(t *testing.T) {
+	t.Run("client sends data", func(t *testing.T) {
+		inBubble(t, productionTimeouts, func(b *backend) {
+			c := b.dial()
+			c.requestStream("1.1", b.reader)
+			resp, err := http.ReadResponse(c.r, nil)
+			check(t, err)
+			fmt.Fprint(c, "G")
+
+			body := make(chan string)
+			go func() {
+				text, err := io.ReadAll(resp.Body)
+				body <- fmt.Sprint(string(text), err)
+			}()
+			time.Sleep(time.Minute)
+			b.putPolicy("*", `{"requirements":[]}`).want(200)
+			time.Sleep(time.Second)
+			b.server.EndStreams()
+			if got := <-body; !strings.Contains(got, "event: policy") || !strings.HasSuffix(got, "<nil>") {
+				t.Errorf("got %q", got)
+			}
+		})
+	})
+
+	t.Run("access log", func(t *testing.T) {
+		var log strings.Builder
+		b := newBackend(t, func(c *Config) {
+			c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		l := b.listen("", b.reader, nil)
+		b.putPolicy("*", `{"requirements":[]}`).want(200)
+		l.next(1)
+		b.server.EndStreams()
+		check(t, b.server.WaitForStreams(t.Context()))
+		l.wantEnd()
+	})
+}
+
+// WaitForStreams waits for all streams.
+func TestFaultStreamsEndBeforeTheStore(t *testing.T) {
+	inBubble(t, nil, func(b *backend) {
+		check(t, b.server.WaitForStreams(b.t.Context()))
+		for range 10 {
+			b.listen("", b.reader, nil)
+		}
+		waited := make(chan error)
+		for range 3 {
+			go func() { waited <- b.server.WaitForStreams(b.t.Context()) }()
+		}
+		time.Sleep(10 * time.Minute)
+		select {
+		case err := <-waited:
+			t.Fatalf("WaitForStreams returned %v before the streams ended", err)
+		default:
+		}
+
+		b.server.EndStreams()
+		for range 3 {
+			check(t, <-waited)
+		}
+		if n := len(b.server.feeds.byOrg); n > 0 {
+			t.Errorf("%d feeds are open", n)
+		}
+	})
+}
+
+// The streams of an org are woken together if they are few. If they are many, they are
+// woken in portions, over most of the time until the feed reads again.
+func TestFaultManyStreamsAreWokenInPortions(t *testing.T) {
+	for streams, want := range map[int64][3]time.Duration{
+		3:      {0, 0, 0},
+		1000:   {0, 0, 0},
+		5000:   {0, 200 * time.Millisecond, 396875 * time.Microsecond},
+		50_000: {0, 950 * time.Millisecond, 1885156250 * time.Nanosecond},
+	} {
+		t.Run(fmt.Sprint(streams), func(t *testing.T) {
+			inBubble(t, nil, func(b *backend) {
+				first := b.listen("", b.reader, nil)
+				f := b.server.feeds.byOrg["acme"]
+				f.joined = 64 - 1
+				middle := b.listen("", b.reader, nil)
+				f.joined = portions - 1 - 1
+				last := b.listen("", b.reader, nil)
+				f.joined = portions - 1
+				zeroth := b.listen("", b.reader, nil)
+				f.streams.Add(streams - 4)
+				defer f.streams.Add(4 - streams)
+
+				time.Sleep(time.Second) // the feed has just read
+				start := time.Now()
+				b.putPolicy("*", `{"requirements":[]}`).want(200)
+				for i, l := range []*listener{zeroth, middle, last} {
+					l.next(1)
+					if took := time.Since(start); took != want[i] {
+						t.Errorf("stream %d: got the event after %v, want %v", i, took, want[i])
+					}
+				}
+				first.next(1)
+			})
+		})
+	}
+}
+
+// A feed evicts no events before it has woken the streams for them, however many are
+// recorded at the same time.
+func TestFaultFeedEvictsNothingNew(t *testing.T) {
+	b := newBackend(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	var wg sync.WaitGroup
+	const writers, each = 8, 70
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				b.attest(ci.statement(t, commitID(w*each+i), "test:go", ledger.Pass, i)).want(201)
+			}
+		})
+	}
+	wg.Wait()
+	tail, err := b.store.Tail(t.Context(), "acme")
+	check(t, err)
+
+	f := &feed{Tail: tail, memory: 100 << 10}
+	rounds, more := 0, true
+	for ; more; rounds++ {
+		next := f.next
+		more, err = f.catchUp(t.Context())
+		check(t, err)
+		if _, _, evicted := f.from(next, 0); evicted {
+			t.Fatalf("round %d: event %d was evicted", rounds, next)
+		}
+	}
+	if last, err := tail.Next(t.Context()); err != nil || f.next != last || rounds < 3 {
+		t.Errorf("read up to %d in %d rounds, want %d in at least 3: %v", f.next, rounds, last, err)
+	}
+}
+
+// Thousands of streams of a token do not each look it up.
+func TestFaultRechecksAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rechecks{by: make(map[credential]recheck)}
+		revoked := errors.New("revoked")
+		var checks atomic.Int64
+		check := func() error {
+			runtime.Gosched()
+			if checks.Add(1) > 2 {
+				return revoked
+			}
+			return nil
+		}
+		ask := func(c credential, want error) {
+			t.Helper()
+			var wg sync.WaitGroup
+			for range 1000 {
+				wg.Go(func() {
+					if err := r.of(c, check); err != want {
+						t.Errorf("got %v, want %v", err, want)
+					}
+				})
+			}
+			wg.Wait()
+		}
+
+		token, session := credential{hash: [32]byte{1}}, credential{hash: [32]byte{1}, session: true}
+		ask(token, nil)
+		ask(session, nil) // of another kind
+		ask(token, nil)
+		if n := checks.Load(); n != 2 {
+			t.Errorf("%d checks, want 2", n)
+		}
+		time.Sleep(recheckLife)
+		ask(token, revoked)
+		if n := checks.Load(); n != 3 || len(r.by) != 1 {
+			t.Errorf("%d checks, %d results, want 3 and 1", n, len(r.by))
+		}
+	})
+}
