@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
@@ -37,13 +38,31 @@ func checkDatabase(path string) error {
 
 	start := make([]byte, len(sqliteMagic))
 	_, err = io.ReadFull(file, start)
-	if err == io.EOF || string(start) == sqliteMagic {
+	if err == io.EOF || string(start) == sqliteMagic || isUnfinished(path, start) {
 		return nil
 	}
 	if err != nil && err != io.ErrUnexpectedEOF {
 		return fmt.Errorf("cannot read the database: %w", err)
 	}
 	return fmt.Errorf("%s is not a ledgerd database (name another file with --database)", path)
+}
+
+// journalMagic is the beginning of a rollback journal of SQLite.
+const journalMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+
+// isUnfinished reports whether a database that begins with start was being created when
+// the power failed: the file has got its size, but not its content. SQLite then rolls it
+// back to an empty file by its journal.
+func isUnfinished(path string, start []byte) bool {
+	journal, err := os.Open(path + "-journal")
+	if err != nil {
+		return false
+	}
+	defer journal.Close()
+
+	magic := make([]byte, len(journalMagic))
+	_, err = io.ReadFull(journal, magic)
+	return err == nil && string(magic) == journalMagic && string(start) == strings.Repeat("\x00", len(start))
 }
 
 // checkFolder returns an error if the folder of a database does not exist or is not a
