@@ -118,9 +118,21 @@ func newVictim(t *testing.T, dir string) *victim {
 // start starts the server and waits until it is ready.
 func (v *victim) start() {
 	v.t.Helper()
-	v.server = exec.Command("ledgerd", "serve", "--listen", v.address, "--database", v.database)
-	v.server.Env = append(append(os.Environ(), load.Settings()...), "LEDGERD_SHUTDOWN_DELAY=300ms",
+	v.startAs(v.command())
+}
+
+// command returns the command that serves the database.
+func (v *victim) command() *exec.Cmd {
+	serve := exec.Command("ledgerd", "serve", "--listen", v.address, "--database", v.database)
+	serve.Env = append(append(os.Environ(), load.Settings()...), "LEDGERD_SHUTDOWN_DELAY=300ms",
 		"LEDGERD_SHUTDOWN_TIMEOUT=3s")
+	return serve
+}
+
+// startAs starts the server with a command and waits until it is ready.
+func (v *victim) startAs(serve *exec.Cmd) {
+	v.t.Helper()
+	v.server = serve
 	v.log.Reset()
 	check(v.t, daemon.Start(v.server, &v.log))
 	v.t.Cleanup(func() { v.stop(syscall.SIGKILL) })
@@ -212,8 +224,12 @@ func (v *victim) finish(fault string) {
 	}
 	runs := v.runs
 	v.check()
+	v.logRow(fault, runs, v.load.Book)
+}
 
-	book := v.load.Book
+// logRow logs a row of the table in docs/reliability.md.
+func (v *victim) logRow(fault string, runs int, book *filecheck.Notebook) {
+	v.t.Helper()
 	v.t.Logf("\n| %s | %d | %d | %d | %d | %d | %d | %d of %d |", fault, runs, book.Count(filecheck.Confirmed),
 		v.lost, book.Count(filecheck.Refused), v.kept, book.Count(filecheck.Unknown), v.intact, v.runs)
 }

@@ -62,7 +62,7 @@ func (t *Trace) Cuts(n int, r *rand.Rand, match func(Message) bool) []Cut {
 
 	cuts := make([]Cut, 0, n)
 	for i := range n {
-		c := Cut{Loss: Loss(i / 3 % int(losses)), Name: Loss(r.IntN(int(LoseSome + 1))), Seed: r.Uint64()}
+		c := Cut{Loss: Loss(i % int(losses)), Name: Loss(r.IntN(int(LoseSome + 1))), Seed: r.Uint64()}
 		switch {
 		case i%3 == 0 && len(answered) > 0:
 			c.At, c.Why = answered[r.IntN(len(answered))]+1, "after a message"

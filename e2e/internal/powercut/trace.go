@@ -64,6 +64,7 @@ type sync struct {
 	began, ended int
 	name         string
 	file         *file
+	ignored      bool
 }
 
 // A parser builds a trace.
@@ -111,22 +112,44 @@ func (t *Trace) settle() {
 func (t *Trace) syncedAfter(f *file, line int) int {
 	first := never
 	for _, s := range t.syncs {
-		if s.file == f && s.began > line {
+		if s.file == f && s.began > line && !s.ignored {
 			first = min(first, s.ended)
 		}
 	}
 	return first
 }
 
-// RemoveSyncs makes the trace that of a program that does not sync the given files. The
-// empty name is the folder.
-func (t *Trace) RemoveSyncs(names ...string) {
-	t.syncs = slices.DeleteFunc(t.syncs, func(s sync) bool { return slices.Contains(names, s.name) })
+// IgnoreSyncs makes the trace that of a program that does not sync the given files, but
+// all others. The empty name is the folder.
+func (t *Trace) IgnoreSyncs(names ...string) {
+	for i := range t.syncs {
+		t.syncs[i].ignored = slices.Contains(names, t.syncs[i].name)
+	}
 	t.settle()
+}
+
+// String counts the syncs of each file.
+func (t *Trace) String() string {
+	counts := make(map[string]int)
+	for _, s := range t.syncs {
+		counts[s.name]++
+	}
+	return fmt.Sprintf("trace of %d lines, %d messages, syncs: %v", t.lines, len(t.messages), counts)
 }
 
 // Lines is the number of lines of the trace. A cut at this line is after all calls.
 func (t *Trace) Lines() int { return t.lines }
+
+// Syncs returns the lines of the trace at which the syncs of a file began. The empty name
+// is the folder. A cut at such a line is before the sync.
+func (t *Trace) Syncs(name string) (lines []int) {
+	for _, s := range t.syncs {
+		if s.name == name {
+			lines = append(lines, s.began)
+		}
+	}
+	return lines
+}
 
 // Messages returns what the program sent, in order.
 func (t *Trace) Messages() []Message { return t.messages }
@@ -282,7 +305,7 @@ func (p *parser) change(c call) error {
 		}
 		return p.changed(name, change{span{began: c.began, ended: c.ended}, size, nil})
 	default:
-		p.syncs = append(p.syncs, sync{c.began, c.ended, name, f})
+		p.syncs = append(p.syncs, sync{began: c.began, ended: c.ended, name: name, file: f})
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package e2e_test
+package fault_test
 
 import (
 	"crypto/ed25519"
@@ -7,48 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/powercut"
 )
-
-// traceOf runs a command and returns the trace of its calls that affect a folder.
-func traceOf(t *testing.T, folder string, c *exec.Cmd) *powercut.Trace {
-	t.Helper()
-	start, file := readFolder(t, folder), filepath.Join(t.TempDir(), "trace")
-	check(t, powercut.Record(c, file))
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return readTrace(t, folder, start, file, c.Process.Pid)
-}
-
-// readTrace reads the trace of a process that has ended.
-func readTrace(t *testing.T, folder string, start map[string][]byte, file string, pid int) *powercut.Trace {
-	t.Helper()
-	check(t, powercut.Wait(file, pid))
-	in, err := os.Open(file)
-	check(t, err)
-	defer in.Close()
-	trace, err := powercut.Parse(in, folder, start)
-	check(t, err)
-	return trace
-}
-
-func readFolder(t *testing.T, folder string) map[string][]byte {
-	t.Helper()
-	entries, err := os.ReadDir(folder)
-	check(t, err)
-	files := make(map[string][]byte)
-	for _, entry := range entries {
-		files[entry.Name()], err = os.ReadFile(filepath.Join(folder, entry.Name()))
-		check(t, err)
-	}
-	return files
-}
 
 // parsePair returns an error unless the files of a key and its certificate are complete.
 func parsePair(key, cert []byte) (public string, err error) {
@@ -115,14 +79,4 @@ func TestFaultPowerCutDuringKeygen(t *testing.T) {
 			}
 		}
 	})
-}
-
-// ends returns power cuts after the end of a process, one for each loss.
-func ends(trace *powercut.Trace) (cuts []powercut.Cut) {
-	for loss := powercut.LoseAll; loss <= powercut.LosePerFile; loss++ {
-		for names := powercut.LoseAll; names <= powercut.LoseSome; names++ {
-			cuts = append(cuts, powercut.Cut{At: trace.Lines(), Loss: loss, Name: names, Seed: 1, Why: "the end"})
-		}
-	}
-	return cuts
 }
