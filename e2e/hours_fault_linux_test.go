@@ -73,11 +73,45 @@ func TestFaultFortyHours(t *testing.T) {
 	t.Logf("at the start, under load, and after it:\n%s", table(all))
 	t.Logf("tasks:\n%s", l.table())
 	for _, m := range measures {
-		m.check(t, samples, duration >= minTrend)
+		for _, fault := range m.faults(samples, duration >= minTrend) {
+			t.Error(fault)
+		}
+		t.Logf("%s: trend %+.1f in the last three quarters", m.name, m.trend(samples[len(samples)/4:]))
 	}
 	l.checkTasks()
 	l.stop()
 	l.checkTime()
+}
+
+// A measure is flat if it neither exceeds its limit nor grows by more than its bound in
+// the last three quarters of the samples, whatever it does in the first.
+func TestFaultFlatness(t *testing.T) {
+	m := measure{"heap", func(s sample) float64 { return s.heap }, 10, 100}
+	for name, test := range map[string]struct {
+		heap     func(i float64) float64 // of 40 samples
+		hasTrend bool
+		faults   int
+	}{
+		"flat":                    {func(float64) float64 { return 50 }, true, 0},
+		"noisy":                   {func(i float64) float64 { return 50 + 20*float64(int(i)%2) }, true, 0},
+		"falling":                 {func(i float64) float64 { return 90 - i }, true, 0},
+		"growing":                 {func(i float64) float64 { return 20 + i/2 }, true, 1},
+		"growing slowly":          {func(i float64) float64 { return 20 + i/4 }, true, 0},
+		"growing at first":        {func(i float64) float64 { return 5 * min(i, 10) }, true, 0},
+		"growing for a short run": {func(i float64) float64 { return 20 + i }, false, 0},
+		"too large once":          {func(i float64) float64 { return max(50, 110-60*(i-24)*(i-24)) }, true, 1},
+		"too large and growing":   {func(i float64) float64 { return 80 + i }, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var samples []sample
+			for i := range 40 {
+				samples = append(samples, sample{hour: float64(i), heap: test.heap(float64(i))})
+			}
+			if faults := m.faults(samples, test.hasTrend); len(faults) != test.faults {
+				t.Errorf("got %q, want %d faults", faults, test.faults)
+			}
+		})
+	}
 }
 
 // start starts the server with fast clocks.
@@ -200,25 +234,19 @@ func (l *load) size(suffix string) float64 {
 // at first.
 const minTrend = 4 * time.Hour
 
-// check checks that the measure is bounded and, if there is a trend, that it is flat.
-func (m measure) check(t *testing.T, samples []sample, hasTrend bool) {
-	t.Helper()
-	highest := 0.0
+// faults returns why the measure is not bounded or, if there is a trend, not flat.
+func (m measure) faults(samples []sample, hasTrend bool) (faults []string) {
 	for _, s := range samples {
-		highest = max(highest, m.of(s))
+		if m.of(s) > m.limit {
+			faults = append(faults, fmt.Sprintf("%s: %.1f at hour %.2f, want at most %.0f", m.name, m.of(s), s.hour, m.limit))
+			break
+		}
 	}
-	if highest > m.limit {
-		t.Errorf("%s: at most %.1f, want %.0f", m.name, highest, m.limit)
+	if growth := m.trend(samples[len(samples)/4:]); hasTrend && growth > m.growth {
+		faults = append(faults, fmt.Sprintf("%s grew by %.1f in the last three quarters, want at most %.0f",
+			m.name, growth, m.growth))
 	}
-	if !hasTrend {
-		return
-	}
-
-	growth := m.trend(samples[len(samples)/4:])
-	t.Logf("%s: %+.1f in the last three quarters", m.name, growth)
-	if growth > m.growth {
-		t.Errorf("%s grew by %.1f in the last three quarters, want at most %.0f", m.name, growth, m.growth)
-	}
+	return faults
 }
 
 // trend returns the growth from the first sample to the last, by the line with the least
