@@ -48,8 +48,8 @@ type measure struct {
 var measures = []measure{
 	{"resident MiB", func(s sample) float64 { return s.resident }, 40, 300},
 	{"heap MiB", func(s sample) float64 { return s.heap }, 20, 150},
-	{"goroutines", func(s sample) float64 { return s.goroutines }, 30, 500},
-	{"files", func(s sample) float64 { return s.files }, 20, 300},
+	{"goroutines", func(s sample) float64 { return s.goroutines }, 60, 500},
+	{"files", func(s sample) float64 { return s.files }, 30, 300},
 	{"WAL MiB", func(s sample) float64 { return s.wal }, 20, 80},
 }
 
