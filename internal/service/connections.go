@@ -20,7 +20,7 @@ type connections struct {
 	*net.TCPListener
 	places  *places
 	closing chan struct{} // closed by Close
-	once    sync.Once
+	close   func() error
 
 	mu     sync.Mutex
 	open   map[*connection]struct{}
@@ -33,8 +33,13 @@ func listen(address string, limit int) (*connections, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connections{TCPListener: listener.(*net.TCPListener), places: newPlaces(limit),
-		closing: make(chan struct{}), open: make(map[*connection]struct{})}, nil
+	l := &connections{TCPListener: listener.(*net.TCPListener), places: newPlaces(limit),
+		closing: make(chan struct{}), open: make(map[*connection]struct{})}
+	l.close = sync.OnceValue(func() error {
+		close(l.closing)
+		return l.TCPListener.Close()
+	})
+	return l, nil
 }
 
 // Accept implements net.Listener.
@@ -56,10 +61,27 @@ func (l *connections) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Close implements net.Listener.
-func (l *connections) Close() error {
-	l.once.Do(func() { close(l.closing) })
-	return l.TCPListener.Close()
+// Close implements net.Listener. Further calls return the result of the first.
+func (l *connections) Close() error { return l.close() }
+
+// waitForFirst waits until the first request of every open connection is being handled, or
+// until the time is over. During a shutdown, net/http drops those that it reads later.
+func (l *connections) waitForFirst(limit time.Duration) {
+	for deadline := time.Now().Add(limit); l.anyNew() && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// anyNew reports whether there is an open connection without a request so far.
+func (l *connections) anyNew() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		if !c.used.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // cutRequests limits when requests may arrive: reading one fails after that time.
@@ -104,6 +126,9 @@ func (l *connections) closeAll() error {
 func (l *connections) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ok := r.Context().Value(connectionKey{}).(*connection)
+		if ok {
+			c.used.Store(true)
+		}
 		switch {
 		case !ok:
 		case r.Body == http.NoBody:
@@ -142,6 +167,7 @@ type connection struct {
 	list    *connections
 	place   *place
 	writing atomic.Bool // a Write has not returned
+	used    atomic.Bool // the first request is being handled, or was
 
 	mu       sync.Mutex
 	arriving bool      // the client has yet to send a request, or a part of it

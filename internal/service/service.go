@@ -116,7 +116,8 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 	v.running.Go(func() { db.Watch(background) })
 	v.running.Go(func() { dispatcher.Run(background) })
 	v.running.Go(func() {
-		if err := v.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		err := v.http.Serve(listener)
+		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) { // by Stop
 			v.failed <- fmt.Errorf("serving: %w", err)
 		}
 	})

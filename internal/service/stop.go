@@ -69,11 +69,17 @@ func (v *Instance) Stop(delay, timeout time.Duration) error {
 	err := v.serveFor(delay)
 
 	v.clients.cutRequests(time.Now().Add(min(v.arrivalTimeout, timeout)))
+	err = errors.Join(err, v.clients.Close())
+	v.clients.waitForFirst(min(firstTimeout, timeout))
 	err = errors.Join(err, v.shutDown(timeout))
 	v.cancel()
 	v.running.Wait()
 	return errors.Join(err, v.db.Close())
 }
+
+// firstTimeout is how long Stop waits for the first requests of connections that have
+// been accepted. Browsers open some in advance, without a request.
+const firstTimeout = 500 * time.Millisecond
 
 // serveFor waits for the delay. If the HTTP server fails first, it returns the error.
 func (v *Instance) serveFor(delay time.Duration) error {
