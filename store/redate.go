@@ -39,6 +39,9 @@ func (s *Store) correctTimes(ctx context.Context) error {
 	if err := s.redateDeliveries(ctx); err != nil {
 		return fmt.Errorf("deliveries: %w", err)
 	}
+	if err := s.deriveAllAgain(ctx); err != nil {
+		return fmt.Errorf("states: %w", err)
+	}
 
 	err := s.write(ctx, "", func(t *tx) error {
 		if err := t.redateRest(); err != nil {
@@ -142,6 +145,61 @@ func (t *tx) deriveAgain(causes map[int64]ledger.Cause) error {
 		}
 	}
 	return nil
+}
+
+// deriveAllAgain derives the states of all commits again: of those that did not fall
+// because of the time, but could not rise. For example, a contract that became active while
+// the clock was ahead found all evidence expired.
+func (s *Store) deriveAllAgain(ctx context.Context) error {
+	repos, err := s.reposWith(ctx, "SELECT id FROM repos", func(_ reader, id int64) ([]int64, error) {
+		return []int64{id}, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range repos {
+		var after int64
+		err := s.repeat(ctx, func(t *tx) (last bool, err error) {
+			after, last, err = t.deriveNextAgain(id, after)
+			return last, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deriveNextAgain derives the states of a repo's next commits again, with its contract as
+// the cause. It leaves those to Evaluate that it has still to reach after a policy change.
+func (t *tx) deriveNextAgain(repoID, after int64) (lastID int64, last bool, err error) {
+	r, err := t.repoByID(repoID)
+	if err != nil {
+		return 0, false, err
+	}
+	d, err := t.deriver(r)
+	if err != nil {
+		return 0, false, err
+	}
+	ids, err := all(t.reader, scanID,
+		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, redateBatch)
+	if err != nil || len(ids) == 0 {
+		return after, true, err
+	}
+
+	list, err := t.subjects(d, ids)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, s := range list {
+		if s.state == ledger.Deployed || s.policyVersion != r.policyVersion {
+			continue
+		}
+		if err := t.settle(s, d.policyCause()); err != nil {
+			return 0, false, err
+		}
+	}
+	return ids[len(ids)-1], len(ids) < redateBatch, nil
 }
 
 // undoExpirations derives the next commits again whose evidence or overlaps expired at a

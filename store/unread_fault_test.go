@@ -60,3 +60,24 @@ func TestFaultErrorAfterTheWriteSaysSo(t *testing.T) {
 		t.Error("no registration failed after the write")
 	}
 }
+
+func TestFaultUnreadNamesWhatWasDone(t *testing.T) {
+	unavailable := ledger.Errorf(ledger.CodeStorageUnavailable, "the disk fails")
+	notFound := ledger.Errorf(ledger.CodeNotFound, "commit not found")
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{unavailable, "it was done, but its record cannot be read now: the disk fails"},
+		{context.Canceled, "it was done, but its record cannot be read now: context canceled"},
+		{context.DeadlineExceeded, "it was done, but its record cannot be read now: context deadline exceeded"},
+		{notFound, "commit not found"},
+	} {
+		if got := store.Unread("it was done", test.err); got.Error() != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+	if err := store.Unread("it was done", nil); err != nil {
+		t.Errorf("got %v for no error", err)
+	}
+}
