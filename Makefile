@@ -25,6 +25,10 @@ test: ## run all tests, except those whose programs are missing
 e2e: ## run the end-to-end tests (on Debian, install the programs they need)
 	.ci/run e2e
 
+.PHONY: faults
+faults: ## kill, stop, fill and break a server under load, for 10 minutes
+	go test ./e2e/fault -count=1 -v -timeout=30m -fault.long
+
 .PHONY: race
 race: ## run the tests with the race detector
 	.ci/run race

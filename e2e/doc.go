@@ -2,6 +2,9 @@
 // that users have: curl, nginx, a browser, Node.js, Python. A test is skipped if
 // a program that it needs is missing; with CI=true in the environment, it fails.
 //
+// The folder fault has tests with a mixed load, which check the database file after
+// each fault; see its documentation for the long version.
+//
 // To generate a Go client from openapi.yaml, compile it and use it:
 //
 //	go test ./e2e -run GeneratedGoClient -oapi-codegen PATH

@@ -28,7 +28,7 @@ func TestFaultKill(t *testing.T) {
 }
 
 // A server that is stopped under load answers every request that it records, and ends with
-// 0. A connection that comes when it stops to accept them may be closed without an answer.
+// 0. Connections that the system has, but the server has not accepted yet, are reset.
 func TestFaultStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
