@@ -210,6 +210,9 @@ func TestFaultConcurrentReads(t *testing.T) {
 		if took := time.Since(began); took != 2*maxWait {
 			b.t.Errorf("refused after %v, want %v each", took, maxWait)
 		}
+		list := request{method: "GET", path: "/v1/orgs/acme/repos", token: b.reader,
+			header: map[string]string{"Accept": typeEvents}} // does not make it a stream
+		b.send(list).wantProblem(429, ledger.CodeTooManyRequests)
 		preview := request{method: "POST", path: "/v1/orgs/acme/repos/api/radar", token: b.reader, body: `{}`}
 		b.send(preview).wantProblem(429, ledger.CodeTooManyRequests)
 
@@ -230,11 +233,32 @@ func TestFaultConcurrentReads(t *testing.T) {
 	})
 }
 
-// All tokens together have a bounded number of concurrent reads.
+// A failed read does not count while the rest of its body is drained.
+func TestFaultDrainingIsNoRead(t *testing.T) {
+	inBubble(t, productionTimeouts, func(b *backend) {
+		for range readsPerToken() {
+			b.dial().request("GET", commitPath(commitID(9)), b.reader, 1000)
+		}
+		synctest.Wait()
+		began := time.Now()
+		b.get("/v1/orgs/acme/repos").want(200)
+		if took := time.Since(began); took > 0 {
+			b.t.Errorf("another read waited for %v", took)
+		}
+	})
+}
+
+// All tokens together have a bounded number of concurrent reads. The administrator of the
+// host is not limited.
 func TestFaultReadsOfAll(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
 		for i := range readShares * readsPerToken() {
 			check(b.t, b.server.budgets.reads.Lease(fmt.Sprint(i/readsPerToken())).Grow(b.t.Context(), 1))
+		}
+		began := time.Now()
+		b.host("GET", "/v1/orgs/acme/repos", "").want(200)
+		if took := time.Since(began); took > 0 {
+			b.t.Errorf("the administrator waited for %v", took)
 		}
 		resp := b.get("/v1/orgs/acme/repos")
 		resp.wantProblem(503, ledger.CodeServerBusy)
@@ -245,7 +269,7 @@ func TestFaultReadsOfAll(t *testing.T) {
 }
 
 // Responses that nobody reads take a bounded amount of memory, for a bounded time,
-// and keep out nobody else.
+// and keep out nobody else, and no writes with the same token.
 func TestFaultUnreadResponses(t *testing.T) {
 	inBubble(t, productionTimeouts, func(b *backend) {
 		const size, clients = 60_000, 300
@@ -253,7 +277,7 @@ func TestFaultUnreadResponses(t *testing.T) {
 		var begun atomic.Int64
 		for range clients {
 			c := b.dial()
-			c.request("GET", commitPath(commitID(1)), b.reader, 0)
+			c.request("GET", commitPath(commitID(1)), b.writer, 0)
 			go func() {
 				if _, err := c.r.Peek(1); err == nil {
 					begun.Add(1)
@@ -266,16 +290,16 @@ func TestFaultUnreadResponses(t *testing.T) {
 		}
 
 		began := time.Now()
-		b.send(request{method: "GET", path: commitPath(commitID(1)), token: b.writer}).want(200)
+		b.get(commitPath(commitID(1))).want(200)
 		b.put(commitPath(commitID(2)), `{}`).want(201)
 		if took := time.Since(began); took > 0 {
 			b.t.Errorf("others waited for %v", took)
 		}
 
-		refused := b.get(commitPath(commitID(1)))
-		refused.wantProblem(429, ledger.CodeTooManyRequests)
+		read := request{method: "GET", path: commitPath(commitID(1)), token: b.writer}
+		b.send(read).wantProblem(429, ledger.CodeTooManyRequests)
 		time.Sleep(time.Minute) // the writes have timed out
-		b.get(commitPath(commitID(1))).want(200)
+		b.send(read).want(200)
 	})
 }
 
@@ -346,11 +370,24 @@ func TestFaultStreamsOfAll(t *testing.T) {
 }
 
 func TestBudgetHoldsTheLargestBody(t *testing.T) {
-	const maxBody = 1 << 30
-	lease := newBudgets(maxBody).memoryOf("", &http.Request{Method: "PUT"})
-	began := time.Now()
-	check(t, lease.Grow(t.Context(), wire.BodyMemory*maxBody))
-	if time.Since(began) > maxWait/2 {
-		t.Error("the largest body waits")
-	}
+	const maxBody, size = 1 << 30, wire.BodyMemory << 30
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudgets(maxBody)
+		request := &http.Request{Method: "PUT"}
+		check(t, b.memoryOf("", request).Grow(t.Context(), size))
+		if err := b.memoryOf("", request).Grow(t.Context(), 1); err == nil {
+			t.Error("the token gets more than the largest body takes")
+		}
+
+		began := time.Now()
+		for i := range memoryShares - 1 { // other tokens
+			check(t, b.memoryOf(fmt.Sprint(i), request).Grow(t.Context(), size))
+		}
+		if time.Since(began) > 0 {
+			t.Error("the largest body waits")
+		}
+		if err := b.memoryOf("one more", request).Grow(t.Context(), 1); err == nil {
+			t.Error("all tokens together get more than their shares")
+		}
+	})
 }

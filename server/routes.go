@@ -27,7 +27,7 @@ const public ledger.Scope = 0
 // limited. Live streams have limits of their own.
 func (rt route) reads(r *http.Request) bool {
 	isStream := strings.HasSuffix(rt.pattern, "/events") && wire.IsStreamRequest(r)
-	return rt.scope != public && wire.IsRead(r) && !isStream
+	return wire.IsRead(r) && !isStream
 }
 
 // inOrg reports whether the route's path has an org.

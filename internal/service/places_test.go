@@ -153,6 +153,33 @@ func TestFaultSilentConnectionMakesRoom(t *testing.T) {
 	}
 }
 
+// Of the connections that have sent no request, the oldest one goes first.
+func TestFaultOldestSilentConnectionGoesFirst(t *testing.T) {
+	p := newPlaces(2)
+	old, young := &place{all: p}, &place{all: p}
+	old.move(p.starting)
+	young.move(p.starting)
+	old.since = time.Now().Add(-2 * headTime)
+	if victim := p.victim(); victim != old {
+		t.Errorf("next to be closed: %p, want %p, not %p", victim, old, young)
+	}
+}
+
+// A connection that was closed to make room is not closed again, although the server
+// notes a new state of it.
+func TestFaultClosedConnectionHasNoPlace(t *testing.T) {
+	p := newPlaces(1)
+	server, client := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	pl := p.take(server, nil)
+	pl.leave()
+	pl.changed(http.StateIdle)
+	if victim := p.victim(); victim != nil || p.taken != 0 {
+		t.Errorf("next to be closed: %v; %d places are taken", victim, p.taken)
+	}
+}
+
 // If all connections are in use, a new one waits until there is room.
 func TestFaultConnectionsInUseAreNotClosed(t *testing.T) {
 	s := newLimitedServer(t, 2)

@@ -3,11 +3,13 @@ package service
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -179,6 +181,48 @@ func TestFaultLateConnectionIsCutOff(t *testing.T) {
 	v.clients.cutRequests(time.Now())
 	if _, err := dial(t, v, "GET /heal").Read(make([]byte, 1)); err == nil {
 		t.Error("the server answered half a request")
+	}
+}
+
+// A request is cut off too if it is not the first one of its connection.
+func TestFaultLateRequestIsCutOff(t *testing.T) {
+	v := start(t, slog.New(slog.DiscardHandler))
+	defer v.Stop(0, time.Minute)
+	v.http.ReadHeaderTimeout, v.http.ReadTimeout = time.Hour, time.Hour
+	conn := dial(t, v, "GET /healthz HTTP/1.1\r\nHost: ledger\r\n\r\n")
+	r := bufio.NewReader(conn)
+	response, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+
+	fmt.Fprint(conn, "GET /heal")
+	v.clients.cutRequests(time.Now().Add(100 * time.Millisecond))
+	conn.SetReadDeadline(time.Now().Add(time.Minute))
+	if text, err := io.ReadAll(r); errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(text), " 200 ") {
+		t.Errorf("half a request got %q, %v, want the end of the connection", text, err)
+	}
+}
+
+// Clients make a stop wait neither before they have sent a request, nor while they do not
+// read the response.
+func TestWaitForClients(t *testing.T) {
+	for name, test := range map[string]struct {
+		arriving, writing, want bool
+	}{
+		"request arrives":      {arriving: true, want: true},
+		"response is not read": {writing: true, want: true},
+		"response is prepared": {want: false},
+	} {
+		c := &connection{arriving: test.arriving}
+		c.writing.Store(test.writing)
+		l := &connections{open: map[*connection]struct{}{c: {}}}
+		if open, all := l.waitForClients(); open != 1 || all != test.want {
+			t.Errorf("%s: %d connections are open, all wait: %v, want %v", name, open, all, test.want)
+		}
 	}
 }
 
