@@ -84,7 +84,8 @@ func TestFaultEndsOfStreams(t *testing.T) {
 				} else {
 					_, err := io.ReadFull(resp.Body, make([]byte, 100))
 					check(t, err)
-					time.Sleep(time.Minute)
+					// It reads again when the server has just given up.
+					time.Sleep(b.server.timing.silence + b.server.timing.stall + time.Second/2)
 				}
 				body, err := io.ReadAll(resp.Body)
 				if !errors.Is(err, test.want) {
