@@ -50,8 +50,41 @@ func TestFaultBusyListsDelayNothingElse(t *testing.T) {
 	}
 }
 
+// While long reads are busy, lists that examine few rows are read, and others wait.
+func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
+	s := openWithRepo(t)
+	state := ledger.Promotable
+	list := func(ctx context.Context) error {
+		_, err := s.Commits(ctx, "acme", "api", CommitFilter{Branch: "main", State: &state, Query: Query{Limit: 10}})
+		return err
+	}
+	register := func(from, to int) {
+		for i := from; i < to; i++ {
+			_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", i), ledger.Registration{Branch: "main"})
+			check(t, err)
+		}
+	}
+
+	register(0, firstWindow/2)
+	release := occupy(t, s, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
+	defer release()
+	check(t, list(t.Context()))
+	register(firstWindow/2, 2*firstWindow)
+	gone, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer leave()
+	if err := list(gone); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a list that examines many rows returns %v, want it to wait", err)
+	}
+}
+
 // occupyLists takes all connections for callers' requests until release is called.
 func occupyLists(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	return occupy(t, s, byOrg("acme"))
+}
+
+// occupy takes all connections of a lane until release is called.
+func occupy(t *testing.T, s *Store, by sqldb.Reader) (release func()) {
 	t.Helper()
 	released := make(chan struct{})
 	for taken := true; taken; {
@@ -59,7 +92,7 @@ func occupyLists(t *testing.T, s *Store) (release func()) {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			defer cancel()
-			err := s.db.ReadLoose(ctx, byOrg("acme"), func(*sqldb.Conn) error {
+			err := s.db.ReadLoose(ctx, by, func(*sqldb.Conn) error {
 				ready <- true
 				<-released
 				return nil

@@ -45,6 +45,11 @@ func (w walk[T]) run(rd reader, position []any, limit, budget int) (p part[T], e
 	}
 
 	for window := min(firstWindow, budget); p.examined < budget; window = budget - p.examined {
+		if p.examined > 0 {
+			if err := rd.Long(); err != nil {
+				return p, err
+			}
+		}
 		to, err := w.edge(rd, position, window)
 		if err != nil {
 			return p, err

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,7 +19,8 @@ type Conn struct {
 	sql     *sql.Conn
 	dialect *Dialect
 	stmts   map[string]*sql.Stmt
-	reading int // the number of queries whose rows are being read
+	reading int  // the number of queries whose rows are being read
+	short   bool // whether Long refuses to continue
 	// ctx ends the queries of a read. The writer's connection always has the
 	// background context: to interrupt a write would roll back the whole batch.
 	ctx context.Context
@@ -37,6 +39,21 @@ func Connect(ctx context.Context, db *sql.DB, dialect *Dialect) (*Conn, error) {
 // queries, with the context's error. Only connections that read may have a context
 // that ends.
 func (c *Conn) SetContext(ctx context.Context) { c.ctx = ctx }
+
+// KeepShort marks a connection of the lane Requests, on which long reads do not continue.
+func (c *Conn) KeepShort() { c.short = true }
+
+// ErrLong is the error of Long in a read that must begin again in the lane Long.
+var ErrLong = errors.New("the read is long")
+
+// Long announces that the read is about to examine many rows. If it returns an error, the
+// read must return it, too: the engine then runs it again, when it is its turn.
+func (c *Conn) Long() error {
+	if c.short {
+		return ErrLong
+	}
+	return nil
+}
 
 // Close closes the prepared statements and the connection.
 func (c *Conn) Close() error {

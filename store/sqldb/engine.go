@@ -60,6 +60,9 @@ const (
 	Writes
 	// Checks is for lookups by key that every request needs, such as of its token.
 	Checks
+	// Long is for the reads of Requests that call Conn.Long. Few run at the same time, so
+	// that they leave CPUs and connections to others.
+	Long
 	// Lanes is the number of lanes.
 	Lanes
 )

@@ -76,7 +76,7 @@ func TestTurnQueueKeepsWhatWasPushed(t *testing.T) {
 func occupy(t *testing.T, db *DB, r sqldb.Reader) (release func()) {
 	t.Helper()
 	ready, next := make(chan struct{}), make(chan struct{})
-	for range readers[r.Lane] {
+	for range readers()[r.Lane] {
 		go func() {
 			_ = db.ReadLoose(context.Background(), r, func(*sqldb.Conn) error {
 				ready <- struct{}{}
@@ -105,9 +105,48 @@ func TestFaultBusyLanesDoNotDelayOthers(t *testing.T) {
 			}
 			cancel()
 		}
-		for range readers[lane] {
+		for range readers()[lane] {
 			release()
 		}
+	}
+}
+
+// A read that turns out to be long begins again when it is its turn. In the meantime it
+// takes no connection from others.
+func TestFaultLongReadsLeaveConnections(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	release := occupy(t, db, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
+	waiting := func() int {
+		db.lanes[sqldb.Long].mu.Lock()
+		defer db.lanes[sqldb.Long].mu.Unlock()
+		return db.lanes[sqldb.Long].waiting.size
+	}
+
+	const reads = 20
+	runs, done := make(chan struct{}, 2*reads), make(chan error, reads)
+	for range reads {
+		go func() {
+			done <- db.Read(t.Context(), sqldb.Reader{Org: "acme"}, func(c *sqldb.Conn) error {
+				runs <- struct{}{}
+				return c.Long()
+			})
+		}()
+	}
+	for deadline := time.Now().Add(10 * time.Second); waiting() < reads; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d long reads wait", waiting(), reads)
+		}
+	}
+	check(t, db.Read(t.Context(), sqldb.Reader{Org: "acme"}, func(*sqldb.Conn) error { return nil }))
+
+	for range readers()[sqldb.Long] {
+		release()
+	}
+	for range reads {
+		check(t, <-done)
+	}
+	if len(runs) != 2*reads {
+		t.Errorf("%d reads ran %d times, want each to run twice", reads, len(runs))
 	}
 }
 
@@ -147,7 +186,7 @@ func TestFaultReadersServeOrgsInTurn(t *testing.T) {
 	if second := <-order; first == second {
 		t.Errorf("the first two reads are both of org %s", first)
 	}
-	for range readers[sqldb.Requests] - 2 {
+	for range readers()[sqldb.Requests] - 2 {
 		release()
 	}
 	close(hold)
@@ -164,7 +203,7 @@ func runEndless(c *sqldb.Conn) error {
 // A query is interrupted when its caller gives up, and the connection stays usable.
 func TestFaultReadEndsWithItsContext(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	for range 2 * readers[sqldb.Requests] {
+	for range 2 * readers()[sqldb.Requests] {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := db.Read(ctx, sqldb.Reader{}, func(c *sqldb.Conn) error {
 			time.AfterFunc(10*time.Millisecond, cancel)
@@ -190,7 +229,7 @@ func TestFaultReadHasATimeLimit(t *testing.T) {
 	if sqldb.ClassOf(err) != sqldb.Slow {
 		t.Errorf("a read that waits too long returns %v, want an error of class Slow", err)
 	}
-	for range readers[sqldb.Requests] {
+	for range readers()[sqldb.Requests] {
 		release()
 	}
 

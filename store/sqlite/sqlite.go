@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -15,8 +16,13 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// readers is the number of connections of each lane.
-var readers = [sqldb.Lanes]int{sqldb.Requests: 8, sqldb.Writes: 4, sqldb.Checks: 2}
+// readers returns the number of connections of each lane. Long reads, which only take CPU
+// time, get half of the CPUs. With more, an attestation waits for a CPU several times, and
+// for the locks of SQLite's allocator.
+func readers() [sqldb.Lanes]int {
+	return [sqldb.Lanes]int{sqldb.Requests: 8, sqldb.Writes: 4, sqldb.Checks: 2,
+		sqldb.Long: min(max(1, runtime.GOMAXPROCS(0)/2), 8)}
+}
 
 // maxRead is the maximum time that a read of a caller's request waits and runs.
 const maxRead = 5 * time.Second
@@ -87,11 +93,14 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
 	}
-	for lane, n := range readers {
+	for lane, n := range readers() {
 		for range n {
 			c, err := sqldb.Connect(ctx, db.readDB, &dialect)
 			if err != nil {
 				return err
+			}
+			if sqldb.Lane(lane) == sqldb.Requests {
+				c.KeepShort()
 			}
 			db.lanes[lane].idle = append(db.lanes[lane].idle, c)
 		}
@@ -226,8 +235,8 @@ func (db *DB) ReadLoose(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn
 // errSlow is the cause of a context that ends because a read takes too long.
 var errSlow = errors.New("the read took too long")
 
-// read runs fn on a connection of the reader's lane. The context of fn ends at the
-// lane's time limit.
+// read runs fn on a connection of the reader's lane, and again in the lane Long if it is
+// long. The context of fn ends at the lane's time limit.
 func (db *DB) read(
 	ctx context.Context, r sqldb.Reader, fn func(context.Context, *sqldb.Conn) error,
 ) error {
@@ -237,16 +246,27 @@ func (db *DB) read(
 		ctx = limited
 	}
 
-	lane := db.lanes[r.Lane]
-	c, err := lane.take(ctx, r.Org)
-	if err == nil {
-		defer lane.put(c)
-		err = fn(ctx, c)
-		db.judge(err)
+	err := db.readIn(ctx, r, fn)
+	if errors.Is(err, sqldb.ErrLong) {
+		r.Lane = sqldb.Long
+		err = db.readIn(ctx, r, fn)
 	}
 	if err != nil && context.Cause(ctx) == errSlow { //nolint:errorlint // a cause is not wrapped
 		return &sqldb.Error{Class: sqldb.Slow, Err: err}
 	}
+	return err
+}
+
+// readIn runs fn on a connection of the reader's lane.
+func (db *DB) readIn(ctx context.Context, r sqldb.Reader, fn func(context.Context, *sqldb.Conn) error) error {
+	lane := db.lanes[r.Lane]
+	c, err := lane.take(ctx, r.Org)
+	if err != nil {
+		return err
+	}
+	defer lane.put(c)
+	err = fn(ctx, c)
+	db.judge(err)
 	return err
 }
 
