@@ -155,7 +155,7 @@ func TestFaultPowerCut(t *testing.T) {
 	trace, err := v.record(func() {
 		confirmed := v.load.Book.Count(filecheck.Confirmed)
 		v.under(func() {
-			v.wait("records", func() bool { return v.load.Book.Count(filecheck.Confirmed) >= confirmed+times(300, 1500) })
+			v.wait("records", func() bool { return v.load.Book.Count(filecheck.Confirmed) >= confirmed+times(300, 400) })
 		})
 	})
 	if err != nil {
@@ -163,7 +163,7 @@ func TestFaultPowerCut(t *testing.T) {
 	}
 	list := findAnswers(t, trace, v.load.Book.Notes())
 
-	book, cuts := v.load.Book, randomCuts(t, trace, times(9, 100))
+	book, cuts := v.load.Book, randomCuts(t, trace, times(9, 75))
 	for i, c := range cuts {
 		v.replay(trace, c, list, *long || i%4 == 0)
 	}

@@ -56,6 +56,12 @@ func TestDisk(t *testing.T) {
 		{name: "before the sync", at: 1, trace: `
 7 pwrite64(3</db/a>, "NEW", 3, 0) = 3
 7 fdatasync(3</db/a>)           = 0`, lost: `a="old"`, kept: `a="NEW"`},
+		{name: "before the write", at: 1, trace: `
+7 fsync(3</db/a>) = 0
+7 pwrite64(3</db/a>, "NEW", 3, 0) = 3`, lost: `a="old"`, kept: `a="old"`},
+		{name: "before the name", at: 1, trace: `
+7 fsync(3</db/a>) = 0
+7 unlink("/db/a") = 0`, lost: `a="old"`, kept: `a="old"`},
 		{name: "a sync that failed", trace: `
 7 pwrite64(3</db/a>, "NEW", 3, 0) = 3
 7 fsync(3</db/a>) = -1 EIO (Input/output error)`, lost: `a="old"`, kept: `a="NEW"`},
