@@ -97,8 +97,52 @@ func TestFaultBudgetDoesNotDeadlock(t *testing.T) {
 
 		first.Release()
 		waits.want(t, nil)
+		third := b.Lease("ada")
+		grow(t.Context(), third, 10).want(t, nil)
+		grow(t.Context(), second, 10).want(t, nil) // now second may exceed the share
 		second.Release()
+		third.Release()
 	})
+}
+
+// After a lease that exceeded the total has ended, another one may.
+func TestFaultBudgetExceedsTheTotalAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBudget(10, 10)
+		ada, bob, cyd := b.Lease("ada"), b.Lease("bob"), b.Lease("cyd")
+		grow(t.Context(), ada, 5).want(t, nil)
+		grow(t.Context(), bob, 5).want(t, nil)
+		grow(t.Context(), ada, 1).want(t, nil)
+		ada.Release()
+		grow(t.Context(), cyd, 5).want(t, nil)
+		grow(t.Context(), bob, 1).want(t, nil)
+		bob.Release()
+		cyd.Release()
+	})
+}
+
+// If nothing else decides, the lease that has waited longest is next.
+func TestFaultBudgetKeepsTheOrder(t *testing.T) {
+	for _, begun := range []int64{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newTestBudget(10, 10)
+			holder, over := b.Lease("holder"), b.Lease("over")
+			first, second := b.Lease("first"), b.Lease("second")
+			for _, l := range []*Lease{first, second} {
+				grow(t.Context(), l, begun).want(t, nil)
+			}
+			grow(t.Context(), over, 4).want(t, nil)
+			grow(t.Context(), holder, 6-2*begun).want(t, nil)
+			grow(t.Context(), over, 1).want(t, nil) // exceeds the total, so that no other lease may
+
+			one, other := grow(t.Context(), first, 3), grow(t.Context(), second, 3)
+			holder.Shrink(4)
+			one.want(t, nil)
+			other.want(t, errWaits)
+			over.Release()
+			other.want(t, nil)
+		})
+	}
 }
 
 func TestFaultBudgetIsFair(t *testing.T) {
@@ -156,6 +200,9 @@ func TestFaultBudgetQueueIsBounded(t *testing.T) {
 			waiting = append(waiting, grow(t.Context(), b.Lease(fmt.Sprint(i)), 1))
 		}
 		grow(t.Context(), b.Lease("bob"), 1).want(t, errTotal)
+		if len(b.accounts) != 5 {
+			t.Errorf("%d accounts, want the 5 that use something or wait", len(b.accounts))
+		}
 
 		holder.Release()
 		for _, g := range waiting {
