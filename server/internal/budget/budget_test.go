@@ -228,6 +228,23 @@ func TestFaultBudgetWaitEndsWithTheRequest(t *testing.T) {
 	})
 }
 
+// A lease that gets its amount just when it stops waiting has it.
+func TestFaultBudgetGrantsAtTheLastMoment(t *testing.T) {
+	b := newTestBudget(10, 10)
+	holder, late := b.Lease("ada"), b.Lease("bob")
+	if err := holder.Grow(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.request(late, 1)
+	if w == nil {
+		t.Fatalf("the lease does not wait: %v", err)
+	}
+	holder.Release()
+	if err := b.cancel(w, context.Canceled); err != nil || late.held != 1 {
+		t.Errorf("%v, %d held, want 1", err, late.held)
+	}
+}
+
 func TestResize(t *testing.T) {
 	b := newTestBudget(100, 40)
 	l := b.Lease("ada")
