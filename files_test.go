@@ -31,7 +31,7 @@ const (
 )
 
 // TestNoPackageIsTooLarge checks the size of each package. The package store may be
-// larger, since it keeps the rules of the ledger together.
+// larger, since it keeps the rules of the ledger together, and so may its tests.
 func TestNoPackageIsTooLarge(t *testing.T) {
 	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
 		files, lines := 0, 0
@@ -42,7 +42,7 @@ func TestNoPackageIsTooLarge(t *testing.T) {
 			}
 			files, lines = files+1, lines+bytes.Count(text, []byte("\n"))
 		}
-		if folder != "store" && (files > maxFiles || lines > maxLines) {
+		if !strings.HasPrefix(folder, "store") && (files > maxFiles || lines > maxLines) {
 			t.Errorf("%s has %d files and %d lines, want at most %d and %d", folder, files, lines, maxFiles, maxLines)
 		}
 	}

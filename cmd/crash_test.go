@@ -407,9 +407,9 @@ func fill(t *testing.T, s *store.Store, n int) {
 			for i := lane; i < n; i += 64 {
 				envelope := fmt.Appendf(nil, "%d", i)
 				_, _, err := s.Record(t.Context(), "acme", "api", &attestation.Attestation{
-					Commit: fmt.Sprintf("%040x", i), Predicate: []string{"test:go", "lint:go"}[i%2],
-					PredicateType: attestation.ResultPredicateType,
-					Result:        ledger.Result{Status: ledger.Pass},
+					Outcome: attestation.Outcome{Predicate: []string{"test:go", "lint:go"}[i%2],
+						Result: ledger.Result{Status: ledger.Pass}},
+					Commit: fmt.Sprintf("%040x", i), PredicateType: attestation.ResultPredicateType,
 					Signer:        identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
 					PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 				}, version)

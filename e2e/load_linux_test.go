@@ -165,9 +165,9 @@ func (o *org) fill(n int) {
 			for i := worker; i < n; i += workers {
 				envelope := fmt.Appendf(nil, "%d", i)
 				_, _, err := s.Record(o.t.Context(), "acme", "api", &attestation.Attestation{
-					Commit: fmt.Sprintf("%040x", i%7), Predicate: "lint:" + strings.Repeat("x", 120),
-					PredicateType: attestation.ResultPredicateType,
-					Result:        ledger.Result{Status: ledger.Pass},
+					Outcome: attestation.Outcome{Predicate: "lint:" + strings.Repeat("x", 120),
+						Result: ledger.Result{Status: ledger.Pass}},
+					Commit: fmt.Sprintf("%040x", i%7), PredicateType: attestation.ResultPredicateType,
 					Signer:        identity.Signer{DN: identity.DN{CN: "ci", OU: "build", O: "acme"}},
 					PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 				}, version)

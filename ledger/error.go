@@ -38,6 +38,7 @@ const (
 	CodeInvalidStatement       Code = "invalid_statement"
 	CodeNoCommitSubject        Code = "no_commit_subject"
 	CodeSeveralCommits         Code = "several_commits"
+	CodeWrongRepo              Code = "wrong_repo"
 
 	// The document is valid JSON, but a value in it is invalid.
 	CodeInvalidField    Code = "invalid_field"

@@ -45,3 +45,14 @@ func IsCommit(s string) bool { return text.IsObject(s) }
 // IsCommitPrefix reports whether s is an object id or a prefix of one: 7 to 64
 // lower-case hex digits.
 func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && text.IsHex(s) }
+
+// ReservedPrefix returns the reserved prefix of a predicate name, or "". Only the ledger
+// gives such names.
+func ReservedPrefix(name string) string {
+	for _, prefix := range []string{"signed:", "merge:", "exception:"} {
+		if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+			return prefix
+		}
+	}
+	return ""
+}

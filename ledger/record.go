@@ -43,6 +43,9 @@ type AttestationRecord struct {
 	Commit        string `json:"commit"`
 	Predicate     string `json:"predicate"`
 	PredicateType string `json:"predicate_type"`
+	// Slot is what the attestation is about in addition to the commit, such as the digest
+	// of an image. It is empty for predicate types that are about commits.
+	Slot string `json:"slot,omitzero"`
 	// Identity is the signer's DN, Signer is its plain name (CN).
 	Identity   string `json:"identity"`
 	Signer     string `json:"signer"`

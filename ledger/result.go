@@ -9,11 +9,17 @@ type Result struct {
 // A Status says whether a check passed.
 type Status string
 
-// The five statuses.
+// The statuses.
 const (
 	Pass    Status = "pass"
 	Warn    Status = "warn"
 	Fail    Status = "fail"
 	Errored Status = "error"
 	Skip    Status = "skip"
+	// Recorded is the status of statements whose predicate type states no outcome, such
+	// as an SBOM.
+	Recorded Status = "recorded"
 )
+
+// Statuses returns all statuses.
+func Statuses() []Status { return []Status{Pass, Warn, Fail, Errored, Skip, Recorded} }

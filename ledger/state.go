@@ -59,8 +59,8 @@ func (s *State) UnmarshalText(b []byte) error {
 // A Cause is the cause of a transition.
 type Cause struct {
 	Type CauseType `json:"type"`
-	// ID identifies the attestation, policy version, commit or event. For an expiry, it
-	// is the attestation that expired.
+	// ID identifies the attestation, policy version, commit, event or identity. For an
+	// expiry, it is the attestation that expired; for an upgrade, the version of the rules.
 	ID string `json:"id"`
 }
 
@@ -74,4 +74,6 @@ const (
 	CauseExpiry      CauseType = "expiry"      // evidence reached its max_age
 	CauseRadar       CauseType = "radar"       // an overlap opened or closed
 	CauseCommit      CauseType = "commit"      // a registration changed which requirements apply
+	CauseIdentity    CauseType = "identity"    // two people turned out to be one
+	CauseUpgrade     CauseType = "upgrade"     // a new release reads statements differently
 )

@@ -42,22 +42,24 @@ func (b *backend) setContract(contract string) {
 
 func TestCosign(t *testing.T) {
 	const testResult, provenance = "https://in-toto.io/attestation/test-result/v0.1", "https://slsa.dev/provenance/v1"
+	const tested, built = "test:ci.yml", "build:ci.example/runner"
 	for _, test := range []struct {
 		file, mediaType string
 		want            ledger.AttestationRecord
 		state           ledger.State
 	}{
 		{"v3-p256.bundle.json", typeBundle,
-			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
+			ledger.AttestationRecord{Predicate: tested, PredicateType: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
 				Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
 		{"v3-p256-failed.dsse.json", typeDSSE,
-			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
+			ledger.AttestationRecord{Predicate: tested, PredicateType: testResult, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
 				Result: ledger.Result{Status: ledger.Fail}}, ledger.Validating},
 		{"v3-x509.bundle.json", typeBundle,
-			ledger.AttestationRecord{Predicate: testResult, Identity: "cn=ci-bot,ou=build,o=acme", Signer: "ci-bot",
+			ledger.AttestationRecord{Predicate: tested, PredicateType: testResult, Identity: "cn=ci-bot,ou=build,o=acme", Signer: "ci-bot",
 				Result: ledger.Result{Status: ledger.Pass}}, ledger.Promotable},
 		{"v2-p256-provenance.dsse.json", typeDSSE,
-			ledger.AttestationRecord{Predicate: provenance, Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
+			ledger.AttestationRecord{Predicate: built, PredicateType: provenance,
+				Slot: "sha256:" + strings.Repeat("0", 63) + "7", Identity: "cn=cosign,ou=build,o=acme", Signer: "cosign",
 				Result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000}}, ledger.Validating},
 	} {
 		t.Run(test.file, func(t *testing.T) {
@@ -69,8 +71,7 @@ func TestCosign(t *testing.T) {
 			got := decode[ledger.AttestationRecord](resp)
 
 			want := test.want
-			want.Org, want.Repo, want.Commit, want.PredicateType, want.RecordedAt = "acme", "api", cosignCommit,
-				test.want.Predicate, b.clock.time()
+			want.Org, want.Repo, want.Commit, want.RecordedAt = "acme", "api", cosignCommit, b.clock.time()
 			want.ID, want.Event, want.PayloadDigest = got.ID, got.Event, got.PayloadDigest
 			if got != want {
 				t.Errorf("recorded\n%+v, want\n%+v", got, want)

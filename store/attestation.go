@@ -14,7 +14,7 @@ import (
 // that of the clock as it was put right; the column recorded_at has the time in the id.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
   a.duration_ms, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, a.payload_digest,
-  a.event_id, a.id`
+  a.event_id, a.slot, a.id`
 
 const selectAttestation = "SELECT " + attestationColumns + `
 FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `
@@ -33,7 +33,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	var status string // plain types are cheaper to scan
 	v := &a.rec.row
 	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &status, &v.Result.DurationMS,
-		&recordedAt, &a.digest, &v.Event, &a.rec.id)...)
+		&recordedAt, &a.digest, &v.Event, &v.Slot, &a.rec.id)...)
 	if err != nil {
 		return a, err
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // caches holds database rows that never change under their key. The rows that a
-// write has inserted are evicted if it is rolled back.
+// write has inserted are evicted if it is rolled back. Evidence and people do change:
+// only the writer uses these caches, or adds to them.
 type caches struct {
 	contracts  *cache[string, *policy.Contract] // by digest
 	keyrings   *cache[string, versionedKeyring] // the latest keyring, by org
@@ -15,6 +16,7 @@ type caches struct {
 	signers    *cache[int64, signerName]        // by row id
 	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
 	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
+	people     *cache[personKey, int64]         // the person of a signature
 }
 
 // Sizes of the caches. A keyring or a contract may be large.
@@ -41,6 +43,7 @@ func newCaches() *caches {
 		signers:    newCache[int64, signerName](maxNames),
 		evidence:   newCache[int64, policy.Evidence](maxEvidence),
 		rows:       newCache[nameKey, int64](maxNames),
+		people:     newCache[personKey, int64](maxNames),
 	}
 }
 
@@ -48,6 +51,7 @@ func newCaches() *caches {
 // get the same ids.
 func (m *caches) evictRows() {
 	m.rows.clear()
+	m.people.clear()
 	m.predicates.clear()
 	m.types.clear()
 	m.signers.clear()

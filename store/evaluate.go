@@ -9,9 +9,6 @@ import (
 )
 
 const (
-	// evaluateBatch is the number of commits that one write re-evaluates. It is small,
-	// so other writes do not wait long.
-	evaluateBatch = 100
 	// evaluateInterval is how often Evaluate checks for policies changed by other
 	// processes and for expired evidence.
 	evaluateInterval = time.Second
@@ -51,6 +48,13 @@ func (s *Store) Settle(ctx context.Context) error {
 	var errs []error
 	if err := s.correctTimes(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("correct times after the clock went back: %w", err))
+	}
+
+	if err := s.remap(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("map statements by new rules: %w", err))
+	}
+	if err := s.rederive(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("derive states after people were joined: %w", err))
 	}
 
 	repos, err := s.reevaluations(ctx)

@@ -114,19 +114,40 @@ func (e *exerciser) orgs() {
 
 	public, _, err := ed25519.GenerateKey(nil)
 	check(e.t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	check(e.t, err)
-	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	identity, err := identity.NewIdentity{
-		Kind: identity.KeyIdentity, PEM: string(text), DN: "cn=zoe,ou=dev,o=umbrella",
-	}.Identity()
-	check(e.t, err)
+	identity := identityOf(e.t, public, "cn=zoe,ou=dev,o=umbrella")
 	added, err := e.AddIdentity(ctx, "umbrella", identity)
 	check(e.t, err)
 	e.ok(e.Identity(ctx, "umbrella", added.ID))
 	_, _, err = e.Keyring(ctx, "umbrella")
 	check(e.t, err)
 	check(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
+
+	// The same key, then the same name: two people become one.
+	_, _, err = e.Register(ctx, "umbrella", "web", deployedCommit, ledger.Registration{})
+	check(e.t, err)
+	renamed := identity
+	renamed.DN = "cn=zara,ou=dev,o=umbrella"
+	e.ok(e.AddIdentity(ctx, "umbrella", renamed))
+	public, _, err = ed25519.GenerateKey(nil)
+	check(e.t, err)
+	other := identityOf(e.t, public, "cn=max,ou=dev,o=umbrella")
+	added, err = e.AddIdentity(ctx, "umbrella", other)
+	check(e.t, err)
+	check(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
+	other.DN = renamed.DN
+	e.ok(e.AddIdentity(ctx, "umbrella", other))
+	check(e.t, e.Settle(ctx))
+}
+
+// identityOf returns the identity of a key.
+func identityOf(t *testing.T, public ed25519.PublicKey, dn string) identity.Identity {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(public)
+	check(t, err)
+	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(text), DN: dn}.Identity()
+	check(t, err)
+	return id
 }
 
 func (e *exerciser) tokens() {
@@ -161,8 +182,9 @@ func (e *exerciser) attestsAs(
 		kind = predicate
 	}
 	a := &attestation.Attestation{
-		Commit: commit, Predicate: predicate, PredicateType: kind,
-		Result: ledger.Result{Status: status}, Signer: identity.Signer{DN: dn, Identity: "idn_made", Key: [32]byte{1}},
+		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: status}},
+		Commit:  commit, PredicateType: kind,
+		Signer:  identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}

@@ -55,14 +55,16 @@ func (rd reader) gatherOne(d *deriver, c *commitRow) (*subject, error) {
 // gatherEvidence reads the evidence of commits: the latest attestation of each
 // signer for each predicate.
 func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
-	type latest struct{ commit, attestation int64 }
+	type latest struct{ commit, attestation, person int64 }
 	var list []latest
 	err := rd.EachIn(func(row scanner) error {
 		var l latest
-		err := row.Scan(&l.commit, &l.attestation)
+		err := row.Scan(&l.commit, &l.attestation, &l.person)
 		list = append(list, l)
 		return err
-	}, "SELECT commit_id, attestation_id FROM latest WHERE commit_id IN ", 1, ids)
+	}, `
+SELECT l.commit_id, l.attestation_id, s.person FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
+WHERE l.commit_id IN `, 1, ids)
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,9 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 
 	for _, l := range list {
 		f := &byID[l.commit].facts
-		f.Evidence = append(f.Evidence, evidence[l.attestation])
+		e := evidence[l.attestation]
+		e.Person = l.person
+		f.Evidence = append(f.Evidence, e)
 	}
 	return nil
 }
@@ -90,10 +94,11 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 // readEvidence reads attestations by row id, and adds them to evidence.
 func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) error {
 	return rd.EachIn(func(row scanner) error {
-		var id, predicateID, signerID int64
+		var id, predicateID, typeID, signerID int64
 		var emails string
 		var e policy.Evidence
-		err := row.Scan(&id, &predicateID, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt, &e.WhilePromotable)
+		err := row.Scan(&id, &predicateID, &typeID, &e.Slot, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt,
+			&e.FinishedAt, &e.WhilePromotable)
 		if err != nil {
 			return err
 		}
@@ -104,6 +109,9 @@ func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) er
 		if e.Predicate, err = rd.predicate(predicateID); err != nil {
 			return err
 		}
+		if e.PredicateType, err = rd.predicateType(typeID); err != nil {
+			return err
+		}
 		signer, err := rd.signer(signerID)
 		if err != nil {
 			return err
@@ -111,11 +119,13 @@ func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) er
 		e.Signer = signer.dn
 
 		evidence[id] = e
-		rd.caches.evidence.put(id, e)
+		if rd.writes {
+			rd.caches.evidence.put(id, e)
+		}
 		return nil
 	}, `
-SELECT id, predicate_id, signer_id, attestation_id, emails, status,
-  CASE aged_from WHEN 0 THEN recorded_at ELSE aged_from END, while_promotable
+SELECT id, predicate_id, type_id, slot, signer_id, attestation_id, emails, status,
+  CASE aged_from WHEN 0 THEN recorded_at ELSE aged_from END, finished_at, while_promotable
 FROM attestations WHERE id IN `, 1, rows)
 }
 

@@ -48,13 +48,36 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err := t.keyringChanged(orgID); err != nil {
 			return added, err
 		}
+		if err := t.registerPerson(orgID, identityID, n); err != nil {
+			return added, err
+		}
 		identity, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
 		return identity.row, err
 	})
 }
 
-func (t *tx) keyringChanged(orgID int64) error {
-	_, err := t.Exec("UPDATE orgs SET keyring_version = keyring_version + 1 WHERE id = ?", orgID)
+// registerPerson stores that the name and the key of a new identity are of one person.
+func (t *tx) registerPerson(orgID int64, identityID string, n identity.Identity) error {
+	if n.Kind != identity.KeyIdentity {
+		return nil
+	}
+	dn, err := identity.ParseDN(n.DN)
+	if err != nil {
+		return err
+	}
+	digest, err := n.KeyDigest()
+	if err != nil {
+		return err
+	}
+
+	var sig signature
+	if sig.signerID, err = t.rowFor(nameKey{signersTable, orgID, n.DN}, dn); err != nil {
+		return err
+	}
+	if sig.keyID, err = t.rowFor(nameKey{keysTable, orgID, string(digest[:])}, dn); err != nil {
+		return err
+	}
+	_, err = t.join(orgID, sig, ledger.Cause{Type: ledger.CauseIdentity, ID: identityID})
 	return err
 }
 

@@ -35,8 +35,9 @@ func TestFaultBusyListsDelayNothingElse(t *testing.T) {
 	_, _, err = s.Register(ctx, "acme", "api", fmt.Sprintf("%040x", 1), ledger.Registration{Branch: "main"})
 	check(t, err)
 	_, _, err = s.Record(ctx, "acme", "api", &attestation.Attestation{
-		Commit: fmt.Sprintf("%040x", 1), Predicate: "test:go", PredicateType: attestation.ResultPredicateType,
-		Result: ledger.Result{Status: ledger.Pass}, Signer: identity.Signer{DN: identity.DN{CN: "ci"}, Identity: "idn_x"},
+		Outcome: attestation.Outcome{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}},
+		Commit:  fmt.Sprintf("%040x", 1), PredicateType: attestation.ResultPredicateType,
+		Signer:  identity.Signer{DN: identity.DN{CN: "ci"}, Identity: "idn_x"},
 		Payload: []byte("{}"), PayloadDigest: sha256.Sum256([]byte("{}")), Envelope: []byte(`{"payload":"e30="}`),
 	}, version)
 	check(t, err)

@@ -11,7 +11,7 @@ import (
 // migrationSteps returns the functions that migrations run in addition to their SQL,
 // by the schema version that they migrate to.
 func migrationSteps() map[int]func(*sqldb.Conn) error {
-	return map[int]func(*sqldb.Conn) error{6: addKeysAndFolds}
+	return map[int]func(*sqldb.Conn) error{6: addKeysAndFolds, 9: addPeople}
 }
 
 // addKeysAndFolds fills the columns that schema version 6 adds: the key of each
@@ -142,4 +142,71 @@ WHERE a.key_id = 0 AND a.id > ? ORDER BY a.id LIMIT ?`, last, certifiedBatch)
 			}
 		}
 	}
+}
+
+// addPeople stores the people among the signers and the registered keys of all orgs.
+func addPeople(c *sqldb.Conn) error {
+	type registered struct {
+		identity.Identity
+		orgID int64
+	}
+	identities, err := sqldb.All(c, func(row scanner) (r registered, err error) {
+		r.Kind = identity.KeyIdentity
+		return r, row.Scan(&r.ID, &r.orgID, &r.DN, &r.Fingerprint)
+	}, "SELECT identity_id, org_id, dn, fingerprint FROM identities WHERE kind = 'key' ORDER BY id")
+	if err != nil {
+		return err
+	}
+	for _, r := range identities {
+		digest, err := r.KeyDigest()
+		if err != nil {
+			return err
+		}
+		if err := addRegistered(c, r.orgID, r.DN, digest); err != nil {
+			return fmt.Errorf("identity %s: %w", r.ID, err)
+		}
+	}
+
+	type signed struct {
+		orgID int64
+		signature
+	}
+	signatures, err := sqldb.All(c, func(row scanner) (s signed, err error) {
+		return s, row.Scan(&s.orgID, &s.signerID, &s.keyID)
+	}, `
+SELECT s.org_id, a.signer_id, a.key_id FROM (SELECT DISTINCT signer_id, key_id FROM attestations) a
+JOIN signers s ON s.id = a.signer_id ORDER BY a.signer_id, a.key_id`)
+	if err != nil {
+		return err
+	}
+	for _, s := range signatures {
+		if _, _, err := joinPeople(c, s.orgID, s.signature); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addRegistered stores that the name and the key of a registered identity are of one
+// person.
+func addRegistered(c *sqldb.Conn, orgID int64, name string, digest [32]byte) error {
+	dn, err := identity.ParseDN(name)
+	if err != nil {
+		return err
+	}
+	keyID, err := keyRow(c, orgID, digest)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec("INSERT INTO signers (org_id, dn, cn, folded) VALUES (?, ?, ?, ?) ON CONFLICT (org_id, dn) DO NOTHING",
+		orgID, dn.String(), dn.CN, dn.Fold())
+	if err != nil {
+		return err
+	}
+	var signerID int64
+	if err := c.Row("SELECT id FROM signers WHERE org_id = ? AND dn = ?", orgID, dn.String()).Scan(&signerID); err != nil {
+		return err
+	}
+	_, _, err = joinPeople(c, orgID, signature{signerID, keyID})
+	return err
 }

@@ -51,3 +51,13 @@ type signerName struct {
 	dn   identity.DN
 	text string
 }
+
+// A signature is the signer and the key of a signature: the row ids of their names.
+type signature struct{ signerID, keyID int64 }
+
+// A personKey is a signature in a version of the org's keyring. Joining two people
+// changes the version.
+type personKey struct {
+	signature
+	keyringVersion int64
+}

@@ -21,6 +21,7 @@ type exception struct{ part, why string }
 // mayScan lists the statements that may scan a table or index, or sort.
 var mayScan = []exception{
 	{"SELECT repo_id FROM reevaluations", "has a row for each repo with a pending re-evaluation"},
+	{"SELECT repo_id FROM rederivations", "has a row for each repo with a pending derivation"},
 	{
 		"FROM tips WHERE policy_version = 0 AND flight = 1",
 		"the partial index contains only the tips marked for a re-scan",

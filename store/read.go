@@ -14,6 +14,7 @@ type reader struct {
 	*sqldb.Conn
 	caches *caches
 	now    ledger.Time // start of the read or write, by the ledger's clock
+	writes bool        // whether it is the writer
 }
 
 // byOrg describes the reads of a caller's request in an org.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ import (
 func (s *Store) Record(
 	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
 ) (rec ledger.AttestationRecord, created bool, err error) {
+	if err := a.CheckRepo(org, repo); err != nil {
+		return rec, false, err
+	}
 	r := &recording{
 		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
 		identity: a.Signer.DN.String(),
@@ -79,6 +83,9 @@ func (t *tx) record(v *view, r *recording) error {
 		return nil
 	}
 
+	if r.people, err = t.peopleLike(d.repo.orgID, r); err != nil {
+		return err
+	}
 	key := commitKey{d.repo.id, r.attestation.Commit}
 	s := v.commits[key]
 	if s != nil {
@@ -88,6 +95,9 @@ func (t *tx) record(v *view, r *recording) error {
 		}
 		if dup != nil {
 			r.setDuplicate(dup)
+			return nil
+		}
+		if r.setStale(s.facts.Evidence) {
 			return nil
 		}
 	}
@@ -106,32 +116,28 @@ func (t *tx) record(v *view, r *recording) error {
 	return t.addAttestation(v, s, r)
 }
 
-// findDuplicate finds the record of the same statement, signer and key. It returns nil if
-// the statement is new.
+// findDuplicate finds the record of the same statement by the same person. It returns nil
+// if the statement is new.
 func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error) {
 	recorded := v.statements[statementKey{s.id, r.attestation.PayloadDigest}]
 	if len(recorded) == 0 {
 		return nil, nil
 	}
 
-	a := r.attestation
-	signerID, err := t.rowOf(nameKey{signersTable, s.d.repo.orgID, r.identity})
-	if err != nil {
+	var err error
+	i := slices.IndexFunc(recorded, func(st statement) bool {
+		person, e := personOfName(t.Conn, s.d.repo.orgID, st.signerID)
+		err = errors.Join(err, e)
+		return slices.Contains(r.people, person)
+	})
+	if i < 0 || err != nil {
 		return nil, err
-	}
-	keyID, err := t.rowOf(nameKey{keysTable, s.d.repo.orgID, string(a.Signer.Key[:])})
-	if err != nil {
-		return nil, err
-	}
-
-	i := slices.IndexFunc(recorded, func(st statement) bool { return st.signerID == signerID && st.keyID == keyID })
-	if i < 0 {
-		return nil, nil
 	}
 
 	dup := &duplicate{rec: recorded[i].rec}
-	for _, e := range s.facts.Evidence {
-		if e.Predicate == dup.rec.Predicate && e.Signer == a.Signer.DN && e.Attestation != dup.rec.ID {
+	for _, e := range policy.Latest(s.facts.Evidence) {
+		if e.Predicate == dup.rec.Predicate && e.Slot == dup.rec.Slot && slices.Contains(r.people, e.Person) &&
+			e.Attestation != dup.rec.ID {
 			dup.replacedBy = e.Attestation
 		}
 	}
@@ -161,7 +167,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		Predicate: a.Predicate, PredicateType: a.PredicateType,
 		Identity: r.identity, Signer: a.Signer.DN.CN,
 		Result: a.Result, RecordedAt: t.now,
-		PayloadDigest: digestText(a.PayloadDigest[:]),
+		PayloadDigest: digestText(a.PayloadDigest[:]), Slot: a.Slot,
 	}
 
 	var err error
@@ -172,11 +178,9 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		return err
 	}
 
-	e := policy.Evidence{
-		Attestation: rec.ID, Predicate: a.Predicate, Signer: a.Signer.DN, Emails: a.Signer.Emails,
-		Status: a.Result.Status, RecordedAt: t.now, WhilePromotable: s.isPromotable(t.now),
-	}
-	st, err := t.bufferAttestation(s, r, e)
+	e := r.evidence()
+	e.Attestation, e.RecordedAt, e.WhilePromotable = rec.ID, t.now, s.isPromotable(t.now)
+	st, err := t.bufferAttestation(v, s, r, &e)
 	if err != nil {
 		return err
 	}
@@ -189,7 +193,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 }
 
 // bufferAttestation adds the rows of an attestation to the buffers.
-func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st statement, err error) {
+func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evidence) (st statement, err error) {
 	a, org := r.attestation, s.d.repo.orgID
 	var predicateID, typeID int64
 	st.rec = r.rec
@@ -208,21 +212,31 @@ func (t *tx) bufferAttestation(s *subject, r *recording, e policy.Evidence) (st 
 		}
 	}
 
+	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: a.Signer.Identity}
+	if e.Person, err = t.personOf(org, personKey{signature{st.signerID, st.keyID}, r.keyringVersion}, cause); err != nil {
+		return st, err
+	}
+	v.joinPeople(org, r.people, e.Person)
+	e.FinishedAt = policy.Finished(s.facts.Evidence, e)
+
 	id, err := t.takeRow("attestations")
 	if err != nil {
 		return st, err
 	}
-	t.caches.evidence.put(id, e)
+	t.caches.evidence.put(id, *e)
 	t.cached = true
 
 	rows := t.batch.rows
 	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID,
-		int64(mappingVersion), noSlot, st.signerID, st.keyID,
+		int64(attestation.MappingVersion), a.Slot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(t.stamp), a.PayloadDigest[:], a.Signer.Identity,
-		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event, int64(t.agedFrom()))
+		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
+		int64(e.FinishedAt))
 	s.newest = id
 	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
-	t.setLatest(latestKey{s.id, predicateID, noSlot, st.signerID}, id)
+	if s.isLatest(e) {
+		t.setLatest(latestKey{s.id, predicateID, a.Slot, st.signerID}, id)
+	}
 	t.count(repoAttestations, s.repoID, 1)
 	t.count(predicateAttestations, predicateID, 1)
 	return st, nil
@@ -237,12 +251,16 @@ func (t *tx) agedFrom() ledger.Time {
 	return t.now
 }
 
-const (
-	// mappingVersion is the version of the rules that map statements to records.
-	mappingVersion = 1
-	// noSlot is the slot of an attestation whose only subject is a commit.
-	noSlot = ""
-)
+// isLatest reports whether new evidence becomes the latest of its signer.
+func (s *subject) isLatest(e *policy.Evidence) bool {
+	for i := range s.facts.Evidence {
+		old := &s.facts.Evidence[i]
+		if old.Signer == e.Signer && old.Predicate == e.Predicate && old.Slot == e.Slot && !e.Replaces(old) {
+			return false
+		}
+	}
+	return true
+}
 
 // isPromotable reports whether a commit meets all requirements for PROMOTABLE. A DEPLOYED
 // commit may no longer meet them.
@@ -255,14 +273,12 @@ func (s *subject) isPromotable(now ledger.Time) bool {
 	return s.d.contract.Derive(f, now).State >= ledger.Promotable
 }
 
-// add adds evidence to the facts. It replaces the signer's earlier evidence for the
-// predicate. If e is a rollback, the commit is no longer deployed.
+// add adds evidence to the facts. It replaces the person's earlier evidence for the
+// predicate and slot. If e is a rollback, the commit is no longer deployed.
 func (s *subject) add(e policy.Evidence) {
 	f := &s.facts
 	f.Attested = true
-	f.Evidence = slices.DeleteFunc(f.Evidence, func(old policy.Evidence) bool {
-		return old.Predicate == e.Predicate && old.Signer == e.Signer
-	})
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(old policy.Evidence) bool { return e.Replaces(&old) })
 	f.Evidence = append(f.Evidence, e)
 	f.Deployed = f.Deployed && !s.d.contract.RollsBack(*f, e)
 }

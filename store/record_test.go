@@ -148,16 +148,19 @@ func drawStatement(r *rapid.T, number int) *attestation.Attestation {
 	signer := rapid.SampledFrom([]string{"ci", "ann"}).Draw(r, "signer")
 	return &attestation.Attestation{
 		Commit: numbered(rapid.IntRange(0, 6).Draw(r, "commit")),
-		Predicate: rapid.SampledFrom([]string{
-			"test:go", "test:go", "deploy:prod", "deploy:prod", "lint:go",
-		}).Draw(r, "predicate"),
-		PredicateType: attestation.ResultPredicateType,
-		Result: ledger.Result{
-			Status: rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status"),
+		Outcome: attestation.Outcome{
+			Predicate: rapid.SampledFrom([]string{
+				"test:go", "test:go", "deploy:prod", "deploy:prod", "lint:go",
+			}).Draw(r, "predicate"),
+			Result: ledger.Result{
+				Status: rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status"),
+			},
 		},
+		PredicateType: attestation.ResultPredicateType,
 		Signer: identity.Signer{
 			DN: identity.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn",
-			Key: sha256.Sum256([]byte{byte(rapid.IntRange(0, 1).Draw(r, "key"))}),
+			Key: sha256.Sum256([]byte(rapid.SampledFrom([]string{signer, signer + "2", signer, signer, signer + "2", "shared"}).
+				Draw(r, "key"))),
 		},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}
@@ -283,9 +286,9 @@ func TestSetComparesRepoNamesLikeTheDatabase(t *testing.T) {
 func stated(signer string, commit int, predicate string, status ledger.Status) *drawn {
 	payload := fmt.Append(nil, signer, commit, predicate, status)
 	a := &attestation.Attestation{
-		Commit: numbered(commit), Predicate: predicate, PredicateType: attestation.ResultPredicateType,
-		Result:  ledger.Result{Status: status},
-		Signer:  identity.Signer{DN: identity.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn"},
+		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: status}},
+		Commit:  numbered(commit), PredicateType: attestation.ResultPredicateType,
+		Signer:  identity.Signer{DN: identity.DN{CN: signer, OU: "build", O: "acme"}, Identity: "idn_drawn", Key: sha256.Sum256([]byte(signer))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}
 	return &drawn{recording: recording{

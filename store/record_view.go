@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -74,6 +75,26 @@ func (t *tx) view(list []*recording) (*view, error) {
 		return nil, fmt.Errorf("read statements: %w", err)
 	}
 	return v, t.gather(subjects)
+}
+
+// joinPeople notes that people of an org have become one person, which has changed the
+// version of the keyring.
+func (v *view) joinPeople(orgID int64, people []int64, person int64) {
+	if len(people) < 2 {
+		return
+	}
+	for _, d := range v.repos {
+		if d.repo.orgID == orgID {
+			d.repo.keyringVersion++
+		}
+	}
+	for _, s := range v.commits {
+		for i := range s.facts.Evidence {
+			if e := &s.facts.Evidence[i]; slices.Contains(people, e.Person) {
+				e.Person = person
+			}
+		}
+	}
 }
 
 // viewRepos reads the repos of the attestations.

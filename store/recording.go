@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // ErrKeyringChanged means that an identity was added or revoked between the verification
@@ -18,6 +19,8 @@ type recording struct {
 	envelope       packedEnvelope
 	keyringVersion int64
 	identity       string // the signer's DN
+	// people are those who have the signer's name or key: one, or two who become one.
+	people []int64
 
 	// The result is a record, or the reason why the attestation was refused.
 	rec     ledger.AttestationRecord
@@ -25,10 +28,33 @@ type recording struct {
 	err     error
 }
 
+// evidence returns the evidence in the attestation, without the data of its record.
+func (r *recording) evidence() policy.Evidence {
+	a := r.attestation
+	return policy.Evidence{
+		Predicate: a.Predicate, PredicateType: a.PredicateType, Slot: a.Slot, Signer: a.Signer.DN, Emails: a.Signer.Emails,
+		Status: a.Result.Status, FinishedAt: a.FinishedAt,
+	}
+}
+
+// setStale refuses a statement that the same person's evidence has overtaken. It reports
+// whether it has.
+func (r *recording) setStale(recorded []policy.Evidence) bool {
+	e := r.evidence()
+	for _, e.Person = range r.people {
+		if by := policy.Overtaken(recorded, &e); by != "" {
+			r.err = ledger.Errorf(ledger.CodeStaleStatement,
+				"this statement finished before %s, which has a worse result for %s: run the check again", by, e.Predicate)
+			return true
+		}
+	}
+	return false
+}
+
 // A duplicate is an existing record of a statement.
 type duplicate struct {
 	rec        ledger.AttestationRecord
-	replacedBy string // the same signer's latest attestation; empty if it is rec
+	replacedBy string // the same person's latest attestation; empty if it is rec
 }
 
 // setDuplicate sets the result for a statement that is already recorded.

@@ -8,6 +8,7 @@ package store
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -34,6 +35,8 @@ type Store struct {
 	queued       *queued
 	wake         chan struct{}               // wakes Evaluate
 	touched      *cache[string, ledger.Time] // last write of TouchToken, by token id
+
+	remapped atomic.Bool // whether all statements are mapped by the present rules
 
 	closing   chan struct{}
 	closeOnce sync.Once

@@ -110,8 +110,9 @@ func (l *timeline) attest(commit int, predicate string) ledger.AttestationRecord
 	_, version, err := l.Keyring(l.t.Context(), "acme")
 	check(l.t, err)
 	rec, _, err := l.Record(l.t.Context(), "acme", "api", &attestation.Attestation{
-		Commit: sha(commit), Predicate: predicate, PredicateType: attestation.ResultPredicateType,
-		Result: ledger.Result{Status: ledger.Pass}, Signer: identity.Signer{DN: dn, Identity: "idn_made", Key: [32]byte{1}},
+		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}},
+		Commit:  sha(commit), PredicateType: attestation.ResultPredicateType,
+		Signer:  identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}, version)

@@ -81,7 +81,7 @@ func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err erro
 // inTx runs fn as one write of the transaction on c, and flushes the buffers.
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 	now := s.Now()
-	t := &tx{reader: reader{Conn: c, caches: s.caches, now: now}, stamp: s.clock.next(now), batch: s.batch}
+	t := &tx{reader: reader{Conn: c, caches: s.caches, now: now, writes: true}, stamp: s.clock.next(now), batch: s.batch}
 	done := false
 	defer func() { // also if fn panics
 		if done {

@@ -4,6 +4,8 @@ package attestation
 
 import (
 	"crypto/sha256"
+	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -11,13 +13,13 @@ import (
 
 // An Attestation is a verified statement about a commit.
 type Attestation struct {
-	Commit string
-	// Predicate is the name in a predicate of the ledger's own type, such as test:go.
-	// For other types, it is PredicateType.
-	Predicate     string
+	Outcome
+	Commit        string
 	PredicateType string
-	Result        ledger.Result
-	Signer        identity.Signer
+	// Repo is the repo that the statement is for, as org/name. It is empty if the
+	// statement does not say so.
+	Repo   string
+	Signer identity.Signer
 	// Payload is the signed bytes of the statement.
 	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
@@ -25,6 +27,9 @@ type Attestation struct {
 	// Envelope is the body passed to Verify, not a copy.
 	Envelope []byte
 }
+
+// maxAhead is how far the clock of a signer may be ahead of the ledger's.
+const maxAhead = 5 * time.Minute
 
 // Verify parses an envelope or bundle, verifies that one of the org's identities signed
 // it, and returns its statement. Certificates must be valid at the time now; times in
@@ -43,16 +48,30 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 	if err != nil {
 		return nil, err
 	}
+	if st.outcome.FinishedAt > now.Add(maxAhead) {
+		return nil, ledger.Errorf(ledger.CodeInvalidStatement,
+			"the statement says that it finished at %s, which is in the future: it is %s (check the signer's clock)",
+			st.outcome.FinishedAt, now)
+	}
 	return &Attestation{
+		Outcome:       st.outcome,
 		Commit:        st.commit,
-		Predicate:     st.predicate,
 		PredicateType: st.predicateType,
-		Result:        st.result,
+		Repo:          st.repo,
 		Signer:        signer,
 		Payload:       env.Payload,
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
 	}, nil
+}
+
+// CheckRepo refuses a statement that is for another repo.
+func (a *Attestation) CheckRepo(org, repo string) error {
+	if a.Repo == "" || strings.EqualFold(a.Repo, org+"/"+repo) {
+		return nil
+	}
+	return ledger.FieldErrorf(ledger.CodeWrongRepo, "predicate.repo", "the statement is for %s, not for %s/%s",
+		a.Repo, org, repo)
 }
 
 // CertifiedKey returns the digest of the signing key, as in [identity.Signer], from the

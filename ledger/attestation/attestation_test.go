@@ -17,36 +17,40 @@ import (
 )
 
 var cosignEnvelopes = []struct {
-	file      string
-	statement string
-	predicate string
-	result    ledger.Result
-	signer    identity.Signer
+	file          string
+	statement     string
+	predicate     string
+	predicateType string
+	slot          string
+	result        ledger.Result
+	signer        identity.Signer
 }{
 	{
 		file: "v3-p256.bundle.json", statement: "test-passed.statement.json",
-		predicate: "https://in-toto.io/attestation/test-result/v0.1",
-		result:    ledger.Result{Status: ledger.Pass, DurationMS: 0},
+		predicate: "test:ci.yml", predicateType: testResultV01,
+		result: ledger.Result{Status: ledger.Pass, DurationMS: 0},
 		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"},
 			Identity: "idn_p256"},
 	},
 	{
 		file: "v3-p256-failed.dsse.json", statement: "test-failed.statement.json",
-		predicate: "https://in-toto.io/attestation/test-result/v0.1",
-		result:    ledger.Result{Status: ledger.Fail, DurationMS: 0},
+		predicate: "test:ci.yml", predicateType: testResultV01,
+		result: ledger.Result{Status: ledger.Fail, DurationMS: 0},
 		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"},
 			Identity: "idn_p256"},
 	},
 	{
 		file: "v3-x509.bundle.json", statement: "test-passed.statement.json",
-		predicate: "https://in-toto.io/attestation/test-result/v0.1",
-		result:    ledger.Result{Status: ledger.Pass, DurationMS: 0},
+		predicate: "test:ci.yml", predicateType: testResultV01,
+		result: ledger.Result{Status: ledger.Pass, DurationMS: 0},
 		signer: identity.Signer{DN: identity.DN{CN: "ci-bot", OU: "build", O: "acme"},
 			Emails: []string{"ci-bot@acme.example"}, Identity: "idn_root"},
 	},
 	{
 		file: "v2-p256-provenance.dsse.json", statement: "provenance.statement.json",
-		predicate: "https://slsa.dev/provenance/v1", result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000},
+		predicate: "build:ci.example/runner", predicateType: slsaV1,
+		slot:   "sha256:0000000000000000000000000000000000000000000000000000000000000007",
+		result: ledger.Result{Status: ledger.Pass, DurationMS: 150_000},
 		signer: identity.Signer{DN: identity.DN{CN: "dev", OU: "web", O: "acme"}, Emails: []string{"dev@acme.example"},
 			Identity: "idn_p256"},
 	},
@@ -61,10 +65,10 @@ func TestVerifyCosign(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if got.Commit != ledgertest.Commit || got.Predicate != test.predicate || got.PredicateType != test.predicate ||
-				got.Result != test.result {
-				t.Errorf("got commit %s, predicate %s of type %s, result %v", got.Commit, got.Predicate, got.PredicateType,
-					got.Result)
+			if got.Commit != ledgertest.Commit || got.Predicate != test.predicate || got.PredicateType != test.predicateType ||
+				got.Slot != test.slot || got.Result != test.result {
+				t.Errorf("got commit %s, predicate %s of type %s, slot %s, result %v", got.Commit, got.Predicate,
+					got.PredicateType, got.Slot, got.Result)
 			}
 			if s := got.Signer; s.DN != test.signer.DN || !slices.Equal(s.Emails, test.signer.Emails) ||
 				s.Identity != test.signer.Identity {
@@ -201,8 +205,8 @@ func TestVerifyCodes(t *testing.T) {
 		{"not a statement", signed(`{}`), ledger.CodeInvalidStatement},
 		{"a payload that is not JSON", signed(`hello`), ledger.CodeInvalidStatement},
 		{"no commit", about(`{"sha256":"` + ledgertest.Commit + `"}`), ledger.CodeNoCommitSubject},
-		{"several commits", about(`{"gitCommit":"` + ledgertest.Commit + `","sha1":"` +
-			"0123456789012345678901234567890123456789" + `"}`), ledger.CodeSeveralCommits},
+		{"several commits", about(`{"gitCommit":"` + ledgertest.Commit + `"}},{"digest":{"gitCommit":"` + otherCommit + `"}`),
+			ledger.CodeSeveralCommits},
 	}
 
 	for _, test := range tests {

@@ -2,6 +2,7 @@ package attestation
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,6 +15,9 @@ import (
 // is a CodeInvalidStatement.
 func decodeStatement(data []byte, v any, prefix string) error {
 	err := ledger.DecodeForeign(data, v, ledger.CodeInvalidStatement, prefix)
+	if err == nil {
+		return checkMembers(reflect.ValueOf(v), ledger.CodeInvalidStatement, prefix)
+	}
 	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code != ledger.CodeInvalidStatement {
 		detail := "invalid payload: " + fault.Detail
 		return &ledger.Error{Code: ledger.CodeInvalidStatement, Detail: detail, Fields: fault.Fields}
@@ -26,14 +30,7 @@ type statementJSON struct {
 	Subject       []resourceJSON `json:"subject"`
 	PredicateType string         `json:"predicateType"`
 	Predicate     byteRange      `json:"predicate"`
-}
-
-// A resourceJSON is a subject or a material, with only its git digests.
-type resourceJSON struct {
-	Digest struct {
-		GitCommit string `json:"gitCommit"`
-		SHA1      string `json:"sha1"`
-	} `json:"digest"`
+	Other         otherMembers   `json:",embed"`
 }
 
 // A byteRange is the position of a value in the document. The predicate is decoded after
@@ -73,7 +70,7 @@ func (d *statementJSON) check() error {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "unknown predicate type %q (use %s)",
 			text.Clip(d.PredicateType), ResultPredicateType)
 	}
-	return nil
+	return resources{"subject", d.Subject}.checkDigests()
 }
 
 func notInURI(r rune) bool { return r <= ' ' || r >= 0x7f }

@@ -3,8 +3,13 @@ package attestation
 import (
 	"bytes"
 	"crypto/x509"
+	"errors"
+	"io"
+	"reflect"
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -48,16 +53,73 @@ func appendPAEHeader(b []byte, payloadType string, n int) []byte {
 func ParseEnvelope(body []byte) (*Envelope, error) {
 	var doc documentJSON
 	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
+		if n := countDocuments(body); n > 1 {
+			return nil, ledger.Errorf(ledger.CodeInvalidJSON,
+				"the body has %d JSON documents, as JSON Lines files do (post each one on its own)", n)
+		}
 		return nil, err
 	}
+	if err := doc.checkKind(); err != nil {
+		return nil, err
+	}
+	if err := checkMembers(reflect.ValueOf(&doc), ledger.CodeInvalidEnvelope, ""); err != nil {
+		return nil, err
+	}
+	if unsigned := len(body) - doc.payloadSize(); unsigned > maxUnsigned {
+		return nil, ledger.Errorf(ledger.CodeInvalidEnvelope,
+			"the members of the envelope without the payload take %d bytes: at most %d (no signature covers them)",
+			unsigned, maxUnsigned)
+	}
+
 	if doc.isBundle() {
 		return doc.bundle()
 	}
-	if len(doc.OldCosign) > 0 {
-		return nil, ledger.Errorf(ledger.CodeInvalidEnvelope,
+	return doc.envelope("")
+}
+
+// maxUnsigned is the maximum size of an envelope or bundle without its payload, in bytes.
+const maxUnsigned = 64 << 10
+
+// maxCounted limits the JSON documents that countDocuments counts.
+const maxCounted = 1000
+
+// countDocuments returns the number of JSON documents in a body, or 0 if it is not a
+// sequence of them.
+func countDocuments(body []byte) int {
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	for n := range maxCounted {
+		if err := dec.SkipValue(); err == io.EOF {
+			return n
+		} else if err != nil {
+			return 0
+		}
+	}
+	return maxCounted
+}
+
+// checkKind refuses documents that people send instead of an envelope or a bundle.
+func (d *documentJSON) checkKind() error {
+	switch {
+	case d.StatementType != "" && d.Payload.pae == nil:
+		return ledger.Errorf(ledger.CodeInvalidEnvelope,
+			"the body is a statement without a signature (sign it, for example with cosign attest-blob --statement)")
+	case d.Attestations != nil:
+		return ledger.Errorf(ledger.CodeInvalidEnvelope,
+			"the body is a list of attestations (post the bundle of each one on its own)")
+	case d.OldCosign != "" || d.OldCosignSET != "":
+		return ledger.Errorf(ledger.CodeInvalidEnvelope,
 			"cosign's old bundle format is not supported (use --new-bundle-format, or post the DSSE envelope)")
 	}
-	return doc.envelope("")
+	return nil
+}
+
+// payloadSize returns the size of the payload in the body.
+func (d *documentJSON) payloadSize() int {
+	size := d.Payload.raw
+	if d.DSSE != nil {
+		size += d.DSSE.Payload.raw
+	}
+	return size
 }
 
 // A documentJSON is a DSSE envelope or a Sigstore bundle. Its members show which. One
@@ -68,13 +130,19 @@ type documentJSON struct {
 	Material  *materialJSON `json:"verificationMaterial"`
 	DSSE      *dsseJSON     `json:"dsseEnvelope"`
 	Message   *struct{}     `json:"messageSignature"`
-	OldCosign string        `json:"base64Signature"`
+
+	// The members of documents that are refused.
+	StatementType string    `json:"_type"`
+	Attestations  []skipped `json:"attestations"`
+	OldCosign     string    `json:"base64Signature"`
+	OldCosignSET  string    `json:"SignedEntryTimestamp"`
 }
 
 type dsseJSON struct {
 	PayloadType string          `json:"payloadType"`
 	Payload     paeText         `json:"payload"`
 	Signatures  []signatureJSON `json:"signatures"`
+	Other       otherMembers    `json:",embed"`
 }
 
 type signatureJSON struct {
@@ -82,20 +150,26 @@ type signatureJSON struct {
 	Sig           base64Text        `json:"sig"`
 	Certificate   certificateText   `json:"certificate"`
 	Intermediates []certificateText `json:"intermediates"`
+	Cert          string            `json:"cert"` // not supported
+	Other         otherMembers      `json:",embed"`
 }
 
 type materialJSON struct {
 	Certificate *rawBytesJSON `json:"certificate"`
 	Chain       *struct {
 		Certificates []rawBytesJSON `json:"certificates"`
+		Other        otherMembers   `json:",embed"`
 	} `json:"x509CertificateChain"`
 	PublicKey *struct {
-		Hint string `json:"hint"`
+		Hint  string       `json:"hint"`
+		Other otherMembers `json:",embed"`
 	} `json:"publicKey"`
+	Other otherMembers `json:",embed"`
 }
 
 type rawBytesJSON struct {
 	RawBytes certificateText `json:"rawBytes"`
+	Other    otherMembers    `json:",embed"`
 }
 
 func (d *documentJSON) isBundle() bool {
@@ -205,6 +279,10 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 		Payload: d.Payload.payload(),
 	}
 
+	if len(sig.Certificate) == 0 && sig.Cert != "" {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field+".cert",
+			"a certificate here is not supported (send the Sigstore bundle, or put the certificate in certificate)")
+	}
 	if len(sig.Certificate) == 0 {
 		return env, nil
 	}
@@ -253,13 +331,38 @@ func (b *base64Text) UnmarshalText(text []byte) error {
 // accepted, because the actual one may come later in the document.
 type paeText struct {
 	pae  []byte
-	size int
+	size int // of the payload
+	raw  int // of the text in the document
 }
 
 func (p *paeText) payload() []byte { return p.pae[len(p.pae)-p.size:] }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (p *paeText) UnmarshalText(text []byte) error {
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (p *paeText) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if value.Kind() == jsontext.KindNull {
+		return nil
+	}
+	if value.Kind() != jsontext.KindString {
+		return errNotText
+	}
+	p.raw = len(value)
+
+	text := value[1 : len(value)-1]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		if text, err = jsontext.AppendUnquote(nil, value); err != nil {
+			return err
+		}
+	}
+	return p.decode(text)
+}
+
+var errNotText = errors.New("JSON value must be string type")
+
+func (p *paeText) decode(text []byte) error {
 	text, encoding, err := base64text.Trim(text)
 	if err != nil {
 		return err

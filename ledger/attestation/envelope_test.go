@@ -227,3 +227,75 @@ func TestVerifyWitness(t *testing.T) {
 		})
 	}
 }
+
+// What people send by mistake is refused with a sentence that helps.
+func TestParseEnvelopePasted(t *testing.T) {
+	const dsse = `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"}]}`
+	tests := []struct {
+		name, body string
+		code       ledger.Code
+		want       string
+	}{
+		{"a statement", statementOf(aboutCommit, anyType, `{}`), ledger.CodeInvalidEnvelope, "a statement without a signature"},
+		{"JSON Lines", dsse + "\n" + dsse + "\n" + dsse + "\n", ledger.CodeInvalidJSON, "3 JSON documents"},
+		{"npm's list", `{"attestations":[{"predicateType":"x","bundle":{}}]}`, ledger.CodeInvalidEnvelope,
+			"post the bundle of each one"},
+		{"DSSE with cert", strings.Replace(dsse, `"AAAA"`, `"AAAA","keyid":"","cert":"-----BEGIN"`, 1),
+			ledger.CodeInvalidEnvelope, "signatures[0].cert"},
+		{"cosign's old bundle", `{"base64Signature":"eyJ9","cert":"LS0t","rekorBundle":{}}`, ledger.CodeInvalidEnvelope,
+			"--new-bundle-format"},
+		{"cosign's old Rekor bundle", `{"SignedEntryTimestamp":"eyJ9","Payload":{}}`, ledger.CodeInvalidEnvelope,
+			"--new-bundle-format"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := ParseEnvelope([]byte(test.body))
+			ledgertest.WantCode(t, err, test.code)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+		})
+	}
+	if _, err := ParseEnvelope([]byte(dsse + "\n")); err != nil {
+		t.Errorf("JSON Lines with one line: %v", err)
+	}
+}
+
+// Members that differ from a known one only in case are refused.
+func TestParseEnvelopeWithAnotherCase(t *testing.T) {
+	const dsse = `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"}]}`
+	bundle := `{"mediaType":"` + BundleType + `","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":` + dsse + `}`
+	tests := []struct{ body, old, new, field string }{
+		{dsse, `"payload":`, `"Payload":"","payload":`, "payload"},
+		{dsse, `"payloadType"`, `"payloadtype":"","payloadType"`, "payloadType"},
+		{dsse, `"sig"`, `"ſig":"","sig"`, "signatures[0].sig"},
+		{bundle, `"payload":`, `"PAYLOAD":"","payload":`, "dsseEnvelope.payload"},
+		{bundle, `"mediaType"`, `"mediatype":"","mediaType"`, "mediaType"},
+		{bundle, `"hint"`, `"Hint":"","hint"`, "verificationMaterial.publicKey.hint"},
+		{bundle, `"dsseEnvelope"`, `"DSSEEnvelope":{},"dsseEnvelope"`, "dsseEnvelope"},
+	}
+	for _, test := range tests {
+		_, err := ParseEnvelope([]byte(strings.Replace(test.body, test.old, test.new, 1)))
+		ledgertest.WantCode(t, err, ledger.CodeInvalidEnvelope)
+		ledgertest.WantField(t, err, test.field)
+	}
+}
+
+// The payload may be large, but not what no signature covers.
+func TestParseEnvelopeUnsignedMembers(t *testing.T) {
+	envelope := func(payload, more int) string {
+		return `{"payloadType":"application/vnd.in-toto+json","payload":"` + strings.Repeat("AAAA", payload/4) +
+			`","signatures":[{"sig":"AAAA"}],"more":"` + strings.Repeat("x", more) + `"}`
+	}
+	rest := len(envelope(0, 0)) - len(`""`)
+	for _, escape := range []bool{false, true} {
+		for more, code := range map[int]ledger.Code{maxUnsigned - rest: "", maxUnsigned - rest + 1: ledger.CodeInvalidEnvelope} {
+			body := envelope(1<<20, more)
+			if escape { // the escapes are part of the payload
+				body = strings.ReplaceAll(body, "AAAA\",\"", `AAA\u0041","`)
+			}
+			_, err := ParseEnvelope([]byte(body))
+			ledgertest.WantCode(t, err, code)
+		}
+	}
+}

@@ -42,8 +42,7 @@ func TestVerifyTools(t *testing.T) {
 		{file: "gce-vsa.jsonl", trusted: "gce-vsa.pub", want: ledger.CodeNoCommitSubject},
 		{file: "gce-vsa.jsonl", trusted: "ec-P-256.pub", want: ledger.CodeUntrustedIdentity},
 		{file: "intoto-go-rsa-2048.json", trusted: "rsa-2048.pub", commit: commitOf},
-		// The sha1 of a jar still counts as a commit.
-		{file: "sha1-and-gitCommit.bundle", trusted: "c2.pub", want: ledger.CodeSeveralCommits},
+		{file: "sha1-and-gitCommit.bundle", trusted: "c2.pub", commit: commit},
 		{file: "v2-leaf-new.bundle", trusted: "int.crt", commit: commit},
 		{file: "v2-leaf-new.bundle", trusted: "ca.crt", want: ledger.CodeUntrustedIdentity,
 			detail: "certificate of cn=leafci,ou=build,o=acme was issued by cn=acme int,o=acme, which is not registered " +

@@ -19,7 +19,7 @@ func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error)
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
 			"%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(commit))
 	}
-	if err := checkResult(p.Predicate, p.Result); err != nil {
+	if err := checkResult(p.Predicate, p.Repo, p.Result); err != nil {
 		return nil, err
 	}
 

@@ -1,94 +1,117 @@
 package attestation
 
 import (
-	"fmt"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // commit returns the commit that the statement is about. It is in the subjects or, if no
 // subject names one, in the sources of provenance.
-func (d *statementJSON) commit(sources resources) (string, error) {
-	subjects := resources{"subject", d.Subject}
-	var named commitSet
-	if err := named.addGitCommits(subjects); err != nil {
-		return "", err
-	}
-	if err := named.addSHA1s(subjects); err != nil {
-		return "", err
-	}
-
-	if len(named) == 0 {
-		if err := named.addGitCommits(sources); err != nil {
-			return "", err
+func (d *statementJSON) commit(b *body) (string, error) {
+	for _, from := range []resources{{"subject", d.Subject}, b.sources} {
+		for _, digest := range []string{gitCommit, bareSHA1} {
+			commits, err := from.commits(digest)
+			if err != nil {
+				return "", err
+			}
+			if len(commits) > 1 && b.source != "" {
+				commits = from.of(b.source, digest, commits)
+			}
+			if len(commits) > 0 {
+				return only(commits)
+			}
 		}
 	}
-	// A dependency is often a package, whose SHA-1 is that of a file. So it counts as a
-	// commit only if nothing else names one.
-	if len(named) == 0 {
-		if err := named.addSHA1s(sources); err != nil {
-			return "", err
-		}
-	}
-	return named.only()
+	return "", ledger.Errorf(ledger.CodeNoCommitSubject, "the statement names no commit: a subject needs a gitCommit digest")
 }
 
-// A commitSet holds the distinct commits in resources, at most maxNamed of them.
-type commitSet []string
-
+// maxNamed is the number of commits that an error names.
 const maxNamed = 4
 
-func (s *commitSet) addGitCommits(from resources) error {
-	for i := range from.list {
-		digest := from.list[i].Digest.GitCommit
-		if !s.add(digest, 40, 64) {
-			field := fmt.Sprintf("%s[%d].digest.gitCommit", from.path, i)
-			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a full object ID (use 40 or 64 hex digits)",
-				text.Clip(digest))
+// commits returns the distinct commits in the digests of the given kind, at most maxNamed.
+func (r resources) commits(digest string) ([]string, error) {
+	var commits []string
+	for i := range r.list {
+		commit, err := r.commitAt(i, digest)
+		if err != nil {
+			return nil, err
+		}
+		if commit != "" && len(commits) < maxNamed && !slices.Contains(commits, commit) {
+			commits = append(commits, commit)
 		}
 	}
-	return nil
+	return commits, nil
 }
 
-func (s *commitSet) addSHA1s(from resources) error {
-	for i := range from.list {
-		digest := from.list[i].Digest.SHA1
-		if !s.add(digest, 40) {
-			field := fmt.Sprintf("%s[%d].digest.sha1", from.path, i)
-			return ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "%q is not a SHA-1 (use 40 hex digits)",
-				text.Clip(digest))
+// of returns the commits of those resources whose URI is the given repo. If there are
+// none, it returns all.
+func (r resources) of(repo, digest string, all []string) []string {
+	var commits []string
+	for i := range r.list {
+		if !sameRepo(r.list[i].URI, repo) && !sameRepo(r.list[i].Name, repo) {
+			continue
+		}
+		if commit, _ := r.commitAt(i, digest); commit != "" && !slices.Contains(commits, commit) {
+			commits = append(commits, commit)
 		}
 	}
-	return nil
+	if commits == nil {
+		return all
+	}
+	return commits
 }
 
-// add adds a digest unless it is empty. It reports false if the digest is not hex of one
-// of the given lengths.
-func (s *commitSet) add(digest string, lengths ...int) bool {
-	if digest == "" {
-		return true
+func only(commits []string) (string, error) {
+	if len(commits) > 1 {
+		return "", ledger.Errorf(ledger.CodeSeveralCommits, "the statement names more than one commit: %s",
+			strings.Join(commits, ", "))
 	}
-	commit := strings.ToLower(digest)
-	if !slices.Contains(lengths, len(commit)) || !text.IsHex(commit) {
-		return false
-	}
-	if len(*s) < maxNamed && !slices.Contains(*s, commit) {
-		*s = append(*s, commit)
-	}
-	return true
+	return commits[0], nil
 }
 
-func (s commitSet) only() (string, error) {
-	switch len(s) {
-	case 0:
-		return "", ledger.Errorf(ledger.CodeNoCommitSubject,
-			"the statement names no commit: a subject needs a gitCommit digest (or a sha1 of 40 hex digits)")
-	case 1:
-		return s[0], nil
+// sameRepo reports whether two URIs are of the same git repo, ignoring the ref.
+func sameRepo(a, b string) bool {
+	repo := repoOf(a)
+	return repo != "" && repo == repoOf(b)
+}
+
+// repoOf returns the host and the path of a git repo's URI: git+https://host/a/b@ref and
+// https://host/a/b.git are the same repo.
+func repoOf(uri string) string {
+	_, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return ""
 	}
-	return "", ledger.Errorf(ledger.CodeSeveralCommits, "the statement names more than one commit: %s",
-		strings.Join(s, ", "))
+	rest, _, _ = strings.Cut(rest, "#")
+	host, path, _ := strings.Cut(rest, "/")
+	host = strings.ToLower(host[strings.LastIndexByte(host, '@')+1:])
+	path, _, _ = strings.Cut(path, "@")
+	return host + "/" + strings.TrimSuffix(strings.TrimSuffix(path, "/"), ".git")
+}
+
+// slot returns what the statement is about in addition to the commit, such as an image:
+// the digest of the only other subject, or the SHA-256 of all. It is empty if there is no
+// other subject.
+func (d *statementJSON) slot(commit string) string {
+	var others []string
+	for i := range d.Subject {
+		if other := d.Subject[i].withoutCommit(commit); other != "" {
+			others = append(others, other)
+		}
+	}
+
+	slices.Sort(others)
+	others = slices.Compact(others)
+	if len(others) == 0 {
+		return ""
+	}
+	if one := others[0]; len(others) == 1 && !strings.Contains(one, "\n") && len(one) <= maxName {
+		return one
+	}
+	sum := sha256.Sum256([]byte(strings.Join(others, "\n\n")))
+	return "subjects:" + hex.EncodeToString(sum[:])
 }

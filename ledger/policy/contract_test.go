@@ -197,7 +197,7 @@ func TestParseContractRefuses(t *testing.T) {
 			`{"requirements":[{"state":"ATESTED","predicate":"a*b","threshold":0,"accept":["x"],"max_age":"1",` +
 				`"signers":["x=y"],"paths":["{"],"branches":["["]}],"radar":{"block":"all"}}`,
 			[]ledger.FieldError{
-				{Field: "requirements[0].accept[0]", Message: "pass, warn, fail, error or skip"},
+				{Field: "requirements[0].accept[0]", Message: "pass, warn, fail, error, skip or recorded"},
 				{Field: "requirements[0].branches[0]", Message: "not a glob"},
 				{Field: "requirements[0].max_age", Message: "not a duration"},
 				{Field: "requirements[0].paths[0]", Message: "not a glob"}, {Field: "requirements[0].predicate", Message: "*"},

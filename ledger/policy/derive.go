@@ -25,6 +25,7 @@ type Derivation struct {
 // same signer reports an accepted status. It never expires: waiting does not turn a fail
 // into a pass.
 func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
+	f.Evidence = Latest(f.Evidence)
 	d := Derivation{Requirements: make([]ledger.RequirementStatus, len(c.Requirements), len(c.Requirements)+1)}
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
@@ -52,8 +53,11 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 
 // RollsBack reports whether e, just recorded for a DEPLOYED commit, is a rollback: it
 // matches the signers and the predicate of a DEPLOYED requirement that applies, and has
-// a status that the requirement does not accept.
+// a status that the requirement does not accept. Evidence without an outcome is none.
 func (c Contract) RollsBack(f Facts, e Evidence) bool {
+	if e.Status == ledger.Recorded {
+		return false
+	}
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
@@ -74,6 +78,7 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 // given time and is expired from then on. It is empty if no evidence expires then.
 func (c Contract) ExpiredAt(f Facts, at ledger.Time) string {
 	steps := c.matchingSteps()
+	f.Evidence = Latest(f.Evidence)
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
 		j := slices.IndexFunc(f.Evidence, func(e Evidence) bool {

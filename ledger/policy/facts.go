@@ -8,18 +8,38 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// Evidence is the part of an attestation that Derive needs. It is the latest attestation
-// of its signer for its predicate.
+// Evidence is the part of an attestation that Derive needs.
 type Evidence struct {
-	Attestation string // the attestation's id
-	Predicate   string
-	Signer      identity.DN
-	Emails      []string
-	Status      ledger.Status
-	RecordedAt  ledger.Time
+	Attestation   string // the attestation's id; ids ascend
+	Predicate     string
+	PredicateType string
+	// Slot is what the attestation is about in addition to the commit, such as an image.
+	Slot   string
+	Signer identity.DN
+	// Person identifies the person of the signer. Identities with a common key or DN are
+	// one person. It is 0 if only the DN is known.
+	Person     int64
+	Emails     []string
+	Status     ledger.Status
+	RecordedAt ledger.Time
+	// FinishedAt is when the signer says that the check finished; 0 if not stated.
+	FinishedAt ledger.Time
 	// WhilePromotable reports whether the commit was PROMOTABLE when the attestation
 	// was recorded. Only then can it count for DEPLOYED.
 	WhilePromotable bool
+}
+
+// A person is a signer as policies count them: all identities of one person.
+type person struct {
+	id int64
+	dn identity.DN // if id is 0
+}
+
+func (e *Evidence) person() person {
+	if e.Person != 0 {
+		return person{id: e.Person}
+	}
+	return person{dn: e.Signer}
 }
 
 // Facts is the part of a commit that Derive needs.
@@ -33,7 +53,8 @@ type Facts struct {
 	// reports whether the commit has a change record; if not, Changes is ignored.
 	Changes    []string
 	HasChanges bool
-	// Evidence holds the latest attestation of each predicate and identity.
+	// Evidence holds at least the latest attestation of each person for each predicate
+	// and slot. Others that it holds are ignored.
 	Evidence []Evidence
 	// Attested reports whether the commit has any attestation.
 	Attested bool

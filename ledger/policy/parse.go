@@ -33,6 +33,7 @@ type (
 	requirementDocument struct {
 		State         string   `json:"state"`
 		Predicate     string   `json:"predicate"`
+		Type          string   `json:"type"`
 		Signers       []string `json:"signers"`
 		Threshold     *int     `json:"threshold"`
 		Accept        []string `json:"accept"`
@@ -68,7 +69,7 @@ func Parse(data []byte) (Contract, error) {
 // fieldTypes holds the JSON type of each member of a contract.
 var fieldTypes = map[string]string{
 	"requirements": "a list of objects", "radar": "an object",
-	"state": "a string", "predicate": "a string", "max_age": "a string", "notify": "a string", "block": "a string",
+	"state": "a string", "predicate": "a string", "type": "a string", "max_age": "a string", "notify": "a string", "block": "a string",
 	"signers": "a list of strings", "accept": "a list of strings",
 	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
 	"threshold": "a whole number", "enabled": "true or false", "exclude_author": "true or false",
@@ -133,7 +134,8 @@ func (k *contractCheck) contract(doc *document) Contract {
 func (k *contractCheck) requirement(at string, doc *requirementDocument) Requirement {
 	return Requirement{
 		State:         k.state(at+".state", doc.State),
-		Predicate:     k.predicate(at+".predicate", doc.Predicate),
+		Predicate:     k.predicate(at, doc),
+		Type:          k.predicateType(at+".type", doc.Type),
 		Signers:       k.signers(at+".signers", doc.Signers),
 		Threshold:     k.threshold(at+".threshold", doc.Threshold),
 		Accept:        k.accept(at+".accept", doc.Accept),
@@ -167,16 +169,33 @@ func (k *contractCheck) state(field, name string) ledger.State {
 	return s
 }
 
-func (k *contractCheck) predicate(field, p string) string {
+func (k *contractCheck) predicate(at string, doc *requirementDocument) string {
+	switch {
+	case doc.Type == "" && doc.Predicate == "":
+		k.fault(at+".predicate", "required (use e.g. test:go or test:*)")
+	case doc.Type != "" && doc.Predicate != "":
+		k.fault(at+".type", "use either predicate or type")
+	}
+	k.pattern(at+".predicate", doc.Predicate)
+	return doc.Predicate
+}
+
+func (k *contractCheck) predicateType(field, p string) string {
+	if p != "" && !IsTypePattern(p) {
+		k.fault(field, "%q is not a URI (use e.g. https://slsa.dev/provenance/v1)", text.Clip(p))
+	}
+	k.pattern(field, p)
+	return p
+}
+
+// pattern validates a pattern for predicates or for their types.
+func (k *contractCheck) pattern(field, p string) {
 	switch star := strings.IndexByte(p, '*'); {
-	case p == "":
-		k.fault(field, "required (use e.g. test:go or test:*)")
 	case len(p) > maxPredicate:
 		k.fault(field, "too long: %d bytes, at most %d", len(p), maxPredicate)
 	case star >= 0 && star < len(p)-1:
 		k.fault(field, "%q has a * before its end (use an exact predicate, or a prefix that ends in one *)", p)
 	}
-	return p
 }
 
 func (k *contractCheck) signers(field string, texts []string) []identity.Pattern {
@@ -217,8 +236,8 @@ func (k *contractCheck) accept(field string, names []string) []ledger.Status {
 	for i, name := range names {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch s := ledger.Status(name); {
-		case !slices.Contains([]ledger.Status{ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip}, s):
-			k.fault(at, "%q is not a status (use pass, warn, fail, error or skip)", text.Clip(name))
+		case !slices.Contains(ledger.Statuses(), s):
+			k.fault(at, "%q is not a status (use pass, warn, fail, error, skip or recorded)", text.Clip(name))
 		case slices.Contains(accept, s):
 			k.fault(at, "%q occurs twice", name)
 		default:

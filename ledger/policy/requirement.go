@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,13 +22,14 @@ const (
 	notAccepted                // another status that does not count
 	expired                    // older than max_age
 	early                      // for DEPLOYED: recorded before the commit was PROMOTABLE
+	otherSlot                  // would count, but not the person's evidence for another slot
 	counts
 )
 
 // evaluate returns the status of the requirement, and when the first evidence that
-// counts expires, or zero for never.
+// counts, or would if that for other slots did, expires, or zero for never. The evidence in f is the latest.
 func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.RequirementStatus, ledger.Time) {
-	s := ledger.RequirementStatus{State: r.State, Predicate: r.Predicate, Need: r.Threshold}
+	s := ledger.RequirementStatus{State: r.State, Predicate: cmp.Or(r.Predicate, r.Type), Need: r.Threshold}
 	excluded, unsure := r.scope(f, steps)
 	if excluded != "" {
 		s.Reason = "does not apply: " + excluded
@@ -35,31 +37,76 @@ func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.Req
 	}
 	s.Applies = true
 
-	var expires ledger.Time
 	verdicts := make([]verdict, len(f.Evidence))
 	for i := range f.Evidence {
+		verdicts[i] = r.verdict(f, &f.Evidence[i], now)
+		if verdicts[i] == blocks {
+			s.FailedBy = append(s.FailedBy, f.Evidence[i].Signer.String())
+		}
+	}
+	withoutOthers(f.Evidence, verdicts)
+
+	var expires ledger.Time
+	var people []person
+	for i := range f.Evidence {
 		e := &f.Evidence[i]
-		verdicts[i] = r.verdict(f, e, now)
-		switch verdicts[i] {
-		case blocks:
-			s.FailedBy = append(s.FailedBy, e.Signer.String())
-		case counts:
-			s.SignersCounted = append(s.SignersCounted, e.Signer.String())
-			if end := r.end(e); end != 0 && (expires == 0 || end < expires) {
-				expires = end
-			}
+		if verdicts[i] != counts && verdicts[i] != otherSlot {
+			continue
+		}
+		if end := r.end(e); end != 0 && (expires == 0 || end < expires) {
+			expires = end
+		}
+		if verdicts[i] == counts && !slices.Contains(people, e.person()) {
+			people = append(people, e.person())
+			s.SignersCounted = append(s.SignersCounted, firstName(f.Evidence, verdicts, e.person()))
 		}
 	}
 
-	s.SignersCounted = distinct(s.SignersCounted)
+	slices.Sort(s.SignersCounted)
 	s.FailedBy = distinct(s.FailedBy)
-	s.Have = len(s.SignersCounted)
+	s.Have = len(people)
 	s.Met = s.Have >= s.Need && len(s.FailedBy) == 0
 	s.Reason = r.reason(f, &s, verdicts)
 	if unsure != "" && !s.Met {
 		s.Reason += "; applies because " + unsure
 	}
 	return s, expires
+}
+
+// firstName returns the first DN, in the order of texts, of a person's evidence that
+// counts.
+func firstName(evidence []Evidence, verdicts []verdict, p person) string {
+	first := ""
+	for i := range evidence {
+		if verdicts[i] == counts && evidence[i].person() == p {
+			if name := evidence[i].Signer.String(); first == "" || name < first {
+				first = name
+			}
+		}
+	}
+	return first
+}
+
+// withoutOthers changes the verdict on evidence that would count if the same person's
+// evidence for another slot of the predicate does not: a clean scan of one image does not
+// hide that of another.
+func withoutOthers(evidence []Evidence, verdicts []verdict) {
+	var incomplete []topic // without slots
+	for i := range evidence {
+		if v := verdicts[i]; v != counts && v != unrelated {
+			t := evidence[i].topic()
+			incomplete = append(incomplete, topic{person: t.person, predicate: t.predicate})
+		}
+	}
+	if incomplete == nil {
+		return
+	}
+	for i := range evidence {
+		t := evidence[i].topic()
+		if verdicts[i] == counts && slices.Contains(incomplete, topic{person: t.person, predicate: t.predicate}) {
+			verdicts[i] = otherSlot
+		}
+	}
 }
 
 // distinct sorts the names and removes duplicates.
@@ -99,7 +146,7 @@ func (r *Requirement) scope(f *Facts, steps int) (excluded, unsure string) {
 func (r *Requirement) verdict(f *Facts, e *Evidence, now ledger.Time) verdict {
 	end := r.end(e)
 	switch {
-	case !matchesPredicate(r.Predicate, e.Predicate) || !r.isSigner(e.Signer):
+	case !r.isAbout(e) || !r.isSigner(e.Signer):
 		return unrelated
 	case r.ExcludeAuthor && isAuthor(f.Author, e):
 		return byAuthor
@@ -129,6 +176,22 @@ func (r *Requirement) end(e *Evidence) ledger.Time {
 	}
 	return e.RecordedAt.Add(r.MaxAge.Std())
 }
+
+// isAbout reports whether the requirement is about the predicate of e, or about its
+// type: a predicate with :// is the URI of a type.
+func (r *Requirement) isAbout(e *Evidence) bool {
+	switch {
+	case r.Type != "":
+		return matchesPredicate(r.Type, e.PredicateType)
+	case IsTypePattern(r.Predicate):
+		return matchesPredicate(r.Predicate, e.PredicateType)
+	}
+	return matchesPredicate(r.Predicate, e.Predicate)
+}
+
+// IsTypePattern reports whether a predicate in a contract or in a filter is a pattern for
+// predicate types, which are URIs.
+func IsTypePattern(predicate string) bool { return strings.Contains(predicate, "://") }
 
 // matchesPredicate reports whether predicate matches pattern, which is exact or a prefix
 // ending in *.
@@ -174,7 +237,7 @@ func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, verdicts []v
 	}
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d of %d signatures", r.Predicate, s.Have, r.Threshold)
+	fmt.Fprintf(&b, "%s: %d of %d signatures", s.Predicate, s.Have, r.Threshold)
 	if len(r.Signers) > 0 {
 		var patterns []string
 		for _, p := range r.Signers {
@@ -193,6 +256,7 @@ func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, verdicts []v
 		{notAccepted, "status not accepted"},
 		{expired, "expired"},
 		{early, "recorded before the commit was PROMOTABLE"},
+		{otherSlot, "not for each artifact"},
 		{byAuthor, "by the commit's author"},
 	} {
 		if list := reports(f.Evidence, verdicts, note.verdict); list != "" {
@@ -211,15 +275,25 @@ func reports(evidence []Evidence, verdicts []verdict, v verdict) string {
 	for i := range evidence {
 		if verdicts[i] == v {
 			e := &evidence[i]
-			list = append(list, e.Predicate+" "+statusVerbs[e.Status]+" ("+e.Signer.String()+")")
+			list = append(list, e.Predicate+" "+statusVerbs[e.Status]+e.inSlot()+" ("+e.Signer.String()+")")
 		}
 	}
 	slices.Sort(list)
 	return joinFirst(list, " and ")
 }
 
+// inSlot names the slot of e for a reason. It is empty if e has none.
+func (e *Evidence) inSlot() string {
+	const enough = len("sha256:") + shortSHA
+	if e.Slot == "" {
+		return ""
+	}
+	return " for " + e.Slot[:min(len(e.Slot), enough)]
+}
+
 var statusVerbs = map[ledger.Status]string{
 	ledger.Pass: "passed", ledger.Warn: "warned", ledger.Fail: "failed", ledger.Errored: "errored", ledger.Skip: "skipped",
+	ledger.Recorded: "recorded",
 }
 
 // joinFirst joins the first three items and counts the others.
@@ -234,8 +308,12 @@ func joinFirst(items []string, joint string) string {
 // A Requirement is one rule of a contract: evidence that a commit needs to reach State.
 type Requirement struct {
 	State ledger.State `json:"state"`
-	// Predicate is the predicate of the evidence: exact, or a prefix ending in *.
-	Predicate string `json:"predicate"`
+	// Predicate is the predicate of the evidence: exact, or a prefix ending in *. With
+	// ://, it is the predicate's type.
+	Predicate string `json:"predicate,omitzero"`
+	// Type is the predicate type of the evidence, in place of Predicate: exact, or a
+	// prefix ending in *.
+	Type string `json:"type,omitzero"`
 	// Signers are the signers whose evidence counts. If empty, any trusted identity does.
 	Signers []identity.Pattern `json:"signers"`
 	// Threshold is the number of distinct signers needed.

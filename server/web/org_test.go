@@ -146,7 +146,7 @@ func TestEventStream(t *testing.T) {
 func TestBidiText(t *testing.T) {
 	e := newEnv(t)
 	const bidi = "a\u202eb\u2067c"
-	signer := e.signer("cn=" + bidi + ",ou=build,o=acme")
+	signer := e.signer("cn=ci,ou=build,o=acme")
 	e.push(commitID(1), ledger.Registration{Branch: bidi, Message: bidi + "\n\n" + bidi,
 		Author: ledger.Author{Name: bidi, Email: bidi + "@example.com"}})
 	record := e.attest(signer, commitID(1), "lint:go", ledger.Pass)

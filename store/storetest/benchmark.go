@@ -50,9 +50,10 @@ func unsigned(i int) *attestation.Attestation {
 		`{"payloadType":"application/vnd.in-toto+json","payload":"%s","signatures":[{"sig":"%088d"}]}`,
 		base64.StdEncoding.EncodeToString(payload), i)
 	return &attestation.Attestation{
-		Commit: sha(i % 1000), Predicate: predicate, PredicateType: attestation.ResultPredicateType,
-		Result:  ledger.Result{Status: ledger.Pass, DurationMS: 1200},
-		Signer:  identity.Signer{DN: identity.DN{CN: predicate, OU: "build", O: "acme"}, Identity: "idn_made"},
+		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: ledger.Pass, DurationMS: 1200}},
+		Commit:  sha(i % 1000), PredicateType: attestation.ResultPredicateType,
+		Signer: identity.Signer{DN: identity.DN{CN: predicate, OU: "build", O: "acme"}, Identity: "idn_made",
+			Key: sha256.Sum256([]byte(predicate))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: envelope,
 	}
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -327,8 +328,8 @@ func eventTypes(fx *fixture) string {
 	}
 }
 
-// Signers with different keys are different identities, even with the same name.
-func (s suite) TestTheSameStatementWithAnotherKeyIsAnotherAttestation(t *testing.T) {
+// Signers with the same name are one person, whatever their keys.
+func (s suite) TestTheSameStatementWithAnotherKeyIsTheSameAttestation(t *testing.T) {
 	fx := s.newFixture(t)
 	one, other := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ci,ou=build,o=acme")
 	first, _ := one.sign(sha(1), "test:go", ledger.Pass, "run 1")
@@ -336,14 +337,121 @@ func (s suite) TestTheSameStatementWithAnotherKeyIsAnotherAttestation(t *testing
 	if first.PayloadDigest != second.PayloadDigest {
 		t.Fatal("the statements differ")
 	}
-	for i, a := range []*attestation.Attestation{first, second} {
-		if _, created, err := fx.Record(t.Context(), "acme", "api", a, version); err != nil || !created {
-			t.Errorf("statement %d: created %t, %v", i, created, err)
-		}
+	rec, created, err := fx.Record(t.Context(), "acme", "api", first, version)
+	if err != nil || !created {
+		t.Errorf("the first: created %t, %v", created, err)
 	}
-	if _, created, err := fx.Record(t.Context(), "acme", "api", second, version); err != nil || created {
-		t.Errorf("the second again: created %t, %v", created, err)
+	again, created, err := fx.Record(t.Context(), "acme", "api", second, version)
+	if err != nil || created || again.ID != rec.ID {
+		t.Errorf("with another key: got %s, created %t, %v; want %s", again.ID, created, err, rec.ID)
 	}
-	_, _, err := fx.Record(t.Context(), "acme", "api", first, version)
-	wantCode(t, err, ledger.CodeStaleStatement) // the same name has attested something newer
+}
+
+// setContract makes a document the contract of acme/api.
+func (fx *fixture) setContract(document string) {
+	fx.t.Helper()
+	contract, err := policy.Parse([]byte(document))
+	check(fx.t, err)
+	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", contract, 0, "host")
+	check(fx.t, err)
+	check(fx.t, fx.Settle(fx.t.Context()))
+}
+
+// Two identities become one person when a key or a name connects them. They then count
+// once, and the commits that they signed are derived again.
+func (s suite) TestPeopleAreJoined(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	ann, bob := fx.signer("cn=ann,ou=dev,o=acme"), fx.signer("cn=bob,ou=dev,o=acme")
+	ann.attest(sha(1), "test:go", ledger.Pass)
+	bob.attest(sha(1), "test:go", ledger.Pass)
+	fx.wantState(sha(1), ledger.Attested)
+
+	// The key of bob is registered with the name of ann, in another case.
+	list, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
+	check(t, err)
+	old := list.Data[1]
+	check(t, fx.RevokeIdentity(t.Context(), "acme", old.ID))
+	old.DN = "cn=Ann,ou=DEV,o=acme"
+	renamed, err := fx.AddIdentity(t.Context(), "acme", old)
+	check(t, err)
+	check(t, fx.Settle(t.Context()))
+
+	fx.wantState(sha(1), ledger.Validating)
+	c := fx.commit(sha(1))
+	want := ledger.Cause{Type: ledger.CauseIdentity, ID: renamed.ID}
+	if got := c.Transitions[len(c.Transitions)-1].Cause; got != want {
+		t.Errorf("the cause is %+v, want %+v", got, want)
+	}
+	if got := c.Requirements[0]; got.Have != 1 || got.SignersCounted[0] != bob.dn {
+		t.Errorf("the requirement is %+v, want one signer, %s", got, bob.dn)
+	}
+
+	// What the one says replaces what the other has said.
+	renamedBob := &signer{fx, bob.key, old.DN}
+	renamedBob.attest(sha(1), "test:go", ledger.Fail)
+	ann.attest(sha(1), "test:go", ledger.Pass)
+	if got := fx.commit(sha(1)).Requirements[0]; len(got.FailedBy) != 0 {
+		t.Errorf("the requirement is %+v, want the fail replaced", got)
+	}
+}
+
+// A statement that finished before a worse one of the same person is stale.
+func (s suite) TestAStatementThatIsOvertakenIsStale(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	record := func(status ledger.Status, finished ledger.Time) error {
+		a, version := ci.sign(sha(1), "test:go", status, fmt.Sprint(status, finished))
+		a.FinishedAt = finished
+		_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+		return err
+	}
+
+	now := fx.Now()
+	check(t, record(ledger.Fail, now))
+	wantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
+	check(t, record(ledger.Errored, now-2)) // a worse or equal result is always recorded
+	wantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
+	fx.wantState(sha(1), ledger.Validating)
+	check(t, record(ledger.Pass, now+1))
+	fx.wantState(sha(1), ledger.Attested)
+}
+
+// Evidence about one artifact does not replace that about another, and a statement
+// without an outcome replaces none with one.
+func (s suite) TestSlotsAndRecordedEvidence(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"vsa:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	record := func(slot string, status ledger.Status) ledger.AttestationRecord {
+		a, version := ci.sign(sha(1), "vsa:x", ledger.Pass, fmt.Sprint(slot, fx.clock.ms.Add(1)))
+		a.Slot, a.Result.Status = slot, status
+		rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+		check(t, err)
+		return rec
+	}
+
+	if rec := record("sha256:a", ledger.Fail); rec.Slot != "sha256:a" {
+		t.Errorf("the record has the slot %q", rec.Slot)
+	}
+	record("sha256:b", ledger.Pass)
+	fx.wantState(sha(1), ledger.Validating)
+	record("sha256:a", ledger.Recorded)
+	fx.wantState(sha(1), ledger.Validating)
+	record("sha256:a", ledger.Pass)
+	fx.wantState(sha(1), ledger.Attested)
+	record("sha256:b", ledger.Recorded)
+	fx.wantState(sha(1), ledger.Attested)
+}
+
+// A statement for another repo is refused.
+func (s suite) TestAStatementForAnotherRepoIsRefused(t *testing.T) {
+	fx := s.newFixture(t)
+	a, version := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
+	a.Repo = "acme/web"
+	_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+	wantCode(t, err, ledger.CodeWrongRepo)
+	a.Repo = "acme/API"
+	_, _, err = fx.Record(t.Context(), "acme", "api", a, version)
+	check(t, err)
 }

@@ -14,6 +14,7 @@ import (
 var variants = map[string]string{
 	"requirement state":          `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`,
 	"requirement predicate":      `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`,
+	"requirement type":           `{"requirements":[{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1"}]}`,
 	"requirement signers":        `{"requirements":[{"state":"ATTESTED","predicate":"test:go","signers":["cn=ci"]}]}`,
 	"requirement threshold":      `{"requirements":[{"state":"ATTESTED","predicate":"test:go","threshold":2}]}`,
 	"requirement accept":         `{"requirements":[{"state":"ATTESTED","predicate":"test:go","accept":["warn"]}]}`,

@@ -41,6 +41,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeInvalidStatement:       {http.StatusUnprocessableEntity, "Invalid statement"},
 	ledger.CodeNoCommitSubject:        {http.StatusUnprocessableEntity, "No commit in the statement"},
 	ledger.CodeSeveralCommits:         {http.StatusUnprocessableEntity, "More than one commit in the statement"},
+	ledger.CodeWrongRepo:              {http.StatusUnprocessableEntity, "Statement for another repo"},
 
 	ledger.CodeInvalidField:    {http.StatusUnprocessableEntity, "Invalid field"},
 	ledger.CodeInvalidContract: {http.StatusUnprocessableEntity, "Invalid policy contract"},

@@ -1,0 +1,136 @@
+package attestation
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// MappingVersion is the version of the rules that map statements to outcomes. It is
+// stored with each attestation: if the rules change, the ledger maps the statements of
+// earlier versions again.
+const MappingVersion = 2
+
+// An Outcome is the meaning of a statement for the ledger.
+type Outcome struct {
+	// Predicate names what the result is about, such as test:go. Statements with
+	// independent results have different predicates or slots.
+	Predicate string
+	// Slot is what the statement is about in addition to the commit, such as an image,
+	// if its predicate type is about artifacts.
+	Slot   string
+	Result ledger.Result
+	// FinishedAt is when the signer says that the check finished; zero if not stated.
+	FinishedAt ledger.Time
+}
+
+// A Mapping is a row of the table from predicate types to outcomes: how statements of
+// some types are read.
+type Mapping struct {
+	// Types holds the predicate types.
+	Types []string
+	// AnyVersion reports whether Types with a version appended, such as /v1.2, are
+	// included.
+	AnyVersion bool
+	// Predicate and Result describe the outcome, for the documentation.
+	Predicate, Result string
+	// Slots reports whether the types are about artifacts, so that other subjects than
+	// the commit form the slot.
+	Slots bool
+
+	parse func(predicate []byte) (body, error)
+}
+
+// Mappings returns the table of the predicate types that the ledger understands. All
+// others map to their type and ledger.Recorded.
+func Mappings() []Mapping { return slices.Clone(mappings) }
+
+var mappings = []Mapping{
+	{Types: []string{ResultPredicateType},
+		Predicate: "`predicate.predicate`", Result: "`predicate.result.status`", parse: parseResult},
+	{Types: []string{"https://in-toto.io/attestation/test-result/v0.1"},
+		Predicate: "`test:` and the names of `configuration`, sorted, joined by `+`",
+		Result:    "PASSED `pass`, WARNED `warn`, FAILED `fail`", parse: parseTestResult},
+	{Types: []string{"https://witness.testifysec.com/attestation-collection/v0.1",
+		"https://witness.dev/attestation-collection/v0.1", "https://aflock.ai/attestation-collection/v0.1"},
+		Predicate: "`witness:` and the step", Result: "`fail` if the exit code of a command-run is not 0, else `pass`",
+		parse: parseCollection},
+	{Types: []string{"https://in-toto.io/Link/v0.2", "https://in-toto.io/attestation/link/v0.3"},
+		Predicate: "`run:` and the name",
+		Result:    "`pass` if `byproducts.return-value` is 0, else `fail`; `recorded` without one", parse: parseLink},
+	{Types: []string{"https://slsa.dev/provenance/v0.2"}, Slots: true,
+		Predicate: "`build:` and the builder", Result: "`pass`", parse: parseProvenanceV02},
+	{Types: []string{"https://slsa.dev/provenance/v1"}, Slots: true,
+		Predicate: "`build:` and the builder", Result: "`pass`", parse: parseProvenance},
+	{Types: []string{"https://slsa.dev/verification_summary/v0.2", "https://slsa.dev/verification_summary/v1"},
+		Slots: true, Predicate: "`vsa:` and the verifier", Result: "PASSED `pass`, FAILED `fail`",
+		parse: parseVerificationSummary},
+	{Types: []string{"https://in-toto.io/attestation/svr/v0.1", "https://in-toto.io/attestation/svr/v0.2"},
+		Slots: true, Predicate: "`svr:` and the verifier", Result: "`pass`; refused if it lists no properties",
+		parse: parseVerificationResult},
+	{Types: []string{"https://in-toto.io/attestation/vulns", "https://cosign.sigstore.dev/attestation/vuln"},
+		AnyVersion: true, Slots: true, Predicate: "`scan:` and the scanner", Result: "`recorded`",
+		parse: parseVulnerabilities},
+	{Types: []string{"https://openvex.dev/ns"}, AnyVersion: true, Slots: true,
+		Predicate: "`scan:` and the author", Result: "`recorded`", parse: parseOpenVEX},
+	{Types: []string{"https://in-toto.io/attestation/sarif"}, AnyVersion: true, Slots: true,
+		Predicate: "`scan:` and the names of the tools, sorted, joined by `+`", Result: "`recorded`", parse: parseSARIF},
+	{Types: []string{"https://spdx.dev/Document"}, AnyVersion: true, Slots: true,
+		Predicate: "`sbom:spdx`", Result: "`recorded`", parse: recordedAs("sbom:spdx")},
+	{Types: []string{"https://cyclonedx.org/bom"}, AnyVersion: true, Slots: true,
+		Predicate: "`sbom:cyclonedx`", Result: "`recorded`", parse: recordedAs("sbom:cyclonedx")},
+}
+
+// mappingFor returns the mapping for a predicate type. It refuses a type that is nearly
+// one of the table: it would not be read, and its result would be lost.
+func mappingFor(predicateType string) (Mapping, error) {
+	for _, m := range mappings {
+		if m.covers(predicateType) {
+			return m, nil
+		}
+	}
+
+	spelling := normalized(predicateType)
+	for _, m := range mappings {
+		for _, known := range m.Types {
+			unversioned := normalized(withoutVersion(known))
+			if spelling == normalized(known) || spelling == unversioned ||
+				m.AnyVersion && withoutVersion(spelling) == unversioned {
+				return Mapping{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType",
+					"unknown predicate type %q (did you mean %s?)", text.Clip(predicateType), known)
+			}
+		}
+	}
+	return Mapping{Slots: true, parse: recordedAs("")}, nil
+}
+
+func (m *Mapping) covers(predicateType string) bool {
+	return slices.Contains(m.Types, predicateType) ||
+		m.AnyVersion && slices.Contains(m.Types, withoutVersion(predicateType))
+}
+
+// normalized returns a URI in lower case, without repeated slashes and slashes at its end.
+func normalized(uri string) string {
+	parts := strings.FieldsFunc(strings.ToLower(uri), func(r rune) bool { return r == '/' })
+	return strings.Join(parts, "/")
+}
+
+// withoutVersion returns a URI without a version at its end, such as /v0.2.
+func withoutVersion(uri string) string {
+	slash := strings.LastIndexByte(uri, '/')
+	version, ok := strings.CutPrefix(uri[slash+1:], "v")
+	if slash < 0 || !ok || version == "" || strings.Trim(version, "0123456789.") != "" {
+		return uri
+	}
+	return uri[:slash]
+}
+
+// recordedAs returns a parser for types that state no outcome. It does not read the
+// predicate.
+func recordedAs(name string) func([]byte) (body, error) {
+	return func([]byte) (body, error) {
+		return body{predicate: name, result: ledger.Result{Status: ledger.Recorded}}, nil
+	}
+}

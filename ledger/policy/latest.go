@@ -1,0 +1,108 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A topic is what a person's evidence is about. The latest evidence for a topic replaces
+// what the person has said before.
+type topic struct {
+	person          person
+	predicate, slot string
+}
+
+func (e *Evidence) topic() topic { return topic{e.person(), e.Predicate, e.Slot} }
+
+// Replaces reports whether e takes the place of other, which was recorded before, as
+// the latest evidence. Evidence that states no outcome does not replace an outcome.
+func (e *Evidence) Replaces(other *Evidence) bool {
+	return e.topic() == other.topic() && (e.Status != ledger.Recorded || other.Status == ledger.Recorded)
+}
+
+// Latest returns the latest evidence of each person for each predicate and slot, in the
+// order of the list. It does not change the list.
+func Latest(list []Evidence) []Evidence {
+	if len(list) <= maxCompared && !hasReplaced(list) {
+		return list
+	}
+	latest := make(map[topic]int, len(list))
+	for i := range list {
+		e := &list[i]
+		if j, ok := latest[e.topic()]; !ok || e.isLater(&list[j]) {
+			latest[e.topic()] = i
+		}
+	}
+
+	result := make([]Evidence, 0, len(latest))
+	for i := range list {
+		if latest[list[i].topic()] == i {
+			result = append(result, list[i])
+		}
+	}
+	return result
+}
+
+// maxCompared is the length up to which comparing all pairs of a list is faster than a
+// map.
+const maxCompared = 16
+
+// hasReplaced reports whether any two of the list are about the same topic.
+func hasReplaced(list []Evidence) bool {
+	for i := range list {
+		for j := range i {
+			if list[i].Predicate == list[j].Predicate && list[i].topic() == list[j].topic() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isLater reports whether e is the latest of two pieces of evidence for one topic.
+func (e *Evidence) isLater(other *Evidence) bool {
+	if a, b := e.Status == ledger.Recorded, other.Status == ledger.Recorded; a != b {
+		return b
+	}
+	return e.Attestation > other.Attestation
+}
+
+// Overtaken returns the attestation that makes new evidence stale: the latest one for the
+// same topic, if it finished later and has a worse result. A person could otherwise
+// replay an early success to hide a later failure. It is empty if e is not stale.
+func Overtaken(list []Evidence, e *Evidence) string {
+	for _, old := range Latest(list) {
+		if old.topic() == e.topic() && e.FinishedAt != 0 && e.FinishedAt < old.FinishedAt && rank(e.Status) < rank(old.Status) {
+			return old.Attestation
+		}
+	}
+	return ""
+}
+
+// Finished returns when the latest evidence for the topic of e finished, once e has
+// replaced its predecessors in the list. If e repeats the result of its predecessor, it
+// is the later one of their times: recording an older failure does not help to replay a
+// success.
+func Finished(list []Evidence, e *Evidence) ledger.Time {
+	for _, old := range Latest(list) {
+		if old.topic() == e.topic() && rank(old.Status) == rank(e.Status) {
+			return max(old.FinishedAt, e.FinishedAt)
+		}
+	}
+	return e.FinishedAt
+}
+
+// rank orders results from the best to the worst. Those that state no outcome have none
+// to compare.
+func rank(s ledger.Status) int {
+	return slices.Index([]ledger.Status{ledger.Recorded, ledger.Pass, ledger.Warn, ledger.Skip, ledger.Fail}, failing(s))
+}
+
+// failing returns fail for an error, which is no better.
+func failing(s ledger.Status) ledger.Status {
+	if s == ledger.Errored {
+		return ledger.Fail
+	}
+	return s
+}

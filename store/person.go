@@ -1,0 +1,147 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// personOf returns the person of a signature in the present version of the keyring, and
+// stores that the signer and the key are of one person.
+func (t *tx) personOf(orgID int64, key personKey, cause ledger.Cause) (person int64, err error) {
+	if person, ok := t.caches.people.get(key); ok {
+		return person, nil
+	}
+	if person, err = t.join(orgID, key.signature, cause); err != nil {
+		return 0, err
+	}
+	t.caches.people.put(key, person)
+	t.cached = true
+	return person, nil
+}
+
+// join stores that a signer and a key are of one person, and returns the person. If they
+// were two people, the commits of the org are derived again.
+func (t *tx) join(orgID int64, sig signature, cause ledger.Cause) (person int64, err error) {
+	person, other, err := joinPeople(t.Conn, orgID, sig)
+	if err != nil {
+		return 0, fmt.Errorf("join the people of a signature: %w", err)
+	}
+	if other == 0 {
+		return person, nil
+	}
+	t.caches.people.clear()
+	if err := t.keyringChanged(orgID); err != nil {
+		return 0, err
+	}
+	return person, t.rederiveOrg(orgID, cause)
+}
+
+// joinPeople stores that a signer and a key are of one person, and returns the person. If
+// they were two people, the other one does not exist any more.
+func joinPeople(c *sqldb.Conn, orgID int64, sig signature) (person, other int64, err error) {
+	signer, err := personOfName(c, orgID, sig.signerID)
+	if err != nil {
+		return 0, 0, err
+	}
+	var key int64
+	if err := c.Row("SELECT person FROM keys WHERE id = ?", sig.keyID).Scan(&key); err != nil {
+		return 0, 0, err
+	}
+
+	switch {
+	case signer == 0 && key == 0:
+		person = sig.signerID
+	case signer == 0 || key == 0:
+		person = max(signer, key)
+	case signer != key:
+		person, other = min(signer, key), max(signer, key)
+		for _, table := range []string{"signers", "keys"} {
+			_, err := c.Exec("UPDATE "+table+" SET person = ? WHERE org_id = ? AND person = ?", person, orgID, other)
+			if err != nil {
+				return 0, 0, err
+			}
+		}
+		return person, other, nil
+	default:
+		person = signer
+	}
+
+	if _, err := c.Exec("UPDATE signers SET person = ? WHERE id = ? AND person <> ?", person, sig.signerID, person); err != nil {
+		return 0, 0, err
+	}
+	_, err = c.Exec("UPDATE keys SET person = ? WHERE id = ? AND person <> ?", person, sig.keyID, person)
+	return person, 0, err
+}
+
+// personOfName returns the person of a signer, or of one whose DN folds to the same
+// text. It returns 0 if there is none yet.
+func personOfName(c *sqldb.Conn, orgID, signerID int64) (person int64, err error) {
+	var folded string
+	if err := c.Row("SELECT person, folded FROM signers WHERE id = ?", signerID).Scan(&person, &folded); err != nil {
+		return 0, err
+	}
+	if person != 0 {
+		return person, nil
+	}
+	return personOfFold(c, orgID, folded)
+}
+
+// personOfFold returns the person whose DN folds to the given text, or 0.
+func personOfFold(c *sqldb.Conn, orgID int64, folded string) (person int64, err error) {
+	err = c.Row("SELECT person FROM signers WHERE org_id = ? AND folded = ? AND person > 0 LIMIT 1", orgID, folded).Scan(&person)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return person, err
+}
+
+// peopleLike returns the people who have the name or the key of an attestation's signer:
+// none, one, or two who would become one. It stores nothing.
+func (t *tx) peopleLike(orgID int64, r *recording) (people []int64, err error) {
+	signer := r.attestation.Signer
+	signerID, err := t.rowOf(nameKey{signersTable, orgID, r.identity})
+	if err != nil {
+		return nil, err
+	}
+	keyID, err := t.rowOf(nameKey{keysTable, orgID, string(signer.Key[:])})
+	if err != nil {
+		return nil, err
+	}
+	if person, ok := t.caches.people.get(personKey{signature{signerID, keyID}, r.keyringVersion}); ok {
+		return []int64{person}, nil
+	}
+
+	var person int64
+	if signerID != 0 {
+		person, err = personOfName(t.Conn, orgID, signerID)
+	} else {
+		person, err = personOfFold(t.Conn, orgID, signer.DN.Fold())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the person of a signer: %w", err)
+	}
+	if person != 0 {
+		people = append(people, person)
+	}
+
+	if keyID != 0 {
+		var keyed int64
+		if err := t.Row("SELECT person FROM keys WHERE id = ?", keyID).Scan(&keyed); err != nil {
+			return nil, fmt.Errorf("find the person of a key: %w", err)
+		}
+		if keyed != 0 && keyed != person {
+			people = append(people, keyed)
+		}
+	}
+	return people, nil
+}
+
+// keyringChanged notes that the identities of an org have changed.
+func (t *tx) keyringChanged(orgID int64) error {
+	_, err := t.Exec("UPDATE orgs SET keyring_version = keyring_version + 1 WHERE id = ?", orgID)
+	return err
+}

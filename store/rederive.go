@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// evaluateBatch is the number of commits that one write re-evaluates. It is small, so other
+// writes do not wait long.
+const evaluateBatch = 100
+
+// rederiveOrg has all commits of an org derived again in the background, with a cause.
+func (t *tx) rederiveOrg(orgID int64, cause ledger.Cause) error {
+	_, err := t.Exec(`
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done) SELECT id, ?, ?, 0 FROM repos WHERE org_id = ?
+ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id, done = 0`,
+		string(cause.Type), cause.ID, orgID)
+	if err != nil {
+		return fmt.Errorf("plan to derive the states of an org: %w", err)
+	}
+	t.gathered.wakeEvaluate = true
+	return nil
+}
+
+// rederive derives the states of all commits that are to be derived again.
+func (s *Store) rederive(ctx context.Context) error {
+	repos, err := read(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
+		return all(rd, scanID, "SELECT repo_id FROM rederivations ORDER BY repo_id")
+	})
+	for _, id := range repos {
+		if err := s.repeat(ctx, func(t *tx) (last bool, err error) { return t.rederiveBatch(id) }); err != nil {
+			return fmt.Errorf("repo %d: %w", id, err)
+		}
+	}
+	return err
+}
+
+// rederiveBatch derives the states of the next commits of a repo.
+func (t *tx) rederiveBatch(repoID int64) (last bool, err error) {
+	var done int64
+	var cause ledger.Cause
+	err = t.Row("SELECT cause_type, cause_id, done FROM rederivations WHERE repo_id = ?", repoID).
+		Scan(&cause.Type, &cause.ID, &done)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil // done by another process
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the progress: %w", err)
+	}
+
+	commits, err := all(t.reader, scanID,
+		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
+	if err != nil {
+		return false, fmt.Errorf("read commits: %w", err)
+	}
+	if len(commits) == 0 {
+		_, err := t.Exec("DELETE FROM rederivations WHERE repo_id = ?", repoID)
+		return true, err
+	}
+
+	causes := make(map[int64]ledger.Cause, len(commits))
+	for _, id := range commits {
+		causes[id] = cause
+	}
+	if err := t.deriveAgain(causes); err != nil {
+		return false, err
+	}
+	_, err = t.Exec("UPDATE rederivations SET done = ? WHERE repo_id = ?", commits[len(commits)-1], repoID)
+	return false, err
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+const (
+	// remapRows and remapBytes limit the statements that one write maps.
+	remapRows  = 200
+	remapBytes = 4 << 20
+	// remapReport is how often the progress of mapping is logged.
+	remapReport = 10 * time.Second
+)
+
+// remap maps the statements that were recorded by earlier rules, newest first, and derives
+// the states of their commits. The progress is in the database, so it survives a crash.
+func (s *Store) remap(ctx context.Context) error {
+	if s.remapped.Load() {
+		return nil
+	}
+	reported := time.Now()
+	for begun := false; ; begun = true {
+		p, err := write(ctx, s, "", (*tx).remapBatch)
+		if err != nil {
+			return err
+		}
+		if p.below == 0 {
+			s.remapped.Store(true)
+			if p.changed > 0 {
+				s.log.InfoContext(ctx, "mapped the recorded statements by the rules of this release",
+					"rules", attestation.MappingVersion, "changed", p.changed)
+			}
+			return nil
+		}
+
+		if !begun || time.Since(reported) > remapReport {
+			s.log.InfoContext(ctx, "mapping the recorded statements by the rules of this release",
+				"rules", attestation.MappingVersion, "done", fmt.Sprintf("%d%%", 100*(p.total-p.below)/p.total))
+			reported = time.Now()
+		}
+	}
+}
+
+// A remapping is the progress of mapping statements.
+type remapping struct{ version, below, total, changed int64 }
+
+// remapBatch maps the next statements.
+func (t *tx) remapBatch() (p remapping, err error) {
+	if p, err = t.remapping(); err != nil || p.below == 0 {
+		return p, err
+	}
+	list, err := all(t.reader, scanMapped, selectMapped, p.below, attestation.MappingVersion, remapRows)
+	if err != nil {
+		return p, fmt.Errorf("read attestations: %w", err)
+	}
+
+	p.below = 0
+	causes := make(map[int64]ledger.Cause)
+	for i, bytes := 0, 0; i < len(list); i++ {
+		a := &list[i]
+		size, changed, err := t.remapOne(a)
+		if err != nil {
+			return p, fmt.Errorf("attestation %s: %w", a.public, err)
+		}
+		if changed {
+			p.changed++
+			causes[a.commitID] = ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
+		}
+		if bytes += size; bytes > remapBytes || i == remapRows-1 {
+			p.below = a.id
+			break
+		}
+	}
+
+	t.caches.evidence.clear()
+	if err := t.deriveAgain(causes); err != nil {
+		return p, err
+	}
+	_, err = t.Exec("UPDATE remapping SET below = ?, changed = ? WHERE id = 1", p.below, p.changed)
+	return p, err
+}
+
+// remapping reads the progress. If the rules are new to the database, it starts.
+func (t *tx) remapping() (p remapping, err error) {
+	err = t.Row("SELECT version, below, total, changed FROM remapping WHERE id = 1").
+		Scan(&p.version, &p.below, &p.total, &p.changed)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) || p.version >= attestation.MappingVersion {
+		return p, err
+	}
+
+	p = remapping{version: attestation.MappingVersion}
+	if p.below, err = t.NextID("attestations"); err != nil {
+		return p, err
+	}
+	if p.below == 1 {
+		p.below = 0 // there are no attestations
+	}
+	p.total = p.below
+	_, err = t.Exec(`
+INSERT INTO remapping (id, version, below, total, changed) VALUES (1, ?, ?, ?, 0)
+ON CONFLICT (id) DO UPDATE SET version = excluded.version, below = excluded.below, total = excluded.total, changed = 0`,
+		p.version, p.below, p.total)
+	return p, err
+}
+
+// A mappedRow is an attestation with the outcome to which earlier rules mapped it.
+type mappedRow struct {
+	id, commitID, orgID           int64
+	predicateID, typeID, signerID int64
+	slot, public, sha             string
+	recordedAt                    int64
+	result                        ledger.Result
+}
+
+const selectMapped = `
+SELECT a.id, a.commit_id, r.org_id, a.predicate_id, a.type_id, a.signer_id, a.slot, a.attestation_id, c.sha, a.status,
+  a.duration_ms, a.recorded_at
+FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id /*+ordered*/ JOIN repos r ON r.id = a.repo_id
+WHERE a.id < ? AND a.mapping_version < ? ORDER BY a.id DESC LIMIT ?`
+
+func scanMapped(row scanner) (a mappedRow, err error) {
+	return a, row.Scan(&a.id, &a.commitID, &a.orgID, &a.predicateID, &a.typeID, &a.signerID, &a.slot, &a.public, &a.sha,
+		&a.result.Status, &a.result.DurationMS, &a.recordedAt)
+}
+
+// remapOne maps a statement. It returns the size of its envelope, and whether its outcome
+// has changed.
+func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
+	envelope, err := t.envelope(a.id)
+	if err != nil {
+		return 0, false, err
+	}
+	var payload []byte
+	if env, err := attestation.ParseEnvelope(envelope); err == nil {
+		payload = env.Payload
+	}
+	uri, err := t.predicateType(a.typeID)
+	if err != nil {
+		return 0, false, err
+	}
+
+	o := attestation.Remap(payload, uri, a.sha)
+	predicateID, err := t.rowFor(nameKey{predicatesTable, a.orgID, o.Predicate}, identity.DN{})
+	if err != nil {
+		return 0, false, err
+	}
+	_, err = t.Exec(`
+UPDATE attestations SET predicate_id = ?, slot = ?, status = ?, duration_ms = ?, finished_at = ?, mapping_version = ?
+WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS, o.FinishedAt, attestation.MappingVersion, a.id)
+	if err != nil {
+		return 0, false, err
+	}
+
+	before := latestKey{a.commitID, a.predicateID, a.slot, a.signerID}
+	after := latestKey{a.commitID, predicateID, o.Slot, a.signerID}
+	if err := t.moveLatest(before, after, a.id, o.Result.Status); err != nil {
+		return 0, false, fmt.Errorf("update the latest: %w", err)
+	}
+	if err := t.recount(a, predicateID); err != nil {
+		return 0, false, fmt.Errorf("count: %w", err)
+	}
+	return len(envelope), before != after || o.Result != a.result, nil
+}
+
+// recount counts an attestation for another predicate than before.
+func (t *tx) recount(a *mappedRow, predicateID int64) error {
+	if predicateID == a.predicateID {
+		return nil
+	}
+	if _, err := t.Exec("UPDATE predicates SET attestations = attestations - 1 WHERE id = ?", a.predicateID); err != nil {
+		return err
+	}
+	_, err := t.Exec(`
+UPDATE predicates SET attestations = attestations + 1, last_at = CASE WHEN last_at < ?1 THEN ?1 ELSE last_at END
+WHERE id = ?2`, a.recordedAt, predicateID)
+	return err
+}
+
+// moveLatest makes an attestation the latest for its present key, unless there is a newer
+// one, and no longer for the key that it had before.
+func (t *tx) moveLatest(before, after latestKey, id int64, status ledger.Status) error {
+	_, err := t.Exec(`
+DELETE FROM latest WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?`,
+		before.commit, before.predicate, before.slot, before.signer, id)
+	if err != nil {
+		return err
+	}
+
+	var other policy.Evidence
+	var otherID int64
+	err = t.Row(`
+SELECT a.id, a.status FROM latest l JOIN attestations a ON a.id = l.attestation_id
+WHERE l.commit_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?`,
+		after.commit, after.predicate, after.slot, after.signer).Scan(&otherID, &other.Status)
+	this := policy.Evidence{Status: status}
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+	case err != nil:
+		return err
+	case otherID > id && !(this.Replaces(&other) && !other.Replaces(&this)):
+		return nil // the newer one stays, unless only this one has an outcome
+	case otherID < id && !this.Replaces(&other):
+		return nil
+	}
+	_, err = t.Exec(`
+INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`,
+		after.commit, after.predicate, after.slot, after.signer, id)
+	return err
+}
