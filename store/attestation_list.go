@@ -112,6 +112,7 @@ func scanPredicate(row scanner) (keyed[ledger.PredicateCount], error) {
 // Predicates lists the predicates of an org's attestations, in the order in which they
 // were first recorded.
 func (s *Store) Predicates(ctx context.Context, org string, q Query) (ledger.Page[ledger.PredicateCount], error) {
-	return listOf(ctx, s, org, q, scanPredicate,
-		"SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? AND attestations > 0 ORDER BY id LIMIT ?")
+	return listOf(ctx, s, org, q, scanPredicate, `
+SELECT id, name, attestations, last_at FROM predicates
+WHERE org_id = ? AND id > ? AND attestations > 0 ORDER BY id LIMIT ?`)
 }

@@ -114,7 +114,8 @@ var upgradedRequirements = map[string]ledger.RequirementStatus{
 		Have: 1, SignersCounted: []string{"cn=Mia,ou=web,o=acme"}, Reason: "met by cn=Mia,ou=web,o=acme"},
 	`8143a7b review:*: 0 of 2 signatures; expired: review:code passed (cn=Ann,ou=web,o=acme) and review:code passed ` +
 		`(cn=MIA\ ,ou=Web,o=ACME) and review:code passed (cn=Mia,ou=web,o=acme) and 1 more`: {
-		SignersCounted: []string{}, Reason: "review:*: 0 of 2 signatures; expired: review:code passed (cn=Ann,ou=web,o=acme)" +
+		SignersCounted: []string{},
+		Reason: "review:*: 0 of 2 signatures; expired: review:code passed (cn=Ann,ou=web,o=acme)" +
 			" and review:code passed (cn=Mia,ou=web,o=acme) and review:late passed (cn=Ann,ou=web,o=acme)"},
 	"adbc881 test:*: 0 of 1 signatures": {
 		Have: 1, SignersCounted: []string{"cn=ci-bot,ou=build,o=acme"}, FailedBy: []string{"cn=dev,ou=web,o=acme"},

@@ -70,10 +70,11 @@ func joinPeople(c *sqldb.Conn, orgID int64, sig signature) (person, other int64,
 		person = signer
 	}
 
-	if _, err := c.Exec("UPDATE signers SET person = ? WHERE id = ? AND person <> ?", person, sig.signerID, person); err != nil {
+	const isOther = " SET person = ?1 WHERE id = ?2 AND person <> ?1"
+	if _, err := c.Exec("UPDATE signers"+isOther, person, sig.signerID); err != nil {
 		return 0, 0, err
 	}
-	_, err = c.Exec("UPDATE keys SET person = ? WHERE id = ? AND person <> ?", person, sig.keyID, person)
+	_, err = c.Exec("UPDATE keys"+isOther, person, sig.keyID)
 	return person, 0, err
 }
 
@@ -92,7 +93,8 @@ func personOfName(c *sqldb.Conn, orgID, signerID int64) (person int64, err error
 
 // personOfFold returns the person whose DN folds to the given text, or 0.
 func personOfFold(c *sqldb.Conn, orgID int64, folded string) (person int64, err error) {
-	err = c.Row("SELECT person FROM signers WHERE org_id = ? AND folded = ? AND person > 0 LIMIT 1", orgID, folded).Scan(&person)
+	err = c.Row("SELECT person FROM signers WHERE org_id = ? AND folded = ? AND person > 0 LIMIT 1", orgID, folded).
+		Scan(&person)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

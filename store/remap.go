@@ -30,7 +30,7 @@ func (s *Store) remap(ctx context.Context) error {
 	}
 	reported := time.Now()
 	for begun := false; ; begun = true {
-		p, err := write(ctx, s, "", (*tx).remapBatch)
+		p, err := writeYielding(ctx, s, (*tx).remapBatch)
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,8 @@ func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
 	}
 	_, err = t.Exec(`
 UPDATE attestations SET predicate_id = ?, slot = ?, status = ?, duration_ms = ?, finished_at = ?, mapping_version = ?
-WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS, o.FinishedAt, attestation.MappingVersion, a.id)
+WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS, o.FinishedAt,
+		attestation.MappingVersion, a.id)
 	if err != nil {
 		return 0, false, err
 	}

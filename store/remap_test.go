@@ -16,7 +16,8 @@ func mappedRows(t *testing.T, path string) (outcomes, latest []string) {
 	defer db.Close()
 	outcomes = texts(t, db, `
 SELECT concat_ws(' ', a.id, y.uri, p.name, a.slot, a.status, a.duration_ms, a.mapping_version)
-FROM attestations a JOIN predicates p ON p.id = a.predicate_id JOIN predicate_types y ON y.id = a.type_id ORDER BY a.id`)
+FROM attestations a JOIN predicates p ON p.id = a.predicate_id JOIN predicate_types y ON y.id = a.type_id
+ORDER BY a.id`)
 	latest = texts(t, db, `
 SELECT concat_ws(' ', l.commit_id, p.name, l.slot, s.dn, l.attestation_id)
 FROM latest l JOIN predicates p ON p.id = l.predicate_id JOIN signers s ON s.id = l.signer_id ORDER BY 1`)

@@ -236,7 +236,8 @@ func TestParseEnvelopePasted(t *testing.T) {
 		code       ledger.Code
 		want       string
 	}{
-		{"a statement", statementOf(aboutCommit, anyType, `{}`), ledger.CodeInvalidEnvelope, "a statement without a signature"},
+		{"a statement", statementOf(aboutCommit, anyType, `{}`), ledger.CodeInvalidEnvelope,
+			"a statement without a signature"},
 		{"JSON Lines", dsse + "\n" + dsse + "\n" + dsse + "\n", ledger.CodeInvalidJSON, "3 JSON documents"},
 		{"npm's list", `{"attestations":[{"predicateType":"x","bundle":{}}]}`, ledger.CodeInvalidEnvelope,
 			"post the bundle of each one"},
@@ -264,7 +265,8 @@ func TestParseEnvelopePasted(t *testing.T) {
 // Members that differ from a known one only in case are refused.
 func TestParseEnvelopeWithAnotherCase(t *testing.T) {
 	const dsse = `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"}]}`
-	bundle := `{"mediaType":"` + BundleType + `","verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":` + dsse + `}`
+	bundle := `{"mediaType":"` + BundleType + `","verificationMaterial":{"publicKey":{"hint":"x"}},` +
+		`"dsseEnvelope":` + dsse + `}`
 	tests := []struct{ body, old, new, field string }{
 		{dsse, `"payload":`, `"Payload":"","payload":`, "payload"},
 		{dsse, `"payloadType"`, `"payloadtype":"","payloadType"`, "payloadType"},
@@ -289,8 +291,8 @@ func TestParseEnvelopeUnsignedMembers(t *testing.T) {
 	}
 	rest := len(envelope(0, 0)) - len(`""`)
 	for _, escape := range []bool{false, true} {
-		for more, code := range map[int]ledger.Code{maxUnsigned - rest: "", maxUnsigned - rest + 1: ledger.CodeInvalidEnvelope} {
-			body := envelope(1<<20, more)
+		for over, code := range map[int]ledger.Code{0: "", 1: ledger.CodeInvalidEnvelope} {
+			body := envelope(1<<20, maxUnsigned-rest+over)
 			if escape { // the escapes are part of the payload
 				body = strings.ReplaceAll(body, "AAAA\",\"", `AAA\u0041","`)
 			}

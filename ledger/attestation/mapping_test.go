@@ -226,7 +226,8 @@ func TestStatementsWithoutOneMeaning(t *testing.T) {
 		{"a return value that is no integer", statementOf(aboutCommit, link, `{"byproducts":{"return-value":0.5}}`),
 			"predicate.byproducts.return-value"},
 
-		{"a reserved name", statementOf(aboutCommit, ResultPredicateType, `{"predicate":"merge:x","result":{"status":"pass"}}`),
+		{"a reserved name", statementOf(aboutCommit, ResultPredicateType,
+			`{"predicate":"merge:x","result":{"status":"pass"}}`),
 			"predicate.predicate"},
 		{"a reserved name in upper case", statementOf(aboutCommit, ResultPredicateType,
 			`{"predicate":"Exception:x","result":{"status":"pass"}}`), "predicate.predicate"},
@@ -288,7 +289,8 @@ func TestSlots(t *testing.T) {
 		{"an image", subjects(commit, digest(a)), "sha256:aa"},
 		{"an image twice", subjects(commit, digest(a), digest(a)), "sha256:aa"},
 		{"the commit and an image in one subject",
-			subjects(`{"digest":{"gitCommit":"` + strings.ToUpper(ledgertest.Commit) + `","gitTree":"cc",` + a + `}}`), "sha256:aa"},
+			subjects(`{"digest":{"gitCommit":"` + strings.ToUpper(ledgertest.Commit) + `","gitTree":"cc",` + a + `}}`),
+			"sha256:aa"},
 		{"two images", subjects(commit, digest(a), digest(b)), "*"},
 		{"two digests", subjects(commit, digest(a+`,"sha512":"cc"`)), "*"},
 		{"a file of the commit", subjects(commit, digest(`"gitBlob":"cc"`)), "gitBlob:cc"},
@@ -337,8 +339,8 @@ func TestFinishedOn(t *testing.T) {
 
 // A statement for another repo is refused.
 func TestCheckRepo(t *testing.T) {
-	for repo, code := range map[string]ledger.Code{"": "", "acme/api": "", "acme/API": "", "acme/web": ledger.CodeWrongRepo,
-		"other/api": ledger.CodeWrongRepo} {
+	for repo, code := range map[string]ledger.Code{"": "", "acme/api": "", "acme/API": "",
+		"acme/web": ledger.CodeWrongRepo, "other/api": ledger.CodeWrongRepo} {
 		a := Attestation{Repo: repo}
 		ledgertest.WantCode(t, a.CheckRepo("acme", "api"), code)
 	}

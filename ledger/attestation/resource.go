@@ -33,7 +33,8 @@ const (
 
 // knownDigests are digests that the ledger reads, or that have a spelling in the in-toto
 // specification from which one with another case could differ.
-var knownDigests = []string{gitCommit, "gitTree", "gitBlob", "gitTag", "dirHash", bareSHA1, "sha256", "sha384", "sha512"}
+var knownDigests = []string{gitCommit, "gitTree", "gitBlob", "gitTag", "dirHash", bareSHA1,
+	"sha256", "sha384", "sha512"}
 
 // checkDigests refuses names of digests that differ from a known one only in case.
 func (r resources) checkDigests() error {

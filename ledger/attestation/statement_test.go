@@ -52,7 +52,8 @@ func TestStatementResults(t *testing.T) {
 			ledger.Result{Status: ledger.Skip, DurationMS: 0}},
 		{ResultPredicateType, `{"predicate":"review:code","result":{"status":"pass"},"annotations":{"n":1},"x":[]}`,
 			"review:code", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
-		{testResultV01, `{"result":"PASSED","configuration":[]}`, "test:default", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
+		{testResultV01, `{"result":"PASSED","configuration":[]}`, "test:default",
+			ledger.Result{Status: ledger.Pass}},
 		{testResultV01, `{"result":"WARNED"}`, "test:default", ledger.Result{Status: ledger.Warn, DurationMS: 0}},
 		{testResultV01, `{"result":"FAILED"}`, "test:default", ledger.Result{Status: ledger.Fail, DurationMS: 0}},
 		{vsaV1, `{"verificationResult":"PASSED"}`, "vsa:default", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
@@ -63,8 +64,8 @@ func TestStatementResults(t *testing.T) {
 			ledger.Result{Status: ledger.Pass, DurationMS: 150_250}},
 		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00+01:00","finishedOn":"2026-11-20T08:00:01Z"}`), "build:default",
 			ledger.Result{Status: ledger.Pass, DurationMS: 1000}},
-		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00Z"}`), "build:default", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
-		{slsaV1, v1(`{"startedOn":"","finishedOn":null}`), "build:default", ledger.Result{Status: ledger.Pass, DurationMS: 0}},
+		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:00Z"}`), "build:default", ledger.Result{Status: ledger.Pass}},
+		{slsaV1, v1(`{"startedOn":"","finishedOn":null}`), "build:default", ledger.Result{Status: ledger.Pass}},
 		{slsaV1, v1(`{"startedOn":"2026-11-20T09:00:01Z","finishedOn":"2026-11-20T09:00:00Z"}`), "build:default",
 			ledger.Result{Status: ledger.Pass, DurationMS: 0}},
 		{slsaV1, v1(`{"startedOn":"0001-01-01T00:00:01Z","finishedOn":"9999-01-01T00:00:00Z"}`), "build:default",
@@ -181,7 +182,8 @@ func TestStatementCommit(t *testing.T) {
 	git := func(commit string) string { return `{"digest":{"gitCommit":"` + commit + `"}}` }
 	sha1 := func(commit string) string { return `{"digest":{"sha1":"` + commit + `"}}` }
 	named := func(commit string) string {
-		return `{"name":"https://witness.dev/attestations/git/v0.1/commithash:` + commit + `","digest":{"sha1":"` + commit + `"}}`
+		return `{"name":"https://witness.dev/attestations/git/v0.1/commithash:` + commit + `",` +
+			`"digest":{"sha1":"` + commit + `"}}`
 	}
 	repo := func(uri, digest, commit string) string {
 		return `{"uri":"` + uri + `","digest":{"` + digest + `":"` + commit + `"}}`
@@ -200,7 +202,8 @@ func TestStatementCommit(t *testing.T) {
 	}{
 		{"gitCommit", `[` + git(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
 		{"a sha1 that is named as a commit", `[` + named(ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
-		{"the sha1 of a git URI", `[` + repo("git+https://x/y", "sha1", ledgertest.Commit) + `]`, anyType, `{}`, ledgertest.Commit},
+		{"the sha1 of a git URI", `[` + repo("git+https://x/y", "sha1", ledgertest.Commit) + `]`, anyType, `{}`,
+			ledgertest.Commit},
 		{"the sha1 of a file", `[` + sha1(ledgertest.Commit) + `]`, anyType, `{}`, string(ledger.CodeNoCommitSubject)},
 		{"a tree alone", `[{"digest":{"gitTree":"` + ledgertest.Commit + `"}}]`, anyType, `{}`,
 			string(ledger.CodeNoCommitSubject)},
@@ -234,7 +237,8 @@ func TestStatementCommit(t *testing.T) {
 		{"provenance of another source", `[` + artifact + `]`, slsaV1,
 			from(`{"source":"git+https://git.example/acme/other"}`, two), string(ledger.CodeSeveralCommits)},
 		{"provenance of one repo at two commits", `[` + artifact + `]`, slsaV1, from(
-			`{"source":"`+git1+`"}`, `[`+repo(git1, "gitCommit", otherCommit)+`,`+repo(git1, "gitCommit", ledgertest.Commit)+`]`),
+			`{"source":"`+git1+`"}`,
+			`[`+repo(git1, "gitCommit", otherCommit)+`,`+repo(git1, "gitCommit", ledgertest.Commit)+`]`),
 			string(ledger.CodeSeveralCommits)},
 		{"provenance v0.2 with a source", `[` + artifact + `]`, slsaV02, `{"invocation":{"configSource":{"uri":"` + git1 +
 			`"}},"materials":` + twoSHA1 + `}`, ledgertest.Commit},

@@ -26,7 +26,8 @@ func (d *statementJSON) commit(b *body) (string, error) {
 			}
 		}
 	}
-	return "", ledger.Errorf(ledger.CodeNoCommitSubject, "the statement names no commit: a subject needs a gitCommit digest")
+	return "", ledger.Errorf(ledger.CodeNoCommitSubject,
+		"the statement names no commit: a subject needs a gitCommit digest")
 }
 
 // maxNamed is the number of commits that an error names.

@@ -73,7 +73,8 @@ func (e *Evidence) isLater(other *Evidence) bool {
 // replay an early success to hide a later failure. It is empty if e is not stale.
 func Overtaken(list []Evidence, e *Evidence) string {
 	for _, old := range Latest(list) {
-		if old.topic() == e.topic() && e.FinishedAt != 0 && e.FinishedAt < old.FinishedAt && rank(e.Status) < rank(old.Status) {
+		earlier := e.FinishedAt != 0 && e.FinishedAt < old.FinishedAt
+		if old.topic() == e.topic() && earlier && rank(e.Status) < rank(old.Status) {
 			return old.Attestation
 		}
 	}

@@ -69,7 +69,8 @@ func Parse(data []byte) (Contract, error) {
 // fieldTypes holds the JSON type of each member of a contract.
 var fieldTypes = map[string]string{
 	"requirements": "a list of objects", "radar": "an object",
-	"state": "a string", "predicate": "a string", "type": "a string", "max_age": "a string", "notify": "a string", "block": "a string",
+	"state": "a string", "predicate": "a string", "type": "a string",
+	"max_age": "a string", "notify": "a string", "block": "a string",
 	"signers": "a list of strings", "accept": "a list of strings",
 	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
 	"threshold": "a whole number", "enabled": "true or false", "exclude_author": "true or false",

@@ -192,7 +192,8 @@ func statement(n int, signer, sha, predicate string, status ledger.Status) *atte
 	envelope := fmt.Appendf(nil, "statement %d", n)
 	return &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}},
-		Commit:  sha, PredicateType: attestation.ResultPredicateType, Signer: identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(signer))},
+		Commit:  sha, PredicateType: attestation.ResultPredicateType,
+		Signer:        identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(signer))},
 		PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 	}
 }

@@ -361,7 +361,8 @@ func (fx *fixture) setContract(document string) {
 // once, and the commits that they signed are derived again.
 func (s suite) TestPeopleAreJoined(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},
+		{"state":"PROMOTABLE","predicate":"review:*"}]}`)
 	ann, bob := fx.signer("cn=ann,ou=dev,o=acme"), fx.signer("cn=bob,ou=dev,o=acme")
 	ann.attest(sha(1), "test:go", ledger.Pass)
 	bob.attest(sha(1), "test:go", ledger.Pass)
@@ -421,7 +422,8 @@ func (s suite) TestAStatementThatIsOvertakenIsStale(t *testing.T) {
 // without an outcome replaces none with one.
 func (s suite) TestSlotsAndRecordedEvidence(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"vsa:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"vsa:*"},
+		{"state":"PROMOTABLE","predicate":"review:*"}]}`)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	record := func(slot string, status ledger.Status) ledger.AttestationRecord {
 		a, version := ci.sign(sha(1), "vsa:x", ledger.Pass, fmt.Sprint(slot, fx.clock.ms.Add(1)))
