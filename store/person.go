@@ -70,11 +70,11 @@ func joinPeople(c *sqldb.Conn, orgID int64, sig signature) (person, other int64,
 		person = signer
 	}
 
-	const isOther = " SET person = ?1 WHERE id = ?2 AND person <> ?1"
-	if _, err := c.Exec("UPDATE signers"+isOther, person, sig.signerID); err != nil {
+	const setPerson = " SET person = ?1 WHERE id = ?2 AND person <> ?1"
+	if _, err := c.Exec("UPDATE signers"+setPerson, person, sig.signerID); err != nil {
 		return 0, 0, err
 	}
-	_, err = c.Exec("UPDATE keys"+isOther, person, sig.keyID)
+	_, err = c.Exec("UPDATE keys"+setPerson, person, sig.keyID)
 	return person, 0, err
 }
 
