@@ -61,6 +61,19 @@ func (c *Client) Commit(ctx context.Context, org, repo, sha string) (ledger.Comm
 	return get[ledger.Commit](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha))
 }
 
+// Transitions lists the transitions of a commit, newest first.
+func (c *Client) Transitions(ctx context.Context, org, repo, sha string) iter.Seq2[ledger.Transition, error] {
+	return list[ledger.Transition](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "transitions"), parameters())
+}
+
+// TransitionsPage returns one page of the list of Transitions.
+func (c *Client) TransitionsPage(
+	ctx context.Context, org, repo, sha string, q Query,
+) (ledger.Page[ledger.Transition], error) {
+	return page[ledger.Transition](
+		ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "transitions"), parameters(), q)
+}
+
 // Register registers a commit, or updates its record. It returns the commit and
 // reports whether it is new.
 func (c *Client) Register(

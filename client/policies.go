@@ -56,7 +56,8 @@ func (c *Client) SetPolicy(ctx context.Context, org, repo string, contract []byt
 }
 
 // Simulate returns the commits that would change state under a contract, which is a
-// JSON document. It is a dry run and writes nothing.
+// JSON document: it counts all, and lists the first ledger.MaxMoves. It is a dry run and
+// writes nothing.
 func (c *Client) Simulate(ctx context.Context, org, repo string, contract []byte) (ledger.Simulation, error) {
 	s, _, err := call[ledger.Simulation](ctx, c, request{
 		method: http.MethodPost,

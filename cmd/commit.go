@@ -20,11 +20,14 @@ func newCommit(p *program) *cobra.Command {
 }
 
 func newCommitShow(p *program) *cobra.Command {
-	return &cobra.Command{
+	var transitions bool
+	command := &cobra.Command{
 		Use:   "show ORG/REPO [REV]",
 		Short: "Show a commit: its state, requirements and attestations",
 		Long: `Shows the record of a commit, by default of HEAD. In a git work tree REV is any
-revision; a full or abbreviated sha works everywhere.`,
+revision; a full or abbreviated sha works everywhere. The record has the newest
+100 attestations and transitions; 'ledgerd attestation list --commit REV' and
+--transitions list all.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
 		Args:    takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -32,6 +35,9 @@ revision; a full or abbreviated sha works everywhere.`,
 				sha, err := gitrepo.Find(ctx, revOf(args))
 				if err != nil {
 					return err
+				}
+				if transitions {
+					return printList(p, c.Transitions(ctx, name.org, name.repo, sha), 0, nil, transitionRow)
 				}
 				commit, err := c.Commit(ctx, name.org, name.repo, sha)
 				if err != nil {
@@ -41,6 +47,12 @@ revision; a full or abbreviated sha works everywhere.`,
 			})
 		},
 	}
+	command.Flags().BoolVar(&transitions, "transitions", false, "list all transitions of the commit instead, newest first")
+	return command
+}
+
+func transitionRow(m ledger.Transition) []any {
+	return []any{m.At, fmt.Sprintf("%s → %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID)}
 }
 
 func (p *program) showCommit(c ledger.Commit) {
@@ -48,7 +60,7 @@ func (p *program) showCommit(c ledger.Commit) {
 	t.Row("commit", c.SHA)
 	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
 	t.Row("branch", fmt.Sprintf("%s → %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
-	t.Row("author", describeAuthor(c.Author))
+	t.Row("author", terminal.Author(c.Author))
 	t.Row("message", terminal.OrDash(c.Message))
 	t.Row("changes", describeChanges(c))
 	t.Row("radar", radarLine(c))
@@ -69,21 +81,9 @@ func (p *program) showCommit(c ledger.Commit) {
 	t = terminal.NewTable(p.stdout)
 	t.Indent = "  "
 	for _, m := range c.Transitions {
-		t.Row(m.At, fmt.Sprintf("%s → %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID))
+		t.Row(transitionRow(m)...)
 	}
 	t.Flush()
-}
-
-// describeAuthor returns the name and e-mail address of an author, as far as they
-// are known.
-func describeAuthor(a ledger.Author) string {
-	switch {
-	case a.Name == "" && a.Email == "":
-		return "unknown"
-	case a.Name == "" || a.Email == "":
-		return a.Name + a.Email
-	}
-	return fmt.Sprintf("%s <%s>", a.Name, a.Email)
 }
 
 // describeChanges returns how many paths a commit changes. A commit without a

@@ -388,9 +388,9 @@ func TestReevaluationSurvivesKill(t *testing.T) {
 	}
 	repo, err := s.Repo(t.Context(), "acme", "api")
 	check(t, err)
-	if len(simulated.Moves) != commits || repo.Commits[ledger.Validating] != commits/2 ||
+	if simulated.Total() != commits || repo.Commits[ledger.Validating] != commits/2 ||
 		repo.Commits[ledger.Attested] != commits/2 {
-		t.Errorf("%d moves were simulated, and the commits per state are %v", len(simulated.Moves), repo.Commits)
+		t.Errorf("%d moves were simulated, and the commits per state are %v", simulated.Total(), repo.Commits)
 	}
 }
 

@@ -40,8 +40,9 @@ state changes of commits, policy changes and, if --types includes radar, overlap
 of commits in flight.
 
 With --follow it prints new events as they happen, until Ctrl-C. With --since-id
-it first prints those since then. If the connection breaks or the server
-restarts, it reconnects and resumes: each event is printed once and in order.
+it first prints those since then. With --limit it ends after that many. If the
+connection breaks or the server restarts, it reconnects and resumes: each event
+is printed once and in order.
 
 With -o json it prints one JSON object per line: the ID and type of the event,
 and its data as in the live stream.`,

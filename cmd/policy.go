@@ -117,24 +117,20 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 }
 
 func (p *program) showSimulation(s ledger.Simulation) {
-	type move struct{ from, to ledger.State }
-	counts := make(map[move]int64)
 	if len(s.Moves) > 0 {
 		t := terminal.NewTable(p.stdout, "COMMIT", "FROM", "TO", "REASON")
 		for _, m := range s.Moves {
-			counts[move{from: m.From, to: m.To}]++
 			t.Row(terminal.Short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
 		}
 		t.Flush()
+		if s.Truncated > 0 {
+			fmt.Fprintf(p.stdout, "… and %d more\n", s.Truncated)
+		}
 		fmt.Fprintln(p.stdout)
 	}
-	fmt.Fprintf(p.stdout, "%s checked, %d would change state\n", terminal.Plural(s.Evaluated, "commit"), len(s.Moves))
-	for _, from := range ledger.States() {
-		for _, to := range ledger.States() {
-			if n := counts[move{from: from, to: to}]; n > 0 {
-				fmt.Fprintf(p.stdout, "  %d %s → %s\n", n, from, to)
-			}
-		}
+	fmt.Fprintf(p.stdout, "%s checked, %d would change state\n", terminal.Plural(s.Evaluated, "commit"), s.Total())
+	for _, sum := range s.Sums {
+		fmt.Fprintf(p.stdout, "  %d %s → %s\n", sum.Count, sum.From, sum.To)
 	}
 }
 

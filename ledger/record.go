@@ -1,6 +1,11 @@
 package ledger
 
-import "github.com/ledgerd/ledgerd/ledger/radar"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
 
 // The types below are bodies of the HTTP API, which the server writes and the client
 // reads.
@@ -107,8 +112,9 @@ type Commit struct {
 	// Radar holds the strongest overlaps. It is set only in the response to a
 	// registration.
 	Radar *RadarResult `json:"radar,omitzero"`
-	// Transitions holds the newest 100, oldest first.
-	Transitions []Transition `json:"transitions"`
+	// Transitions holds the newest 100, oldest first; TransitionsURL lists all.
+	Transitions    []Transition `json:"transitions"`
+	TransitionsURL string       `json:"transitions_url"`
 }
 
 // A Transition is a move of a commit from one state to another.
@@ -131,9 +137,44 @@ type Move struct {
 // A Simulation is the effect that a draft contract would have on a repo's commits.
 type Simulation struct {
 	// Evaluated counts the evaluated commits: all that are not DEPLOYED.
-	Evaluated int64  `json:"evaluated"`
-	Moves     []Move `json:"moves"`
+	Evaluated int64 `json:"evaluated"`
+	// Sums count the moves by state, in the order of the old and the new states.
+	Sums []MoveSum `json:"sums"`
+	// Moves holds the first MaxMoves moves, in the order of registration.
+	Moves []Move `json:"moves"`
+	// Truncated counts the other moves.
+	Truncated int64 `json:"truncated,omitzero"`
 }
+
+// MaxMoves is the maximum number of moves in a Simulation.
+const MaxMoves = 1000
+
+// A MoveSum counts the moves from one state to another.
+type MoveSum struct {
+	From  State `json:"from"`
+	To    State `json:"to"`
+	Count int64 `json:"count"`
+}
+
+// Add adds a move.
+func (s *Simulation) Add(m Move) {
+	i, found := slices.BinarySearchFunc(s.Sums, m, func(sum MoveSum, m Move) int {
+		return cmp.Or(cmp.Compare(sum.From, m.From), cmp.Compare(sum.To, m.To))
+	})
+	if !found {
+		s.Sums = slices.Insert(s.Sums, i, MoveSum{From: m.From, To: m.To})
+	}
+	s.Sums[i].Count++
+
+	if len(s.Moves) == MaxMoves {
+		s.Truncated++
+		return
+	}
+	s.Moves = append(s.Moves, m)
+}
+
+// Total returns the number of moves.
+func (s *Simulation) Total() int64 { return int64(len(s.Moves)) + s.Truncated }
 
 // A PredicateCount is the number of an org's attestations for one predicate.
 type PredicateCount struct {

@@ -83,8 +83,21 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: withLinks(commit)}, nil
 }
 
-// withLinks returns the commit with the URL of all its attestations.
+func (s *Server) listTransitions(c *call) (*reply, error) {
+	if err := c.checkSHA(); err != nil {
+		return nil, err
+	}
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Transitions(c.ctx(), c.org(), c.repo(), c.sha(), q)
+	return listed(c, page, err)
+}
+
+// withLinks returns the commit with the URLs of all its attestations and transitions.
 func withLinks(c ledger.Commit) ledger.Commit {
+	c.TransitionsURL = commitURL(c.Org, c.Repo, c.SHA) + "/transitions"
 	c.AttestationsURL = attestationsURL(c.Org, c.Repo) + "?commit=" + c.SHA
 	return c
 }

@@ -229,6 +229,9 @@ func TestCommitPassesThroughAllStates(t *testing.T) {
 	if all := b.get(c.AttestationsURL).want(200); strings.Count(string(all.body), `"att_`) != 4 {
 		t.Errorf("%s: %s", c.AttestationsURL, all.body)
 	}
+	if all := b.get(c.TransitionsURL).want(200); strings.Count(string(all.body), `"from"`) != 4 {
+		t.Errorf("%s: %s", c.TransitionsURL, all.body)
+	}
 	for _, r := range c.Requirements {
 		if !r.Met || r.Have != 1 || len(r.SignersCounted) != 1 || r.Reason == "" {
 			t.Errorf("requirement: %+v", r)

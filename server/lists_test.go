@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -36,6 +37,14 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 		"attestations, oldest first": {attestationsPath + "?order=asc&identity=ci", func(b *backend, ci *signer, n int) {
 			b.attest(ci.statement(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", false, 0},
+		"transitions": {commitPath(commitID(1)) + "/transitions", func(b *backend, ci *signer, n int) {
+			b.clock.advance(time.Second)
+			predicate, status := "test:go", []ledger.Status{ledger.Fail, ledger.Pass}[n%2]
+			if n == 0 {
+				predicate = "lint:go" // to VALIDATING
+			}
+			b.attest(ci.statement(b.t, commitID(1), predicate, status, n)).want(201)
+		}, "at", true, 0},
 		"versions of a policy": {policyPath + "/versions", func(b *backend, _ *signer, n int) {
 			b.putPolicy("*", fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, n)).want(200)
 		}, "version", true, 1},

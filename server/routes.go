@@ -65,6 +65,7 @@ func (s *Server) routes() []route {
 
 		{get, commits, read, list("state", "branch", "author", "in_flight", "standing"), s.listCommits},
 		{get, commits + "/:sha", read, nil, s.getCommit},
+		{get, commits + "/:sha/transitions", read, list(), s.listTransitions},
 		{put, commits + "/:sha", write, nil, s.putCommit},
 		{post, commits + "/:sha/withdraw", write, nil, s.withdrawCommit},
 

@@ -32,7 +32,7 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 // The maximum number of attestations and of transitions in a commit record.
 const (
 	newestAttestations = 100
-	newestTransitions  = 100
+	maxTransitions     = 100
 )
 
 // completeCommit adds to a listed commit the rest of its record, except the changes.
@@ -79,9 +79,8 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	}
 
 	v.InFlight = tip.InFlightAt(d.contract.Radar, rd.now)
-	v.Transitions, err = all(rd, scanTransition, `
-SELECT from_state, to_state, at, cause_type, cause_id FROM transitions
-WHERE commit_id = ? ORDER BY event DESC LIMIT ?`, c.id, newestTransitions)
+	transitions, err := rd.newestTransitions(c.id, math.MaxInt64, maxTransitions)
+	v.Transitions = transitions.page().Data
 	slices.Reverse(v.Transitions)
 	return err
 }
@@ -94,10 +93,41 @@ func listedRow(id int64, v *ledger.CommitSummary) *commitRow {
 	}
 }
 
-func scanTransition(row scanner) (ledger.Transition, error) {
-	var t ledger.Transition
-	err := row.Scan(&t.From, &t.To, &t.At, &t.Cause.Type, &t.Cause.ID)
+// newestTransitions reads a page of a commit's transitions before an event, newest first.
+// The row id of its rows is that of their event.
+func (rd reader) newestTransitions(commitID, before int64, limit int) (part[ledger.Transition], error) {
+	return readPage(rd, scanTransition, limit, `
+SELECT event, from_state, to_state, at, cause_type, cause_id FROM transitions
+WHERE commit_id = ? AND event < ? ORDER BY event DESC LIMIT ?`, commitID, before)
+}
+
+func scanTransition(row scanner) (keyed[ledger.Transition], error) {
+	var t keyed[ledger.Transition]
+	err := row.Scan(&t.id, &t.row.From, &t.row.To, &t.row.At, &t.row.Cause.Type, &t.row.Cause.ID)
 	return t, err
+}
+
+// Transitions lists the transitions of a commit, newest first, given its full id or a
+// prefix that is unique in the repo.
+func (s *Store) Transitions(
+	ctx context.Context, org, repo, prefix string, q Query,
+) (ledger.Page[ledger.Transition], error) {
+	before, err := q.after(math.MaxInt64)
+	if err != nil {
+		return ledger.Page[ledger.Transition]{}, err
+	}
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Transition], err error) {
+		r, err := rd.findRepo(org, repo)
+		if err != nil {
+			return list, err
+		}
+		c, err := rd.findCommit(r, prefix)
+		if err != nil {
+			return list, err
+		}
+		p, err := rd.newestTransitions(c.id, before, q.Limit)
+		return p.page(), err
+	})
 }
 
 // A CommitFilter selects the commits of a list. Empty fields do not filter.
@@ -215,7 +245,7 @@ func scanSummary(row scanner) (keyed[ledger.CommitSummary], error) {
 }
 
 // addStanding adds to the commits of a page their missing requirements and their overlaps.
-// It ends the page early if there are very many tips in flight.
+// It ends the page early if that examines many rows. A page has at least one commit.
 func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
 	subjects := make([]*subject, len(p.rows))
 	for i := range p.rows {
@@ -232,7 +262,7 @@ func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
 		if err := l.addOverlaps(v, s.id); err != nil {
 			return err
 		}
-		if l.lookups >= maxStandingLookups && i+1 < len(p.rows) {
+		if l.examined >= maxExamined && i+1 < len(p.rows) {
 			p.rows = p.rows[:i+1]
 			p.end = idOf(p.rows[i])
 			return nil

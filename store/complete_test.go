@@ -286,7 +286,23 @@ VALUES (1, (SELECT max(id) FROM events), 0, 1, ?, 'policy', '')`, i)
 
 	c, err := s.Commit(t.Context(), "acme", "api", sha)
 	check(t, err)
-	if n := len(c.Transitions); n != newestTransitions || c.Transitions[0].At != 50 || c.Transitions[n-1].At != 149 {
+	if n := len(c.Transitions); n != maxTransitions || c.Transitions[0].At != 50 || c.Transitions[n-1].At != 149 {
 		t.Errorf("the record has %d transitions: %v", n, c.Transitions)
+	}
+
+	var times []ledger.Time
+	for q := (Query{Limit: 40}); ; {
+		page, err := s.Transitions(t.Context(), "acme", "api", sha, q)
+		check(t, err)
+		for _, step := range page.Data {
+			times = append(times, step.At)
+		}
+		if q.Cursor = page.NextCursor; q.Cursor == "" {
+			break
+		}
+	}
+	slices.Reverse(times)
+	if len(times) != 150 || times[0] != 0 || times[149] != 149 || !slices.IsSorted(times) {
+		t.Errorf("the pages have %d transitions, with the times %v", len(times), times)
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -43,8 +44,8 @@ const manyRows = 100_000
 var digit = regexp.MustCompile(`DIGIT\((.*?)\)`)
 
 // fill is a script that fills the lists of acme/api, which are empty, with manyRows rows
-// each. Commits and tips have the ids from 1 to manyRows. Each statement that begins with
-// INSERT gets the numbers n from 1 to manyRows.
+// each. Commits and tips have the ids from 1 to manyRows, and stay in flight until 2100. Each
+// statement that begins with INSERT gets the numbers n from 1 to manyRows.
 const fill = `
 INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at)
   SELECT 'tok_' || n, 2, 'x', 1, CAST(n AS BLOB), 1, 0;
@@ -60,7 +61,7 @@ INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy
     author_email)
   SELECT n, 1, printf('%040x', n), 0, 1, 1, 1, 'busy', 'Ann', 'ann@example.com';
 INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage)
-  SELECT n, 1, printf('%040x', n), 'busy', 1, n, n, 1, 1, '  ';
+  SELECT n, 1, printf('%040x', n), 'busy', 1, n, n, 4102444800000, 1, '  ';
 INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
   SELECT n, n - 1, 1, 0, 1, 'a', 'same_lines' WHERE n > 1;
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id, mapping_version,
@@ -72,6 +73,8 @@ INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, pred
     CASE n % 2 WHEN 1 THEN 'pass' ELSE 'error' END, 0, n, CAST(n AS BLOB), 'idn_x', '', 0, 'evt_' || n;
 INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body)
   SELECT n, 1, n, 'evt_' || n, CASE n % 2 WHEN 1 THEN 'attestation' ELSE 'radar' END, 1, n, CAST('{}' AS BLOB);
+INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id)
+  SELECT 1, n, 0, 1, n, 'policy', '2';
 INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at, ended_at)
   SELECT 1, printf('dlv_%026d', n), n, 'succeeded', 0, 1, 1;
 INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at, ended_at)
@@ -195,6 +198,9 @@ func listSimple(s *Store, list listFunc) {
 			return next(s.Predicates(ctx, org, q))
 		})
 	}
+	list("transitions", func(ctx context.Context, q Query) (string, error) {
+		return next(s.Transitions(ctx, "acme", "api", fmt.Sprintf("%040x", 1), q))
+	})
 	list("versions", func(ctx context.Context, q Query) (string, error) { return next(s.Policies(ctx, "acme", "api", q)) })
 	list("webhooks", func(ctx context.Context, q Query) (string, error) { return next(s.Webhooks(ctx, "acme", "api", q)) })
 
@@ -239,14 +245,28 @@ func listCommits(s *Store, list listFunc) {
 		for _, f.Branch = range []string{"", "busy", "none"} {
 			for _, f.Author = range []string{"", "Ann", "ann@example.com", "none"} {
 				for _, f.InFlight = range []bool{false, true} {
-					list(fmt.Sprintf("commits %+v", f), func(ctx context.Context, q Query) (string, error) {
-						f.Query = q
-						return next(s.Commits(ctx, "acme", "api", f))
-					})
-					f.Query = Query{}
+					for _, f.Standing = range []bool{false, true} {
+						list(fmt.Sprintf("commits %+v", f), func(ctx context.Context, q Query) (string, error) {
+							f.Query = q
+							return next(s.Commits(ctx, "acme", "api", f))
+						})
+						f.Query = Query{}
+					}
 				}
 			}
 		}
+	}
+
+	list("commits from the middle", func(ctx context.Context, q Query) (string, error) {
+		q.Cursor = cmp.Or(q.Cursor, cursor(manyRows/2))
+		return next(s.Commits(ctx, "acme", "api", CommitFilter{Query: q, Standing: true}))
+	})
+	// The oldest tip may overlap with all others.
+	for _, n := range []int{1, manyRows / 2, manyRows} {
+		list(fmt.Sprint("commit ", n), func(ctx context.Context, _ Query) (string, error) {
+			_, err := s.Commit(ctx, "acme", "api", fmt.Sprintf("%040x", n))
+			return "", err
+		})
 	}
 }
 
@@ -285,4 +305,80 @@ func listRadar(s *Store, list listFunc) {
 			}
 		}
 	}
+}
+
+// Events of the radar, of which a registration can write many, are not part of the walk for
+// other events.
+func TestEventsOfTheRadarAreNotExamined(t *testing.T) {
+	s := openWithRepo(t)
+	check(t, s.write(t.Context(), "", func(t *tx) error {
+		return t.Run(fmt.Sprintf(`
+WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < %d)
+INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body)
+  SELECT 1, n, 'evt_' || n, CASE n %% 2000 WHEN 1000 THEN 'state' ELSE 'radar' END, 1, 1, CAST('{}' AS BLOB)
+  FROM numbers`, 10*maxExamined))
+	}))
+
+	const want = 10 * maxExamined / 2000
+	f := EventFilter{Query: Query{Limit: 100}, Types: []ledger.EventType{ledger.EventAttestation, ledger.EventState}}
+	for _, f.Repo = range []string{"", "api"} {
+		for _, f.Descending = range []bool{false, true} {
+			list, err := s.Events(t.Context(), "acme", f)
+			if check(t, err); len(list.Data) != want || list.NextCursor != "" {
+				t.Errorf("%+v: %d events, next_cursor %q; want %d on one page", f, len(list.Data), list.NextCursor, want)
+			}
+		}
+	}
+}
+
+// The overlaps of one commit are found without reading those of all others.
+func TestOverlapsOfACommitAreLookedUp(t *testing.T) {
+	s := openWithRepo(t)
+	const tips, each = 12_000, 20
+	const most = 3 * (tips/maxExamined + 1) // pages, for three levels
+	check(t, s.write(t.Context(), "", func(t *tx) error {
+		return t.Run(fmt.Sprintf(`
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
+INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version)
+  SELECT n, 1, printf('%%040x', n), 0, 1, 1, 1 FROM numbers;
+INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage, level)
+  SELECT id, 1, sha, 'b' || id, 1, id, id, 4102444800000, 1, '  ', 3 FROM commits;
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
+INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
+  SELECT id, id - n, 1 + id %% 3, 0, 1, 'a', 'same_lines' FROM commits, numbers WHERE id > n`, tips, each))
+	}))
+
+	for n, want := range map[int]int{1: each, tips / 2: 2 * each, tips: each} {
+		for _, f := range []RadarFilter{{Commit: fmt.Sprintf("%040x", n)}, {Branch: fmt.Sprint("b", n)}} {
+			pages, found := 1, 0
+			for f.Limit = 500; ; pages++ {
+				p, end := pairsOf(t, s, f)
+				found += len(p)
+				if f.Cursor = end; end == "" {
+					break
+				}
+			}
+			if found != want || pages > most {
+				t.Errorf("%+v: %d pairs on %d pages, want %d on at most %d", f, found, pages, want, most)
+			}
+		}
+	}
+}
+
+// pairsOf reads a page of open pairs, without comparing their commits again.
+func pairsOf(t *testing.T, s *Store, f RadarFilter) (list []openPair, next string) {
+	t.Helper()
+	position, err := f.keys(3)
+	check(t, err)
+	_, err = read(t.Context(), s, byOrg("acme"), func(rd reader) (struct{}, error) {
+		d, err := rd.deriverOf("acme", "api")
+		check(t, err)
+		pairs, end, err := rd.lister(d).pairs(f, position)
+		if list = pairs; end != nil {
+			next = cursor(end...)
+		}
+		return struct{}{}, err
+	})
+	check(t, err)
+	return list, next
 }

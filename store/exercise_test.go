@@ -400,12 +400,19 @@ func (e *exerciser) lists() {
 	e.listAttestations()
 	e.listCommits()
 	e.listEvents()
-	check(t, e.InsertDeployedTips(ctx, "acme", "api", "busy", 60)) // more than are read one by one
+	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
+	e.listOverlaps()
+	check(t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
+	e.listOverlaps()
+}
+
+func (e *exerciser) listOverlaps() {
 	for _, level := range []radar.Level{radar.NoLevel, radar.Low, radar.Medium, radar.High} {
 		for _, commit := range []string{"", loginCommit} {
 			for _, branch := range []string{"", "feature/login", "busy"} {
-				pages(t, func(q store.Query) (ledger.Page[ledger.RadarPair], error) {
-					return e.Overlaps(ctx, "acme", "api", store.RadarFilter{Query: q, Level: level, Commit: commit, Branch: branch})
+				pages(e.t, func(q store.Query) (ledger.Page[ledger.RadarPair], error) {
+					return e.Overlaps(e.t.Context(), "acme", "api",
+						store.RadarFilter{Query: q, Level: level, Commit: commit, Branch: branch})
 				})
 			}
 		}

@@ -35,29 +35,23 @@ func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 // Statements returns the statements of plans, sorted.
 func Statements(plans map[string][]string) []string { return slices.Sorted(maps.Keys(plans)) }
 
-// InsertDeployedTips inserts n deployed tips of one branch.
-func (s *Store) InsertDeployedTips(ctx context.Context, org, repo, branch string, n int) error {
+// InsertTips inserts n tips of one branch, which are deployed (2) or in flight (1).
+func (s *Store) InsertTips(ctx context.Context, org, repo, branch string, flight, n int) error {
 	return s.write(ctx, org, func(t *tx) error {
 		r, err := t.findRepo(org, repo)
 		if err != nil {
 			return err
 		}
-		for i := range n {
-			id, err := t.Insert(`
-INSERT INTO commits (repo_id, sha, state, state_since, registered_at, policy_version, branch)
-VALUES (?, ?, 4, 1, 1, 1, ?)`,
-				r.id, fmt.Sprintf("%040x", 1<<40+i), branch)
-			if err != nil {
-				return err
-			}
-
-			_, err = t.Exec(`
-INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage)
-VALUES (?, ?, ?, ?, 2, ?, ?, ?, 1, '  ')`, id, r.id, fmt.Sprintf("%040x", 1<<40+i), branch, 1<<40+i, 1<<40+i, t.now)
-			if err != nil {
-				return err
-			}
+		var first int64
+		if err := t.Row("SELECT max(id) + 1 FROM commits").Scan(&first); err != nil {
+			return err
 		}
-		return nil
+		return t.Run(fmt.Sprintf(`
+WITH RECURSIVE numbers (n) AS (SELECT %[1]d UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < %[1]d + %[2]d)
+INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, branch)
+SELECT n, %[3]d, printf('%%040x', (1 << 40) + n), 4, 1, 1, 1, '%[4]s' FROM numbers;
+INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage)
+SELECT id, repo_id, sha, branch, %[5]d, (1 << 40) + id, (1 << 40) + id, %[6]d, 1, '  ' FROM commits
+WHERE id >= %[1]d`, first, n, r.id, branch, flight, t.now))
 	})
 }

@@ -77,6 +77,7 @@ func newStore(o Options) *Store {
 		caches:       newCaches(),
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
 		previewSlots: make(chan struct{}, maxPreviews),
+		maxPreview:   maxPreview,
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
 		touched:      newCache[string, ledger.Time](maxTouched),

@@ -20,16 +20,31 @@ const isOpen = " l." + isInFlight + " AND e." + isLive +
 // one, among the later tips l in flight.
 const (
 	pairColumns = "o.later, o.earlier, o.level, o.since"
-	// countColumns counts overlaps by level. Reading the pairs takes twice as long.
-	countColumns = `
-SELECT count(*) FILTER (WHERE o.level = ?), count(*) FILTER (WHERE o.level = ?),
-  count(*) FILTER (WHERE o.level = ?) `
 	withEarlier = "FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e ON e.commit_id = o.earlier "
 	withLater   = `
 FROM tips e /*+ordered*/ JOIN tips l ON l.repo_id = e.repo_id AND l.place > e.place AND l.` + isInFlight + `
 /*+ordered*/ JOIN overlaps o ON o.later = l.commit_id AND o.earlier = e.commit_id `
 	earlierThan = "o.later = ?"
 	laterThan   = "e.commit_id = ?"
+)
+
+// Queries that count the open overlaps of a live tip: the rows that they examine, and the
+// overlaps of three levels.
+const (
+	// countAsLater counts those with earlier tips. The tip is in flight.
+	countAsLater = `
+SELECT count(*), count(e.place) FILTER (WHERE o.level = ?), count(e.place) FILTER (WHERE o.level = ?),
+  count(e.place) FILTER (WHERE o.level = ?)
+FROM overlaps o LEFT JOIN tips e
+  ON e.commit_id = o.earlier AND e.` + isLive + ` AND e.place < ? AND e.opened_at >= ?
+WHERE o.later = ?`
+	// countAsEarlier counts those with a limited number of the tips that came next.
+	countAsEarlier = `
+SELECT count(*), count(o.later) FILTER (WHERE o.level = ?), count(o.later) FILTER (WHERE o.level = ?),
+  count(o.later) FILTER (WHERE o.level = ?)
+FROM (SELECT commit_id, opened_at FROM tips /*+index tips_by_place*/
+  WHERE repo_id = ? AND ` + isInFlight + ` AND place > ? ORDER BY place LIMIT ?) l
+LEFT JOIN overlaps o ON o.later = l.commit_id AND o.earlier = ? AND l.opened_at >= ?`
 )
 
 // A pairRow is an overlap in the database.

@@ -41,6 +41,7 @@ var mayScan = []exception{
 
 	{"WHERE a.commit_id = ?", "sorts the attestations of one commit"},
 	{"AND flight = 1 LIMIT ?) counted", "counts a limited number of tips"},
+	{"ORDER BY place LIMIT ?) l\nLEFT JOIN overlaps", "reads a limited number of tips"},
 	{"WITH RECURSIVE chain", "scans its own result, at most a page"},
 
 	{"INSERT INTO events (", ifMissing},

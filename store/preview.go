@@ -3,7 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -14,6 +16,13 @@ import (
 // as much as a registration, but needs only read access.
 const maxPreviews = 2
 
+// maxPreview is the maximum time that a call of PreviewOverlaps waits and runs. Most of it
+// is for the first call in a large repo, which may have to build the radar's index.
+const maxPreview = 30 * time.Second
+
+// errSlowPreview is the cause of a context that ends at this limit.
+var errSlowPreview = errors.New("the preview took too long")
+
 // maxScans is the maximum number of scans in one call of PreviewOverlaps, which scans again
 // if tips change during a scan.
 const maxScans = 5
@@ -21,6 +30,18 @@ const maxScans = 5
 // PreviewOverlaps returns the overlaps that a commit would have if it were registered now.
 // It is a dry run: it writes nothing. It waits if too many calls are running.
 func (s *Store) PreviewOverlaps(
+	ctx context.Context, org, repo string, q ledger.RadarQuery,
+) (ledger.RadarResult, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.maxPreview, errSlowPreview)
+	defer cancel()
+	result, err := s.previewOverlaps(ctx, org, repo, q)
+	if err != nil && context.Cause(ctx) == errSlowPreview { //nolint:errorlint // a cause is not wrapped
+		err = ledger.Errorf(ledger.CodeStorageUnavailable, "%v and was stopped (try again later)", errSlowPreview)
+	}
+	return result, err
+}
+
+func (s *Store) previewOverlaps(
 	ctx context.Context, org, repo string, q ledger.RadarQuery,
 ) (result ledger.RadarResult, err error) {
 	select {

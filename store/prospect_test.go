@@ -165,7 +165,7 @@ func TestFailedWriteLeavesNoFootprints(t *testing.T) {
 	}))
 }
 
-func TestPreviewOverlapsLimitsConcurrency(t *testing.T) {
+func TestFaultPreviewsAreLimitedInNumberAndTime(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	for range maxPreviews {
 		s.previewSlots <- struct{}{}
@@ -177,6 +177,12 @@ func TestPreviewOverlapsLimitsConcurrency(t *testing.T) {
 	if _, err := s.PreviewOverlaps(short, "acme", "api", query); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("with %d other calls running: got %v, want %v", maxPreviews, err, context.DeadlineExceeded)
 	}
+
+	s.maxPreview = 10 * time.Millisecond
+	if _, err := s.PreviewOverlaps(t.Context(), "acme", "api", query); !isUnavailable(err) {
+		t.Errorf("after the time limit: got %v, want the code %s", err, ledger.CodeStorageUnavailable)
+	}
+	s.maxPreview = maxPreview
 
 	time.AfterFunc(10*time.Millisecond, func() { <-s.previewSlots })
 	got, err := s.PreviewOverlaps(t.Context(), "acme", "api", query)

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // A RadarFilter selects the overlaps of a list. Empty fields do not filter.
@@ -101,8 +102,8 @@ type pairLister struct {
 	oldest   ledger.Time
 	sides    map[int64]side
 	size     int // of the change records in sides, in bytes
-	inFlight int // the number of tips in flight, up to maxLookups; -1 if not known
-	lookups  int // how many tips addOverlaps has looked up
+	inFlight int // the number of tips in flight, up to maxExamined; -1 if not known
+	examined int // the number of rows that addOverlaps has examined
 }
 
 // A side is one commit of a pair.
@@ -166,10 +167,14 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) (list []openPair, en
 }
 
 // A pairWalk is a walk of the open overlaps by the later tips in flight, the newest first.
-type pairWalk struct{ walk[openPair] }
+type pairWalk struct {
+	walk[openPair]
+	// only is the tip whose overlaps the walk reads; 0 means those of all tips.
+	only int64
+}
 
 func (l *pairLister) walk() pairWalk {
-	return pairWalk{walk[openPair]{
+	return pairWalk{walk: walk[openPair]{
 		where: "l.repo_id = ? AND l." + isInFlight, args: []any{l.repo.id},
 		keys: []string{"l.commit_id", "o.earlier"}, down: true,
 		key:     func(p keyed[openPair]) []any { return []any{p.row.later, p.row.earlier} },
@@ -182,23 +187,26 @@ func (l *pairLister) walk() pairWalk {
 	}}
 }
 
-// ofLevel returns a walk of the overlaps of one level. It examines each tip, and all
-// overlaps of the tips that have had one of this level or above. The level is a literal,
+// onlyOneTip limits the overlaps o of a later tip l to those with one tip. SQLite looks up
+// the one overlap of each l, and reads all overlaps of the tip itself. The parameters are
+// the tip, except the fourth one, which is the greatest integer.
+const onlyOneTip = `
+AND o.earlier >= CASE l.commit_id WHEN ? THEN 0 ELSE ? END
+AND o.earlier <= CASE l.commit_id WHEN ? THEN ? ELSE ? END`
+
+// ofLevel returns a walk of the overlaps of one level. It examines each tip, and the
+// overlaps of those tips that have had one of this level or above. The level is a literal,
 // because parameters have the order of the text.
 func (w pairWalk) ofLevel(level radar.Level) walk[openPair] {
 	number := strconv.Itoa(int(level))
 	w.from = "tips l /*+index tips_in_flight*/ LEFT JOIN overlaps o ON o.later = l.commit_id AND l.level >= " + number
+	if w.only != 0 {
+		w.from += onlyOneTip
+		w.args = append([]any{w.only, w.only, w.only, math.MaxInt64, w.only}, w.args...)
+	}
 	w.filter += " AND o.level = " + number
 	return w.walk
 }
-
-// maxLookups is the maximum number of tips that one page looks up by their keys, to find
-// those that overlap with a given commit or branch.
-const maxLookups = 2 * maxExamined
-
-// maxStandingLookups is the maximum number of tips that one page of commits looks up to
-// count their overlaps. A page has at least one commit.
-const maxStandingLookups = 10 * maxLookups
 
 // matching returns the tips that match the filter's commit and branch, and whether they are
 // so few that all their overlaps can be read. It adds these conditions to the walk.
@@ -223,17 +231,20 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 	if err != nil {
 		return nil, false, fmt.Errorf("read tips: %w", err)
 	}
+	if len(tips) == 1 {
+		w.only = tips[0]
+	}
 	inFlight, err := l.countInFlight()
-	return tips, len(tips) <= maxWalks && len(tips)*(inFlight+radar.MaxPairs) <= maxLookups, err
+	return tips, len(tips) <= maxWalks && len(tips)*(inFlight+radar.MaxPairs) <= maxExamined, err
 }
 
-// countInFlight returns the number of the repo's tips in flight, up to maxLookups.
+// countInFlight returns the number of the repo's tips in flight, up to maxExamined.
 func (l *pairLister) countInFlight() (int, error) {
 	if l.inFlight >= 0 {
 		return l.inFlight, nil
 	}
 	err := l.Row("SELECT count(*) FROM (SELECT 1 FROM tips WHERE repo_id = ? AND "+isInFlight+" LIMIT ?) counted",
-		l.repo.id, maxLookups).Scan(&l.inFlight)
+		l.repo.id, maxExamined).Scan(&l.inFlight)
 	if err != nil {
 		return 0, fmt.Errorf("count tips: %w", err)
 	}
@@ -393,8 +404,8 @@ func asSide(c ledger.CommitSummary) ledger.RadarCommit {
 		OverlapsTruncated: c.OverlapsTruncated}
 }
 
-// addOverlaps adds to a commit the number of its open overlaps by level, and whether it
-// had more than are recorded.
+// addOverlaps adds to a commit the number of its open overlaps by level, and whether there
+// may be more.
 func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error {
 	counts := noOverlaps()
 	v.Overlaps = counts
@@ -402,30 +413,39 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 		return nil
 	}
 
-	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
-		var high, medium, low int
-		err := l.Row(countColumns+from+" AND"+isOpen,
-			radar.High, radar.Medium, radar.Low, commitID, l.oldest, l.oldest).Scan(&high, &medium, &low)
-		if err != nil {
-			return fmt.Errorf("count overlaps: %w", err)
-		}
-		counts[radar.High.String()] += high
-		counts[radar.Medium.String()] += medium
-		counts[radar.Low.String()] += low
+	tip, ok, err := l.findTip(commitID)
+	if err != nil || !ok || tip.Flight >= radarindex.Superseded {
+		return err
 	}
-
-	var isTip bool
-	err := l.Row("SELECT "+isTruncated+", EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id) FROM commits c WHERE id = ?",
-		commitID).Scan(&v.OverlapsTruncated, &isTip)
+	err = l.Row("SELECT truncated FROM tips WHERE commit_id = ?", commitID).Scan(&v.OverlapsTruncated)
 	if err != nil {
 		return fmt.Errorf("read tip: %w", err)
 	}
-	if isTip {
-		inFlight, err := l.countInFlight()
-		if l.lookups += inFlight; inFlight == maxLookups { // and maybe many more
-			l.lookups = maxStandingLookups
-		}
-		return err
+	if tip.OpenedAt < l.oldest {
+		return nil
 	}
-	return nil
+
+	if tip.Flight == radarindex.InFlight {
+		if _, err := l.countPairs(counts, countAsLater, tip.Place, l.oldest, commitID); err != nil {
+			return err
+		}
+	}
+	examined, err := l.countPairs(counts, countAsEarlier, l.repo.id, tip.Place, maxExamined, commitID, l.oldest)
+	v.OverlapsTruncated = v.OverlapsTruncated || examined == maxExamined
+	return err
+}
+
+// countPairs adds the numbers of a query to counts. It returns the number of rows that the
+// query has examined.
+func (l *pairLister) countPairs(counts map[string]int, query string, args ...any) (examined int, err error) {
+	var high, medium, low int
+	args = append([]any{radar.High, radar.Medium, radar.Low}, args...)
+	if err := l.Row(query, args...).Scan(&examined, &high, &medium, &low); err != nil {
+		return 0, fmt.Errorf("count overlaps: %w", err)
+	}
+	l.examined += examined
+	counts[radar.High.String()] += high
+	counts[radar.Medium.String()] += medium
+	counts[radar.Low.String()] += low
+	return examined, nil
 }

@@ -11,7 +11,7 @@ import (
 // It is a dry run: it writes nothing. It reads the commits in batches, between which
 // commits may change.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
-	sim := ledger.Simulation{Moves: []ledger.Move{}}
+	sim := ledger.Simulation{Sums: []ledger.MoveSum{}, Moves: []ledger.Move{}}
 	for last, done := int64(0), false; !done; {
 		var err error
 
@@ -50,7 +50,7 @@ func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitR
 	for _, s := range list {
 		sim.Evaluated++
 		if derived := d.contract.Derive(s.facts, rd.now); derived.State != s.state {
-			sim.Moves = append(sim.Moves, move(s.commitRow, derived))
+			sim.Add(move(s.commitRow, derived))
 		}
 	}
 	return nil

@@ -31,6 +31,7 @@ type Store struct {
 
 	// previewSlots limits the number of concurrent PreviewOverlaps calls.
 	previewSlots chan struct{}
+	maxPreview   time.Duration // limit of each of them
 	notifier     notifier
 	queued       *queued
 	wake         chan struct{}               // wakes Evaluate

@@ -24,8 +24,7 @@ type receiver struct {
 	conns    map[net.Conn]bool
 	seen     map[string]bool      // deliveries, by id
 	arrivals map[string]time.Time // of attestation events, by the attestation's id
-	requests int
-	last     time.Time // when the last new delivery arrived
+	last     time.Time            // when the last new delivery arrived
 }
 
 func newReceiver(silent bool) (*receiver, error) {
@@ -88,7 +87,6 @@ func (r *receiver) note(delivery string, body []byte, now time.Time) {
 	attestation, _, _ := bytes.Cut(rest, []byte{'"'})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.requests++
 	if r.seen[delivery] {
 		return
 	}

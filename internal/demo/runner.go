@@ -33,7 +33,6 @@ type runner struct {
 	reader  string                     // a read token
 	admin   string                     // an admin token
 	signers map[string]*signing.Signer // by plain name
-	dns     map[string]string          // by plain name
 }
 
 // An actor is a signer of the demo.
@@ -147,7 +146,7 @@ func (r *runner) client(token string) (*client.Client, error) {
 // addSigners creates a key for each actor and adds it to the org's keyring.
 func (r *runner) addSigners(ctx context.Context, admin *client.Client) error {
 	r.heading("Keys, each with a certificate that the org trusts; the results they sign are made up")
-	r.signers, r.dns = make(map[string]*signing.Signer), make(map[string]string)
+	r.signers = make(map[string]*signing.Signer)
 	for _, a := range actors() {
 		dn := identity.DN{CN: a.name, OU: a.unit, O: r.org}
 		pair, err := signing.NewKeyPair(dn, "", time.Now(), 1)
@@ -159,7 +158,6 @@ func (r *runner) addSigners(ctx context.Context, admin *client.Client) error {
 			return err
 		}
 		r.signers[a.name] = pair.Signer()
-		r.dns[a.name] = dn.String()
 		r.print("  %-8s %s", a.name, r.faint(dn.String()))
 	}
 	return nil

@@ -16,6 +16,8 @@ import (
 
 const (
 	timelineAttestations = 200 // on a page of the timeline
+	timelineTransitions  = 100 // in the record of a commit
+	transitionsShown     = 50  // on a page of transitions
 	overlapsShown        = 5
 	messageShown         = 5000 // characters
 	changesShown         = 50   // paths
@@ -37,6 +39,8 @@ type commitPage struct {
 	MoreOverlaps int
 	Timeline     []moment
 	Older        string // path of the next page of the timeline; empty on the last page
+	// Cut reports whether the timeline may lack the oldest transitions.
+	Cut          bool
 	ChangedPaths []string
 	MoreChanges  int
 }
@@ -75,7 +79,7 @@ type moment struct {
 	At          ledger.Time
 	Attestation *ledger.AttestationRecord
 	Transition  *ledger.Transition
-	// After is how long the commit was in the previous state.
+	// After is how long the commit was in the previous state; -1 if not known.
 	After time.Duration
 }
 
@@ -105,7 +109,7 @@ func showCommit(v *visit) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Older = nextPage(v, next)
+	p.Older, p.Cut = nextPage(v, next), len(commit.Transitions) == timelineTransitions
 	p.Timeline = timeline(commit, shown, v.query("cursor") == "", since)
 	p.Groups = groupsOf(commit, slices.Concat(commit.Attestations, shown))
 	p.ChangedPaths, p.MoreChanges = changedPaths(commit.Changes)
@@ -166,7 +170,11 @@ func timeline(c ledger.Commit, shown []ledger.AttestationRecord, newest bool, si
 	before := c.RegisteredAt
 	for i := range c.Transitions {
 		t := &c.Transitions[i]
-		if within(t.At) {
+		switch {
+		case !within(t.At):
+		case i == 0 && t.From != ledger.Draft: // the one before it is missing
+			moments = append(moments, moment{At: t.At, Transition: t, After: -1})
+		default:
 			moments = append(moments, moment{At: t.At, Transition: t, After: t.At.Sub(before)})
 		}
 		before = t.At
@@ -174,6 +182,25 @@ func timeline(c ledger.Commit, shown []ledger.AttestationRecord, newest bool, si
 	slices.SortStableFunc(moments, func(a, b moment) int { return cmp.Compare(a.At, b.At) })
 	slices.Reverse(moments)
 	return moments
+}
+
+// A transitionsPage lists the transitions of a commit, newest first.
+type transitionsPage struct {
+	SHA         string
+	Transitions []ledger.Transition
+	Older       string
+}
+
+func showTransitions(v *visit) (*response, error) {
+	sha := v.value("sha")
+	list, err := v.api.TransitionsPage(v.ctx(), v.org, v.repo, sha, client.Query{
+		Limit: transitionsShown, Cursor: v.query("cursor"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := transitionsPage{sha, list.Data, nextPage(v, list.NextCursor)}
+	return &response{page: "transitions", title: "Transitions", data: page}, nil
 }
 
 // groupsOf groups the requirements of a commit by state.

@@ -247,6 +247,41 @@ func TestLongTimeline(t *testing.T) {
 	}
 }
 
+// A commit whose record lacks old transitions links to the list of all.
+func TestManyTransitions(t *testing.T) {
+	e := newEnv(t)
+	s := e.signer("cn=ci,ou=build,o=acme")
+	e.attest(s, commitID(1), "test:go", ledger.Pass) // two transitions
+	turn := func(n int) {
+		for i := range n {
+			e.clock.advance(time.Second)
+			e.attest(s, commitID(1), "test:go", []ledger.Status{ledger.Fail, ledger.Pass}[i%2])
+		}
+	}
+	w := e.signIn(e.reader)
+	turn(10)
+	w.get(commitPath(commitID(1))).want(200).hasNot("All transitions").has("Attested → to Validating after 1.0 s, due to an attestation")
+
+	turn(100)
+	e.clock.advance(time.Hour)
+	p := w.get(commitPath(commitID(1))).want(200).has("All transitions")
+	if len(p.elements("a", "href", commitPath(commitID(1))+"/transitions")) != 1 {
+		t.Error("no link to all transitions")
+	}
+	path, rows := commitPath(commitID(1))+"/transitions", 0
+	for path != "" {
+		p := w.get(path).want(200).has("Validating → to Attested due to an attestation")
+		rows += strings.Count(p.body, `class="grow move"`)
+		path = ""
+		for _, next := range p.elements("a", "rel", "next") {
+			path = attribute(next, "href")
+		}
+	}
+	if rows != 112 {
+		t.Errorf("the pages show %d transitions, want 112", rows)
+	}
+}
+
 func TestCommitHostileTexts(t *testing.T) {
 	e := newEnv(t)
 	sha := e.hostile()

@@ -36,19 +36,16 @@ type policyEditPage struct {
 // A preview shows what saving a contract would change.
 type preview struct {
 	Evaluated int64
-	Total     int
-	Sums      []moveSum
+	Total     int64
+	Sums      []ledger.MoveSum
 	// Moves are the first of the Total moves.
 	Moves []move
 	// Diff is from the active contract to this one; empty if they are equal.
 	Diff []linediff.Line
 }
 
-// A moveSum is the number of commits that would move from one state to another.
-type moveSum struct {
-	From, To ledger.State
-	Count    int
-}
+// Shown returns the number of moves that the page shows.
+func (p *preview) Shown() int64 { return int64(len(p.Moves)) }
 
 // A move is a commit that would change state. Why are the first reasons, and
 // More counts the others.
@@ -120,7 +117,7 @@ func (v *visit) previewPolicy(page policyEditPage) (*response, error) {
 }
 
 func previewOf(s ledger.Simulation) *preview {
-	p := &preview{Evaluated: s.Evaluated, Total: len(s.Moves)}
+	p := &preview{Evaluated: s.Evaluated, Total: s.Total(), Sums: s.Sums}
 	for _, m := range s.Moves[:min(len(s.Moves), movesShown)] {
 		shown := move{Move: m}
 		for _, reason := range m.Reasons[:min(len(m.Reasons), reasonsShown)] {
@@ -129,16 +126,6 @@ func previewOf(s ledger.Simulation) *preview {
 		shown.More = len(m.Reasons) - len(shown.Why)
 		p.Moves = append(p.Moves, shown)
 	}
-
-	for _, m := range s.Moves {
-		i := slices.IndexFunc(p.Sums, func(sum moveSum) bool { return sum.From == m.From && sum.To == m.To })
-		if i < 0 {
-			i = len(p.Sums)
-			p.Sums = append(p.Sums, moveSum{From: m.From, To: m.To})
-		}
-		p.Sums[i].Count++
-	}
-	slices.SortFunc(p.Sums, func(a, b moveSum) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return p
 }
 

@@ -191,7 +191,7 @@ func TestPolicyPreview(t *testing.T) {
 	p := w.edit(w.get(policyPath+"/edit"), "preview", "document",
 		`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
 		"130 commits checked, 130 would change state .", "129 Attested → to Validating", "1 Promotable → to Validating",
-		"lint:*: 0 of 1 signatures", "First 100 shown. To list all:",
+		"lint:*: 0 of 1 signatures", "First 100 shown. To list more:",
 		"ledgerd policy simulate acme/api -f policy.json",
 	)
 

@@ -28,6 +28,7 @@ func routes() []route {
 
 		{get, repoPattern, read, live(showRepo)},
 		{get, commitPattern, read, live(showCommit)},
+		{get, commitPattern + "/transitions", read, showTransitions},
 		{get, repoPattern + "/attestations/{id}", read, showAttestation},
 		{get, repoPattern + "/attestations/{id}/envelope", read, downloadEnvelope},
 		{get, policyPattern, read, live(showPolicy)},

@@ -54,9 +54,10 @@ type Lane int
 
 // The lanes.
 const (
-	// Requests is for what callers list and show. These reads have a time limit.
+	// Requests is for what callers list and show.
 	Requests Lane = iota
-	// Writes is for reads that belong to a write or to background work.
+	// Writes is for reads that belong to a write, or to background work if they have no
+	// org. All others have a time limit of seconds.
 	Writes
 	// Checks is for lookups by key that every request needs, such as of its token.
 	Checks

@@ -216,29 +216,34 @@ func TestFaultReadEndsWithItsContext(t *testing.T) {
 	wantThings(t, db)
 }
 
-// A read has a time limit, which includes the wait for a connection.
-func TestFaultReadHasATimeLimit(t *testing.T) {
+// Reads for callers have a time limit, which includes the wait for a connection.
+func TestFaultReadsHaveATimeLimit(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	db.maxRead = 20 * time.Millisecond
-	if err := db.Read(t.Context(), sqldb.Reader{}, runEndless); sqldb.ClassOf(err) != sqldb.Slow {
-		t.Errorf("an endless read returns %v, want an error of class Slow", err)
+	for lane := range db.maxRead {
+		db.maxRead[lane] = 20 * time.Millisecond
+	}
+	for lane := range sqldb.Lanes {
+		reader := sqldb.Reader{Lane: lane, Org: "acme"}
+		if err := db.Read(t.Context(), reader, runEndless); sqldb.ClassOf(err) != sqldb.Slow {
+			t.Errorf("lane %d: an endless read returns %v, want an error of class Slow", lane, err)
+		}
+
+		release := occupy(t, db, sqldb.Reader{Lane: lane})
+		err := db.Read(t.Context(), reader, func(*sqldb.Conn) error { return nil })
+		if sqldb.ClassOf(err) != sqldb.Slow {
+			t.Errorf("lane %d: a read that waits too long returns %v, want an error of class Slow", lane, err)
+		}
+		for range readers()[lane] {
+			release()
+		}
 	}
 
-	release := occupy(t, db, sqldb.Reader{})
-	err := db.Read(t.Context(), sqldb.Reader{}, func(*sqldb.Conn) error { return nil })
-	if sqldb.ClassOf(err) != sqldb.Slow {
-		t.Errorf("a read that waits too long returns %v, want an error of class Slow", err)
-	}
-	for range readers()[sqldb.Requests] {
-		release()
-	}
-
-	err = db.Read(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
-		time.Sleep(2 * db.maxRead)
+	err := db.Read(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
+		time.Sleep(2 * db.maxRead[sqldb.Writes])
 		return c.Each(func(sqldb.Scanner) error { return nil }, "SELECT 1")
 	})
 	if err != nil {
-		t.Errorf("a read that belongs to a write returns %v, want no limit", err)
+		t.Errorf("a read of background work returns %v, want no limit", err)
 	}
 }
 

@@ -24,8 +24,11 @@ func readers() [sqldb.Lanes]int {
 		sqldb.Long: min(max(1, runtime.GOMAXPROCS(0)/2), 8)}
 }
 
-// maxRead is the maximum time that a read of a caller's request waits and runs.
-const maxRead = 5 * time.Second
+// maxRead is the maximum time that a read for a caller waits and runs, by lane. Background
+// work, whose reads have no org, has no limit in the lane Writes.
+var maxRead = [sqldb.Lanes]time.Duration{
+	sqldb.Requests: 5 * time.Second, sqldb.Writes: 10 * time.Second, sqldb.Checks: 5 * time.Second,
+}
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
 type DB struct {
@@ -39,7 +42,7 @@ type DB struct {
 	checkpointer *checkpointer
 	monitor      *monitor
 	lanes        [sqldb.Lanes]*pool
-	maxRead      time.Duration
+	maxRead      [sqldb.Lanes]time.Duration
 	closing      chan struct{} // closed by Close
 }
 
@@ -240,8 +243,8 @@ var errSlow = errors.New("the read took too long")
 func (db *DB) read(
 	ctx context.Context, r sqldb.Reader, fn func(context.Context, *sqldb.Conn) error,
 ) error {
-	if r.Lane == sqldb.Requests {
-		limited, cancel := context.WithTimeoutCause(ctx, db.maxRead, errSlow)
+	if r.Lane != sqldb.Writes || r.Org != "" {
+		limited, cancel := context.WithTimeoutCause(ctx, db.maxRead[r.Lane], errSlow)
 		defer cancel()
 		ctx = limited
 	}
