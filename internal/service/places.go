@@ -10,8 +10,14 @@ import (
 
 const (
 	// maxPlaces is the maximum number of open connections, however many files the
-	// process may open. An idle connection takes about 20 KB.
+	// process may open.
 	maxPlaces = 16_384
+	// maxStarting is the maximum number of new connections that have not sent the head
+	// of a request. Each takes up to 60 KB.
+	maxStarting = 4096
+	// maxIdle is the maximum number of connections between two requests. Each takes
+	// about 20 KB, or as much as a new one if it has sent half of the next head.
+	maxIdle = 4096
 	// minPlaces is the limit if the process may open very few files.
 	minPlaces = 16
 	// reservedFiles are for the database, the log and connections that are being closed.
@@ -31,12 +37,14 @@ func placesFor(files, webhookRequests int) int {
 	return min(max(files-webhooks-reservedFiles, minPlaces), maxPlaces)
 }
 
-// places limits the open connections of an http.Server. If there are too many, a new
-// one takes the place of the first that has sent no request within headTime, or else
-// of the one that has been idle longest. If all are in use, it waits.
+// places limits the open connections of an http.Server. If too many are idle, the one
+// that has been idle longest is closed. If there are too many in all, a new one takes the place of the first that has sent no request within headTime, or else
+// of the one that has been idle longest. If all are in use, it waits. If too many new ones
+// have sent no request, only one of those makes room.
 type places struct {
-	limit int
-	freed chan struct{} // signals that a place was left; capacity 1
+	limit                int
+	maxStarting, maxIdle int
+	freed                chan struct{} // signals that a place was left; capacity 1
 
 	mu       sync.Mutex
 	taken    int
@@ -45,7 +53,7 @@ type places struct {
 }
 
 func newPlaces(limit int) *places {
-	return &places{limit: limit, freed: make(chan struct{}, 1), starting: list.New(), idle: list.New()}
+	return &places{limit: limit, maxStarting: maxStarting, maxIdle: maxIdle, freed: make(chan struct{}, 1), starting: list.New(), idle: list.New()}
 }
 
 // A place is that of one connection among all. Its fields are guarded by all.mu.
@@ -78,7 +86,7 @@ func (p *places) take(conn net.Conn, closing <-chan struct{}) *place {
 // and returns false.
 func (p *places) tryTake(pl *place) bool {
 	p.mu.Lock()
-	if p.taken < p.limit {
+	if p.taken < p.limit && p.starting.Len() < p.maxStarting {
 		defer p.mu.Unlock()
 		p.taken++
 		pl.move(p.starting)
@@ -100,7 +108,7 @@ func (p *places) victim() *place {
 			return pl
 		}
 	}
-	if first := p.idle.Front(); first != nil {
+	if first := p.idle.Front(); first != nil && p.starting.Len() < p.maxStarting {
 		return first.Value.(*place)
 	}
 	return nil
@@ -108,15 +116,29 @@ func (p *places) victim() *place {
 
 // changed notes the new state of the connection.
 func (pl *place) changed(state http.ConnState) {
-	pl.all.mu.Lock()
-	defer pl.all.mu.Unlock()
+	if victim := pl.note(state); victim != nil {
+		_ = victim.conn.Close() // a failure only means that it is closed already
+	}
+}
+
+// note notes the new state of the connection. It returns the place that has been idle
+// longest if too many are.
+func (pl *place) note(state http.ConnState) (victim *place) {
+	p := pl.all
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case pl.left:
 	case state == http.StateActive:
 		pl.move(nil)
 	case state == http.StateIdle:
-		pl.move(pl.all.idle)
+		pl.move(p.idle)
+		if p.idle.Len() > p.maxIdle {
+			victim = p.idle.Front().Value.(*place)
+			victim.move(nil) // the next one takes another
+		}
 	}
+	return victim
 }
 
 // leave frees the place. Further calls have no effect.

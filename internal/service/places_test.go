@@ -7,6 +7,8 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -178,6 +180,74 @@ func TestFaultClosedConnectionHasNoPlace(t *testing.T) {
 	if victim := p.victim(); victim != nil || p.taken != 0 {
 		t.Errorf("next to be closed: %v; %d places are taken", victim, p.taken)
 	}
+}
+
+// The number of connections that are idle is limited, and so is that of new ones.
+func TestFaultIdleAndNewConnectionsAreLimited(t *testing.T) {
+	s := newLimitedServer(t, 100)
+	s.places.mu.Lock()
+	s.places.maxStarting, s.places.maxIdle = 3, 2
+	s.places.mu.Unlock()
+
+	first, second, third := s.dial(), s.dial(), s.dial()
+	for i, conn := range []net.Conn{first, second} {
+		s.get(conn, "/")
+		s.waitFor(2-i, i+1, 0)
+	}
+	s.get(third, "/")
+	s.wantClosed(first)
+	s.waitFor(0, 2, 0)
+
+	silent := s.dial()
+	s.waitFor(1, 2, 0)
+	s.dial()
+	s.dial()
+	s.waitFor(3, 2, 0)
+	s.get(s.dial(), "/") // waits until the first one had its time
+	s.wantClosed(silent)
+	s.get(third, "/")
+}
+
+// Ten thousand idle connections, and a thousand with half of a large head, take a bounded
+// amount of memory.
+func TestFaultMemoryOfConnections(t *testing.T) {
+	const many, clients = 10_000, 1000
+	if testing.Short() || maxFiles() < 2*maxIdle+4*clients {
+		t.Skip("needs many open files")
+	}
+	s := newLimitedServer(t, many)
+	s.http.MaxHeaderBytes = maxHead
+
+	before := inUse()
+	for range many {
+		conn, err := net.Dial("tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.get(conn, "/")
+		t.Cleanup(func() { conn.Close() })
+	}
+	s.waitFor(0, maxIdle, 0)
+	idle := inUse() - before
+
+	for range clients {
+		fmt.Fprintf(s.dial(), "GET / HTTP/1.1\r\nHost: %s\r\nX-Large: %s", s.address, strings.Repeat("x", 15<<10))
+	}
+	s.waitFor(clients, maxIdle, 0)
+	time.Sleep(100 * time.Millisecond) // the server reads the heads
+	heads := inUse() - before - idle
+	t.Logf("%d idle connections of %d take %d MB, %d with half of a head %d MB", maxIdle, many, idle>>20, clients, heads>>20)
+	if idle > 150<<20 || heads > 100<<20 {
+		t.Errorf("idle connections take %d MB, half-sent heads %d MB", idle>>20, heads>>20)
+	}
+}
+
+// inUse returns the memory that the process uses, after a collection.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
 }
 
 // If all connections are in use, a new one waits until there is room.

@@ -43,6 +43,10 @@ type Instance struct {
 	arrivalTimeout time.Duration // how long Stop waits for requests to arrive
 }
 
+// maxHead is the maximum size of the head of a request in bytes, to which net/http adds
+// 4 KiB.
+const maxHead = 12 << 10
+
 // Start opens the database and serves HTTP. The context only applies to starting; use
 // [Instance.Stop] to stop the service.
 func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance, error) {
@@ -102,7 +106,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 			ReadTimeout:       time.Minute,
 			WriteTimeout:      time.Minute,
 			IdleTimeout:       2 * time.Minute,
-			MaxHeaderBytes:    12 << 10, // net/http adds 4 KiB
+			MaxHeaderBytes:    maxHead,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 			// OPTIONS * gets the same response as other requests without an endpoint.
 			DisableGeneralOptionsHandler: true,

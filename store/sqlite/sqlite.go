@@ -27,7 +27,8 @@ func readers() [sqldb.Lanes]int {
 // maxRead is the maximum time that a read for a caller waits and runs, by lane. Background
 // work, whose reads have no org, has no limit in the lane Writes.
 var maxRead = [sqldb.Lanes]time.Duration{
-	sqldb.Requests: 5 * time.Second, sqldb.Writes: 10 * time.Second, sqldb.Checks: 5 * time.Second,
+	sqldb.Requests: 5 * time.Second, sqldb.Long: 5 * time.Second, sqldb.Checks: 5 * time.Second,
+	sqldb.Writes: 10 * time.Second,
 }
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
