@@ -25,7 +25,7 @@ func TestPanics(t *testing.T) {
 			io.WriteString(w, "start, ")
 			http.NewResponseController(w).Flush()
 			panic("out of cheese")
-		}, 202, "start, failed", "panic: out of cheese\n"},
+		}, 202, "start, ", "panic: out of cheese\n"},
 		"http.ErrAbortHandler": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
