@@ -3,8 +3,10 @@ package server
 import (
 	_ "embed"
 	"net/http"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 // description is the OpenAPI description of the API.
@@ -26,7 +28,35 @@ func (s *Server) getReadiness(*call) (*reply, error) {
 	if err := s.store.Ready(); err != nil {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
 	}
-	return healthy(), nil
+	return &reply{status: http.StatusOK, record: readiness{Status: "ok", Clock: clockOf(s.store.ClockStatus())}}, nil
+}
+
+// A readiness is the body of a readiness check that succeeds.
+type readiness struct {
+	Status string       `json:"status"`
+	Clock  *clockRecord `json:"clock,omitzero"`
+}
+
+// A clockRecord says how the ledger's clock and the system clock differ.
+type clockRecord struct {
+	// Jumped reports whether the ledger ignores a jump of the system clock until it
+	// has held.
+	Jumped bool `json:"jumped"`
+	// LeadMS is how far the ledger's clock is ahead of the system clock; negative if
+	// it is behind. IDLeadMS is how far the times in ids are ahead of the ledger's clock.
+	LeadMS   int64 `json:"lead_ms"`
+	IDLeadMS int64 `json:"id_lead_ms"`
+}
+
+// minClockLead is the smallest difference between clocks that is worth a report.
+const minClockLead = time.Second
+
+// clockOf returns the record of a difference, or nil if the clocks agree.
+func clockOf(c store.ClockStatus) *clockRecord {
+	if !c.Unproven && c.Lead.Abs() < minClockLead && c.StampLead < minClockLead {
+		return nil
+	}
+	return &clockRecord{Jumped: c.Unproven, LeadMS: c.Lead.Milliseconds(), IDLeadMS: c.StampLead.Milliseconds()}
 }
 
 func healthy() *reply {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -59,15 +60,28 @@ func TestFaultClockJumps(t *testing.T) {
 		}
 	}
 
+	wantClock := func(want string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		if body := w.Body.String(); w.Code != 200 || body != want {
+			t.Errorf("/readyz returns %d %s, want %s", w.Code, body, want)
+		}
+	}
+
 	want("before", 200, 200)
+	wantClock(`{"status":"ok"}`)
 	for _, d := range []time.Duration{10 * 24 * time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour} {
 		jump(d)
 		pass(50 * time.Second)
 		want("a brief jump by "+d.String(), 200, 200)
+		wantClock(fmt.Sprintf(`{"status":"ok","clock":{"jumped":true,"lead_ms":%d,"id_lead_ms":0}}`, -d.Milliseconds()))
 		jump(-d)
 		pass(time.Second)
 	}
+	wantClock(`{"status":"ok"}`)
 	jump(-time.Hour)
+	wantClock(`{"status":"ok","clock":{"jumped":false,"lead_ms":3600000,"id_lead_ms":0}}`)
 	pass(12*time.Hour - time.Minute)
 	want("12 hours later, an hour back", 200, 200)
 	pass(2 * time.Hour)
