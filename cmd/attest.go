@@ -321,6 +321,9 @@ func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subpr
 func (p *program) recordEnvelope(ctx context.Context, l location, a *attestRequest, envelope []byte) error {
 	return l.use(ctx, func(ctx context.Context, c *connection) error {
 		record, created, err := c.Record(ctx, a.repo.org, a.repo.repo, envelope)
+		if a.envelope != "" && client.CodeOf(err) == ledger.CodeInvalidJSON {
+			return fmt.Errorf("%s: %w", a.envelope, err)
+		}
 		if err != nil {
 			return err
 		}

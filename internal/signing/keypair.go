@@ -30,6 +30,9 @@ func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair
 	if err := dn.CheckVisible(); err != nil {
 		return nil, fmt.Errorf("invalid --dn: %w", err)
 	}
+	if err := identity.CheckEmail(email); err != nil {
+		return nil, err
+	}
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate a key: %w", err)

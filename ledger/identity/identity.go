@@ -84,7 +84,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	if err := checkEmail(n.Email); err != nil {
+	if err := CheckEmail(n.Email); err != nil {
 		return Identity{}, err
 	}
 
@@ -93,7 +93,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 			return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate expired before 1970")
 		}
 		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 &&
-			checkEmail(emails[0]) == nil {
+			CheckEmail(emails[0]) == nil {
 			id.Email = emails[0]
 		}
 	}
@@ -196,7 +196,9 @@ func (n NewIdentity) checkGivenDN(subject DN) error {
 	return nil
 }
 
-func checkEmail(email string) error {
+// CheckEmail returns an error about the field email unless it is empty or an address
+// without a name.
+func CheckEmail(email string) error {
 	if email == "" {
 		return nil
 	}
