@@ -4,7 +4,9 @@
 package wire
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime/debug"
 )
@@ -59,6 +61,16 @@ func (b *begun) WriteHeader(status int) {
 func (b *begun) Write(p []byte) (int, error) {
 	b.has = true
 	return b.ResponseWriter.Write(p)
+}
+
+// Hijack implements http.Hijacker, if the ResponseWriter does.
+func (b *begun) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	hijacker, ok := b.ResponseWriter.(http.Hijacker)
+	if !ok {
+		return nil, nil, http.ErrNotSupported
+	}
+	b.has = true
+	return hijacker.Hijack()
 }
 
 // Unwrap is for http.ResponseController.

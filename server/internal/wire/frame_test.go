@@ -26,6 +26,14 @@ func TestPanics(t *testing.T) {
 			http.NewResponseController(w).Flush()
 			panic("out of cheese")
 		}, 202, "start, ", "panic: out of cheese\n"},
+		"after taking the connection over": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				io.WriteString(conn, "HTTP/1.0 202 Accepted\r\nServer: test\r\nX-Content-Type-Options: nosniff\r\n\r\nstart")
+				conn.Close()
+			}
+			panic("out of cheese")
+		}, 202, "start", "panic: out of cheese\n"},
 		"http.ErrAbortHandler": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
