@@ -125,27 +125,32 @@ func scanEvent(row scanner) (keyed[jsontext.Value], error) {
 // walks returns the walks by which the list is read: of one repo's events, or of the
 // org's if repoID is 0. Those of the radar, which most lists leave out, have an index of
 // their own.
-func (f EventFilter) walks(orgID, repoID, after int64) (walks []walk[jsontext.Value]) {
-	types := slices.Compact(slices.Sorted(slices.Values(f.Types)))
+func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
+	types := f.Types
 	if len(types) == 0 {
 		types = ledger.EventTypes()
 	}
-	if repoID == 0 && len(types) == len(ledger.EventTypes()) {
-		return append(walks, f.walk("events e", "e.org_id = ?", orgID, after))
-	}
+	withRadar := slices.Contains(types, ledger.EventRadar)
+	others := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(types))),
+		func(kind ledger.EventType) bool { return kind == ledger.EventRadar })
 
-	others := slices.DeleteFunc(slices.Clone(types), func(kind ledger.EventType) bool { return kind == ledger.EventRadar })
-	if len(others) > 0 {
-		w := f.walk("events e /*+index events_by_org*/", "e.type <> 'radar' AND e.org_id = ?", orgID, after)
-		if repoID != 0 {
-			w = f.walk("events e /*+index events_by_repo*/", "e.type <> 'radar' AND e.repo_id = ?", repoID, after)
+	var walks []walk[jsontext.Value]
+	switch {
+	case repoID == 0 && len(others) > 0:
+		w := f.walk("events e", "e.org_id = ?", orgID, after)
+		if len(types) < len(ledger.EventTypes()) {
+			w.filter, w.filterArgs = inTypes(types)
 		}
+		return append(walks, w)
+	case len(others) > 0:
+		w := f.walk("events e /*+index events_by_repo*/", "e.type <> 'radar' AND e.repo_id = ?", repoID, after)
 		if len(others) < len(ledger.EventTypes())-1 {
 			w.filter, w.filterArgs = inTypes(others)
 		}
 		walks = append(walks, w)
 	}
-	if len(others) < len(types) {
+
+	if withRadar {
 		w := f.walk("events e /*+index events_of_radar*/", "e.type = 'radar' AND e.org_id = ?", orgID, after)
 		if repoID != 0 {
 			w.filter, w.filterArgs = " AND e.repo_id = ?", []any{repoID}

@@ -307,30 +307,6 @@ func listRadar(s *Store, list listFunc) {
 	}
 }
 
-// Events of the radar, of which a registration can write many, are not part of the walk for
-// other events.
-func TestEventsOfTheRadarAreNotExamined(t *testing.T) {
-	s := openWithRepo(t)
-	check(t, s.write(t.Context(), "", func(t *tx) error {
-		return t.Run(fmt.Sprintf(`
-WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < %d)
-INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body)
-  SELECT 1, n, 'evt_' || n, CASE n %% 2000 WHEN 1000 THEN 'state' ELSE 'radar' END, 1, 1, CAST('{}' AS BLOB)
-  FROM numbers`, 10*maxExamined))
-	}))
-
-	const want = 10 * maxExamined / 2000
-	f := EventFilter{Query: Query{Limit: 100}, Types: []ledger.EventType{ledger.EventAttestation, ledger.EventState}}
-	for _, f.Repo = range []string{"", "api"} {
-		for _, f.Descending = range []bool{false, true} {
-			list, err := s.Events(t.Context(), "acme", f)
-			if check(t, err); len(list.Data) != want || list.NextCursor != "" {
-				t.Errorf("%+v: %d events, next_cursor %q; want %d on one page", f, len(list.Data), list.NextCursor, want)
-			}
-		}
-	}
-}
-
 // The overlaps of one commit are found without reading those of all others.
 func TestOverlapsOfACommitAreLookedUp(t *testing.T) {
 	s := openWithRepo(t)

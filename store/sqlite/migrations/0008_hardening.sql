@@ -32,6 +32,5 @@ CREATE INDEX commits_by_author_email ON commits (repo_id, author_email) WHERE au
 CREATE INDEX tips_in_flight ON tips (repo_id, commit_id) WHERE flight = 1;
 CREATE INDEX attestations_not_passed ON attestations (repo_id, status, recorded_at) WHERE status <> 'pass';
 -- Most lists of events leave those of the radar out.
-CREATE INDEX events_by_org ON events (org_id, seq) WHERE type <> 'radar';
 CREATE INDEX events_by_repo ON events (repo_id, seq) WHERE type <> 'radar';
 CREATE INDEX events_of_radar ON events (org_id, seq) WHERE type = 'radar';
