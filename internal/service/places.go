@@ -38,9 +38,10 @@ func placesFor(files, webhookRequests int) int {
 }
 
 // places limits the open connections of an http.Server. If too many are idle, the one
-// that has been idle longest is closed. If there are too many in all, a new one takes the place of the first that has sent no request within headTime, or else
-// of the one that has been idle longest. If all are in use, it waits. If too many new ones
-// have sent no request, only one of those makes room.
+// that has been idle longest is closed. If there are too many in all, a new one takes the
+// place of the first that has sent no request within headTime, or else of the one that has
+// been idle longest. If all are in use, it waits. If too many new ones have sent no
+// request, only one of those makes room.
 type places struct {
 	limit                int
 	maxStarting, maxIdle int
@@ -53,7 +54,8 @@ type places struct {
 }
 
 func newPlaces(limit int) *places {
-	return &places{limit: limit, maxStarting: maxStarting, maxIdle: maxIdle, freed: make(chan struct{}, 1), starting: list.New(), idle: list.New()}
+	return &places{limit: limit, maxStarting: maxStarting, maxIdle: maxIdle, freed: make(chan struct{}, 1),
+		starting: list.New(), idle: list.New()}
 }
 
 // A place is that of one connection among all. Its fields are guarded by all.mu.

@@ -236,7 +236,8 @@ func TestFaultMemoryOfConnections(t *testing.T) {
 	s.waitFor(clients, maxIdle, 0)
 	time.Sleep(100 * time.Millisecond) // the server reads the heads
 	heads := inUse() - before - idle
-	t.Logf("%d idle connections of %d take %d MB, %d with half of a head %d MB", maxIdle, many, idle>>20, clients, heads>>20)
+	t.Logf("%d idle connections of %d take %d MB, %d with half of a head %d MB",
+		maxIdle, many, idle>>20, clients, heads>>20)
 	if idle > 150<<20 || heads > 100<<20 {
 		t.Errorf("idle connections take %d MB, half-sent heads %d MB", idle>>20, heads>>20)
 	}

@@ -260,7 +260,8 @@ func TestManyTransitions(t *testing.T) {
 	}
 	w := e.signIn(e.reader)
 	turn(10)
-	w.get(commitPath(commitID(1))).want(200).hasNot("All transitions").has("Attested → to Validating after 1.0 s, due to an attestation")
+	w.get(commitPath(commitID(1))).want(200).hasNot("All transitions").
+		has("Attested → to Validating after 1.0 s, due to an attestation")
 
 	turn(100)
 	e.clock.advance(time.Hour)
