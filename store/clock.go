@@ -269,7 +269,8 @@ type clockRow struct {
 	// behindSince is the system clock when it was first seen far behind. It is 0 if it
 	// is not.
 	behindSince ledger.Time
-	// putRightAt is the time to which the ledger's clock was last put back, or 0.
+	// putRightAt is the time to which the ledger's clock was last put back, or later once
+	// no times are to be corrected. It is 0 if stamps are not ahead of the clock.
 	putRightAt ledger.Time
 	// aheadUntil is a time up to which stamps may be ahead of the clock since then.
 	aheadUntil ledger.Time

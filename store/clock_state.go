@@ -93,9 +93,7 @@ func (s *Store) saveClock(ctx context.Context) error {
 	case row.behindSince == 0 || row.behindSince > s.clock.systemTime():
 		row.behindSince = s.clock.systemTime()
 	}
-	if stamp := s.clock.lastStamp(); row.putRightAt != 0 && stamp > row.aheadUntil.Add(stampSlack/2) && stamp > now {
-		row.aheadUntil = stamp
-	}
+	row.follow(now, s.clock.lastStamp())
 	if row == s.saved.clockRow {
 		return nil
 	}
@@ -116,6 +114,23 @@ ON CONFLICT (id) DO UPDATE SET behind_since = excluded.behind_since, put_right_a
 	}
 	s.saved.clockRow = row
 	return nil
+}
+
+// follow updates the row of a clock that was put back: after a restart, the clock continues
+// from about now. Otherwise a clock that is ahead again would not be noticed.
+func (r *clockRow) follow(now, stamp ledger.Time) {
+	switch {
+	case r.putRightAt == 0:
+	case stamp > now:
+		if stamp > r.aheadUntil.Add(stampSlack/2) {
+			r.aheadUntil = stamp
+		}
+		if now > r.putRightAt.Add(stampSlack/2) && !r.pending {
+			r.putRightAt = now
+		}
+	case !r.pending: // the clock has reached the stamps
+		r.putRightAt, r.aheadUntil = 0, 0
+	}
 }
 
 // followStamps makes new stamps follow those of other processes while stamps are ahead of

@@ -204,3 +204,29 @@ func TestFaultStampsAheadAreSaved(t *testing.T) {
 		t.Errorf("after the restart the status is %+v", status)
 	}
 }
+
+// TestFaultRowOfAClockThatWasPutBack checks what is saved of a clock while stamps are ahead
+// of it, and that nothing is forgotten while times are still to be corrected.
+func TestFaultRowOfAClockThatWasPutBack(t *testing.T) {
+	const minute = ledger.Time(60_000)
+	for name, test := range map[string]struct {
+		row        clockRow
+		now, stamp ledger.Time
+		want       clockRow
+	}{
+		"never put back": {clockRow{}, 200 * minute, 300 * minute, clockRow{}},
+		"soon after":     {clockRow{0, 10, 900, false}, 10 + 30*minute, 900 + 30*minute, clockRow{0, 10, 900, false}},
+		"later": {clockRow{0, 10, 900, false}, 11 + 30*minute, 900 + 30*minute,
+			clockRow{0, 11 + 30*minute, 900, false}},
+		"later, uncorrected":  {clockRow{0, 10, 900, true}, 11 + 30*minute, 900 + 30*minute, clockRow{0, 10, 900, true}},
+		"far ahead":           {clockRow{0, 10, 900, true}, 10, 901 + 30*minute, clockRow{0, 10, 901 + 30*minute, true}},
+		"reached":             {clockRow{0, 10, 900, false}, 1000, 1000, clockRow{}},
+		"reached, far behind": {clockRow{7, 10, 900, false}, 1001, 1000, clockRow{behindSince: 7}},
+		"reached, uncorrected": {clockRow{0, 10, 900, true}, 100 * minute, 100 * minute,
+			clockRow{0, 10, 900, true}},
+	} {
+		if test.row.follow(test.now, test.stamp); test.row != test.want {
+			t.Errorf("%s: the row is %+v, want %+v", name, test.row, test.want)
+		}
+	}
+}

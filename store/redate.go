@@ -94,7 +94,7 @@ type aheadAttestation struct {
 }
 
 // aheadAttestations returns the next attestations of a repo whose recorded_at is after
-// from, up to until.
+// from, up to until, and whose age counts from after from.
 func (rd reader) aheadAttestations(
 	repo int64, from, until ledger.Time, after aheadAttestation, limit int,
 ) ([]aheadAttestation, error) {
@@ -102,8 +102,8 @@ func (rd reader) aheadAttestations(
 		return a, row.Scan(&a.id, &a.commit, &a.recordedAt, &a.public)
 	}, `
 SELECT id, commit_id, recorded_at, attestation_id FROM attestations /*+index attestations_by_time*/
-WHERE repo_id = ? AND recorded_at <= ? AND aged_from = 0 AND (recorded_at, id) > (?, ?)
-ORDER BY recorded_at, id LIMIT ?`, repo, until, max(from+1, after.recordedAt), after.id, limit)
+WHERE repo_id = ? AND recorded_at <= ? AND (aged_from = 0 OR aged_from > ?) AND (recorded_at, id) > (?, ?)
+ORDER BY recorded_at, id LIMIT ?`, repo, until, from, max(from+1, after.recordedAt), after.id, limit)
 }
 
 func (t *tx) redateAttestations(batch []aheadAttestation, to ledger.Time) error {

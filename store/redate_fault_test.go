@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -300,6 +301,51 @@ func TestFaultWebhookFailsAfterTheClockIsRight(t *testing.T) {
 		check(t, err)
 		if w.Active {
 			t.Errorf("fails before %v: the webhook is active after failing for a week", failsBefore)
+		}
+	}
+}
+
+// TestFaultSecondAccident checks that a clock which is ahead twice is put right twice, even
+// if the second accident is about as large as the first one, or smaller, and the server is
+// restarted at the end of it or during it.
+func TestFaultSecondAccident(t *testing.T) {
+	for _, ahead := range []time.Duration{40*day + time.Minute, 40 * day, 40*day - 30*time.Minute, 20 * day} {
+		for _, restart := range []string{"never", "ahead", "put right"} {
+			t.Run(fmt.Sprintf("%v, restart %s", ahead, restart), func(t *testing.T) {
+				l := newTimeline(t)
+				l.promote(1)
+				l.ahead(func() { l.attest(2, "test:go") })
+				l.pass(10 * time.Minute)
+				l.wantState(1, ledger.Promotable)
+
+				l.jump(ahead)
+				l.pass(5 * time.Minute)
+				l.promote(3)
+				if restart == "ahead" {
+					l.restart()
+					l.pass(5 * time.Minute)
+				}
+				l.wall = l.wall.Add(-ahead)
+				if restart == "put right" {
+					l.restart()
+				}
+				l.pass(2 * time.Minute)
+				l.wantNow(l.wall, 0)
+				if n := l.logged("corrected the times"); n != 2 {
+					t.Errorf("the times were corrected %d times, want twice", n)
+				}
+				l.wantState(1, ledger.Promotable)
+				l.wantState(3, ledger.Promotable)
+
+				l.promote(4)
+				l.restart()
+				l.wantNow(l.wall, 0)
+				l.pass(31 * day) // all evidence expires
+				for commit := 1; commit <= 4; commit++ {
+					l.wantState(commit, ledger.Validating)
+				}
+				l.wantOrder()
+			})
 		}
 	}
 }

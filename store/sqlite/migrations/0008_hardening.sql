@@ -17,7 +17,7 @@ CREATE TABLE expirations (
 CREATE TABLE clock (
   id           INTEGER PRIMARY KEY CHECK (id = 1),
   behind_since INTEGER NOT NULL, -- the wall clock when it was first seen far behind; 0: it is not
-  put_right_at INTEGER NOT NULL, -- the time to which the ledger's clock was last put back; 0: never
+  put_right_at INTEGER NOT NULL, -- the time to which the clock was put back, or later; 0: stamps are not ahead
   ahead_until  INTEGER NOT NULL, -- the times in ids may be ahead of the clock up to here
   pending      INTEGER NOT NULL  -- 1: times later than put_right_at are still to be corrected
 ) STRICT;
