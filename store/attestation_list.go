@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -110,9 +111,10 @@ func scanPredicate(row scanner) (keyed[ledger.PredicateCount], error) {
 }
 
 // Predicates lists the predicates of an org's attestations, in the order in which they
-// were first recorded.
+// were first recorded. It leaves out those whose attestations are now mapped to others.
 func (s *Store) Predicates(ctx context.Context, org string, q Query) (ledger.Page[ledger.PredicateCount], error) {
-	return listOf(ctx, s, org, q, scanPredicate, `
-SELECT id, name, attestations, last_at FROM predicates
-WHERE org_id = ? AND id > ? AND attestations > 0 ORDER BY id LIMIT ?`)
+	list, err := listOf(ctx, s, org, q, scanPredicate,
+		"SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")
+	list.Data = slices.DeleteFunc(list.Data, func(p ledger.PredicateCount) bool { return p.Count == 0 })
+	return list, err
 }
