@@ -24,6 +24,7 @@ func ExampleNew() {
 		attestation.ResultPredicate{
 			Predicate: "test:go",
 			Result:    ledger.Result{Status: ledger.Pass, DurationMS: 12_000},
+			Repo:      "acme/api",
 			StartedOn: ledger.TimeOf(time.Now().Add(-12 * time.Second)),
 		})
 	if err != nil {

@@ -286,6 +286,7 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Out
 	predicate := attestation.ResultPredicate{
 		Predicate:  a.predicate,
 		Result:     ledger.Result{Status: o.Status, DurationMS: o.Finished.Sub(o.Started).Milliseconds()},
+		Repo:       a.repo.String(),
 		StartedOn:  ledger.TimeOf(o.Started),
 		FinishedOn: ledger.TimeOf(o.Finished),
 	}

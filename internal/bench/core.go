@@ -95,6 +95,7 @@ func (b *Core) envelope(number int) ([]byte, error) {
 		attestation.ResultPredicate{
 			Predicate: signer.predicate,
 			Result:    ledger.Result{Status: ledger.Pass, DurationMS: 1200},
+			Repo:      "bench/repo",
 			Annotations: map[string]string{
 				"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
 		})

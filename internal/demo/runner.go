@@ -205,6 +205,7 @@ func (r *runner) attest(ctx context.Context, before ledger.Commit, s step) (ledg
 	statement, err := attestation.NewStatement(r.org+"/"+r.git.name, before.SHA, attestation.ResultPredicate{
 		Predicate:   s.predicate,
 		Result:      ledger.Result{Status: s.status, DurationMS: s.duration.Milliseconds()},
+		Repo:        r.org + "/" + r.git.name,
 		StartedOn:   ledger.TimeOf(now.Add(-s.duration)),
 		FinishedOn:  ledger.TimeOf(now),
 		Annotations: map[string]string{"made-up-by": "ledgerd demo"},

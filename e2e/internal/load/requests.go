@@ -99,6 +99,7 @@ func (l *Load) newStatement(repo string) (s statement, err error) {
 	result := attestation.ResultPredicate{
 		Predicate:   pick([]string{"test:go", "test:go", "review:code", "deploy:prod"}),
 		Result:      ledger.Result{Status: pick([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Fail})},
+		Repo:        "acme/" + repo,
 		Annotations: map[string]string{"serial": fmt.Sprint(n)},
 	}
 	commit := fmt.Sprintf("%040x", max(1, n-rand.Int64N(50))) // some are not registered yet, or never
