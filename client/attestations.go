@@ -11,8 +11,11 @@ import (
 
 // An AttestationFilter filters a list of attestations. The zero value matches all.
 type AttestationFilter struct {
-	// Predicate is a predicate, or a prefix of predicates followed by *.
+	// Predicate is a predicate, or a prefix of predicates followed by *. With ://, it is a
+	// PredicateType.
 	Predicate string
+	// PredicateType is a predicate type, or a prefix of predicate types followed by *.
+	PredicateType string
 	// Identity is a signer's DN, or its plain name (CN).
 	Identity string
 	// Commit is a commit's id, or a unique prefix of at least 7 digits.
@@ -27,6 +30,7 @@ type AttestationFilter struct {
 func (f AttestationFilter) query() url.Values {
 	query := parameters(
 		"predicate", f.Predicate,
+		"predicate_type", f.PredicateType,
 		"identity", f.Identity,
 		"commit", f.Commit,
 		"status", string(f.Status),

@@ -82,7 +82,7 @@ EXIT STATUS
 	flags.StringVar(&a.commit, "commit", "", "commit to attest, a sha or a git `rev`; with --statement or --envelope, "+
 		"the commit it must be about")
 	flags.StringVar(&a.predicate, "predicate", "", "`name` of the predicate, such as test:go")
-	flagvalue.StatusVar(command, &a.status, "record this status instead of running a command")
+	flagvalue.ResultVar(command, &a.status, "record this status instead of running a command")
 	flags.StringVar(&a.statement, "statement", "", "sign and record the in-toto statement in this `file`")
 	flags.StringVar(&a.envelope, "envelope", "", "record the signed envelope in this `file`")
 	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")

@@ -45,7 +45,8 @@ func newAttestationList(p *program) *cobra.Command {
 	}
 
 	flags := command.Flags()
-	flags.StringVar(&filter.Predicate, "predicate", "", "only this `predicate`; a * at the end matches any suffix")
+	flags.StringVar(&filter.Predicate, "predicate", "", "only this `predicate` or, with ://, this predicate type; a * at "+
+		"the end matches any suffix")
 	flags.StringVar(&filter.Identity, "identity", "", "only those signed by this `DN` or plain name")
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
 	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &filter.Since, Kind: "WHEN", Parse: ledger.ParseSince}, "since",
@@ -81,6 +82,9 @@ func (p *program) showAttestation(a ledger.AttestationRecord) {
 	t.Row("commit", a.Commit)
 	t.Row("predicate", a.Predicate)
 	t.Row("predicate type", a.PredicateType)
+	if a.Slot != "" {
+		t.Row("slot", a.Slot)
+	}
 	t.Row("signed by", a.Identity)
 	t.Row("status", a.Result.Status)
 	t.Row("duration", milliseconds(a.Result.DurationMS))

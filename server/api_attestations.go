@@ -30,6 +30,9 @@ func (c *call) attestationFilter() (f store.AttestationFilter, err error) {
 	if f.Predicate, err = parse(c, "predicate", predicatePattern); err != nil {
 		return f, err
 	}
+	if f.PredicateType, err = parse(c, "predicate_type", predicatePattern); err != nil {
+		return f, err
+	}
 	if f.Identity, err = parse(c, "identity", dnOrName); err != nil {
 		return f, err
 	}
@@ -65,9 +68,8 @@ func dnOrName(s string) (string, error) {
 }
 
 func status(s string) (ledger.Status, error) {
-	all := []ledger.Status{ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip}
-	if !slices.Contains(all, ledger.Status(s)) {
-		return "", fmt.Errorf("%q is not a status (use pass, warn, fail, error or skip)", s)
+	if !slices.Contains(ledger.Statuses(), ledger.Status(s)) {
+		return "", fmt.Errorf("%q is not a status (use pass, warn, fail, error, skip or recorded)", s)
 	}
 	return ledger.Status(s), nil
 }

@@ -125,6 +125,7 @@ func TestParameters(t *testing.T) {
 		{attestationsPath + "?status=PASSED", ledger.CodeInvalidParameter, []string{"status"}},
 		{attestationsPath + "?order=up", ledger.CodeInvalidParameter, []string{"order"}},
 		{attestationsPath + "?predicate=*:go", ledger.CodeInvalidParameter, []string{"predicate"}},
+		{attestationsPath + "?predicate_type=*://x", ledger.CodeInvalidParameter, []string{"predicate_type"}},
 		{attestationsPath + "?identity=cn%3D", ledger.CodeInvalidParameter, []string{"identity"}},
 		{attestationsPath + "?identity=ou%3Dbuild", ledger.CodeInvalidParameter, []string{"identity"}},
 		{attestationsPath + "?commit=abc", ledger.CodeInvalidParameter, []string{"commit"}},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 func TestAttestationFilters(t *testing.T) {
@@ -36,11 +37,17 @@ func TestAttestationFilters(t *testing.T) {
 		"?identity=cn%3Dci,ou%3Dbuild,o%3Dacme": "dba",
 		"?identity=O%3Dacme,OU%3Dbuild,CN%3Dci": "dba",
 		`?identity=cn%3Dops%5C,%20night,ou%3Dplatform,o%3Dacme`: "ec",
-		"?since=2026-12-01":                                   "ed",
-		"?since=2026-11-30T22:00:00Z":                         "edcb",
-		"?since=2026-11-30T23:00:00.001%2B01:00":              "edc",
-		"?status=pass":                                        "eca",
-		"?status=error":                                       "",
+		"?since=2026-12-01":                      "ed",
+		"?since=2026-11-30T22:00:00Z":            "edcb",
+		"?since=2026-11-30T23:00:00.001%2B01:00": "edc",
+		"?status=pass":                           "eca",
+		"?status=error":                          "",
+		"?status=recorded":                       "",
+		"?predicate=https://github.com/ledgerd/*&status=pass": "eca",
+		"?predicate=https://github.com/":                      "",
+		"?predicate_type=" + attestation.ResultPredicateType:  "edcba",
+		"?predicate_type=https://*&predicate=test:js":         "b",
+		"?predicate_type=https://x.example/*":                 "",
 		"?commit=" + commitID(1):                              "cba",
 		"?commit=" + commitID(2) + "&identity=ci":             "d",
 		"?predicate=test:*&identity=ci&status=pass&order=asc": "a",

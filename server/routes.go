@@ -72,7 +72,8 @@ func (s *Server) routes() []route {
 		{get, radar, read, list("level", "commit", "branch"), s.listOverlaps},
 		{post, radar, read, nil, s.previewOverlaps},
 
-		{get, attestations, read, list("predicate", "identity", "since", "status", "commit", "order"), s.listAttestations},
+		{get, attestations, read, list("predicate", "predicate_type", "identity", "since", "status", "commit",
+			"order"), s.listAttestations},
 		{post, attestations, write, nil, s.recordAttestation},
 		{get, attestations + "/:id", read, nil, s.getAttestation},
 		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},

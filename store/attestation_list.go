@@ -7,18 +7,22 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // An AttestationFilter selects the attestations of a list. Empty fields do not filter.
 type AttestationFilter struct {
 	Query
-	Predicate string // a predicate, or a prefix followed by *
-	Identity  string // a DN, or a plain name if it contains no "="
-	Commit    string // a full commit id or a prefix
-	Status    ledger.Status
-	Since     ledger.Time
-	Ascending bool // oldest first
+	Predicate string // a predicate, or a prefix followed by *; with ://, a PredicateType
+	// PredicateType is a predicate type, or a prefix followed by *.
+	PredicateType string
+	Identity      string // a DN, or a plain name if it contains no "="
+	Commit        string // a full commit id or a prefix
+	Status        ledger.Status
+	Since         ledger.Time
+	Ascending     bool // oldest first
 }
 
 // Attestations lists a repo's attestations by the time of recording, newest first by
@@ -54,7 +58,7 @@ func (f AttestationFilter) run(
 		}
 		q.commit, q.attested = commit.id, commit.row.Attested
 	}
-	if q.predicates, err = f.predicates(rd, r.orgID); err != nil {
+	if q.predicates, q.types, err = f.subjects(rd, r.orgID); err != nil {
 		return p, err
 	}
 	if q.signers, err = f.signers(rd, r.orgID); err != nil {
@@ -71,20 +75,88 @@ func (f AttestationFilter) run(
 	return p, nil
 }
 
-// predicates returns the predicates that match the filter.
-func (f AttestationFilter) predicates(rd reader, orgID int64) (*idSet, error) {
-	prefix, isPrefix := strings.CutSuffix(f.Predicate, "*")
+// subjects returns the predicates and the predicate types that match the filter. An
+// attestation matches all sets of types.
+func (f AttestationFilter) subjects(rd reader, orgID int64) (predicates *idSet, types []*idSet, err error) {
+	patterns := []string{f.PredicateType}
+	if policy.IsTypePattern(f.Predicate) {
+		patterns = append(patterns, f.Predicate)
+	} else if predicates, err = rd.matchingPredicates(orgID, f.Predicate); err != nil {
+		return nil, nil, err
+	}
+
+	for _, pattern := range patterns {
+		set, err := rd.matchingTypes(orgID, pattern)
+		if err != nil {
+			return nil, nil, err
+		}
+		if named, err := rd.predicatesOf(orgID, set); err != nil {
+			return nil, nil, err
+		} else if named != nil && (predicates == nil || len(named.ids) == 0) {
+			predicates = named
+		} else if set != nil {
+			types = append(types, set)
+		}
+	}
+	return predicates, types, nil
+}
+
+// matchingPredicates returns the predicates that match a pattern.
+func (rd reader) matchingPredicates(orgID int64, pattern string) (*idSet, error) {
+	prefix, isPrefix := strings.CutSuffix(pattern, "*")
 	switch {
-	case f.Predicate == "" || f.Predicate == "*":
+	case pattern == "" || pattern == "*":
 		return nil, nil
 	case isPrefix:
-		// U+10FFFF sorts after every character that is valid in a predicate.
 		return rd.findIDs(" AND EXISTS (SELECT 1 FROM predicates p WHERE p.id = a.predicate_id AND"+
 			" p.org_id = ? AND p.name >= ? AND p.name < ?)",
-			"SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?", orgID, prefix, prefix+"\U0010FFFF")
+			"SELECT id FROM predicates WHERE org_id = ? AND name >= ? AND name < ?", orgID, prefix, prefix+lastRune)
 	default:
-		return rd.findIDs("", "SELECT id FROM predicates WHERE org_id = ? AND name = ?", orgID, f.Predicate)
+		return rd.predicateNamed(orgID, pattern)
 	}
+}
+
+func (rd reader) predicateNamed(orgID int64, name string) (*idSet, error) {
+	return rd.findIDs("", "SELECT id FROM predicates WHERE org_id = ? AND name = ?", orgID, name)
+}
+
+// lastRune sorts after every character that is valid in a predicate or in its type.
+const lastRune = "\U0010FFFF"
+
+// matchingTypes returns the predicate types that match a pattern.
+func (rd reader) matchingTypes(orgID int64, pattern string) (*idSet, error) {
+	prefix, isPrefix := strings.CutSuffix(pattern, "*")
+	switch {
+	case pattern == "" || pattern == "*":
+		return nil, nil
+	case isPrefix:
+		return rd.findIDs(" AND EXISTS (SELECT 1 FROM predicate_types y WHERE y.id = a.type_id AND"+
+			" y.org_id = ? AND y.uri >= ? AND y.uri < ?)",
+			"SELECT id FROM predicate_types WHERE org_id = ? AND uri >= ? AND uri < ?", orgID, prefix, prefix+lastRune)
+	default:
+		return rd.findIDs("", "SELECT id FROM predicate_types WHERE org_id = ? AND uri = ?", orgID, pattern)
+	}
+}
+
+// predicatesOf returns the predicates that are named like the types, by which there is an
+// index, or nil if attestations of these types have other predicates.
+func (rd reader) predicatesOf(orgID int64, types *idSet) (*idSet, error) {
+	if !types.isFew() {
+		return nil, nil
+	}
+	predicates := &idSet{}
+	for _, id := range types.ids {
+		uri, err := rd.predicateType(id)
+		if err != nil || attestation.IsUnderstood(uri) {
+			return nil, err
+		}
+		named, err := rd.predicateNamed(orgID, uri)
+		if err != nil {
+			return nil, err
+		}
+		predicates.ids = append(predicates.ids, named.ids...)
+	}
+	return predicates, nil
 }
 
 // signers returns the signers that match the filter.

@@ -10,11 +10,12 @@ import (
 // maxWalks is the maximum number of indexes that one page is read by.
 const maxWalks = 50
 
-// An idSet is the set of the predicates or signers that match a filter; nil means all.
+// An idSet is the set of the predicates, types or signers that match a filter; nil means
+// all.
 type idSet struct {
 	ids []int64
 	// many is set if there are too many ids to list. It is the condition that an
-	// attestation's predicate or signer matches, with the parameters in args.
+	// attestation's predicate, type or signer matches, with the parameters in args.
 	many string
 	args []any
 }
@@ -73,6 +74,7 @@ type attestationQuery struct {
 	commit     int64 // 0 means all commits
 	attested   int64 // the number of the commit's attestations
 	predicates *idSet
+	types      []*idSet // an attestation matches all of them
 	signers    *idSet
 	status     ledger.Status
 	since      ledger.Time
@@ -160,6 +162,9 @@ func (q attestationQuery) filter(
 ) (string, []any) {
 	where, args = predicates.where("a.predicate_id", where, args)
 	where, args = signers.where("a.signer_id", where, args)
+	for _, types := range q.types {
+		where, args = types.where("a.type_id", where, args)
+	}
 	if status != "" {
 		where, args = where+" AND a.status = ?", append(args, status)
 	}

@@ -27,7 +27,7 @@ WHERE c.id = ?2 AND a.commit_id = ?2 AND a.id <> ?1`
 // one of its commit.
 func (q attestationQuery) isChain() bool {
 	return q.commit != 0 && q.attested > int64(q.limit) && !q.ascending &&
-		q.predicates == nil && q.signers == nil && q.status == "" && q.since == 0
+		q.predicates == nil && q.types == nil && q.signers == nil && q.status == "" && q.since == 0
 }
 
 // isShort reports whether readCommit can read the page: it lists a commit's attestations,

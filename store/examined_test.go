@@ -55,6 +55,7 @@ INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, pol
   SELECT 2, 'r' || n, 'main', 1, 1, '';
 INSERT INTO predicates (id, org_id, name) SELECT n, 1, 'test:' || n;
 INSERT INTO signers (id, org_id, dn, cn) SELECT n, 1, 'cn=x,ou=' || n, 'x';
+INSERT INTO predicate_types (org_id, uri) SELECT 1, 'https://many.example/' || n;
 INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
   SELECT 1, n + 1, '', CAST('{}' AS BLOB), 1, '';
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, branch, author_name,
@@ -106,7 +107,8 @@ VALUES (?, ?, 1, '', 1, '', 1, 1, 1, '')`, id, fmt.Sprint("whk_", id))
 		}
 		err := t.Run(`
 INSERT INTO keys (id, org_id, digest) VALUES (1, 1, x'00');
-INSERT INTO predicate_types (id, org_id, uri) VALUES (1, 1, 'x')`)
+INSERT INTO predicate_types (id, org_id, uri)
+  VALUES (1, 1, 'https://in-toto.io/attestation/vulns/v0.1'), (2, 1, 'https://in-toto.io/attestation/vulns/v0.2')`)
 		if err != nil {
 			return err
 		}
@@ -176,6 +178,7 @@ func wantFewRows(t *testing.T, s *Store) {
 	}
 	listSimple(s, list)
 	listAttestations(s, list)
+	listAttestationTypes(s, list)
 	listCommits(s, list)
 	listEvents(s, list)
 	listRadar(s, list)
@@ -232,6 +235,26 @@ func listAttestations(s *Store, list listFunc) {
 							})
 							f.Query = Query{}
 						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func listAttestationTypes(s *Store, list listFunc) {
+	f := AttestationFilter{}
+	const vulns = "https://in-toto.io/attestation/vulns/"
+	for _, f.PredicateType = range []string{vulns + "v0.1", vulns + "v0.2", vulns + "*", "https://many.example/*", "none"} {
+		for _, f.Predicate = range []string{"", "test:1", "test:*", vulns + "v0.2"} {
+			for _, f.Identity = range []string{"", "x"} {
+				for _, f.Commit = range []string{"", fmt.Sprintf("%040x", 1)} {
+					for _, f.Status = range []ledger.Status{"", ledger.Recorded} {
+						list(fmt.Sprintf("attestations %+v", f), func(ctx context.Context, q Query) (string, error) {
+							f.Query = q
+							return next(s.Attestations(ctx, "acme", "api", f))
+						})
+						f.Query = Query{}
 					}
 				}
 			}

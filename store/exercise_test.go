@@ -398,6 +398,7 @@ func (e *exerciser) lists() {
 	pages(t, func(q store.Query) (ledger.Page[ledger.Webhook], error) { return e.Webhooks(ctx, "acme", "api", q) })
 
 	e.listAttestations()
+	e.listAttestationTypes()
 	e.listCommits()
 	e.listEvents()
 	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
@@ -423,6 +424,7 @@ func (e *exerciser) listAttestations() {
 	f := store.AttestationFilter{}
 	for i := range 60 { // more than a page reads by their own index
 		e.attestsAs("api", sha(1), fmt.Sprint("many:", i), ledger.Pass, fmt.Sprintf("cn=many,ou=%d,o=acme", i))
+		e.attests("api", sha(1), fmt.Sprint("https://many.example/", i), ledger.Recorded)
 	}
 	for _, f.Predicate = range []string{"", "test:go", "test:*", "none:*", "many:*"} {
 		for _, f.Identity = range []string{"", buildDN, "build", "nobody", "many"} {
@@ -438,6 +440,18 @@ func (e *exerciser) listAttestations() {
 					}
 				}
 			}
+		}
+	}
+}
+
+func (e *exerciser) listAttestationTypes() {
+	f := store.AttestationFilter{}
+	for _, f.PredicateType = range []string{attestation.ResultPredicateType, "https://many.example/*", "none"} {
+		for _, f.Commit = range []string{"", deployedCommit} {
+			pages(e.t, func(q store.Query) (ledger.Page[ledger.AttestationRecord], error) {
+				f.Query = q
+				return e.Attestations(e.t.Context(), "acme", "api", f)
+			})
 		}
 	}
 }

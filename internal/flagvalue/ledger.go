@@ -2,6 +2,7 @@ package flagvalue
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,10 +63,23 @@ func StateVar(command *cobra.Command, value *ledger.State, usage string) {
 	Complete(command, "state", names...)
 }
 
-// StatusVar defines --status, which accepts the status of a result.
+// ResultVar defines --status, which accepts the statuses that a statement of the ledger's
+// own type can report.
+func ResultVar(command *cobra.Command, value *ledger.Status, usage string) {
+	statusVar(command, value, usage, slices.DeleteFunc(ledger.Statuses(),
+		func(s ledger.Status) bool { return s == ledger.Recorded }))
+}
+
+// StatusVar defines --status, which accepts every status.
 func StatusVar(command *cobra.Command, value *ledger.Status, usage string) {
-	names := []string{string(ledger.Pass), string(ledger.Warn), string(ledger.Fail), string(ledger.Errored),
-		string(ledger.Skip)}
+	statusVar(command, value, usage, ledger.Statuses())
+}
+
+func statusVar(command *cobra.Command, value *ledger.Status, usage string, allowed []ledger.Status) {
+	var names []string
+	for _, s := range allowed {
+		names = append(names, string(s))
+	}
 	command.Flags().Var(Choice((*string)(value), names...), "status", usage)
 	Complete(command, "status", names...)
 }

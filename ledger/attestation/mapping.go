@@ -106,6 +106,12 @@ func mappingFor(predicateType string) (Mapping, error) {
 	return Mapping{Slots: true, parse: recordedAs("")}, nil
 }
 
+// IsUnderstood reports whether a predicate type is in the table. The predicate of a
+// statement of another type is the type itself.
+func IsUnderstood(predicateType string) bool {
+	return slices.ContainsFunc(mappings, func(m Mapping) bool { return m.covers(predicateType) })
+}
+
 func (m *Mapping) covers(predicateType string) bool {
 	return slices.Contains(m.Types, predicateType) ||
 		m.AnyVersion && slices.Contains(m.Types, withoutVersion(predicateType))

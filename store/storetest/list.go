@@ -3,10 +3,12 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -68,26 +70,89 @@ func (s suite) TestAttestationFilters(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var want []string
-			for _, rec := range all {
-				if test.want(rec) {
-					want = append(want, rec.ID)
-				}
-			}
-			for _, limit := range []int{1, 7, 500} {
-				test.filter.Limit, test.filter.Ascending = limit, true
-				if got := fx.attestationIDs(test.filter); !slices.Equal(got, want) {
-					t.Errorf("oldest first, limit %d: got %v, want %v", limit, got, want)
-				}
-				test.filter.Ascending = false
-				got := fx.attestationIDs(test.filter)
-				slices.Reverse(got)
-				if !slices.Equal(got, want) {
-					t.Errorf("newest first, limit %d: got %v, want %v", limit, got, want)
-				}
-			}
+			fx.wantFiltered(t, test.filter, all, test.want)
 		})
 	}
+}
+
+// wantFiltered checks that a filter lists the records of all that match.
+func (fx *fixture) wantFiltered(
+	t *testing.T, f store.AttestationFilter, all []ledger.AttestationRecord, matches func(ledger.AttestationRecord) bool,
+) {
+	t.Helper()
+	var want []string
+	for _, rec := range all {
+		if matches(rec) {
+			want = append(want, rec.ID)
+		}
+	}
+	for _, limit := range []int{1, 7, 500} {
+		f.Limit, f.Ascending = limit, true
+		if got := fx.attestationIDs(f); !slices.Equal(got, want) {
+			t.Errorf("oldest first, limit %d: got %v, want %v", limit, got, want)
+		}
+		f.Ascending = false
+		got := fx.attestationIDs(f)
+		slices.Reverse(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("newest first, limit %d: got %v, want %v", limit, got, want)
+		}
+	}
+}
+
+// A filter by predicate type finds the attestations of the type, whatever its predicate
+// is called. A predicate with :// is such a filter.
+func (s suite) TestAttestationsAreFilteredByPredicateType(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	const own, vulns, unknown = attestation.ResultPredicateType, "https://in-toto.io/attestation/vulns", "https://a.example/"
+	names := [][2]string{ // of the predicate, and of its type
+		{"test:go", own}, {"scan:x", vulns + "/v0.1"}, {"scan:x", vulns + "/v0.2"}, {unknown + "x", unknown + "x"},
+		{unknown + "*", unknown + "*"}, {vulns + "/v1", vulns + "/v1"}, // the last one is of an earlier release
+	}
+	for i := range 60 { // more than a page reads by their own index
+		many := fmt.Sprintf("https://many.example/%02d", i)
+		names = append(names, [2]string{many, many})
+	}
+
+	var all []ledger.AttestationRecord
+	for i := range 2 * len(names) {
+		name := names[i%len(names)]
+		status := []ledger.Status{ledger.Pass, ledger.Recorded}[i/len(names)]
+		a, version := ci.sign(sha(i%3), "x", ledger.Pass, fmt.Sprint(fx.clock.ms.Add(1000)))
+		a.Predicate, a.PredicateType, a.Result.Status = name[0], name[1], status
+		rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+		check(t, err)
+		all = append(all, rec)
+	}
+
+	patterns := []string{"", "*", "none", "none*", "https://none.example/x", "https://none.example/*", own, vulns + "*",
+		vulns + "/v0.2", vulns, unknown + "x", unknown + "*", "https://many.example/07", "https://many.example/*", "https://*"}
+	for _, pattern := range patterns {
+		for _, predicate := range append(patterns, "test:go", "scan:*", "h*") {
+			for _, f := range []store.AttestationFilter{
+				{}, {Commit: sha(1)}, {Status: ledger.Recorded}, {Identity: "ci", Status: ledger.Pass},
+			} {
+				f.Predicate, f.PredicateType = predicate, pattern
+				t.Run(fmt.Sprintf("%+v", f), func(t *testing.T) {
+					fx.wantFiltered(t, f, all, func(r ledger.AttestationRecord) bool {
+						byPredicate := r.Predicate
+						if strings.Contains(predicate, "://") {
+							byPredicate = r.PredicateType
+						}
+						return like(byPredicate, predicate) && like(r.PredicateType, pattern) &&
+							(f.Commit == "" || f.Commit == r.Commit) && (f.Status == "" || f.Status == r.Result.Status)
+					})
+				})
+			}
+		}
+	}
+}
+
+// like reports whether a name matches the pattern of a filter.
+func like(name, pattern string) bool {
+	prefix, isPrefix := strings.CutSuffix(pattern, "*")
+	return pattern == "" || name == pattern || isPrefix && strings.HasPrefix(name, prefix)
 }
 
 func (s suite) TestACursorIsStableWhileRowsAreInserted(t *testing.T) {
