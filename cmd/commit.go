@@ -52,7 +52,7 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 }
 
 func transitionRow(m ledger.Transition) []any {
-	return []any{m.At, fmt.Sprintf("%s → %s", m.From, m.To), fmt.Sprintf("by %s %s", m.Cause.Type, m.Cause.ID)}
+	return []any{m.At, fmt.Sprintf("%s → %s", m.From, m.To), "by " + terminal.Cause(m.Cause)}
 }
 
 func (p *program) showCommit(c ledger.Commit) {
@@ -73,7 +73,7 @@ func (p *program) showCommit(c ledger.Commit) {
 	t = terminal.NewTable(p.stdout)
 	t.Indent = "  "
 	for _, a := range c.Attestations {
-		t.Row(a.RecordedAt, a.Predicate, a.Result.Status, a.Identity, a.ID)
+		t.Row(a.RecordedAt, terminal.Evidence(a), a.Result.Status, a.Identity, a.ID)
 	}
 	t.Flush()
 

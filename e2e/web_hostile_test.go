@@ -56,8 +56,9 @@ func (s *stage) pushHostile() {
 // hostileStatement returns a statement of an unknown predicate type.
 func (s *stage) hostileStatement() []byte {
 	text, err := json.Marshal(map[string]any{
-		"_type":   "https://in-toto.io/Statement/v1",
-		"subject": []any{map[string]any{"name": quotes, "digest": map[string]string{"gitCommit": commitOf(s.shown)}}},
+		"_type": "https://in-toto.io/Statement/v1",
+		"subject": []any{map[string]any{"name": quotes, "digest": map[string]string{"gitCommit": commitOf(s.shown)}},
+			map[string]any{"name": reversed + quotes}}, // shows as the slot
 		// a URI has no spaces
 		"predicateType": "https://evil.example/" + strings.ReplaceAll(quotes, " ", "/") + strings.Repeat("t", 200),
 		"predicate":     map[string]string{quotes: reversed + quotes, "long": strings.Repeat("L", 10_000)},

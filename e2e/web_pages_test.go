@@ -66,6 +66,8 @@ func (s *stage) pages() []webPage {
 		{name: "repo-list", path: api + "?view=list"},
 		{name: "repo-none", path: "/orgs/acme/repos/handbook"},
 		{name: "commit", route: repo + "/commits/{sha}", path: api + "/commits/" + commitOf(s.shown)},
+		{name: "transitions", route: repo + "/commits/{sha}/transitions",
+			path: api + "/commits/" + commitOf("price-cache") + "/transitions"},
 		{name: "commit-deployed", path: api + "/commits/" + commitOf("price-cache")},
 		{name: "commit-draft", path: api + "/commits/" + commitOf("login-limit")},
 		{name: "attestation", route: repo + "/attestations/{id}", path: api + "/attestations/" + s.attestation},

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -299,6 +300,11 @@ func (s *stage) pushAll() {
 		s.push("api", p.ago, ledger.Registration{Branch: p.branch, Author: p.author, Message: p.message, Changes: p.changes},
 			p.acts...)
 	}
+
+	sbom := `{"_type":"https://in-toto.io/Statement/v1","predicateType":"https://spdx.dev/Document","predicate":{},` +
+		`"subject":[{"digest":{"gitCommit":"` + commitOf("refund-currency") + `"}},{"name":"registry.acme.example/api",` +
+		`"digest":{"sha256":"` + strings.Repeat("3fa9d2", 10) + `07c1"}}]}`
+	s.pending = append(s.pending, step{time.Now().Add(-5 * h), func() { s.post("api", "ci", []byte(sbom)) }})
 
 	s.push("web", 30*h, ledger.Registration{Branch: "dark-mode", Author: mei, Message: "Add a dark mode to the shop"},
 		tested, rita, deployed)

@@ -56,3 +56,13 @@ func ReservedPrefix(name string) string {
 	}
 	return ""
 }
+
+// ShortSlot shortens the slot of an attestation, for display: the algorithm and the first
+// 12 digits of its digest, or the begin of a name.
+func ShortSlot(slot string) string {
+	algorithm, digest, ok := strings.Cut(slot, ":")
+	if !ok {
+		return slot[:min(len(slot), 40)] // it is ASCII
+	}
+	return algorithm + ":" + digest[:min(len(digest), 12)]
+}

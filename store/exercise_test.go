@@ -426,6 +426,7 @@ func (e *exerciser) listAttestations() {
 		e.attestsAs("api", sha(1), fmt.Sprint("many:", i), ledger.Pass, fmt.Sprintf("cn=many,ou=%d,o=acme", i))
 		e.attests("api", sha(1), fmt.Sprint("https://many.example/", i), ledger.Recorded)
 	}
+
 	for _, f.Predicate = range []string{"", "test:go", "test:*", "none:*", "many:*"} {
 		for _, f.Identity = range []string{"", buildDN, "build", "nobody", "many"} {
 			for _, f.Commit = range []string{"", deployedCommit} {

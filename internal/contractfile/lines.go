@@ -25,6 +25,9 @@ func Lines(c policy.Contract) []string {
 // requirementLine returns a requirement as a line of text, without its defaults.
 func requirementLine(r policy.Requirement) string {
 	line := fmt.Sprintf("%s needs %s", r.State, r.Predicate)
+	if r.Type != "" {
+		line = fmt.Sprintf("%s needs type %s", r.State, r.Type)
+	}
 	if r.Threshold != 1 {
 		line += fmt.Sprintf(" by %d", r.Threshold)
 	}

@@ -17,3 +17,13 @@ func TestLinesShowEveryChange(t *testing.T) {
 		}
 	})
 }
+
+func TestTypeLine(t *testing.T) {
+	c, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","type":"https://slsa.dev/*"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := Lines(c)[0], "ATTESTED needs type https://slsa.dev/*"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

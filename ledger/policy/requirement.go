@@ -284,11 +284,10 @@ func reports(evidence []Evidence, verdicts []verdict, v verdict) string {
 
 // inSlot names the slot of e for a reason. It is empty if e has none.
 func (e *Evidence) inSlot() string {
-	const enough = len("sha256:") + shortSHA
 	if e.Slot == "" {
 		return ""
 	}
-	return " for " + e.Slot[:min(len(e.Slot), enough)]
+	return " for " + ledger.ShortSlot(e.Slot)
 }
 
 var statusVerbs = map[ledger.Status]string{

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,4 +98,44 @@ func TestHostileStatements(t *testing.T) {
 	if len(p.body) > 10_000 {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}
+}
+
+const sbomStatement = `{"_type":"https://in-toto.io/Statement/v1","predicateType":"https://spdx.dev/Document","predicate":{},
+"subject":[{"digest":{"gitCommit":"` + sbomCommit + `"}},{"name":"image","digest":{"sha256":"` + sbomDigest + `"}}]}`
+
+const (
+	sbomCommit = "abcdef0123456789abcdef0123456789abcdef01"
+	sbomDigest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+)
+
+// An attestation without an outcome has a badge of its own, and one about an artifact
+// shows it: shortened in lists, in full on its page.
+func TestRecordedAttestation(t *testing.T) {
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"ATTESTED","type":"https://spdx.dev/*","accept":["recorded"]}]}`)
+	a := e.sign(e.signer("cn=ci,ou=build,o=acme"), sbomStatement)
+	w := e.signIn(e.reader)
+
+	p := w.get(apiPath+"/attestations/"+a.ID).want(200).has("sbom:spdx recorded", "Slot sha256:"+sbomDigest)
+	if badges := p.texts("span", "class", "status r-recorded"); len(badges) != 1 || badges[0] != "recorded" {
+		t.Errorf("badges: %q", badges)
+	}
+
+	p = w.get(commitPath(sbomCommit)).want(200)
+	wantEqual(t, "met", p.texts("li", "class", "check met"), []string{"https://spdx.dev/* Met, 1 of 1 Signed by ci"})
+	const moment = "recorded sbom:spdx for sha256:9f86d081884c by ci 30 Nov 2030 09:00 UTC"
+	if got := p.moments(); !slices.Contains(got, moment) {
+		t.Errorf("timeline: %q, want %q in it", got, moment)
+	}
+	if got := p.elements("code", "title", "sha256:"+sbomDigest); len(got) != 1 {
+		t.Errorf("%d elements have the whole slot as their title, want 1", len(got))
+	}
+	if links := p.elements("a", "href", apiPath+"/attestations/"+a.ID); len(links) < 2 {
+		t.Errorf("requirements and timeline link the attestation %d times, want at least 2", len(links))
+	}
+	w.get(apiPath + "/policy").want(200).has("Any type https://spdx.dev/* is recorded, signed by any trusted identity.")
+
+	w = e.signIn(e.admin)
+	w.edit(w.get(policyPath+"/edit"), "save", "document",
+		`{"requirements":[{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1"}]}`).redirectsTo(policyPath + "?saved=3")
 }

@@ -249,7 +249,11 @@ func evidenceOf(predicate, dn string, shown []ledger.AttestationRecord, matches 
 	e := evidence{DN: dn}
 	prefix, isPrefix := strings.CutSuffix(predicate, "*")
 	for _, a := range shown {
-		if a.Identity != dn || a.Predicate != predicate && !(isPrefix && strings.HasPrefix(a.Predicate, prefix)) {
+		name := a.Predicate
+		if policy.IsTypePattern(predicate) {
+			name = a.PredicateType
+		}
+		if a.Identity != dn || name != predicate && !(isPrefix && strings.HasPrefix(name, prefix)) {
 			continue
 		}
 		if matches(a.Result.Status) {

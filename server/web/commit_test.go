@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -298,5 +300,32 @@ func TestCommitHostileTexts(t *testing.T) {
 		if n := p.elements(name)[0]; n.FirstChild.Data != "bdi" {
 			t.Errorf("the text of %s is not in a bdi element", name)
 		}
+	}
+}
+
+// The timeline says that two signers turned out to be one person.
+func TestTransitionByIdentity(t *testing.T) {
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},
+		{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	e.attest(e.signer("cn=ann,ou=dev,o=acme"), commitID(1), "test:go", ledger.Pass)
+	e.attest(e.signer("cn=bob,ou=dev,o=acme"), commitID(1), "test:go", ledger.Pass)
+	w := e.signIn(e.reader)
+	w.get(commitPath(commitID(1))).want(200).has("Moved to Attested")
+
+	var bob identity.Identity
+	for i, err := range e.host.Identities(t.Context(), "acme") {
+		check(t, err)
+		bob = i
+	}
+	check(t, e.host.RevokeIdentity(t.Context(), "acme", bob.ID))
+	_, err := e.host.AddIdentity(t.Context(), "acme",
+		identity.NewIdentity{Kind: bob.Kind, PEM: bob.PEM, DN: "cn=Ann,ou=dev,o=ACME"})
+	check(t, err)
+
+	check(t, e.db.Settle(t.Context()))
+	const want = "Attested → to Validating after 0 ms, due to two signers who are one person 30 Nov 2030 09:00 UTC"
+	if got := w.get(commitPath(commitID(1))).want(200).moments(); !slices.Contains(got, want) {
+		t.Errorf("timeline: %q, want %q in it", got, want)
 	}
 }

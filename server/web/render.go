@@ -128,6 +128,7 @@ func (s *Site) functions() template.FuncMap {
 		"asset":    s.assets.path,
 		"path":     pathTo,
 		"short":    format.Short,
+		"slot":     ledger.ShortSlot,
 		"time":     timeTag,
 		"due":      func(t ledger.Time) bool { return t <= s.now() },
 		"next":     nextTag,

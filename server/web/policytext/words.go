@@ -69,6 +69,10 @@ func (s Sentence) Shown() Sentence {
 func describe(r policy.Requirement) Sentence {
 	var s Sentence
 	switch {
+	case strings.HasSuffix(r.Type, "*"):
+		s = s.text("Any type ").code(r.Type)
+	case r.Type != "":
+		s = s.text("Type ").code(r.Type)
 	case r.Predicate == "*":
 		s = s.text("Any predicate")
 	case strings.HasSuffix(r.Predicate, "*"):
@@ -81,11 +85,12 @@ func describe(r policy.Requirement) Sentence {
 }
 
 var statusVerbs = map[ledger.Status]string{
-	ledger.Pass:    "passes",
-	ledger.Warn:    "warns",
-	ledger.Fail:    "fails",
-	ledger.Errored: "errors",
-	ledger.Skip:    "is skipped",
+	ledger.Pass:     "passes",
+	ledger.Warn:     "warns",
+	ledger.Fail:     "fails",
+	ledger.Errored:  "errors",
+	ledger.Skip:     "is skipped",
+	ledger.Recorded: "is recorded",
 }
 
 // verbs returns the accepted statuses as verbs: passes, warns or is skipped.

@@ -43,6 +43,9 @@ func TestRequirementsInWords(t *testing.T) {
 			"any trusted identity, recorded within the last 36 hours.",
 		`"predicate":"a","accept":["pass","warn","fail"],"max_age":"90s"`: "`a` passes, warns or fails, signed by any " +
 			"trusted identity, recorded within the last 90 seconds.",
+		`"type":"https://spdx.dev/Document","accept":["recorded"]`: "Type `https://spdx.dev/Document` is recorded, " +
+			"signed by any trusted identity.",
+		`"type":"https://slsa.dev/*"`: "Any type `https://slsa.dev/*` passes, signed by any trusted identity.",
 		`"predicate":"a","paths":["services/**"]`: "`a` passes, signed by any trusted identity. Only for commits " +
 			"that change `services/**`.",
 		`"predicate":"a","branches":["main","release/*"]`: "`a` passes, signed by any trusted identity. Only for " +

@@ -1,0 +1,35 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func TestEvidence(t *testing.T) {
+	for slot, want := range map[string]string{
+		"":                                   "scan:x",
+		"sha256:" + strings.Repeat("a1", 32): "scan:x for sha256:a1a1a1a1a1a1",
+		"subjects:b2b2":                      "scan:x for subjects:b2b2",
+		"name=api.tar.gz=" + strings.Repeat("u", 60): "scan:x for name=api.tar.gz=" + strings.Repeat("u", 24),
+	} {
+		if got := Evidence(ledger.AttestationRecord{Predicate: "scan:x", Slot: slot}); got != want {
+			t.Errorf("%s: %q, want %q", slot, got, want)
+		}
+	}
+}
+
+func TestCause(t *testing.T) {
+	for cause, want := range map[ledger.Cause]string{
+		{Type: ledger.CausePolicy, ID: "2"}:       "policy 2",
+		{Type: ledger.CauseExpiry, ID: "att_1"}:   "expiry of att_1",
+		{Type: ledger.CauseIdentity, ID: "idn_1"}: "identity idn_1 (two signers are one person)",
+		{Type: ledger.CauseUpgrade, ID: "2"}:      "upgrade (statements are read by rules 2)",
+		{Type: "new", ID: "x"}:                    "new x",
+	} {
+		if got := Cause(cause); got != want {
+			t.Errorf("%v: %q, want %q", cause, got, want)
+		}
+	}
+}
