@@ -245,7 +245,8 @@ func listAttestations(s *Store, list listFunc) {
 func listAttestationTypes(s *Store, list listFunc) {
 	f := AttestationFilter{}
 	const vulns = "https://in-toto.io/attestation/vulns/"
-	for _, f.PredicateType = range []string{vulns + "v0.1", vulns + "v0.2", vulns + "*", "https://many.example/*", "none"} {
+	types := []string{vulns + "v0.1", vulns + "v0.2", vulns + "*", "https://many.example/*", "none"}
+	for _, f.PredicateType = range types {
 		for _, f.Predicate = range []string{"", "test:1", "test:*", vulns + "v0.2"} {
 			for _, f.Identity = range []string{"", "x"} {
 				for _, f.Commit = range []string{"", fmt.Sprintf("%040x", 1)} {

@@ -100,7 +100,8 @@ func TestHostileStatements(t *testing.T) {
 	}
 }
 
-const sbomStatement = `{"_type":"https://in-toto.io/Statement/v1","predicateType":"https://spdx.dev/Document","predicate":{},
+const sbomStatement = `{"_type":"https://in-toto.io/Statement/v1",
+"predicateType":"https://spdx.dev/Document","predicate":{},
 "subject":[{"digest":{"gitCommit":"` + sbomCommit + `"}},{"name":"image","digest":{"sha256":"` + sbomDigest + `"}}]}`
 
 const (
@@ -136,6 +137,6 @@ func TestRecordedAttestation(t *testing.T) {
 	w.get(apiPath + "/policy").want(200).has("Any type https://spdx.dev/* is recorded, signed by any trusted identity.")
 
 	w = e.signIn(e.admin)
-	w.edit(w.get(policyPath+"/edit"), "save", "document",
-		`{"requirements":[{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1"}]}`).redirectsTo(policyPath + "?saved=3")
+	const byType = `{"requirements":[{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1"}]}`
+	w.edit(w.get(policyPath+"/edit"), "save", "document", byType).redirectsTo(policyPath + "?saved=3")
 }

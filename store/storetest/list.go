@@ -105,14 +105,15 @@ func (fx *fixture) wantFiltered(
 func (s suite) TestAttestationsAreFilteredByPredicateType(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
-	const own, vulns, unknown = attestation.ResultPredicateType, "https://in-toto.io/attestation/vulns", "https://a.example/"
+	const own, vulns = attestation.ResultPredicateType, "https://in-toto.io/attestation/vulns"
+	const unknown, many = "https://a.example/", "https://many.example/"
 	names := [][2]string{ // of the predicate, and of its type
 		{"test:go", own}, {"scan:x", vulns + "/v0.1"}, {"scan:x", vulns + "/v0.2"}, {unknown + "x", unknown + "x"},
 		{unknown + "*", unknown + "*"}, {vulns + "/v1", vulns + "/v1"}, // the last one is of an earlier release
 	}
 	for i := range 60 { // more than a page reads by their own index
-		many := fmt.Sprintf("https://many.example/%02d", i)
-		names = append(names, [2]string{many, many})
+		one := fmt.Sprintf("%s%02d", many, i)
+		names = append(names, [2]string{one, one})
 	}
 
 	var all []ledger.AttestationRecord
@@ -127,9 +128,9 @@ func (s suite) TestAttestationsAreFilteredByPredicateType(t *testing.T) {
 	}
 
 	patterns := []string{"", "*", "none", "none*", "https://none.example/x", "https://none.example/*", own, vulns + "*",
-		vulns + "/v0.2", vulns, unknown + "x", unknown + "*", "https://many.example/07", "https://many.example/*", "https://*"}
+		vulns + "/v0.2", vulns, unknown + "x", unknown + "*", many + "07", many + "*", "https://*"}
 	for _, pattern := range patterns {
-		for _, predicate := range []string{"", "test:go", "scan:*", "h*", unknown + "x", vulns + "*", "https://many.example/*"} {
+		for _, predicate := range []string{"", "test:go", "scan:*", "h*", unknown + "x", vulns + "*", many + "*"} {
 			for _, f := range []store.AttestationFilter{
 				{}, {Commit: sha(1)}, {Status: ledger.Recorded}, {Identity: "ci", Status: ledger.Pass},
 			} {
