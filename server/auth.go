@@ -86,11 +86,13 @@ func (s *Server) tokenOfSession(ctx context.Context, hash [32]byte) (ledger.Toke
 	return token, nil
 }
 
-// recheck returns an error if the caller would not be accepted any more.
+// recheck returns an error if the caller would not be accepted any more. It continues when
+// ctx is done, because the result may serve other streams.
 func (s *Server) recheck(ctx context.Context, c caller) error {
 	if c.isHost() {
 		return nil
 	}
+	ctx = context.WithoutCancel(ctx)
 	return s.rechecks.of(c.credential, func() error {
 		return onOwnStack(func() error {
 			_, err := s.byCredential(ctx, c.credential)

@@ -189,7 +189,7 @@ func (st *stream) follow(ctx context.Context) {
 				return
 			}
 		case <-check.C:
-			if st.recheck(context.WithoutCancel(ctx)) != nil { // which may serve other streams
+			if st.recheck(ctx) != nil {
 				return
 			}
 		case <-ctx.Done():

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // requestStream sends the request for a stream that starts at the first event.
@@ -94,6 +96,11 @@ func TestFaultEndsOfStreams(t *testing.T) {
 				if events := strings.Count(string(body), "\n\n"); test.reads && events < 3 {
 					t.Errorf("%d messages in %q", events, body)
 				}
+				for line := range strings.Lines(string(body)) {
+					if name, _, ok := strings.Cut(line, ":"); test.reads && !ok && line != "\n" {
+						t.Errorf("the body has the line %q, which is no field", name)
+					}
+				}
 				b.server.EndStreams()
 				check(t, b.server.WaitForStreams(b.t.Context()))
 			})
@@ -127,6 +134,43 @@ func TestFaultUnusualStreams(t *testing.T) {
 		})
 	})
 
+	t.Run("client sends data later", func(t *testing.T) {
+		inBubble(t, productionTimeouts, func(b *backend) {
+			c := b.dial()
+			c.requestStream("1.1", b.reader)
+			resp, err := http.ReadResponse(c.r, nil)
+			check(t, err)
+			_, err = io.ReadFull(resp.Body, make([]byte, len(streamRetry)+1))
+			check(t, err)
+			time.Sleep(time.Second) // the stream has left its handler
+			fmt.Fprint(c, "G")
+			time.Sleep(time.Second)
+			b.putPolicy("*", `{"requirements":[]}`).want(200)
+			event := make([]byte, len("event: policy"))
+			if _, err := io.ReadFull(resp.Body, event); string(event) != "event: policy" {
+				t.Errorf("got %q, %v", event, err)
+			}
+			b.server.EndStreams()
+			check(t, b.server.WaitForStreams(b.t.Context()))
+		})
+	})
+
+	t.Run("client reads no end", func(t *testing.T) {
+		inBubble(t, nil, func(b *backend) {
+			c := b.dial()
+			c.requestStream("1.1", b.reader)
+			resp, err := http.ReadResponse(c.r, nil)
+			check(t, err)
+			_, err = io.ReadFull(resp.Body, make([]byte, len(streamRetry)+1))
+			check(t, err)
+			time.Sleep(time.Second)
+			b.server.EndStreams()
+			ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+			defer cancel()
+			check(t, b.server.WaitForStreams(ctx))
+		})
+	})
+
 	t.Run("access log", func(t *testing.T) {
 		var log strings.Builder
 		b := newBackend(t, func(c *Config) {
@@ -136,7 +180,7 @@ func TestFaultUnusualStreams(t *testing.T) {
 		b.putPolicy("*", `{"requirements":[]}`).want(200)
 		l.next(1)
 		b.server.EndStreams()
-		check(t, b.server.WaitForStreams(t.Context()))
+		check(t, b.server.WaitForStreams(b.t.Context()))
 		l.wantEnd()
 	})
 }
@@ -167,6 +211,72 @@ func TestFaultStreamsEndBeforeTheStore(t *testing.T) {
 			t.Errorf("%d feeds are open", n)
 		}
 	})
+}
+
+// WaitForStreams waits for the streams that are open, any number of times, and not longer
+// than its context allows.
+func TestFaultWaitForStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &limits{total: 9, perOrg: 9, perToken: 9, open: make(map[string]int)}
+		for range 2 {
+			release, err := l.acquire("acme", "token")
+			check(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			start := time.Now()
+			if err := l.wait(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+				t.Errorf("got %v after %v, want the end of the context after a minute", err, time.Since(start))
+			}
+
+			waited := make(chan error, 1)
+			go func() { waited <- l.wait(t.Context()) }()
+			synctest.Wait()
+			release()
+			check(t, <-waited)
+		}
+	})
+}
+
+// The last stream of a feed does not wait for the portions that the feed has yet to wake.
+func TestFaultFeedStopsWhileItWakesPortions(t *testing.T) {
+	inBubble(t, nil, func(b *backend) {
+		l := b.listen("", b.reader, nil)
+		time.Sleep(time.Second)
+		f := b.server.feeds.byOrg["acme"]
+		f.streams.Add(50_000)
+		b.putPolicy("*", `{"requirements":[]}`).want(200)
+		l.next(1)
+		f.streams.Add(-50_000)
+
+		start := time.Now()
+		b.server.EndStreams()
+		check(t, b.server.WaitForStreams(b.t.Context()))
+		if took := time.Since(start); took > 0 {
+			t.Errorf("the feed stopped after %v", took)
+		}
+	})
+}
+
+// A feed caches the latest chunks up to its memory, and at least one.
+func TestFaultFeedMemory(t *testing.T) {
+	block := wire.NewBlock(make([]byte, 100))
+	f := &feed{memory: 5 * 200}
+	for i := range int64(100) {
+		f.add(&chunk{first: i, next: i + 1, unfiltered: block})
+		if want := min(int(i)+1, 5); len(f.chunks) != want || f.size != want*200 {
+			t.Fatalf("%d chunks after %d events, %d bytes, want %d chunks", len(f.chunks), i+1, f.size, want)
+		}
+	}
+	if _, _, evicted := f.from(94, 0); !evicted {
+		t.Error("event 94 is cached")
+	}
+	if chunks, _, evicted := f.from(95, 0); evicted || len(chunks) != 5 {
+		t.Errorf("%d chunks from event 95, evicted: %v", len(chunks), evicted)
+	}
+	f.add(&chunk{first: 100, next: 101, unfiltered: wire.NewBlock(make([]byte, 1000))})
+	if len(f.chunks) != 1 || f.next != 101 {
+		t.Errorf("%d chunks up to %d, want one that is larger than the memory", len(f.chunks), f.next)
+	}
 }
 
 // The streams of an org are woken together if they are few. If they are many, they are
@@ -276,6 +386,27 @@ func TestFaultRechecksAreShared(t *testing.T) {
 		ask(token, revoked)
 		if n := checks.Load(); n != 3 || len(r.by) != 1 {
 			t.Errorf("%d checks, %d results, want 3 and 1", n, len(r.by))
+		}
+	})
+}
+
+// The check of a token serves the streams of the next second, even if the stream that began
+// it ends. The host's administrator has no token.
+func TestFaultRecheckOfACaller(t *testing.T) {
+	inBubble(t, nil, func(b *backend) {
+		check(t, b.server.recheck(b.t.Context(), caller{token: ledger.Token{Scope: ledger.Host}}))
+
+		token := decode[ledger.Token](b.post("/v1/orgs/acme/tokens", `{"name":"short","scope":"read"}`).want(201))
+		c, err := b.server.bySecret(b.t.Context(), token.Secret)
+		check(t, err)
+		ended, cancel := context.WithCancel(b.t.Context())
+		cancel()
+		check(t, b.server.recheck(ended, c))
+		b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
+		check(t, b.server.recheck(b.t.Context(), c))
+		time.Sleep(recheckLife)
+		if err := b.server.recheck(b.t.Context(), c); !isCode(err, ledger.CodeUnauthenticated) {
+			t.Errorf("got %v, want that the token was revoked", err)
 		}
 	})
 }
