@@ -44,10 +44,15 @@ func TestPanics(t *testing.T) {
 					w.WriteHeader(http.StatusInternalServerError)
 					io.WriteString(w, "failed")
 				}}
-			network := httptest.NewServer(Compressed(frame.Handler(test.handler), "text/plain"))
+			handler, done := Compressed(frame.Handler(test.handler), "text/plain"), make(chan struct{})
+			network := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(done)
+				handler.ServeHTTP(w, r)
+			}))
 			defer network.Close()
 
 			status, body, header := get(t, network.URL)
+			<-done // the handler fails after it has sent the response
 			if status != test.status || body != test.body {
 				t.Errorf("%d %q, want %d %q", status, body, test.status, test.body)
 			}
