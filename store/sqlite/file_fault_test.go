@@ -79,15 +79,17 @@ func copyTo(t *testing.T, from, to string) {
 	check(t, os.WriteFile(to, data, 0o600))
 }
 
-// What can happen to the files of an open database, and what is left.
-var accidents = []struct {
+// An accident is what can happen to the files of an open database, and what is left.
+type accident struct {
 	name   string
 	do     func(t *testing.T, path string)
 	reason string
 	// after lists the things in the file at the path after Close, and in the rescued copy.
 	// A single dash stands for no file, or one that is not a database.
 	after, rescued []string
-}{
+}
+
+var accidents = []accident{
 	{
 		"database deleted", func(t *testing.T, path string) { check(t, os.Remove(path)) },
 		"the database file was deleted or moved", []string{"-"}, []string{"a"},

@@ -148,9 +148,10 @@ func TestOpenRefusesOtherDatabases(t *testing.T) {
 
 func TestFilesArePrivate(t *testing.T) {
 	path := newPath(t)
-	db := open(t, path, noHooks)
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
-	for _, suffix := range []string{"", "-wal", "-shm"} {
+	db := openWith(t, path, Options{Hooks: noHooks, Serve: true})
+	defer db.Close()
+	check(t, add(t.Context(), db, "a"))
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
 		info, err := os.Stat(path + suffix)
 		check(t, err)
 		if info.Mode() != 0o600 {
