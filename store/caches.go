@@ -1,13 +1,15 @@
 package store
 
 import (
+	"sync/atomic"
+
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // caches holds database rows that never change under their key. The rows that a
-// write has inserted are evicted if it is rolled back. Evidence and people do change:
-// only the writer uses these caches, or adds to them.
+// write has inserted are evicted if it is rolled back. Only the writer adds evidence and
+// people.
 type caches struct {
 	contracts  *cache[string, *policy.Contract] // by digest
 	keyrings   *cache[string, versionedKeyring] // the latest keyring, by org
@@ -17,6 +19,9 @@ type caches struct {
 	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
 	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
 	people     *cache[personKey, int64]         // the person of a signature
+	// mapped reports whether all statements are mapped by the present rules. Until then,
+	// any process may change evidence, and what is cached of it is not used.
+	mapped atomic.Bool
 }
 
 // Sizes of the caches. A keyring or a contract may be large.

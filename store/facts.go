@@ -71,8 +71,9 @@ WHERE l.commit_id IN `, 1, ids)
 
 	evidence := make(map[int64]policy.Evidence, len(list))
 	var uncached []any
+	mapped := rd.caches.mapped.Load()
 	for _, l := range list {
-		if e, ok := rd.caches.evidence.get(l.attestation); ok {
+		if e, ok := rd.caches.evidence.get(l.attestation); ok && mapped {
 			evidence[l.attestation] = e
 		} else {
 			uncached = append(uncached, l.attestation)

@@ -60,6 +60,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := s.resumeClock(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: resume the clock: %w", path, err), s.Close())
 	}
+	if err := s.resumeMapping(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: resume the mapping: %w", path, err), s.Close())
+	}
 	return s, nil
 }
 

@@ -30,12 +30,14 @@ func (s *Store) remap(ctx context.Context) error {
 	}
 	reported := time.Now()
 	for begun := false; ; begun = true {
-		p, err := writeYielding(ctx, s, (*tx).remapBatch)
+		p, err := writeYielding(ctx, s, func(t *tx) (remapping, error) { return t.remapBatch(remapRows) })
 		if err != nil {
 			return err
 		}
 		if p.below == 0 {
 			s.remapped.Store(true)
+			s.caches.evidence.clear() // it may be that of earlier rules
+			s.caches.mapped.Store(true)
 			if p.changed > 0 {
 				s.log.InfoContext(ctx, "mapped the recorded statements by the rules of this release",
 					"rules", attestation.MappingVersion, "changed", p.changed)
@@ -51,15 +53,30 @@ func (s *Store) remap(ctx context.Context) error {
 	}
 }
 
-// A remapping is the progress of mapping statements.
-type remapping struct{ version, below, total, changed int64 }
+// resumeMapping reads whether all statements are mapped by the present rules.
+func (s *Store) resumeMapping(ctx context.Context) error {
+	mapped, err := readLoose(ctx, s, forWrite(""), func(rd reader) (mapped bool, err error) {
+		return mapped, rd.Row(`
+SELECT EXISTS (SELECT 1 FROM remapping WHERE version >= ? AND below = 0) OR NOT EXISTS (SELECT 1 FROM attestations)`,
+			attestation.MappingVersion).Scan(&mapped)
+	})
+	s.caches.mapped.Store(mapped)
+	return err
+}
 
-// remapBatch maps the next statements.
-func (t *tx) remapBatch() (p remapping, err error) {
+// A remapping is the progress of mapping statements.
+type remapping struct {
+	version, below, total int64
+	changed               int64 // 0 if there was nothing left to map
+}
+
+// remapBatch maps the next statements, at most the given number.
+func (t *tx) remapBatch(rows int) (p remapping, err error) {
 	if p, err = t.remapping(); err != nil || p.below == 0 {
+		p.changed = 0
 		return p, err
 	}
-	list, err := all(t.reader, scanMapped, selectMapped, p.below, attestation.MappingVersion, remapRows)
+	list, err := all(t.reader, scanMapped, selectMapped, p.below, attestation.MappingVersion, rows)
 	if err != nil {
 		return p, fmt.Errorf("read attestations: %w", err)
 	}
@@ -76,13 +93,12 @@ func (t *tx) remapBatch() (p remapping, err error) {
 			p.changed++
 			causes[a.commitID] = ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
 		}
-		if bytes += size; bytes > remapBytes || i == remapRows-1 {
+		if bytes += size; bytes > remapBytes || i == rows-1 {
 			p.below = a.id
 			break
 		}
 	}
 
-	t.caches.evidence.clear()
 	if err := t.deriveAgain(causes); err != nil {
 		return p, err
 	}
@@ -94,8 +110,13 @@ func (t *tx) remapBatch() (p remapping, err error) {
 func (t *tx) remapping() (p remapping, err error) {
 	err = t.Row("SELECT version, below, total, changed FROM remapping WHERE id = 1").
 		Scan(&p.version, &p.below, &p.total, &p.changed)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) || p.version >= attestation.MappingVersion {
+	switch {
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return p, err
+	case p.version > attestation.MappingVersion: // a later release has its own rules
+		return remapping{}, nil
+	case p.version == attestation.MappingVersion:
+		return p, nil
 	}
 
 	p = remapping{version: attestation.MappingVersion}
