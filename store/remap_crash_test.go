@@ -55,7 +55,8 @@ func newUpgrade(t *testing.T, n int) *upgrade {
 	_, err = p.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
 	check(t, err)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"https://in-toto.io/*"},
-		{"state":"PROMOTABLE","predicate":"review:*","branches":["release"]},{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
+		{"state":"PROMOTABLE","predicate":"review:*","branches":["release"]},
+		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
 	check(t, err)
 	_, err = p.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
 	check(t, err)
@@ -82,8 +83,10 @@ func (u *upgrade) downgrade(t *testing.T) {
 	check(t, err)
 	defer db.Close()
 	_, err = db.Exec(`
-INSERT INTO predicates (org_id, name) SELECT org_id, uri FROM predicate_types WHERE uri NOT LIKE '%/predicate/result/v1';
-UPDATE attestations SET predicate_id = (SELECT p.id FROM predicates p JOIN predicate_types y ON y.uri = p.name WHERE y.id = type_id)
+INSERT INTO predicates (org_id, name) SELECT org_id, uri FROM predicate_types
+WHERE uri NOT LIKE '%/predicate/result/v1';
+UPDATE attestations SET predicate_id =
+  (SELECT p.id FROM predicates p JOIN predicate_types y ON y.uri = p.name WHERE y.id = type_id)
 WHERE type_id IN (SELECT y.id FROM predicate_types y JOIN predicates p ON p.name = y.uri);
 UPDATE attestations SET status = 'pass' WHERE type_id IN (SELECT id FROM predicate_types WHERE uri LIKE '%/link/%');
 UPDATE attestations SET slot = '', finished_at = 0, mapping_version = 1;
