@@ -69,31 +69,39 @@ WHERE l.commit_id IN `, 1, ids)
 		return err
 	}
 
-	evidence := make(map[int64]policy.Evidence, len(list))
 	var uncached []any
+	missing := make(map[int64]place)
 	mapped := rd.caches.mapped.Load()
-	for _, l := range list {
-		if e, ok := rd.caches.evidence.get(l.attestation); ok && mapped {
-			evidence[l.attestation] = e
-		} else {
-			uncached = append(uncached, l.attestation)
-		}
-	}
-	if err := rd.readEvidence(evidence, uncached); err != nil {
-		return err
-	}
-
-	for _, l := range list {
+	for i, l := range list {
 		f := &byID[l.commit].facts
-		e := evidence[l.attestation]
+		if f.Evidence == nil {
+			n := 1 // for evidence that is just recorded
+			for n <= len(list)-i && list[i+n-1].commit == l.commit {
+				n++
+			}
+			f.Evidence = make([]policy.Evidence, 0, n)
+		}
+
+		e, ok := rd.caches.evidence.get(l.attestation)
 		e.Person = l.person
 		f.Evidence = append(f.Evidence, e)
+		if !ok || !mapped {
+			uncached = append(uncached, l.attestation)
+			missing[l.attestation] = place{f, len(f.Evidence) - 1}
+		}
 	}
-	return nil
+	return rd.readEvidence(missing, uncached)
 }
 
-// readEvidence reads attestations by row id, and adds them to evidence.
-func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) error {
+// A place is an element of the evidence in facts.
+type place struct {
+	facts *policy.Facts
+	index int
+}
+
+// readEvidence reads attestations by row id, and sets the evidence at their places, except
+// for the person.
+func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 	return rd.EachIn(func(row scanner) error {
 		var id, predicateID, typeID, signerID int64
 		var emails string
@@ -119,7 +127,9 @@ func (rd reader) readEvidence(evidence map[int64]policy.Evidence, rows []any) er
 		}
 		e.Signer = signer.dn
 
-		evidence[id] = e
+		at := &places[id].facts.Evidence[places[id].index]
+		e.Person = at.Person
+		*at = e
 		if rd.writes {
 			rd.caches.evidence.put(id, e)
 		}

@@ -25,56 +25,70 @@ func (*skipped) UnmarshalJSONFrom(dec *jsontext.Decoder) error { return dec.Skip
 // document would have two meanings. It checks v, and the structs in it, if they have a
 // field of type otherMembers.
 func checkMembers(v reflect.Value, code ledger.Code, path string) error {
+	found := findVariant(v)
+	if found == nil {
+		return nil
+	}
+	return found.refuse(code, path)
+}
+
+// A variant is a name that differs only in case from a known one, which path ends with.
+type variant struct{ path, name string }
+
+func (v *variant) refuse(code ledger.Code, path string) error {
+	known := v.path[strings.LastIndexByte(v.path, '.')+1:]
+	return ledger.FieldErrorf(code, join(path, v.path), "spelled %s (use %s)", text.Quote(v.name), known)
+}
+
+// findVariant returns a variant among the members in v, or nil. Paths are made only for one
+// that is found, because every document is checked.
+func findVariant(v reflect.Value) *variant {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() {
-			return checkMembers(v.Elem(), code, path)
-		}
+		return findVariant(v.Elem())
 	case reflect.Slice:
 		if v.Type().Elem().Kind() != reflect.Struct {
 			return nil
 		}
 		for i := range v.Len() {
-			if err := checkMembers(v.Index(i), code, text.Entry(path, i)); err != nil {
-				return err
+			if found := findVariant(v.Index(i)); found != nil {
+				return &variant{join(text.Entry("", i), found.path), found.name}
 			}
 		}
 	case reflect.Struct:
-		return checkStruct(v, code, path)
+		return findInStruct(v)
 	}
 	return nil
 }
 
-func checkStruct(v reflect.Value, code ledger.Code, path string) error {
+func findInStruct(v reflect.Value) *variant {
 	if others := othersOf(v); len(others) > 0 {
-		if err := checkNames(others, namesOf(v.Type()), code, path); err != nil {
-			return err
+		if found := variantIn(others, namesOf(v.Type())); found != nil {
+			return found
 		}
 	}
 
 	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		if !field.IsExported() && !field.Anonymous {
-			continue
+		field := v.Field(i)
+		if !field.CanInterface() && (field.Kind() != reflect.Struct || !v.Type().Field(i).Anonymous) {
+			continue // unexported
 		}
-		at := path
-		if name := memberName(field); name != "" {
-			at = join(path, name)
-		}
-		if err := checkMembers(v.Field(i), code, at); err != nil {
-			return err
+		if found := findVariant(field); found != nil {
+			if name := memberName(v.Type().Field(i)); name != "" {
+				found.path = joinEntry(name, found.path)
+			}
+			return found
 		}
 	}
 	return nil
 }
 
-// checkNames refuses the other members of an object that differ from a known one only in
-// case.
-func checkNames[V any](others map[string]V, known []string, code ledger.Code, path string) error {
+// variantIn returns a name in others that differs from a known one only in case.
+func variantIn[V any](others map[string]V, known []string) *variant {
 	for other := range others {
 		for _, name := range known {
 			if other != name && strings.EqualFold(other, name) {
-				return ledger.FieldErrorf(code, join(path, name), "spelled %s (use %s)", text.Quote(other), name)
+				return &variant{name, other}
 			}
 		}
 	}
@@ -85,12 +99,11 @@ func checkNames[V any](others map[string]V, known []string, code ledger.Code, pa
 // struct.
 func othersOf(v reflect.Value) otherMembers {
 	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		if field.Type == reflect.TypeFor[otherMembers]() {
-			return v.Field(i).Interface().(otherMembers)
-		}
-		if field.Anonymous && field.Type.Kind() == reflect.Struct {
-			if others := othersOf(v.Field(i)); others != nil {
+		switch field := v.Field(i); {
+		case field.Type() == reflect.TypeFor[otherMembers]():
+			return field.Interface().(otherMembers)
+		case field.Kind() == reflect.Struct && !field.CanInterface() && v.Type().Field(i).Anonymous:
+			if others := othersOf(field); others != nil {
 				return others
 			}
 		}
@@ -120,4 +133,12 @@ func join(path, name string) string {
 		return name
 	}
 	return path + "." + name
+}
+
+// joinEntry is like join for a path that may begin with the index of an entry.
+func joinEntry(name, path string) string {
+	if strings.HasPrefix(path, "[") {
+		return name + path
+	}
+	return join(name, path)
 }

@@ -27,10 +27,11 @@ func parseResult(predicate []byte) (body, error) {
 			DurationMS int64         `json:"duration_ms"`
 			Other      otherMembers  `json:",embed"`
 		} `json:"result"`
-		Repo       string       `json:"repo"`
-		StartedOn  moment       `json:"startedOn"`
-		FinishedOn moment       `json:"finishedOn"`
-		Other      otherMembers `json:",embed"`
+		Repo        string       `json:"repo"`
+		StartedOn   moment       `json:"startedOn"`
+		FinishedOn  moment       `json:"finishedOn"`
+		Annotations skipped      `json:"annotations"` // known, so that few statements have others
+		Other       otherMembers `json:",embed"`
 	}
 	if err := decodePredicate(predicate, &p); err != nil {
 		return body{}, err

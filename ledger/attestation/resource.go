@@ -39,9 +39,8 @@ var knownDigests = []string{gitCommit, "gitTree", "gitBlob", "gitTag", "dirHash"
 // checkDigests refuses names of digests that differ from a known one only in case.
 func (r resources) checkDigests() error {
 	for i := range r.list {
-		path := fmt.Sprintf("%s[%d].digest", r.path, i)
-		if err := checkNames(r.list[i].Digest, knownDigests, ledger.CodeInvalidStatement, path); err != nil {
-			return err
+		if found := variantIn(r.list[i].Digest, knownDigests); found != nil {
+			return found.refuse(ledger.CodeInvalidStatement, fmt.Sprintf("%s[%d].digest", r.path, i))
 		}
 	}
 	return nil

@@ -15,10 +15,15 @@ type topic struct {
 
 func (e *Evidence) topic() topic { return topic{e.person(), e.Predicate, e.Slot} }
 
+// sameTopic reports whether both are about the same topic.
+func (e *Evidence) sameTopic(other *Evidence) bool {
+	return e.Predicate == other.Predicate && e.Slot == other.Slot && e.samePerson(other)
+}
+
 // Replaces reports whether e takes the place of other, which was recorded before, as
 // the latest evidence. Evidence that states no outcome does not replace an outcome.
 func (e *Evidence) Replaces(other *Evidence) bool {
-	return e.topic() == other.topic() && (e.Status != ledger.Recorded || other.Status == ledger.Recorded)
+	return e.sameTopic(other) && (e.Status != ledger.Recorded || other.Status == ledger.Recorded)
 }
 
 // Latest returns the latest evidence of each person for each predicate and slot, in the
@@ -52,7 +57,7 @@ const maxCompared = 16
 func hasReplaced(list []Evidence) bool {
 	for i := range list {
 		for j := range i {
-			if list[i].Predicate == list[j].Predicate && list[i].topic() == list[j].topic() {
+			if list[i].sameTopic(&list[j]) {
 				return true
 			}
 		}
@@ -72,13 +77,22 @@ func (e *Evidence) isLater(other *Evidence) bool {
 // same topic, if it finished later and has a worse result. A person could otherwise
 // replay an early success to hide a later failure. It is empty if e is not stale.
 func Overtaken(list []Evidence, e *Evidence) string {
-	for _, old := range Latest(list) {
-		earlier := e.FinishedAt != 0 && e.FinishedAt < old.FinishedAt
-		if old.topic() == e.topic() && earlier && rank(e.Status) < rank(old.Status) {
-			return old.Attestation
-		}
+	if old := latestLike(list, e); old != nil && e.FinishedAt != 0 && e.FinishedAt < old.FinishedAt &&
+		rank(e.Status) < rank(old.Status) {
+		return old.Attestation
 	}
 	return ""
+}
+
+// latestLike returns the latest evidence of the list for the topic of e, or nil.
+func latestLike(list []Evidence, e *Evidence) (latest *Evidence) {
+	for i := range list {
+		old := &list[i]
+		if old.sameTopic(e) && (latest == nil || old.isLater(latest)) {
+			latest = old
+		}
+	}
+	return latest
 }
 
 // Finished returns when the latest evidence for the topic of e finished, once e has
@@ -86,10 +100,8 @@ func Overtaken(list []Evidence, e *Evidence) string {
 // is the later one of their times: recording an older failure does not help to replay a
 // success.
 func Finished(list []Evidence, e *Evidence) ledger.Time {
-	for _, old := range Latest(list) {
-		if old.topic() == e.topic() && rank(old.Status) == rank(e.Status) {
-			return max(old.FinishedAt, e.FinishedAt)
-		}
+	if old := latestLike(list, e); old != nil && rank(old.Status) == rank(e.Status) {
+		return max(old.FinishedAt, e.FinishedAt)
 	}
 	return e.FinishedAt
 }

@@ -47,7 +47,7 @@ func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.Req
 	withoutOthers(f.Evidence, verdicts)
 
 	var expires ledger.Time
-	var people []person
+	var people []int // the first evidence of each
 	for i := range f.Evidence {
 		e := &f.Evidence[i]
 		if verdicts[i] != counts && verdicts[i] != otherSlot {
@@ -56,9 +56,10 @@ func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.Req
 		if end := r.end(e); end != 0 && (expires == 0 || end < expires) {
 			expires = end
 		}
-		if verdicts[i] == counts && !slices.Contains(people, e.person()) {
-			people = append(people, e.person())
-			s.SignersCounted = append(s.SignersCounted, firstName(f.Evidence, verdicts, e.person()))
+		isOf := func(j int) bool { return f.Evidence[j].samePerson(e) }
+		if verdicts[i] == counts && !slices.ContainsFunc(people, isOf) {
+			people = append(people, i)
+			s.SignersCounted = append(s.SignersCounted, firstName(f.Evidence, verdicts, e))
 		}
 	}
 
@@ -73,12 +74,12 @@ func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.Req
 	return s, expires
 }
 
-// firstName returns the first DN, in the order of texts, of a person's evidence that
-// counts.
-func firstName(evidence []Evidence, verdicts []verdict, p person) string {
+// firstName returns the first DN, in the order of texts, of the evidence that counts by the
+// person of e.
+func firstName(evidence []Evidence, verdicts []verdict, e *Evidence) string {
 	first := ""
 	for i := range evidence {
-		if verdicts[i] == counts && evidence[i].person() == p {
+		if verdicts[i] == counts && evidence[i].samePerson(e) {
 			if name := evidence[i].Signer.String(); first == "" || name < first {
 				first = name
 			}
@@ -91,19 +92,16 @@ func firstName(evidence []Evidence, verdicts []verdict, p person) string {
 // evidence for another slot of the predicate does not: a clean scan of one image does not
 // hide that of another.
 func withoutOthers(evidence []Evidence, verdicts []verdict) {
-	var incomplete []topic // without slots
-	for i := range evidence {
-		if v := verdicts[i]; v != counts && v != unrelated {
-			t := evidence[i].topic()
-			incomplete = append(incomplete, topic{person: t.person, predicate: t.predicate})
+	var incomplete []int
+	for i, v := range verdicts {
+		if v != counts && v != unrelated {
+			incomplete = append(incomplete, i)
 		}
 	}
-	if incomplete == nil {
-		return
-	}
 	for i := range evidence {
-		t := evidence[i].topic()
-		if verdicts[i] == counts && slices.Contains(incomplete, topic{person: t.person, predicate: t.predicate}) {
+		e := &evidence[i]
+		hides := func(j int) bool { return evidence[j].Predicate == e.Predicate && evidence[j].samePerson(e) }
+		if verdicts[i] == counts && slices.ContainsFunc(incomplete, hides) {
 			verdicts[i] = otherSlot
 		}
 	}
