@@ -167,6 +167,10 @@ func TestOutcomeNames(t *testing.T) {
 			"build:github.com/a/b/.github/workflows/c.yml%40refs/heads/main pass 0"},
 		{slsaV1, builder("http://ci"), "build:http:%2F/ci pass 0"},
 		{slsaV1, builder("ci"), "build::ci pass 0"},
+		{slsaV1, builder("//ci"), "build::%2F/ci pass 0"},
+		{slsaV1, builder("https:////ci"), "build:%2F/ci pass 0"},
+		{slsaV1, builder("a:/b"), "build:a:%2Fb pass 0"},
+		{testResultV01, configured(`[{"name":"//x"}]`), "test:%2F/x pass 0"},
 		{slsaV02, `{"builder":{"id":"https://ci"}}`, "build:ci pass 0"},
 		{vsaV1, `{"verifier":{"id":"https://v.example"},"verificationResult":"FAILED"}`, "vsa:v.example fail 0"},
 		{vulns, `{"scanner":{"uri":"https://scan.example"}}`, "scan:scan.example recorded 0"},
@@ -385,6 +389,9 @@ func FuzzOutcomes(f *testing.F) {
 			b, err2 := parseStatement(second)
 			if err := errors.Join(err1, err2); err != nil {
 				continue
+			}
+			if strings.Contains(a.outcome.Predicate, "://") {
+				t.Errorf("%s has the name of a predicate type: %s", first, a.outcome.Predicate)
 			}
 			if a.outcome.Predicate == b.outcome.Predicate && a.outcome.Slot == b.outcome.Slot {
 				t.Errorf("%s and %s share %s %q", first, second, a.outcome.Predicate, a.outcome.Slot)

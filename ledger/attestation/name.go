@@ -30,11 +30,14 @@ func outcomeName(kind, label string) string {
 	return name[:maxName-len(end)] + end
 }
 
-// escape percent-encodes text, except letters, digits, and . _ / -.
+// escape percent-encodes text, except letters, digits, and . _ / -. It also encodes a /
+// at the start, so that no name contains ://, as the URIs of predicate types do.
 func escape(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
 		switch c := text[i]; {
+		case c == '/' && i == 0:
+			b.WriteString("%2F")
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("._/-", c) >= 0:
 			b.WriteByte(c)
 		default:
@@ -75,8 +78,6 @@ func uriLabel(uri string) string {
 		return defaultName
 	case !ok || !isScheme(scheme):
 		return ":" + escape(uri)
-	case strings.HasPrefix(rest, "//"): // :// is only in the URIs of predicate types
-		return scheme + ":%2F" + escape(rest[1:])
 	}
 	return scheme + ":" + escape(rest)
 }
