@@ -139,7 +139,7 @@ type mappedRow struct {
 	id, commitID, orgID           int64
 	predicateID, typeID, signerID int64
 	slot, public, sha             string
-	recordedAt                    int64
+	recordedAt                    ledger.Time
 	result                        ledger.Result
 }
 
@@ -161,16 +161,19 @@ func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	var payload []byte
-	if env, err := attestation.ParseEnvelope(envelope); err == nil {
-		payload = env.Payload
-	}
 	uri, err := t.predicateType(a.typeID)
 	if err != nil {
 		return 0, false, err
 	}
+	name, err := t.predicate(a.predicateID)
+	if err != nil {
+		return 0, false, err
+	}
 
-	o := attestation.Remap(payload, uri, a.sha)
+	o := attestation.Remap(attestation.Recorded{
+		Envelope: envelope, PredicateType: uri, Commit: a.sha, RecordedAt: a.recordedAt,
+		Outcome: attestation.Outcome{Predicate: name, Slot: a.slot, Result: a.result},
+	})
 	predicateID, err := t.rowFor(nameKey{predicatesTable, a.orgID, o.Predicate}, identity.DN{})
 	if err != nil {
 		return 0, false, err

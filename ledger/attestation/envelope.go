@@ -77,6 +77,20 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 	return doc.envelope("")
 }
 
+// payloadOf returns the payload of an envelope or bundle that was accepted before, also by
+// earlier rules.
+func payloadOf(body []byte) ([]byte, error) {
+	var doc documentJSON
+	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
+		return nil, err
+	}
+	text := doc.Payload
+	if doc.DSSE != nil {
+		text = doc.DSSE.Payload
+	}
+	return text.payload(), nil
+}
+
 // maxUnsigned is the maximum size of an envelope or bundle without its payload, in bytes.
 const maxUnsigned = 64 << 10
 

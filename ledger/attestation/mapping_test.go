@@ -1,6 +1,7 @@
 package attestation
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -350,17 +351,48 @@ func TestCheckRepo(t *testing.T) {
 	}
 }
 
-// Statements that the present rules refuse keep their place in the log, without an
-// outcome.
+// What the present rules refuse keeps its place in the log: a failure goes on blocking,
+// and all else has no outcome.
 func TestRemapOfARefusedStatement(t *testing.T) {
-	for _, payload := range []string{
-		statementOf(aboutCommit, "https://slsa.dev/provenance", `{}`),
-		statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED","VerificationResult":"FAILED"}`),
-		"",
+	key := ledgertest.NewP256()
+	envelope := func(statement string) []byte { return ledgertest.Must(SignDSSE(key, []byte(statement))) }
+	twice := envelope(statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED","VerificationResult":"FAILED"}`))
+	reserved := envelope(statementOf(aboutCommit, ResultPredicateType, `{"predicate":"merge:x","result":{"status":"fail"}}`))
+	long := bytes.Replace(envelope(statementOf(aboutCommit, vsaV1, `{"verificationResult":"FAILED"}`)), []byte(`{"`),
+		[]byte(`{"more":"`+strings.Repeat("x", 2*maxUnsigned)+`","`), 1)
+
+	outcome := func(predicate string, status ledger.Status) Outcome {
+		return Outcome{Predicate: predicate, Result: ledger.Result{Status: status}}
+	}
+	for _, test := range []struct {
+		name         string
+		envelope     []byte
+		before, want Outcome
+	}{
+		{"a pass", twice, outcome(vsaV1, ledger.Pass), outcome(vsaV1, ledger.Recorded)},
+		{"a fail", twice, outcome(vsaV1, ledger.Fail), outcome(vsaV1, ledger.Fail)},
+		{"an error with a reserved name", reserved, outcome("merge:x", ledger.Errored), outcome("merge:x", ledger.Errored)},
+		{"an envelope that is now too long", long, outcome(vsaV1, ledger.Fail), outcome("vsa:default", ledger.Fail)},
+		{"no envelope", nil, outcome(vsaV1, ledger.Pass), outcome(vsaV1, ledger.Recorded)},
 	} {
-		want := Outcome{Predicate: vsaV1, Result: ledger.Result{Status: ledger.Recorded}}
-		if got := Remap([]byte(payload), vsaV1, ledgertest.Commit); got != want {
-			t.Errorf("%s: got %+v, want %+v", payload, got, want)
+		r := Recorded{Envelope: test.envelope, PredicateType: vsaV1, Commit: ledgertest.Commit, Outcome: test.before}
+		if got := Remap(r); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+// A recorded time in the future is ignored: it would make all later successes stale.
+func TestRemapOfAFutureTime(t *testing.T) {
+	key := ledgertest.NewP256()
+	for ahead, want := range map[ledger.Time]ledger.Time{0: ledgertest.Now, 5 * 60 * 1000: ledgertest.Now + 5*60*1000,
+		5*60*1000 + 1: 0} {
+		payload := ledgertest.Must(NewStatement("", ledgertest.Commit, ResultPredicate{Predicate: "test:go",
+			Result: ledger.Result{Status: ledger.Fail}, FinishedOn: ledgertest.Now + ahead}))
+		got := Remap(Recorded{Envelope: ledgertest.Must(SignDSSE(key, payload)), PredicateType: ResultPredicateType,
+			Commit: ledgertest.Commit, RecordedAt: ledgertest.Now})
+		if got.FinishedAt != want || got.Predicate != "test:go" {
+			t.Errorf("%d ms ahead: got %+v", ahead, got)
 		}
 	}
 }
@@ -376,8 +408,10 @@ func FuzzOutcomes(f *testing.F) {
 	f.Add(strings.Repeat("a", 200), "a", "sha256:aa\nsha256", strings.Repeat("a", 200), "b", "aa")
 
 	f.Fuzz(func(t *testing.T, name1, config1, digest1, name2, config2, digest2 string) {
-		if !utf8.ValidString(strings.Join([]string{name1, config1, digest1, name2, config2, digest2}, "")) {
-			return
+		for _, text := range []string{name1, config1, digest1, name2, config2, digest2} {
+			if !utf8.ValidString(text) {
+				return
+			}
 		}
 		for _, statements := range []func(name, config, digest string) ([]byte, []string){testOf, summaryOf} {
 			first, about1 := statements(name1, config1, digest1)

@@ -58,17 +58,44 @@ func (d *statementJSON) outcome(m *Mapping, b *body, commit string) Outcome {
 	return o
 }
 
-// Remap returns the outcome of a recorded statement by the present rules. Statements that
-// these refuse state no outcome: they are recorded under their predicate type.
-func Remap(payload []byte, predicateType, commit string) Outcome {
-	refused := Outcome{Predicate: predicateType, Result: ledger.Result{Status: ledger.Recorded}}
+// A Recorded is a statement that earlier rules have accepted and mapped.
+type Recorded struct {
+	Envelope      []byte
+	PredicateType string
+	Commit        string
+	RecordedAt    ledger.Time
+	Outcome       Outcome // by the earlier rules
+}
+
+// Remap returns the outcome of a recorded statement by the present rules. What these
+// refuse stays recorded: a failure as it was, so that it goes on blocking, and all else
+// without an outcome, under its predicate type.
+func Remap(r Recorded) Outcome {
+	o, err := r.outcome()
+	switch {
+	case err == nil && o.FinishedAt > r.RecordedAt.Add(maxAhead):
+		o.FinishedAt = 0
+	case err == nil:
+	case r.Outcome.Result.Status == ledger.Fail || r.Outcome.Result.Status == ledger.Errored:
+		return r.Outcome
+	default:
+		return Outcome{Predicate: r.PredicateType, Result: ledger.Result{Status: ledger.Recorded}}
+	}
+	return o
+}
+
+func (r *Recorded) outcome() (Outcome, error) {
+	payload, err := payloadOf(r.Envelope)
+	if err != nil {
+		return Outcome{}, err
+	}
 	doc, err := decodeDocument(payload)
 	if err != nil {
-		return refused
+		return Outcome{}, err
 	}
 	m, b, err := doc.read(payload)
 	if err != nil {
-		return refused
+		return Outcome{}, err
 	}
-	return doc.outcome(&m, &b, commit)
+	return doc.outcome(&m, &b, r.Commit), nil
 }

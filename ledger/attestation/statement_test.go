@@ -316,7 +316,10 @@ func FuzzStatement(f *testing.F) {
 			o.Result.DurationMS > maxDurationMS {
 			t.Fatalf("accepted with result %+v", o.Result)
 		}
-		if again := Remap(payload, got.predicateType, got.commit); again != o {
+		envelope := ledgertest.DSSE(payload, []byte("x"))
+		again := Remap(Recorded{Envelope: envelope, PredicateType: got.predicateType, Commit: got.commit,
+			RecordedAt: o.FinishedAt})
+		if again != o {
 			t.Fatalf("mapped again to %+v, want %+v", again, o)
 		}
 	})
