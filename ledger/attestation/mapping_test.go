@@ -158,6 +158,8 @@ func TestOutcomeNames(t *testing.T) {
 		{witness, collection(run("0"), run("0")), "witness:unit pass 4000"},
 		{witness, collection(run("0"), run("2")), "witness:unit fail 4000"},
 		{witness, collection(run("-1")), "witness:unit fail 2000"},
+		{witness, collection(`{"type":"https://witness.dev/attestations/Command-Run","attestation":{"exitcode":1}}`),
+			"witness:unit fail 0"},
 		{witness, collection(`{"type":"https://witness.dev/attestations/git/v0.1","attestation":{"exitcode":1}}`),
 			"witness:unit pass 0"},
 		{linkV02, `{"name":"build","byproducts":{"return-value":0}}`, "run:build pass 0"},
@@ -357,7 +359,8 @@ func TestRemapOfARefusedStatement(t *testing.T) {
 	key := ledgertest.NewP256()
 	envelope := func(statement string) []byte { return ledgertest.Must(SignDSSE(key, []byte(statement))) }
 	twice := envelope(statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED","VerificationResult":"FAILED"}`))
-	reserved := envelope(statementOf(aboutCommit, ResultPredicateType, `{"predicate":"merge:x","result":{"status":"fail"}}`))
+	reserved := envelope(statementOf(aboutCommit, ResultPredicateType,
+		`{"predicate":"merge:x","result":{"status":"fail"}}`))
 	long := bytes.Replace(envelope(statementOf(aboutCommit, vsaV1, `{"verificationResult":"FAILED"}`)), []byte(`{"`),
 		[]byte(`{"more":"`+strings.Repeat("x", 2*maxUnsigned)+`","`), 1)
 

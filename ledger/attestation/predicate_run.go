@@ -62,7 +62,7 @@ func parseCollection(predicate []byte) (body, error) {
 
 	b := body{predicate: outcomeName("witness", labelOf(p.Name)), result: ledger.Result{Status: ledger.Pass}}
 	for i, a := range p.Attestations {
-		if !strings.Contains(a.Type, "/command-run/") {
+		if !strings.Contains(strings.ToLower(a.Type), "command-run") {
 			continue
 		}
 		code, err := exitCode(predicate[a.Attestation.start:a.Attestation.end], i)
