@@ -69,6 +69,13 @@ func TestFaultClockFollowsOrNot(t *testing.T) {
 			{10 * day, 0, 0, true}, {0, 50 * time.Second, 0, true},
 			{10 * day, 0, 0, true}, {0, 50 * time.Second, 0, true}, {0, 10 * time.Second, 20 * day, false},
 		}, "jumped, jumped, follows"},
+		"less far forward while it is unproven": {[]step{
+			{20 * day, 0, 0, true}, {0, 50 * time.Second, 0, true},
+			{-10 * day, 0, 0, true}, {0, 50 * time.Second, 0, true}, {0, 10 * time.Second, 10 * day, false},
+		}, "jumped, jumped, follows"},
+		"just too far forward": {[]step{
+			{11 * time.Second, 0, 0, true}, {0, time.Minute, 11 * time.Second, false},
+		}, "jumped, follows"},
 		"far back, briefly": {[]step{
 			{-40 * day, 0, 0, true}, {0, 50 * time.Second, 0, true}, {40 * day, 0, 0, false},
 		}, "jumped, over"},
