@@ -66,16 +66,52 @@ func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
 		}
 	}
 
-	register(0, firstWindow/2)
+	register(0, windowRows/2)
 	release := occupy(t, s, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
 	defer release()
 	check(t, list(t.Context()))
-	register(firstWindow/2, 2*firstWindow)
+	register(windowRows/2, 2*windowRows)
 	gone, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer leave()
 	if err := list(gone); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a list that examines many rows returns %v, want it to wait", err)
 	}
+}
+
+// While other reads examine rows, a list with a filter that no index covers waits, and
+// other lists and the recording do not.
+func TestFaultSearchesDelayNothingElse(t *testing.T) {
+	s := openWithRepo(t)
+	_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 1), ledger.Registration{Branch: "main"})
+	check(t, err)
+	release := make(chan struct{})
+	defer close(release)
+	for range 8 { // as many as may ever run at the same time
+		go func() {
+			_ = s.db.ReadLoose(context.Background(), sqldb.Reader{Lane: sqldb.Long}, func(c *sqldb.Conn) error {
+				return c.InTurn(func() error { <-release; return nil })
+			})
+		}()
+	}
+
+	list := func(f CommitFilter) error {
+		f.Limit = 10
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := s.Commits(ctx, "acme", "api", f)
+		return err
+	}
+	state := ledger.Promotable
+	search := CommitFilter{Branch: "main", State: &state}
+	for deadline := time.Now().Add(10 * time.Second); !errors.Is(list(search), context.DeadlineExceeded); {
+		if time.Now().After(deadline) {
+			t.Fatal("a list that examines rows does not wait")
+		}
+	}
+	_, err = s.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 10}})
+	check(t, err)
+	_, _, err = s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 2), ledger.Registration{Branch: "main"})
+	check(t, err)
 }
 
 // occupyLists takes all connections for callers' requests until release is called.

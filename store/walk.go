@@ -31,9 +31,9 @@ type walk[T any] struct {
 	filterArgs []any
 }
 
-// firstWindow is the number of rows that a walk with a filter examines first. Most often
-// they fill the page.
-const firstWindow = 500
+// windowRows is the number of rows that a walk with a filter examines in one turn. Most
+// often the first ones fill the page.
+const windowRows = 500
 
 // run reads up to limit rows after a position, and examines at most budget rows.
 func (w walk[T]) run(rd reader, position []any, limit, budget int) (p part[T], err error) {
@@ -43,19 +43,24 @@ func (w walk[T]) run(rd reader, position []any, limit, budget int) (p part[T], e
 		return p, err
 	}
 
-	for window := min(firstWindow, budget); p.examined < budget; window = budget - p.examined {
+	for p.examined < budget {
 		if p.examined > 0 {
 			if err := rd.Long(); err != nil {
 				return p, err
 			}
 		}
-		to, err := w.edge(rd, position, window)
-		if err != nil {
-			return p, err
-		}
+		window := min(windowRows, budget-p.examined)
 		p.examined += window
 
-		next, err := w.read(rd, position, to, limit-len(p.rows))
+		var next part[T]
+		var to []any
+		err := rd.InTurn(func() (err error) {
+			if to, err = w.edge(rd, position, window); err != nil {
+				return err
+			}
+			next, err = w.read(rd, position, to, limit-len(p.rows))
+			return err
+		})
 		p.rows, p.end = append(p.rows, next.rows...), next.end
 		if err != nil || next.end != nil || to == nil {
 			return p, err

@@ -21,6 +21,7 @@ type Conn struct {
 	stmts   map[string]*sql.Stmt
 	reading int  // the number of queries whose rows are being read
 	short   bool // whether Long refuses to continue
+	turns   Turns
 	// ctx ends the queries of a read. The writer's connection always has the
 	// background context: to interrupt a write would roll back the whole batch.
 	ctx context.Context
@@ -53,6 +54,28 @@ func (c *Conn) Long() error {
 		return ErrLong
 	}
 	return nil
+}
+
+// Turns lets as many reads at a time examine rows as it has room for.
+type Turns chan struct{}
+
+// TakeTurns lets InTurn wait for a place in turns.
+func (c *Conn) TakeTurns(turns Turns) { c.turns = turns }
+
+// InTurn runs fn, which examines up to some hundred rows, when it is its turn. It returns
+// fn's error, or that of the context if it ends before. The connections of Requests and
+// Long take turns; on others, fn runs at once.
+func (c *Conn) InTurn(fn func() error) error {
+	if c.turns == nil {
+		return fn()
+	}
+	select {
+	case c.turns <- struct{}{}: // channels serve those who wait in the order in which they came
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	}
+	defer func() { <-c.turns }()
+	return fn()
 }
 
 // Close closes the prepared statements and the connection.

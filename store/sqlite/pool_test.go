@@ -150,6 +150,47 @@ func TestFaultLongReadsLeaveConnections(t *testing.T) {
 	}
 }
 
+// Few reads examine rows at the same time, in whichever lane they are. The others wait,
+// but not those that examine no rows.
+func TestFaultFewReadsExamineRowsAtOnce(t *testing.T) {
+	db := open(t, newPath(t), noHooks)
+	short, long := sqldb.Reader{Org: "acme"}, sqldb.Reader{Lane: sqldb.Long, Org: "acme"}
+	examine := func(ctx context.Context, r sqldb.Reader, fn func() error) error {
+		return db.Read(ctx, r, func(c *sqldb.Conn) error { return c.InTurn(fn) })
+	}
+	nothing := func() error { return nil }
+
+	begun, release := make(chan struct{}), make(chan struct{})
+	done := make(chan error, searches())
+	for range searches() {
+		go func() {
+			done <- examine(t.Context(), short, func() error {
+				begun <- struct{}{}
+				<-release
+				return nil
+			})
+		}()
+		<-begun
+	}
+	for _, r := range []sqldb.Reader{short, long} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := examine(ctx, r, func() error { t.Error("too many reads examine rows"); return nil })
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a read of lane %d returns %v, want it to wait", r.Lane, err)
+		}
+		cancel()
+	}
+	check(t, db.Read(t.Context(), short, func(*sqldb.Conn) error { return nil }))
+	check(t, examine(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, nothing))
+
+	close(release)
+	for range searches() {
+		check(t, <-done)
+	}
+	check(t, examine(t.Context(), short, nothing))
+	check(t, examine(t.Context(), long, nothing))
+}
+
 // An org with many waiting reads does not delay the single read of another.
 func TestFaultReadersServeOrgsInTurn(t *testing.T) {
 	db := open(t, newPath(t), noHooks)

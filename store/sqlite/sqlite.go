@@ -16,13 +16,16 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// readers returns the number of connections of each lane. Long reads, which only take CPU
-// time, get half of the CPUs. With more, an attestation waits for a CPU several times, and
-// for the locks of SQLite's allocator.
+// readers returns the number of connections of each lane.
 func readers() [sqldb.Lanes]int {
-	return [sqldb.Lanes]int{sqldb.Requests: 8, sqldb.Writes: 4, sqldb.Checks: 2,
-		sqldb.Long: min(max(1, runtime.GOMAXPROCS(0)/2), 8)}
+	return [sqldb.Lanes]int{sqldb.Requests: 8, sqldb.Writes: 4, sqldb.Checks: 2, sqldb.Long: searches()}
 }
+
+// searches returns how many reads may examine rows at the same time, which takes only CPU
+// time: one for two CPUs. With more, an attestation waits for a CPU several times. All
+// connections share the locks of SQLite's allocator and page cache, so it also waits for
+// reads that have a lock but no CPU.
+func searches() int { return min(max(1, runtime.GOMAXPROCS(0)/2), 8) }
 
 // maxRead is the maximum time that a read for a caller waits and runs, by lane. Background
 // work, whose reads have no org, has no limit in the lane Writes.
@@ -97,14 +100,19 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
 	}
+	turns := make(sqldb.Turns, searches())
 	for lane, n := range readers() {
 		for range n {
 			c, err := sqldb.Connect(ctx, db.readDB, &dialect)
 			if err != nil {
 				return err
 			}
-			if sqldb.Lane(lane) == sqldb.Requests {
+			switch sqldb.Lane(lane) {
+			case sqldb.Requests:
 				c.KeepShort()
+				c.TakeTurns(turns)
+			case sqldb.Long:
+				c.TakeTurns(turns)
 			}
 			db.lanes[lane].idle = append(db.lanes[lane].idle, c)
 		}
