@@ -300,6 +300,7 @@ func TestSlots(t *testing.T) {
 			"sha256:aa"},
 		{"two images", subjects(commit, digest(a), digest(b)), "*"},
 		{"two digests", subjects(commit, digest(a+`,"sha512":"cc"`)), "*"},
+		{"a tree in a subject of its own", subjects(commit, digest(`"gitTree":"dd"`)), "gitTree:dd"},
 		{"a file of the commit", subjects(commit, digest(`"gitBlob":"cc"`)), "gitBlob:cc"},
 		{"a name alone", subjects(commit, `{"name":"a b"}`), "name=a%20b="},
 		{"a long digest", subjects(commit, digest(`"x":"`+strings.Repeat("0", maxName)+`"`)), "*"},
@@ -340,6 +341,39 @@ func TestFinishedOn(t *testing.T) {
 			ledgertest.WantCode(t, err, ledger.CodeInvalidStatement)
 		} else if err != nil || got.FinishedAt != at {
 			t.Errorf("%d ms ahead: got %v, %v", ahead, got, err)
+		}
+	}
+}
+
+// Each type has its own time.
+func TestFinishedAt(t *testing.T) {
+	const at, old = `"2026-11-20T09:00:00Z"`, `"2025-11-20T09:00:00Z"`
+	const vsaV02 = "https://slsa.dev/verification_summary/v0.2"
+	for predicate, predicateType := range map[string]string{
+		`{"verificationResult":"PASSED","timeVerified":` + at + `}`:                                          vsaV1,
+		`{"verification_result":"PASSED","time_verified":` + at + `,"timeVerified":` + old + `}`:             vsaV02,
+		`{"properties":["A"],"timeCreated":` + at + `}`:                                                      "https://in-toto.io/attestation/svr/v0.1",
+		`{"runDetails":{"metadata":{"startedOn":` + old + `,"finishedOn":` + at + `}}}`:                      slsaV1,
+		`{"metadata":{"buildStartedOn":` + old + `,"buildFinishedOn":` + at + `}}`:                           slsaV02,
+		`{"predicate":"test:go","result":{"status":"pass"},"startedOn":` + old + `,"finishedOn":` + at + `}`: ResultPredicateType,
+	} {
+		got, err := parseStatement([]byte(statementOf(aboutCommit, predicateType, predicate)))
+		if want := "2026-11-20T09:00:00.000Z"; err != nil || got.outcome.FinishedAt.String() != want {
+			t.Errorf("%s: finished at %s, %v; want %s", predicateType, got.outcome.FinishedAt, err, want)
+		}
+	}
+}
+
+// A name of the maximum length stays as it is.
+func TestOutcomeNameLength(t *testing.T) {
+	fits := strings.Repeat("a", maxName-len("test:"))
+	if got := outcomeName("test", fits); got != "test:"+fits {
+		t.Errorf("a name of %d bytes became %s", maxName, got)
+	}
+	for _, more := range []string{"a", "b"} {
+		got := outcomeName("test", fits+more)
+		if len(got) != maxName || !strings.HasPrefix(got, "test:aaa") || got == outcomeName("test", fits+"c") {
+			t.Errorf("a longer name became %s", got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -127,6 +128,20 @@ func TestRequirementOfLatestEvidence(t *testing.T) {
 				t.Errorf("got met %t, %s; want %t, %s", got.Met, got.Reason, test.met, test.reason)
 			}
 		})
+	}
+}
+
+// Of many pieces of evidence, the last ones count too.
+func TestLatestOfMany(t *testing.T) {
+	var list []Evidence
+	for i := range 3 * maxCompared {
+		e := by(fmt.Sprintf("att_%02d", i), ledger.Pass, 0)
+		e.Slot = fmt.Sprint(i)
+		list = append(list, e)
+	}
+	list[len(list)-1].Slot = list[0].Slot
+	if got := Latest(list); len(got) != len(list)-1 || got[0].Attestation != "att_01" {
+		t.Errorf("%d pieces of evidence, the first is %s; want all but att_00", len(got), got[0].Attestation)
 	}
 }
 
