@@ -320,7 +320,9 @@ func TestTwoProcessesMapTheStatements(t *testing.T) {
 		}
 		one.attest(2, "lint", "PASSED")
 	}
+
 	check(t, other.Settle(t.Context()))
+
 	check(t, one.Settle(t.Context()))
 	for _, p := range []*process{one, other} {
 		p.wantState(0, ledger.Deployed)

@@ -348,15 +348,18 @@ func TestFinishedOn(t *testing.T) {
 // Each type has its own time.
 func TestFinishedAt(t *testing.T) {
 	const at, old = `"2026-11-20T09:00:00Z"`, `"2025-11-20T09:00:00Z"`
-	const vsaV02 = "https://slsa.dev/verification_summary/v0.2"
-	for predicate, predicateType := range map[string]string{
-		`{"verificationResult":"PASSED","timeVerified":` + at + `}`:                                          vsaV1,
-		`{"verification_result":"PASSED","time_verified":` + at + `,"timeVerified":` + old + `}`:             vsaV02,
-		`{"properties":["A"],"timeCreated":` + at + `}`:                                                      "https://in-toto.io/attestation/svr/v0.1",
-		`{"runDetails":{"metadata":{"startedOn":` + old + `,"finishedOn":` + at + `}}}`:                      slsaV1,
-		`{"metadata":{"buildStartedOn":` + old + `,"buildFinishedOn":` + at + `}}`:                           slsaV02,
-		`{"predicate":"test:go","result":{"status":"pass"},"startedOn":` + old + `,"finishedOn":` + at + `}`: ResultPredicateType,
-	} {
+	tests := []struct{ predicateType, predicate string }{
+		{vsaV1, `{"verificationResult":"PASSED","timeVerified":` + at + `}`},
+		{"https://slsa.dev/verification_summary/v0.2",
+			`{"verification_result":"PASSED","time_verified":` + at + `,"timeVerified":` + old + `}`},
+		{"https://in-toto.io/attestation/svr/v0.1", `{"properties":["A"],"timeCreated":` + at + `}`},
+		{slsaV1, `{"runDetails":{"metadata":{"startedOn":` + old + `,"finishedOn":` + at + `}}}`},
+		{slsaV02, `{"metadata":{"buildStartedOn":` + old + `,"buildFinishedOn":` + at + `}}`},
+		{ResultPredicateType, `{"predicate":"test:go","result":{"status":"pass"},"startedOn":` + old +
+			`,"finishedOn":` + at + `}`},
+	}
+	for _, test := range tests {
+		predicateType, predicate := test.predicateType, test.predicate
 		got, err := parseStatement([]byte(statementOf(aboutCommit, predicateType, predicate)))
 		if want := "2026-11-20T09:00:00.000Z"; err != nil || got.outcome.FinishedAt.String() != want {
 			t.Errorf("%s: finished at %s, %v; want %s", predicateType, got.outcome.FinishedAt, err, want)

@@ -27,7 +27,7 @@ func beforeMigration(c *sqldb.Conn, path string, from, to int, o Options) error 
 	if name == "" {
 		return nil
 	}
-	if err := copyFile(c, name, from); err != nil {
+	if err := copyFile(c, name, "", from); err != nil {
 		return fmt.Errorf("copy the database to %s before migrating from schema version %d to %d: %w "+
 			"(free disk space for the copy, or start with --no-copy)", name, from, to, err)
 	}
@@ -49,7 +49,7 @@ func rescue(c *sqldb.Conn, path string, gone error) error {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := copyFile(c, name, version); err != nil {
+		if err := copyFile(c, name, name+".damaged", version); err != nil {
 			return fmt.Errorf("%w, and its data cannot be saved as %s: %w", gone, name, err)
 		}
 		return fmt.Errorf("%w: all data is in the copy %s (check it, and put it in the place of %s; move %[3]s-wal and "+
@@ -61,8 +61,9 @@ func rescue(c *sqldb.Conn, path string, gone error) error {
 // copyFile writes a consistent copy of the database, verifies it, and only then
 // renames it to name. It replaces a copy from an earlier attempt, because the
 // schema has not changed since. If another process migrates the database during
-// the copy, copyFile deletes its own copy.
-func copyFile(c *sqldb.Conn, name string, version int) (err error) {
+// the copy, copyFile deletes its own copy. A damaged copy is moved to the file damaged, or
+// deleted if that is empty.
+func copyFile(c *sqldb.Conn, name, damaged string, version int) (err error) {
 	if err := removeStale(name); err != nil {
 		return err
 	}
@@ -73,8 +74,11 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 	}
 	temp := file.Name()
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temp))
+		if err == nil {
+			return
+		}
+		if removing := os.Remove(temp); !errors.Is(removing, fs.ErrNotExist) {
+			err = errors.Join(err, removing)
 		}
 	}()
 	if err := file.Close(); err != nil {
@@ -86,6 +90,9 @@ func copyFile(c *sqldb.Conn, name string, version int) (err error) {
 		return err
 	}
 	copied, err := verifyCopy(temp)
+	if err != nil && damaged != "" {
+		return errors.Join(fmt.Errorf("%w (it is saved as %s)", err, damaged), os.Rename(temp, damaged))
+	}
 	if err != nil {
 		return err
 	}

@@ -61,8 +61,9 @@ func TestFaultDamagedCopy(t *testing.T) {
 	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "damaged copy") {
 		t.Errorf("Close: got %v, want an error that reports the damaged copy", err)
 	}
-	if files, _ := filepath.Glob(path + ".*"); len(files) > 0 {
-		t.Errorf("the damaged copy is left: %q", files)
+	want := []string{path + ".rescued-1.damaged"} // the only data that is left
+	if files, _ := filepath.Glob(path + ".*"); !slices.Equal(files, want) {
+		t.Errorf("files: got %q, want %q", files, want)
 	}
 }
 
