@@ -322,8 +322,8 @@ func TestTwoProcessesMapTheStatements(t *testing.T) {
 	}
 
 	check(t, other.Settle(t.Context()))
-
 	check(t, one.Settle(t.Context()))
+
 	for _, p := range []*process{one, other} {
 		p.wantState(0, ledger.Deployed)
 		for commit := 1; commit <= 3; commit++ {
