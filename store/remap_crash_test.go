@@ -82,6 +82,7 @@ func (u *upgrade) downgrade(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+u.path)
 	check(t, err)
 	defer db.Close()
+
 	_, err = db.Exec(`
 INSERT INTO predicates (org_id, name) SELECT org_id, uri FROM predicate_types
 WHERE uri NOT LIKE '%/predicate/result/v1';

@@ -5,7 +5,6 @@ package attestation
 import (
 	"crypto/sha256"
 	"strings"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -27,9 +26,6 @@ type Attestation struct {
 	// Envelope is the body passed to Verify, not a copy.
 	Envelope []byte
 }
-
-// maxAhead is how far the clock of a signer may be ahead of the ledger's.
-const maxAhead = 5 * time.Minute
 
 // Verify parses an envelope or bundle, verifies that one of the org's identities signed
 // it, and returns its statement. Certificates must be valid at the time now; times in

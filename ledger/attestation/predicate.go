@@ -36,6 +36,7 @@ func parseResult(predicate []byte) (body, error) {
 	if err := decodePredicate(predicate, &p); err != nil {
 		return body{}, err
 	}
+
 	result := ledger.Result{Status: p.Result.Status, DurationMS: p.Result.DurationMS}
 	if err := checkResult(p.Predicate, p.Repo, result); err != nil {
 		return body{}, err

@@ -2,6 +2,7 @@ package attestation
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -57,6 +58,9 @@ func (d *statementJSON) outcome(m *Mapping, b *body, commit string) Outcome {
 	}
 	return o
 }
+
+// maxAhead is how far the clock of a signer may be ahead of the ledger's.
+const maxAhead = 5 * time.Minute
 
 // A Recorded is a statement that earlier rules have accepted and mapped.
 type Recorded struct {
