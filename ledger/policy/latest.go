@@ -53,6 +53,42 @@ func Latest(list []Evidence) []Evidence {
 // map.
 const maxCompared = 16
 
+// groups numbers distinct topics, in the order in which they are added. The zero value is
+// empty.
+type groups struct {
+	list  []topic
+	index map[topic]int // nil up to maxCompared topics
+}
+
+// find returns the number of a topic, or -1.
+func (g *groups) find(t topic) int {
+	if g.index == nil {
+		return slices.Index(g.list, t)
+	}
+	if n, ok := g.index[t]; ok {
+		return n
+	}
+	return -1
+}
+
+// add returns the number of a topic, and whether the topic is new.
+func (g *groups) add(t topic) (n int, isNew bool) {
+	if n := g.find(t); n >= 0 {
+		return n, false
+	}
+	g.list = append(g.list, t)
+	switch n := len(g.list) - 1; {
+	case g.index != nil:
+		g.index[t] = n
+	case n >= maxCompared:
+		g.index = make(map[topic]int, 2*n)
+		for i := range g.list {
+			g.index[g.list[i]] = i
+		}
+	}
+	return len(g.list) - 1, true
+}
+
 // hasReplaced reports whether any two of the list are about the same topic.
 func hasReplaced(list []Evidence) bool {
 	for i := range list {

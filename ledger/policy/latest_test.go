@@ -145,6 +145,25 @@ func TestLatestOfMany(t *testing.T) {
 	}
 }
 
+// Many people, each with several names and predicates, count once each.
+func TestManyPeople(t *testing.T) {
+	var list []Evidence
+	for i := range 10 * maxCompared {
+		for _, name := range []string{"b", "a"} {
+			e := signed(fmt.Sprintf("cn=%s%03d", name, i), "test:"+name, ledger.Pass)
+			e.Person = int64(i + 1)
+			list = append(list, e)
+		}
+		warned := signed(fmt.Sprintf("cn=b%03d", i), "test:b", ledger.Warn)
+		warned.Person, warned.Slot = int64(i+1), "sha256:x"
+		list = append(list, warned)
+	}
+	got := mustParse(t, `{"state":"ATTESTED","predicate":"test:*"}`).Derive(attested(list...), policyNow).Requirements[0]
+	if got.Have != 10*maxCompared || got.SignersCounted[7] != "cn=a007" {
+		t.Errorf("%d people count, the eighth is %s; want all by the name that counts", got.Have, got.SignersCounted[7])
+	}
+}
+
 // Recorded evidence replaces only its like.
 func TestReplaces(t *testing.T) {
 	recorded, failed := by("att_1", ledger.Recorded, 0), by("att_2", ledger.Fail, 0)

@@ -27,7 +27,8 @@ const (
 )
 
 // evaluate returns the status of the requirement, and when the first evidence that
-// counts, or would if that for other slots did, expires, or zero for never. The evidence in f is the latest.
+// counts, or would if that for other slots did, expires, or zero for never. The evidence
+// in f is the latest.
 func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.RequirementStatus, ledger.Time) {
 	s := ledger.RequirementStatus{State: r.State, Predicate: cmp.Or(r.Predicate, r.Type), Need: r.Threshold}
 	excluded, unsure := r.scope(f, steps)
@@ -46,62 +47,73 @@ func (r *Requirement) evaluate(f *Facts, now ledger.Time, steps int) (ledger.Req
 	}
 	withoutOthers(f.Evidence, verdicts)
 
-	var expires ledger.Time
-	var people []int // the first evidence of each
-	for i := range f.Evidence {
-		e := &f.Evidence[i]
-		if verdicts[i] != counts && verdicts[i] != otherSlot {
-			continue
-		}
-		if end := r.end(e); end != 0 && (expires == 0 || end < expires) {
-			expires = end
-		}
-		isOf := func(j int) bool { return f.Evidence[j].samePerson(e) }
-		if verdicts[i] == counts && !slices.ContainsFunc(people, isOf) {
-			people = append(people, i)
-			s.SignersCounted = append(s.SignersCounted, firstName(f.Evidence, verdicts, e))
-		}
-	}
-
-	slices.Sort(s.SignersCounted)
+	s.SignersCounted = signers(f.Evidence, verdicts)
 	s.FailedBy = distinct(s.FailedBy)
-	s.Have = len(people)
+	s.Have = len(s.SignersCounted)
 	s.Met = s.Have >= s.Need && len(s.FailedBy) == 0
 	s.Reason = r.reason(f, &s, verdicts)
 	if unsure != "" && !s.Met {
 		s.Reason += "; applies because " + unsure
 	}
-	return s, expires
+	return s, r.expires(f.Evidence, verdicts)
 }
 
-// firstName returns the first DN, in the order of texts, of the evidence that counts by the
-// person of e.
-func firstName(evidence []Evidence, verdicts []verdict, e *Evidence) string {
-	first := ""
+// expires returns when the first evidence that counts, or would if that for other slots
+// did, expires, or zero for never.
+func (r *Requirement) expires(evidence []Evidence, verdicts []verdict) ledger.Time {
+	var expires ledger.Time
+	if r.MaxAge == 0 {
+		return 0
+	}
 	for i := range evidence {
-		if verdicts[i] == counts && evidence[i].samePerson(e) {
-			if name := evidence[i].Signer.String(); first == "" || name < first {
-				first = name
-			}
+		if verdicts[i] != counts && verdicts[i] != otherSlot {
+			continue
+		}
+		if end := r.end(&evidence[i]); expires == 0 || end < expires {
+			expires = end
 		}
 	}
-	return first
+	return expires
+}
+
+// signers returns the names of the people whose evidence counts, sorted. Of several names
+// of a person, it is the first one.
+func signers(evidence []Evidence, verdicts []verdict) []string {
+	var people groups
+	var names []string
+	for i := range evidence {
+		if verdicts[i] != counts {
+			continue
+		}
+		e := &evidence[i]
+		n, isNew := people.add(topic{person: e.person()})
+		switch name := e.Signer.String(); {
+		case isNew:
+			names = append(names, name)
+		case name < names[n]:
+			names[n] = name
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // withoutOthers changes the verdict on evidence that would count if the same person's
 // evidence for another slot of the predicate does not: a clean scan of one image does not
 // hide that of another.
 func withoutOthers(evidence []Evidence, verdicts []verdict) {
-	var incomplete []int
+	var incomplete groups
 	for i, v := range verdicts {
 		if v != counts && v != unrelated {
-			incomplete = append(incomplete, i)
+			incomplete.add(topic{person: evidence[i].person(), predicate: evidence[i].Predicate})
 		}
 	}
+	if len(incomplete.list) == 0 {
+		return
+	}
 	for i := range evidence {
-		e := &evidence[i]
-		hides := func(j int) bool { return evidence[j].Predicate == e.Predicate && evidence[j].samePerson(e) }
-		if verdicts[i] == counts && slices.ContainsFunc(incomplete, hides) {
+		t := topic{person: evidence[i].person(), predicate: evidence[i].Predicate}
+		if verdicts[i] == counts && incomplete.find(t) >= 0 {
 			verdicts[i] = otherSlot
 		}
 	}
