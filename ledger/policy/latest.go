@@ -53,37 +53,51 @@ func Latest(list []Evidence) []Evidence {
 // map.
 const maxCompared = 16
 
-// groups numbers distinct topics, in the order in which they are added. The zero value is
-// empty.
+// groups numbers the people of evidence, or if byPredicate is set, the distinct pairs of a
+// person and a predicate, in the order in which they are added.
 type groups struct {
-	list  []topic
-	index map[topic]int // nil up to maxCompared topics
+	byPredicate bool
+	list        []*Evidence   // the first of each group
+	index       map[topic]int // nil up to maxCompared groups
 }
 
-// find returns the number of a topic, or -1.
-func (g *groups) find(t topic) int {
-	if g.index == nil {
-		return slices.Index(g.list, t)
+// key returns the topic that stands for the group of e.
+func (g *groups) key(e *Evidence) topic {
+	if g.byPredicate {
+		return topic{person: e.person(), predicate: e.Predicate}
 	}
-	if n, ok := g.index[t]; ok {
-		return n
+	return topic{person: e.person()}
+}
+
+// find returns the number of the group of e, or -1.
+func (g *groups) find(e *Evidence) int {
+	if g.index != nil {
+		if n, ok := g.index[g.key(e)]; ok {
+			return n
+		}
+		return -1
+	}
+	for n, first := range g.list {
+		if first.samePerson(e) && (!g.byPredicate || first.Predicate == e.Predicate) {
+			return n
+		}
 	}
 	return -1
 }
 
-// add returns the number of a topic, and whether the topic is new.
-func (g *groups) add(t topic) (n int, isNew bool) {
-	if n := g.find(t); n >= 0 {
+// add returns the number of the group of e, and whether the group is new.
+func (g *groups) add(e *Evidence) (n int, isNew bool) {
+	if n := g.find(e); n >= 0 {
 		return n, false
 	}
-	g.list = append(g.list, t)
+	g.list = append(g.list, e)
 	switch n := len(g.list) - 1; {
 	case g.index != nil:
-		g.index[t] = n
+		g.index[g.key(e)] = n
 	case n >= maxCompared:
 		g.index = make(map[topic]int, 2*n)
 		for i := range g.list {
-			g.index[g.list[i]] = i
+			g.index[g.key(g.list[i])] = i
 		}
 	}
 	return len(g.list) - 1, true

@@ -86,7 +86,7 @@ func signers(evidence []Evidence, verdicts []verdict) []string {
 			continue
 		}
 		e := &evidence[i]
-		n, isNew := people.add(topic{person: e.person()})
+		n, isNew := people.add(e)
 		switch name := e.Signer.String(); {
 		case isNew:
 			names = append(names, name)
@@ -102,18 +102,17 @@ func signers(evidence []Evidence, verdicts []verdict) []string {
 // evidence for another slot of the predicate does not: a clean scan of one image does not
 // hide that of another.
 func withoutOthers(evidence []Evidence, verdicts []verdict) {
-	var incomplete groups
+	incomplete := groups{byPredicate: true}
 	for i, v := range verdicts {
 		if v != counts && v != unrelated {
-			incomplete.add(topic{person: evidence[i].person(), predicate: evidence[i].Predicate})
+			incomplete.add(&evidence[i])
 		}
 	}
 	if len(incomplete.list) == 0 {
 		return
 	}
 	for i := range evidence {
-		t := topic{person: evidence[i].person(), predicate: evidence[i].Predicate}
-		if verdicts[i] == counts && incomplete.find(t) >= 0 {
+		if verdicts[i] == counts && incomplete.find(&evidence[i]) >= 0 {
 			verdicts[i] = otherSlot
 		}
 	}
