@@ -11,13 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -385,124 +381,4 @@ func (e *exerciser) webhooks() {
 			}
 		}
 	}
-}
-
-func (e *exerciser) lists() {
-	t, ctx := e.t, e.t.Context()
-	pages(t, func(q store.Query) (ledger.Page[ledger.Org], error) { return e.Orgs(ctx, q) })
-	pages(t, func(q store.Query) (ledger.Page[ledger.Repo], error) { return e.Repos(ctx, "acme", q) })
-	pages(t, func(q store.Query) (ledger.Page[ledger.Token], error) { return e.Tokens(ctx, "acme", q) })
-	pages(t, func(q store.Query) (ledger.Page[identity.Identity], error) { return e.Identities(ctx, "acme", q) })
-	pages(t, func(q store.Query) (ledger.Page[ledger.PredicateCount], error) { return e.Predicates(ctx, "acme", q) })
-	pages(t, func(q store.Query) (ledger.Page[policy.Summary], error) { return e.Policies(ctx, "acme", "api", q) })
-	pages(t, func(q store.Query) (ledger.Page[ledger.Webhook], error) { return e.Webhooks(ctx, "acme", "api", q) })
-
-	e.listAttestations()
-	e.listAttestationTypes()
-	e.listCommits()
-	e.listEvents()
-	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
-	e.listOverlaps()
-	check(t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
-	e.listOverlaps()
-}
-
-func (e *exerciser) listOverlaps() {
-	for _, level := range []radar.Level{radar.NoLevel, radar.Low, radar.Medium, radar.High} {
-		for _, commit := range []string{"", loginCommit} {
-			for _, branch := range []string{"", "feature/login", "busy"} {
-				pages(e.t, func(q store.Query) (ledger.Page[ledger.RadarPair], error) {
-					return e.Overlaps(e.t.Context(), "acme", "api",
-						store.RadarFilter{Query: q, Level: level, Commit: commit, Branch: branch})
-				})
-			}
-		}
-	}
-}
-
-func (e *exerciser) listAttestations() {
-	f := store.AttestationFilter{}
-	for i := range 60 { // more than a page reads by their own index
-		e.attestsAs("api", sha(1), fmt.Sprint("many:", i), ledger.Pass, fmt.Sprintf("cn=many,ou=%d,o=acme", i))
-		e.attests("api", sha(1), fmt.Sprint("https://many.example/", i), ledger.Recorded)
-	}
-
-	for _, f.Predicate = range []string{"", "test:go", "test:*", "none:*", "many:*"} {
-		for _, f.Identity = range []string{"", buildDN, "build", "nobody", "many"} {
-			for _, f.Commit = range []string{"", deployedCommit} {
-				for _, f.Status = range []ledger.Status{"", ledger.Pass, ledger.Fail} {
-					for _, f.Since = range []ledger.Time{0, 1} {
-						for _, f.Ascending = range []bool{false, true} {
-							pages(e.t, func(q store.Query) (ledger.Page[ledger.AttestationRecord], error) {
-								f.Query = q
-								return e.Attestations(e.t.Context(), "acme", "api", f)
-							})
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
-func (e *exerciser) listAttestationTypes() {
-	f := store.AttestationFilter{}
-	for _, f.PredicateType = range []string{attestation.ResultPredicateType, "https://many.example/*", "none"} {
-		for _, f.Commit = range []string{"", deployedCommit} {
-			pages(e.t, func(q store.Query) (ledger.Page[ledger.AttestationRecord], error) {
-				f.Query = q
-				return e.Attestations(e.t.Context(), "acme", "api", f)
-			})
-		}
-	}
-}
-
-func (e *exerciser) listCommits() {
-	f := store.CommitFilter{}
-	for _, f.State = range []*ledger.State{nil, new(ledger.Attested)} {
-		for _, f.Branch = range []string{"", "feature/login"} {
-			for _, f.Author = range []string{"", "Ann"} {
-				for _, f.InFlight = range []bool{false, true} {
-					for _, f.Standing = range []bool{false, true} {
-						pages(e.t, func(q store.Query) (ledger.Page[ledger.CommitSummary], error) {
-							f.Query = q
-							return e.Commits(e.t.Context(), "acme", "api", f)
-						})
-					}
-				}
-			}
-		}
-	}
-}
-
-func (e *exerciser) listEvents() {
-	ctx := e.t.Context()
-	newest, err := e.Events(ctx, "acme", store.EventFilter{Query: store.Query{Limit: 3}, Descending: true})
-	check(e.t, err)
-	var event struct {
-		ID string `json:"id"`
-	}
-	check(e.t, json.Unmarshal(newest.Data[2], &event))
-
-	f := store.EventFilter{}
-	for types := range len(ledger.EventTypes()) + 1 {
-		f.Types = ledger.EventTypes()[:types]
-		for _, f.Repo = range []string{"", "api"} {
-			for _, f.After = range []string{"", event.ID} {
-				for _, f.Descending = range []bool{false, true} {
-					pages(e.t, func(q store.Query) (ledger.Page[jsontext.Value], error) {
-						f.Query = q
-						return e.Events(ctx, "acme", f)
-					})
-				}
-			}
-		}
-	}
-
-	tail, err := e.Tail(ctx, "acme")
-	check(e.t, err)
-	e.ok(tail.Next(ctx))
-	_, _, err = tail.Seq(ctx, event.ID)
-	check(e.t, err)
-	e.ok(tail.Read(ctx, 0, 10))
 }

@@ -79,7 +79,7 @@ func joinPeople(c *sqldb.Conn, orgID int64, sig signature) (person, other int64,
 }
 
 // personOfName returns the person of a signer, or of one whose DN folds to the same
-// text. It returns 0 if there is none yet.
+// text. It returns 0 if neither has signed or was registered.
 func personOfName(c *sqldb.Conn, orgID, signerID int64) (person int64, err error) {
 	var folded string
 	if err := c.Row("SELECT person, folded FROM signers WHERE id = ?", signerID).Scan(&person, &folded); err != nil {

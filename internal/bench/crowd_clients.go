@@ -69,7 +69,7 @@ func RunCrowd(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 // A gathering is the clients of a crowd while they are connected.
 type gathering struct {
 	start     time.Time
-	viewers   *viewers // nil if there are none
+	viewers   *viewers // nil without viewers
 	audiences []*audience
 	hostile   map[string]*hostile // by name
 }

@@ -128,8 +128,7 @@ func nextPage(query string, body []byte) (string, error) {
 	return query + "&cursor=" + url.QueryEscape(page.NextCursor), nil
 }
 
-// announcedBody is the announced size of a body of which the client sends only
-// 250 bytes.
+// announcedBody is the Content-Length that clients announce. They send 250 bytes.
 const announcedBody = 4 << 20
 
 // sendHalf announces a large attestation, sends its beginning and waits for the

@@ -51,7 +51,8 @@ func newLimitedServer(t *testing.T, limit int) *limitedServer {
 			<-s.done
 		}
 	})
-	s.http = &http.Server{ConnContext: inContext, ConnState: stateChanged, Handler: handler}
+	s.http = &http.Server{ConnContext: inContext, ConnState: stateChanged, Handler: handler,
+		MaxHeaderBytes: maxHead}
 	go func() { s.ended <- s.http.Serve(listener) }()
 	t.Cleanup(func() { s.http.Close() })
 	return s
@@ -216,7 +217,6 @@ func TestFaultMemoryOfConnections(t *testing.T) {
 		t.Skip("needs many open files")
 	}
 	s := newLimitedServer(t, many)
-	s.http.MaxHeaderBytes = maxHead
 
 	before := inUse()
 	for range many {

@@ -128,7 +128,8 @@ func closure(signers []signer) [][]bool {
 }
 
 func TestPeopleIsTransitiveClosure(t *testing.T) {
-	name := rapid.SampledFrom([]string{"ann", "Ann", " ann", "ａnn", "ben", "BEN", "eve", "STRASSE", "straße", "ﬁn", "fin"})
+	name := rapid.SampledFrom([]string{"ann", "Ann", " ann", "ａnn", "ben", "BEN", "eve", "STRASSE",
+		"straße", "ﬁn", "fin"})
 	drawSigner := rapid.Custom(func(t *rapid.T) signer {
 		unit := rapid.SampledFrom([]string{"", "web", "Web"}).Draw(t, "ou")
 		return signer{identity.DN{CN: name.Draw(t, "cn"), OU: unit}, keyNo(rapid.IntRange(0, 20).Draw(t, "key"))}

@@ -124,8 +124,10 @@ func TestBlankNamesRefused(t *testing.T) {
 // Names in all scripts are accepted, and characters that can be mistaken only for
 // others.
 func TestVisibleNames(t *testing.T) {
-	for _, name := range []string{"ci-bot", "Zoë", "Zoe\u0308", "O’Brien", "Žofie Č.", "Иван", "Ἀθηνᾶ", "יעל", "مريم",
-		"संजय", "สมชาย", "陳大文", "김민준", "🦊", "a b", "a\u00a0b", "a\u3000b", "ﬁ", "Ａｎｎ", "½", "\ufffd", "𠮷田"} {
+	for _, name := range []string{"ci-bot", "Zoë", "Zoe\u0308", "O’Brien", "Žofie Č.", "Иван", "Ἀθηνᾶ", "יעל",
+		"مريم",
+		"संजय", "สมชาย", "陳大文", "김민준", "🦊", "a b",
+		"a\u00a0b", "a\u3000b", "ﬁ", "Ａｎｎ", "½", "\ufffd", "𠮷田"} {
 		n := identity.NewIdentity{Kind: identity.KeyIdentity, DN: "cn=" + name + ",ou=build,o=acme",
 			PEM: ledgertest.PublicPEM(ledgertest.NewP256().Public())}
 		id, err := n.Identity()

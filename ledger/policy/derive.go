@@ -53,7 +53,7 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 
 // RollsBack reports whether e, just recorded for a DEPLOYED commit, is a rollback: it
 // matches the signers and the predicate of a DEPLOYED requirement that applies, and has
-// a status that the requirement does not accept. Evidence without an outcome is none.
+// a status that the requirement does not accept. Evidence without an outcome is not a rollback.
 func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	if e.Status == ledger.Recorded {
 		return false

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A block is one chunk of HTTP/1.1. Without text it is none, which would end the body.
+// A block is one chunk of HTTP/1.1. A block without text is no chunk, because an empty
+// chunk would end the body.
 func TestBlock(t *testing.T) {
 	b := NewBlock([]byte("first, "), nil, []byte("second, third"))
 	if string(b.text) != "first, second, third" || string(b.framed) != "14\r\nfirst, second, third\r\n" || b.Len() != 20 {
