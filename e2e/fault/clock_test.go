@@ -132,6 +132,7 @@ func (v *clockVictim) check(when string) {
 // Whatever the clock does under load, nothing is lost, ids ascend, and states follow from
 // the evidence.
 func TestFaultClockUnderLoad(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	need(t, "python3")
 	type victim = clockVictim

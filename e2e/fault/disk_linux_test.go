@@ -65,6 +65,7 @@ func fill(t *testing.T, dir string) (ballast string) {
 
 // A full disk refuses writes until it has space again, also after a restart.
 func TestFaultFullDisk(t *testing.T) {
+	slow(t)
 	for name, mountOne := range map[string]func(*testing.T) string{"tmpfs": mountTmpfs, "ext4": mountExt4} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,6 +102,7 @@ func TestFaultFullDisk(t *testing.T) {
 // While the disk fails, nothing is confirmed that is not on disk, and nothing refused is
 // recorded, whether the server goes on or is killed.
 func TestFaultFailingDisk(t *testing.T) {
+	slow(t)
 	need(t, "strace")
 	for _, f := range []struct {
 		name, fault string

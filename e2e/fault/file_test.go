@@ -48,6 +48,7 @@ func replace(path string) error {
 // Whatever happens to the files of a server under load, what it confirmed can be saved as
 // docs/reliability.md says, and nothing is confirmed that cannot.
 func TestFaultFilesUnderLoad(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
 	for range times(1, 3) {

@@ -38,6 +38,7 @@ func parsePair(key, cert []byte) (public string, err error) {
 // A key that keygen has written survives a power cut, and a key that it replaces is
 // complete until the new one is.
 func TestFaultPowerCutDuringKeygen(t *testing.T) {
+	slow(t)
 	need(t, "strace")
 	const cuts = 200
 	keygen := func(dir string, more ...string) *exec.Cmd {

@@ -149,6 +149,7 @@ func randomCuts(t *testing.T, trace *powercut.Trace, n int) []powercut.Cut {
 // After a power cut at any moment, everything that was answered is in the file, the file
 // is intact, and the server goes on.
 func TestFaultPowerCut(t *testing.T) {
+	slow(t)
 	need(t, "strace")
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
@@ -235,6 +236,7 @@ func findLoss(t *testing.T, trace *powercut.Trace, list []recordedNote) bool {
 
 // A power cut while a database is created leaves one that can be used, or none.
 func TestFaultPowerCutDuringCreation(t *testing.T) {
+	slow(t)
 	need(t, "strace", "python3")
 	t.Parallel()
 	ledgerd := func(folder string, args ...string) *exec.Cmd {
@@ -277,6 +279,7 @@ func TestFaultPowerCutDuringCreation(t *testing.T) {
 // After a power cut during a migration, the next start finishes it, and the copy of the
 // old database is complete if there is one.
 func TestFaultPowerCutDuringMigration(t *testing.T) {
+	slow(t)
 	need(t, "strace", "python3")
 	t.Parallel()
 	packed, err := os.Open("../../store/testdata/v5.db.gz")
@@ -315,6 +318,7 @@ func TestFaultPowerCutDuringMigration(t *testing.T) {
 
 // The copy that a server writes if its database was deleted survives a power cut.
 func TestFaultPowerCutAfterRescue(t *testing.T) {
+	slow(t)
 	need(t, "strace")
 	t.Parallel()
 	v := newVictim(t, t.TempDir())

@@ -14,6 +14,7 @@ func aMoment() { time.Sleep(time.Duration(20+rand.IntN(700)) * time.Millisecond)
 
 // A killed server loses nothing.
 func TestFaultKill(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
 	for range times(3, 30) {
@@ -30,6 +31,7 @@ func TestFaultKill(t *testing.T) {
 // A server that is stopped under load answers every request that it records, and ends with
 // 0. Connections that the system has, but the server has not accepted yet, are reset.
 func TestFaultStopUnderLoad(t *testing.T) {
+	slow(t)
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
 	v.answersAll = true

@@ -38,6 +38,15 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// slow skips the test, except in CI and with -fault.long. Together, these tests take a
+// minute of both cores.
+func slow(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CI") != "true" && !*long {
+		t.Skip("slow (run it with CI=true or -fault.long)")
+	}
+}
+
 // need skips the test if a program is missing. In CI it fails the test instead.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
