@@ -26,7 +26,7 @@ import (
 // fewHours is the duration of FaultFortyHours in CI.
 const fewHours = 0.3
 
-var loadHours = flag.Float64("fault.hours", fewHours, "the hours of load in FaultFortyHours, each of which takes 30 seconds")
+var loadHours = flag.Float64("fault.hours", fewHours, "the `hours` of load in FaultFortyHours, 30 seconds each")
 
 // A sample is the state of the server at a moment.
 type sample struct {
