@@ -288,7 +288,7 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 		attestations[e.Attestation] = true
 		f := facts[e.Commit]
 		if f == nil {
-			f = &policy.Facts{Target: "main"}
+			f = &policy.Facts{Targets: []string{"main"}, Target: "main"}
 			facts[e.Commit] = f
 		}
 

@@ -203,20 +203,34 @@ type Problem struct {
 
 // A RequirementStatus is the result of evaluating one requirement for a commit.
 type RequirementStatus struct {
+	// Name is the requirement's name, if it has one.
+	Name      string `json:"name,omitzero"`
 	State     State  `json:"state"`
 	Predicate string `json:"predicate"`
 	// Applies reports whether the requirement applies to the commit. If its paths or
 	// branches exclude the commit, Met is false as well but blocks no state.
 	Applies bool `json:"applies"`
 	Met     bool `json:"met"`
-	// Have and Need count distinct signers. Both are 0 for the radar's requirement.
+	// Have and Need count distinct signers. Have includes one for an exception. Both are 0
+	// for the radar's requirement.
 	Have           int      `json:"have"`
 	Need           int      `json:"need"`
 	SignersCounted []string `json:"signers_counted"`
 	// FailedBy holds the signers whose fail or error blocks the requirement, regardless
 	// of how many others count.
 	FailedBy []string `json:"failed_by,omitempty"`
-	Reason   string   `json:"reason"`
+	// Exception stands in for one signer, and overrides FailedBy, until it ends.
+	Exception *ExceptionStatus `json:"exception,omitzero"`
+	Reason    string           `json:"reason"`
+}
+
+// An ExceptionStatus is the exception that stands in for a requirement.
+type ExceptionStatus struct {
+	Attestation string `json:"attestation"`
+	// Identity is the DN of the signer.
+	Identity string `json:"identity"`
+	Reason   string `json:"reason"`
+	Until    Time   `json:"until"`
 }
 
 // Check returns a field error for the first invalid field.

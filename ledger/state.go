@@ -60,7 +60,8 @@ func (s *State) UnmarshalText(b []byte) error {
 type Cause struct {
 	Type CauseType `json:"type"`
 	// ID identifies the attestation, policy version, commit, event or identity. For an
-	// expiry, it is the attestation that expired; for an upgrade, the version of the rules.
+	// expiry, it is the attestation that expired; for an upgrade, the version of the rules;
+	// for an exception, its attestation.
 	ID string `json:"id"`
 }
 
@@ -76,4 +77,5 @@ const (
 	CauseCommit      CauseType = "commit"      // a registration changed which requirements apply
 	CauseIdentity    CauseType = "identity"    // two people turned out to be one
 	CauseUpgrade     CauseType = "upgrade"     // a new release reads statements differently
+	CauseException   CauseType = "exception"   // an exception was granted, or ended
 )

@@ -26,6 +26,14 @@ type commitRow struct {
 	isNew, isDirty, isMoved bool
 }
 
+// authors returns who wrote the commit. It is empty if that is unknown.
+func (c *commitRow) authors() []ledger.Author {
+	if c.author == (ledger.Author{}) {
+		return nil
+	}
+	return []ledger.Author{c.author}
+}
+
 const selectCommitRow = `
 SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations,
   newest, branch, target, author_name, author_email

@@ -33,6 +33,15 @@ func (d *deriver) policyCause() ledger.Cause {
 	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
 }
 
+// targets returns the branches that a commit is meant for.
+func (d *deriver) targets(c *commitRow) []string {
+	var claimed []string
+	if c.target != "" {
+		claimed = []string{c.target}
+	}
+	return d.contract.Targets.Targets(d.repo.defaultBranch, claimed)
+}
+
 // A subject is a commit with the facts from which its state is derived.
 type subject struct {
 	*commitRow
@@ -77,7 +86,7 @@ func (rd reader) contract(r repoRow) (*policy.Contract, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}
-	contract, err := policy.Parse(text)
+	contract, err := policy.ParseStored(text)
 	if err != nil {
 		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}

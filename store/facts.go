@@ -17,8 +17,9 @@ func (rd reader) gather(list []*subject) error {
 	for _, s := range list {
 		byID[s.id] = s
 		s.facts = policy.Facts{
-			Author:   s.author,
+			Authors:  s.authors(),
 			Branch:   s.branch,
+			Targets:  s.d.targets(s.commitRow),
 			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
 			Attested: s.attestations > 0,
 			Deployed: s.state == ledger.Deployed,

@@ -38,7 +38,7 @@ func scanPolicy(row scanner) (p keyed[policy.Policy], err error) {
 		Org: v.row.Org, Repo: v.row.Repo, Version: v.row.Version,
 		Digest: v.row.Digest, CreatedAt: v.row.CreatedAt, CreatedBy: v.row.CreatedBy,
 	}
-	if p.row.Contract, err = policy.Parse(text); err != nil {
+	if p.row.Contract, err = policy.ParseStored(text); err != nil {
 		return p, fmt.Errorf("parse contract %d of %s/%s: %w", p.row.Version, p.row.Org, p.row.Repo, err)
 	}
 	return p, nil

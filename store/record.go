@@ -156,7 +156,7 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	}
 	t.markDirty(c)
 	t.countState(d.repo.id, c.state, 1)
-	return &subject{commitRow: c, d: d, facts: policy.Facts{Target: d.repo.defaultBranch}}, nil
+	return &subject{commitRow: c, d: d, facts: policy.Facts{Targets: d.targets(c), Target: d.repo.defaultBranch}}, nil
 }
 
 // addAttestation records an attestation on a commit, and its effects.

@@ -17,6 +17,9 @@ func (d DN) folded() DN {
 	return DN{CN: foldValue(d.CN), OU: foldValue(d.OU), O: foldValue(d.O)}
 }
 
+// FoldText returns a text for comparing names, as Fold does with the attributes of a DN.
+func FoldText(text string) string { return foldValue(text) }
+
 // foldValue normalizes a value to NFKC, folds its case, trims white space and replaces
 // each run of white space by one space. A value that is all white space becomes one space,
 // so that it is not empty.

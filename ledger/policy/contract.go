@@ -5,9 +5,11 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -16,7 +18,37 @@ import (
 // defaults, so a Contract is complete.
 type Contract struct {
 	Requirements []Requirement `json:"requirements"`
-	Radar        RadarSettings `json:"radar"`
+	Targets      TargetRule    `json:"targets"`
+	// Exceptions says whose exceptions count. The zero value means nobody's.
+	Exceptions ExceptionRule `json:"exceptions,omitzero"`
+	Radar      RadarSettings `json:"radar"`
+}
+
+// An ExceptionRule says whose exceptions count, and for how long.
+type ExceptionRule struct {
+	Signers []identity.Pattern `json:"signers"`
+	// MaxDuration is the longest time from the recording of an exception to its end.
+	MaxDuration ledger.Duration `json:"max_duration"`
+}
+
+// A TargetRule says for which branches the requirements of a commit are evaluated.
+type TargetRule string
+
+// The target rules.
+const (
+	// AllTargets are the repo's default branch, and all targets ever claimed for the commit.
+	AllTargets TargetRule = "all"
+	// ClaimedTargets are the targets ever claimed or, if there is none, the default branch.
+	ClaimedTargets TargetRule = "claimed"
+)
+
+// Targets returns the branches that a commit is meant for. The claimed ones are all that
+// registrations of the commit have named.
+func (r TargetRule) Targets(defaultBranch string, claimed []string) []string {
+	if len(claimed) > 0 && (r == ClaimedTargets || slices.Contains(claimed, defaultBranch)) {
+		return claimed
+	}
+	return append([]string{defaultBranch}, claimed...)
 }
 
 // RadarSettings configures Conflict Radar for a repo.
@@ -49,7 +81,8 @@ func Default() Contract {
 	return Contract{
 		Requirements: []Requirement{one(ledger.Attested, "test:*"), one(ledger.Promotable, "review:*"),
 			one(ledger.Deployed, "deploy:*")},
-		Radar: defaultRadar(),
+		Targets: AllTargets,
+		Radar:   defaultRadar(),
 	}
 }
 

@@ -31,10 +31,10 @@ const exampleCanonical = `{"requirements":[` +
 	`"exclude_author":true,"paths":[],"branches":["main","release/*"]},` +
 	`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"],"threshold":1,"accept":["pass"],` +
 	`"exclude_author":false,"paths":[],"branches":[]}],` +
-	`"radar":{"enabled":true,"notify":"LOW","block":"none","ignore":["**/go.sum"],"max_age":"720h"}}`
+	`"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none","ignore":["**/go.sum"],"max_age":"720h"}}`
 
 func TestParseContract(t *testing.T) {
-	const radar = `"radar":{"enabled":true,"notify":"LOW","block":"none","ignore":[],"max_age":"720h"}`
+	const radar = `"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none","ignore":[],"max_age":"720h"}`
 	one := func(rest string) string {
 		return `{"requirements":[{"state":"ATTESTED","predicate":"x",` + rest + `}],` + radar + `}`
 	}
@@ -48,7 +48,7 @@ func TestParseContract(t *testing.T) {
 		"null instead of a radar": {`{"requirements":[],"radar":null}`, `{"requirements":[],` + radar + `}`},
 		"radar settings": {
 			`{"requirements":[],"radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"2w"}}`,
-			`{"requirements":[],"radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"336h"}}`,
+			`{"requirements":[],"targets":"all","radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"336h"}}`,
 		},
 		"defaults": {
 			`{"requirements":[{"predicate":"x","state":"ATTESTED"}]}`,

@@ -54,7 +54,7 @@ func BenchmarkDeriveWorst(b *testing.B) {
 		}
 		c := mustParse(b, `{"state":"ATTESTED","predicate":"x","branches":[`+strings.Join(globs, ",")+`]}`)
 		f := attested()
-		f.Target = strings.Repeat("a", 255)
+		f.Targets = []string{strings.Repeat("a", 255)}
 		for b.Loop() {
 			c.Derive(f, policyNow)
 		}

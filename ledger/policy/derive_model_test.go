@@ -107,12 +107,10 @@ func drawStatus() *rapid.Generator[ledger.Status] {
 
 func drawFacts(t *rapid.T) Facts {
 	f := Facts{
-		Author: ledger.Author{
-			Name:  rapid.SampledFrom([]string{"", "Ann", "bot", "Joe"}).Draw(t, "author"),
-			Email: rapid.SampledFrom([]string{"", "ann@acme.org", "EVE", "ci@acme.org"}).Draw(t, "author's mail"),
-		},
+		Authors:    rapid.SliceOfN(rapid.Custom(drawAuthor), 0, 2).Draw(t, "authors"),
 		Branch:     rapid.SampledFrom([]string{"", "main", "feature-x", "topic"}).Draw(t, "branch"),
-		Target:     rapid.SampledFrom([]string{"main", "main", "release/1", "release/1/2", "feature-x"}).Draw(t, "target"),
+		Target:     drawTarget().Draw(t, "target"),
+		Targets:    rapid.SliceOfN(drawTarget(), 0, 2).Draw(t, "targets"),
 		HasChanges: rapid.Bool().Draw(t, "has changes"),
 		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
 		Evidence:   rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence"),
@@ -138,6 +136,17 @@ func drawFacts(t *rapid.T) Facts {
 			0, 3).Draw(t, "changes")
 	}
 	return f
+}
+
+func drawTarget() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{"main", "main", "release/1", "release/1/2", "feature-x"})
+}
+
+func drawAuthor(t *rapid.T) ledger.Author {
+	return ledger.Author{
+		Name:  rapid.SampledFrom([]string{"", "Ann", "bot", "Joe"}).Draw(t, "author"),
+		Email: rapid.SampledFrom([]string{"", "ann@acme.org", "EVE", "ci@acme.org"}).Draw(t, "author's mail"),
+	}
 }
 
 func drawEvidence(t *rapid.T) Evidence {
@@ -184,7 +193,9 @@ func modelApplies(r Requirement, f Facts) bool {
 		}
 	}
 	for _, glob := range r.Branches {
-		branch = branch || contains(f.Target, modelBranches[glob])
+		for _, target := range f.Targets {
+			branch = branch || contains(target, modelBranches[glob])
+		}
 	}
 	return path && branch
 }
@@ -206,19 +217,25 @@ func modelMatches(r Requirement, f Facts, e Evidence) bool {
 
 	if r.ExcludeAuthor {
 		lower := strings.ToLower
-		names := map[string]bool{lower(f.Author.Name): true, lower(f.Author.Email): true}
-		mails := map[string]bool{lower(f.Author.Email): true}
+		names := map[string]bool{}
+		for _, a := range f.Authors {
+			names[lower(a.Name)], names[lower(a.Email)] = true, true
+		}
 		delete(names, "")
-		delete(mails, "")
 		own := names[lower(e.Signer.CN)]
 		for _, email := range e.Emails {
-			own = own || mails[lower(email)]
+			own = own || names[lower(email)]
 		}
 		signer = signer && !own
 	}
 	about := contains(e.Predicate, modelPredicates[r.Predicate])
 	return signer && (about || contains(e.PredicateType, modelTypes[r.Predicate]) ||
 		contains(e.PredicateType, modelTypes[r.Type]))
+}
+
+// modelHasAuthor reports whether any author has a name or an e-mail address.
+func modelHasAuthor(f Facts) bool {
+	return slices.ContainsFunc(f.Authors, func(a ledger.Author) bool { return a != (ledger.Author{}) })
 }
 
 // modelMatchesAsAuthor is like modelMatches, but does not exclude the author.
@@ -259,7 +276,7 @@ func modelMeets(r Requirement, f Facts, now ledger.Time) (signers map[any]string
 		case !accepted:
 			met = met && e.Status != "fail" && e.Status != "error"
 			bad[a] = true
-		case r.ExcludeAuthor && f.Author.Name == "" && f.Author.Email == "":
+		case r.ExcludeAuthor && !modelHasAuthor(f):
 			bad[a] = true
 		case r.State == ledger.Deployed && !e.WhilePromotable:
 			bad[a] = true

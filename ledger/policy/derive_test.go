@@ -18,7 +18,7 @@ const hour = ledger.Time(3600 * 1000)
 // attested returns the facts of a commit with the given evidence and target main.
 func attested(evidence ...Evidence) Facts {
 	return Facts{
-		Author: ledger.Author{Name: "Alice", Email: "alice@acme.org"}, Target: "main",
+		Authors: []ledger.Author{{Name: "Alice", Email: "alice@acme.org"}}, Targets: []string{"main"}, Target: "main",
 		Evidence: evidence, Attested: true,
 	}
 }
@@ -69,8 +69,11 @@ func TestRequirement(t *testing.T) {
 	excluded := func(reason string) verdict { return verdict{reason: "does not apply: " + reason} }
 
 	changed := func(f Facts, paths ...string) Facts { f.HasChanges, f.Changes = true, paths; return f }
-	targeting := func(f Facts, branch string) Facts { f.Target = branch; return f }
-	by := func(f Facts, name, email string) Facts { f.Author = ledger.Author{Name: name, Email: email}; return f }
+	targeting := func(f Facts, branches ...string) Facts { f.Targets = branches; return f }
+	by := func(f Facts, name, email string) Facts {
+		f.Authors = []ledger.Author{{Name: name, Email: email}}
+		return f
+	}
 
 	const (
 		unknown  = "the commit's author is unknown (register the commit with its author)"

@@ -50,10 +50,19 @@ func (e *Evidence) samePerson(other *Evidence) bool {
 
 // Facts is the part of a commit that Derive needs.
 type Facts struct {
-	Author ledger.Author
+	// Authors holds everybody who wrote the commit: its author, its committer and its
+	// co-authors. It is empty if its author is unknown.
+	Authors []ledger.Author
+	// AuthorPeople holds the people, as in Evidence.Person, who are known to have written
+	// the commit: one who signed its object, or one with another identity that has the name
+	// of an author.
+	AuthorPeople []int64
 	// Branch is the branch the commit was registered for.
 	Branch string
-	// Target is the branch that the commit is meant for.
+	// Targets holds the branches that the commit is meant for (see TargetRule). A
+	// requirement with branches applies if any of them matches.
+	Targets []string
+	// Target is the target that was claimed last, or the default branch. The radar uses it.
 	Target string
 	// Changes holds the changed paths, including the old paths of renames. HasChanges
 	// reports whether the commit has a change record; if not, Changes is ignored.
@@ -69,6 +78,35 @@ type Facts struct {
 	// Overlaps holds the commit's open overlaps with earlier commits. It is used only if
 	// RadarSettings.Blocks.
 	Overlaps []OpenOverlap
+	// Verdicts holds what expressions say of the evidence, for every Requirement.Where.
+	Verdicts map[VerdictKey]Verdict
+	// Exceptions holds the exceptions recorded for the commit, by anybody. It is used only
+	// if Contract.Exceptions allows any.
+	Exceptions []Exception
+}
+
+// A VerdictKey identifies a Verdict: an attestation's id, and an expression.
+type VerdictKey struct{ Attestation, Expression string }
+
+// A Verdict is what a Requirement.Where says of a statement. Without one, the expression
+// was not evaluated yet, and the evidence does not count.
+type Verdict struct {
+	True bool
+	// Error is why the expression could not be evaluated. It is empty if it was.
+	Error string
+}
+
+// An Exception stands in for one requirement of one commit until it ends.
+type Exception struct {
+	Attestation string // the attestation's id; ids ascend
+	// Requirement is the name of the requirement.
+	Requirement string
+	Signer      identity.DN
+	Reason      string
+	RecordedAt  ledger.Time
+	// Until is when it ends. An exception that ends when it is recorded, or before, ends
+	// its predecessor.
+	Until ledger.Time
 }
 
 // An OpenOverlap is an overlap of the commit with one that was registered earlier.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -17,7 +18,11 @@ import (
 // The limits of a contract.
 const (
 	maxRequirements = 200
-	maxEntries      = 100 // in any list of a contract
+	maxPatterns     = 4096 // of signers, in all lists together
+	maxEntries      = 100  // in any list of a contract
+	maxName         = 64   // bytes of a requirement's name
+	maxWhere        = 2048 // bytes of an expression
+	maxExceptionAge = ledger.Duration(366 * 24 * time.Hour)
 	maxThreshold    = 100
 	maxPredicate    = 512 // bytes; a type URI can be long
 	maxFaults       = 100 // reported for one document
@@ -28,9 +33,16 @@ const (
 type (
 	document struct {
 		Requirements []requirementDocument `json:"requirements"`
+		Targets      string                `json:"targets"`
+		Exceptions   *exceptionDocument    `json:"exceptions"`
 		Radar        radarDocument         `json:"radar"`
 	}
+	exceptionDocument struct {
+		Signers     []string `json:"signers"`
+		MaxDuration *string  `json:"max_duration"`
+	}
 	requirementDocument struct {
+		Name          string   `json:"name"`
 		State         string   `json:"state"`
 		Predicate     string   `json:"predicate"`
 		Type          string   `json:"type"`
@@ -39,6 +51,8 @@ type (
 		Accept        []string `json:"accept"`
 		MaxAge        *string  `json:"max_age"`
 		ExcludeAuthor bool     `json:"exclude_author"`
+		DistinctFrom  []string `json:"distinct_from"`
+		Where         string   `json:"where"`
 		Paths         []string `json:"paths"`
 		Branches      []string `json:"branches"`
 	}
@@ -53,12 +67,18 @@ type (
 
 // Parse decodes a contract from JSON, validates it, and sets the defaults. The error
 // lists all invalid fields, each with its path.
-func Parse(data []byte) (Contract, error) {
+func Parse(data []byte) (Contract, error) { return parse(data, contractCheck{}) }
+
+// ParseStored decodes the canonical document of a contract. Releases before the member
+// targets knew one target for each commit: their contracts keep this meaning, which is
+// that of ClaimedTargets. They may also have more patterns than Parse allows.
+func ParseStored(data []byte) (Contract, error) { return parse(data, contractCheck{stored: true}) }
+
+func parse(data []byte, k contractCheck) (Contract, error) {
 	var doc document
 	if err := ledger.DecodeStrict(data, &doc); err != nil {
 		return Contract{}, contractTypeError(data, err)
 	}
-	var k contractCheck
 	c := k.contract(&doc)
 	if len(k.faults) > 0 {
 		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.faults...)
@@ -70,7 +90,8 @@ func Parse(data []byte) (Contract, error) {
 var fieldTypes = map[string]string{
 	"requirements": "a list of objects", "radar": "an object",
 	"state": "a string", "predicate": "a string", "type": "a string",
-	"max_age": "a string", "notify": "a string", "block": "a string",
+	"max_age": "a string", "notify": "a string", "block": "a string", "name": "a string", "where": "a string",
+	"targets": "a string", "exceptions": "an object", "max_duration": "a string", "distinct_from": "a list of strings",
 	"signers": "a list of strings", "accept": "a list of strings",
 	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
 	"threshold": "a whole number", "enabled": "true or false", "exclude_author": "true or false",
@@ -98,8 +119,11 @@ func contractTypeError(data []byte, err error) error {
 
 // A contractCheck collects the faults of one document.
 type contractCheck struct {
-	faults    []ledger.FieldError
-	globsSeen int // the number of globs so far
+	stored       bool // by this release or an earlier one
+	faults       []ledger.FieldError
+	globsSeen    int             // the number of globs so far
+	patternsSeen int             // the number of patterns of signers so far
+	names        map[string]bool // of requirements so far
 }
 
 func (k *contractCheck) fault(field, format string, args ...any) {
@@ -125,15 +149,45 @@ func (k *contractCheck) contract(doc *document) Contract {
 		k.fault("requirements", "too many: %d entries, at most %d", n, maxRequirements)
 		return Contract{}
 	}
-	c := Contract{Requirements: make([]Requirement, len(doc.Requirements)), Radar: k.radar(&doc.Radar)}
+	c := Contract{Requirements: make([]Requirement, len(doc.Requirements)), Targets: k.targets(doc.Targets),
+		Exceptions: k.exceptions(doc.Exceptions), Radar: k.radar(&doc.Radar)}
 	for i := range doc.Requirements {
 		c.Requirements[i] = k.requirement(fmt.Sprintf("requirements[%d]", i), &doc.Requirements[i])
 	}
 	return c
 }
 
+func (k *contractCheck) targets(rule string) TargetRule {
+	switch r := TargetRule(rule); {
+	case r == AllTargets || r == ClaimedTargets:
+		return r
+	case rule == "" && k.stored:
+		return ClaimedTargets
+	case rule != "":
+		k.fault("targets", "%q is not a rule (use all or claimed)", text.Clip(rule))
+	}
+	return AllTargets
+}
+
+func (k *contractCheck) exceptions(doc *exceptionDocument) ExceptionRule {
+	const week = ledger.Duration(7 * 24 * time.Hour)
+	if doc == nil {
+		return ExceptionRule{}
+	}
+	if len(doc.Signers) == 0 {
+		k.fault("exceptions.signers", "required (use e.g. [\"ou=security,o=acme\"])")
+	}
+	r := ExceptionRule{Signers: k.signers("exceptions.signers", doc.Signers),
+		MaxDuration: k.maxAge("exceptions.max_duration", doc.MaxDuration, week)}
+	if r.MaxDuration > maxExceptionAge {
+		k.fault("exceptions.max_duration", "%s is too long (use at most %s)", r.MaxDuration, maxExceptionAge)
+	}
+	return r
+}
+
 func (k *contractCheck) requirement(at string, doc *requirementDocument) Requirement {
 	return Requirement{
+		Name:          k.name(at+".name", doc.Name),
 		State:         k.state(at+".state", doc.State),
 		Predicate:     k.predicate(at, doc),
 		Type:          k.predicateType(at+".type", doc.Type),
@@ -142,6 +196,8 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 		Accept:        k.accept(at+".accept", doc.Accept),
 		MaxAge:        k.maxAge(at+".max_age", doc.MaxAge, 0),
 		ExcludeAuthor: doc.ExcludeAuthor,
+		DistinctFrom:  k.distinctFrom(at+".distinct_from", doc),
+		Where:         k.where(at+".where", doc.Where),
 		Paths:         k.globs(at+".paths", doc.Paths, glob.CheckPath),
 		Branches:      k.globs(at+".branches", doc.Branches, glob.Check),
 	}
@@ -160,6 +216,61 @@ func (k *contractCheck) radar(doc *radarDocument) RadarSettings {
 	r.Ignore = k.globs("radar.ignore", doc.Ignore, glob.CheckPath)
 	r.MaxAge = k.maxAge("radar.max_age", doc.MaxAge, r.MaxAge)
 	return r
+}
+
+// name validates the name of a requirement, which exceptions use.
+func (k *contractCheck) name(field, name string) string {
+	if name == "" {
+		return ""
+	}
+	if !isRequirementName(name) {
+		k.fault(field, "%q is not a name (use letters, digits and . _ -, at most %d bytes)", text.Clip(name), maxName)
+	}
+	if k.names[name] {
+		k.fault(field, "%q is the name of another requirement", text.Clip(name))
+	}
+	if k.names == nil {
+		k.names = make(map[string]bool)
+	}
+	k.names[name] = true
+	return name
+}
+
+func isRequirementName(name string) bool {
+	if len(name) > maxName || !ledger.IsPredicateName(name) {
+		return false
+	}
+	return !strings.ContainsAny(name, ":/")
+}
+
+// distinctFrom validates a list of states, which must be lower than that of the
+// requirement.
+func (k *contractCheck) distinctFrom(field string, doc *requirementDocument) (states []ledger.State) {
+	if !k.fits(field, doc.DistinctFrom) {
+		return nil
+	}
+	own, _ := ledger.ParseState(doc.State)
+	for i, name := range doc.DistinctFrom {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		switch s := k.state(at, name); {
+		case s < ledger.Attested: // reported
+		case s >= own:
+			k.fault(at, "%s is not lower than %s (use a lower state)", s, text.Clip(doc.State))
+		case slices.Contains(states, s):
+			k.fault(at, "%q occurs twice", name)
+		default:
+			states = append(states, s)
+		}
+	}
+	slices.Sort(states)
+	return states
+}
+
+func (k *contractCheck) where(field, expression string) string {
+	if len(expression) > maxWhere {
+		k.fault(field, "too long: %d bytes, at most %d", len(expression), maxWhere)
+	}
+	return expression
 }
 
 func (k *contractCheck) state(field, name string) ledger.State {
@@ -202,6 +313,11 @@ func (k *contractCheck) pattern(field, p string) {
 func (k *contractCheck) signers(field string, texts []string) []identity.Pattern {
 	if !k.fits(field, texts) {
 		return nil
+	}
+	seen := k.patternsSeen
+	k.patternsSeen += len(texts)
+	if seen <= maxPatterns && k.patternsSeen > maxPatterns && !k.stored {
+		k.fault(field, "too many patterns: at most %d in all lists of signers together", maxPatterns)
 	}
 	var patterns []identity.Pattern
 	for i, text := range texts {

@@ -129,11 +129,12 @@ func distinct(names []string) []string {
 // applies without a change record, because the commit may have changed any path. The
 // steps are the limit for matching one glob of paths.
 func (r *Requirement) scope(f *Facts, steps int) (excluded, unsure string) {
-	if len(r.Branches) > 0 && !glob.MatchAny(r.Branches, f.Target) {
-		if f.Target == "" {
+	isTarget := func(branch string) bool { return glob.MatchAny(r.Branches, branch) }
+	if len(r.Branches) > 0 && !slices.ContainsFunc(f.Targets, isTarget) {
+		if len(f.Targets) == 0 {
 			return "the commit has no target branch", ""
 		}
-		return "the target branch is " + f.Target, ""
+		return "the target branch is " + strings.Join(f.Targets, " and "), ""
 	}
 	if len(r.Paths) == 0 || !f.HasChanges {
 		return "", ""
@@ -157,7 +158,7 @@ func (r *Requirement) verdict(f *Facts, e *Evidence, now ledger.Time) verdict {
 	switch {
 	case !r.isAbout(e) || !r.isSigner(e.Signer):
 		return unrelated
-	case r.ExcludeAuthor && isAuthor(f.Author, e):
+	case r.ExcludeAuthor && f.isAuthor(e):
 		return byAuthor
 	case slices.Contains(r.Accept, e.Status):
 		// Only its time can disqualify it.
@@ -168,7 +169,7 @@ func (r *Requirement) verdict(f *Facts, e *Evidence, now ledger.Time) verdict {
 	}
 
 	switch {
-	case r.ExcludeAuthor && !isKnown(f.Author):
+	case r.ExcludeAuthor && !f.hasAuthor():
 		return byAnyone
 	case r.State == ledger.Deployed && !e.WhilePromotable:
 		return early
@@ -223,19 +224,6 @@ func (r *Requirement) isSigner(d identity.DN) bool {
 	return false
 }
 
-// isKnown reports whether the author has a name or an e-mail address.
-func isKnown(a ledger.Author) bool { return strings.TrimSpace(a.Name+a.Email) != "" }
-
-// isAuthor reports whether the signer of e is the author of the commit. It compares names
-// and e-mail addresses, ignoring case.
-func isAuthor(a ledger.Author, e *Evidence) bool {
-	same := func(signer, author string) bool { return author != "" && strings.EqualFold(signer, author) }
-	if same(e.Signer.CN, a.Name) || same(e.Signer.CN, a.Email) {
-		return true
-	}
-	return slices.ContainsFunc(e.Emails, func(email string) bool { return same(email, a.Email) })
-}
-
 // reason returns why the requirement is met, or what is missing.
 func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, verdicts []verdict) string {
 	if s.Met {
@@ -272,7 +260,7 @@ func (r *Requirement) reason(f *Facts, s *ledger.RequirementStatus, verdicts []v
 			b.WriteString("; " + note.text + ": " + list)
 		}
 	}
-	if r.ExcludeAuthor && !isKnown(f.Author) {
+	if r.ExcludeAuthor && !f.hasAuthor() {
 		b.WriteString("; the commit's author is unknown (register the commit with its author)")
 	}
 	return b.String()
@@ -315,6 +303,9 @@ func joinFirst(items []string, joint string) string {
 
 // A Requirement is one rule of a contract: evidence that a commit needs to reach State.
 type Requirement struct {
+	// Name identifies the requirement in exceptions. It is optional, and unique in the
+	// contract.
+	Name  string       `json:"name,omitzero"`
 	State ledger.State `json:"state"`
 	// Predicate is the predicate of the evidence: exact, or a prefix ending in *. With
 	// ://, it is the predicate's type.
@@ -332,6 +323,12 @@ type Requirement struct {
 	MaxAge ledger.Duration `json:"max_age,omitzero"`
 	// ExcludeAuthor reports whether evidence signed by the commit's author is ignored.
 	ExcludeAuthor bool `json:"exclude_author"`
+	// DistinctFrom holds lower states. The people who count here must be others than
+	// those needed for the requirements of these states.
+	DistinctFrom []ledger.State `json:"distinct_from,omitempty"`
+	// Where is a CEL expression on the statement. If it is set, evidence counts only if
+	// the expression is true.
+	Where string `json:"where,omitzero"`
 	// Paths and Branches are globs. They limit the requirement to commits that change a
 	// matching path, and to commits with a matching target branch.
 	Paths    []string `json:"paths"`

@@ -287,7 +287,7 @@ func TestLargePolicyPages(t *testing.T) {
 		var many []string
 		for n := range 200 {
 			many = append(many, fmt.Sprintf(`{"state":"PROMOTABLE","predicate":"scan:%d-%d","signers":[%s"cn=last,o=acme"]}`,
-				version, n, strings.Repeat(`"cn=*,ou=build,o=acme",`, 60)))
+				version, n, strings.Repeat(`"cn=*,ou=build,o=acme",`, 19)))
 		}
 		return `{"requirements":[` + strings.Join(many, ",") + `]}`
 	}

@@ -165,7 +165,8 @@ func (m *model) checkCommit(contract policy.Contract, c ledger.Commit) {
 
 // facts returns the latest evidence of each predicate and signer for a commit.
 func (m *model) facts(sha string) policy.Facts {
-	f := policy.Facts{Author: ledger.Author{Name: m.author[sha]}, Target: "main", Attested: len(m.evidence[sha]) > 0}
+	f := policy.Facts{Authors: []ledger.Author{{Name: m.author[sha]}}, Targets: []string{"main"}, Target: "main",
+		Attested: len(m.evidence[sha]) > 0}
 	latest := make(map[string]int)
 	for _, s := range m.evidence[sha] {
 		key := s.Predicate + " " + s.Signer.String()

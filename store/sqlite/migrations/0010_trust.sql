@@ -1,0 +1,71 @@
+-- Patterns of the predicates that an identity may attest, one per line; empty: all.
+ALTER TABLE identities ADD COLUMN may TEXT NOT NULL DEFAULT '';
+-- Of a root: the DNs that it may certify; empty: all.
+ALTER TABLE identities ADD COLUMN dn_pattern TEXT NOT NULL DEFAULT '';
+
+-- What registrations have ever claimed of a commit, and contracts ask for. Claims are
+-- added, never replaced. Empty if there is no other than the one in the column that
+-- holds the latest.
+ALTER TABLE commits ADD COLUMN targets TEXT NOT NULL DEFAULT ''; -- one per line
+-- A JSON array of those who wrote the commit with its author: committers, co-authors.
+ALTER TABLE commits ADD COLUMN writers TEXT NOT NULL DEFAULT '';
+-- The SHA-256 of the SubjectPublicKeyInfo of the SSH key that signed the commit.
+ALTER TABLE commits ADD COLUMN signing_key BLOB;
+-- A JSON array of all changed paths; NULL: those of changes.
+ALTER TABLE commit_details ADD COLUMN paths BLOB;
+
+-- What administrators have corrected in a commit.
+CREATE TABLE corrections (
+  id        INTEGER PRIMARY KEY,
+  commit_id INTEGER NOT NULL REFERENCES commits,
+  at        INTEGER NOT NULL,
+  by        TEXT    NOT NULL,
+  field     TEXT    NOT NULL,
+  before    TEXT    NOT NULL,
+  after     TEXT    NOT NULL
+) STRICT;
+CREATE INDEX corrections_by_commit ON corrections (commit_id, id);
+
+-- The expressions of contracts, and what each says of an attestation.
+CREATE TABLE expressions (
+  id   INTEGER PRIMARY KEY,
+  text TEXT    NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE verdicts (
+  attestation_id INTEGER NOT NULL REFERENCES attestations,
+  expression_id  INTEGER NOT NULL REFERENCES expressions,
+  verdict        INTEGER NOT NULL, -- 1: true
+  error          TEXT    NOT NULL, -- why it could not be evaluated; empty if it was
+  PRIMARY KEY (attestation_id, expression_id)
+) STRICT, WITHOUT ROWID;
+
+-- Deployments that did not count when they were recorded.
+CREATE TABLE violations (
+  id             INTEGER PRIMARY KEY,
+  repo_id        INTEGER NOT NULL REFERENCES repos,
+  org_id         INTEGER NOT NULL REFERENCES orgs,
+  commit_id      INTEGER NOT NULL REFERENCES commits,
+  predicate_id   INTEGER NOT NULL REFERENCES predicates,
+  attestation_id INTEGER NOT NULL REFERENCES attestations,
+  opened_at      INTEGER NOT NULL,
+  missing        TEXT    NOT NULL, -- a JSON array of reasons
+  closed_at      INTEGER NOT NULL DEFAULT 0,
+  closed_by      TEXT    NOT NULL DEFAULT '' -- the attestation that closed it
+) STRICT;
+CREATE INDEX violations_by_commit ON violations (commit_id, id);
+CREATE INDEX violations_by_repo ON violations (repo_id, id);
+CREATE INDEX violations_by_org ON violations (org_id, id);
+CREATE INDEX violations_open ON violations (repo_id, predicate_id) WHERE closed_at = 0;
+CREATE INDEX violations_open_by_org ON violations (org_id, id) WHERE closed_at = 0;
+
+-- What exceptions say.
+CREATE TABLE exceptions (
+  attestation_id INTEGER PRIMARY KEY REFERENCES attestations,
+  repo_id        INTEGER NOT NULL REFERENCES repos,
+  commit_id      INTEGER NOT NULL REFERENCES commits,
+  requirement    TEXT    NOT NULL,
+  reason         TEXT    NOT NULL,
+  ends_at        INTEGER NOT NULL
+) STRICT;
+CREATE INDEX exceptions_by_commit ON exceptions (commit_id);
+CREATE INDEX exceptions_by_repo ON exceptions (repo_id, attestation_id);
