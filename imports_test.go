@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"server/web/format":     {"ledger", "ledger/identity"},
 	"server/web/linediff":   {"server/web/format"},
 	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
-	"server/web/policytext": {"ledger", "ledger/policy", "ledger/radar", "server/web/format"},
+	"server/web/policytext": {"ledger", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/format"},
 	// HTTP helpers of the API and the pages.
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 		"ledger/eventstream",
 	},
 	"internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
-	"internal/contractfile": {"internal/terminal", "ledger", "ledger/policy"},
+	"internal/contractfile": {"internal/terminal", "ledger", "ledger/identity", "ledger/policy"},
 	"internal/subprocess":   {"internal/config", "ledger"},
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},

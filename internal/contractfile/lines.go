@@ -2,17 +2,24 @@ package contractfile
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// Lines returns a contract as text: a line for each requirement and one for the radar.
+// Lines returns a contract as text: a line for each requirement, and one for each group of
+// settings.
 func Lines(c policy.Contract) []string {
 	var lines []string
 	for _, r := range c.Requirements {
 		lines = append(lines, requirementLine(r))
+	}
+	lines = append(lines, "targets "+string(c.Targets))
+	if e := c.Exceptions; len(e.Signers) > 0 {
+		lines = append(lines, "exceptions by "+alternatives(e.Signers)+" max_duration="+e.MaxDuration.String())
 	}
 	r := c.Radar
 	line := fmt.Sprintf("radar enabled=%t notify=%s block=%s max_age=%s", r.Enabled, r.Notify, r.Block, r.MaxAge)
@@ -28,16 +35,15 @@ func requirementLine(r policy.Requirement) string {
 	if r.Type != "" {
 		line = fmt.Sprintf("%s needs type %s", r.State, r.Type)
 	}
+	if r.Name != "" {
+		line = r.Name + ": " + line
+	}
 	if r.Threshold != 1 {
 		line += fmt.Sprintf(" by %d", r.Threshold)
 	}
 
-	var signers []string
-	for _, s := range r.Signers {
-		signers = append(signers, s.String())
-	}
-	if len(signers) > 0 {
-		line += " of " + strings.Join(signers, " or ")
+	if len(r.Signers) > 0 {
+		line += " of " + alternatives(r.Signers)
 	}
 
 	if len(r.Accept) != 1 || r.Accept[0] != ledger.Pass {
@@ -49,6 +55,12 @@ func requirementLine(r policy.Requirement) string {
 	if r.ExcludeAuthor {
 		line += " exclude_author"
 	}
+	if len(r.DistinctFrom) > 0 {
+		line += fmt.Sprintf(" distinct_from=%v", r.DistinctFrom)
+	}
+	if r.Where != "" {
+		line += " where=" + strconv.Quote(r.Where)
+	}
 
 	if len(r.Paths) > 0 {
 		line += " paths=" + strings.Join(r.Paths, ",")
@@ -57,4 +69,13 @@ func requirementLine(r policy.Requirement) string {
 		line += " branches=" + strings.Join(r.Branches, ",")
 	}
 	return line
+}
+
+// alternatives joins patterns of signers.
+func alternatives(patterns []identity.Pattern) string {
+	texts := make([]string, len(patterns))
+	for i, p := range patterns {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, " or ")
 }

@@ -27,3 +27,37 @@ func TestTypeLine(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestYAMLHasEveryMember checks that a contract is the same after it was written as YAML
+// and read again.
+func TestYAMLHasEveryMember(t *testing.T) {
+	policytest.EachVariant(t, func(t *testing.T, _, variant policy.Contract) {
+		text, err := YAML(policy.Policy{Contract: variant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		document, err := FromYAML("policy.yaml", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !Same(document, policy.Policy{Contract: variant, Digest: variant.Digest()}) {
+			t.Errorf("%s\nis read as %s, want %s", text, document, variant.Canonical())
+		}
+	})
+}
+
+func TestLinesOfTrust(t *testing.T) {
+	c, err := policy.Parse([]byte(`{"requirements":[{"name":"second","state":"PROMOTABLE","predicate":"review:*",` +
+		`"distinct_from":["ATTESTED"],"where":"predicate.level == \"high\""}],"targets":"claimed",` +
+		`"exceptions":{"signers":["ou=security","cn=boss"],"max_duration":"48h"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`second: PROMOTABLE needs review:* distinct_from=[ATTESTED] where="predicate.level == \"high\""`,
+		"targets claimed", "exceptions by ou=security or cn=boss max_duration=48h",
+	}
+	if got := Lines(c)[:3]; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

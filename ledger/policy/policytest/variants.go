@@ -10,7 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// variants holds a contract for each member of a requirement and of the radar settings.
+// variants holds a contract for each member of a contract, of a requirement, of the
+// exception rule and of the radar settings.
 var variants = map[string]string{
 	"requirement state":          `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`,
 	"requirement predicate":      `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`,
@@ -23,6 +24,18 @@ var variants = map[string]string{
 	"requirement paths":          `{"requirements":[{"state":"ATTESTED","predicate":"test:go","paths":["a/**"]}]}`,
 	"requirement branches":       `{"requirements":[{"state":"ATTESTED","predicate":"test:go","branches":["main"]}]}`,
 
+	"requirement name":  `{"requirements":[{"name":"unit","state":"ATTESTED","predicate":"test:go"}]}`,
+	"requirement where": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","where":"predicate.n == 1"}]}`,
+	"requirement distinct_from": `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go",` +
+		`"distinct_from":["ATTESTED"]}]}`,
+
+	"contract targets": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"targets":"claimed"}`,
+
+	"exceptions signers": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
+		`"exceptions":{"signers":["cn=boss"],"max_duration":"1h"}}`,
+	"exceptions max_duration": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
+		`"exceptions":{"signers":["ou=security"],"max_duration":"2h"}}`,
+
 	"radar enabled": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"enabled":false}}`,
 	"radar notify":  `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"notify":"HIGH"}}`,
 	"radar block":   `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"block":"HIGH"}}`,
@@ -30,31 +43,54 @@ var variants = map[string]string{
 	"radar max_age": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"max_age":"1h"}}`,
 }
 
-// EachVariant runs a subtest for each member of a requirement and of the radar settings.
-// It passes a contract, and a variant that differs from it only in that member. It fails
-// the test if a member has no variant.
+// The contracts from which variants differ in one member.
+const (
+	usual      = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`
+	promotable = `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`
+	exceptions = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
+		`"exceptions":{"signers":["ou=security"],"max_duration":"1h"}}`
+)
+
+// EachVariant runs a subtest for each member of a contract, of a requirement, of the
+// exception rule and of the radar settings. It passes a contract, and a variant that
+// differs from it only in that member. It fails the test if a member has no variant.
 func EachVariant(t *testing.T, test func(t *testing.T, base, variant policy.Contract)) {
 	t.Helper()
-	base := parse(t, `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`)
 	for _, name := range members() {
 		t.Run(name, func(t *testing.T) {
 			document, ok := variants[name]
 			if !ok {
 				t.Fatal("this member has no variant: add one to variants")
 			}
-			test(t, base, parse(t, document))
+			test(t, parse(t, baseOf(name)), parse(t, document))
 		})
 	}
 }
 
-// members lists the JSON names of the fields of requirements and radar settings.
+// baseOf returns the contract from which a variant differs.
+func baseOf(name string) string {
+	switch {
+	case name == "requirement distinct_from": // there are no states below ATTESTED
+		return promotable
+	case strings.HasPrefix(name, "exceptions "):
+		return exceptions
+	}
+	return usual
+}
+
+// members lists the JSON names of the fields of contracts and of what they hold.
 func members() []string {
 	var names []string
 	for kind, fields := range map[string]reflect.Type{
 		"requirement": reflect.TypeFor[policy.Requirement](),
 		"radar":       reflect.TypeFor[policy.RadarSettings](),
+		"exceptions":  reflect.TypeFor[policy.ExceptionRule](),
+		"contract":    reflect.TypeFor[policy.Contract](),
 	} {
 		for field := range fields.Fields() {
+			if kind == "contract" && field.Type.Kind() != reflect.String {
+				continue // it has members itself
+			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			names = append(names, kind+" "+name)
 		}

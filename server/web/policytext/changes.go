@@ -6,49 +6,53 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A Change is a requirement or a radar setting that was added or removed.
+// A Change is a requirement or a setting that was added or removed.
 type Change struct {
-	Sign  string       // + if added, - if removed
-	State ledger.State // Draft for a radar setting
+	Sign string // + if added, - if removed
+	// Topic is the state of a requirement, or the name of a group of settings.
+	Topic string
 	Says  Sentence
 }
 
-// IsRadar reports whether the change is in the radar settings.
-func (c Change) IsRadar() bool { return c.State == ledger.Draft }
+// topics holds the topics of rules in their order.
+var topics = []string{format.State(ledger.Attested), format.State(ledger.Promotable), format.State(ledger.Deployed),
+	"Targets", "Exceptions", "Radar"}
 
-// Changes returns the rules that two contracts do not share: by state, the removed
-// ones before the added ones, and radar settings last.
+// Changes returns the rules that two contracts do not share: by topic, and of each the
+// removed ones before the added ones.
 func Changes(before, after policy.Contract) []Change {
 	old, current := rulesOf(before), rulesOf(after)
 	var changes []Change
 	for _, r := range missingFrom(current, old) {
-		changes = append(changes, Change{"-", r.State, r.Says})
+		changes = append(changes, Change{"-", r.Topic, r.Says})
 	}
 	for _, r := range missingFrom(old, current) {
-		changes = append(changes, Change{"+", r.State, r.Says})
+		changes = append(changes, Change{"+", r.Topic, r.Says})
 	}
 	slices.SortStableFunc(changes, func(a, b Change) int {
-		return cmp.Compare(a.State-ledger.Attested, b.State-ledger.Attested) // the radar last
+		return cmp.Compare(slices.Index(topics, a.Topic), slices.Index(topics, b.Topic))
 	})
 	return changes
 }
 
-// A rule is a requirement or a radar setting in words. Rules of one state with the
-// same words are equal.
+// A rule is a requirement or a setting in words. Rules of one topic with the same words
+// are equal.
 type rule struct {
-	State ledger.State
+	Topic string
 	Says  Sentence
 }
 
 func rulesOf(c policy.Contract) []rule {
 	var rules []rule
 	for _, r := range c.Requirements {
-		rules = append(rules, rule{r.State, describe(r)})
+		rules = append(rules, rule{format.State(r.State), describe(r)})
 	}
+	rules = append(rules, rule{"Targets", Targets(c.Targets)}, rule{"Exceptions", Exceptions(c.Exceptions)})
 	for _, says := range Radar(c.Radar) {
-		rules = append(rules, rule{ledger.Draft, says})
+		rules = append(rules, rule{"Radar", says})
 	}
 	return rules
 }
@@ -59,7 +63,7 @@ func missingFrom(present, rules []rule) []rule {
 	present = slices.Clone(present)
 	var missing []rule
 	for _, r := range rules {
-		i := slices.IndexFunc(present, func(o rule) bool { return o.State == r.State && slices.Equal(o.Says, r.Says) })
+		i := slices.IndexFunc(present, func(o rule) bool { return o.Topic == r.Topic && slices.Equal(o.Says, r.Says) })
 		if i < 0 {
 			missing = append(missing, r)
 		} else {

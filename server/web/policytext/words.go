@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
@@ -68,6 +69,9 @@ func (s Sentence) Shown() Sentence {
 // describe returns a requirement as sentences.
 func describe(r policy.Requirement) Sentence {
 	var s Sentence
+	if r.Name != "" {
+		s = s.code(r.Name).text(": ")
+	}
 	switch {
 	case strings.HasSuffix(r.Type, "*"):
 		s = s.text("Any type ").code(r.Type)
@@ -81,7 +85,7 @@ func describe(r policy.Requirement) Sentence {
 		s = s.code(r.Predicate)
 	}
 
-	return s.text(" %s", verbs(r.Accept)).signers(r).age(r.MaxAge).scope(r)
+	return s.text(" %s", verbs(r.Accept)).where(r.Where).signers(r).age(r.MaxAge).scope(r)
 }
 
 var statusVerbs = map[ledger.Status]string{
@@ -106,13 +110,17 @@ func verbs(statuses []ledger.Status) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
+// where appends what the statement must say.
+func (s Sentence) where(expression string) Sentence {
+	if expression == "" {
+		return s
+	}
+	return s.text(" where ").code(strings.Join(strings.Fields(expression), " "))
+}
+
 // signers appends the required signers.
 func (s Sentence) signers(r policy.Requirement) Sentence {
-	patterns := make([]string, len(r.Signers))
-	for i, p := range r.Signers {
-		patterns[i] = p.String()
-	}
-
+	patterns := patterns(r.Signers)
 	s = s.text(", signed by ")
 	switch {
 	case r.Threshold > 1 && len(patterns) > 0:
@@ -128,7 +136,28 @@ func (s Sentence) signers(r policy.Requirement) Sentence {
 	if r.ExcludeAuthor {
 		s = s.text(", excluding the author")
 	}
+	if len(r.DistinctFrom) > 0 {
+		s = s.text(", other people than those needed for %s", statesInWords(r.DistinctFrom))
+	}
 	return s
+}
+
+// statesInWords joins the labels of states: Attested and Promotable.
+func statesInWords(states []ledger.State) string {
+	labels := make([]string, len(states))
+	for i, state := range states {
+		labels[i] = format.State(state)
+	}
+	return strings.Join(labels, " and ")
+}
+
+// patterns formats patterns of signers.
+func patterns(list []identity.Pattern) []string {
+	texts := make([]string, len(list))
+	for i, p := range list {
+		texts[i] = p.String()
+	}
+	return texts
 }
 
 // age appends how old the evidence may be.
@@ -191,6 +220,24 @@ func Radar(r policy.RadarSettings) []Sentence {
 		all = append(all, Sentence{}.text("Ignored: ").list("and", r.Ignore).text("."))
 	}
 	return all
+}
+
+// Targets returns the rule for target branches as a sentence.
+func Targets(r policy.TargetRule) Sentence {
+	if r == policy.ClaimedTargets {
+		return Sentence{}.text("A commit is meant for every target claimed for it; only if there is none, for the default " +
+			"branch.")
+	}
+	return Sentence{}.text("A commit is meant for the default branch and every target claimed for it.")
+}
+
+// Exceptions returns whose exceptions count, as a sentence.
+func Exceptions(r policy.ExceptionRule) Sentence {
+	if len(r.Signers) == 0 {
+		return Sentence{}.text("No exceptions count.")
+	}
+	return Sentence{}.text("Exceptions count if signed by ").list("or", patterns(r.Signers)).
+		text(", for at most %s.", durationInWords(r.MaxDuration))
 }
 
 // overlapsFrom names the overlaps of a level or a higher one.

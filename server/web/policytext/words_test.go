@@ -60,6 +60,52 @@ func TestRequirementsInWords(t *testing.T) {
 	}
 }
 
+func TestTrustInWords(t *testing.T) {
+	for members, want := range map[string]string{
+		`"name":"second","predicate":"review:*"`: "`second`: Any `review:*` passes, signed by any trusted identity.",
+		`"predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]`: "Any `review:*` passes, signed by " +
+			"any trusted identity, excluding the author, other people than those needed for Attested.",
+		`"predicate":"deploy:prod","distinct_from":["PROMOTABLE","ATTESTED"],"max_age":"1h"`: "`deploy:prod` passes, " +
+			"signed by any trusted identity, other people than those needed for Attested and Promotable, recorded within " +
+			"the last 1 hour.",
+		`"predicate":"a","where":"predicate.level\n  == 'high'"`: "`a` passes where `predicate.level == 'high'`, signed " +
+			"by any trusted identity.",
+	} {
+		c := parse(t, `{"requirements":[{"state":"DEPLOYED",`+members+`}]}`)
+		if got := markdown(describe(c.Requirements[0])); got != want {
+			t.Errorf("%s\n got %s\nwant %s", members, got, want)
+		}
+	}
+
+	for settings, want := range map[string]string{
+		`"targets":"all"`: "A commit is meant for the default branch and every target claimed for it. No exceptions count.",
+		`"targets":"claimed"`: "A commit is meant for every target claimed for it; only if there is none, for the " +
+			"default branch. No exceptions count.",
+		`"exceptions":{"signers":["ou=a","ou=b"]}`: "A commit is meant for the default branch and every target claimed " +
+			"for it. Exceptions count if signed by `ou=a` or `ou=b`, for at most 7 days.",
+	} {
+		c := parse(t, `{"requirements":[],`+settings+`}`)
+		if got := markdown(Targets(c.Targets)) + " " + markdown(Exceptions(c.Exceptions)); got != want {
+			t.Errorf("%s\n got %s\nwant %s", settings, got, want)
+		}
+	}
+}
+
+// The order of the states in words is that in which a commit reaches them.
+func TestChangesByTopic(t *testing.T) {
+	before := parse(t, `{"requirements":[{"state":"DEPLOYED","predicate":"a"}]}`)
+	after := parse(t, `{"requirements":[{"state":"ATTESTED","predicate":"b"}],"targets":"claimed",`+
+		`"exceptions":{"signers":["cn=x"]},"radar":{"enabled":false}}`)
+	var got string
+	for _, c := range Changes(before, after) {
+		got += c.Sign + c.Topic + " "
+	}
+	const want = "+Attested -Deployed -Targets +Targets -Exceptions +Exceptions -Radar -Radar -Radar +Radar "
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestRadarInWords(t *testing.T) {
 	for settings, want := range map[string]string{
 		`{}`: "Overlaps at `LOW` or above create an event. Overlaps do not keep commits from becoming Promotable. " +
