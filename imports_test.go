@@ -20,8 +20,8 @@ var mayImport = map[string][]string{
 	// Commands access the ledger as clients of a server or of internal/service.
 	"cmd": {
 		"client", "internal/atomicfile", "internal/bench", "internal/buildinfo", "internal/config",
-		"internal/contractfile", "internal/demo", "internal/eventbody", "internal/eventline",
-		"internal/flagvalue", "internal/gitrepo", "internal/receiver", "internal/registration",
+		"internal/connect", "internal/contractfile", "internal/demo", "internal/display", "internal/eventbody",
+		"internal/eventline", "internal/flagvalue", "internal/gitrepo", "internal/receiver", "internal/registration",
 		"internal/service", "internal/signing", "internal/subprocess", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 	},
@@ -77,12 +77,14 @@ var mayImport = map[string][]string{
 		"server/web", "store", "webhook/dispatch",
 	},
 	"internal/receiver":  {"client", "internal/eventbody", "ledger", "webhook"},
+	"internal/display":   {"internal/contractfile", "internal/terminal", "ledger", "ledger/policy", "ledger/radar"},
 	"internal/eventbody": {"client", "ledger", "ledger/eventstream"},
 	"internal/eventline": {
 		"client", "internal/eventbody", "internal/receiver", "internal/terminal", "ledger",
 		"ledger/eventstream",
 	},
 	"internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
+	"internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
 	"internal/contractfile": {"internal/terminal", "ledger", "ledger/identity", "ledger/policy"},
 	"internal/subprocess":   {"internal/config", "ledger"},
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},

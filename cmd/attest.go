@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/atomicfile"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/signing"
@@ -237,7 +238,7 @@ func (p *program) saver(command *cobra.Command, a *attestRequest, s *signing.Sig
 	if err != nil {
 		return nil, nil, err
 	}
-	err = l.use(command.Context(), func(ctx context.Context, c *connection) error { return a.checkMayRecord(ctx, c, s) })
+	err = l.Use(command.Context(), func(ctx context.Context, c *connection) error { return a.checkMayRecord(ctx, c, s) })
 	return func(ctx context.Context, _ subprocess.Outcome, envelope []byte) error {
 		return p.recordEnvelope(ctx, l, a, envelope)
 	}, func() {}, err
@@ -250,7 +251,7 @@ func (a *attestRequest) checkMayRecord(ctx context.Context, c *connection, s *si
 	if err := a.repo.mustExist(ctx, c); err != nil || len(a.command) == 0 {
 		return err
 	}
-	if c.local == nil {
+	if c.Local == nil {
 		own, err := c.OwnToken(ctx)
 		if err != nil {
 			return err
@@ -320,7 +321,7 @@ func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subpr
 
 // recordEnvelope records the envelope and prints the commit's state.
 func (p *program) recordEnvelope(ctx context.Context, l location, a *attestRequest, envelope []byte) error {
-	return l.use(ctx, func(ctx context.Context, c *connection) error {
+	return l.Use(ctx, func(ctx context.Context, c *connection) error {
 		record, created, err := c.Record(ctx, a.repo.org, a.repo.repo, envelope)
 		if a.envelope != "" && client.CodeOf(err) == ledger.CodeInvalidJSON {
 			return fmt.Errorf("%s: %w", a.envelope, err)
@@ -337,7 +338,7 @@ func (p *program) recordEnvelope(ctx context.Context, l location, a *attestReque
 			state = commit.State.String()
 		}
 		fmt.Fprintf(p.stderr, "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
-			record.Result.Status, milliseconds(record.Result.DurationMS), a.repo.at(record.Commit), state)
+			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.at(record.Commit), state)
 
 		if a.commit != "" && a.commit != record.Commit {
 			return fmt.Errorf("the attestation is about commit %s, not about --commit %s", terminal.Short(record.Commit),

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -70,28 +71,10 @@ func newAttestationShow(p *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.print(a, func() { p.showAttestation(a) })
+				return p.print(a, func() { display.Attestation(p.stdout, a) })
 			})
 		},
 	}
-}
-
-func (p *program) showAttestation(a ledger.AttestationRecord) {
-	t := terminal.NewTable(p.stdout)
-	t.Row("id", a.ID)
-	t.Row("commit", a.Commit)
-	t.Row("predicate", a.Predicate)
-	t.Row("predicate type", a.PredicateType)
-	if a.Slot != "" {
-		t.Row("slot", a.Slot)
-	}
-	t.Row("signed by", a.Identity)
-	t.Row("status", a.Result.Status)
-	t.Row("duration", milliseconds(a.Result.DurationMS))
-	t.Row("recorded", a.RecordedAt)
-	t.Row("payload", a.PayloadDigest)
-	t.Row("event", a.Event)
-	t.Flush()
 }
 
 func newAttestationEnvelope(p *program) *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/registration"
@@ -37,85 +38,18 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 					return err
 				}
 				if transitions {
-					return printList(p, c.Transitions(ctx, name.org, name.repo, sha), 0, nil, transitionRow)
+					return printList(p, c.Transitions(ctx, name.org, name.repo, sha), 0, nil, display.TransitionRow)
 				}
 				commit, err := c.Commit(ctx, name.org, name.repo, sha)
 				if err != nil {
 					return err
 				}
-				return p.print(commit, func() { p.showCommit(commit) })
+				return p.print(commit, func() { display.Commit(p.stdout, commit) })
 			})
 		},
 	}
 	command.Flags().BoolVar(&transitions, "transitions", false, "list all transitions of the commit instead, newest first")
 	return command
-}
-
-func transitionRow(m ledger.Transition) []any {
-	return []any{m.At, fmt.Sprintf("%s → %s", m.From, m.To), "by " + terminal.Cause(m.Cause)}
-}
-
-func (p *program) showCommit(c ledger.Commit) {
-	t := terminal.NewTable(p.stdout)
-	t.Row("commit", c.SHA)
-	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
-	t.Row("branch", fmt.Sprintf("%s → %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
-	t.Row("author", terminal.Author(c.Author))
-	t.Row("message", terminal.OrDash(c.Message))
-	t.Row("changes", describeChanges(c))
-	t.Row("radar", radarLine(c))
-	t.Flush()
-
-	fmt.Fprintf(p.stdout, "\nrequirements (policy v%d)\n", c.PolicyVersion)
-	p.showRequirements(c.Requirements)
-
-	fmt.Fprintf(p.stdout, "\n%s\n", terminal.Plural(c.Attested, "attestation"))
-	t = terminal.NewTable(p.stdout)
-	t.Indent = "  "
-	for _, a := range c.Attestations {
-		t.Row(a.RecordedAt, terminal.Evidence(a), a.Result.Status, a.Identity, a.ID)
-	}
-	t.Flush()
-
-	fmt.Fprintf(p.stdout, "\n%s\n", terminal.Plural(int64(len(c.Transitions)), "transition"))
-	t = terminal.NewTable(p.stdout)
-	t.Indent = "  "
-	for _, m := range c.Transitions {
-		t.Row(transitionRow(m)...)
-	}
-	t.Flush()
-}
-
-// describeChanges returns how many paths a commit changes. A commit without a
-// change record may be in the ledger only because it was attested.
-func describeChanges(c ledger.Commit) string {
-	switch {
-	case c.Changes != nil:
-		return terminal.Plural(int64(len(c.Changes)), "path")
-	case c.Author == (ledger.Author{}):
-		return "unknown (run 'ledgerd commit push')"
-	}
-	return "no change record"
-}
-
-// showRequirements prints a line for each requirement of a policy.
-func (p *program) showRequirements(requirements []ledger.RequirementStatus) {
-	t := terminal.NewTable(p.stdout, "", "STATE", "PREDICATE", "HAVE", "REASON")
-	for _, r := range requirements {
-		mark := "✗"
-		switch {
-		case !r.Applies:
-			mark = "-"
-		case r.Met:
-			mark = "✓"
-		}
-		have := "-" // the radar's requirement counts no signers
-		if r.Need > 0 {
-			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
-		}
-		t.Row(mark, r.State, r.Predicate, have, r.Reason)
-	}
-	t.Flush()
 }
 
 func newCommitList(p *program) *cobra.Command {
@@ -185,7 +119,7 @@ Prints the overlaps with other commits in flight, strongest first.`,
 						verb = "Registered"
 					}
 					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(local.SHA), local.Extent(), commit.State)
-					p.showPushed(name, commit)
+					display.Pushed(p.stdout, name.String(), commit)
 				})
 			})
 		},

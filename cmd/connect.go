@@ -10,20 +10,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
-	"github.com/ledgerd/ledgerd/internal/service"
+	"github.com/ledgerd/ledgerd/internal/connect"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A location is where a command finds the ledger: on a server, or in a database file on
-// this machine.
-type location struct {
-	config.Location
-	token    string
-	settings config.Settings
-}
+// Where a command finds the ledger, and its client.
+type (
+	location   = connect.Location
+	connection = connect.Connection
+)
 
 // serverFlag replaces --url in commands whose --url has another meaning.
 const serverFlag = "server"
@@ -50,7 +48,7 @@ func (p *program) locate(command *cobra.Command) (location, error) {
 		return location{}, usagef("%w", err)
 	}
 
-	l := location{Location: where, settings: s}
+	l := location{Location: where, Settings: s}
 	if l.URL == "" && p.global.token != "" {
 		return l, usagef("--token requires %s: a database file needs no token", l.URLName)
 	}
@@ -58,7 +56,7 @@ func (p *program) locate(command *cobra.Command) (location, error) {
 		fmt.Fprintf(p.stderr, "ledgerd: %s\n", terminal.Printable(l.Note))
 	}
 	if l.URL != "" {
-		l.token, err = p.token()
+		l.Token, err = p.token()
 	}
 	return l, err
 }
@@ -82,105 +80,13 @@ func (p *program) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// check reports an invalid URL or a missing database file, without opening anything.
-func (l location) check() error {
-	if l.URL == "" {
-		return service.CheckExists(l.settings.Database, l.URLName)
-	}
-	_, err := client.New(l.URL, client.Options{})
-	return err
-}
-
-// explain extends the error of a server that refused a request reserved for the
-// administrator of the host: it says why a server was used and what to do instead.
-func (l location) explain(err error) error {
-	if l.URL == "" || client.CodeOf(err) != ledger.CodeForbidden {
-		return err
-	}
-	return fmt.Errorf("%w\nthe request went to a server because %s is set; on its host, use --database FILE to work on "+
-		"the file directly", err, l.URLName)
-}
-
-// A connection is a client of a server or of a database file.
-type connection struct {
-	*client.Client
-	local *service.Local // nil for a server
-}
-
-// open connects to the ledger. The caller must close the connection.
-func (l location) open(ctx context.Context) (*connection, error) {
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	if l.URL == "" {
-		return openFile(ctx, l.settings)
-	}
-	c, err := client.New(l.URL, client.Options{Token: l.token, UserAgent: buildinfo.UserAgent()})
-	if err != nil {
-		return nil, err
-	}
-	return &connection{Client: c}, nil
-}
-
-// openFile connects to the database file of the settings, and creates the file if it
-// does not exist.
-func openFile(ctx context.Context, s config.Settings) (*connection, error) {
-	local, err := service.OpenLocal(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return &connection{local.Client, local}, nil
-}
-
-// settle makes changes that are due, such as the expiry of evidence, on a database
-// file. A server does this continuously.
-func (c *connection) settle(ctx context.Context) error {
-	if c.local == nil {
-		return nil
-	}
-	return c.local.Settle(ctx)
-}
-
-// close closes the connection. On a database file it first re-evaluates commits if
-// something was written, since there may be no server to do it.
-func (c *connection) close(ctx context.Context) error {
-	if c.local == nil {
-		return nil
-	}
-	return c.local.Close(ctx)
-}
-
 // with runs do on a connection to the ledger of the command.
 func (p *program) with(command *cobra.Command, do func(ctx context.Context, c *connection) error) error {
 	l, err := p.locate(command)
 	if err != nil {
 		return err
 	}
-	return l.use(command.Context(), do)
-}
-
-// use runs do on a connection.
-func (l location) use(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
-	c, err := l.open(ctx)
-	if err != nil {
-		return err
-	}
-	return c.use(ctx, do)
-}
-
-// useNew runs do on a connection to the database file, and creates the file if it
-// does not exist.
-func (l location) useNew(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
-	c, err := openFile(ctx, l.settings)
-	if err != nil {
-		return err
-	}
-	return c.use(ctx, do)
-}
-
-// use runs do and closes the connection.
-func (c *connection) use(ctx context.Context, do func(ctx context.Context, c *connection) error) error {
-	return errors.Join(do(ctx, c), c.close(ctx))
+	return l.Use(command.Context(), do)
 }
 
 // A repoName is the argument ORG/REPO.
@@ -218,7 +124,7 @@ func (p *program) withOrg(
 	command *cobra.Command, org string, do func(ctx context.Context, c *connection, org string) error,
 ) error {
 	return p.with(command, func(ctx context.Context, c *connection) error {
-		if org == "" && c.local != nil {
+		if org == "" && c.Local != nil {
 			return usagef("--org is required")
 		}
 		if org == "" {
@@ -236,7 +142,7 @@ func (p *program) withOrg(
 }
 
 // at returns ORG/REPO@SHA for a commit of the repo, with an abbreviated sha.
-func (n repoName) at(sha string) string { return n.String() + "@" + terminal.Short(sha) }
+func (n repoName) at(sha string) string { return display.At(n.String(), sha) }
 
 // mustExist returns an error if the repo does not exist or the caller has no access.
 func (n repoName) mustExist(ctx context.Context, c *connection) error {

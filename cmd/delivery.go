@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -114,6 +111,16 @@ func (p *program) deliver(
 	})
 }
 
+// attemptResult prints the outcome of a delivery's last attempt. If it failed, it
+// returns an error with the matching exit status.
+func (p *program) attemptResult(record ledger.DeliveryRecord) error {
+	err := p.print(record, func() { display.LastAttempt(p.stdout, record, time.Now()) })
+	if err == nil && record.History[len(record.History)-1].Error != "" {
+		return &exitError{status: exitNotReached}
+	}
+	return err
+}
+
 // awaitAttempt polls a delivery until it has had another attempt or the wait is
 // over, and returns the last result. Temporary errors are retried.
 func awaitAttempt(
@@ -143,52 +150,10 @@ func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait ti
 	}
 	err = fmt.Errorf("no outcome of %s within %v: the attempt may still be running, or other deliveries may be ahead "+
 		"of it", record.ID, wait)
-	if c.local != nil {
+	if c.Local != nil {
 		err = fmt.Errorf("%w; only 'ledgerd serve' sends webhooks: is it running on this database?", err)
 	}
 	return &exitError{exitGaveUp, err}
-}
-
-// attemptResult prints the outcome of a delivery's last attempt. If it failed, it
-// returns an error with the matching exit status.
-func (p *program) attemptResult(record ledger.DeliveryRecord) error {
-	last := record.History[len(record.History)-1]
-	err := p.print(record, func() {
-		if last.Error == "" {
-			fmt.Fprintf(p.stdout, "Delivered %s in %d ms: %s\n", record.ID, last.DurationMS, statusText(last.Response.Status))
-		} else {
-			fmt.Fprintf(p.stdout, "%s failed: %s\n", record.ID, terminal.Clean(last.Error))
-		}
-		p.showText("  ", last.Response.Body)
-		if record.NextAttemptAt != 0 {
-			fmt.Fprintf(p.stdout, "next retry %s\n", nextRetry(record.NextAttemptAt, time.Now()))
-		}
-	})
-	if err == nil && last.Error != "" {
-		return &exitError{status: exitNotReached}
-	}
-	return err
-}
-
-// nextRetry returns when a retry is due, such as "in 5s (2026-11-20T09:00:05.000Z)".
-func nextRetry(at ledger.Time, now time.Time) string {
-	wait := at.Std().Sub(now).Round(time.Second)
-	if wait <= 0 {
-		return fmt.Sprintf("now (%s)", at)
-	}
-	return fmt.Sprintf("in %s (%s)", ledger.Duration(wait), at)
-}
-
-// statusText returns an HTTP status as text, such as "204 No Content".
-func statusText(status int) string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
-}
-
-// showText prints untrusted text with each line indented.
-func (p *program) showText(indent, text string) {
-	for line := range strings.Lines(strings.TrimSpace(text)) {
-		fmt.Fprintf(p.stdout, "%s%s\n", indent, terminal.Printable(strings.TrimRight(line, "\r\n")))
-	}
 }
 
 func newWebhookReplay(p *program) *cobra.Command {
@@ -245,13 +210,13 @@ this delivery, and the request and response of each attempt.`,
 					if err != nil {
 						return err
 					}
-					return p.print(record, func() { p.showDelivery(record) })
+					return p.print(record, func() { display.Delivery(p.stdout, record) })
 				}
 
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}
 				return printList(p, c.Deliveries(ctx, name.org, name.repo, id, filter), limit, columns,
 					func(d ledger.Delivery) []any {
-						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(lastOutcome(d), 60)}
+						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(display.LastOutcome(d), 60)}
 					})
 			})
 		},
@@ -266,59 +231,4 @@ this delivery, and the request and response of each attempt.`,
 	limitFlag(command, &limit)
 
 	return command
-}
-
-// lastOutcome returns the outcome of the last attempt, in a few words.
-func lastOutcome(d ledger.Delivery) string {
-	switch {
-	case d.LastError != "":
-		return d.LastError
-	case d.LastStatus != 0:
-		return statusText(d.LastStatus)
-	}
-	return "-"
-}
-
-func (p *program) showDelivery(d ledger.DeliveryRecord) {
-	t := terminal.NewTable(p.stdout)
-	t.Row("id", d.ID)
-	t.Row("event", d.Event)
-	t.Row("type", d.Type)
-	t.Row("created", d.CreatedAt)
-	t.Row("status", d.Status)
-	if d.NextAttemptAt != 0 {
-		t.Row("next attempt", d.NextAttemptAt)
-	}
-	t.Flush()
-	fmt.Fprintf(p.stdout, "\n%s\n", terminal.Printable(string(d.Body)))
-	for _, a := range d.History {
-		p.showAttempt(a)
-	}
-}
-
-func (p *program) showAttempt(a ledger.Attempt) {
-	outcome := "delivered"
-	if a.Error != "" {
-		outcome = terminal.Clean(a.Error)
-	}
-	fmt.Fprintf(p.stdout, "\nattempt %d at %s, %d ms: %s\n", a.Number, a.At, a.DurationMS, outcome)
-	fmt.Fprintf(p.stdout, "  POST %s\n", terminal.Clean(a.Request.URL))
-	p.showHeaders(a.Request.Headers)
-	if a.Response.Status == 0 {
-		return
-	}
-	fmt.Fprintf(p.stdout, "  response %s\n", statusText(a.Response.Status))
-	p.showHeaders(a.Response.Headers)
-	p.showText("    | ", a.Response.Body)
-	if a.Response.Truncated {
-		fmt.Fprintln(p.stdout, "    (truncated)")
-	}
-}
-
-func (p *program) showHeaders(headers map[string][]string) {
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		for _, value := range headers[name] {
-			fmt.Fprintf(p.stdout, "    %s: %s\n", terminal.Clean(name), terminal.Clean(value))
-		}
-	}
 }

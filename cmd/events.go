@@ -63,8 +63,8 @@ and its data as in the live stream.`,
 				return p.followEvents(command.Context(), l, q)
 			}
 
-			return l.use(command.Context(), func(ctx context.Context, c *connection) error {
-				if err := c.settle(ctx); err != nil {
+			return l.Use(command.Context(), func(ctx context.Context, c *connection) error {
+				if err := c.Settle(ctx); err != nil {
 					return err
 				}
 				return p.showEvents(pastEvents(ctx, c, q), q.limit)
@@ -109,15 +109,15 @@ func (p *program) followEvents(ctx context.Context, l location, q eventQuery) er
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	err := l.use(ctx, func(ctx context.Context, c *connection) error {
+	err := l.Use(ctx, func(ctx context.Context, c *connection) error {
 		ctx, cancel := context.WithCancel(ctx)
 		var watch sync.WaitGroup
 		defer watch.Wait()
 		defer cancel()
-		if c.local != nil {
-			watch.Go(func() { c.local.Watch(ctx) }) // other processes write to the file
+		if c.Local != nil {
+			watch.Go(func() { c.Local.Watch(ctx) }) // other processes write to the file
 		}
-		if err := c.settle(ctx); err != nil {
+		if err := c.Settle(ctx); err != nil {
 			return err
 		}
 

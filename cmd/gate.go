@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -77,7 +78,7 @@ func (p *program) gate(command *cobra.Command, g gate) error {
 	if err != nil {
 		return err
 	}
-	return l.use(ctx, func(ctx context.Context, c *connection) error {
+	return l.Use(ctx, func(ctx context.Context, c *connection) error {
 		commit, err := p.await(ctx, c, g, sha)
 		if err != nil {
 			return err
@@ -113,7 +114,7 @@ func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
 			verdict = "✓"
 		}
 		fmt.Fprintf(p.stdout, "%s is %s %s\n", g.repo.at(commit.SHA), commit.State, verdict)
-		p.showRequirements(commit.Requirements)
+		display.Requirements(p.stdout, commit.Requirements)
 	})
 	if err == nil && commit.State < g.state {
 		return &exitError{status: status}
@@ -166,7 +167,7 @@ func describeState(commit *ledger.Commit) string {
 
 // lookUp returns the commit, or nil if it is not in the ledger.
 func lookUp(ctx context.Context, c *connection, name repoName, sha string) (*ledger.Commit, error) {
-	if err := c.settle(ctx); err != nil {
+	if err := c.Settle(ctx); err != nil {
 		return nil, err
 	}
 	commit, err := c.Commit(ctx, name.org, name.repo, sha)

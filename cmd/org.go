@@ -39,9 +39,9 @@ does not exist, it is created.`,
 				return p.print(org, func() { fmt.Fprintf(p.stdout, "Created org %s\n", org.Name) })
 			}
 			if l.URL == "" {
-				return l.useNew(command.Context(), create)
+				return l.UseNew(command.Context(), create)
 			}
-			return l.explain(l.use(command.Context(), create))
+			return l.Explain(l.Use(command.Context(), create))
 		},
 	}
 }
@@ -57,7 +57,7 @@ func newOrgList(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return l.explain(l.use(command.Context(), func(ctx context.Context, c *connection) error {
+			return l.Explain(l.Use(command.Context(), func(ctx context.Context, c *connection) error {
 				return printList(p, c.Orgs(ctx), 0, []string{"ORG", "CREATED"}, func(org ledger.Org) []any {
 					return []any{org.Name, org.CreatedAt}
 				})

@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/contractfile"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
-	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -108,30 +106,12 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 				if err != nil {
 					return err
 				}
-				return p.print(s, func() { p.showSimulation(s) })
+				return p.print(s, func() { display.Simulation(p.stdout, s) })
 			})
 		},
 	}
 	contractFlag(command, &file)
 	return command
-}
-
-func (p *program) showSimulation(s ledger.Simulation) {
-	if len(s.Moves) > 0 {
-		t := terminal.NewTable(p.stdout, "COMMIT", "FROM", "TO", "REASON")
-		for _, m := range s.Moves {
-			t.Row(terminal.Short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
-		}
-		t.Flush()
-		if s.Truncated > 0 {
-			fmt.Fprintf(p.stdout, "… and %d more\n", s.Truncated)
-		}
-		fmt.Fprintln(p.stdout)
-	}
-	fmt.Fprintf(p.stdout, "%s checked, %d would change state\n", terminal.Plural(s.Evaluated, "commit"), s.Total())
-	for _, sum := range s.Sums {
-		fmt.Fprintf(p.stdout, "  %d %s → %s\n", sum.Count, sum.From, sum.To)
-	}
 }
 
 func newPolicyApply(p *program) *cobra.Command {
@@ -188,7 +168,7 @@ func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName,
 
 	return p.print(applied, func() {
 		fmt.Fprintf(p.stdout, "Applied policy v%d to %s (%s)\n", applied.Version, name, applied.Digest)
-		p.showDifference(active.Contract, applied.Contract)
+		display.Difference(p.stdout, active.Contract, applied.Contract)
 	})
 }
 
@@ -203,19 +183,4 @@ func (p *program) readContract(file string) (jsontext.Value, error) {
 		return text, nil // JSON: the server reports the errors in it
 	}
 	return contract, err
-}
-
-// showDifference prints the lines of the contract that were removed and added.
-func (p *program) showDifference(before, after policy.Contract) {
-	old, current := contractfile.Lines(before), contractfile.Lines(after)
-	for _, line := range old {
-		if !slices.Contains(current, line) {
-			fmt.Fprintln(p.stdout, "  - "+terminal.Printable(line))
-		}
-	}
-	for _, line := range current {
-		if !slices.Contains(old, line) {
-			fmt.Fprintln(p.stdout, "  + "+terminal.Printable(line))
-		}
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -194,9 +193,6 @@ func printList[T any](p *program, records iter.Seq2[T, error], limit int, column
 		t.Flush()
 	})
 }
-
-// milliseconds converts n milliseconds to a duration.
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // limitFlag defines --limit, for lists that can be long.
 func limitFlag(command *cobra.Command, limit *int) {

@@ -5,15 +5,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/registration"
-	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -97,8 +96,8 @@ func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName
 		return p.showNoOverlaps(ctx, c, name, q)
 	}
 	err = p.print(pairs, func() {
-		p.tableOverlaps(pairs)
-		p.showTruncated(q.filter.Truncated(pairs))
+		display.Overlaps(p.stdout, pairs)
+		display.Truncated(p.stdout, q.filter.Truncated(pairs))
 	})
 	return q.verdict(pairs, err)
 }
@@ -118,32 +117,9 @@ func (p *program) showNoOverlaps(ctx context.Context, c *connection, name repoNa
 	return p.print([]ledger.RadarPair{}, func() {
 		fmt.Fprintf(p.stdout, "No open overlaps in %s\n", name)
 		if truncated {
-			fmt.Fprintf(p.stdout, "There may be more: %s\n", storedOverlaps())
+			fmt.Fprintf(p.stdout, "There may be more: %s\n", display.StoredOverlaps())
 		}
 	})
-}
-
-// maxTruncated is how many commits showTruncated names.
-const maxTruncated = 3
-
-// showTruncated names the commits that have more overlaps than are stored.
-func (p *program) showTruncated(commits []ledger.RadarCommit) {
-	if len(commits) == 0 {
-		return
-	}
-	var names []string
-	for _, c := range commits[:min(len(commits), maxTruncated)] {
-		names = append(names, terminal.Short(c.SHA))
-	}
-	if rest := len(commits) - len(names); rest > 0 {
-		names = append(names, terminal.Plural(int64(rest), "other commit"))
-	}
-	fmt.Fprintf(p.stdout, "There are more of %s: %s\n", strings.Join(names, ", "), storedOverlaps())
-}
-
-// storedOverlaps explains which overlaps are stored if a registration finds too many.
-func storedOverlaps() string {
-	return fmt.Sprintf("only the %d strongest per registration are stored", radar.MaxPairs)
 }
 
 // checkCompared returns an error if the radar skips the commit, because it was
@@ -159,36 +135,6 @@ func checkCompared(ctx context.Context, c *connection, name repoName, sha string
 		return fmt.Errorf("cannot check overlaps of %s: it was registered without a branch", name.at(commit.SHA))
 	}
 	return nil
-}
-
-// tableOverlaps prints a line for each pair.
-func (p *program) tableOverlaps(pairs []ledger.RadarPair) {
-	t := terminal.NewTable(p.stdout, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
-	for _, pair := range pairs {
-		later := pair.Commit
-		t.Row(append([]any{pair.Level, terminal.Short(later.SHA), terminal.OrDash(later.Branch),
-			terminal.OrDash(terminal.AuthorName(later.Author))}, withCells(pair, pair.Other)...)...)
-	}
-	t.Flush()
-}
-
-// withCells returns the cells about the other commit of a pair, and about the path.
-func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
-	author := terminal.OrDash(terminal.AuthorName(other.Author))
-	if pair.SameAuthor {
-		author += " (same author)"
-	}
-	if len(pair.Paths) == 0 {
-		return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.OrDash(""),
-			terminal.OrDash("")}
-	}
-	strongest := pair.Paths[0]
-	reason := string(strongest.Reason)
-	if pair.PathsTotal > 1 {
-		reason += fmt.Sprintf(", +%d more", pair.PathsTotal-1)
-	}
-	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.Clip(strongest.Path, 60),
-		reason}
 }
 
 // verdict returns an error with the matching exit status if one of the overlaps is
@@ -220,7 +166,7 @@ func (p *program) dryRun(ctx context.Context, c *connection, name repoName, q ra
 		return err
 	}
 	q.narrow(&result)
-	err = p.print(result, func() { p.showDryRun(name, local.SHA, result, q.filter.Level) })
+	err = p.print(result, func() { display.DryRun(p.stdout, name.String(), local.SHA, result, q.filter.Level) })
 	return q.verdict(result.Overlaps, err)
 }
 
@@ -237,76 +183,4 @@ func (q radarQuery) narrow(result *ledger.RadarResult) {
 	if q.limit > 0 && len(result.Overlaps) > q.limit {
 		result.Overlaps, result.Truncated = result.Overlaps[:q.limit], true
 	}
-}
-
-// showDryRun prints what a commit would overlap with, at the given level or any.
-func (p *program) showDryRun(name repoName, sha string, result ledger.RadarResult, level radar.Level) {
-	switch {
-	case len(result.Overlaps) > 0:
-		fmt.Fprintf(p.stdout, "If pushed now, %s would overlap with:\n", name.at(sha))
-		p.tableOthers(sha, result.Overlaps)
-		if result.Truncated {
-			fmt.Fprintf(p.stdout, "There are more: these are the %d strongest.\n", len(result.Overlaps))
-		}
-	case result.Truncated:
-		fmt.Fprintf(p.stdout, "%s has no %s overlap among its %d strongest, but it has more\n", name.at(sha), level,
-			radar.MaxPairs)
-	case level != radar.NoLevel:
-		fmt.Fprintf(p.stdout, "%s has no %s overlap\n", name.at(sha), level)
-	default:
-		fmt.Fprintf(p.stdout, "%s has no overlaps\n", name.at(sha))
-	}
-}
-
-// tableOthers prints a line for each commit that the commit sha overlaps with.
-func (p *program) tableOthers(sha string, pairs []ledger.RadarPair) {
-	t := terminal.NewTable(p.stdout, "LEVEL", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
-	for _, pair := range pairs {
-		other := pair.Other
-		if other.SHA == sha {
-			other = pair.Commit
-		}
-		t.Row(append([]any{pair.Level}, withCells(pair, other)...)...)
-	}
-	t.Flush()
-}
-
-// maxPushed is how many overlaps 'commit push' prints.
-const maxPushed = 5
-
-// showPushed prints the strongest overlaps of a commit that was just pushed.
-func (p *program) showPushed(name repoName, commit ledger.Commit) {
-	if commit.Radar == nil || len(commit.Radar.Overlaps) == 0 {
-		return
-	}
-	fmt.Fprintf(p.stdout, "Overlaps with commits in flight: %s\n", countOverlaps(commit.CommitSummary))
-	pairs := commit.Radar.Overlaps
-	p.tableOthers(commit.SHA, pairs[:min(len(pairs), maxPushed)])
-	if len(pairs) > maxPushed || commit.Radar.Truncated {
-		which := "all"
-		if commit.OverlapsTruncated {
-			which = "all stored"
-		}
-		fmt.Fprintf(p.stdout, "To list %s overlaps, run 'ledgerd radar %s --commit %s'.\n", which, name,
-			terminal.Short(commit.SHA))
-	}
-}
-
-// countOverlaps returns how many overlaps a commit has of each level, and whether it
-// has more than are stored.
-func countOverlaps(c ledger.CommitSummary) string {
-	counts := fmt.Sprintf("%d HIGH, %d MEDIUM, %d LOW", c.Overlaps["HIGH"], c.Overlaps["MEDIUM"], c.Overlaps["LOW"])
-	if c.OverlapsTruncated {
-		counts += ", and more (" + storedOverlaps() + ")"
-	}
-	return counts
-}
-
-// radarLine returns whether a commit is in flight, and its number of overlaps.
-func radarLine(c ledger.Commit) string {
-	flight := "not in flight"
-	if c.InFlight {
-		flight = "in flight"
-	}
-	return flight + ", overlaps: " + countOverlaps(c.CommitSummary)
 }

@@ -3,11 +3,10 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -81,23 +80,8 @@ func newRepoShow(p *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.print(repo, func() { p.showRepo(repo) })
+				return p.print(repo, func() { display.Repo(p.stdout, repo) })
 			})
 		},
 	}
-}
-
-func (p *program) showRepo(r ledger.Repo) {
-	t := terminal.NewTable(p.stdout)
-	t.Row("repo", r.Org+"/"+r.Name)
-	t.Row("default branch", r.DefaultBranch)
-	t.Row("policy version", r.PolicyVersion)
-	t.Row("created", r.CreatedAt)
-	t.Row("attestations", r.Attestations)
-	var states []string
-	for _, s := range ledger.States() {
-		states = append(states, fmt.Sprintf("%d %s", r.Commits[s], s))
-	}
-	t.Row("commits", strings.Join(states, ", "))
-	t.Flush()
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -112,30 +113,14 @@ func newTokenShow(p *program) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.with(command, func(ctx context.Context, c *connection) (err error) {
 				token := ledger.Token{Name: "host", Scope: ledger.Host}
-				if c.local == nil {
+				if c.Local == nil {
 					token, err = c.OwnToken(ctx)
 				}
 				if err != nil {
 					return err
 				}
-				return p.print(token, func() { p.showToken(token) })
+				return p.print(token, func() { display.Token(p.stdout, token) })
 			})
 		},
 	}
-}
-
-func (p *program) showToken(token ledger.Token) {
-	if token.Scope == ledger.Host {
-		fmt.Fprintln(p.stdout, "no token: administrator of this host, with all permissions")
-		return
-	}
-	t := terminal.NewTable(p.stdout)
-	t.Row("id", token.ID)
-	t.Row("org", token.Org)
-	t.Row("name", token.Name)
-	t.Row("scope", token.Scope)
-	t.Row("created", token.CreatedAt)
-	t.Row("last used", terminal.OrDash(token.LastUsedAt.String()))
-	t.Row("expires", terminal.OrDash(token.ExpiresAt.String()))
-	t.Flush()
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -81,7 +81,7 @@ LEDGERD_URL.`,
 					return err
 				}
 				fmt.Fprintf(p.stderr, "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
-					w.ID, typeNames(w.Events, " and "), name)
+					w.ID, display.EventTypes(w.Events, " and "), name)
 				return p.print(w, func() { fmt.Fprintln(p.stdout, w.Secret) })
 			})
 		},
@@ -94,19 +94,6 @@ LEDGERD_URL.`,
 	return command
 }
 
-// typeNames returns event types separated by commas, and by last before the last one.
-func typeNames(types []ledger.EventType, last string) string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
-	}
-	if n := len(names); n > 1 {
-		names[n-2] += last + names[n-1]
-		names = names[:n-1]
-	}
-	return strings.Join(names, ", ")
-}
-
 func newWebhookList(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list ORG/REPO",
@@ -117,25 +104,12 @@ func newWebhookList(p *program) *cobra.Command {
 			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
 				columns := []string{"ID", "URL", "EVENTS", "STATUS", "DESCRIPTION"}
 				return printList(p, c.Webhooks(ctx, name.org, name.repo), 0, columns, func(w ledger.Webhook) []any {
-					return []any{w.ID, w.URL, typeNames(w.Events, ", "), webhookStatus(w), terminal.OrDash(w.Description)}
+					return []any{w.ID, w.URL, display.EventTypes(w.Events, ", "), display.WebhookStatus(w),
+						terminal.OrDash(w.Description)}
 				})
 			})
 		},
 	}
-}
-
-// webhookStatus returns whether a webhook is active, inactive, failing or disabled,
-// and since when.
-func webhookStatus(w ledger.Webhook) string {
-	switch {
-	case w.DisabledReason != "":
-		return "disabled since " + w.DisabledAt.String()
-	case !w.Active:
-		return "inactive"
-	case w.FailingSince != 0:
-		return "failing since " + w.FailingSince.String()
-	}
-	return "active"
 }
 
 func newWebhookShow(p *program) *cobra.Command {
@@ -150,31 +124,10 @@ func newWebhookShow(p *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.print(w, func() { p.showWebhook(w) })
+				return p.print(w, func() { display.Webhook(p.stdout, w) })
 			})
 		},
 	}
-}
-
-func (p *program) showWebhook(w ledger.Webhook) {
-	t := terminal.NewTable(p.stdout)
-	t.Row("id", w.ID)
-	t.Row("repo", w.Org+"/"+w.Repo)
-	t.Row("url", w.URL)
-	t.Row("events", typeNames(w.Events, ", "))
-	t.Row("description", terminal.OrDash(w.Description))
-	t.Row("created", w.CreatedAt)
-	t.Row("status", webhookStatus(w))
-	if w.DisabledReason != "" {
-		t.Row("reason", w.DisabledReason)
-	}
-	if w.DisabledReason != "" && w.FailingSince != 0 {
-		t.Row("failing since", w.FailingSince)
-	}
-	if w.PreviousSecretUntil != 0 {
-		t.Row("old secret", "valid until "+w.PreviousSecretUntil.String())
-	}
-	t.Flush()
 }
 
 func newWebhookUpdate(p *program) *cobra.Command {
@@ -210,7 +163,7 @@ LEDGERD_URL.`,
 				if err != nil {
 					return err
 				}
-				return p.print(w, func() { p.showWebhook(w) })
+				return p.print(w, func() { display.Webhook(p.stdout, w) })
 			})
 		},
 	}

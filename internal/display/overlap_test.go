@@ -1,4 +1,4 @@
-package cmd
+package display
 
 import (
 	"bytes"
@@ -8,14 +8,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// TestTableOverlapsWithoutPaths checks that a pair without paths is printed with dashes,
+// TestOverlapsWithoutPaths checks that a pair without paths is printed with dashes,
 // although servers send paths.
-func TestTableOverlapsWithoutPaths(t *testing.T) {
+func TestOverlapsWithoutPaths(t *testing.T) {
 	var out bytes.Buffer
-	p := &program{stdout: &out}
 	one := ledger.RadarCommit{SHA: "1111111111111111111111111111111111111111", Branch: "one"}
 	two := ledger.RadarCommit{SHA: "2222222222222222222222222222222222222222", Branch: "two"}
-	p.tableOverlaps([]ledger.RadarPair{
+	Overlaps(&out, []ledger.RadarPair{
 		{Level: radar.Medium, Commit: two, Other: one},
 		{Level: radar.High, Commit: two, Other: one, PathsTotal: 1,
 			Paths: []radar.Path{{Path: "f", Level: radar.High, Reason: radar.SameLines}}},

@@ -1,0 +1,80 @@
+// Package display prints the records of the ledger for people, as tables and lines
+// on a terminal.
+package display
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Commit prints the record of a commit.
+func Commit(w io.Writer, c ledger.Commit) {
+	t := terminal.NewTable(w)
+	t.Row("commit", c.SHA)
+	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
+	t.Row("branch", fmt.Sprintf("%s → %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
+	t.Row("author", terminal.Author(c.Author))
+	t.Row("message", terminal.OrDash(c.Message))
+	t.Row("changes", changes(c))
+	t.Row("radar", radarLine(c))
+	t.Flush()
+
+	fmt.Fprintf(w, "\nrequirements (policy v%d)\n", c.PolicyVersion)
+	Requirements(w, c.Requirements)
+
+	fmt.Fprintf(w, "\n%s\n", terminal.Plural(c.Attested, "attestation"))
+	t = terminal.NewTable(w)
+	t.Indent = "  "
+	for _, a := range c.Attestations {
+		t.Row(a.RecordedAt, terminal.Evidence(a), a.Result.Status, a.Identity, a.ID)
+	}
+	t.Flush()
+
+	fmt.Fprintf(w, "\n%s\n", terminal.Plural(int64(len(c.Transitions)), "transition"))
+	t = terminal.NewTable(w)
+	t.Indent = "  "
+	for _, m := range c.Transitions {
+		t.Row(TransitionRow(m)...)
+	}
+	t.Flush()
+}
+
+// TransitionRow returns the cells of a transition: when, what and why.
+func TransitionRow(m ledger.Transition) []any {
+	return []any{m.At, fmt.Sprintf("%s → %s", m.From, m.To), "by " + terminal.Cause(m.Cause)}
+}
+
+// changes returns how many paths a commit changes. A commit without a
+// change record may be in the ledger only because it was attested.
+func changes(c ledger.Commit) string {
+	switch {
+	case c.Changes != nil:
+		return terminal.Plural(int64(len(c.Changes)), "path")
+	case c.Author == (ledger.Author{}):
+		return "unknown (run 'ledgerd commit push')"
+	}
+	return "no change record"
+}
+
+// Requirements prints a line for each requirement of a policy.
+func Requirements(w io.Writer, requirements []ledger.RequirementStatus) {
+	t := terminal.NewTable(w, "", "STATE", "PREDICATE", "HAVE", "REASON")
+	for _, r := range requirements {
+		mark := "✗"
+		switch {
+		case !r.Applies:
+			mark = "-"
+		case r.Met:
+			mark = "✓"
+		}
+		have := "-" // the radar's requirement counts no signers
+		if r.Need > 0 {
+			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
+		}
+		t.Row(mark, r.State, r.Predicate, have, r.Reason)
+	}
+	t.Flush()
+}

@@ -1,0 +1,47 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/internal/contractfile"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// Simulation prints the result of a dry run of a contract.
+func Simulation(w io.Writer, s ledger.Simulation) {
+	if len(s.Moves) > 0 {
+		t := terminal.NewTable(w, "COMMIT", "FROM", "TO", "REASON")
+		for _, m := range s.Moves {
+			t.Row(terminal.Short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
+		}
+		t.Flush()
+		if s.Truncated > 0 {
+			fmt.Fprintf(w, "… and %d more\n", s.Truncated)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "%s checked, %d would change state\n", terminal.Plural(s.Evaluated, "commit"), s.Total())
+	for _, sum := range s.Sums {
+		fmt.Fprintf(w, "  %d %s → %s\n", sum.Count, sum.From, sum.To)
+	}
+}
+
+// Difference prints the lines of the contract that were removed and added.
+func Difference(w io.Writer, before, after policy.Contract) {
+	old, current := contractfile.Lines(before), contractfile.Lines(after)
+	for _, line := range old {
+		if !slices.Contains(current, line) {
+			fmt.Fprintln(w, "  - "+terminal.Printable(line))
+		}
+	}
+	for _, line := range current {
+		if !slices.Contains(old, line) {
+			fmt.Fprintln(w, "  + "+terminal.Printable(line))
+		}
+	}
+}
