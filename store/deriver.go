@@ -49,18 +49,18 @@ type subject struct {
 	facts policy.Facts
 }
 
-// expiry returns the cause of a transition at the given time: the evidence or the
-// overlap that expired.
+// expiry returns the cause of a transition at the given time: the evidence, the exception
+// or the overlap that expired.
 func (s *subject) expiry(at ledger.Time) ledger.Cause {
-	id := s.d.contract.ExpiredAt(s.facts, at)
-	if id == "" {
-		for _, o := range s.facts.Overlaps {
-			if o.Until == at {
-				return ledger.Cause{Type: ledger.CauseRadar, ID: o.Commit}
-			}
+	if cause := s.d.contract.ExpiredAt(s.facts, at); cause != (ledger.Cause{}) {
+		return cause
+	}
+	for _, o := range s.facts.Overlaps {
+		if o.Until == at {
+			return ledger.Cause{Type: ledger.CauseRadar, ID: o.Commit}
 		}
 	}
-	return ledger.Cause{Type: ledger.CauseExpiry, ID: id}
+	return ledger.Cause{Type: ledger.CauseExpiry}
 }
 
 // isDue reports whether the policy has changed, or evidence or an overlap has

@@ -270,7 +270,8 @@ func (s *subject) isPromotable(now ledger.Time) bool {
 	}
 	f := s.facts
 	f.Deployed = false
-	return s.d.contract.Derive(f, now).State >= ledger.Promotable
+	state, _ := s.d.contract.State(f, now)
+	return state >= ledger.Promotable
 }
 
 // add adds evidence to the facts. It replaces the person's earlier evidence for the

@@ -42,33 +42,33 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		}
 	}
 
-	derived := s.d.contract.Derive(s.facts, t.now)
-	if s.state == ledger.Deployed && derived.State != ledger.Deployed {
+	state, expires := s.d.contract.State(s.facts, t.now)
+	if s.state == ledger.Deployed && state != ledger.Deployed {
 		if err := t.returnTip(s); err != nil {
 			return err
 		}
-		derived = s.d.contract.Derive(s.facts, t.now)
+		state, expires = s.d.contract.State(s.facts, t.now)
 	}
 
-	for from, path := s.state, policy.Path(s.state, derived.State); len(path) > 0; from, path = path[0], path[1:] {
+	for from, path := s.state, policy.Path(s.state, state); len(path) > 0; from, path = path[0], path[1:] {
 		if err := t.transition(s, from, path[0], cause); err != nil {
 			return err
 		}
 	}
 
-	s.expires, s.policyVersion = derived.Expires, s.d.repo.policyVersion
-	if derived.State == ledger.Deployed {
+	s.expires, s.policyVersion = expires, s.d.repo.policyVersion
+	if state == ledger.Deployed {
 		s.expires = 0 // a deployed commit does not expire
 	}
 	t.markDirty(s.commitRow)
-	s.facts.Deployed = derived.State == ledger.Deployed // still true if other signers' deployments count
+	s.facts.Deployed = state == ledger.Deployed // still true if other signers' deployments count
 
-	if derived.State == s.state {
+	if state == s.state {
 		return nil
 	}
 	t.countState(s.repoID, s.state, -1)
-	t.countState(s.repoID, derived.State, 1)
-	s.state, s.stateSince, s.isMoved = derived.State, t.now, true
+	t.countState(s.repoID, state, 1)
+	s.state, s.stateSince, s.isMoved = state, t.now, true
 	if s.state == ledger.Deployed {
 		return t.deployTip(s.id)
 	}

@@ -13,20 +13,22 @@ func (f *Facts) hasAuthor() bool {
 	return slices.ContainsFunc(f.Authors, func(a ledger.Author) bool { return FoldName(a.Name+a.Email) != "" })
 }
 
-// isAuthor reports whether the signer of e wrote the commit.
-func (f *Facts) isAuthor(e *Evidence) bool {
-	if e.Person != 0 && slices.Contains(f.AuthorPeople, e.Person) {
-		return true
+// byAuthors reports, for each piece of evidence, whether its signer wrote the commit.
+func (f *Facts) byAuthors() []bool {
+	names := make(map[string]bool, 2*len(f.Authors))
+	for _, a := range f.Authors {
+		names[FoldName(a.Name)], names[FoldName(a.Email)] = true, true
 	}
-	for _, author := range f.Authors {
-		for _, name := range []string{FoldName(author.Name), FoldName(author.Email)} {
-			isSame := func(signer string) bool { return name != "" && FoldName(signer) == name }
-			if isSame(e.Signer.CN) || slices.ContainsFunc(e.Emails, isSame) {
-				return true
-			}
-		}
+	delete(names, "")
+
+	isName := func(name string) bool { return names[FoldName(name)] }
+	list := make([]bool, len(f.Evidence))
+	for i := range f.Evidence {
+		e := &f.Evidence[i]
+		list[i] = e.Person != 0 && slices.Contains(f.AuthorPeople, e.Person) ||
+			isName(e.Signer.CN) || slices.ContainsFunc(e.Emails, isName)
 	}
-	return false
+	return list
 }
 
 // FoldName returns a name or an e-mail address in the form in which authors are compared

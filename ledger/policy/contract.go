@@ -22,6 +22,8 @@ type Contract struct {
 	// Exceptions says whose exceptions count. The zero value means nobody's.
 	Exceptions ExceptionRule `json:"exceptions,omitzero"`
 	Radar      RadarSettings `json:"radar"`
+
+	index *signerIndex // of a contract with many patterns, if it was parsed
 }
 
 // An ExceptionRule says whose exceptions count, and for how long.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
 // A Derivation is the state of a commit under a contract, with the reasons.
@@ -19,41 +18,79 @@ type Derivation struct {
 }
 
 // Derive returns the state of a commit with facts f at the time now, with the reasons.
-// The ledger computes every state with it.
+// The ledger computes every state with it, or with State.
 //
 // A fail or error that a requirement does not accept blocks the requirement until the
-// same signer reports an accepted status. It never expires: waiting does not turn a fail
-// into a pass.
+// same person reports an accepted status, or until an exception. It never expires: waiting
+// does not turn a fail into a pass.
 func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
-	f.Evidence = Latest(f.Evidence)
+	v := c.evaluate(&f, now)
 	d := Derivation{Requirements: make([]ledger.RequirementStatus, len(c.Requirements), len(c.Requirements)+1)}
-	steps := c.matchingSteps()
 	for i := range c.Requirements {
-		status, expires := c.Requirements[i].evaluate(&f, now, steps)
-		d.Requirements[i] = status
-		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
-			d.Expires = expires
-		}
+		d.Requirements[i] = v.status(i)
 	}
-
-	if c.Radar.Blocks() {
-		status, expires := c.Radar.evaluate(&f, now)
-		d.Requirements = append(d.Requirements, status)
-		if expires != 0 && (d.Expires == 0 || expires < d.Expires) {
-			d.Expires = expires
-		}
+	radar := v.radarStatus()
+	if radar != nil {
+		d.Requirements = append(d.Requirements, *radar)
 	}
-
-	d.State = stateOf(&f, d.Requirements)
-	if f.Deployed {
-		d.Expires = 0 // a deployment does not expire
-	}
+	d.State, d.Expires = v.state(radar)
 	return d
+}
+
+// State is like Derive, without the reasons. It is faster: the writer uses it.
+func (c Contract) State(f Facts, now ledger.Time) (state ledger.State, expires ledger.Time) {
+	v := c.evaluate(&f, now)
+	return v.state(v.radarStatus())
+}
+
+// radarStatus returns the status of the radar's requirement, or nil if it has none.
+func (v *evaluation) radarStatus() *ledger.RequirementStatus {
+	if !v.c.Radar.Blocks() {
+		return nil
+	}
+	var s ledger.RequirementStatus
+	s, v.radarExpires = v.c.Radar.evaluate(v.f, v.now)
+	return &s
+}
+
+// state returns the highest state up to which every requirement that applies is met, and
+// when the decisions change because of the time. The radar's status may be nil.
+func (v *evaluation) state(radar *ledger.RequirementStatus) (state ledger.State, expires ledger.Time) {
+	if v.f.Deployed {
+		return ledger.Deployed, 0 // a deployment does not expire
+	}
+	expires = v.radarExpires
+	var applying, unmet [ledger.Deployed + 1]int
+	for i := range v.decisions {
+		if d := &v.decisions[i]; d.applies {
+			expires = earlier(expires, d.expires)
+			applying[v.c.Requirements[i].State]++
+			if !d.met {
+				unmet[v.c.Requirements[i].State]++
+			}
+		}
+	}
+	if radar != nil && radar.Applies && !radar.Met {
+		unmet[radar.State]++
+	}
+
+	if !v.f.Attested {
+		return ledger.Draft, expires
+	}
+	state = ledger.Validating
+	for next := ledger.Attested; next <= ledger.Deployed; next++ {
+		if unmet[next] > 0 || next == ledger.Deployed && applying[next] == 0 {
+			break
+		}
+		state = next
+	}
+	return state, expires
 }
 
 // RollsBack reports whether e, just recorded for a DEPLOYED commit, is a rollback: it
 // matches the signers and the predicate of a DEPLOYED requirement that applies, and has
-// a status that the requirement does not accept. Evidence without an outcome is not a rollback.
+// a status that the requirement does not accept. Evidence without an outcome is not a
+// rollback. Nothing but the signers is asked of it: a rollback loosens nothing.
 func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	if e.Status == ledger.Recorded {
 		return false
@@ -61,10 +98,7 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	steps := c.matchingSteps()
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		if r.State != ledger.Deployed {
-			continue
-		}
-		if v := r.verdict(&f, &e, e.RecordedAt); v != blocks && v != notAccepted {
+		if r.State != ledger.Deployed || !r.isAbout(&e) || slices.Contains(r.Accept, e.Status) || !r.isSigner(e.Signer) {
 			continue
 		}
 		if excluded, _ := r.scope(&f, steps); excluded == "" {
@@ -74,62 +108,26 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	return false
 }
 
-// ExpiredAt returns the id of an attestation whose evidence counts until just before the
-// given time and is expired from then on. It is empty if no evidence expires then.
-func (c Contract) ExpiredAt(f Facts, at ledger.Time) string {
-	steps := c.matchingSteps()
-	f.Evidence = Latest(f.Evidence)
-	for i := range c.Requirements {
-		r := &c.Requirements[i]
-		j := slices.IndexFunc(f.Evidence, func(e Evidence) bool {
-			return r.end(&e) == at && r.verdict(&f, &e, at) == expired
-		})
-		if j < 0 {
+// ExpiredAt returns the cause of a change at the given time: an attestation whose evidence
+// counts until just before, or an exception that ends. It returns the zero Cause if neither
+// does.
+func (c Contract) ExpiredAt(f Facts, at ledger.Time) ledger.Cause {
+	v := c.evaluate(&f, at)
+	for i := range v.decisions {
+		r, d := &c.Requirements[i], &v.decisions[i]
+		if !d.applies {
 			continue
 		}
-		if excluded, _ := r.scope(&f, steps); excluded == "" {
-			return f.Evidence[j].Attestation
+		if x := c.Exceptions.latest(f.Exceptions, r.Name); x != nil && x.Until == at {
+			return ledger.Cause{Type: ledger.CauseException, ID: x.Attestation}
 		}
-	}
-	return ""
-}
-
-// matchingSteps returns the limit of steps for matching one glob of the contract against
-// the paths of one commit.
-func (c Contract) matchingSteps() int {
-	globs := 0
-	for i := range c.Requirements {
-		globs += len(c.Requirements[i].Paths)
-	}
-	return glob.MaxMatching / max(globs, 1)
-}
-
-// stateOf returns the highest state up to which every requirement that applies is met.
-func stateOf(f *Facts, requirements []ledger.RequirementStatus) ledger.State {
-	if f.Deployed {
-		return ledger.Deployed
-	}
-	if !f.Attested {
-		return ledger.Draft
-	}
-
-	state := ledger.Validating
-	for next := ledger.Attested; next <= ledger.Deployed; next++ {
-		applying, unmet := 0, 0
-		for i := range requirements {
-			if r := &requirements[i]; r.Applies && r.State == next {
-				applying++
-				if !r.Met {
-					unmet++
-				}
+		for n, verdict := range d.verdicts {
+			if e := &f.Evidence[n]; verdict == expired && r.end(e) == at {
+				return ledger.Cause{Type: ledger.CauseExpiry, ID: e.Attestation}
 			}
 		}
-		if unmet > 0 || next == ledger.Deployed && applying == 0 {
-			break
-		}
-		state = next
 	}
-	return state
+	return ledger.Cause{}
 }
 
 // Missing returns the requirements that block a commit in the given state: the unmet

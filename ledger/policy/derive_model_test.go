@@ -55,6 +55,14 @@ func drawContract(t *rapid.T) Contract {
 	c := Contract{Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")), Radar: defaultRadar()}
 	for i := range c.Requirements {
 		c.Requirements[i] = drawRequirement(t)
+		if rapid.Bool().Draw(t, "named") {
+			c.Requirements[i].Name = fmt.Sprintf("r%d", i)
+		}
+	}
+	c.Targets = rapid.SampledFrom([]TargetRule{AllTargets, ClaimedTargets}).Draw(t, "targets")
+	if rapid.Bool().Draw(t, "exceptions are open") {
+		c.Exceptions.Signers = drawPatterns(t, rapid.SliceOfN(keys(modelSigners), 1, 2).Draw(t, "who may grant"))
+		c.Exceptions.MaxDuration = ledger.Duration(rapid.SampledFrom([]int64{5, 20, 40}).Draw(t, "for how long") * 1e6)
 	}
 	c.Radar.Enabled = rapid.Bool().Draw(t, "radar")
 	c.Radar.Notify = rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "notify")
@@ -70,6 +78,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
 		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
 		ExcludeAuthor: rapid.Bool().Draw(t, "exclude author"),
+		Where:         rapid.SampledFrom([]string{"", "", "", "x", "y"}).Draw(t, "where"),
 		Paths:         drawSome(t, "paths", modelPaths),
 		Branches:      drawSome(t, "branches", modelBranches),
 	}
@@ -81,14 +90,24 @@ func drawRequirement(t *rapid.T) Requirement {
 	default:
 		r.Predicate = keys(modelPredicates).Draw(t, "predicate")
 	}
-	for _, s := range drawSome(t, "signers", modelSigners) {
+	r.Signers = drawPatterns(t, drawSome(t, "signers", modelSigners))
+	for s := ledger.Attested; s < r.State; s++ {
+		if rapid.Bool().Draw(t, "distinct from "+s.String()) {
+			r.DistinctFrom = append(r.DistinctFrom, s)
+		}
+	}
+	return r
+}
+
+func drawPatterns(t *rapid.T, texts []string) (patterns []identity.Pattern) {
+	for _, s := range texts {
 		p, err := identity.ParsePattern(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Signers = append(r.Signers, p)
+		patterns = append(patterns, p)
 	}
-	return r
+	return patterns
 }
 
 // drawSome returns nil half of the time, so that enough requirements apply.
@@ -123,6 +142,29 @@ func drawFacts(t *rapid.T) Facts {
 		}
 	}
 
+	f.Verdicts = make(map[VerdictKey]Verdict)
+	for _, e := range f.Evidence {
+		for _, expression := range []string{"x", "y"} {
+			switch rapid.IntRange(0, 4).Draw(t, "verdict") {
+			case 0: // not evaluated
+			case 1:
+				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{Error: "no such key"}
+			case 2:
+				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{}
+			default:
+				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{True: true}
+			}
+		}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "exceptions") {
+		recorded := rapid.Int64Range(1000, 1040).Draw(t, "granted")
+		f.Exceptions = append(f.Exceptions, Exception{
+			Attestation: fmt.Sprintf("att_x%d", i),
+			Requirement: rapid.SampledFrom([]string{"r0", "r0", "r1", "r2"}).Draw(t, "for"),
+			Signer:      modelDNs[keys(modelDNs).Draw(t, "granted by")], Reason: "it is urgent",
+			RecordedAt: ledger.Time(recorded), Until: ledger.Time(recorded + rapid.Int64Range(-5, 60).Draw(t, "until")),
+		})
+	}
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "overlaps") {
 		f.Overlaps = append(f.Overlaps, OpenOverlap{
 			Level:  rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "level"),
@@ -200,37 +242,37 @@ func modelApplies(r Requirement, f Facts) bool {
 	return path && branch
 }
 
-// modelMatches reports whether evidence matches a requirement: its predicate matches,
-// its signer matches a pattern, if there are any, and is not an excluded author.
-func modelMatches(r Requirement, f Facts, e Evidence) bool {
-	name := ""
-	for n, dn := range modelDNs {
-		if dn == e.Signer {
-			name = n
-		}
-	}
+// modelIsAbout reports whether evidence is about a requirement: its predicate, or its
+// type.
+func modelIsAbout(r Requirement, e Evidence) bool {
+	return contains(e.Predicate, modelPredicates[r.Predicate]) || contains(e.PredicateType, modelTypes[r.Predicate]) ||
+		contains(e.PredicateType, modelTypes[r.Type])
+}
 
-	signer := len(r.Signers) == 0
-	for _, p := range r.Signers {
-		signer = signer || contains(name, modelSigners[p.String()])
+// modelIsSigner reports whether a signer matches a pattern, if there are any.
+func modelIsSigner(patterns []identity.Pattern, signer identity.DN) bool {
+	for _, p := range patterns {
+		for name, dn := range modelDNs {
+			if dn == signer && contains(name, modelSigners[p.String()]) {
+				return true
+			}
+		}
 	}
+	return len(patterns) == 0
+}
 
-	if r.ExcludeAuthor {
-		lower := strings.ToLower
-		names := map[string]bool{}
-		for _, a := range f.Authors {
-			names[lower(a.Name)], names[lower(a.Email)] = true, true
-		}
-		delete(names, "")
-		own := names[lower(e.Signer.CN)]
-		for _, email := range e.Emails {
-			own = own || names[lower(email)]
-		}
-		signer = signer && !own
+// modelWrote reports whether a signer has the name or the e-mail address of an author.
+func modelWrote(f Facts, e Evidence) bool {
+	lower, names := strings.ToLower, map[string]bool{}
+	for _, a := range f.Authors {
+		names[lower(a.Name)], names[lower(a.Email)] = true, true
 	}
-	about := contains(e.Predicate, modelPredicates[r.Predicate])
-	return signer && (about || contains(e.PredicateType, modelTypes[r.Predicate]) ||
-		contains(e.PredicateType, modelTypes[r.Type]))
+	delete(names, "")
+	own := names[lower(e.Signer.CN)]
+	for _, email := range e.Emails {
+		own = own || names[lower(email)]
+	}
+	return own
 }
 
 // modelHasAuthor reports whether any author has a name or an e-mail address.
@@ -238,49 +280,46 @@ func modelHasAuthor(f Facts) bool {
 	return slices.ContainsFunc(f.Authors, func(a ledger.Author) bool { return a != (ledger.Author{}) })
 }
 
-// modelMatchesAsAuthor is like modelMatches, but does not exclude the author.
-func modelMatchesAsAuthor(r Requirement, f Facts, e Evidence) bool {
-	r.ExcludeAuthor = false
-	return modelMatches(r, f, e)
+// A modelTally is what a requirement makes of the evidence.
+type modelTally struct {
+	people    map[any]string // who counts, with their names
+	blocked   bool           // by a failure
+	exception bool
+	needed    int         // people, after the exception
+	first     ledger.Time // when the first evidence or the exception ends
 }
 
-// modelMeets reports whether a requirement is met, with the signers that count and when
-// the first evidence expires. If the author is excluded but unknown, no signer counts.
-// A fail or error that is not accepted keeps the requirement unmet. For DEPLOYED, only
-// evidence recorded while the commit was PROMOTABLE counts. A person counts for a
+// modelWeigh weighs the evidence for a requirement. A person's latest fail or error
+// blocks, even if their pass would not count. Evidence counts if its status is accepted, its signer matches
+// and did not write the commit, its expression is true, and it is not too old. For
+// DEPLOYED, it must be recorded while the commit was PROMOTABLE. A person counts for a
 // predicate only if all slots do, and only once.
-func modelMeets(r Requirement, f Facts, now ledger.Time) (signers map[any]string, first ledger.Time, met bool) {
-	signers, met = map[any]string{}, true
+func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally {
 	type about struct {
 		who       any
 		predicate string
 	}
-	good, bad := map[about][]Evidence{}, map[about]bool{}
-
+	tally := modelTally{people: map[any]string{}, needed: r.Threshold}
+	good, bad, accepted := map[about][]Evidence{}, map[about]bool{}, false
 	for _, e := range f.Evidence {
-		if !modelLatest(f, e) || !modelMatches(r, f, e) && !modelMatchesAsAuthor(r, f, e) {
+		if !modelLatest(f, e) || !modelIsAbout(r, e) {
 			continue
 		}
 		a := about{e.Signer, e.Predicate}
 		if e.Person != 0 {
 			a.who = e.Person
 		}
-		accepted := false
-		for _, s := range r.Accept {
-			accepted = accepted || s == e.Status
-		}
+		ok := slices.Contains(r.Accept, e.Status)
+		accepted = accepted || ok
+		verdict := f.Verdicts[VerdictKey{e.Attestation, r.Where}]
 		until := e.RecordedAt + ledger.Time(r.MaxAge/1e6)
 		switch {
-		case !modelMatches(r, f, e):
-			bad[a] = true
-		case !accepted:
-			met = met && e.Status != "fail" && e.Status != "error"
-			bad[a] = true
-		case r.ExcludeAuthor && !modelHasAuthor(f):
-			bad[a] = true
-		case r.State == ledger.Deployed && !e.WhilePromotable:
-			bad[a] = true
-		case r.MaxAge > 0 && now >= until:
+		case !ok && (e.Status == "fail" || e.Status == "error"):
+			tally.blocked, bad[a] = true, true
+		case !modelIsSigner(r.Signers, e.Signer):
+			// Neither good nor bad.
+		case !ok, r.ExcludeAuthor && (modelWrote(f, e) || !modelHasAuthor(f)), r.Where != "" && !verdict.True,
+			r.State == ledger.Deployed && !e.WhilePromotable, r.MaxAge > 0 && now >= until:
 			bad[a] = true
 		default:
 			good[a] = append(good[a], e)
@@ -290,15 +329,109 @@ func modelMeets(r Requirement, f Facts, now ledger.Time) (signers map[any]string
 	for a, list := range good {
 		for _, e := range list {
 			name := dnText(e.Signer)
-			if known := signers[a.who]; !bad[a] && (known == "" || name < known) {
-				signers[a.who] = name
+			if known := tally.people[a.who]; !bad[a] && (known == "" || name < known) {
+				tally.people[a.who] = name
 			}
-			if until := e.RecordedAt + ledger.Time(r.MaxAge/1e6); r.MaxAge > 0 && (first == 0 || until < first) {
-				first = until
+			if until := e.RecordedAt + ledger.Time(r.MaxAge/1e6); r.MaxAge > 0 && (tally.first == 0 || until < tally.first) {
+				tally.first = until
 			}
 		}
 	}
-	return signers, first, met && len(signers) >= r.Threshold
+
+	if x, ok := modelException(c, r, f, now); ok {
+		tally.exception = true
+		if r.State != ledger.Deployed || accepted {
+			tally.needed--
+		}
+		if tally.first == 0 || x.Until < tally.first {
+			tally.first = x.Until
+		}
+	}
+	return tally
+}
+
+// modelException returns the exception in force for a requirement: the latest one that is
+// not too long and by somebody who may grant it. One that ends earlier ends it.
+func modelException(c Contract, r Requirement, f Facts, now ledger.Time) (last Exception, ok bool) {
+	for _, x := range f.Exceptions {
+		if len(c.Exceptions.Signers) > 0 && modelIsSigner(c.Exceptions.Signers, x.Signer) && x.Requirement == r.Name &&
+			x.Until <= x.RecordedAt+ledger.Time(c.Exceptions.MaxDuration/1e6) && x.Attestation > last.Attestation {
+			last = x
+		}
+	}
+	return last, last.Until > now
+}
+
+// modelMet reports which requirements are met: those with enough people and no failure,
+// or an exception in place of one signer and of all failures. With distinct_from, it must
+// be possible to give each requirement its people, so that nobody is given to two that
+// must be distinct.
+func modelMet(c Contract, f Facts, now ledger.Time) (met []bool, tallies []modelTally) {
+	met, tallies = make([]bool, len(c.Requirements)), make([]modelTally, len(c.Requirements))
+	for i, r := range c.Requirements {
+		if modelApplies(r, f) {
+			tallies[i] = modelWeigh(c, r, f, now)
+		}
+	}
+	for i, r := range c.Requirements {
+		tally := tallies[i]
+		met[i] = modelApplies(r, f) && len(tally.people) >= tally.needed && (!tally.blocked || tally.exception) &&
+			(len(r.DistinctFrom) == 0 || modelAssign(c, f, tallies, modelInvolved(c, f, i), map[int][]any{}))
+	}
+	return met, tallies
+}
+
+func modelDiffers(c Contract, i, j int) bool {
+	return slices.Contains(c.Requirements[i].DistinctFrom, c.Requirements[j].State)
+}
+
+// modelInvolved returns a requirement and those from which it, or these, must differ.
+func modelInvolved(c Contract, f Facts, i int) []int {
+	involved := []int{i}
+	for n := 0; n < len(involved); n++ {
+		for j, r := range c.Requirements {
+			if modelApplies(r, f) && modelDiffers(c, involved[n], j) && !slices.Contains(involved, j) {
+				involved = append(involved, j)
+			}
+		}
+	}
+	return involved
+}
+
+// modelAssign tries all ways to give people to the requirements of a list.
+func modelAssign(c Contract, f Facts, tallies []modelTally, list []int, given map[int][]any) bool {
+	if len(list) == 0 {
+		return true
+	}
+	i := list[0]
+	var free []any
+	for person := range tallies[i].people {
+		taken := false
+		for j, people := range given {
+			taken = taken || (modelDiffers(c, i, j) || modelDiffers(c, j, i)) && slices.Contains(people, person)
+		}
+		if !taken {
+			free = append(free, person)
+		}
+	}
+
+	for chosen := range 1 << len(free) {
+		var people []any
+		for n, person := range free {
+			if chosen>>n&1 != 0 {
+				people = append(people, person)
+			}
+		}
+		if len(people) != max(tallies[i].needed, 0) {
+			continue
+		}
+		given[i] = people
+		if modelAssign(c, f, tallies, list[1:], given) {
+			return true
+		}
+		delete(given, i)
+	}
+	return false
 }
 
 // modelBlocks reports whether an overlap of the contract's level or above keeps the
@@ -322,10 +455,10 @@ func modelBlocks(c Contract, f Facts) bool {
 // modelState returns the state of a commit with facts f under the contract.
 func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
 	open, any := map[ledger.State]bool{}, map[ledger.State]bool{}
-	for _, r := range c.Requirements {
+	met, _ := modelMet(c, f, now)
+	for i, r := range c.Requirements {
 		if modelApplies(r, f) {
-			_, _, met := modelMeets(r, f, now)
-			open[r.State] = open[r.State] || !met
+			open[r.State] = open[r.State] || !met[i]
 			any[r.State] = true
 		}
 	}
@@ -360,8 +493,12 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 		t.Errorf("state %s, want %s", got.State, want)
 	}
 	compareBlock(t, c, f, got.Requirements)
+	if state, expires := c.State(f, now); state != got.State || expires != got.Expires {
+		t.Errorf("State returns %s until %d, but Derive %s until %d", state, expires, got.State, got.Expires)
+	}
 
 	var expires ledger.Time
+	met, tallies := modelMet(c, f, now)
 	for i, r := range c.Requirements {
 		s := got.Requirements[i]
 		if applies := modelApplies(r, f); s.Applies != applies || s.Reason == "" {
@@ -370,12 +507,13 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 		if !s.Applies {
 			continue
 		}
-		signers, first, met := modelMeets(r, f, now)
-		if s.Met != met || s.Have != len(signers) || s.Need != r.Threshold ||
-			!slices.Equal(s.SignersCounted, slices.Sorted(maps.Values(signers))) {
-			t.Errorf("requirement %d: %+v, want met %t by %v", i, s, met, signers)
+		tally := tallies[i]
+		if s.Met != met[i] || s.Have != len(tally.people)+r.Threshold-tally.needed || s.Need != r.Threshold ||
+			!slices.Equal(s.SignersCounted, slices.Sorted(maps.Values(tally.people))) ||
+			(len(s.FailedBy) > 0) != tally.blocked || (s.Exception != nil) != tally.exception {
+			t.Errorf("requirement %d: %+v, want met %t: %+v", i, s, met[i], tally)
 		}
-		if first != 0 && (expires == 0 || first < expires) && !f.Deployed {
+		if first := tally.first; first != 0 && (expires == 0 || first < expires) && !f.Deployed {
 			expires = first
 		}
 	}
@@ -450,6 +588,7 @@ func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
 		want := c.Derive(f, now)
 		f.Evidence = rapid.Permutation(f.Evidence).Draw(t, "order")
 		f.Overlaps = rapid.Permutation(f.Overlaps).Draw(t, "order of overlaps")
+		f.Exceptions = rapid.Permutation(f.Exceptions).Draw(t, "order of exceptions")
 		if got := c.Derive(f, now); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
@@ -461,7 +600,7 @@ func TestRollsBackAgainstModel(t *testing.T) {
 		c, f, e := drawContract(t), drawFacts(t), drawEvidence(t)
 		want := false
 		for _, r := range c.Requirements {
-			if r.State == ledger.Deployed && modelApplies(r, f) && modelMatches(r, f, e) {
+			if r.State == ledger.Deployed && modelApplies(r, f) && modelIsAbout(r, e) && modelIsSigner(r.Signers, e.Signer) {
 				want = want || e.Status != ledger.Recorded && !slices.Contains(r.Accept, e.Status)
 			}
 		}

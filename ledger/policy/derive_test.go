@@ -110,8 +110,9 @@ func TestRequirement(t *testing.T) {
 		"a signer who matches neither pattern": {tests + `,"signers":["ou=build","ou=platform"]}`,
 			attested(signed(bob, "test:go", ledger.Pass)),
 			unmet(0, "test:*: 0 of 1 signatures matching ou=build or ou=platform")},
-		"another signer's fail": {tests + `,"signers":["ou=build"]}`,
-			attested(signed(ci, "test:go", ledger.Pass), signed(bob, "test:go", ledger.Fail)), met(1, "met by "+ci)},
+		"the fail of one whose pass would not count": {tests + `,"signers":["ou=build"]}`,
+			attested(signed(ci, "test:go", ledger.Pass), signed(bob, "test:go", ledger.Fail)),
+			unmet(1, "test:go failed ("+bob+")")},
 
 		// Thresholds.
 		"two of two": {tests + `,"threshold":2}`,
@@ -178,7 +179,8 @@ func TestRequirement(t *testing.T) {
 		"not the author": {
 			reviews + `}`, attested(signed(bob, "review:code", ledger.Pass).mail("bob@acme.org")), met(1, "met by "+bob)},
 		"the author's fail": {reviews + `}`,
-			attested(signed(alice, "review:code", ledger.Fail), signed(bob, "review:code", ledger.Pass)), met(1, "met by "+bob)},
+			attested(signed(alice, "review:code", ledger.Fail), signed(bob, "review:code", ledger.Pass)),
+			unmet(1, "review:code failed ("+alice+")")},
 		"an unknown author": {reviews + `}`, by(attested(signed(bob, "review:code", ledger.Pass).mail("")), "",
 			" "), unmet(0, "review:*: 0 of 1 signatures; "+unknown)},
 		"an unknown author, and expired": {reviews + `,"max_age":"1m"}`,
@@ -234,7 +236,7 @@ func TestRequirement(t *testing.T) {
 			excluded("the target branch is feature-x")},
 		"a target one level deeper": {releases, targeting(attested(), "release/1/2"),
 			excluded("the target branch is release/1/2")},
-		"no target": {releases, targeting(attested(), ""), excluded("the commit has no target branch")},
+		"no target": {releases, targeting(attested()), excluded("the commit has no target branch")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := mustParse(t, test.requirement)
@@ -382,7 +384,7 @@ func TestRollsBack(t *testing.T) {
 		"a pass":                            {signed(ops, "deploy:prod", ledger.Pass), false},
 		"another accepted status":           {signed(ops, "deploy:prod", ledger.Warn), false},
 		"another signer's fail":             {signed(bob, "deploy:prod", ledger.Fail), false},
-		"the author's fail":                 {signed("cn=alice,ou=platform", "deploy:prod", ledger.Fail), false},
+		"the author's fail":                 {signed("cn=alice,ou=platform", "deploy:prod", ledger.Fail), true},
 		"a fail of another predicate":       {signed(ops, "test:go", ledger.Fail), false},
 		"a requirement that is not met":     {signed(ops, "canary:eu", ledger.Fail), false},
 	} {

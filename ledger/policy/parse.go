@@ -17,7 +17,6 @@ import (
 
 // The limits of a contract.
 const (
-	maxRequirements = 200
 	maxPatterns     = 4096 // of signers, in all lists together
 	maxEntries      = 100  // in any list of a contract
 	maxName         = 64   // bytes of a requirement's name
@@ -83,6 +82,7 @@ func parse(data []byte, k contractCheck) (Contract, error) {
 	if len(k.faults) > 0 {
 		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.faults...)
 	}
+	c.index = newSignerIndex(c.Requirements)
 	return c, nil
 }
 

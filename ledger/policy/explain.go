@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// status explains the decision about a requirement.
+func (v *evaluation) status(i int) ledger.RequirementStatus {
+	r, d := &v.c.Requirements[i], &v.decisions[i]
+	s := ledger.RequirementStatus{Name: r.Name, State: r.State, Predicate: cmp.Or(r.Predicate, r.Type), Need: r.Threshold,
+		Applies: d.applies, Met: d.met}
+	if !d.applies {
+		s.Reason = "does not apply: " + d.excluded
+		return s
+	}
+
+	s.SignersCounted = v.signersCounted(d)
+	s.Have = len(d.people) + d.filled
+	if x := d.exception; x != nil {
+		s.Exception = &ledger.ExceptionStatus{Attestation: x.Attestation, Identity: x.Signer.String(), Reason: x.Reason,
+			Until: x.Until}
+	}
+	for at, verdict := range d.verdicts {
+		if verdict == blocks {
+			s.FailedBy = append(s.FailedBy, v.f.Evidence[at].Signer.String())
+		}
+	}
+	slices.Sort(s.FailedBy)
+	s.FailedBy = slices.Compact(s.FailedBy)
+
+	s.Reason = v.reason(i, &s)
+	if d.unsure != "" && !s.Met {
+		s.Reason += "; applies because " + d.unsure
+	}
+	return s
+}
+
+// signersCounted returns the names of the people who count, sorted. Of several names of a
+// person, it is the first one.
+func (v *evaluation) signersCounted(d *decision) []string {
+	var names []string
+	first := make(map[int]int, len(d.people)) // by person, the index in names
+	for at, verdict := range d.verdicts {
+		if verdict != counts {
+			continue
+		}
+		name := v.f.Evidence[at].Signer.String()
+		n, ok := first[v.people[at]]
+		switch {
+		case !ok:
+			first[v.people[at]] = len(names)
+			names = append(names, name)
+		case name < names[n]:
+			names[n] = name
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// reason returns why a requirement is met, or what is missing.
+func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
+	r, d := &v.c.Requirements[i], &v.decisions[i]
+	if s.Met {
+		return "met by " + joinFirst(append(slices.Clone(s.SignersCounted), exceptionName(d)...), " and ")
+	}
+	if d.blocked && d.exception == nil {
+		return v.reports(d, blocks)
+	}
+
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d of %d signatures", s.Predicate, s.Have, r.Threshold)
+	if len(r.Signers) > 0 {
+		var patterns []string
+		for _, p := range r.Signers {
+			patterns = append(patterns, p.String())
+		}
+		b.WriteString(" matching " + joinFirst(patterns, " or "))
+	}
+	if counted := append(slices.Clone(s.SignersCounted), exceptionName(d)...); len(counted) > 0 {
+		b.WriteString(" (" + joinFirst(counted, " and ") + ")")
+	}
+
+	if d.tooMany {
+		fmt.Fprintf(&b, "; comparing %d signers with the patterns of the contract takes too long", v.signers)
+	}
+	for _, note := range notes {
+		if list := v.reports(d, note.verdict); list != "" {
+			b.WriteString("; " + note.text + ": " + list)
+		}
+	}
+	if list := v.whereErrors(r, d); list != "" {
+		b.WriteString("; where cannot be evaluated: " + list)
+	}
+	if r.ExcludeAuthor && !v.f.hasAuthor() {
+		b.WriteString("; the commit's author is unknown (register the commit with its author)")
+	}
+	if d.exception != nil && d.filled == 0 {
+		b.WriteString("; the exception needs somebody to have deployed the commit")
+	}
+	b.WriteString(v.distinctReason(i, s))
+	return b.String()
+}
+
+// notes explain the evidence that does not count.
+var notes = []struct {
+	verdict verdict
+	text    string
+}{
+	{notAccepted, "status not accepted"},
+	{whereFalse, "where is false"},
+	{notEvaluated, "where is not evaluated yet"},
+	{expired, "expired"},
+	{early, "recorded before the commit was PROMOTABLE"},
+	{otherSlot, "not for each artifact"},
+	{byAuthor, "by the commit's author"},
+}
+
+// exceptionName names an exception that fills a place, next to the signers who count.
+func exceptionName(d *decision) []string {
+	if d.filled == 0 {
+		return nil
+	}
+	return []string{"an exception by " + d.exception.Signer.String()}
+}
+
+// distinctReason says why enough signers are not enough, because they must differ from
+// those of lower states. It is empty if that is not so.
+func (v *evaluation) distinctReason(i int, s *ledger.RequirementStatus) string {
+	r, d := &v.c.Requirements[i], &v.decisions[i]
+	if s.Have < s.Need || len(r.DistinctFrom) == 0 {
+		return ""
+	}
+	var names []string
+	for _, state := range r.DistinctFrom {
+		names = append(names, state.String())
+	}
+	states := strings.Join(names, " and ")
+	if d.distinct == gaveUp {
+		return "; there are too many ways to find people other than those needed for " + states
+	}
+
+	demand := v.demand(i)
+	for more := 1; more <= demand; more++ {
+		if v.assign(i, demand-more) == assigned {
+			return fmt.Sprintf("; %s needed by somebody other than the signers needed for %s", people(more), states)
+		}
+	}
+	return "; it waits for enough distinct signers for " + states
+}
+
+// people returns a number of signatures in words.
+func people(n int) string {
+	if n == 1 {
+		return "1 more signature is"
+	}
+	return fmt.Sprintf("%d more signatures are", n)
+}
+
+// reports lists the evidence that got verdict v: what was reported, and by whom.
+func (v *evaluation) reports(d *decision, which verdict) string {
+	var list []string
+	for at, verdict := range d.verdicts {
+		if verdict != which {
+			continue
+		}
+		e := &v.f.Evidence[at]
+		report := e.Predicate + " " + statusVerbs[e.Status] + e.inSlot() + " (" + e.Signer.String() + ")"
+		list = append(list, report)
+	}
+	slices.Sort(list)
+	return joinFirst(list, " and ")
+}
+
+// inSlot names the slot of e for a reason. It is empty if e has none.
+func (e *Evidence) inSlot() string {
+	if e.Slot == "" {
+		return ""
+	}
+	return " for " + ledger.ShortSlot(e.Slot)
+}
+
+var statusVerbs = map[ledger.Status]string{
+	ledger.Pass: "passed", ledger.Warn: "warned", ledger.Fail: "failed", ledger.Errored: "errored", ledger.Skip: "skipped",
+	ledger.Recorded: "recorded",
+}
+
+// whereErrors lists why an expression could not be evaluated on the evidence.
+func (v *evaluation) whereErrors(r *Requirement, d *decision) string {
+	var list []string
+	for at, verdict := range d.verdicts {
+		if verdict == whereError {
+			e := &v.f.Evidence[at]
+			fault := v.f.Verdicts[VerdictKey{e.Attestation, r.Where}].Error
+			list = append(list, text.Clip(fault)+" ("+e.Signer.String()+")")
+		}
+	}
+	slices.Sort(list)
+	return joinFirst(slices.Compact(list), " and ")
+}

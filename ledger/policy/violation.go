@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxMissing limits the reasons of a violation.
+const maxMissing = 10
+
+// Violation reports whether e, just recorded and part of f, is a deployment that breaks the
+// policy: a pass for a predicate that a DEPLOYED requirement names, which does not count
+// for any of these requirements. missing says why: at most maxMissing reasons, shortened.
+func (c Contract) Violation(f Facts, e Evidence, now ledger.Time) (missing []string, ok bool) {
+	isDeployed := func(r Requirement) bool { return r.State == ledger.Deployed && r.isAbout(&e) }
+	if e.Status != ledger.Pass || !slices.ContainsFunc(c.Requirements, isDeployed) {
+		return nil, false
+	}
+
+	v := c.evaluate(&f, now)
+	at := slices.IndexFunc(f.Evidence, func(other Evidence) bool { return other.Attestation == e.Attestation })
+	for i := range c.Requirements {
+		if isDeployed(c.Requirements[i]) && v.decisions[i].applies && at >= 0 && v.hasCounted(i, at) {
+			return nil, false
+		}
+	}
+
+	for i, r := range c.Requirements {
+		d, reason := &v.decisions[i], ""
+		switch {
+		case isDeployed(r):
+			reason = v.whyNot(i, at)
+		case r.State < ledger.Deployed && d.applies && !d.met && !e.WhilePromotable:
+			reason = v.status(i).Reason
+		default:
+			continue
+		}
+		if len(missing) < maxMissing {
+			missing = append(missing, clipReason(reason))
+		}
+	}
+	return missing, true
+}
+
+// whyNot returns why the evidence at a position does not count for a requirement.
+func (v *evaluation) whyNot(i, at int) string {
+	r, d := &v.c.Requirements[i], &v.decisions[i]
+	name := cmp.Or(r.Predicate, r.Type)
+	if !d.applies {
+		return name + " does not apply: " + d.excluded
+	}
+	if !d.met {
+		return v.status(i).Reason
+	}
+	return name + ": " + v.f.Evidence[at].Signer.String() + " does not count"
+}
+
+// maxReason limits a reason of a violation, in bytes.
+const maxReason = 300
+
+func clipReason(reason string) string {
+	if len(reason) <= maxReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:maxReason-len("…")], "") + "…"
+}
+
+// hasCounted reports whether the evidence at a position counts for a requirement: its own
+// person can be assigned to it, apart from the people from whom it must be distinct.
+func (v *evaluation) hasCounted(i, at int) bool {
+	d := &v.decisions[i]
+	if d.verdicts[at] != counts || d.blocked {
+		return false
+	}
+	if len(v.c.Requirements[i].DistinctFrom) == 0 {
+		return true
+	}
+	all := d.people
+	defer func() { d.people = all }()
+	d.people = []int{v.people[at]}
+	v.search = nil
+	return v.assign(i, 1) == assigned
+}
