@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -10,7 +11,8 @@ import (
 
 // hasAuthor reports whether it is known who wrote the commit.
 func (f *Facts) hasAuthor() bool {
-	return slices.ContainsFunc(f.Authors, func(a ledger.Author) bool { return FoldName(a.Name+a.Email) != "" })
+	isKnown := func(a ledger.Author) bool { return FoldName(a.Name) != "" || FoldName(a.Email) != "" }
+	return slices.ContainsFunc(f.Authors, isKnown)
 }
 
 // byAuthors reports, for each piece of evidence, whether its signer wrote the commit.
@@ -34,10 +36,22 @@ func (f *Facts) byAuthors() []bool {
 // FoldName returns a name or an e-mail address in the form in which authors are compared
 // with signers: folded, without brackets and blanks.
 func FoldName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("<>()[]{} ", r) {
-			return -1
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return strings.Map(foldASCII, identity.FoldText(name))
 		}
-		return r
-	}, identity.FoldText(name))
+	}
+	return strings.Map(foldASCII, name) // fast, since most names have only ASCII
+}
+
+// foldASCII folds a character of ASCII, or drops it if it is a bracket or a blank. It
+// returns others unchanged.
+func foldASCII(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r - 'A' + 'a'
+	case strings.ContainsRune("<>()[]{} \t\n\v\f\r", r):
+		return -1
+	}
+	return r
 }

@@ -43,6 +43,8 @@ type evaluation struct {
 	isAuthor       []bool
 	// signers is the number of distinct people.
 	signers int
+	// counted holds the people of all decisions.
+	counted []int
 
 	decisions []decision
 	// radarExpires is when the first blocking overlap ends; zero for never.
@@ -127,14 +129,36 @@ func (c Contract) matchingSteps() int {
 // number numbers the people of the evidence.
 func (v *evaluation) number() {
 	n := len(v.f.Evidence)
-	numbers := make([]int, 2*n)
-	v.people, v.topics = numbers[:n], numbers[n:]
+	numbers := make([]int, 3*n)
+	v.people, v.topics, v.counted = numbers[:n], numbers[n:2*n], numbers[2*n:2*n]
+	if n <= maxCompared {
+		v.numberFew()
+		return
+	}
 	people, topics := groups{}, groups{byPredicate: true}
 	for i := range v.f.Evidence {
 		v.people[i], _ = people.add(&v.f.Evidence[i])
 		v.topics[i], _ = topics.add(&v.f.Evidence[i])
 	}
 	v.signers = len(people.list)
+}
+
+// numberFew is like number, for little evidence: comparing all pairs is faster.
+func (v *evaluation) numberFew() {
+	topics := 0
+	for i := range v.f.Evidence {
+		e, person, topic := &v.f.Evidence[i], v.signers, topics
+		for j := range i {
+			if other := &v.f.Evidence[j]; other.samePerson(e) {
+				person = v.people[j]
+				if other.Predicate == e.Predicate {
+					topic = v.topics[j]
+				}
+			}
+		}
+		v.people[i], v.topics[i] = person, topic
+		v.signers, topics = max(v.signers, person+1), max(topics, topic+1)
+	}
 }
 
 // weigh reaches the verdicts for a requirement, and what follows from them alone.
@@ -154,7 +178,7 @@ func (v *evaluation) weigh(i int) {
 	}
 	v.withoutOthers(d)
 	d.expires = v.expires(r, d)
-	d.people = v.counted(d)
+	d.people = v.peopleOf(d)
 
 	if d.exception = v.c.Exceptions.InForce(v.f.Exceptions, r.Name, v.now); d.exception != nil {
 		d.expires = earlier(d.expires, d.exception.Until)
@@ -280,16 +304,19 @@ func earlier(a, b ledger.Time) ledger.Time {
 	return a
 }
 
-// counted returns the people whose evidence counts, in the order of their numbers.
-func (v *evaluation) counted(d *decision) []int {
-	var people []int
+// peopleOf returns the people whose evidence counts, in the order of their numbers.
+func (v *evaluation) peopleOf(d *decision) []int {
+	start := len(v.counted)
 	for at, verdict := range d.verdicts {
 		if verdict == counts {
-			people = append(people, v.people[at])
+			v.counted = append(v.counted, v.people[at])
 		}
 	}
+	people := v.counted[start:]
 	slices.Sort(people)
-	return slices.Compact(people)
+	people = slices.Compact(people)
+	v.counted = v.counted[:start+len(people)]
+	return people[:len(people):len(people)]
 }
 
 // decide decides whether a requirement is met, after the evidence was weighed for all.

@@ -68,7 +68,7 @@ func (v *evaluation) signersCounted(d *decision) []string {
 func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	if s.Met {
-		return "met by " + joinFirst(append(slices.Clone(s.SignersCounted), exceptionName(d)...), " and ")
+		return "met by " + joinFirst(counting(d, s.SignersCounted), " and ")
 	}
 	if d.blocked && d.exception == nil {
 		return v.reports(d, blocks)
@@ -83,8 +83,8 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 		}
 		b.WriteString(" matching " + joinFirst(patterns, " or "))
 	}
-	if counted := append(slices.Clone(s.SignersCounted), exceptionName(d)...); len(counted) > 0 {
-		b.WriteString(" (" + joinFirst(counted, " and ") + ")")
+	if s.Have > 0 {
+		b.WriteString(" (" + joinFirst(counting(d, s.SignersCounted), " and ") + ")")
 	}
 
 	if d.tooMany {
@@ -122,12 +122,13 @@ var notes = []struct {
 	{byAuthor, "by the commit's author"},
 }
 
-// exceptionName names an exception that fills a place, next to the signers who count.
-func exceptionName(d *decision) []string {
+// counting returns the signers who count and, if there is one, the exception that fills a
+// place.
+func counting(d *decision, signers []string) []string {
 	if d.filled == 0 {
-		return nil
+		return signers
 	}
-	return []string{"an exception by " + d.exception.Signer.String()}
+	return append(slices.Clone(signers), "an exception by "+d.exception.Signer.String())
 }
 
 // distinctReason says why enough signers are not enough, because they must differ from
