@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
 	"store": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
+		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "ledger/where",
 		"store/radarindex", "store/sqldb", "store/sqlite",
 	},
 	"store/sqldb":      {},
@@ -108,7 +108,8 @@ var mayImport = map[string][]string{
 	"ledger/identity":    {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
 	"ledger/attestation": {"ledger", "ledger/identity", "ledger/internal/base64text", "ledger/internal/text"},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
-		"ledger/radar"},
+		"ledger/radar", "ledger/where"},
+	"ledger/where":               {"ledger/internal/text"},
 	"ledger/policy/policytest":   {"ledger/policy"}, // for tests
 	"ledger/eventstream":         {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},
 	"ledger/internal/glob":       {"ledger/internal/text"},
@@ -136,6 +137,7 @@ var mayNotImport = map[string][]string{
 	"ledger/identity":       impure,
 	"ledger/attestation":    impure,
 	"ledger/policy":         impure,
+	"ledger/where":          impure,
 	"ledger/radar":          impure,
 	"ledger/eventstream":    impure,
 	"ledger/internal/glob":  impure,

@@ -78,7 +78,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
 		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
 		ExcludeAuthor: rapid.Bool().Draw(t, "exclude author"),
-		Where:         rapid.SampledFrom([]string{"", "", "", "x", "y"}).Draw(t, "where"),
+		Where:         rapid.SampledFrom([]string{"", "", "", "type == 'x'", "type == 'y'"}).Draw(t, "where"),
 		Paths:         drawSome(t, "paths", modelPaths),
 		Branches:      drawSome(t, "branches", modelBranches),
 	}
@@ -144,7 +144,7 @@ func drawFacts(t *rapid.T) Facts {
 
 	f.Verdicts = make(map[VerdictKey]Verdict)
 	for _, e := range f.Evidence {
-		for _, expression := range []string{"x", "y"} {
+		for _, expression := range []string{"type == 'x'", "type == 'y'"} {
 			switch rapid.IntRange(0, 4).Draw(t, "verdict") {
 			case 0: // not evaluated
 			case 1:

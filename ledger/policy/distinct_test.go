@@ -79,7 +79,7 @@ func TestMoreSignaturesTakeNoStateAway(t *testing.T) {
 		}
 		f.Evidence = append(f.Evidence, e)
 		f.Attested = true
-		for _, expression := range []string{"x", "y"} {
+		for _, expression := range []string{"type == 'x'", "type == 'y'"} {
 			f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{True: true}
 		}
 		if after, _ := c.State(f, now); after < before && e.Person == 99 {

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/ledger/where"
 )
 
 // The limits of a contract.
@@ -20,7 +21,7 @@ const (
 	maxPatterns     = 4096 // of signers, in all lists together
 	maxEntries      = 100  // in any list of a contract
 	maxName         = 64   // bytes of a requirement's name
-	maxWhere        = 2048 // bytes of an expression
+	maxExpressions  = 20   // different ones in a contract
 	maxExceptionAge = ledger.Duration(366 * 24 * time.Hour)
 	maxThreshold    = 100
 	maxPredicate    = 512 // bytes; a type URI can be long
@@ -121,9 +122,10 @@ func contractTypeError(data []byte, err error) error {
 type contractCheck struct {
 	stored       bool // by this release or an earlier one
 	faults       []ledger.FieldError
-	globsSeen    int             // the number of globs so far
-	patternsSeen int             // the number of patterns of signers so far
-	names        map[string]bool // of requirements so far
+	globsSeen    int              // the number of globs so far
+	patternsSeen int              // the number of patterns of signers so far
+	names        map[string]bool  // of requirements so far
+	expressions  map[string]error // so far, with why they are invalid
 }
 
 func (k *contractCheck) fault(field, format string, args ...any) {
@@ -266,10 +268,25 @@ func (k *contractCheck) distinctFrom(field string, doc *requirementDocument) (st
 	return states
 }
 
+// where validates an expression. A stored one may be of another release: if it does not
+// compile in this one, that is its verdict on each statement.
 func (k *contractCheck) where(field, expression string) string {
-	if len(expression) > maxWhere {
-		k.fault(field, "too long: %d bytes, at most %d", len(expression), maxWhere)
+	if expression == "" || k.stored {
+		return expression
 	}
+	err, known := k.expressions[expression]
+	if !known {
+		if len(k.expressions) == maxExpressions {
+			k.fault(field, "too many different expressions: at most %d in a contract", maxExpressions)
+			return expression
+		}
+		if k.expressions == nil {
+			k.expressions = make(map[string]error)
+		}
+		_, err = where.Compile(expression)
+		k.expressions[expression] = err
+	}
+	k.note(field, err)
 	return expression
 }
 
