@@ -100,6 +100,10 @@ func (t *tx) record(v *view, r *recording) error {
 		if r.setStale(s.facts.Evidence) {
 			return nil
 		}
+		e := r.evidence()
+		if r.err = policy.CheckRoom(s.facts.Evidence, &e, r.people); r.err != nil {
+			return nil
+		}
 	}
 
 	r.created = true

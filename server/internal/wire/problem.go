@@ -47,6 +47,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeInvalidContract: {http.StatusUnprocessableEntity, "Invalid policy contract"},
 
 	ledger.CodeStaleStatement:       {http.StatusConflict, "Stale statement"},
+	ledger.CodeTooMuchEvidence:      {http.StatusUnprocessableEntity, "Too much evidence"},
 	ledger.CodeAmbiguousCommit:      {http.StatusConflict, "Ambiguous commit"},
 	ledger.CodeAlreadyExists:        {http.StatusConflict, "Already exists"},
 	ledger.CodePreconditionRequired: {http.StatusPreconditionRequired, "If-Match header required"},
