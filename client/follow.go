@@ -27,7 +27,7 @@ const Earliest = "earliest"
 // FollowOptions selects the events that Follow yields. The zero value selects all
 // new events but those of type radar.
 type FollowOptions struct {
-	// Types are the types of events to yield. The default is all types but radar.
+	// Types are the types of events to yield. The default is ledger.DefaultEventTypes.
 	Types []ledger.EventType
 	// Repo, if not empty, selects the events of one repo.
 	Repo string
@@ -49,6 +49,7 @@ type Event struct {
 	State       *eventstream.State
 	Policy      *eventstream.Policy
 	Radar       *eventstream.Radar
+	Violation   *eventstream.Violation
 }
 
 // NewEvent returns an event with its data decoded.
@@ -68,6 +69,9 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	case ledger.EventRadar:
 		e.Radar = new(eventstream.Radar)
 		typed = e.Radar
+	case ledger.EventViolation:
+		e.Violation = new(eventstream.Violation)
+		typed = e.Violation
 	default:
 		typed = new(json.RawMessage)
 	}

@@ -17,11 +17,18 @@ const (
 	EventState       EventType = "state"       // a commit moves between two states
 	EventPolicy      EventType = "policy"      // a policy contract is updated
 	EventRadar       EventType = "radar"       // the radar finds an overlap
+	EventViolation   EventType = "violation"   // a deployment that does not count is recorded, or made good
 )
 
-// EventTypes lists all event types.
+// EventTypes lists all event types. The database has sets of them as bits in this order.
 func EventTypes() []EventType {
-	return []EventType{EventAttestation, EventState, EventPolicy, EventRadar}
+	return []EventType{EventAttestation, EventState, EventPolicy, EventRadar, EventViolation}
+}
+
+// DefaultEventTypes lists the event types that streams, lists and webhooks have if they ask
+// for none.
+func DefaultEventTypes() []EventType {
+	return []EventType{EventAttestation, EventState, EventPolicy}
 }
 
 // ParseEventType parses the name of an event type.
@@ -31,7 +38,7 @@ func ParseEventType(name string) (EventType, error) {
 			return t, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not an event type (use attestation, state, policy or radar)", name)
+	return "", fmt.Errorf("%q is not an event type (use attestation, state, policy, radar or violation)", name)
 }
 
 // ParseEventTypes parses a comma-separated list of event types.
@@ -47,8 +54,8 @@ func ParseEventTypes(list string) ([]EventType, error) {
 	return types, nil
 }
 
-// An Event is the body of one event: an AttestationEvent, StateEvent,
-// PolicyEvent or RadarEvent. Fields are written in the order of their declaration;
+// An Event is the body of one event: an AttestationEvent, StateEvent, PolicyEvent,
+// RadarEvent or ViolationEvent. Fields are written in the order of their declaration;
 // within v1 of the API, fields are added but never removed.
 type Event interface {
 	EventType() EventType

@@ -27,6 +27,8 @@ type Repo struct {
 	Commits map[State]int64 `json:"commits"`
 	// Attestations counts the repo's attestations.
 	Attestations int64 `json:"attestations"`
+	// OpenViolations counts the repo's open violations.
+	OpenViolations int64 `json:"open_violations"`
 }
 
 // A NewRepo is the body of a request to create a repo.
@@ -60,6 +62,9 @@ type AttestationRecord struct {
 	PayloadDigest string `json:"payload_digest"`
 	// Event is the id of the attestation's event.
 	Event string `json:"event"`
+	// Violation says that the attestation is a violation. It is set only in the response to
+	// its recording.
+	Violation *ViolationNote `json:"violation,omitzero"`
 }
 
 // A CommitSummary is a commit in a list.
@@ -115,7 +120,17 @@ type Commit struct {
 	// Transitions holds the newest 100, oldest first; TransitionsURL lists all.
 	Transitions    []Transition `json:"transitions"`
 	TransitionsURL string       `json:"transitions_url"`
+	// Violations holds the commit's open violations, newest first: at most MaxViolations.
+	// OpenViolations counts them, up to MaxOpenViolations.
+	Violations     []Violation `json:"violations"`
+	OpenViolations int         `json:"open_violations"`
 }
+
+// Limits of the violations in the record of a commit.
+const (
+	MaxViolations     = 20
+	MaxOpenViolations = 1000
+)
 
 // A Transition is a move of a commit from one state to another.
 type Transition struct {

@@ -39,7 +39,7 @@ type Webhook struct {
 // A NewWebhook is the body of a request to create a webhook.
 type NewWebhook struct {
 	URL string `json:"url"`
-	// Events are the event types to send. The default is DefaultWebhookEvents.
+	// Events are the event types to send. The default is DefaultEventTypes.
 	Events      []EventType `json:"events,omitzero"`
 	Description string      `json:"description,omitzero"`
 	// Active defaults to true.
@@ -55,12 +55,6 @@ type WebhookChange struct {
 	Active      *bool        `json:"active,omitzero"`
 }
 
-// DefaultWebhookEvents returns the event types that a webhook gets by default: all but
-// radar.
-func DefaultWebhookEvents() []EventType {
-	return []EventType{EventAttestation, EventState, EventPolicy}
-}
-
 const (
 	maxWebhookURL         = 2048
 	maxWebhookDescription = 500
@@ -70,7 +64,7 @@ const (
 // default if it is nil.
 func (n *NewWebhook) Check() error {
 	if n.Events == nil {
-		n.Events = DefaultWebhookEvents()
+		n.Events = DefaultEventTypes()
 	}
 	return WebhookChange{URL: &n.URL, Events: &n.Events, Description: &n.Description}.Check()
 }
@@ -139,7 +133,7 @@ func isPort(text string) bool {
 
 func checkWebhookEvents(types []EventType) error {
 	if len(types) == 0 {
-		return FieldErrorf(CodeInvalidField, "events", "use at least one of attestation, state, policy and radar "+
+		return FieldErrorf(CodeInvalidField, "events", "use at least one of attestation, state, policy, radar and violation "+
 			"(to stop deliveries, deactivate the webhook)")
 	}
 	for i, t := range types {

@@ -47,7 +47,7 @@ func (c *call) eventFilter() (f store.EventFilter, err error) {
 		return f, err
 	}
 	if f.Types == nil {
-		f.Types = []ledger.EventType{ledger.EventAttestation, ledger.EventState, ledger.EventPolicy}
+		f.Types = ledger.DefaultEventTypes()
 	}
 	oldestFirst, err := parse(c, "order", ascending)
 	f.Descending = c.query.Has("order") && !oldestFirst

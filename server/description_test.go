@@ -202,10 +202,12 @@ func TestWebhooksAreDescribed(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(receiver.Close)
-	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":["attestation","state","policy","radar"]}`, receiver.URL))
+	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":["attestation","state","policy","radar","violation"]}`, receiver.URL))
 	at := webhooksPath + "/" + w.ID
 	b.post(at+"/ping", "").want(202)
-	b.attest(b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(ci.statement(t, commitID(1), "deploy:prod", ledger.Pass, 1)).want(201)
 	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: `{"requirements":[]}`,
 		header: map[string]string{"If-Match": "*"}}).want(200)
 	b.push(2, "one", editing("cmd/root.go", 100))

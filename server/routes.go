@@ -78,6 +78,9 @@ func (s *Server) routes() []route {
 		{get, attestations + "/:id", read, nil, s.getAttestation},
 		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},
 
+		{get, org + "/violations", read, list("status", "repo", "commit", "predicate"), s.listViolations},
+		{get, repo + "/violations", read, list("status", "commit", "predicate"), s.listViolations},
+
 		// Only for admins: a webhook's URL is often a secret itself.
 		{get, webhooks, admin, list(), s.listWebhooks},
 		{post, webhooks, admin, nil, s.createWebhook},

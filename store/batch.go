@@ -85,6 +85,9 @@ const (
 	predicateAttestations                    // by predicate
 	commitsInState                           // by repo and state
 	orgEvents                                // by org: the sequence number of its next event
+	orgViolations                            // by org
+	openOfOrg                                // open violations, by org
+	openOfRepo                               // open violations, by repo
 )
 
 // flushCounts writes each changed counter once.
@@ -108,6 +111,12 @@ ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + exclu
 				counter.id, counter.state, by)
 		case orgEvents:
 			_, err = c.Exec("UPDATE orgs SET next_seq = next_seq + ? WHERE id = ?", by, counter.id)
+		case orgViolations:
+			_, err = c.Exec("UPDATE orgs SET violations = violations + ? WHERE id = ?", by, counter.id)
+		case openOfOrg:
+			_, err = c.Exec("UPDATE orgs SET open_violations = open_violations + ? WHERE id = ?", by, counter.id)
+		case openOfRepo:
+			_, err = c.Exec("UPDATE repos SET open_violations = open_violations + ? WHERE id = ?", by, counter.id)
 		}
 
 		if err != nil {

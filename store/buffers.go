@@ -14,6 +14,9 @@ type buffers struct {
 	events       *sqldb.Rows
 	transitions  *sqldb.Rows
 	outbox       *sqldb.Rows
+	violations   *sqldb.Rows
+	// violationEvents are the events of violations.
+	violationEvents *sqldb.Rows
 }
 
 func newBuffers() *buffers {
@@ -46,14 +49,19 @@ ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation
 INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES `, "", 7),
 		outbox: sqldb.NewRows(`
 INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES `, "", 6),
+		violations: sqldb.NewRows(`
+INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at,
+  missing) VALUES `, "", 9),
+		violationEvents: sqldb.NewRows("INSERT INTO violation_events (org_id, seq, repo_id, event) VALUES ", "", 4),
 	}
 }
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [9]*sqldb.Rows {
+func (b *buffers) all() [11]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox,
+		b.violations, b.violationEvents,
 	}
 }
 

@@ -55,6 +55,9 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	}
 	v.Requirements = d.contract.Derive(s.facts, rd.now).Requirements
 	v.PolicyVersion = r.policyVersion
+	if err := rd.addViolations(r, c.id, v); err != nil {
+		return err
+	}
 
 	newest := attestationQuery{repo: r, commit: c.id, attested: v.Attested, limit: newestAttestations}
 	attestations, err := newest.readCommit(rd)

@@ -26,6 +26,8 @@ UPDATE attestations SET predicate_id = 99992 WHERE id % 4 = 1;
 UPDATE attestations SET signer_id = 77777, commit_id = 2 WHERE id % 1019 = 0;
 UPDATE events SET type = 'state' WHERE id % 1021 = 0;
 UPDATE events SET type = 'policy', repo_id = 2 WHERE id % 2039 = 0;
+UPDATE violations SET closed_at = CASE id % 1013 WHEN 0 THEN 0 ELSE 1 END;
+UPDATE violations SET predicate_id = 99991 WHERE id % 1019 = 0;
 UPDATE outbox SET status = 'pending' WHERE webhook_id = 1 AND event % 1031 = 0;`
 
 // wantAllRows checks that following the cursors of a list whose pages are short, or empty,
@@ -96,6 +98,7 @@ func wantAllRows(t *testing.T, s *Store) {
 			return ids, p.NextCursor, err
 		})
 	wantPairs(s, t, want)
+	wantViolations(s, t, want)
 }
 
 type wantFunc = func(name, query string, list func(Query) (ids []string, next string, err error))
@@ -146,6 +149,29 @@ func wantCommits(s *Store, t *testing.T, want wantFunc) {
 				}
 				return ids, p.NextCursor, err
 			})
+	}
+}
+
+func wantViolations(s *Store, t *testing.T, want wantFunc) {
+	for _, test := range []struct {
+		filter ViolationFilter
+		where  string
+	}{
+		{ViolationFilter{Predicate: "test:99991"}, "predicate_id = 99991"},
+		{ViolationFilter{Predicate: "test:99991", Status: ledger.ViolationClosed},
+			"predicate_id = 99991 AND closed_at > 0"},
+		{ViolationFilter{Repo: "api", Commit: fmt.Sprintf("%040x", 2), Status: ledger.ViolationOpen},
+			"commit_id = 2 AND closed_at = 0"},
+	} {
+		want(fmt.Sprintf("violations %+v", test.filter), "SELECT CAST(opened_at AS TEXT) FROM violations WHERE "+
+			test.where+" ORDER BY id DESC", func(q Query) (ids []string, next string, err error) {
+			test.filter.Query = q
+			p, err := s.Violations(t.Context(), "acme", test.filter)
+			for _, v := range p.Data {
+				ids = append(ids, fmt.Sprint(int64(v.OpenedAt)))
+			}
+			return ids, p.NextCursor, err
+		})
 	}
 }
 

@@ -64,6 +64,9 @@ func (s *Store) Settle(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("re-evaluate repo %d: %w", repoID, err))
 		}
 	}
+	if err := s.closePlanned(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("close violations: %w", err))
+	}
 	if err := s.rescanMarked(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("re-scan tips: %w", err))
 	}

@@ -26,6 +26,9 @@ func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byt
 		return 0, err
 	}
 	t.batch.rows.events.Add(id, r.orgID, seq, eventID, string(kind), r.id, int64(t.stamp), body)
+	if kind == ledger.EventViolation {
+		t.batch.rows.violationEvents.Add(r.orgID, seq, r.id, id)
+	}
 	return id, t.enqueue(r, kind, id)
 }
 
@@ -61,6 +64,20 @@ func (t *tx) policyEvent(r repoRow, version int, digest, by string) error {
 	_, err = t.append(r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
 		ID: eventID, Org: r.org, Repo: r.name, Version: version, PreviousVersion: r.policyVersion, Digest: digest,
 		ChangedBy: by, Timestamp: t.now,
+	}))
+	return err
+}
+
+// violationEvent appends the event of an opened or closed violation of a repo.
+func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
+	eventID, err := t.newID(eventPrefix)
+	if err != nil {
+		return err
+	}
+	_, err = t.append(r, ledger.EventViolation, eventID, ledger.Render(ledger.ViolationEvent{
+		ID: eventID, Org: r.org, Repo: r.name, Commit: v.Commit, Predicate: v.Predicate, Identity: v.Identity,
+		Attestation: v.Attestation, State: v.State, Missing: v.Missing, Status: v.Status, ClosedBy: v.ClosedBy,
+		Timestamp: t.now,
 	}))
 	return err
 }
@@ -112,6 +129,9 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 		if err != nil {
 			return list, fmt.Errorf("list events: %w", err)
 		}
+		// A walk that leaves out only the few events of violations has no filter, but no bodies
+		// of them.
+		p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return e.row == nil })
 		return p.page(), nil
 	})
 }
@@ -124,27 +144,38 @@ func scanEvent(row scanner) (keyed[jsontext.Value], error) {
 
 // walks returns the walks by which the list is read: of one repo's events, or of the
 // org's if repoID is 0. Those of the radar, which most lists leave out, have an index of
-// their own.
+// their own, and those of violations, which are few, have a table.
 func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 	types := f.Types
 	if len(types) == 0 {
 		types = ledger.EventTypes()
 	}
+	types = slices.Compact(slices.Sorted(slices.Values(types)))
 	withRadar := slices.Contains(types, ledger.EventRadar)
-	others := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(types))),
-		func(kind ledger.EventType) bool { return kind == ledger.EventRadar })
+	others := slices.DeleteFunc(slices.Clone(types), func(kind ledger.EventType) bool { return kind == ledger.EventRadar })
 
 	var walks []walk[jsontext.Value]
 	switch {
-	case repoID == 0 && len(others) > 0:
+	case len(others) == 0:
+	case len(others) == 1 && others[0] == ledger.EventViolation:
+		w := f.walk("violation_events x", "x.org_id = ?", orgID, after)
+		w.keys, w.joins = []string{"x.seq"}, " /*+ordered*/ JOIN events e ON e.id = x.event"
+		if repoID != 0 {
+			w.filter, w.filterArgs = " AND x.repo_id = ?", []any{repoID}
+		}
+		walks = append(walks, w)
+	case repoID == 0:
 		w := f.walk("events e", "e.org_id = ?", orgID, after)
 		if len(types) < len(ledger.EventTypes()) {
 			w.filter, w.filterArgs = inTypes(types)
 		}
 		return append(walks, w)
-	case len(others) > 0:
+	default:
 		w := f.walk("events e /*+index events_by_repo*/", "e.type <> 'radar' AND e.repo_id = ?", repoID, after)
-		if len(others) < len(ledger.EventTypes())-1 {
+		switch missing := len(ledger.EventTypes()) - 1 - len(others); {
+		case missing == 1 && !slices.Contains(others, ledger.EventViolation):
+			w.columns = "e.seq, CASE e.type WHEN 'violation' THEN NULL ELSE e.body END"
+		case missing > 0:
 			w.filter, w.filterArgs = inTypes(others)
 		}
 		walks = append(walks, w)

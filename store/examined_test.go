@@ -74,6 +74,9 @@ INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, pred
     CASE n % 2 WHEN 1 THEN 'pass' ELSE 'error' END, 0, n, CAST(n AS BLOB), 'idn_x', '', 0, 'evt_' || n;
 INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body)
   SELECT n, 1, n, 'evt_' || n, CASE n % 2 WHEN 1 THEN 'attestation' ELSE 'radar' END, 1, n, CAST('{}' AS BLOB);
+INSERT INTO violations (repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at, missing, closed_at)
+  SELECT 1, 1, 1 + n % 2, 1 + n % 100, n, 0, n, '["x"]', n % 3;
+INSERT INTO violation_events (org_id, seq, repo_id, event) SELECT 1, n, 1, n;
 INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id)
   SELECT 1, n, 0, 1, n, 'policy', '2';
 INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at, ended_at)
@@ -182,6 +185,7 @@ func wantFewRows(t *testing.T, s *Store) {
 	listCommits(s, list)
 	listEvents(s, list)
 	listRadar(s, list)
+	listViolations(s, list)
 	t.Logf("the most expensive page takes %d steps: %s", most, worst)
 }
 
@@ -311,6 +315,26 @@ func listEvents(s *Store, list listFunc) {
 					return next(s.Events(ctx, "acme", f))
 				})
 				f.Query = Query{}
+			}
+		}
+	}
+}
+
+func listViolations(s *Store, list listFunc) {
+	f := ViolationFilter{}
+	for _, f.Repo = range []string{"", "api", "web"} {
+		for _, f.Commit = range []string{"", fmt.Sprintf("%040x", 1), fmt.Sprintf("%040x", 2)} {
+			if f.Commit != "" && f.Repo != "api" {
+				continue
+			}
+			for _, f.Predicate = range []string{"", "test:1", "test:90000", "none"} {
+				for _, f.Status = range []ledger.ViolationStatus{"", ledger.ViolationOpen, ledger.ViolationClosed} {
+					list(fmt.Sprintf("violations %+v", f), func(ctx context.Context, q Query) (string, error) {
+						f.Query = q
+						return next(s.Violations(ctx, "acme", f))
+					})
+					f.Query = Query{}
+				}
 			}
 		}
 	}

@@ -133,3 +133,30 @@ func (e *exerciser) listEvents() {
 	check(e.t, err)
 	e.ok(tail.Read(ctx, 0, 10))
 }
+
+func (e *exerciser) listViolations() {
+	f := store.ViolationFilter{}
+	for _, f.Repo = range []string{"", "deployed"} {
+		for _, f.Commit = range []string{"", sha(1)} {
+			if f.Commit != "" && f.Repo == "" {
+				continue
+			}
+			for _, f.Predicate = range []string{"", "deploy:prod", "none"} {
+				for _, f.Status = range []ledger.ViolationStatus{"", ledger.ViolationOpen, ledger.ViolationClosed} {
+					pages(e.t, func(q store.Query) (ledger.Page[ledger.Violation], error) {
+						f.Query = q
+						return e.Violations(e.t.Context(), "acme", f)
+					})
+				}
+			}
+		}
+	}
+
+	e.ok(e.Commit(e.t.Context(), "acme", "deployed", sha(1)))
+	for _, repo := range []string{"", "deployed"} {
+		pages(e.t, func(q store.Query) (ledger.Page[jsontext.Value], error) {
+			return e.Events(e.t.Context(), "acme",
+				store.EventFilter{Query: q, Repo: repo, Types: []ledger.EventType{ledger.EventViolation}})
+		})
+	}
+}

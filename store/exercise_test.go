@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -43,6 +44,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.tokens()
 	e.readTips()
 	e.record()
+	e.violations()
 	e.register()
 	e.policies()
 	e.webhooks()
@@ -219,6 +221,30 @@ func (e *exerciser) record() {
 	}
 	e.now = e.now.Add(2 * time.Second)
 	check(e.t, e.Settle(ctx))
+}
+
+// violations opens more violations than a deployment closes at once, and closes them.
+func (e *exerciser) violations() {
+	ctx := e.t.Context()
+	e.ok(e.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "deployed"}, "host"))
+	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*",` +
+		`"signers":["cn=build"]}]}`))
+	check(e.t, err)
+	e.ok(e.SetPolicy(ctx, "acme", "deployed", contract, 0, "host"))
+	const mallory = "cn=mallory,ou=x,o=acme"
+	for n := range 60 {
+		e.attestsAs("deployed", sha(n), "deploy:prod", ledger.Pass, mallory)
+	}
+	e.attestsAs("deployed", sha(1), "deploy:prod", ledger.Pass, mallory)
+	e.attestsAs("deployed", sha(1), "deploy:eu", ledger.Pass, mallory)
+	e.attests("deployed", sha(1), "exception:eu", ledger.Recorded)
+	e.listViolations()
+
+	e.attests("deployed", sha(1), "test:go", ledger.Pass)
+	e.attests("deployed", sha(1), "deploy:prod", ledger.Pass)
+	check(e.t, e.Settle(ctx))
+	e.attests("deployed", sha(2), "deploy:eu", ledger.Fail) // of a commit without a violation of it
+	e.ok(e.ViolationCounts(ctx))
 }
 
 // putClockRight has the clock jump forward, records, and puts it right.

@@ -192,21 +192,27 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	v.statements[key] = append(v.statements[key], st)
 
 	s.attestations++
+	wasDeployed := s.facts.Deployed
 	s.add(e)
-	return t.settle(s, ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation})
+	j := s.judge(st.predicateID, e, wasDeployed)
+	if err := t.settle(s, ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation}); err != nil {
+		return err
+	}
+	rec.Violation = j.note
+	return t.recordViolations(s, j)
 }
 
 // bufferAttestation adds the rows of an attestation to the buffers.
 func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evidence) (st statement, err error) {
 	a, org := r.attestation, s.d.repo.orgID
-	var predicateID, typeID int64
+	var typeID int64
 	st.rec = r.rec
 
 	for _, name := range []struct {
 		row *int64
 		key nameKey
 	}{
-		{&predicateID, nameKey{predicatesTable, org, a.Predicate}},
+		{&st.predicateID, nameKey{predicatesTable, org, a.Predicate}},
 		{&typeID, nameKey{typesTable, org, a.PredicateType}},
 		{&st.signerID, nameKey{signersTable, org, r.identity}},
 		{&st.keyID, nameKey{keysTable, org, string(a.Signer.Key[:])}},
@@ -231,7 +237,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 	t.cached = true
 
 	rows := t.batch.rows
-	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, predicateID, typeID,
+	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, st.predicateID, typeID,
 		int64(attestation.MappingVersion), a.Slot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(t.stamp), a.PayloadDigest[:], a.Signer.Identity,
 		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
@@ -239,10 +245,10 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 	s.newest = id
 	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
 	if s.isLatest(e) {
-		t.setLatest(latestKey{s.id, predicateID, a.Slot, st.signerID}, id)
+		t.setLatest(latestKey{s.id, st.predicateID, a.Slot, st.signerID}, id)
 	}
 	t.count(repoAttestations, s.repoID, 1)
-	t.count(predicateAttestations, predicateID, 1)
+	t.count(predicateAttestations, st.predicateID, 1)
 	return st, nil
 }
 

@@ -32,6 +32,7 @@ type statementKey struct {
 type statement struct {
 	rec             ledger.AttestationRecord
 	signerID, keyID int64
+	predicateID     int64 // only of new ones
 }
 
 // deriver returns the deriver for the repo of an attestation, or the reason why the

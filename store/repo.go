@@ -48,7 +48,7 @@ VALUES (?, ?, ?, ?, 1, ?)`,
 
 // selectRepo reads repos, with the number of commits in each state.
 const selectRepo = `
-SELECT r.id, o.name, r.name, r.default_branch, r.policy_version, r.created_at, r.attestations,
+SELECT r.id, o.name, r.name, r.default_branch, r.policy_version, r.created_at, r.attestations, r.open_violations,
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 0), 0),
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 1), 0),
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 2), 0),
@@ -60,7 +60,7 @@ func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 	var r keyed[ledger.Repo]
 	var counts [5]int64
 	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.DefaultBranch, &r.row.PolicyVersion, &r.row.CreatedAt,
-		&r.row.Attestations, &counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
+		&r.row.Attestations, &r.row.OpenViolations, &counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
 	r.row.Commits = make(map[ledger.State]int64, len(counts))
 	for _, state := range ledger.States() {
 		r.row.Commits[state] = counts[state]

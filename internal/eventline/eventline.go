@@ -81,6 +81,10 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		r := e.Radar
 		at, c.repo, c.commit, c.colour = r.Timestamp, r.Repo, r.Commit, terminal.Yellow
 		c.summary = l.overlap(r)
+	case e.Violation != nil:
+		v := e.Violation
+		at, c.repo, c.commit, c.colour = v.Timestamp, v.Repo, v.Commit, terminal.Red
+		c.summary = l.violation(v)
 	default:
 		c.summary = terminal.Clean(string(e.Data))
 	}
@@ -102,6 +106,18 @@ func (l *Printer) overlap(r *eventstream.Radar) string {
 		summary += fmt.Sprintf(", +%d more", r.PathsTotal-1)
 	}
 	return summary
+}
+
+// violation returns what has happened to a violation: why it was opened, or what has
+// closed it.
+func (l *Printer) violation(v *eventstream.Violation) string {
+	if v.ClosedBy != nil {
+		return fmt.Sprintf("%s %s of %s, by %s %s", l.Paint(terminal.Green, string(v.Status)),
+			terminal.Clean(v.Predicate), terminal.Clean(v.Identity), terminal.Clean(string(v.ClosedBy.Type)),
+			terminal.Clean(v.ClosedBy.ID))
+	}
+	return fmt.Sprintf("%s %s of %s: %s", l.Paint(terminal.Red, string(v.Status)), terminal.Clean(v.Predicate),
+		terminal.Clean(v.Identity), terminal.Clean(strings.Join(v.Missing, "; ")))
 }
 
 // format returns a line without its newline.

@@ -51,6 +51,20 @@ type Radar struct {
 	PathsTotal int                     `json:"paths_total"`
 }
 
+// A Violation is the data of a violation event on the stream.
+type Violation struct {
+	Commit      string                 `json:"commit"`
+	Predicate   string                 `json:"predicate"`
+	Identity    string                 `json:"identity"` // the plain name (CN) of the deployment's signer
+	Status      ledger.ViolationStatus `json:"status"`
+	State       ledger.State           `json:"state"`
+	Missing     []string               `json:"missing"`
+	Attestation string                 `json:"attestation"`
+	ClosedBy    *ledger.Closing        `json:"closed_by,omitzero"`
+	Repo        string                 `json:"repo"`
+	Timestamp   ledger.Time            `json:"timestamp"`
+}
+
 // Data converts the body of an event of type t to its data on the stream: one JSON
 // object on one line.
 func Data(t ledger.EventType, body []byte) ([]byte, error) {
@@ -86,6 +100,18 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(Radar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}), nil
+
+	case ledger.EventViolation:
+		var e ledger.ViolationEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("decode event body: %w", err)
+		}
+		signer, err := identity.ParseDN(e.Identity)
+		if err != nil {
+			return nil, fmt.Errorf("parse identity of event %s: %w", e.ID, err)
+		}
+		return text.JSON(Violation{e.Commit, e.Predicate, signer.CN, e.Status, e.State, e.Missing, e.Attestation,
+			e.ClosedBy, e.Repo, e.Timestamp}), nil
 	}
 	return nil, fmt.Errorf("events of type %s are not streamed", t)
 }

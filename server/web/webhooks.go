@@ -64,7 +64,7 @@ func showWebhookForm(v *visit) (*response, error) {
 		return nil, err
 	}
 	f := form.New()
-	for _, t := range ledger.DefaultWebhookEvents() {
+	for _, t := range ledger.DefaultEventTypes() {
 		f.Values.Add("events", string(t))
 	}
 	return v.hookForm("webhook-edit", "New webhook", f, nil), nil

@@ -251,7 +251,13 @@ func (fx *fixture) dump() string {
 	var lines []string
 	repo, err := fx.Repo(ctx, "acme", "api")
 	check(fx.t, err)
-	lines = append(lines, fmt.Sprintf("repo: %d attestations, commits %v", repo.Attestations, repo.Commits))
+	lines = append(lines, fmt.Sprintf("repo: %d attestations, commits %v, %d open violations", repo.Attestations,
+		repo.Commits, repo.OpenViolations))
+	violations, err := fx.Violations(ctx, "acme", store.ViolationFilter{Query: store.Query{Limit: 500}})
+	check(fx.t, err)
+	for _, v := range violations.Data {
+		lines = append(lines, fmt.Sprintf("violation of %s by %s: %s %q", v.Commit, v.Identity, v.Status, v.Missing))
+	}
 	predicates, err := fx.Predicates(ctx, "acme", store.Query{Limit: 500})
 	check(fx.t, err)
 	for _, p := range predicates.Data {
@@ -303,6 +309,15 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 			var a ledger.AttestationEvent
 			check(fx.t, ledger.DecodeOpen(e.Body, &a))
 			events[a.Commit] = append(events[a.Commit], fmt.Sprintf("%s by %s: %s", a.Predicate, a.Identity, a.Result.Status))
+		case ledger.EventViolation:
+			var v ledger.ViolationEvent
+			check(fx.t, ledger.DecodeOpen(e.Body, &v))
+			closed := ""
+			if v.ClosedBy != nil {
+				closed = string(v.ClosedBy.Type)
+			}
+			events[v.Commit] = append(events[v.Commit], fmt.Sprintf("%s in %s: %s %q %s", v.Predicate, v.State, v.Status,
+				v.Missing, closed))
 		case ledger.EventState:
 			var s ledger.StateEvent
 			check(fx.t, ledger.DecodeOpen(e.Body, &s))

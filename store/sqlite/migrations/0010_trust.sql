@@ -47,16 +47,48 @@ CREATE TABLE violations (
   commit_id      INTEGER NOT NULL REFERENCES commits,
   predicate_id   INTEGER NOT NULL REFERENCES predicates,
   attestation_id INTEGER NOT NULL REFERENCES attestations,
+  state          INTEGER NOT NULL, -- of the commit, before the deployment was recorded
   opened_at      INTEGER NOT NULL,
   missing        TEXT    NOT NULL, -- a JSON array of reasons
   closed_at      INTEGER NOT NULL DEFAULT 0,
-  closed_by      TEXT    NOT NULL DEFAULT '' -- the attestation that closed it
+  closed_how     TEXT    NOT NULL DEFAULT '', -- deployment, rollback or exception
+  closed_by      TEXT    NOT NULL DEFAULT ''  -- the id of the attestation that closed it
 ) STRICT;
 CREATE INDEX violations_by_commit ON violations (commit_id, id);
 CREATE INDEX violations_by_repo ON violations (repo_id, id);
 CREATE INDEX violations_by_org ON violations (org_id, id);
-CREATE INDEX violations_open ON violations (repo_id, predicate_id) WHERE closed_at = 0;
+CREATE INDEX violations_open ON violations (repo_id, predicate_id, id) WHERE closed_at = 0;
+CREATE INDEX violations_open_by_commit ON violations (commit_id, predicate_id) WHERE closed_at = 0;
+CREATE INDEX violations_open_by_repo ON violations (repo_id, id) WHERE closed_at = 0;
 CREATE INDEX violations_open_by_org ON violations (org_id, id) WHERE closed_at = 0;
+
+-- Violations that are closed, but too many to be marked as closed in one write: those that
+-- are still open with an id up to up_to.
+CREATE TABLE closings (
+  id           INTEGER PRIMARY KEY,
+  repo_id      INTEGER NOT NULL REFERENCES repos,
+  predicate_id INTEGER NOT NULL REFERENCES predicates,
+  commit_id    INTEGER NOT NULL, -- 0: of all commits
+  up_to        INTEGER NOT NULL,
+  closed_at    INTEGER NOT NULL,
+  closed_how   TEXT    NOT NULL,
+  closed_by    TEXT    NOT NULL
+) STRICT;
+CREATE INDEX closings_by_predicate ON closings (repo_id, predicate_id);
+
+-- The events of violations, which are few among many others.
+CREATE TABLE violation_events (
+  org_id  INTEGER NOT NULL,
+  seq     INTEGER NOT NULL,
+  repo_id INTEGER NOT NULL,
+  event   INTEGER NOT NULL REFERENCES events,
+  PRIMARY KEY (org_id, seq)
+) STRICT, WITHOUT ROWID;
+
+-- All violations, and the open ones.
+ALTER TABLE orgs ADD COLUMN violations INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE orgs ADD COLUMN open_violations INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE repos ADD COLUMN open_violations INTEGER NOT NULL DEFAULT 0;
 
 -- What exceptions say.
 CREATE TABLE exceptions (

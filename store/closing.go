@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// closedAtOnce is the number of violations that an attestation closes in its own write.
+// Evaluate closes the others, so that other writes do not wait for a large number.
+const closedAtOnce = 50
+
+// A closing says which open violations an attestation closes: those of a predicate, in the
+// repo or on one commit.
+type closing struct {
+	id                            int64 // only of a row
+	repoID, predicateID, commitID int64 // 0: all commits
+	upTo                          int64
+	at                            ledger.Time
+	how                           ledger.ClosingType
+	by                            string
+}
+
+// closeViolations closes the open violations of a predicate in a repo.
+func (t *tx) closeViolations(r repoRow, c closing) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	after, err := t.closedUpTo(c.repoID, c.predicateID, 0)
+	if err != nil {
+		return err
+	}
+	list, err := all(t.reader, t.scanOne, selectViolation+`
+FROM violations v /*+index violations_open*/`+joinViolation+`
+WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 AND v.id > ? ORDER BY v.id LIMIT ?`,
+		c.repoID, c.predicateID, after, closedAtOnce+1)
+	if err != nil {
+		return fmt.Errorf("read violations: %w", err)
+	}
+
+	if len(list) > closedAtOnce {
+		list = list[:closedAtOnce]
+		err := t.Row("SELECT max(id) FROM violations /*+index violations_open*/"+
+			" WHERE repo_id = ? AND predicate_id = ? AND closed_at = 0", c.repoID, c.predicateID).Scan(&c.upTo)
+		if err != nil {
+			return fmt.Errorf("find the last violation: %w", err)
+		}
+		if err := t.closeLater(c); err != nil {
+			return err
+		}
+	}
+	return t.closeAll(r, c, list)
+}
+
+// closedUpTo returns the row id up to which the violations of a predicate and a commit are
+// closed, even if they are not marked as closed yet.
+func (t *tx) closedUpTo(repoID, predicateID, commitID int64) (id int64, err error) {
+	err = t.Row(`
+SELECT coalesce(max(up_to), 0) FROM closings WHERE repo_id = ? AND predicate_id = ? AND commit_id IN (0, ?)`,
+		repoID, predicateID, commitID).Scan(&id)
+	if err != nil {
+		return 0, fmt.Errorf("read closings: %w", err)
+	}
+	return id, nil
+}
+
+// closeLater has Evaluate close the violations up to c.upTo.
+func (t *tx) closeLater(c closing) error {
+	_, err := t.Exec(`
+INSERT INTO closings (repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by)
+VALUES (?, ?, ?, ?, ?, ?, ?)`, c.repoID, c.predicateID, c.commitID, c.upTo, c.at, string(c.how), c.by)
+	if err != nil {
+		return fmt.Errorf("plan to close violations: %w", err)
+	}
+	t.gathered.wakeEvaluate = true
+	return nil
+}
+
+// closeExcused closes the open violations of a commit for whose requirement the exception
+// that was just recorded stands in.
+func (t *tx) closeExcused(s *subject, c closing) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	type excusable struct {
+		keyed[ledger.Violation]
+		predicateID, typeID int64
+	}
+	open, err := all(t.reader, func(row scanner) (e excusable, err error) {
+		e.keyed, err = t.scanViolation(row, &e.predicateID, &e.typeID)
+		return e, err
+	}, selectViolation+", v.predicate_id, a.type_id FROM violations v /*+index violations_open_by_commit*/"+
+		joinViolation+" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", s.id, ledger.MaxOpenViolations)
+	if err != nil {
+		return fmt.Errorf("read violations: %w", err)
+	}
+
+	var list []keyed[ledger.Violation]
+	for _, v := range open {
+		predicateType, err := t.predicateType(v.typeID)
+		if err != nil {
+			return err
+		}
+		if !s.d.contract.Excuses(s.facts, t.now, c.by, v.row.Predicate, predicateType) {
+			continue
+		}
+		if len(list) < closedAtOnce {
+			list = append(list, v.keyed)
+			continue
+		}
+		c.predicateID, c.upTo = v.predicateID, v.id
+		if err := t.closeLater(c); err != nil {
+			return err
+		}
+	}
+	return t.closeAll(s.d.repo, c, list)
+}
+
+// closeAll marks open violations of a repo as closed.
+func (t *tx) closeAll(r repoRow, c closing, list []keyed[ledger.Violation]) error {
+	for _, v := range list {
+		_, err := t.Exec("UPDATE violations SET closed_at = ?, closed_how = ?, closed_by = ? WHERE id = ?",
+			c.at, string(c.how), c.by, v.id)
+		if err != nil {
+			return fmt.Errorf("close violation: %w", err)
+		}
+		v.row.Status, v.row.ClosedBy = ledger.ViolationClosed, &ledger.Closing{Type: c.how, ID: c.by}
+		if err := t.violationEvent(r, v.row); err != nil {
+			return err
+		}
+	}
+	t.countOpen(r, -int64(len(list)))
+	return nil
+}
+
+// countOpen adds n to the number of open violations of a repo and its org.
+func (t *tx) countOpen(r repoRow, n int64) {
+	t.count(openOfRepo, r.id, n)
+	t.count(openOfOrg, r.orgID, n)
+}
+
+// closePlanned closes the violations that are left for Evaluate.
+func (s *Store) closePlanned(ctx context.Context) error {
+	planned, err := read(ctx, s, forWrite(""), func(rd reader) (planned bool, err error) {
+		return planned, rd.Row("SELECT EXISTS (SELECT 1 FROM closings)").Scan(&planned)
+	})
+	if err != nil || !planned {
+		return err
+	}
+	return s.repeat(ctx, (*tx).closeNext)
+}
+
+// closeNext closes the next violations that are left for Evaluate.
+func (t *tx) closeNext() (last bool, err error) {
+	closings, err := all(t.reader, scanClosing, `
+SELECT id, repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by FROM closings ORDER BY id LIMIT 1`)
+	if err != nil || len(closings) == 0 {
+		return true, err
+	}
+	c := closings[0]
+	r, err := t.repoByID(c.repoID)
+	if err != nil {
+		return false, err
+	}
+
+	from, where, id := "violations_open*/", "v.repo_id = ?", c.repoID
+	if c.commitID != 0 {
+		from, where, id = "violations_open_by_commit*/", "v.commit_id = ?", c.commitID
+	}
+	list, err := all(t.reader, t.scanOne, selectViolation+" FROM violations v /*+index "+from+joinViolation+" WHERE "+where+
+		" AND v.predicate_id = ? AND v.closed_at = 0 AND v.id <= ? ORDER BY v.id LIMIT ?",
+		id, c.predicateID, c.upTo, closedAtOnce)
+	if err != nil {
+		return false, fmt.Errorf("read violations: %w", err)
+	}
+
+	if err := t.closeAll(r, c, list); err != nil {
+		return false, err
+	}
+	if len(list) < closedAtOnce {
+		_, err = t.Exec("DELETE FROM closings WHERE id = ?", c.id)
+	}
+	return false, err
+}
+
+// scanOne is scanViolation without further columns.
+func (t *tx) scanOne(row scanner) (keyed[ledger.Violation], error) { return t.scanViolation(row) }
+
+func scanClosing(row scanner) (closing, error) {
+	var c closing
+	err := row.Scan(&c.id, &c.repoID, &c.predicateID, &c.commitID, &c.upTo, &c.at, &c.how, &c.by)
+	return c, err
+}

@@ -1,0 +1,132 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// deployable returns a fixture in which only cd may deploy, and the signers cd and mallory.
+func (s suite) deployable(t *testing.T) (fx *fixture, cd, mallory *signer) {
+	t.Helper()
+	fx = s.newFixture(t)
+	contract, err := policy.Parse([]byte(
+		`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*","signers":["cn=cd"]}]}`))
+	check(t, err)
+	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
+	check(t, err)
+	check(t, fx.Settle(t.Context()))
+	return fx, fx.signer("cn=cd,ou=x,o=acme"), fx.signer("cn=mallory,ou=x,o=acme")
+}
+
+// wantViolations checks how many violations there are of each status, in lists, counters
+// and events.
+func (fx *fixture) wantViolations(open, closed int) {
+	fx.t.Helper()
+	ctx := fx.t.Context()
+	q := store.Query{Limit: 500}
+	for status, want := range map[ledger.ViolationStatus]int{
+		ledger.ViolationOpen: open, ledger.ViolationClosed: closed, "": open + closed,
+	} {
+		list, err := fx.Violations(ctx, "acme", store.ViolationFilter{Query: q, Repo: "api", Status: status})
+		check(fx.t, err)
+		if len(list.Data) != want {
+			fx.t.Errorf("%d violations with status %q, want %d", len(list.Data), status, want)
+		}
+	}
+
+	repo, err := fx.Repo(ctx, "acme", "api")
+	check(fx.t, err)
+	counts, err := fx.ViolationCounts(ctx)
+	check(fx.t, err)
+	all := store.OrgViolations{Org: "acme", Opened: int64(open + closed), Open: int64(open)}
+	if repo.OpenViolations != int64(open) || !slices.Equal(counts, []store.OrgViolations{all}) {
+		fx.t.Errorf("counted %d in the repo and %+v, want %d open of %d", repo.OpenViolations, counts, open, open+closed)
+	}
+
+	events, err := fx.Events(ctx, "acme",
+		store.EventFilter{Query: q, Types: []ledger.EventType{ledger.EventViolation}})
+	check(fx.t, err)
+	seen := make(map[string]int)
+	for _, body := range events.Data {
+		var e ledger.ViolationEvent
+		check(fx.t, json.Unmarshal(body, &e))
+		seen[fmt.Sprint(e.Status, e.Attestation)]++
+		seen[string(e.Status)]++
+		if n := seen[fmt.Sprint(e.Status, e.Attestation)]; n > 1 {
+			fx.t.Errorf("%s has %d events that it was %s", e.Attestation, n, e.Status)
+		}
+	}
+	if seen["opened"] != open+closed || seen["closed"] != closed {
+		fx.t.Errorf("%d events of opened and %d of closed violations, want %d and %d", seen["opened"], seen["closed"],
+			open+closed, closed)
+	}
+}
+
+// One deployment closes many violations: some in its own write, the others later, even
+// after a restart. It does not close those that were opened after it.
+func (s suite) TestManyViolationsAreClosed(t *testing.T) {
+	const many, atOnce = 130, 50
+	fx, cd, mallory := s.deployable(t)
+	for n := range many {
+		mallory.attest(sha(n), "deploy:prod", ledger.Pass)
+	}
+	fx.wantViolations(many, 0)
+	cd.attest(sha(many), "test:go", ledger.Pass)
+	closing := cd.attest(sha(many), "deploy:prod", ledger.Pass)
+	fx.wantViolations(many-atOnce, atOnce)
+
+	// Another deployment closes nothing again, and closed violations do not hide new ones.
+	cd.attest(sha(many), "deploy:prod", ledger.Pass)
+	fx.wantViolations(many-atOnce, atOnce)
+	mallory.attest(sha(many-1), "deploy:prod", ledger.Pass)
+	mallory.attest(sha(0), "deploy:prod", ledger.Pass)
+	mallory.attest(sha(0), "deploy:prod", ledger.Pass)
+	fx.wantViolations(many-atOnce+2, atOnce)
+
+	check(t, fx.Close())
+	fx.open(store.Options{})
+	check(t, fx.Settle(t.Context()))
+	fx.wantViolations(2, many)
+	check(t, fx.Settle(t.Context()))
+	fx.wantViolations(2, many)
+	list, err := fx.Violations(t.Context(), "acme",
+		store.ViolationFilter{Query: store.Query{Limit: 500}, Status: ledger.ViolationClosed})
+	check(t, err)
+	for _, v := range list.Data {
+		if *v.ClosedBy != (ledger.Closing{Type: ledger.ClosedByDeployment, ID: closing.ID}) ||
+			v.ClosedAt != closing.RecordedAt {
+			t.Fatalf("the violation of %s was closed by %v at %s, want %s", v.Commit, *v.ClosedBy, v.ClosedAt, closing.ID)
+		}
+	}
+}
+
+// Processes on the same database see each other's violations.
+func (s suite) TestViolationsOfTwoProcesses(t *testing.T) {
+	fx, cd, mallory := s.deployable(t)
+	one, other := fx.Store, *fx
+	other.open(store.Options{})
+	two := other.Store
+	in := func(process *store.Store) *fixture { fx.Store = process; return fx }
+
+	in(one)
+	mallory.attest(sha(1), "deploy:prod", ledger.Pass)
+	in(two)
+	if r := mallory.attest(sha(1), "deploy:prod", ledger.Pass); r.Violation == nil {
+		t.Error("the second deployment is no violation")
+	}
+	fx.wantViolations(1, 0)
+	cd.attest(sha(2), "test:go", ledger.Pass)
+	cd.attest(sha(2), "deploy:prod", ledger.Pass)
+	in(one).wantViolations(0, 1)
+	mallory.attest(sha(1), "deploy:prod", ledger.Pass)
+	in(two).wantViolations(1, 1)
+	cd.attest(sha(2), "deploy:prod", ledger.Fail)
+	in(one).wantViolations(0, 2)
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// A judgement says what a new attestation means for the violations of its repo. It is made
+// before the attestation has any effect on the state of its commit.
+type judgement struct {
+	predicateID int64
+	evidence    policy.Evidence
+	state       ledger.State          // of the commit
+	note        *ledger.ViolationNote // nil if the attestation is no violation
+	// closes is how the attestation closes violations, or empty if it does not. A rollback of
+	// a commit that was not deployed closes some only if the commit has an open one.
+	closes      ledger.ClosingType
+	wasDeployed bool
+}
+
+// judge judges an attestation whose evidence is already among the facts of its commit.
+func (s *subject) judge(predicateID int64, e policy.Evidence, wasDeployed bool) judgement {
+	j := judgement{predicateID: predicateID, evidence: e, state: s.state, wasDeployed: wasDeployed}
+	switch contract := s.d.contract; {
+	case contract.IsDeployment(e):
+		j.closes = ledger.ClosedByDeployment
+		if missing, ok := contract.Violation(s.facts, e, e.RecordedAt); ok {
+			j.note, j.closes = &ledger.ViolationNote{Missing: missing}, ""
+		}
+	case s.d.repo.violated && contract.RollsBack(s.facts, e):
+		j.closes = ledger.ClosedByRollback
+	}
+	return j
+}
+
+// recordViolations opens or closes violations, after an attestation was recorded.
+func (t *tx) recordViolations(s *subject, j judgement) error {
+	if j.note != nil {
+		return t.openViolation(s, j)
+	}
+	if !s.d.repo.violated {
+		return nil
+	}
+
+	c := closing{repoID: s.repoID, predicateID: j.predicateID, at: t.now, how: j.closes, by: j.evidence.Attestation}
+	if c.how == ledger.ClosedByRollback && !j.wasDeployed {
+		if isOpen, err := t.hasViolation(s, j.predicateID); err != nil || !isOpen {
+			return err
+		}
+	}
+	if c.how != "" {
+		return t.closeViolations(s.d.repo, c)
+	}
+	if ledger.ReservedPrefix(j.evidence.Predicate) == exceptionPrefix {
+		c.commitID, c.how = s.id, ledger.ClosedByException
+		return t.closeExcused(s, c)
+	}
+	return nil
+}
+
+// exceptionPrefix begins the predicates of exceptions.
+const exceptionPrefix = "exception:"
+
+// openViolation adds a violation, unless one of the same commit and predicate is open.
+func (t *tx) openViolation(s *subject, j judgement) error {
+	if s.d.repo.violated {
+		if isOpen, err := t.hasViolation(s, j.predicateID); err != nil || isOpen {
+			return err
+		}
+	}
+	id, err := t.takeRow("violations")
+	if err != nil {
+		return err
+	}
+	missing, err := json.Marshal(j.note.Missing)
+	if err != nil {
+		return fmt.Errorf("encode violation: %w", err)
+	}
+	t.batch.rows.violations.Add(id, s.repoID, s.d.repo.orgID, s.id, j.predicateID, s.newest, int64(j.state),
+		int64(t.now), string(missing))
+
+	s.d.repo.violated = true
+	t.count(orgViolations, s.d.repo.orgID, 1)
+	t.countOpen(s.d.repo, 1)
+	return t.violationEvent(s.d.repo, ledger.Violation{
+		Commit: s.sha, Predicate: j.evidence.Predicate, Identity: j.evidence.Signer.String(),
+		Attestation: j.evidence.Attestation, State: j.state, Missing: j.note.Missing, Status: ledger.ViolationOpened,
+	})
+}
+
+// hasViolation reports whether a commit has an open violation of a predicate.
+func (t *tx) hasViolation(s *subject, predicateID int64) (isOpen bool, err error) {
+	if err := t.flush(); err != nil {
+		return false, err
+	}
+	closed, err := t.closedUpTo(s.repoID, predicateID, s.id)
+	if err != nil {
+		return false, err
+	}
+	err = t.Row(`
+SELECT EXISTS (SELECT 1 FROM violations WHERE commit_id = ? AND predicate_id = ? AND closed_at = 0 AND id > ?)`,
+		s.id, predicateID, closed).Scan(&isOpen)
+	if err != nil {
+		return false, fmt.Errorf("find violation: %w", err)
+	}
+	return isOpen, nil
+}

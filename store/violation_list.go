@@ -1,0 +1,188 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A ViolationFilter selects the violations of a list. Empty fields do not filter.
+type ViolationFilter struct {
+	Query
+	Repo      string
+	Commit    string // a full commit id or a prefix; needs Repo
+	Predicate string
+	Status    ledger.ViolationStatus
+}
+
+// selectViolation reads violations v. The names of their repos are in the row only if the
+// query is for an org.
+const (
+	selectViolation = `
+SELECT v.id, v.repo_id, c.sha, v.predicate_id, a.attestation_id, a.signer_id, v.state, v.missing, v.opened_at,
+  v.closed_at, v.closed_how, v.closed_by`
+	joinViolation = `
+/*+ordered*/ JOIN attestations a ON a.id = v.attestation_id /*+ordered*/ JOIN commits c ON c.id = v.commit_id`
+)
+
+// scanViolation scans a row of selectViolation, and further columns.
+func (rd reader) scanViolation(row scanner, more ...any) (v keyed[ledger.Violation], err error) {
+	var repoID, predicateID, signerID int64
+	var missing []byte
+	var by ledger.Closing
+	err = row.Scan(append([]any{&v.id, &repoID, &v.row.Commit, &predicateID, &v.row.Attestation, &signerID, &v.row.State,
+		&missing, &v.row.OpenedAt, &v.row.ClosedAt, &by.Type, &by.ID}, more...)...)
+	if err != nil {
+		return v, err
+	}
+
+	v.row.Status = ledger.ViolationOpen
+	if v.row.ClosedAt != 0 {
+		v.row.Status, v.row.ClosedBy = ledger.ViolationClosed, &by
+	}
+	if v.row.Predicate, err = rd.predicate(predicateID); err != nil {
+		return v, err
+	}
+	signer, err := rd.signer(signerID)
+	if err != nil {
+		return v, err
+	}
+	v.row.Identity = signer.text
+	return v, json.Unmarshal(missing, &v.row.Missing)
+}
+
+// Violations lists the violations of an org or a repo, the latest first.
+func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (ledger.Page[ledger.Violation], error) {
+	position, err := f.keys(1)
+	if err != nil {
+		return ledger.Page[ledger.Violation]{}, err
+	}
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Violation], err error) {
+		w, err := rd.violationWalk(org, f)
+		if err != nil {
+			return list, err
+		}
+		var after []any
+		if position != nil {
+			after = []any{position[0]}
+		}
+		p, err := w.run(rd, after, f.Limit, maxExamined)
+		if err != nil {
+			return list, fmt.Errorf("list violations: %w", err)
+		}
+		return p.page(), nil
+	})
+}
+
+// violationWalk returns the walk by which a list is read.
+func (rd reader) violationWalk(org string, f ViolationFilter) (w walk[ledger.Violation], err error) {
+	w = walk[ledger.Violation]{keys: []string{"v.id"}, key: idOf[ledger.Violation], down: true}
+	w.columns = selectViolation[len("\nSELECT "):] + ", r.name"
+	w.joins = joinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id"
+	w.scan = func(row scanner) (v keyed[ledger.Violation], err error) {
+		var repo string
+		v, err = rd.scanViolation(row, &repo)
+		v.row.Org, v.row.Repo = org, repo
+		return v, err
+	}
+	filter := func(condition string, args ...any) {
+		w.filter, w.filterArgs = w.filter+" AND "+condition, append(w.filterArgs, args...)
+	}
+
+	orgID, err := rd.orgID(org)
+	if err != nil {
+		return w, err
+	}
+	var predicateID int64
+	if f.Predicate != "" {
+		set, err := rd.predicateNamed(orgID, f.Predicate)
+		if err != nil {
+			return w, err
+		}
+		if predicateID = -1; len(set.ids) > 0 { // no predicate has this id
+			predicateID = set.ids[0]
+		}
+	}
+
+	var r repoRow
+	if f.Repo != "" {
+		if r, err = rd.findRepo(org, f.Repo); err != nil {
+			return w, err
+		}
+	}
+	switch {
+	case f.Commit != "":
+		c, err := rd.findCommit(r, f.Commit)
+		if err != nil {
+			return w, err
+		}
+		w.from, w.where, w.args = "violations v /*+index violations_by_commit*/", "v.commit_id = ?", []any{c.id}
+	case f.Repo != "" && predicateID != 0 && f.Status == ledger.ViolationOpen:
+		w.from = "violations v /*+index violations_open*/"
+		w.where, w.args = "v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0", []any{r.id, predicateID}
+		return w, nil
+	case f.Repo != "":
+		w.from, w.where, w.args = "violations v /*+index violations_by_repo*/", "v.repo_id = ?", []any{r.id}
+	default:
+		w.from, w.where, w.args = "violations v /*+index violations_by_org*/", "v.org_id = ?", []any{orgID}
+	}
+
+	switch {
+	case f.Status == ledger.ViolationClosed:
+		filter("v.closed_at > 0")
+	case f.Status == ledger.ViolationOpen && f.Commit != "":
+		filter("v.closed_at = 0")
+	case f.Status == ledger.ViolationOpen:
+		w.where += " AND v.closed_at = 0"
+		w.from = "violations v /*+index violations_open_by_org*/"
+		if f.Repo != "" {
+			w.from = "violations v /*+index violations_open_by_repo*/"
+		}
+	}
+	if predicateID != 0 {
+		filter("v.predicate_id = ?", predicateID)
+	}
+	return w, nil
+}
+
+// addViolations adds to the record of a commit its open violations.
+func (rd reader) addViolations(r repoRow, commitID int64, c *ledger.Commit) error {
+	c.Violations = []ledger.Violation{}
+	if !r.violated {
+		return nil
+	}
+	list, err := all(rd, func(row scanner) (ledger.Violation, error) {
+		v, err := rd.scanViolation(row)
+		v.row.Org, v.row.Repo = r.org, r.name
+		return v.row, err
+	}, selectViolation+" FROM violations v /*+index violations_open_by_commit*/"+joinViolation+
+		" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", commitID, ledger.MaxOpenViolations)
+	if err != nil {
+		return fmt.Errorf("read violations: %w", err)
+	}
+
+	slices.SortFunc(list, func(a, b ledger.Violation) int { return cmp.Compare(b.Attestation, a.Attestation) })
+	c.OpenViolations = len(list)
+	c.Violations = list[:min(len(list), ledger.MaxViolations)]
+	return nil
+}
+
+// An OrgViolations counts the violations of an org.
+type OrgViolations struct {
+	Org          string
+	Opened, Open int64
+}
+
+// ViolationCounts counts the violations of all orgs that have had any.
+func (s *Store) ViolationCounts(ctx context.Context) ([]OrgViolations, error) {
+	return readLoose(ctx, s, forWrite(""), func(rd reader) ([]OrgViolations, error) {
+		return all(rd, func(row scanner) (c OrgViolations, err error) {
+			return c, row.Scan(&c.Org, &c.Opened, &c.Open)
+		}, "SELECT name, violations, open_violations FROM orgs WHERE violations > 0")
+	})
+}
