@@ -1,0 +1,371 @@
+package web_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+var histories = flag.Int("agreement.histories", 60, "the `number` of histories in TestAllAgreeOnStates")
+
+// TestAllAgreeOnStates runs random histories under random contracts. The stored record,
+// what gate reads, a simulation of the same contract, the page, and the evaluation in the
+// background give the same state and the same reasons, which follow from what the test
+// itself knows of the history.
+func TestAllAgreeOnStates(t *testing.T) {
+	a := newAgreement(t)
+	for n := range *histories {
+		h := a.newHistory(uint64(n))
+		for range 4 + h.rnd.IntN(12) {
+			h.step()
+		}
+		h.compare()
+		if t.Failed() {
+			t.Fatalf("history %d, contract %s:\n%s", n, h.document, strings.Join(h.log, "\n"))
+		}
+	}
+	t.Logf("%d states compared: %v", a.compared, a.reached)
+}
+
+// An agreement is a server on which histories take place, each in a repo of its own.
+type agreement struct {
+	*env
+	page    *browser
+	signers []*signer
+	// people numbers the people of signers, by DN.
+	people   map[string]int64
+	compared int
+	reached  map[ledger.State]int
+}
+
+func newAgreement(t *testing.T) *agreement {
+	a := &agreement{env: newEnv(t), people: make(map[string]int64), reached: make(map[ledger.State]int)}
+	for i, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme",
+		"cn=ops,ou=platform,o=acme", "cn=sec,ou=platform,o=acme"} {
+		a.signers = append(a.signers, a.signer(dn))
+		a.people[dn] = int64(i + 1)
+	}
+	// Another key of bob, under a name that folds to the same.
+	a.signers = append(a.signers, a.signer("cn=Bob,ou=Dev,o=acme"))
+	a.people["cn=Bob,ou=Dev,o=acme"] = a.people["cn=bob,ou=dev,o=acme"]
+	return a
+}
+
+// A history is what happens to the commits of one repo, and what the test knows of it.
+type history struct {
+	*agreement
+	repo     string
+	rnd      *rand.Rand
+	contract policy.Contract
+	document string
+	facts    map[string]*known // by commit
+	log      []string
+}
+
+// A known is what the test knows of a commit.
+type known struct {
+	policy.Facts
+	claimed []string // targets, oldest first
+	author  ledger.Author
+}
+
+func (a *agreement) newHistory(seed uint64) *history {
+	h := &history{agreement: a, repo: fmt.Sprintf("r%d", seed), rnd: rand.New(rand.NewPCG(seed, 1)),
+		facts: make(map[string]*known)}
+	_, err := a.host.CreateRepo(a.t.Context(), "acme", ledger.NewRepo{Name: h.repo})
+	check(a.t, err)
+	a.page = a.signIn(a.admin) // a session ends after 12 hours
+	h.changePolicy()
+	return h
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// one returns true once in n times.
+func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
+
+// draft returns a random contract as JSON.
+func (h *history) draft() string {
+	r := h.rnd
+	var requirements []string
+	for i, n := 0, 1+r.IntN(5); i < n; i++ {
+		requirements = append(requirements, h.requirement(i))
+	}
+	members := []string{`"requirements":[` + strings.Join(requirements, ",") + `]`}
+	if one(r, 3) {
+		members = append(members, `"targets":"claimed"`)
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+func (h *history) requirement(i int) string {
+	r := h.rnd
+	state := pick(r, ledger.Attested, ledger.Promotable, ledger.Deployed)
+	members := []string{fmt.Sprintf(`"name":"r%d","state":%q`, i, state)}
+	add := func(chance int, format string, args ...any) {
+		if one(r, chance) {
+			members = append(members, fmt.Sprintf(format, args...))
+		}
+	}
+
+	switch state {
+	case ledger.Attested:
+		add(1, `"predicate":%q`, pick(r, "test:*", "test:go", "*"))
+	case ledger.Promotable:
+		add(1, `"predicate":%q`, pick(r, "review:*", "review:code", "test:*"))
+		add(2, `"distinct_from":["ATTESTED"]`)
+	default:
+		add(1, `"predicate":%q`, pick(r, "deploy:*", "deploy:prod"))
+		add(2, `"distinct_from":[%s]`, pick(r, `"PROMOTABLE"`, `"ATTESTED","PROMOTABLE"`))
+	}
+	add(3, `"signers":[%s]`, pick(r, `"ou=build"`, `"ou=dev,o=acme"`, `"cn=*,ou=platform"`, `"cn=b*"`, `"ou=dev","ou=platform"`))
+	add(4, `"threshold":2`)
+	add(4, `"accept":[%s]`, pick(r, `"pass","warn"`, `"pass","fail"`, `"warn"`))
+	add(4, `"max_age":%q`, pick(r, "1h", "3h"))
+	add(3, `"exclude_author":true`)
+	add(5, `"paths":[%s]`, pick(r, `"a/**"`, `"b/*"`, `"**/*.go"`))
+	add(5, `"branches":[%s]`, pick(r, `"main"`, `"release/*"`, `"topic"`))
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+func (h *history) note(format string, args ...any) {
+	h.log = append(h.log, h.clock.time().String()+" "+fmt.Sprintf(format, args...))
+}
+
+// step lets something happen.
+func (h *history) step() {
+	switch r := h.rnd; {
+	case one(r, 12):
+		h.changePolicy()
+	case one(r, 6):
+		h.wait()
+	case one(r, 4):
+		h.register()
+	default:
+		h.attest()
+	}
+}
+
+func (h *history) commit() string { return fmt.Sprintf("%040x", 1+h.rnd.IntN(2)) }
+
+func (h *history) know(commit string) *known {
+	k := h.facts[commit]
+	if k == nil {
+		k = &known{Facts: policy.Facts{Target: "main"}}
+		h.facts[commit] = k
+	}
+	return k
+}
+
+func (h *history) settle() {
+	check(h.t, h.db.Settle(h.t.Context()))
+	for _, k := range h.facts {
+		h.derive(k)
+	}
+}
+
+// derive updates what the test knows after something has happened.
+func (h *history) derive(k *known) ledger.State {
+	k.Targets = h.contract.Targets.Targets("main", k.claimed)
+	state, _ := h.contract.State(k.Facts, h.clock.time())
+	k.Deployed = state == ledger.Deployed
+	return state
+}
+
+func (h *history) changePolicy() {
+	h.document = h.draft()
+	contract, err := policy.Parse([]byte(h.document))
+	check(h.t, err)
+	_, etag, err := h.host.Policy(h.t.Context(), "acme", h.repo)
+	check(h.t, err)
+	_, err = h.host.SetPolicy(h.t.Context(), "acme", h.repo, []byte(h.document), etag)
+	check(h.t, err)
+	h.contract = contract
+	h.note("contract %s", h.document)
+	h.settle()
+}
+
+func (h *history) wait() {
+	d := pick(h.rnd, time.Minute, time.Hour, 2*time.Hour)
+	h.clock.advance(d)
+	h.note("%s pass", d)
+	if one(h.rnd, 2) {
+		h.settle()
+	}
+}
+
+func (h *history) register() {
+	r, commit := h.rnd, h.commit()
+	k := h.know(commit)
+	var n ledger.Registration
+	if one(r, 2) {
+		n.Author = pick(r, ledger.Author{Name: "Ann", Email: "ann@acme.example"}, ledger.Author{Name: "BOB", Email: "b@acme.example"})
+		if k.author != (ledger.Author{}) {
+			n.Author = k.author
+		}
+		k.author = n.Author
+	}
+	if one(r, 3) {
+		n.Target = pick(r, "topic", "release/1")
+		k.Target = n.Target
+		if !slices.Contains(k.claimed, n.Target) {
+			k.claimed = append(k.claimed, n.Target)
+		}
+	}
+	if one(r, 3) {
+		n.Changes = []radar.Change{{Path: pick(r, "a/x.go", "b/y", "c"), Status: "M"}}
+		k.HasChanges = true
+		if !slices.Contains(k.Changes, n.Changes[0].Path) {
+			k.Changes = append(k.Changes, n.Changes[0].Path)
+		}
+	}
+
+	_, _, err := h.host.Register(h.t.Context(), "acme", h.repo, commit, n)
+	check(h.t, err)
+	h.note("register %s %+v", commit[38:], n)
+	k.Authors = nil
+	if k.author != (ledger.Author{}) {
+		k.Authors = []ledger.Author{k.author}
+	}
+	h.derive(k)
+}
+
+func (h *history) attest() {
+	r, commit, s := h.rnd, h.commit(), pick(h.rnd, h.signers...)
+	k := h.know(commit)
+	before := h.derive(k)
+	if k.Deployed {
+		f := k.Facts
+		f.Deployed = false
+		before, _ = h.contract.State(f, h.clock.time())
+	}
+
+	predicate := pick(r, "test:go", "test:go", "review:code", "deploy:prod", "deploy:staging")
+	status := pick(r, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Skip)
+	h.clock.advance(time.Millisecond)
+	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, attestation.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 5}, FinishedOn: h.clock.time(),
+	})
+	check(h.t, err)
+	envelope, err := attestation.SignDSSE(s.key, payload)
+	check(h.t, err)
+	rec, _, err := h.host.Record(h.t.Context(), "acme", h.repo, envelope)
+	check(h.t, err)
+	h.note("%s of %s: %s by %s", predicate, commit[38:], status, rec.Identity)
+
+	dn, err := identity.ParseDN(rec.Identity)
+	check(h.t, err)
+	e := policy.Evidence{Attestation: rec.ID, Predicate: rec.Predicate, PredicateType: rec.PredicateType, Signer: dn,
+		Person: h.people[rec.Identity], Status: status, RecordedAt: rec.RecordedAt, FinishedAt: h.clock.time(),
+		WhilePromotable: before >= ledger.Promotable}
+	k.Evidence, k.Attested = append(k.Evidence, e), true
+	k.Deployed = k.Deployed && !h.contract.RollsBack(k.Facts, e)
+	h.derive(k)
+}
+
+// compare compares what all parts say about each commit.
+func (h *history) compare() {
+	h.settle()
+	for _, commit := range slices.Sorted(maps.Keys(h.facts)) {
+		h.compareCommit(commit, h.facts[commit])
+	}
+	h.compareSimulation()
+	h.compareBackground()
+}
+
+func (h *history) record(commit string) ledger.Commit {
+	c, err := h.host.Commit(h.t.Context(), "acme", h.repo, commit)
+	check(h.t, err)
+	return c
+}
+
+// compareCommit compares the record, which gate reads, and the page with what follows from
+// the history.
+func (h *history) compareCommit(commit string, k *known) {
+	want := h.contract.Derive(k.Facts, h.clock.time())
+	h.compared++
+	h.reached[want.State]++
+
+	got := h.record(commit)
+	if got.State != want.State {
+		h.t.Errorf("commit %s is %s, want %s", commit[38:], got.State, want.State)
+	}
+	for i, r := range want.Requirements {
+		if fmt.Sprintf("%+v", got.Requirements[i]) != fmt.Sprintf("%+v", r) {
+			h.t.Errorf("requirement %d of %s is %+v\nwant %+v", i, commit[38:], got.Requirements[i], r)
+		}
+	}
+
+	h.comparePage(commit, want)
+}
+
+// comparePage compares the page of a commit with its derivation.
+func (h *history) comparePage(commit string, want policy.Derivation) {
+	p := h.page.get("/orgs/acme/repos/" + h.repo + "/commits/" + commit).want(200)
+	now := strings.ToUpper(want.State.String()[:1]) + strings.ToLower(want.State.String()[1:]) + " (now)"
+	if !strings.Contains(p.text(), now) {
+		h.t.Errorf("the page of %s does not show %q", commit[38:], now)
+	}
+
+	var items []string
+	for _, mark := range []string{"met", "missing", "failed", "left-out"} {
+		for _, item := range p.elements("li", "class", "check "+mark) {
+			items = append(items, mark+" "+strings.Join(strings.Fields(textOf(item)), " "))
+		}
+	}
+	for _, r := range want.Requirements {
+		mark, reason := "missing", strings.TrimPrefix(r.Reason, r.Predicate+": ")
+		switch {
+		case !r.Applies:
+			mark, reason = "left-out", strings.TrimPrefix(r.Reason, "does not apply: ")
+		case r.Met:
+			mark, reason = "met", fmt.Sprintf("%d of %d", r.Have, r.Need)
+		case len(r.FailedBy) > 0:
+			mark = "failed"
+		}
+		isShown := func(item string) bool {
+			return strings.HasPrefix(item, mark+" "+r.Predicate+" ") && strings.Contains(item, reason)
+		}
+		if !slices.ContainsFunc(items, isShown) {
+			h.t.Errorf("the page of %s does not show %s %s %q, but %q", commit[38:], mark, r.Predicate, reason, items)
+		}
+	}
+}
+
+// compareSimulation simulates the contract that is active: nothing may move.
+func (h *history) compareSimulation() {
+	sim, err := h.host.Simulate(h.t.Context(), "acme", h.repo, []byte(h.document))
+	check(h.t, err)
+	if sim.Total() > 0 {
+		h.t.Errorf("the same contract moves %+v", sim.Moves)
+	}
+}
+
+// compareBackground has all commits evaluated again: nothing may move.
+func (h *history) compareBackground() {
+	before := make(map[string]ledger.Commit)
+	for commit := range h.facts {
+		before[commit] = h.record(commit)
+	}
+	_, etag, err := h.host.Policy(h.t.Context(), "acme", h.repo)
+	check(h.t, err)
+	_, err = h.host.SetPolicy(h.t.Context(), "acme", h.repo, []byte(h.document), etag)
+	check(h.t, err)
+	h.settle()
+	for commit, old := range before {
+		if now := h.record(commit); now.State != old.State || len(now.Transitions) != len(old.Transitions) {
+			h.t.Errorf("the same contract moves %s from %s to %s", commit[38:], old.State, now.State)
+		}
+	}
+}
