@@ -174,12 +174,21 @@ func get[T any](ctx context.Context, c *Client, path string) (T, error) {
 }
 
 func post[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	return send[T](ctx, c, http.MethodPost, path, body)
+}
+
+// patch changes the resource at path and returns it.
+func patch[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	return send[T](ctx, c, http.MethodPatch, path, body)
+}
+
+func send[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
 	var record T
 	data, err := json.Marshal(body)
 	if err != nil {
 		return record, fmt.Errorf("encode the request: %w", err)
 	}
-	record, _, err = call[T](ctx, c, request{method: http.MethodPost, path: path, body: data})
+	record, _, err = call[T](ctx, c, request{method: method, path: path, body: data})
 	return record, err
 }
 

@@ -91,6 +91,14 @@ func (c *Client) AddIdentity(ctx context.Context, org string, n identity.NewIden
 	return post[identity.Identity](ctx, c, pathOf("orgs", org, "identities"), n)
 }
 
+// ChangeIdentity changes what a key or root may attest, the DNs that a root certifies, or
+// a key's e-mail address, effective immediately. Attestations that are recorded stay.
+func (c *Client) ChangeIdentity(
+	ctx context.Context, org, id string, change identity.Change,
+) (identity.Identity, error) {
+	return patch[identity.Identity](ctx, c, pathOf("orgs", org, "identities", id), change)
+}
+
 // RevokeIdentity revokes a key or root, effective immediately. Attestations that it
 // signed before stay recorded.
 func (c *Client) RevokeIdentity(ctx context.Context, org, id string) error {

@@ -2,12 +2,9 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -33,13 +30,7 @@ func (c *Client) CreateWebhook(ctx context.Context, org, repo string, n ledger.N
 func (c *Client) ChangeWebhook(
 	ctx context.Context, org, repo, id string, change ledger.WebhookChange,
 ) (ledger.Webhook, error) {
-	body, err := json.Marshal(change)
-	if err != nil {
-		return ledger.Webhook{}, fmt.Errorf("encode the request: %w", err)
-	}
-	w, _, err := call[ledger.Webhook](
-		ctx, c, request{method: http.MethodPatch, path: webhookPath(org, repo, id), body: body})
-	return w, err
+	return patch[ledger.Webhook](ctx, c, webhookPath(org, repo, id), change)
 }
 
 // DeleteWebhook deletes a webhook and its delivery log. Pending deliveries are

@@ -35,6 +35,7 @@ const (
 	CodeUntrustedIdentity      Code = "untrusted_identity"
 	CodeExpiredCertificate     Code = "expired_certificate"
 	CodeRevokedIdentity        Code = "revoked_identity"
+	CodePredicateNotAllowed    Code = "predicate_not_allowed"
 	CodeInvalidStatement       Code = "invalid_statement"
 	CodeNoCommitSubject        Code = "no_commit_subject"
 	CodeSeveralCommits         Code = "several_commits"

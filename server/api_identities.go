@@ -1,6 +1,11 @@
 package server
 
-import "github.com/ledgerd/ledgerd/ledger/identity"
+import (
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
 
 func (s *Server) listIdentities(c *call) (*reply, error) {
 	q, err := c.page()
@@ -20,6 +25,9 @@ func (s *Server) addIdentity(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := attestation.CheckMay(identity.May); err != nil {
+		return nil, err
+	}
 	if identity, err = s.store.AddIdentity(c.ctx(), c.org(), identity); err != nil {
 		return nil, err
 	}
@@ -29,6 +37,23 @@ func (s *Server) addIdentity(c *call) (*reply, error) {
 func (s *Server) getIdentity(c *call) (*reply, error) {
 	identity, err := s.store.Identity(c.ctx(), c.org(), c.id())
 	return single(identity, err)
+}
+
+func (s *Server) changeIdentity(c *call) (*reply, error) {
+	var change identity.Change
+	if err := c.decode(&change, smallBody); err != nil {
+		return nil, err
+	}
+	if change.May != nil {
+		if err := attestation.CheckMay(*change.May); err != nil {
+			return nil, err
+		}
+	}
+	changed, err := s.store.ChangeIdentity(c.ctx(), c.org(), c.id(), change)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, record: changed}, nil
 }
 
 func (s *Server) revokeIdentity(c *call) (*reply, error) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -208,7 +209,7 @@ func TestReplayedSuccesses(t *testing.T) {
 }
 
 // issued returns a signer's key and certificate for a DN, issued by the CA of the fixtures.
-func (b *backend) issued(key *ecdsa.PrivateKey, cn, ou string) func(payload []byte) []byte {
+func (b *backend) issued(key crypto.Signer, cn, ou string) func(payload []byte) []byte {
 	b.t.Helper()
 	caKey, ca := cosignAuthority(b.t)
 	now := b.clock.now()

@@ -102,6 +102,7 @@ func (s *Server) routes() []route {
 		{get, identities, read, list(), s.listIdentities},
 		{post, identities, admin, nil, s.addIdentity},
 		{get, identities + "/:id", read, nil, s.getIdentity},
+		{patch, identities + "/:id", admin, nil, s.changeIdentity},
 		{del, identities + "/:id", admin, nil, s.revokeIdentity},
 
 		{get, tokens, admin, list(), s.listTokens},

@@ -116,6 +116,7 @@ func (e *exerciser) orgs() {
 	added, err := e.AddIdentity(ctx, "umbrella", identity)
 	check(e.t, err)
 	e.ok(e.Identity(ctx, "umbrella", added.ID))
+	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, identityChange("test:*")))
 	_, _, err = e.Keyring(ctx, "umbrella")
 	check(e.t, err)
 	check(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
@@ -135,6 +136,11 @@ func (e *exerciser) orgs() {
 	other.DN = renamed.DN
 	e.ok(e.AddIdentity(ctx, "umbrella", other))
 	check(e.t, e.Settle(ctx))
+}
+
+func identityChange(may ...string) identity.Change {
+	patterns := identity.Predicates(may)
+	return identity.Change{May: &patterns}
 }
 
 // identityOf returns the identity of a key.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -10,13 +11,18 @@ import (
 )
 
 const selectIdentity = `
-SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.pem, i.fingerprint, i.not_after, i.created_at, i.revoked_at
+SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.may, i.dn_pattern, i.pem, i.fingerprint, i.not_after,
+  i.created_at, i.revoked_at
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
 func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 	var i keyed[identity.Identity]
-	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &i.row.PEM, &i.row.Fingerprint,
-		&i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt)
+	var may string
+	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &may, &i.row.DNPattern,
+		&i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt)
+	if may != "" {
+		i.row.May = strings.Split(may, "\n")
+	}
 	return i, err
 }
 
@@ -34,9 +40,10 @@ func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity
 		}
 
 		id, err := t.Insert(`
-INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			identityID, orgID, n.Kind, n.DN, n.Email, n.PEM, n.Fingerprint, n.NotAfter, t.now)
+INSERT INTO identities (identity_id, org_id, kind, dn, email, may, dn_pattern, pem, fingerprint, not_after, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			identityID, orgID, n.Kind, n.DN, n.Email, strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint,
+			n.NotAfter, t.now)
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			return added, ledger.Errorf(ledger.CodeAlreadyExists,
 				"org %s already trusts this key: to rename the identity, revoke it first", org)
@@ -97,6 +104,36 @@ func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity
 // Identities lists the identities of an org, oldest first, including revoked ones.
 func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
 	return listOf(ctx, s, org, q, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
+}
+
+// ChangeIdentity changes an identity and returns it. Attestations that are verified from
+// then on follow the change; those that are recorded keep what they have.
+func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.Change) (identity.Identity, error) {
+	return write(ctx, s, org, func(t *tx) (identity.Identity, error) {
+		i, err := t.findIdentity(org, id)
+		if err != nil {
+			return i.row, err
+		}
+		changed, err := i.row.Changed(c)
+		if err != nil {
+			return i.row, err
+		}
+
+		may := strings.Join(changed.May, "\n")
+		if may == strings.Join(i.row.May, "\n") && changed.DNPattern == i.row.DNPattern && changed.Email == i.row.Email {
+			return changed, nil
+		}
+		_, err = t.Exec("UPDATE identities SET may = ?, dn_pattern = ?, email = ? WHERE id = ?",
+			may, changed.DNPattern, changed.Email, i.id)
+		if err != nil {
+			return changed, fmt.Errorf("update identity: %w", err)
+		}
+		orgID, err := t.orgID(org)
+		if err != nil {
+			return changed, err
+		}
+		return changed, t.keyringChanged(orgID)
+	})
 }
 
 // RevokeIdentity revokes an identity; what it has signed stays recorded. It is a

@@ -8,8 +8,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// ErrKeyringChanged means that an identity was added or revoked, or two people became one,
-// between the verification of an attestation and its recording. The caller must verify the attestation again.
+// ErrKeyringChanged means that an identity was added, changed or revoked, or two people
+// became one, between the verification of an attestation and its recording. The caller
+// must verify the attestation again.
 var ErrKeyringChanged = errors.New("the org's identities changed after the attestation was verified")
 
 // A recording is an attestation to be recorded, and then the result.

@@ -28,14 +28,14 @@ type Attestation struct {
 }
 
 // Verify parses an envelope or bundle, verifies that one of the org's identities signed
-// it, and returns its statement. Certificates must be valid at the time now; times in
+// it and may attest its predicate, and returns its statement. Certificates must be valid at the time now; times in
 // the envelope are ignored. Every error is a *ledger.Error.
 func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation, error) {
 	env, err := ParseEnvelope(body)
 	if err != nil {
 		return nil, err
 	}
-	signer, err := keys.Verify(&env.Signed, now.Std())
+	vouchers, err := keys.Verify(&env.Signed, now.Std())
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +48,10 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 		return nil, ledger.Errorf(ledger.CodeInvalidStatement,
 			"the statement says that it finished at %s, which is in the future: it is %s (check the signer's clock)",
 			st.outcome.FinishedAt, now)
+	}
+	signer, err := vouchers.Signer(st.outcome.Predicate)
+	if err != nil {
+		return nil, err
 	}
 	return &Attestation{
 		Outcome:       st.outcome,

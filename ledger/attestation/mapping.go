@@ -140,3 +140,21 @@ func recordedAs(name string) func([]byte) (body, error) {
 		return body{predicate: name, result: ledger.Result{Status: ledger.Recorded}}, nil
 	}
 }
+
+// CheckMay returns a field error for a pattern of an identity's may that is a type of the
+// table: the predicate of its attestations is another one, so that it would match none.
+func CheckMay(patterns []string) error {
+	for i, p := range patterns {
+		if !strings.Contains(p, "://") {
+			continue
+		}
+		for _, m := range mappings {
+			if m.covers(p) {
+				return ledger.FieldErrorf(ledger.CodeInvalidField, text.Entry("may", i),
+					"%q is a type with predicates of its own (use a pattern of them: %s)", text.Clip(p),
+					strings.ReplaceAll(m.Predicate, "`", ""))
+			}
+		}
+	}
+	return nil
+}

@@ -44,6 +44,11 @@ type Identity struct {
 	// DN names the signer. For a root, it is the certificate's subject.
 	DN    string `json:"dn"`
 	Email string `json:"email,omitzero"`
+	// May has the predicates that the identity may attest; nil means every predicate.
+	May Predicates `json:"may,omitzero"`
+	// DNPattern is a Pattern. The root trusts only certificates whose subject matches it;
+	// if it is empty, all. It is empty for a key.
+	DNPattern string `json:"dn_pattern,omitzero"`
 	// PEM is the public key or certificate, as registered.
 	PEM string `json:"pem"`
 	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
@@ -61,6 +66,9 @@ type NewIdentity struct {
 	PEM   string `json:"pem"`
 	DN    string `json:"dn,omitzero"`
 	Email string `json:"email,omitzero"`
+	// May and DNPattern are as in Identity.
+	May       Predicates `json:"may,omitzero"`
+	DNPattern string     `json:"dn_pattern,omitzero"`
 }
 
 // Identity validates the request and returns the identity to store. The store sets its
@@ -71,7 +79,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 		return Identity{}, err
 	}
 
-	id := Identity{Kind: n.Kind, Email: n.Email, PEM: n.PEM}
+	id := Identity{Kind: n.Kind, PEM: n.PEM}
 	switch n.Kind {
 	case KeyIdentity:
 		id.DN, err = n.keyDN(m)
@@ -84,7 +92,13 @@ func (n NewIdentity) Identity() (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	if err := CheckEmail(n.Email); err != nil {
+	if id.Email, err = checkedEmail(n.Kind, n.Email, m.cert); err != nil {
+		return Identity{}, err
+	}
+	if id.May, err = n.May.checked(); err != nil {
+		return Identity{}, err
+	}
+	if id.DNPattern, err = checkedPattern(n.Kind, n.DNPattern); err != nil {
 		return Identity{}, err
 	}
 
@@ -92,13 +106,44 @@ func (n NewIdentity) Identity() (Identity, error) {
 		if id.NotAfter = ledger.TimeOf(m.cert.NotAfter); id.NotAfter <= 0 { // the zero Time would mean no expiry
 			return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the certificate expired before 1970")
 		}
-		if emails := emailsOf(m.cert); n.Kind == KeyIdentity && n.Email == "" && len(emails) > 0 &&
-			CheckEmail(emails[0]) == nil {
-			id.Email = emails[0]
-		}
 	}
 	id.Fingerprint, err = Fingerprint(m.pub)
 	return id, err
+}
+
+// checkedEmail validates the e-mail address of an identity. If it is empty, it returns
+// that of the signer's certificate.
+func checkedEmail(kind Kind, email string, cert *x509.Certificate) (string, error) {
+	if kind == RootIdentity && email != "" {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email",
+			"not allowed for a root: signers' addresses come from their certificates")
+	}
+	if err := CheckEmail(email); err != nil {
+		return "", err
+	}
+	if email == "" && kind == KeyIdentity && cert != nil {
+		if emails := emailsOf(cert); len(emails) > 0 && CheckEmail(emails[0]) == nil {
+			return emails[0], nil
+		}
+	}
+	return email, nil
+}
+
+// checkedPattern validates the DN pattern of a root, and returns it as it is stored. A
+// key has none.
+func checkedPattern(kind Kind, pattern string) (string, error) {
+	if pattern == "" {
+		return "", nil
+	}
+	if kind != RootIdentity {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn_pattern",
+			"not allowed for a key, which has one DN (limit a key with may)")
+	}
+	p, err := ParsePattern(pattern)
+	if err != nil {
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn_pattern", "%v", err)
+	}
+	return p.String(), nil
 }
 
 // KeyDigest returns the SHA-256 of the identity's key, as in [Signer]: the Fingerprint
@@ -154,10 +199,6 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 	if m.cert.KeyUsage != 0 && m.cert.KeyUsage&x509.KeyUsageCertSign == 0 {
 		return "", ledger.FieldErrorf(
 			ledger.CodeInvalidField, "pem", "the CA certificate may not issue certificates (keyUsage lacks keyCertSign)")
-	}
-	if n.Email != "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email",
-			"not allowed for a root: signers' addresses come from their certificates")
 	}
 
 	subject := m.cert.Subject.String()

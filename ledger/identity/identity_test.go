@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -173,7 +174,7 @@ func TestNewIdentityRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.reason) {
 				t.Errorf("got error %v, want %q in it", err, test.reason)
 			}
-			if got != (identity.Identity{}) {
+			if !reflect.DeepEqual(got, identity.Identity{}) {
 				t.Errorf("got %+v and an error", got)
 			}
 		})

@@ -57,7 +57,7 @@ type trustedKey struct {
 
 // A holder is an identity of kind key.
 type holder struct {
-	signer    Signer
+	voucher
 	revoked   bool
 	notBefore time.Time // both zero for a bare key
 	notAfter  time.Time
@@ -108,12 +108,19 @@ func (k *Keyring) addRoot(id *Identity, cert *x509.Certificate, refused error) e
 	case cert == nil:
 		return errors.New("a root must be a certificate")
 	case id.RevokedAt != 0:
-		k.revokedTimeless.add(timeless(cert), id.ID)
+		k.revokedTimeless.add(timeless(cert), nil)
 	case refused != nil:
-		k.refusedTimeless.add(timeless(cert), id.ID)
+		k.refusedTimeless.add(timeless(cert), nil)
 	default:
-		k.active.add(cert, id.ID)
-		k.activeTimeless.add(timeless(cert), id.ID)
+		root := &anchor{id: id.ID, may: id.May}
+		if id.DNPattern != "" {
+			var err error
+			if root.names, err = ParsePattern(id.DNPattern); err != nil {
+				return err
+			}
+		}
+		k.active.add(cert, root)
+		k.activeTimeless.add(timeless(cert), root)
 	}
 	return nil
 }
@@ -128,7 +135,9 @@ func (k *Keyring) addKey(id *Identity, m material, refused error) error {
 		return err
 	}
 
-	h := &holder{signer: Signer{DN: dn, Identity: id.ID, Key: digest}, revoked: id.RevokedAt != 0}
+	h := &holder{
+		voucher: voucher{Signer{DN: dn, Identity: id.ID, Key: digest}, id.May}, revoked: id.RevokedAt != 0,
+	}
 	if id.Email != "" {
 		h.signer.Emails = []string{id.Email}
 	}
@@ -187,25 +196,29 @@ func (t *trustedKey) isActive() bool {
 	return slices.ContainsFunc(t.holders, func(h *holder) bool { return !h.revoked })
 }
 
-// holder returns the identity of the key at the given time. If none is valid, the error
-// says why: a revoked identity takes precedence over an expired one, so that expiry does
-// not hide a revocation.
-func (t *trustedKey) holder(now time.Time) (*holder, error) {
+// vouchers returns the identities of the key that are active and valid at the given time.
+// If there is none, the error says why: a revoked identity takes precedence over an
+// expired one, so that expiry does not hide a revocation.
+func (t *trustedKey) vouchers(now time.Time) (Vouchers, error) {
 	if t.refused != nil {
 		return nil, ledger.Errorf(
 			ledger.CodeUntrustedIdentity, "registered key of %s: %v", t.holders[0].signer.DN, t.refused)
 	}
 
+	var valid Vouchers
 	var expired, revoked *holder
 	for _, h := range t.holders {
 		switch {
 		case h.revoked:
 			revoked = h
 		case h.notAfter.IsZero() || withinValidity(h.notBefore, h.notAfter, now):
-			return h, nil
+			valid = append(valid, h.voucher)
 		default:
 			expired = h
 		}
+	}
+	if valid != nil {
+		return valid, nil
 	}
 	if revoked != nil {
 		return nil, ledger.Errorf(ledger.CodeRevokedIdentity, "identity %s was revoked", revoked.signer.DN)
@@ -225,48 +238,51 @@ func describeValidity(notBefore, notAfter, now time.Time) string {
 	return "expired at " + ledger.TimeOf(notAfter).String()
 }
 
+// An anchor is an active root.
+type anchor struct {
+	id    string
+	may   Predicates
+	names Pattern // of the DNs that it may certify
+}
+
 // anchors is a set of roots, in which a certificate chain must end.
 type anchors struct {
 	pool     *x509.CertPool
-	ids      map[string]string // raw certificate to identity id
-	subjects map[string]bool   // raw subjects
+	roots    map[string][]*anchor // by raw certificate
+	subjects map[string]bool      // raw subjects
 }
 
-func (a *anchors) add(root *x509.Certificate, id string) {
+func (a *anchors) add(cert *x509.Certificate, root *anchor) {
 	if a.pool == nil {
-		a.pool, a.ids, a.subjects = x509.NewCertPool(), make(map[string]string), make(map[string]bool)
+		a.pool, a.roots, a.subjects = x509.NewCertPool(), make(map[string][]*anchor), make(map[string]bool)
 	}
-	if _, ok := a.ids[string(root.Raw)]; !ok {
-		a.pool.AddCert(root)
-		a.ids[string(root.Raw)] = id
-		a.subjects[string(root.RawSubject)] = true
-	}
+	a.pool.AddCert(cert)
+	a.roots[string(cert.Raw)] = append(a.roots[string(cert.Raw)], root)
+	a.subjects[string(cert.RawSubject)] = true
 }
 
 var errNoRoots = errors.New("no roots are registered")
 
-// verify returns a chain from the first of certs to a root, with the others as
-// intermediates, and the root's id.
-func (a *anchors) verify(certs []*x509.Certificate, now time.Time) (root string, chain []*x509.Certificate, err error) {
+// verify returns the chains from the first of certs to a root, with the others as
+// intermediates: at least one.
+func (a *anchors) verify(certs []*x509.Certificate, now time.Time) (chains [][]*x509.Certificate, err error) {
 	if a.pool == nil { // x509 would use the system's roots
-		return "", nil, errNoRoots
+		return nil, errNoRoots
 	}
 	intermediates := x509.NewCertPool()
 	for _, cert := range certs[1:] {
 		intermediates.AddCert(cert)
 	}
-	chains, err := certs[0].Verify(x509.VerifyOptions{
+	return certs[0].Verify(x509.VerifyOptions{
 		Roots:         a.pool,
 		Intermediates: intermediates,
 		CurrentTime:   now,
 		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 	})
-	if err != nil {
-		return "", nil, err
-	}
-	chain = chains[0]
-	return a.ids[string(chain[len(chain)-1].Raw)], chain, nil
 }
+
+// endOf returns the certificate in which a chain ends.
+func endOf(chain []*x509.Certificate) *x509.Certificate { return chain[len(chain)-1] }
 
 // timeless returns a copy of cert that is always valid.
 func timeless(cert *x509.Certificate) *x509.Certificate {

@@ -25,45 +25,45 @@ type Signed struct {
 	Certificates []*x509.Certificate
 }
 
-// Verify returns the signer of a signature. It uses the certificate if there is one,
-// else the registered key that the hint identifies, else it tries all keys. Every error
-// is a *ledger.Error.
-func (k *Keyring) Verify(s *Signed, now time.Time) (Signer, error) {
+// Verify returns the identities that vouch for a signature. It uses the certificate if
+// there is one, else the registered key that the hint identifies, else it tries all keys.
+// Every error is a *ledger.Error.
+func (k *Keyring) Verify(s *Signed, now time.Time) (Vouchers, error) {
 	m := &message{text: s.Message}
 	if len(s.Certificates) > 0 {
-		key, signer, err := k.certSigner(s.Certificates, now)
+		key, vouchers, err := k.certVouchers(s.Certificates, now)
 		if err != nil {
-			return Signer{}, err
+			return nil, err
 		}
-		return verifySignature(key, signer, m, s.Signature)
+		return verifySignature(key, vouchers, m, s.Signature)
 	}
 	if key := k.keyForHint(s.Hint); key != nil {
-		h, err := key.holder(now)
+		vouchers, err := key.vouchers(now)
 		if err != nil {
-			return Signer{}, err
+			return nil, err
 		}
-		return verifySignature(key, h.signer, m, s.Signature)
+		return verifySignature(key, vouchers, m, s.Signature)
 	}
 	return k.tryAllKeys(m, s.Signature, now)
 }
 
-func verifySignature(key publicKey, signer Signer, m *message, sig []byte) (Signer, error) {
+func verifySignature(key publicKey, vouchers Vouchers, m *message, sig []byte) (Vouchers, error) {
 	if !key.verify(m, sig) {
-		return Signer{}, ledger.Errorf(ledger.CodeInvalidSignature,
-			"the signature does not match this payload and the key of %s", signer.DN)
+		return nil, ledger.Errorf(ledger.CodeInvalidSignature,
+			"the signature does not match this payload and the key of %s", vouchers[0].signer.DN)
 	}
-	return signer, nil
+	return vouchers, nil
 }
 
 // maxTryBytes limits the bytes that are hashed when all keys are tried: the message, times
 // the number of keys.
 const maxTryBytes = 256 << 20
 
-// tryAllKeys tries all keys and returns the signer. Keys without an active holder are last;
-// they are tried to report that the identity was revoked.
-func (k *Keyring) tryAllKeys(m *message, sig []byte, now time.Time) (Signer, error) {
+// tryAllKeys tries all keys and returns the vouchers of the one that fits. Keys without an
+// active holder are last; they are tried to report that the identity was revoked.
+func (k *Keyring) tryAllKeys(m *message, sig []byte, now time.Time) (Vouchers, error) {
 	if len(k.keys)*len(m.text) > maxTryBytes {
-		return Signer{}, ledger.Errorf(
+		return nil, ledger.Errorf(
 			ledger.CodeUntrustedIdentity, "the payload is too large to try all %d keys of the org "+
 				"(set keyid to the SHA-256 of the key's SubjectPublicKeyInfo)", len(k.keys))
 	}
@@ -71,73 +71,75 @@ func (k *Keyring) tryAllKeys(m *message, sig []byte, now time.Time) (Signer, err
 		if key.refused != nil || !key.verify(m, sig) {
 			continue
 		}
-		h, err := key.holder(now)
-		if err != nil {
-			return Signer{}, err
-		}
-		return h.signer, nil
+		return key.vouchers(now)
 	}
-	return Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity,
+	return nil, ledger.Errorf(ledger.CodeUntrustedIdentity,
 		"the signature matches no trusted key of the org, and the envelope has no certificate: "+
 			"the signer is not registered, or the payload or signature was changed")
 }
 
-// certSigner returns the key and the signer of the first of certs: a registered identity
-// with the same key, or a subject that a root trusts.
-func (k *Keyring) certSigner(certs []*x509.Certificate, now time.Time) (publicKey, Signer, error) {
+// certVouchers returns the key of the first of certs, and who vouches for it: the
+// registered identities with the same key, or the roots that trust its subject.
+func (k *Keyring) certVouchers(certs []*x509.Certificate, now time.Time) (publicKey, Vouchers, error) {
 	// Check all keys before one verifies another: anybody can send a certificate with a
 	// key that is very slow to verify.
 	for _, cert := range certs {
 		if _, err := publicKeyOf(cert.PublicKey); err != nil {
-			return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(cert), err)
+			return nil, nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(cert), err)
 		}
 	}
 
 	leaf := certs[0]
 	digest, _, err := DigestKey(leaf.PublicKey)
 	if err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(leaf), err)
+		return nil, nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(leaf), err)
 	}
 
 	registered := k.bySPKI[digest]
 	if registered == nil {
-		return k.chainSigner(certs, digest, now)
+		return k.chainVouchers(certs, digest, now)
 	}
-	h, err := registered.holder(now)
+	vouchers, err := registered.vouchers(now)
 	if err == nil {
-		return registered, h.signer, nil
+		return registered, vouchers, nil
 	}
 	// The registered certificate has expired, but this one may be its successor.
 	if fault, ok := errors.AsType[*ledger.Error](err); ok && fault.Code == ledger.CodeExpiredCertificate {
-		if key, signer, chainErr := k.chainSigner(certs, digest, now); chainErr == nil {
-			return key, signer, nil
+		if key, vouchers, chainErr := k.chainVouchers(certs, digest, now); chainErr == nil {
+			return key, vouchers, nil
 		}
 	}
-	return nil, Signer{}, err
+	return nil, nil, err
 }
 
-// chainSigner returns the signer of a certificate chain that ends at a trusted root.
-// The digest is that of the first certificate's key.
-func (k *Keyring) chainSigner(
+// chainVouchers returns the key of a certificate chain that ends at a trusted root, and the
+// roots that vouch for it. The digest is that of the first certificate's key.
+func (k *Keyring) chainVouchers(
 	certs []*x509.Certificate, digest [sha256.Size]byte, now time.Time,
-) (publicKey, Signer, error) {
+) (publicKey, Vouchers, error) {
 	leaf := certs[0]
 	subject, err := signerDN(leaf.Subject)
 	if err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate does not name a signer: %v", err)
+		return nil, nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate does not name a signer: %v", err)
 	}
 	key, err := publicKeyOf(leaf.PublicKey)
 	if err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", subject, err)
+		return nil, nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", subject, err)
 	}
 	if err := checkUsage(leaf); err != nil {
-		return nil, Signer{}, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s %v", subject, err)
+		return nil, nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s %v", subject, err)
 	}
-	root, err := k.rootOf(certs, now)
+	roots, err := k.rootsOf(certs, subject, now)
 	if err != nil {
-		return nil, Signer{}, err
+		return nil, nil, err
 	}
-	return key, Signer{DN: subject, Emails: emailsOf(leaf), Identity: root, Key: digest}, nil
+
+	var vouchers Vouchers
+	emails := emailsOf(leaf)
+	for _, root := range roots {
+		vouchers = append(vouchers, voucher{Signer{DN: subject, Emails: emails, Identity: root.id, Key: digest}, root.may})
+	}
+	return key, vouchers, nil
 }
 
 // checkUsage refuses a certificate that is not explicitly for code signing, even if it
@@ -153,36 +155,58 @@ func checkUsage(leaf *x509.Certificate) error {
 	return nil
 }
 
-// rootOf returns the id of the root that the certificates chain to.
-func (k *Keyring) rootOf(certs []*x509.Certificate, now time.Time) (string, error) {
-	root, _, reason := k.active.verify(certs, now)
-	if reason == nil {
-		return root, nil
+// rootsOf returns the roots that the certificates chain to and that may certify the
+// subject: at least one. There are several if the chain passes one on its way to another.
+func (k *Keyring) rootsOf(certs []*x509.Certificate, subject DN, now time.Time) ([]*anchor, error) {
+	chains, reason := k.active.verify(certs, now)
+	if reason != nil {
+		return nil, k.chainError(certs, now, reason)
 	}
 
+	var roots []*anchor
+	for _, chain := range chains {
+		for _, root := range k.active.roots[string(endOf(chain).Raw)] {
+			if root.names.Match(subject) && !slices.Contains(roots, root) {
+				roots = append(roots, root)
+			}
+		}
+	}
+	if roots == nil {
+		end := endOf(chains[0])
+		root := k.active.roots[string(end.Raw)][0]
+		return nil, ledger.Errorf(ledger.CodeUntrustedIdentity,
+			"certificate of %s chains to %s (%s), whose dn_pattern %s does not match it (use another certificate, or an admin "+
+				"changes the pattern)", subject, SubjectOf(end), root.id, root.names)
+	}
+	return roots, nil
+}
+
+// chainError returns why the certificates do not chain to a trusted root now. The reason
+// is what x509 says.
+func (k *Keyring) chainError(certs []*x509.Certificate, now time.Time, reason error) error {
 	always := make([]*x509.Certificate, len(certs))
 	for i, cert := range certs {
 		always[i] = timeless(cert)
 	}
 	leaf := SubjectOf(certs[0])
-	if _, chain, err := k.activeTimeless.verify(always, now); err == nil {
-		return "", expiredError(chain, now)
+	if chains, err := k.activeTimeless.verify(always, now); err == nil {
+		return expiredError(chains[0], now)
 	}
-	if _, _, err := k.revokedTimeless.verify(always, now); err == nil {
-		return "", ledger.Errorf(ledger.CodeRevokedIdentity, "certificate of %s chains to a revoked root", leaf)
+	if _, err := k.revokedTimeless.verify(always, now); err == nil {
+		return ledger.Errorf(ledger.CodeRevokedIdentity, "certificate of %s chains to a revoked root", leaf)
 	}
-	if _, chain, err := k.refusedTimeless.verify(always, now); err == nil {
-		_, refused := publicKeyOf(chain[len(chain)-1].PublicKey)
-		return "", ledger.Errorf(ledger.CodeUntrustedIdentity,
+	if chains, err := k.refusedTimeless.verify(always, now); err == nil {
+		_, refused := publicKeyOf(endOf(chains[0]).PublicKey)
+		return ledger.Errorf(ledger.CodeUntrustedIdentity,
 			"certificate of %s chains to a root that is not supported: %v", leaf, refused)
 	}
 
 	if last, ok := k.lackedIssuer(certs, reason); ok {
-		return "", ledger.Errorf(ledger.CodeUntrustedIdentity,
+		return ledger.Errorf(ledger.CodeUntrustedIdentity,
 			"certificate of %s was issued by %s, which is not registered (register it as a root)",
 			SubjectOf(last), nameText(last.Issuer))
 	}
-	return "", ledger.Errorf(
+	return ledger.Errorf(
 		ledger.CodeUntrustedIdentity, "certificate of %s does not chain to a trusted root of the org: %v", leaf, reason)
 }
 

@@ -155,7 +155,8 @@ func TestInvisibleNamesStored(t *testing.T) {
 			continue
 		}
 		s := &identity.Signed{Message: []byte("x"), Signature: ledgertest.Must(identity.Sign(key, []byte("x")))}
-		if got, err := keys.Verify(s, ledgertest.Now.Std()); err != nil || got.DN != dn {
+		vouchers := ledgertest.Must(keys.Verify(s, ledgertest.Now.Std()))
+		if got, err := vouchers.Signer("test:go"); err != nil || got.DN != dn {
 			t.Errorf("%s: got %q, %v; want %q", name, got.DN, err, dn)
 		}
 	}

@@ -38,6 +38,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeUntrustedIdentity:      {http.StatusUnprocessableEntity, "Untrusted signer"},
 	ledger.CodeExpiredCertificate:     {http.StatusUnprocessableEntity, "Certificate not valid now"},
 	ledger.CodeRevokedIdentity:        {http.StatusUnprocessableEntity, "Identity revoked"},
+	ledger.CodePredicateNotAllowed:    {http.StatusUnprocessableEntity, "Predicate not allowed for the signer"},
 	ledger.CodeInvalidStatement:       {http.StatusUnprocessableEntity, "Invalid statement"},
 	ledger.CodeNoCommitSubject:        {http.StatusUnprocessableEntity, "No commit in the statement"},
 	ledger.CodeSeveralCommits:         {http.StatusUnprocessableEntity, "More than one commit in the statement"},

@@ -1,0 +1,111 @@
+package identity
+
+import (
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// Predicates are patterns of the predicates that an identity may attest. Each is a
+// predicate or, with a * at its end, a prefix. Nil matches every predicate.
+type Predicates []string
+
+const (
+	maxMay        = 100 // patterns
+	maxMayPattern = 512 // bytes
+)
+
+// Match reports whether one of the patterns matches a predicate. It is case-sensitive.
+func (p Predicates) Match(predicate string) bool {
+	for _, pattern := range p {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); pattern == predicate || ok && strings.HasPrefix(predicate, prefix) {
+			return true
+		}
+	}
+	return len(p) == 0
+}
+
+// checked validates the patterns, and returns them as they are stored: nil if one matches
+// every predicate. Errors are about the field may.
+func (p Predicates) checked() (Predicates, error) {
+	if len(p) > maxMay {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "may", "%d patterns: at most %d (use prefixes, e.g. test:*)",
+			len(p), maxMay)
+	}
+	all := len(p) == 0
+	for i, pattern := range p {
+		if problem := faultOf(pattern); problem != "" {
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, text.Entry("may", i), "%s", problem)
+		}
+		all = all || pattern == "*"
+	}
+	if all {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// faultOf says what is wrong with a pattern. It is empty if nothing is.
+func faultOf(pattern string) string {
+	star := strings.IndexByte(pattern, '*')
+	switch {
+	case pattern == "":
+		return "empty (use e.g. test:*, or * for every predicate)"
+	case len(pattern) > maxMayPattern:
+		return "too long: at most 512 bytes"
+	case strings.ContainsFunc(pattern, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return text.Quote(pattern) + " has characters that no predicate has (use letters, digits and punctuation of ASCII)"
+	case star >= 0 && star < len(pattern)-1:
+		return text.Quote(pattern) + " has a * before its end (use a predicate, or a prefix that ends in one *)"
+	}
+	return ""
+}
+
+// String lists the patterns for a message, shortened if there are many.
+func (p Predicates) String() string {
+	const most = 5
+	if len(p) == 0 {
+		return "*"
+	}
+	var shown []string
+	for _, pattern := range p[:min(len(p), most)] {
+		shown = append(shown, text.Clip(pattern))
+	}
+	if len(p) > most {
+		shown = append(shown, "…")
+	}
+	return strings.Join(shown, ",")
+}
+
+// A voucher is an identity that vouches for a signature, as the signature's signer.
+type voucher struct {
+	signer Signer
+	may    Predicates
+}
+
+// Vouchers are the identities that vouch for a verified signature: at least one. They are
+// the active and valid identities registered with its key or, if there is none, the
+// active roots that its certificate chains to and whose DN patterns match it. So the
+// registration of a key cannot be widened by a certificate for it.
+type Vouchers []voucher
+
+// Signer returns the signer of a statement with the given predicate: that of the first
+// identity that may attest it. If none may, it returns CodePredicateNotAllowed.
+func (v Vouchers) Signer(predicate string) (Signer, error) {
+	for i := range v {
+		if v[i].may.Match(predicate) {
+			return v[i].signer, nil
+		}
+	}
+
+	const most = 3
+	var limits []string
+	for i := range v[:min(len(v), most)] {
+		limits = append(limits, v[i].signer.Identity+" may attest only "+v[i].may.String())
+	}
+	return Signer{}, ledger.Errorf(ledger.CodePredicateNotAllowed,
+		"%s may not attest %s: identity %s (to allow it, an admin adds the predicate to the identity's may: "+
+			"ledgerd identity update %s --may …)",
+		v[0].signer.DN, text.Clip(predicate), strings.Join(limits, ", "), v[0].signer.Identity)
+}
