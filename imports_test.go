@@ -71,13 +71,15 @@ var mayImport = map[string][]string{
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
-	"internal/flagvalue":           {"ledger", "ledger/radar"},
+	"internal/flagvalue":           {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
 		"client", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal", "server",
 		"server/web", "store", "webhook/dispatch",
 	},
-	"internal/receiver":  {"client", "internal/eventbody", "ledger", "webhook"},
-	"internal/display":   {"internal/contractfile", "internal/terminal", "ledger", "ledger/policy", "ledger/radar"},
+	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
+	"internal/display": {
+		"internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy", "ledger/radar",
+	},
 	"internal/eventbody": {"client", "ledger", "ledger/eventstream"},
 	"internal/eventline": {
 		"client", "internal/eventbody", "internal/receiver", "internal/terminal", "ledger",

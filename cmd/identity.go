@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -13,7 +14,7 @@ import (
 
 func newIdentity(p *program) *cobra.Command {
 	return group("identity", "Manage the signers that an org trusts",
-		newIdentityAdd(p), newIdentityList(p), newIdentityRevoke(p))
+		newIdentityAdd(p), newIdentityList(p), newIdentityShow(p), newIdentityUpdate(p), newIdentityRevoke(p))
 }
 
 func newIdentityAdd(p *program) *cobra.Command {
@@ -25,9 +26,11 @@ func newIdentityAdd(p *program) *cobra.Command {
 		Long: `Adds a trusted signer to an org: --cert takes a certificate, whose subject names
 the signer; --key takes a public key and needs --dn. --root takes a CA and trusts
 every certificate that it issued, if it is valid at the time and allowed to sign
-code.`,
-		Example: `  ledgerd identity add --org acme --cert ci.crt
-  ledgerd identity add --org acme --root ca.crt
+code; --dn-pattern limits it to some subjects.
+
+--may limits what the signer may attest: predicates, or prefixes that end in a *.`,
+		Example: `  ledgerd identity add --org acme --cert ci.crt --may 'test:*,build:*'
+  ledgerd identity add --org acme --root ca.crt --dn-pattern 'ou=build,o=acme'
   ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example`,
 		Args: takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -65,11 +68,20 @@ code.`,
 	flags.StringVar(&key, "key", "", "public key of one signer, a PEM `file`")
 	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the key's signer")
 	flags.StringVar(&n.Email, "email", "", "e-mail `address` of the signer, if the certificate has none")
+	identityLimits(command, &n.May, &n.DNPattern)
 	flagvalue.RequireOne(command, "cert", "root", "key")
 	flagvalue.Exclude(command, "cert", "root", "key")
 	flagvalue.NameField(command, "pem", "cert", "root", "key")
 
 	return command
+}
+
+// identityLimits defines --may and --dn-pattern.
+func identityLimits(command *cobra.Command, may *identity.Predicates, dnPattern *string) {
+	command.Flags().Var(flagvalue.Predicates(may), "may",
+		"predicates that the signer may attest, comma-separated, such as 'test:*,build:docker'; '*': every predicate")
+	command.Flags().StringVar(dnPattern, "dn-pattern", "",
+		"`pattern` of the subjects that a root certifies, such as 'ou=build,o=acme'; empty: every subject")
 }
 
 func newIdentityList(p *program) *cobra.Command {
@@ -81,15 +93,71 @@ func newIdentityList(p *program) *cobra.Command {
 		Args:    takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
-				columns := []string{"ID", "KIND", "DN", "EMAIL", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
+				columns := []string{"ID", "KIND", "DN", "EMAIL", "MAY", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
 				return printList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
-					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), terminal.Short(i.Fingerprint),
+					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), i.May, terminal.Short(i.Fingerprint),
 						terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
 				})
 			})
 		},
 	}
 	orgFlag(command, &org)
+	return command
+}
+
+func newIdentityShow(p *program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show a trusted key or root, and what it may attest",
+		Example: "  ledgerd identity show idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				i, err := c.Identity(ctx, org, args[0])
+				if err != nil {
+					return err
+				}
+				return p.print(i, func() { display.Identity(p.stdout, i) })
+			})
+		},
+	}
+	orgFlag(command, &org)
+	return command
+}
+
+func newIdentityUpdate(p *program) *cobra.Command {
+	var org, email, dnPattern string
+	var may identity.Predicates
+	command := &cobra.Command{
+		Use:   "update ID",
+		Short: "Change what a trusted key or root may attest",
+		Long: `Changes a key or root, effective immediately. Each flag replaces what is stored;
+--may replaces the whole list. Attestations that were recorded before stay and
+still count, with the e-mail address that the signer had then.`,
+		Example: `  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may 'test:*,build:*'
+  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'`,
+		Args: takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			change := identity.Change{
+				May:       changed(command, "may", &may),
+				DNPattern: changed(command, "dn-pattern", &dnPattern),
+				Email:     changed(command, "email", &email),
+			}
+			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+				i, err := c.ChangeIdentity(ctx, org, args[0], change)
+				if err != nil {
+					return err
+				}
+				return p.print(i, func() { display.Identity(p.stdout, i) })
+			})
+		},
+	}
+
+	orgFlag(command, &org)
+	command.Flags().StringVar(&email, "email", "", "e-mail `address` of the signer; empty: that of the certificate")
+	identityLimits(command, &may, &dnPattern)
+	flagvalue.RequireOne(command, "may", "dn-pattern", "email")
 	return command
 }
 

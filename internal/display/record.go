@@ -1,6 +1,7 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // Attestation prints the record of an attestation.
@@ -42,6 +44,25 @@ func Repo(w io.Writer, r ledger.Repo) {
 		states = append(states, fmt.Sprintf("%d %s", r.Commits[s], s))
 	}
 	t.Row("commits", strings.Join(states, ", "))
+	t.Flush()
+}
+
+// Identity prints an identity, without its PEM.
+func Identity(w io.Writer, i identity.Identity) {
+	t := terminal.NewTable(w)
+	t.Row("id", i.ID)
+	t.Row("org", i.Org)
+	t.Row("kind", i.Kind)
+	t.Row("dn", i.DN)
+	t.Row("email", terminal.OrDash(i.Email))
+	t.Row("may attest", cmp.Or(strings.Join(i.May, ","), "*"))
+	if i.Kind == identity.RootIdentity {
+		t.Row("certifies", cmp.Or(i.DNPattern, "every DN"))
+	}
+	t.Row("fingerprint", i.Fingerprint)
+	t.Row("expires", terminal.OrDash(i.NotAfter.String()))
+	t.Row("created", i.CreatedAt)
+	t.Row("revoked", terminal.OrDash(i.RevokedAt.String()))
 	t.Flush()
 }
 

@@ -115,12 +115,13 @@ func NameField(command *cobra.Command, field string, flags ...string) {
 	}
 }
 
-// OfField returns the flag with which the user set an API field, such as --expires for
-// expires_at, or the name of the field if the user set no such flag.
+// OfField returns the flag with which the user set an API field, or an entry of it, such
+// as --expires for expires_at. If the user set no such flag, it returns the field.
 func OfField(flags *pflag.FlagSet, field string) string {
 	name := field
+	whole, _, _ := strings.Cut(field, "[")
 	flags.Visit(func(flag *pflag.Flag) {
-		if strings.ReplaceAll(flag.Name, "-", "_") == field || slices.Contains(flag.Annotations[fieldAnnotation], field) {
+		if strings.ReplaceAll(flag.Name, "-", "_") == whole || slices.Contains(flag.Annotations[fieldAnnotation], whole) {
 			name = "--" + flag.Name
 		}
 	})

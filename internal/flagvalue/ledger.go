@@ -4,12 +4,14 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -51,6 +53,22 @@ func parseTime(s string, sign time.Duration, usage string) (ledger.Time, error) 
 		return 0, errors.New(usage)
 	}
 	return t, nil
+}
+
+// Predicates returns a flag value that accepts a list of patterns of predicates.
+func Predicates(value *identity.Predicates) pflag.Value {
+	return &Parsed[identity.Predicates]{Value: value, Kind: "PATTERNS", Parse: parsePredicates}
+}
+
+// parsePredicates refuses empty patterns: the ledger takes an empty list for all predicates.
+func parsePredicates(s string) (identity.Predicates, error) {
+	patterns := strings.Split(s, ",")
+	for i := range patterns {
+		if patterns[i] = strings.TrimSpace(patterns[i]); patterns[i] == "" {
+			return nil, errors.New("use patterns such as test:*,build:docker, or * for every predicate")
+		}
+	}
+	return patterns, nil
 }
 
 // StateVar defines --state, which accepts a state.

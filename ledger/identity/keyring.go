@@ -34,17 +34,6 @@ type Keyring struct {
 	refusedTimeless anchors
 }
 
-// A Signer is the verified signer of an attestation.
-type Signer struct {
-	DN     DN
-	Emails []string
-	// Identity is the id of the key or root through which the signer is trusted.
-	Identity string
-	// Key is the SHA-256 of the signing key's DER SubjectPublicKeyInfo, as encoded by
-	// x509.MarshalPKIXPublicKey.
-	Key [sha256.Size]byte
-}
-
 // A trustedKey is a key and the identities registered with it. There can be several:
 // for example, if one was revoked or its certificate was renewed.
 type trustedKey struct {

@@ -43,15 +43,18 @@ func addIdentity(v *visit) (*response, error) {
 		return nil, err
 	}
 
-	refuseKeys(f, "dn", "email")
+	refuseKeys(f, "dn", "email", "may", "dn_pattern")
 	if !f.Failed() {
 		_, err = v.api.AddIdentity(v.ctx(), v.org, identity.NewIdentity{
 			Kind:  identity.Kind(f.Get("kind")),
 			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // forms are sent with CRLF
 			DN:    strings.TrimSpace(f.Get("dn")),
 			Email: strings.TrimSpace(f.Get("email")),
+
+			May:       patternsIn(f.Get("may")),
+			DNPattern: strings.TrimSpace(f.Get("dn_pattern")),
 		})
-		if err != nil && !f.Explain(err) {
+		if err != nil && !explainMay(f, err) {
 			return nil, err
 		}
 	}
@@ -61,6 +64,75 @@ func addIdentity(v *visit) (*response, error) {
 			f.Values.Del("pem") // it may be a secret, which no page must show
 		}
 		return again(f, v.page("identity-new", "Add identity", formPage{f})), nil
+	}
+	return seeOther(v.pathOf(identitiesPattern)), nil
+}
+
+// patternsIn returns the patterns in a field, which are on lines of their own or separated
+// by commas.
+func patternsIn(text string) identity.Predicates {
+	var patterns identity.Predicates
+	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ',' }) {
+		if field = strings.TrimSpace(field); field != "" {
+			patterns = append(patterns, field)
+		}
+	}
+	return patterns
+}
+
+// explainMay is [form.Form.Explain], with the error of a pattern on the field may.
+func explainMay(f *form.Form, err error) bool {
+	if !f.Explain(err) {
+		return false
+	}
+	for field, message := range f.Errors {
+		if strings.HasPrefix(field, "may[") {
+			f.Fail("may", message)
+		}
+	}
+	return true
+}
+
+// An identityFormPage shows the form to change an identity.
+type identityFormPage struct {
+	Form     *form.Form
+	Identity identity.Identity
+}
+
+func editIdentityForm(v *visit) (*response, error) {
+	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	f := form.New("may", strings.Join(i.May, "\n"), "dn_pattern", i.DNPattern, "email", i.Email)
+	return v.page("identity-edit", "Edit identity", identityFormPage{f, i}), nil
+}
+
+func editIdentity(v *visit) (*response, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+
+	refuseKeys(f, "email", "may", "dn_pattern")
+	if !f.Failed() {
+		change := identity.Change{May: new(patternsIn(f.Get("may")))}
+		if i.Kind == identity.RootIdentity {
+			change.DNPattern = new(strings.TrimSpace(f.Get("dn_pattern")))
+		} else {
+			change.Email = new(strings.TrimSpace(f.Get("email")))
+		}
+		_, err = v.api.ChangeIdentity(v.ctx(), v.org, i.ID, change)
+		if err != nil && !explainMay(f, err) {
+			return nil, err
+		}
+	}
+	if f.Failed() {
+		return again(f, v.page("identity-edit", "Edit identity", identityFormPage{f, i})), nil
 	}
 	return seeOther(v.pathOf(identitiesPattern)), nil
 }

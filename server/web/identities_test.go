@@ -90,7 +90,7 @@ func TestAddIdentities(t *testing.T) {
 	checkHTML(t, "an admin", p)
 
 	// Readers see all identities, and no forms.
-	r := e.signIn(e.reader).get(identitiesPath).want(200).has("acme root", "Only admins can add or revoke them")
+	r := e.signIn(e.reader).get(identitiesPath).want(200).has("acme root", "Only admins can add, edit or revoke them")
 	if forms := r.elements("form", "method", "post"); len(forms) != 1 { // the sign-out
 		t.Errorf("a reader sees %d forms, want only the sign-out", len(forms))
 	}
@@ -111,6 +111,66 @@ func TestRevokeIdentities(t *testing.T) {
 		t.Error("a revoked identity has a form to revoke it")
 	}
 	w.post(identitiesPath+"/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/revoke", nil).want(404)
+}
+
+// What an identity may attest is shown, and edited by admins.
+func TestEditIdentities(t *testing.T) {
+	const pattern = `ou=\<b\>build\</b\>,o=acme`
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	_, key, err := ed25519.GenerateKey(nil)
+	check(t, err)
+	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(publicPEM(t, key))},
+		"dn": {"cn=ci,ou=build,o=acme"}, "may": {"test:*\r\n\r\n build:docker, lint:* "}}).redirectsTo(identitiesPath)
+	w.post(identitiesPath+"/new", url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())},
+		"dn_pattern": {` o=acme, ou=\<b\>build\</b\>`}}).redirectsTo(identitiesPath)
+	ids := e.identities()
+	if may := strings.Join(ids[0].May, " "); may != "test:* build:docker lint:*" || ids[1].DNPattern != pattern {
+		t.Fatalf("added: %+v", ids)
+	}
+	p := w.get(identitiesPath).has("May attest test:* build:docker lint:*", "May attest every predicate",
+		"certifies "+pattern)
+	checkHTML(t, "an admin", p)
+	r := e.signIn(e.reader)
+	r.get(identitiesPath).has("May attest test:*").hasNot("Edit ")
+
+	ofKey, ofRoot := identitiesPath+"/"+ids[0].ID+"/edit", identitiesPath+"/"+ids[1].ID+"/edit"
+	r.get(ofKey).want(403)
+	r.post(ofKey, url.Values{"may": {""}}).want(403)
+	form := w.get(ofKey).want(200)
+	if got := form.value("may"); got != "test:*\nbuild:docker\nlint:*" ||
+		len(form.elements("input", "name", "dn_pattern")) > 0 {
+		t.Errorf("the form has %q: %s", got, form.text())
+	}
+	checkHTML(t, "an admin", form)
+	if got := w.get(ofRoot).want(200).value("dn_pattern"); got != pattern {
+		t.Errorf("the root's form has %q", got)
+	}
+
+	// Errors are shown under their field, and change nothing.
+	w.post(ofKey, url.Values{"may": {"test:*\r\nte<i>*st"}}).want(422).hasError("may", `"te<i>*st" has a * before its end`)
+	w.post(ofKey, url.Values{"email": {"nobody"}}).want(422).hasError("email", "not an e-mail address")
+	w.post(ofRoot, url.Values{"dn_pattern": {"build"}}).want(422).hasError("dn_pattern", "")
+	private := privatePEM(t, key)
+	w.post(ofKey, url.Values{"may": {pasted(private)}}).want(422).hasError("may", "contains a private key").
+		hasNot(strings.Split(private, "\n")[1])
+	if again := e.identities(); len(again[0].May) != 3 || again[1].DNPattern != ids[1].DNPattern {
+		t.Errorf("changed: %+v", again)
+	}
+
+	w.post(ofKey, url.Values{"may": {""}, "email": {"ci@example.com"}}).redirectsTo(identitiesPath)
+	w.post(ofRoot, url.Values{"may": {"build:*"}, "dn_pattern": {""}}).redirectsTo(identitiesPath)
+	if again := e.identities(); again[0].May != nil || again[0].Email != "ci@example.com" || again[1].DNPattern != "" ||
+		strings.Join(again[1].May, " ") != "build:*" {
+		t.Errorf("changed: %+v", again)
+	}
+
+	w.post(identitiesPath+"/"+ids[0].ID+"/revoke", nil).redirectsTo(identitiesPath)
+	if len(w.get(identitiesPath).elements("a", "href", ofKey)) > 0 {
+		t.Error("a revoked identity has a link to edit it")
+	}
+	w.post(ofKey, url.Values{"may": {"x"}}).want(422).has("is revoked")
+	w.get(identitiesPath + "/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/edit").want(404)
 }
 
 // Errors are shown under their field. Nothing that may be a secret reaches a page

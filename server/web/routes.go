@@ -46,6 +46,8 @@ func routes() []route {
 		{get, identitiesPattern, read, showIdentities},
 		{get, identitiesPattern + "/new", admin, showIdentityForm},
 		{post, identitiesPattern + "/new", admin, addIdentity},
+		{get, identitiesPattern + "/{id}/edit", admin, editIdentityForm},
+		{post, identitiesPattern + "/{id}/edit", admin, editIdentity},
 		{post, identitiesPattern + "/{id}/revoke", admin, revokeIdentity},
 
 		{get, webhooksPattern, admin, showWebhooks},
