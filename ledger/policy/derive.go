@@ -95,13 +95,14 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	if e.Status == ledger.Recorded {
 		return false
 	}
-	steps := c.matchingSteps()
+	matcher := c.signerMatcher(&f)
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		if r.State != ledger.Deployed || !r.isAbout(&e) || slices.Contains(r.Accept, e.Status) || !r.isSigner(e.Signer) {
+		if r.State != ledger.Deployed || !r.isAbout(&e) || slices.Contains(r.Accept, e.Status) ||
+			!matcher.isAnySigner(i, e.Signer) {
 			continue
 		}
-		if excluded, _ := r.scope(&f, steps); excluded == "" {
+		if scopes := c.scopes(&f); scopes == nil || scopes[i].excluded == "" {
 			return true
 		}
 	}
@@ -118,7 +119,7 @@ func (c Contract) ExpiredAt(f Facts, at ledger.Time) ledger.Cause {
 		if !d.applies {
 			continue
 		}
-		if x := c.Exceptions.latest(f.Exceptions, r.Name); x != nil && x.Until == at {
+		if x := c.Exceptions.latest(f.Exceptions, r.Name, v.matcher.mayExcept); x != nil && x.Until == at {
 			return ledger.Cause{Type: ledger.CauseException, ID: x.Attestation}
 		}
 		for n, verdict := range d.verdicts {

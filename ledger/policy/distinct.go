@@ -14,16 +14,26 @@ const (
 	gaveUp // there are too many ways to assign people to try all
 )
 
-// maxChoices limits the choices that are tried to assign people, to derive one state.
-const maxChoices = 5000
+// maxSteps limits the steps of assigning people, to derive one state. That many take a few
+// milliseconds. Assigning some people to some requirements takes some hundred.
+const maxSteps = 200_000
+
+// peopleSteps is how many steps it takes to find the class of one person.
+const peopleSteps = 10
 
 // A search assigns people to requirements so that nobody is assigned to two that must be
 // distinct. A person may be assigned to several others.
 type search struct {
 	// apart holds, by requirement, those from which it must be distinct.
 	apart []requirementSet
-	// choices is how many more choices may be tried.
-	choices int
+	// steps is how many more steps may be taken.
+	steps int
+}
+
+// spend takes steps, and reports whether there are as many.
+func (s *search) spend(steps int) bool {
+	s.steps -= min(steps, s.steps+1)
+	return s.steps >= 0
 }
 
 // A problem is what is left to assign.
@@ -44,7 +54,7 @@ func (p problem) clone() problem {
 
 // newSearch returns the search for a contract, limited to requirements that apply.
 func newSearch(requirements []Requirement, applies func(i int) bool) *search {
-	s := &search{apart: make([]requirementSet, len(requirements)), choices: maxChoices}
+	s := &search{apart: make([]requirementSet, len(requirements)), steps: maxSteps}
 	for i := range requirements {
 		if !applies(i) || len(requirements[i].DistinctFrom) == 0 {
 			continue
@@ -61,21 +71,25 @@ func newSearch(requirements []Requirement, applies func(i int) bool) *search {
 
 // run reports whether people can be assigned so that all demands are met.
 func (s *search) run(p problem) assignment {
-	s.assignFree(&p)
-	scarce := p.scarcest()
-	switch {
-	case scarce < 0:
-		return assigned
-	case p.supply(scarce) < p.demands[scarce]:
-		return notAssigned
-	case s.choices == 0:
+	if !s.assignFree(&p) {
 		return gaveUp
 	}
-	s.choices--
+	switch scarce, spare := p.scarcest(); {
+	case scarce < 0:
+		return assigned
+	case spare < 0:
+		return notAssigned
+	default:
+		return s.choose(p, scarce)
+	}
+}
 
+// choose tries the ways in which somebody can be assigned to a requirement.
+func (s *search) choose(p problem, scarce int) assignment {
 	// Either somebody of this class is assigned to the scarcest requirement, or nobody is.
 	i := slices.IndexFunc(p.classes, func(c class) bool { return c.can.contains(scarce) })
-	for _, set := range s.options(p.classes[i].can.minus(&s.apart[scarce]), nil) {
+	options := s.options(p.classes[i].can.minus(&s.apart[scarce]), nil)
+	for _, set := range options {
 		with := p.clone()
 		with.classes[i].people--
 		with.assign(&set, 1)
@@ -88,10 +102,14 @@ func (s *search) run(p problem) assignment {
 	return s.run(without)
 }
 
-// assignFree assigns all people who need not choose, and drops them.
-func (s *search) assignFree(p *problem) {
+// assignFree assigns all people who need not choose, and drops them. It returns false if
+// that takes too many steps.
+func (s *search) assignFree(p *problem) bool {
 	for changed := true; changed; {
 		changed = false
+		if !s.spend(len(p.classes) * (2 + len(p.demands)/16)) {
+			return false
+		}
 		for i := range p.classes {
 			c := &p.classes[i]
 			for at := range c.can.all(len(p.demands)) {
@@ -106,6 +124,7 @@ func (s *search) assignFree(p *problem) {
 		}
 	}
 	p.classes = slices.DeleteFunc(p.classes, func(c class) bool { return c.people == 0 || c.can.isEmpty() })
+	return true
 }
 
 // conflict returns a requirement of the set that must be distinct from another one of it,
@@ -120,17 +139,16 @@ func (s *search) conflict(set *requirementSet) int {
 }
 
 // options returns subsets that one person can be assigned to, among them all that cannot
-// be extended. It appends at most one for each choice that is left.
+// be extended. It appends at most one for each step that is left.
 func (s *search) options(set requirementSet, list []requirementSet) []requirementSet {
 	at := s.conflict(&set)
 	if at < 0 {
 		return append(list, set)
 	}
 	list = s.options(set.minus(&s.apart[at]), list)
-	if s.choices == 0 {
+	if !s.spend(2 + len(s.apart)/16) {
 		return list
 	}
-	s.choices--
 	set.remove(at)
 	return s.options(set, list)
 }
@@ -142,29 +160,27 @@ func (p *problem) assign(set *requirementSet, people int) {
 	}
 }
 
-// supply returns the number of people who can be assigned to a requirement.
-func (p *problem) supply(at int) (people int) {
-	for _, c := range p.classes {
-		if c.can.contains(at) {
-			people += c.people
+// scarcest returns the requirement whose demand is not met and that has the fewest people
+// to spare, and how many, or -1 if all demands are met.
+func (p *problem) scarcest() (scarcest, spare int) {
+	spares := make([]int, len(p.demands))
+	for i := range p.classes {
+		c := &p.classes[i]
+		for at := range c.can.all(len(p.demands)) {
+			spares[at] += c.people
 		}
 	}
-	return people
-}
 
-// scarcest returns the requirement whose demand is not met and that has the fewest people
-// to spare, or -1 if all demands are met.
-func (p *problem) scarcest() int {
-	scarcest, least := -1, 0
+	scarcest = -1
 	for at, demand := range p.demands {
 		if demand <= 0 {
 			continue
 		}
-		if spare := p.supply(at) - demand; scarcest < 0 || spare < least {
-			scarcest, least = at, spare
+		if spares[at] -= demand; scarcest < 0 || spares[at] < spare {
+			scarcest, spare = at, spares[at]
 		}
 	}
-	return scarcest
+	return scarcest, spare
 }
 
 // classesOf returns the classes of people who count for the same requirements of a set,

@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
 // A verdict is the effect of one piece of evidence on one requirement.
@@ -30,41 +28,44 @@ const (
 // An evaluation weighs the evidence of one commit under a contract, at one time. First
 // it decides, which is all that a state needs; then it can explain the decisions.
 type evaluation struct {
-	c     *Contract
-	f     *Facts // Evidence is the latest
-	now   ledger.Time
-	index *signerIndex
-	signs map[identity.DN]requirementSet // by signer, from index
-	steps int                            // the limit for matching one glob of paths
+	c       *Contract
+	f       *Facts // Evidence is the latest
+	now     ledger.Time
+	matcher signerMatcher
+	sorted  *sortedEvidence // nil if there is little
 
 	// By the position of the evidence: the person, the pair of person and predicate, each
-	// numbered from 0, and whether the person wrote the commit.
+	// numbered from 0, the status, and whether the person wrote the commit.
 	people, topics []int
+	statuses       []statusSet
 	isAuthor       []bool
-	// signers is the number of distinct people.
-	signers int
-	// counted holds the people of all decisions.
-	counted []int
+	hasAuthor      bool // with isAuthor
+	// can has, by person, the requirements for which the person counts.
+	can []requirementSet
+	// incomplete has, by topic, the number of the last requirement for which evidence for a
+	// slot does not count, counted from 1.
+	incomplete []int
+	// about is reused.
+	about []int
 
 	decisions []decision
 	// radarExpires is when the first blocking overlap ends; zero for never.
 	radarExpires ledger.Time
-	// search and can, the requirements for which each person counts, are set if any
-	// requirement has a distinct_from.
+	// search is set if any requirement has a distinct_from.
 	search *search
-	can    []requirementSet
 }
 
 // A decision is what an evaluation has decided about one requirement.
 type decision struct {
-	applies          bool
-	excluded, unsure string // see Requirement.scope
+	scope
+	applies bool
 	// verdicts are by the position of the evidence.
 	verdicts []verdict
 	blocked  bool
-	tooMany  bool // there are too many signers and patterns to compare
-	// people are those whose evidence counts, in the order of their numbers.
-	people    []int
+	accept   statusSet
+	tooMany  bool // there are too many signers and patterns to compare, or requirements and topics
+	// have is the number of people whose evidence counts.
+	have      int
 	exception *Exception
 	// filled is 1 if the exception fills a place of the threshold.
 	filled   int
@@ -78,18 +79,16 @@ type decision struct {
 func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	f.Evidence = withoutExceptions(Latest(f.Evidence))
 	v := &evaluation{
-		c: c, f: f, now: now, index: c.signerIndex(), steps: c.matchingSteps(),
+		c: c, f: f, now: now, matcher: c.signerMatcher(f), sorted: newSortedEvidence(f.Evidence),
 		decisions: make([]decision, len(c.Requirements)),
 	}
-	if v.index != nil {
-		v.signs = make(map[identity.DN]requirementSet)
-	}
 	v.number()
+	scopes := c.scopes(f)
 	verdicts := make([]verdict, len(f.Evidence)*len(c.Requirements))
 	for i := range c.Requirements {
 		n := i * len(f.Evidence)
 		v.decisions[i].verdicts = verdicts[n : n+len(f.Evidence)]
-		v.weigh(i)
+		v.weigh(i, scopes)
 	}
 	for i := range c.Requirements {
 		v.decide(i)
@@ -108,46 +107,36 @@ func withoutExceptions(list []Evidence) []Evidence {
 
 const exceptionPrefix = "exception:"
 
-// signerIndex returns the index of the contract's patterns, or nil if they are few.
-func (c *Contract) signerIndex() *signerIndex {
-	if c.index != nil {
-		return c.index
-	}
-	return newSignerIndex(c.Requirements)
-}
-
-// matchingSteps returns the limit of steps for matching one glob of the contract against
-// the paths of one commit.
-func (c Contract) matchingSteps() int {
-	globs := 0
-	for i := range c.Requirements {
-		globs += len(c.Requirements[i].Paths)
-	}
-	return glob.MaxMatching / max(globs, 1)
-}
-
 // number numbers the people of the evidence.
 func (v *evaluation) number() {
 	n := len(v.f.Evidence)
 	numbers := make([]int, 3*n)
-	v.people, v.topics, v.counted = numbers[:n], numbers[n:2*n], numbers[2*n:2*n]
-	if n <= maxCompared {
-		v.numberFew()
-		return
-	}
-	people, topics := groups{}, groups{byPredicate: true}
+	v.people, v.topics, v.about = numbers[:n], numbers[n:2*n], numbers[2*n:2*n]
+	v.statuses = make([]statusSet, n)
 	for i := range v.f.Evidence {
-		v.people[i], _ = people.add(&v.f.Evidence[i])
-		v.topics[i], _ = topics.add(&v.f.Evidence[i])
+		v.statuses[i] = setOf(v.f.Evidence[i].Status)
 	}
-	v.signers = len(people.list)
+
+	people := 0
+	if n <= maxCompared {
+		people = v.numberFew()
+	} else {
+		persons, topics := groups{}, groups{byPredicate: true}
+		for i := range v.f.Evidence {
+			v.people[i], _ = persons.add(&v.f.Evidence[i])
+			v.topics[i], _ = topics.add(&v.f.Evidence[i])
+		}
+		people = len(persons.list)
+	}
+	v.can = make([]requirementSet, people)
 }
 
-// numberFew is like number, for little evidence: comparing all pairs is faster.
-func (v *evaluation) numberFew() {
+// numberFew is like number, for little evidence: comparing all pairs is faster. It returns
+// the number of people.
+func (v *evaluation) numberFew() (people int) {
 	topics := 0
 	for i := range v.f.Evidence {
-		e, person, topic := &v.f.Evidence[i], v.signers, topics
+		e, person, topic := &v.f.Evidence[i], people, topics
 		for j := range i {
 			if other := &v.f.Evidence[j]; other.samePerson(e) {
 				person = v.people[j]
@@ -157,30 +146,43 @@ func (v *evaluation) numberFew() {
 			}
 		}
 		v.people[i], v.topics[i] = person, topic
-		v.signers, topics = max(v.signers, person+1), max(topics, topic+1)
+		people, topics = max(people, person+1), max(topics, topic+1)
 	}
+	return people
 }
 
+// maxWeighed limits the verdicts of one derivation. Within the bounds of contracts and of
+// evidence there are at most 200,000.
+const maxWeighed = 1_000_000
+
 // weigh reaches the verdicts for a requirement, and what follows from them alone.
-func (v *evaluation) weigh(i int) {
+func (v *evaluation) weigh(i int, scopes []scope) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
-	if d.excluded, d.unsure = r.scope(v.f, v.steps); d.excluded != "" {
+	if scopes != nil {
+		d.scope = scopes[i]
+	}
+	if d.excluded != "" {
 		return
 	}
 	d.applies = true
-	d.tooMany = v.index.tooMany(i, v.signers)
-
-	hasAccepted := false
-	for at := range v.f.Evidence {
-		d.verdicts[at] = v.verdict(i, at)
-		d.blocked = d.blocked || d.verdicts[at] == blocks
-		hasAccepted = hasAccepted || d.verdicts[at] != unrelated && slices.Contains(r.Accept, v.f.Evidence[at].Status)
+	d.tooMany = v.matcher.tooMany(i) || (i+1)*len(v.f.Evidence) > maxWeighed
+	d.accept = setOf(r.Accept...)
+	if (i+1)*len(v.f.Evidence) > maxWeighed {
+		return
 	}
-	v.withoutOthers(d)
-	d.expires = v.expires(r, d)
-	d.people = v.peopleOf(d)
 
-	if d.exception = v.c.Exceptions.InForce(v.f.Exceptions, r.Name, v.now); d.exception != nil {
+	about := v.evidenceAbout(r)
+	hasAccepted := false
+	for _, at := range about {
+		verdict := v.verdict(i, at)
+		d.verdicts[at] = verdict
+		d.blocked = d.blocked || verdict == blocks
+		hasAccepted = hasAccepted || v.statuses[at]&d.accept != 0
+	}
+	v.withoutOthers(i, about)
+	v.count(i, about)
+
+	if d.exception = v.c.Exceptions.inForce(v.f.Exceptions, r.Name, v.now, v.matcher.mayExcept); d.exception != nil {
 		d.expires = earlier(d.expires, d.exception.Until)
 		// No exception makes a commit DEPLOYED that nobody has deployed.
 		if r.State != ledger.Deployed || hasAccepted {
@@ -189,25 +191,39 @@ func (v *evaluation) weigh(i int) {
 	}
 }
 
-// verdict returns the verdict of a requirement on the evidence at a position. A failure
-// blocks before any filter, and never expires.
+// evidenceAbout returns the positions of the evidence that a requirement is about. They are
+// valid until the next call.
+func (v *evaluation) evidenceAbout(r *Requirement) []int {
+	if v.sorted != nil {
+		return v.sorted.about(r)
+	}
+	v.about = v.about[:0]
+	for at := range v.f.Evidence {
+		if r.isAbout(&v.f.Evidence[at]) {
+			v.about = append(v.about, at)
+		}
+	}
+	return v.about
+}
+
+// verdict returns the verdict of a requirement on the evidence at a position, which it is
+// about. A failure blocks before any filter, and never expires.
 func (v *evaluation) verdict(i, at int) verdict {
-	r, e := &v.c.Requirements[i], &v.f.Evidence[at]
+	r, d, status := &v.c.Requirements[i], &v.decisions[i], v.statuses[at]
 	switch {
-	case !r.isAbout(e):
-		return unrelated
-	case r.blockedBy(e):
+	case status&failures&^d.accept != 0:
 		return blocks
-	case !v.isSigner(i, at):
+	case len(r.Signers) > 0 && (d.tooMany || !v.matcher.isSigner(i, at)):
 		return notSigner
 	case r.ExcludeAuthor && v.wroteCommit(at):
 		return byAuthor
-	case !slices.Contains(r.Accept, e.Status):
+	case status&d.accept == 0:
 		return notAccepted
-	case r.ExcludeAuthor && !v.f.hasAuthor():
+	case r.ExcludeAuthor && !v.hasAuthor:
 		return byAnyone
 	}
 
+	e := &v.f.Evidence[at]
 	if r.Where != "" {
 		switch where, ok := v.f.Verdicts[VerdictKey{e.Attestation, r.Where}]; {
 		case !ok:
@@ -219,8 +235,7 @@ func (v *evaluation) verdict(i, at int) verdict {
 		}
 	}
 
-	end := r.end(e)
-	switch {
+	switch end := r.end(e); {
 	case r.State == ledger.Deployed && !e.WhilePromotable:
 		return early
 	case end != 0 && end <= v.now:
@@ -229,32 +244,11 @@ func (v *evaluation) verdict(i, at int) verdict {
 	return counts
 }
 
-// isSigner reports whether the signer of the evidence at a position is one of the
-// requirement's.
-func (v *evaluation) isSigner(i, at int) bool {
-	r, d := &v.c.Requirements[i], &v.decisions[i]
-	switch {
-	case len(r.Signers) == 0:
-		return true
-	case d.tooMany:
-		return false
-	case v.index == nil:
-		return r.isSigner(v.f.Evidence[at].Signer)
-	}
-	signer := v.f.Evidence[at].Signer
-	set, ok := v.signs[signer]
-	if !ok {
-		set = v.index.requirements(signer)
-		v.signs[signer] = set
-	}
-	return set.contains(i)
-}
-
 // wroteCommit reports whether the evidence at a position is by somebody who wrote the
 // commit.
 func (v *evaluation) wroteCommit(at int) bool {
 	if v.isAuthor == nil {
-		v.isAuthor = v.f.byAuthors()
+		v.isAuthor, v.hasAuthor = v.f.byAuthors(), v.f.hasAuthor()
 	}
 	return v.isAuthor[at]
 }
@@ -262,38 +256,41 @@ func (v *evaluation) wroteCommit(at int) bool {
 // withoutOthers changes the verdict on evidence that would count if the same person's
 // evidence for another slot of the predicate does not: a clean scan of one image does not
 // hide that of another.
-func (v *evaluation) withoutOthers(d *decision) {
-	var incomplete []bool // by topic
-	for at, verdict := range d.verdicts {
-		if verdict != counts && verdict != unrelated && verdict != notSigner {
-			if incomplete == nil {
-				incomplete = make([]bool, len(v.topics))
+func (v *evaluation) withoutOthers(i int, about []int) {
+	d, found := &v.decisions[i], false
+	for _, at := range about {
+		if verdict := d.verdicts[at]; verdict != counts && verdict != notSigner {
+			if v.incomplete == nil {
+				v.incomplete = make([]int, len(v.topics))
 			}
-			incomplete[v.topics[at]] = true
+			v.incomplete[v.topics[at]] = i + 1
+			found = true
 		}
 	}
-	if incomplete == nil {
+	if !found {
 		return
 	}
-	for at, verdict := range d.verdicts {
-		if verdict == counts && incomplete[v.topics[at]] {
+	for _, at := range about {
+		if d.verdicts[at] == counts && v.incomplete[v.topics[at]] == i+1 {
 			d.verdicts[at] = otherSlot
 		}
 	}
 }
 
-// expires returns when the first evidence that counts, or would if that for other slots
-// did, expires, or zero for never.
-func (v *evaluation) expires(r *Requirement, d *decision) (expires ledger.Time) {
-	if r.MaxAge == 0 {
-		return 0
-	}
-	for at, verdict := range d.verdicts {
-		if verdict == counts || verdict == otherSlot {
-			expires = earlier(expires, r.end(&v.f.Evidence[at]))
+// count counts the people whose evidence counts for a requirement, and finds out when the
+// first evidence that counts, or would if that for other slots did, expires.
+func (v *evaluation) count(i int, about []int) {
+	r, d := &v.c.Requirements[i], &v.decisions[i]
+	for _, at := range about {
+		verdict := d.verdicts[at]
+		if can := &v.can[v.people[at]]; verdict == counts && !can.contains(i) {
+			can.add(i)
+			d.have++
+		}
+		if r.MaxAge != 0 && (verdict == counts || verdict == otherSlot) {
+			d.expires = earlier(d.expires, r.end(&v.f.Evidence[at]))
 		}
 	}
-	return expires
 }
 
 // earlier returns the earlier of two times, of which zero means never.
@@ -304,25 +301,10 @@ func earlier(a, b ledger.Time) ledger.Time {
 	return a
 }
 
-// peopleOf returns the people whose evidence counts, in the order of their numbers.
-func (v *evaluation) peopleOf(d *decision) []int {
-	start := len(v.counted)
-	for at, verdict := range d.verdicts {
-		if verdict == counts {
-			v.counted = append(v.counted, v.people[at])
-		}
-	}
-	people := v.counted[start:]
-	slices.Sort(people)
-	people = slices.Compact(people)
-	v.counted = v.counted[:start+len(people)]
-	return people[:len(people):len(people)]
-}
-
 // decide decides whether a requirement is met, after the evidence was weighed for all.
 func (v *evaluation) decide(i int) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
-	if !d.applies || len(d.people)+d.filled < r.Threshold || d.blocked && d.exception == nil {
+	if !d.applies || d.have+d.filled < r.Threshold || d.blocked && d.exception == nil {
 		return
 	}
 	d.distinct = v.assign(i, v.demand(i))
@@ -341,12 +323,9 @@ func (v *evaluation) assign(i, demand int) assignment {
 	}
 	if v.search == nil {
 		v.search = newSearch(v.c.Requirements, func(i int) bool { return v.decisions[i].applies })
-		v.can = make([]requirementSet, v.signers)
-		for j := range v.decisions {
-			for _, person := range v.decisions[j].people {
-				v.can[person].add(j)
-			}
-		}
+	}
+	if !v.search.spend(peopleSteps * len(v.can)) {
+		return gaveUp
 	}
 
 	p := problem{demands: make([]int, len(v.decisions))}

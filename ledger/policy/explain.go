@@ -21,7 +21,7 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 	}
 
 	s.SignersCounted = v.signersCounted(d)
-	s.Have = len(d.people) + d.filled
+	s.Have = d.have + d.filled
 	if x := d.exception; x != nil {
 		s.Exception = &ledger.ExceptionStatus{Attestation: x.Attestation, Identity: x.Signer.String(), Reason: x.Reason,
 			Until: x.Until}
@@ -45,7 +45,7 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 // person, it is the first one.
 func (v *evaluation) signersCounted(d *decision) []string {
 	var names []string
-	first := make(map[int]int, len(d.people)) // by person, the index in names
+	first := make(map[int]int, d.have) // by person, the index in names
 	for at, verdict := range d.verdicts {
 		if verdict != counts {
 			continue
@@ -88,7 +88,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	}
 
 	if d.tooMany {
-		fmt.Fprintf(&b, "; comparing %d signers with the patterns of the contract takes too long", v.signers)
+		b.WriteString(v.tooManyReason(i))
 	}
 	for _, note := range notes {
 		if list := v.reports(d, note.verdict); list != "" {
@@ -106,6 +106,14 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	}
 	b.WriteString(v.distinctReason(i, s))
 	return b.String()
+}
+
+// tooManyReason says why a requirement is not weighed.
+func (v *evaluation) tooManyReason(i int) string {
+	if !v.matcher.tooMany(i) {
+		return fmt.Sprintf("; weighing %d attestations for each requirement takes too long", len(v.f.Evidence))
+	}
+	return fmt.Sprintf("; comparing %d signers with the patterns of the contract takes too long", v.matcher.names)
 }
 
 // notes explain the evidence that does not count.
@@ -144,17 +152,22 @@ func (v *evaluation) distinctReason(i int, s *ledger.RequirementStatus) string {
 	}
 	states := strings.Join(names, " and ")
 	if d.distinct == gaveUp {
-		return "; there are too many ways to find people other than those needed for " + states
+		return tooManyWays + states
 	}
 
 	demand := v.demand(i)
 	for more := 1; more <= demand; more++ {
-		if v.assign(i, demand-more) == assigned {
+		switch v.assign(i, demand-more) {
+		case gaveUp:
+			return tooManyWays + states
+		case assigned:
 			return fmt.Sprintf("; %s needed by somebody other than the signers needed for %s", people(more), states)
 		}
 	}
 	return "; it waits for enough distinct signers for " + states
 }
+
+const tooManyWays = "; there are too many ways to find people other than those needed for "
 
 // people returns a number of signatures in words.
 func people(n int) string {

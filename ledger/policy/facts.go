@@ -83,6 +83,8 @@ type Facts struct {
 	// Exceptions holds the exceptions recorded for the commit, by anybody. It is used only
 	// if Contract.Exceptions allows any.
 	Exceptions []Exception
+	// Memo is that of the contract. It may be nil.
+	Memo Memo
 }
 
 // A VerdictKey identifies a Verdict: an attestation's id, and an expression.

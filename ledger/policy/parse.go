@@ -83,7 +83,9 @@ func parse(data []byte, k contractCheck) (Contract, error) {
 	if len(k.faults) > 0 {
 		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.faults...)
 	}
-	c.index = newSignerIndex(c.Requirements)
+	if x := newSignerIndex(c.Exceptions.Signers, c.Requirements); x != nil && len(x.patterns) > fewPatterns {
+		c.index = x
+	}
 	return c, nil
 }
 

@@ -1,13 +1,10 @@
 package policy
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
 // A Requirement is one rule of a contract: evidence that a commit needs to reach State.
@@ -45,33 +42,6 @@ type Requirement struct {
 	Branches []string `json:"branches"`
 }
 
-// scope returns why the requirement does not apply to a commit, or "" if it applies. If
-// there are too many changes to match each path, it applies, and unsure says why. It also
-// applies without a change record, because the commit may have changed any path. The
-// steps are the limit for matching one glob of paths.
-func (r *Requirement) scope(f *Facts, steps int) (excluded, unsure string) {
-	isTarget := func(branch string) bool { return glob.MatchAny(r.Branches, branch) }
-	if len(r.Branches) > 0 && !slices.ContainsFunc(f.Targets, isTarget) {
-		if len(f.Targets) == 0 {
-			return "the commit has no target branch", ""
-		}
-		return "the target branch is " + joinFirst(f.Targets, " and "), ""
-	}
-	if len(r.Paths) == 0 || !f.HasChanges {
-		return "", ""
-	}
-	if len(f.Changes) > glob.MaxMatched {
-		return "", fmt.Sprintf("the commit changes more than %d paths", glob.MaxMatched)
-	}
-	switch matches, sure := glob.AnyMatch(r.Paths, f.Changes, steps*len(r.Paths)); {
-	case !sure:
-		return "", "matching the changed paths takes too long"
-	case !matches:
-		return "no changed path matches " + joinFirst(r.Paths, " or "), ""
-	}
-	return "", ""
-}
-
 // end returns when e expires, or zero for never.
 func (r *Requirement) end(e *Evidence) ledger.Time {
 	if r.MaxAge == 0 {
@@ -90,11 +60,6 @@ func (r *Requirement) isAbout(e *Evidence) bool {
 		return matchesPredicate(r.Predicate, e.PredicateType)
 	}
 	return matchesPredicate(r.Predicate, e.Predicate)
-}
-
-// blockedBy reports whether e is a failure that the requirement does not accept.
-func (r *Requirement) blockedBy(e *Evidence) bool {
-	return (e.Status == ledger.Fail || e.Status == ledger.Errored) && !slices.Contains(r.Accept, e.Status)
 }
 
 // isSigner reports whether a signer matches any pattern, if there are any.

@@ -54,7 +54,8 @@ func TestCheckRoom(t *testing.T) {
 		{"a known name", named(MaxTopics), of(ci2, 0, "test:go", "sha256:0"), []int64{1}, true},
 	} {
 		err := CheckRoom(test.list, &test.e, test.people)
-		if e, ok := errors.AsType[*ledger.Error](err); (err == nil) != test.want || ok && e.Code != ledger.CodeTooMuchEvidence {
+		e, ok := errors.AsType[*ledger.Error](err)
+		if (err == nil) != test.want || ok && e.Code != ledger.CodeTooMuchEvidence {
 			t.Errorf("%s: %v, want room: %t", test.name, err, test.want)
 		}
 	}

@@ -10,32 +10,38 @@ const maxComparisons = 2_000_000
 // each of them is faster than looking the result up.
 const fewPatterns = 16
 
+// exceptionBit is the number that stands in a requirementSet for the rule of exceptions.
+const exceptionBit = maxRequirements
+
 // A signerIndex finds for which requirements of a contract a signer may sign. It compares
 // each signer once with each distinct pattern.
 type signerIndex struct {
-	patterns []identity.Pattern // distinct, in the order of requirements
-	// of has the patterns of each requirement: positions in patterns.
+	patterns []identity.Pattern // distinct: those of exceptions, then in the order of requirements
+	// of has the patterns of each requirement, and at last those of exceptions: positions in
+	// patterns.
 	of [][]int
 	// end is, by requirement, the number of patterns that this requirement and those
 	// before it have.
 	end []int
+	// exceptionsEnd is the number of patterns of exceptions.
+	exceptionsEnd int
 }
 
-// newSignerIndex returns the index of a contract's requirements, or nil if they have few
-// patterns.
-func newSignerIndex(requirements []Requirement) *signerIndex {
-	count := 0
+// newSignerIndex returns the index of the patterns of exceptions and of requirements, or nil
+// if there are none.
+func newSignerIndex(exceptions []identity.Pattern, requirements []Requirement) *signerIndex {
+	count := len(exceptions)
 	for i := range requirements {
 		count += len(requirements[i].Signers)
 	}
-	if count <= fewPatterns {
+	if count == 0 {
 		return nil
 	}
 
-	x := &signerIndex{of: make([][]int, len(requirements)), end: make([]int, len(requirements))}
+	x := &signerIndex{of: make([][]int, len(requirements)+1), end: make([]int, len(requirements))}
 	positions := make(map[string]int, count)
-	for i := range requirements {
-		for _, p := range requirements[i].Signers {
+	add := func(patterns []identity.Pattern) (of []int) {
+		for _, p := range patterns {
 			text := p.String()
 			at, ok := positions[text]
 			if !ok {
@@ -43,32 +49,37 @@ func newSignerIndex(requirements []Requirement) *signerIndex {
 				positions[text] = at
 				x.patterns = append(x.patterns, p)
 			}
-			x.of[i] = append(x.of[i], at)
+			of = append(of, at)
 		}
+		return of
+	}
+
+	x.of[len(requirements)] = add(exceptions)
+	x.exceptionsEnd = len(x.patterns)
+	for i := range requirements {
+		x.of[i] = add(requirements[i].Signers)
 		x.end[i] = len(x.patterns)
 	}
 	return x
 }
 
-// tooMany reports whether comparing so many signers with the patterns of a requirement, and
-// of those before it, would pass the limit.
-func (x *signerIndex) tooMany(requirement, signers int) bool {
-	return x != nil && len(x.of[requirement]) > 0 && x.end[requirement]*signers > maxComparisons
-}
-
-// requirements returns the requirements that have patterns of which any matches the signer.
-func (x *signerIndex) requirements(d identity.DN) (set requirementSet) {
-	matches := make([]bool, len(x.patterns))
-	for i := range x.patterns {
+// match compares a signer with the first patterns, up to the limit.
+func (x *signerIndex) match(d identity.DN, limit int) SignerMatch {
+	m := SignerMatch{compared: min(limit, len(x.patterns))}
+	matches := make([]bool, m.compared)
+	for i := range matches {
 		matches[i] = x.patterns[i].Match(d)
 	}
 	for i, of := range x.of {
+		if i == len(x.of)-1 {
+			i = exceptionBit
+		}
 		for _, at := range of {
-			if matches[at] {
-				set.add(i)
+			if at < len(matches) && matches[at] {
+				m.set.add(i)
 				break
 			}
 		}
 	}
-	return set
+	return m
 }

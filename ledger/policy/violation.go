@@ -21,6 +21,7 @@ func (c Contract) Violation(f Facts, e Evidence, now ledger.Time) (missing []str
 	}
 
 	v := c.evaluate(&f, now)
+	v.search = nil // with its own limit
 	at := slices.IndexFunc(f.Evidence, func(other Evidence) bool { return other.Attestation == e.Attestation })
 	for i := range c.Requirements {
 		if isDeployed(c.Requirements[i]) && v.decisions[i].applies && at >= 0 && v.hasCounted(i, at) {
@@ -28,8 +29,11 @@ func (c Contract) Violation(f Facts, e Evidence, now ledger.Time) (missing []str
 		}
 	}
 
-	for i, r := range c.Requirements {
-		d, reason := &v.decisions[i], ""
+	for i := range c.Requirements {
+		if len(missing) == maxMissing {
+			break
+		}
+		r, d, reason := c.Requirements[i], &v.decisions[i], ""
 		switch {
 		case isDeployed(r):
 			reason = v.whyNot(i, at)
@@ -38,9 +42,7 @@ func (c Contract) Violation(f Facts, e Evidence, now ledger.Time) (missing []str
 		default:
 			continue
 		}
-		if len(missing) < maxMissing {
-			missing = append(missing, clipReason(reason))
-		}
+		missing = append(missing, clipReason(reason))
 	}
 	return missing, true
 }
@@ -78,9 +80,13 @@ func (v *evaluation) hasCounted(i, at int) bool {
 	if len(v.c.Requirements[i].DistinctFrom) == 0 {
 		return true
 	}
-	all := d.people
-	defer func() { d.people = all }()
-	d.people = []int{v.people[at]}
-	v.search = nil
+	// As if nobody else counted for the requirement.
+	all := slices.Clone(v.can)
+	defer func() { v.can = all }()
+	for person := range v.can {
+		if person != v.people[at] {
+			v.can[person].remove(i)
+		}
+	}
 	return v.assign(i, 1) == assigned
 }

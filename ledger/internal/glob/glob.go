@@ -109,6 +109,22 @@ func AnyMatch(globs, names []string, steps int) (matches, sure bool) {
 	return false, true
 }
 
+// MaxCost returns an upper bound on the steps of AnyMatch without a limit.
+func MaxCost(globs, names []string) int {
+	if len(globs) == 0 {
+		return 0
+	}
+	bytes := 0
+	for _, name := range names {
+		bytes += len(name) + 1
+	}
+	cost := 0
+	for _, g := range globs {
+		cost += len(names) + bytes/4 + alternatives(g)*(len(g)+1)*bytes
+	}
+	return cost
+}
+
 // A Shape is a fast filter for a glob. It excludes most names that do not match, and
 // estimates the cost of matching the others.
 type Shape struct {
