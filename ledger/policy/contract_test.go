@@ -61,6 +61,14 @@ func TestParseContract(t *testing.T) {
 			one(`"signers":["cn=ci,o=acme"],"threshold":100,"accept":["warn","fail","error","skip","pass"],` +
 				`"max_age":"24h","exclude_author":true,"paths":["a"],"branches":["*"]`),
 		},
+		"the members of who and what counts": {
+			`{"requirements":[{"state":"DEPLOYED","name":"ship-it","predicate":"x","distinct_from":["PROMOTABLE","ATTESTED"],` +
+				`"where":"true"}],"targets":"claimed","exceptions":{"signers":["OU=sec"]}}`,
+			`{"requirements":[{"name":"ship-it","state":"DEPLOYED","predicate":"x","signers":[],"threshold":1,` +
+				`"accept":["pass"],"exclude_author":false,"distinct_from":["ATTESTED","PROMOTABLE"],"where":"true","paths":[],` +
+				`"branches":[]}],"targets":"claimed","exceptions":{"signers":["ou=sec"],"max_duration":"168h"},` +
+				strings.TrimPrefix(radar, `"targets":"all",`) + `}`,
+		},
 		"a type URI and * as predicates": {
 			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED",` +
 				`"predicate":"*"}]}`,
@@ -114,6 +122,36 @@ func TestParseContractRefuses(t *testing.T) {
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
 		"the lowest state": {`{"requirements":[{"state":"DRAFT","predicate":"x"}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED"}}},
+		"a name with a blank": {one(`"name":"the tests"`), []ledger.FieldError{
+			{Field: "requirements[1].name", Message: "use letters, digits and . _ -"}}},
+		"a name with a colon": {one(`"name":"test:go"`), []ledger.FieldError{
+			{Field: "requirements[1].name", Message: "use letters, digits"}}},
+		"a long name": {one(`"name":"` + strings.Repeat("x", 65) + `"`), []ledger.FieldError{
+			{Field: "requirements[1].name", Message: "at most 64 bytes"}}},
+		"two requirements of one name": {
+			`{"requirements":[{"name":"a","state":"ATTESTED","predicate":"x"},{"name":"a","state":"ATTESTED","predicate":"y"}]}`,
+			[]ledger.FieldError{{Field: "requirements[1].name", Message: `"a" is the name of another requirement`}}},
+		"distinct from its own state": {one(`"distinct_from":["ATTESTED"]`), []ledger.FieldError{
+			{Field: "requirements[1].distinct_from[0]", Message: "ATTESTED is not lower than ATTESTED"}}},
+		"distinct from a higher state": {one(`"distinct_from":["DEPLOYED"]`), []ledger.FieldError{
+			{Field: "requirements[1].distinct_from[0]", Message: "DEPLOYED is not lower than ATTESTED"}}},
+		"distinct from a state without requirements": {one(`"distinct_from":["DRAFT"]`), []ledger.FieldError{
+			{Field: "requirements[1].distinct_from[0]", Message: "is not a state with requirements"}}},
+		"distinct from a state twice": {
+			`{"requirements":[{"state":"DEPLOYED","predicate":"x","distinct_from":["ATTESTED","ATTESTED"]}]}`,
+			[]ledger.FieldError{{Field: "requirements[0].distinct_from[1]", Message: "occurs twice"}}},
+		"a long expression": {one(`"where":"` + strings.Repeat("x", 2049) + `"`), []ledger.FieldError{
+			{Field: "requirements[1].where", Message: "too long: 2049 bytes, at most 2048"}}},
+		"an unknown target rule": {`{"requirements":[],"targets":"some"}`, []ledger.FieldError{
+			{Field: "targets", Message: `"some" is not a rule (use all or claimed)`}}},
+		"exceptions by nobody": {`{"requirements":[],"exceptions":{"signers":[]}}`, []ledger.FieldError{
+			{Field: "exceptions.signers", Message: "required"}}},
+		"exceptions of a pattern that is none": {`{"requirements":[],"exceptions":{"signers":["ann"]}}`, []ledger.FieldError{
+			{Field: "exceptions.signers[0]", Message: "ann"}}},
+		"exceptions for years": {`{"requirements":[],"exceptions":{"signers":["cn=*"],"max_duration":"60w"}}`,
+			[]ledger.FieldError{{Field: "exceptions.max_duration", Message: "too long (use at most 8784h)"}}},
+		"exceptions that are a list": {`{"requirements":[],"exceptions":[]}`, []ledger.FieldError{
+			{Field: "exceptions", Message: "must be an object"}}},
 		"a star inside": {`{"requirements":[{"state":"ATTESTED","predicate":"test:*:go"}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].predicate", Message: "ends in one *"}}},
 		"two stars": {`{"requirements":[{"state":"ATTESTED","predicate":"test:**"}]}`,
@@ -280,6 +318,41 @@ func TestDefaultContract(t *testing.T) {
 	}
 	if got := Default(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %s", got.Canonical())
+	}
+}
+
+// A contract of a release before the member targets means what it meant then: a commit
+// is for the target that was claimed.
+func TestParseStored(t *testing.T) {
+	for document, want := range map[string]TargetRule{
+		`{"requirements":[]}`:                     ClaimedTargets,
+		`{"requirements":[],"targets":"all"}`:     AllTargets,
+		`{"requirements":[],"targets":"claimed"}`: ClaimedTargets,
+	} {
+		if c, err := ParseStored([]byte(document)); err != nil || c.Targets != want {
+			t.Errorf("%s: %q, %v, want %q", document, c.Targets, err, want)
+		}
+	}
+	if c, err := Parse([]byte(`{"requirements":[]}`)); err != nil || c.Targets != AllTargets {
+		t.Errorf("a new contract has %q, %v, want all", c.Targets, err)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	for _, test := range []struct {
+		rule    TargetRule
+		claimed string
+		want    string
+	}{
+		{AllTargets, "", "main"},
+		{AllTargets, "release", "main release"},
+		{AllTargets, "release main", "release main"},
+		{ClaimedTargets, "", "main"},
+		{ClaimedTargets, "release topic", "release topic"},
+	} {
+		if got := strings.Join(test.rule.Targets("main", strings.Fields(test.claimed)), " "); got != test.want {
+			t.Errorf("%s of %q: %q, want %q", test.rule, test.claimed, got, test.want)
+		}
 	}
 }
 
