@@ -1,0 +1,222 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Lint looks for parts of a contract that are probably mistakes: those that let anybody
+// through, and those that nobody can meet. It says nothing about what it does not know,
+// such as the people whose certificates a root signs.
+func Lint(c Contract, f LintFacts) Review {
+	l := &linter{Contract: c, facts: f, review: Review{Findings: []Finding{}}}
+	if len(f.Signers) > 0 {
+		l.signers, l.review.Unchecked = newLintSigners(c, &f)
+	} else {
+		l.add(FindingNoIdentities, "requirements", "add the keys of CI and of reviewers: ledgerd identity add",
+			"the org trusts no identity, so nothing can be signed")
+	}
+	if !c.requires(ledger.Attested) && !c.requires(ledger.Promotable) {
+		l.add(FindingNoRequirements, "requirements", "require evidence for ATTESTED or PROMOTABLE, such as test:*",
+			"any attestation makes a commit PROMOTABLE: there is no requirement for ATTESTED or PROMOTABLE")
+	}
+	if !c.requires(ledger.Deployed) {
+		l.add(FindingNoDeployment, "requirements", "add a requirement for DEPLOYED, such as deploy:prod",
+			"no commit becomes DEPLOYED: there is no requirement for it")
+	}
+
+	for i := range c.Requirements {
+		l.requirement(i, fmt.Sprintf("requirements[%d]", i))
+	}
+
+	l.targets()
+	if l.signers != nil && len(c.Exceptions.Signers) > 0 && l.signers.exceptions.isNobodys() {
+		l.add(FindingNobodyMatches, "exceptions.signers", "name signers that the org trusts, and let them attest exception:*",
+			"nobody can grant an exception: no trusted identity matches")
+	}
+	return l.review
+}
+
+func (c Contract) requires(s ledger.State) bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.State == s })
+}
+
+func (l *linter) requirement(i int, at string) {
+	l.openness(i, at)
+	if !l.unmeetable(i, at) && !l.neverCounts(i, at) {
+		l.neverSigned(i, at)
+	}
+	l.environments(i, at)
+}
+
+// openness adds a finding if every trusted identity satisfies the requirement.
+func (l *linter) openness(i int, at string) {
+	r := &l.Requirements[i]
+	if len(r.Signers) > 0 || l.review.Unchecked != "" || l.signers != nil && !l.signers.needs[i].allMay {
+		return
+	}
+	if tool := l.tool(r); tool != "" {
+		l.add(FindingToolWithoutSigner, at+".signers", "name the signers that run it, such as ou=build,o=acme",
+			"%s: any trusted identity can claim to be this %s", r.subject(), tool)
+		return
+	}
+
+	if r.Threshold > 1 || l.isApart(r) {
+		return
+	}
+	const fix = "name the signers, add distinct_from, or limit what identities may attest"
+	switch {
+	case r.State >= ledger.Promotable:
+		l.add(FindingAnySigner, at+".signers", fix, "%s: any trusted identity satisfies it, CI's key too", r.subject())
+	case !l.requires(ledger.Promotable):
+		l.add(FindingAnySigner, at+".signers", fix, "%s: any trusted identity satisfies it, and nothing else is required "+
+			"for PROMOTABLE", r.subject())
+	}
+}
+
+// isApart reports whether distinct_from asks for another person than those of a lower
+// state.
+func (l *linter) isApart(r *Requirement) bool { return slices.ContainsFunc(r.DistinctFrom, l.requires) }
+
+// tool returns the kind of tool whose result the requirement asks for, or "" for none.
+func (l *linter) tool(r *Requirement) string {
+	subject := r.subject()
+	if IsTypePattern(subject) {
+		subject = l.facts.typeOf(subject).Predicates
+	}
+	for _, tool := range []struct{ prefix, name string }{
+		{"vsa:", "verifier"}, {"svr:", "verifier"}, {"scan:", "scanner"}, {"sbom:", "generator"},
+	} {
+		if strings.HasPrefix(subject, tool.prefix) {
+			return tool.name
+		}
+	}
+	return ""
+}
+
+// unmeetable adds a finding if there are not enough people for the requirement. It reports
+// whether there is nobody.
+func (l *linter) unmeetable(i int, at string) bool {
+	if l.signers == nil || l.signers.needs[i].unknown {
+		return false
+	}
+	r, n := &l.Requirements[i], &l.signers.needs[i]
+	switch people := n.people.count(); {
+	case people == 0 && n.anyMay:
+		l.add(FindingNobodyMatches, at+".signers", "name signers that the org trusts: ledgerd identity list",
+			"%s: nobody can meet it: no trusted identity that may attest it matches %s", r.subject(), r.signerTexts())
+		return true
+	case people == 0:
+		l.add(FindingNobodyMatches, at+"."+r.subjectField(), "let an identity attest it: ledgerd identity update --may",
+			"%s: nobody can meet it: no trusted identity may attest it", r.subject())
+		return true
+	case people < r.Threshold:
+		l.add(FindingThresholdTooHigh, at+".threshold", "lower the threshold, or trust more people",
+			"%s: needs %s, but only %s can sign it", r.subject(), peopleText(r.Threshold), peopleText(people))
+		return false
+	}
+
+	if j := l.tooFewApart(i); j >= 0 {
+		l.add(FindingTooFewPeople, at+".distinct_from", "trust more people, or let them attest it",
+			"%s: needs %s besides %d for requirements[%d] (%s), but not enough people can sign them", r.subject(),
+			peopleText(r.Threshold), l.Requirements[j].Threshold, j, l.Requirements[j].subject())
+	}
+	return false
+}
+
+// tooFewApart returns a requirement from which requirement i is distinct, but without
+// enough people for both, or -1. It leaves out those that do not apply to all commits, and
+// those that cannot be met themselves.
+func (l *linter) tooFewApart(i int) int {
+	r, own := &l.Requirements[i], l.signers.needs[i].people
+	for j := range l.Requirements {
+		other, need := &l.Requirements[j], &l.signers.needs[j]
+		if !slices.Contains(r.DistinctFrom, other.State) || need.unknown || len(other.Paths)+len(other.Branches) > 0 {
+			continue
+		}
+		spare := need.people.count() - other.Threshold
+		common := own.common(need.people)
+		if spare >= 0 && own.count()-common+min(common, spare) < r.Threshold {
+			return j
+		}
+	}
+	return -1
+}
+
+// neverCounts adds a finding, and reports true, if evidence that matches the requirement
+// never has a status that it accepts.
+func (l *linter) neverCounts(i int, at string) bool {
+	r := &l.Requirements[i]
+	acceptsRecorded := slices.Contains(r.Accept, ledger.Recorded)
+	subject := r.subject()
+	if !IsTypePattern(subject) {
+		onlyRecorded := acceptsRecorded && len(r.Accept) == 1
+		matches := func(p string) bool { return patternsOverlap(p, subject) }
+		if onlyRecorded && !slices.ContainsFunc(l.facts.RecordedPredicates, matches) {
+			l.add(FindingNeverCounts, at+".accept", "accept pass",
+				"%s: its statements have an outcome, so they are never recorded without one", subject)
+			return true
+		}
+		return false
+	}
+
+	types := l.facts.Signed[subject]
+	if !strings.HasSuffix(subject, "*") {
+		types = []string{subject}
+	}
+	if acceptsRecorded || len(types) == 0 ||
+		slices.ContainsFunc(types, func(uri string) bool { return l.facts.typeOf(uri).Outcome }) {
+		return false
+	}
+	l.add(FindingNeverCounts, at+".accept", "accept recorded",
+		"%s: statements of this type have no outcome, so none has the status %s", subject, statusesText(r.Accept))
+	return true
+}
+
+// neverSigned adds a finding if nobody has signed the predicate of the requirement, and
+// others were signed.
+func (l *linter) neverSigned(i int, at string) {
+	r := &l.Requirements[i]
+	if !l.facts.AnySigned || len(l.facts.Signed[r.subject()]) > 0 {
+		return
+	}
+	l.add(FindingNeverSigned, at+"."+r.subjectField(), "check the name: ledgerd predicate list",
+		"%s: nobody has ever signed it in this org", r.subject())
+}
+
+// targets adds a finding if anyone who registers a commit decides which requirements apply.
+func (l *linter) targets() {
+	byBranch := func(r Requirement) bool { return len(r.Branches) > 0 }
+	if i := slices.IndexFunc(l.Requirements, byBranch); l.Targets == ClaimedTargets && i >= 0 {
+		l.add(FindingClaimedTargets, "targets", "use targets: all, unless releases come from branches alone",
+			"anybody with a write token can keep requirements[%d] from applying: by registering the commit for another "+
+				"branch", i)
+	}
+}
+
+// signerTexts lists the first patterns of signers.
+func (r *Requirement) signerTexts() string {
+	var texts []string
+	for _, p := range r.Signers {
+		texts = append(texts, p.String())
+	}
+	return joinFirst(texts, " or ")
+}
+
+func peopleText(n int) string {
+	if n == 1 {
+		return "1 person"
+	}
+	return fmt.Sprintf("%d people", n)
+}
+
+func statusesText(statuses []ledger.Status) string {
+	var names []string
+	for _, s := range statuses {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, " or ")
+}

@@ -1,0 +1,264 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// LintFacts is what Lint needs to know of an org.
+type LintFacts struct {
+	// Signers holds the keys and the roots that are neither revoked nor expired. Missing
+	// reports whether there are more.
+	Signers []LintSigner
+	Missing bool
+	// Signed holds, for each of Contract.Subjects, predicates or types that match it and were
+	// signed in the org: the first ones, if there are many. AnySigned reports whether
+	// anything was.
+	Signed    map[string][]string
+	AnySigned bool
+	// Type returns what is known of the statements of a type. If it is nil, nothing is.
+	Type func(uri string) TypeFacts
+	// RecordedPredicates are patterns of the predicates of statements without an outcome.
+	RecordedPredicates []string
+}
+
+// A LintSigner is a key or a root that the org trusts.
+type LintSigner struct {
+	// Person is the person of a key: keys of one person have the same number.
+	Person int64
+	DN     identity.DN
+	// May has patterns of the predicates that the identity may attest; empty: all.
+	May []string
+	// IsRoot reports whether it is a root. Its certificates match Certifies; who has one is
+	// not known.
+	IsRoot    bool
+	Certifies identity.Pattern
+}
+
+// TypeFacts is what is known of the statements of a type.
+type TypeFacts struct {
+	// Predicates is a pattern of their predicates.
+	Predicates string
+	// Outcome reports whether any of them has another status than recorded.
+	Outcome bool
+}
+
+// typeOf returns what is known of a type, or of a pattern of types.
+func (f *LintFacts) typeOf(uri string) TypeFacts {
+	if f.Type == nil || strings.HasSuffix(uri, "*") {
+		return TypeFacts{Predicates: "*", Outcome: true}
+	}
+	return f.Type(uri)
+}
+
+// Subjects returns the distinct patterns for predicates and types in the contract.
+func (c Contract) Subjects() []string {
+	var subjects []string
+	for i := range c.Requirements {
+		subjects = append(subjects, c.Requirements[i].subject())
+	}
+	slices.Sort(subjects)
+	return slices.Compact(subjects)
+}
+
+// maxLintSteps limits how many identities are compared with how many patterns for one
+// review. A comparison takes less than 50 ns.
+const maxLintSteps = 2_000_000
+
+// exceptionPredicates is a pattern for the predicates of exceptions.
+const exceptionPredicates = "exception:*"
+
+// lintSigners knows who can sign what a contract asks for.
+type lintSigners struct {
+	needs []signerNeed // by requirement
+	// exceptions is what exceptions ask for.
+	exceptions signerNeed
+}
+
+// A signerNeed says who can sign for a requirement.
+type signerNeed struct {
+	// people are those whose keys match the patterns and may attest the predicate.
+	people peopleSet
+	// unknown reports whether others can too, because a root may certify them.
+	unknown bool
+	// anyMay and allMay report whether any, and whether every identity may attest the
+	// predicate.
+	anyMay, allMay bool
+}
+
+// isNobodys reports whether it is known that nobody can sign.
+func (n *signerNeed) isNobodys() bool { return !n.unknown && n.people.count() == 0 }
+
+// newLintSigners compares the identities with the contract. If that takes too many steps,
+// or if identities are missing, it returns nil, and why.
+func newLintSigners(c Contract, f *LintFacts) (s *lintSigners, unchecked string) {
+	if f.Missing {
+		return nil, fmt.Sprintf("who can sign what: the org has more than %d identities", len(f.Signers))
+	}
+	x := newLintIndex(c, f)
+	if steps := x.steps(f.Signers); steps > maxLintSteps {
+		return nil, fmt.Sprintf("who can sign what: comparing %d identities with the contract takes %d steps, more than %d",
+			len(f.Signers), steps, maxLintSteps)
+	}
+
+	people := make(map[int64]int) // positions by number
+	needs := make([]signerNeed, len(x.subjects))
+	for i := range needs {
+		needs[i] = signerNeed{people: newPeopleSet(len(f.Signers)), allMay: len(f.Signers) > 0}
+	}
+	for i := range f.Signers {
+		id := &f.Signers[i]
+		if _, ok := people[id.Person]; !ok && !id.IsRoot {
+			people[id.Person] = len(people)
+		}
+		matches, may := x.matches(id), x.may(id.May)
+		for at := range needs {
+			n := &needs[at]
+			n.anyMay, n.allMay = n.anyMay || may[at], n.allMay && may[at]
+			switch {
+			case !may[at] || !x.isSigner(at, matches):
+			case id.IsRoot:
+				n.unknown = true
+			default:
+				n.people.add(people[id.Person])
+			}
+		}
+	}
+	last := len(needs) - 1
+	return &lintSigners{needs[:last], needs[last]}, ""
+}
+
+// A lintIndex has the patterns of a contract for comparing them with identities. The
+// requirements are followed by the exceptions.
+type lintIndex struct {
+	subjects []string           // patterns of predicates, by requirement
+	patterns []identity.Pattern // distinct patterns of signers
+	of       [][]int            // the positions of the patterns of each requirement
+	// known remembers what lists of predicates may attest.
+	known map[string][]bool
+}
+
+func newLintIndex(c Contract, f *LintFacts) *lintIndex {
+	x := &lintIndex{known: make(map[string][]bool)}
+	positions := make(map[string]int)
+	add := func(subject string, signers []identity.Pattern) {
+		var of []int
+		for _, p := range signers {
+			text := p.String()
+			at, ok := positions[text]
+			if !ok {
+				at = len(x.patterns)
+				positions[text] = at
+				x.patterns = append(x.patterns, p)
+			}
+			of = append(of, at)
+		}
+		x.subjects, x.of = append(x.subjects, subject), append(x.of, of)
+	}
+
+	for i := range c.Requirements {
+		r := &c.Requirements[i]
+		subject := r.subject()
+		if IsTypePattern(subject) {
+			subject = f.typeOf(subject).Predicates
+		}
+		add(subject, r.Signers)
+	}
+	add(exceptionPredicates, c.Exceptions.Signers)
+	return x
+}
+
+// steps returns the number of comparisons that the identities need.
+func (x *lintIndex) steps(signers []LintSigner) int {
+	steps := len(x.patterns) * len(signers)
+	seen := make(map[string]bool)
+	for i := range signers {
+		if key := strings.Join(signers[i].May, "\n"); key != "" && !seen[key] {
+			seen[key] = true
+			steps += len(signers[i].May) * len(x.subjects)
+		}
+	}
+	return steps
+}
+
+// matches reports for each pattern whether it matches the identity, or may match a
+// certificate of the root.
+func (x *lintIndex) matches(id *LintSigner) []bool {
+	matches := make([]bool, len(x.patterns))
+	for i, p := range x.patterns {
+		if id.IsRoot {
+			matches[i] = p.Overlaps(id.Certifies)
+		} else {
+			matches[i] = p.Match(id.DN)
+		}
+	}
+	return matches
+}
+
+// isSigner reports whether a requirement has no patterns, or one that matches.
+func (x *lintIndex) isSigner(at int, matches []bool) bool {
+	return len(x.of[at]) == 0 || slices.ContainsFunc(x.of[at], func(p int) bool { return matches[p] })
+}
+
+// may reports for each requirement whether any of the patterns allows its predicate.
+func (x *lintIndex) may(patterns []string) []bool {
+	key := strings.Join(patterns, "\n")
+	if may, ok := x.known[key]; ok {
+		return may
+	}
+	may := make([]bool, len(x.subjects))
+	for i, subject := range x.subjects {
+		allows := func(p string) bool { return patternsOverlap(p, subject) }
+		may[i] = len(patterns) == 0 || slices.ContainsFunc(patterns, allows)
+	}
+	x.known[key] = may
+	return may
+}
+
+// A peopleSet is a set of people, by their positions.
+type peopleSet []uint64
+
+func newPeopleSet(n int) peopleSet { return make(peopleSet, (n+63)/64) }
+
+func (s peopleSet) add(i int) { s[i/64] |= 1 << (i % 64) }
+
+func (s peopleSet) count() (n int) { return s.common(s) }
+
+// common returns the number of people who are in both sets.
+func (s peopleSet) common(other peopleSet) (n int) {
+	for i := range s {
+		n += bits.OnesCount64(s[i] & other[i])
+	}
+	return n
+}
+
+// subject returns the predicate or the type that the requirement is about.
+func (r *Requirement) subject() string { return cmp.Or(r.Predicate, r.Type) }
+
+// subjectField returns the name of the member that subject returns.
+func (r *Requirement) subjectField() string {
+	if r.Type != "" {
+		return "type"
+	}
+	return "predicate"
+}
+
+// patternsOverlap reports whether two patterns for predicates match a name in common.
+func patternsOverlap(a, b string) bool {
+	a, aWild := strings.CutSuffix(a, "*")
+	b, bWild := strings.CutSuffix(b, "*")
+	switch {
+	case aWild && bWild:
+		return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+	case aWild:
+		return strings.HasPrefix(b, a)
+	case bWild:
+		return strings.HasPrefix(a, b)
+	}
+	return a == b
+}

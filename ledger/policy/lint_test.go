@@ -1,0 +1,357 @@
+package policy_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// facts returns the facts of an org in which the given predicates and types were signed.
+func facts(c policy.Contract, signed []string, signers ...policy.LintSigner) policy.LintFacts {
+	f := policy.LintFacts{Signers: signers, Signed: make(map[string][]string), AnySigned: len(signed) > 0,
+		RecordedPredicates: attestation.RecordedPredicates(),
+		Type: func(uri string) policy.TypeFacts {
+			predicates, outcome := attestation.Known(uri)
+			return policy.TypeFacts{Predicates: predicates, Outcome: outcome}
+		}}
+	for _, subject := range c.Subjects() {
+		for _, name := range signed {
+			prefix, wild := strings.CutSuffix(subject, "*")
+			if name == subject || wild && strings.HasPrefix(name, prefix) {
+				f.Signed[subject] = append(f.Signed[subject], name)
+			}
+		}
+	}
+	return f
+}
+
+func parseContract(t *testing.T, document string) policy.Contract {
+	t.Helper()
+	c, err := policy.Parse([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// key returns a key of a person, who may attest what the patterns match.
+func key(person int64, dn string, may ...string) policy.LintSigner {
+	parsed, err := identity.ParseDN(dn)
+	if err != nil {
+		panic(err)
+	}
+	return policy.LintSigner{Person: person, DN: parsed, May: may}
+}
+
+// root returns a root for DNs that match a pattern.
+func root(certifies string, may ...string) policy.LintSigner {
+	r := policy.LintSigner{IsRoot: true, May: may}
+	if certifies != "" {
+		var err error
+		if r.Certifies, err = identity.ParsePattern(certifies); err != nil {
+			panic(err)
+		}
+	}
+	return r
+}
+
+// findings formats findings as "code field".
+func findings(r policy.Review) []string {
+	list := []string{}
+	for _, f := range r.Findings {
+		list = append(list, string(f.Code)+" "+f.Field)
+	}
+	return list
+}
+
+var (
+	ci       = key(1, "cn=ci,ou=build,o=acme")
+	reviewer = key(2, "cn=ada,ou=review,o=acme")
+	platform = key(3, "cn=ops,ou=platform,o=acme")
+)
+
+// Requirements without a finding in an org with ci, reviewer and platform.
+const (
+	testByCI    = `{"state":"ATTESTED","predicate":"test:*","signers":["ou=build"]}`
+	reviewByAda = `{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"]}`
+	deployByOps = `{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform"]}`
+	byAcme      = `"signers":["o=acme"]}`
+)
+
+func TestLint(t *testing.T) {
+	everybody := []policy.LintSigner{ci, reviewer, platform}
+	for _, test := range []struct {
+		name         string
+		requirements string
+		rest         string // other members of the contract
+		signed       []string
+		signers      []policy.LintSigner
+		want         []string
+	}{
+		{name: "nothing to find", requirements: testByCI + "," + reviewByAda + "," + deployByOps},
+
+		{name: "any key for a review", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*"},` +
+			deployByOps, want: []string{"any_signer requirements[1].signers"}},
+		{name: "any key but the author's", want: []string{"any_signer requirements[1].signers"}, requirements: testByCI +
+			`,{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true},` + deployByOps},
+		{name: "any key for a deployment", want: []string{"any_signer requirements[2].signers"},
+			requirements: testByCI + "," + reviewByAda + `,{"state":"DEPLOYED","predicate":"deploy:prod"}`},
+		{name: "any two keys", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","threshold":2},` +
+			deployByOps},
+		{name: "another key than that of the test", requirements: testByCI +
+			`,{"state":"PROMOTABLE","predicate":"review:*","distinct_from":["ATTESTED"]},` + deployByOps},
+		{name: "another key than that of no test", want: []string{"any_signer requirements[0].signers"}, requirements: `
+			{"state":"PROMOTABLE","predicate":"review:*","distinct_from":["ATTESTED"]},` + deployByOps},
+		{name: "any key may test", requirements: `{"state":"ATTESTED","predicate":"test:*"},` + reviewByAda + "," +
+			deployByOps},
+		{name: "a test is enough", want: []string{"any_signer requirements[0].signers"},
+			requirements: `{"state":"ATTESTED","predicate":"test:*"},` + deployByOps},
+		{name: "may instead of signers", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*"},` +
+			deployByOps, signers: []policy.LintSigner{key(1, "cn=ci,ou=build,o=acme", "test:*", "build:*"), reviewer, platform}},
+		{name: "may has the review", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*"},` + deployByOps,
+			signers: []policy.LintSigner{key(1, "cn=ci,ou=build,o=acme", "test:*", "review:code"), reviewer, platform},
+			want:    []string{"any_signer requirements[1].signers"}},
+
+		{name: "tools without signers", requirements: testByCI + "," + reviewByAda + "," + deployByOps + `,
+			{"state":"ATTESTED","predicate":"vsa:verifier.example"},{"state":"ATTESTED","predicate":"scan:*"},
+			{"state":"PROMOTABLE","predicate":"svr:x"},{"state":"ATTESTED","predicate":"sbom:spdx","threshold":2},
+			{"state":"ATTESTED","type":"https://slsa.dev/verification_summary/v1"},
+			{"state":"ATTESTED","predicate":"vsa:named","signers":["ou=build"]},{"state":"ATTESTED","predicate":"vsax"}`,
+			want: []string{"tool_without_signer requirements[3].signers", "tool_without_signer requirements[4].signers",
+				"tool_without_signer requirements[5].signers", "tool_without_signer requirements[6].signers",
+				"tool_without_signer requirements[7].signers"}},
+
+		{name: "no requirements", want: []string{"no_requirements requirements", "no_deployment requirements"}},
+		{name: "only deployments", requirements: deployByOps, want: []string{"no_requirements requirements"}},
+		{name: "no deployments", requirements: testByCI + "," + reviewByAda, want: []string{"no_deployment requirements"}},
+
+		{name: "nobody matches", want: []string{"nobody_matches requirements[1].signers"}, requirements: testByCI +
+			`,{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=none"]},` + deployByOps},
+		{name: "nobody may", want: []string{"nobody_matches requirements[0].predicate"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			signers: []policy.LintSigner{key(1, "cn=ci,ou=build", "lint:*"), key(2, "cn=a,ou=review", "review:*"),
+				key(3, "cn=b,ou=platform", "deploy:*")}},
+		{name: "nobody may attest the type", want: []string{"nobody_matches requirements[0].type"},
+			requirements: `{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1","signers":["ou=build"]},` + reviewByAda +
+				"," + deployByOps,
+			signers: []policy.LintSigner{key(1, "cn=ci,ou=build", "test:*"), key(2, "cn=a,ou=review", "review:*"),
+				key(3, "cn=b,ou=platform", "deploy:*")}},
+		{name: "the match may not, others may", want: []string{"nobody_matches requirements[0].signers"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			signers:      []policy.LintSigner{key(1, "cn=ci,ou=build,o=acme", "lint:*"), reviewer, platform}},
+		{name: "a root may certify one", requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			signers: []policy.LintSigner{root("ou=*,o=acme")}},
+		{name: "a root may not attest it", want: []string{"nobody_matches requirements[0].predicate"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			signers:      []policy.LintSigner{root("", "review:*", "deploy:*")}},
+		{name: "a root certifies others", want: []string{"nobody_matches requirements[0].signers"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			signers:      []policy.LintSigner{root("ou=tests"), reviewer, platform}},
+
+		{name: "two keys of one person", want: []string{"threshold_too_high requirements[1].threshold"},
+			requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"signers":["ou=review"]},` +
+				deployByOps,
+			signers: []policy.LintSigner{ci, reviewer, key(2, "cn=ada2,ou=review"), platform}},
+		{name: "two people", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","threshold":2,` +
+			`"signers":["ou=review"]},` + deployByOps,
+			signers: []policy.LintSigner{ci, reviewer, key(4, "cn=bob,ou=review"), platform}},
+		{name: "one person and a root", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*",` +
+			`"threshold":2,"signers":["ou=review"]},` + deployByOps,
+			signers: []policy.LintSigner{ci, reviewer, root("ou=review"), platform}},
+
+		{name: "one key for test and review", want: []string{"too_few_people requirements[1].distinct_from",
+			"too_few_people requirements[2].distinct_from"}, signers: []policy.LintSigner{ci},
+			requirements: `{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*",` +
+				`"distinct_from":["ATTESTED"]},{"state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}`},
+		{name: "two keys for test, review and deployment", signers: []policy.LintSigner{ci, reviewer},
+			requirements: `{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*",` +
+				`"distinct_from":["ATTESTED"]},{"state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}`},
+		{name: "distinct, but the lower one is for some paths", signers: []policy.LintSigner{ci},
+			requirements: `{"state":"ATTESTED","predicate":"test:*","paths":["a"]},{"state":"PROMOTABLE","predicate":` +
+				`"review:*","distinct_from":["ATTESTED"]},{"state":"DEPLOYED","predicate":"deploy:prod","signers":["o=acme"]}`},
+		{name: "distinct with a root", signers: []policy.LintSigner{ci, root("")},
+			requirements: `{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*",` +
+				`"distinct_from":["ATTESTED"]},` + deployByOps},
+		{name: "two of three for each", want: []string{"too_few_people requirements[1].distinct_from"},
+			requirements: `{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"PROMOTABLE","predicate":` +
+				`"review:*","threshold":2,"distinct_from":["ATTESTED"]},` + deployByOps},
+
+		{name: "never signed", signed: []string{"test:go", "deploy:prod", "reviews:code"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			want:         []string{"never_signed requirements[1].predicate"}},
+		{name: "a type never signed",
+			signed: []string{"test:go", "deploy:prod", "review:x", "https://slsa.dev/provenance/v0.2"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps + `,
+				{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1","signers":["ou=build"]},
+				{"state":"ATTESTED","type":"https://slsa.dev/*","signers":["ou=build"]}`,
+			want: []string{"never_signed requirements[3].type"}},
+
+		{name: "an SBOM that passes", requirements: testByCI + "," + reviewByAda + "," + deployByOps + `,
+			{"state":"ATTESTED","type":"https://spdx.dev/Document","signers":["ou=build"]},
+			{"state":"ATTESTED","type":"https://spdx.dev/Document","accept":["pass","recorded"],"signers":["ou=build"]},
+			{"state":"ATTESTED","predicate":"https://x.example/own","accept":["warn"],"signers":["ou=build"]},
+			{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1","signers":["ou=build"]},
+			{"state":"ATTESTED","type":"https://slsa.dev/*","signers":["ou=build"]},
+			{"state":"ATTESTED","predicate":"scan:*","signers":["ou=build"]}`,
+			want: []string{"never_counts requirements[3].accept", "never_counts requirements[5].accept"}},
+		{name: "types that were signed",
+			signed: []string{"test:go", "review:x", "deploy:prod", "https://spdx.dev/Document/v2.3"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps + `,
+			{"state":"ATTESTED","type":"https://spdx.dev/*","signers":["ou=build"]}`,
+			want: []string{"never_counts requirements[3].accept"}},
+		{name: "a test that is recorded", requirements: `{"state":"ATTESTED","predicate":"test:*","accept":["recorded"],` +
+			`"signers":["ou=build"]},{"state":"ATTESTED","predicate":"sbom:*","accept":["recorded"],"signers":["ou=build"]},
+			{"state":"ATTESTED","predicate":"test:*","accept":["recorded","pass"],"signers":["ou=build"]},` +
+			reviewByAda + "," + deployByOps, want: []string{"never_counts requirements[0].accept"}},
+
+		{name: "staging and production", signed: []string{"test:go", "review:x", "deploy:prod", "deploy:staging"},
+			requirements: testByCI + "," + reviewByAda + `,{"state":"DEPLOYED","predicate":"deploy:*",` + byAcme,
+			want:         []string{"mixed_environments requirements[2].predicate"}},
+		{name: "two regions", signed: []string{"test:go", "review:x", "deploy:prod-eu", "deploy:prod-us"},
+			requirements: testByCI + "," + reviewByAda + `,{"state":"DEPLOYED","predicate":"deploy:*",` + byAcme},
+		{name: "one environment", signed: []string{"test:go", "review:x", "deploy:eu"},
+			requirements: testByCI + "," + reviewByAda + `,{"state":"DEPLOYED","predicate":"deploy:*",` + byAcme},
+		{name: "staging before production", requirements: testByCI + "," + reviewByAda + `,
+			{"state":"PROMOTABLE","predicate":"deploy:staging",` + byAcme + `,{"state":"DEPLOYED","predicate":"deploy:*",` +
+			byAcme, want: []string{"mixed_environments requirements[3].predicate"}},
+
+		{name: "claimed targets", requirements: testByCI + "," + reviewByAda + "," + deployByOps + `,
+			{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"],"branches":["main"]}`,
+			rest: `,"targets":"claimed"`, want: []string{"claimed_targets targets"}},
+		{name: "claimed targets without branches", requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			rest: `,"targets":"claimed"`},
+		{name: "exceptions by nobody", requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			rest: `,"exceptions":{"signers":["ou=none"]}`, want: []string{"nobody_matches exceptions.signers"}},
+		{name: "exceptions", requirements: testByCI + "," + reviewByAda + "," + deployByOps,
+			rest: `,"exceptions":{"signers":["ou=none","ou=platform"]}`},
+		{name: "exceptions by one who may not", requirements: reviewByAda + "," + deployByOps,
+			signers: []policy.LintSigner{reviewer, key(3, "cn=ops,ou=platform", "deploy:*")},
+			rest:    `,"exceptions":{"signers":["ou=platform"]}`, want: []string{"nobody_matches exceptions.signers"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := parseContract(t, `{"requirements":[`+test.requirements+`]`+test.rest+`}`)
+			if test.signers == nil {
+				test.signers = everybody
+			}
+			review := policy.Lint(c, facts(c, test.signed, test.signers...))
+			if got := findings(review); !slices.Equal(got, test.want) || review.Unchecked != "" {
+				t.Errorf("got %+v %s\nwant %q", review.Findings, review.Unchecked, test.want)
+			}
+			for _, f := range review.Findings {
+				if f.Message == "" || f.Fix == "" || len(f.Message) > 200 || len(f.Fix) > 100 {
+					t.Errorf("%+v lacks a message or a fix, or has a long one", f)
+				}
+			}
+		})
+	}
+}
+
+// The documentation explains each kind of finding.
+func TestFindingsAreDocumented(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("lint_finding.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile(`FindingCode = "(\w+)"`).FindAllSubmatch(source, -1)
+	if len(codes) < 12 {
+		t.Fatalf("found %d kinds of findings", len(codes))
+	}
+	for _, code := range codes {
+		if !bytes.Contains(docs, []byte("\n| `"+string(code[1])+"` |")) {
+			t.Errorf("docs/policy.md lacks %s", code[1])
+		}
+	}
+}
+
+// An org without identities has one finding about them, not one for each requirement.
+func TestLintWithoutIdentities(t *testing.T) {
+	c := parseContract(t, `{"requirements":[`+testByCI+","+reviewByAda+","+deployByOps+`]}`)
+	if got := findings(policy.Lint(c, facts(c, nil))); !slices.Equal(got, []string{"no_identities requirements"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLintBounds checks that a review of the largest contract in a large org says what it
+// did not check, and lists a limited number of findings.
+func TestLintBounds(t *testing.T) {
+	var requirements []string
+	for i := range 200 {
+		signers := `"ou=none"`
+		for j := range 99 {
+			if i < 39 {
+				signers += fmt.Sprintf(`,"ou=none%d-%d"`, i, j)
+			}
+		}
+		requirements = append(requirements, fmt.Sprintf(`{"state":"DEPLOYED","predicate":"d%d:*","accept":["recorded"],`+
+			`"signers":[%s]}`, i, signers))
+	}
+	c := parseContract(t, `{"requirements":[`+strings.Join(requirements, ",")+`]}`)
+
+	var many []policy.LintSigner
+	for i := range 1000 {
+		many = append(many, key(int64(i+1), fmt.Sprintf("cn=k%d,ou=u,o=acme", i)))
+	}
+	few := many[:100]
+	review := policy.Lint(c, facts(c, nil, few...))
+	if len(review.Findings) != policy.MaxFindings || review.Truncated != 1 || review.Unchecked != "" {
+		t.Errorf("%d findings, %d more, unchecked: %s", len(review.Findings), review.Truncated, review.Unchecked)
+	}
+
+	review = policy.Lint(c, facts(c, nil, many...))
+	if !strings.Contains(review.Unchecked, "3862000 steps") {
+		t.Errorf("unchecked: %q", review.Unchecked)
+	}
+	if i := slices.IndexFunc(review.Findings, func(f policy.Finding) bool { return f.Code == "nobody_matches" }); i >= 0 {
+		t.Errorf("found without a check: %+v", review.Findings[i])
+	}
+
+	c = parseContract(t, `{"requirements":[{"state":"PROMOTABLE","predicate":"vsa:*"},`+deployByOps+`]}`)
+	incomplete := facts(c, nil, few...)
+	incomplete.Missing = true
+	review = policy.Lint(c, incomplete)
+	if !strings.Contains(review.Unchecked, "more than 100 identities") || len(review.Findings) > 0 {
+		t.Errorf("%+v, unchecked: %q", review.Findings, review.Unchecked)
+	}
+}
+
+// BenchmarkLint reviews a contract with 200 requirements in an org with 10,000 identities,
+// an eighth of which may attest predicates of their own.
+func BenchmarkLint(b *testing.B) {
+	var requirements []string
+	for i := range 200 {
+		requirements = append(requirements, fmt.Sprintf(`{"state":%q,"predicate":"test:%d","signers":["cn=*%d,ou=u*"]%s}`,
+			[]string{"ATTESTED", "PROMOTABLE"}[i%2], i, i%100, []string{"", `,"distinct_from":["ATTESTED"]`}[i%2]))
+	}
+	c, err := policy.Parse([]byte(`{"requirements":[` + strings.Join(requirements, ",") + `]}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var signers []policy.LintSigner
+	for i := range 10_000 {
+		signers = append(signers, key(int64(i+1), fmt.Sprintf("cn=k%d,ou=u,o=acme", i)))
+		if i%8 == 0 {
+			signers[i].May = []string{"test:*", fmt.Sprintf("build:%d", i)}
+		}
+	}
+	f := facts(c, []string{"test:1"}, signers...)
+	var review policy.Review
+	for b.Loop() {
+		review = policy.Lint(c, f)
+	}
+	b.ReportMetric(float64(len(review.Findings)), "findings")
+	if review.Unchecked != "" {
+		b.Logf("unchecked: %s", review.Unchecked)
+	}
+}
