@@ -66,3 +66,14 @@ func (c *Client) Simulate(ctx context.Context, org, repo string, contract []byte
 	})
 	return s, err
 }
+
+// LintPolicy reviews a contract, which is a JSON document, or the active one of the repo if
+// it is nil.
+func (c *Client) LintPolicy(ctx context.Context, org, repo string, contract []byte) (policy.Review, error) {
+	r, _, err := call[policy.Review](ctx, c, request{
+		method: http.MethodPost,
+		path:   pathOf("orgs", org, "policies", repo, "lint"),
+		body:   contract,
+	})
+	return r, err
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -69,14 +70,19 @@ func (s *Server) putPolicy(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: policy, tagged: true, etag: policyTag(policy)}, nil
 }
 
-// contract reads a policy contract from the body. It ignores the fields that a
-// policy has in addition to its contract's, so that a client can edit the response
-// of getPolicy and send it back.
+// contract reads a policy contract from the body.
 func (c *call) contract() (policy.Contract, error) {
 	body, err := c.body(smallBody, typeJSON)
 	if err != nil {
 		return policy.Contract{}, err
 	}
+	return parseContract(body)
+}
+
+// parseContract parses a policy contract. It ignores the fields that a policy has in
+// addition to its contract's, so that a client can edit the response of getPolicy and
+// send it back.
+func parseContract(body []byte) (policy.Contract, error) {
 	var members map[string]jsontext.Value
 	if ledger.DecodeStrict(body, &members) != nil {
 		return policy.Parse(body) // returns the detailed error
@@ -84,7 +90,8 @@ func (c *call) contract() (policy.Contract, error) {
 	for _, name := range policy.RecordFields() {
 		delete(members, name)
 	}
-	if body, err = json.Marshal(members, json.Deterministic(true)); err != nil {
+	body, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
 		return policy.Contract{}, fmt.Errorf("encode the contract: %w", err)
 	}
 	return policy.Parse(body)
@@ -112,4 +119,35 @@ func (s *Server) simulatePolicy(c *call) (*reply, error) {
 		return nil, err
 	}
 	return &reply{status: http.StatusOK, record: simulation}, nil
+}
+
+// lintPolicy reviews the contract in the body or, if there is none, the active one.
+func (s *Server) lintPolicy(c *call) (*reply, error) {
+	contract, err := s.contractToLint(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.beginRead(); err != nil {
+		return nil, err
+	}
+	facts, err := s.store.LintFacts(c.ctx(), c.org(), c.repo(), contract)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, record: policy.Lint(contract, facts)}, nil
+}
+
+func (s *Server) contractToLint(c *call) (policy.Contract, error) {
+	body, err := c.readBody(smallBody)
+	if err != nil {
+		return policy.Contract{}, err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		active, err := s.store.Policy(c.ctx(), c.org(), c.repo(), 0)
+		return active.Contract, err
+	}
+	if err := checkMediaType(c.r.Header, []string{typeJSON}); err != nil {
+		return policy.Contract{}, err
+	}
+	return parseContract(body)
 }

@@ -98,6 +98,7 @@ func (s *Server) routes() []route {
 		{put, policy, admin, nil, s.putPolicy},
 		{get, policy + "/versions", read, list(), s.listPolicies},
 		{post, policy + "/simulate", admin, nil, s.simulatePolicy},
+		{post, policy + "/lint", read, nil, s.lintPolicy},
 
 		{get, identities, read, list(), s.listIdentities},
 		{post, identities, admin, nil, s.addIdentity},

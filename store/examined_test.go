@@ -14,6 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -208,6 +209,11 @@ func listSimple(s *Store, list listFunc) {
 	list("transitions", func(ctx context.Context, q Query) (string, error) {
 		return next(s.Transitions(ctx, "acme", "api", fmt.Sprintf("%040x", 1), q))
 	})
+	for org, repo := range map[string]string{"acme": "api", "crowd": "r1"} {
+		list("review in "+org, func(ctx context.Context, _ Query) (string, error) {
+			return "", reviewLargest(ctx, s, org, repo)
+		})
+	}
 	list("versions", func(ctx context.Context, q Query) (string, error) { return next(s.Policies(ctx, "acme", "api", q)) })
 	list("webhooks", func(ctx context.Context, q Query) (string, error) { return next(s.Webhooks(ctx, "acme", "api", q)) })
 
@@ -223,6 +229,22 @@ func listSimple(s *Store, list listFunc) {
 			}
 		}
 	}
+}
+
+// reviewLargest reads the facts for a review of a contract that is about 200 predicates and
+// types, of which there are many.
+func reviewLargest(ctx context.Context, s *Store, org, repo string) error {
+	var c policy.Contract
+	for i := range 100 {
+		c.Requirements = append(c.Requirements, policy.Requirement{Predicate: fmt.Sprintf("test:%d*", i)},
+			policy.Requirement{Type: fmt.Sprintf("https://many.example/%d*", i)})
+	}
+	f, err := s.LintFacts(ctx, org, repo, c)
+	if err == nil && (len(f.Signers) > maxLintSigners || f.Missing != (org == "crowd") ||
+		len(f.Signed["test:1*"]) > maxLintNames) {
+		return fmt.Errorf("%d identities, missing: %t, names: %q", len(f.Signers), f.Missing, f.Signed["test:1*"])
+	}
+	return err
 }
 
 func listAttestations(s *Store, list listFunc) {

@@ -351,6 +351,10 @@ func (e *exerciser) policies() {
 	p, err := e.Policy(ctx, "acme", "api", 0)
 	check(e.t, err)
 	e.ok(e.Simulate(ctx, "acme", "api", p.Contract))
+	for _, subject := range []string{"test:*", "https://slsa.dev/*"} {
+		reviewed := policy.Contract{Requirements: []policy.Requirement{{Predicate: subject}}}
+		e.ok(e.LintFacts(ctx, "acme", "api", reviewed))
+	}
 	for _, ignored := range []string{"docs/**", "none/**"} {
 		p.Contract.Radar.Ignore = []string{ignored}
 		e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))

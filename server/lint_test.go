@@ -1,0 +1,106 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+const lintPath = policyPath + "/lint"
+
+// lint returns the findings about a contract, or about the active one if it is empty, as
+// "code field".
+func (b *backend) lint(contract string) string {
+	b.t.Helper()
+	resp := b.send(request{method: "POST", path: lintPath, token: b.reader, body: contract}).want(200)
+	review := decode[policy.Review](resp)
+	if review.Unchecked != "" {
+		b.t.Errorf("unchecked: %s", review.Unchecked)
+	}
+	list := []string{}
+	for _, f := range review.Findings {
+		list = append(list, string(f.Code)+" "+f.Field)
+	}
+	return strings.Join(list, ", ")
+}
+
+func (b *backend) wantLint(contract, want string) {
+	b.t.Helper()
+	if got := b.lint(contract); got != want {
+		b.t.Errorf("findings: %s\nwant:     %s", got, want)
+	}
+}
+
+// What lint says of a contract follows the identities of the org and what was signed.
+func TestLintPolicy(t *testing.T) {
+	const contract = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","signers":["ou=build"]},` +
+		`{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"signers":["ou=review"]},` +
+		`{"state":"DEPLOYED","predicate":"deploy:*","signers":["ou=build"]}]}`
+	b := newBackend(t)
+	b.wantLint(contract, "no_identities requirements")
+
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	b.wantLint(contract, "nobody_matches requirements[1].signers")
+	ada := b.signer("cn=ada,ou=review,o=acme")
+	b.wantLint(contract, "threshold_too_high requirements[1].threshold")
+	b.signer("cn=Ada,ou=review,o=acme") // the same person
+	b.wantLint(contract, "threshold_too_high requirements[1].threshold")
+	bob := b.signer("cn=bob,ou=review,o=acme")
+	b.wantLint(contract, "")
+
+	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(ada.statement(t, commitID(1), "review:code", ledger.Pass, 1)).want(201)
+	b.wantLint(contract, "never_signed requirements[2].predicate")
+	b.attest(ci.statement(t, commitID(1), "deploy:prod", ledger.Pass, 1)).want(201)
+	b.wantLint(contract, "")
+	b.attest(ci.statement(t, commitID(1), "deploy:staging", ledger.Pass, 1)).want(201)
+	b.wantLint(contract, "mixed_environments requirements[2].predicate")
+
+	b.delete("/v1/orgs/acme/identities/" + bob.id).want(204)
+	b.wantLint(contract, "threshold_too_high requirements[1].threshold, mixed_environments requirements[2].predicate")
+}
+
+// Without a body, lint reviews the active policy. A draft is parsed as for a simulation.
+func TestLintOfActivePolicy(t *testing.T) {
+	b := newBackend(t)
+	b.signer("cn=ci,ou=build,o=acme")
+	b.signer("cn=ada,ou=review,o=acme")
+	tag := b.get(policyPath).header.Get("ETag")
+	b.putPolicy(tag, `{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","branches":["main"]}],`+
+		`"targets":"claimed"}`).want(200)
+	before := string(b.get("/v1/orgs/acme/events").body)
+	const want = "no_deployment requirements, any_signer requirements[0].signers, claimed_targets targets"
+	b.wantLint("", want)
+	b.wantLint(string(b.get(policyPath).want(200).body), want) // a policy as it is read
+	if after := string(b.get("/v1/orgs/acme/events").body); after != before {
+		t.Errorf("events after a review: %s", after)
+	}
+
+	post := func(path, body string) response {
+		return b.send(request{method: "POST", path: path, token: b.reader, body: body})
+	}
+	post(lintPath, `{"requirements":[{"state":"X","predicate":"a"}]}`).wantFields(422, ledger.CodeInvalidContract,
+		"requirements[0].state")
+	post(lintPath, `{"requirements":[],"more":1}`).wantFields(400, ledger.CodeUnknownField, "more")
+	post("/v1/orgs/acme/policies/none/lint", "").wantProblem(404, ledger.CodeNotFound)
+	post("/v1/orgs/acme/policies/none/lint", `{"requirements":[]}`).wantProblem(404, ledger.CodeNotFound)
+	b.send(request{method: "POST", path: lintPath, token: b.reader, body: `{"requirements":[]}`,
+		header: map[string]string{"Content-Type": "text/plain"}}).
+		wantProblem(http.StatusUnsupportedMediaType, ledger.CodeUnsupportedMediaType)
+}
+
+// One key takes a commit to ATTESTED under a contract that asks for distinct people. Lint
+// says so, and finds nothing once there are two.
+func TestLintOfDistinctPeople(t *testing.T) {
+	const contract = `{"requirements":[{"state":"ATTESTED","predicate":"test:*"},` +
+		`{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]},` +
+		`{"state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}]}`
+	b := newBackend(t)
+	b.signer("cn=ci,ou=build,o=acme")
+	b.wantLint(contract, "too_few_people requirements[1].distinct_from, too_few_people requirements[2].distinct_from")
+	b.signer("cn=ada,ou=review,o=acme")
+	b.wantLint(contract, "")
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+const (
+	// maxLintSigners is the number of identities up to which a review compares them with a
+	// contract.
+	maxLintSigners = 10_000
+	// maxLintNames is how many predicates or types a review reads for each pattern.
+	maxLintNames = 20
+)
+
+// LintFacts returns what policy.Lint needs to know of an org to review a contract of the
+// repo. How much it reads does not depend on how many attestations or predicates the org
+// has.
+func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contract) (policy.LintFacts, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (f policy.LintFacts, err error) {
+		r, err := rd.findRepo(org, repo)
+		if err != nil {
+			return f, err
+		}
+
+		f = policy.LintFacts{Signed: make(map[string][]string), RecordedPredicates: attestation.RecordedPredicates(),
+			Type: func(uri string) policy.TypeFacts {
+				predicates, outcome := attestation.Known(uri)
+				return policy.TypeFacts{Predicates: predicates, Outcome: outcome}
+			}}
+		if f.Signers, err = rd.lintSigners(r.orgID); err != nil {
+			return f, fmt.Errorf("read the identities of %s: %w", org, err)
+		}
+		if f.Missing = len(f.Signers) > maxLintSigners; f.Missing {
+			f.Signers = f.Signers[:maxLintSigners]
+		}
+
+		for _, subject := range append(c.Subjects(), "*") {
+			if f.Signed[subject], err = rd.signed(r.orgID, subject); err != nil {
+				return f, fmt.Errorf("read what was signed in %s: %w", org, err)
+			}
+		}
+		f.AnySigned = len(f.Signed["*"]) > 0
+		return f, nil
+	})
+}
+
+// lintSigners returns the identities of an org that are neither revoked nor expired, at
+// most one more than maxLintSigners.
+func (rd reader) lintSigners(orgID int64) ([]policy.LintSigner, error) {
+	// With the kinds, this uses the index identities_active, which has no revoked identities.
+	return all(rd, scanLintSigner, `
+SELECT i.id, i.kind, i.dn, i.may, i.dn_pattern, coalesce(s.person, 0)
+FROM identities i LEFT JOIN signers s ON s.org_id = i.org_id AND s.dn = i.dn AND i.kind = ?
+WHERE i.org_id = ? AND i.kind IN (?, ?) AND i.revoked_at = 0 AND (i.not_after = 0 OR i.not_after > ?) LIMIT ?`,
+		identity.KeyIdentity, orgID, identity.KeyIdentity, identity.RootIdentity, rd.now, maxLintSigners+1)
+}
+
+func scanLintSigner(row scanner) (s policy.LintSigner, err error) {
+	var id int64
+	var kind identity.Kind
+	var dn, may, pattern string
+	if err := row.Scan(&id, &kind, &dn, &may, &pattern, &s.Person); err != nil {
+		return s, err
+	}
+
+	if may != "" {
+		s.May = strings.Split(may, "\n")
+	}
+	if kind == identity.RootIdentity {
+		s.IsRoot = true
+		if pattern != "" {
+			s.Certifies, err = identity.ParsePattern(pattern)
+		}
+		return s, err
+	}
+	if s.Person == 0 {
+		s.Person = -id // nobody else's number
+	}
+	s.DN, err = identity.ParseDN(dn)
+	return s, err
+}
+
+// signed returns the first predicates or predicate types that were signed in an org and
+// match a pattern.
+func (rd reader) signed(orgID int64, pattern string) ([]string, error) {
+	query := "SELECT name FROM predicates WHERE org_id = ? AND name >= ? AND name <= ? ORDER BY name LIMIT ?"
+	if policy.IsTypePattern(pattern) {
+		query = "SELECT uri FROM predicate_types WHERE org_id = ? AND uri >= ? AND uri <= ? ORDER BY uri LIMIT ?"
+	}
+	first, isPrefix := strings.CutSuffix(pattern, "*")
+	last := first
+	if isPrefix {
+		last += lastRune
+	}
+	return all(rd, scanText, query, orgID, first, last, maxLintNames)
+}
