@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,7 +19,7 @@ import (
 
 func newPolicy(p *program) *cobra.Command {
 	return group("policy", "Manage the policy of a repo",
-		newPolicyShow(p), newPolicyApply(p), newPolicyHistory(p), newPolicySimulate(p))
+		newPolicyShow(p), newPolicyApply(p), newPolicyHistory(p), newPolicySimulate(p), newPolicyLint(p))
 }
 
 func newPolicyShow(p *program) *cobra.Command {
@@ -112,6 +113,57 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 	}
 	contractFlag(command, &file)
 	return command
+}
+
+func newPolicyLint(p *program) *cobra.Command {
+	var file string
+	command := &cobra.Command{
+		Use:   "lint ORG/REPO",
+		Short: "Review a contract for probable mistakes (sets the exit status)",
+		Long: `Reviews the active contract of the repo, or the one in a YAML or JSON file: which
+requirements any trusted identity satisfies alone, which nobody can meet, and
+which do not mean what they seem to. It compares the contract with the identities
+of the org and with what was ever signed in it. Nothing is written.
+
+EXIT STATUS
+  0  no findings
+  1  error (server unreachable or request refused), or not everything was checked
+  2  usage error
+  4  findings`,
+		Example: `  ledgerd policy lint acme/api
+  ledgerd policy lint acme/api -f policy.yaml`,
+		Args: takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			var contract jsontext.Value
+			if command.Flags().Changed("file") {
+				if contract, err = p.readContract(file); err != nil {
+					return err
+				}
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				return p.lintPolicy(ctx, c, name, contract)
+			})
+		},
+	}
+	command.Flags().StringVarP(&file, "file", "f", "",
+		"contract, a YAML or JSON `file`; - for standard input (default the active one)")
+	return command
+}
+
+func (p *program) lintPolicy(ctx context.Context, c *connection, name repoName, contract jsontext.Value) error {
+	review, err := c.LintPolicy(ctx, name.org, name.repo, contract)
+	if err == nil {
+		err = p.print(review, func() { display.Review(p.stdout, review) })
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(review.Findings) > 0:
+		return &exitError{status: exitNotReached}
+	case review.Unchecked != "":
+		return errors.New("not everything was checked: " + review.Unchecked)
+	}
+	return nil
 }
 
 func newPolicyApply(p *program) *cobra.Command {

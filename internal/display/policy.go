@@ -31,6 +31,23 @@ func Simulation(w io.Writer, s ledger.Simulation) {
 	}
 }
 
+// Review prints the findings about a contract.
+func Review(w io.Writer, r policy.Review) {
+	for _, f := range r.Findings {
+		fmt.Fprintf(w, "%s: %s (%s)\n  fix: %s\n", f.Field, terminal.Printable(f.Message), f.Code, terminal.Printable(f.Fix))
+	}
+	if r.Truncated > 0 {
+		fmt.Fprintf(w, "… and %d more\n", r.Truncated)
+	}
+	if r.Unchecked != "" {
+		fmt.Fprintln(w, "not checked: "+r.Unchecked)
+	}
+	if len(r.Findings) > 0 {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w, terminal.Plural(int64(len(r.Findings)+r.Truncated), "finding"))
+}
+
 // Difference prints the lines of the contract that were removed and added.
 func Difference(w io.Writer, before, after policy.Contract) {
 	old, current := contractfile.Lines(before), contractfile.Lines(after)
