@@ -43,7 +43,8 @@ func (v *visit) viewPolicy(p policy.Policy) policyView {
 type policyPage struct {
 	policyView
 	// Saved reports whether the visitor has just saved this version.
-	Saved bool
+	Saved  bool
+	Review policy.Review
 }
 
 func showPolicy(v *visit) (*response, error) {
@@ -51,7 +52,11 @@ func showPolicy(v *visit) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := policyPage{v.viewPolicy(policy), v.query("saved") == strconv.Itoa(policy.Version)}
+	review, err := v.api.LintPolicy(v.ctx(), v.org, v.repo, nil)
+	if err != nil {
+		return nil, err
+	}
+	page := policyPage{v.viewPolicy(policy), v.query("saved") == strconv.Itoa(policy.Version), review}
 	return v.livePage("policy", "Policy", page, ledger.EventPolicy), nil
 }
 

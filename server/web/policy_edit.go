@@ -41,7 +41,8 @@ type preview struct {
 	// Moves are the first of the Total moves.
 	Moves []move
 	// Diff is from the active contract to this one; empty if they are equal.
-	Diff []linediff.Line
+	Diff   []linediff.Line
+	Review policy.Review
 }
 
 // Shown returns the number of moves that the page shows.
@@ -107,6 +108,9 @@ func (v *visit) previewPolicy(page policyEditPage) (*response, error) {
 	}
 
 	page.Preview = previewOf(simulation)
+	if page.Preview.Review, err = v.api.LintPolicy(v.ctx(), v.org, v.repo, jsontext.Value(document)); err != nil {
+		return nil, err
+	}
 	if draft, err := policytext.ParseDocument(document); err == nil {
 		page.Preview.Diff = linediff.Diff(policytext.Document(page.Active.Contract), policytext.Document(draft))
 	}

@@ -82,6 +82,28 @@ func TestPolicyPage(t *testing.T) {
 	w.get("/orgs/acme/repos/none/policy").want(404)
 }
 
+// The policy page and the editor's preview show what lint finds.
+func TestPolicyFindings(t *testing.T) {
+	e := newEnv(t)
+	const open = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","signers":["ou=build"]},` +
+		`{"state":"PROMOTABLE","predicate":"review:*"},{"state":"DEPLOYED","predicate":"deploy:prod","signers":["o=acme"]}]}`
+	const finding = "requirements[1].signers : review:*: any trusted identity satisfies it, CI's key too . " +
+		"Fix: name the signers, add distinct_from, or limit what identities may attest ."
+	e.signer("cn=ci,ou=build,o=acme")
+
+	w := e.signIn(e.admin)
+	w.edit(w.get(policyPath+"/edit"), "preview", "document", open).want(200).has("Probable mistakes", finding)
+	w.edit(w.get(policyPath+"/edit"), "preview", "document", `{"requirements":[]}`).want(200).has(
+		"requirements : no commit becomes DEPLOYED: there is no requirement for it")
+	w.edit(w.get(policyPath+"/edit"), "save", "document", open).redirectsTo(policyPath + "?saved=2")
+	e.signIn(e.reader).get(policyPath).want(200).has("Probable mistakes", finding, "ledgerd policy lint acme/api -f")
+
+	closed := strings.Replace(open, `"review:*"`, `"review:*","signers":["o=acme"]`, 1)
+	w.edit(w.get(policyPath+"/edit"), "preview", "document", closed).want(200).hasNot("Probable mistakes")
+	w.edit(w.get(policyPath+"/edit"), "save", "document", closed).redirectsTo(policyPath + "?saved=3")
+	w.get(policyPath).want(200).hasNot("Probable mistakes")
+}
+
 // Only admins see and can use the policy editor.
 func TestPolicyEditorNeedsAdmin(t *testing.T) {
 	e := newEnv(t)
