@@ -338,6 +338,7 @@ func BenchmarkLint(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	var signers []policy.LintSigner
 	for i := range 10_000 {
 		signers = append(signers, key(int64(i+1), fmt.Sprintf("cn=k%d,ou=u,o=acme", i)))
@@ -345,6 +346,7 @@ func BenchmarkLint(b *testing.B) {
 			signers[i].May = []string{"test:*", fmt.Sprintf("build:%d", i)}
 		}
 	}
+
 	f := facts(c, []string{"test:1"}, signers...)
 	var review policy.Review
 	for b.Loop() {
