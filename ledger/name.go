@@ -38,6 +38,14 @@ func IsPredicateName(s string) bool {
 	return predicateName.MatchString(s) && !strings.Contains(s, "://")
 }
 
+// MaxRequirementName is the maximum length of a requirement's name, in bytes.
+const MaxRequirementName = 64
+
+// IsRequirementName reports whether s is a valid name for a requirement of a contract.
+func IsRequirementName(s string) bool {
+	return len(s) <= MaxRequirementName && predicateName.MatchString(s) && !strings.ContainsAny(s, ":/")
+}
+
 // IsCommit reports whether s is a full object id: 40 (SHA-1) or 64 (SHA-256)
 // lower-case hex digits.
 func IsCommit(s string) bool { return text.IsObject(s) }

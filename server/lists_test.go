@@ -37,6 +37,16 @@ func TestPagesWhileRowsAreAdded(t *testing.T) {
 		"attestations, oldest first": {attestationsPath + "?order=asc&identity=ci", func(b *backend, ci *signer, n int) {
 			b.attest(ci.statement(b.t, commitID(n), "test:go", ledger.Pass, n)).want(201)
 		}, "id", false, 0},
+		"exceptions": {exceptionsPath, func(b *backend, ci *signer, n int) {
+			b.except(ci, n%3, "review", time.Duration(n)*time.Minute).want(201)
+		}, "attestation", true, 0},
+		"active exceptions": {exceptionsPath + "?active=true", func(b *backend, ci *signer, n int) {
+			if n == 0 {
+				b.putPolicy("*", `{"requirements":[{"name":"review","state":"ATTESTED","predicate":"review:*"}],`+
+					`"exceptions":{"signers":["cn=ci"]}}`).want(200)
+			}
+			b.except(ci, n, "review", time.Hour+time.Duration(n)*time.Minute).want(201)
+		}, "attestation", false, 0},
 		"transitions": {commitPath(commitID(1)) + "/transitions", func(b *backend, ci *signer, n int) {
 			b.clock.advance(time.Second)
 			predicate, status := "test:go", []ledger.Status{ledger.Fail, ledger.Pass}[n%2]

@@ -46,6 +46,7 @@ func (s *Server) routes() []route {
 		commits      = repo + "/commits"
 		radar        = repo + "/radar"
 		attestations = repo + "/attestations"
+		exceptions   = repo + "/exceptions"
 		webhooks     = repo + "/webhooks"
 		deliveries   = webhooks + "/:id/deliveries"
 		policy       = org + "/policies/:repo"
@@ -80,6 +81,7 @@ func (s *Server) routes() []route {
 
 		{get, org + "/violations", read, list("status", "repo", "commit", "predicate"), s.listViolations},
 		{get, repo + "/violations", read, list("status", "commit", "predicate"), s.listViolations},
+		{get, exceptions, read, list("commit", "active"), s.listExceptions},
 
 		// Only for admins: a webhook's URL is often a secret itself.
 		{get, webhooks, admin, list(), s.listWebhooks},

@@ -11,6 +11,7 @@ type buffers struct {
 	attestations *sqldb.Rows
 	envelopes    *sqldb.Rows
 	latest       *sqldb.Rows
+	exceptions   *sqldb.Rows
 	events       *sqldb.Rows
 	transitions  *sqldb.Rows
 	outbox       *sqldb.Rows
@@ -43,6 +44,8 @@ INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, pred
 		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at) VALUES ", "", 4),
 		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
+		exceptions: sqldb.NewRows(`
+INSERT INTO exceptions (attestation_id, repo_id, commit_id, requirement, reason, ends_at) VALUES `, "", 6),
 
 		events: sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
 		transitions: sqldb.NewRows(`
@@ -58,10 +61,10 @@ INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestatio
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [11]*sqldb.Rows {
+func (b *buffers) all() [12]*sqldb.Rows {
 	return [...]*sqldb.Rows{
-		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.latest, b.events, b.transitions, b.outbox,
-		b.violations, b.violationEvents,
+		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.latest, b.exceptions, b.events, b.transitions,
+		b.outbox, b.violations, b.violationEvents,
 	}
 }
 

@@ -73,6 +73,8 @@ INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, pred
     'att_000000' || DIGIT(n >> 15) || DIGIT(n >> 10) || DIGIT(n >> 5) || DIGIT(n) || '0000000000000000',
     1, 1, n % 100 + 1, 1, 1, '', n % 100 + 1, 1,
     CASE n % 2 WHEN 1 THEN 'pass' ELSE 'error' END, 0, n, CAST(n AS BLOB), 'idn_x', '', 0, 'evt_' || n;
+INSERT INTO exceptions (attestation_id, repo_id, commit_id, requirement, reason, ends_at)
+  SELECT n, 1, n % 100 + 1, 'review', 'x', 4102444800000 + n;
 INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body)
   SELECT n, 1, n, 'evt_' || n, CASE n % 2 WHEN 1 THEN 'attestation' ELSE 'radar' END, 1, n, CAST('{}' AS BLOB);
 INSERT INTO violations (repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at, missing, closed_at)
@@ -187,6 +189,7 @@ func wantFewRows(t *testing.T, s *Store) {
 	listEvents(s, list)
 	listRadar(s, list)
 	listViolations(s, list)
+	listExceptions(s, list)
 	t.Logf("the most expensive page takes %d steps: %s", most, worst)
 }
 
@@ -358,6 +361,19 @@ func listViolations(s *Store, list listFunc) {
 					f.Query = Query{}
 				}
 			}
+		}
+	}
+}
+
+func listExceptions(s *Store, list listFunc) {
+	f := ExceptionFilter{}
+	for _, f.Commit = range []string{"", fmt.Sprintf("%040x", 1), fmt.Sprintf("%040x", 500)} {
+		for _, f.Active = range []bool{false, true} {
+			list(fmt.Sprintf("exceptions %+v", f), func(ctx context.Context, q Query) (string, error) {
+				f.Query = q
+				return next(s.Exceptions(ctx, "acme", "api", f))
+			})
+			f.Query = Query{}
 		}
 	}
 }

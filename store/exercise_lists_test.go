@@ -28,6 +28,7 @@ func (e *exerciser) lists() {
 	e.listAttestationTypes()
 	e.listCommits()
 	e.listEvents()
+	e.listExceptions()
 	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
 	e.listOverlaps()
 	check(t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
@@ -98,6 +99,18 @@ func (e *exerciser) listCommits() {
 					}
 				}
 			}
+		}
+	}
+}
+
+func (e *exerciser) listExceptions() {
+	f := store.ExceptionFilter{}
+	for _, f.Commit = range []string{"", sha(1)} {
+		for _, f.Active = range []bool{false, true} {
+			pages(e.t, func(q store.Query) (ledger.Page[ledger.ExceptionRecord], error) {
+				f.Query = q
+				return e.Exceptions(e.t.Context(), "acme", "api", f)
+			})
 		}
 	}
 }

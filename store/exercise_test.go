@@ -178,6 +178,16 @@ func (e *exerciser) attestsAs(
 	repo, commit, predicate string, status ledger.Status, signer string,
 ) *attestation.Attestation {
 	e.t.Helper()
+	a := e.attestation(commit, predicate, status, signer)
+	e.post(repo, a)
+	return a
+}
+
+// attestation returns a new attestation.
+func (e *exerciser) attestation(
+	commit, predicate string, status ledger.Status, signer string,
+) *attestation.Attestation {
+	e.t.Helper()
 	e.n++
 	dn, err := identity.ParseDN(signer)
 	check(e.t, err)
@@ -185,15 +195,13 @@ func (e *exerciser) attestsAs(
 	if strings.Contains(predicate, "://") {
 		kind = predicate
 	}
-	a := &attestation.Attestation{
+	return &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: status}},
 		Commit:  commit, PredicateType: kind,
 		Signer:  identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}
-	e.post(repo, a)
-	return a
 }
 
 // post records an attestation. It may be refused.
@@ -360,6 +368,25 @@ func (e *exerciser) policies() {
 		e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))
 		check(e.t, e.Settle(ctx))
 	}
+
+	everybody, err := identity.ParsePattern("o=acme")
+	check(e.t, err)
+	p.Contract.Exceptions = policy.ExceptionRule{Signers: []identity.Pattern{everybody},
+		MaxDuration: ledger.Duration(time.Hour)}
+	e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))
+	for range 3 {
+		e.excepts("api", sha(1))
+	}
+	check(e.t, e.Settle(ctx))
+}
+
+// excepts records an exception.
+func (e *exerciser) excepts(repo, commit string) {
+	e.t.Helper()
+	a := e.attestation(commit, "exception:x", ledger.Recorded, buildDN)
+	a.PredicateType = attestation.ExceptionPredicateType
+	a.Exception = &attestation.Exception{Requirement: "x", Reason: "y", Until: ledger.TimeOf(e.now.Add(time.Minute))}
+	e.post(repo, a)
 }
 
 func (e *exerciser) webhooks() {

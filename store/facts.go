@@ -38,6 +38,9 @@ func (rd reader) gather(list []*subject) error {
 	if err := rd.gatherEvidence(byID, attested); err != nil {
 		return fmt.Errorf("read evidence: %w", err)
 	}
+	if err := rd.gatherExceptions(list); err != nil {
+		return err
+	}
 	if err := rd.gatherOverlaps(byID, blockable); err != nil {
 		return fmt.Errorf("read overlaps: %w", err)
 	}

@@ -194,8 +194,9 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	s.attestations++
 	wasDeployed := s.facts.Deployed
 	s.add(e)
+	t.addException(s, r, &e)
 	j := s.judge(st.predicateID, e, wasDeployed)
-	if err := t.settle(s, ledger.Cause{Type: ledger.CauseAttestation, ID: e.Attestation}); err != nil {
+	if err := t.settle(s, r.cause()); err != nil {
 		return err
 	}
 	rec.Violation = j.note

@@ -19,6 +19,8 @@ type Attestation struct {
 	// statement does not say so.
 	Repo   string
 	Signer identity.Signer
+	// Exception is what an exception says. It is nil for statements of other types.
+	Exception *Exception
 	// Payload is the signed bytes of the statement.
 	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
@@ -53,7 +55,7 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 	if err != nil {
 		return nil, err
 	}
-	return &Attestation{
+	a := &Attestation{
 		Outcome:       st.outcome,
 		Commit:        st.commit,
 		PredicateType: st.predicateType,
@@ -62,7 +64,14 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 		Payload:       env.Payload,
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
-	}, nil
+	}
+	if a.PredicateType == ExceptionPredicateType {
+		a.Exception = &st.exception
+		if err := a.Exception.checkEnd(now); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
 }
 
 // CheckRepo refuses a statement that is for another repo.

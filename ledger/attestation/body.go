@@ -16,6 +16,7 @@ type body struct {
 	repo       string    // the repo that it is for, if it says so
 	sources    resources // of provenance: the dependencies
 	source     string    // of provenance: the URI of the repo that was built
+	exception  Exception // of an exception: what it says
 }
 
 // An actorJSON is a builder or a verifier.

@@ -66,9 +66,10 @@ func (d *statementJSON) check() error {
 	case !strings.Contains(d.PredicateType, "://"):
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI (use e.g. %s)",
 			text.Clip(d.PredicateType), ResultPredicateType)
-	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType:
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "unknown predicate type %q (use %s)",
-			text.Clip(d.PredicateType), ResultPredicateType)
+	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType &&
+		d.PredicateType != ExceptionPredicateType:
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "unknown predicate type %q (use %s or %s)",
+			text.Clip(d.PredicateType), ResultPredicateType, ExceptionPredicateType)
 	}
 	return resources{"subject", d.Subject}.checkDigests()
 }
@@ -84,6 +85,10 @@ const (
 // ResultPredicateType is the ledger's own predicate type: the name of a check and its
 // result.
 const ResultPredicateType = ownPredicateTypes + "result/v1"
+
+// ExceptionPredicateType is the ledger's own predicate type for exceptions: somebody
+// vouches for a commit in place of one requirement, until an end.
+const ExceptionPredicateType = ownPredicateTypes + "exception/v1"
 
 // ownPredicateTypes is the prefix of all present and future predicate types of the
 // ledger.

@@ -50,6 +50,8 @@ func Mappings() []Mapping { return slices.Clone(mappings) }
 var mappings = []Mapping{
 	{Types: []string{ResultPredicateType},
 		Predicate: "`predicate.predicate`", Result: "`predicate.result.status`", parse: parseResult},
+	{Types: []string{ExceptionPredicateType},
+		Predicate: "`exception:` and `predicate.requirement`", Result: "`recorded`", parse: parseException},
 	{Types: []string{"https://in-toto.io/attestation/test-result/v0.1"},
 		Predicate: "`test:` and the names of `configuration`, sorted, joined by `+`",
 		Result:    "PASSED `pass`, WARNED `warn`, FAILED `fail`", parse: parseTestResult},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // The names of outcomes. They are injective: what differs in a statement differs in the
@@ -86,4 +88,10 @@ func isScheme(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '+' && r != '-' && r != '.'
 	})
+}
+
+// isRepo reports whether s is the name of a repo, as org/name.
+func isRepo(s string) bool {
+	org, name, ok := strings.Cut(s, "/")
+	return ok && ledger.CheckOrg(org) == nil && ledger.CheckRepo(name) == nil
 }

@@ -1,8 +1,6 @@
 package attestation
 
 import (
-	"strings"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
@@ -54,8 +52,7 @@ func checkResult(predicate, repo string, r ledger.Result) error {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
 			"%q begins with %s, which is reserved (use another name)", text.Clip(predicate), prefix)
 	}
-	if org, name, ok := strings.Cut(repo, "/"); repo != "" &&
-		(!ok || ledger.CheckOrg(org) != nil || ledger.CheckRepo(name) != nil) {
+	if repo != "" && !isRepo(repo) {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.repo",
 			"%q is not a repo (use e.g. acme/api)", text.Clip(repo))
 	}

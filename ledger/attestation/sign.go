@@ -15,12 +15,26 @@ import (
 // NewStatement returns an in-toto statement about a commit, of the ledger's own predicate
 // type. The subject's name is informational, such as the repo's URL.
 func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
+	if err := checkResult(p.Predicate, p.Repo, p.Result); err != nil {
+		return nil, err
+	}
+	return newStatement(subjectName, commit, ResultPredicateType, p)
+}
+
+// NewExceptionStatement returns an in-toto statement with an exception for a commit.
+func NewExceptionStatement(commit string, x Exception) ([]byte, error) {
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	return newStatement(x.Repo, commit, ExceptionPredicateType, x)
+}
+
+// newStatement returns an in-toto statement about a commit, of one of the ledger's own
+// predicate types.
+func newStatement(subjectName, commit, predicateType string, predicate any) ([]byte, error) {
 	if !ledger.IsCommit(commit) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
 			"%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(commit))
-	}
-	if err := checkResult(p.Predicate, p.Repo, p.Result); err != nil {
-		return nil, err
 	}
 
 	type digest struct {
@@ -31,11 +45,11 @@ func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error)
 		Digest digest `json:"digest"`
 	}
 	doc := struct {
-		Type          string          `json:"_type"`
-		Subject       []subject       `json:"subject"`
-		PredicateType string          `json:"predicateType"`
-		Predicate     ResultPredicate `json:"predicate"`
-	}{statementV1, []subject{{Name: subjectName, Digest: digest{GitCommit: commit}}}, ResultPredicateType, p}
+		Type          string    `json:"_type"`
+		Subject       []subject `json:"subject"`
+		PredicateType string    `json:"predicateType"`
+		Predicate     any       `json:"predicate"`
+	}{statementV1, []subject{{Name: subjectName, Digest: digest{GitCommit: commit}}}, predicateType, predicate}
 	text, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("marshal statement: %w", err)

@@ -13,6 +13,7 @@ type statement struct {
 	predicateType string
 	repo          string // the repo that it is for, if it says so
 	outcome       Outcome
+	exception     Exception
 }
 
 // parseStatement parses an in-toto statement about a commit.
@@ -29,7 +30,7 @@ func parseStatement(payload []byte) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	return statement{commit, doc.PredicateType, b.repo, doc.outcome(&m, &b, commit)}, nil
+	return statement{commit, doc.PredicateType, b.repo, doc.outcome(&m, &b, commit), b.exception}, nil
 }
 
 func decodeDocument(payload []byte) (*statementJSON, error) {

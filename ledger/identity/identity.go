@@ -205,7 +205,7 @@ func (n NewIdentity) rootDN(m material) (string, error) {
 	if subject == "" {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA certificate has no subject")
 	}
-	if err := checkVisible(subject); err != nil {
+	if err := CheckVisible(subject); err != nil {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "pem", "the CA certificate's subject %v", err)
 	}
 	values, err := nameValues(m.cert.Subject)
@@ -247,7 +247,7 @@ func CheckEmail(email string) error {
 		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address (use e.g. ci@acme.example)",
 			text.Clip(email))
 	}
-	if err := checkVisible(email); err != nil {
+	if err := CheckVisible(email); err != nil {
 		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%v", err)
 	}
 	return nil

@@ -24,21 +24,22 @@ func signerDN(name pkix.Name) (DN, error) {
 // such DNs may look the same. New identities must not have one.
 func (d DN) CheckVisible() error {
 	for attr, value := range d.values() {
-		if err := checkVisible(value); err != nil {
+		if err := CheckVisible(value); err != nil {
 			return fmt.Errorf("%s %w", attrNames[attr], err)
 		}
 	}
 	return nil
 }
 
-func checkVisible(value string) error {
-	for _, r := range value {
+// CheckVisible returns an error if text has a character that cannot be seen, or is blank.
+func CheckVisible(text string) error {
+	for _, r := range text {
 		if isInvisible(r) {
 			return fmt.Errorf("contains the invisible or unknown character U+%04X (remove it)", r)
 		}
 	}
-	if value != "" && strings.TrimSpace(value) == "" {
-		return fmt.Errorf("%q is blank", value)
+	if text != "" && strings.TrimSpace(text) == "" {
+		return fmt.Errorf("%q is blank", text)
 	}
 	return nil
 }

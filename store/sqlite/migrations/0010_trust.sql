@@ -99,5 +99,6 @@ CREATE TABLE exceptions (
   reason         TEXT    NOT NULL,
   ends_at        INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX exceptions_by_commit ON exceptions (commit_id);
+CREATE INDEX exceptions_by_commit ON exceptions (commit_id, attestation_id);
 CREATE INDEX exceptions_by_repo ON exceptions (repo_id, attestation_id);
+CREATE INDEX exceptions_by_end ON exceptions (repo_id, ends_at, attestation_id);

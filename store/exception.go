@@ -1,0 +1,85 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// maxExceptions is the number of exceptions of one commit that are read to derive its
+// state: the newest. Older ones do not count. More exceptions can thus take effect away
+// from others, but an exception that was ended never counts again.
+const maxExceptions = 200
+
+// gatherExceptions reads the exceptions of commits whose contract allows any, after their
+// evidence, which shows which commits have some.
+func (rd reader) gatherExceptions(list []*subject) error {
+	for _, s := range list {
+		if !s.d.contract.Exceptions.IsOpen() || !hasException(s.facts.Evidence) {
+			continue
+		}
+		var err error
+		if s.facts.Exceptions, err = rd.exceptionsOf(s.id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hasException(evidence []policy.Evidence) bool {
+	return slices.ContainsFunc(evidence, func(e policy.Evidence) bool {
+		return e.PredicateType == attestation.ExceptionPredicateType
+	})
+}
+
+// exceptionsOf reads the newest exceptions of a commit, the oldest of them first.
+func (rd reader) exceptionsOf(commitID int64) ([]policy.Exception, error) {
+	list, err := all(rd, func(row scanner) (x policy.Exception, err error) {
+		var signerID int64
+		if err := row.Scan(&x.Attestation, &x.Requirement, &x.Reason, &x.Until, &signerID, &x.RecordedAt); err != nil {
+			return x, err
+		}
+		signer, err := rd.signer(signerID)
+		x.Signer = signer.dn
+		return x, err
+	}, `
+SELECT a.attestation_id, x.requirement, x.reason, x.ends_at, a.signer_id,
+  CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END
+FROM exceptions x /*+index exceptions_by_commit*/ /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id
+WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, maxExceptions)
+	if err != nil {
+		return nil, fmt.Errorf("read exceptions: %w", err)
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+// addException records what an exception says, if r is one, and adds it to the facts of its
+// commit.
+func (t *tx) addException(s *subject, r *recording, e *policy.Evidence) {
+	x := r.attestation.Exception
+	if x == nil {
+		return
+	}
+	t.batch.rows.exceptions.Add(s.newest, s.repoID, s.id, x.Requirement, x.Reason, int64(x.Until))
+	if !s.d.contract.Exceptions.IsOpen() {
+		return
+	}
+
+	list := append(s.facts.Exceptions, policy.Exception{
+		Attestation: e.Attestation, Requirement: x.Requirement, Signer: e.Signer, Reason: x.Reason,
+		RecordedAt: e.RecordedAt, Until: x.Until,
+	})
+	s.facts.Exceptions = list[max(0, len(list)-maxExceptions):]
+}
+
+// cause returns the cause of the transitions that the recording of an attestation has.
+func (r *recording) cause() ledger.Cause {
+	if r.attestation.Exception != nil {
+		return ledger.Cause{Type: ledger.CauseException, ID: r.rec.ID}
+	}
+	return ledger.Cause{Type: ledger.CauseAttestation, ID: r.rec.ID}
+}

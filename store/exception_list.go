@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An ExceptionFilter selects the exceptions of a list. Empty fields do not filter.
+type ExceptionFilter struct {
+	Query
+	Commit string // a full commit id or a prefix
+	// Active selects the exceptions that count now. They are listed by their end, the
+	// earliest first; without it, the list is by the time of recording, the newest first.
+	Active bool
+}
+
+// Exceptions lists the exceptions of a repo.
+func (s *Store) Exceptions(
+	ctx context.Context, org, repo string, f ExceptionFilter,
+) (ledger.Page[ledger.ExceptionRecord], error) {
+	var list ledger.Page[ledger.ExceptionRecord]
+	keys := 1 // the row id
+	if f.Active {
+		keys = 2 // the end, and the row id
+	}
+	position, err := f.keys(keys)
+	if err != nil {
+		return list, err
+	}
+	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Page[ledger.ExceptionRecord], error) {
+		d, err := rd.deriverOf(org, repo)
+		if err != nil {
+			return list, err
+		}
+		w, err := f.walk(rd, d.repo)
+		if err != nil {
+			return list, err
+		}
+
+		rows, err := w.run(rd, f.start(rd, position), f.Limit, maxExamined)
+		if err != nil {
+			return list, fmt.Errorf("list exceptions: %w", err)
+		}
+		p, err := rd.judge(d, w, rows, f.Active)
+		return p.page(), err
+	})
+}
+
+// start returns the position at which the walk starts, or nil for the begin.
+func (f ExceptionFilter) start(rd reader, position []int64) (start []any) {
+	if f.Active && position == nil {
+		return []any{int64(rd.now), int64(math.MaxInt64)}
+	}
+	for _, key := range position {
+		start = append(start, key)
+	}
+	return start
+}
+
+// An exceptionRow is a row of the list of exceptions.
+type exceptionRow struct {
+	rec      ledger.ExceptionRecord
+	commitID int64
+}
+
+// walk returns the walk that reads the list: by the commit's index or one of the repo's.
+func (f ExceptionFilter) walk(rd reader, r repoRow) (w walk[exceptionRow], err error) {
+	w = walk[exceptionRow]{
+		from: "exceptions x /*+index exceptions_by_repo*/", where: "x.repo_id = ?", args: []any{r.id},
+		keys: []string{"x.attestation_id"}, key: idOf[exceptionRow], down: true,
+		columns: exceptionColumns,
+		joins: " /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id" +
+			" /*+ordered*/ JOIN commits c ON c.id = x.commit_id",
+		scan: rd.exceptionScanner(r),
+	}
+
+	var commit int64
+	if f.Commit != "" {
+		c, err := rd.findCommit(r, f.Commit)
+		if err != nil {
+			return w, err
+		}
+		commit = c.id
+	}
+	switch {
+	case f.Active:
+		w.from, w.down = "exceptions x /*+index exceptions_by_end*/", false
+		w.keys = []string{"x.ends_at", "x.attestation_id"}
+		w.key = func(x keyed[exceptionRow]) []any { return []any{int64(x.row.rec.Until), x.id} }
+		if commit != 0 {
+			w.filter, w.filterArgs = " AND x.commit_id = ?", []any{commit}
+		}
+	case commit != 0:
+		w.from = "exceptions x /*+index exceptions_by_commit*/"
+		w.where, w.args = "x.commit_id = ?", []any{commit}
+	}
+	return w, nil
+}
+
+const exceptionColumns = `x.attestation_id, x.commit_id, c.sha, a.attestation_id, x.requirement, x.reason, x.ends_at,
+  a.signer_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END`
+
+func (rd reader) exceptionScanner(r repoRow) func(scanner) (keyed[exceptionRow], error) {
+	return func(row scanner) (x keyed[exceptionRow], err error) {
+		v := &x.row.rec
+		var signerID int64
+		err = row.Scan(&x.id, &x.row.commitID, &v.Commit, &v.Attestation, &v.Requirement, &v.Reason, &v.Until, &signerID,
+			&v.RecordedAt)
+		if err != nil {
+			return x, err
+		}
+		signer, err := rd.signer(signerID)
+		v.Org, v.Repo, v.Identity = r.org, r.name, signer.text
+		return x, err
+	}
+}
+
+// judge sets which exceptions of a page count, and why the others do not. With onlyActive,
+// it omits the others. The page ends earlier if their commits have too many exceptions.
+func (rd reader) judge(
+	d *deriver, w walk[exceptionRow], rows part[exceptionRow], onlyActive bool,
+) (p part[ledger.ExceptionRecord], err error) {
+	p.end = rows.end
+	reasons := make(map[int64]map[string]string)
+	examined := 0
+	for i, x := range rows.rows {
+		inactive, known := reasons[x.row.commitID]
+		if !known && examined > maxExamined {
+			p.end = w.key(rows.rows[i-1])
+			break
+		}
+		if !known {
+			if inactive, err = rd.whyInactive(d, x.row.commitID); err != nil {
+				return p, err
+			}
+			reasons[x.row.commitID] = inactive
+			examined += len(inactive)
+		}
+
+		rec := x.row.rec
+		reason, newest := inactive[rec.Attestation]
+		if !newest {
+			reason = fmt.Sprintf("only the newest %d exceptions of a commit count", maxExceptions)
+		}
+		rec.Active, rec.Inactive = reason == "", reason
+		if rec.Active || !onlyActive {
+			p.rows = append(p.rows, keyed[ledger.ExceptionRecord]{x.id, rec})
+		}
+	}
+	return p, nil
+}
+
+// whyInactive returns why each of the newest exceptions of a commit does not count, by its
+// attestation.
+func (rd reader) whyInactive(d *deriver, commitID int64) (map[string]string, error) {
+	list, err := rd.exceptionsOf(commitID)
+	if err != nil {
+		return nil, err
+	}
+	reasons := make(map[string]string, len(list))
+	for i, reason := range d.contract.WhyInactive(list, rd.now) {
+		reasons[list[i].Attestation] = reason
+	}
+	return reasons, nil
+}
