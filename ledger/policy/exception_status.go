@@ -5,20 +5,31 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // WhyInactive returns, for each of the exceptions of one commit, why it is not in force
 // now. It is empty for those that are.
 func (c *Contract) WhyInactive(list []Exception, now ledger.Time) []string {
+	known := make(map[identity.DN]bool)
+	isSigner := func(d identity.DN) bool {
+		is, ok := known[d]
+		if !ok {
+			is = c.Exceptions.isSigner(d)
+			known[d] = is
+		}
+		return is
+	}
+
 	latest := make(map[string]*Exception)
 	reasons := make([]string, len(list))
 	for i := range list {
 		x := &list[i]
-		if reasons[i] = c.whyNotAllowed(x); reasons[i] != "" {
+		if reasons[i] = c.whyNotAllowed(x, isSigner); reasons[i] != "" {
 			continue
 		}
-		if _, known := latest[x.Requirement]; !known {
-			latest[x.Requirement] = c.Exceptions.latest(list, x.Requirement)
+		if latest[x.Requirement] == nil {
+			latest[x.Requirement] = c.Exceptions.latest(list, x.Requirement, isSigner)
 		}
 		reasons[i] = x.whyOver(latest[x.Requirement], now)
 	}
@@ -26,16 +37,16 @@ func (c *Contract) WhyInactive(list []Exception, now ledger.Time) []string {
 }
 
 // whyNotAllowed returns why an exception counts at no time. It is empty if it is allowed.
-func (c *Contract) whyNotAllowed(x *Exception) string {
+func (c *Contract) whyNotAllowed(x *Exception, isSigner func(identity.DN) bool) string {
 	named := func(r Requirement) bool { return r.Name == x.Requirement }
 	switch rule := &c.Exceptions; {
 	case !slices.ContainsFunc(c.Requirements, named):
 		return fmt.Sprintf("the policy has no requirement with the name %s", x.Requirement)
 	case !rule.IsOpen():
 		return "the policy allows nobody's exceptions"
-	case !matchesAny(rule.Signers, x.Signer):
+	case !isSigner(x.Signer):
 		return fmt.Sprintf("the policy allows no exceptions by %s, only by %s", x.Signer, rule.signers())
-	case !rule.Allows(x):
+	case !rule.allowsEnd(x):
 		return fmt.Sprintf("too long: the policy allows exceptions of at most %s", rule.MaxDuration)
 	}
 	return ""
