@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "ledger/where",
 		"store/radarindex", "store/sqldb", "store/sqlite",
 	},
+	"store/metrics":    {"store"},
 	"store/sqldb":      {},
 	"store/sqlite":     {"store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},

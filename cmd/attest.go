@@ -23,14 +23,17 @@ import (
 
 // An attestRequest holds the arguments of attest.
 type attestRequest struct {
-	repo        repoName
-	commit      string // a git revision, replaced by the sha that it resolves to
-	predicate   string
-	status      ledger.Status
-	statement   string // file name
-	envelope    string // file name
-	key, cert   string // file names
-	out         string // file name
+	repo      repoName
+	commit    string // a git revision, replaced by the sha that it resolves to
+	predicate string
+	status    ledger.Status
+	statement string // file name
+	envelope  string // file name
+	key, cert string // file names
+	out       string // file name
+	// required is the state that the commit must have reached, if needsState is set.
+	required    ledger.State
+	needsState  bool
 	annotations []string
 	command     []string
 }
@@ -59,19 +62,26 @@ Without a command, attest records --status, or the --statement in a file, or an
 With --cert the statement is sent as a Sigstore bundle with the certificate,
 otherwise as a DSSE envelope. The private key must not be encrypted.
 
+A deployment that does not count is recorded as a violation, with the reasons.
+With --require-state PROMOTABLE, such a deployment is not even run: if the commit
+has not reached the state, no command is run and nothing is signed.
+
 EXIT STATUS
   The exit status of the command if it failed; 127 if it could not be started;
   128 plus the signal number if a signal stopped it. Otherwise:
   0  recorded (with --out: written)
   1  not recorded; the command, if any, passed
-  2  usage error; no command was run`,
+  2  usage error; no command was run
+  4  the commit has not reached --require-state; no command was run`,
 		Example: `  ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key -- go test ./...
+  ledgerd attest acme/api --commit HEAD --predicate deploy:prod --require-state PROMOTABLE --key cd.key -- ./deploy.sh
   ledgerd attest acme/api --commit HEAD --predicate review:code --status pass --key alice.key --cert alice.crt
   ledgerd attest acme/api --statement provenance.json --key ci.key
   ledgerd attest acme/api --envelope bundle.json
   ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key --out envelope.json -- go test ./...`,
 		Args: a.takeArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			a.needsState = command.Flags().Changed("require-state")
 			if err := a.check(); err != nil {
 				return err
 			}
@@ -91,6 +101,8 @@ EXIT STATUS
 	flags.StringVar(&a.out, "out", "", "write the envelope to this `file` (- for standard output) instead of "+
 		"recording it")
 	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; repeatable")
+	flagvalue.StateVar(command, &a.required, "require-state", "run and sign nothing unless the commit has reached this "+
+		"state")
 	flagvalue.Exclude(command, "status", "statement", "envelope")
 	flagvalue.Exclude(command, "out", "envelope")
 
@@ -133,6 +145,8 @@ func (a *attestRequest) check() error {
 		return usagef("--predicate is required")
 	case !fromFile && !ledger.IsPredicateName(a.predicate):
 		return usagef("invalid --predicate %q: use e.g. test:go", a.predicate)
+	case a.needsState && a.commit == "":
+		return usagef("--require-state needs --commit")
 	case a.envelope != "" && (a.key != "" || a.cert != ""):
 		return usagef("--key and --cert cannot be used with --envelope: it is already signed")
 	case a.envelope == "" && a.key == "":
@@ -163,6 +177,11 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 	}
 	if a.commit != "" {
 		if a.commit, err = gitrepo.Resolve(ctx, a.commit); err != nil {
+			return err
+		}
+	}
+	if a.needsState {
+		if err := p.requireState(command, gate{repo: a.repo, rev: a.commit, state: a.required}); err != nil {
 			return err
 		}
 	}
@@ -339,6 +358,7 @@ func (p *program) recordEnvelope(ctx context.Context, l location, a *attestReque
 		}
 		fmt.Fprintf(p.stderr, "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
 			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.at(record.Commit), state)
+		display.Violation(p.stderr, a.repo.at(record.Commit), record)
 
 		if a.commit != "" && a.commit != record.Commit {
 			return fmt.Errorf("the attestation is about commit %s, not about --commit %s", terminal.Short(record.Commit),

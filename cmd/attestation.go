@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -94,4 +95,53 @@ func newAttestationEnvelope(p *program) *cobra.Command {
 			})
 		},
 	}
+}
+
+func newViolation(p *program) *cobra.Command {
+	return group("violation", "List deployments that did not count", newViolationList(p))
+}
+
+func newViolationList(p *program) *cobra.Command {
+	var filter client.ViolationFilter
+	var limit int
+	var rev string
+	command := &cobra.Command{
+		Use:   "list ORG[/REPO]",
+		Short: "List the violations of an org or a repo, the latest first",
+		Long: `Lists violations: deployments that did not count when they were recorded,
+because the commit was not PROMOTABLE or the signer is not accepted. A violation
+is closed by a later deployment with the same predicate that counts, by a
+rollback, or by an exception for the commit.`,
+		Example: `  ledgerd violation list acme --status open
+  ledgerd violation list acme/api --commit HEAD -o json`,
+		Args: takes("ORG[/REPO]"),
+		RunE: func(command *cobra.Command, args []string) error {
+			org, repo, inRepo := strings.Cut(args[0], "/")
+			if ledger.CheckOrg(org) != nil || inRepo && ledger.CheckRepo(repo) != nil {
+				return usagef("invalid name %q: use ORG or ORG/REPO, such as acme/api", args[0])
+			}
+			if rev != "" && !inRepo {
+				return usagef("--commit needs ORG/REPO")
+			}
+
+			return p.with(command, func(ctx context.Context, c *connection) (err error) {
+				if filter.Repo = repo; rev != "" {
+					if filter.Commit, err = gitrepo.Find(ctx, rev); err != nil {
+						return err
+					}
+				}
+				return printList(p, c.Violations(ctx, org, filter), limit, display.ViolationColumns(), display.ViolationRow)
+			})
+		},
+	}
+
+	flags := command.Flags()
+	flags.Var(&flagvalue.Parsed[ledger.ViolationStatus]{Value: &filter.Status, Kind: "STATUS",
+		Parse: ledger.ParseViolationStatus}, "status", "only those that are open, or closed")
+	flagvalue.Complete(command, "status", string(ledger.ViolationOpen), string(ledger.ViolationClosed))
+	flags.StringVar(&filter.Predicate, "predicate", "", "only deployments with this `predicate`")
+	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
+	limitFlag(command, &limit)
+
+	return command
 }

@@ -78,7 +78,7 @@ func newCommitList(p *program) *cobra.Command {
 	}
 
 	flags := command.Flags()
-	flagvalue.StateVar(command, &state, "only commits in this state")
+	flagvalue.StateVar(command, &state, "state", "only commits in this state")
 	flags.StringVar(&filter.Branch, "branch", "", "only commits of this `branch`")
 	flags.StringVar(&filter.Author, "author", "", "only commits of this author, by `name` or e-mail address")
 	flags.BoolVar(&filter.InFlight, "in-flight", false, "only commits in flight")

@@ -61,7 +61,7 @@ EXIT STATUS
 	}
 	flags := command.Flags()
 	flags.StringVar(&g.rev, "commit", "HEAD", "commit to check, a sha or a git `rev`")
-	flagvalue.StateVar(command, &g.state, "required state")
+	flagvalue.StateVar(command, &g.state, "state", "required state")
 	flags.DurationVar(&g.wait, "wait", 0, "how long to wait for the state")
 	flagvalue.Require(command, "state")
 	return command
@@ -185,4 +185,30 @@ func lookUp(ctx context.Context, c *connection, name repoName, sha string) (*led
 func temporary(err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	return !ok || e.Status >= 500 || e.Status == http.StatusTooManyRequests
+}
+
+// requireState returns an error with an exit status, before a command is run, if the
+// commit has not reached the state. It prints what is missing.
+func (p *program) requireState(command *cobra.Command, g gate) error {
+	l, err := p.locate(command)
+	if err != nil {
+		return err
+	}
+	return l.Use(command.Context(), func(ctx context.Context, c *connection) error {
+		commit, err := lookUp(ctx, c, g.repo, g.rev)
+		if err != nil {
+			return err
+		}
+		if commit == nil {
+			return &exitError{exitNotReached, fmt.Errorf("commit %s not found, so it has not reached %s: nothing was run or signed",
+				g.repo.at(g.rev), g.state)}
+		}
+
+		if commit.State >= g.state {
+			return nil
+		}
+		fmt.Fprintf(p.stderr, "%s is %s ✗ (%s required)\n", g.repo.at(commit.SHA), commit.State, g.state)
+		display.Requirements(p.stderr, commit.Requirements)
+		return &exitError{exitNotReached, fmt.Errorf("the commit has not reached %s: nothing was run or signed", g.state)}
+	})
 }

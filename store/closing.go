@@ -168,8 +168,8 @@ SELECT id, repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, close
 	if c.commitID != 0 {
 		from, where, id = "violations_open_by_commit*/", "v.commit_id = ?", c.commitID
 	}
-	list, err := all(t.reader, t.scanOne, selectViolation+" FROM violations v /*+index "+from+joinViolation+" WHERE "+where+
-		" AND v.predicate_id = ? AND v.closed_at = 0 AND v.id <= ? ORDER BY v.id LIMIT ?",
+	list, err := all(t.reader, t.scanOne, selectViolation+" FROM violations v /*+index "+from+joinViolation+
+		" WHERE "+where+" AND v.predicate_id = ? AND v.closed_at = 0 AND v.id <= ? ORDER BY v.id LIMIT ?",
 		id, c.predicateID, c.upTo, closedAtOnce)
 	if err != nil {
 		return false, fmt.Errorf("read violations: %w", err)

@@ -172,17 +172,21 @@ func (rd reader) addViolations(r repoRow, commitID int64, c *ledger.Commit) erro
 	return nil
 }
 
+// maxCounted is the number of orgs whose violations are counted.
+const maxCounted = 1000
+
 // An OrgViolations counts the violations of an org.
 type OrgViolations struct {
 	Org          string
 	Opened, Open int64
 }
 
-// ViolationCounts counts the violations of all orgs that have had any.
+// ViolationCounts counts the violations of the orgs that have had any, at most the first
+// maxCounted of them.
 func (s *Store) ViolationCounts(ctx context.Context) ([]OrgViolations, error) {
 	return readLoose(ctx, s, forWrite(""), func(rd reader) ([]OrgViolations, error) {
 		return all(rd, func(row scanner) (c OrgViolations, err error) {
 			return c, row.Scan(&c.Org, &c.Opened, &c.Open)
-		}, "SELECT name, violations, open_violations FROM orgs WHERE violations > 0")
+		}, "SELECT name, violations, open_violations FROM orgs WHERE violations > 0 ORDER BY id LIMIT ?", maxCounted)
 	})
 }

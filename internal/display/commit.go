@@ -22,6 +22,7 @@ func Commit(w io.Writer, c ledger.Commit) {
 	t.Row("radar", radarLine(c))
 	t.Flush()
 
+	openViolations(w, c)
 	fmt.Fprintf(w, "\nrequirements (policy v%d)\n", c.PolicyVersion)
 	Requirements(w, c.Requirements)
 

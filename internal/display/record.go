@@ -44,6 +44,7 @@ func Repo(w io.Writer, r ledger.Repo) {
 		states = append(states, fmt.Sprintf("%d %s", r.Commits[s], s))
 	}
 	t.Row("commits", strings.Join(states, ", "))
+	t.Row("open violations", r.OpenViolations)
 	t.Flush()
 }
 

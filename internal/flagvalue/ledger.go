@@ -72,13 +72,13 @@ func parsePredicates(s string) (identity.Predicates, error) {
 }
 
 // StateVar defines --state, which accepts a state.
-func StateVar(command *cobra.Command, value *ledger.State, usage string) {
-	command.Flags().Var(&Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: ledger.ParseState}, "state", usage)
+func StateVar(command *cobra.Command, value *ledger.State, name, usage string) {
+	command.Flags().Var(&Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: ledger.ParseState}, name, usage)
 	var names []string
 	for _, s := range ledger.States() {
 		names = append(names, s.String())
 	}
-	Complete(command, "state", names...)
+	Complete(command, name, names...)
 }
 
 // ResultVar defines --status, which accepts the statuses that a statement of the ledger's

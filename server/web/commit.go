@@ -30,8 +30,10 @@ type commitPage struct {
 	// Registered reports whether the commit was registered. Otherwise the ledger
 	// has only attestations of it.
 	Registered bool
-	Steps      []step
-	Missing    []blocker
+	// MoreViolations counts the open violations that the record leaves out.
+	MoreViolations int
+	Steps          []step
+	Missing        []blocker
 	// Groups are the requirements, grouped by state.
 	Groups   []requirementGroup
 	Overlaps []overlap.Overlap
@@ -95,6 +97,7 @@ func showCommit(v *visit) (*response, error) {
 		Missing: blockersOf(policy.Missing(commit.State, commit.Requirements))}
 	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) ||
 		commit.Changes != nil
+	p.MoreViolations = commit.OpenViolations - len(commit.Violations)
 	p.Body = bodyOf(commit.Message, p.Subject)
 
 	for _, state := range ledger.States() {

@@ -24,6 +24,8 @@ type event struct {
 	From ledger.State `json:"from"`
 	To   ledger.State `json:"to"`
 
+	Status ledger.ViolationStatus `json:"status"`
+
 	Version   int    `json:"version"`
 	ChangedBy string `json:"changed_by"`
 

@@ -26,6 +26,7 @@ type need struct {
 
 // Limits of the search for needs.
 const (
+	needViolations   = 100
 	needRepos        = 25
 	needCommits      = 20  // in flight, per repo
 	needAll          = 100 // commits in all repos; their unmet requirements are the slowest part of the page
@@ -72,6 +73,17 @@ func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 		return 1
 	})
 	return needs, nil
+}
+
+// violationNeeds returns a need for each open violation. They come before all others.
+func (v *visit) violationNeeds(violations []ledger.Violation) []need {
+	needs := make([]need, len(violations))
+	for i, n := range violations {
+		needs[i] = need{Kind: "Violation", Bad: true, Repo: n.Repo, Name: format.Short(n.Commit), Why: n.Predicate,
+			By: format.PlainName(n.Identity), At: n.OpenedAt,
+			Path: pathTo("orgs", v.org, "repos", n.Repo, "commits", n.Commit)}
+	}
+	return needs
 }
 
 // commitNeeds returns the commits in flight that are blocked by a failed
@@ -192,4 +204,29 @@ func (v *visit) tokenNeeds() ([]need, error) {
 		}
 	}
 	return needs, nil
+}
+
+// violationsShown is the number of violations on a page of their list.
+const violationsShown = 50
+
+// A violationsPage lists the violations of an org, or of a repo.
+type violationsPage struct {
+	At         string // path of the page
+	All        bool   // also those that are closed
+	Violations []ledger.Violation
+	Older      string
+}
+
+func showViolations(v *visit) (*response, error) {
+	page := violationsPage{At: v.r.URL.EscapedPath(), All: v.query("status") == "all"}
+	f := client.ViolationFilter{Repo: v.repo, Status: ledger.ViolationOpen}
+	if page.All {
+		f.Status = ""
+	}
+	list, err := v.api.ViolationsPage(v.ctx(), v.org, f, client.Query{Limit: violationsShown, Cursor: v.query("cursor")})
+	if err != nil {
+		return nil, err
+	}
+	page.Violations, page.Older = list.Data, nextPage(v, list.NextCursor)
+	return v.livePage("violations", "Violations", page, ledger.EventViolation), nil
 }

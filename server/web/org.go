@@ -23,7 +23,11 @@ type orgPage struct {
 	// AllNeeds is the path of this page with all needs; empty if it shows as many
 	// as it can.
 	AllNeeds string
-	Latest   []event
+	// Violations are the latest open violations. MoreViolations reports whether there are
+	// others.
+	Violations     []ledger.Violation
+	MoreViolations bool
+	Latest         []event
 }
 
 func showOrg(v *visit) (*response, error) {
@@ -41,10 +45,17 @@ func showOrg(v *visit) (*response, error) {
 		page.Repos = append(page.Repos, countsOf(r))
 	}
 
+	violations, err := v.api.ViolationsPage(v.ctx(), v.org, client.ViolationFilter{Status: ledger.ViolationOpen},
+		client.Query{Limit: needViolations})
+	if err != nil {
+		return nil, err
+	}
+	page.Violations, page.MoreViolations = violations.Data, violations.NextCursor != ""
 	needs, err := v.needs(list.Data)
 	if err != nil {
 		return nil, err
 	}
+	needs = append(v.violationNeeds(violations.Data), needs...)
 	limit := needsShown
 	if v.query("needs") == "all" {
 		limit = allNeedsShown

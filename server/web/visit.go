@@ -27,12 +27,14 @@ const (
 	eventsPattern     = orgPattern + "/events"
 	activityPattern   = orgPattern + "/activity"
 	settingsPattern   = orgPattern + "/settings"
+	orgViolations     = orgPattern + "/violations"
 	tokensPattern     = settingsPattern + "/tokens"
 	identitiesPattern = settingsPattern + "/identities"
 	repoPattern       = orgPattern + "/repos/{repo}"
 	commitPattern     = repoPattern + "/commits/{sha}"
 	policyPattern     = repoPattern + "/policy"
 	versionsPattern   = policyPattern + "/versions"
+	repoViolations    = repoPattern + "/violations"
 	radarPattern      = repoPattern + "/radar"
 	webhooksPattern   = repoPattern + "/webhooks"
 	webhookPattern    = webhooksPattern + "/{id}"
@@ -75,7 +77,7 @@ const refreshHeader = "X-Ledger-Refresh"
 // isLive reports whether the page of the route can be live.
 func (rt route) isLive() bool {
 	return rt.method == http.MethodGet && slices.Contains([]string{orgPattern, activityPattern, repoPattern, commitPattern,
-		policyPattern, versionsPattern, radarPattern}, rt.pattern)
+		policyPattern, versionsPattern, radarPattern, orgViolations, repoViolations}, rt.pattern)
 }
 
 // A visit is a request with its visitor.

@@ -1,0 +1,50 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// ViolationColumns are the columns of ViolationRow.
+func ViolationColumns() []string {
+	return []string{"OPENED", "REPO", "COMMIT", "PREDICATE", "IDENTITY", "STATUS", "REASON"}
+}
+
+// ViolationRow returns the cells of a violation.
+func ViolationRow(v ledger.Violation) []any {
+	status := string(v.Status)
+	if v.ClosedBy != nil {
+		status += " by " + string(v.ClosedBy.Type)
+	}
+	return []any{v.OpenedAt, v.Repo, terminal.Short(v.Commit), v.Predicate, v.Identity, status,
+		strings.Join(v.Missing, "; ")}
+}
+
+// Violation prints that an attestation of a commit is a violation, and why.
+func Violation(w io.Writer, at string, a ledger.AttestationRecord) {
+	if a.Violation == nil {
+		return
+	}
+	fmt.Fprintf(w, "VIOLATION: %s of %s does not count\n", terminal.Printable(a.Predicate), at)
+	for _, reason := range a.Violation.Missing {
+		fmt.Fprintf(w, "  %s\n", terminal.Printable(reason))
+	}
+}
+
+// openViolations prints the open violations of a commit.
+func openViolations(w io.Writer, c ledger.Commit) {
+	if c.OpenViolations == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", terminal.Plural(int64(c.OpenViolations), "open violation"))
+	t := terminal.NewTable(w)
+	t.Indent = "  "
+	for _, v := range c.Violations {
+		t.Row(v.OpenedAt, v.Predicate, v.Identity, strings.Join(v.Missing, "; "))
+	}
+	t.Flush()
+}
