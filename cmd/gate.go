@@ -200,8 +200,8 @@ func (p *program) requireState(command *cobra.Command, g gate) error {
 			return err
 		}
 		if commit == nil {
-			return &exitError{exitNotReached, fmt.Errorf("commit %s not found, so it has not reached %s: nothing was run or signed",
-				g.repo.at(g.rev), g.state)}
+			return &exitError{exitNotReached, fmt.Errorf(
+				"commit %s not found, so it has not reached %s: nothing was run or signed", g.repo.at(g.rev), g.state)}
 		}
 
 		if commit.State >= g.state {

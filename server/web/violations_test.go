@@ -38,7 +38,7 @@ func TestViolationPages(t *testing.T) {
 	w.get(repo + "?view=list").want(200).has("1 open violation.")
 	w.get(one).want(200).has("Violation: deploy:prod by mallory does not count",
 		"review:*: 0 of 1 signatures", "deploy:prod: 0 of 1 signatures matching cn=cd")
-	w.get(repo+"/commits/"+commitID(2)).want(200).hasNot("Violation")
+	w.get(repo + "/commits/" + commitID(2)).want(200).hasNot("Violation")
 	for _, path := range []string{org, repo} {
 		w.get(path+"/violations").want(200).has("Open deploy:prod by mallory on api@ "+commitID(1)[:12], "which was Draft")
 	}
