@@ -10,6 +10,7 @@ type buffers struct {
 	moved        *sqldb.Rows // changed commits in a new state
 	attestations *sqldb.Rows
 	envelopes    *sqldb.Rows
+	verdicts     *sqldb.Rows
 	latest       *sqldb.Rows
 	exceptions   *sqldb.Rows
 	events       *sqldb.Rows
@@ -42,6 +43,8 @@ INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, pred
   mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,
   identity_id, emails, while_promotable, event_id, aged_from, finished_at) VALUES `, "", 21),
 		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at) VALUES ", "", 4),
+		verdicts: sqldb.NewRows("INSERT INTO verdicts (attestation_id, expression_id, verdict, error) VALUES ", `
+ON CONFLICT (attestation_id, expression_id) DO NOTHING`, 4),
 		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
 		exceptions: sqldb.NewRows(`
@@ -61,9 +64,10 @@ INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestatio
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [12]*sqldb.Rows {
+func (b *buffers) all() [13]*sqldb.Rows {
 	return [...]*sqldb.Rows{
-		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.latest, b.exceptions, b.events, b.transitions,
+		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions, b.events,
+		b.transitions,
 		b.outbox, b.violations, b.violationEvents,
 	}
 }

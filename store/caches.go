@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/where"
 )
 
 // caches holds database rows that never change under their key. The rows that a
@@ -19,6 +20,13 @@ type caches struct {
 	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
 	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
 	people     *cache[personKey, int64]         // the person of a signature
+	// expressions holds row ids; verdicts holds what is stored.
+	expressions *cache[string, int64]
+	programs    *cache[string, *where.Program] // by expression
+	// active holds contracts with expressions, by repoKey. They were active when the repo's
+	// last attestation was recorded.
+	active   *cache[string, *policy.Contract]
+	verdicts *cache[verdictKey, policy.Verdict]
 	// mapped reports whether all statements are mapped by the present rules. Until then,
 	// any process may change evidence, and what is cached of it is not used.
 	mapped atomic.Bool
@@ -31,6 +39,8 @@ const (
 	maxNames     = 10_000
 	maxEvidence  = 20_000
 	maxTouched   = 10_000
+	maxVerdicts  = 50_000
+	maxPrograms  = 500
 )
 
 // A versionedKeyring is a keyring with its version.
@@ -49,6 +59,11 @@ func newCaches() *caches {
 		evidence:   newCache[int64, policy.Evidence](maxEvidence),
 		rows:       newCache[nameKey, int64](maxNames),
 		people:     newCache[personKey, int64](maxNames),
+
+		expressions: newCache[string, int64](maxContracts),
+		programs:    newCache[string, *where.Program](maxPrograms),
+		active:      newCache[string, *policy.Contract](maxContracts),
+		verdicts:    newCache[verdictKey, policy.Verdict](maxVerdicts),
 	}
 }
 
@@ -61,4 +76,6 @@ func (m *caches) evictRows() {
 	m.types.clear()
 	m.signers.clear()
 	m.evidence.clear()
+	m.expressions.clear()
+	m.verdicts.clear()
 }

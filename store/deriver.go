@@ -47,7 +47,15 @@ type subject struct {
 	*commitRow
 	d     *deriver
 	facts policy.Facts
+	// If the contract has expressions, rows holds the row ids of the gathered evidence,
+	// and unevaluated what the facts have no verdict of.
+	rows        []int64
+	unevaluated []unevaluated
 }
+
+// isUnevaluated reports whether the state cannot be derived yet: an expression was not
+// evaluated on the evidence. A deployed commit stays as it is.
+func (s *subject) isUnevaluated() bool { return len(s.unevaluated) > 0 && !s.facts.Deployed }
 
 // expiry returns the cause of a transition at the given time: the evidence, the exception
 // or the overlap that expired.

@@ -90,44 +90,63 @@ func (s *Store) reevaluations(ctx context.Context) ([]int64, error) {
 
 // reevaluateAll settles all commits of a repo after a policy change.
 func (s *Store) reevaluateAll(ctx context.Context, repoID int64) error {
-	return s.repeatScans(ctx, repoID, func(t *tx) (last bool, err error) { return t.reevaluate(repoID) })
+	const progress = "SELECT done FROM reevaluations WHERE repo_id = ?"
+	stuck := false
+	for last, idle := false, 0; !last; idle = idleAfter(idle, stuck) {
+		if err := s.evaluateNext(ctx, repoID, progress, idle); err != nil {
+			return err
+		}
+		var err error
+		last, err = s.scanOnce(ctx, repoID, func(t *tx) (last bool, err error) {
+			last, stuck, err = t.reevaluate(repoID)
+			return last, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// reevaluate settles the next batch of a repo's commits after a policy change.
-func (t *tx) reevaluate(repoID int64) (last bool, err error) {
+// reevaluate settles the next batch of a repo's commits after a policy change. stuck
+// reports that the first of them has no verdicts yet.
+func (t *tx) reevaluate(repoID int64) (last, stuck bool, err error) {
 	var done int64
 	err = t.Row("SELECT done FROM reevaluations WHERE repo_id = ?", repoID).Scan(&done)
 	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil // done by another process
+		return true, false, nil // done by another process
 	}
 	if err != nil {
-		return false, fmt.Errorf("read re-evaluation: %w", err)
+		return false, false, fmt.Errorf("read re-evaluation: %w", err)
 	}
 
 	commits, err := all(t.reader, scanID,
 		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
 	if err != nil {
-		return false, fmt.Errorf("read commits: %w", err)
+		return false, false, fmt.Errorf("read commits: %w", err)
 	}
 	if len(commits) == 0 {
 		_, err := t.Exec("DELETE FROM reevaluations WHERE repo_id = ?", repoID)
-		return true, err
+		return true, false, err
 	}
 
 	r, err := t.repoByID(repoID)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	d, err := t.deriver(r)
 	if err != nil {
-		return false, err
+		return false, false, err
+	}
+	if commits, err = t.evaluatedFirst(d, commits); err != nil || len(commits) == 0 {
+		return false, true, err
 	}
 
 	if done, err = t.reevaluateBatch(d, commits); err != nil {
-		return false, err
+		return false, false, err
 	}
 	_, err = t.Exec("UPDATE reevaluations SET done = ? WHERE repo_id = ?", done, repoID)
-	return false, err
+	return false, false, err
 }
 
 // reevaluateBatch settles as many of the commits as fit in one write, after a policy

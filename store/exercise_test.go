@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -378,6 +379,7 @@ func (e *exerciser) policies() {
 		e.excepts("api", sha(1))
 	}
 	check(e.t, e.Settle(ctx))
+	e.expressions(p.Contract)
 }
 
 // excepts records an exception.
@@ -387,6 +389,24 @@ func (e *exerciser) excepts(repo, commit string) {
 	a.PredicateType = attestation.ExceptionPredicateType
 	a.Exception = &attestation.Exception{Requirement: "x", Reason: "y", Until: ledger.TimeOf(e.now.Add(time.Minute))}
 	e.post(repo, a)
+}
+
+// expressions evaluates an expression after a policy change, and after its verdicts were
+// lost.
+func (e *exerciser) expressions(c policy.Contract) {
+	ctx, before := e.t.Context(), c
+	e.attests("api", sha(30), "lint:where", ledger.Pass)
+	c.Requirements = append(slices.Clone(c.Requirements), policy.Requirement{
+		State: ledger.Attested, Predicate: "lint:*", Threshold: 1, Accept: []ledger.Status{ledger.Pass}, Where: "true"})
+	e.ok(e.SetPolicy(ctx, "acme", "api", c, 0, "host"))
+	e.push(sha(30), ledger.Registration{Branch: "thirty"})
+	check(e.t, e.Settle(ctx))
+	check(e.t, e.LoseVerdicts(ctx))
+	e.push(sha(30), ledger.Registration{Branch: "thirty"})
+	check(e.t, e.Settle(ctx))
+	e.attests("api", sha(30), "lint:where", ledger.Pass)
+	e.ok(e.SetPolicy(ctx, "acme", "api", before, 0, "host"))
+	check(e.t, e.Settle(ctx))
 }
 
 func (e *exerciser) webhooks() {

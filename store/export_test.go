@@ -35,6 +35,17 @@ func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 // Statements returns the statements of plans, sorted.
 func Statements(plans map[string][]string) []string { return slices.Sorted(maps.Keys(plans)) }
 
+// LoseVerdicts deletes what expressions say of attestations.
+func (s *Store) LoseVerdicts(ctx context.Context) error { return s.Run(ctx, "DELETE FROM verdicts") }
+
+// Run runs a script in the writer. Nothing is cached afterwards.
+func (s *Store) Run(ctx context.Context, script string) error {
+	return s.write(ctx, "", func(t *tx) error {
+		t.caches.evictRows()
+		return t.Run(script)
+	})
+}
+
 // InsertTips inserts n tips of one branch, which are deployed (2) or in flight (1).
 func (s *Store) InsertTips(ctx context.Context, org, repo, branch string, flight, n int) error {
 	return s.write(ctx, org, func(t *tx) error {

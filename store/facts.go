@@ -14,6 +14,7 @@ import (
 func (rd reader) gather(list []*subject) error {
 	byID := make(map[int64]*subject, len(list))
 	var attested, blockable, changing []any
+	var judged []*subject
 	for _, s := range list {
 		byID[s.id] = s
 		s.facts = policy.Facts{
@@ -33,10 +34,18 @@ func (rd reader) gather(list []*subject) error {
 		if s.d.contract.NeedsChanges() {
 			changing = append(changing, s.id)
 		}
+		s.rows, s.unevaluated = nil, nil
+		if s.d.contract.NeedsVerdicts() {
+			s.rows = []int64{}
+			judged = append(judged, s)
+		}
 	}
 
 	if err := rd.gatherEvidence(byID, attested); err != nil {
 		return fmt.Errorf("read evidence: %w", err)
+	}
+	if err := rd.gatherVerdicts(judged); err != nil {
+		return fmt.Errorf("read verdicts: %w", err)
 	}
 	if err := rd.gatherExceptions(list); err != nil {
 		return err
@@ -77,7 +86,11 @@ WHERE l.commit_id IN `, 1, ids)
 	missing := make(map[int64]place)
 	mapped := rd.caches.mapped.Load()
 	for i, l := range list {
-		f := &byID[l.commit].facts
+		s := byID[l.commit]
+		f := &s.facts
+		if s.rows != nil {
+			s.rows = append(s.rows, l.attestation)
+		}
 		if f.Evidence == nil {
 			n := 1 // for evidence that is just recorded
 			for n <= len(list)-i && list[i+n-1].commit == l.commit {

@@ -48,6 +48,7 @@ var mayScan = []exception{
 	{"WITH RECURSIVE chain", "scans its own result, at most a page"},
 
 	{"INSERT INTO events (", ifMissing},
+	{"INSERT INTO expressions (", ifMissing},
 	{"INSERT INTO keys (", ifMissing},
 	{"INSERT INTO predicate_types (", ifMissing},
 	{"INSERT INTO predicates (", ifMissing},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,10 +29,67 @@ func (s *Store) Record(
 		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
 		identity: a.Signer.DN.String(),
 	}
-	if err := s.db.Write(ctx, sqldb.Write{Org: org, Set: recorder{s}, Item: r}); err != nil {
-		return rec, false, storageError(err)
+	if err := s.record(ctx, r); err != nil {
+		return rec, false, err
 	}
 	return r.rec, r.created, r.err
+}
+
+// maxTries limits how often record evaluates expressions again because the policy changes.
+const maxTries = 50
+
+// record writes a recording. Before, it evaluates the expressions of the contract that it
+// takes for active, outside the writer. If the writer finds that verdicts are missing, it
+// evaluates them, and writes again.
+func (s *Store) record(ctx context.Context, r *recording) error {
+	key := repoKey(r.org, r.repo)
+	contract, known := s.caches.active.get(key)
+	if known {
+		e := r.evidence()
+		if err := s.evaluateNew(ctx, r, contract.Expressions(&e)); err != nil {
+			return err
+		}
+	}
+
+	for range maxTries {
+		if err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r}); err != nil {
+			return storageError(err)
+		}
+		done := len(r.missing)+len(r.unevaluated) == 0
+		if r.contract != nil && r.contract != contract && (known || !done) {
+			s.caches.active.put(key, r.contract)
+		}
+		if done {
+			return nil
+		}
+
+		if err := s.evaluateNew(ctx, r, r.missing); err != nil {
+			return err
+		}
+		if err := s.storeMissing(ctx, r.org, r.unevaluated); err != nil {
+			return err
+		}
+	}
+	return ledger.Errorf(ledger.CodeStorageUnavailable,
+		"the policy changed again and again while its expressions were evaluated: nothing was recorded (send it again)")
+}
+
+// evaluateNew evaluates expressions on an attestation that is not recorded yet.
+func (s *Store) evaluateNew(ctx context.Context, r *recording, expressions []string) error {
+	if len(expressions) == 0 {
+		return nil
+	}
+	verdicts, err := s.evaluate(ctx, r.attestation.Payload, expressions)
+	if err != nil {
+		return err
+	}
+	if r.verdicts == nil {
+		r.verdicts = make(map[string]policy.Verdict)
+	}
+	for i, x := range expressions {
+		r.verdicts[x] = verdicts[i]
+	}
+	return nil
 }
 
 // A recorder records the attestations that are queued at the same time as one set. It
@@ -77,6 +135,7 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 // A refused attestation adds no rows.
 func (t *tx) record(v *view, r *recording) error {
 	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
+	r.contract, r.missing, r.unevaluated = nil, nil, nil
 	d, err := v.deriver(r)
 	if err != nil {
 		r.err = err
@@ -106,6 +165,9 @@ func (t *tx) record(v *view, r *recording) error {
 		}
 	}
 
+	if r.contract = d.contract; r.lacksVerdicts(s) {
+		return nil
+	}
 	r.created = true
 	if s == nil {
 		if s, err = t.addCommit(d, r.attestation.Commit); err != nil {
@@ -193,6 +255,11 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 
 	s.attestations++
 	wasDeployed := s.facts.Deployed
+	if r.contract.NeedsVerdicts() {
+		for _, x := range r.contract.Expressions(&e) {
+			s.setVerdict(e.Attestation, x, r.verdicts[x])
+		}
+	}
 	s.add(e)
 	t.addException(s, r, &e)
 	j := s.judge(st.predicateID, e, wasDeployed)
@@ -245,6 +312,11 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		int64(e.FinishedAt))
 	s.newest = id
 	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
+	for _, x := range slices.Sorted(maps.Keys(r.verdicts)) {
+		if err := t.addVerdict(id, x, r.verdicts[x]); err != nil {
+			return st, err
+		}
+	}
 	if s.isLatest(e) {
 		t.setLatest(latestKey{s.id, st.predicateID, a.Slot, st.signerID}, id)
 	}

@@ -22,11 +22,36 @@ type recording struct {
 	identity       string // the signer's DN
 	// people are those who have the signer's name or key: one, or two who become one.
 	people []int64
+	// verdicts holds what expressions say of the attestation.
+	verdicts map[string]policy.Verdict
 
 	// The result is a record, or the reason why the attestation was refused.
 	rec     ledger.AttestationRecord
 	created bool
 	err     error
+	// contract is the active one. If the verdicts in missing are needed to record the
+	// attestation, and those in unevaluated to derive the commit's state, nothing was recorded.
+	contract    *policy.Contract
+	missing     []string
+	unevaluated []unevaluated
+}
+
+// lacksVerdicts sets what must be evaluated before the attestation is recorded on a
+// commit, which is nil if it is new. It reports whether anything is.
+func (r *recording) lacksVerdicts(s *subject) bool {
+	if !r.contract.NeedsVerdicts() {
+		return false
+	}
+	e := r.evidence()
+	for _, x := range r.contract.Expressions(&e) {
+		if _, ok := r.verdicts[x]; !ok {
+			r.missing = append(r.missing, x)
+		}
+	}
+	if s != nil {
+		r.unevaluated = s.unevaluated
+	}
+	return len(r.missing)+len(r.unevaluated) > 0
 }
 
 // evidence returns the evidence in the attestation, without the data of its record.

@@ -9,10 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// evaluateBatch is the number of commits that one write re-evaluates. It is small, so other
-// writes do not wait long.
-const evaluateBatch = 100
-
 // rederiveOrg has all commits of an org derived again in the background, with a cause.
 func (t *tx) rederiveOrg(orgID int64, cause ledger.Cause) error {
 	_, err := t.Exec(`
@@ -32,34 +28,66 @@ func (s *Store) rederive(ctx context.Context) error {
 		return all(rd, scanID, "SELECT repo_id FROM rederivations ORDER BY repo_id")
 	})
 	for _, id := range repos {
-		if err := s.repeat(ctx, func(t *tx) (last bool, err error) { return t.rederiveBatch(id) }); err != nil {
+		if err := s.rederiveAll(ctx, id); err != nil {
 			return fmt.Errorf("repo %d: %w", id, err)
 		}
 	}
 	return err
 }
 
-// rederiveBatch derives the states of the next commits of a repo.
-func (t *tx) rederiveBatch(repoID int64) (last bool, err error) {
+// rederiveAll derives the states of a repo's commits that are to be derived again.
+func (s *Store) rederiveAll(ctx context.Context, repoID int64) error {
+	const progress = "SELECT done FROM rederivations WHERE repo_id = ?"
+	stuck := false
+	for last, idle := false, 0; !last; idle = idleAfter(idle, stuck) {
+		if err := s.evaluateNext(ctx, repoID, progress, idle); err != nil {
+			return err
+		}
+		var err error
+		last, err = write(ctx, s, "", func(t *tx) (last bool, err error) {
+			last, stuck, err = t.rederiveBatch(repoID)
+			return last, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rederiveBatch derives the states of the next commits of a repo. stuck reports that the
+// first of them has no verdicts yet.
+func (t *tx) rederiveBatch(repoID int64) (last, stuck bool, err error) {
 	var done int64
 	var cause ledger.Cause
 	err = t.Row("SELECT cause_type, cause_id, done FROM rederivations WHERE repo_id = ?", repoID).
 		Scan(&cause.Type, &cause.ID, &done)
 	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil // done by another process
+		return true, false, nil // done by another process
 	}
 	if err != nil {
-		return false, fmt.Errorf("read the progress: %w", err)
+		return false, false, fmt.Errorf("read the progress: %w", err)
 	}
 
 	commits, err := all(t.reader, scanID,
 		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
 	if err != nil {
-		return false, fmt.Errorf("read commits: %w", err)
+		return false, false, fmt.Errorf("read commits: %w", err)
 	}
 	if len(commits) == 0 {
 		_, err := t.Exec("DELETE FROM rederivations WHERE repo_id = ?", repoID)
-		return true, err
+		return true, false, err
+	}
+	r, err := t.repoByID(repoID)
+	if err != nil {
+		return false, false, err
+	}
+	d, err := t.deriver(r)
+	if err != nil {
+		return false, false, err
+	}
+	if commits, err = t.evaluatedFirst(d, commits); err != nil || len(commits) == 0 {
+		return false, true, err
 	}
 
 	causes := make(map[int64]ledger.Cause, len(commits))
@@ -67,8 +95,8 @@ func (t *tx) rederiveBatch(repoID int64) (last bool, err error) {
 		causes[id] = cause
 	}
 	if err := t.deriveAgain(causes); err != nil {
-		return false, err
+		return false, false, err
 	}
 	_, err = t.Exec("UPDATE rederivations SET done = ? WHERE repo_id = ?", commits[len(commits)-1], repoID)
-	return false, err
+	return false, false, err
 }

@@ -26,20 +26,24 @@ func (s *Store) rescanMarked(ctx context.Context) error {
 // repeatScans is like repeat, for batches in which the radar scans tips. It refreshes the
 // index before each batch, so that the writer does not have to.
 func (s *Store) repeatScans(ctx context.Context, repoID int64, batch func(*tx) (last bool, err error)) error {
-	for last := false; !last; {
-		index, err := s.enabledIndex(ctx, repoID)
-		if err != nil {
-			return err
-		}
-		last, err = write(ctx, s, "", func(t *tx) (bool, error) {
-			t.index = index
-			return batch(t)
-		})
-		if err != nil {
+	for {
+		last, err := s.scanOnce(ctx, repoID, batch)
+		if err != nil || last {
 			return err
 		}
 	}
-	return nil
+}
+
+// scanOnce runs a batch in which the radar scans tips, with a refreshed index.
+func (s *Store) scanOnce(ctx context.Context, repoID int64, batch func(*tx) (bool, error)) (last bool, err error) {
+	index, err := s.enabledIndex(ctx, repoID)
+	if err != nil {
+		return false, err
+	}
+	return write(ctx, s, "", func(t *tx) (bool, error) {
+		t.index = index
+		return batch(t)
+	})
 }
 
 // enabledIndex returns the refreshed index of a repo, or nil if its radar is disabled.

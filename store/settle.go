@@ -8,6 +8,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
+// evaluateBatch is the number of commits that one write re-evaluates. It is small, so other
+// writes do not wait long.
+const evaluateBatch = 100
+
 // settleDue settles a commit if it is due and Evaluate has not reached it yet, so that the
 // next change starts from the correct state.
 func (t *tx) settleDue(s *subject) error {
@@ -41,6 +45,9 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 			return err
 		}
 	}
+	if s.isUnevaluated() {
+		return t.postpone(s, cause)
+	}
 
 	state, expires := s.d.contract.State(s.facts, t.now)
 	if s.state == ledger.Deployed && state != ledger.Deployed {
@@ -71,6 +78,32 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	s.state, s.stateSince, s.isMoved = state, t.now, true
 	if s.state == ledger.Deployed {
 		return t.deployTip(s.id)
+	}
+	return nil
+}
+
+// postpone leaves a commit to Evaluate, because expressions must be evaluated first: what
+// is not evaluated yet does not count, and must not cost the commit its state.
+func (t *tx) postpone(s *subject, cause ledger.Cause) error {
+	s.expires = 0 // until its state is derived
+	t.markDirty(s.commitRow)
+	t.gathered.wakeEvaluate = true
+
+	var err error
+	if s.policyVersion != s.d.repo.policyVersion {
+		_, err = t.Exec(`
+INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, ?)
+ON CONFLICT (repo_id) DO UPDATE SET done = CASE WHEN done < excluded.done THEN done ELSE excluded.done END`,
+			s.repoID, s.d.repo.policyVersion, s.id-1)
+	} else {
+		_, err = t.Exec(`
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done) VALUES (?, ?, ?, ?)
+ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id,
+  done = CASE WHEN done < excluded.done THEN done ELSE excluded.done END`,
+			s.repoID, string(cause.Type), cause.ID, s.id-1)
+	}
+	if err != nil {
+		return fmt.Errorf("postpone commit %s: %w", s.sha, err)
 	}
 	return nil
 }

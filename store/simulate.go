@@ -12,48 +12,71 @@ import (
 // commits may change.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
 	sim := ledger.Simulation{Sums: []ledger.MoveSum{}, Moves: []ledger.Move{}}
-	for last, done := int64(0), false; !done; {
-		var err error
-
-		last, err = read(ctx, s, byOrg(org), func(rd reader) (int64, error) {
-			r, err := rd.findRepo(org, repo)
-			if err != nil {
-				return last, err
-			}
-
-			commits, err := all(rd, scanCommitRow,
-				selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, last, evaluateBatch)
-			if err != nil || len(commits) == 0 {
-				done = true
-				return last, err
-			}
-			return commits[len(commits)-1].id, rd.simulate(&sim, &deriver{repo: r, contract: &draft}, commits)
+	for last := int64(0); ; {
+		b, err := read(ctx, s, byOrg(org), func(rd reader) (simulated, error) {
+			return rd.nextSimulated(org, repo, last, &draft)
 		})
-		if err != nil {
+		if err != nil || b.last == 0 {
 			return sim, err
 		}
+		last = b.last
+		if err := s.evaluateSimulated(ctx, org, b.list); err != nil {
+			return sim, err
+		}
+		b.addTo(&sim)
 	}
-	return sim, nil
 }
 
-// simulate adds to sim the moves of the given commits that are not DEPLOYED.
-func (rd reader) simulate(sim *ledger.Simulation, d *deriver, commits []*commitRow) error {
-	var list []*subject
+// A simulated is a batch of commits that are not DEPLOYED, with a draft contract.
+type simulated struct {
+	list []*subject
+	last int64 // the row id of the last commit of the batch; 0 if there are no more
+	at   ledger.Time
+}
+
+func (rd reader) nextSimulated(org, repo string, after int64, draft *policy.Contract) (b simulated, err error) {
+	r, err := rd.findRepo(org, repo)
+	if err != nil {
+		return b, err
+	}
+	commits, err := all(rd, scanCommitRow,
+		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, after, evaluateBatch)
+	if err != nil || len(commits) == 0 {
+		return b, err
+	}
+
+	b.last, b.at = commits[len(commits)-1].id, rd.now
+	d := &deriver{repo: r, contract: draft}
 	for _, c := range commits {
 		if c.state != ledger.Deployed {
-			list = append(list, &subject{commitRow: c, d: d})
+			b.list = append(b.list, &subject{commitRow: c, d: d})
 		}
 	}
-	if err := rd.gather(list); err != nil {
-		return err
-	}
-	for _, s := range list {
-		sim.Evaluated++
-		if derived := d.contract.Derive(s.facts, rd.now); derived.State != s.state {
-			sim.Add(move(s.commitRow, derived))
+	return b, rd.gather(b.list)
+}
+
+// evaluateSimulated evaluates the draft's expressions where no verdicts are stored. It
+// stores none.
+func (s *Store) evaluateSimulated(ctx context.Context, org string, list []*subject) error {
+	for _, c := range list {
+		err := s.evaluateStored(ctx, org, c.unevaluated, func(v verdictRow) {
+			c.setVerdict(v.attestation, v.expression, v.verdict)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// addTo adds the moves of the commits to sim.
+func (b *simulated) addTo(sim *ledger.Simulation) {
+	for _, s := range b.list {
+		sim.Evaluated++
+		if derived := s.d.contract.Derive(s.facts, b.at); derived.State != s.state {
+			sim.Add(move(s.commitRow, derived))
+		}
+	}
 }
 
 // move returns the move of a commit to a derived state. The reasons are those of the

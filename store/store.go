@@ -32,10 +32,12 @@ type Store struct {
 	// previewSlots limits the number of concurrent PreviewOverlaps calls.
 	previewSlots chan struct{}
 	maxPreview   time.Duration // limit of each of them
-	notifier     notifier
-	queued       *queued
-	wake         chan struct{}               // wakes Evaluate
-	touched      *cache[string, ledger.Time] // last write of TouchToken, by token id
+	// evaluating limits the number of statements that are evaluated at the same time.
+	evaluating chan struct{}
+	notifier   notifier
+	queued     *queued
+	wake       chan struct{}               // wakes Evaluate
+	touched    *cache[string, ledger.Time] // last write of TouchToken, by token id
 
 	remapped atomic.Bool // whether all statements are mapped by the present rules
 

@@ -77,9 +77,9 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 	return doc.envelope("")
 }
 
-// payloadOf returns the payload of an envelope or bundle that was accepted before, also by
-// earlier rules.
-func payloadOf(body []byte) ([]byte, error) {
+// Payload returns the payload of an envelope or bundle that was accepted before, also by
+// earlier rules. It does not verify the envelope.
+func Payload(body []byte) ([]byte, error) {
 	var doc documentJSON
 	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
 		return nil, err

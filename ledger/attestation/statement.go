@@ -90,7 +90,7 @@ func Remap(r Recorded) Outcome {
 }
 
 func (r *Recorded) outcome() (Outcome, error) {
-	payload, err := payloadOf(r.Envelope)
+	payload, err := Payload(r.Envelope)
 	if err != nil {
 		return Outcome{}, err
 	}

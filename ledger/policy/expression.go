@@ -5,7 +5,12 @@ import "slices"
 // NeedsVerdicts reports whether any requirement has an expression. If so, Derive needs
 // Facts.Verdicts.
 func (c Contract) NeedsVerdicts() bool {
-	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.Where != "" })
+	for i := range c.Requirements {
+		if c.Requirements[i].Where != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Expressions returns the different expressions of the requirements that are about the

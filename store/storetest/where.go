@@ -1,0 +1,265 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// whereContract returns a contract whose ATTESTED requirement has an expression.
+func whereContract(t testing.TB, expression string) policy.Contract {
+	t.Helper()
+	c, err := policy.Parse(fmt.Appendf(nil, `{"requirements":[{"state":"ATTESTED","predicate":"test:*","where":%q},
+		{"state":"PROMOTABLE","predicate":"review:*"}]}`, expression))
+	check(t, err)
+	return c
+}
+
+func (fx *fixture) setPolicy(c policy.Contract) {
+	fx.t.Helper()
+	_, err := fx.SetPolicy(fx.t.Context(), "acme", "api", c, 0, "host")
+	check(fx.t, err)
+}
+
+// attestNoted records a pass of test:go with an annotation.
+func (s *signer) attestNoted(sha, note string) {
+	s.fx.t.Helper()
+	s.fx.clock.ms.Add(1)
+	a, version := s.sign(sha, "test:go", ledger.Pass, note)
+	_, _, err := s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
+	check(s.fx.t, err)
+}
+
+// reasonOf returns why the first requirement of a commit is met or not.
+func (fx *fixture) reasonOf(sha string) string { return fx.commit(sha).Requirements[0].Reason }
+
+func (fx *fixture) wantReason(sha, want string) {
+	fx.t.Helper()
+	if got := fx.reasonOf(sha); !strings.Contains(got, want) {
+		fx.t.Errorf("commit %s: the reason is %q, want %q", sha[:7], got, want)
+	}
+}
+
+const isGood = `predicate.annotations.note == "good"`
+
+func (s suite) TestWhereIsEvaluatedAtReceipt(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setPolicy(whereContract(t, isGood))
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+
+	ci.attestNoted(sha(1), "bad")
+	fx.wantState(sha(1), ledger.Validating)
+	fx.wantReason(sha(1), "where")
+	ci.attestNoted(sha(1), "good")
+	fx.wantState(sha(1), ledger.Attested)
+	ci.attest(sha(1), "review:code", ledger.Pass) // is not about the expression
+	fx.wantState(sha(1), ledger.Promotable)
+	if got, want := path(fx.commit(sha(1))), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
+		t.Errorf("transitions %s, want %s", got, want)
+	}
+
+	// The verdicts are of the statement, not of the process.
+	check(t, fx.Close())
+	fx.open(store.Options{})
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.wantReason(sha(1), "met by")
+}
+
+func (s suite) TestWhereWithAnErrorDoesNotCount(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setPolicy(whereContract(t, `predicate.annotations.missing == "good"`))
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ci.attestNoted(sha(1), "good")
+	fx.wantState(sha(1), ledger.Validating)
+	fx.wantReason(sha(1), "no such key: missing")
+}
+
+// After a policy change, commits keep their state until the expressions were evaluated.
+func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	const commits = 250
+	note := func(i int) string { return []string{"good", "bad"}[i%2] }
+	for i := range commits {
+		ci.attestNoted(sha(i), note(i))
+	}
+
+	draft := whereContract(t, isGood)
+	simulated, err := fx.Simulate(t.Context(), "acme", "api", draft)
+	check(t, err)
+	if simulated.Evaluated != commits || len(simulated.Moves) != commits/2 {
+		t.Fatalf("simulate evaluated %d and moves %d, want %d and %d", simulated.Evaluated, len(simulated.Moves),
+			commits, commits/2)
+	}
+	fx.setPolicy(draft)
+	for i := range 2 { // settled before
+		fx.wantState(sha(i), ledger.Attested)
+		fx.wantReason(sha(i), "not evaluated yet")
+	}
+
+	check(t, fx.Settle(t.Context()))
+	for i := range commits {
+		want := map[string]ledger.State{"good": ledger.Attested, "bad": ledger.Validating}[note(i)]
+		fx.wantState(sha(i), want)
+		if c := fx.commit(sha(i)); c.PolicyVersion != 2 || want == ledger.Attested && len(c.Transitions) != 2 {
+			t.Fatalf("commit %s: policy %d, transitions %s", sha(i)[:7], c.PolicyVersion, path(c))
+		}
+	}
+	for _, move := range simulated.Moves {
+		fx.wantState(move.Commit, move.To)
+	}
+	again, err := fx.Simulate(t.Context(), "acme", "api", draft)
+	check(t, err)
+	if len(again.Moves) != 0 {
+		t.Errorf("simulate after the change moves %d", len(again.Moves))
+	}
+}
+
+// A commit that gets an attestation before Evaluate has reached it does not lose its state
+// in between.
+func (s suite) TestWhereOfACommitThatEvaluateHasNotReached(t *testing.T) {
+	fx := s.newFixture(t)
+	ci, ann := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ann,ou=people,o=acme")
+	for i := range 3 {
+		ci.attestNoted(sha(i), "good")
+	}
+	fx.setPolicy(whereContract(t, isGood))
+
+	ann.attest(sha(1), "review:code", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
+	if got, want := path(fx.commit(sha(1))), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
+		t.Errorf("transitions %s, want %s", got, want)
+	}
+	// A registration cannot wait for an evaluation. Evaluate derives the state.
+	_, _, err := fx.Register(t.Context(), "acme", "api", sha(2), ledger.Registration{Branch: "topic"})
+	check(t, err)
+	fx.wantState(sha(2), ledger.Attested)
+	check(t, fx.Settle(t.Context()))
+	for i, want := range []ledger.State{ledger.Attested, ledger.Promotable, ledger.Attested} {
+		fx.wantState(sha(i), want)
+		if c := fx.commit(sha(i)); c.PolicyVersion != 2 || strings.Contains(path(c), "ATTESTED>VALIDATING") {
+			t.Errorf("commit %d: policy %d, transitions %s", i, c.PolicyVersion, path(c))
+		}
+	}
+}
+
+// An evaluation that a restart interrupts goes on where it was.
+func (s suite) TestWhereContinuesAfterARestart(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	const commits = 230
+	for i := range commits {
+		ci.attestNoted(sha(i), []string{"good", "bad"}[i%2])
+	}
+	fx.setPolicy(whereContract(t, isGood))
+
+	for stopped := 0; ; stopped++ { // after more and more commits
+		ctx, stop := context.WithCancel(t.Context())
+		var settling sync.WaitGroup
+		settling.Go(func() { _ = fx.Settle(ctx) })
+		for seen := 0; seen < stopped*20 && seen < commits; seen++ {
+			fx.commit(sha(seen))
+		}
+		stop()
+		settling.Wait()
+		check(t, fx.Close())
+		fx.open(store.Options{})
+		if fx.commit(sha(commits-1)).PolicyVersion == 2 && fx.reasonOf(sha(commits-1)) != "" && stopped > 3 {
+			break
+		}
+		if stopped == 20 {
+			check(t, fx.Settle(t.Context()))
+		}
+	}
+	check(t, fx.Settle(t.Context()))
+	for i := range commits {
+		fx.wantState(sha(i), []ledger.State{ledger.Attested, ledger.Validating}[i%2])
+	}
+}
+
+// Two processes share the verdicts: one changes the policy, the other one records and
+// settles.
+func (s suite) TestWhereInTwoProcesses(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	other := fx.database.Open(t, store.Options{Now: fx.clock.now})
+	t.Cleanup(func() { other.Close() })
+
+	for i, round := range []struct{ expression, note string }{
+		{isGood, "good"}, {`predicate.annotations.note == "better"`, "better"}, {isGood, "good"},
+	} {
+		ci.attestNoted(sha(0), fmt.Sprint(round.note, i))
+		_, err := other.SetPolicy(t.Context(), "acme", "api", whereContract(t, round.expression), 0, "host")
+		check(t, err)
+		ci.attestNoted(sha(i+1), round.note) // this process has not seen the new policy
+		fx.wantState(sha(i+1), ledger.Attested)
+		fx.wantReason(sha(i+1), "met by")
+
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := fx.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		check(t, other.Settle(t.Context()))
+		wg.Wait()
+		fx.wantState(sha(0), ledger.Validating)
+		if c := fx.commit(sha(0)); c.PolicyVersion != i+2 {
+			t.Errorf("round %d: policy %d", i, c.PolicyVersion)
+		}
+	}
+}
+
+// Attestations that are recorded while the policy changes again and again are derived
+// under the policy that is active in the end.
+func (s suite) TestWhereWhileThePolicyChanges(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	const commits, changes = 60, 12
+	var list []*attestation.Attestation
+	var version int64
+	for i := range commits {
+		a, v := ci.sign(sha(i/2), fmt.Sprint("test:", i%2), ledger.Pass, "good")
+		list, version = append(list, a), v
+	}
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range changes {
+			fx.setPolicy(whereContract(t, fmt.Sprintf(`predicate.annotations.note == "good" && %d > 0`, i)))
+		}
+	})
+	wg.Go(func() {
+		for range changes {
+			if err := fx.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for part := range slices.Chunk(list, commits/4) {
+		wg.Go(func() {
+			for _, a := range part {
+				if _, _, err := fx.Record(t.Context(), "acme", "api", a, version); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	check(t, fx.Settle(t.Context()))
+	for i := range commits / 2 {
+		fx.wantState(sha(i), ledger.Attested)
+		if c := fx.commit(sha(i)); c.PolicyVersion != changes+1 || len(c.Requirements[0].SignersCounted) != 1 {
+			t.Errorf("commit %d: policy %d, %+v", i, c.PolicyVersion, c.Requirements[0])
+		}
+	}
+}

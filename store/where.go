@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/where"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// Expressions are evaluated outside the writer. What they say is then stored, and never
+// changes: an expression and a statement are all that it depends on.
+
+const (
+	// evaluatedBatch is the number of verdicts that one write stores.
+	evaluatedBatch = 256
+	// maxUnevaluated ends a batch, as a number of missing verdicts.
+	maxUnevaluated = 5000
+	// maxEvaluating limits the statements that are evaluated at the same time. Each takes
+	// at most a few tens of megabytes and of milliseconds.
+	maxEvaluating = 4
+)
+
+// errPruned is why the statement of a deleted envelope cannot be evaluated.
+const errPruned = "the envelope was pruned"
+
+// evaluate evaluates expressions on the payload of an attestation.
+func (s *Store) evaluate(ctx context.Context, payload []byte, expressions []string) ([]policy.Verdict, error) {
+	select {
+	case s.evaluating <- struct{}{}:
+		defer func() { <-s.evaluating }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.closing:
+		return nil, sqldb.ErrClosed
+	}
+
+	statement := where.Read(payload)
+	verdicts := make([]policy.Verdict, len(expressions))
+	for i, x := range expressions {
+		program, err := s.program(x)
+		if err != nil { // accepted by another release
+			verdicts[i].Error = "the expression is not valid in this release: " + err.Error()
+			continue
+		}
+		verdicts[i] = policy.Verdict(program.Eval(statement))
+	}
+	return verdicts, nil
+}
+
+// program returns a compiled expression.
+func (s *Store) program(expression string) (*where.Program, error) {
+	if p, ok := s.caches.programs.get(expression); ok {
+		return p, nil
+	}
+	p, err := where.Compile(expression)
+	if err == nil {
+		s.caches.programs.put(expression, p)
+	}
+	return p, err
+}
+
+// evaluateStored evaluates expressions on recorded attestations, and calls visit with each
+// verdict. It has one envelope in memory at a time. The list is grouped by attestation.
+func (s *Store) evaluateStored(ctx context.Context, org string, list []unevaluated, visit func(verdictRow)) error {
+	for len(list) > 0 {
+		n := slices.IndexFunc(list, func(u unevaluated) bool { return u.row != list[0].row })
+		if n < 0 {
+			n = len(list)
+		}
+		var expressions []string
+		for _, u := range list[:n] {
+			expressions = append(expressions, u.expression)
+		}
+
+		verdicts, err := s.evaluateEnvelope(ctx, org, list[0].row, expressions)
+		if err != nil {
+			return fmt.Errorf("evaluate %s: %w", list[0].attestation, err)
+		}
+		for i, v := range verdicts {
+			visit(verdictRow{list[i], v})
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// evaluateEnvelope evaluates expressions on a recorded attestation.
+func (s *Store) evaluateEnvelope(
+	ctx context.Context, org string, row int64, expressions []string,
+) ([]policy.Verdict, error) {
+	payload, err := readLoose(ctx, s, forWrite(org), func(rd reader) ([]byte, error) { return rd.payload(row) })
+	if err == nil {
+		return s.evaluate(ctx, payload, expressions)
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
+	}
+	verdicts := make([]policy.Verdict, len(expressions))
+	for i := range verdicts {
+		verdicts[i].Error = errPruned
+	}
+	return verdicts, nil
+}
+
+// payload returns the payload of an attestation. It is empty if the envelope is not one
+// by the present rules.
+func (rd reader) payload(row int64) ([]byte, error) {
+	var body, payload []byte
+	err := rd.Row("SELECT body, payload FROM envelopes WHERE attestation_id = ?", row).Scan(&body, &payload)
+	if err != nil || len(payload) > 0 {
+		return payload, err
+	}
+	payload, err = attestation.Payload(body)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the verdict says that it cannot be read
+	}
+	return payload, nil
+}
+
+// storeMissing evaluates expressions on recorded attestations and stores the verdicts, in
+// small writes.
+func (s *Store) storeMissing(ctx context.Context, org string, list []unevaluated) error {
+	for batch := range slices.Chunk(list, evaluatedBatch) {
+		var rows []verdictRow
+		err := s.evaluateStored(ctx, org, batch, func(v verdictRow) { rows = append(rows, v) })
+		if err != nil {
+			return err
+		}
+		err = s.write(ctx, org, func(t *tx) error {
+			for _, v := range rows {
+				if err := t.addVerdict(v.row, v.expression, v.verdict); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("store verdicts: %w", err)
+		}
+	}
+	return nil
+}
+
+// evaluateNext stores the missing verdicts for the next batch of a repo's commits that a
+// background task derives. progress selects the last commit that is done. idle is the number
+// of batches in a row that did nothing.
+func (s *Store) evaluateNext(ctx context.Context, repoID int64, progress string, idle int) error {
+	if idle > maxIdle {
+		return errIdle
+	}
+	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]unevaluated, error) {
+		r, err := rd.repoByID(repoID)
+		if err != nil {
+			return nil, err
+		}
+		d, err := rd.deriver(r)
+		if err != nil || !d.contract.NeedsVerdicts() {
+			return nil, err
+		}
+		return rd.nextUnevaluated(d, progress)
+	})
+	if err != nil {
+		return fmt.Errorf("read what is to be evaluated: %w", err)
+	}
+	return s.storeMissing(ctx, "", list)
+}
+
+func (rd reader) nextUnevaluated(d *deriver, progress string) ([]unevaluated, error) {
+	var done int64
+	err := rd.Row(progress, d.repo.id).Scan(&done)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil // done by another process
+	}
+	if err != nil {
+		return nil, err
+	}
+	commits, err := all(rd, scanCommitRow,
+		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", d.repo.id, done, evaluateBatch)
+	if err != nil {
+		return nil, err
+	}
+
+	var list []unevaluated
+	for _, c := range commits {
+		s, err := rd.gatherOne(d, c)
+		if err != nil {
+			return nil, err
+		}
+		if s.isUnevaluated() {
+			list = append(list, s.unevaluated...)
+		}
+		if len(list) >= maxUnevaluated {
+			break // the next batch ends before this commit
+		}
+	}
+	return list, nil
+}
+
+// evaluatedFirst returns the commits up to the first one with evidence on which an
+// expression of its contract was not evaluated yet. Deployed commits need no verdicts.
+func (t *tx) evaluatedFirst(d *deriver, commits []int64) ([]int64, error) {
+	if !d.contract.NeedsVerdicts() || len(commits) == 0 {
+		return commits, nil
+	}
+	list, err := t.subjects(d, commits)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range list {
+		if s.isUnevaluated() {
+			return commits[:i], nil
+		}
+	}
+	return commits, nil
+}
+
+// maxIdle is how often in a row a background task may find that the verdicts it needs were
+// not evaluated, because the policy or the evidence has changed since.
+const maxIdle = 100
+
+// errIdle means that this does not end. The task is then tried again later.
+var errIdle = errors.New("the verdicts of a commit's evidence are missing")
+
+// idleAfter counts the batches in a row that did nothing.
+func idleAfter(idle int, stuck bool) int {
+	if stuck {
+		return idle + 1
+	}
+	return 0
+}
