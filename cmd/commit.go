@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,7 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 				if err != nil {
 					return err
 				}
-				return p.print(commit, func() { display.Commit(p.stdout, commit) })
+				return p.print(commit, func() { display.Commit(p.stdout, commit, time.Now()) })
 			})
 		},
 	}

@@ -114,7 +114,7 @@ func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
 			verdict = "✓"
 		}
 		fmt.Fprintf(p.stdout, "%s is %s %s\n", g.repo.at(commit.SHA), commit.State, verdict)
-		display.Requirements(p.stdout, commit.Requirements)
+		display.Requirements(p.stdout, commit.Requirements, time.Now())
 	})
 	if err == nil && commit.State < g.state {
 		return &exitError{status: status}

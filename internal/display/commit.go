@@ -5,13 +5,14 @@ package display
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // Commit prints the record of a commit.
-func Commit(w io.Writer, c ledger.Commit) {
+func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	t := terminal.NewTable(w)
 	t.Row("commit", c.SHA)
 	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
@@ -24,7 +25,7 @@ func Commit(w io.Writer, c ledger.Commit) {
 
 	openViolations(w, c)
 	fmt.Fprintf(w, "\nrequirements (policy v%d)\n", c.PolicyVersion)
-	Requirements(w, c.Requirements)
+	Requirements(w, c.Requirements, now)
 
 	fmt.Fprintf(w, "\n%s\n", terminal.Plural(c.Attested, "attestation"))
 	t = terminal.NewTable(w)
@@ -61,7 +62,7 @@ func changes(c ledger.Commit) string {
 }
 
 // Requirements prints a line for each requirement of a policy.
-func Requirements(w io.Writer, requirements []ledger.RequirementStatus) {
+func Requirements(w io.Writer, requirements []ledger.RequirementStatus, now time.Time) {
 	t := terminal.NewTable(w, "", "STATE", "PREDICATE", "HAVE", "REASON")
 	for _, r := range requirements {
 		mark := "✗"
@@ -75,7 +76,11 @@ func Requirements(w io.Writer, requirements []ledger.RequirementStatus) {
 		if r.Need > 0 {
 			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
 		}
-		t.Row(mark, r.State, r.Predicate, have, r.Reason)
+		reason := r.Reason
+		if r.Exception != nil {
+			reason += exceptionOf(r.Exception, now)
+		}
+		t.Row(mark, r.State, r.Predicate, have, reason)
 	}
 	t.Flush()
 }

@@ -1,0 +1,220 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/display"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/signing"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+func newException(p *program) *cobra.Command {
+	return group("exception", "Grant, list and end exceptions from the policy",
+		newExceptionGrant(p), newExceptionList(p), newExceptionEnd(p))
+}
+
+// An exceptionRequest holds the arguments of grant and end.
+type exceptionRequest struct {
+	rev         string
+	requirement string
+	reason      string
+	until       ledger.Time
+	lasts       ledger.Duration
+	key, cert   string // file names
+}
+
+// flags defines the flags that grant and end share.
+func (q *exceptionRequest) flags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&q.rev, "commit", "", "commit of the exception, a sha or a git `rev`")
+	flags.StringVar(&q.requirement, "requirement", "", "`name` of the requirement in the policy")
+	flags.StringVar(&q.reason, "reason", "", "`text` that says why, at most 1000 characters")
+	flags.StringVar(&q.key, "key", "", "private key to sign with, a PEM `file`")
+	flags.StringVar(&q.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
+	flagvalue.Require(command, "commit", "requirement", "reason", "key")
+}
+
+func newExceptionGrant(p *program) *cobra.Command {
+	var q exceptionRequest
+	command := &cobra.Command{
+		Use:   "grant ORG/REPO",
+		Short: "Stand in for a requirement that a commit does not meet",
+		Long: `Signs and records an exception: until it ends, it stands in for one signer of one
+requirement of one commit, and overrides failures. It counts only if the policy
+lets its signer grant exceptions of this duration. A later one for the same
+requirement takes its place.
+
+The requirement must have a name in the policy; see 'ledgerd policy show'.
+
+EXIT STATUS
+  0  recorded, and it counts
+  1  not recorded
+  2  usage error
+  4  recorded, but it does not count`,
+		Example: `  ledgerd exception grant acme/api --commit HEAD --requirement review --reason 'INC-42: fix is urgent' \
+    --for 24h --key alice.key
+  ledgerd exception grant acme/api --commit adbc8813901b --requirement review --reason 'INC-42' \
+    --until 2026-11-21T09:00:00Z --key alice.key --cert alice.crt`,
+		Args: takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			now := ledger.TimeOf(time.Now())
+			if q.lasts > 0 {
+				q.until = now.Add(q.lasts.Std())
+			}
+			if q.until <= now {
+				return usagef("invalid --until %s: use a time in the future", q.until)
+			}
+			return p.except(command, args, q)
+		},
+	}
+
+	q.flags(command)
+	command.Flags().Var(&flagvalue.Parsed[ledger.Time]{Value: &q.until, Kind: "TIME", Parse: ledger.ParseSince}, "until",
+		"when the exception ends, a date or date-time")
+	command.Flags().Var(&flagvalue.Parsed[ledger.Duration]{Value: &q.lasts, Kind: "DURATION", Parse: ledger.ParseDuration},
+		"for", "how long the exception lasts, such as 24h or 3d")
+	flagvalue.RequireOne(command, "until", "for")
+	flagvalue.Exclude(command, "until", "for")
+	return command
+}
+
+func newExceptionEnd(p *program) *cobra.Command {
+	var q exceptionRequest
+	command := &cobra.Command{
+		Use:   "end ORG/REPO",
+		Short: "End the exceptions for a requirement of a commit",
+		Long: `Signs and records the end of the exceptions for one requirement of one commit, by
+any signer. Like an exception, it counts only if the policy lets its signer grant
+exceptions.
+
+EXIT STATUS
+  0  recorded, and no exception for the requirement is active
+  1  not recorded
+  2  usage error
+  4  recorded, but it does not count: an exception is still active`,
+		Example: `  ledgerd exception end acme/api --commit HEAD --requirement review --reason 'reviewed now' --key alice.key`,
+		Args:    takes("ORG/REPO"),
+		RunE:    func(command *cobra.Command, args []string) error { return p.except(command, args, q) },
+	}
+	q.flags(command)
+	return command
+}
+
+// anEarlierDay is how long ago an exception that ends others has ended. It is longer than
+// the clocks of two machines differ.
+const anEarlierDay = 24 * time.Hour
+
+// maxCounting is how many exceptions of a commit count at most: the newest.
+const maxCounting = 200
+
+// except records an exception. Without an end, it ends those before it.
+func (p *program) except(command *cobra.Command, args []string, q exceptionRequest) error {
+	return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+		signer, err := signing.Load(q.key, q.cert)
+		if err != nil {
+			return err
+		}
+		sha, err := gitrepo.Resolve(ctx, q.rev)
+		if err != nil {
+			return err
+		}
+
+		now := ledger.TimeOf(time.Now())
+		x := attestation.Exception{Repo: name.String(), Requirement: q.requirement, Reason: q.reason, Until: q.until,
+			IssuedOn: now}
+		if x.Until == 0 {
+			x.Until = now.Add(-anEarlierDay)
+		}
+		statement, err := attestation.NewExceptionStatement(sha, x)
+		if err != nil {
+			return err
+		}
+		envelope, err := signer.Sign(statement)
+		if err != nil {
+			return err
+		}
+		record, _, err := c.Record(ctx, name.org, name.repo, envelope)
+		if err != nil {
+			return err
+		}
+		return p.exceptionResult(ctx, c, name, record)
+	})
+}
+
+// exceptionResult prints an exception that was recorded, and returns an error with the exit
+// status if it does not count.
+func (p *program) exceptionResult(
+	ctx context.Context, c *connection, name repoName, record ledger.AttestationRecord,
+) error {
+	list, err := client.Collect(c.Exceptions(ctx, name.org, name.repo, client.ExceptionFilter{Commit: record.Commit}),
+		maxCounting)
+	if err != nil {
+		return fmt.Errorf("recorded as %s, but its effect is unknown: %w", record.ID, err)
+	}
+	commit, err := c.Commit(ctx, name.org, name.repo, record.Commit)
+	if err != nil {
+		return fmt.Errorf("recorded as %s, but its effect is unknown: %w", record.ID, err)
+	}
+	own, active := display.FindException(list, record.ID)
+	if own == nil {
+		return fmt.Errorf("recorded as %s, but it is not in the list of exceptions", record.ID)
+	}
+
+	verb, counts := "Granted an exception for", own.Active
+	if own.Ends() {
+		verb, counts = "Ended the exceptions for", !active
+	}
+	err = p.print(own, func() {
+		if counts {
+			fmt.Fprintf(p.stdout, "%s %s of %s (%s). State: %s\n", verb, terminal.Printable(own.Requirement),
+				name.at(own.Commit), own.Attestation, commit.State)
+		}
+	})
+	if err == nil && !counts {
+		return &exitError{exitNotReached, fmt.Errorf("recorded as %s, but it does not count: %s", own.Attestation,
+			own.Inactive)}
+	}
+	return err
+}
+
+func newExceptionList(p *program) *cobra.Command {
+	var filter client.ExceptionFilter
+	var limit int
+	command := &cobra.Command{
+		Use:   "list ORG/REPO",
+		Short: "List the exceptions of a repo, newest first",
+		Long: `Lists the exceptions of a repo, newest first, and whether each of them counts.
+With --active, lists only those that count, and those that end first come first.`,
+		Example: `  ledgerd exception list acme/api --active
+  ledgerd exception list acme/api --commit HEAD -o json`,
+		Args: takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
+				if filter.Commit != "" {
+					if filter.Commit, err = gitrepo.Find(ctx, filter.Commit); err != nil {
+						return err
+					}
+				}
+				columns := []string{"COMMIT", "REQUIREMENT", "UNTIL", "IDENTITY", "REASON", "STATUS"}
+				now := time.Now()
+				return printList(p, c.Exceptions(ctx, name.org, name.repo, filter), limit, columns,
+					func(x ledger.ExceptionRecord) []any { return display.ExceptionRow(x, now) })
+			})
+		},
+	}
+
+	flags := command.Flags()
+	flags.StringVar(&filter.Commit, "commit", "", "only those of this commit, a sha or a git `rev`")
+	flags.BoolVar(&filter.Active, "active", false, "only those that count now")
+	limitFlag(command, &limit)
+	return command
+}
