@@ -127,6 +127,11 @@ func (s *Server) lintPolicy(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	lease := s.budgets.reviews.Lease(c.org())
+	defer lease.Release()
+	if err := lease.Grow(c.ctx(), 1); err != nil {
+		return nil, err
+	}
 	if err := c.beginRead(); err != nil {
 		return nil, err
 	}

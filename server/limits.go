@@ -155,6 +155,8 @@ const (
 	minReads   = 4
 	readShares = 4 // like memoryShares
 
+	maxReviews = 1
+
 	maxWait        = 10 * time.Second
 	waiting        = 2048 // requests that wait at the same time
 	waitingOfToken = 512
@@ -164,6 +166,9 @@ const (
 type budgets struct {
 	memory *budget.Budget // bytes of bodies that are being read, and of responses that are being written
 	reads  *budget.Budget // number of responses that are being prepared
+	// reviews is the number of contracts that are being reviewed, by org. In a large org, a
+	// review takes a CPU for up to a tenth of a second.
+	reviews *budget.Budget
 }
 
 func newBudgets(maxBody int64) budgets {
@@ -181,6 +186,11 @@ func newBudgets(maxBody int64) budgets {
 			ShareFull: ledger.Errorf(ledger.CodeTooManyRequests,
 				"the API token already has %d concurrent reads (send fewer requests at the same time)", reads),
 			TotalFull: ledger.Errorf(ledger.CodeServerBusy, "too many concurrent reads"),
+		}),
+		reviews: budget.New(budget.Config{
+			Total: maxReviews, Share: maxReviews, Wait: maxWait, Waiting: waiting, ShareWaiting: waitingOfToken,
+			ShareFull: ledger.Errorf(ledger.CodeTooManyRequests, "too many concurrent reviews of policies of the org"),
+			TotalFull: ledger.Errorf(ledger.CodeServerBusy, "too many concurrent reviews of policies"),
 		}),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -103,4 +104,23 @@ func TestLintOfDistinctPeople(t *testing.T) {
 	b.wantLint(contract, "too_few_people requirements[1].distinct_from, too_few_people requirements[2].distinct_from")
 	b.signer("cn=ada,ou=review,o=acme")
 	b.wantLint(contract, "")
+}
+
+// At most one review runs at a time, so that an org cannot take all CPUs. The orgs take
+// turns.
+func TestReviewsTakeTurns(t *testing.T) {
+	b := newBackend(t)
+	busy := b.server.budgets.reviews.Lease("busy")
+	check(t, busy.Grow(t.Context(), 1))
+	reviewed := make(chan response)
+	go func() { reviewed <- b.send(request{method: "POST", path: lintPath, token: b.reader}) }()
+	select {
+	case resp := <-reviewed:
+		t.Errorf("a second review ran: status %d", resp.status)
+		busy.Release()
+	case <-time.After(100 * time.Millisecond):
+		b.get(policyPath).want(200) // other reads go on
+		busy.Release()
+		(<-reviewed).want(200)
+	}
 }

@@ -52,12 +52,22 @@ func showPolicy(v *visit) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	review, err := v.api.LintPolicy(v.ctx(), v.org, v.repo, nil)
+	review, err := v.review(nil)
 	if err != nil {
 		return nil, err
 	}
 	page := policyPage{v.viewPolicy(policy), v.query("saved") == strconv.Itoa(policy.Version), review}
 	return v.livePage("policy", "Policy", page, ledger.EventPolicy), nil
+}
+
+// review reviews a contract, or the active one if it is nil. If the server is too busy, it
+// returns a review that says so: the rest of the page is worth more.
+func (v *visit) review(contract []byte) (policy.Review, error) {
+	review, err := v.api.LintPolicy(v.ctx(), v.org, v.repo, contract)
+	if code := codeOf(err); code == ledger.CodeServerBusy || code == ledger.CodeTooManyRequests {
+		return policy.Review{Unchecked: "the server is busy: load this page again later"}, nil
+	}
+	return review, err
 }
 
 // A policyVersionsPage lists the versions of a policy, newest first.

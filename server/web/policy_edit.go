@@ -108,7 +108,7 @@ func (v *visit) previewPolicy(page policyEditPage) (*response, error) {
 	}
 
 	page.Preview = previewOf(simulation)
-	if page.Preview.Review, err = v.api.LintPolicy(v.ctx(), v.org, v.repo, jsontext.Value(document)); err != nil {
+	if page.Preview.Review, err = v.review([]byte(document)); err != nil {
 		return nil, err
 	}
 	if draft, err := policytext.ParseDocument(document); err == nil {
