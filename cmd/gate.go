@@ -208,7 +208,7 @@ func (p *program) requireState(command *cobra.Command, g gate) error {
 			return nil
 		}
 		fmt.Fprintf(p.stderr, "%s is %s ✗ (%s required)\n", g.repo.at(commit.SHA), commit.State, g.state)
-		display.Requirements(p.stderr, commit.Requirements)
+		display.Requirements(p.stderr, commit.Requirements, time.Now())
 		return &exitError{exitNotReached, fmt.Errorf("the commit has not reached %s: nothing was run or signed", g.state)}
 	})
 }
