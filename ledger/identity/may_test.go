@@ -292,6 +292,8 @@ func TestVouchersOfRoots(t *testing.T) {
 			refused},
 		{"the same certificate twice",
 			[]identity.Identity{rootOf(top, "idn_one", "", "build:*"), rootOf(top, "idn_two", "", "test:*")}, whole, "idn_two"},
+		{"the same certificate twice, the other way round",
+			[]identity.Identity{rootOf(top, "idn_two", "", "test:*"), rootOf(top, "idn_one", "", "build:*")}, whole, "idn_two"},
 		{"a renewed certificate with more",
 			[]identity.Identity{rootOf(top, "idn_one", "", "build:*"), rootOf(renewed, "idn_two", "", "test:*")}, whole,
 			"idn_two"},
