@@ -260,7 +260,7 @@ func TestFindingsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("lint_finding.go")
+	source, err := os.ReadFile("lint_facts.go")
 	if err != nil {
 		t.Fatal(err)
 	}
