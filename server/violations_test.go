@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -343,5 +344,68 @@ func TestViolationFilters(t *testing.T) {
 	}
 	if keys, next = d.page(next, "commit"); !slices.Equal(keys, []string{one}) || next != "" {
 		t.Errorf("the second page has %q and cursor %q, want commit 1", keys, next)
+	}
+}
+
+// An exception closes the violations of its commit, if it counts and is for a DEPLOYED
+// requirement that names their predicate.
+func TestExceptionClosesViolations(t *testing.T) {
+	d := newDeployer(t)
+	d.setContract(`{"requirements":[{"name":"review","state":"PROMOTABLE","predicate":"review:*"},
+		{"name":"prod","state":"DEPLOYED","predicate":"deploy:prod","signers":["cn=cd"]},
+		{"name":"eu","state":"DEPLOYED","predicate":"deploy:eu*","signers":["cn=cd"]}],
+		"exceptions":{"signers":["ou=security"],"max_duration":"72h"}}`)
+	security := d.signer("cn=sue,ou=security,o=acme")
+	d.record(1, d.stranger, "deploy:prod", ledger.Pass)
+	d.record(1, d.stranger, "deploy:eu1", ledger.Pass)
+	d.record(2, d.stranger, "deploy:prod", ledger.Pass)
+	open := []string{"0002 deploy:prod cn=mallory open", "0001 deploy:eu1 cn=mallory open",
+		"0001 deploy:prod cn=mallory open"}
+
+	d.except(d.stranger, 1, "prod", time.Hour)
+	d.except(security, 1, "review", time.Hour)
+	d.except(security, 3, "prod", time.Hour)
+	d.except(security, 1, "none", time.Hour)
+	d.except(security, 1, "prod", 96*time.Hour) // longer than allowed
+	d.except(security, 1, "prod", 0)            // ends its predecessors
+	d.want(open...)
+
+	closing := decode[ledger.AttestationRecord](d.except(security, 1, "prod", time.Hour).want(201))
+	open[2] = "0001 deploy:prod cn=mallory closed by exception"
+	d.want(open...)
+	if v := decode[ledger.Page[ledger.Violation]](d.get(violationsPath + "?status=closed").want(200)).Data[0]; v.ClosedBy.ID !=
+		closing.ID {
+		t.Errorf("closed by %s, want %s", v.ClosedBy.ID, closing.ID)
+	}
+	d.except(security, 1, "eu", time.Hour)
+	open[1] = "0001 deploy:eu1 cn=mallory closed by exception"
+	d.want(open...)
+
+	// Its end opens nothing again.
+	d.clock.advance(2 * time.Hour)
+	check(t, d.store.Settle(t.Context()))
+	d.want(open...)
+}
+
+// An exception closes more violations of a commit than fit in one write.
+func TestExceptionClosesManyViolations(t *testing.T) {
+	const many, atOnce = 60, 50
+	d := newDeployer(t)
+	d.setContract(`{"requirements":[{"name":"any","state":"DEPLOYED","predicate":"deploy:*","signers":["cn=cd"]}],
+		"exceptions":{"signers":["ou=security"],"max_duration":"72h"}}`)
+	for n := range many {
+		d.record(1, d.stranger, fmt.Sprintf("deploy:%d", n), ledger.Pass)
+		d.record(2, d.stranger, fmt.Sprintf("deploy:%d", n), ledger.Pass)
+	}
+	d.except(d.signer("cn=sue,ou=security,o=acme"), 1, "any", time.Hour)
+	for _, closed := range []int{atOnce, many} {
+		if got := len(d.violations("?limit=500&status=closed")); got != closed {
+			t.Errorf("%d violations are closed, want %d", got, closed)
+		}
+		check(t, d.store.Settle(t.Context()))
+	}
+	d.record(1, d.stranger, "deploy:59", ledger.Pass)
+	if got := len(d.violations("?limit=500&status=open")); got != many+1 {
+		t.Errorf("%d violations are open, want those of commit 2 and a new one", got)
 	}
 }

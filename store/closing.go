@@ -3,8 +3,11 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // closedAtOnce is the number of violations that an attestation closes in its own write.
@@ -46,7 +49,9 @@ WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 AND v.id > ? ORDE
 		if err != nil {
 			return fmt.Errorf("find the last violation: %w", err)
 		}
-		if err := t.closeLater(c); err != nil {
+		rows := sqldb.NewRows(insertClosing, "", closingColumns)
+		c.addTo(rows)
+		if err := t.closeLater(rows); err != nil {
 			return err
 		}
 	}
@@ -65,12 +70,19 @@ SELECT coalesce(max(up_to), 0) FROM closings WHERE repo_id = ? AND predicate_id 
 	return id, nil
 }
 
-// closeLater has Evaluate close the violations up to c.upTo.
-func (t *tx) closeLater(c closing) error {
-	_, err := t.Exec(`
-INSERT INTO closings (repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by)
-VALUES (?, ?, ?, ?, ?, ?, ?)`, c.repoID, c.predicateID, c.commitID, c.upTo, c.at, string(c.how), c.by)
-	if err != nil {
+const (
+	insertClosing = `
+INSERT INTO closings (repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by) VALUES `
+	closingColumns = 7
+)
+
+func (c closing) addTo(rows *sqldb.Rows) {
+	rows.Add(c.repoID, c.predicateID, c.commitID, c.upTo, int64(c.at), string(c.how), c.by)
+}
+
+// closeLater has Evaluate close violations, according to rows of the table closings.
+func (t *tx) closeLater(rows *sqldb.Rows) error {
+	if err := rows.Flush(t.Conn); err != nil {
 		return fmt.Errorf("plan to close violations: %w", err)
 	}
 	t.gathered.wakeEvaluate = true
@@ -80,41 +92,58 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`, c.repoID, c.predicateID, c.commitID, c.upTo, c.at
 // closeExcused closes the open violations of a commit for whose requirement the exception
 // that was just recorded stands in.
 func (t *tx) closeExcused(s *subject, c closing) error {
-	if err := t.flush(); err != nil {
-		return err
+	excused := s.d.contract.Excused(s.facts, t.now, c.by)
+	if len(excused) == 0 {
+		return nil
 	}
-	type excusable struct {
-		keyed[ledger.Violation]
-		predicateID, typeID int64
-	}
-	open, err := all(t.reader, func(row scanner) (e excusable, err error) {
-		e.keyed, err = t.scanViolation(row, &e.predicateID, &e.typeID)
-		return e, err
-	}, selectViolation+", v.predicate_id, a.type_id FROM violations v /*+index violations_open_by_commit*/"+
-		joinViolation+" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", s.id, ledger.MaxOpenViolations)
+	open, err := t.openViolations(s.id)
 	if err != nil {
-		return fmt.Errorf("read violations: %w", err)
+		return err
 	}
 
 	var list []keyed[ledger.Violation]
+	rows := sqldb.NewRows(insertClosing, "", closingColumns)
 	for _, v := range open {
-		predicateType, err := t.predicateType(v.typeID)
-		if err != nil {
-			return err
-		}
-		if !s.d.contract.Excuses(s.facts, t.now, c.by, v.row.Predicate, predicateType) {
-			continue
-		}
-		if len(list) < closedAtOnce {
+		switch isNamed := func(r policy.Requirement) bool { return r.Names(v.row.Predicate, v.predicateType) }; {
+		case !slices.ContainsFunc(excused, isNamed):
+		case len(list) < closedAtOnce:
 			list = append(list, v.keyed)
-			continue
-		}
-		c.predicateID, c.upTo = v.predicateID, v.id
-		if err := t.closeLater(c); err != nil {
-			return err
+		default:
+			c.predicateID, c.upTo = v.predicateID, v.id
+			c.addTo(rows)
 		}
 	}
+	if err := t.closeLater(rows); err != nil {
+		return err
+	}
 	return t.closeAll(s.d.repo, c, list)
+}
+
+// A violationRow is an open violation with its predicate.
+type violationRow struct {
+	keyed[ledger.Violation]
+	predicateID   int64
+	predicateType string
+}
+
+// openViolations reads the open violations of a commit.
+func (t *tx) openViolations(commitID int64) ([]violationRow, error) {
+	if err := t.flush(); err != nil {
+		return nil, err
+	}
+	list, err := all(t.reader, func(row scanner) (v violationRow, err error) {
+		var typeID int64
+		if v.keyed, err = t.scanViolation(row, &typeID, &v.predicateID); err != nil {
+			return v, err
+		}
+		v.predicateType, err = t.predicateType(typeID)
+		return v, err
+	}, selectViolation+", a.type_id, v.predicate_id FROM violations v /*+index violations_open_by_commit*/"+
+		joinViolation+" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", commitID, ledger.MaxOpenViolations)
+	if err != nil {
+		return nil, fmt.Errorf("read violations: %w", err)
+	}
+	return list, nil
 }
 
 // closeAll marks open violations of a repo as closed.

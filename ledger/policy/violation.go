@@ -90,3 +90,28 @@ func (v *evaluation) hasCounted(i, at int) bool {
 	}
 	return v.assign(i, 1) == assigned
 }
+
+// IsDeployment reports whether e is a deployment: a pass for a predicate that a DEPLOYED
+// requirement names. It counts, or it is a Violation.
+func (c Contract) IsDeployment(e Evidence) bool {
+	return e.Status == ledger.Pass && slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
+		return r.State == ledger.Deployed && r.isAbout(&e)
+	})
+}
+
+// Excused returns the DEPLOYED requirements of a commit for which the exception with the
+// given id stands in at the time now.
+func (c Contract) Excused(f Facts, now ledger.Time, exception string) []Requirement {
+	var excused []Requirement
+	for i, s := range c.Derive(f, now).Requirements[:len(c.Requirements)] {
+		if s.State == ledger.Deployed && s.Exception != nil && s.Exception.Attestation == exception {
+			excused = append(excused, c.Requirements[i])
+		}
+	}
+	return excused
+}
+
+// Names reports whether the requirement is about a predicate, or about its type.
+func (r *Requirement) Names(predicate, predicateType string) bool {
+	return r.isAbout(&Evidence{Predicate: predicate, PredicateType: predicateType})
+}
