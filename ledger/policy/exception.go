@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -53,4 +56,73 @@ func (r *ExceptionRule) latest(
 		}
 	}
 	return latest
+}
+
+// WhyInactive returns, for each of the exceptions of one commit, why it is not in force
+// now. It is empty for those that are.
+func (c *Contract) WhyInactive(list []Exception, now ledger.Time) []string {
+	known := make(map[identity.DN]bool)
+	isSigner := func(d identity.DN) bool {
+		is, ok := known[d]
+		if !ok {
+			is = c.Exceptions.isSigner(d)
+			known[d] = is
+		}
+		return is
+	}
+
+	latest := make(map[string]*Exception)
+	reasons := make([]string, len(list))
+	for i := range list {
+		x := &list[i]
+		if reasons[i] = c.whyNotAllowed(x, isSigner); reasons[i] != "" {
+			continue
+		}
+		if latest[x.Requirement] == nil {
+			latest[x.Requirement] = c.Exceptions.latest(list, x.Requirement, isSigner)
+		}
+		reasons[i] = x.whyOver(latest[x.Requirement], now)
+	}
+	return reasons
+}
+
+// whyNotAllowed returns why an exception counts at no time. It is empty if it is allowed.
+func (c *Contract) whyNotAllowed(x *Exception, isSigner func(identity.DN) bool) string {
+	named := func(r Requirement) bool { return r.Name == x.Requirement }
+	switch rule := &c.Exceptions; {
+	case !slices.ContainsFunc(c.Requirements, named):
+		return fmt.Sprintf("the policy has no requirement with the name %s", x.Requirement)
+	case !rule.IsOpen():
+		return "the policy allows nobody's exceptions"
+	case !isSigner(x.Signer):
+		return fmt.Sprintf("the policy allows no exceptions by %s, only by %s", x.Signer, rule.signers())
+	case !rule.allowsEnd(x):
+		return fmt.Sprintf("too long: the policy allows exceptions of at most %s", rule.MaxDuration)
+	}
+	return ""
+}
+
+// signers names those whose exceptions count.
+func (r *ExceptionRule) signers() string {
+	var names []string
+	for _, p := range r.Signers {
+		names = append(names, p.String())
+	}
+	return joinFirst(names, " or ")
+}
+
+// whyOver returns why an exception that is allowed is not in force now, given the latest
+// one for its requirement. It is empty if it is.
+func (x *Exception) whyOver(latest *Exception, now ledger.Time) string {
+	switch {
+	case latest.Attestation != x.Attestation && latest.Until <= latest.RecordedAt:
+		return fmt.Sprintf("ended by %s (%s)", latest.Attestation, latest.Signer)
+	case latest.Attestation != x.Attestation:
+		return fmt.Sprintf("replaced by %s (%s)", latest.Attestation, latest.Signer)
+	case x.Until <= x.RecordedAt:
+		return "it ends the exceptions before it"
+	case x.Until <= now:
+		return fmt.Sprintf("it ended at %s", x.Until)
+	}
+	return ""
 }

@@ -35,6 +35,9 @@ const (
 	allNeedsShown    = 200 // on request
 	keyExpiresSoon   = 14 * 24 * time.Hour
 	tokenExpiresSoon = 7 * 24 * time.Hour
+
+	exceptionEndsSoon = 24 * time.Hour
+	endingExceptions  = 20 // exceptions that end soon, per repo
 )
 
 // needs returns the needs of the repos and the org that the visitor may see,
@@ -48,6 +51,10 @@ func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 			return nil, err
 		}
 		budget -= examined
+		needs = append(needs, more...)
+		if more, err = v.exceptionNeeds(r.Name); err != nil {
+			return nil, err
+		}
 		needs = append(needs, more...)
 		if more, err = v.webhookNeeds(r); err != nil {
 			return nil, err
@@ -229,4 +236,37 @@ func showViolations(v *visit) (*response, error) {
 	}
 	page.Violations, page.Older = list.Data, nextPage(v, list.NextCursor)
 	return v.livePage("violations", "Violations", page, ledger.EventViolation), nil
+}
+
+// endsSoon returns how soon an exception ends, such as "ends in 5 hours". It is empty if
+// the exception has ended, or does not end within a day.
+func (s *Site) endsSoon(until ledger.Time) string {
+	switch left := until.Sub(s.now()); {
+	case left <= 0 || left > exceptionEndsSoon:
+		return ""
+	case left < time.Hour:
+		return "ends in " + format.Plural(int64(left/time.Minute), "minute")
+	default:
+		return "ends in " + format.Plural(int64(left/time.Hour), "hour")
+	}
+}
+
+// exceptionNeeds returns the exceptions of a repo that end soon, those that end first
+// first.
+func (v *visit) exceptionNeeds(repo string) ([]need, error) {
+	filter := client.ExceptionFilter{Active: true}
+	list, err := v.api.ExceptionsPage(v.ctx(), v.org, repo, filter, client.Query{Limit: endingExceptions})
+	if err != nil {
+		return nil, err
+	}
+
+	var needs []need
+	for _, x := range list.Data {
+		if ends := v.site.endsSoon(x.Until); ends != "" {
+			needs = append(needs, need{Kind: "Exception ends", Repo: repo, Name: x.Requirement + " of " + format.Short(x.Commit),
+				Why: ends + ", " + x.Reason, By: format.PlainName(x.Identity),
+				Path: pathTo("orgs", v.org, "repos", repo, "commits", x.Commit), At: x.Until})
+		}
+	}
+	return needs, nil
 }

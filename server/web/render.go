@@ -127,6 +127,7 @@ func (s *Site) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.path,
 		"path":     pathTo,
+		"ends":     s.endsSoon,
 		"short":    format.Short,
 		"slot":     ledger.ShortSlot,
 		"time":     timeTag,

@@ -23,6 +23,8 @@ type repoPage struct {
 	Commits int64
 	Board   []column
 	List    commitList
+	// Ending holds the exceptions that end soon.
+	Ending []need
 }
 
 // A column holds the newest commits in one state.
@@ -83,6 +85,9 @@ func showRepo(v *visit) (*response, error) {
 		p.Board, err = board(v, repo)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if p.Ending, err = v.exceptionNeeds(v.repo); err != nil {
 		return nil, err
 	}
 
