@@ -184,6 +184,10 @@ func TestLint(t *testing.T) {
 			requirements: `{"state":"ATTESTED","predicate":"test:*","threshold":2},{"state":"PROMOTABLE","predicate":` +
 				`"review:*","threshold":2,"distinct_from":["ATTESTED"]},` + deployByOps},
 
+		{name: "the lower one cannot be met itself", want: []string{"threshold_too_high requirements[0].threshold"},
+			requirements: `{"state":"ATTESTED","predicate":"test:*","threshold":4},{"state":"PROMOTABLE","predicate":` +
+				`"review:*","distinct_from":["ATTESTED"]},` + deployByOps},
+
 		{name: "never signed", signed: []string{"test:go", "deploy:prod", "reviews:code"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
 			want:         []string{"never_signed requirements[1].predicate"}},
