@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 	"internal/demo": {
 		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/receiver",
 		"internal/service", "internal/signing", "internal/terminal", "ledger", "ledger/attestation",
-		"ledger/identity",
+		"ledger/identity", "ledger/policy",
 	},
 	// The domain. The types that all share are in ledger, which imports only the radar.
 	"ledger":             {"ledger/internal/text", "ledger/radar"},

@@ -12,9 +12,38 @@ import (
 	"testing"
 )
 
-// TestReadmeFirstTenMinutes runs the commands of the README's section of that name in
-// a new git repository with a Go module.
+// TestReadmeFirstTenMinutes runs the commands of the README's section of that name.
 func TestReadmeFirstTenMinutes(t *testing.T) {
+	out := runReadme(t, readmeSection(t))
+	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE ✓", `"predicate":"test:go"`, `"type":"attestation"`,
+		`"requirements"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output does not contain %q:\n%s", want, out)
+		}
+	}
+}
+
+// TestReadmeWithOneKey runs the same commands, but the CI key signs the review as well.
+// The commit stays ATTESTED, and the gate says why.
+func TestReadmeWithOneKey(t *testing.T) {
+	section := strings.ReplaceAll(readmeSection(t), "~/rita.key", "~/ci.key")
+	section = strings.Replace(section, "# exit 0: ready to deploy", "# exit 4", 1)
+	out := runReadme(t, section)
+	for _, want := range []string{"is ATTESTED ✗ (PROMOTABLE required)",
+		"needed by somebody other than the signers needed for ATTESTED"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output does not contain %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "State: PROMOTABLE") {
+		t.Errorf("one key made the commit PROMOTABLE:\n%s", out)
+	}
+}
+
+// runReadme runs the commands of the README's section in a new git repository with a Go
+// module, and returns their output.
+func runReadme(t *testing.T, section string) string {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the README's commands are for a Unix shell")
 	}
@@ -29,7 +58,7 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 	for name, text := range map[string]string{
 		"go.mod":       "module example.org/api\n\ngo 1.26\n",
 		"api_test.go":  "package api\n\nimport \"testing\"\n\nfunc TestNothing(t *testing.T) {}\n",
-		"first-ten.sh": readmeScript(t),
+		"first-ten.sh": readmeScript(t, section),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -50,13 +79,7 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("PATH", filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 
-	out := run(t, dir, "bash", "first-ten.sh")
-	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE", `"predicate":"test:go"`, `"type":"attestation"`,
-		`"requirements"`} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the output does not contain %q:\n%s", want, out)
-		}
-	}
+	return run(t, dir, "bash", "first-ten.sh")
 }
 
 func run(t *testing.T, dir, name string, args ...string) string {
@@ -70,10 +93,8 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// readmeScript joins the section's shell blocks into one script. The script runs the
-// server in the background on a free port. If a comment names a line's exit status,
-// the script checks it.
-func readmeScript(t *testing.T) string {
+// readmeSection returns the README's section on the first ten minutes.
+func readmeSection(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -84,7 +105,14 @@ func readmeScript(t *testing.T) string {
 	if !ok || !ok2 {
 		t.Fatal(`README.md has no section "The first ten minutes", or its end has changed`)
 	}
+	return section
+}
 
+// readmeScript joins the section's shell blocks into one script. The script runs the
+// server in the background on a free port. If a comment names a line's exit status,
+// the script checks it.
+func readmeScript(t *testing.T, section string) string {
+	t.Helper()
 	script := "set -eu\n"
 	for i, block := range strings.Split(section, "```") {
 		if i%2 == 0 {

@@ -154,6 +154,7 @@ func TestKillLosesNoAttestation(t *testing.T) {
 		keys[i] = v.addSigner(fmt.Sprintf("cn=signer-%d,ou=build,o=acme", i))
 	}
 	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
+	v.registerAuthors()
 
 	var mu sync.Mutex
 	var confirmed []string
@@ -196,6 +197,18 @@ func TestKillLosesNoAttestation(t *testing.T) {
 	t.Logf("%d kills, %d attestations confirmed, %d recorded", rounds, len(confirmed), len(recorded))
 }
 
+// registerAuthors registers the commits that attest is about, so that reviews count.
+func (v *victim) registerAuthors() {
+	v.t.Helper()
+	s := v.open()
+	defer s.Close()
+	for n := range attestedCommits {
+		_, _, err := s.Register(v.t.Context(), "acme", "api", fmt.Sprintf("%040x", n),
+			ledger.Registration{Author: ledger.Author{Name: "Dora"}})
+		check(v.t, err)
+	}
+}
+
 func (v *victim) addSigner(dn string) ed25519.PrivateKey {
 	public, private, err := ed25519.GenerateKey(nil)
 	check(v.t, err)
@@ -207,13 +220,17 @@ func (v *victim) addSigner(dn string) ed25519.PrivateKey {
 	return private
 }
 
-// attest posts a new statement about one of fifty commits of acme/api.
+// attestedCommits is the number of commits that attest is about.
+const attestedCommits = 50
+
+// attest posts a new statement about one of the commits of acme/api.
 func (v *victim) attest(token string, key ed25519.PrivateKey, note string) (id string, err error) {
 	return v.attestTo("api", token, key, note)
 }
 
 func (v *victim) attestTo(repo, token string, key ed25519.PrivateKey, note string) (id string, err error) {
-	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", rand.IntN(50)),
+	sha := fmt.Sprintf("%040x", rand.IntN(attestedCommits))
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha,
 		attestation.ResultPredicate{
 			Predicate:   []string{"test:go", "review:code", "deploy:prod"}[rand.IntN(3)],
 			Result:      ledger.Result{Status: []ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail}[rand.IntN(3)]},
@@ -273,6 +290,9 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 	facts, states, pending := make(map[string]*policy.Facts), make(map[string]ledger.State), []ledger.State{}
 	attestations := make(map[string]bool)
 	for e := range events(t, s) {
+		if e.Type == ledger.EventViolation {
+			continue
+		}
 		if e.Type == ledger.EventState {
 			if len(pending) == 0 || e.From != states[e.Commit] || e.To != pending[0] {
 				t.Fatalf("commit %s moved from %s to %s, want from %s to %v", e.Commit, e.From, e.To, states[e.Commit],
@@ -288,7 +308,9 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 		attestations[e.Attestation] = true
 		f := facts[e.Commit]
 		if f == nil {
-			f = &policy.Facts{Targets: []string{"main"}, Target: "main"}
+			c, err := s.Commit(t.Context(), "acme", "api", e.Commit)
+			check(t, err)
+			f = &policy.Facts{Authors: []ledger.Author{c.Author}, Targets: []string{"main"}, Target: "main"}
 			facts[e.Commit] = f
 		}
 

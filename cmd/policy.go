@@ -85,7 +85,7 @@ func newPolicyHistory(p *program) *cobra.Command {
 }
 
 func newPolicySimulate(p *program) *cobra.Command {
-	var file string
+	var source contractSource
 	command := &cobra.Command{
 		Use:   "simulate ORG/REPO",
 		Short: "Dry run: show which commits would change state under a contract",
@@ -95,10 +95,11 @@ now, and why. Nothing is written.
 In the radar section of the contract, only 'block' is simulated, with the current
 overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 'max_age' on the overlaps show only after the contract is applied.`,
-		Example: `  ledgerd policy simulate acme/api -f policy.yaml`,
-		Args:    takes("ORG/REPO"),
+		Example: `  ledgerd policy simulate acme/api -f policy.yaml
+  ledgerd policy simulate acme/api --default`,
+		Args: takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			contract, err := p.readContract(file)
+			contract, err := p.readContract(source)
 			if err != nil {
 				return err
 			}
@@ -111,7 +112,7 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 			})
 		},
 	}
-	contractFlag(command, &file)
+	source.addFlags(command)
 	return command
 }
 
@@ -136,7 +137,7 @@ EXIT STATUS
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			var contract jsontext.Value
 			if command.Flags().Changed("file") {
-				if contract, err = p.readContract(file); err != nil {
+				if contract, err = p.readContract(contractSource{file: file}); err != nil {
 					return err
 				}
 			}
@@ -167,7 +168,7 @@ func (p *program) lintPolicy(ctx context.Context, c *connection, name repoName, 
 }
 
 func newPolicyApply(p *program) *cobra.Command {
-	var file string
+	var source contractSource
 	command := &cobra.Command{
 		Use:   "apply ORG/REPO",
 		Short: "Apply a policy contract to a repo",
@@ -179,7 +180,7 @@ command fails and writes nothing.`,
   ledgerd policy show acme/api | sed 's/threshold: 1/threshold: 2/' | ledgerd policy apply acme/api -f -`,
 		Args: takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			contract, err := p.readContract(file)
+			contract, err := p.readContract(source)
 			if err != nil {
 				return err
 			}
@@ -189,14 +190,21 @@ command fails and writes nothing.`,
 		},
 	}
 
-	contractFlag(command, &file)
+	source.addFlags(command)
 	return command
 }
 
-// contractFlag defines --file.
-func contractFlag(command *cobra.Command, file *string) {
-	command.Flags().StringVarP(file, "file", "f", "", "contract, a YAML or JSON `file`; - for standard input")
-	flagvalue.Require(command, "file")
+// A contractSource is where a command takes a contract from.
+type contractSource struct {
+	file      string
+	isDefault bool
+}
+
+func (s *contractSource) addFlags(command *cobra.Command) {
+	command.Flags().StringVarP(&s.file, "file", "f", "", "contract, a YAML or JSON `file`; - for standard input")
+	command.Flags().BoolVar(&s.isDefault, "default", false, "the contract that new repos start with")
+	flagvalue.RequireOne(command, "file", "default")
+	flagvalue.Exclude(command, "file", "default")
 }
 
 func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName, contract jsontext.Value) error {
@@ -224,13 +232,16 @@ func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName,
 	})
 }
 
-// readContract reads a contract from a file and returns it as JSON.
-func (p *program) readContract(file string) (jsontext.Value, error) {
-	text, err := p.readFile(file)
+// readContract returns a contract as JSON.
+func (p *program) readContract(source contractSource) (jsontext.Value, error) {
+	if source.isDefault {
+		return policy.Default().Canonical(), nil
+	}
+	text, err := p.readFile(source.file)
 	if err != nil {
 		return nil, err
 	}
-	contract, err := contractfile.FromYAML(file, text)
+	contract, err := contractfile.FromYAML(source.file, text)
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && (err != nil || jsontext.Value(text).IsValid()) {
 		return text, nil // JSON: the server reports the errors in it
 	}

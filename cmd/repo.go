@@ -20,7 +20,9 @@ func newRepoCreate(p *program) *cobra.Command {
 		Use:   "create ORG/REPO",
 		Short: "Create a repo",
 		Long: `Creates a repo. Its default policy requires a passing test:* for ATTESTED, a
-passing review:* for PROMOTABLE and a passing deploy:* for DEPLOYED. Change it
+passing review:* by somebody else, who is no author of the commit, for
+PROMOTABLE, and a passing deploy:prod by somebody else than the reviewer for
+DEPLOYED. So it takes two keys to get a commit past ATTESTED. Change the policy
 with 'ledgerd policy apply'.`,
 		Example: "  ledgerd repo create acme/api\n  ledgerd repo create acme/api --default-branch trunk",
 		Args:    takes("ORG/REPO"),

@@ -162,9 +162,12 @@ func (l *load) addIdentity(ctx context.Context, n *tenant, cn string) (ed25519.P
 }
 
 // contract returns a policy under which evidence expires after five minutes, and tips are
-// in flight for ten.
+// in flight for ten. One key may sign for all states.
 func contract(threshold int) ([]byte, error) {
 	c := policy.Default()
+	for i := range c.Requirements {
+		c.Requirements[i].ExcludeAuthor, c.Requirements[i].DistinctFrom = false, nil
+	}
 	c.Requirements[0].MaxAge = ledger.Duration(5 * time.Minute)
 	c.Requirements[1].Threshold = threshold
 	c.Radar.Block = radar.High
@@ -312,7 +315,7 @@ func (l *load) job(ctx context.Context) error {
 
 	predicates := []string{"test:go", "test:race", "lint:go", "review:code"}
 	if n%3 == 0 {
-		predicates = append(predicates, "deploy:production")
+		predicates = append(predicates, "deploy:prod")
 	}
 	for _, predicate := range predicates {
 		status := ledger.Pass
@@ -329,7 +332,7 @@ func (l *load) job(ctx context.Context) error {
 	}
 	switch n % 20 {
 	case 0:
-		return l.attest(ctx, r, cmp.Or(r.aCommit(), sha), "deploy:production", ledger.Fail, r.key)
+		return l.attest(ctx, r, cmp.Or(r.aCommit(), sha), "deploy:prod", ledger.Fail, r.key)
 	case 1:
 		_, err := r.writerOf.Withdraw(ctx, r.tenant.name, r.name, sha)
 		return err

@@ -197,7 +197,7 @@ func TestCommitPassesThroughAllStates(t *testing.T) {
 	ci, ada, ops := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ada,ou=review,o=acme"),
 		b.signer("cn=ops,ou=platform,o=acme")
 	sha := commitID(1)
-	b.put(commitPath(sha), `{"branch":"feature/x","target":"main"}`).want(201)
+	b.put(commitPath(sha), `{"branch":"feature/x","target":"main","author":{"name":"Dora"}}`).want(201)
 	for _, step := range []struct {
 		by        *signer
 		predicate string

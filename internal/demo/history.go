@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // A history is the git repository that the demo uses, with its latest commits,
@@ -19,6 +20,9 @@ type history struct {
 	name    string // valid as a repo name
 	sample  bool   // created by the demo
 	commits []string
+	// people holds the names of all who wrote the commits, and their messages, which may
+	// name more authors. It is folded as policies compare names.
+	people string
 }
 
 // findHistory returns the latest commits of the current git work tree. If there is
@@ -59,8 +63,24 @@ func repoName(folder string) string {
 
 func (h *history) read(ctx context.Context) error {
 	out, err := h.Read(ctx, "rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", maxCommits), "HEAD")
-	h.commits = strings.Fields(out)
+	if h.commits = strings.Fields(out); err != nil || len(h.commits) == 0 {
+		return err
+	}
+	log := []string{"log", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--no-walk",
+		"--format=%an%n%ae%n%cn%n%ce%n%B"}
+	people, err := h.Read(ctx, append(log, h.commits...)...)
+	h.people = policy.FoldName(people)
 	return err
+}
+
+// stranger returns a name that nobody has who wrote the commits: the given one or, if the
+// commits mention it, with a number.
+func (h *history) stranger(name string) string {
+	candidate := name
+	for n := 2; strings.Contains(h.people, candidate); n++ {
+		candidate = fmt.Sprintf("%s%d", name, n)
+	}
+	return candidate
 }
 
 // create creates a repository with a commit for each state.

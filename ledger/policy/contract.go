@@ -74,17 +74,26 @@ func RecordFields() []string {
 	return []string{"org", "repo", "version", "digest", "created_at", "created_by"}
 }
 
-// Default returns the contract of a new repo: one test, one review and one deployment,
-// each signed by any trusted identity.
+// Default returns the contract of a new repo: tests, a review by another person than the
+// tests and the authors, and a deployment by another person than the review. With one key
+// a commit becomes ATTESTED and no more.
 func Default() Contract {
-	one := func(s ledger.State, predicate string) Requirement {
-		return Requirement{State: s, Predicate: predicate, Threshold: 1, Accept: []ledger.Status{ledger.Pass}}
+	one := func(s ledger.State, name, predicate string) Requirement {
+		return Requirement{State: s, Name: name, Predicate: predicate, Threshold: 1,
+			Accept: []ledger.Status{ledger.Pass}}
 	}
+	tests := one(ledger.Attested, "tests", "test:*")
+	review := one(ledger.Promotable, "review", "review:*")
+	deploy := one(ledger.Deployed, "deploy", "deploy:prod")
+
+	review.ExcludeAuthor = true
+	review.DistinctFrom = []ledger.State{ledger.Attested}
+	deploy.DistinctFrom = []ledger.State{ledger.Promotable}
+
 	return Contract{
-		Requirements: []Requirement{one(ledger.Attested, "test:*"), one(ledger.Promotable, "review:*"),
-			one(ledger.Deployed, "deploy:*")},
-		Targets: AllTargets,
-		Radar:   defaultRadar(),
+		Requirements: []Requirement{tests, review, deploy},
+		Targets:      AllTargets,
+		Radar:        defaultRadar(),
 	}
 }
 

@@ -310,9 +310,9 @@ func TestParseContractLimitsFaults(t *testing.T) {
 
 func TestDefaultContract(t *testing.T) {
 	want, err := Parse([]byte(`{"requirements":[
-		{"state":"ATTESTED","predicate":"test:*"},
-		{"state":"PROMOTABLE","predicate":"review:*"},
-		{"state":"DEPLOYED","predicate":"deploy:*"}]}`))
+		{"name":"tests","state":"ATTESTED","predicate":"test:*"},
+		{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]},
+		{"name":"deploy","state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestTargets(t *testing.T) {
 func TestDigest(t *testing.T) {
 	// The digest of a contract is part of events and ETags: it must not change unless the
 	// default contract does.
-	const want = "sha256:4949c2623e4c8e648a1b72d3f0fc76ece0b243c703341b8181660ffb6ede86e3"
+	const want = "sha256:30071da98d13c38ffcadb9dd6e1c5d611cea65c60b4b907d9bd936f02d523b06"
 	if got := Default().Digest(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -116,12 +116,23 @@ func TestUnmetRequirement(t *testing.T) {
 
 func TestDeployedCommit(t *testing.T) {
 	e := newEnv(t)
-	s := e.signer("cn=all,ou=build,o=acme")
-	for _, predicate := range []string{"test:go", "review:code", "deploy:eu"} {
-		e.attest(s, commitID(1), predicate, ledger.Pass)
-	}
+	e.deploy(e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=rita,ou=review,o=acme"), commitID(1))
 	e.signIn(e.reader).get(commitPath(commitID(1))).want(200).has(
 		"Moved to Deployed 30 Nov 2030 09:00 UTC . All requirements are met.").hasNot("not reached")
+}
+
+// With one key, the page says that somebody else is needed.
+func TestCommitOfOneKey(t *testing.T) {
+	e := newEnv(t)
+	s := e.signer("cn=ci,ou=build,o=acme")
+	e.push(commitID(1), ledger.Registration{Author: ledger.Author{Name: "Dora"}})
+	e.attest(s, commitID(1), "test:go", ledger.Pass)
+	e.attest(s, commitID(1), "review:code", ledger.Pass)
+	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200).has("Moved to Attested")
+	if missing := p.texts("li", "class", "check missing"); len(missing) < 1 ||
+		!strings.Contains(missing[0], "needed by somebody other than the signers needed for ATTESTED") {
+		t.Errorf("missing: %q", missing)
+	}
 }
 
 func TestCommitOverlaps(t *testing.T) {

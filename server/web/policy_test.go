@@ -61,8 +61,11 @@ func TestPolicyPage(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	p := w.get(policyPath).want(200).has(
-		"Version 1, by host", "Attested Any test:* passes, signed by any trusted identity.",
-		"Promotable Any review:* passes, signed by any trusted identity.",
+		"Version 1, by host", "Attested tests : Any test:* passes, signed by any trusted identity.",
+		"Promotable review : Any review:* passes, signed by any trusted identity, excluding the author, "+
+			"other people than those needed for Attested.",
+		"Deployed deploy : deploy:prod passes, signed by any trusted identity, "+
+			"other people than those needed for Promotable.",
 		"Overlaps do not keep commits from becoming Promotable.", `"predicate": "test:*",`,
 		"ledgerd policy simulate acme/api -f policy.yaml",
 	).hasNot("Saved version")
@@ -125,8 +128,8 @@ func TestEditPolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	editor := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
-	if text := document(editor); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"state\": "+
-		"\"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
+	if text := document(editor); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"name\": "+
+		"\"tests\",\n      \"state\": \"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
 		t.Errorf("the document is %s", text)
 	}
 	w.edit(editor, "save").want(422).has("No changes: this is the active version 1.")
@@ -207,7 +210,8 @@ func TestPolicyPreview(t *testing.T) {
 	for n := range 130 {
 		e.attest(ci, commitID(n), "test:go", ledger.Pass)
 	}
-	e.attest(ci, commitID(0), "review:code", ledger.Pass)
+	e.push(commitID(0), ledger.Registration{Author: ledger.Author{Name: "Dora"}})
+	e.attest(e.signer("cn=rita,ou=review,o=acme"), commitID(0), "review:code", ledger.Pass)
 
 	w := e.signIn(e.admin)
 	p := w.edit(w.get(policyPath+"/edit"), "preview", "document",
@@ -340,9 +344,10 @@ func TestPolicyVersions(t *testing.T) {
 	r := e.signIn(e.reader)
 	p := r.get(policyPath+"/versions").want(200).has(
 		"Version 4 by admin of acme", "Version 1 by host", "Initial version.",
-		"Removed − Attested: Any test:* passes, signed by any trusted identity.",
+		"Removed − Attested: tests : Any test:* passes, signed by any trusted identity.",
 		"Added + Promotable: Any review:* passes, signed by 2 distinct signers, excluding the author.",
-		"Removed − Promotable: Any review:* passes, signed by any trusted identity.", "1 more change",
+		"Removed − Promotable: review : Any review:* passes, signed by any trusted identity, excluding the author, "+
+			"other people than those needed for Attested.", "1 more change",
 		"Added + Radar: Conflict Radar is off",
 	)
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {

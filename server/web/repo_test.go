@@ -59,9 +59,7 @@ func TestBoard(t *testing.T) {
 	e.attest(ci, commitID(2), "test:go", ledger.Pass)
 	e.push(commitID(3), ledger.Registration{
 		Branch: "two", Message: "Two", Changes: []radar.Change{lineEdit("cmd/root.go", 11)}})
-	for _, done := range []string{"test:go", "review:code", "deploy:eu"} {
-		e.attest(alice, commitID(4), done, ledger.Pass)
-	}
+	e.deploy(ci, alice, commitID(4))
 
 	p := e.signIn(e.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
 	wantEqual(t, "columns", p.texts("section"), []string{
@@ -70,7 +68,7 @@ func TestBoard(t *testing.T) {
 		"Validating 1 Fails " + commitID(1)[:12] + " bob@acme.example red 30 Nov 2030 09:01 UTC test:* failed by ci",
 		"Attested 1 One " + commitID(2)[:12] + " one 30 Nov 2030 09:01 UTC review:* 0 of 1 HIGH 1 overlap",
 		"Promotable 0 None",
-		"Deployed 1 No message " + commitID(4)[:12] + " 30 Nov 2030 09:01 UTC",
+		"Deployed 1 No message " + commitID(4)[:12] + " Dora 30 Nov 2030 09:01 UTC",
 	})
 	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || textOf(links[0]) != "Fails" {
 		t.Errorf("a card has %d links to its commit, want one with the subject", len(links))

@@ -17,6 +17,10 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
+// commitsOfBatches is the number of commits that the random writes are about. The author of
+// half of them is known.
+const commitsOfBatches = 16
+
 // A write holds the arguments of one call of Record.
 type write struct {
 	org, repo      string
@@ -33,6 +37,9 @@ func (s suite) TestBatchesAgreeWithSingleWrites(t *testing.T) {
 		defer together.Close()
 		for _, fx := range []*fixture{alone, together} {
 			fx.signer("cn=ci,ou=build,o=acme") // creates an older version of the keyring
+			for i := range commitsOfBatches / 2 {
+				fx.registerAuthor(sha(i)) // so that reviews count
+			}
 		}
 		_, version, err := alone.Keyring(t.Context(), "acme")
 		check(t, err)
@@ -72,7 +79,7 @@ func drawWrites(r *rapid.T, keyringVersion int64) (writes []write) {
 				rapid.SampledFrom([]string{
 					"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme",
 				}).Draw(r, "signer"),
-				sha(rapid.IntRange(0, 15).Draw(r, "commit")),
+				sha(rapid.IntRange(0, commitsOfBatches-1).Draw(r, "commit")),
 				rapid.SampledFrom([]string{"test:go", "review:code", "deploy:prod", "lint:go"}).Draw(r, "predicate"),
 				rapid.SampledFrom([]ledger.Status{ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip}).Draw(r, "status")),
 			keyringVersion: keyringVersion + rapid.SampledFrom([]int64{0, 0, 0, 0, 0, 0, -1, 1}).Draw(r, "keyring version"),

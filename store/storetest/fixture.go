@@ -34,6 +34,7 @@ type fixture struct {
 	t        testing.TB
 	clock    *clock
 	database Database
+	reviewer *signer // signs for review
 }
 
 func (s suite) newFixture(t testing.TB) *fixture {
@@ -109,6 +110,42 @@ func (s *signer) attest(sha, predicate string, status ledger.Status) ledger.Atte
 		s.fx.t.Fatalf("%s by %s is a duplicate", predicate, s.dn)
 	}
 	return rec
+}
+
+// review records a review that counts under the default contract: of a commit with a known
+// author, by a reviewer who signs nothing else.
+func (fx *fixture) review(sha string) {
+	fx.t.Helper()
+	fx.registerAuthor(sha)
+	if fx.reviewer == nil {
+		fx.reviewer = fx.signer("cn=rita,ou=review,o=acme")
+	}
+	fx.reviewer.attest(sha, "review:code", ledger.Pass)
+}
+
+// registerAuthor registers a commit with the author that all commits of the tests have.
+func (fx *fixture) registerAuthor(sha string) {
+	fx.t.Helper()
+	_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, ledger.Registration{Author: ledger.Author{Name: "Dora"}})
+	check(fx.t, err)
+}
+
+// makePromotable records the evidence that commits need for PROMOTABLE: a test by s, and a
+// review. The radar may still block them.
+func (s *signer) makePromotable(commits ...string) {
+	s.fx.t.Helper()
+	for _, commit := range commits {
+		s.attest(commit, "test:go", ledger.Pass)
+		s.fx.review(commit)
+	}
+}
+
+// deploy takes a commit to DEPLOYED: s signs that it was tested and deployed.
+func (s *signer) deploy(sha string) {
+	s.fx.t.Helper()
+	s.makePromotable(sha)
+	s.attest(sha, "deploy:prod", ledger.Pass)
+	s.fx.wantState(sha, ledger.Deployed)
 }
 
 func (fx *fixture) commit(sha string) ledger.Commit {

@@ -86,6 +86,7 @@ func (m *model) changePolicy() {
 		`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true},` +
 			`{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","accept":["pass","skip"]}]}`,
+		string(policy.Default().Canonical()),
 	}).Draw(m.r, "policy")
 
 	contract, err := policy.Parse([]byte(text))

@@ -34,7 +34,7 @@ func (fx *fixture) push(sha, branch string, changes ...radar.Change) ledger.Rada
 func (fx *fixture) pushAs(sha string, n ledger.Registration) ledger.RadarResult {
 	fx.t.Helper()
 	check(fx.t, n.Check())
-	n.Author = ledger.Author{Name: "Ann", Email: n.Branch + "@example.org"}
+	n.Author = ledger.Author{Name: "Dora", Email: n.Branch + "@example.org"}
 	c, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, n)
 	check(fx.t, err)
 	return *c.Radar
@@ -282,15 +282,6 @@ func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 	}
 }
 
-// deploy takes a commit to DEPLOYED.
-func (s *signer) deploy(sha string) {
-	s.fx.t.Helper()
-	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
-		s.attest(sha, predicate, ledger.Pass)
-	}
-	s.fx.wantState(sha, ledger.Deployed)
-}
-
 func (s suite) TestRadarEventsReportNewAndWorseOverlaps(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.push(sha(0), "one", edit("cmd/root.go", 10))
@@ -356,10 +347,7 @@ func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	fx.push(sha(0), "earlier", edit("cmd/root.go", 10))
 	fx.push(sha(1), "later", edit("cmd/root.go", 11))
-	for _, commit := range []string{sha(0), sha(1)} {
-		ci.attest(commit, "test:go", ledger.Pass)
-		ci.attest(commit, "review:code", ledger.Pass)
-	}
+	ci.makePromotable(sha(0), sha(1))
 	fx.wantState(sha(0), ledger.Promotable)
 	fx.wantState(sha(1), ledger.Attested)
 
@@ -369,8 +357,7 @@ func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	})
 	t.Run("again if a new overlap is HIGH", func(t *testing.T) {
 		fx.push(sha(2), "third", edit("cmd/root.go", 300))
-		ci.attest(sha(2), "test:go", ledger.Pass)
-		ci.attest(sha(2), "review:code", ledger.Pass)
+		ci.makePromotable(sha(2))
 		fx.wantState(sha(2), ledger.Promotable)
 		fx.push(sha(1), "later", edit("cmd/root.go", 301)) // the earlier of these two
 		fx.wantState(sha(2), ledger.Attested)

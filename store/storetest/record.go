@@ -22,7 +22,8 @@ func (s suite) TestACommitPassesThroughAllStates(t *testing.T) {
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	ann := fx.signer("cn=ann,ou=dev,o=acme")
 
-	_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first"})
+	_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first",
+		Author: ledger.Author{Name: "Dora"}})
 	check(t, err)
 	fx.wantState(sha(1), ledger.Draft)
 	ci.attest(sha(1), "build:docker", ledger.Pass)
@@ -58,10 +59,7 @@ func (s suite) TestOneAttestationCanCauseSeveralTransitions(t *testing.T) {
 func (s suite) TestOnlyARollbackEndsDeployed(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
-	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
-		ci.attest(sha(1), predicate, ledger.Pass)
-	}
-	fx.wantState(sha(1), ledger.Deployed)
+	ci.deploy(sha(1))
 	ci.attest(sha(1), "test:go", ledger.Fail)
 	fx.wantState(sha(1), ledger.Deployed) // no other attestation changes it
 	ci.attest(sha(1), "deploy:prod", ledger.Fail)
@@ -74,8 +72,7 @@ func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	ci.attest(sha(1), "deploy:prod", ledger.Pass)
-	ci.attest(sha(1), "test:go", ledger.Pass)
-	ci.attest(sha(1), "review:code", ledger.Pass)
+	ci.makePromotable(sha(1))
 	fx.wantState(sha(1), ledger.Promotable)
 	ci.attest(sha(1), "deploy:prod", ledger.Pass)
 	fx.wantState(sha(1), ledger.Deployed)
@@ -142,9 +139,7 @@ func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableThen(t *testing.T) {
 func (s suite) TestARolledBackCommitNeedsANewDeploy(t *testing.T) {
 	fx := s.newFixture(t)
 	ci, ann := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=ann,ou=dev,o=acme")
-	for _, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
-		ci.attest(sha(1), predicate, ledger.Pass)
-	}
+	ci.deploy(sha(1))
 	ci.attest(sha(1), "test:go", ledger.Fail)
 	ann.attest(sha(1), "deploy:prod", ledger.Pass) // DEPLOYED, but no longer PROMOTABLE
 	ci.attest(sha(1), "deploy:prod", ledger.Skip)

@@ -19,16 +19,6 @@ func blockHigh(r *policy.RadarSettings) { r.Block = radar.High }
 // HIGH.
 func root(line int) radar.Change { return edit("cmd/root.go", line) }
 
-// makePromotable records the evidence that commits need for PROMOTABLE. The radar may
-// still block them.
-func (s *signer) makePromotable(commits ...string) {
-	s.fx.t.Helper()
-	for _, commit := range commits {
-		s.attest(commit, "test:go", ledger.Pass)
-		s.attest(commit, "review:code", ledger.Pass)
-	}
-}
-
 // complete completes the registration of a commit, without its branch.
 func (fx *fixture) complete(sha string, n ledger.Registration) {
 	fx.t.Helper()

@@ -1,0 +1,34 @@
+package contractfile
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// The documentation has the contract of new repos, ready to apply.
+func TestDefaultContractIsDocumented(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, ok := strings.Cut(string(docs), "```yaml\n# default.yaml\n")
+	block, _, ended := strings.Cut(block, "```")
+	if !ok || !ended {
+		t.Fatal("docs/policy.md has no default.yaml")
+	}
+
+	contract, err := FromYAML("default.yaml", []byte(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, err := policy.Parse(contract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := policy.Default(); documented.Digest() != want.Digest() {
+		t.Errorf("documented\n%s\nwant\n%s", documented.Canonical(), want.Canonical())
+	}
+}
