@@ -46,6 +46,19 @@ func (s *Store) Run(ctx context.Context, script string) error {
 	})
 }
 
+// ReevaluateBatch settles the next batch of commits after a policy change as Evaluate does,
+// but without evaluating expressions before. stuck reports that it did nothing.
+func (s *Store) ReevaluateBatch(ctx context.Context, org, repo string) (stuck bool, err error) {
+	return write(ctx, s, "", func(t *tx) (stuck bool, err error) {
+		r, err := t.findRepo(org, repo)
+		if err != nil {
+			return false, err
+		}
+		_, stuck, err = t.reevaluate(r.id)
+		return stuck, err
+	})
+}
+
 // InsertTips inserts n tips of one branch, which are deployed (2) or in flight (1).
 func (s *Store) InsertTips(ctx context.Context, org, repo, branch string, flight, n int) error {
 	return s.write(ctx, org, func(t *tx) error {

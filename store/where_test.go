@@ -97,6 +97,26 @@ func TestWhereOfAPrunedEnvelope(t *testing.T) {
 	j.want(ledger.Attested, "met by", 4)
 }
 
+// If the policy changes between the evaluation of a batch and its write, the writer finds
+// verdicts missing. It then leaves the commits as they are, and has them evaluated again.
+func TestBatchWithoutVerdictsWaitsFault(t *testing.T) {
+	j := newJudged(t)
+	j.attest(1)
+	j.setWhere("predicate.level == 1")
+	stuck, err := j.ReevaluateBatch(t.Context(), "acme", "api")
+	check(t, err)
+	if !stuck {
+		t.Error("the batch was settled without verdicts")
+	}
+	j.want(ledger.Attested, "not evaluated yet", 2)
+
+	j.settle()
+	j.want(ledger.Attested, "met by", 2)
+	if c, err := j.Commit(t.Context(), "acme", "api", sha(0)); err != nil || c.PolicyVersion != 2 {
+		t.Errorf("the commit was derived under policy %d, want 2: %v", c.PolicyVersion, err)
+	}
+}
+
 // A contract of a later release, or an earlier one, may have an expression that this one
 // does not compile.
 func TestWhereThatDoesNotCompile(t *testing.T) {

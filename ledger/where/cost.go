@@ -27,7 +27,9 @@ func (c coster) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 
 	case matches:
 		in, _ := args[0].(types.String)
 		pattern, _ := args[1].(types.String)
-		units = c.patterns.cost(string(pattern), string(in))
+		if units = c.patterns.cost(string(pattern), string(in)); units > maxCost {
+			units = 0 // it was not matched
+		}
 	default:
 		for _, arg := range args {
 			units += textLen(arg) / weightPerUnit

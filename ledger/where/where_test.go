@@ -233,6 +233,8 @@ func TestCostIsLimited(t *testing.T) {
 		`predicate.ones.all(x, string(predicate.long) != "")`,
 		`predicate.ones.exists(x, predicate.long.matches("(a*)*b"))`,
 		`predicate.long.matches("(a?){100}b")`,
+		`[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18].all(x, size(predicate.long) > 1)`,
+		`[1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, predicate.long + predicate.long != "")`,
 		`predicate.ones.filter(x, predicate.ones.filter(y, y == x).size() > 0).size() > 0`,
 	} {
 		p, err := where.Compile(expression)
@@ -240,6 +242,14 @@ func TestCostIsLimited(t *testing.T) {
 		if v := p.Eval(statement); v.True || v.Error != "the evaluation costs more than 100000, the limit" {
 			t.Errorf("%s is %+v, want the limit of its cost", expression, v)
 		}
+	}
+
+	// A text that is too long for a pattern is not matched at all. That is an error, which ||
+	// can make up for; an exceeded limit is not.
+	p, err := where.Compile(`predicate.long.matches("(a?){100}b") || true`)
+	check(t, err)
+	if v := p.Eval(statement); v != (where.Verdict{True: true}) {
+		t.Errorf("a long text is matched with a large pattern: %+v", v)
 	}
 }
 
