@@ -322,3 +322,24 @@ func TestInvalidExceptions(t *testing.T) {
 	b.attest(b.security.sign(t, statement(about(1), attestation.ExceptionPredicateType,
 		body(`"acme/API"`, `"review"`, toJSON(t, strings.Repeat("ü", 1000)), longest)))).want(201)
 }
+
+// Only the newest exceptions of a commit count, whether they were just recorded or are read
+// again.
+func TestNewestExceptionsCount(t *testing.T) {
+	const most = 200
+	b := newExceptional(t, 1)
+	first := decode[ledger.AttestationRecord](b.except(b.security, 1, "review", time.Hour).want(201))
+	for range most - 1 {
+		b.clock.advance(time.Millisecond)
+		b.except(b.ann, 1, "review", time.Hour).want(201)
+	}
+	b.wantState(1, ledger.Promotable)
+	b.clock.advance(time.Millisecond)
+	b.except(b.ann, 1, "review", time.Hour).want(201)
+	b.wantState(1, ledger.Attested)
+	for _, x := range b.exceptionsOf("?limit=500") {
+		if x.Attestation == first.ID && (x.Active || x.Inactive != "only the newest 200 exceptions of a commit count") {
+			t.Errorf("the first exception: %+v", x)
+		}
+	}
+}

@@ -296,6 +296,8 @@ func FuzzStatement(f *testing.F) {
 	}
 	f.Add(ledgertest.Passed())
 	f.Add([]byte(statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED"}`)))
+	f.Add([]byte(statementOf(aboutCommit, ExceptionPredicateType,
+		`{"repo":"acme/api","requirement":"review","reason":"x","until":"2026-11-21T09:00:00Z"}`)))
 	f.Add([]byte(statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"`+ledgertest.Commit+
 		`"}}],"metadata":{"buildStartedOn":"2026-11-20T09:00:00Z"}}`)))
 
@@ -315,6 +317,10 @@ func FuzzStatement(f *testing.F) {
 		if !slices.Contains(ledger.Statuses(), o.Result.Status) || o.Result.DurationMS < 0 ||
 			o.Result.DurationMS > maxDurationMS {
 			t.Fatalf("accepted with result %+v", o.Result)
+		}
+		if x := got.exception; (got.predicateType == ExceptionPredicateType) != (x != Exception{}) ||
+			x != (Exception{}) && (x.check() != nil || got.repo != x.Repo || o.Predicate != "exception:"+x.Requirement) {
+			t.Fatalf("accepted with exception %+v", x)
 		}
 		envelope := ledgertest.DSSE(payload, []byte("x"))
 		again := Remap(Recorded{Envelope: envelope, PredicateType: got.predicateType, Commit: got.commit,

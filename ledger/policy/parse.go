@@ -20,7 +20,6 @@ import (
 const (
 	maxPatterns     = 4096 // of signers, in all lists together
 	maxEntries      = 100  // in any list of a contract
-	maxName         = 64   // bytes of a requirement's name
 	maxExpressions  = 20   // different ones in a contract
 	maxExceptionAge = ledger.Duration(366 * 24 * time.Hour)
 	maxThreshold    = 100
@@ -227,8 +226,8 @@ func (k *contractCheck) name(field, name string) string {
 	if name == "" {
 		return ""
 	}
-	if !isRequirementName(name) {
-		k.fault(field, "%q is not a name (use letters, digits and . _ -, at most %d bytes)", text.Clip(name), maxName)
+	if !ledger.IsRequirementName(name) {
+		k.fault(field, "%q is not a name (use letters, digits and . _ -, at most %d bytes)", text.Clip(name), ledger.MaxRequirementName)
 	}
 	if k.names[name] {
 		k.fault(field, "%q is the name of another requirement", text.Clip(name))
@@ -238,13 +237,6 @@ func (k *contractCheck) name(field, name string) string {
 	}
 	k.names[name] = true
 	return name
-}
-
-func isRequirementName(name string) bool {
-	if len(name) > maxName || !ledger.IsPredicateName(name) {
-		return false
-	}
-	return !strings.ContainsAny(name, ":/")
 }
 
 // distinctFrom validates a list of states, which must be lower than that of the
