@@ -192,7 +192,7 @@ func (rd reader) nextUnevaluated(d *deriver, progress string) ([]unevaluated, er
 		if err != nil {
 			return nil, err
 		}
-		if s.isUnevaluated() {
+		if len(s.unevaluated) > 0 {
 			list = append(list, s.unevaluated...)
 		}
 		if len(list) >= maxUnevaluated {
@@ -203,7 +203,8 @@ func (rd reader) nextUnevaluated(d *deriver, progress string) ([]unevaluated, er
 }
 
 // evaluatedFirst returns the commits up to the first one with evidence on which an
-// expression of its contract was not evaluated yet. Deployed commits need no verdicts.
+// expression of its contract was not evaluated yet. The state of deployed commits does not
+// need it, but their requirements are shown.
 func (t *tx) evaluatedFirst(d *deriver, commits []int64) ([]int64, error) {
 	if !d.contract.NeedsVerdicts() || len(commits) == 0 {
 		return commits, nil
@@ -213,7 +214,7 @@ func (t *tx) evaluatedFirst(d *deriver, commits []int64) ([]int64, error) {
 		return nil, err
 	}
 	for i, s := range list {
-		if s.isUnevaluated() {
+		if len(s.unevaluated) > 0 {
 			return commits[:i], nil
 		}
 	}

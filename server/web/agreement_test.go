@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -70,8 +71,12 @@ type history struct {
 	contract policy.Contract
 	document string
 	facts    map[string]*known // by commit
+	open     map[violated]bool
 	log      []string
 }
+
+// A violated is a commit and the predicate of a violation.
+type violated struct{ commit, predicate string }
 
 // A known is what the test knows of a commit.
 type known struct {
@@ -82,7 +87,7 @@ type known struct {
 
 func (a *agreement) newHistory(seed uint64) *history {
 	h := &history{agreement: a, repo: fmt.Sprintf("r%d", seed), rnd: rand.New(rand.NewPCG(seed, 1)),
-		facts: make(map[string]*known)}
+		facts: make(map[string]*known), open: make(map[violated]bool)}
 	_, err := a.host.CreateRepo(a.t.Context(), "acme", ledger.NewRepo{Name: h.repo})
 	check(a.t, err)
 	a.page = a.signIn(a.admin) // a session ends after 12 hours
@@ -105,6 +110,10 @@ func (h *history) draft() string {
 	members := []string{`"requirements":[` + strings.Join(requirements, ",") + `]`}
 	if one(r, 3) {
 		members = append(members, `"targets":"claimed"`)
+	}
+	if one(r, 2) {
+		members = append(members, fmt.Sprintf(`"exceptions":{"signers":[%s],"max_duration":%q}`,
+			pick(r, `"ou=platform"`, `"cn=b*"`, `"ou=dev","ou=platform"`), pick(r, "2h", "24h")))
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }
@@ -134,9 +143,30 @@ func (h *history) requirement(i int) string {
 	add(4, `"accept":[%s]`, pick(r, `"pass","warn"`, `"pass","fail"`, `"warn"`))
 	add(4, `"max_age":%q`, pick(r, "1h", "3h"))
 	add(3, `"exclude_author":true`)
+	add(4, `"where":%q`, pick(r, whereShort, whereOfHand, `type.startsWith("https://")`))
 	add(5, `"paths":[%s]`, pick(r, `"a/**"`, `"b/*"`, `"**/*.go"`))
 	add(5, `"branches":[%s]`, pick(r, `"main"`, `"release/*"`, `"topic"`))
 	return "{" + strings.Join(members, ",") + "}"
+}
+
+// Expressions, with what the test knows of them: checks that take 50 ms are not short, and
+// only some have the annotation.
+const (
+	whereShort  = "predicate.result.duration_ms < 10"
+	whereOfHand = `predicate.annotations.by == "hand"`
+)
+
+// verdicts returns what the expressions say of a statement.
+func verdicts(attestation string, isShort, isAnnotated bool) map[policy.VerdictKey]policy.Verdict {
+	ofHand := policy.Verdict{True: true}
+	if !isAnnotated {
+		ofHand = policy.Verdict{Error: "no such key: annotations"}
+	}
+	return map[policy.VerdictKey]policy.Verdict{
+		{Attestation: attestation, Expression: whereShort}:                    {True: isShort},
+		{Attestation: attestation, Expression: whereOfHand}:                   ofHand,
+		{Attestation: attestation, Expression: `type.startsWith("https://")`}: {True: true},
+	}
 }
 
 func (h *history) note(format string, args ...any) {
@@ -152,6 +182,8 @@ func (h *history) step() {
 		h.wait()
 	case one(r, 4):
 		h.register()
+	case one(r, 6):
+		h.except()
 	default:
 		h.attest()
 	}
@@ -162,7 +194,7 @@ func (h *history) commit() string { return fmt.Sprintf("%040x", 1+h.rnd.IntN(2))
 func (h *history) know(commit string) *known {
 	k := h.facts[commit]
 	if k == nil {
-		k = &known{Facts: policy.Facts{Target: "main"}}
+		k = &known{Facts: policy.Facts{Target: "main", Verdicts: make(map[policy.VerdictKey]policy.Verdict)}}
 		h.facts[commit] = k
 	}
 	return k
@@ -242,36 +274,95 @@ func (h *history) register() {
 }
 
 func (h *history) attest() {
-	r, commit, s := h.rnd, h.commit(), pick(h.rnd, h.signers...)
+	r, commit := h.rnd, h.commit()
 	k := h.know(commit)
-	before := h.derive(k)
-	if k.Deployed {
-		f := k.Facts
-		f.Deployed = false
-		before, _ = h.contract.State(f, h.clock.time())
-	}
+	before := h.worth(k)
 
 	predicate := pick(r, "test:go", "test:go", "review:code", "deploy:prod", "deploy:staging")
+	if before >= ledger.Promotable && one(r, 2) {
+		predicate = "deploy:prod"
+	}
 	status := pick(r, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Skip)
 	h.clock.advance(time.Millisecond)
-	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, attestation.ResultPredicate{
-		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 5}, FinishedOn: h.clock.time(),
-	})
+	p := attestation.ResultPredicate{Predicate: predicate, FinishedOn: h.clock.time(),
+		Result: ledger.Result{Status: status, DurationMS: pick(r, int64(5), 50)}}
+	if one(r, 2) {
+		p.Annotations = map[string]string{"by": "hand"}
+	}
+	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
 	check(h.t, err)
-	envelope, err := attestation.SignDSSE(s.key, payload)
+	rec := h.send(payload)
+	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[38:], status, rec.Identity, p.Result.DurationMS, p.Annotations)
+
+	e := h.evidence(rec, before)
+	k.Evidence, k.Attested = append(k.Evidence, e), true
+	maps.Copy(k.Verdicts, verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))
+	wasDeployed := k.Deployed
+	isRollback := h.contract.RollsBack(k.Facts, e)
+	k.Deployed = k.Deployed && !isRollback
+
+	missing, isViolation := h.contract.Violation(k.Facts, e, h.clock.time())
+	if (rec.Violation != nil) != isViolation {
+		h.t.Errorf("%s of %s: violation %v, want %q", predicate, commit[38:], rec.Violation, missing)
+	}
+	at := violated{commit, predicate}
+	switch {
+	case isViolation:
+		h.open[at] = true
+	case h.contract.IsDeployment(e), isRollback && (wasDeployed || h.open[at]):
+		maps.DeleteFunc(h.open, func(v violated, _ bool) bool { return v.predicate == predicate })
+	}
+	h.derive(k)
+}
+
+// worth returns the state that a commit has, or would have if it were not deployed.
+func (h *history) worth(k *known) ledger.State {
+	h.derive(k)
+	f := k.Facts
+	f.Deployed = false
+	state, _ := h.contract.State(f, h.clock.time())
+	return state
+}
+
+// send signs a statement with any key and records it.
+func (h *history) send(payload []byte) ledger.AttestationRecord {
+	envelope, err := attestation.SignDSSE(pick(h.rnd, h.signers...).key, payload)
 	check(h.t, err)
 	rec, _, err := h.host.Record(h.t.Context(), "acme", h.repo, envelope)
 	check(h.t, err)
-	h.note("%s of %s: %s by %s", predicate, commit[38:], status, rec.Identity)
+	return rec
+}
 
+func (h *history) evidence(rec ledger.AttestationRecord, before ledger.State) policy.Evidence {
 	dn, err := identity.ParseDN(rec.Identity)
 	check(h.t, err)
-	e := policy.Evidence{Attestation: rec.ID, Predicate: rec.Predicate, PredicateType: rec.PredicateType, Signer: dn,
-		Person: h.people[rec.Identity], Status: status, RecordedAt: rec.RecordedAt, FinishedAt: h.clock.time(),
+	return policy.Evidence{Attestation: rec.ID, Predicate: rec.Predicate, PredicateType: rec.PredicateType, Signer: dn,
+		Person: h.people[rec.Identity], Status: rec.Result.Status, RecordedAt: rec.RecordedAt,
 		WhilePromotable: before >= ledger.Promotable}
+}
+
+// except grants an exception, or ends one.
+func (h *history) except() {
+	r, commit := h.rnd, h.commit()
+	k := h.know(commit)
+	before := h.worth(k)
+	h.clock.advance(time.Millisecond)
+	x := attestation.Exception{Repo: "acme/" + h.repo, Requirement: pick(r, "r0", "r0", "r1", "r2"), Reason: "it is urgent",
+		Until: h.clock.time().Add(pick(r, 0, time.Hour, 3*time.Hour, 48*time.Hour)), IssuedOn: h.clock.time()}
+	payload, err := attestation.NewExceptionStatement(commit, x)
+	check(h.t, err)
+	rec := h.send(payload)
+	h.note("exception of %s from %s by %s until %s", commit[38:], x.Requirement, rec.Identity, x.Until)
+
+	e := h.evidence(rec, before)
 	k.Evidence, k.Attested = append(k.Evidence, e), true
-	k.Deployed = k.Deployed && !h.contract.RollsBack(k.Facts, e)
+	k.Exceptions = append(k.Exceptions, policy.Exception{Attestation: rec.ID, Requirement: x.Requirement, Signer: e.Signer,
+		Reason: x.Reason, RecordedAt: rec.RecordedAt, Until: x.Until})
 	h.derive(k)
+	maps.DeleteFunc(h.open, func(v violated, _ bool) bool {
+		return v.commit == commit &&
+			h.contract.Excuses(k.Facts, h.clock.time(), rec.ID, v.predicate, attestation.ResultPredicateType)
+	})
 }
 
 // compare compares what all parts say about each commit.
@@ -302,12 +393,27 @@ func (h *history) compareCommit(commit string, k *known) {
 		h.t.Errorf("commit %s is %s, want %s", commit[38:], got.State, want.State)
 	}
 	for i, r := range want.Requirements {
-		if fmt.Sprintf("%+v", got.Requirements[i]) != fmt.Sprintf("%+v", r) {
+		if !reflect.DeepEqual(normal(got.Requirements[i]), normal(r)) {
 			h.t.Errorf("requirement %d of %s is %+v\nwant %+v", i, commit[38:], got.Requirements[i], r)
 		}
 	}
 
+	open := 0
+	for v := range h.open {
+		if v.commit == commit {
+			open++
+		}
+	}
+	if got.OpenViolations != open || len(got.Violations) != open {
+		h.t.Errorf("%s has %d open violations, %+v, want %d", commit[38:], got.OpenViolations, got.Violations, open)
+	}
 	h.comparePage(commit, want)
+}
+
+// normal returns a status without empty lists, which JSON does not distinguish from none.
+func normal(s ledger.RequirementStatus) ledger.RequirementStatus {
+	s.SignersCounted, s.FailedBy = append([]string(nil), s.SignersCounted...), append([]string(nil), s.FailedBy...)
+	return s
 }
 
 // comparePage compares the page of a commit with its derivation.
