@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -145,3 +146,12 @@ func (o OpenOverlap) String() string {
 
 // shortSHA is the number of digits to which a commit's SHA is shortened.
 const shortSHA = 12
+
+// joinFirst joins the first three items and counts the others.
+func joinFirst(items []string, joint string) string {
+	const few = 3
+	if len(items) <= few {
+		return strings.Join(items, joint)
+	}
+	return fmt.Sprintf("%s%s%d more", strings.Join(items[:few], joint), joint, len(items)-few)
+}

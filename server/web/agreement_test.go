@@ -359,10 +359,11 @@ func (h *history) except() {
 	k.Exceptions = append(k.Exceptions, policy.Exception{Attestation: rec.ID, Requirement: x.Requirement, Signer: e.Signer,
 		Reason: x.Reason, RecordedAt: rec.RecordedAt, Until: x.Until})
 	h.derive(k)
-	maps.DeleteFunc(h.open, func(v violated, _ bool) bool {
-		return v.commit == commit &&
-			h.contract.Excuses(k.Facts, h.clock.time(), rec.ID, v.predicate, attestation.ResultPredicateType)
-	})
+	for _, excused := range h.contract.Excused(k.Facts, h.clock.time(), rec.ID) {
+		maps.DeleteFunc(h.open, func(v violated, _ bool) bool {
+			return v.commit == commit && excused.Names(v.predicate, attestation.ResultPredicateType)
+		})
+	}
 }
 
 // compare compares what all parts say about each commit.
