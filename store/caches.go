@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"sync/atomic"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -27,6 +28,8 @@ type caches struct {
 	// last attestation was recorded.
 	active   *cache[string, *policy.Contract]
 	verdicts *cache[verdictKey, policy.Verdict]
+	matches  *cache[matchKey, policy.SignerMatch]
+	scopes   *cache[scopesKey, policy.Scopes]
 	// mapped reports whether all statements are mapped by the present rules. Until then,
 	// any process may change evidence, and what is cached of it is not used.
 	mapped atomic.Bool
@@ -39,8 +42,22 @@ const (
 	maxNames     = 10_000
 	maxEvidence  = 20_000
 	maxTouched   = 10_000
+	maxMatches   = 20_000
+	maxScopes    = 1000
 	maxVerdicts  = 50_000
 	maxPrograms  = 500
+)
+
+// A matchKey and a scopesKey identify what is known under a contract.
+type (
+	matchKey struct {
+		digest string
+		signer identity.DN
+	}
+	scopesKey struct {
+		digest string
+		facts  [sha256.Size]byte
+	}
 )
 
 // A versionedKeyring is a keyring with its version.
@@ -64,6 +81,8 @@ func newCaches() *caches {
 		programs:    newCache[string, *where.Program](maxPrograms),
 		active:      newCache[string, *policy.Contract](maxContracts),
 		verdicts:    newCache[verdictKey, policy.Verdict](maxVerdicts),
+		matches:     newCache[matchKey, policy.SignerMatch](maxMatches),
+		scopes:      newCache[scopesKey, policy.Scopes](maxScopes),
 	}
 }
 

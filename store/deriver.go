@@ -12,12 +12,16 @@ import (
 type deriver struct {
 	repo     repoRow
 	contract *policy.Contract
+	memo     policy.Memo // of the contract; nil if it needs none
 }
 
 // deriver returns the deriver for the repo's active contract.
 func (rd reader) deriver(r repoRow) (*deriver, error) {
 	contract, err := rd.contract(r)
-	return &deriver{r, contract}, err
+	if err != nil {
+		return nil, err
+	}
+	return &deriver{r, contract, rd.caches.memo(contract, r.policyDigest)}, nil
 }
 
 // deriverOf is like deriver, for a repo given by name.

@@ -120,10 +120,9 @@ func (t *tx) reevaluate(repoID int64) (last, stuck bool, err error) {
 		return false, false, fmt.Errorf("read re-evaluation: %w", err)
 	}
 
-	commits, err := all(t.reader, scanID,
-		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
+	commits, err := t.nextCommits(repoID, done)
 	if err != nil {
-		return false, false, fmt.Errorf("read commits: %w", err)
+		return false, false, err
 	}
 	if len(commits) == 0 {
 		_, err := t.Exec("DELETE FROM reevaluations WHERE repo_id = ?", repoID)
@@ -187,7 +186,8 @@ func (t *tx) expire() (last bool, err error) {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
 
-	list, err := t.subjectsOf(due)
+	now := firstCommits(due)
+	list, err := t.subjectsOf(now)
 	if err != nil {
 		return false, err
 	}
@@ -196,5 +196,5 @@ func (t *tx) expire() (last bool, err error) {
 			return false, err
 		}
 	}
-	return len(due) < evaluateBatch, nil
+	return len(due) < evaluateBatch && len(now) == len(due), nil
 }

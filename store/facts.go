@@ -24,6 +24,7 @@ func (rd reader) gather(list []*subject) error {
 			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
 			Attested: s.attestations > 0,
 			Deployed: s.state == ledger.Deployed,
+			Memo:     s.d.memo,
 		}
 		if s.attestations > 0 {
 			attested = append(attested, s.id)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (s *Store) record(ctx context.Context, r *recording) error {
 	}
 
 	for range maxTries {
-		if err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r}); err != nil {
+		if err := s.writeSoon(ctx, r); err != nil {
 			return storageError(err)
 		}
 		done := len(r.missing)+len(r.unevaluated) == 0
@@ -72,6 +73,22 @@ func (s *Store) record(ctx context.Context, r *recording) error {
 	}
 	return ledger.Errorf(ledger.CodeStorageUnavailable,
 		"the policy changed again and again while its expressions were evaluated: nothing was recorded (send it again)")
+}
+
+// writeSoon writes a recording. It prepares it if the writer refuses to derive its state
+// unprepared, and queues it again if it was deferred.
+func (s *Store) writeSoon(ctx context.Context, r *recording) error {
+	for {
+		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})
+		u, ok := errors.AsType[*unprepared](cmp.Or(err, r.err))
+		switch {
+		case ok && ctx.Err() == nil:
+			u.prepare()
+			r.prepared++
+		case err != nil || !errors.Is(r.err, errDeferred):
+			return err
+		}
+	}
 }
 
 // evaluateNew evaluates expressions on an attestation that is not recorded yet.
@@ -105,30 +122,32 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	}
 
 	return r.store.inTx(c, func(t *tx) error {
-		v, err := t.view(list)
-		if err != nil {
-			return err
-		}
-
-		for i, r := range list {
-			if err := t.record(v, r); err != nil {
-				return fmt.Errorf("record attestation: %w", err)
-			}
-			if len(t.work.order) == 0 {
-				continue
-			}
-
-			// A rollback affects other commits. Settle them before the next
-			// attestation.
-			if err := t.drain(v.repos[repoKey(r.org, r.repo)]); err != nil {
+		for len(list) > 0 {
+			v, now, err := t.view(list)
+			if err != nil {
 				return err
 			}
-			if v, err = t.view(list[i+1:]); err != nil {
+			if list, err = t.recordAll(v, now); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// recordAll records attestations until one of them affects other commits. It settles these
+// and returns the remaining attestations, which need a new view.
+func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
+	for i, r := range list {
+		t.prepared = r.prepared
+		if err := t.record(v, r); err != nil {
+			return nil, fmt.Errorf("record attestation: %w", err)
+		}
+		if len(t.work.order) > 0 {
+			return list[i+1:], t.drain(v.repos[repoKey(r.org, r.repo)])
+		}
+	}
+	return nil, nil
 }
 
 // record records an attestation of a set, or sets r.err if the attestation is refused.
@@ -148,6 +167,9 @@ func (t *tx) record(v *view, r *recording) error {
 	key := commitKey{d.repo.id, r.attestation.Commit}
 	s := v.commits[key]
 	if s != nil {
+		if r.err = t.checkPrepared([]*subject{s}); r.err != nil {
+			return nil
+		}
 		dup, err := t.findDuplicate(v, s, r)
 		if err != nil {
 			return err
@@ -159,6 +181,7 @@ func (t *tx) record(v *view, r *recording) error {
 		if r.setStale(s.facts.Evidence) {
 			return nil
 		}
+
 		e := r.evidence()
 		if r.err = policy.CheckRoom(s.facts.Evidence, &e, r.people); r.err != nil {
 			return nil

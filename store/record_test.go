@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,9 +185,12 @@ func (w twin) recordSet(t *testing.T, set []*drawn) []string {
 		copies[i] = d.recording
 		items[i] = &copies[i]
 	}
-	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
-		return recorder{w.Store}.WriteAll(c, items)
-	}}))
+	for len(items) > 0 {
+		check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+			return recorder{w.Store}.WriteAll(c, items)
+		}}))
+		items = slices.DeleteFunc(items, func(item any) bool { return item.(*recording).err != errDeferred })
+	}
 	results := make([]string, len(set))
 	for i, c := range copies {
 		results[i] = resultOf(c.rec, c.created, c.err)

@@ -59,23 +59,31 @@ func repoKey(org, repo string) string {
 	}, repo)
 }
 
-// view reads the view for a set of attestations.
-func (t *tx) view(list []*recording) (*view, error) {
+// view reads the view for a set of attestations, and returns those that are to be recorded
+// now.
+func (t *tx) view(list []*recording) (v *view, now []*recording, err error) {
 	if err := t.flush(); err != nil { // effects of the set's earlier attestations
-		return nil, err
+		return nil, nil, err
 	}
-	v := &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
+	v = &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
 	if err := t.viewRepos(v, list); err != nil {
-		return nil, fmt.Errorf("read repos: %w", err)
+		return nil, nil, fmt.Errorf("read repos: %w", err)
 	}
-	subjects, err := t.viewCommits(v, list)
-	if err != nil {
-		return nil, fmt.Errorf("read commits: %w", err)
+	if err := t.viewCommits(v, list); err != nil {
+		return nil, nil, fmt.Errorf("read commits: %w", err)
 	}
-	if err := t.viewStatements(v, list); err != nil {
-		return nil, fmt.Errorf("read statements: %w", err)
+
+	commits := make([]*subject, len(list))
+	for i, r := range list {
+		commits[i] = v.commitOf(r)
 	}
-	return v, t.gather(subjects)
+	if now, err = t.portion(list, commits); err != nil {
+		return nil, nil, fmt.Errorf("count evidence: %w", err)
+	}
+	if err := t.viewStatements(v, now); err != nil {
+		return nil, nil, fmt.Errorf("read statements: %w", err)
+	}
+	return v, now, t.gather(v.subjects(now))
 }
 
 // joinPeople notes that people of an org have become one person, which has changed the
@@ -150,7 +158,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 }
 
 // viewCommits reads those commits of the attestations that exist.
-func (t *tx) viewCommits(v *view, list []*recording) ([]*subject, error) {
+func (t *tx) viewCommits(v *view, list []*recording) error {
 	var keys []any
 	derivers := make(map[int64]*deriver)
 	seen := make(map[commitKey]bool, len(list))
@@ -167,18 +175,35 @@ func (t *tx) viewCommits(v *view, list []*recording) ([]*subject, error) {
 		}
 	}
 
-	var subjects []*subject
-	err := t.EachIn(func(row scanner) error {
+	return t.EachIn(func(row scanner) error {
 		c, err := scanCommitRow(row)
 		if err != nil {
 			return err
 		}
-		s := &subject{commitRow: c, d: derivers[c.repoID]}
-		v.commits[commitKey{c.repoID, c.sha}] = s
-		subjects = append(subjects, s)
+		v.commits[commitKey{c.repoID, c.sha}] = &subject{commitRow: c, d: derivers[c.repoID]}
 		return nil
 	}, selectCommitRow+"WHERE (repo_id, sha) IN ", 2, keys)
-	return subjects, err
+}
+
+// subjects returns the existing commits of attestations, each once.
+func (v *view) subjects(list []*recording) (subjects []*subject) {
+	seen := make(map[*subject]bool, len(list))
+	for _, r := range list {
+		if s := v.commitOf(r); s != nil && !seen[s] {
+			seen[s] = true
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
+// commitOf returns the commit of an attestation, or nil if it does not exist.
+func (v *view) commitOf(r *recording) *subject {
+	d := v.repos[repoKey(r.org, r.repo)]
+	if d == nil {
+		return nil
+	}
+	return v.commits[commitKey{d.repo.id, r.attestation.Commit}]
 }
 
 // selectStatements reads records by commit and payload digest. It names the index, because

@@ -24,6 +24,8 @@ type recording struct {
 	people []int64
 	// verdicts holds what expressions say of the attestation.
 	verdicts map[string]policy.Verdict
+	// prepared and deferred are how often it was prepared, see unprepared, and deferred.
+	prepared, deferred int
 
 	// The result is a record, or the reason why the attestation was refused.
 	rec     ledger.AttestationRecord

@@ -69,10 +69,9 @@ func (t *tx) rederiveBatch(repoID int64) (last, stuck bool, err error) {
 		return false, false, fmt.Errorf("read the progress: %w", err)
 	}
 
-	commits, err := all(t.reader, scanID,
-		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, done, evaluateBatch)
+	commits, err := t.nextCommits(repoID, done)
 	if err != nil {
-		return false, false, fmt.Errorf("read commits: %w", err)
+		return false, false, err
 	}
 	if len(commits) == 0 {
 		_, err := t.Exec("DELETE FROM rederivations WHERE repo_id = ?", repoID)

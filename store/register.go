@@ -65,6 +65,9 @@ func (t *tx) register(
 		if err != nil {
 			return done, err
 		}
+		if err := t.checkPrepared([]*subject{s}); err != nil {
+			return done, err
+		}
 		if err := t.settleDue(s); err != nil {
 			return done, err
 		}

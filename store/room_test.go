@@ -73,7 +73,8 @@ DROP TABLE more`)
 	w.wantEvidence(t, 1200)
 	c, err := w.Commit(t.Context(), "acme", "api", numbered(0))
 	check(t, err)
-	if failed := c.Requirements[0].Reason; !strings.Contains(failed, "test:5 failed") || !strings.Contains(failed, "test:6") {
+	failed := c.Requirements[0].Reason
+	if !strings.Contains(failed, "test:5 failed") || !strings.Contains(failed, "test:6 failed") {
 		t.Errorf("the reason is %q, want both failures", failed)
 	}
 }

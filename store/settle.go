@@ -8,10 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// evaluateBatch is the number of commits that one write re-evaluates. It is small, so other
-// writes do not wait long.
-const evaluateBatch = 100
-
 // settleDue settles a commit if it is due and Evaluate has not reached it yet, so that the
 // next change starts from the correct state.
 func (t *tx) settleDue(s *subject) error {
@@ -176,7 +172,10 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 			return nil, fmt.Errorf("commit %d is missing", id)
 		}
 	}
-	return list, t.gather(list)
+	if err := t.gather(list); err != nil {
+		return nil, err
+	}
+	return list, t.checkPrepared(list)
 }
 
 // subjectsOf returns commits of any repos, with their facts.
@@ -197,7 +196,10 @@ func (t *tx) subjectsOf(commits []*commitRow) ([]*subject, error) {
 		}
 		list[i] = &subject{commitRow: c, d: d}
 	}
-	return list, t.gather(list)
+	if err := t.gather(list); err != nil {
+		return nil, err
+	}
+	return list, t.checkPrepared(list)
 }
 
 // returnTip puts a commit that was rolled back in flight again. It has the radar scan the
@@ -223,4 +225,23 @@ WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.id, radarindex.Deplo
 	}
 	s.facts.Overlaps = nil
 	return t.gatherOverlaps(map[int64]*subject{s.id: s}, []any{s.id})
+}
+
+// maxPrepared is how often a write is prepared and tried again. Then the writer derives the
+// states as they are: the contract changes all the time, or what is prepared is evicted.
+const maxPrepared = 3
+
+// checkPrepared returns an error of the type *unprepared unless the states of all commits
+// can be derived fast.
+func (t *tx) checkPrepared(list []*subject) error {
+	var found []*subject
+	for _, s := range list {
+		if t.prepared < maxPrepared && !s.d.contract.IsPrepared(&s.facts) {
+			found = append(found, s)
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return &unprepared{found}
 }

@@ -11,10 +11,11 @@ import (
 // It is a dry run: it writes nothing. It reads the commits in batches, between which
 // commits may change.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
+	memo := s.caches.memo(&draft, draft.Digest())
 	sim := ledger.Simulation{Sums: []ledger.MoveSum{}, Moves: []ledger.Move{}}
 	for last := int64(0); ; {
 		b, err := read(ctx, s, byOrg(org), func(rd reader) (simulated, error) {
-			return rd.nextSimulated(org, repo, last, &draft)
+			return rd.nextSimulated(org, repo, last, deriver{contract: &draft, memo: memo})
 		})
 		if err != nil || b.last == 0 {
 			return sim, err
@@ -34,7 +35,7 @@ type simulated struct {
 	at   ledger.Time
 }
 
-func (rd reader) nextSimulated(org, repo string, after int64, draft *policy.Contract) (b simulated, err error) {
+func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simulated, err error) {
 	r, err := rd.findRepo(org, repo)
 	if err != nil {
 		return b, err
@@ -46,10 +47,10 @@ func (rd reader) nextSimulated(org, repo string, after int64, draft *policy.Cont
 	}
 
 	b.last, b.at = commits[len(commits)-1].id, rd.now
-	d := &deriver{repo: r, contract: draft}
+	d.repo = r
 	for _, c := range commits {
 		if c.state != ledger.Deployed {
-			b.list = append(b.list, &subject{commitRow: c, d: d})
+			b.list = append(b.list, &subject{commitRow: c, d: &d})
 		}
 	}
 	return b, rd.gather(b.list)

@@ -29,6 +29,8 @@ type tx struct {
 	// latest holds the rows to be written to the table latest. A key that the write
 	// sets several times is written once.
 	latest map[latestKey]int64
+	// prepared is how often this write was prepared, see unprepared.
+	prepared int
 	// evaluating reports whether this is a write of Evaluate.
 	evaluating bool
 	// next holds, by table, the id of the next buffered row.
@@ -50,16 +52,24 @@ func writeYielding[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)
 	return writeAs(ctx, s, sqldb.Write{Yields: true}, fn)
 }
 
-// writeAs runs fn in the writer's next transaction, with the options in w.
+// writeAs runs fn in the writer's next transaction, with the options in w. It runs fn again
+// if that must be prepared.
 func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (v T, err error) {
-	w.Do = func(c *sqldb.Conn) error {
-		return s.inTx(c, func(t *tx) (err error) {
-			v, err = fn(t)
-			return err
-		})
+	for prepared := 0; ; prepared++ {
+		w.Do = func(c *sqldb.Conn) error {
+			return s.inTx(c, func(t *tx) (err error) {
+				t.prepared = prepared
+				v, err = fn(t)
+				return err
+			})
+		}
+		err = s.db.Write(ctx, w)
+		u, ok := errors.AsType[*unprepared](err)
+		if !ok || ctx.Err() != nil {
+			return v, storageError(err)
+		}
+		u.prepare()
 	}
-	err = s.db.Write(ctx, w)
-	return v, storageError(err)
 }
 
 // write is like the function write, for an fn that returns no value.
