@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -88,13 +87,4 @@ func matchesPredicate(pattern, predicate string) bool {
 		return strings.HasPrefix(predicate, prefix)
 	}
 	return pattern == predicate
-}
-
-// joinFirst joins the first three items and counts the others.
-func joinFirst(items []string, joint string) string {
-	const few = 3
-	if len(items) <= few {
-		return strings.Join(items, joint)
-	}
-	return fmt.Sprintf("%s%s%d more", strings.Join(items[:few], joint), joint, len(items)-few)
 }
