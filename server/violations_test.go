@@ -352,6 +352,7 @@ func TestViolationFilters(t *testing.T) {
 func TestExceptionClosesViolations(t *testing.T) {
 	d := newDeployer(t)
 	d.setContract(`{"requirements":[{"name":"review","state":"PROMOTABLE","predicate":"review:*"},
+		{"name":"staged","state":"ATTESTED","predicate":"deploy:p*"},
 		{"name":"prod","state":"DEPLOYED","predicate":"deploy:prod","signers":["cn=cd"]},
 		{"name":"eu","state":"DEPLOYED","predicate":"deploy:eu*","signers":["cn=cd"]}],
 		"exceptions":{"signers":["ou=security"],"max_duration":"72h"}}`)
@@ -364,6 +365,7 @@ func TestExceptionClosesViolations(t *testing.T) {
 
 	d.except(d.stranger, 1, "prod", time.Hour)
 	d.except(security, 1, "review", time.Hour)
+	d.except(security, 1, "staged", time.Hour)
 	d.except(security, 3, "prod", time.Hour)
 	d.except(security, 1, "none", time.Hour)
 	d.except(security, 1, "prod", 96*time.Hour) // longer than allowed
@@ -373,9 +375,9 @@ func TestExceptionClosesViolations(t *testing.T) {
 	closing := decode[ledger.AttestationRecord](d.except(security, 1, "prod", time.Hour).want(201))
 	open[2] = "0001 deploy:prod cn=mallory closed by exception"
 	d.want(open...)
-	if v := decode[ledger.Page[ledger.Violation]](d.get(violationsPath + "?status=closed").want(200)).Data[0]; v.ClosedBy.ID !=
-		closing.ID {
-		t.Errorf("closed by %s, want %s", v.ClosedBy.ID, closing.ID)
+	list := decode[ledger.Page[ledger.Violation]](d.get(violationsPath + "?status=closed").want(200)).Data
+	if len(list) != 1 || list[0].ClosedBy.ID != closing.ID {
+		t.Errorf("closed: %+v, want one by %s", list, closing.ID)
 	}
 	d.except(security, 1, "eu", time.Hour)
 	open[1] = "0001 deploy:eu1 cn=mallory closed by exception"
