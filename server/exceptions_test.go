@@ -214,8 +214,10 @@ func TestExceptionIsForOneCommit(t *testing.T) {
 	b.except(b.security, 1, "review", time.Hour).want(201)
 	b.wantState(1, ledger.Promotable)
 	b.wantState(2, ledger.Attested)
-	if list := b.exceptionsOf("?commit=" + commitID(2)); len(list) != 0 {
-		t.Errorf("exceptions of commit 2: %+v", list)
+	for _, query := range []string{"", "&active=true"} {
+		if list := b.exceptionsOf("?commit=" + commitID(2) + query); len(list) != 0 {
+			t.Errorf("exceptions of commit 2%s: %+v", query, list)
+		}
 	}
 	if list := b.exceptionsOf("?commit=" + commitID(1) + "&active=true"); len(list) != 1 {
 		t.Errorf("active exceptions of commit 1: %+v", list)

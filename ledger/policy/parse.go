@@ -227,7 +227,8 @@ func (k *contractCheck) name(field, name string) string {
 		return ""
 	}
 	if !ledger.IsRequirementName(name) {
-		k.fault(field, "%q is not a name (use letters, digits and . _ -, at most %d bytes)", text.Clip(name), ledger.MaxRequirementName)
+		k.fault(field, "%q is not a name (use letters, digits and . _ -, at most %d bytes)", text.Clip(name),
+			ledger.MaxRequirementName)
 	}
 	if k.names[name] {
 		k.fault(field, "%q is the name of another requirement", text.Clip(name))
