@@ -61,6 +61,39 @@ func (c *Client) Commit(ctx context.Context, org, repo, sha string) (ledger.Comm
 	return get[ledger.Commit](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha))
 }
 
+// CommitFor is like Commit, but answers for one target branch: the requirements are
+// evaluated as if the commit was meant for that branch alone, and TargetState is set.
+func (c *Client) CommitFor(ctx context.Context, org, repo, sha, target string) (ledger.Commit, error) {
+	commit, _, err := call[ledger.Commit](ctx, c, request{
+		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha), query: parameters("target", target),
+	})
+	return commit, err
+}
+
+// Correct replaces what registrations have claimed of a commit. It needs a token with the
+// scope admin.
+func (c *Client) Correct(
+	ctx context.Context, org, repo, sha string, change ledger.CommitCorrection,
+) (ledger.Commit, error) {
+	body := make(map[string]any)
+	if change.Targets != nil {
+		body["targets"] = append([]string{}, *change.Targets...)
+	}
+	if change.Changes != nil {
+		if body["changes"] = *change.Changes; *change.Changes == nil {
+			body["changes"] = nil
+		}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return ledger.Commit{}, fmt.Errorf("encode the correction: %w", err)
+	}
+	commit, _, err := call[ledger.Commit](ctx, c, request{
+		method: http.MethodPatch, path: pathOf("orgs", org, "repos", repo, "commits", sha), body: text,
+	})
+	return commit, err
+}
+
 // Transitions lists the transitions of a commit, newest first.
 func (c *Client) Transitions(ctx context.Context, org, repo, sha string) iter.Seq2[ledger.Transition, error] {
 	return list[ledger.Transition](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "transitions"), parameters())

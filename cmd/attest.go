@@ -14,11 +14,11 @@ import (
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/subprocess"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 // An attestRequest holds the arguments of attest.
@@ -58,6 +58,11 @@ is recorded: the command has neither passed nor failed.
 
 Without a command, attest records --status, or the --statement in a file, or an
 --envelope that is already signed.
+
+In a git work tree that has the commit, attest first registers it with its
+author, committer, co-authors and signing key, for requirements that exclude
+them. Unlike 'ledgerd commit push', it reports no branch and no changes. If that
+is refused, it prints a warning and goes on.
 
 With --cert the statement is sent as a Sigstore bundle with the certificate,
 otherwise as a DSSE envelope. The private key must not be encrypted.
@@ -303,22 +308,8 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Out
 		return s.Sign(statement)
 	}
 
-	predicate := attestation.ResultPredicate{
-		Predicate:  a.predicate,
-		Result:     ledger.Result{Status: o.Status, DurationMS: o.Finished.Sub(o.Started).Milliseconds()},
-		Repo:       a.repo.String(),
-		StartedOn:  ledger.TimeOf(o.Started),
-		FinishedOn: ledger.TimeOf(o.Finished),
-	}
-	for _, annotation := range a.annotations {
-		if predicate.Annotations == nil {
-			predicate.Annotations = make(map[string]string)
-		}
-		name, value, _ := strings.Cut(annotation, "=")
-		predicate.Annotations[name] = value
-	}
-
-	statement, err := attestation.NewStatement(a.repo.String(), a.commit, predicate)
+	statement, err := signing.NewStatement(a.repo.String(), a.commit, a.predicate, a.annotations, o.Status, o.Started,
+		o.Finished)
 	if err != nil {
 		return nil, err
 	}
@@ -341,12 +332,18 @@ func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subpr
 // recordEnvelope records the envelope and prints the commit's state.
 func (p *program) recordEnvelope(ctx context.Context, l location, a *attestRequest, envelope []byte) error {
 	return l.Use(ctx, func(ctx context.Context, c *connection) error {
+		if a.commit != "" {
+			p.describeCommit(ctx, c, a.repo, a.commit)
+		}
 		record, created, err := c.Record(ctx, a.repo.org, a.repo.repo, envelope)
 		if a.envelope != "" && client.CodeOf(err) == ledger.CodeInvalidJSON {
 			return fmt.Errorf("%s: %w", a.envelope, err)
 		}
 		if err != nil {
 			return err
+		}
+		if a.commit == "" { // only the statement names it
+			p.describeCommit(ctx, c, a.repo, record.Commit)
 		}
 		verb := "Recorded"
 		if !created {
@@ -366,4 +363,13 @@ func (p *program) recordEnvelope(ctx context.Context, l location, a *attestReque
 		}
 		return p.print(record, func() {})
 	})
+}
+
+// describeCommit registers a commit with its author, if the work tree has it. The
+// attestation is recorded in any case.
+func (p *program) describeCommit(ctx context.Context, c *connection, name repoName, sha string) {
+	if err := registration.Describe(ctx, c.Client, name.org, name.repo, sha); err != nil {
+		fmt.Fprintf(p.stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
+			p.describe(err))
+	}
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
 func newCommit(p *program) *cobra.Command {
 	return group("commit", "Register commits and show their states",
-		newCommitPush(p), newCommitShow(p), newCommitList(p), newCommitWithdraw(p))
+		newCommitPush(p), newCommitShow(p), newCommitList(p), newCommitCorrect(p), newCommitWithdraw(p))
 }
 
 func newCommitShow(p *program) *cobra.Command {
@@ -93,10 +94,14 @@ func newCommitPush(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "push ORG/REPO [REV]",
 		Short: "Register a commit",
-		Long: `Registers a commit of this git work tree, by default HEAD: its author, message,
-parents and branch, the paths and lines that it changes since its merge base with
-the mainline, and the commits in flight that the merge base contains. The server
-gets names, numbers, hashes and hunk headings, but no other content of files.
+		Long: `Registers a commit of this git work tree, by default HEAD: its author,
+committer, co-authors, SSH signing key, message, parents and branch, the paths
+and lines that it changes since its merge base with the mainline, and the
+commits in flight that the merge base contains. The server gets names, numbers,
+hashes and hunk headings, but no other content of files.
+
+What is registered again is added for the policy: all targets, changed paths and
+co-authors count. An admin can correct them with 'ledgerd commit correct'.
 
 Prints the overlaps with other commits in flight, strongest first.`,
 		Example: `  ledgerd commit push acme/api
@@ -205,4 +210,51 @@ func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoNa
 			func() { fmt.Fprintf(p.stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
 	}
 	return p.withdraw(ctx, c, name, tips[0].SHA)
+}
+
+func newCommitCorrect(p *program) *cobra.Command {
+	var targets []string
+	var allPaths bool
+	command := &cobra.Command{
+		Use:   "correct ORG/REPO REV",
+		Short: "Correct the targets or the changes that were registered for a commit",
+		Long: `Replaces what registrations have claimed of a commit, and derives its state
+again. Registrations can only add targets and changed paths, so that they cannot
+take a requirement away. A correction needs a token with the scope admin, and is
+listed in the commit's record.`,
+		Example: `  ledgerd commit correct acme/api adbc8813901b --target main
+  ledgerd commit correct acme/api HEAD --target main,release/2.x --all-paths`,
+		Args: takes("ORG/REPO", "REV"),
+		RunE: func(command *cobra.Command, args []string) error {
+			var change ledger.CommitCorrection
+			if command.Flags().Changed("target") {
+				change.Targets = &targets
+			}
+			if allPaths {
+				change.Changes = new([]radar.Change)
+			}
+			if change.Targets == nil && change.Changes == nil {
+				return usagef("nothing to correct: use --target or --all-paths")
+			}
+			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+				sha, err := gitrepo.Find(ctx, args[1])
+				if err != nil {
+					return err
+				}
+				commit, err := c.Correct(ctx, name.org, name.repo, sha, change)
+				if err != nil {
+					return err
+				}
+				return p.print(commit, func() {
+					fmt.Fprintf(p.stdout, "Corrected %s: %s\n", name.at(commit.SHA), commit.State)
+				})
+			})
+		},
+	}
+
+	flags := command.Flags()
+	flags.StringSliceVar(&targets, "target", nil, "replace all targets with these `branches`, newest last; "+
+		"\"\" leaves the default branch")
+	flags.BoolVar(&allPaths, "all-paths", false, "forget the change records, so that the commit may change any path")
+	return command
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,10 +23,11 @@ import (
 // A gate checks whether a commit has reached a state, once or repeatedly for some
 // time.
 type gate struct {
-	repo  repoName
-	rev   string
-	state ledger.State
-	wait  time.Duration
+	repo   repoName
+	rev    string
+	target string
+	state  ledger.State
+	wait   time.Duration
 }
 
 func newGate(p *program) *cobra.Command {
@@ -40,6 +42,10 @@ deployment. With --wait it polls until the commit has reached the state.
 A state is reached if the commit is in this state or a higher one. A commit that
 is not in the ledger has reached none; with -o json its state is null.
 
+A commit is meant for the repo's default branch and for every target that was
+ever registered. With --target, only the requirements for that branch count; with
+-o json, target_state is its state. A DEPLOYED commit is DEPLOYED for all.
+
 EXIT STATUS
   0  reached
   1  error (server unreachable or request refused)
@@ -47,7 +53,8 @@ EXIT STATUS
   4  not reached
   5  not reached within --wait`,
 		Example: `  ledgerd gate acme/api --commit HEAD --state PROMOTABLE
-  ledgerd gate acme/api --commit HEAD --state PROMOTABLE --wait 10m`,
+  ledgerd gate acme/api --commit HEAD --state PROMOTABLE --wait 10m
+  ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x`,
 		Args: takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			if g.repo, err = parseRepoName(args[0]); err != nil {
@@ -62,6 +69,7 @@ EXIT STATUS
 	flags := command.Flags()
 	flags.StringVar(&g.rev, "commit", "HEAD", "commit to check, a sha or a git `rev`")
 	flagvalue.StateVar(command, &g.state, "state", "required state")
+	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
 	flags.DurationVar(&g.wait, "wait", 0, "how long to wait for the state")
 	flagvalue.Require(command, "state")
 	return command
@@ -110,13 +118,13 @@ func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
 
 	err := p.print(commit, func() {
 		verdict := fmt.Sprintf("✗ (%s required)", g.state)
-		if commit.State >= g.state {
+		if commit.AnsweredState() >= g.state {
 			verdict = "✓"
 		}
-		fmt.Fprintf(p.stdout, "%s is %s %s\n", g.repo.at(commit.SHA), commit.State, verdict)
+		fmt.Fprintf(p.stdout, "%s is %s %s\n", g.repo.at(commit.SHA), g.describeState(commit), verdict)
 		display.Requirements(p.stdout, commit.Requirements, time.Now())
 	})
-	if err == nil && commit.State < g.state {
+	if err == nil && commit.AnsweredState() < g.state {
 		return &exitError{status: status}
 	}
 	return err
@@ -135,8 +143,8 @@ func (p *program) await(ctx context.Context, c *connection, g gate, sha string) 
 	deadline := time.Now().Add(g.wait)
 	reported := "" // the last state
 	for interval := firstInterval; ; interval = min(interval*3/2, lastInterval) {
-		commit, err := lookUp(ctx, c, g.repo, sha)
-		reached := commit != nil && commit.State >= g.state
+		commit, err := lookUp(ctx, c, g, sha)
+		reached := commit != nil && commit.AnsweredState() >= g.state
 		remaining := time.Until(deadline)
 		if reached || remaining <= 0 || (err != nil && !temporary(err)) {
 			return commit, err
@@ -145,8 +153,8 @@ func (p *program) await(ctx context.Context, c *connection, g gate, sha string) 
 		switch {
 		case err != nil:
 			fmt.Fprintf(p.stderr, "retrying: %s\n", p.describe(err))
-		case describeState(commit) != reported:
-			reported = describeState(commit)
+		case g.describeState(commit) != reported:
+			reported = g.describeState(commit)
 			fmt.Fprintf(p.stderr, "%s is %s, waiting for %s\n", g.repo.at(sha), reported, g.state)
 		}
 
@@ -158,26 +166,26 @@ func (p *program) await(ctx context.Context, c *connection, g gate, sha string) 
 	}
 }
 
-func describeState(commit *ledger.Commit) string {
+func (g gate) describeState(commit *ledger.Commit) string {
 	if commit == nil {
 		return "unknown"
 	}
-	return commit.State.String()
+	return commit.AnsweredState().String() + strings.TrimSuffix(" for "+g.target, " for ")
 }
 
 // lookUp returns the commit, or nil if it is not in the ledger.
-func lookUp(ctx context.Context, c *connection, name repoName, sha string) (*ledger.Commit, error) {
+func lookUp(ctx context.Context, c *connection, g gate, sha string) (*ledger.Commit, error) {
 	if err := c.Settle(ctx); err != nil {
 		return nil, err
 	}
-	commit, err := c.Commit(ctx, name.org, name.repo, sha)
+	commit, err := c.CommitFor(ctx, g.repo.org, g.repo.repo, sha, g.target)
 	if err == nil {
 		return &commit, nil
 	}
 	if client.CodeOf(err) != ledger.CodeNotFound {
 		return nil, err
 	}
-	return nil, name.mustExist(ctx, c) // a missing repo is an error
+	return nil, g.repo.mustExist(ctx, c) // a missing repo is an error
 }
 
 // temporary reports whether a retry may succeed: the server is unreachable,
@@ -195,7 +203,7 @@ func (p *program) requireState(command *cobra.Command, g gate) error {
 		return err
 	}
 	return l.Use(command.Context(), func(ctx context.Context, c *connection) error {
-		commit, err := lookUp(ctx, c, g.repo, g.rev)
+		commit, err := lookUp(ctx, c, g, g.rev)
 		if err != nil {
 			return err
 		}

@@ -100,12 +100,31 @@ type Commit struct {
 	Parents       []string `json:"parents,omitempty"`
 	Ancestors     []string `json:"ancestors,omitempty"`
 	Contained     []string `json:"contained,omitempty"`
-	// Changes is nil if the commit has no change record, and in the response to a
-	// registration.
-	Changes       []radar.Change `json:"changes,omitzero"`
-	PolicyVersion int            `json:"policy_version"`
+	// Targets holds all targets ever claimed, oldest first.
+	Targets []string `json:"targets,omitempty"`
+	// Writers holds all who were ever claimed to have written the commit with its author:
+	// committers and co-authors.
+	Writers []Author `json:"writers,omitempty"`
+	// SigningKeys holds the fingerprints of all SSH keys ever claimed to have signed the
+	// commit.
+	SigningKeys []string `json:"signing_keys,omitempty"`
+	// Changes is the newest change record. It is nil if the commit has none, and in the
+	// response to a registration.
+	Changes []radar.Change `json:"changes,omitzero"`
+	// Paths holds all paths that change records have ever claimed, if they differ from
+	// those of Changes. There may be more if it has over 2,000. It is nil in the response
+	// to a registration.
+	Paths []string `json:"paths,omitempty"`
+	// Corrections holds the newest 100 corrections by administrators, newest first.
+	Corrections   []Correction `json:"corrections,omitempty"`
+	PolicyVersion int          `json:"policy_version"`
+	// TargetState is set in the response to a request for one target branch: the state
+	// that the commit would have if it was meant for that branch alone. A DEPLOYED commit
+	// stays DEPLOYED.
+	TargetState *State `json:"target_state,omitzero"`
 	// Requirements holds the status of each requirement at the time of the response,
-	// in the contract's order.
+	// in the contract's order. In the response to a request for one target branch, they are
+	// evaluated for that branch.
 	Requirements []RequirementStatus `json:"requirements"`
 	// Attestations holds the newest 100; AttestationsURL lists all.
 	Attestations    []AttestationRecord `json:"attestations"`
@@ -131,6 +150,15 @@ const (
 	MaxViolations     = 20
 	MaxOpenViolations = 1000
 )
+
+// AnsweredState returns TargetState in the response to a request for one target branch, and
+// State otherwise.
+func (c Commit) AnsweredState() State {
+	if c.TargetState != nil {
+		return *c.TargetState
+	}
+	return c.State
+}
 
 // A Transition is a move of a commit from one state to another.
 type Transition struct {

@@ -15,18 +15,14 @@ const (
 	maxAncestors = 500
 	maxContained = 10_000
 	maxRefLen    = 255
-	maxAuthorLen = 320
 	maxMessage   = 64 << 10
+	maxCoAuthors = 100
 )
 
-// An Author is the author of a commit, as recorded by git.
-type Author struct {
-	Name  string `json:"name"`
-	Email string `json:"email"`
-}
-
 // A Registration is what a client reports about a commit. All fields are optional. A
-// later registration of the same commit replaces the fields that it sets.
+// later registration of the same commit replaces the fields that it sets. Only the author
+// cannot change, and policies go on using all targets, changed paths, committers,
+// co-authors and signing keys that were ever claimed.
 type Registration struct {
 	Branch string `json:"branch,omitzero"`
 	// Target is the branch that the commit is meant for. If empty, it is the repo's
@@ -40,8 +36,12 @@ type Registration struct {
 	// Contained are the tips in flight that Base already contains.
 	Contained   []string `json:"contained,omitempty"`
 	Author      Author   `json:"author,omitzero"`
+	Committer   Author   `json:"committer,omitzero"`
 	Message     string   `json:"message,omitzero"`
 	CommittedAt Time     `json:"committed_at,omitzero"`
+	// SigningKey is the fingerprint of the SSH key that signed the commit object: the hex
+	// SHA-256 of its SubjectPublicKeyInfo, as identities have it.
+	SigningKey string `json:"signing_key,omitzero"`
 	// Changes is the change record; nil means no change record.
 	Changes []radar.Change `json:"changes,omitzero"`
 }
@@ -57,7 +57,11 @@ func (r Registration) Check() error {
 		checkObjects("contained", r.Contained, maxContained),
 		checkAuthor("author.name", r.Author.Name),
 		checkAuthor("author.email", r.Author.Email),
+		checkAuthor("committer.name", r.Committer.Name),
+		checkAuthor("committer.email", r.Committer.Email),
 		checkMessage(r.Message),
+		checkCoAuthors(r.Message),
+		checkFingerprint("signing_key", r.SigningKey),
 		checkChanges(r.Changes),
 	)
 }
@@ -116,16 +120,6 @@ func checkObjects(field string, ids []string, limit int) error {
 	return nil
 }
 
-func checkAuthor(field, s string) error {
-	if len(s) > maxAuthorLen {
-		return FieldErrorf(CodeInvalidField, field, "too long: %d bytes, at most %d", len(s), maxAuthorLen)
-	}
-	if strings.ContainsFunc(s, unicode.IsControl) {
-		return FieldErrorf(CodeInvalidField, field, "contains a control character")
-	}
-	return nil
-}
-
 func checkMessage(s string) error {
 	if len(s) > maxMessage {
 		return FieldErrorf(CodeInvalidField, "message", "too long: %d bytes, at most %d", len(s), maxMessage)
@@ -136,11 +130,31 @@ func checkMessage(s string) error {
 	return nil
 }
 
-// SameAs reports whether two authors are the same person. It compares e-mail addresses,
-// ignoring case, or names if one of them has no address.
-func (a Author) SameAs(b Author) bool {
-	if a.Email != "" && b.Email != "" {
-		return strings.EqualFold(a.Email, b.Email)
+// checkCoAuthors returns an error if a commit message names too many co-authors, or one
+// whose name is too long.
+func checkCoAuthors(message string) error {
+	list := CoAuthors(message)
+	if len(list) > maxCoAuthors {
+		return FieldErrorf(CodeInvalidField, "message", "names too many co-authors: %d, at most %d", len(list), maxCoAuthors)
 	}
-	return a.Name != "" && a.Name == b.Name
+	for _, a := range list {
+		if err := checkAuthor("message", a.Name); err != nil {
+			return err
+		}
+		if err := checkAuthor("message", a.Email); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fingerprintDigits is the length of a hex SHA-256.
+const fingerprintDigits = 64
+
+func checkFingerprint(field, s string) error {
+	if s == "" || len(s) == fingerprintDigits && IsCommit(s) {
+		return nil
+	}
+	return FieldErrorf(CodeInvalidField, field,
+		"is not a fingerprint (use the hex SHA-256 of the public key's SubjectPublicKeyInfo, in lower case)")
 }

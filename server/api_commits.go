@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -57,7 +61,11 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 	if err := c.checkSHA(); err != nil {
 		return nil, err
 	}
-	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
+	target, err := parse(c, "target", ledger.ParseBranch)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := s.store.CommitFor(c.ctx(), c.org(), c.repo(), c.sha(), target)
 	return single(withLinks(commit), err)
 }
 
@@ -79,6 +87,52 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 	}
 	if isNew {
 		return created(withLinks(commit), commitURL(commit.Org, commit.Repo, commit.SHA)), nil
+	}
+	return &reply{status: http.StatusOK, record: withLinks(commit)}, nil
+}
+
+// A correction is the body of a request to correct a commit.
+type correction struct {
+	Targets *[]string     `json:"targets"`
+	Changes changesOrNull `json:"changes"`
+}
+
+// changesOrNull is a member that distinguishes null from a missing member.
+type changesOrNull struct {
+	isGiven bool
+	changes []radar.Change // nil for null
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (c *changesOrNull) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	c.isGiven = true
+	return json.UnmarshalDecode(dec, &c.changes)
+}
+
+// correctCommit replaces what registrations have claimed of a commit.
+func (s *Server) correctCommit(c *call) (*reply, error) {
+	if err := c.checkSHA(); err != nil {
+		return nil, err
+	}
+	var body correction
+	if err := c.decode(&body, s.maxBody); err != nil {
+		return nil, err
+	}
+	change := ledger.CommitCorrection{Targets: body.Targets}
+	if body.Changes.isGiven {
+		change.Changes = &body.Changes.changes
+	}
+	if err := change.Check(); err != nil {
+		return nil, err
+	}
+
+	commit, done, err := s.store.Correct(c.ctx(), c.org(), c.repo(), c.sha(), change, c.caller.name())
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range done {
+		s.log.InfoContext(c.ctx(), "commit corrected", "org", commit.Org, "repo", commit.Repo, "commit", commit.SHA,
+			"by", d.By, "field", d.Field, "before", d.Before, "after", d.After)
 	}
 	return &reply{status: http.StatusOK, record: withLinks(commit)}, nil
 }

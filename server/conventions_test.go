@@ -31,7 +31,7 @@ func TestMethods(t *testing.T) {
 	for _, test := range []struct{ method, path, allow string }{
 		{"DELETE", "/v1/orgs/acme", "GET, HEAD"},
 		{"PATCH", "/v1/orgs/acme/repos", "GET, HEAD, POST"},
-		{"POST", commitPath(commitID(1)), "GET, HEAD, PUT"},
+		{"POST", commitPath(commitID(1)), "GET, HEAD, PATCH, PUT"},
 		{"GET", "/v1/orgs/acme/policies/api/simulate", "POST"},
 		{"GET", "/v1/orgs/acme/tokens/tok_x", "DELETE"},
 		{"OPTIONS", attestationsPath, "GET, HEAD, POST"},

@@ -65,9 +65,10 @@ func (s *Server) routes() []route {
 		{get, repo, read, nil, s.getRepo},
 
 		{get, commits, read, list("state", "branch", "author", "in_flight", "standing"), s.listCommits},
-		{get, commits + "/:sha", read, nil, s.getCommit},
+		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},
 		{get, commits + "/:sha/transitions", read, list(), s.listTransitions},
 		{put, commits + "/:sha", write, nil, s.putCommit},
+		{patch, commits + "/:sha", admin, nil, s.correctCommit},
 		{post, commits + "/:sha/withdraw", write, nil, s.withdrawCommit},
 
 		{get, radar, read, list("level", "commit", "branch"), s.listOverlaps},

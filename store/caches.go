@@ -21,6 +21,7 @@ type caches struct {
 	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
 	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
 	people     *cache[personKey, int64]         // the person of a signature
+	named      *cache[emailsKey, struct{}]      // signers whose names are stored
 	// expressions holds row ids; verdicts holds what is stored.
 	expressions *cache[string, int64]
 	programs    *cache[string, *where.Program] // by expression
@@ -76,6 +77,7 @@ func newCaches() *caches {
 		evidence:   newCache[int64, policy.Evidence](maxEvidence),
 		rows:       newCache[nameKey, int64](maxNames),
 		people:     newCache[personKey, int64](maxNames),
+		named:      newCache[emailsKey, struct{}](maxNames),
 
 		expressions: newCache[string, int64](maxContracts),
 		programs:    newCache[string, *where.Program](maxPrograms),
@@ -91,6 +93,7 @@ func newCaches() *caches {
 func (m *caches) evictRows() {
 	m.rows.clear()
 	m.people.clear()
+	m.named.clear()
 	m.predicates.clear()
 	m.types.clear()
 	m.signers.clear()

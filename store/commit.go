@@ -28,7 +28,7 @@ func (rd reader) mergedRegistration(commitID int64, n ledger.Registration) (ledg
 	if err != nil {
 		return n, err
 	}
-	d := details{stored.Parents, stored.Ancestors, stored.Contained, stored.Changes}
+	d := details{stored.Parents, stored.Ancestors, stored.Contained, stored.Changes, nil}
 	d.merge(n)
 	n.Branch, n.Base = cmp.Or(n.Branch, stored.Branch), cmp.Or(n.Base, stored.Base)
 	n.Parents, n.Ancestors, n.Contained, n.Changes = d.parents, d.ancestors, d.contained, d.changes
@@ -38,9 +38,12 @@ func (rd reader) mergedRegistration(commitID int64, n ledger.Registration) (ledg
 // details holds the large fields of a commit's registration.
 type details struct {
 	parents, ancestors, contained []string
-	changes                       []radar.Change
+	changes                       []radar.Change // the newest change record
+	// paths are all paths ever claimed. If nil, they are those of changes.
+	paths []string
 }
 
+// merge replaces what a registration sets, and adds its paths.
 func (d *details) merge(n ledger.Registration) {
 	if n.Parents != nil {
 		d.parents = n.Parents
@@ -52,6 +55,7 @@ func (d *details) merge(n ledger.Registration) {
 		d.contained = n.Contained
 	}
 	if n.Changes != nil {
+		d.paths = addPaths(d.paths, d.changes, n.Changes)
 		d.changes = n.Changes
 	}
 }
@@ -61,7 +65,7 @@ func (rd reader) findDetails(commitID int64) (details, error) {
 	if err != nil {
 		return d, err
 	}
-	d.changes, err = rd.findChanges(commitID)
+	d.changes, d.paths, err = rd.findClaimedChanges(commitID)
 	return d, err
 }
 
@@ -82,22 +86,26 @@ func (rd reader) findLineage(commitID int64) (d details, err error) {
 }
 
 func (t *tx) saveDetails(commitID int64, d details) error {
-	var columns [4][]byte
-	for i, v := range []any{d.parents, d.ancestors, d.contained, d.changes} {
+	var columns [5][]byte
+	for i, v := range []any{d.parents, d.ancestors, d.contained, d.changes, d.paths} {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return fmt.Errorf("encode commit details: %w", err)
 		}
 		columns[i] = text
 	}
+
 	if d.changes == nil {
 		columns[3] = nil
 	}
+	if d.paths == nil {
+		columns[4] = nil
+	}
 	_, err := t.Exec(`
-INSERT INTO commit_details (commit_id, parents, ancestors, contained, changes) VALUES (?, ?, ?, ?, ?)
+INSERT INTO commit_details (commit_id, parents, ancestors, contained, changes, paths) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = excluded.ancestors,
-  contained = excluded.contained, changes = excluded.changes`,
-		commitID, columns[0], columns[1], columns[2], columns[3])
+  contained = excluded.contained, changes = excluded.changes, paths = excluded.paths`,
+		commitID, columns[0], columns[1], columns[2], columns[3], columns[4])
 	if err != nil {
 		return fmt.Errorf("save commit details: %w", err)
 	}
@@ -119,20 +127,29 @@ func scanCommit(row scanner) (keyed[ledger.Commit], error) {
 	return c, err
 }
 
-// findChanges reads the change record of a commit, or nil if it has none.
+// findChanges reads the newest change record of a commit, or nil if it has none.
 func (rd reader) findChanges(commitID int64) (changes []radar.Change, err error) {
+	changes, _, err = rd.findClaimedChanges(commitID)
+	return changes, err
+}
+
+// findClaimedChanges reads the newest change record of a commit, and all paths ever
+// claimed, if they are others. Both are nil if the commit has no change record.
+func (rd reader) findClaimedChanges(commitID int64) (changes []radar.Change, paths []string, err error) {
 	err = rd.Each(func(row scanner) error {
-		var text []byte
-		if err := row.Scan(&text); err != nil {
+		var changesText, pathsText []byte
+		if err := row.Scan(&changesText, &pathsText); err != nil {
 			return err
 		}
-		changes, err = decodeChanges(text)
-		return err
-	}, "SELECT changes FROM commit_details WHERE commit_id = ?", commitID)
+		if changes, err = decodeChanges(changesText); err != nil || pathsText == nil {
+			return err
+		}
+		return json.Unmarshal(pathsText, &paths)
+	}, "SELECT changes, paths FROM commit_details WHERE commit_id = ?", commitID)
 	if err != nil {
-		return nil, fmt.Errorf("read changes: %w", err)
+		return nil, nil, fmt.Errorf("read changes: %w", err)
 	}
-	return changes, nil
+	return changes, paths, nil
 }
 
 func (rd reader) findCommit(r repoRow, prefix string) (keyed[ledger.Commit], error) {
@@ -158,4 +175,16 @@ func decodeChanges(text []byte) (changes []radar.Change, err error) {
 		err = json.Unmarshal(text, &changes)
 	}
 	return changes, err
+}
+
+// newestCorrections reads the newest corrections of a commit, newest first.
+func (rd reader) newestCorrections(commitID int64) ([]ledger.Correction, error) {
+	list, err := all(rd, func(row scanner) (c ledger.Correction, err error) {
+		return c, row.Scan(&c.At, &c.By, &c.Field, &c.Before, &c.After)
+	}, "SELECT at, by, field, before, after FROM corrections WHERE commit_id = ? ORDER BY id DESC LIMIT ?",
+		commitID, ledger.MaxCorrections)
+	if err != nil {
+		return nil, fmt.Errorf("read corrections: %w", err)
+	}
+	return list, nil
 }

@@ -13,6 +13,13 @@ import (
 
 // Commit returns a commit, given its full id or a prefix that is unique in the repo.
 func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Commit, error) {
+	return s.CommitFor(ctx, org, repo, prefix, "")
+}
+
+// CommitFor is like Commit, but answers for one target branch: the requirements are
+// evaluated as if the commit was meant for that branch alone, and TargetState is set. If
+// target is empty, it is the same as Commit.
+func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string) (ledger.Commit, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Commit, err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
@@ -22,10 +29,11 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 		if err != nil {
 			return v, err
 		}
-		if c.row.Changes, err = rd.findChanges(c.id); err != nil {
+		if c.row.Changes, c.row.Paths, err = rd.findClaimedChanges(c.id); err != nil {
 			return v, err
 		}
-		return c.row, rd.completeCommit(r, &c)
+		err = rd.completeCommit(r, &c, target)
+		return c.row, err
 	})
 }
 
@@ -35,8 +43,9 @@ const (
 	maxTransitions     = 100
 )
 
-// completeCommit adds to a listed commit the rest of its record, except the changes.
-func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
+// completeCommit adds to a listed commit the rest of its record, except the changes. If
+// target is not empty, it answers for that branch.
+func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target string) error {
 	details, err := rd.findLineage(c.id)
 	if err != nil {
 		return err
@@ -49,12 +58,9 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	if err != nil {
 		return err
 	}
-	s, err := rd.gatherOne(d, listedRow(c.id, &v.CommitSummary))
-	if err != nil {
+	if err := rd.addVerdict(d, c, target); err != nil {
 		return err
 	}
-	v.Requirements = d.contract.Derive(s.facts, rd.now).Requirements
-	v.PolicyVersion = r.policyVersion
 	if err := rd.addViolations(r, c.id, v); err != nil {
 		return err
 	}
@@ -88,12 +94,36 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit]) error {
 	return err
 }
 
-// listedRow returns the commitRow of a listed commit.
-func listedRow(id int64, v *ledger.CommitSummary) *commitRow {
-	return &commitRow{
-		id: id, state: v.State, attestations: v.Attested,
-		branch: v.Branch, target: v.Target, author: v.Author,
+// addVerdict adds to a commit what the policy says of it, and what it rests on. If target
+// is not empty, it answers for that branch.
+func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) error {
+	row, err := rd.findCommitRow(c.id)
+	if err != nil {
+		return err
 	}
+	s, err := rd.gatherOne(d, row)
+	if err != nil {
+		return err
+	}
+
+	v := &c.row
+	if v.Writers, err = row.claims.decodeWriters(); err != nil {
+		return err
+	}
+	v.Targets, v.SigningKeys = row.claimedTargets(), row.claims.keys()
+	if v.Corrections, err = rd.newestCorrections(c.id); err != nil {
+		return err
+	}
+
+	if target != "" {
+		s.facts.Targets, s.facts.Target = []string{target}, target
+	}
+	derived := d.contract.Derive(s.facts, rd.now)
+	if target != "" {
+		v.TargetState = &derived.State
+	}
+	v.Requirements, v.PolicyVersion = derived.Requirements, d.repo.policyVersion
+	return nil
 }
 
 // newestTransitions reads a page of a commit's transitions before an event, newest first.
@@ -250,11 +280,12 @@ func scanSummary(row scanner) (keyed[ledger.CommitSummary], error) {
 // addStanding adds to the commits of a page their missing requirements and their overlaps.
 // It ends the page early if that examines many rows. A page has at least one commit.
 func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
-	subjects := make([]*subject, len(p.rows))
+	ids := make([]int64, len(p.rows))
 	for i := range p.rows {
-		subjects[i] = &subject{commitRow: listedRow(p.rows[i].id, &p.rows[i].row), d: d}
+		ids[i] = p.rows[i].id
 	}
-	if err := rd.gather(subjects); err != nil {
+	subjects, err := rd.readSubjects(d, ids)
+	if err != nil {
 		return err
 	}
 

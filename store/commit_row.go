@@ -2,8 +2,10 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // A commitRow holds the columns of a commit from which its state is derived.
@@ -19,30 +21,45 @@ type commitRow struct {
 	attestations  int64
 	newest        int64 // row id of the newest attestation; 0 if the commit has no attestations
 	branch        string
-	target        string
+	target        string // the newest
 	author        ledger.Author
+	claims        claims
 
 	// How this write has changed the commit since it was last buffered.
 	isNew, isDirty, isMoved bool
 }
 
-// authors returns who wrote the commit. It is empty if that is unknown.
-func (c *commitRow) authors() []ledger.Author {
-	if c.author == (ledger.Author{}) {
-		return nil
+// claimedTargets returns all targets ever claimed for a commit, oldest first.
+func (c *commitRow) claimedTargets() []string {
+	switch {
+	case c.claims.targets != "":
+		return strings.Split(c.claims.targets, "\n")
+	case c.target != "":
+		return []string{c.target}
 	}
-	return []ledger.Author{c.author}
+	return nil
+}
+
+// authors returns everybody who wrote a commit. It is empty if the author is unknown: a
+// committer alone does not say who wrote the commit.
+func (c *commitRow) authors() ([]ledger.Author, error) {
+	if len(policy.AuthorNames([]ledger.Author{c.author})) == 0 {
+		return nil, nil
+	}
+	writers, err := c.claims.decodeWriters()
+	return append([]ledger.Author{c.author}, writers...), err
 }
 
 const selectCommitRow = `
 SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations,
-  newest, branch, target, author_name, author_email
+  newest, branch, target, author_name, author_email, targets, writers, signing_keys
 FROM commits `
 
 func scanCommitRow(row scanner) (*commitRow, error) {
 	c := new(commitRow)
 	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion,
-		&c.expires, &c.attestations, &c.newest, &c.branch, &c.target, &c.author.Name, &c.author.Email)
+		&c.expires, &c.attestations, &c.newest, &c.branch, &c.target, &c.author.Name, &c.author.Email,
+		&c.claims.targets, &c.claims.writers, &c.claims.signingKeys)
 	return c, err
 }
 

@@ -39,11 +39,7 @@ func (d *deriver) policyCause() ledger.Cause {
 
 // targets returns the branches that a commit is meant for.
 func (d *deriver) targets(c *commitRow) []string {
-	var claimed []string
-	if c.target != "" {
-		claimed = []string{c.target}
-	}
-	return d.contract.Targets.Targets(d.repo.defaultBranch, claimed)
+	return d.contract.Targets.Targets(d.repo.defaultBranch, c.claimedTargets())
 }
 
 // A subject is a commit with the facts from which its state is derived.

@@ -120,6 +120,9 @@ func (e *exerciser) orgs() {
 	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, identityChange("test:*")))
 	_, _, err = e.Keyring(ctx, "umbrella")
 	check(e.t, err)
+	for _, email := range []string{"zoe@umbrella.example", ""} {
+		e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, emailChange(email)))
+	}
 	check(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
 
 	// The same key, then the same name: two people become one.
@@ -143,6 +146,8 @@ func identityChange(may ...string) identity.Change {
 	patterns := identity.Predicates(may)
 	return identity.Change{May: &patterns}
 }
+
+func emailChange(email string) identity.Change { return identity.Change{Email: &email} }
 
 // identityOf returns the identity of a key.
 func identityOf(t *testing.T, public ed25519.PublicKey, dn string) identity.Identity {
@@ -344,6 +349,14 @@ func (e *exerciser) register() {
 	e.attests("api", one, "deploy:prod", ledger.Fail) // rolled back
 	check(e.t, e.Withdraw(ctx, "acme", "api", two))
 	e.ok(e.Commit(ctx, "acme", "api", one[:39]+"b"))
+
+	e.push(loginCommit, ledger.Registration{Target: "release/1", Committer: ledger.Author{Name: "Bob"},
+		SigningKey: strings.Repeat("ab", 32)})
+	e.ok(e.CommitFor(ctx, "acme", "api", loginCommit, "main"))
+	_, _, err := e.Correct(ctx, "acme", "api", loginCommit, ledger.CommitCorrection{
+		Targets: &[]string{"main"}, Changes: new([]radar.Change),
+	}, "host")
+	check(e.t, err)
 }
 
 // readTips makes the radar's index read all tips, and then only new ones.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -17,8 +19,12 @@ func (rd reader) gather(list []*subject) error {
 	var judged []*subject
 	for _, s := range list {
 		byID[s.id] = s
+		authors, err := s.authors()
+		if err != nil {
+			return err
+		}
 		s.facts = policy.Facts{
-			Authors:  s.authors(),
+			Authors:  authors,
 			Branch:   s.branch,
 			Targets:  s.d.targets(s.commitRow),
 			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
@@ -56,6 +62,9 @@ func (rd reader) gather(list []*subject) error {
 	}
 	if err := rd.gatherChanges(byID, changing); err != nil {
 		return fmt.Errorf("read changes: %w", err)
+	}
+	if err := rd.gatherAuthors(list); err != nil {
+		return fmt.Errorf("read authors: %w", err)
 	}
 	return nil
 }
@@ -183,23 +192,21 @@ func (rd reader) gatherOverlaps(byID map[int64]*subject, ids []any) error {
 	}, selectBlocking, 1, ids)
 }
 
-// gatherChanges reads the paths that commits change.
+// gatherChanges reads the paths that commits change: all that were ever claimed.
 func (rd reader) gatherChanges(byID map[int64]*subject, ids []any) error {
 	return rd.EachIn(func(row scanner) error {
 		var commitID int64
-		var text []byte
-		if err := row.Scan(&commitID, &text); err != nil {
+		var text, paths []byte
+		if err := row.Scan(&commitID, &text, &paths); err != nil {
 			return err
 		}
-		changes, err := decodeChanges(text)
 		f := &byID[commitID].facts
-		f.HasChanges = changes != nil
-		for _, change := range changes {
-			f.Changes = append(f.Changes, change.Path)
-			if change.OldPath != "" {
-				f.Changes = append(f.Changes, change.OldPath)
-			}
+		if paths != nil {
+			f.HasChanges = true
+			return json.Unmarshal(paths, &f.Changes)
 		}
+		changes, err := decodeChanges(text)
+		f.HasChanges, f.Changes = changes != nil, pathsOf(changes)
 		return err
-	}, "SELECT commit_id, changes FROM commit_details WHERE commit_id IN ", 1, ids)
+	}, "SELECT commit_id, CASE WHEN paths IS NULL THEN changes END, paths FROM commit_details WHERE commit_id IN ", 1, ids)
 }

@@ -84,7 +84,12 @@ func (t *tx) registerPerson(orgID int64, identityID string, n identity.Identity)
 	if sig.keyID, err = t.rowFor(nameKey{keysTable, orgID, string(digest[:])}, dn); err != nil {
 		return err
 	}
-	_, err = t.join(orgID, sig, ledger.Cause{Type: ledger.CauseIdentity, ID: identityID})
+	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: identityID}
+	person, _, err := t.join(orgID, sig, cause)
+	if err != nil {
+		return err
+	}
+	_, err = t.nameSigner(orgID, sig.signerID, person, dn.CN, n.Email, cause)
 	return err
 }
 
@@ -132,8 +137,38 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err != nil {
 			return changed, err
 		}
+		if err := t.changeEmail(orgID, i.row, changed.Email); err != nil {
+			return changed, err
+		}
 		return changed, t.keyringChanged(orgID)
 	})
+}
+
+// changeEmail stores another e-mail address of a key's signer. The former one is no longer
+// the signer's, except in what is recorded.
+func (t *tx) changeEmail(orgID int64, i identity.Identity, email string) error {
+	if i.Kind != identity.KeyIdentity || i.Email == email {
+		return nil
+	}
+	dn, err := identity.ParseDN(i.DN)
+	if err != nil {
+		return err
+	}
+	id, err := t.rowOf(nameKey{signersTable, orgID, i.DN})
+	if err != nil {
+		return err
+	}
+
+	var person int64
+	if err := t.Row("SELECT person FROM signers WHERE id = ?", id).Scan(&person); err != nil {
+		return fmt.Errorf("read signer: %w", err)
+	}
+	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: i.ID}
+	if err := t.forgetName(orgID, id, i.Email, cause); err != nil {
+		return err
+	}
+	_, err = t.nameSigner(orgID, id, person, dn.CN, email, cause)
+	return err
 }
 
 // RevokeIdentity revokes an identity; what it has signed stays recorded. It is a

@@ -2,16 +2,18 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // migrationSteps returns the functions that migrations run in addition to their SQL,
 // by the schema version that they migrate to.
 func migrationSteps() map[int]func(*sqldb.Conn) error {
-	return map[int]func(*sqldb.Conn) error{6: addKeysAndFolds, 9: addPeople}
+	return map[int]func(*sqldb.Conn) error{6: addKeysAndFolds, 9: addPeople, 10: addSignerNames}
 }
 
 // addKeysAndFolds fills the columns that schema version 6 adds: the key of each
@@ -209,4 +211,38 @@ func addRegistered(c *sqldb.Conn, orgID int64, name string, digest [32]byte) err
 	}
 	_, _, err = joinPeople(c, orgID, signature{signerID, keyID})
 	return err
+}
+
+// addSignerNames stores the names of all signers of all orgs.
+func addSignerNames(c *sqldb.Conn) error {
+	type signer struct {
+		orgID, id int64
+		names     string // one per line
+	}
+	const query = `
+SELECT org_id, id, cn FROM signers
+UNION
+SELECT s.org_id, s.id, i.email FROM identities i JOIN signers s ON s.org_id = i.org_id AND s.dn = i.dn
+WHERE i.kind = 'key' AND i.email <> ''
+UNION
+SELECT s.org_id, s.id, a.emails FROM (SELECT DISTINCT signer_id, emails FROM attestations WHERE emails <> '') a
+JOIN signers s ON s.id = a.signer_id`
+	signers, err := sqldb.All(c, func(row scanner) (s signer, err error) {
+		return s, row.Scan(&s.orgID, &s.id, &s.names)
+	}, query)
+	if err != nil {
+		return fmt.Errorf("read the names of signers: %w", err)
+	}
+
+	for _, s := range signers {
+		for name := range strings.SplitSeq(s.names, "\n") {
+			if name = policy.FoldName(name); name == "" {
+				continue
+			}
+			if _, err := addSignerName(c, s.orgID, s.id, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -61,3 +61,9 @@ type personKey struct {
 	signature
 	keyringVersion int64
 }
+
+// An emailsKey is a signer with e-mail addresses, one per line.
+type emailsKey struct {
+	signerID int64
+	emails   string
+}

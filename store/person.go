@@ -10,34 +10,43 @@ import (
 )
 
 // personOf returns the person of a signature in the present version of the keyring, and
-// stores that the signer and the key are of one person.
-func (t *tx) personOf(orgID int64, key personKey, cause ledger.Cause) (person int64, err error) {
+// stores that the signer and the key are of one person. changed reports whether it may
+// have made somebody an author of commits.
+func (t *tx) personOf(orgID int64, key personKey, cause ledger.Cause) (person int64, changed bool, err error) {
 	if person, ok := t.caches.people.get(key); ok {
-		return person, nil
+		return person, false, nil
 	}
-	if person, err = t.join(orgID, key.signature, cause); err != nil {
-		return 0, err
+	if person, changed, err = t.join(orgID, key.signature, cause); err != nil {
+		return 0, false, err
 	}
 	t.caches.people.put(key, person)
 	t.cached = true
-	return person, nil
+	return person, changed, nil
 }
 
 // join stores that a signer and a key are of one person, and returns the person. If they
-// were two people, the commits of the org are derived again.
-func (t *tx) join(orgID int64, sig signature, cause ledger.Cause) (person int64, err error) {
+// were two people, or the key is said to have signed a commit, the commits of the org are
+// derived again, and changed is true.
+func (t *tx) join(orgID int64, sig signature, cause ledger.Cause) (person int64, changed bool, err error) {
+	var isClaimed bool
+	err = t.Row("SELECT person = 0 AND claimed = 1 FROM keys WHERE id = ?", sig.keyID).Scan(&isClaimed)
+	if err != nil {
+		return 0, false, fmt.Errorf("read key: %w", err)
+	}
 	person, other, err := joinPeople(t.Conn, orgID, sig)
 	if err != nil {
-		return 0, fmt.Errorf("join the people of a signature: %w", err)
+		return 0, false, fmt.Errorf("join the people of a signature: %w", err)
 	}
-	if other == 0 {
-		return person, nil
+	if other != 0 {
+		t.caches.people.clear()
+		if err := t.keyringChanged(orgID); err != nil {
+			return 0, false, err
+		}
 	}
-	t.caches.people.clear()
-	if err := t.keyringChanged(orgID); err != nil {
-		return 0, err
+	if other == 0 && !isClaimed {
+		return person, false, nil
 	}
-	return person, t.rederiveOrg(orgID, cause)
+	return person, true, t.rederiveOrg(orgID, cause)
 }
 
 // joinPeople stores that a signer and a key are of one person, and returns the person. If

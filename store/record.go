@@ -314,10 +314,20 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 	}
 
 	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: a.Signer.Identity}
-	if e.Person, err = t.personOf(org, personKey{signature{st.signerID, st.keyID}, r.keyringVersion}, cause); err != nil {
+	key := personKey{signature{st.signerID, st.keyID}, r.keyringVersion}
+	joined, named, emails := false, false, strings.Join(e.Emails, "\n")
+	if e.Person, joined, err = t.personOf(org, key, cause); err != nil {
+		return st, err
+	}
+	if named, err = t.nameSigner(org, st.signerID, e.Person, a.Signer.DN.CN, emails, cause); err != nil {
 		return st, err
 	}
 	v.joinPeople(org, r.people, e.Person)
+	if joined || named {
+		if err := t.gatherAuthors(v.subjectsOf(org)); err != nil {
+			return st, err
+		}
+	}
 	e.FinishedAt = policy.Finished(s.facts.Evidence, e)
 
 	id, err := t.takeRow("attestations")
@@ -331,7 +341,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, st.predicateID, typeID,
 		int64(attestation.MappingVersion), a.Slot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(t.stamp), a.PayloadDigest[:], a.Signer.Identity,
-		strings.Join(e.Emails, "\n"), e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
+		emails, e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
 		int64(e.FinishedAt))
 	s.newest = id
 	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)

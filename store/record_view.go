@@ -106,6 +106,17 @@ func (v *view) joinPeople(orgID int64, people []int64, person int64) {
 	}
 }
 
+// subjectsOf returns the commits of an org.
+func (v *view) subjectsOf(orgID int64) []*subject {
+	var list []*subject
+	for _, s := range v.commits {
+		if s.d.repo.orgID == orgID {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // viewRepos reads the repos of the attestations.
 func (t *tx) viewRepos(v *view, list []*recording) error {
 	v.repos = make(map[string]*deriver)

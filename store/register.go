@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -22,7 +24,7 @@ func (s *Store) Register(
 		return v, false, err
 	}
 	var ahead *prospectScan
-	if p.tip.Branch != "" {
+	if p.tip.Branch != "" && concernsRadar(n) {
 		if ahead, err = s.scanProspect(ctx, p); err != nil {
 			return v, false, err
 		}
@@ -76,11 +78,22 @@ func (t *tx) register(
 	if err := t.flush(); err != nil {
 		return done, err
 	}
-	if err := t.describeCommit(c.id, n); err != nil {
+	if err := t.describeCommit(d, c, n); err != nil {
 		return done, err
+	}
+	if !concernsRadar(n) {
+		done.radar.commit = c.id
+		t.addWork(ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}, c.id)
+		return done, t.drain(d)
 	}
 	done.radar, err = t.registerTip(d, c, isNew, n, ahead)
 	return done, err
+}
+
+// concernsRadar reports whether a registration can change the overlaps of its commit.
+func concernsRadar(n ledger.Registration) bool {
+	return n.Branch != "" || n.Base != "" || n.Parents != nil || n.Ancestors != nil || n.Contained != nil ||
+		n.Changes != nil
 }
 
 // registered returns the record of a commit after its registration.
@@ -92,7 +105,7 @@ func (rd reader) registered(done registered) (ledger.Commit, error) {
 	if done.radar.scanned {
 		c.row.Overlaps, c.row.OverlapsTruncated = done.radar.counts(), done.radar.more
 	}
-	if err := rd.completeCommit(done.repo, &c); err != nil {
+	if err := rd.completeCommit(done.repo, &c, ""); err != nil {
 		return c.row, err
 	}
 	radar, err := rd.result(done.radar, asSide(c.row.CommitSummary), maxReported)
@@ -149,25 +162,54 @@ func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool
 	return s.commitRow, true, nil
 }
 
-func (t *tx) describeCommit(id int64, n ledger.Registration) error {
+// describeCommit stores what a registration says of a commit.
+func (t *tx) describeCommit(d *deriver, c *commitRow, n ledger.Registration) error {
+	if err := c.claims.add(c.claimedTargets(), n); err != nil {
+		return err
+	}
+	if err := t.claimKey(d.repo.orgID, n.SigningKey); err != nil {
+		return err
+	}
 	_, err := t.Exec(`
 UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(nullif(?, ''), target),
   base = coalesce(nullif(?, ''), base), author_name = coalesce(nullif(?, ''), author_name),
   author_email = coalesce(nullif(?, ''), author_email), message = coalesce(nullif(?, ''), message),
-  committed_at = coalesce(nullif(?, 0), committed_at)
-WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Message, n.CommittedAt, id)
+  committed_at = coalesce(nullif(?, 0), committed_at), targets = ?, writers = ?, signing_keys = ?
+WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Message, n.CommittedAt,
+		c.claims.targets, c.claims.writers, c.claims.signingKeys, c.id)
 	if err != nil {
 		return fmt.Errorf("update commit: %w", err)
 	}
+
 	if n.Parents == nil && n.Ancestors == nil && n.Contained == nil && n.Changes == nil {
 		return nil
 	}
-	d, err := t.findDetails(id)
+	details, err := t.findDetails(c.id)
 	if err != nil {
 		return err
 	}
-	d.merge(n)
-	return t.saveDetails(id, d)
+	details.merge(n)
+	return t.saveDetails(c.id, details)
+}
+
+// claimKey stores that a key is claimed to have signed a commit. If its person is not
+// known yet, commits are derived again when it is.
+func (t *tx) claimKey(orgID int64, fingerprint string) error {
+	if fingerprint == "" {
+		return nil
+	}
+	digest, err := hex.DecodeString(fingerprint)
+	if err != nil {
+		return fmt.Errorf("decode the fingerprint of a key: %w", err)
+	}
+	id, err := t.rowFor(nameKey{keysTable, orgID, string(digest)}, identity.DN{})
+	if err != nil {
+		return err
+	}
+	if _, err := t.Exec("UPDATE keys SET claimed = 1 WHERE id = ? AND claimed = 0", id); err != nil {
+		return fmt.Errorf("claim a key: %w", err)
+	}
+	return nil
 }
 
 // Withdraw takes a commit out of flight because its branch was given up. It is a no-op if

@@ -151,13 +151,21 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 	if err := t.flush(); err != nil {
 		return nil, err
 	}
+	list, err := t.readSubjects(d, ids)
+	if err != nil {
+		return nil, err
+	}
+	return list, t.checkPrepared(list)
+}
 
+// readSubjects reads commits of a repo and their facts.
+func (rd reader) readSubjects(d *deriver, ids []int64) ([]*subject, error) {
 	keys := make([]any, len(ids))
 	for i, id := range ids {
 		keys[i] = id
 	}
 	byID := make(map[int64]*subject, len(ids))
-	err := t.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row scanner) error {
 		c, err := scanCommitRow(row)
 		byID[c.id] = &subject{commitRow: c, d: d}
 		return err
@@ -172,10 +180,7 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 			return nil, fmt.Errorf("commit %d is missing", id)
 		}
 	}
-	if err := t.gather(list); err != nil {
-		return nil, err
-	}
-	return list, t.checkPrepared(list)
+	return list, rd.gather(list)
 }
 
 // subjectsOf returns commits of any repos, with their facts.

@@ -5,6 +5,7 @@ package display
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -17,7 +18,16 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	t.Row("commit", c.SHA)
 	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
 	t.Row("branch", fmt.Sprintf("%s → %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
+	if len(c.Targets) > 1 {
+		t.Row("targets", strings.Join(c.Targets, ", "))
+	}
 	t.Row("author", terminal.Author(c.Author))
+	for _, w := range c.Writers {
+		t.Row("with", terminal.Author(w))
+	}
+	for _, key := range c.SigningKeys {
+		t.Row("signed by", "key "+key)
+	}
 	t.Row("message", terminal.OrDash(c.Message))
 	t.Row("changes", changes(c))
 	t.Row("radar", radarLine(c))
@@ -35,11 +45,27 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	}
 	t.Flush()
 
+	corrections(w, c.Corrections)
+
 	fmt.Fprintf(w, "\n%s\n", terminal.Plural(int64(len(c.Transitions)), "transition"))
 	t = terminal.NewTable(w)
 	t.Indent = "  "
 	for _, m := range c.Transitions {
 		t.Row(TransitionRow(m)...)
+	}
+	t.Flush()
+}
+
+// corrections prints a line for each correction of a commit.
+func corrections(w io.Writer, list []ledger.Correction) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", terminal.Plural(int64(len(list)), "correction"))
+	t := terminal.NewTable(w)
+	t.Indent = "  "
+	for _, c := range list {
+		t.Row(c.At, c.Field, fmt.Sprintf("%s → %s", terminal.OrDash(c.Before), terminal.OrDash(c.After)), "by "+c.By)
 	}
 	t.Flush()
 }
@@ -53,6 +79,9 @@ func TransitionRow(m ledger.Transition) []any {
 // change record may be in the ledger only because it was attested.
 func changes(c ledger.Commit) string {
 	switch {
+	case c.Paths != nil:
+		return fmt.Sprintf("%s, and of earlier registrations: %s", terminal.Plural(int64(len(c.Changes)), "path"),
+			terminal.Plural(int64(len(c.Paths)), "path"))
 	case c.Changes != nil:
 		return terminal.Plural(int64(len(c.Changes)), "path")
 	case c.Author == (ledger.Author{}):

@@ -52,6 +52,18 @@ func (g Repo) ReadCommit(ctx context.Context, q Query) (Commit, error) {
 	return c, err
 }
 
+// Describe returns what the commit object of a revision says: its author, committer,
+// message and signing key, but neither its place in the history nor its changes. The sha
+// is empty if the repository does not have the commit.
+func (g Repo) Describe(ctx context.Context, rev string) (c Commit, err error) {
+	if c.SHA, err = g.commit(ctx, rev); err != nil || c.SHA == "" {
+		return Commit{}, err
+	}
+	c.Registration, err = g.metadata(ctx, c.SHA)
+	c.Parents = nil
+	return c, err
+}
+
 // registration reads what the ledger records of a commit, except its branches. If
 // the base is unknown, it reads no changes either: those of the last commit would
 // be mistaken for those of the whole branch.

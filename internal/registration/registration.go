@@ -41,3 +41,15 @@ const maxTips = 10_000
 func tipsInFlight(ctx context.Context, c *client.Client, org, repo string) ([]ledger.CommitSummary, error) {
 	return client.Collect(c.Commits(ctx, org, repo, client.CommitFilter{InFlight: true}), maxTips)
 }
+
+// Describe registers a commit with what its object in the git work tree in the current
+// folder says: author, committer, message and signing key. It adds no branch and no
+// changes, so the radar ignores it. It is a no-op if there is no such commit here.
+func Describe(ctx context.Context, c *client.Client, org, repo, sha string) error {
+	commit, err := gitrepo.Repo{Dir: "."}.Describe(ctx, sha)
+	if err != nil || commit.SHA == "" {
+		return nil //nolint:nilerror // no work tree, or no git
+	}
+	_, _, err = c.Register(ctx, org, repo, commit.SHA, commit.Registration)
+	return err
+}

@@ -3,11 +3,23 @@ package policy
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
+
+// ExcludesAuthor reports whether any requirement ignores evidence by those who wrote the
+// commit. If so, Derive needs Facts.AuthorPeople.
+func (c *Contract) ExcludesAuthor() bool {
+	for i := range c.Requirements {
+		if c.Requirements[i].ExcludeAuthor {
+			return true
+		}
+	}
+	return false
+}
 
 // hasAuthor reports whether it is known who wrote the commit.
 func (f *Facts) hasAuthor() bool {
@@ -17,14 +29,14 @@ func (f *Facts) hasAuthor() bool {
 
 // byAuthors reports, for each piece of evidence, whether its signer wrote the commit.
 func (f *Facts) byAuthors() []bool {
+	people := make(map[int64]bool, len(f.AuthorPeople))
+	for _, id := range f.AuthorPeople {
+		people[id] = true
+	}
 	names := make(map[string]bool, 2*len(f.Authors))
 	sums := make(map[uint64]bool, 2*len(f.Authors))
-	for _, a := range f.Authors {
-		for _, name := range []string{FoldName(a.Name), FoldName(a.Email)} {
-			if name != "" {
-				names[name], sums[sumASCII(name)] = true, true
-			}
-		}
+	for _, name := range AuthorNames(f.Authors) {
+		names[name], sums[sumASCII(name)] = true, true
 	}
 
 	// Most names are nobody's: their sums show that without folding them.
@@ -32,17 +44,31 @@ func (f *Facts) byAuthors() []bool {
 	list := make([]bool, len(f.Evidence))
 	for i := range f.Evidence {
 		e := &f.Evidence[i]
-		list[i] = e.Person != 0 && slices.Contains(f.AuthorPeople, e.Person) ||
+		list[i] = e.Person != 0 && people[e.Person] ||
 			isName(e.Signer.CN) || slices.ContainsFunc(e.Emails, isName)
 	}
 	return list
 }
 
+// AuthorNames returns the names and e-mail addresses of authors in the form of FoldName.
+func AuthorNames(authors []ledger.Author) []string {
+	names := make([]string, 0, 2*len(authors))
+	for _, a := range authors {
+		for _, name := range []string{FoldName(a.Name), FoldName(a.Email)} {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 // FoldName returns a name or an e-mail address in the form in which authors are compared
-// with signers: folded, without brackets and blanks.
+// with signers: folded, without brackets, blanks and invisible characters. Databases store
+// this form, so changing it takes a migration.
 func FoldName(name string) string {
 	if !isASCII(name) {
-		return strings.Map(foldASCII, identity.FoldText(name))
+		return strings.Map(foldRune, identity.FoldText(name))
 	}
 	return strings.Map(foldASCII, name) // fast, since most names have only ASCII
 }
@@ -71,6 +97,14 @@ func sumASCII(name string) uint64 {
 		sum = (sum ^ uint64(c)) * 1099511628211
 	}
 	return sum
+}
+
+// foldRune is like foldASCII, and also drops other blanks and invisible characters.
+func foldRune(r rune) rune {
+	if unicode.In(r, unicode.White_Space, unicode.Cf, unicode.Variation_Selector) {
+		return -1
+	}
+	return foldASCII(r)
 }
 
 // foldASCII folds a character of ASCII, or drops it if it is a bracket or a blank. It

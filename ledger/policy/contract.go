@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -112,6 +113,10 @@ func (c Contract) Digest() string {
 	sum := sha256.Sum256(c.Canonical())
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
+
+// MaxMatchedPaths is the maximum number of changed paths that are matched with the paths
+// of a requirement. If there are more, the requirement applies.
+const MaxMatchedPaths = glob.MaxMatched
 
 // NeedsChanges reports whether any requirement depends on the paths that a commit
 // changes. If so, Derive needs Facts.Changes.

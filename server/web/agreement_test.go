@@ -248,14 +248,14 @@ func (h *history) register() {
 		}
 		k.author = n.Author
 	}
-	if k.claimed == nil && one(r, 3) {
+	if one(r, 3) {
 		n.Target = pick(r, "topic", "release/1")
 		k.Target = n.Target
 		if !slices.Contains(k.claimed, n.Target) {
 			k.claimed = append(k.claimed, n.Target)
 		}
 	}
-	if !k.HasChanges && one(r, 3) {
+	if one(r, 3) {
 		n.Changes = []radar.Change{{Path: pick(r, "a/x.go", "b/y", "c"), Status: "M"}}
 		k.HasChanges = true
 		if !slices.Contains(k.Changes, n.Changes[0].Path) {

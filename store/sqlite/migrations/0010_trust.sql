@@ -9,10 +9,21 @@ ALTER TABLE identities ADD COLUMN dn_pattern TEXT NOT NULL DEFAULT '';
 ALTER TABLE commits ADD COLUMN targets TEXT NOT NULL DEFAULT ''; -- one per line
 -- A JSON array of those who wrote the commit with its author: committers, co-authors.
 ALTER TABLE commits ADD COLUMN writers TEXT NOT NULL DEFAULT '';
--- The SHA-256 of the SubjectPublicKeyInfo of the SSH key that signed the commit.
-ALTER TABLE commits ADD COLUMN signing_key BLOB;
+-- The fingerprints of the SSH keys that signed the commit, one per line.
+ALTER TABLE commits ADD COLUMN signing_keys TEXT NOT NULL DEFAULT '';
+-- 1: a registration claims that the key signed a commit.
+ALTER TABLE keys ADD COLUMN claimed INTEGER NOT NULL DEFAULT 0;
 -- A JSON array of all changed paths; NULL: those of changes.
 ALTER TABLE commit_details ADD COLUMN paths BLOB;
+
+-- The names and e-mail addresses that signers have ever had, in the form in which policies
+-- compare them with authors.
+CREATE TABLE signer_names (
+  org_id    INTEGER NOT NULL REFERENCES orgs,
+  name      TEXT    NOT NULL,
+  signer_id INTEGER NOT NULL REFERENCES signers,
+  PRIMARY KEY (org_id, name, signer_id)
+) STRICT, WITHOUT ROWID;
 
 -- What administrators have corrected in a commit.
 CREATE TABLE corrections (

@@ -1,0 +1,144 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCoAuthors(t *testing.T) {
+	ann, bob := Author{Name: "Ann", Email: "ann@x"}, Author{Name: "Bob"}
+	for name, test := range map[string]struct {
+		message string
+		want    []Author
+	}{
+		"none":               {"Fix it\n\nSigned-off-by: Ann <ann@x>\n", nil},
+		"one":                {"Fix it\n\nCo-authored-by: Ann <ann@x>\n", []Author{ann}},
+		"any case":           {"Fix it\n\nCO-AUTHORED-BY: Ann <ann@x>", []Author{ann}},
+		"between others":     {"Fix\n\nFixes: #1\nco-authored-by: Ann <ann@x>\nAcked-by: Eve\n", []Author{ann}},
+		"carriage returns":   {"Fix\r\n\r\nCo-authored-by: Ann <ann@x>\r\nAcked-by: Eve\r\n", []Author{ann}},
+		"blanks":             {"Fix\n\n Co-authored-by :  Ann   <ann@x>  \n", []Author{ann}},
+		"no blank":           {"Fix\n\nCo-authored-by:Ann<ann@x>", []Author{ann}},
+		"a name":             {"Fix\n\nCo-authored-by: Bob\n", []Author{bob}},
+		"an address":         {"Fix\n\nCo-authored-by: <ann@x>\n", []Author{{Email: "ann@x"}}},
+		"continued":          {"Fix\n\nCo-authored-by: Ann\n  <ann@x>\n\tand more\nBob\n", []Author{ann}},
+		"a squashed commit":  {"A\n\nCo-authored-by: Ann <ann@x>\n\nB\n\nCo-authored-by: Bob\n", []Author{ann, bob}},
+		"twice":              {"A\n\nCo-authored-by: Ann <ann@x>\nCo-authored-by: Ann <ann@x>\n", []Author{ann}},
+		"nobody":             {"A\n\nCo-authored-by:\nCo-authored-by: <>\n", nil},
+		"a word in the text": {"A\n\nThis has no Co-authored-by: line.\n", nil},
+		"control characters": {"A\n\nCo-authored-by: Bob\x00\x1b\n", []Author{bob}},
+	} {
+		if got := CoAuthors(test.message); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestBoundsOfClaims(t *testing.T) {
+	trailers := func(n int) (message string) {
+		for i := range n {
+			message += fmt.Sprintf("Co-authored-by: P%d <p%d@x>\n", i, i)
+		}
+		return "Subject\n\n" + message
+	}
+	for name, test := range map[string]struct {
+		registration Registration
+		field        string
+	}{
+		"100 co-authors":     {Registration{Message: trailers(100)}, ""},
+		"101 co-authors":     {Registration{Message: trailers(101)}, "message"},
+		"a long co-author":   {Registration{Message: "A\n\nCo-authored-by: " + strings.Repeat("a", 321)}, "message"},
+		"a long address":     {Registration{Message: "A\n\nCo-authored-by: <" + strings.Repeat("a", 321) + ">"}, "message"},
+		"a committer":        {Registration{Committer: Author{Name: "Bob\n"}}, "committer.name"},
+		"a fingerprint":      {Registration{SigningKey: strings.Repeat("ab", 32)}, ""},
+		"a short key":        {Registration{SigningKey: strings.Repeat("ab", 20)}, "signing_key"},
+		"an upper-case key":  {Registration{SigningKey: strings.Repeat("AB", 32)}, "signing_key"},
+		"a committer's mail": {Registration{Committer: Author{Email: strings.Repeat("a", 321)}}, "committer.email"},
+	} {
+		wantField(t, name, test.registration.Check(), test.field)
+	}
+
+	var targets, keys []string
+	var writers []Author
+	var err error
+	for i := range maxTargets {
+		targets, err = AddTarget(targets, fmt.Sprint("b", i))
+		wantField(t, "a target", err, "")
+	}
+	_, err = AddTarget(targets, "one-more")
+	wantField(t, "101 targets", err, "target")
+	if same, err := AddTarget(targets, "b7"); err != nil || len(same) != maxTargets {
+		t.Errorf("a target again: %d targets, %v", len(same), err)
+	}
+
+	for i := range 2 {
+		writers, err = AddWriters(writers, Registration{Message: strings.ReplaceAll(trailers(100), "P", fmt.Sprint("Q", i))})
+		wantField(t, "100 writers", err, "")
+	}
+	_, err = AddWriters(writers, Registration{Committer: Author{Name: "Eve"}})
+	wantField(t, "201 writers", err, "message")
+
+	for i := range maxSigningKeys {
+		keys, err = AddSigningKey(keys, fmt.Sprint(i))
+		wantField(t, "a key", err, "")
+	}
+	_, err = AddSigningKey(keys, "more")
+	wantField(t, "11 signing keys", err, "signing_key")
+}
+
+// wantField checks the field that an error names. An empty field means no error.
+func wantField(t *testing.T, what string, err error, field string) {
+	t.Helper()
+	var got string
+	if e, ok := err.(*Error); ok && len(e.Fields) == 1 {
+		got = e.Fields[0].Field
+	}
+	if got != field || (err == nil) != (field == "") {
+		t.Errorf("%s: %v, want a fault of %q", what, err, field)
+	}
+}
+
+func TestAddWritersLeavesOutTheAuthor(t *testing.T) {
+	ann, bob := Author{Name: "Ann", Email: "ann@x"}, Author{Name: "Bob"}
+	n := Registration{Author: ann, Committer: ann, Message: "A\n\nCo-authored-by: Bob\nCo-authored-by: Ann <ann@x>"}
+	writers, err := AddWriters(nil, n)
+	if err != nil || !slices.Equal(writers, []Author{bob}) {
+		t.Errorf("writers %v, %v, want Bob", writers, err)
+	}
+	writers, err = AddWriters(writers, Registration{Committer: bob, Message: "B"})
+	if err != nil || !slices.Equal(writers, []Author{bob}) {
+		t.Errorf("writers after a registration without co-authors: %v, %v, want Bob", writers, err)
+	}
+}
+
+func TestCommitCorrectionCheck(t *testing.T) {
+	many := make([]string, maxTargets+1)
+	for i := range many {
+		many[i] = fmt.Sprint("b", i)
+	}
+	for name, test := range map[string]struct {
+		targets []string
+		field   string
+	}{
+		"none":         {[]string{}, ""},
+		"two":          {[]string{"main", "release/1"}, ""},
+		"too many":     {many, "targets"},
+		"an empty one": {[]string{"main", ""}, "targets[1]"},
+		"one twice":    {[]string{"main", "main"}, "targets[1]"},
+		"an invalid":   {[]string{"-x"}, "targets[0]"},
+	} {
+		wantField(t, name, CommitCorrection{Targets: &test.targets}.Check(), test.field)
+	}
+	wantField(t, "nothing", CommitCorrection{}.Check(), "targets")
+}
+
+func TestCorrectedText(t *testing.T) {
+	if got := CorrectedText([]string{"a", "b"}); got != "a, b" {
+		t.Errorf("got %q", got)
+	}
+	long := CorrectedText(slices.Repeat([]string{"ü"}, MaxCorrected))
+	if len(long) > MaxCorrected || len(long) < MaxCorrected-4 || !strings.HasSuffix(long, "…") {
+		t.Errorf("%d bytes: %q", len(long), long)
+	}
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// gatherAuthors reads who is known to have written commits: the people who have signed
+// them, and those who have any identity with the name of an author.
+func (rd reader) gatherAuthors(list []*subject) error {
+	names, keys := make(map[nameKey][]*subject), make(map[nameKey][]*subject)
+	var nameArgs, keyArgs []any
+	for _, s := range list {
+		s.facts.AuthorPeople = nil
+		if !s.d.contract.ExcludesAuthor() {
+			continue
+		}
+		org := s.d.repo.orgID
+		for _, name := range policy.AuthorNames(s.facts.Authors) {
+			key := nameKey{signersTable, org, name}
+			if names[key] == nil {
+				nameArgs = append(nameArgs, org, name)
+			}
+			names[key] = append(names[key], s)
+		}
+		for _, fingerprint := range s.claims.keys() {
+			digest, err := hex.DecodeString(fingerprint)
+			if err != nil {
+				return fmt.Errorf("decode the fingerprint of a key: %w", err)
+			}
+			key := nameKey{keysTable, org, string(digest)}
+			if keys[key] == nil {
+				keyArgs = append(keyArgs, org, digest)
+			}
+			keys[key] = append(keys[key], s)
+		}
+	}
+
+	if err := rd.addPeople(names, signersTable, nameArgs, selectNamed); err != nil {
+		return fmt.Errorf("read people by name: %w", err)
+	}
+	if err := rd.addPeople(keys, keysTable, keyArgs, selectKeyed); err != nil {
+		return fmt.Errorf("read people by key: %w", err)
+	}
+	for _, s := range list { // a person may have several names
+		slices.Sort(s.facts.AuthorPeople)
+		s.facts.AuthorPeople = slices.Compact(s.facts.AuthorPeople)
+	}
+	return nil
+}
+
+// Queries for people by their names and by their keys.
+const (
+	selectNamed = `
+SELECT n.org_id, n.name, s.person
+FROM signer_names n /*+ordered*/ JOIN signers s ON s.id = n.signer_id WHERE s.person > 0 AND (n.org_id, n.name) IN `
+	selectKeyed = "SELECT org_id, digest, person FROM keys WHERE person > 0 AND (org_id, digest) IN "
+)
+
+// addPeople adds the people that a query returns to the commits with their names or keys.
+func (rd reader) addPeople(commits map[nameKey][]*subject, table nameTable, args []any, query string) error {
+	return rd.EachIn(func(row scanner) error {
+		key, person := nameKey{table: table}, int64(0)
+		if err := row.Scan(&key.orgID, &key.name, &person); err != nil {
+			return err
+		}
+		for _, s := range commits[key] {
+			s.facts.AuthorPeople = append(s.facts.AuthorPeople, person)
+		}
+		return nil
+	}, query, 2, args)
+}

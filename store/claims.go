@@ -1,0 +1,114 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// claims holds the columns of a commit to which registrations only add. They are empty
+// for most commits, and decoded if needed.
+type claims struct {
+	targets     string // one per line; empty if there is no other than the newest
+	writers     string // a JSON array of authors
+	signingKeys string // fingerprints, one per line
+}
+
+// decodeWriters returns all who are claimed to have written a commit with its author.
+func (c *claims) decodeWriters() (list []ledger.Author, err error) {
+	if c.writers == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(c.writers), &list); err != nil {
+		return nil, fmt.Errorf("decode the writers of a commit: %w", err)
+	}
+	return list, nil
+}
+
+// keys returns the fingerprints of all keys that are claimed to have signed a commit.
+func (c *claims) keys() []string {
+	if c.signingKeys == "" {
+		return nil
+	}
+	return strings.Split(c.signingKeys, "\n")
+}
+
+// add adds what a registration claims of a commit with the targets claimed before.
+func (c *claims) add(targets []string, n ledger.Registration) error {
+	targets, err := ledger.AddTarget(targets, n.Target)
+	if err != nil {
+		return err
+	}
+	if len(targets) > 1 {
+		c.targets = strings.Join(targets, "\n")
+	}
+
+	before, err := c.decodeWriters()
+	if err != nil {
+		return err
+	}
+	writers, err := ledger.AddWriters(before, n)
+	if err != nil {
+		return err
+	}
+	if len(writers) > len(before) {
+		text, err := json.Marshal(writers)
+		if err != nil {
+			return fmt.Errorf("encode the writers of a commit: %w", err)
+		}
+		c.writers = string(text)
+	}
+
+	keys, err := ledger.AddSigningKey(c.keys(), n.SigningKey)
+	c.signingKeys = strings.Join(keys, "\n")
+	return err
+}
+
+// maxPaths is the number of claimed paths that are stored. With that many, requirements
+// with paths apply anyway.
+const maxPaths = policy.MaxMatchedPaths + 1
+
+// addPaths returns all paths that two change records of a commit claim, given those
+// claimed before. It returns nil if these are the paths of the second record.
+func addPaths(claimed []string, before, now []radar.Change) []string {
+	if before == nil {
+		return nil // the first change record
+	}
+	if claimed == nil {
+		claimed = pathsOf(before)
+	}
+	newest := pathsOf(now)
+	union := make([]string, 0, len(claimed)+len(newest))
+	seen := make(map[string]bool, len(claimed)+len(newest))
+	for _, path := range append(claimed[:len(claimed):len(claimed)], newest...) {
+		if !seen[path] {
+			seen[path] = true
+			union = append(union, path)
+		}
+	}
+
+	for _, path := range newest {
+		delete(seen, path)
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	return union[:min(len(union), maxPaths)]
+}
+
+// pathsOf returns the paths of a change record, including the old paths of renames.
+func pathsOf(changes []radar.Change) []string {
+	paths := make([]string, 0, len(changes))
+	for _, change := range changes {
+		paths = append(paths, change.Path)
+		if change.OldPath != "" {
+			paths = append(paths, change.OldPath)
+		}
+	}
+	return paths
+}

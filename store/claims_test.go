@@ -1,0 +1,130 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+func TestAddPaths(t *testing.T) {
+	record := func(paths string) (changes []radar.Change) {
+		for path := range strings.FieldsSeq(paths) {
+			changes = append(changes, radar.Change{Path: path, Status: "M"})
+		}
+		return changes
+	}
+	renamed := []radar.Change{{Path: "b", OldPath: "a", Status: "R"}}
+	for name, test := range map[string]struct {
+		claimed     []string
+		before, now []radar.Change
+		want        []string
+	}{
+		"the first record":         {nil, nil, record("a"), nil},
+		"the same again":           {nil, record("a b"), record("b a"), nil},
+		"more":                     {nil, record("a"), record("b a"), nil},
+		"fewer":                    {nil, record("a b"), record("b"), []string{"a", "b"}},
+		"others":                   {nil, record("a"), record("b"), []string{"a", "b"}},
+		"an old path":              {nil, renamed, record("b"), []string{"b", "a"}},
+		"fewer than ever claimed":  {[]string{"a", "b", "c"}, record("a b"), record("a b"), []string{"a", "b", "c"}},
+		"all that were ever named": {[]string{"a", "b"}, record("a"), record("b a"), nil},
+		"nothing, then something":  {nil, []radar.Change{}, record("a"), nil},
+		"something, then nothing":  {nil, record("a"), []radar.Change{}, []string{"a"}},
+	} {
+		if got := addPaths(test.claimed, test.before, test.now); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A commit of the release before keeps its one target, and its contract's meaning: the
+// default branch does not count in addition. So its state stays the same.
+func TestTargetOfThePreviousRelease(t *testing.T) {
+	path, now := UnpackV5(t), WhenV5(t)
+	const login = "ca9cf449d836c5027b751fa7cd621b796c79de38"
+	db := readRaw(t, path)
+	for _, statement := range []string{
+		"UPDATE commits SET target = 'release/1' WHERE sha = '" + login + "'",
+		`UPDATE policies SET contract = cast(replace(contract,
+  '"paths":["web/**"],"branches":[]', '"paths":[],"branches":["main"]') AS BLOB)`,
+	} {
+		_, err := db.Exec(statement)
+		check(t, err)
+	}
+	check(t, db.Close())
+
+	s, err := Open(t.Context(), path, Options{NoCopy: true, Now: func() time.Time { return now }})
+	check(t, err)
+	defer s.Close()
+	check(t, s.Settle(t.Context()))
+	_, _, err = s.Register(t.Context(), "acme", "api", login, ledger.Registration{Message: "Derive it again"})
+	check(t, err)
+	c, err := s.Commit(t.Context(), "acme", "api", login)
+	check(t, err)
+	if c.State != ledger.Promotable || !slices.Equal(c.Targets, []string{"release/1"}) || c.Requirements[2].Applies {
+		t.Errorf("%s, targets %q, requirements %+v", c.State, c.Targets, c.Requirements)
+	}
+	p, err := s.Policy(t.Context(), "acme", "api", 0)
+	check(t, err)
+	if p.Targets != policy.ClaimedTargets {
+		t.Errorf("targets: %s, want claimed", p.Targets)
+	}
+
+	// A second target is added to the first.
+	_, _, err = s.Register(t.Context(), "acme", "api", login, ledger.Registration{Target: "main"})
+	check(t, err)
+	c, err = s.Commit(t.Context(), "acme", "api", login)
+	check(t, err)
+	if c.State != ledger.Attested || !slices.Equal(c.Targets, []string{"release/1", "main"}) {
+		t.Errorf("with another target: %s, targets %q", c.State, c.Targets)
+	}
+}
+
+// The migration stores the names of all signers: of registered keys, of certificates, and
+// their e-mail addresses.
+func TestMigrationNamesSigners(t *testing.T) {
+	path := UnpackV5(t)
+	migrate(t, path, Options{NoCopy: true})
+	names := texts(t, readRaw(t, path), `
+SELECT DISTINCT n.name FROM signer_names n JOIN orgs o ON o.id = n.org_id WHERE o.name = 'acme' ORDER BY 1`)
+	for _, want := range []string{"ann", "ann@acme.example", "mia", "mia@acme.example", "build", "gone", "dev"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("names %q, want %q among them", names, want)
+		}
+	}
+}
+
+// A name is stored for a limited number of signers.
+func TestNamesAreBounded(t *testing.T) {
+	path := UnpackV5(t)
+	migrate(t, path, Options{NoCopy: true})
+	s, err := Open(t.Context(), path, Options{})
+	check(t, err)
+	defer s.Close()
+
+	check(t, s.write(t.Context(), "acme", func(t *tx) error {
+		for i := range maxNamed + 5 {
+			id, err := t.Insert("INSERT INTO signers (org_id, dn, cn) VALUES (1, ?, 'ci')", fmt.Sprint("cn=ci,ou=", i))
+			if err != nil {
+				return err
+			}
+			if _, err := addSignerName(t.Conn, 1, id, "ci"); err != nil {
+				return err
+			}
+		}
+
+		var n int
+		if err := t.Row("SELECT count(*) FROM signer_names WHERE name = 'ci'").Scan(&n); err != nil {
+			return err
+		}
+		if n != maxNamed {
+			return fmt.Errorf("%d signers have the name, want %d", n, maxNamed)
+		}
+		return nil
+	}))
+}

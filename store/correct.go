@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Correct replaces what registrations have claimed of a commit, given its full id or a
+// prefix that is unique in the repo, and derives its state again. by is the name of the
+// administrator's token. It returns the commit's record without its changes, and what was
+// corrected: nothing if the commit already had these values.
+func (s *Store) Correct(
+	ctx context.Context, org, repo, prefix string, change ledger.CommitCorrection, by string,
+) (v ledger.Commit, done []ledger.Correction, err error) {
+	type corrected struct {
+		registered
+		list []ledger.Correction
+	}
+	result, err := write(ctx, s, org, func(t *tx) (r corrected, err error) {
+		r.registered, r.list, err = t.correct(org, repo, prefix, change, by)
+		return r, err
+	})
+	if err != nil {
+		return v, nil, err
+	}
+	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) {
+		c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", result.radar.commit))
+		if err != nil {
+			return c.row, fmt.Errorf("read commit: %w", err)
+		}
+		err = rd.completeCommit(result.repo, &c, "")
+		return c.row, err
+	})
+	return v, result.list, Unread("the commit was corrected", err)
+}
+
+func (t *tx) correct(
+	org, repo, prefix string, change ledger.CommitCorrection, by string,
+) (done registered, list []ledger.Correction, err error) {
+	d, err := t.deriverOf(org, repo)
+	if err != nil {
+		return done, nil, err
+	}
+	done.repo = d.repo
+	found, err := t.findCommit(d.repo, prefix)
+	if err != nil {
+		return done, nil, err
+	}
+	c, err := t.findCommitRow(found.id)
+	if err != nil {
+		return done, nil, err
+	}
+
+	s, err := t.gatherOne(d, c)
+	if err != nil {
+		return done, nil, err
+	}
+	if err := t.checkPrepared([]*subject{s}); err != nil {
+		return done, nil, err
+	}
+	if err := t.settleDue(s); err != nil {
+		return done, nil, err
+	}
+	if err := t.flush(); err != nil {
+		return done, nil, err
+	}
+
+	done.radar.commit = c.id
+	if list, err = t.replaceClaims(c, change); err != nil || len(list) == 0 {
+		return done, nil, err
+	}
+	for i := range list {
+		list[i].At, list[i].By = t.now, by
+		_, err := t.Exec("INSERT INTO corrections (commit_id, at, by, field, before, after) VALUES (?, ?, ?, ?, ?, ?)",
+			c.id, t.now, by, list[i].Field, list[i].Before, list[i].After)
+		if err != nil {
+			return done, nil, fmt.Errorf("insert correction: %w", err)
+		}
+	}
+	done.radar, err = t.registerTip(d, c, false, ledger.Registration{}, nil)
+	return done, list, err
+}
+
+// replaceClaims replaces the targets and the changes of a commit, and returns what has
+// changed.
+func (t *tx) replaceClaims(c *commitRow, change ledger.CommitCorrection) (list []ledger.Correction, err error) {
+	if before := c.claimedTargets(); change.Targets != nil && !slices.Equal(before, *change.Targets) {
+		if err := t.replaceTargets(c, *change.Targets); err != nil {
+			return nil, err
+		}
+		list = append(list, ledger.Correction{
+			Field: "targets", Before: ledger.CorrectedText(before), After: ledger.CorrectedText(*change.Targets),
+		})
+	}
+	if change.Changes == nil {
+		return list, nil
+	}
+
+	details, err := t.findDetails(c.id)
+	if err != nil {
+		return nil, err
+	}
+	before, after := details, details
+	after.changes, after.paths = *change.Changes, nil
+	if before.paths == nil && (before.changes == nil) == (after.changes == nil) &&
+		sameChanges(before.changes, after.changes) {
+		return list, nil
+	}
+	list = append(list, ledger.Correction{Field: "changes", Before: before.summary(), After: after.summary()})
+	return list, t.saveDetails(c.id, after)
+}
+
+func (t *tx) replaceTargets(c *commitRow, targets []string) error {
+	c.target, c.claims.targets = "", ""
+	if len(targets) > 0 {
+		c.target = targets[len(targets)-1]
+	}
+	if len(targets) > 1 {
+		c.claims.targets = strings.Join(targets, "\n")
+	}
+	_, err := t.Exec("UPDATE commits SET target = ?, targets = ? WHERE id = ?", c.target, c.claims.targets, c.id)
+	if err != nil {
+		return fmt.Errorf("update commit: %w", err)
+	}
+	return nil
+}
+
+// summary describes the claimed paths as a Correction has them.
+func (d *details) summary() string {
+	switch {
+	case d.changes == nil:
+		return "all paths"
+	case d.paths != nil:
+		return ledger.CorrectedText(d.paths)
+	}
+	return ledger.CorrectedText(pathsOf(d.changes))
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+const insertSignerName = "INSERT INTO signer_names (org_id, name, signer_id) VALUES (?, ?, ?) " +
+	"ON CONFLICT (org_id, name, signer_id) DO NOTHING"
+
+// maxNamed is the maximum number of signers that are stored for a name. Others with this
+// name are still compared with authors by it, but not the other names of their people.
+const maxNamed = 1000
+
+// nameSigner stores the names of a signer: the CN and the e-mail addresses, one per line.
+// If they are new names of a person who is already known, who then may be the author of
+// commits, the commits of the org are derived again, and changed is true.
+func (t *tx) nameSigner(
+	orgID, signerID, person int64, cn, emails string, cause ledger.Cause,
+) (changed bool, err error) {
+	key := emailsKey{signerID, emails}
+	if _, ok := t.caches.named.get(key); ok {
+		return false, nil
+	}
+
+	isNew, added := false, 0
+	for i, name := range append([]string{cn}, strings.Split(emails, "\n")...) {
+		if name = policy.FoldName(name); name == "" {
+			continue
+		}
+		n, err := addSignerName(t.Conn, orgID, signerID, name)
+		if err != nil {
+			return false, err
+		}
+		isNew = isNew || i == 0 && n > 0
+		added += int(n)
+	}
+	t.caches.named.put(key, struct{}{})
+	t.cached = true
+
+	// A person has the row id of the first signer.
+	if added == 0 || isNew && person == signerID {
+		return false, nil
+	}
+	return true, t.rederiveOrg(orgID, cause)
+}
+
+// forgetName deletes a name of a signer, and has the commits of the org derived again.
+func (t *tx) forgetName(orgID, signerID int64, name string, cause ledger.Cause) error {
+	if name = policy.FoldName(name); name == "" {
+		return nil
+	}
+	t.caches.named.clear()
+	_, err := t.Exec("DELETE FROM signer_names WHERE org_id = ? AND name = ? AND signer_id = ?", orgID, name, signerID)
+	if err != nil {
+		return fmt.Errorf("delete a name of a signer: %w", err)
+	}
+	return t.rederiveOrg(orgID, cause)
+}
+
+// addSignerName stores a folded name of a signer, and returns the number of new rows: 0 if
+// it is known, or if maxNamed signers have it.
+func addSignerName(c *sqldb.Conn, orgID, signerID int64, name string) (added int64, err error) {
+	var last int64
+	err = c.Row("SELECT signer_id FROM signer_names WHERE org_id = ? AND name = ? ORDER BY signer_id LIMIT 1 OFFSET ?",
+		orgID, name, maxNamed-1).Scan(&last)
+	if errors.Is(err, sql.ErrNoRows) { // there are fewer
+		added, err = c.Exec(insertSignerName, orgID, name, signerID)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("name a signer: %w", err)
+	}
+	return added, nil
+}
