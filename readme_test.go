@@ -30,7 +30,7 @@ func TestReadmeWithOneKey(t *testing.T) {
 	section = strings.Replace(section, "# exit 0: ready to deploy", "# exit 4", 1)
 	out := runReadme(t, section)
 	for _, want := range []string{"is ATTESTED ✗ (PROMOTABLE required)",
-		"needed by somebody other than the signers needed for ATTESTED"} {
+		"1 more person is needed, who is not needed for ATTESTED"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not contain %q:\n%s", want, out)
 		}

@@ -23,13 +23,13 @@ func TestDefaultContractNeedsSeveralPeople(t *testing.T) {
 		missing   string // in the reason of the requirement of the next state
 	}{
 		{ci, "test:go", ledger.Attested, "review:*: 0 of 1 signatures"},
-		{ci, "review:code", ledger.Attested, "somebody other than the signers needed for ATTESTED"},
-		{ci, "deploy:prod", ledger.Attested, "somebody other than the signers needed for ATTESTED"},
-		{ci, "test:js", ledger.Attested, "somebody other than the signers needed for ATTESTED"},
+		{ci, "review:code", ledger.Attested, "1 more person is needed, who is not needed for ATTESTED"},
+		{ci, "deploy:prod", ledger.Attested, "1 more person is needed, who is not needed for ATTESTED"},
+		{ci, "test:js", ledger.Attested, "1 more person is needed, who is not needed for ATTESTED"},
 		{ada, "review:code", ledger.Attested, "author: review:code passed (cn=Ada,ou=dev,o=acme)"},
 		{rita, "review:code", ledger.Promotable, "deploy:prod: 0 of 1 signatures"},
-		{rita, "deploy:prod", ledger.Promotable, "somebody other than the signers needed for PROMOTABLE"},
-		{ci, "deploy:staging", ledger.Promotable, "somebody other than the signers needed for PROMOTABLE"},
+		{rita, "deploy:prod", ledger.Promotable, "1 more person is needed, who is not needed for PROMOTABLE"},
+		{ci, "deploy:staging", ledger.Promotable, "1 more person is needed, who is not needed for PROMOTABLE"},
 		{ci, "deploy:prod", ledger.Deployed, ""},
 	} {
 		b.attest(step.by.statement(t, commitID(1), step.predicate, ledger.Pass, n)).want(201)

@@ -25,19 +25,19 @@ func TestDistinctFrom(t *testing.T) {
 	}{
 		"one person for all": {"ann:test,lint,review,deploy", ledger.Attested,
 			"review:*: 1 of 1 signatures (cn=ann); " +
-				"1 more signature is needed by somebody other than the signers needed for ATTESTED"},
+				"1 more person is needed, who is not needed for ATTESTED"},
 		"one for the checks, one for the review": {"ci:test,lint ann:review", ledger.Promotable,
 			"deploy:*: 0 of 1 signatures"},
 		"a review by one of two who tested": {"ci:test,lint ann:test,review", ledger.Promotable, "deploy:*: 0 of 1"},
 		"both did both": {"ci:test,lint,review ann:test,lint,review", ledger.Promotable,
 			"deploy:*: 0 of 1"},
 		"the reviewer is needed for one of the checks": {"ci:test ann:lint,review", ledger.Attested,
-			"1 more signature is needed by somebody other than the signers needed for ATTESTED"},
+			"1 more person is needed, who is not needed for ATTESTED"},
 		"the reviewer deploys": {"ci:test,lint ann:review,deploy", ledger.Promotable,
-			"1 more signature is needed by somebody other than the signers needed for PROMOTABLE"},
+			"1 more person is needed, who is not needed for PROMOTABLE"},
 		"the tester deploys": {"ci:test,lint,deploy ann:review", ledger.Deployed, ""},
 		"the tester's review does not free the reviewer to deploy": {"ci:test,lint,review ann:review,deploy",
-			ledger.Promotable, "1 more signature is needed by somebody other than the signers needed for PROMOTABLE"},
+			ledger.Promotable, "1 more person is needed, who is not needed for PROMOTABLE"},
 		"a second reviewer frees the first to deploy": {"ci:test,lint ann:review,deploy bob:review", ledger.Deployed, ""},
 		"a review before the tests":                   {"ann:review", ledger.Validating, "test:*: 0 of 1 signatures"},
 	} {

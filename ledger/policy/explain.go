@@ -161,7 +161,7 @@ func (v *evaluation) distinctReason(i int, s *ledger.RequirementStatus) string {
 		case gaveUp:
 			return tooManyWays + states
 		case assigned:
-			return fmt.Sprintf("; %s needed by somebody other than the signers needed for %s", people(more), states)
+			return "; " + morePeople(more) + " not needed for " + states
 		}
 	}
 	return "; it waits for enough distinct signers for " + states
@@ -169,12 +169,12 @@ func (v *evaluation) distinctReason(i int, s *ledger.RequirementStatus) string {
 
 const tooManyWays = "; there are too many ways to find people other than those needed for "
 
-// people returns a number of signatures in words.
-func people(n int) string {
+// morePeople says that so many people are needed. It ends before what they must not be.
+func morePeople(n int) string {
 	if n == 1 {
-		return "1 more signature is"
+		return "1 more person is needed, who is"
 	}
-	return fmt.Sprintf("%d more signatures are", n)
+	return fmt.Sprintf("%d more people are needed, who are", n)
 }
 
 // reports lists the evidence that got verdict v: what was reported, and by whom.

@@ -34,7 +34,7 @@ func TestViolation(t *testing.T) {
 		"by another one than the first": {attested(tested, reviewed, signed(ops, "deploy:prod", ledger.Pass)),
 			signed(bob, "deploy:prod", ledger.Pass), "deploy:prod: " + bob + " does not count"},
 		"by the only reviewer": {attested(tested, signed(reviewer, "review:code", ledger.Pass)),
-			signed(reviewer, "deploy:prod", ledger.Pass), "needed by somebody other than the signers needed for PROMOTABLE"},
+			signed(reviewer, "deploy:prod", ledger.Pass), "1 more person is needed, who is not needed for PROMOTABLE"},
 		"despite a failure": {attested(tested, reviewed, signed(ci, "deploy:prod", ledger.Fail)),
 			signed(ops, "deploy:prod", ledger.Pass), "deploy:prod failed (" + ci + ")"},
 		"from another branch": {elsewhere, signed(ops, "deploy:prod", ledger.Pass),

@@ -130,7 +130,7 @@ func TestCommitOfOneKey(t *testing.T) {
 	e.attest(s, commitID(1), "review:code", ledger.Pass)
 	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200).has("Moved to Attested")
 	if missing := p.texts("li", "class", "check missing"); len(missing) < 1 ||
-		!strings.Contains(missing[0], "needed by somebody other than the signers needed for ATTESTED") {
+		!strings.Contains(missing[0], "1 more person is needed, who is not needed for ATTESTED") {
 		t.Errorf("missing: %q", missing)
 	}
 }
