@@ -219,9 +219,8 @@ func newCommitCorrect(p *program) *cobra.Command {
 		Use:   "correct ORG/REPO REV",
 		Short: "Correct the targets or the changes that were registered for a commit",
 		Long: `Replaces what registrations have claimed of a commit, and derives its state
-again. Registrations can only add targets and changed paths, so that they cannot
-take a requirement away. A correction needs a token with the scope admin, and is
-listed in the commit's record.`,
+again. Registrations only add targets and changed paths. A correction needs a
+token with the scope admin, and is listed in the commit's record.`,
 		Example: `  ledgerd commit correct acme/api adbc8813901b --target main
   ledgerd commit correct acme/api HEAD --target main,release/2.x --all-paths`,
 		Args: takes("ORG/REPO", "REV"),
