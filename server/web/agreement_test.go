@@ -83,6 +83,7 @@ type known struct {
 	policy.Facts
 	claimed []string // targets, oldest first
 	author  ledger.Author
+	others  []ledger.Author // committers and co-authors
 }
 
 func (a *agreement) newHistory(seed uint64) *history {
@@ -248,6 +249,14 @@ func (h *history) register() {
 		}
 		k.author = n.Author
 	}
+	if one(r, 4) {
+		n.Committer = ledger.Author{Name: pick(r, "ci", "Somebody"), Email: "x@acme.example"}
+		k.others = append(k.others, n.Committer)
+	}
+	if one(r, 4) {
+		n.Message = "Change it\n\nCo-authored-by: " + pick(r, "Ann <a@acme.example>", "SEC <s@acme.example>")
+		k.others = append(k.others, ledger.CoAuthors(n.Message)...)
+	}
 	if one(r, 3) {
 		n.Target = pick(r, "topic", "release/1")
 		k.Target = n.Target
@@ -268,9 +277,23 @@ func (h *history) register() {
 	h.note("register %s %+v", commit[38:], n)
 	k.Authors = nil
 	if k.author != (ledger.Author{}) {
-		k.Authors = []ledger.Author{k.author}
+		k.Authors = append([]ledger.Author{k.author}, k.others...)
 	}
+	k.AuthorPeople = h.peopleNamed(k.Authors)
 	h.derive(k)
+}
+
+// peopleNamed returns the people with an identity that has the name of an author.
+func (h *history) peopleNamed(authors []ledger.Author) (people []int64) {
+	for dn, person := range h.people {
+		name, err := identity.ParseDN(dn)
+		check(h.t, err)
+		isNamed := func(a ledger.Author) bool { return strings.EqualFold(a.Name, name.CN) }
+		if slices.ContainsFunc(authors, isNamed) {
+			people = append(people, person)
+		}
+	}
+	return people
 }
 
 func (h *history) attest() {
@@ -409,6 +432,26 @@ func (h *history) compareCommit(commit string, k *known) {
 		h.t.Errorf("%s has %d open violations, %+v, want %d", commit[38:], got.OpenViolations, got.Violations, open)
 	}
 	h.comparePage(commit, want)
+	h.compareTarget(commit, k)
+}
+
+// compareTarget compares the answer for one branch, which gate --target reads.
+func (h *history) compareTarget(commit string, k *known) {
+	target := pick(h.rnd, "main", "topic", "release/1")
+	f := k.Facts
+	f.Targets = []string{target}
+	want := h.contract.Derive(f, h.clock.time())
+
+	got, err := h.host.CommitFor(h.t.Context(), "acme", h.repo, commit, target)
+	check(h.t, err)
+	if got.TargetState == nil || *got.TargetState != want.State {
+		h.t.Errorf("commit %s for %s is %v, want %s", commit[38:], target, got.TargetState, want.State)
+	}
+	for i, r := range want.Requirements {
+		if !reflect.DeepEqual(normal(got.Requirements[i]), normal(r)) {
+			h.t.Errorf("requirement %d of %s for %s is %+v\nwant %+v", i, commit[38:], target, got.Requirements[i], r)
+		}
+	}
 }
 
 // normal returns a status without empty lists, which JSON does not distinguish from none.
