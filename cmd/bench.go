@@ -166,6 +166,8 @@ other clients, then with each crowd of clients alone, and with all together:
   streams   follow the live stream; --unread of them never read
   viewers   view live pages: like the script of the pages, a viewer follows the
             stream and fetches its page again after events
+  large     an org whose contract and commit are as large as is allowed: half of
+            the clients attest the commit as fast as possible, half read it
   together  all of these
 
 Latencies count from the moment at which a request was due. Each crowd meets a
@@ -191,6 +193,7 @@ without viewers.`,
 	flags.IntVar(&b.Streams, "streams", 5000, "number of streams")
 	flags.IntVar(&b.Unread, "unread", 1000, "how many of the streams are never read")
 	flags.IntVar(&b.Viewers, "viewers", 200, "number of viewers")
+	flags.IntVar(&b.Large, "large", 8, "number of clients of the large commit")
 	flags.IntVar(&b.Rate, "rate", 40, "attestations to record a second")
 	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "how long to measure with each crowd")
 	flags.IntVar(&b.Connections, "connections", 8, "connections of the write load as fast as possible")

@@ -39,13 +39,13 @@ func TestFaultHostileCrowds(t *testing.T) {
 	}
 	bench := exec.Command("ledgerd", "bench", "crowd", "-o", "json", "--dir", t.TempDir(), "--attestations", "40000",
 		"--seconds", "4s", "--slowdown", "0", "--bodies", "100", "--loris", "200", "--streams", "500", "--unread", "100",
-		"--viewers", "20")
+		"--viewers", "20", "--large", "2")
 	bench.Stderr = os.Stderr
 	out, err := bench.Output()
 	check(t, err)
 	var figures []crowdFigure
 	check(t, json.Unmarshal(out, &figures, json.MatchCaseInsensitiveNames(true)))
-	if len(figures) != 7 {
+	if len(figures) != 8 {
 		t.Errorf("%d figures, want one for no crowd, each crowd and all together", len(figures))
 	}
 

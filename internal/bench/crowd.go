@@ -19,7 +19,7 @@ import (
 type Crowd struct {
 	Core
 	// The numbers of clients, see crowdClients.
-	HostileReaders, Bodies, Loris, Streams, Unread, Viewers int
+	HostileReaders, Bodies, Loris, Streams, Unread, Viewers, Large int
 	// Only has the names of the crowds to measure. If empty, all are.
 	Only []string
 
@@ -28,6 +28,8 @@ type Crowd struct {
 
 	readerTokens, streamTokens, viewerTokens []string
 	bodyToken                                string
+	largeToken                               string
+	largeKey                                 []byte
 }
 
 const (
@@ -48,7 +50,7 @@ type namedCrowd struct {
 // crowds returns the crowds that can be measured. The last one is all others together.
 func (b *Crowd) crowds() []namedCrowd {
 	all := crowdClients{Readers: b.HostileReaders, Bodies: b.Bodies, Loris: b.Loris, Streams: b.Streams,
-		Unread: b.Unread, Viewers: b.Viewers}
+		Unread: b.Unread, Viewers: b.Viewers, Large: b.Large}
 	return []namedCrowd{
 		{"readers", fmt.Sprintf("%d hostile readers", b.HostileReaders), crowdClients{Readers: all.Readers}},
 		{"bodies", fmt.Sprintf("%d half-sent bodies", b.Bodies), crowdClients{Bodies: all.Bodies}},
@@ -56,6 +58,7 @@ func (b *Crowd) crowds() []namedCrowd {
 		{"streams", fmt.Sprintf("%d streams, %d not read", b.Streams, b.Unread),
 			crowdClients{Streams: all.Streams, Unread: all.Unread}},
 		{"viewers", fmt.Sprintf("%d viewers", b.Viewers), crowdClients{Viewers: all.Viewers}},
+		{"large", fmt.Sprintf("%d clients of a large commit", b.Large), crowdClients{Large: all.Large}},
 		{"together", "all together", all},
 	}
 }
@@ -63,8 +66,8 @@ func (b *Crowd) crowds() []namedCrowd {
 // Check returns an error if an option is invalid.
 func (b *Crowd) Check() error {
 	switch {
-	case min(b.HostileReaders, b.Bodies, b.Loris, b.Streams, b.Viewers, b.Rate, b.Connections) < 1:
-		return fmt.Errorf("--readers, --bodies, --loris, --streams, --viewers, --rate and --connections " +
+	case min(b.HostileReaders, b.Bodies, b.Loris, b.Streams, b.Viewers, b.Large, b.Rate, b.Connections) < 1:
+		return fmt.Errorf("--readers, --bodies, --loris, --streams, --viewers, --large, --rate and --connections " +
 			"must be at least 1")
 	case b.Unread < 0 || b.Unread >= b.Streams:
 		return fmt.Errorf("invalid --unread %d: use 0 to %d (less than --streams)", b.Unread, b.Streams-1)
@@ -104,6 +107,9 @@ func (b *Crowd) Measure(ctx context.Context, env Env) error {
 		if err := b.withServer(ctx, b.fill); err != nil {
 			return err
 		}
+		if err := b.applyLarge(ctx); err != nil {
+			return err
+		}
 
 		if err := b.eachCrowd(ctx); err != nil {
 			return err
@@ -138,6 +144,9 @@ func (b *Crowd) createTokens(ctx context.Context) (err error) {
 	if b.viewerTokens, err = b.readTokens(ctx, "viewers", (b.Viewers+viewersPerToken-1)/viewersPerToken); err != nil {
 		return err
 	}
+	if err := b.setUpLarge(ctx); err != nil {
+		return err
+	}
 	b.bodyToken, err = b.ledgerd(ctx, "token", "create", "--org", orgName, "--name", "bodies", "--scope", "write")
 	return err
 }
@@ -165,7 +174,7 @@ func (b *Crowd) fill(context.Context) error {
 		}
 	}
 	b.print("%d attestations in the ledger\n", b.recorded)
-	return nil
+	return b.fillLarge()
 }
 
 // eachCrowd measures without a crowd, with each crowd, and with all together.
@@ -193,6 +202,7 @@ func (b *Crowd) eachCrowd(ctx context.Context) error {
 type crowdFigures struct {
 	Workload   string                    `json:"workload"` // the crowd
 	Attest     crowdResponses            `json:"attest"`
+	Read       crowdResponses            `json:"read"` // of commits
 	Ready      crowdResponses            `json:"readyz"`
 	PeakMemory int64                     `json:"peak_memory_bytes,omitzero"` // of the server
 	CPU        map[string]float64        `json:"cpu"`                        // cores used by server, crowd and load
@@ -223,7 +233,7 @@ func (b *Crowd) meet(ctx context.Context, c namedCrowd, quiet crowdFigures) (f c
 	settled := b.paced(requests[:int(settling.Seconds())*b.Rate]).run(ctx)
 	f = b.measure(ctx, crowd, requests[settled.Asked:])
 	f.Workload = c.title
-	f.Attest.Ratio, f.Ready.Ratio = ratio(f.Attest.P99, quiet.Attest.P99), ratio(f.Ready.P99, quiet.Ready.P99)
+	f.compare(&quiet)
 	b.recorded += len(requests)
 	events := settled.Served + f.Attest.Served
 	if events < len(requests) {
@@ -252,6 +262,7 @@ func (b *Crowd) meet(ctx context.Context, c namedCrowd, quiet crowdFigures) (f c
 // withTokens adds the server's address and the tokens.
 func (b *Crowd) withTokens(c crowdClients) crowdClients {
 	c.Address, c.BodyToken = b.server.address, b.bodyToken
+	c.LargeToken, c.LargeKey = b.largeToken, b.largeKey
 	c.ReaderTokens, c.ViewerTokens = b.readerTokens, b.viewerTokens
 	if c.Streams > 0 {
 		c.StreamTokens = b.streamTokens
@@ -263,11 +274,24 @@ func (b *Crowd) paced(requests [][]byte) pacedLoad {
 	return pacedLoad{b.server.address, b.Rate, len(requests), func(i int) []byte { return requests[i] }}
 }
 
-// measure records attestations and asks for the readiness at the same time.
+// compare sets the ratios to the figures without a crowd.
+func (f *crowdFigures) compare(quiet *crowdFigures) {
+	for _, pair := range [][2]*crowdResponses{
+		{&f.Attest, &quiet.Attest}, {&f.Read, &quiet.Read}, {&f.Ready, &quiet.Ready},
+	} {
+		pair[0].Ratio = ratio(pair[0].P99, pair[1].P99)
+		pair[0].MedianRatio = ratio(pair[0].P50, pair[1].P50)
+	}
+}
+
+// measure records attestations, reads commits and asks for the readiness at the same time.
 func (b *Crowd) measure(ctx context.Context, crowd *crowdProcess, requests [][]byte) (f crowdFigures) {
 	probe := httpRequest(http.MethodGet, "/readyz", "", nil)
 	probes := pacedLoad{b.server.address, probeRate, int(b.ReadingTime.Seconds() * probeRate),
 		func(int) []byte { return probe }}
+	read := httpRequest(http.MethodGet, "/v1/orgs/"+orgName+"/repos/"+repoName+"/commits/"+commitID(0), b.token, nil)
+	reads := probes
+	reads.next = func(int) []byte { return read }
 	processes := map[string]int{"server": b.server.command.Process.Pid, "crowd": crowd.command.Process.Pid,
 		"load": os.Getpid()}
 	before := cpuTimes(processes)
@@ -275,6 +299,7 @@ func (b *Crowd) measure(ctx context.Context, crowd *crowdProcess, requests [][]b
 
 	var probing sync.WaitGroup
 	probing.Go(func() { f.Ready = probes.run(ctx) })
+	probing.Go(func() { f.Read = reads.run(ctx) })
 	f.Attest = b.paced(requests).run(ctx)
 	probing.Wait()
 
@@ -317,6 +342,9 @@ func (b *Crowd) printCrowd(title string, f crowdFigures) {
 		of(f.Attest.Ratio), of(f.Ready.P99), of(f.Ready.Ratio), fmt.Sprintf("%.0f", float64(f.PeakMemory)/1e6),
 		percent("server"), percent("crowd"), percent("load"))
 
+	b.print("    p50 of attest %.1f ms (%.1f), of reading a commit %.1f ms (%.1f)", f.Attest.P50, f.Attest.MedianRatio,
+		f.Read.P50, f.Read.MedianRatio)
+	b.printResponses("read", crowdResponses{Refused: f.Read.Refused})
 	b.printResponses("attest", crowdResponses{Refused: f.Attest.Refused})
 	b.printResponses("readyz", crowdResponses{Refused: f.Ready.Refused})
 	for _, name := range slices.Sorted(maps.Keys(f.Crowds)) {

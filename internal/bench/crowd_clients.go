@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -17,11 +18,12 @@ import (
 type crowdClients struct {
 	Address string
 	// The numbers of hostile readers, half-sent bodies, slow-loris connections, streams,
-	// streams that are never read, and viewers.
-	Readers, Bodies, Loris, Streams, Unread, Viewers int
+	// streams that are never read, viewers, and clients of the large commit.
+	Readers, Bodies, Loris, Streams, Unread, Viewers, Large int
 
 	ReaderTokens, StreamTokens, ViewerTokens []string
-	BodyToken                                string // with the scope write
+	BodyToken, LargeToken                    string // with the scope write
+	LargeKey                                 []byte // the seed of its signer
 }
 
 // streamsPerToken is how many streams of a benchmark share a token. The default of
@@ -104,6 +106,10 @@ func (c crowdClients) gather(ctx context.Context) (*gathering, error) {
 	})
 	g.hostile["readers"] = newHostile(ctx, c.Readers, func(ctx context.Context, counted *tally, i int) error {
 		return readHopeless(ctx, c.Address, c.ReaderTokens[i], counted)
+	})
+	var sent atomic.Int64
+	g.hostile["large"] = newHostile(ctx, c.Large, func(ctx context.Context, counted *tally, i int) error {
+		return c.useLarge(ctx, counted, &sent, i%2 == 0)
 	})
 	return g, nil
 }

@@ -84,8 +84,10 @@ type crowdResponses struct {
 	P50    float64 `json:"p50_ms,omitzero"`
 	P99    float64 `json:"p99_ms,omitzero"`
 	// Ratio compares P99 with that of the quiet server.
-	Ratio   float64        `json:"ratio,omitzero"`
-	Refused map[string]int `json:"refused,omitempty"`
+	Ratio float64 `json:"ratio,omitzero"`
+	// MedianRatio compares P50.
+	MedianRatio float64        `json:"p50_ratio,omitzero"`
+	Refused     map[string]int `json:"refused,omitempty"`
 }
 
 // run sends all requests and returns when each has its response. Latencies count from the

@@ -1,0 +1,139 @@
+package bench
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// The org of the crowd large has a contract with as many requirements and patterns as are
+// allowed, and a commit with as much evidence.
+const (
+	largeOrg          = "large"
+	largePath         = "/v1/orgs/" + largeOrg + "/repos/" + repoName
+	largeRequirements = 200
+	largePatterns     = 20 // of each requirement
+	largeTopics       = 1000
+)
+
+// setUpLarge creates the org of the crowd large. The contract comes after the evidence.
+func (b *Crowd) setUpLarge(ctx context.Context) error {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return err
+	}
+	b.largeKey = private.Seed()
+	file := filepath.Join(b.Dir, "large.pub")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
+		return err
+	}
+
+	for _, args := range [][]string{
+		{"org", "create", largeOrg},
+		{"repo", "create", largeOrg + "/" + repoName},
+		{"identity", "add", "--org", largeOrg, "--key", file, "--dn", "cn=ci,ou=build,o=large"},
+	} {
+		if _, err := b.ledgerd(ctx, args...); err != nil {
+			return err
+		}
+	}
+	b.largeToken, err = b.ledgerd(ctx, "token", "create", "--org", largeOrg, "--name", "large", "--scope", "write")
+	return err
+}
+
+// fillLarge records the evidence of the large commit.
+func (b *Crowd) fillLarge() error {
+	requests := make([][]byte, largeTopics)
+	for i := range requests {
+		var err error
+		if requests[i], err = largeAttestation(b.largeKey, b.largeToken, i); err != nil {
+			return err
+		}
+	}
+	_, err := load{address: b.server.address, conns: b.Connections, requests: requests}.run()
+	return err
+}
+
+// applyLarge applies the large contract. All its patterns have wildcards.
+func (b *Crowd) applyLarge(ctx context.Context) error {
+	var requirements []string
+	for i := range largeRequirements {
+		patterns := []string{`"cn=ci"`}
+		for n := range largePatterns - 1 {
+			patterns = append(patterns, fmt.Sprintf(`"cn=*a*%d-%d*"`, i, n))
+		}
+		requirements = append(requirements, fmt.Sprintf(`{"state":"ATTESTED","predicate":"test:*","signers":[%s]}`,
+			strings.Join(patterns, ",")))
+	}
+	file := filepath.Join(b.Dir, "large.json")
+	contract := `{"requirements":[` + strings.Join(requirements, ",") + `]}`
+	if err := os.WriteFile(file, []byte(contract), 0o600); err != nil {
+		return err
+	}
+	_, err := b.ledgerd(ctx, "policy", "apply", largeOrg+"/"+repoName, "--file", file)
+	return err
+}
+
+// largeAttestation returns the request that records the n-th attestation of the large
+// commit. After largeTopics, they replace earlier ones.
+func largeAttestation(seed []byte, token string, n int) ([]byte, error) {
+	status := ledger.Pass
+	if n/largeTopics%2 == 1 {
+		status = ledger.Fail
+	}
+	payload, err := attestation.NewStatement("git+https://git.example/large/repo", commitID(0), attestation.ResultPredicate{
+		Predicate:   fmt.Sprintf("test:%04d", n%largeTopics),
+		Result:      ledger.Result{Status: status, DurationMS: 1200},
+		Repo:        largeOrg + "/" + repoName,
+		Annotations: map[string]string{"run": fmt.Sprint(n, " at ", time.Now().UnixNano())},
+	})
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := attestation.SignDSSE(ed25519.NewKeyFromSeed(seed), payload)
+	if err != nil {
+		return nil, err
+	}
+	return httpRequest(http.MethodPost, largePath+"/attestations", token, envelope), nil
+}
+
+// useLarge records an attestation of the large commit, or reads its record, again and
+// again.
+func (c *crowdClients) useLarge(ctx context.Context, counted *tally, sent *atomic.Int64, writes bool) error {
+	read := httpRequest(http.MethodGet, largePath+"/commits/"+commitID(0), c.LargeToken, nil)
+	return connected(ctx, c.Address, func(conn *rawConn) error {
+		for ctx.Err() == nil {
+			request, err := read, error(nil)
+			if writes {
+				if request, err = largeAttestation(c.LargeKey, c.LargeToken, int(sent.Add(1))); err != nil {
+					return err
+				}
+			}
+			began := time.Now()
+			r, err := conn.send(request)
+			if err != nil {
+				return err
+			}
+			counted.note(r, time.Since(began))
+			if r.status/100 != 2 {
+				return nil
+			}
+		}
+		return nil
+	})
+}
