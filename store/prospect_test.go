@@ -44,7 +44,7 @@ func changesF(branch string) ledger.Registration {
 	return ledger.Registration{Branch: branch, Changes: []radar.Change{{Path: "f", Status: "M"}}}
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func newTwin(t *testing.T) twin {
 }
 
 // openTwin returns the ledger in a copy of a file.
-func openTwin(t *testing.T, file string) twin {
+func openTwin(t testing.TB, file string) twin {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	check(t, err)
@@ -81,7 +81,7 @@ func openTwin(t *testing.T, file string) twin {
 }
 
 // newTwinFile returns the file of a ledger for newTwin.
-func newTwinFile(t *testing.T) string {
+func newTwinFile(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -178,7 +178,7 @@ func (w twin) recordEach(t *testing.T, set []*drawn) []string {
 }
 
 // recordSet records the attestations as one set, and returns the results.
-func (w twin) recordSet(t *testing.T, set []*drawn) []string {
+func (w twin) recordSet(t testing.TB, set []*drawn) []string {
 	items := make([]any, len(set))
 	copies := make([]recording, len(set))
 	for i, d := range set {

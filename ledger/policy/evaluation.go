@@ -45,6 +45,8 @@ type evaluation struct {
 	// incomplete has, by topic, the number of the last requirement for which evidence for a
 	// slot does not count, counted from 1.
 	incomplete []int
+	// names and reported are the texts of name and report, by the position of the evidence.
+	names, reported []string
 	// about is reused.
 	about []int
 

@@ -28,7 +28,10 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 	}
 	for at, verdict := range d.verdicts {
 		if verdict == blocks {
-			s.FailedBy = append(s.FailedBy, v.f.Evidence[at].Signer.String())
+			name := v.name(at)
+			if n := len(s.FailedBy); n == 0 || s.FailedBy[n-1] != name {
+				s.FailedBy = append(s.FailedBy, name)
+			}
 		}
 	}
 	slices.Sort(s.FailedBy)
@@ -50,7 +53,7 @@ func (v *evaluation) signersCounted(d *decision) []string {
 		if verdict != counts {
 			continue
 		}
-		name := v.f.Evidence[at].Signer.String()
+		name := v.name(at)
 		n, ok := first[v.people[at]]
 		switch {
 		case !ok:
@@ -181,15 +184,35 @@ func morePeople(n int) string {
 func (v *evaluation) reports(d *decision, which verdict) string {
 	var list []string
 	for at, verdict := range d.verdicts {
-		if verdict != which {
-			continue
+		if verdict == which {
+			list = append(list, v.report(at))
 		}
-		e := &v.f.Evidence[at]
-		report := e.Predicate + " " + statusVerbs[e.Status] + e.inSlot() + " (" + e.Signer.String() + ")"
-		list = append(list, report)
 	}
 	slices.Sort(list)
 	return joinFirst(list, " and ")
+}
+
+// name returns the name of the signer of the evidence at a position.
+func (v *evaluation) name(at int) string {
+	if v.names == nil {
+		v.names = make([]string, len(v.f.Evidence))
+	}
+	if v.names[at] == "" {
+		v.names[at] = v.f.Evidence[at].Signer.String()
+	}
+	return v.names[at]
+}
+
+// report says what the evidence at a position reports, and by whom.
+func (v *evaluation) report(at int) string {
+	if v.reported == nil {
+		v.reported = make([]string, len(v.f.Evidence))
+	}
+	if v.reported[at] == "" {
+		e := &v.f.Evidence[at]
+		v.reported[at] = e.Predicate + " " + statusVerbs[e.Status] + e.inSlot() + " (" + v.name(at) + ")"
+	}
+	return v.reported[at]
 }
 
 // inSlot names the slot of e for a reason. It is empty if e has none.
