@@ -37,6 +37,9 @@ func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string)
 	})
 }
 
+// longWork is the number of verdicts above which the record of a commit is a long read.
+const longWork = 50_000
+
 // The maximum number of attestations and of transitions in a commit record.
 const (
 	newestAttestations = 100
@@ -100,6 +103,11 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 	row, err := rd.findCommitRow(c.id)
 	if err != nil {
 		return err
+	}
+	if min(row.attestations, policy.MaxTopics)*int64(len(d.contract.Requirements)) > longWork {
+		if err := rd.Long(); err != nil {
+			return err
+		}
 	}
 	s, err := rd.gatherOne(d, row)
 	if err != nil {
