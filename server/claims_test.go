@@ -374,6 +374,18 @@ func TestCorrectCommit(t *testing.T) {
 	}
 }
 
+// A correction to the newest change record still forgets the paths of earlier ones.
+func TestCorrectToNewestChanges(t *testing.T) {
+	b := newBackend(t)
+	sha := commitID(1)
+	b.register(sha, `{"changes":[{"path":"a","status":"M"}]}`).want(201)
+	b.register(sha, `{"changes":[{"path":"b","status":"M"}]}`).want(200)
+	b.patch(commitPath(sha), `{"changes":[{"path":"b","status":"M"}]}`).want(200)
+	if c := b.commit(sha); c.Paths != nil || len(c.Corrections) != 1 {
+		t.Errorf("paths %q, corrections %+v", c.Paths, c.Corrections)
+	}
+}
+
 func TestInvalidCorrections(t *testing.T) {
 	b := newBackend(t)
 	sha := commitID(1)

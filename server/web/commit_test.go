@@ -105,6 +105,25 @@ func (p page) moments() []string {
 }
 
 // An unmet requirement shows how many signers it has.
+// The page shows all that was ever claimed, and what administrators have corrected.
+func TestClaimsOfCommit(t *testing.T) {
+	e := newEnv(t)
+	sha := commitID(7)
+	e.push(sha, ledger.Registration{Target: "release/2", Author: ledger.Author{Name: "Ada"},
+		Message: "One\n\nCo-authored-by: <b>Bob</b> <bob@acme.example>", Changes: []radar.Change{lineEdit("a.go", 1)}})
+	e.push(sha, ledger.Registration{Target: "main", Changes: []radar.Change{lineEdit("b.go", 1)}})
+	w := e.signIn(e.reader)
+	w.get(commitPath(sha)).want(200).has("Co-authors and committers", "Targets release/2 main",
+		"Policies use all 2 paths that were ever registered.").hasNot("correction")
+
+	_, err := e.host.Correct(t.Context(), "acme", "api", sha, ledger.CommitCorrection{
+		Targets: &[]string{"main"}, Changes: new([]radar.Change),
+	})
+	check(t, err)
+	w.get(commitPath(sha)).want(200).has("2 corrections", "targets: release/2, main → to main by host",
+		"changes: a.go, b.go → to all paths by host").hasNot("Policies use all")
+}
+
 func TestUnmetRequirement(t *testing.T) {
 	e := newEnv(t)
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2}]}`)
