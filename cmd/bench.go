@@ -166,8 +166,8 @@ other clients, then with each crowd of clients alone, and with all together:
   streams   follow the live stream; --unread of them never read
   viewers   view live pages: like the script of the pages, a viewer follows the
             stream and fetches its page again after events
-  large     an org whose contract and commit are as large as is allowed: half of
-            the clients attest the commit as fast as possible, half read it
+  large     attest and read a commit with as much evidence, under as large a
+            contract, as is allowed
   together  all of these
 
 Latencies count from the moment at which a request was due. Each crowd meets a
@@ -175,9 +175,7 @@ new server and runs in a process of its own; all share the machine's cores. RATI
 compares a p99 with the same without a crowd, and CPU is the use of one core.
 The lines below a crowd are the responses to its clients. The benchmark fails if
 a stream that is read loses a message.
-
-At last it records as fast as possible over a few connections, in rounds with and
-without viewers.`,
+At last it records as fast as possible, in rounds with and without viewers.`,
 		Example: `  ledgerd bench crowd
   ledgerd bench crowd --only streams --rate 60 --slowdown 0
   ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,

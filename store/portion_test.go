@@ -53,7 +53,7 @@ func (w twin) write(t *testing.T, list ...*recording) (deferred []bool) {
 }
 
 // One write records few attestations of commits with much evidence under large contracts,
-// and lets other orgs go first, but not for ever.
+// and lets other orgs go first, but not without end.
 func TestMuchWorkIsDeferred(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()

@@ -28,8 +28,7 @@ type Crowd struct {
 
 	readerTokens, streamTokens, viewerTokens []string
 	bodyToken                                string
-	largeToken                               string
-	largeKey                                 []byte
+	large                                    largeClient
 }
 
 const (
@@ -144,7 +143,7 @@ func (b *Crowd) createTokens(ctx context.Context) (err error) {
 	if b.viewerTokens, err = b.readTokens(ctx, "viewers", (b.Viewers+viewersPerToken-1)/viewersPerToken); err != nil {
 		return err
 	}
-	if err := b.setUpLarge(ctx); err != nil {
+	if b.large, err = b.setUpLarge(ctx); err != nil {
 		return err
 	}
 	b.bodyToken, err = b.ledgerd(ctx, "token", "create", "--org", orgName, "--name", "bodies", "--scope", "write")
@@ -174,7 +173,7 @@ func (b *Crowd) fill(context.Context) error {
 		}
 	}
 	b.print("%d attestations in the ledger\n", b.recorded)
-	return b.fillLarge()
+	return b.fillLarge(b.large)
 }
 
 // eachCrowd measures without a crowd, with each crowd, and with all together.
@@ -262,7 +261,7 @@ func (b *Crowd) meet(ctx context.Context, c namedCrowd, quiet crowdFigures) (f c
 // withTokens adds the server's address and the tokens.
 func (b *Crowd) withTokens(c crowdClients) crowdClients {
 	c.Address, c.BodyToken = b.server.address, b.bodyToken
-	c.LargeToken, c.LargeKey = b.largeToken, b.largeKey
+	c.LargeClient = b.large
 	c.ReaderTokens, c.ViewerTokens = b.readerTokens, b.viewerTokens
 	if c.Streams > 0 {
 		c.StreamTokens = b.streamTokens

@@ -22,8 +22,8 @@ type crowdClients struct {
 	Readers, Bodies, Loris, Streams, Unread, Viewers, Large int
 
 	ReaderTokens, StreamTokens, ViewerTokens []string
-	BodyToken, LargeToken                    string // with the scope write
-	LargeKey                                 []byte // the seed of its signer
+	BodyToken                                string // with the scope write
+	LargeClient                              largeClient
 }
 
 // streamsPerToken is how many streams of a benchmark share a token. The default of
@@ -109,7 +109,7 @@ func (c crowdClients) gather(ctx context.Context) (*gathering, error) {
 	})
 	var sent atomic.Int64
 	g.hostile["large"] = newHostile(ctx, c.Large, func(ctx context.Context, counted *tally, i int) error {
-		return c.useLarge(ctx, counted, &sent, i%2 == 0)
+		return c.LargeClient.use(ctx, c.Address, counted, &sent, i%2 == 0)
 	})
 	return g, nil
 }

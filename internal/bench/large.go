@@ -27,20 +27,26 @@ const (
 	largeTopics       = 1000
 )
 
+// A largeClient attests and reads the large commit.
+type largeClient struct {
+	Token string
+	Key   []byte // the seed of the signer's key
+}
+
 // setUpLarge creates the org of the crowd large. The contract comes after the evidence.
-func (b *Crowd) setUpLarge(ctx context.Context) error {
+func (b *Core) setUpLarge(ctx context.Context) (c largeClient, err error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
-		return err
+		return c, err
 	}
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
-		return err
+		return c, err
 	}
-	b.largeKey = private.Seed()
+	c.Key = private.Seed()
 	file := filepath.Join(b.Dir, "large.pub")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
-		return err
+		return c, err
 	}
 
 	for _, args := range [][]string{
@@ -49,19 +55,19 @@ func (b *Crowd) setUpLarge(ctx context.Context) error {
 		{"identity", "add", "--org", largeOrg, "--key", file, "--dn", "cn=ci,ou=build,o=large"},
 	} {
 		if _, err := b.ledgerd(ctx, args...); err != nil {
-			return err
+			return c, err
 		}
 	}
-	b.largeToken, err = b.ledgerd(ctx, "token", "create", "--org", largeOrg, "--name", "large", "--scope", "write")
-	return err
+	c.Token, err = b.ledgerd(ctx, "token", "create", "--org", largeOrg, "--name", "large", "--scope", "write")
+	return c, err
 }
 
 // fillLarge records the evidence of the large commit.
-func (b *Crowd) fillLarge() error {
+func (b *Core) fillLarge(c largeClient) error {
 	requests := make([][]byte, largeTopics)
 	for i := range requests {
 		var err error
-		if requests[i], err = largeAttestation(b.largeKey, b.largeToken, i); err != nil {
+		if requests[i], err = c.attestation(i); err != nil {
 			return err
 		}
 	}
@@ -70,7 +76,7 @@ func (b *Crowd) fillLarge() error {
 }
 
 // applyLarge applies the large contract. All its patterns have wildcards.
-func (b *Crowd) applyLarge(ctx context.Context) error {
+func (b *Core) applyLarge(ctx context.Context) error {
 	var requirements []string
 	for i := range largeRequirements {
 		patterns := []string{`"cn=ci"`}
@@ -89,9 +95,9 @@ func (b *Crowd) applyLarge(ctx context.Context) error {
 	return err
 }
 
-// largeAttestation returns the request that records the n-th attestation of the large
-// commit. After largeTopics, they replace earlier ones.
-func largeAttestation(seed []byte, token string, n int) ([]byte, error) {
+// attestation returns the request that records the n-th attestation of the large commit.
+// After largeTopics, they replace earlier ones.
+func (c largeClient) attestation(n int) ([]byte, error) {
 	status := ledger.Pass
 	if n/largeTopics%2 == 1 {
 		status = ledger.Fail
@@ -105,25 +111,28 @@ func largeAttestation(seed []byte, token string, n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	envelope, err := attestation.SignDSSE(ed25519.NewKeyFromSeed(seed), payload)
+	envelope, err := attestation.SignDSSE(ed25519.NewKeyFromSeed(c.Key), payload)
 	if err != nil {
 		return nil, err
 	}
-	return httpRequest(http.MethodPost, largePath+"/attestations", token, envelope), nil
+	return httpRequest(http.MethodPost, largePath+"/attestations", c.Token, envelope), nil
 }
 
-// useLarge records an attestation of the large commit, or reads its record, again and
-// again.
-func (c *crowdClients) useLarge(ctx context.Context, counted *tally, sent *atomic.Int64, writes bool) error {
-	read := httpRequest(http.MethodGet, largePath+"/commits/"+commitID(0), c.LargeToken, nil)
-	return connected(ctx, c.Address, func(conn *rawConn) error {
+// use records attestations of the large commit, or reads its record, again and again.
+func (c largeClient) use(ctx context.Context, address string, counted *tally, sent *atomic.Int64, writes bool) error {
+	next := func() ([]byte, error) { return c.attestation(int(sent.Add(1))) }
+	if !writes {
+		read := httpRequest(http.MethodGet, largePath+"/commits/"+commitID(0), c.Token, nil)
+		next = func() ([]byte, error) { return read, nil }
+	}
+
+	return connected(ctx, address, func(conn *rawConn) error {
 		for ctx.Err() == nil {
-			request, err := read, error(nil)
-			if writes {
-				if request, err = largeAttestation(c.LargeKey, c.LargeToken, int(sent.Add(1))); err != nil {
-					return err
-				}
+			request, err := next()
+			if err != nil {
+				return err
 			}
+
 			began := time.Now()
 			r, err := conn.send(request)
 			if err != nil {
