@@ -166,8 +166,7 @@ other clients, then with each crowd of clients alone, and with all together:
   streams   follow the live stream; --unread of them never read
   viewers   view live pages: like the script of the pages, a viewer follows the
             stream and fetches its page again after events
-  large     attest and read a commit with as much evidence, under as large a
-            contract, as is allowed
+  large     attest and read a commit with the most evidence and requirements
   together  all of these
 
 Latencies count from the moment at which a request was due. Each crowd meets a
