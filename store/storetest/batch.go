@@ -88,17 +88,27 @@ func drawWrites(r *rapid.T, keyringVersion int64) (writes []write) {
 	return writes
 }
 
-// independent splits writes into batches. No two writes of a batch are about
-// the same commit, and the writes about one commit keep their order.
+// independent splits writes into batches. No two writes of a batch are about the same
+// commit, nor are two deployments, which may close each other's violations. The writes
+// about one commit keep their order, and the deployments too.
 func independent(writes []write) (batches [][]write) {
-	next := make(map[string]int) // by commit: the batch of its next write
+	next := make(map[string]int) // by subject: the batch of its next write
 	for _, w := range writes {
-		i := next[w.statement.Commit]
+		subjects := []string{w.statement.Commit}
+		if strings.HasPrefix(w.statement.Predicate, "deploy:") {
+			subjects = append(subjects, w.repo+" "+w.statement.Predicate)
+		}
+		i := 0
+		for _, subject := range subjects {
+			i = max(i, next[subject])
+		}
 		if i == len(batches) {
 			batches = append(batches, nil)
 		}
 		batches[i] = append(batches[i], w)
-		next[w.statement.Commit]++
+		for _, subject := range subjects {
+			next[subject] = i + 1
+		}
 	}
 	return batches
 }
@@ -292,8 +302,8 @@ func (fx *fixture) dump() string {
 	return strings.Join(lines, "\n")
 }
 
-// eventsByCommit returns the attestations and transitions of the org's events, by
-// commit.
+// eventsByCommit returns the org's events by commit: attestations and transitions, and then
+// the events of violations, which attestations of other commits can close.
 func (fx *fixture) eventsByCommit() map[string][]string {
 	fx.t.Helper()
 	tail, err := fx.Tail(fx.t.Context(), "acme")
@@ -306,7 +316,7 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 		fx.t.Errorf("%d events, but the next number is %d", len(list), next)
 	}
 
-	events := make(map[string][]string)
+	events, violations := make(map[string][]string), make(map[string][]string)
 	for i, e := range list {
 		if e.Seq != int64(i) {
 			fx.t.Errorf("event %d has the number %d", i, e.Seq)
@@ -323,8 +333,8 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 			if v.ClosedBy != nil {
 				closed = string(v.ClosedBy.Type)
 			}
-			events[v.Commit] = append(events[v.Commit], fmt.Sprintf("%s in %s: %s %q %s", v.Predicate, v.State, v.Status,
-				v.Missing, closed))
+			violations[v.Commit] = append(violations[v.Commit], fmt.Sprintf("%s in %s: %s %q %s", v.Predicate, v.State,
+				v.Status, v.Missing, closed))
 		case ledger.EventState:
 			var s ledger.StateEvent
 			check(fx.t, ledger.DecodeOpen(e.Body, &s))
@@ -332,6 +342,10 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 		default:
 			fx.t.Errorf("event %d is of type %s", i, e.Type)
 		}
+	}
+
+	for commit, list := range violations {
+		events[commit] = append(events[commit], list...)
 	}
 	return events
 }
