@@ -101,7 +101,7 @@ EXIT STATUS
   1  not recorded
   2  usage error
   4  recorded, but it does not count: an exception is still active`,
-		Example: `  ledgerd exception end acme/api --commit HEAD --requirement review --reason 'reviewed now' --key alice.key`,
+		Example: `  ledgerd exception end acme/api --commit HEAD --requirement review --reason 'reviewed' --key alice.key`,
 		Args:    takes("ORG/REPO"),
 		RunE:    func(command *cobra.Command, args []string) error { return p.except(command, args, q) },
 	}

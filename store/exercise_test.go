@@ -241,6 +241,12 @@ func (e *exerciser) record() {
 	}
 	e.now = e.now.Add(2 * time.Second)
 	check(e.t, e.Settle(ctx))
+
+	// So many of a commit that its evidence is counted.
+	for range 202 {
+		e.now = e.now.Add(time.Millisecond)
+		e.attests("web", sha(2), "test:go", ledger.Pass)
+	}
 }
 
 // violations opens more violations than a deployment closes at once, and closes them.

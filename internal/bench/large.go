@@ -102,7 +102,8 @@ func (c largeClient) attestation(n int) ([]byte, error) {
 	if n/largeTopics%2 == 1 {
 		status = ledger.Fail
 	}
-	payload, err := attestation.NewStatement("git+https://git.example/large/repo", commitID(0), attestation.ResultPredicate{
+	const repo = "git+https://git.example/large/repo"
+	payload, err := attestation.NewStatement(repo, commitID(0), attestation.ResultPredicate{
 		Predicate:   fmt.Sprintf("test:%04d", n%largeTopics),
 		Result:      ledger.Result{Status: status, DurationMS: 1200},
 		Repo:        largeOrg + "/" + repoName,

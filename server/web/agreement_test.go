@@ -139,7 +139,8 @@ func (h *history) requirement(i int) string {
 		add(1, `"predicate":%q`, pick(r, "deploy:*", "deploy:prod"))
 		add(2, `"distinct_from":[%s]`, pick(r, `"PROMOTABLE"`, `"ATTESTED","PROMOTABLE"`))
 	}
-	add(3, `"signers":[%s]`, pick(r, `"ou=build"`, `"ou=dev,o=acme"`, `"cn=*,ou=platform"`, `"cn=b*"`, `"ou=dev","ou=platform"`))
+	add(3, `"signers":[%s]`, pick(r, `"ou=build"`, `"ou=dev,o=acme"`, `"cn=*,ou=platform"`, `"cn=b*"`,
+		`"ou=dev","ou=platform"`))
 	add(4, `"threshold":2`)
 	add(4, `"accept":[%s]`, pick(r, `"pass","warn"`, `"pass","fail"`, `"warn"`))
 	add(4, `"max_age":%q`, pick(r, "1h", "3h"))
@@ -243,7 +244,8 @@ func (h *history) register() {
 	k := h.know(commit)
 	var n ledger.Registration
 	if one(r, 2) {
-		n.Author = pick(r, ledger.Author{Name: "Ann", Email: "ann@acme.example"}, ledger.Author{Name: "BOB", Email: "b@acme.example"})
+		n.Author = pick(r, ledger.Author{Name: "Ann", Email: "ann@acme.example"},
+			ledger.Author{Name: "BOB", Email: "b@acme.example"})
 		if k.author != (ledger.Author{}) {
 			n.Author = k.author
 		}
@@ -315,7 +317,8 @@ func (h *history) attest() {
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
 	check(h.t, err)
 	rec := h.send(payload)
-	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[38:], status, rec.Identity, p.Result.DurationMS, p.Annotations)
+	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[38:], status, rec.Identity, p.Result.DurationMS,
+		p.Annotations)
 
 	e := h.evidence(rec, before)
 	k.Evidence, k.Attested = append(k.Evidence, e), true
@@ -370,8 +373,10 @@ func (h *history) except() {
 	k := h.know(commit)
 	before := h.worth(k)
 	h.clock.advance(time.Millisecond)
-	x := attestation.Exception{Repo: "acme/" + h.repo, Requirement: pick(r, "r0", "r0", "r1", "r2"), Reason: "it is urgent",
-		Until: h.clock.time().Add(pick(r, 0, time.Hour, 3*time.Hour, 48*time.Hour)), IssuedOn: h.clock.time()}
+	x := attestation.Exception{
+		Repo: "acme/" + h.repo, Requirement: pick(r, "r0", "r0", "r1", "r2"), Reason: "it is urgent",
+		Until: h.clock.time().Add(pick(r, 0, time.Hour, 3*time.Hour, 48*time.Hour)), IssuedOn: h.clock.time(),
+	}
 	payload, err := attestation.NewExceptionStatement(commit, x)
 	check(h.t, err)
 	rec := h.send(payload)

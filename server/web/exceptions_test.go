@@ -33,7 +33,8 @@ func TestExceptionIsShown(t *testing.T) {
 	e.clock.advance(24 * time.Hour)
 	w = e.signIn(e.reader)
 	w.get(commit + commitID(1)).want(200).has("(ends in 24 hours)")
-	w.get(repo).want(200).has("Exceptions that end soon", "tests of "+commitID(1)[:12], "ends in 24 hours, <b>INC-42</b> by sue")
+	w.get(repo).want(200).has("Exceptions that end soon", "tests of "+commitID(1)[:12],
+		"ends in 24 hours, <b>INC-42</b> by sue")
 	w.get(org).want(200).has("Exception ends api tests of", "ends in 24 hours, <b>INC-42</b> by sue")
 	e.clock.advance(23*time.Hour + 30*time.Minute)
 	w = e.signIn(e.reader)
