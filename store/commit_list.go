@@ -20,6 +20,16 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 // evaluated as if the commit was meant for that branch alone, and TargetState is set. If
 // target is empty, it is the same as Commit.
 func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string) (ledger.Commit, error) {
+	leave, err := s.heavy.enter(ctx, requestKey(org, repo, prefix))
+	if err != nil {
+		return ledger.Commit{}, storageError(err)
+	}
+	v, err := s.commitFor(ctx, org, repo, prefix, target)
+	leave(workOfRecord(v.Attested, len(v.Requirements)))
+	return v, err
+}
+
+func (s *Store) commitFor(ctx context.Context, org, repo, prefix, target string) (ledger.Commit, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Commit, err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
@@ -37,8 +47,10 @@ func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string)
 	})
 }
 
-// longWork is the number of verdicts above which the record of a commit is a long read.
-const longWork = 50_000
+// workOfRecord estimates the work of evaluating the requirements of a commit.
+func workOfRecord(attestations int64, requirements int) int64 {
+	return min(attestations, policy.MaxTopics) * int64(requirements)
+}
 
 // The maximum number of attestations and of transitions in a commit record.
 const (
@@ -104,7 +116,7 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 	if err != nil {
 		return err
 	}
-	if min(row.attestations, policy.MaxTopics)*int64(len(d.contract.Requirements)) > longWork {
+	if workOfRecord(row.attestations, len(d.contract.Requirements)) > heavyWork {
 		if err := rd.Long(); err != nil {
 			return err
 		}

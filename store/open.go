@@ -82,6 +82,7 @@ func newStore(o Options) *Store {
 		previewSlots: make(chan struct{}, maxPreviews),
 		maxPreview:   maxPreview,
 		evaluating:   make(chan struct{}, maxEvaluating),
+		heavy:        newHeavyLimit(),
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
 		touched:      newCache[string, ledger.Time](maxTouched),

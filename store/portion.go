@@ -33,7 +33,7 @@ func (t *tx) portion(list []*recording, commits []*subject) (now []*recording, e
 		if work[i], err = t.workOf(commits[i], counted); err != nil {
 			return nil, err
 		}
-		total += work[i]
+		total, r.work = total+work[i], int64(work[i])
 		several = several || r.org != list[0].org
 	}
 	if total <= muchWork {

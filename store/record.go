@@ -43,6 +43,12 @@ const maxTries = 50
 // takes for active, outside the writer. If the writer finds that verdicts are missing, it
 // evaluates them, and writes again.
 func (s *Store) record(ctx context.Context, r *recording) error {
+	leave, err := s.heavy.enter(ctx, requestKey(r.org, r.repo, r.attestation.Commit))
+	if err != nil {
+		return storageError(err)
+	}
+	defer func() { leave(r.work) }()
+
 	key := repoKey(r.org, r.repo)
 	contract, known := s.caches.active.get(key)
 	if known {

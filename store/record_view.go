@@ -59,6 +59,9 @@ func repoKey(org, repo string) string {
 	}, repo)
 }
 
+// requestKey returns the key of a commit in heavyLimit.commits.
+func requestKey(org, repo, commit string) string { return repoKey(org, repo) + "@" + commit }
+
 // view reads the view for a set of attestations, and returns those that are to be recorded
 // now.
 func (t *tx) view(list []*recording) (v *view, now []*recording, err error) {

@@ -26,6 +26,8 @@ type recording struct {
 	verdicts map[string]policy.Verdict
 	// prepared and deferred are how often it was prepared, see unprepared, and deferred.
 	prepared, deferred int
+	// work is the estimated work of recording it, from the last attempt.
+	work int64
 
 	// The result is a record, or the reason why the attestation was refused.
 	rec     ledger.AttestationRecord

@@ -76,7 +76,8 @@ func TestRequirement(t *testing.T) {
 	}
 
 	const (
-		unknown  = "the commit's author is unknown (register the commit with its author)"
+		unknown = "the commit's author is unknown (to register it, run ledgerd commit push, " +
+			"or ledgerd attest in a work tree)"
 		tests    = `{"state":"ATTESTED","predicate":"test:*"`
 		reviews  = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`
 		deploys  = `{"state":"DEPLOYED","predicate":"deploy:prod"`
