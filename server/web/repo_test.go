@@ -62,7 +62,7 @@ func TestBoard(t *testing.T) {
 	e.deploy(ci, alice, commitID(4))
 
 	p := e.signIn(e.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
-	wantEqual(t, "columns", p.texts("section"), []string{
+	wantEqual(t, "columns", p.texts("section", "class", "column"), []string{
 		"Draft 2 Two " + commitID(3)[:12] + " two 30 Nov 2030 09:01 UTC test:* 0 of 1 HIGH 1 overlap" +
 			" Nothing yet " + commitID(0)[:12] + " Ada draft 30 Nov 2030 09:00 UTC test:* 0 of 1",
 		"Validating 1 Fails " + commitID(1)[:12] + " bob@acme.example red 30 Nov 2030 09:01 UTC test:* failed by ci",
