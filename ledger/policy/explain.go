@@ -102,7 +102,8 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 		b.WriteString("; where cannot be evaluated: " + list)
 	}
 	if r.ExcludeAuthor && !v.f.hasAuthor() {
-		b.WriteString("; the commit's author is unknown (to register it, run ledgerd commit push, or ledgerd attest in a work tree)")
+		b.WriteString("; the commit's author is unknown (to register it, run ledgerd commit push, " +
+			"or ledgerd attest in a work tree)")
 	}
 	if d.exception != nil && d.filled == 0 {
 		b.WriteString("; the exception needs somebody to have deployed the commit")
