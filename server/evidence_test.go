@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 const (
@@ -325,5 +326,29 @@ func TestPastedDocuments(t *testing.T) {
 	}
 	if attestations, events := b.count(); attestations+events != 0 {
 		t.Errorf("recorded %d attestations and %d events", attestations, events)
+	}
+}
+
+// A commit has room for 1,000 combinations of predicate, person and slot. What is already
+// there can still be replaced.
+func TestTooMuchEvidence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records 1,000 attestations")
+	}
+	b := newBackend(t)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	attest := func(n, run int) response {
+		b.t.Helper()
+		return b.attest(ci.statement(t, commitID(1), fmt.Sprintf("test:%d", n), ledger.Pass, run))
+	}
+	for n := range policy.MaxTopics {
+		attest(n, 1).want(201)
+	}
+
+	attest(policy.MaxTopics, 1).wantProblem(422, ledger.CodeTooMuchEvidence)
+	attest(0, 2).want(201)
+	b.attest(ci.statement(t, commitID(2), "test:go", ledger.Pass, 1)).want(201)
+	if got := b.commit(commitID(1)).Attested; got != policy.MaxTopics+1 {
+		t.Errorf("%d attestations, want %d", got, policy.MaxTopics+1)
 	}
 }
