@@ -34,5 +34,7 @@ export function describe(event: Event | Delivery): string {
       return `policy ${event.version}`
     case "radar":
       return `${event.level} with ${event.other.branch}`
+    case "violation":
+      return `${event.status}: ${event.predicate} by ${event.identity}`
   }
 }
