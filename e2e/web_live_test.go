@@ -59,10 +59,10 @@ func TestWebLiveUpdatesKeepScrollAndFocus(t *testing.T) {
 	v.checkConsole(t)
 }
 
-// waitSwap calls trigger and waits until the page replaces its first live part.
+// waitSwap calls trigger and waits until the page replaces the board.
 func (v *visitor) waitSwap(trigger func()) {
 	v.t.Helper()
-	evaluate[bool](v, `window.before = document.querySelector('[data-live-part]'), true`)
+	evaluate[bool](v, `window.before = document.querySelector('[data-live-part="board"]'), true`)
 	trigger()
 	waitFor(v.t, "an update of "+v.path(), 10*time.Second,
 		func() bool { return evaluate[bool](v, `!window.before.isConnected`) })

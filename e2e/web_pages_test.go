@@ -62,6 +62,9 @@ func (s *stage) pages() []webPage {
 		}},
 		{name: "activity-none", path: "/orgs/acme/activity?repo=handbook"},
 
+		{name: "violations", route: org + "/violations", path: "/orgs/acme/violations"},
+		{name: "repo-violations", route: repo + "/violations", path: api + "/violations"},
+
 		{name: "repo", route: repo, path: api},
 		{name: "repo-list", path: api + "?view=list"},
 		{name: "repo-none", path: "/orgs/acme/repos/handbook"},
@@ -91,6 +94,8 @@ func (s *stage) pages() []webPage {
 			then: submit([]string{"Name", "release bot"}, "Create token")},
 
 		{name: "identities", route: org + "/settings/identities", path: "/orgs/acme/settings/identities"},
+		{name: "identity-edit", route: org + "/settings/identities/{id}/edit",
+			path: "/orgs/acme/settings/identities/" + s.identity + "/edit"},
 		{name: "identity-new", route: org + "/settings/identities/new", path: "/orgs/acme/settings/identities/new"},
 
 		{name: "webhooks", route: hooks, path: api + "/webhooks"},

@@ -39,6 +39,7 @@ type stage struct {
 
 	shown       string // branch of the commit whose page is shown
 	attestation string // ID of an attestation of this commit
+	identity    string // ID of an identity
 	webhook     string // ID of the failing webhook
 	delivery    string // ID of one of its deliveries
 }
@@ -123,8 +124,9 @@ func (s *stage) createOrg() {
 		"cn=pilot,ou=platform,o=acme"} {
 		s.trust(dn)
 	}
-	_, err = s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
+	root, err := s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
 	check(t, err)
+	s.identity = root.ID
 
 	for _, contract := range []string{firstContract, secondContract} {
 		_, etag, err := s.api.Policy(ctx, "acme", "api")

@@ -26,7 +26,7 @@ func routes() []route {
 		{get, eventsPattern, read, followEvents},
 		{get, activityPattern, read, live(showActivity)},
 
-		{get, orgViolations, read, live(showViolations)},
+		{get, orgViolationsPattern, read, live(showViolations)},
 
 		{get, repoPattern, read, live(showRepo)},
 		{get, commitPattern, read, live(showCommit)},
@@ -38,7 +38,7 @@ func routes() []route {
 		{get, versionsPattern + "/{version}", read, showPolicyVersion},
 		{get, policyPattern + "/edit", admin, editPolicy},
 		{post, policyPattern + "/edit", admin, changePolicy},
-		{get, repoViolations, read, live(showViolations)},
+		{get, repoViolationsPattern, read, live(showViolations)},
 		{get, radarPattern, read, live(showRadar)},
 
 		{get, settingsPattern, read, showSettings},

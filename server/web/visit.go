@@ -21,25 +21,25 @@ import (
 
 // Patterns that are used outside routes, too.
 const (
-	logoutPattern     = "/logout"
-	assetPattern      = "/static/{file}"
-	orgPattern        = "/orgs/{org}"
-	eventsPattern     = orgPattern + "/events"
-	activityPattern   = orgPattern + "/activity"
-	settingsPattern   = orgPattern + "/settings"
-	orgViolations     = orgPattern + "/violations"
-	tokensPattern     = settingsPattern + "/tokens"
-	identitiesPattern = settingsPattern + "/identities"
-	repoPattern       = orgPattern + "/repos/{repo}"
-	commitPattern     = repoPattern + "/commits/{sha}"
-	policyPattern     = repoPattern + "/policy"
-	versionsPattern   = policyPattern + "/versions"
-	repoViolations    = repoPattern + "/violations"
-	radarPattern      = repoPattern + "/radar"
-	webhooksPattern   = repoPattern + "/webhooks"
-	webhookPattern    = webhooksPattern + "/{id}"
-	pingPattern       = webhookPattern + "/ping"
-	redeliverPattern  = webhookPattern + "/deliveries/{delivery}/redeliver"
+	logoutPattern         = "/logout"
+	assetPattern          = "/static/{file}"
+	orgPattern            = "/orgs/{org}"
+	eventsPattern         = orgPattern + "/events"
+	activityPattern       = orgPattern + "/activity"
+	settingsPattern       = orgPattern + "/settings"
+	orgViolationsPattern  = orgPattern + "/violations"
+	tokensPattern         = settingsPattern + "/tokens"
+	identitiesPattern     = settingsPattern + "/identities"
+	repoPattern           = orgPattern + "/repos/{repo}"
+	commitPattern         = repoPattern + "/commits/{sha}"
+	policyPattern         = repoPattern + "/policy"
+	versionsPattern       = policyPattern + "/versions"
+	repoViolationsPattern = repoPattern + "/violations"
+	radarPattern          = repoPattern + "/radar"
+	webhooksPattern       = repoPattern + "/webhooks"
+	webhookPattern        = webhooksPattern + "/{id}"
+	pingPattern           = webhookPattern + "/ping"
+	redeliverPattern      = webhookPattern + "/deliveries/{delivery}/redeliver"
 )
 
 // A handler returns the response to a request.
@@ -77,7 +77,7 @@ const refreshHeader = "X-Ledger-Refresh"
 // isLive reports whether the page of the route can be live.
 func (rt route) isLive() bool {
 	return rt.method == http.MethodGet && slices.Contains([]string{orgPattern, activityPattern, repoPattern, commitPattern,
-		policyPattern, versionsPattern, radarPattern, orgViolations, repoViolations}, rt.pattern)
+		policyPattern, versionsPattern, radarPattern, orgViolationsPattern, repoViolationsPattern}, rt.pattern)
 }
 
 // A visit is a request with its visitor.

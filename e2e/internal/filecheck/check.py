@@ -12,7 +12,7 @@ import sqlite3
 import sys
 
 STATES = ["DRAFT", "VALIDATING", "ATTESTED", "PROMOTABLE", "DEPLOYED"]
-BITS = {"attestation": 1, "state": 2, "policy": 4, "radar": 8}
+BITS = {"attestation": 1, "state": 2, "policy": 4, "radar": 8, "violation": 16}
 KEEP = 30 * 24 * 3600 * 1000  # how long deliveries are kept after their end, in ms
 MOST = 5  # how many problems of one kind are listed
 
@@ -132,7 +132,8 @@ QUERIES = [
           OR (status <> 'pending' AND n = 0)"""),
     ("repo {} has the event types {}, want {}", """
         SELECT name, webhook_events, want FROM (SELECT name, webhook_events,
-          (SELECT coalesce(max(events & 1) + max(events & 2) + max(events & 4) + max(events & 8), 0)
+          (SELECT coalesce(max(events & 1) + max(events & 2) + max(events & 4) + max(events & 8)
+            + max(events & 16), 0)
            FROM webhooks WHERE repo_id = r.id AND active = 1 AND deleted_at = 0) AS want FROM repos r)
         WHERE webhook_events <> want"""),
 
