@@ -124,7 +124,8 @@ func (s *stage) createOrg() {
 		"cn=pilot,ou=platform,o=acme"} {
 		s.trust(dn)
 	}
-	root, err := s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
+	root, err := s.api.AddIdentity(ctx, "acme",
+		identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
 	check(t, err)
 	s.identity = root.ID
 
