@@ -121,7 +121,7 @@ func (s *Server) simulatePolicy(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: simulation}, nil
 }
 
-// lintPolicy reviews the contract in the body or, if there is none, the active one.
+// lintPolicy reviews the contract in the body. An empty body means the active contract.
 func (s *Server) lintPolicy(c *call) (*reply, error) {
 	contract, err := s.contractToLint(c)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestWhichDeploymentsAreViolations(t *testing.T) {
 	d.record(1, d.stranger, "deploy:staging", ledger.Pass)
 	d.want()
 
-	// A stranger's deployment is one before and after that of cd, which is none.
+	// A stranger's deployment is a violation, before and after that of cd, which is allowed.
 	if r := d.record(1, d.cd, "deploy:prod", ledger.Pass); r.Violation != nil || d.state(commitID(1)) != ledger.Deployed {
 		t.Fatalf("cd's deployment is a violation: %+v", r.Violation)
 	}

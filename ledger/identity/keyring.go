@@ -186,7 +186,7 @@ func (t *trustedKey) isActive() bool {
 }
 
 // vouchers returns the identities of the key that are active and valid at the given time.
-// If there is none, the error says why: a revoked identity takes precedence over an
+// Without one, the error says why: a revoked identity takes precedence over an
 // expired one, so that expiry does not hide a revocation.
 func (t *trustedKey) vouchers(now time.Time) (Vouchers, error) {
 	if t.refused != nil {

@@ -26,7 +26,7 @@ type voucher struct {
 }
 
 // Vouchers are the identities that vouch for a verified signature: at least one. They are
-// the active and valid identities registered with its key or, if there is none, the
+// the active and valid identities registered with its key or, without such an identity, the
 // active roots that its certificate chains to and whose DN patterns match it. So the
 // registration of a key cannot be widened by a certificate for it.
 type Vouchers []voucher

@@ -41,7 +41,7 @@ type TargetRule string
 const (
 	// AllTargets are the repo's default branch, and all targets ever claimed for the commit.
 	AllTargets TargetRule = "all"
-	// ClaimedTargets are the targets ever claimed or, if there is none, the default branch.
+	// ClaimedTargets are the targets ever claimed. Until one is claimed, it is the default branch.
 	ClaimedTargets TargetRule = "claimed"
 )
 

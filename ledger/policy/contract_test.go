@@ -146,7 +146,7 @@ func TestParseContractRefuses(t *testing.T) {
 			{Field: "targets", Message: `"some" is not a rule (use all or claimed)`}}},
 		"exceptions by nobody": {`{"requirements":[],"exceptions":{"signers":[]}}`, []ledger.FieldError{
 			{Field: "exceptions.signers", Message: "required"}}},
-		"exceptions of a pattern that is none": {`{"requirements":[],"exceptions":{"signers":["ann"]}}`, []ledger.FieldError{
+		"exceptions with an invalid pattern": {`{"requirements":[],"exceptions":{"signers":["ann"]}}`, []ledger.FieldError{
 			{Field: "exceptions.signers[0]", Message: "ann"}}},
 		"exceptions for years": {`{"requirements":[],"exceptions":{"signers":["cn=*"],"max_duration":"60w"}}`,
 			[]ledger.FieldError{{Field: "exceptions.max_duration", Message: "too long (use at most 8784h)"}}},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
@@ -59,4 +60,37 @@ func BenchmarkDeriveWorst(b *testing.B) {
 			c.Derive(f, policyNow)
 		}
 	})
+}
+
+func BenchmarkDerive(b *testing.B) {
+	c, f := usualContract(b), usualFacts()
+	b.ReportAllocs()
+	for b.Loop() {
+		if c.Derive(f, policyNow).State != ledger.Deployed {
+			b.Fatal("not DEPLOYED")
+		}
+	}
+}
+
+func BenchmarkState(b *testing.B) {
+	c, f := usualContract(b), usualFacts()
+	b.ReportAllocs()
+	for b.Loop() {
+		if state, _ := c.State(f, policyNow); state != ledger.Deployed {
+			b.Fatal("not DEPLOYED")
+		}
+	}
+}
+
+func usualContract(b *testing.B) Contract {
+	return mustParse(b,
+		`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"}`,
+		`{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true,"branches":["main","release/*"]}`,
+		`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}`)
+}
+
+func usualFacts() Facts {
+	return attested(signed(ci, "test:go", ledger.Pass), signed(ci, "test:js", ledger.Pass),
+		signed(bob, "review:code", ledger.Pass),
+		signed(carol, "review:code", ledger.Pass), signed(ops, "deploy:prod", ledger.Pass))
 }

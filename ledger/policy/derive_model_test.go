@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -44,168 +43,7 @@ var (
 	}
 )
 
-func keys[V any](m map[string]V) *rapid.Generator[string] {
-	return rapid.SampledFrom(slices.Sorted(maps.Keys(m)))
-}
-
 func contains(word, words string) bool { return slices.Contains(strings.Fields(words), word) }
-
-// drawContract returns a contract in the form that Parse returns.
-func drawContract(t *rapid.T) Contract {
-	c := Contract{Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")), Radar: defaultRadar()}
-	for i := range c.Requirements {
-		c.Requirements[i] = drawRequirement(t)
-		if rapid.Bool().Draw(t, "named") {
-			c.Requirements[i].Name = fmt.Sprintf("r%d", i)
-		}
-	}
-	c.Targets = rapid.SampledFrom([]TargetRule{AllTargets, ClaimedTargets}).Draw(t, "targets")
-	if rapid.Bool().Draw(t, "exceptions are open") {
-		c.Exceptions.Signers = drawPatterns(t, rapid.SliceOfN(keys(modelSigners), 1, 2).Draw(t, "who may grant"))
-		c.Exceptions.MaxDuration = ledger.Duration(rapid.SampledFrom([]int64{5, 20, 40}).Draw(t, "for how long") * 1e6)
-	}
-	c.Radar.Enabled = rapid.Bool().Draw(t, "radar")
-	c.Radar.Notify = rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "notify")
-	c.Radar.Block = rapid.SampledFrom([]radar.Level{radar.NoLevel, radar.Low, radar.Medium, radar.High}).Draw(t, "block")
-	return c
-}
-
-func drawRequirement(t *rapid.T) Requirement {
-	r := Requirement{
-		State: rapid.SampledFrom([]ledger.State{ledger.Attested, ledger.Promotable, ledger.Deployed}).Draw(t,
-			"state"),
-		Threshold:     rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "threshold"),
-		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
-		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
-		ExcludeAuthor: rapid.Bool().Draw(t, "exclude author"),
-		Where:         rapid.SampledFrom([]string{"", "", "", "type == 'x'", "type == 'y'"}).Draw(t, "where"),
-		Paths:         drawSome(t, "paths", modelPaths),
-		Branches:      drawSome(t, "branches", modelBranches),
-	}
-	switch rapid.IntRange(0, 5).Draw(t, "by type") {
-	case 0:
-		r.Type = keys(modelTypes).Draw(t, "type")
-	case 1:
-		r.Predicate = keys(modelTypes).Draw(t, "predicate that is a type")
-	default:
-		r.Predicate = keys(modelPredicates).Draw(t, "predicate")
-	}
-	r.Signers = drawPatterns(t, drawSome(t, "signers", modelSigners))
-	for s := ledger.Attested; s < r.State; s++ {
-		if rapid.Bool().Draw(t, "distinct from "+s.String()) {
-			r.DistinctFrom = append(r.DistinctFrom, s)
-		}
-	}
-	return r
-}
-
-func drawPatterns(t *rapid.T, texts []string) (patterns []identity.Pattern) {
-	for _, s := range texts {
-		p, err := identity.ParsePattern(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		patterns = append(patterns, p)
-	}
-	return patterns
-}
-
-// drawSome returns nil half of the time, so that enough requirements apply.
-func drawSome(t *rapid.T, label string, from map[string]string) []string {
-	if rapid.Bool().Draw(t, "no "+label) {
-		return nil
-	}
-	return rapid.SliceOfN(keys(from), 1, 2).Draw(t, label)
-}
-
-func drawStatus() *rapid.Generator[ledger.Status] {
-	return rapid.SampledFrom(
-		[]ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Errored, ledger.Skip,
-			ledger.Recorded})
-}
-
-func drawFacts(t *rapid.T) Facts {
-	f := Facts{
-		Authors:    rapid.SliceOfN(rapid.Custom(drawAuthor), 0, 2).Draw(t, "authors"),
-		Branch:     rapid.SampledFrom([]string{"", "main", "feature-x", "topic"}).Draw(t, "branch"),
-		Target:     drawTarget().Draw(t, "target"),
-		Targets:    rapid.SliceOfN(drawTarget(), 0, 2).Draw(t, "targets"),
-		HasChanges: rapid.Bool().Draw(t, "has changes"),
-		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
-		Evidence:   rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence"),
-	}
-	known := rapid.Bool().Draw(t, "people are known")
-	for i := range f.Evidence {
-		f.Evidence[i].Attestation = fmt.Sprintf("att_%d", i)
-		if !known {
-			f.Evidence[i].Person = 0
-		}
-	}
-
-	f.Verdicts = make(map[VerdictKey]Verdict)
-	for _, e := range f.Evidence {
-		for _, expression := range []string{"type == 'x'", "type == 'y'"} {
-			switch rapid.IntRange(0, 4).Draw(t, "verdict") {
-			case 0: // not evaluated
-			case 1:
-				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{Error: "no such key"}
-			case 2:
-				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{}
-			default:
-				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{True: true}
-			}
-		}
-	}
-	for i := range rapid.IntRange(0, 3).Draw(t, "exceptions") {
-		recorded := rapid.Int64Range(1000, 1040).Draw(t, "granted")
-		f.Exceptions = append(f.Exceptions, Exception{
-			Attestation: fmt.Sprintf("att_x%d", i),
-			Requirement: rapid.SampledFrom([]string{"r0", "r0", "r1", "r2"}).Draw(t, "for"),
-			Signer:      modelDNs[keys(modelDNs).Draw(t, "granted by")], Reason: "it is urgent",
-			RecordedAt: ledger.Time(recorded), Until: ledger.Time(recorded + rapid.Int64Range(-5, 60).Draw(t, "until")),
-		})
-	}
-	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "overlaps") {
-		f.Overlaps = append(f.Overlaps, OpenOverlap{
-			Level:  rapid.SampledFrom([]radar.Level{radar.Low, radar.Medium, radar.High}).Draw(t, "level"),
-			Commit: rapid.SampledFrom([]string{"c0ffee", "decade"}).Draw(t, "other"),
-			Path:   rapid.SampledFrom([]string{"a.go", "cmd/main.go"}).Draw(t, "path"),
-		})
-	}
-	f.Attested = len(f.Evidence) > 0
-	if f.HasChanges {
-		f.Changes = rapid.SliceOfN(rapid.SampledFrom([]string{"go.mod", "cmd/main.go", "cmd/sub/x.go", "a.go", "docs/a.md"}),
-			0, 3).Draw(t, "changes")
-	}
-	return f
-}
-
-func drawTarget() *rapid.Generator[string] {
-	return rapid.SampledFrom([]string{"main", "main", "release/1", "release/1/2", "feature-x"})
-}
-
-func drawAuthor(t *rapid.T) ledger.Author {
-	return ledger.Author{
-		Name:  rapid.SampledFrom([]string{"", "Ann", "bot", "Joe"}).Draw(t, "author"),
-		Email: rapid.SampledFrom([]string{"", "ann@acme.org", "EVE", "ci@acme.org"}).Draw(t, "author's mail"),
-	}
-}
-
-func drawEvidence(t *rapid.T) Evidence {
-	signer := keys(modelDNs).Draw(t, "signer")
-	return Evidence{
-		Predicate:     rapid.SampledFrom([]string{"test:go", "test:js", "deploy:prod"}).Draw(t, "about"),
-		PredicateType: rapid.SampledFrom([]string{"https://a.example/v1", "https://b.example/v1"}).Draw(t, "type"),
-		Slot:          rapid.SampledFrom([]string{"", "", "sha256:a", "sha256:b"}).Draw(t, "slot"),
-		Signer:        modelDNs[signer],
-		Person:        modelPeople[signer],
-		Emails: rapid.SliceOfN(rapid.SampledFrom([]string{"", "ANN@acme.org", "ci@acme.org"}), 0, 2).Draw(t,
-			"mails"),
-		Status:          drawStatus().Draw(t, "status"),
-		RecordedAt:      ledger.Time(rapid.Int64Range(1000, 1040).Draw(t, "recorded")),
-		WhilePromotable: rapid.IntRange(0, 3).Draw(t, "while promotable") > 0,
-	}
-}
 
 // modelLatest reports whether e is the latest evidence of its person for its predicate
 // and slot. Evidence without an outcome replaces none with one.
@@ -222,8 +60,6 @@ func modelLatest(f Facts, e Evidence) bool {
 	}
 	return true
 }
-
-func drawNow(t *rapid.T) ledger.Time { return ledger.Time(rapid.Int64Range(1040, 1060).Draw(t, "now")) }
 
 // modelApplies reports whether a requirement applies: the commit changes a matching
 // path or has no change record, and its target branch matches.
@@ -624,37 +460,4 @@ func TestPathIsConsecutive(t *testing.T) {
 			}
 		}
 	})
-}
-
-func BenchmarkDerive(b *testing.B) {
-	c, f := usualContract(b), usualFacts()
-	b.ReportAllocs()
-	for b.Loop() {
-		if c.Derive(f, policyNow).State != ledger.Deployed {
-			b.Fatal("not DEPLOYED")
-		}
-	}
-}
-
-func BenchmarkState(b *testing.B) {
-	c, f := usualContract(b), usualFacts()
-	b.ReportAllocs()
-	for b.Loop() {
-		if state, _ := c.State(f, policyNow); state != ledger.Deployed {
-			b.Fatal("not DEPLOYED")
-		}
-	}
-}
-
-func usualContract(b *testing.B) Contract {
-	return mustParse(b,
-		`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"}`,
-		`{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true,"branches":["main","release/*"]}`,
-		`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}`)
-}
-
-func usualFacts() Facts {
-	return attested(signed(ci, "test:go", ledger.Pass), signed(ci, "test:js", ledger.Pass),
-		signed(bob, "review:code", ledger.Pass),
-		signed(carol, "review:code", ledger.Pass), signed(ops, "deploy:prod", ledger.Pass))
 }

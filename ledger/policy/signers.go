@@ -28,7 +28,7 @@ type signerIndex struct {
 }
 
 // newSignerIndex returns the index of the patterns of exceptions and of requirements, or nil
-// if there are none.
+// without any.
 func newSignerIndex(exceptions []identity.Pattern, requirements []Requirement) *signerIndex {
 	count := len(exceptions)
 	for i := range requirements {

@@ -225,7 +225,7 @@ func Radar(r policy.RadarSettings) []Sentence {
 // Targets returns the rule for target branches as a sentence.
 func Targets(r policy.TargetRule) Sentence {
 	if r == policy.ClaimedTargets {
-		return Sentence{}.text("A commit is meant for every target claimed for it; only if there is none, for the default " +
+		return Sentence{}.text("A commit is meant for every target claimed for it; until one is claimed, for the default " +
 			"branch.")
 	}
 	return Sentence{}.text("A commit is meant for the default branch and every target claimed for it.")

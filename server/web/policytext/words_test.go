@@ -79,7 +79,7 @@ func TestTrustInWords(t *testing.T) {
 
 	for settings, want := range map[string]string{
 		`"targets":"all"`: "A commit is meant for the default branch and every target claimed for it. No exceptions count.",
-		`"targets":"claimed"`: "A commit is meant for every target claimed for it; only if there is none, for the " +
+		`"targets":"claimed"`: "A commit is meant for every target claimed for it; until one is claimed, for the " +
 			"default branch. No exceptions count.",
 		`"exceptions":{"signers":["ou=a","ou=b"]}`: "A commit is meant for the default branch and every target claimed " +
 			"for it. Exceptions count if signed by `ou=a` or `ou=b`, for at most 7 days.",

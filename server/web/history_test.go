@@ -1,0 +1,347 @@
+package web_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// A history is what happens to the commits of one repo, and what the test knows of it.
+type history struct {
+	*agreement
+	repo     string
+	rnd      *rand.Rand
+	contract policy.Contract
+	document string
+	facts    map[string]*known // by commit
+	open     map[violated]bool
+	log      []string
+}
+
+// A violated is a commit and the predicate of a violation.
+type violated struct{ commit, predicate string }
+
+// A known is what the test knows of a commit.
+type known struct {
+	policy.Facts
+	claimed []string // targets, oldest first
+	author  ledger.Author
+	others  []ledger.Author // committers and co-authors
+}
+
+func (a *agreement) newHistory(seed uint64) *history {
+	h := &history{agreement: a, repo: fmt.Sprintf("r%d", seed), rnd: rand.New(rand.NewPCG(seed, 1)),
+		facts: make(map[string]*known), open: make(map[violated]bool)}
+	_, err := a.host.CreateRepo(a.t.Context(), "acme", ledger.NewRepo{Name: h.repo})
+	check(a.t, err)
+	a.page = a.signIn(a.admin) // a session ends after 12 hours
+	h.changePolicy()
+	return h
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// one returns true once in n times.
+func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
+
+// draft returns a random contract as JSON.
+func (h *history) draft() string {
+	r := h.rnd
+	var requirements []string
+	for i, n := 0, 1+r.IntN(5); i < n; i++ {
+		requirements = append(requirements, h.requirement(i))
+	}
+	members := []string{`"requirements":[` + strings.Join(requirements, ",") + `]`}
+	if one(r, 3) {
+		members = append(members, `"targets":"claimed"`)
+	}
+	if one(r, 2) {
+		members = append(members, fmt.Sprintf(`"exceptions":{"signers":[%s],"max_duration":%q}`,
+			pick(r, `"ou=platform"`, `"cn=b*"`, `"ou=dev","ou=platform"`), pick(r, "2h", "24h")))
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+func (h *history) requirement(i int) string {
+	r := h.rnd
+	state := pick(r, ledger.Attested, ledger.Promotable, ledger.Deployed)
+	members := []string{fmt.Sprintf(`"name":"r%d","state":%q`, i, state)}
+	add := func(chance int, format string, args ...any) {
+		if one(r, chance) {
+			members = append(members, fmt.Sprintf(format, args...))
+		}
+	}
+
+	switch state {
+	case ledger.Attested:
+		add(1, `"predicate":%q`, pick(r, "test:*", "test:go", "*"))
+	case ledger.Promotable:
+		add(1, `"predicate":%q`, pick(r, "review:*", "review:code", "test:*"))
+		add(2, `"distinct_from":["ATTESTED"]`)
+	default:
+		add(1, `"predicate":%q`, pick(r, "deploy:*", "deploy:prod"))
+		add(2, `"distinct_from":[%s]`, pick(r, `"PROMOTABLE"`, `"ATTESTED","PROMOTABLE"`))
+	}
+	add(3, `"signers":[%s]`, pick(r, `"ou=build"`, `"ou=dev,o=acme"`, `"cn=*,ou=platform"`, `"cn=b*"`,
+		`"ou=dev","ou=platform"`))
+	add(4, `"threshold":2`)
+	add(4, `"accept":[%s]`, pick(r, `"pass","warn"`, `"pass","fail"`, `"warn"`))
+	add(4, `"max_age":%q`, pick(r, "1h", "3h"))
+	add(3, `"exclude_author":true`)
+	add(4, `"where":%q`, pick(r, whereShort, whereOfHand, `type.startsWith("https://")`))
+	add(5, `"paths":[%s]`, pick(r, `"a/**"`, `"b/*"`, `"**/*.go"`))
+	add(5, `"branches":[%s]`, pick(r, `"main"`, `"release/*"`, `"topic"`))
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// Expressions, with what the test knows of them: checks that take 50 ms are not short, and
+// only some have the annotation.
+const (
+	whereShort  = "predicate.result.duration_ms < 10"
+	whereOfHand = `predicate.annotations.by == "hand"`
+)
+
+// verdicts returns what the expressions say of a statement.
+func verdicts(attestation string, isShort, isAnnotated bool) map[policy.VerdictKey]policy.Verdict {
+	ofHand := policy.Verdict{True: true}
+	if !isAnnotated {
+		ofHand = policy.Verdict{Error: "no such key: annotations"}
+	}
+	return map[policy.VerdictKey]policy.Verdict{
+		{Attestation: attestation, Expression: whereShort}:                    {True: isShort},
+		{Attestation: attestation, Expression: whereOfHand}:                   ofHand,
+		{Attestation: attestation, Expression: `type.startsWith("https://")`}: {True: true},
+	}
+}
+
+func (h *history) note(format string, args ...any) {
+	h.log = append(h.log, h.clock.time().String()+" "+fmt.Sprintf(format, args...))
+}
+
+// step lets something happen.
+func (h *history) step() {
+	switch r := h.rnd; {
+	case one(r, 12):
+		h.changePolicy()
+	case one(r, 6):
+		h.wait()
+	case one(r, 4):
+		h.register()
+	case one(r, 6):
+		h.except()
+	default:
+		h.attest()
+	}
+}
+
+func (h *history) commit() string { return fmt.Sprintf("%040x", 1+h.rnd.IntN(2)) }
+
+func (h *history) know(commit string) *known {
+	k := h.facts[commit]
+	if k == nil {
+		k = &known{Facts: policy.Facts{Target: "main", Verdicts: make(map[policy.VerdictKey]policy.Verdict)}}
+		h.facts[commit] = k
+	}
+	return k
+}
+
+func (h *history) settle() {
+	check(h.t, h.db.Settle(h.t.Context()))
+	for _, k := range h.facts {
+		h.derive(k)
+	}
+}
+
+// derive updates what the test knows after something has happened.
+func (h *history) derive(k *known) ledger.State {
+	k.Targets = h.contract.Targets.Targets("main", k.claimed)
+	state, _ := h.contract.State(k.Facts, h.clock.time())
+	k.Deployed = state == ledger.Deployed
+	return state
+}
+
+func (h *history) changePolicy() {
+	h.document = h.draft()
+	contract, err := policy.Parse([]byte(h.document))
+	check(h.t, err)
+	_, etag, err := h.host.Policy(h.t.Context(), "acme", h.repo)
+	check(h.t, err)
+	_, err = h.host.SetPolicy(h.t.Context(), "acme", h.repo, []byte(h.document), etag)
+	check(h.t, err)
+	h.contract = contract
+	h.note("contract %s", h.document)
+	h.settle()
+}
+
+func (h *history) wait() {
+	d := pick(h.rnd, time.Minute, time.Hour, 2*time.Hour)
+	h.clock.advance(d)
+	h.note("%s pass", d)
+	if one(h.rnd, 2) {
+		h.settle()
+	}
+}
+
+func (h *history) register() {
+	r, commit := h.rnd, h.commit()
+	k := h.know(commit)
+	var n ledger.Registration
+	if one(r, 2) {
+		n.Author = pick(r, ledger.Author{Name: "Ann", Email: "ann@acme.example"},
+			ledger.Author{Name: "BOB", Email: "b@acme.example"})
+		if k.author != (ledger.Author{}) {
+			n.Author = k.author
+		}
+		k.author = n.Author
+	}
+	if one(r, 4) {
+		n.Committer = ledger.Author{Name: pick(r, "ci", "Somebody"), Email: "x@acme.example"}
+		k.others = append(k.others, n.Committer)
+	}
+	if one(r, 4) {
+		n.Message = "Change it\n\nCo-authored-by: " + pick(r, "Ann <a@acme.example>", "SEC <s@acme.example>")
+		k.others = append(k.others, ledger.CoAuthors(n.Message)...)
+	}
+	if one(r, 3) {
+		n.Target = pick(r, "topic", "release/1")
+		k.Target = n.Target
+		if !slices.Contains(k.claimed, n.Target) {
+			k.claimed = append(k.claimed, n.Target)
+		}
+	}
+	if one(r, 3) {
+		n.Changes = []radar.Change{{Path: pick(r, "a/x.go", "b/y", "c"), Status: "M"}}
+		k.HasChanges = true
+		if !slices.Contains(k.Changes, n.Changes[0].Path) {
+			k.Changes = append(k.Changes, n.Changes[0].Path)
+		}
+	}
+
+	_, _, err := h.host.Register(h.t.Context(), "acme", h.repo, commit, n)
+	check(h.t, err)
+	h.note("register %s %+v", commit[38:], n)
+	k.Authors = nil
+	if k.author != (ledger.Author{}) {
+		k.Authors = append([]ledger.Author{k.author}, k.others...)
+	}
+	k.AuthorPeople = h.peopleNamed(k.Authors)
+	h.derive(k)
+}
+
+// peopleNamed returns the people with an identity that has the name of an author.
+func (h *history) peopleNamed(authors []ledger.Author) (people []int64) {
+	for dn, person := range h.people {
+		name, err := identity.ParseDN(dn)
+		check(h.t, err)
+		isNamed := func(a ledger.Author) bool { return strings.EqualFold(a.Name, name.CN) }
+		if slices.ContainsFunc(authors, isNamed) {
+			people = append(people, person)
+		}
+	}
+	return people
+}
+
+func (h *history) attest() {
+	r, commit := h.rnd, h.commit()
+	k := h.know(commit)
+	before := h.worth(k)
+
+	predicate := pick(r, "test:go", "test:go", "review:code", "deploy:prod", "deploy:staging")
+	if before >= ledger.Promotable && one(r, 2) {
+		predicate = "deploy:prod"
+	}
+	status := pick(r, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Skip)
+	h.clock.advance(time.Millisecond)
+	p := attestation.ResultPredicate{Predicate: predicate, FinishedOn: h.clock.time(),
+		Result: ledger.Result{Status: status, DurationMS: pick(r, int64(5), 50)}}
+	if one(r, 2) {
+		p.Annotations = map[string]string{"by": "hand"}
+	}
+	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
+	check(h.t, err)
+	rec := h.send(payload)
+	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[38:], status, rec.Identity, p.Result.DurationMS,
+		p.Annotations)
+
+	e := h.evidence(rec, before)
+	k.Evidence, k.Attested = append(k.Evidence, e), true
+	maps.Copy(k.Verdicts, verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))
+	wasDeployed := k.Deployed
+	isRollback := h.contract.RollsBack(k.Facts, e)
+	k.Deployed = k.Deployed && !isRollback
+
+	missing, isViolation := h.contract.Violation(k.Facts, e, h.clock.time())
+	if (rec.Violation != nil) != isViolation {
+		h.t.Errorf("%s of %s: violation %v, want %q", predicate, commit[38:], rec.Violation, missing)
+	}
+	at := violated{commit, predicate}
+	switch {
+	case isViolation:
+		h.open[at] = true
+	case h.contract.IsDeployment(e), isRollback && (wasDeployed || h.open[at]):
+		maps.DeleteFunc(h.open, func(v violated, _ bool) bool { return v.predicate == predicate })
+	}
+	h.derive(k)
+}
+
+// worth returns the state that a commit has, or would have if it were not deployed.
+func (h *history) worth(k *known) ledger.State {
+	h.derive(k)
+	f := k.Facts
+	f.Deployed = false
+	state, _ := h.contract.State(f, h.clock.time())
+	return state
+}
+
+// send signs a statement with any key and records it.
+func (h *history) send(payload []byte) ledger.AttestationRecord {
+	envelope, err := attestation.SignDSSE(pick(h.rnd, h.signers...).key, payload)
+	check(h.t, err)
+	rec, _, err := h.host.Record(h.t.Context(), "acme", h.repo, envelope)
+	check(h.t, err)
+	return rec
+}
+
+func (h *history) evidence(rec ledger.AttestationRecord, before ledger.State) policy.Evidence {
+	dn, err := identity.ParseDN(rec.Identity)
+	check(h.t, err)
+	return policy.Evidence{Attestation: rec.ID, Predicate: rec.Predicate, PredicateType: rec.PredicateType, Signer: dn,
+		Person: h.people[rec.Identity], Status: rec.Result.Status, RecordedAt: rec.RecordedAt,
+		WhilePromotable: before >= ledger.Promotable}
+}
+
+// except grants an exception, or ends one.
+func (h *history) except() {
+	r, commit := h.rnd, h.commit()
+	k := h.know(commit)
+	before := h.worth(k)
+	h.clock.advance(time.Millisecond)
+	x := attestation.Exception{
+		Repo: "acme/" + h.repo, Requirement: pick(r, "r0", "r0", "r1", "r2"), Reason: "it is urgent",
+		Until: h.clock.time().Add(pick(r, 0, time.Hour, 3*time.Hour, 48*time.Hour)), IssuedOn: h.clock.time(),
+	}
+	payload, err := attestation.NewExceptionStatement(commit, x)
+	check(h.t, err)
+	rec := h.send(payload)
+	h.note("exception of %s from %s by %s until %s", commit[38:], x.Requirement, rec.Identity, x.Until)
+
+	e := h.evidence(rec, before)
+	k.Evidence, k.Attested = append(k.Evidence, e), true
+	k.Exceptions = append(k.Exceptions, policy.Exception{Attestation: rec.ID, Requirement: x.Requirement, Signer: e.Signer,
+		Reason: x.Reason, RecordedAt: rec.RecordedAt, Until: x.Until})
+	h.derive(k)
+	for _, excused := range h.contract.Excused(k.Facts, h.clock.time(), rec.ID) {
+		maps.DeleteFunc(h.open, func(v violated, _ bool) bool {
+			return v.commit == commit && excused.Names(v.predicate, attestation.ResultPredicateType)
+		})
+	}
+}
