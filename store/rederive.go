@@ -69,24 +69,13 @@ func (t *tx) rederiveBatch(repoID int64) (last, stuck bool, err error) {
 		return false, false, fmt.Errorf("read the progress: %w", err)
 	}
 
-	commits, err := t.nextCommits(repoID, done)
-	if err != nil {
-		return false, false, err
+	d, commits, stuck, err := t.nextEvaluated(repoID, done)
+	if err != nil || stuck {
+		return false, stuck, err
 	}
-	if len(commits) == 0 {
+	if d == nil {
 		_, err := t.Exec("DELETE FROM rederivations WHERE repo_id = ?", repoID)
 		return true, false, err
-	}
-	r, err := t.repoByID(repoID)
-	if err != nil {
-		return false, false, err
-	}
-	d, err := t.deriver(r)
-	if err != nil {
-		return false, false, err
-	}
-	if commits, err = t.evaluatedFirst(d, commits); err != nil || len(commits) == 0 {
-		return false, true, err
 	}
 
 	causes := make(map[int64]ledger.Cause, len(commits))

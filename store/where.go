@@ -202,6 +202,25 @@ func (rd reader) nextUnevaluated(d *deriver, progress string) ([]unevaluated, er
 	return list, nil
 }
 
+// nextEvaluated returns the next commits of a repo for a background task, up to the first
+// one whose evidence lacks verdicts. If that is the first of them, stuck is true. Without
+// any commit left, d is nil.
+func (t *tx) nextEvaluated(repoID, after int64) (d *deriver, commits []int64, stuck bool, err error) {
+	commits, err = t.nextCommits(repoID, after)
+	if err != nil || len(commits) == 0 {
+		return nil, nil, false, err
+	}
+	r, err := t.repoByID(repoID)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if d, err = t.deriver(r); err != nil {
+		return nil, nil, false, err
+	}
+	commits, err = t.evaluatedFirst(d, commits)
+	return d, commits, len(commits) == 0, err
+}
+
 // evaluatedFirst returns the commits up to the first one with evidence on which an
 // expression of its contract was not evaluated yet. The state of deployed commits does not
 // need it, but their requirements are shown.

@@ -136,29 +136,17 @@ func newLintSigners(c Contract, f *LintFacts) (s *lintSigners, unchecked string)
 // A lintIndex has the patterns of a contract for comparing them with identities. The
 // requirements are followed by the exceptions.
 type lintIndex struct {
-	subjects []string           // patterns of predicates, by requirement
-	patterns []identity.Pattern // distinct patterns of signers
-	of       [][]int            // the positions of the patterns of each requirement
+	subjects    []string // patterns of predicates, by requirement
+	patternList          // of signers
+	of          [][]int  // the positions of the patterns of each requirement
 	// known remembers what lists of predicates may attest.
 	known map[string][]bool
 }
 
 func newLintIndex(c Contract, f *LintFacts) *lintIndex {
 	x := &lintIndex{known: make(map[string][]bool)}
-	positions := make(map[string]int)
 	add := func(subject string, signers []identity.Pattern) {
-		var of []int
-		for _, p := range signers {
-			text := p.String()
-			at, ok := positions[text]
-			if !ok {
-				at = len(x.patterns)
-				positions[text] = at
-				x.patterns = append(x.patterns, p)
-			}
-			of = append(of, at)
-		}
-		x.subjects, x.of = append(x.subjects, subject), append(x.of, of)
+		x.subjects, x.of = append(x.subjects, subject), append(x.of, x.patternList.add(signers))
 	}
 
 	for i := range c.Requirements {

@@ -13,10 +13,34 @@ const fewPatterns = 16
 // exceptionBit is the number that stands in a requirementSet for the rule of exceptions.
 const exceptionBit = maxRequirements
 
+// A patternList is a list of distinct patterns.
+type patternList struct {
+	patterns  []identity.Pattern
+	positions map[string]int // by text
+}
+
+// add adds patterns that the list does not have, and returns the positions of all of them.
+func (l *patternList) add(patterns []identity.Pattern) (of []int) {
+	if l.positions == nil {
+		l.positions = make(map[string]int)
+	}
+	for _, p := range patterns {
+		text := p.String()
+		at, ok := l.positions[text]
+		if !ok {
+			at = len(l.patterns)
+			l.positions[text] = at
+			l.patterns = append(l.patterns, p)
+		}
+		of = append(of, at)
+	}
+	return of
+}
+
 // A signerIndex finds for which requirements of a contract a signer may sign. It compares
 // each signer once with each distinct pattern.
 type signerIndex struct {
-	patterns []identity.Pattern // distinct: those of exceptions, then in the order of requirements
+	patternList // those of exceptions, then in the order of requirements
 	// of has the patterns of each requirement, and at last those of exceptions: positions in
 	// patterns.
 	of [][]int
@@ -39,25 +63,10 @@ func newSignerIndex(exceptions []identity.Pattern, requirements []Requirement) *
 	}
 
 	x := &signerIndex{of: make([][]int, len(requirements)+1), end: make([]int, len(requirements))}
-	positions := make(map[string]int, count)
-	add := func(patterns []identity.Pattern) (of []int) {
-		for _, p := range patterns {
-			text := p.String()
-			at, ok := positions[text]
-			if !ok {
-				at = len(x.patterns)
-				positions[text] = at
-				x.patterns = append(x.patterns, p)
-			}
-			of = append(of, at)
-		}
-		return of
-	}
-
-	x.of[len(requirements)] = add(exceptions)
+	x.of[len(requirements)] = x.add(exceptions)
 	x.exceptionsEnd = len(x.patterns)
 	for i := range requirements {
-		x.of[i] = add(requirements[i].Signers)
+		x.of[i] = x.add(requirements[i].Signers)
 		x.end[i] = len(x.patterns)
 	}
 	return x
