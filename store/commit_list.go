@@ -19,14 +19,13 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 // CommitFor is like Commit, but answers for one target branch: the requirements are
 // evaluated as if the commit was meant for that branch alone, and TargetState is set. If
 // target is empty, it is the same as Commit.
-func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string) (ledger.Commit, error) {
+func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string) (v ledger.Commit, err error) {
 	leave, err := s.heavy.enter(ctx, requestKey(org, repo, prefix))
 	if err != nil {
 		return ledger.Commit{}, storageError(err)
 	}
-	v, err := s.commitFor(ctx, org, repo, prefix, target)
-	leave(workOfRecord(v.Attested, len(v.Requirements)))
-	return v, err
+	defer func() { leave(workOfRecord(v.Attested, len(v.Requirements))) }()
+	return s.commitFor(ctx, org, repo, prefix, target)
 }
 
 func (s *Store) commitFor(ctx context.Context, org, repo, prefix, target string) (ledger.Commit, error) {

@@ -30,11 +30,11 @@ func newHeavyLimit() *heavyLimit {
 }
 
 // enter waits until a request for a commit may be served. The caller must call leave when
-// it was served, with the work that it took.
+// it was served, with the work that it took, even after a panic.
 func (h *heavyLimit) enter(ctx context.Context, commit string) (leave func(work int64), err error) {
-	isHeavy, known := h.commits.get(commit)
+	isHeavy, _ := h.commits.get(commit)
 	note := func(work int64) {
-		if now := work > heavyWork; now != isHeavy || now && !known {
+		if now := work > heavyWork; now != isHeavy {
 			h.commits.put(commit, now)
 		}
 	}
