@@ -166,7 +166,7 @@ func (l *load) addIdentity(ctx context.Context, n *tenant, cn string) (ed25519.P
 func contract(threshold int) ([]byte, error) {
 	c := policy.Default()
 	for i := range c.Requirements {
-		c.Requirements[i].ExcludeAuthor, c.Requirements[i].DistinctFrom = false, nil
+		c.Requirements[i].ExcludeAuthor, c.Requirements[i].DistinctFrom = policy.AuthorCounts, nil
 	}
 	c.Requirements[0].MaxAge = ledger.Duration(5 * time.Minute)
 	c.Requirements[1].Threshold = threshold

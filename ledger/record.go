@@ -108,6 +108,10 @@ type Commit struct {
 	// SigningKeys holds the fingerprints of all SSH keys ever claimed to have signed the
 	// commit.
 	SigningKeys []string `json:"signing_keys,omitempty"`
+	// Proven reports whether author, committer, message, parents and tree are those of the
+	// commit's object, which the ledger has seen. Tree is then the object's root tree.
+	Proven bool   `json:"proven"`
+	Tree   string `json:"tree,omitzero"`
 	// Changes is the newest change record. It is nil if the commit has none, and in the
 	// response to a registration.
 	Changes []radar.Change `json:"changes,omitzero"`
@@ -262,9 +266,31 @@ type RequirementStatus struct {
 	// FailedBy holds the signers whose fail or error blocks the requirement, regardless
 	// of how many others count.
 	FailedBy []string `json:"failed_by,omitempty"`
+	// Carried holds the evidence of other commits that counts or blocks: at most MaxCarried.
+	Carried []CarriedEvidence `json:"carried,omitempty"`
 	// Exception stands in for one signer, and overrides FailedBy, until it ends.
 	Exception *ExceptionStatus `json:"exception,omitzero"`
 	Reason    string           `json:"reason"`
+}
+
+// MaxCarried is the maximum number of pieces of carried evidence in a RequirementStatus.
+const MaxCarried = 20
+
+// A CarriedEvidence is evidence about another commit of the repo that a requirement takes
+// into account.
+type CarriedEvidence struct {
+	// Commit is the id of the other commit.
+	Commit      string `json:"commit"`
+	Attestation string `json:"attestation"`
+	Predicate   string `json:"predicate"`
+	Identity    string `json:"identity"`
+	Status      Status `json:"status"`
+	// By is why it carries: tree, or merge. Claim is then the attestation that claims the
+	// merge.
+	By    string `json:"by"`
+	Claim string `json:"claim,omitzero"`
+	// Until is when it stops carrying.
+	Until Time `json:"until,omitzero"`
 }
 
 // An ExceptionStatus is the exception that stands in for a requirement.

@@ -42,6 +42,10 @@ type Registration struct {
 	// SigningKey is the fingerprint of the SSH key that signed the commit object: the hex
 	// SHA-256 of its SubjectPublicKeyInfo, as identities have it.
 	SigningKey string `json:"signing_key,omitzero"`
+	// Object is the raw commit object, as git cat-file commit prints it: its hash is the
+	// commit's id. If given, tree, parents, author, committer, message and time are taken
+	// from it.
+	Object []byte `json:"object,omitzero"`
 	// Changes is the change record; nil means no change record.
 	Changes []radar.Change `json:"changes,omitzero"`
 }

@@ -61,7 +61,7 @@ type Cause struct {
 	Type CauseType `json:"type"`
 	// ID identifies the attestation, policy version, commit, event or identity. For an
 	// expiry, it is the attestation that expired; for an upgrade, the version of the rules;
-	// for an exception, its attestation.
+	// for an exception or for carried evidence, its attestation.
 	ID string `json:"id"`
 }
 
@@ -78,4 +78,5 @@ const (
 	CauseIdentity    CauseType = "identity"    // two people turned out to be one
 	CauseUpgrade     CauseType = "upgrade"     // a new release reads statements differently
 	CauseException   CauseType = "exception"   // an exception was granted, or ended
+	CauseCarry       CauseType = "carry"       // evidence of another commit, which carries, changed
 )

@@ -52,8 +52,11 @@ func requirementLine(r policy.Requirement) string {
 	if r.MaxAge != 0 {
 		line += " max_age=" + r.MaxAge.String()
 	}
-	if r.ExcludeAuthor {
+	switch r.ExcludeAuthor {
+	case policy.AuthorExcluded:
 		line += " exclude_author"
+	case policy.ProvenAuthorExcluded:
+		line += " exclude_author=proven"
 	}
 	if len(r.DistinctFrom) > 0 {
 		line += fmt.Sprintf(" distinct_from=%v", r.DistinctFrom)

@@ -14,7 +14,7 @@ import (
 // commit. If so, Derive needs Facts.AuthorPeople.
 func (c *Contract) ExcludesAuthor() bool {
 	for i := range c.Requirements {
-		if c.Requirements[i].ExcludeAuthor {
+		if c.Requirements[i].ExcludeAuthor != AuthorCounts {
 			return true
 		}
 	}

@@ -22,7 +22,9 @@ type Contract struct {
 	Targets      TargetRule    `json:"targets"`
 	// Exceptions says whose exceptions count. The zero value means nobody's.
 	Exceptions ExceptionRule `json:"exceptions,omitzero"`
-	Radar      RadarSettings `json:"radar"`
+	// Artifacts says who links artifacts with commits.
+	Artifacts ArtifactRule  `json:"artifacts,omitzero"`
+	Radar     RadarSettings `json:"radar"`
 
 	index *signerIndex // of a contract with many patterns, if it was parsed
 }
@@ -32,6 +34,12 @@ type ExceptionRule struct {
 	Signers []identity.Pattern `json:"signers"`
 	// MaxDuration is the longest time from the recording of an exception to its end.
 	MaxDuration ledger.Duration `json:"max_duration"`
+}
+
+// An ArtifactRule says whose statements link the digests of artifacts with commits. The
+// zero value means those of everybody who may attest build:*.
+type ArtifactRule struct {
+	Signers []identity.Pattern `json:"signers"`
 }
 
 // A TargetRule says for which branches the requirements of a commit are evaluated.
@@ -87,7 +95,7 @@ func Default() Contract {
 	review := one(ledger.Promotable, "review", "review:*")
 	deploy := one(ledger.Deployed, "deploy", "deploy:prod")
 
-	review.ExcludeAuthor = true
+	review.ExcludeAuthor = AuthorExcluded
 	review.DistinctFrom = []ledger.State{ledger.Attested}
 	deploy.DistinctFrom = []ledger.State{ledger.Promotable}
 

@@ -218,7 +218,7 @@ func TestParseContractRefuses(t *testing.T) {
 		"many paths": {one(`"paths":` + long(101, `"a"`)),
 			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100"}}},
 		"yes instead of true": {one(`"exclude_author":"yes"`),
-			[]ledger.FieldError{{Field: "requirements[1].exclude_author", Message: "must be true or false"}}},
+			[]ledger.FieldError{{Field: "requirements[1].exclude_author", Message: "must be true, false or \"proven\""}}},
 		"a requirement as a string": {
 			`{"requirements":["x"]}`, []ledger.FieldError{{Field: "requirements[0]", Message: "must be a list of objects"}}},
 		"requirements as an object": {

@@ -154,7 +154,7 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 			tally.blocked, bad[a] = true, true
 		case !modelIsSigner(r.Signers, e.Signer):
 			// Neither good nor bad.
-		case !ok, r.ExcludeAuthor && (modelWrote(f, e) || !modelHasAuthor(f)), r.Where != "" && !verdict.True,
+		case !ok, r.ExcludeAuthor != AuthorCounts && (modelWrote(f, e) || !modelHasAuthor(f)), r.Where != "" && !verdict.True,
 			r.State == ledger.Deployed && !e.WhilePromotable, r.MaxAge > 0 && now >= until:
 			bad[a] = true
 		default:

@@ -42,7 +42,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		Threshold:     rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "threshold"),
 		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
 		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
-		ExcludeAuthor: rapid.Bool().Draw(t, "exclude author"),
+		ExcludeAuthor: AuthorRule(rapid.IntRange(0, 1).Draw(t, "exclude author")),
 		Where:         rapid.SampledFrom([]string{"", "", "", "type == 'x'", "type == 'y'"}).Draw(t, "where"),
 		Paths:         drawSome(t, "paths", modelPaths),
 		Branches:      drawSome(t, "branches", modelBranches),

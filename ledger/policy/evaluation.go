@@ -217,11 +217,11 @@ func (v *evaluation) verdict(i, at int) verdict {
 		return blocks
 	case len(r.Signers) > 0 && (d.tooMany || !v.matcher.isSigner(i, at)):
 		return notSigner
-	case r.ExcludeAuthor && v.wroteCommit(at):
+	case r.ExcludeAuthor != AuthorCounts && v.wroteCommit(at):
 		return byAuthor
 	case status&d.accept == 0:
 		return notAccepted
-	case r.ExcludeAuthor && !v.hasAuthor:
+	case r.ExcludeAuthor != AuthorCounts && !v.hasAuthor:
 		return byAnyone
 	}
 

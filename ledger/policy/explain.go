@@ -101,7 +101,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	if list := v.whereErrors(r, d); list != "" {
 		b.WriteString("; where cannot be evaluated: " + list)
 	}
-	if r.ExcludeAuthor && !v.f.hasAuthor() {
+	if r.ExcludeAuthor != AuthorCounts && !v.f.hasAuthor() {
 		b.WriteString("; the commit's author is unknown (to register it, run ledgerd commit push, " +
 			"or ledgerd attest in a work tree)")
 	}

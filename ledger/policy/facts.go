@@ -25,6 +25,9 @@ type Evidence struct {
 	RecordedAt ledger.Time
 	// FinishedAt is when the signer says that the check finished; 0 if not stated.
 	FinishedAt ledger.Time
+	// Source is the commit that it is about: 0 for the commit itself, else the number of
+	// the source, counted from 1.
+	Source int
 	// WhilePromotable reports whether the commit was PROMOTABLE when the attestation
 	// was recorded. Only then can it count for DEPLOYED.
 	WhilePromotable bool
@@ -54,6 +57,8 @@ type Facts struct {
 	// Authors holds everybody who wrote the commit: its author, its committer and its
 	// co-authors. It is empty if its author is unknown.
 	Authors []ledger.Author
+	// Proven reports whether Authors are those that the commit's object names.
+	Proven bool
 	// AuthorPeople holds the people, as in Evidence.Person, who are known to have written
 	// the commit: one who signed its object, or one with another identity that has the name
 	// of an author.
@@ -72,6 +77,15 @@ type Facts struct {
 	// Evidence holds at least the latest attestation of each person for each predicate
 	// and slot. Others that it holds are ignored.
 	Evidence []Evidence
+	// Sources holds the commits whose evidence may carry, and Carried the latest evidence of
+	// each person for each predicate and slot on them: at least the latest of all commits
+	// with the same tree, and the latest of each merged commit. Evidence.Source says
+	// which it is of. They are used only if Contract.Carries.
+	Sources []Source
+	Carried []Evidence
+	// Incomplete says why evidence that may carry is missing from Carried. It is empty if
+	// none is.
+	Incomplete string
 	// Attested reports whether the commit has any attestation.
 	Attested bool
 	// Deployed reports whether the commit is DEPLOYED and was not rolled back.

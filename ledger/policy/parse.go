@@ -34,11 +34,15 @@ type (
 		Requirements []requirementDocument `json:"requirements"`
 		Targets      string                `json:"targets"`
 		Exceptions   *exceptionDocument    `json:"exceptions"`
+		Artifacts    *artifactDocument     `json:"artifacts"`
 		Radar        radarDocument         `json:"radar"`
 	}
 	exceptionDocument struct {
 		Signers     []string `json:"signers"`
 		MaxDuration *string  `json:"max_duration"`
+	}
+	artifactDocument struct {
+		Signers []string `json:"signers"`
 	}
 	requirementDocument struct {
 		Name          string   `json:"name"`
@@ -49,9 +53,11 @@ type (
 		Threshold     *int     `json:"threshold"`
 		Accept        []string `json:"accept"`
 		MaxAge        *string  `json:"max_age"`
-		ExcludeAuthor bool     `json:"exclude_author"`
+		ExcludeAuthor any      `json:"exclude_author"`
 		DistinctFrom  []string `json:"distinct_from"`
 		Where         string   `json:"where"`
+		Carry         []string `json:"carry"`
+		CarrySigners  []string `json:"carry_signers"`
 		Paths         []string `json:"paths"`
 		Branches      []string `json:"branches"`
 	}
@@ -96,7 +102,8 @@ var fieldTypes = map[string]string{
 	"targets": "a string", "exceptions": "an object", "max_duration": "a string", "distinct_from": "a list of strings",
 	"signers": "a list of strings", "accept": "a list of strings",
 	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
-	"threshold": "a whole number", "enabled": "true or false", "exclude_author": "true or false",
+	"threshold": "a whole number", "enabled": "true or false", "artifacts": "an object",
+	"carry": "a list of strings", "carry_signers": "a list of strings",
 }
 
 // contractTypeError converts an error about a JSON value of the wrong type into one that
@@ -153,7 +160,7 @@ func (k *contractCheck) contract(doc *document) Contract {
 		return Contract{}
 	}
 	c := Contract{Requirements: make([]Requirement, len(doc.Requirements)), Targets: k.targets(doc.Targets),
-		Exceptions: k.exceptions(doc.Exceptions), Radar: k.radar(&doc.Radar)}
+		Exceptions: k.exceptions(doc.Exceptions), Artifacts: k.artifacts(doc.Artifacts), Radar: k.radar(&doc.Radar)}
 	for i := range doc.Requirements {
 		c.Requirements[i] = k.requirement(fmt.Sprintf("requirements[%d]", i), &doc.Requirements[i])
 	}
@@ -188,6 +195,16 @@ func (k *contractCheck) exceptions(doc *exceptionDocument) ExceptionRule {
 	return r
 }
 
+func (k *contractCheck) artifacts(doc *artifactDocument) ArtifactRule {
+	if doc == nil {
+		return ArtifactRule{}
+	}
+	if len(doc.Signers) == 0 {
+		k.fault("artifacts.signers", "required (use e.g. [\"ou=build,o=acme\"], or omit artifacts)")
+	}
+	return ArtifactRule{Signers: k.signers("artifacts.signers", doc.Signers)}
+}
+
 func (k *contractCheck) requirement(at string, doc *requirementDocument) Requirement {
 	return Requirement{
 		Name:          k.name(at+".name", doc.Name),
@@ -198,9 +215,11 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 		Threshold:     k.threshold(at+".threshold", doc.Threshold),
 		Accept:        k.accept(at+".accept", doc.Accept),
 		MaxAge:        k.maxAge(at+".max_age", doc.MaxAge, 0),
-		ExcludeAuthor: doc.ExcludeAuthor,
+		ExcludeAuthor: k.excludeAuthor(at+".exclude_author", doc.ExcludeAuthor),
 		DistinctFrom:  k.distinctFrom(at+".distinct_from", doc),
 		Where:         k.where(at+".where", doc.Where),
+		Carry:         k.carry(at+".carry", doc),
+		CarrySigners:  k.carrySigners(at+".carry_signers", doc),
 		Paths:         k.globs(at+".paths", doc.Paths, glob.CheckPath),
 		Branches:      k.globs(at+".branches", doc.Branches, glob.Check),
 	}
@@ -283,6 +302,52 @@ func (k *contractCheck) where(field, expression string) string {
 	}
 	k.note(field, err)
 	return expression
+}
+
+func (k *contractCheck) excludeAuthor(field string, rule any) AuthorRule {
+	switch rule {
+	case nil, false:
+		return AuthorCounts
+	case true:
+		return AuthorExcluded
+	case "proven":
+		return ProvenAuthorExcluded
+	}
+	k.fault(field, "must be true, false or \"proven\"")
+	return AuthorCounts
+}
+
+// carry validates a list of ways in which evidence carries.
+func (k *contractCheck) carry(field string, doc *requirementDocument) (rule CarryRule) {
+	if !k.fits(field, doc.Carry) {
+		return rule
+	}
+	for i, name := range doc.Carry {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		switch way, ok := carryNames[name]; {
+		case !ok:
+			k.fault(at, "%q is not a way to carry evidence (use tree or merge)", text.Clip(name))
+		case rule&way != 0:
+			k.fault(at, "%q occurs twice", name)
+		default:
+			rule |= way
+		}
+	}
+	if rule != 0 && doc.State == ledger.Deployed.String() {
+		k.fault(field, "deployments do not carry (remove it from requirements for DEPLOYED)")
+	}
+	return rule
+}
+
+func (k *contractCheck) carrySigners(field string, doc *requirementDocument) []identity.Pattern {
+	carriesMerges := slices.Contains(doc.Carry, "merge")
+	switch {
+	case carriesMerges && len(doc.CarrySigners) == 0:
+		k.fault(field, "required with merge in carry: whose claims of merges count (use e.g. [\"cn=merge-bot,o=acme\"])")
+	case !carriesMerges && len(doc.CarrySigners) > 0:
+		k.fault(field, "used only with merge in carry")
+	}
+	return k.signers(field, doc.CarrySigners)
 }
 
 func (k *contractCheck) state(field, name string) ledger.State {

@@ -27,15 +27,18 @@ type Requirement struct {
 	Accept []ledger.Status `json:"accept"`
 	// MaxAge is how long evidence counts after it was recorded; 0 means no limit.
 	MaxAge ledger.Duration `json:"max_age,omitzero"`
-	// ExcludeAuthor reports whether evidence signed by those who wrote the commit is
-	// ignored.
-	ExcludeAuthor bool `json:"exclude_author"`
+	// ExcludeAuthor says whether evidence signed by those who wrote the commit is ignored.
+	ExcludeAuthor AuthorRule `json:"exclude_author"`
 	// DistinctFrom holds lower states. The people who count here must be others than
 	// those needed for the requirements of these states.
 	DistinctFrom []ledger.State `json:"distinct_from,omitempty"`
 	// Where is a CEL expression on the statement. If it is set, evidence counts only if
 	// the expression is true.
 	Where string `json:"where,omitzero"`
+	// Carry says which other commits' evidence counts as well. It is empty for DEPLOYED.
+	Carry CarryRule `json:"carry,omitzero"`
+	// CarrySigners are those whose claims of merges count. It is set if Carry has merges.
+	CarrySigners []identity.Pattern `json:"carry_signers,omitempty"`
 	// Paths and Branches are globs. They limit the requirement to commits that change a
 	// matching path, and to commits with a matching target branch.
 	Paths    []string `json:"paths"`

@@ -133,8 +133,11 @@ func (s Sentence) signers(r policy.Requirement) Sentence {
 		s = s.text("any trusted identity")
 	}
 
-	if r.ExcludeAuthor {
+	switch r.ExcludeAuthor {
+	case policy.AuthorExcluded:
 		s = s.text(", excluding the author")
+	case policy.ProvenAuthorExcluded:
+		s = s.text(", excluding the author, who must be proven")
 	}
 	if len(r.DistinctFrom) > 0 {
 		s = s.text(", other people than those needed for %s", statesInWords(r.DistinctFrom))

@@ -113,3 +113,71 @@ CREATE TABLE exceptions (
 CREATE INDEX exceptions_by_commit ON exceptions (commit_id, attestation_id);
 CREATE INDEX exceptions_by_repo ON exceptions (repo_id, attestation_id);
 CREATE INDEX exceptions_by_end ON exceptions (repo_id, ends_at, attestation_id);
+
+-- Commit objects, as registered. Their hashes are the ids of the commits.
+CREATE TABLE commit_objects (
+  commit_id INTEGER PRIMARY KEY REFERENCES commits,
+  object    BLOB NOT NULL
+) STRICT;
+-- The tree that the object names, in hex; empty if the object is not known. A commit with
+-- a tree is proven.
+ALTER TABLE commits ADD COLUMN tree TEXT NOT NULL DEFAULT '';
+-- The row of its tree; 0 if no other commit of the repo has it.
+ALTER TABLE commits ADD COLUMN tree_id INTEGER NOT NULL DEFAULT 0;
+-- 1: somebody claims that it is a merge. 2: that it was merged. 3: both.
+ALTER TABLE commits ADD COLUMN merged INTEGER NOT NULL DEFAULT 0;
+-- The sum of the versions of what its state was derived from: its tree, the commits that
+-- it merges, and the revocations of the org.
+ALTER TABLE commits ADD COLUMN basis INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX commits_by_tree ON commits (repo_id, tree, id) WHERE tree <> '';
+CREATE INDEX commits_by_tree_id ON commits (tree_id, id) WHERE tree_id > 0;
+
+-- Trees of several commits of a repo. The version grows whenever evidence of any of them
+-- changes.
+CREATE TABLE trees (
+  id      INTEGER PRIMARY KEY,
+  repo_id INTEGER NOT NULL REFERENCES repos,
+  version INTEGER NOT NULL
+) STRICT;
+-- The latest attestation of each signer for each predicate and slot, of all commits with a
+-- tree. stated: 0 for those without an outcome, which do not replace an outcome.
+CREATE TABLE tree_latest (
+  tree_id        INTEGER NOT NULL REFERENCES trees,
+  predicate_id   INTEGER NOT NULL REFERENCES predicates,
+  slot           TEXT    NOT NULL,
+  signer_id      INTEGER NOT NULL REFERENCES signers,
+  stated         INTEGER NOT NULL,
+  attestation_id INTEGER NOT NULL REFERENCES attestations,
+  commit_id      INTEGER NOT NULL REFERENCES commits,
+  PRIMARY KEY (tree_id, predicate_id, slot, signer_id, stated)
+) STRICT, WITHOUT ROWID;
+
+-- Claims that a commit is a clean merge of its first parent with a source.
+CREATE TABLE merges (
+  attestation_id INTEGER PRIMARY KEY REFERENCES attestations,
+  commit_id      INTEGER NOT NULL REFERENCES commits,
+  source_id      INTEGER NOT NULL REFERENCES commits,
+  kind           TEXT    NOT NULL, -- merge or squash
+  parent_state   INTEGER NOT NULL  -- of the first parent when the claim was recorded; 0 if it was not proven
+) STRICT;
+CREATE INDEX merges_by_commit ON merges (commit_id, attestation_id);
+CREATE INDEX merges_by_source ON merges (source_id, commit_id);
+-- Commits that are sources of merges. The version grows whenever their evidence changes.
+CREATE TABLE merge_sources (
+  commit_id INTEGER PRIMARY KEY REFERENCES commits,
+  version   INTEGER NOT NULL
+) STRICT;
+-- What commits inherit from and has changed: those up to done were derived again since.
+CREATE TABLE inheritances (
+  tree_id    INTEGER NOT NULL, -- 0: a source
+  source_id  INTEGER NOT NULL, -- 0: a tree
+  cause_type TEXT    NOT NULL,
+  cause_id   TEXT    NOT NULL,
+  done       INTEGER NOT NULL,
+  PRIMARY KEY (tree_id, source_id)
+) STRICT, WITHOUT ROWID;
+
+-- From when on evidence by the identity does not count, because its key was compromised; 0: never.
+ALTER TABLE identities ADD COLUMN distrusted_since INTEGER NOT NULL DEFAULT 0;
+-- How often evidence of the org was distrusted.
+ALTER TABLE orgs ADD COLUMN distrusts INTEGER NOT NULL DEFAULT 0;

@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// An AuthorRule says whether evidence by those who wrote a commit counts.
+type AuthorRule uint8
+
+// The author rules. In a contract, they are false, true and "proven".
+const (
+	AuthorCounts AuthorRule = iota
+	// AuthorExcluded leaves out those who wrote the commit. If they are unknown, nobody
+	// counts.
+	AuthorExcluded
+	// ProvenAuthorExcluded is like AuthorExcluded, but takes the commit's object to know
+	// them: what registrations claim is not enough.
+	ProvenAuthorExcluded
+)
+
+// MarshalJSON returns the rule as contracts have it.
+func (r AuthorRule) MarshalJSON() ([]byte, error) {
+	return []byte([...]string{"false", "true", `"proven"`}[r]), nil
+}
+
+// UnmarshalJSON decodes what MarshalJSON returns.
+func (r *AuthorRule) UnmarshalJSON(data []byte) error {
+	for rule := AuthorCounts; rule <= ProvenAuthorExcluded; rule++ {
+		if text, _ := rule.MarshalJSON(); bytes.Equal(text, data) {
+			*r = rule
+			return nil
+		}
+	}
+	return errors.New("not an author rule")
+}
+
+// A CarryRule is a set of ways in which evidence of other commits carries to a commit.
+type CarryRule uint8
+
+// The ways in which evidence carries.
+const (
+	// CarryTree carries the evidence of commits with the same proven tree.
+	CarryTree CarryRule = 1 << iota
+	// CarryMerge carries the evidence of commits of which the commit is a clean merge, as
+	// somebody claims.
+	CarryMerge
+)
+
+var carryNames = map[string]CarryRule{"tree": CarryTree, "merge": CarryMerge}
+
+// MarshalJSON returns the rule as contracts have it: a list of names.
+func (r CarryRule) MarshalJSON() ([]byte, error) {
+	var names [][]byte
+	for _, name := range []string{"tree", "merge"} {
+		if r&carryNames[name] != 0 {
+			names = append(names, strconv.AppendQuote(nil, name))
+		}
+	}
+	return append(append([]byte{'['}, bytes.Join(names, []byte{','})...), ']'), nil
+}
+
+// UnmarshalJSON decodes what MarshalJSON returns.
+func (r *CarryRule) UnmarshalJSON(data []byte) error {
+	for rule := range CarryTree | CarryMerge + 1 {
+		if text, _ := rule.MarshalJSON(); bytes.Equal(text, data) {
+			*r = rule
+			return nil
+		}
+	}
+	return errors.New("not a list of ways to carry evidence")
+}
