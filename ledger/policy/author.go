@@ -21,33 +21,62 @@ func (c *Contract) ExcludesAuthor() bool {
 	return false
 }
 
-// hasAuthor reports whether it is known who wrote the commit.
-func (f *Facts) hasAuthor() bool {
+// knowsAuthor reports whether it is known who wrote a commit.
+func knowsAuthor(authors []ledger.Author) bool {
 	isKnown := func(a ledger.Author) bool { return FoldName(a.Name) != "" || FoldName(a.Email) != "" }
-	return slices.ContainsFunc(f.Authors, isKnown)
+	return slices.ContainsFunc(authors, isKnown)
 }
 
-// byAuthors reports, for each piece of evidence, whether its signer wrote the commit.
+// byAuthors reports, for each piece of evidence, whether its signer wrote the commit, or the
+// one that it is about.
 func (f *Facts) byAuthors() []bool {
-	people := make(map[int64]bool, len(f.AuthorPeople))
-	for _, id := range f.AuthorPeople {
-		people[id] = true
-	}
-	names := make(map[string]bool, 2*len(f.Authors))
-	sums := make(map[uint64]bool, 2*len(f.Authors))
-	for _, name := range AuthorNames(f.Authors) {
-		names[name], sums[sumASCII(name)] = true, true
-	}
-
-	// Most names are nobody's: their sums show that without folding them.
-	isName := func(name string) bool { return (!isASCII(name) || sums[sumASCII(name)]) && names[FoldName(name)] }
+	own := newAuthorSet(f.Authors, f.AuthorPeople)
+	sources := make([]*authorSet, len(f.Sources))
 	list := make([]bool, len(f.Evidence))
 	for i := range f.Evidence {
 		e := &f.Evidence[i]
-		list[i] = e.Person != 0 && people[e.Person] ||
-			isName(e.Signer.CN) || slices.ContainsFunc(e.Emails, isName)
+		list[i] = own.wrote(e)
+		if e.Source == 0 || list[i] {
+			continue
+		}
+		source := &sources[e.Source-1]
+		if *source == nil {
+			s := &f.Sources[e.Source-1]
+			*source = newAuthorSet(s.Authors, s.AuthorPeople)
+		}
+		list[i] = (*source).wrote(e)
 	}
 	return list
+}
+
+// An authorSet holds those who wrote a commit.
+type authorSet struct {
+	people map[int64]bool
+	names  map[string]bool
+	sums   map[uint64]bool // of the names
+}
+
+func newAuthorSet(authors []ledger.Author, people []int64) *authorSet {
+	set := &authorSet{make(map[int64]bool, len(people)), make(map[string]bool, 2*len(authors)),
+		make(map[uint64]bool, 2*len(authors))}
+	for _, id := range people {
+		set.people[id] = true
+	}
+	for _, name := range AuthorNames(authors) {
+		set.names[name], set.sums[sumASCII(name)] = true, true
+	}
+	return set
+}
+
+// wrote reports whether the signer of e is one of the authors.
+func (s *authorSet) wrote(e *Evidence) bool {
+	return e.Person != 0 && s.people[e.Person] || s.hasName(e.Signer.CN) || slices.ContainsFunc(e.Emails, s.hasName)
+}
+
+// hasName reports whether an author has a name. Most names are nobody's: their sums show
+// that without folding them.
+func (s *authorSet) hasName(name string) bool {
+	return (!isASCII(name) || s.sums[sumASCII(name)]) && s.names[FoldName(name)]
 }
 
 // AuthorNames returns the names and e-mail addresses of authors in the form of FoldName.

@@ -74,7 +74,7 @@ func (v *evaluation) state(radar *ledger.RequirementStatus) (state ledger.State,
 		unmet[radar.State]++
 	}
 
-	if !v.f.Attested {
+	if !v.f.Attested && !v.carrying.any {
 		return ledger.Draft, expires
 	}
 	state = ledger.Validating

@@ -35,11 +35,13 @@ type evaluation struct {
 	sorted  *sortedEvidence // nil if there is little
 
 	// By the position of the evidence: the person, the pair of person and predicate, each
-	// numbered from 0, the status, and whether the person wrote the commit.
+	// numbered from 0, the status, and whether the person is an author.
 	people, topics []int
 	statuses       []statusSet
 	isAuthor       []bool
-	hasAuthor      bool // with isAuthor
+	// authorKnown reports whether it is known who wrote the commit, and then each source. It
+	// is set with isAuthor.
+	authorKnown []bool
 	// can has, by person, the requirements for which the person counts.
 	can []requirementSet
 	// incomplete has, by topic, the number of the last requirement for which evidence for a
@@ -53,6 +55,7 @@ type evaluation struct {
 	decisions []decision
 	// radarExpires is when the first blocking overlap ends; zero for never.
 	radarExpires ledger.Time
+	carrying     carrying
 	// search is set if any requirement has a distinct_from.
 	search *search
 }
@@ -80,11 +83,16 @@ type decision struct {
 // evaluate decides about the requirements of a contract.
 func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	f.Evidence = withoutExceptions(Latest(f.Evidence))
+	own := len(f.Evidence)
+	if carriable := c.carriable(f); carriable != nil {
+		f.Evidence = append(slices.Clip(f.Evidence), carriable...)
+	}
 	v := &evaluation{
 		c: c, f: f, now: now, matcher: c.signerMatcher(f), sorted: newSortedEvidence(f.Evidence),
-		decisions: make([]decision, len(c.Requirements)),
+		decisions: make([]decision, len(c.Requirements)), carrying: carrying{f: f, own: own},
 	}
 	v.number()
+	v.carrying.people = v.people
 	scopes := c.scopes(f)
 	verdicts := make([]verdict, len(f.Evidence)*len(c.Requirements))
 	for i := range c.Requirements {
@@ -173,7 +181,7 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 		return
 	}
 
-	about := v.evidenceAbout(r)
+	about := v.evidenceAbout(i)
 	hasAccepted := false
 	for _, at := range about {
 		verdict := v.verdict(i, at)
@@ -193,9 +201,19 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 	}
 }
 
-// evidenceAbout returns the positions of the evidence that a requirement is about. They are
-// valid until the next call.
-func (v *evaluation) evidenceAbout(r *Requirement) []int {
+// evidenceAbout returns the positions of the evidence that a requirement takes into account.
+// They are valid until the next call.
+func (v *evaluation) evidenceAbout(i int) []int {
+	about := v.allAbout(&v.c.Requirements[i])
+	if v.carrying.own == len(v.f.Evidence) {
+		return about
+	}
+	return v.carrying.take(&v.c.Requirements[i], about)
+}
+
+// allAbout returns the positions of the evidence that a requirement is about, whether it
+// carries or not. They are valid until the next call.
+func (v *evaluation) allAbout(r *Requirement) []int {
 	if v.sorted != nil {
 		return v.sorted.about(r)
 	}
@@ -221,7 +239,7 @@ func (v *evaluation) verdict(i, at int) verdict {
 		return byAuthor
 	case status&d.accept == 0:
 		return notAccepted
-	case r.ExcludeAuthor != AuthorCounts && !v.hasAuthor:
+	case r.ExcludeAuthor != AuthorCounts && !v.knowsAuthors(r.ExcludeAuthor, at):
 		return byAnyone
 	}
 
@@ -247,12 +265,26 @@ func (v *evaluation) verdict(i, at int) verdict {
 }
 
 // wroteCommit reports whether the evidence at a position is by somebody who wrote the
-// commit.
+// commit, or the one that it is about.
 func (v *evaluation) wroteCommit(at int) bool {
 	if v.isAuthor == nil {
-		v.isAuthor, v.hasAuthor = v.f.byAuthors(), v.f.hasAuthor()
+		v.isAuthor = v.f.byAuthors()
+		v.authorKnown = []bool{knowsAuthor(v.f.Authors)}
+		for i := range v.f.Sources {
+			v.authorKnown = append(v.authorKnown, knowsAuthor(v.f.Sources[i].Authors))
+		}
 	}
 	return v.isAuthor[at]
+}
+
+// knowsAuthors reports whether it is known, as a rule wants it, who wrote the commit, and
+// who the one that the evidence at a position is about. It is used after wroteCommit.
+func (v *evaluation) knowsAuthors(rule AuthorRule, at int) bool {
+	n, needsProof := v.f.Evidence[at].Source, rule == ProvenAuthorExcluded
+	if !v.authorKnown[0] || !v.authorKnown[n] || needsProof && !v.f.Proven {
+		return false
+	}
+	return !needsProof || n == 0 || v.f.Sources[n-1].Proven
 }
 
 // withoutOthers changes the verdict on evidence that would count if the same person's
@@ -289,7 +321,7 @@ func (v *evaluation) count(i int, about []int) {
 			can.add(i)
 			d.have++
 		}
-		if r.MaxAge != 0 && (verdict == counts || verdict == otherSlot) {
+		if verdict == counts || verdict == otherSlot {
 			d.expires = earlier(d.expires, r.end(&v.f.Evidence[at]))
 		}
 	}
@@ -306,12 +338,15 @@ func earlier(a, b ledger.Time) ledger.Time {
 // decide decides whether a requirement is met, after the evidence was weighed for all.
 func (v *evaluation) decide(i int) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
-	if !d.applies || d.have+d.filled < r.Threshold || d.blocked && d.exception == nil {
+	if !d.applies || d.have+d.filled < r.Threshold || d.blocked && d.exception == nil || v.isIncomplete(r) {
 		return
 	}
 	d.distinct = v.assign(i, v.demand(i))
 	d.met = d.distinct == assigned
 }
+
+// isIncomplete reports whether evidence may be missing that would block a requirement.
+func (v *evaluation) isIncomplete(r *Requirement) bool { return r.Carry != 0 && v.f.Incomplete != "" }
 
 // demand returns how many people a requirement needs.
 func (v *evaluation) demand(i int) int { return v.c.Requirements[i].Threshold - v.decisions[i].filled }

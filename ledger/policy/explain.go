@@ -36,6 +36,7 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 	}
 	slices.Sort(s.FailedBy)
 	s.FailedBy = slices.Compact(s.FailedBy)
+	s.Carried = v.carried(i)
 
 	s.Reason = v.reason(i, &s)
 	if d.unsure != "" && !s.Met {
@@ -71,7 +72,7 @@ func (v *evaluation) signersCounted(d *decision) []string {
 func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	if s.Met {
-		return "met by " + joinFirst(counting(d, s.SignersCounted), " and ")
+		return "met by " + joinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried)
 	}
 	if d.blocked && d.exception == nil {
 		return v.reports(d, blocks)
@@ -87,7 +88,10 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 		b.WriteString(" matching " + joinFirst(patterns, " or "))
 	}
 	if s.Have > 0 {
-		b.WriteString(" (" + joinFirst(counting(d, s.SignersCounted), " and ") + ")")
+		b.WriteString(" (" + joinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried) + ")")
+	}
+	if v.isIncomplete(r) {
+		b.WriteString("; " + v.f.Incomplete)
 	}
 
 	if d.tooMany {
@@ -101,15 +105,31 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	if list := v.whereErrors(r, d); list != "" {
 		b.WriteString("; where cannot be evaluated: " + list)
 	}
-	if r.ExcludeAuthor != AuthorCounts && !v.f.hasAuthor() {
-		b.WriteString("; the commit's author is unknown (to register it, run ledgerd commit push, " +
-			"or ledgerd attest in a work tree)")
-	}
+	b.WriteString(v.authorReason(r, d))
 	if d.exception != nil && d.filled == 0 {
 		b.WriteString("; the exception needs somebody to have deployed the commit")
 	}
 	b.WriteString(v.distinctReason(i, s))
 	return b.String()
+}
+
+// authorReason says why evidence does not count because it is not known who wrote a commit.
+// It is empty if that is not so.
+func (v *evaluation) authorReason(r *Requirement, d *decision) string {
+	const how = " (to register it, run ledgerd commit push, or ledgerd attest in a work tree)"
+	rule, f := r.ExcludeAuthor, v.f
+	switch {
+	case rule == AuthorCounts:
+		return ""
+	case !knowsAuthor(f.Authors):
+		return "; the commit's author is unknown" + how
+	case rule == ProvenAuthorExcluded && !f.Proven:
+		return "; the commit's author is not proven: its object is unknown" + how
+	}
+	if at := slices.Index(d.verdicts, byAnyone); at >= 0 {
+		return "; it is unknown who wrote " + shortSHA(f.Sources[f.Evidence[at].Source-1].Commit) + how
+	}
+	return ""
 }
 
 // tooManyReason says why a requirement is not weighed.
@@ -212,6 +232,9 @@ func (v *evaluation) report(at int) string {
 	if v.reported[at] == "" {
 		e := &v.f.Evidence[at]
 		v.reported[at] = e.Predicate + " " + statusVerbs[e.Status] + e.inSlot() + " (" + v.name(at) + ")"
+		if e.Source != 0 {
+			v.reported[at] += " on " + shortSHA(v.f.Sources[e.Source-1].Commit)
+		}
 	}
 	return v.reported[at]
 }
@@ -241,4 +264,46 @@ func (v *evaluation) whereErrors(r *Requirement, d *decision) string {
 	}
 	slices.Sort(list)
 	return joinFirst(slices.Compact(list), " and ")
+}
+
+// carried lists the evidence of other commits that counts for a requirement, or blocks it.
+func (v *evaluation) carried(i int) (list []ledger.CarriedEvidence) {
+	r, d := &v.c.Requirements[i], &v.decisions[i]
+	for at := v.carrying.own; at < len(d.verdicts) && len(list) < ledger.MaxCarried; at++ {
+		if d.verdicts[at] != counts && d.verdicts[at] != blocks {
+			continue
+		}
+		if list == nil {
+			v.carrying.findWays(r)
+		}
+		e := &v.f.Evidence[at]
+		c := ledger.CarriedEvidence{Commit: v.f.Sources[e.Source-1].Commit, Attestation: e.Attestation,
+			Predicate: e.Predicate, Identity: v.name(at), Status: e.Status, By: "tree"}
+		if v.carrying.ways[e.Source-1]&CarryTree == 0 {
+			c.By, c.Claim = "merge", v.carrying.claims[e.Source-1].Attestation
+		}
+		if d.verdicts[at] == counts {
+			c.Until = r.end(e)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// carriedFrom names the commits from which evidence carries. It is empty if there are none.
+func carriedFrom(list []ledger.CarriedEvidence) string {
+	var names []string
+	for _, c := range list {
+		way := "the same tree"
+		if c.By == "merge" {
+			way = "merged here"
+		}
+		if name := shortSHA(c.Commit) + " (" + way + ")"; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return ", carried from " + joinFirst(names, " and ")
 }

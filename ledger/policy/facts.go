@@ -102,6 +102,29 @@ type Facts struct {
 	Memo Memo
 }
 
+// A Source is another commit of the repo whose evidence may carry to the commit.
+type Source struct {
+	// Commit is its id.
+	Commit string
+	// Authors, AuthorPeople and Proven are those of the source, as in Facts.
+	Authors      []ledger.Author
+	AuthorPeople []int64
+	Proven       bool
+	// SameTree reports whether its proven tree is that of the commit.
+	SameTree bool
+	// Claims are the claims that the commit is a clean merge of the source.
+	Claims []MergeClaim
+}
+
+// A MergeClaim says that a commit is a clean merge of its first parent with another commit.
+type MergeClaim struct {
+	Attestation string
+	Signer      identity.DN
+	// ParentState is the state of the first parent, a proven one, when the claim was
+	// recorded. It is DRAFT if the parent was not proven.
+	ParentState ledger.State
+}
+
 // A VerdictKey identifies a Verdict: an attestation's id, and an expression.
 type VerdictKey struct{ Attestation, Expression string }
 
@@ -147,7 +170,7 @@ func (o OpenOverlap) String() string {
 	if o.Branch != "" {
 		b.WriteString(o.Branch)
 	} else {
-		b.WriteString(o.Commit[:min(len(o.Commit), shortSHA)])
+		b.WriteString(shortSHA(o.Commit))
 	}
 	if o.Path != "" {
 		b.WriteString(" at " + o.Path)
@@ -158,8 +181,11 @@ func (o OpenOverlap) String() string {
 	return b.String()
 }
 
-// shortSHA is the number of digits to which a commit's SHA is shortened.
-const shortSHA = 12
+// shortSHA returns the first digits of a commit's id.
+func shortSHA(id string) string {
+	const digits = 12
+	return id[:min(len(id), digits)]
+}
 
 // joinFirst joins the first three items and counts the others.
 func joinFirst(items []string, joint string) string {

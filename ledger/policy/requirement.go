@@ -45,12 +45,16 @@ type Requirement struct {
 	Branches []string `json:"branches"`
 }
 
-// end returns when e expires, or zero for never.
+// end returns when e expires, or zero for never. Evidence does not carry for ever.
 func (r *Requirement) end(e *Evidence) ledger.Time {
-	if r.MaxAge == 0 {
+	age := r.MaxAge
+	if age == 0 && e.Source != 0 {
+		age = defaultCarryAge
+	}
+	if age == 0 {
 		return 0
 	}
-	return e.RecordedAt.Add(r.MaxAge.Std())
+	return e.RecordedAt.Add(age.Std())
 }
 
 // isAbout reports whether the requirement is about the predicate of e, or about its

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // An AuthorRule says whether evidence by those who wrote a commit counts.
@@ -71,3 +74,6 @@ func (r *CarryRule) UnmarshalJSON(data []byte) error {
 	}
 	return errors.New("not a list of ways to carry evidence")
 }
+
+// defaultCarryAge is how long evidence carries if the requirement has no max_age.
+const defaultCarryAge = ledger.Duration(30 * 24 * time.Hour)
