@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/ledgerd/ledgerd/ledger/identity"
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
 
 // A signerMatcher finds for which requirements the signers of one commit may sign.
 type signerMatcher struct {
@@ -115,6 +119,16 @@ const maxUnpreparedNames = 5_000
 // NeedsMemo reports whether a Memo can make derivations faster.
 func (c *Contract) NeedsMemo() bool { return c.index != nil || c.hasGlobs() }
 
+// withCarried returns facts in which carried evidence is among the evidence.
+func (f *Facts) withCarried() *Facts {
+	if len(f.Carried) == 0 {
+		return f
+	}
+	all := *f
+	all.Evidence = append(slices.Clip(f.Evidence), f.Carried...)
+	return &all
+}
+
 // IsPrepared reports whether a state can be derived fast: all that takes long is in
 // Facts.Memo. The facts of most commits are.
 func (c *Contract) IsPrepared(f *Facts) bool {
@@ -126,7 +140,7 @@ func (c *Contract) IsPrepared(f *Facts) bool {
 			return false
 		}
 	}
-	m := c.signerMatcher(f)
+	m := c.signerMatcher(f.withCarried())
 	return m.index == nil || m.unknown()*len(m.index.patterns) <= maxUnpreparedNames
 }
 
@@ -136,9 +150,9 @@ func (c *Contract) Prepare(f *Facts) {
 		return
 	}
 	c.scopes(f)
-	if m := c.signerMatcher(f); m.index != nil {
-		for i := range f.Evidence {
-			m.match(f.Evidence[i].Signer, m.limit)
+	if m := c.signerMatcher(f.withCarried()); m.index != nil {
+		for i := range m.f.Evidence {
+			m.match(m.f.Evidence[i].Signer, m.limit)
 		}
 		for i := range f.Exceptions {
 			m.match(f.Exceptions[i].Signer, m.index.exceptionsEnd)
