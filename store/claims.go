@@ -112,3 +112,10 @@ func pathsOf(changes []radar.Change) []string {
 	}
 	return paths
 }
+
+func decodeChanges(text []byte) (changes []radar.Change, err error) {
+	if text != nil {
+		err = json.Unmarshal(text, &changes)
+	}
+	return changes, err
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -101,14 +102,23 @@ func (t *tx) saveDetails(commitID int64, d details) error {
 	if d.paths == nil {
 		columns[4] = nil
 	}
+	paths := d.paths
+	if paths == nil {
+		paths = pathsOf(d.changes)
+	}
 	_, err := t.Exec(`
-INSERT INTO commit_details (commit_id, parents, ancestors, contained, changes, paths) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO commit_details (commit_id, parents, ancestors, contained, changes, paths, paths_key)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = excluded.ancestors,
-  contained = excluded.contained, changes = excluded.changes, paths = excluded.paths`,
-		commitID, columns[0], columns[1], columns[2], columns[3], columns[4])
+  contained = excluded.contained, changes = excluded.changes, paths = excluded.paths, paths_key = excluded.paths_key`,
+		commitID, columns[0], columns[1], columns[2], columns[3], columns[4], policy.ChangesKey(paths))
 	if err != nil {
 		return fmt.Errorf("save commit details: %w", err)
 	}
+	if t.claimed == nil {
+		t.claimed = make(map[int64][]string)
+	}
+	t.claimed[commitID] = paths
 	return nil
 }
 
@@ -168,13 +178,6 @@ WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, 
 			prefix, r.org, r.name, commits[0].row.SHA, commits[1].row.SHA)
 	}
 	return commits[0], nil
-}
-
-func decodeChanges(text []byte) (changes []radar.Change, err error) {
-	if text != nil {
-		err = json.Unmarshal(text, &changes)
-	}
-	return changes, err
 }
 
 // newestCorrections reads the newest corrections of a commit, newest first.

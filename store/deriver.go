@@ -21,7 +21,7 @@ func (rd reader) deriver(r repoRow) (*deriver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &deriver{r, contract, rd.caches.memo(contract, r.policyDigest)}, nil
+	return &deriver{r, contract, rd.caches.memo(contract, r.policyDigest, rd.kept)}, nil
 }
 
 // deriverOf is like deriver, for a repo given by name.

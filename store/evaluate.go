@@ -174,13 +174,24 @@ func (t *tx) expire() (last bool, err error) {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
 
-	now := firstCommits(due)
+	now := firstOf(due, func(c *commitRow) *commitRow { return c })
 	list, err := t.subjectsOf(now)
 	if err != nil {
 		return false, err
 	}
+	if err := t.gather(list); err != nil {
+		return false, err
+	}
+	if err := t.checkPrepared(list); err != nil && t.prepared < maxPrepared {
+		return false, err
+	}
+
 	for _, s := range list {
-		if err := t.settleDue(s); err != nil {
+		settle := t.settleDue
+		if !s.isPrepared() { // commits of other repos must not wait for it
+			settle = t.postponeDue
+		}
+		if err := settle(s); err != nil {
 			return false, err
 		}
 	}

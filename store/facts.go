@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -190,23 +188,4 @@ func (rd reader) gatherOverlaps(byID map[int64]*subject, ids []any) error {
 		}
 		return nil
 	}, selectBlocking, 1, ids)
-}
-
-// gatherChanges reads the paths that commits change: all that were ever claimed.
-func (rd reader) gatherChanges(byID map[int64]*subject, ids []any) error {
-	return rd.EachIn(func(row scanner) error {
-		var commitID int64
-		var text, paths []byte
-		if err := row.Scan(&commitID, &text, &paths); err != nil {
-			return err
-		}
-		f := &byID[commitID].facts
-		if paths != nil {
-			f.HasChanges = true
-			return json.Unmarshal(paths, &f.Changes)
-		}
-		changes, err := decodeChanges(text)
-		f.HasChanges, f.Changes = changes != nil, pathsOf(changes)
-		return err
-	}, "SELECT commit_id, CASE WHEN paths IS NULL THEN changes END, paths FROM commit_details WHERE commit_id IN ", 1, ids)
 }

@@ -92,7 +92,7 @@ func (t *tx) workOf(s *subject, counted map[*subject]int) (work int, err error) 
 // evaluateBatch, with evaluateEvidence attestations unless it is a single commit.
 const (
 	evaluateBatch    = 100
-	evaluateEvidence = 2000
+	evaluateEvidence = 1000
 )
 
 // nextCommits returns the next commits of a repo for one write.
@@ -102,7 +102,7 @@ func (t *tx) nextCommits(repoID, after int64) ([]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read commits: %w", err)
 	}
-	list = firstCommits(list)
+	list = firstOf(list, func(c *commitRow) *commitRow { return c })
 	ids := make([]int64, len(list))
 	for i, c := range list {
 		ids[i] = c.id
@@ -110,11 +110,11 @@ func (t *tx) nextCommits(repoID, after int64) ([]int64, error) {
 	return ids, nil
 }
 
-// firstCommits returns as many of the commits as one write re-evaluates.
-func firstCommits(list []*commitRow) []*commitRow {
+// firstOf returns as many of the commits as one write re-evaluates.
+func firstOf[T any](list []T, row func(T) *commitRow) []T {
 	evidence := 0
-	for i, c := range list {
-		if evidence += int(c.attestations); i > 0 && evidence > evaluateEvidence {
+	for i := range list {
+		if evidence += int(row(list[i]).attestations); i > 0 && evidence > evaluateEvidence {
 			return list[:i]
 		}
 	}

@@ -15,6 +15,10 @@ type reader struct {
 	caches *caches
 	now    ledger.Time // start of the read or write, by the ledger's clock
 	writes bool        // whether it is the writer
+	// Only of a write: kept is what it knows about commits, and claimed has the changed
+	// paths that it has stored.
+	kept    *preparation
+	claimed map[int64][]string // by commit
 }
 
 // byOrg describes the reads of a caller's request in an org.

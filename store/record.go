@@ -88,9 +88,10 @@ func (s *Store) writeSoon(ctx context.Context, r *recording) error {
 		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})
 		u, ok := errors.AsType[*unprepared](cmp.Or(err, r.err))
 		switch {
-		case ok && ctx.Err() == nil:
-			u.prepare()
-			r.prepared++
+		case ok:
+			if r.prepared, err = s.prepare(ctx, r.prepared, u); err != nil {
+				return err
+			}
 		case err != nil || !errors.Is(r.err, errDeferred):
 			return err
 		}
@@ -128,6 +129,9 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	}
 
 	return r.store.inTx(c, func(t *tx) error {
+		for _, r := range list {
+			t.kept.add(r.prepared)
+		}
 		for len(list) > 0 {
 			v, now, err := t.view(list)
 			if err != nil {
@@ -145,7 +149,7 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 // and returns the remaining attestations, which need a new view.
 func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
 	for i, r := range list {
-		t.prepared = r.prepared
+		t.prepared = r.prepared.count()
 		if err := t.record(v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}

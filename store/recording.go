@@ -24,8 +24,9 @@ type recording struct {
 	people []int64
 	// verdicts holds what expressions say of the attestation.
 	verdicts map[string]policy.Verdict
-	// prepared and deferred are how often it was prepared, see unprepared, and deferred.
-	prepared, deferred int
+	// prepared is what is known about its commit, after a try that was unprepared.
+	prepared *preparation
+	deferred int // how often it was deferred
 	// work is the estimated work of recording it, from the last attempt.
 	work int64
 

@@ -119,7 +119,7 @@ func (t *tx) redateAttestations(batch []aheadAttestation, to ledger.Time) error 
 }
 
 // deriveAgain settles commits, each with a cause. It leaves those to Evaluate that it has
-// still to reach after a policy change.
+// still to reach after a policy change, and those that are too much for one write.
 func (t *tx) deriveAgain(causes map[int64]ledger.Cause) error {
 	var commits []*commitRow
 	for _, id := range slices.Sorted(maps.Keys(causes)) {
@@ -136,10 +136,21 @@ func (t *tx) deriveAgain(causes map[int64]ledger.Cause) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range list {
-		if s.policyVersion != s.d.repo.policyVersion {
-			continue
+	list = slices.DeleteFunc(list, func(s *subject) bool { return s.policyVersion != s.d.repo.policyVersion })
+	now := firstOf(list, func(s *subject) *commitRow { return s.commitRow })
+	for _, s := range list[len(now):] {
+		if err := t.postpone(s, causes[s.id]); err != nil {
+			return err
 		}
+	}
+
+	if err := t.gather(now); err != nil {
+		return err
+	}
+	if err := t.checkPrepared(now); err != nil {
+		return err
+	}
+	for _, s := range now {
 		if err := t.settle(s, causes[s.id]); err != nil {
 			return err
 		}
@@ -181,8 +192,7 @@ func (t *tx) deriveNextAgain(repoID, after int64) (lastID int64, last bool, err 
 	if err != nil {
 		return 0, false, err
 	}
-	ids, err := all(t.reader, scanID,
-		"SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, redateBatch)
+	ids, err := t.nextCommits(repoID, after)
 	if err != nil || len(ids) == 0 {
 		return after, true, err
 	}
@@ -199,7 +209,7 @@ func (t *tx) deriveNextAgain(repoID, after int64) (lastID int64, last bool, err 
 			return 0, false, err
 		}
 	}
-	return ids[len(ids)-1], len(ids) < redateBatch, nil
+	return ids[len(ids)-1], false, nil
 }
 
 // undoExpirations derives the next commits again whose evidence or overlaps expired at a

@@ -27,12 +27,13 @@ func (s *Store) rederive(ctx context.Context) error {
 	repos, err := read(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
 		return all(rd, scanID, "SELECT repo_id FROM rederivations ORDER BY repo_id")
 	})
+	errs := []error{err}
 	for _, id := range repos {
 		if err := s.rederiveAll(ctx, id); err != nil {
-			return fmt.Errorf("repo %d: %w", id, err)
+			errs = append(errs, fmt.Errorf("repo %d: %w", id, err))
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // rederiveAll derives the states of a repo's commits that are to be derived again.

@@ -22,8 +22,7 @@ func (t *tx) settleDue(s *subject) error {
 
 // noteExpired notes that evidence or an overlap of a commit has expired, in case the
 // clock turns out to be ahead.
-func (t *tx) noteExpired(s *subject) error {
-	cause := s.expiry(s.expires)
+func (t *tx) noteExpired(s *subject, cause ledger.Cause) error {
 	_, err := t.Exec(`
 INSERT INTO expirations (at, commit_id, cause_type, cause_id) VALUES (?, ?, ?, ?)
 ON CONFLICT (at, commit_id) DO NOTHING`, t.now, s.id, cause.Type, cause.ID)
@@ -37,7 +36,7 @@ ON CONFLICT (at, commit_id) DO NOTHING`, t.now, s.id, cause.Type, cause.ID)
 // and their events.
 func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	if s.hasExpired(t.now) {
-		if err := t.noteExpired(s); err != nil {
+		if err := t.noteExpired(s, s.expiry(s.expires)); err != nil {
 			return err
 		}
 	}
@@ -102,6 +101,18 @@ ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id =
 		return fmt.Errorf("postpone commit %s: %w", s.sha, err)
 	}
 	return nil
+}
+
+// postponeDue leaves a commit that is due to Evaluate, which then derives it with others of
+// its repo.
+func (t *tx) postponeDue(s *subject) error {
+	cause := ledger.Cause{Type: ledger.CauseExpiry}
+	if s.hasExpired(t.now) {
+		if err := t.noteExpired(s, cause); err != nil {
+			return err
+		}
+	}
+	return t.postpone(s, cause)
 }
 
 func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) error {
@@ -183,7 +194,7 @@ func (rd reader) readSubjects(d *deriver, ids []int64) ([]*subject, error) {
 	return list, rd.gather(list)
 }
 
-// subjectsOf returns commits of any repos, with their facts.
+// subjectsOf returns commits of any repos, without their facts.
 func (t *tx) subjectsOf(commits []*commitRow) ([]*subject, error) {
 	derivers := make(map[int64]*deriver)
 	list := make([]*subject, len(commits))
@@ -201,10 +212,7 @@ func (t *tx) subjectsOf(commits []*commitRow) ([]*subject, error) {
 		}
 		list[i] = &subject{commitRow: c, d: d}
 	}
-	if err := t.gather(list); err != nil {
-		return nil, err
-	}
-	return list, t.checkPrepared(list)
+	return list, nil
 }
 
 // returnTip puts a commit that was rolled back in flight again. It has the radar scan the
@@ -232,21 +240,20 @@ WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.id, radarindex.Deplo
 	return t.gatherOverlaps(map[int64]*subject{s.id: s}, []any{s.id})
 }
 
-// maxPrepared is how often a write is prepared and tried again. Then the writer derives the
-// states as they are: the contract changes all the time, or what is prepared is evicted.
-const maxPrepared = 3
-
 // checkPrepared returns an error of the type *unprepared unless the states of all commits
 // can be derived fast.
 func (t *tx) checkPrepared(list []*subject) error {
-	var found []*subject
 	for _, s := range list {
-		if t.prepared < maxPrepared && !s.d.contract.IsPrepared(&s.facts) {
-			found = append(found, s)
+		switch {
+		case s.isPrepared():
+		case t.prepared < maxPrepared:
+			return &unprepared{list}
+		default:
+			return errUnprepared()
 		}
 	}
-	if found == nil {
-		return nil
-	}
-	return &unprepared{found}
+	return nil
 }
+
+// isPrepared reports whether the state of a commit can be derived fast.
+func (s *subject) isPrepared() bool { return s.d.contract.IsPrepared(&s.facts) }

@@ -11,7 +11,7 @@ import (
 // It is a dry run: it writes nothing. It reads the commits in batches, between which
 // commits may change.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
-	memo := s.caches.memo(&draft, draft.Digest())
+	memo := s.caches.memo(&draft, draft.Digest(), nil)
 	sim := ledger.Simulation{Sums: []ledger.MoveSum{}, Moves: []ledger.Move{}}
 	for last := int64(0); ; {
 		b, err := read(ctx, s, byOrg(org), func(rd reader) (simulated, error) {

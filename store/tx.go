@@ -55,21 +55,30 @@ func writeYielding[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)
 // writeAs runs fn in the writer's next transaction, with the options in w. It runs fn again
 // if that must be prepared.
 func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (v T, err error) {
-	for prepared := 0; ; prepared++ {
-		w.Do = func(c *sqldb.Conn) error {
-			return s.inTx(c, func(t *tx) (err error) {
-				t.prepared = prepared
-				v, err = fn(t)
-				return err
-			})
-		}
+	var known *preparation
+	w.Do = func(c *sqldb.Conn) error {
+		return s.inTx(c, func(t *tx) (err error) {
+			t.know(known)
+			v, err = fn(t)
+			return err
+		})
+	}
+	for {
 		err = s.db.Write(ctx, w)
 		u, ok := errors.AsType[*unprepared](err)
-		if !ok || ctx.Err() != nil {
+		if !ok {
 			return v, storageError(err)
 		}
-		u.prepare()
+		if known, err = s.prepare(ctx, known, u); err != nil {
+			return v, storageError(err)
+		}
 	}
+}
+
+// know adds what is known from preparing a write, which may be nil.
+func (t *tx) know(p *preparation) {
+	t.kept.add(p)
+	t.prepared = p.count()
 }
 
 // write is like the function write, for an fn that returns no value.
@@ -91,7 +100,8 @@ func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err erro
 // inTx runs fn as one write of the transaction on c, and flushes the buffers.
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 	now := s.Now()
-	t := &tx{reader: reader{Conn: c, caches: s.caches, now: now, writes: true}, stamp: s.clock.next(now), batch: s.batch}
+	rd := reader{Conn: c, caches: s.caches, now: now, writes: true, kept: newPreparation()}
+	t := &tx{reader: rd, stamp: s.clock.next(now), batch: s.batch}
 	done := false
 	defer func() { // also if fn panics
 		if done {

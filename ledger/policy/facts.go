@@ -74,6 +74,11 @@ type Facts struct {
 	// reports whether the commit has a change record; if not, Changes is ignored.
 	Changes    []string
 	HasChanges bool
+	// ChangesKey identifies Changes, for Memo (see ChangesKey). It may be empty.
+	ChangesKey string
+	// ChangesUnread reports whether Changes was not read, because that takes long. Only Memo
+	// may know then which requirements apply, by ChangesKey.
+	ChangesUnread bool
 	// Evidence holds at least the latest attestation of each person for each predicate
 	// and slot. Others that it holds are ignored.
 	Evidence []Evidence

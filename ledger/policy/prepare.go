@@ -135,21 +135,22 @@ func (c *Contract) IsPrepared(f *Facts) bool {
 	if f.Memo == nil {
 		return true
 	}
-	if c.hasGlobs() && !c.isMatchedFast(f) {
-		if _, ok := f.Memo.Scopes(f.scopeKey()); !ok {
-			return false
-		}
+	if c.hasGlobs() && !c.isMatchedFast(f) && !c.KnowsScopes(f) {
+		return false
 	}
 	m := c.signerMatcher(f.withCarried())
 	return m.index == nil || m.unknown()*len(m.index.patterns) <= maxUnpreparedNames
 }
 
-// Prepare finds out all that takes long, and keeps it in Facts.Memo.
+// Prepare finds out all that takes long, and keeps it in Facts.Memo. The changes must have
+// been read.
 func (c *Contract) Prepare(f *Facts) {
 	if f.Memo == nil {
 		return
 	}
-	c.scopes(f)
+	if c.hasGlobs() {
+		c.memorizedScopes(f)
+	}
 	if m := c.signerMatcher(f.withCarried()); m.index != nil {
 		for i := range m.f.Evidence {
 			m.match(m.f.Evidence[i].Signer, m.limit)

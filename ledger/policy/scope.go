@@ -2,6 +2,7 @@ package policy
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
@@ -15,13 +16,29 @@ func (c *Contract) scopes(f *Facts) []scope {
 	if f.Memo == nil || c.isMatchedFast(f) {
 		return c.matchScopes(f)
 	}
+	return c.memorizedScopes(f).list
+}
+
+// memorizedScopes returns the scopes from the memo. If they are not there, it adds them.
+func (c *Contract) memorizedScopes(f *Facts) Scopes {
 	key := f.scopeKey()
 	known, ok := f.Memo.Scopes(key)
 	if !ok {
 		known = Scopes{c.matchScopes(f)}
-		f.Memo.SetScopes(key, known)
+		if !f.ChangesUnread {
+			f.Memo.SetScopes(key, known)
+		}
 	}
-	return known.list
+	return known
+}
+
+// KnowsScopes reports whether the memo knows which requirements apply to a commit.
+func (c *Contract) KnowsScopes(f *Facts) bool {
+	if f.Memo == nil {
+		return false
+	}
+	_, ok := f.Memo.Scopes(f.scopeKey())
+	return ok
 }
 
 func (c *Contract) hasGlobs() bool {
@@ -52,6 +69,9 @@ const maxUnprepared = 200_000
 
 // isMatchedFast reports whether matching the globs of all requirements takes few steps.
 func (c *Contract) isMatchedFast(f *Facts) bool {
+	if f.ChangesUnread {
+		return false
+	}
 	steps := 0
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
@@ -68,13 +88,28 @@ func (c *Contract) isMatchedFast(f *Facts) bool {
 
 // scopeKey identifies all that scopes depend on, apart from the contract.
 func (f *Facts) scopeKey() [sha256.Size]byte {
-	text := fmt.Appendf(nil, "%t %d", f.HasChanges, len(f.Targets))
-	for _, list := range [][]string{f.Targets, f.Changes} {
-		for _, name := range list {
-			text = append(append(text, 0), name...)
-		}
+	changes := f.ChangesKey
+	if changes == "" && f.HasChanges {
+		changes = ChangesKey(f.Changes)
+	}
+	text := fmt.Appendf(nil, "%t %d %q", f.HasChanges, len(f.Targets), changes)
+	for _, name := range f.Targets {
+		text = append(append(text, 0), name...)
 	}
 	return sha256.Sum256(text)
+}
+
+// ChangesKey returns a key for Facts.ChangesKey: lists of paths with equal keys have the
+// same scopes under every contract.
+func ChangesKey(paths []string) string {
+	if len(paths) > glob.MaxMatched {
+		return "many"
+	}
+	h := sha256.New()
+	for _, path := range paths {
+		h.Write(append([]byte(path), 0)) // never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // scope returns the scope of the requirement. If matching would take more steps for one
@@ -96,6 +131,9 @@ func (r *Requirement) scope(f *Facts, steps int) (s scope) {
 		return s
 	}
 
+	if f.ChangesUnread {
+		return scope{unsure: "the changed paths were not read"}
+	}
 	if len(f.Changes) > glob.MaxMatched {
 		return scope{unsure: fmt.Sprintf("the commit changes more than %d paths", glob.MaxMatched)}
 	}

@@ -15,6 +15,8 @@ ALTER TABLE commits ADD COLUMN signing_keys TEXT NOT NULL DEFAULT '';
 ALTER TABLE keys ADD COLUMN claimed INTEGER NOT NULL DEFAULT 0;
 -- A JSON array of all changed paths; NULL: those of changes.
 ALTER TABLE commit_details ADD COLUMN paths BLOB;
+-- Equal for equal paths; empty: those of the release before, unchanged.
+ALTER TABLE commit_details ADD COLUMN paths_key TEXT NOT NULL DEFAULT '';
 
 -- The names and e-mail addresses that signers have ever had, in the form in which policies
 -- compare them with authors.
