@@ -2,9 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func TestHeavyCommitsTakeTurns(t *testing.T) {
@@ -64,4 +68,33 @@ func TestHeavyCommitsDoNotOutwaitTheirClients(t *testing.T) {
 	if _, err := h.enter(ctx, "a"); err != context.Canceled {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
+}
+
+// Registrations of a commit with much evidence take turns, too.
+func TestHeavyRegistrationsTakeTurns(t *testing.T) {
+	w := newTwin(t)
+	defer w.Close()
+	var set []*drawn
+	for i := range 300 {
+		set = append(set, stated("ci", 0, fmt.Sprint("test:", i), ledger.Pass))
+	}
+	w.recordSet(t, set)
+	w.setLarge(t, 0)
+	register := func(ctx context.Context) error {
+		_, _, err := w.Register(ctx, "acme", "api", numbered(0), ledger.Registration{Message: "m"})
+		return err
+	}
+
+	check(t, register(t.Context()))
+	if isHeavy, _ := w.heavy.commits.get(requestKey("acme", "api", numbered(0))); !isHeavy {
+		t.Error("the commit is not known as heavy")
+	}
+	w.heavy.slot <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := register(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second registration: %v, want %v", err, context.Canceled)
+	}
+	<-w.heavy.slot
+	check(t, register(t.Context()))
 }

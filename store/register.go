@@ -19,6 +19,13 @@ import (
 func (s *Store) Register(
 	ctx context.Context, org, repo, sha string, n ledger.Registration,
 ) (v ledger.Commit, created bool, err error) {
+	leave, err := s.heavy.enter(ctx, requestKey(org, repo, sha))
+	if err != nil {
+		return v, false, storageError(err)
+	}
+	var done registered
+	defer func() { leave(done.work) }()
+
 	p, err := s.prospect(ctx, org, repo, sha, n)
 	if err != nil {
 		return v, false, err
@@ -30,7 +37,7 @@ func (s *Store) Register(
 		}
 	}
 
-	done, err := write(ctx, s, org, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
+	done, err = write(ctx, s, org, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
 	if err != nil {
 		return v, false, err
 	}
@@ -43,6 +50,7 @@ type registered struct {
 	repo    repoRow
 	radar   tipResult
 	created bool
+	work    int64 // the estimated work of deriving the commit's state
 }
 
 func (t *tx) register(
@@ -67,6 +75,7 @@ func (t *tx) register(
 		if err != nil {
 			return done, err
 		}
+		done.work = workOfRecord(c.attestations, len(d.contract.Requirements))
 		if err := t.checkPrepared([]*subject{s}); err != nil {
 			return done, err
 		}
