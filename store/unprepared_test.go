@@ -24,6 +24,7 @@ type watchedEngine struct {
 	tries   int
 	learned int           // scopes that writes found out
 	longest time.Duration // that a write held the writer
+	held    time.Duration // by all writes
 }
 
 // watch watches the writes of a store, until the returned function is called.
@@ -45,7 +46,7 @@ func (w *watchedEngine) Write(ctx context.Context, write sqldb.Write) error {
 		w.caches.matches.clear()
 		began := time.Now()
 		defer func() {
-			w.longest = max(w.longest, time.Since(began))
+			w.longest, w.held = max(w.longest, time.Since(began)), w.held+time.Since(began)
 			w.learned += len(w.caches.scopes.new) + len(w.caches.scopes.old)
 		}()
 		return do(c)
@@ -274,6 +275,10 @@ func TestTheWriterDecodesNoLongChanges(t *testing.T) {
 	check(t, l.record("api", 0, "test:cli"))
 
 	l.caches.scopes.clear()
+	err := twin{l.Store}.try(t, &stated("ci", 0, "test:all", ledger.Pass).recording)
+	if u, ok := errors.AsType[*unprepared](err); !ok || !u.list[0].facts.ChangesUnread {
+		t.Errorf("the writer did not refuse to decode the change record: %v", err)
+	}
 	if err := l.record("api", 0, "test:all"); err == nil {
 		t.Error("the change record was not decoded before the write")
 	}
