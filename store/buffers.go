@@ -13,6 +13,10 @@ type buffers struct {
 	verdicts     *sqldb.Rows
 	latest       *sqldb.Rows
 	exceptions   *sqldb.Rows
+	treeLatest   *sqldb.Rows
+	treeVersions *sqldb.Rows
+	mergeSources *sqldb.Rows // their versions
+	inheritances *sqldb.Rows
 	events       *sqldb.Rows
 	transitions  *sqldb.Rows
 	outbox       *sqldb.Rows
@@ -24,19 +28,19 @@ type buffers struct {
 func newBuffers() *buffers {
 	const commits = `
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires,
-  attestations, newest) VALUES `
+  attestations, newest, basis) VALUES `
 	return &buffers{
-		commits: sqldb.NewRows(commits, "", 10),
+		commits: sqldb.NewRows(commits, "", 11),
 
 		// An upsert updates many rows with one statement. If the state is the same,
 		// the index on it is not written.
 		updated: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest`, 10),
+  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 11),
 		moved: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
   policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest`, 10),
+  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 11),
 
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
@@ -49,6 +53,18 @@ ON CONFLICT (attestation_id, expression_id) DO NOTHING`, 4),
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`, 5),
 		exceptions: sqldb.NewRows(`
 INSERT INTO exceptions (attestation_id, repo_id, commit_id, requirement, reason, ends_at) VALUES `, "", 6),
+		treeLatest: sqldb.NewRows(`
+INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id) VALUES `, `
+ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
+  commit_id = excluded.commit_id`, 7),
+		treeVersions: sqldb.NewRows("INSERT INTO trees (id, version, commits) VALUES ", `
+ON CONFLICT (id) DO UPDATE SET version = trees.version + excluded.version`, 3),
+		mergeSources: sqldb.NewRows("INSERT INTO merge_sources (commit_id, version) VALUES ", `
+ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded.version`, 2),
+		inheritances: sqldb.NewRows(`
+INSERT INTO inheritances (tree_id, source_id, cause_type, cause_id, done, again) VALUES `, `
+ON CONFLICT (tree_id, source_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id,
+  again = 1`, 6),
 
 		events: sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
 		transitions: sqldb.NewRows(`
@@ -64,9 +80,10 @@ INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestatio
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [13]*sqldb.Rows {
+func (b *buffers) all() [17]*sqldb.Rows {
 	return [...]*sqldb.Rows{
-		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions, b.events,
+		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
+		b.treeLatest, b.treeVersions, b.mergeSources, b.inheritances, b.events,
 		b.transitions,
 		b.outbox, b.violations, b.violationEvents,
 	}

@@ -25,11 +25,18 @@ func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string)
 		return ledger.Commit{}, storageError(err)
 	}
 	defer func() { leave(workOfRecord(v.Attested, len(v.Requirements))) }()
-	return s.commitFor(ctx, org, repo, prefix, target)
+	err = s.fresh(ctx, org, func(isLast bool) error {
+		v, err = s.commitFor(ctx, org, repo, prefix, target, !isLast)
+		return err
+	})
+	return v, err
 }
 
-func (s *Store) commitFor(ctx context.Context, org, repo, prefix, target string) (ledger.Commit, error) {
+func (s *Store) commitFor(
+	ctx context.Context, org, repo, prefix, target string, fresh bool,
+) (ledger.Commit, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Commit, err error) {
+		rd.fresh = fresh
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return v, err
@@ -125,11 +132,17 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 		return err
 	}
 
+	isDue := s.isOutdated() || s.hasExpired(rd.now)
+	if isDue && rd.fresh {
+		return &outdated{c.id}
+	}
+
 	v := &c.row
 	if v.Writers, err = row.claims.decodeWriters(); err != nil {
 		return err
 	}
 	v.Targets, v.SigningKeys = row.claimedTargets(), row.claims.keys()
+	v.Proven, v.Tree = row.isProven(), row.tree
 	if v.Corrections, err = rd.newestCorrections(c.id); err != nil {
 		return err
 	}
@@ -138,8 +151,11 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 		s.facts.Targets, s.facts.Target = []string{target}, target
 	}
 	derived := d.contract.Derive(s.facts, rd.now)
-	if target != "" {
+	switch {
+	case target != "":
 		v.TargetState = &derived.State
+	case isDue && !s.isUnevaluated():
+		v.State = derived.State
 	}
 	v.Requirements, v.PolicyVersion = derived.Requirements, d.repo.policyVersion
 	return nil

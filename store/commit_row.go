@@ -24,10 +24,31 @@ type commitRow struct {
 	target        string // the newest
 	author        ledger.Author
 	claims        claims
+	tree          string // of its object; empty if it is not known
+	treeID        int64  // 0: no other commit has the tree
+	merged        mergeRole
+	basis         int64 // see subject.versions; when the state was derived
 
 	// How this write has changed the commit since it was last buffered.
 	isNew, isDirty, isMoved bool
 }
+
+// A mergeRole says what claims of merges say of a commit.
+type mergeRole int64
+
+const (
+	isMerge  mergeRole = 1 << iota // it is a merge
+	isMerged                       // it was merged
+)
+
+// isProven reports whether the commit's object is known.
+func (c *commitRow) isProven() bool { return c.tree != "" }
+
+// inherits reports whether evidence of other commits may carry to the commit.
+func (c *commitRow) inherits() bool { return c.treeID != 0 || c.merged&isMerge != 0 }
+
+// isInherited reports whether evidence of the commit may carry to others.
+func (c *commitRow) isInherited() bool { return c.treeID != 0 || c.merged&isMerged != 0 }
 
 // claimedTargets returns all targets ever claimed for a commit, oldest first.
 func (c *commitRow) claimedTargets() []string {
@@ -52,14 +73,14 @@ func (c *commitRow) authors() ([]ledger.Author, error) {
 
 const selectCommitRow = `
 SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations,
-  newest, branch, target, author_name, author_email, targets, writers, signing_keys
+  newest, branch, target, author_name, author_email, targets, writers, signing_keys, tree, tree_id, merged, basis
 FROM commits `
 
 func scanCommitRow(row scanner) (*commitRow, error) {
 	c := new(commitRow)
 	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion,
 		&c.expires, &c.attestations, &c.newest, &c.branch, &c.target, &c.author.Name, &c.author.Email,
-		&c.claims.targets, &c.claims.writers, &c.claims.signingKeys)
+		&c.claims.targets, &c.claims.writers, &c.claims.signingKeys, &c.tree, &c.treeID, &c.merged, &c.basis)
 	return c, err
 }
 

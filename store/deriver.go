@@ -47,6 +47,11 @@ type subject struct {
 	*commitRow
 	d     *deriver
 	facts policy.Facts
+	// versions is the sum of the versions of what the commit inherits, and of the org's
+	// revocations since some time. If it differs from the basis, the commit is due.
+	versions int64
+	// carriedRows holds the row ids of facts.Carried.
+	carriedRows []int64
 	// If the contract has expressions, rows holds the row ids of the gathered evidence,
 	// and unevaluated what the facts have no verdict of.
 	rows        []int64
@@ -71,11 +76,15 @@ func (s *subject) expiry(at ledger.Time) ledger.Cause {
 	return ledger.Cause{Type: ledger.CauseExpiry}
 }
 
-// isDue reports whether the policy has changed, or evidence or an overlap has
-// expired, since the state was derived.
+// isDue reports whether the policy or inherited evidence has changed, or evidence or an
+// overlap has expired, since the state was derived.
 func (s *subject) isDue(now ledger.Time) bool {
-	return s.state != ledger.Deployed && s.policyVersion != s.d.repo.policyVersion || s.hasExpired(now)
+	return s.state != ledger.Deployed && s.policyVersion != s.d.repo.policyVersion || s.hasExpired(now) || s.isOutdated()
 }
+
+// isOutdated reports whether evidence of other commits, or whose evidence counts, has
+// changed since the state was derived.
+func (s *subject) isOutdated() bool { return s.state != ledger.Deployed && s.versions != s.basis }
 
 // hasExpired reports whether evidence or an overlap has expired since the state was
 // derived.

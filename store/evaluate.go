@@ -57,6 +57,10 @@ func (s *Store) Settle(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("derive states after people were joined: %w", err))
 	}
 
+	if err := s.settleHeirs(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("derive states after inherited evidence changed: %w", err))
+	}
+
 	repos, err := s.reevaluations(ctx)
 	errs = append(errs, err)
 	for _, repoID := range repos {
@@ -174,7 +178,10 @@ func (t *tx) expire() (last bool, err error) {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
 
-	now := firstOf(due, func(c *commitRow) *commitRow { return c })
+	now, err := t.firstCommits(due)
+	if err != nil {
+		return false, fmt.Errorf("count carried evidence: %w", err)
+	}
 	list, err := t.subjectsOf(now)
 	if err != nil {
 		return false, err

@@ -23,6 +23,7 @@ func (rd reader) gather(list []*subject) error {
 		}
 		s.facts = policy.Facts{
 			Authors:  authors,
+			Proven:   s.isProven(),
 			Branch:   s.branch,
 			Targets:  s.d.targets(s.commitRow),
 			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
@@ -48,6 +49,9 @@ func (rd reader) gather(list []*subject) error {
 
 	if err := rd.gatherEvidence(byID, attested); err != nil {
 		return fmt.Errorf("read evidence: %w", err)
+	}
+	if err := rd.gatherCarried(list); err != nil {
+		return fmt.Errorf("read carried evidence: %w", err)
 	}
 	if err := rd.gatherVerdicts(judged); err != nil {
 		return fmt.Errorf("read verdicts: %w", err)

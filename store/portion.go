@@ -83,6 +83,9 @@ func (t *tx) workOf(s *subject, counted map[*subject]int) (work int, err error) 
 		if evidence > manyAttestations {
 			err = t.Row("SELECT count(*) FROM latest WHERE commit_id = ?", s.id).Scan(&evidence)
 		}
+		carried, carriedErr := t.carriedCount(s.commitRow)
+		err = errors.Join(err, carriedErr)
+		evidence += carried
 		counted[s] = evidence
 	}
 	return evidence * (10 + len(s.d.contract.Requirements)), err
@@ -102,7 +105,9 @@ func (t *tx) nextCommits(repoID, after int64) ([]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read commits: %w", err)
 	}
-	list = firstOf(list, func(c *commitRow) *commitRow { return c })
+	if list, err = t.firstCommits(list); err != nil {
+		return nil, fmt.Errorf("count carried evidence: %w", err)
+	}
 	ids := make([]int64, len(list))
 	for i, c := range list {
 		ids[i] = c.id
@@ -110,13 +115,23 @@ func (t *tx) nextCommits(repoID, after int64) ([]int64, error) {
 	return ids, nil
 }
 
-// firstOf returns as many of the commits as one write re-evaluates.
-func firstOf[T any](list []T, row func(T) *commitRow) []T {
+// firstCommits returns as many of the commits as one write re-evaluates.
+func (t *tx) firstCommits(list []*commitRow) ([]*commitRow, error) {
+	return firstOf(t, list, func(c *commitRow) *commitRow { return c })
+}
+
+// firstOf is like firstCommits, for a list of anything that has a commit.
+func firstOf[T any](t *tx, list []T, row func(T) *commitRow) ([]T, error) {
 	evidence := 0
 	for i := range list {
-		if evidence += int(row(list[i]).attestations); i > 0 && evidence > evaluateEvidence {
-			return list[:i]
+		c := row(list[i])
+		carried, err := t.carriedCount(c)
+		if err != nil {
+			return nil, err
+		}
+		if evidence += int(c.attestations) + carried; i > 0 && evidence > evaluateEvidence {
+			return list[:i], nil
 		}
 	}
-	return list
+	return list, nil
 }

@@ -19,6 +19,8 @@ type reader struct {
 	// paths that it has stored.
 	kept    *preparation
 	claimed map[int64][]string // by commit
+	// fresh reports whether reading a commit that is due fails with errOutdated.
+	fresh bool
 }
 
 // byOrg describes the reads of a caller's request in an org.

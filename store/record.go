@@ -145,8 +145,9 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	})
 }
 
-// recordAll records attestations until one of them affects other commits. It settles these
-// and returns the remaining attestations, which need a new view.
+// recordAll records attestations until one of them affects other commits. It settles these,
+// unless they only inherit the evidence, and returns the remaining attestations, which need a
+// new view.
 func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
 	for i, r := range list {
 		t.prepared = r.prepared.count()
@@ -155,6 +156,9 @@ func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error
 		}
 		if len(t.work.order) > 0 {
 			return list[i+1:], t.drain(v.repos[repoKey(r.org, r.repo)])
+		}
+		if v.isInherited(r, list[i+1:]) {
+			return list[i+1:], nil
 		}
 	}
 	return nil, nil
@@ -251,11 +255,12 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	}
 	c := &commitRow{
 		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
-		policyVersion: d.repo.policyVersion, isNew: true,
+		policyVersion: d.repo.policyVersion, basis: d.repo.distrusts, isNew: true,
 	}
 	t.markDirty(c)
 	t.countState(d.repo.id, c.state, 1)
-	return &subject{commitRow: c, d: d, facts: policy.Facts{Targets: d.targets(c), Target: d.repo.defaultBranch}}, nil
+	facts := policy.Facts{Targets: d.targets(c), Target: d.repo.defaultBranch}
+	return &subject{commitRow: c, d: d, facts: facts, versions: d.repo.distrusts}, nil
 }
 
 // addAttestation records an attestation on a commit, and its effects.
@@ -334,7 +339,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 	}
 	v.joinPeople(org, r.people, e.Person)
 	if joined || named {
-		if err := t.gatherAuthors(v.subjectsOf(org)); err != nil {
+		if err := t.gatherPeople(v.subjectsOf(org)); err != nil {
 			return st, err
 		}
 	}
@@ -361,7 +366,9 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		}
 	}
 	if s.isLatest(e) {
-		t.setLatest(latestKey{s.id, st.predicateID, a.Slot, st.signerID}, id)
+		key := latestKey{s.id, st.predicateID, a.Slot, st.signerID}
+		t.setLatest(key, id)
+		t.inherit(s, key, id, e)
 	}
 	t.count(repoAttestations, s.repoID, 1)
 	t.count(predicateAttestations, st.predicateID, 1)

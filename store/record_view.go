@@ -120,6 +120,16 @@ func (v *view) subjectsOf(orgID int64) []*subject {
 	return list
 }
 
+// isInherited reports whether the commit of an attestation, just recorded, is one from which
+// the commits of others may inherit evidence.
+func (v *view) isInherited(r *recording, others []*recording) bool {
+	s := v.commitOf(r)
+	return s != nil && r.created && s.isInherited() && slices.ContainsFunc(others, func(other *recording) bool {
+		heir := v.commitOf(other)
+		return heir != nil && heir != s && heir.inherits() && heir.d == s.d
+	})
+}
+
 // viewRepos reads the repos of the attestations.
 func (t *tx) viewRepos(v *view, list []*recording) error {
 	v.repos = make(map[string]*deriver)

@@ -137,17 +137,17 @@ func (t *tx) deriveAgain(causes map[int64]ledger.Cause) error {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(s *subject) bool { return s.policyVersion != s.d.repo.policyVersion })
-	now := firstOf(list, func(s *subject) *commitRow { return s.commitRow })
+	now, err := firstOf(t, list, func(s *subject) *commitRow { return s.commitRow })
+	if err != nil {
+		return fmt.Errorf("count carried evidence: %w", err)
+	}
 	for _, s := range list[len(now):] {
 		if err := t.postpone(s, causes[s.id]); err != nil {
 			return err
 		}
 	}
 
-	if err := t.gather(now); err != nil {
-		return err
-	}
-	if err := t.checkPrepared(now); err != nil {
+	if err := t.gatherPrepared(now); err != nil {
 		return err
 	}
 	for _, s := range now {

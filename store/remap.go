@@ -191,6 +191,12 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 	if err := t.moveLatest(before, after, a.id, o.Result.Status); err != nil {
 		return 0, false, fmt.Errorf("update the latest: %w", err)
 	}
+	if before != after || o.Result != a.result {
+		cause := ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
+		if err := t.remapInherited(cause, before, after); err != nil {
+			return 0, false, err
+		}
+	}
 	if err := t.recount(a, predicateID); err != nil {
 		return 0, false, fmt.Errorf("count: %w", err)
 	}

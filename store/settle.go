@@ -16,8 +16,14 @@ func (t *tx) settleDue(s *subject) error {
 		return nil
 	case s.policyVersion != s.d.repo.policyVersion:
 		return t.settle(s, s.d.policyCause())
+	case s.hasExpired(t.now):
+		return t.settle(s, s.expiry(s.expires))
 	}
-	return t.settle(s, s.expiry(s.expires))
+	cause, err := t.inheritedCause(s)
+	if err != nil {
+		return err
+	}
+	return t.settle(s, cause)
 }
 
 // noteExpired notes that evidence or an overlap of a commit has expired, in case the
@@ -58,7 +64,7 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		}
 	}
 
-	s.expires, s.policyVersion = expires, s.d.repo.policyVersion
+	s.expires, s.policyVersion, s.basis = expires, s.d.repo.policyVersion, s.versions
 	if state == ledger.Deployed {
 		s.expires = 0 // a deployed commit does not expire
 	}
@@ -213,6 +219,14 @@ func (t *tx) subjectsOf(commits []*commitRow) ([]*subject, error) {
 		list[i] = &subject{commitRow: c, d: d}
 	}
 	return list, nil
+}
+
+// gatherPrepared reads the facts of commits, whose states can then be derived fast.
+func (t *tx) gatherPrepared(list []*subject) error {
+	if err := t.gather(list); err != nil {
+		return err
+	}
+	return t.checkPrepared(list)
 }
 
 // returnTip puts a commit that was rolled back in flight again. It has the radar scan the

@@ -29,6 +29,8 @@ type tx struct {
 	// latest holds the rows to be written to the table latest. A key that the write
 	// sets several times is written once.
 	latest map[latestKey]int64
+	// inherited is the evidence of this write that other commits inherit.
+	inherited inherited
 	// prepared is how often this write was prepared, see unprepared.
 	prepared int
 	// evaluating reports whether this is a write of Evaluate.
@@ -135,6 +137,7 @@ func (t *tx) flush() error {
 		t.batch.rows.latest.Add(key.commit, key.predicate, key.slot, key.signer, attestation)
 	}
 	clear(t.latest)
+	t.bufferInherited()
 	for _, rows := range t.batch.rows.all() {
 		if err := rows.Flush(t.Conn); err != nil {
 			return fmt.Errorf("write rows: %w", err)
@@ -178,7 +181,7 @@ func (t *tx) bufferDirty() {
 			rows = t.batch.rows.moved
 		}
 		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
-			int64(c.policyVersion), int64(c.expires), c.attestations, c.newest)
+			int64(c.policyVersion), int64(c.expires), c.attestations, c.newest, c.basis)
 		c.isNew, c.isDirty, c.isMoved = false, false, false
 	}
 	t.dirty = t.dirty[:0]

@@ -59,15 +59,21 @@ func (rd reader) gatherVerdicts(list []*subject) error {
 func (s *subject) needed() (list []unevaluated) {
 	type topic struct{ predicate, predicateType string }
 	expressions := make(map[topic][]string)
-	for i := range s.facts.Evidence {
-		e := &s.facts.Evidence[i]
+	note := func(e *policy.Evidence, row int64) {
 		about := topic{e.Predicate, e.PredicateType}
 		if _, ok := expressions[about]; !ok {
 			expressions[about] = s.d.contract.Expressions(e)
 		}
 		for _, x := range expressions[about] {
-			list = append(list, unevaluated{s.rows[i], e.Attestation, x})
+			list = append(list, unevaluated{row, e.Attestation, x})
 		}
+	}
+
+	for i := range s.facts.Evidence {
+		note(&s.facts.Evidence[i], s.rows[i])
+	}
+	for i := range s.facts.Carried {
+		note(&s.facts.Carried[i], s.carriedRows[i])
 	}
 	return list
 }

@@ -93,6 +93,9 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	if v.isIncomplete(r) {
 		b.WriteString("; " + v.f.Incomplete)
 	}
+	if r.Carry != 0 && v.f.NotCarried != "" {
+		b.WriteString("; " + v.f.NotCarried)
+	}
 
 	if d.tooMany {
 		b.WriteString(v.tooManyReason(i))

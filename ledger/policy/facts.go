@@ -91,6 +91,9 @@ type Facts struct {
 	// Incomplete says why evidence that may carry is missing from Carried. It is empty if
 	// none is.
 	Incomplete string
+	// NotCarried says why evidence that might carry does not, because it is too much. It is
+	// empty if it is not.
+	NotCarried string
 	// Attested reports whether the commit has any attestation.
 	Attested bool
 	// Deployed reports whether the commit is DEPLOYED and was not rolled back.

@@ -116,9 +116,12 @@ CREATE INDEX exceptions_by_commit ON exceptions (commit_id, attestation_id);
 CREATE INDEX exceptions_by_repo ON exceptions (repo_id, attestation_id);
 CREATE INDEX exceptions_by_end ON exceptions (repo_id, ends_at, attestation_id);
 
+-- The tables below do not reference commits: each update of a commit would look for its
+-- rows in all of them.
+
 -- Commit objects, as registered. Their hashes are the ids of the commits.
 CREATE TABLE commit_objects (
-  commit_id INTEGER PRIMARY KEY REFERENCES commits,
+  commit_id INTEGER PRIMARY KEY,
   object    BLOB NOT NULL
 ) STRICT;
 -- The tree that the object names, in hex; empty if the object is not known. A commit with
@@ -138,8 +141,8 @@ CREATE INDEX commits_by_tree_id ON commits (tree_id, id) WHERE tree_id > 0;
 -- changes.
 CREATE TABLE trees (
   id      INTEGER PRIMARY KEY,
-  repo_id INTEGER NOT NULL REFERENCES repos,
-  version INTEGER NOT NULL
+  version INTEGER NOT NULL,
+  commits INTEGER NOT NULL
 ) STRICT;
 -- The latest attestation of each signer for each predicate and slot, of all commits with a
 -- tree. stated: 0 for those without an outcome, which do not replace an outcome.
@@ -150,15 +153,15 @@ CREATE TABLE tree_latest (
   signer_id      INTEGER NOT NULL REFERENCES signers,
   stated         INTEGER NOT NULL,
   attestation_id INTEGER NOT NULL REFERENCES attestations,
-  commit_id      INTEGER NOT NULL REFERENCES commits,
+  commit_id      INTEGER NOT NULL,
   PRIMARY KEY (tree_id, predicate_id, slot, signer_id, stated)
 ) STRICT, WITHOUT ROWID;
 
 -- Claims that a commit is a clean merge of its first parent with a source.
 CREATE TABLE merges (
   attestation_id INTEGER PRIMARY KEY REFERENCES attestations,
-  commit_id      INTEGER NOT NULL REFERENCES commits,
-  source_id      INTEGER NOT NULL REFERENCES commits,
+  commit_id      INTEGER NOT NULL,
+  source_id      INTEGER NOT NULL,
   kind           TEXT    NOT NULL, -- merge or squash
   parent_state   INTEGER NOT NULL  -- of the first parent when the claim was recorded; 0 if it was not proven
 ) STRICT;
@@ -166,16 +169,18 @@ CREATE INDEX merges_by_commit ON merges (commit_id, attestation_id);
 CREATE INDEX merges_by_source ON merges (source_id, commit_id);
 -- Commits that are sources of merges. The version grows whenever their evidence changes.
 CREATE TABLE merge_sources (
-  commit_id INTEGER PRIMARY KEY REFERENCES commits,
+  commit_id INTEGER PRIMARY KEY,
   version   INTEGER NOT NULL
 ) STRICT;
--- What commits inherit from and has changed: those up to done were derived again since.
+-- Trees and sources of merges whose evidence has changed: of the commits that inherit it,
+-- those with ids up to done were derived again. again: 1 if it has changed since.
 CREATE TABLE inheritances (
   tree_id    INTEGER NOT NULL, -- 0: a source
   source_id  INTEGER NOT NULL, -- 0: a tree
   cause_type TEXT    NOT NULL,
   cause_id   TEXT    NOT NULL,
   done       INTEGER NOT NULL,
+  again      INTEGER NOT NULL,
   PRIMARY KEY (tree_id, source_id)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An outdated is the error of a read that needs the state of a commit which is due: what it
+// inherits has changed, or evidence has expired.
+type outdated struct{ commit int64 }
+
+func (*outdated) Error() string { return "the state of the commit is to be derived again" }
+
+// maxFresh is how often fresh reads.
+const maxFresh = 3
+
+// fresh runs fn, which reads, and if that is outdated, derives the state of the commit and
+// runs fn again. The last time, fn must read what is stored, and derive the state itself:
+// also if nothing can be written.
+func (s *Store) fresh(ctx context.Context, org string, fn func(isLast bool) error) error {
+	for n := 1; ; n++ {
+		err := fn(n == maxFresh)
+		o, ok := errors.AsType[*outdated](err)
+		if !ok {
+			return err
+		}
+		err = s.write(ctx, org, func(t *tx) error { return t.settleCommit(o.commit) })
+		if e, ok := errors.AsType[*ledger.Error](err); ok && e.Code == ledger.CodeStorageUnavailable {
+			n = maxFresh - 1
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// settleCommit settles a commit if it is due.
+func (t *tx) settleCommit(id int64) error {
+	c, err := t.findCommitRow(id)
+	if err != nil {
+		return err
+	}
+	list, err := t.subjectsOf([]*commitRow{c})
+	if err != nil {
+		return err
+	}
+	if err := t.gatherPrepared(list); err != nil {
+		return err
+	}
+	return t.settleDue(list[0])
+}

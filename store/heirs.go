@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// An inheritance is a tree or a merged commit whose evidence has changed.
+type inheritance struct{ tree, source int64 }
+
+// settleHeirs derives the states of commits that inherit evidence which has changed. What
+// changes meanwhile is left to the next call.
+func (s *Store) settleHeirs(ctx context.Context) error {
+	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]inheritance, error) {
+		return all(rd, func(row scanner) (i inheritance, err error) {
+			return i, row.Scan(&i.tree, &i.source)
+		}, "SELECT tree_id, source_id FROM inheritances ORDER BY tree_id, source_id LIMIT ?", maxInheritances)
+	})
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		err := s.repeat(ctx, func(t *tx) (last bool, err error) { return t.settleNextHeirs(i) })
+		if err != nil {
+			return fmt.Errorf("tree %d, commit %d: %w", i.tree, i.source, err)
+		}
+	}
+	if len(list) == maxInheritances {
+		s.wakeEvaluate()
+	}
+	return nil
+}
+
+// maxInheritances is the number of inheritances that are settled before other tasks have
+// their turn.
+const maxInheritances = 100
+
+// settleNextHeirs derives the states of the next commits that inherit.
+func (t *tx) settleNextHeirs(i inheritance) (last bool, err error) {
+	var cause ledger.Cause
+	var done int64
+	var again bool
+	err = t.Row("SELECT cause_type, cause_id, done, again FROM inheritances WHERE tree_id = ? AND source_id = ?",
+		i.tree, i.source).Scan(&cause.Type, &cause.ID, &done, &again)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil // done by another process
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the progress: %w", err)
+	}
+
+	commits, err := t.nextHeirs(i, done)
+	if err != nil {
+		return false, fmt.Errorf("read commits: %w", err)
+	}
+	if len(commits) == 0 {
+		return true, t.endInheritance(i, again)
+	}
+	if err := t.settleOutdated(commits, cause); err != nil {
+		return false, err
+	}
+	_, err = t.Exec("UPDATE inheritances SET done = ? WHERE tree_id = ? AND source_id = ?",
+		commits[len(commits)-1].id, i.tree, i.source)
+	return false, err
+}
+
+// endInheritance ends a round over the commits that inherit. If the evidence has changed
+// again since it began, another one is due.
+func (t *tx) endInheritance(i inheritance, again bool) error {
+	query := "DELETE FROM inheritances WHERE tree_id = ? AND source_id = ?"
+	if again {
+		query = "UPDATE inheritances SET done = 0, again = 0 WHERE tree_id = ? AND source_id = ?"
+		t.gathered.wakeEvaluate = true
+	}
+	_, err := t.Exec(query, i.tree, i.source)
+	return err
+}
+
+// nextHeirs returns the next commits that inherit, for one write.
+func (t *tx) nextHeirs(i inheritance, after int64) ([]*commitRow, error) {
+	where, id := "tree_id = ? AND id > ?", i.tree
+	if i.source != 0 {
+		where, id = "id IN (SELECT commit_id FROM merges WHERE source_id = ?) AND id > ?", i.source
+	}
+	list, err := all(t.reader, scanCommitRow, selectCommitRow+"WHERE "+where+" ORDER BY id LIMIT ?", id, after, evaluateBatch)
+	if err != nil {
+		return nil, err
+	}
+	return t.firstCommits(list)
+}
+
+// settleOutdated derives those of the commits again that are due because of what they
+// inherit. After a policy change, this is left to the re-evaluation.
+func (t *tx) settleOutdated(commits []*commitRow, cause ledger.Cause) error {
+	list, err := t.subjectsOf(commits)
+	if err != nil {
+		return err
+	}
+	if err := t.gatherPrepared(list); err != nil {
+		return err
+	}
+	for _, s := range list {
+		if !s.isOutdated() || s.policyVersion != s.d.repo.policyVersion {
+			continue
+		}
+		if s.hasExpired(t.now) {
+			cause = s.expiry(s.expires)
+		}
+		if err := t.settle(s, cause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carriedCount returns how much evidence may carry to a commit, up to what does.
+func (t *tx) carriedCount(c *commitRow) (n int, err error) {
+	if !c.inherits() {
+		return 0, nil
+	}
+	err = t.Row("SELECT count(*) FROM (SELECT 1 FROM tree_latest WHERE tree_id = ? LIMIT ?) AS t", c.treeID, policy.MaxTopics).
+		Scan(&n)
+	if c.merged&isMerge != 0 {
+		n = policy.MaxTopics // at most
+	}
+	return n, err
+}

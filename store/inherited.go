@@ -1,0 +1,210 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// Evidence of a commit may carry to others: to those with the same tree, and to its merges.
+// Trees and merged commits have a version, which grows with each change of their evidence. A
+// commit is due if the versions of what it inherits are others than when its state was
+// derived. So a write does not need to know who inherits.
+
+// inherited is the evidence recorded in a write that other commits inherit. It is written
+// by flush.
+type inherited struct {
+	latest map[treeKey]treeRow
+	// trees and sources are those whose evidence has changed, with how often and why.
+	trees, sources map[int64]change
+}
+
+// A treeKey is the key of the table tree_latest.
+type treeKey struct {
+	tree, predicate int64
+	slot            string
+	signer          int64
+	stated          bool
+}
+
+// A treeRow is the rest of a row of tree_latest: an attestation, and its commit.
+type treeRow struct{ attestation, commit int64 }
+
+// A change of what commits inherit.
+type change struct {
+	times int64
+	cause ledger.Cause
+}
+
+// inherit notes that new evidence of a commit, which is its latest, may carry to others.
+func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
+	if !s.isInherited() {
+		return
+	}
+	if s.treeID != 0 {
+		if t.inherited.latest == nil {
+			t.inherited.latest = make(map[treeKey]treeRow)
+		}
+		stated := e.Status != ledger.Recorded
+		t.inherited.latest[treeKey{s.treeID, key.predicate, key.slot, key.signer, stated}] = treeRow{row, s.id}
+		s.versions++ // the commit takes this change into account now
+	}
+	t.inheritChanged(s.commitRow, ledger.Cause{Type: ledger.CauseCarry, ID: e.Attestation})
+}
+
+// inheritChanged makes the commits that inherit from a commit due.
+func (t *tx) inheritChanged(c *commitRow, cause ledger.Cause) {
+	note := func(changes *map[int64]change, id int64) {
+		if *changes == nil {
+			*changes = make(map[int64]change)
+		}
+		(*changes)[id] = change{(*changes)[id].times + 1, cause}
+	}
+	if c.treeID != 0 {
+		note(&t.inherited.trees, c.treeID)
+	}
+	if c.merged&isMerged != 0 {
+		note(&t.inherited.sources, c.id)
+	}
+}
+
+// bufferInherited adds what commits inherit to the buffers.
+func (t *tx) bufferInherited() {
+	in, rows := &t.inherited, t.batch.rows
+	if len(in.trees)+len(in.sources) == 0 {
+		return
+	}
+	for key, row := range in.latest {
+		rows.treeLatest.Add(key.tree, key.predicate, key.slot, key.signer, key.stated, row.attestation, row.commit)
+	}
+	for id, change := range in.trees {
+		rows.treeVersions.Add(id, change.times, int64(0))
+		rows.inheritances.Add(id, int64(0), string(change.cause.Type), change.cause.ID, int64(0), int64(0))
+	}
+	for id, change := range in.sources {
+		rows.mergeSources.Add(id, change.times)
+		rows.inheritances.Add(int64(0), id, string(change.cause.Type), change.cause.ID, int64(0), int64(0))
+	}
+	clear(in.latest)
+	clear(in.trees)
+	clear(in.sources)
+	t.gathered.wakeEvaluate = true
+}
+
+// maxTreeCommits limits the commits of a tree between which evidence carries. Others stand
+// for themselves.
+const maxTreeCommits = 10_000
+
+// joinTree has evidence carry between a commit, whose tree was just proven, and others with
+// the same tree.
+func (t *tx) joinTree(d *deriver, c *commitRow) error {
+	var other, tree int64
+	found := false
+	err := t.Each(func(row scanner) error {
+		found = true
+		return row.Scan(&other, &tree)
+	}, "SELECT id, tree_id FROM commits WHERE repo_id = ? AND tree = ? AND id <> ? ORDER BY id LIMIT 1",
+		d.repo.id, c.tree, c.id)
+	if err != nil || !found {
+		return err
+	}
+
+	if tree == 0 {
+		if tree, err = t.Insert("INSERT INTO trees (version, commits) VALUES (1, 1)"); err != nil {
+			return fmt.Errorf("insert tree: %w", err)
+		}
+		if err := t.joinOne(tree, other); err != nil {
+			return err
+		}
+	}
+	commits := 0
+	if err := t.Row("SELECT commits FROM trees WHERE id = ?", tree).Scan(&commits); err != nil {
+		return fmt.Errorf("read tree: %w", err)
+	}
+	if commits >= maxTreeCommits {
+		return nil
+	}
+
+	if err := t.joinOne(tree, c.id); err != nil {
+		return err
+	}
+	c.treeID = tree
+	_, err = t.Exec("UPDATE trees SET commits = commits + 1 WHERE id = ?", tree)
+	t.inheritChanged(c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+	return err
+}
+
+// joinOne adds a commit and its evidence to a tree.
+func (t *tx) joinOne(tree, commit int64) error {
+	if _, err := t.Exec("UPDATE commits SET tree_id = ? WHERE id = ?", tree, commit); err != nil {
+		return fmt.Errorf("join a tree: %w", err)
+	}
+	_, err := t.Exec(`
+INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id)
+SELECT ?, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id
+FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id = ?
+ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
+  commit_id = excluded.commit_id
+WHERE excluded.attestation_id > tree_latest.attestation_id`, tree, commit)
+	if err != nil {
+		return fmt.Errorf("add evidence to a tree: %w", err)
+	}
+	return nil
+}
+
+// recountTree finds the latest evidence of a tree again, after that of one of its commits
+// has changed for a key.
+func (t *tx) recountTree(tree int64, key latestKey) error {
+	_, err := t.Exec("DELETE FROM tree_latest WHERE tree_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ?",
+		tree, key.predicate, key.slot, key.signer)
+	if err != nil {
+		return fmt.Errorf("delete the latest of a tree: %w", err)
+	}
+	_, err = t.Exec(`
+INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id)
+SELECT c.tree_id, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id
+FROM commits c /*+ordered*/ JOIN latest l ON l.commit_id = c.id /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
+WHERE c.tree_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?
+ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
+  commit_id = excluded.commit_id
+WHERE excluded.attestation_id > tree_latest.attestation_id`, tree, key.predicate, key.slot, key.signer)
+	if err != nil {
+		return fmt.Errorf("find the latest of a tree: %w", err)
+	}
+	return nil
+}
+
+// remapInherited updates what commits inherit after the evidence of a commit was mapped to
+// another key.
+func (t *tx) remapInherited(cause ledger.Cause, before, after latestKey) error {
+	c, err := t.findCommitRow(after.commit)
+	if err != nil || !c.isInherited() {
+		return err
+	}
+	t.inheritChanged(c, cause)
+	if c.treeID == 0 {
+		return nil
+	}
+	if err := t.recountTree(c.treeID, before); err != nil {
+		return err
+	}
+	return t.recountTree(c.treeID, after)
+}
+
+// inheritedCause returns why a commit is due because of what it inherits.
+func (t *tx) inheritedCause(s *subject) (cause ledger.Cause, err error) {
+	cause = ledger.Cause{Type: ledger.CauseCarry}
+	err = t.Each(func(row scanner) error { return row.Scan(&cause.Type, &cause.ID) }, `
+SELECT cause_type, cause_id FROM inheritances WHERE tree_id = ?1 AND tree_id > 0 AND source_id = 0
+UNION ALL
+SELECT i.cause_type, i.cause_id FROM merges m JOIN inheritances i ON i.tree_id = 0 AND i.source_id = m.source_id
+WHERE m.commit_id = ?2
+UNION ALL
+SELECT cause_type, cause_id FROM rederivations WHERE repo_id = ?3 AND cause_type = 'identity'
+LIMIT 1`, s.treeID, s.id, s.repoID)
+	if err != nil {
+		return cause, fmt.Errorf("read why inherited evidence changed: %w", err)
+	}
+	return cause, nil
+}

@@ -1,0 +1,288 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// A mergedSource is a commit that another one merges, as somebody claims.
+type mergedSource struct {
+	commit int64 // its row id
+	claims []policy.MergeClaim
+}
+
+// A treeEvidence is the latest evidence of all commits with a tree.
+type treeEvidence struct {
+	version int64
+	list    []policy.Evidence
+	// rows and commits are the row ids of the attestations, and of the commits that they are
+	// about, by the position of the evidence.
+	rows, commits []int64
+}
+
+// isTooMuch reports whether there is more evidence than carries.
+func (e *treeEvidence) isTooMuch() bool { return len(e.list) > policy.MaxTopics }
+
+// Sources holds what commits inherit from: trees by row id, merged commits by the commits
+// that merge them, and all commits that evidence is about, with their versions.
+type sources struct {
+	trees    map[int64]*treeEvidence
+	merged   map[int64][]mergedSource
+	commits  map[int64]*subject
+	versions map[int64]int64
+}
+
+// gatherCarried reads the evidence that commits may inherit, and its versions.
+func (rd reader) gatherCarried(list []*subject) error {
+	var heirs []*subject
+	for _, s := range list {
+		s.versions = s.d.repo.distrusts
+		s.facts.Sources, s.facts.Carried, s.facts.NotCarried, s.carriedRows = nil, nil, "", nil
+		if s.inherits() && s.d.contract.Carries() {
+			heirs = append(heirs, s)
+		}
+	}
+	if heirs == nil {
+		return nil
+	}
+
+	from, err := rd.readSources(heirs)
+	if err != nil {
+		return fmt.Errorf("read the sources of evidence: %w", err)
+	}
+	for _, s := range heirs {
+		if tree := from.trees[s.treeID]; tree != nil {
+			s.versions += tree.version
+			s.inheritTree(tree, from)
+		}
+		for _, m := range from.merged[s.id] {
+			s.versions += from.versions[m.commit]
+			s.inheritMerged(m, from)
+		}
+	}
+	return nil
+}
+
+// readSources reads what commits inherit from.
+func (rd reader) readSources(heirs []*subject) (from *sources, err error) {
+	from = &sources{commits: make(map[int64]*subject), versions: make(map[int64]int64)}
+	if from.trees, err = rd.treesOf(heirs); err != nil {
+		return nil, fmt.Errorf("trees: %w", err)
+	}
+	if from.merged, err = rd.gatherClaims(heirs); err != nil {
+		return nil, fmt.Errorf("merges: %w", err)
+	}
+
+	merged := make(map[int64]*subject)
+	for _, s := range heirs {
+		if tree := from.trees[s.treeID]; tree != nil && !tree.isTooMuch() {
+			for _, id := range tree.commits {
+				from.commits[id] = &subject{d: s.d}
+			}
+		}
+		for _, m := range from.merged[s.id] {
+			merged[m.commit] = &subject{d: s.d}
+			if s.d.contract.NeedsVerdicts() {
+				merged[m.commit].rows = []int64{}
+			}
+			from.commits[m.commit] = merged[m.commit]
+		}
+	}
+	if err := rd.readSourceCommits(from.commits); err != nil {
+		return nil, fmt.Errorf("commits: %w", err)
+	}
+
+	ids := keysOf(merged)
+	if err := rd.gatherEvidence(merged, ids); err != nil {
+		return nil, fmt.Errorf("evidence: %w", err)
+	}
+	err = rd.EachIn(func(row scanner) error {
+		var id, version int64
+		err := row.Scan(&id, &version)
+		from.versions[id] = version
+		return err
+	}, "SELECT commit_id, version FROM merge_sources WHERE commit_id IN ", 1, ids)
+	return from, err
+}
+
+// treesOf reads the evidence of the trees of commits.
+func (rd reader) treesOf(heirs []*subject) (map[int64]*treeEvidence, error) {
+	trees := make(map[int64]*treeEvidence)
+	for _, s := range heirs {
+		if s.treeID != 0 {
+			trees[s.treeID] = new(treeEvidence)
+		}
+	}
+	err := rd.EachIn(func(row scanner) error {
+		var id, version int64
+		err := row.Scan(&id, &version)
+		trees[id].version = version
+		return err
+	}, "SELECT id, version FROM trees WHERE id IN ", 1, keysOf(trees))
+	if err != nil {
+		return nil, err
+	}
+
+	facts := make(map[int64]*policy.Facts, len(trees))
+	var uncached []any
+	missing := make(map[int64]place)
+	for id, tree := range trees {
+		facts[id] = new(policy.Facts)
+		rows, err := rd.readTree(id, tree, facts[id], missing)
+		if err != nil {
+			return nil, err
+		}
+		uncached = append(uncached, rows...)
+	}
+	if err := rd.readEvidence(missing, uncached); err != nil {
+		return nil, err
+	}
+	for id, tree := range trees {
+		tree.list = facts[id].Evidence
+	}
+	return trees, nil
+}
+
+// readTree reads which evidence a tree has, and one more than carries. It returns the
+// attestations that are not cached, and notes their places.
+func (rd reader) readTree(
+	id int64, tree *treeEvidence, facts *policy.Facts, missing map[int64]place,
+) (uncached []any, err error) {
+	mapped := rd.caches.mapped.Load()
+	err = rd.Each(func(row scanner) error {
+		var attestation, commit, person int64
+		if err := row.Scan(&attestation, &commit, &person); err != nil {
+			return err
+		}
+		tree.rows, tree.commits = append(tree.rows, attestation), append(tree.commits, commit)
+
+		e, ok := rd.caches.evidence.get(attestation)
+		e.Person = person
+		facts.Evidence = append(facts.Evidence, e)
+		if !ok || !mapped {
+			uncached = append(uncached, attestation)
+			missing[attestation] = place{facts, len(facts.Evidence) - 1}
+		}
+		return nil
+	}, `
+SELECT t.attestation_id, t.commit_id, s.person FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
+WHERE t.tree_id = ? LIMIT ?`, id, policy.MaxTopics+1)
+	return uncached, err
+}
+
+// maxSourceNames limits the names of those who wrote the commits from which evidence
+// carries. Of further commits, it is unknown who wrote them.
+const maxSourceNames = 1000
+
+// readSourceCommits reads commits, and who wrote them.
+func (rd reader) readSourceCommits(commits map[int64]*subject) error {
+	err := rd.EachIn(func(row scanner) error {
+		c, err := scanCommitRow(row)
+		commits[c.id].commitRow = c
+		return err
+	}, selectCommitRow+"WHERE id IN ", 1, keysOf(commits))
+	if err != nil {
+		return err
+	}
+
+	names := make(map[string]bool)
+	list := make([]*subject, 0, len(commits))
+	for _, s := range commits {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *subject) int { return cmp.Compare(b.id, a.id) }) // the newest first
+	for _, s := range list {
+		if s.facts.Authors, err = s.authors(); err != nil {
+			return err
+		}
+		for _, name := range policy.AuthorNames(s.facts.Authors) {
+			names[name] = true
+		}
+		if len(names) > maxSourceNames {
+			s.facts.Authors = nil
+		}
+	}
+	return rd.gatherAuthors(list)
+}
+
+// keysOf returns the keys of a map as arguments of a query.
+func keysOf[V any](m map[int64]V) []any {
+	keys := make([]any, 0, len(m))
+	for id := range m {
+		keys = append(keys, id)
+	}
+	return keys
+}
+
+// inheritTree adds the evidence of other commits with the same tree to the facts.
+func (s *subject) inheritTree(tree *treeEvidence, from *sources) {
+	if tree.isTooMuch() {
+		s.facts.NotCarried = fmt.Sprintf("nothing carries from the commits with the same tree: they have evidence for more "+
+			"than %d combinations of predicate, signer and slot", policy.MaxTopics)
+		return
+	}
+	numbers := make(map[int64]int)
+	for i, commit := range tree.commits {
+		if commit != s.id {
+			s.inherit(tree.list[i], tree.rows[i], s.source(from.commits[commit], numbers))
+		}
+	}
+}
+
+// source returns the number of a commit among the sources, and adds it if it is new.
+func (s *subject) source(c *subject, numbers map[int64]int) int {
+	n := numbers[c.id]
+	if n == 0 {
+		s.facts.Sources = append(s.facts.Sources, policy.Source{
+			Commit: c.sha, Authors: c.facts.Authors, AuthorPeople: c.facts.AuthorPeople, Proven: c.isProven(),
+			SameTree: c.treeID != 0 && c.treeID == s.treeID,
+		})
+		n = len(s.facts.Sources)
+		numbers[c.id] = n
+	}
+	return n
+}
+
+// inherit adds evidence of a source to the facts.
+func (s *subject) inherit(e policy.Evidence, row int64, source int) {
+	e.Source = source
+	s.facts.Carried = append(s.facts.Carried, e)
+	s.carriedRows = append(s.carriedRows, row)
+}
+
+// inheritMerged adds the evidence of a merged commit to the facts.
+func (s *subject) inheritMerged(m mergedSource, from *sources) {
+	c := from.commits[m.commit]
+	if len(s.facts.Carried)+len(c.facts.Evidence) > policy.MaxTopics {
+		s.facts.NotCarried = fmt.Sprintf("the evidence of %s does not carry: at most %d pieces of evidence do",
+			c.sha, policy.MaxTopics)
+		return
+	}
+
+	numbers := make(map[int64]int)
+	if n := slices.IndexFunc(s.facts.Sources, func(known policy.Source) bool { return known.Commit == c.sha }); n >= 0 {
+		numbers[c.id] = n + 1
+	}
+	n := s.source(c, numbers)
+	s.facts.Sources[n-1].Claims = m.claims
+	known := make(map[string]bool, len(s.facts.Carried))
+	for i := range s.facts.Carried {
+		known[s.facts.Carried[i].Attestation] = true
+	}
+	for i, e := range c.facts.Evidence {
+		if known[e.Attestation] {
+			continue
+		}
+		var row int64
+		if c.rows != nil {
+			row = c.rows[i]
+		}
+		s.inherit(e, row, n)
+	}
+}
+
+// gatherClaims reads what commits merge, as somebody claims.
+func (rd reader) gatherClaims(list []*subject) (map[int64][]mergedSource, error) { return nil, nil }
