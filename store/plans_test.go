@@ -24,6 +24,7 @@ var mayScan = []exception{
 	{"FROM closings)", "finds the first row"},
 	{"FROM closings ORDER BY id LIMIT 1", "finds the first row"},
 	{"SELECT name, violations, open_violations FROM orgs", "reads all orgs, when metrics are collected"},
+	{"SELECT tree_id, source_id FROM inheritances", "is limited"},
 	{"SELECT repo_id FROM rederivations", "has a row for each repo with a pending derivation"},
 	{
 		"FROM tips WHERE policy_version = 0 AND flight = 1",
