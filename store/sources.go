@@ -284,5 +284,5 @@ func (s *subject) inheritMerged(m mergedSource, from *sources) {
 	}
 }
 
-// gatherClaims reads what commits merge, as somebody claims.
+// gatherClaims reads what commits merge, as somebody claims. (Stub: delete it when store/merge.go has its own.)
 func (rd reader) gatherClaims(list []*subject) (map[int64][]mergedSource, error) { return nil, nil }

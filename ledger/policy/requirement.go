@@ -45,7 +45,7 @@ type Requirement struct {
 	Branches []string `json:"branches"`
 }
 
-// end returns when e expires, or zero for never. Evidence does not carry for ever.
+// end returns when e expires, or zero for never. Carried evidence always does.
 func (r *Requirement) end(e *Evidence) ledger.Time {
 	age := r.MaxAge
 	if age == 0 && e.Source != 0 {
