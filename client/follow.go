@@ -50,6 +50,7 @@ type Event struct {
 	Policy      *eventstream.Policy
 	Radar       *eventstream.Radar
 	Violation   *eventstream.Violation
+	Commit      *eventstream.Commit
 }
 
 // NewEvent returns an event with its data decoded.
@@ -72,6 +73,9 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	case ledger.EventViolation:
 		e.Violation = new(eventstream.Violation)
 		typed = e.Violation
+	case ledger.EventCommit:
+		e.Commit = new(eventstream.Commit)
+		typed = e.Commit
 	default:
 		typed = new(json.RawMessage)
 	}

@@ -36,8 +36,8 @@ func newEvents(p *program) *cobra.Command {
 		Use:   "events ORG",
 		Short: "List or follow the events of an org",
 		Long: `Prints the events of an org, oldest first, one per line: recorded attestations,
-state changes of commits, policy changes and, only if --types includes radar or
-violation, overlaps of commits in flight and deployments that do not count.
+state changes of commits, policy changes and, only if --types includes radar,
+violation or commit, overlaps, deployments that do not count and proven commits.
 
 With --follow it prints new events as they happen, until Ctrl-C. With --since-id
 it first prints those since then. With --limit it ends after that many. If the

@@ -120,15 +120,19 @@ func ParseBranch(name string) (string, error) {
 	return name, nil
 }
 
-// A Correction is what an administrator has corrected in a commit.
+// ByObject is the name in a Correction of what the commit object has corrected.
+const ByObject = "commit object"
+
+// A Correction is what an administrator or the commit object has corrected in a commit.
 type Correction struct {
 	At Time `json:"at"`
-	// By is the name of the administrator's token.
+	// By is the name of the administrator's token, or ByObject.
 	By string `json:"by"`
-	// Field is targets or changes.
+	// Field is targets or changes. If the commit object has corrected it, it is author,
+	// writers, parents, message, committed_at or signing_keys.
 	Field string `json:"field"`
-	// Before and After are the values, cut to MaxCorrected bytes: branches or paths,
-	// separated by commas. No change record is "all paths".
+	// Before and After are the values, cut to MaxCorrected bytes: branches, paths, people or
+	// ids, separated by commas. No change record is "all paths".
 	Before string `json:"before"`
 	After  string `json:"after"`
 }

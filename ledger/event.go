@@ -18,11 +18,12 @@ const (
 	EventPolicy      EventType = "policy"      // a policy contract is updated
 	EventRadar       EventType = "radar"       // the radar finds an overlap
 	EventViolation   EventType = "violation"   // a deployment that does not count is recorded, or made good
+	EventCommit      EventType = "commit"      // a commit object proves what a commit is
 )
 
 // EventTypes lists all event types. The database has sets of them as bits in this order.
 func EventTypes() []EventType {
-	return []EventType{EventAttestation, EventState, EventPolicy, EventRadar, EventViolation}
+	return []EventType{EventAttestation, EventState, EventPolicy, EventRadar, EventViolation, EventCommit}
 }
 
 // DefaultEventTypes lists the event types that streams, lists and webhooks have if they ask
@@ -38,7 +39,7 @@ func ParseEventType(name string) (EventType, error) {
 			return t, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not an event type (use attestation, state, policy, radar or violation)", name)
+	return "", fmt.Errorf("%q is not an event type (use attestation, state, policy, radar, violation or commit)", name)
 }
 
 // ParseEventTypes parses a comma-separated list of event types.
@@ -55,7 +56,7 @@ func ParseEventTypes(list string) ([]EventType, error) {
 }
 
 // An Event is the body of one event: an AttestationEvent, StateEvent, PolicyEvent,
-// RadarEvent or ViolationEvent. Fields are written in the order of their declaration;
+// RadarEvent, ViolationEvent or CommitEvent. Fields are written in the order of their declaration;
 // within v1 of the API, fields are added but never removed.
 type Event interface {
 	EventType() EventType
@@ -135,6 +136,28 @@ type RadarEventPath struct {
 	Reason radar.Reason `json:"reason"`
 }
 
+// A CommitEvent reports that the ledger has seen the object of a commit, which proves what
+// the commit is.
+type CommitEvent struct {
+	ID     string    `json:"id"`
+	Type   EventType `json:"type"` // set by Render
+	Org    string    `json:"org"`
+	Repo   string    `json:"repo"`
+	Commit string    `json:"commit"`
+	Tree   string    `json:"tree"`
+	// Corrected holds what registrations had claimed otherwise. It is empty, not nil, if
+	// nothing was.
+	Corrected []CorrectedField `json:"corrected"`
+	Timestamp Time             `json:"timestamp"`
+}
+
+// A CorrectedField is a field of a Correction, with its values.
+type CorrectedField struct {
+	Field  string `json:"field"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
 // EventType returns EventAttestation.
 func (AttestationEvent) EventType() EventType { return EventAttestation }
 
@@ -147,6 +170,10 @@ func (PolicyEvent) EventType() EventType { return EventPolicy }
 // EventType returns EventRadar.
 func (RadarEvent) EventType() EventType { return EventRadar }
 
+// EventType returns EventCommit.
+func (CommitEvent) EventType() EventType { return EventCommit }
+
+func (e CommitEvent) typed() Event      { e.Type = e.EventType(); return e }
 func (e AttestationEvent) typed() Event { e.Type = e.EventType(); return e }
 func (e StateEvent) typed() Event       { e.Type = e.EventType(); return e }
 func (e PolicyEvent) typed() Event      { e.Type = e.EventType(); return e }

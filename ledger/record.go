@@ -112,6 +112,9 @@ type Commit struct {
 	// commit's object, which the ledger has seen. Tree is then the object's root tree.
 	Proven bool   `json:"proven"`
 	Tree   string `json:"tree,omitzero"`
+	// Signature says what became of the SSH signature in the commit object. It is set only
+	// in the response to a registration with an object that has one.
+	Signature *CommitSignature `json:"signature,omitzero"`
 	// Changes is the newest change record. It is nil if the commit has none, and in the
 	// response to a registration.
 	Changes []radar.Change `json:"changes,omitzero"`
@@ -119,7 +122,7 @@ type Commit struct {
 	// those of Changes. There may be more if it has over 2,000. It is nil in the response
 	// to a registration.
 	Paths []string `json:"paths,omitempty"`
-	// Corrections holds the newest 100 corrections by administrators, newest first.
+	// Corrections holds the newest 100 corrections, newest first.
 	Corrections   []Correction `json:"corrections,omitempty"`
 	PolicyVersion int          `json:"policy_version"`
 	// TargetState is set in the response to a request for one target branch: the state
@@ -147,6 +150,14 @@ type Commit struct {
 	// OpenViolations counts them, up to MaxOpenViolations.
 	Violations     []Violation `json:"violations"`
 	OpenViolations int         `json:"open_violations"`
+}
+
+// A CommitSignature says what became of the SSH signature in a commit object.
+type CommitSignature struct {
+	// Attestation is the id of the signed:commit attestation. It is empty if the signature
+	// gives none; Reason then says why.
+	Attestation string `json:"attestation,omitzero"`
+	Reason      string `json:"reason,omitzero"`
 }
 
 // Limits of the violations in the record of a commit.

@@ -162,8 +162,12 @@ func (s *Server) getEnvelope(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, body: envelope, mediaType: envelopeType(envelope), tagged: true}, nil
 }
 
-// envelopeType returns the media type of an envelope that Verify accepted.
+// envelopeType returns the media type of an envelope that Verify accepted, or of a commit
+// object.
 func envelopeType(envelope []byte) string {
+	if attestation.IsCommitObject(envelope) {
+		return typeBinary
+	}
 	var bundle struct {
 		MediaType string `json:"mediaType"`
 	}

@@ -202,7 +202,8 @@ func TestWebhooksAreDescribed(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(receiver.Close)
-	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":["attestation","state","policy","radar","violation"]}`, receiver.URL))
+	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":["attestation","state","policy","radar","violation","commit"]}`,
+		receiver.URL))
 	at := webhooksPath + "/" + w.ID
 	b.post(at+"/ping", "").want(202)
 	ci := b.signer("cn=ci,ou=build,o=acme")
@@ -213,6 +214,8 @@ func TestWebhooksAreDescribed(t *testing.T) {
 	b.push(2, "one", editing("cmd/root.go", 100))
 	b.clock.advance(time.Second)
 	b.push(3, "two", editing("cmd/root.go", 101))
+	raw := rawCommitOf("Ada <ada@x>", "Ada <ada@x>", "Pay")
+	b.register(raw.sha, raw.body("")).want(201)
 	b.post(at+"/rotate", "").want(200) // now both secrets sign
 
 	ctx, cancel := context.WithCancel(t.Context())

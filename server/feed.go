@@ -309,7 +309,9 @@ type filter struct {
 
 // isDefault reports whether a stream without a filter of types has events of
 // type t.
-func isDefault(t ledger.EventType) bool { return t != ledger.EventRadar && t != ledger.EventViolation }
+func isDefault(t ledger.EventType) bool {
+	return t == ledger.EventAttestation || t == ledger.EventState || t == ledger.EventPolicy
+}
 
 func (f filter) wants(e frame) bool {
 	if f.repo != "" && !strings.EqualFold(f.repo, e.repo) {

@@ -19,6 +19,7 @@ const (
 	typeEvents    = wire.EventStream
 	typeDSSE      = "application/vnd.dsse.envelope.v1+json"
 	typeBundle    = attestation.BundleType
+	typeBinary    = "application/octet-stream"
 	typeBundleOld = "application/vnd.dev.sigstore.bundle+json" // with the parameter version=0.3
 )
 

@@ -191,3 +191,13 @@ func (rd reader) newestCorrections(commitID int64) ([]ledger.Correction, error) 
 	}
 	return list, nil
 }
+
+// addCorrection stores what was corrected in a commit.
+func (t *tx) addCorrection(c *commitRow, v ledger.Correction) error {
+	_, err := t.Exec("INSERT INTO corrections (commit_id, at, by, field, before, after) VALUES (?, ?, ?, ?, ?, ?)",
+		c.id, v.At, v.By, v.Field, v.Before, v.After)
+	if err != nil {
+		return fmt.Errorf("insert correction: %w", err)
+	}
+	return nil
+}

@@ -75,10 +75,8 @@ func (t *tx) correct(
 	}
 	for i := range list {
 		list[i].At, list[i].By = t.now, by
-		_, err := t.Exec("INSERT INTO corrections (commit_id, at, by, field, before, after) VALUES (?, ?, ?, ?, ?, ?)",
-			c.id, t.now, by, list[i].Field, list[i].Before, list[i].After)
-		if err != nil {
-			return done, nil, fmt.Errorf("insert correction: %w", err)
+		if err := t.addCorrection(c, list[i]); err != nil {
+			return done, nil, err
 		}
 	}
 	done.radar, err = t.registerTip(d, c, false, ledger.Registration{}, nil)

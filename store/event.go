@@ -82,6 +82,22 @@ func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
 	return err
 }
 
+// commitEvent appends the event of a commit whose object corrects the given fields.
+func (t *tx) commitEvent(r repoRow, sha, tree string, corrected []ledger.Correction) error {
+	eventID, err := t.newID(eventPrefix)
+	if err != nil {
+		return err
+	}
+	fields := make([]ledger.CorrectedField, len(corrected))
+	for i, c := range corrected {
+		fields[i] = ledger.CorrectedField{Field: c.Field, Before: c.Before, After: c.After}
+	}
+	_, err = t.append(r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
+		ID: eventID, Org: r.org, Repo: r.name, Commit: sha, Tree: tree, Corrected: fields, Timestamp: t.now,
+	}))
+	return err
+}
+
 // An EventFilter selects the events of a list. Empty fields do not filter.
 type EventFilter struct {
 	Query
@@ -129,8 +145,7 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 		if err != nil {
 			return list, fmt.Errorf("list events: %w", err)
 		}
-		// A walk that leaves out only the few events of violations has no filter, but no bodies
-		// of them.
+		// A walk of the default types has no filter, but no bodies of the other events.
 		p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return e.row == nil })
 		return p.page(), nil
 	})
@@ -172,10 +187,10 @@ func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 		return append(walks, w)
 	default:
 		w := f.walk("events e /*+index events_by_repo*/", "e.type <> 'radar' AND e.repo_id = ?", repoID, after)
-		switch missing := len(ledger.EventTypes()) - 1 - len(others); {
-		case missing == 1 && !slices.Contains(others, ledger.EventViolation):
-			w.columns = "e.seq, CASE e.type WHEN 'violation' THEN NULL ELSE e.body END"
-		case missing > 0:
+		switch {
+		case slices.Equal(others, []ledger.EventType{ledger.EventAttestation, ledger.EventPolicy, ledger.EventState}):
+			w.columns = "e.seq, CASE WHEN e.type IN ('violation', 'commit') THEN NULL ELSE e.body END"
+		case len(others) < len(ledger.EventTypes())-1:
 			w.filter, w.filterArgs = inTypes(others)
 		}
 		walks = append(walks, w)

@@ -54,6 +54,11 @@ func (s *Store) previewOverlaps(
 	}
 
 	result.Overlaps = []ledger.RadarPair{}
+	sub, err := submit(q.Commit, q.Registration)
+	if err != nil {
+		return result, err
+	}
+	q.Registration = sub.Registration
 	p, err := s.prospect(ctx, org, repo, q.Commit, q.Registration)
 	if err != nil {
 		return result, err

@@ -117,7 +117,7 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead *prospectScan) (branches []string) {
 	t.Helper()
 	done, err := write(t.Context(), s, "", func(t *tx) (registered, error) {
-		return t.register("acme", "api", sha, n, ahead)
+		return t.register("acme", "api", sha, submission{Registration: n, concernsRadar: concernsRadar(n)}, ahead)
 	})
 	check(t, err)
 	for _, f := range done.radar.overlaps {

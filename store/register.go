@@ -3,46 +3,100 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // Register creates or completes the record of a commit. Empty fields of the registration
 // leave the earlier values unchanged. A registration with a branch makes the commit the
 // tip of that branch. Register then derives the commit's state again. It returns the
-// commit's record without its changes, and with the strongest overlaps.
+// commit's record without its changes, and with the strongest overlaps. If the
+// registration has the commit object, Register also records the object's SSH signature, if
+// it has one by a trusted key.
 func (s *Store) Register(
 	ctx context.Context, org, repo, sha string, n ledger.Registration,
 ) (v ledger.Commit, created bool, err error) {
-	leave, err := s.heavy.enter(ctx, requestKey(org, repo, sha))
-	if err != nil {
-		return v, false, storageError(err)
-	}
-	var done registered
-	defer func() { leave(done.work) }()
-
-	p, err := s.prospect(ctx, org, repo, sha, n)
+	sub, err := submit(sha, n)
 	if err != nil {
 		return v, false, err
 	}
+	v, done, err := s.registerInTurn(ctx, org, repo, sha, sub)
+	if err != nil || sub.object == nil || !sub.object.HasSSHSignature() {
+		return v, done.created, err
+	}
+
+	signature, isNew, err := s.recordSignature(ctx, org, repo, sub.object)
+	if err == nil && isNew {
+		v, err = s.registeredInTurn(ctx, org, repo, sha, done)
+	}
+	v.Signature = signature
+	return v, done.created, Unread("the commit was registered", err)
+}
+
+// registerInTurn registers a commit, and returns its record. Requests for a commit with
+// much evidence take turns.
+func (s *Store) registerInTurn(
+	ctx context.Context, org, repo, sha string, sub submission,
+) (v ledger.Commit, done registered, err error) {
+	leave, err := s.heavy.enter(ctx, requestKey(org, repo, sha))
+	if err != nil {
+		return v, done, storageError(err)
+	}
+	defer func() { leave(done.work) }()
+
+	p, err := s.prospect(ctx, org, repo, sha, sub.Registration)
+	if err != nil {
+		return v, done, err
+	}
 	var ahead *prospectScan
-	if p.tip.Branch != "" && concernsRadar(n) {
+	if p.tip.Branch != "" && sub.concernsRadar {
 		if ahead, err = s.scanProspect(ctx, p); err != nil {
-			return v, false, err
+			return v, done, err
 		}
 	}
 
-	done, err = write(ctx, s, org, func(t *tx) (registered, error) { return t.register(org, repo, sha, n, ahead) })
+	done, err = write(ctx, s, org, func(t *tx) (registered, error) { return t.register(org, repo, sha, sub, ahead) })
 	if err != nil {
-		return v, false, err
+		return v, done, err
 	}
 	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
-	return v, done.created, Unread("the commit was registered", err)
+	return v, done, Unread("the commit was registered", err)
+}
+
+// registeredInTurn returns the record of a commit after its registration.
+func (s *Store) registeredInTurn(
+	ctx context.Context, org, repo, sha string, done registered,
+) (v ledger.Commit, err error) {
+	leave, err := s.heavy.enter(ctx, requestKey(org, repo, sha))
+	if err != nil {
+		return v, storageError(err)
+	}
+	defer func() { leave(done.work) }()
+	return read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+}
+
+// A submission is a registration, completed from the commit object that it contains.
+type submission struct {
+	ledger.Registration
+	object *gitobject.Commit // nil if there is none
+	// concernsRadar reports whether what the caller says can change the overlaps.
+	concernsRadar bool
+}
+
+func submit(sha string, n ledger.Registration) (sub submission, err error) {
+	sub = submission{Registration: n, concernsRadar: concernsRadar(n)}
+	if n.Object == nil {
+		return sub, nil
+	}
+	if sub.object, err = gitobject.Parse(sha, n.Object); err != nil {
+		return sub, err
+	}
+	sub.Registration, err = sub.object.Complete(n)
+	return sub, err
 }
 
 // registered is the result of a registration.
@@ -53,9 +107,7 @@ type registered struct {
 	work    int64 // the estimated work of deriving the commit's state
 }
 
-func (t *tx) register(
-	org, repo, sha string, n ledger.Registration, ahead *prospectScan,
-) (done registered, err error) {
+func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) (done registered, err error) {
 	d, err := t.deriverOf(org, repo)
 	if err != nil {
 		return done, err
@@ -67,7 +119,7 @@ func (t *tx) register(
 	}
 	done.created = isNew
 
-	if err := checkAuthor(c, n.Author); err != nil {
+	if err := t.checkClaims(c, n); err != nil {
 		return done, err
 	}
 	if !isNew {
@@ -87,16 +139,41 @@ func (t *tx) register(
 	if err := t.flush(); err != nil {
 		return done, err
 	}
-	if err := t.describeCommit(d, c, n); err != nil {
+	moved, err := t.describeCommit(d, c, n)
+	if err != nil {
 		return done, err
 	}
-	if !concernsRadar(n) {
+	if !n.concernsRadar && !moved {
 		done.radar.commit = c.id
 		t.addWork(ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}, c.id)
 		return done, t.drain(d)
 	}
-	done.radar, err = t.registerTip(d, c, isNew, n, ahead)
+	done.radar, err = t.registerTip(d, c, isNew, n.Registration, ahead)
 	return done, err
+}
+
+// checkClaims returns an error if a registration contradicts what the ledger knows of a
+// commit. Only the commit object may correct the author.
+func (t *tx) checkClaims(c *commitRow, n submission) error {
+	switch {
+	case n.object != nil:
+		return nil
+	case c.isProven():
+		return t.checkProven(c, n.Registration)
+	}
+	return checkAuthor(c, n.Author)
+}
+
+// describeCommit stores what a registration says of a commit. moved reports whether the
+// commit object has corrected the parents.
+func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool, err error) {
+	if n.object == nil && !c.isProven() {
+		return false, t.claimCommit(d, c, n.Registration)
+	}
+	if err := t.claimCommit(d, c, gitobject.WithoutClaims(n.Registration)); err != nil || c.isProven() {
+		return false, err
+	}
+	return t.prove(d, c, n.object)
 }
 
 // concernsRadar reports whether a registration can change the overlaps of its commit.
@@ -147,17 +224,6 @@ func (t *tx) registerTip(
 	return result, t.drain(d)
 }
 
-// checkAuthor returns an error if a registration changes the author of a commit. Git
-// cannot change it either. With a false author, reviews by the real author would count.
-func checkAuthor(c *commitRow, n ledger.Author) error {
-	matches := func(before, now string) bool { return now == "" || before == "" || before == now }
-	if matches(c.author.Name, n.Name) && matches(c.author.Email, n.Email) {
-		return nil
-	}
-	return ledger.FieldErrorf(ledger.CodeInvalidField, "author",
-		"already registered as %s <%s>, and cannot change", c.author.Name, c.author.Email)
-}
-
 // findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
 func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool, err error) {
 	c, err = scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
@@ -171,8 +237,8 @@ func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool
 	return s.commitRow, true, nil
 }
 
-// describeCommit stores what a registration says of a commit.
-func (t *tx) describeCommit(d *deriver, c *commitRow, n ledger.Registration) error {
+// claimCommit stores what a registration claims of a commit.
+func (t *tx) claimCommit(d *deriver, c *commitRow, n ledger.Registration) error {
 	if err := c.claims.add(c.claimedTargets(), n); err != nil {
 		return err
 	}
@@ -199,26 +265,6 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 	}
 	details.merge(n)
 	return t.saveDetails(c.id, details)
-}
-
-// claimKey stores that a key is claimed to have signed a commit. If its person is not
-// known yet, commits are derived again when it is.
-func (t *tx) claimKey(orgID int64, fingerprint string) error {
-	if fingerprint == "" {
-		return nil
-	}
-	digest, err := hex.DecodeString(fingerprint)
-	if err != nil {
-		return fmt.Errorf("decode the fingerprint of a key: %w", err)
-	}
-	id, err := t.rowFor(nameKey{keysTable, orgID, string(digest)}, identity.DN{})
-	if err != nil {
-		return err
-	}
-	if _, err := t.Exec("UPDATE keys SET claimed = 1 WHERE id = ? AND claimed = 0", id); err != nil {
-		return fmt.Errorf("claim a key: %w", err)
-	}
-	return nil
 }
 
 // Withdraw takes a commit out of flight because its branch was given up. It is a no-op if

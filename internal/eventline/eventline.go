@@ -85,6 +85,9 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		v := e.Violation
 		at, c.repo, c.commit, c.colour = v.Timestamp, v.Repo, v.Commit, terminal.Red
 		c.summary = l.violation(v)
+	case e.Commit != nil:
+		at, c.repo, c.commit = e.Commit.Timestamp, e.Commit.Repo, e.Commit.Commit
+		c.summary = proof(e.Commit)
 	default:
 		c.summary = terminal.Clean(string(e.Data))
 	}
@@ -118,6 +121,19 @@ func (l *Printer) violation(v *eventstream.Violation) string {
 	}
 	return fmt.Sprintf("%s %s of %s: %s", l.Paint(terminal.Red, string(v.Status)), terminal.Clean(v.Predicate),
 		terminal.Clean(v.Identity), terminal.Clean(strings.Join(v.Missing, "; ")))
+}
+
+// proof returns what the object of a commit has proven and corrected.
+func proof(c *eventstream.Commit) string {
+	summary := "proven, tree " + terminal.Clean(terminal.Short(c.Tree))
+	for i, f := range c.Corrected {
+		separator := ", "
+		if i == 0 {
+			separator = "; corrected "
+		}
+		summary += separator + terminal.Clean(f.Field)
+	}
+	return summary
 }
 
 // format returns a line without its newline.

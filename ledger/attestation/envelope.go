@@ -78,8 +78,11 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 }
 
 // Payload returns the payload of an envelope or bundle that was accepted before, also by
-// earlier rules. It does not verify the envelope.
+// earlier rules. It does not verify the envelope. The payload of a commit object is itself.
 func Payload(body []byte) ([]byte, error) {
+	if IsCommitObject(body) {
+		return body, nil
+	}
 	var doc documentJSON
 	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
 		return nil, err

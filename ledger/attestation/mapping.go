@@ -52,6 +52,8 @@ var mappings = []Mapping{
 		Predicate: "`predicate.predicate`", Result: "`predicate.result.status`", parse: parseResult},
 	{Types: []string{ExceptionPredicateType},
 		Predicate: "`exception:` and `predicate.requirement`", Result: "`recorded`", parse: parseException},
+	{Types: []string{SignedCommitType},
+		Predicate: "`signed:commit`", Result: "`pass`", parse: refuseSignedCommit},
 	{Types: []string{"https://in-toto.io/attestation/test-result/v0.1"},
 		Predicate: "`test:` and the names of `configuration`, sorted, joined by `+`",
 		Result:    "PASSED `pass`, WARNED `warn`, FAILED `fail`", parse: parseTestResult},

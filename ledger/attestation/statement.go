@@ -76,6 +76,9 @@ type Recorded struct {
 // refuse stays recorded: a failure as it was, so that it goes on blocking, and all else
 // without an outcome, under its predicate type.
 func Remap(r Recorded) Outcome {
+	if r.PredicateType == SignedCommitType {
+		return r.Outcome
+	}
 	o, err := r.outcome()
 	switch {
 	case err == nil && o.FinishedAt > r.RecordedAt.Add(maxAhead):

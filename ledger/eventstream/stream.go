@@ -51,6 +51,15 @@ type Radar struct {
 	PathsTotal int                     `json:"paths_total"`
 }
 
+// A Commit is the data of a commit event on the stream.
+type Commit struct {
+	Commit    string                  `json:"commit"`
+	Tree      string                  `json:"tree"`
+	Corrected []ledger.CorrectedField `json:"corrected"`
+	Repo      string                  `json:"repo"`
+	Timestamp ledger.Time             `json:"timestamp"`
+}
+
 // A Violation is the data of a violation event on the stream.
 type Violation struct {
 	Commit      string                 `json:"commit"`
@@ -112,6 +121,13 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 		}
 		return text.JSON(Violation{e.Commit, e.Predicate, signer.CN, e.Status, e.State, e.Missing, e.Attestation,
 			e.ClosedBy, e.Repo, e.Timestamp}), nil
+
+	case ledger.EventCommit:
+		var e ledger.CommitEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("decode event body: %w", err)
+		}
+		return text.JSON(Commit{e.Commit, e.Tree, e.Corrected, e.Repo, e.Timestamp}), nil
 	}
 	return nil, fmt.Errorf("events of type %s are not streamed", t)
 }

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -45,6 +46,21 @@ func (k *Keyring) Verify(s *Signed, now time.Time) (Vouchers, error) {
 		return verifySignature(key, vouchers, m, s.Signature)
 	}
 	return k.tryAllKeys(m, s.Signature, now)
+}
+
+// Holders returns the identities that vouch for a key of which another package has verified
+// a signature: those of kind key that are registered with it. Every error is a
+// *ledger.Error.
+func (k *Keyring) Holders(pub crypto.PublicKey, now time.Time) (Vouchers, error) {
+	digest, _, err := DigestKey(pub)
+	if err != nil {
+		return nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "%v", err)
+	}
+	registered := k.bySPKI[digest]
+	if registered == nil {
+		return nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "the key %x is not a trusted key of the org", digest)
+	}
+	return registered.vouchers(now)
 }
 
 func verifySignature(key publicKey, vouchers Vouchers, m *message, sig []byte) (Vouchers, error) {

@@ -26,6 +26,8 @@ type event struct {
 
 	Status ledger.ViolationStatus `json:"status"`
 
+	Corrected []ledger.CorrectedField `json:"corrected"`
+
 	Version   int    `json:"version"`
 	ChangedBy string `json:"changed_by"`
 

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 
 STATES = ["DRAFT", "VALIDATING", "ATTESTED", "PROMOTABLE", "DEPLOYED"]
-BITS = {"attestation": 1, "state": 2, "policy": 4, "radar": 8, "violation": 16}
+BITS = {"attestation": 1, "state": 2, "policy": 4, "radar": 8, "violation": 16, "commit": 32}
 KEEP = 30 * 24 * 3600 * 1000  # how long deliveries are kept after their end, in ms
 MOST = 5  # how many problems of one kind are listed
 

@@ -36,5 +36,7 @@ export function describe(event: Event | Delivery): string {
       return `${event.level} with ${event.other.branch}`
     case "violation":
       return `${event.status}: ${event.predicate} by ${event.identity}`
+    case "commit":
+      return `${event.commit} has tree ${event.tree}`
   }
 }

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// prove stores the object of a commit, and takes from it who wrote the commit and what it
+// is. It corrects what registrations have claimed before. moved reports whether it has
+// corrected the parents.
+func (t *tx) prove(d *deriver, c *commitRow, o *gitobject.Commit) (moved bool, err error) {
+	key, err := t.objectKey(d, o)
+	if err != nil {
+		return false, err
+	}
+	list, err := t.disproved(c, o, key)
+	if err != nil {
+		return false, err
+	}
+
+	if err := t.saveObject(c, o, key); err != nil {
+		return false, err
+	}
+	for i := range list {
+		list[i].At, list[i].By = t.now, ledger.ByObject
+		if err := t.addCorrection(c, list[i]); err != nil {
+			return false, err
+		}
+		moved = moved || list[i].Field == "parents"
+	}
+	if err := t.commitEvent(d.repo, c.sha, o.Tree, list); err != nil {
+		return false, err
+	}
+	return moved, t.joinTree(d, c)
+}
+
+// objectKey returns the fingerprint of the key of the object's SSH signature, or "" if it
+// has no valid one. Its owner is an author of the commit, even if the key is not trusted
+// yet.
+func (t *tx) objectKey(d *deriver, o *gitobject.Commit) (string, error) {
+	key, err := o.VerifySSH()
+	if err != nil {
+		return "", nil //nolint:nilerr // recordSignature reports why
+	}
+	fingerprint, err := identity.Fingerprint(key.PublicKey)
+	if err != nil {
+		return "", nil //nolint:nilerr // of a type that identities cannot have
+	}
+	return fingerprint, t.claimKey(d.repo.orgID, fingerprint)
+}
+
+// claimKey stores that a key is claimed to have signed a commit. If its person is not
+// known yet, commits are derived again when it is.
+func (t *tx) claimKey(orgID int64, fingerprint string) error {
+	if fingerprint == "" {
+		return nil
+	}
+	digest, err := hex.DecodeString(fingerprint)
+	if err != nil {
+		return fmt.Errorf("decode the fingerprint of a key: %w", err)
+	}
+	id, err := t.rowFor(nameKey{keysTable, orgID, string(digest)}, identity.DN{})
+	if err != nil {
+		return err
+	}
+	if _, err := t.Exec("UPDATE keys SET claimed = 1 WHERE id = ? AND claimed = 0", id); err != nil {
+		return fmt.Errorf("claim a key: %w", err)
+	}
+	return nil
+}
+
+// disproved returns what registrations have claimed of a commit and its object says
+// otherwise.
+func (t *tx) disproved(c *commitRow, o *gitobject.Commit, key string) (list []ledger.Correction, err error) {
+	var message string
+	var committedAt ledger.Time
+	err = t.Row("SELECT message, committed_at FROM commits WHERE id = ?", c.id).Scan(&message, &committedAt)
+	if err != nil {
+		return nil, fmt.Errorf("read commit: %w", err)
+	}
+	writers, err := c.claims.decodeWriters()
+	if err != nil {
+		return nil, err
+	}
+	details, err := t.findLineage(c.id)
+	if err != nil {
+		return nil, err
+	}
+
+	differ := func(field string, isClaimed bool, before, after []string) {
+		if isClaimed && !slices.Equal(before, after) {
+			list = append(list, ledger.Correction{
+				Field: field, Before: ledger.CorrectedText(before), After: ledger.CorrectedText(after),
+			})
+		}
+	}
+	differ("author", checkAuthor(c, o.Author.Author) != nil, people(c.author), people(o.Author.Author))
+	differ("writers", !isSubset(writers, o.Writers()), people(writers...), people(o.Writers()...))
+	differ("signing_keys", !isSubset(c.claims.keys(), given(key)), c.claims.keys(), given(key))
+	differ("parents", details.parents != nil, details.parents, o.Parents)
+	differ("message", message != "", given(message), given(o.Message))
+	differ("committed_at", committedAt != 0, given(committedAt.String()), given(o.Committer.At.String()))
+	return list, nil
+}
+
+// people returns authors as git writes them.
+func people(list ...ledger.Author) []string {
+	var names []string
+	for _, a := range list {
+		names = append(names, a.Name+" <"+a.Email+">")
+	}
+	return names
+}
+
+// given returns a list with s, or without it if it is empty.
+func given(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// isSubset reports whether b contains all elements of a.
+func isSubset[T comparable](a, b []T) bool {
+	return !slices.ContainsFunc(a, func(v T) bool { return !slices.Contains(b, v) })
+}
+
+// saveObject stores the object of a commit, and what it says.
+func (t *tx) saveObject(c *commitRow, o *gitobject.Commit, key string) error {
+	c.tree, c.author, c.claims.signingKeys, c.claims.writers = o.Tree, o.Author.Author, key, ""
+	if writers := o.Writers(); len(writers) > 0 {
+		text, err := json.Marshal(writers)
+		if err != nil {
+			return fmt.Errorf("encode the writers of a commit: %w", err)
+		}
+		c.claims.writers = string(text)
+	}
+	_, err := t.Exec(`
+UPDATE commits SET tree = ?, author_name = ?, author_email = ?, message = ?, committed_at = ?, writers = ?,
+  signing_keys = ?
+WHERE id = ?`, c.tree, c.author.Name, c.author.Email, o.Message, o.Committer.At, c.claims.writers, c.claims.signingKeys,
+		c.id)
+	if err != nil {
+		return fmt.Errorf("update commit: %w", err)
+	}
+	if _, err := t.Exec("INSERT INTO commit_objects (commit_id, object) VALUES (?, ?)", c.id, o.Object); err != nil {
+		return fmt.Errorf("insert commit object: %w", err)
+	}
+
+	details, err := t.findDetails(c.id)
+	if err != nil {
+		return err
+	}
+	details.parents = o.Parents
+	return t.saveDetails(c.id, details)
+}
+
+// checkProven returns an error if a registration contradicts the object of a proven commit.
+func (t *tx) checkProven(c *commitRow, n ledger.Registration) error {
+	if n.Parents == nil && n.Author == (ledger.Author{}) && n.Committer == (ledger.Author{}) && n.Message == "" &&
+		n.CommittedAt == 0 {
+		return nil
+	}
+	var object []byte
+	err := t.Row("SELECT object FROM commit_objects WHERE commit_id = ?", c.id).Scan(&object)
+	if err != nil {
+		return fmt.Errorf("read commit object: %w", err)
+	}
+	o, err := gitobject.Decode(c.sha, object)
+	if err != nil {
+		return fmt.Errorf("decode the stored object of %s: %w", c.sha, err)
+	}
+	return o.CheckClaims(n)
+}
+
+// checkAuthor returns an error if a registration changes the author of a commit. Git
+// cannot change it either. With a false author, reviews by the real author would count.
+func checkAuthor(c *commitRow, n ledger.Author) error {
+	matches := func(before, now string) bool { return now == "" || before == "" || before == now }
+	if matches(c.author.Name, n.Name) && matches(c.author.Email, n.Email) {
+		return nil
+	}
+	return ledger.FieldErrorf(ledger.CodeInvalidField, "author",
+		"already registered as %s <%s>, and cannot change", c.author.Name, c.author.Email)
+}
+
+// maxSignatureTries limits how often a signature is verified if the org's identities change
+// between verifying and recording.
+const maxSignatureTries = 4
+
+// recordSignature records the SSH signature in a commit object as an attestation, if its
+// key is trusted. It returns what became of it, and whether it was recorded just now.
+func (s *Store) recordSignature(
+	ctx context.Context, org, repo string, o *gitobject.Commit,
+) (result *ledger.CommitSignature, isNew bool, err error) {
+	for range maxSignatureTries {
+		keyring, version, err := s.Keyring(ctx, org)
+		if err != nil {
+			return nil, false, err
+		}
+		a, err := attestation.OfCommit(o, keyring, s.Now())
+		if err != nil {
+			return &ledger.CommitSignature{Reason: reasonOf(err)}, false, nil
+		}
+
+		rec, isNew, err := s.Record(ctx, org, repo, a, version)
+		fault, isFault := errors.AsType[*ledger.Error](err)
+		switch {
+		case err == nil:
+			return &ledger.CommitSignature{Attestation: rec.ID}, isNew, nil
+		case errors.Is(err, ErrKeyringChanged):
+		case isFault && fault.Code != ledger.CodeStorageUnavailable:
+			return &ledger.CommitSignature{Reason: reasonOf(err)}, false, nil
+		default:
+			return nil, false, err
+		}
+	}
+	return nil, false, ledger.Errorf(ledger.CodeStorageUnavailable,
+		"the org's identities keep changing: the signature was not recorded (register the commit again)")
+}
+
+// reasonOf returns an error as a reason.
+func reasonOf(err error) string {
+	if fault, ok := errors.AsType[*ledger.Error](err); ok {
+		return cmp.Or(fault.Detail, err.Error())
+	}
+	return strings.TrimSpace(err.Error())
+}
